@@ -45,6 +45,8 @@ fn agent() -> Agent {
         dialect: Dialect(NAME.into()),
         permissions: BTreeMap::from(permissions.map(|(kind, words)| (kind, owned(words)))),
         model: Some("--model".to_owned()),
+        // It has no command that says whether it is logged in.
+        login: vec!["--version".to_owned()],
         ..Agent::default()
     }
 }

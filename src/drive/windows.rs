@@ -22,8 +22,7 @@ pub struct LoopTurn {
 
 /// The account of a loop: in a run that of its agent, in a session that of its client.
 pub fn account_of(record: &Loop) -> AccountId {
-    let agent = record.contract.run.as_ref().map(|run| &run.agent);
-    account_with(record, agent)
+    account_with(record, record.worker())
 }
 
 /// The account of a loop that runs this agent.

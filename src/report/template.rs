@@ -149,6 +149,7 @@ mod tests {
         # idle_timeout = "15m"           # the longest the agent may be silent while no tool call is open; 0 = no limit
         # max_turns = 0                  # the most turns of the agent in one iteration; 0 = no limit
         # token_budget = "100k"          # tokens above which a prompt causes a warning; 0 = no limit
+        # redline = "80%"                # how full a context may be before a handoff page follows it; 0 = no limit
         # delay = "30s"                  # the wait between two iterations
         # commit = true                  # commit after each iteration what it changed
         # push = true                    # push after each iteration

@@ -37,6 +37,18 @@ pub(crate) fn answer(text: &str) -> String {
     format!("printf '%s\\n' '{said}' '{result}'")
 }
 
+/// The agent says `text` and ends, after it has filled so much of its context.
+pub(crate) fn filling(percent: u64, text: &str) -> String {
+    let said = format!(
+        r#"{{"type":"assistant","message":{{"id":"m1","role":"assistant","model":"claude-sonnet-5-5","content":[{{"type":"text","text":"{text}"}}],"usage":{{"input_tokens":{},"output_tokens":0}}}}}}"#,
+        percent * 2_000
+    );
+    let result = format!(
+        r#"{{"type":"result","subtype":"success","is_error":false,"result":"{text}","num_turns":1,"modelUsage":{{"claude-sonnet-5-5":{{"inputTokens":100,"outputTokens":10,"costUSD":{COST},"costBasis":"list","contextWindow":200000}}}}}}"#
+    );
+    format!("printf '%s\\n' '{said}' '{result}'")
+}
+
 /// The model's service refuses because of a limit that ends `seconds` from now, and the client ends
 /// with 1.
 pub(crate) fn limited(seconds: impl Display) -> String {

@@ -43,6 +43,8 @@ fn agent() -> Agent {
         model: Some("--model".to_owned()),
         allow: Some("--allow-tool=shell({words})".to_owned()),
         usage_file: Some("--usage-output-file".to_owned()),
+        // It has no command that says whether it is logged in.
+        login: vec!["--version".to_owned()],
         ..Agent::default()
     }
 }

@@ -91,7 +91,9 @@ fn is_left_to_its_crew(record: &Loop) -> bool {
 /// Adds the usage of an iteration during which somebody else ended the loop. The ending itself does
 /// not change.
 pub fn count_late(home: &Home, id: &LoopId, usage: &Usage) -> Result<()> {
-    amend(home, id, "counted what was used", |record| record.state.usage.add(usage))
+    amend(home, id, "counted what was used", |record| {
+        record.count_use(0, Some(usage));
+    })
 }
 
 /// Changes a record that may be over; how it ended is kept.

@@ -206,6 +206,9 @@ fn hand_over(home: &Home, record: &mut Loop, new_owner: NewOwner) {
         Driver::Process => 0,
     };
     state.incurable = None;
+    // Whoever resumes has seen to what kept an agent from its work; the first one tries first.
+    state.agents.stand_in = None;
+    state.agents.out.clear();
     // What ended the loop is forgiven once: otherwise the first boundaries would end it again.
     if matches!(outcome, Some(Outcome::Aborted | Outcome::Stalled)) {
         state.consecutive_failures = 0;

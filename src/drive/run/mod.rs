@@ -7,6 +7,7 @@ pub mod handover;
 pub mod ledger;
 pub mod reactions;
 mod round;
+pub mod stand_in;
 pub mod steps;
 mod waits;
 pub mod watch;
@@ -119,8 +120,11 @@ impl Runner<'_> {
         }
     }
 
+    /// The terms, as the agent whose turn it is has them.
     fn run(&self) -> Run {
-        self.ledger.record.contract.run.clone().unwrap_or_default()
+        let record = &self.ledger.record;
+        let run = record.contract.run.clone().unwrap_or_default();
+        if let Some(agent) = record.worker() { run.by(agent) } else { run }
     }
 
     fn tell(&self, event: &RunEvent<'_>) {

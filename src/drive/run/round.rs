@@ -10,7 +10,7 @@ use crate::drive::end;
 use crate::drive::start::place;
 use crate::drive::{exam, tree};
 use crate::engine::boundary::decide::{Decision, spent_at_rest};
-use crate::engine::boundary::facts::{Facts, ProcessEnd, Seen};
+use crate::engine::boundary::facts::{ApiError, Facts, ProcessEnd, Seen};
 use crate::engine::events::RunEvent;
 use crate::engine::journal::DELIVERED;
 use crate::engine::record::{Loop, LoopMoment, Outcome, Status};
@@ -31,7 +31,7 @@ impl Runner<'_> {
         if let Some(ending) = spent_at_rest(&self.ledger.record) {
             return self.ledger.end(&ending);
         }
-        if let Some(turn) = self.turn() {
+        if let Some(turn) = self.choose() {
             return self.await_turn(turn);
         }
         self.is_typed = false;
@@ -77,6 +77,7 @@ impl Runner<'_> {
         if signalled || open.before.state.status == Status::Paused {
             attempt.agent.process = Some(ProcessEnd::BrokenOff(self.signals.why()));
         }
+        attempt.agent.relief = self.relief(&attempt.agent);
         let seen = |attempt: &IterationRun| Seen {
             order: open.order(),
             claim: attempt.claim.clone(),
@@ -140,7 +141,16 @@ impl Runner<'_> {
         if tree::may_rest(&decision) {
             tree::close(self.home, &self.ledger.record);
         }
+        if let Some(ApiError::Fatal { cause, cure }) = &facts.seen.agent.error {
+            self.lose_the_stand_in(&decision, cause, cure);
+        }
+        if counted && matches!(decision, Decision::Continue | Decision::Wait { .. }) {
+            self.hand_on_past_the_redline();
+        }
         match decision {
+            Decision::Wait { until, .. } if facts.seen.agent.is_relieved_by(until) => {
+                self.relieve();
+            }
             Decision::Wait { .. } => {
                 self.react(LoopMoment::Wait);
             }
@@ -149,6 +159,20 @@ impl Runner<'_> {
             }
             Decision::Finish(_) | Decision::Hold(_) | Decision::Continue => {}
         }
+    }
+
+    /// Gives the next process the whole page if the context of the last one was nearly full: what
+    /// it said at its end may be all that it still knew.
+    fn hand_on_past_the_redline(&mut self) {
+        let record = &self.ledger.record;
+        let Some(percent) = record.past_redline() else { return };
+        let why = format!(
+            "iteration {} filled {percent}% of its context: the next prompt has the handoff page",
+            record.state.completed
+        );
+        self.handoff = end::handoff::hand_on(self.home, record, "redline");
+        self.ledger.note(&why);
+        self.tell(&RunEvent::Noted(&why));
     }
 
     /// Whether this boundary is the first in a row without progress that reaches half of the limit.

@@ -27,13 +27,6 @@ const ORDERS_MS: u64 = 500;
 const WINDOW_MS: u64 = 1000;
 
 impl Runner<'_> {
-    /// The turn for which the next iteration must wait, unless a person asked for it.
-    pub(super) fn turn(&self) -> Option<LoopTurn> {
-        let record = &self.ledger.record;
-        let account = windows::account_of(record);
-        (!self.is_typed).then(|| windows::turn(self.home, &account, &record.id)).flatten()
-    }
-
     /// Begins to wait for this loop's turn after a limit that another one met, which counts as
     /// nothing.
     pub(super) fn await_turn(&mut self, turn: LoopTurn) {
@@ -73,7 +66,7 @@ impl Runner<'_> {
         if !is_over {
             return self.obey();
         }
-        if let Some(turn) = self.turn() {
+        if let Some(turn) = self.choose() {
             return self.await_turn(turn);
         }
         self.ledger.begin("the wait is over");

@@ -41,6 +41,7 @@ pub fn facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
     facts.extend(apart(inputs));
     facts.extend(brought_back(inputs));
     facts.extend(counted_late(inputs));
+    facts.extend(Fact::of("agents", inputs.record.shares()));
     facts.extend(messages::told(inputs));
     facts.extend(asked(inputs));
     facts.extend(Fact::of("git", inputs.record.state.git.undone().map(|it| clip(&it, 500))));

@@ -190,7 +190,10 @@ fn parts(line: &IterationLine) -> Vec<String> {
         LastWords::Agent(words) => format!("said {}", quoted(words)),
         LastWords::Nothing => String::new(),
     };
-    vec![files, line.checks.clone(), said]
+    let context = line.context_percent.map(|percent| format!("context {percent}% full"));
+    let agent = line.agent.as_ref().map(|agent| format!("by {agent}"));
+    let [context, agent] = [context, agent].map(Option::unwrap_or_default);
+    vec![files, line.checks.clone(), said, context, agent]
 }
 
 fn files_changed(page: &Page) -> String {

@@ -8,7 +8,7 @@ use super::{Item, KeyText, Reader, Value, in_order};
 use crate::engine::record::{Dialect, Permissions, PromptVia};
 use crate::engine::settings::{AgentEntry, Layer};
 
-const AGENTS: [&str; 11] = [
+const AGENTS: [&str; 12] = [
     "like",
     "command",
     "args",
@@ -20,6 +20,7 @@ const AGENTS: [&str; 11] = [
     "allow",
     "environment",
     "usage_file",
+    "login",
 ];
 /// An argument that allows a command, for examples.
 const ALLOW: &str = "\"--allow=Bash({check})\"";
@@ -89,6 +90,9 @@ impl Reader<'_> {
             "usage_file" => {
                 entry.usage_file =
                     self.read("usage_file", "\"--usage-file\"", value, Written::text);
+            }
+            "login" => {
+                entry.login = self.read("login", "[\"login\", \"status\"]", value, Written::words);
             }
             name => self.unknown(&key.span(), name, &format!("[{place}]"), &AGENTS),
         }
