@@ -77,7 +77,7 @@ const REST: &str = "
 # The agent of `crew run`.
 # [agent]
 # name = \"claude\"
-# model = \"opus\"                 # claude and codex take one
+# model = \"opus\"                 # the agent's model
 # args = [\"--effort\", \"high\"]
 # permissions = \"accept-edits\"    # or default, auto, bypass
 
@@ -85,8 +85,9 @@ const REST: &str = "
 # [agents.mine]
 # command = [\"my-agent\", \"--headless\"]
 # prompt = \"stdin\"               # or argument
-# output = \"text\"                # or claude, codex
+# output = \"text\"                # or the agent whose events it prints: claude, codex …
 # model = \"--model\"              # the option that names its model
+# environment = { LEVEL = \"1\" }   # variables it is started with
 
 # A procedure: `crew run nightly`. Parts of the prompt are text, files beside this one, or crew's own
 # (builtin:NAME); keys of [loop] set here apply to this procedure only.
