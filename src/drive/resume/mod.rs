@@ -68,12 +68,11 @@ pub fn resume(
     adapt(&mut record)?;
     let is_told = record.state.messages.len() > messages;
     end::end_leftovers(home, &record);
-    // Nobody has seen what its agent did last.
+    // Nobody has seen what its agent did last. A session may resume its own loop, which it drives.
     let is_open = record.state.status == Status::Running;
     if is_open {
         tree::close(home, &record);
     }
-    // A session may resume its own loop, which it drives.
     let was_gone = is_open && owner_is_gone(home, &record);
     let late = was_gone.then(|| counted_late(record.driver()));
     let former = record.state.owner.session_id.clone();

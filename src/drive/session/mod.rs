@@ -212,7 +212,7 @@ fn pause_loop(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
     Ok(EventResult::Paused(pause(home, hook, &record)?))
 }
 
-/// Pauses a loop: at once where the user broke off its agent's turn, so that no end of it will come.
+/// Pauses a loop: at once where the user broke off its agent's turn, whose end will not come.
 fn pause(home: &Home, hook: &Hook<'_>, record: &Loop) -> Result<Paused> {
     let is_running = record.state.status == Status::Running;
     if is_running && is_ours(record, hook) && interruption::broke_off(record, hook) {
