@@ -67,3 +67,52 @@ fn waiting_for<'a>(window: &RateWindow, loops: &'a [Loop]) -> Vec<&'a Loop> {
     waiting.sort_by_key(|it| it.state.due);
     waiting
 }
+
+#[cfg(test)]
+mod tests {
+    use chrono::{FixedOffset, TimeDelta};
+    use insta::assert_snapshot;
+
+    use super::*;
+    use crate::engine::fixture::{a_run, at};
+    use crate::engine::record::AccountId;
+
+    #[test]
+    fn a_window_says_until_when_who_met_it_and_who_waits() {
+        let account = AccountId { name: "claude".to_owned(), model: None };
+        let window = RateWindow {
+            account: account.clone(),
+            until: at(600).wall,
+            why: "You've hit your session limit".to_owned(),
+            met_by: LoopId::from_random(9),
+            met_at: at(0).wall,
+            turns: [].into(),
+        };
+        let waiting = |id: u64| {
+            let mut it = a_run(None);
+            it.id = LoopId::from_random(id);
+            it.state.status = Status::Waiting;
+            it.state.window = Some(account.clone());
+            it.state.due = Some(at(600).wall + TimeDelta::minutes(id.cast_signed()));
+            it
+        };
+        let told = |windows: &[RateWindow], loops: &[Loop], now| {
+            let offset = FixedOffset::east_opt(0).unwrap();
+            lines(windows, loops, Reading { width: 100, now: at(now).wall, offset })
+        };
+        let model = AccountId { model: Some("opus".to_owned()), ..account.clone() };
+        let other = RateWindow { account: model, ..window.clone() };
+        let all = [
+            told(&[window.clone(), other], &[waiting(2), waiting(1), a_run(None)], 60),
+            told(&[window.clone()], &[waiting(2)], 620),
+            told(&[window], &[a_run(None)], 620),
+        ];
+        assert_snapshot!(all.join("--\n"), @"
+        claude is at its limit until 11:16 (met by loop kaaaaaaa: You've hit your session limit); 2 loops wait, the last until 11:18: baaaaaaa, caaaaaaa
+        claude (opus) is at its limit until 11:16 (met by loop kaaaaaaa: You've hit your session limit); no loop waits for it
+        --
+        claude was at its limit until 11:16 (met by loop kaaaaaaa: You've hit your session limit); 1 loop waits, the last until 11:18: caaaaaaa
+        --
+        ");
+    }
+}
