@@ -122,15 +122,17 @@ impl ServiceFailure {
         self.pause.or_else(told)
     }
 
-    /// The error for the boundary. The end of a pause between two tries is no reset: who starts
+    /// The error for the boundary. The service's own word for the reset is better than the pause
+    /// that an agent makes of it. The end of a pause between two tries is no reset: who starts
     /// again then meets the same limit.
     pub(super) fn error(&self, now: DateTime<FixedOffset>) -> ApiError {
         let pause = self.pause(now).and_then(|pause| TimeDelta::from_std(pause).ok());
         match api_error::classify(self.kind, &self.sentence, now) {
-            ApiError::Transient { message, is_limit, .. } => {
-                let reset = pause.filter(|pause| *pause >= RESET_LEAST);
-                let reset =
-                    reset.and_then(|pause| now.with_timezone(&Utc).checked_add_signed(pause));
+            ApiError::Transient { message, is_limit, reset } => {
+                let now = now.with_timezone(&Utc);
+                let paused = pause.and_then(|pause| now.checked_add_signed(pause));
+                let mut resets = [reset, paused].into_iter().flatten();
+                let reset = resets.find(|at| *at - now >= RESET_LEAST);
                 ApiError::Transient { message, reset, is_limit }
             }
             other => other,
@@ -266,5 +268,8 @@ mod tests {
             let failure = failure.clone().pausing(Some(Duration::from_secs(seconds)));
             assert_eq!(told(&failure), expected);
         }
+        let words = "Your quota will reset after 3600s. Suggested retry after 3600s.";
+        let failure = ServiceFailure::of(Some(429), words).pausing(Some(Duration::from_secs(3900)));
+        assert_eq!(told(&failure), format!("limit until 02:00:00: {words}"));
     }
 }
