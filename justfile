@@ -14,9 +14,10 @@ check:
 test:
     cargo test
 
-# what only runs when asked for: a wait of eleven minutes, ten thousand boundaries with faults
+# what only runs when asked for: waits of eleven and of seven minutes, ten thousand boundaries with faults
 slow:
     CREW_LONG_WAIT=1 CREW_REQUIRE_CLIENT=1 cargo test --test it eleven_minutes_are_waited_for
+    CREW_LONG_WAIT=1 cargo test --test it twenty_loops_wait_for_a_limit
     CREW_SOAK=10000 cargo test --test it loops_with_a_fault_at_every_boundary
 
 # installs the pinned clients and runs the tests with them; needs npm, and tmux for those in a terminal

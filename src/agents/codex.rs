@@ -46,6 +46,7 @@ fn agent() -> Agent {
         dialect: Dialect(NAME.into()),
         permissions: BTreeMap::from(permissions.map(|(kind, words)| (kind, owned(words)))),
         model: Some("-m".to_owned()),
+        login: owned(&["login", "status"]),
         ..Agent::default()
     }
 }

@@ -45,6 +45,8 @@ fn agent() -> Agent {
         permissions: BTreeMap::from(permissions),
         model: Some("--model".to_owned()),
         allow: Some("--allowed-tools=run_shell_command({words})".to_owned()),
+        // It has no command that says whether it is logged in.
+        login: vec!["--version".to_owned()],
         ..Agent::default()
     }
 }

@@ -24,9 +24,13 @@ mod copilot;
 mod failure;
 mod gemini;
 mod lenient;
+#[cfg(test)]
+mod mutations_tests;
 mod open_work;
 mod opencode;
 mod qwen;
+#[cfg(test)]
+mod recordings_tests;
 mod report;
 #[cfg(test)]
 mod tests;

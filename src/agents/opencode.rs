@@ -45,6 +45,8 @@ fn agent() -> Agent {
         dialect: Dialect(NAME.into()),
         permissions: BTreeMap::from(permissions.map(|(kind, words)| (kind, owned(words)))),
         model: Some("--model".to_owned()),
+        // It has no command that says whether it is logged in.
+        login: vec!["--version".to_owned()],
         ..Agent::default()
     }
 }
@@ -228,13 +230,17 @@ impl OpenCode {
         let words = data.message.text().unwrap_or(name);
         let told = data.status_code.0.and_then(|_| u16::try_from(data.status_code.count()).ok());
         let status = match name {
+            "MessageOutputLengthError" => {
+                let seen = self.turn.closes(Ok(()));
+                self.turn.cut = true;
+                return seen;
+            }
             "ContextOverflowError" => return self.again(ServiceFailure::of(Some(400), words)),
             "ProviderAuthError" => told.or(Some(401)),
             _ => told,
         };
         let pause = data.response_headers.retry_after.text();
         let pause = pause.and_then(|it| digits(it)?.parse().ok()).map(Duration::from_secs);
-        self.turn.cut |= name == "MessageOutputLengthError";
         let mut seen = self.turn.closes(Err(words.to_owned()));
         seen.extend(self.turn.fails(ServiceFailure::of(status, words).pausing(pause)));
         seen

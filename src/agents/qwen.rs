@@ -54,6 +54,8 @@ fn agent() -> Agent {
         model: Some("--model".to_owned()),
         allow: Some("--allowed-tools=run_shell_command({words})".to_owned()),
         environment: BTreeMap::from([unattended]),
+        // It has no command that says whether it is logged in.
+        login: vec!["--version".to_owned()],
         ..Agent::default()
     }
 }
@@ -218,7 +220,7 @@ impl OutputReader for Qwen {
             usage: Some(self.usage()),
             error,
             closing,
-            cut: self.parts >= PARTS_MAX,
+            cut: self.parts >= PARTS_MAX && self.failure.is_none(),
             out_of_turns: self.out_of_turns,
             ..report
         }

@@ -38,6 +38,8 @@ pub struct Report {
     pub model: Option<String>,
     /// How many turns it took, where the agent reports it.
     pub turns: Option<u32>,
+    /// How full its context was at most, where the agent reports it.
+    pub context_percent: Option<u8>,
 }
 
 impl Report {
@@ -77,6 +79,7 @@ impl Report {
             denied: self.denied.clone(),
             cut: self.cut,
             out_of_turns: self.out_of_turns,
+            context_percent: self.context_percent,
             said: self.last_words.as_deref().or(self.final_message.as_deref()).and_then(said),
             ..AgentOutcome::default()
         }

@@ -24,7 +24,7 @@ pub(super) fn told(agent: &str, case: &str, errors: &str, stream: &str) -> Strin
 }
 
 /// What a reader reports.
-fn summary(reader: &mut dyn OutputReader, now: DateTime<FixedOffset>) -> String {
+pub(super) fn summary(reader: &mut dyn OutputReader, now: DateTime<FixedOffset>) -> String {
     let wait = reader.waits(now);
     let report = reader.report(now);
     let claim = match report.claim("Go.", "Go.", Some(&Promise::default())) {

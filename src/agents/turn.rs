@@ -177,7 +177,7 @@ impl AgentTurn {
     pub(super) fn fails(&mut self, failure: ServiceFailure) -> Vec<Activity> {
         let mut seen = self.settle();
         seen.extend(self.noted(&failure));
-        self.retry = Retry::None;
+        (self.retry, self.cut) = (Retry::None, false);
         self.failure = Some(failure);
         seen
     }

@@ -62,6 +62,11 @@ pub trait Client: fmt::Debug + Sync {
     /// Its name in records.
     fn name(&self) -> &'static str;
 
+    /// The program of its command line: a run that starts it shares the limits of its sessions.
+    fn program(&self) -> &'static str {
+        self.name()
+    }
+
     /// What its users call it.
     fn title(&self) -> &'static str;
 

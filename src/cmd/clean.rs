@@ -14,8 +14,8 @@ use crate::exit::{self, Exit};
 use crate::parse::arguments::UsageError;
 use crate::report::list::{self, ListReading};
 use crate::report::words::{brief, size};
-use crate::world::store::Home;
-use crate::world::{env, terminal};
+use crate::world::store::{self, Home};
+use crate::world::{clock, env, terminal};
 
 /// How long ago a loop has ended that is removed without being named.
 const AGE: Duration = Duration::from_secs(30 * 24 * 3600);
@@ -25,6 +25,7 @@ pub fn clean(arguments: &CleanArgs) -> Result<Exit> {
     refuse_an_agent("an agent cannot remove records\nhint: a person can, in a terminal")?;
     let home = home()?;
     clean::finish(&home)?;
+    store::windows::remove_over(&home, clock::now().wall)?;
     let age = arguments.older_than.or(arguments.names.is_empty().then_some(AGE));
     let (loops, kept) = wanted(&home, arguments, age)?;
     if loops.is_empty() {

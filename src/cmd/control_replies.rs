@@ -71,10 +71,13 @@ fn over(record: &Loop) -> String {
 /// When the agent gets a message.
 pub fn told(record: &Loop) -> String {
     let max = record.contract.limits.max_iterations;
-    if record.state.status == Status::Running && record.iteration() == max {
+    // A wake delivers it, too.
+    let is_at_work = record.state.status == Status::Running && record.state.due.is_none();
+    if is_at_work && record.iteration() == max {
         let id = &record.id;
         return format!(
-            "this is its last iteration: a resume, or crew set {id} -n +1, delivers it"
+            "this is its last iteration: crew set {id} -n +1, or later crew resume {id} -n +1, \
+             delivers it"
         );
     }
     "the agent gets the message with its next prompt".to_owned()

@@ -11,6 +11,7 @@ use super::print;
 use crate::agents::activity::{self, Activity};
 use crate::agents::{self, OutputReader};
 use crate::drive::owner::{gone_why, owner_is_gone};
+use crate::drive::run::stand_in::who_worked;
 use crate::engine::record::{Driver, Loop};
 use crate::world::clock;
 use crate::world::files::disk;
@@ -48,7 +49,7 @@ pub fn log(home: &Home, record: Loop, shown: LogView) -> Result<()> {
     if !disk::exists(&path) && !is_due {
         bail!("{}", missing(&record, iteration));
     }
-    let rendering = Rendering::of(&record, shown);
+    let rendering = Rendering::of(home, &record, iteration, shown);
     let before = if rendering.is_some() { BEFORE_EVENTS } else { BEFORE };
     let mut lines = Lines::open(&path, if follow { before } else { SHOWN }, rendering)?;
     if follow {
@@ -66,7 +67,7 @@ pub fn last_steps(home: &Home, record: &Loop, bytes: u64) -> Result<String> {
         bail!("{}", missing(record, iteration));
     }
     let shown = LogView { iteration: None, follow: false, raw: false };
-    Lines::open(&path, bytes, Rendering::of(record, shown))?.rest()
+    Lines::open(&path, bytes, Rendering::of(home, record, iteration, shown))?.rest()
 }
 
 fn follow_on(
@@ -89,7 +90,8 @@ fn follow_on(
             iteration += 1;
             print::err(&format!("crew: iteration {iteration}"));
             let log = logs::path(home, &record.id, iteration);
-            lines = Lines::open(&log, SHOWN, Rendering::of(&record, shown))?;
+            let rendering = Rendering::of(home, &record, iteration, shown);
+            lines = Lines::open(&log, SHOWN, rendering)?;
             continue;
         }
         if !record.is_live() {
@@ -125,11 +127,11 @@ struct Rendering {
 
 impl Rendering {
     /// That of an agent that reports events; `None` for plain text, and in a session.
-    fn of(record: &Loop, shown: LogView) -> Option<Self> {
-        let agent = record.contract.run.as_ref().map(|run| &run.agent);
+    fn of(home: &Home, record: &Loop, iteration: u32, shown: LogView) -> Option<Self> {
+        let agent = who_worked(home, record, iteration);
         let agent = agent.filter(|agent| !shown.raw && agents::has_events(agent))?;
         let lines = LineCutter::new(EVENT);
-        Some(Self { reader: agents::reader(agent), lines, held: None })
+        Some(Self { reader: agents::reader(&agent), lines, held: None })
     }
 
     /// What the next bytes mean. A call waits for its result, unless nothing comes at present.

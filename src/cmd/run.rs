@@ -105,9 +105,11 @@ fn show(home: &Home, prepared: &Prepared) -> Result<Exit> {
     for note in &prepared.notes {
         print::err(&format!("crew: {note}"));
     }
-    let (subject, prompt, launch) = first_prompt(home, prepared)?;
+    let (subject, prompt, launches) = first_prompt(home, prepared)?;
     let budget = prompt.size.budget;
-    let page = dry_run::page(&subject, &launch.program, &launch.arguments, &prompt.text, budget);
+    let commands: Vec<(&str, &[String])> =
+        launches.iter().map(|it| (it.program.as_str(), it.arguments.as_slice())).collect();
+    let page = dry_run::page(&subject, &commands, &prompt.text, budget);
     print::out(&page);
     Ok(Exit::SUCCESS)
 }

@@ -12,9 +12,10 @@ use crate::drive::find::{Found, find, named_by, of_other_trees, of_working_tree}
 use crate::drive::owner::{elsewhere, owner_is_gone};
 use crate::drive::page::read;
 use crate::drive::session::dialog::waiting_dialog;
-use crate::engine::record::Loop;
+use crate::engine::record::{Loop, Status};
+use crate::engine::window::RateWindow;
 use crate::exit::Exit;
-use crate::report::{help, json as report, line, page};
+use crate::report::{help, json as report, line, page, windows as report_windows};
 use crate::world::store::Home;
 use crate::world::{clock, env, input, store};
 
@@ -36,6 +37,9 @@ pub fn status(arguments: &StatusArgs) -> Result<Exit> {
         Found::One(record) => {
             let id = record.id.clone();
             show(&home, *record, arguments.json);
+            if !arguments.json {
+                show_windows(&home);
+            }
             if arguments.name.is_none() && !arguments.json {
                 let mut beside = of_other_trees(&home, &folder);
                 beside.retain(|it| it.is_live() && it.id != id);
@@ -104,6 +108,8 @@ fn show(home: &Home, record: Loop, as_json: bool) {
 
 fn with_orders(home: &Home, told: &[(Loop, bool)]) -> Value {
     let mut value = report::status(told);
+    let (windows, loops) = shared(home);
+    value["windows"] = report_windows::json(&windows, &loops);
     for (index, (record, _)) in told.iter().enumerate() {
         value["loops"][index]["pausing"] = store::is_pausing(home, record).into();
         value["loops"][index]["dialog"] = json!(waiting_dialog(record));
@@ -120,5 +126,23 @@ fn show_list(home: &Home, loops: Vec<Loop>, as_json: bool) {
         print::json(&with_orders(home, &told.collect::<Vec<_>>()));
     } else {
         print::out(&listed(home, &loops));
+        show_windows(home);
+    }
+}
+
+/// The rate windows of this machine, and the loops that may wait for them.
+fn shared(home: &Home) -> (Vec<RateWindow>, Vec<Loop>) {
+    let windows = store::windows::all(home);
+    let loops = if windows.is_empty() { Vec::new() } else { store::load_all(home) };
+    let waits = |it: &Loop| it.state.status == Status::Waiting && !owner_is_gone(home, it);
+    (windows, loops.into_iter().filter(waits).collect())
+}
+
+fn show_windows(home: &Home) {
+    let (windows, loops) = shared(home);
+    let lines = report_windows::lines(&windows, &loops, reading());
+    if !lines.is_empty() {
+        print::out("");
+        print::folded(lines.trim_end());
     }
 }

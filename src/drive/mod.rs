@@ -25,3 +25,4 @@ pub mod session;
 pub mod start;
 pub mod tree;
 pub mod trial;
+pub mod windows;

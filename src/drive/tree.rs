@@ -146,6 +146,11 @@ pub fn close(home: &Home, subject: &Loop) {
     }
 }
 
+/// Whether that state has its name.
+pub fn is_closed(home: &Home, subject: &Loop) -> bool {
+    Snapshots::of(home, subject).closed(&subject.id).is_some()
+}
+
 /// Forgets that state: the loop continues from its last boundary.
 pub fn reopen(home: &Home, subject: &Loop) {
     Snapshots::of(home, subject).reopen(&subject.id);

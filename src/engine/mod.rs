@@ -16,6 +16,7 @@ pub mod record;
 pub mod settings;
 pub mod text;
 pub mod usage;
+pub mod window;
 pub mod words;
 
 #[cfg(test)]

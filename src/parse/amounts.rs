@@ -34,6 +34,12 @@ pub fn tokens(text: &str) -> Option<u64> {
     number.and_then(|number| number.checked_mul(factor))
 }
 
+/// A part of a whole: `80%`, `80`.
+pub fn percent(text: &str) -> Option<u8> {
+    let number = digits(text.strip_suffix('%').unwrap_or(text))?.parse().ok()?;
+    Some(number).filter(|percent| *percent <= 100)
+}
+
 /// A size with its unit, which only 0 may omit: `500MiB`, `2 GB`, `10B`.
 pub fn bytes(text: &str) -> Option<u64> {
     const UNITS: [(&str, u64); 10] = [

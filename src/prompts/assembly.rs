@@ -130,7 +130,12 @@ fn standing(subject: &Loop, known: &PromptInputs<'_>) -> String {
         // Somebody may have written a page without crew's facts, or before the checks ran.
         let is_whole = page.text.contains("\n## Checks\n") && subject.state.evidence.is_some();
         let seen = if is_whole { String::new() } else { last_seen(subject, known) };
-        return format!("From {path}:\n\n{body}\n\n{seen}");
+        let why = subject.past_redline().map_or_else(String::new, |percent| {
+            format!(
+                "The last iteration used {percent}% of its context, so here is the whole page. "
+            )
+        });
+        return format!("{why}From {path}:\n\n{body}\n\n{seen}");
     }
     last_seen(subject, known)
 }

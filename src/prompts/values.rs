@@ -21,7 +21,7 @@ pub const VALUE_BYTES_MAX: usize = 16 * 1024;
 pub struct PromptInputs<'a> {
     /// The results of the last iterations, oldest first.
     pub accounts: &'a [Account],
-    /// The page of the loop's previous owner, only for the first prompt of a new owner.
+    /// The page of where the loop stands, for the first prompt of a new owner and past the redline.
     pub handoff: Option<HandoffPage<'a>>,
     pub git_status: Option<&'a str>,
     pub git_diff: Option<&'a str>,

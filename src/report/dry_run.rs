@@ -1,6 +1,8 @@
 //! The page of `crew run --dry-run`: who would get the prompt, its size, and the prompt itself,
 //! byte for byte.
 
+use std::fmt::Write as _;
+
 use super::words::grouped;
 use crate::engine::evidence::size::Size;
 use crate::engine::record::Loop;
@@ -9,9 +11,9 @@ use crate::engine::text::clip;
 /// The most characters of a task that its line shows.
 const TASK_CHARS_MAX: usize = 80;
 
-/// The whole page. `words` are the arguments of the agent; one that is the
-/// prompt itself is shown as `PROMPT`.
-pub fn page(subject: &Loop, program: &str, words: &[String], prompt: &str, budget: u64) -> String {
+/// The whole page. `commands` are the program and the arguments of each agent, its own first; an
+/// argument that is the prompt itself is shown as `PROMPT`.
+pub fn page(subject: &Loop, commands: &[(&str, &[String])], prompt: &str, budget: u64) -> String {
     let what = match subject.procedure() {
         Some(name) => format!("Procedure: {name}"),
         None => format!("Task: {}", clip(&subject.contract.task, TASK_CHARS_MAX)),
@@ -23,10 +25,13 @@ pub fn page(subject: &Loop, program: &str, words: &[String], prompt: &str, budge
         let over = if size.is_over() { " (over the budget)" } else { "" };
         format!("{} / {} budget{over}", grouped(size.tokens), grouped(size.budget))
     };
-    format!(
-        "[DRY RUN] {what}\n[DRY RUN] Would execute with: {}\n[DRY RUN] Token count: {count}\n\n{prompt}\n",
-        command(program, words, prompt),
-    )
+    let mut text = format!("[DRY RUN] {what}\n");
+    for (place, (program, arguments)) in commands.iter().enumerate() {
+        let when = if place == 0 { "Would execute with" } else { "While that is at a limit" };
+        let _ = writeln!(text, "[DRY RUN] {when}: {}", command(program, arguments, prompt));
+    }
+    let _ = write!(text, "[DRY RUN] Token count: {count}\n\n{prompt}\n");
+    text
 }
 
 /// The command line, quoted for a shell.
@@ -57,10 +62,13 @@ mod tests {
     fn a_dry_run_shows_to_whom_how_big_and_what() {
         let arguments = ["-p", "--output-format", "stream-json", "two words"].map(str::to_owned);
         let prompt = format!("# Loop Iteration\n\n{}", "word".repeat(4230));
-        let shown = page(&a_loop(), "claude", &arguments, &prompt, 100_000);
+        let codex = ["exec".to_owned()];
+        let commands = [("claude", &arguments[..]), ("codex", &codex)];
+        let shown = page(&a_loop(), &commands, &prompt, 100_000);
         assert_snapshot!(shown.replace(&"word".repeat(4230), "…"), @"
         [DRY RUN] Task: Build the todo API
         [DRY RUN] Would execute with: claude -p --output-format stream-json 'two words'
+        [DRY RUN] While that is at a limit: codex exec
         [DRY RUN] Token count: 4,235 / 100,000 budget
 
         # Loop Iteration
@@ -68,7 +76,7 @@ mod tests {
         …
         ");
         let asked = ["exec".to_owned(), prompt.clone()];
-        let shown = page(&a_loop(), "co'dex", &asked, &prompt, 1000);
+        let shown = page(&a_loop(), &[("co'dex", &asked)], &prompt, 1000);
         assert!(shown.contains("[DRY RUN] Would execute with: 'co'\\''dex' exec PROMPT\n"));
         assert!(
             shown.contains("[DRY RUN] Token count: 4,235 / 1,000 budget (over the budget)\n\n# ")

@@ -4,13 +4,13 @@
 //!
 //! Each event, when it happens, and what it carries:
 //!
-//! - `start`, `resume`: the loop runs here from now on: `task`, `procedure`, `agent`, `limits`,
-//!   `checks`, `checkout`, `completed_iterations`, `awake_ms`
+//! - `start`, `resume`: the loop runs here from now on: `task`, `procedure`, `agent`, `fallback`,
+//!   `limits`, `checks`, `checkout`, `completed_iterations`, `awake_ms`
 //! - `iteration_start`: the agent is being started
 //! - `agent_line`: with `-v`, a line of the agent's output: `text`
 //! - `check_start`, `check_end`: a check: `run`; then `verdict`, `exit`, `elapsed_ms`
-//! - `iteration_end`: the iteration was judged: `elapsed_ms`, `exit`, `failure`, `claim`,
-//!   `progress`, `checks`, `usage`, `consecutive_failures`, `ends`
+//! - `iteration_end`: the iteration was judged: `elapsed_ms`, `exit`, `agent`, `failure`, `claim`,
+//!   `progress`, `checks`, `usage`, `context_percent`, `consecutive_failures`, `ends`
 //! - `iteration_skipped`: a reaction prevented the start of the agent: `why`
 //! - `wait`, `delay`: nothing happens `until` then; a wait has `why`
 //! - `pause`: no iteration starts until the loop is resumed
@@ -128,6 +128,7 @@ fn begun(record: &Loop) -> Value {
         "task": record.contract.task,
         "procedure": run.and_then(|run| run.procedure.as_ref()),
         "agent": run.map(|run| &run.agent.name),
+        "fallback": run.map(|run| run.fallback.iter().map(|it| &it.name).collect::<Vec<_>>()),
         "limits": record.contract.limits,
         "checks": record.contract.checks,
         "checkout": record.place.checkout,
@@ -151,11 +152,13 @@ fn ended(after: &Loop, exit: Option<i32>, ends: Option<Outcome>) -> Value {
     json!({
         "elapsed_ms": after.elapsed_ms.last(),
         "exit": exit,
+        "agent": evidence.agent,
         "failure": evidence.failure,
         "claim": evidence.claim,
         "progress": evidence.progress,
         "checks": evidence.checks,
         "usage": evidence.usage.as_ref().map(usage),
+        "context_percent": evidence.context_percent,
         "consecutive_failures": after.state.consecutive_failures,
         "ends": ends,
     })

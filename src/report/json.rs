@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::engine::record::Loop;
+use crate::engine::record::{Loop, Status};
 use crate::engine::usage::Usage;
 
 /// The version of what `--json` prints.
@@ -32,10 +32,14 @@ pub fn one(subject: &Loop, owner_is_gone: bool) -> Value {
         "consecutive_failures": state.consecutive_failures,
         "iterations_without_progress": state.iterations_without_progress,
         "awake_ms": state.awake_ms,
+        "wait": wait(subject),
         "started_at": subject.started_at,
         "last_iteration_at": state.last_iteration_at,
         "driver": subject.driver(),
         "agent": run.map(|run| &run.agent.name),
+        "fallback": run.map(|run| run.fallback.iter().map(|it| &it.name).collect::<Vec<_>>()),
+        "stand_in": subject.stand_in(),
+        "shares": subject.state.agents.shares,
         "model": run.and_then(|run| run.model.as_ref()),
         "agent_words": run.map(|run| &run.words),
         "permissions": run.map(|run| run.permissions),
@@ -55,6 +59,13 @@ pub fn one(subject: &Loop, owner_is_gone: bool) -> Value {
         "checkout": subject.place.checkout,
         "branch": subject.place.branch,
     })
+}
+
+/// What a waiting loop waits for: an account where it is the end of a limit that its loops share.
+fn wait(subject: &Loop) -> Option<Value> {
+    let state = &subject.state;
+    (state.status == Status::Waiting)
+        .then(|| json!({ "until": state.due, "why": state.wait_reason, "account": state.window }))
 }
 
 /// What was used: tokens and cost.

@@ -85,7 +85,8 @@ impl Live {
 
     fn look(&mut self, record: &Loop) {
         self.number = record.iteration();
-        self.iteration = format!("iteration {}", numbered(record, self.number));
+        let by = record.stand_in().map(|it| format!(" by {}", it.agent)).unwrap_or_default();
+        self.iteration = format!("iteration {}{by}", numbered(record, self.number));
         self.cost = spent(record);
     }
 

@@ -22,4 +22,5 @@ pub mod screen;
 pub mod settings;
 pub mod show;
 pub mod template;
+pub mod windows;
 pub mod words;

@@ -16,7 +16,8 @@ const INDENT: usize = 10;
 /// The most columns and lines of the task.
 const TASK_COLUMNS: usize = 100;
 const TASK_LINES: usize = 3;
-/// The widest columns of files and checks.
+/// The widest columns of the agent, files and checks.
+const AGENT: usize = 12;
 const FILES: usize = 22;
 const CHECKS: usize = 18;
 /// Below this width times and costs are left out.
@@ -120,6 +121,7 @@ struct Row<'page> {
     number: String,
     took: String,
     cost: String,
+    agent: &'page str,
     files: String,
     checks: &'page str,
     said: String,
@@ -135,6 +137,7 @@ pub fn table(iterations: &[PageLine], width: usize) -> String {
     let number = widest(|row| &row.number, 9);
     let took = if is_narrow { 0 } else { widest(|row| &row.took, 8) };
     let cost = if is_narrow { 0 } else { widest(|row| &row.cost, 8) };
+    let agent = if is_narrow { 0 } else { widest(|row| row.agent, AGENT) };
     let (files, checks) = (widest(|row| &row.files, FILES), widest(|row| row.checks, CHECKS));
     let mut text = String::new();
     for row in &rows {
@@ -143,7 +146,8 @@ pub fn table(iterations: &[PageLine], width: usize) -> String {
         for (cell, columns) in right.into_iter().filter(|(_, columns)| *columns > 0) {
             let _ = write!(line, "  {cell:>columns$}");
         }
-        for (cell, columns) in [(row.files.as_str(), files), (row.checks, checks)] {
+        let left = [(row.agent, agent), (row.files.as_str(), files), (row.checks, checks)];
+        for (cell, columns) in left {
             if columns > 0 {
                 line.push_str("  ");
                 line.push_str(&padded(cell, columns));
@@ -164,17 +168,19 @@ fn row_of(line: &PageLine) -> Row<'_> {
             number: line.number.to_string(),
             took: brief(line.elapsed_ms),
             cost: line.cost.clone().unwrap_or_default(),
+            agent: line.agent.as_deref().unwrap_or_default(),
             files: file_name(&line.files),
             checks: &line.checks,
             said: said(line),
         },
-        PageLine::Several { from, to, elapsed_ms, cost_micros, files, checks } => Row {
+        PageLine::Several { from, to, elapsed_ms, agent, cost_micros, files, checks } => Row {
             number: format!("{from}-{to}"),
             took: brief(*elapsed_ms),
             cost: match cost_micros {
                 0 => String::new(),
                 micros => Money::from_micros(*micros).to_string(),
             },
+            agent: agent.as_deref().unwrap_or_default(),
             files: file_name(files),
             checks,
             said: "the same each time".to_owned(),

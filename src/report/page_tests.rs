@@ -14,8 +14,10 @@ fn full() -> Page {
         PageLine::One(IterationLine {
             number,
             elapsed_ms: u64::from(number) * 200_000,
+            agent: None,
             cost: Some(format!("$0.{number}0")),
             cost_micros: 0,
+            context_percent: None,
             files: files.to_owned(),
             checks: checks.to_owned(),
             said,
@@ -50,6 +52,7 @@ fn full() -> Page {
             line(3, "5 files, 3 new", "6 of 148 fail", said("Lines carry their share now.")),
             line(4, "src/components/cart/discount.ts", "1 of 148 fails", refused()),
             PageLine::Several {
+                agent: None,
                 from: 5,
                 to: 9,
                 elapsed_ms: 3_120_000,

@@ -213,7 +213,9 @@ fn iteration_ended(after: &Loop, exit: Option<i32>, ends: Option<Outcome>) -> Ve
         let iteration = numbered(after, after.state.completed);
         let cost = evidence.and_then(Evidence::cost);
         let cost = cost.map_or_else(String::new, |cost| format!(" · {cost}"));
-        said.push(plain(format!("Iteration {iteration} completed in {time}{cost}")));
+        let agent = evidence.and_then(|evidence| evidence.agent.as_ref());
+        let agent = agent.map_or_else(String::new, |agent| format!(" · {agent}"));
+        said.push(plain(format!("Iteration {iteration} completed in {time}{cost}{agent}")));
     }
     said
 }

@@ -21,7 +21,9 @@ pub fn rows(run: &Run) -> Vec<(&'static str, String)> {
     let permissions = (!run.agent.permissions.is_empty())
         .then(|| format!("permissions {}", run.permissions.label()));
     let turns = (run.max_turns > 0).then(|| format!("at most {} turns", run.max_turns));
-    let agent = [Some(run.agent.name.clone()), procedure, permissions, turns];
+    let others: Vec<&str> = run.fallback.iter().map(|agent| agent.name.as_str()).collect();
+    let others = (!others.is_empty()).then(|| format!("fallback {}", others.join(", ")));
+    let agent = [Some(run.agent.name.clone()), procedure, permissions, turns, others];
     let agent: Vec<String> = agent.into_iter().flatten().collect();
     let git = git(&run.git).map(|steps| ("git", steps));
     std::iter::once(("agent", agent.join(", "))).chain(git).collect()

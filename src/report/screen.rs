@@ -57,7 +57,8 @@ fn row(name: &str, value: &str) -> String {
 fn start(record: &Loop) -> String {
     let agent = record.contract.run.as_ref().map(|run| {
         let model = run.model.as_ref().map(|model| format!(" {model}")).unwrap_or_default();
-        format!(" · {}{model}", run.agent.name)
+        let others = run.fallback.iter().map(|agent| format!(", else {}", agent.name));
+        format!(" · {}{model}{}", run.agent.name, others.collect::<String>())
     });
     let branch = record.branch().map(|branch| format!(" on {branch}")).unwrap_or_default();
     let head = format!(

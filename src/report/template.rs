@@ -77,7 +77,7 @@ const REST: &str = "
 # The agent of `crew run`.
 # [agent]
 # name = \"claude\"
-# model = \"opus\"                 # claude and codex take one
+# model = \"opus\"                 # the agent's model
 # args = [\"--effort\", \"high\"]
 # permissions = \"accept-edits\"    # or default, auto, bypass
 
@@ -85,8 +85,9 @@ const REST: &str = "
 # [agents.mine]
 # command = [\"my-agent\", \"--headless\"]
 # prompt = \"stdin\"               # or argument
-# output = \"text\"                # or claude, codex
+# output = \"text\"                # or the agent whose events it prints: claude, codex …
 # model = \"--model\"              # the option that names its model
+# environment = { LEVEL = \"1\" }   # variables it is started with
 
 # A procedure: `crew run nightly`. Parts of the prompt are text, files beside this one, or crew's own
 # (builtin:NAME); keys of [loop] set here apply to this procedure only.
@@ -149,6 +150,7 @@ mod tests {
         # idle_timeout = "15m"           # the longest the agent may be silent while no tool call is open; 0 = no limit
         # max_turns = 0                  # the most turns of the agent in one iteration; 0 = no limit
         # token_budget = "100k"          # tokens above which a prompt causes a warning; 0 = no limit
+        # redline = "80%"                # how full a context may be before a handoff page follows it; 0 = no limit
         # delay = "30s"                  # the wait between two iterations
         # commit = true                  # commit after each iteration what it changed
         # push = true                    # push after each iteration

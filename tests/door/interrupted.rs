@@ -126,3 +126,23 @@ fn a_pause_after_esc_takes_effect_at_once() {
         assert_eq!(door.status(&id)["status"], "paused", "{typed}");
     }
 }
+
+#[test]
+fn a_pause_after_a_prompt_that_was_taken_back_takes_effect_at_once() {
+    for typed in ["/crew:pause", "crew pause"] {
+        let door = Door::new();
+        let id = door.begin("\"Build it\" --stall 0");
+        // A word in the agent's turn waits for its end.
+        door.says("crew pause", "p-0");
+        assert_eq!(door.status(&id)["status"], "running", "{typed}");
+        let told = match typed {
+            "crew pause" => door.says("crew pause", "p-1"),
+            _ => {
+                door.command("").with("command_name", "crew:pause").with("prompt_id", "p-1").send()
+            }
+        };
+        let expected = format!("loop {id}");
+        assert!(told.refusal().contains(&expected), "{told:#?}");
+        assert_eq!(door.status(&id)["status"], "paused", "{typed}");
+    }
+}

@@ -23,6 +23,7 @@ mod tamper;
 mod tested;
 mod usage;
 mod wakes;
+mod windows;
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,6 +1,13 @@
 //! A session's loop that rests: what is told to it then, and what its agent did before.
 
+use serde_json::json;
+
 use super::Door;
+#[cfg(target_os = "linux")]
+use crate::run::{HANG, World};
+#[cfg(target_os = "linux")]
+use crate::sandbox::Sandbox;
+use crate::sandbox::{DEADLINE, poll_until};
 
 fn paused(door: &Door) -> String {
     let id = door.begin("\"go on\" -n 9 --stall 2");
@@ -53,4 +60,59 @@ fn what_an_agent_did_before_a_pause_counts_for_the_iteration_that_runs_again() {
     let diff = door.sandbox.crew(&["diff", &id, "2"]).success();
     assert!(diff.contains("half.txt") && !diff.contains("mine.txt"), "{diff}");
     assert_eq!(door.record(&id)["state"]["still"], 0, "it made progress");
+}
+
+#[test]
+fn what_an_agent_did_before_a_pause_during_a_check_is_not_hidden_by_it_later() {
+    let door = Door::new();
+    let gate = "test ! -e half.txt || test -e ../go || { touch ../checks; until test -e ../go; do sleep 0.05; done; }";
+    let id = door.begin(&format!("\"go on\" -n 9 --stall 2 --gate '{gate}'"));
+    door.sandbox.write("half.txt", "half\n");
+    let boundary = door.stopping("one").start();
+    poll_until("the check", || door.sandbox.file("../checks").exists());
+    door.sandbox.crew(&["pause", &id]).success();
+    door.sandbox.write("../go", "");
+    boundary.wait(DEADLINE);
+    assert_eq!(door.record(&id)["state"]["status"], "paused");
+    resumed(&door, &id);
+    door.sandbox.write("rest.txt", "rest\n");
+    door.stop("two").assert_goes_on();
+    let diff = door.sandbox.crew(&["diff", &id, "1"]).success();
+    assert!(diff.contains("+half") && diff.contains("+rest"), "{diff}");
+}
+
+#[test]
+fn a_loop_that_its_own_session_resumes_was_driven_all_the_time() {
+    let door = Door::new();
+    let id = door.begin("\"go on\" -n 9");
+    door.sandbox.write("half.txt", "half\n");
+    resumed(&door, &id);
+    let page = door.sandbox.crew(&["status", &id]).success();
+    assert!(!page.contains("was gone"), "{page}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn who_was_gone_is_told_after_another_has_taken_the_loop() {
+    let door = Door::of(World::of(Sandbox::new(), &[HANG]).sandbox);
+    let begun = door.command("\"go on\" -n 9").through_another_client().send();
+    assert!(begun.goes_on(), "{begun:#?}");
+    let running = door.sandbox.start_crew(&["resume", "-q"]);
+    poll_until("the agent hangs", || door.sandbox.root().join("notes/hangs").exists());
+    door.sandbox.crew(&["pause", "--now"]).success();
+    running.wait(DEADLINE);
+    let page = door.sandbox.crew(&["status"]).success();
+    let note = "note    its client was gone, so all that changed until that was noticed is counted";
+    assert!(page.contains(note), "{page}");
+}
+
+#[test]
+fn a_message_in_the_last_iteration_is_delivered_by_the_wake_that_is_due() {
+    let door = Door::new();
+    let id = door.begin("\"go on\" -n 1");
+    let job = json!([{ "id": "b1", "type": "shell", "status": "running", "description": "build" }]);
+    door.stopping("The build runs.").with("background_tasks", job).send().assert_lets_go();
+    let told = door.sandbox.crew(&["tell", "--loop", &id, "use the parser"]).success();
+    let expected = format!("loop {id}: the agent gets the message with its next prompt\n");
+    assert_eq!(told, expected);
 }

@@ -1,6 +1,8 @@
 //! Steps of an agent that prints as Claude Code does: the few events of its stream that crew reads,
 //! in the shape of those recorded in tests/fixtures/claude.
 
+use std::fmt::Display;
+
 use super::World;
 use crate::sandbox::Sandbox;
 
@@ -35,9 +37,21 @@ pub(crate) fn answer(text: &str) -> String {
     format!("printf '%s\\n' '{said}' '{result}'")
 }
 
+/// The agent says `text` and ends, after it has filled so much of its context.
+pub(crate) fn filling(percent: u64, text: &str) -> String {
+    let said = format!(
+        r#"{{"type":"assistant","message":{{"id":"m1","role":"assistant","model":"claude-sonnet-5-5","content":[{{"type":"text","text":"{text}"}}],"usage":{{"input_tokens":{},"output_tokens":0}}}}}}"#,
+        percent * 2_000
+    );
+    let result = format!(
+        r#"{{"type":"result","subtype":"success","is_error":false,"result":"{text}","num_turns":1,"modelUsage":{{"claude-sonnet-5-5":{{"inputTokens":100,"outputTokens":10,"costUSD":{COST},"costBasis":"list","contextWindow":200000}}}}}}"#
+    );
+    format!("printf '%s\\n' '{said}' '{result}'")
+}
+
 /// The model's service refuses because of a limit that ends `seconds` from now, and the client ends
 /// with 1.
-pub(crate) fn limited(seconds: i64) -> String {
+pub(crate) fn limited(seconds: impl Display) -> String {
     let limit = r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","rateLimitType":"five_hour","resetsAt":%s}}"#;
     format!("printf '{limit}\\n' $(($(date +%s) + {seconds})); {}", failed("rate_limit", 429))
 }

@@ -93,6 +93,18 @@ fn a_pause_at_once_during_a_check_keeps_what_the_agent_had_done() {
 }
 
 #[test]
+fn a_pause_at_once_that_is_cancelled_before_the_agent_has_ended_keeps_what_it_had_done() {
+    let slow = format!("trap '' TERM; {}", half());
+    let world = world(&[WORK, &slow]);
+    let running = world.hanging(&["run", "Build it", "-n", "5", "-q"]);
+    world.crew(&["pause", "--now"]).success();
+    world.crew(&["cancel"]).success();
+    running.wait(DEADLINE);
+    let diff = world.crew(&["diff"]).success();
+    assert!(diff.contains("+half") && diff.contains("-seed"), "{diff}");
+}
+
+#[test]
 fn a_claim_whose_check_was_interrupted_was_refused_by_nobody() {
     let world = World::new(&[CLAIM]);
     let check = "if test -e begun; then touch checks; sleep 60; fi; touch begun; false";
@@ -208,11 +220,23 @@ fn a_loop_that_is_blocked_by_a_changed_check_does_not_say_that_it_passes() {
     sandbox.write("check.sh", "exit 1\n");
     let cheat = format!("echo 'exit 0' > check.sh; {CLAIM}");
     let world = World::of(sandbox, &[&cheat]);
-    let ran = world.crew(&["run", "Build it", "-n", "9", "-q", "--verify", "sh check.sh"]);
+    let checks = ["--verify", "sh check.sh", "--gate", "true"];
+    let ran = world.crew(&[&["run", "Build it", "-n", "9", "-q"][..], &checks].concat());
     assert_eq!(ran.code(), 13, "{ran:?}");
     let page = world.crew(&["status"]).success();
     assert!(page.lines().next().unwrap().contains(" · blocked "), "{page}");
     assert!(!page.lines().next().unwrap().contains("pass"), "{page}");
     let verify = "verify  `sh check.sh` passed as it is now, which does not count";
     assert!(page.contains(verify), "{page}");
+    assert!(page.contains("gate    `true` passed\n"), "{page}");
+}
+
+#[test]
+fn a_check_counts_whatever_a_person_says_of_it_when_they_cancel() {
+    let world = World::new(&[WORK, HANG]);
+    let running = world.hanging(&["run", "Build it", "-n", "3", "-q", "--gate", "true"]);
+    world.crew(&["cancel", "--reason", "`true` needs --accept-exam"]).success();
+    running.wait(DEADLINE);
+    let page = world.crew(&["status"]).success();
+    assert!(page.contains("gate    `true` passed\n"), "{page}");
 }

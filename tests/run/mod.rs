@@ -19,6 +19,7 @@ mod cycles;
 mod exam;
 mod examples;
 mod exits;
+mod fallback;
 mod first_day;
 #[cfg(target_os = "linux")]
 mod full_disk;
@@ -39,6 +40,7 @@ mod prompts;
 mod protection;
 mod proven;
 mod reactions;
+mod redline;
 mod repository;
 mod resumed;
 mod retries;
@@ -50,6 +52,7 @@ mod state;
 mod terminal;
 mod tested;
 mod waits;
+mod windows;
 mod words;
 
 use std::path::{Path, PathBuf};

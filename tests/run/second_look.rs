@@ -328,7 +328,8 @@ fn a_message_in_the_last_iteration_says_what_delivers_it() {
     let told = world.crew(&["tell", "use tabs"]).success();
     let id = world.id();
     let expected = format!(
-        "loop {id}: this is its last iteration: a resume, or crew set {id} -n +1, delivers it\n"
+        "loop {id}: this is its last iteration: crew set {id} -n +1, or later crew resume {id} -n +1, \
+         delivers it\n"
     );
     assert_eq!(told, expected);
     running.signal(Signal::INT);

@@ -230,6 +230,7 @@ fn config_shows_every_value_and_where_it_came_from() {
     loop.delay               0 (none)      built-in
     loop.max_turns           0 (none)      built-in
     loop.token_budget        100k          built-in
+    loop.redline             80%           built-in
     wait.max                 0 (none)      $CREW_MAX_WAIT
     keep.logs                2GiB          built-in
     keep.snapshots           10GiB         built-in

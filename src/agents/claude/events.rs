@@ -220,6 +220,8 @@ pub(super) struct ModelUse {
     pub(super) cache_creation_input_tokens: NumberField,
     /// 2.1.330 and later.
     pub(super) cache_creation_ephemeral1h_input_tokens: NumberField,
+    /// The most tokens that its context holds.
+    pub(super) context_window: NumberField,
     #[serde(rename = "costUSD")]
     pub(super) cost_usd: Dollars,
     /// `list`, `managed` or `unknown`; 2.1.330 and later.

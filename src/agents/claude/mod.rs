@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
 
+use self::context::Context;
 use self::events::{
     ClaudeEvent, MessageEvent, OUT_OF_TURNS, RateLimitEvent, ResultEvent, SystemEvent,
 };
@@ -21,6 +22,7 @@ use crate::engine::boundary::facts::{AgentClosing, ApiError};
 use crate::engine::record::{Agent, Dialect, Permissions, PromptVia};
 use crate::parse::{api_error, reset};
 
+mod context;
 mod events;
 mod spent;
 #[cfg(test)]
@@ -62,6 +64,7 @@ fn agent() -> Agent {
         model: Some("--model".to_owned()),
         // As a separate word, it would take the following words for rules, too.
         allow: Some("--allowedTools=Bash({check})".to_owned()),
+        login: owned(&["auth", "status"]),
         ..Agent::default()
     }
 }
@@ -74,6 +77,7 @@ pub(super) struct Claude {
     words_are_last: bool,
     open: OpenWork,
     spent: Spent,
+    context: Context,
     error: Option<ServiceError>,
     /// The id of the agent's own latest message.
     message: Option<String>,
@@ -178,14 +182,16 @@ impl OutputReader for Claude {
             out_of_turns: ending.is_some_and(|ending| ending.out_of_turns),
             model: self.model.clone(),
             turns: self.turns,
+            context_percent: self.context.percent(),
         }
     }
 }
 
 impl Claude {
     fn said(&mut self, line: &str, said: &MessageEvent) -> Vec<Activity> {
-        self.spent.message(line);
         let is_own = said.parent_tool_use_id.is_none();
+        let message = self.spent.message(line);
+        message.filter(|_| is_own).iter().for_each(|message| self.context.message(message));
         if let (Some(kind), true) = (said.error.text(), is_own) {
             let message = said.texts().collect::<Vec<_>>().join("\n");
             self.ending = None;
@@ -317,6 +323,7 @@ impl Claude {
             message: text.map(|text| end(text, KEPT_BYTES).to_owned()),
         });
         self.spent.result(result);
+        self.context.result(result);
         // The closing event repeats the last words, unless they came in no other event.
         let is_told = is_error || text == self.words.as_deref();
         text.filter(|_| !is_told).map(|text| Activity::Said(shown(text))).into_iter().collect()

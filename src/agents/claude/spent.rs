@@ -7,7 +7,7 @@ use super::events::{ModelUse, ResultEvent};
 use crate::clients::claude::prices::is_priced;
 use crate::clients::claude::usage;
 use crate::engine::text::start;
-use crate::engine::usage::{Counted, Money, Tokens, Usage};
+use crate::engine::usage::{Counted, Message, Money, Tokens, Usage};
 use crate::parse::amounts::whole;
 
 /// How many recent messages are remembered: lines of one message may be mixed with those of
@@ -32,13 +32,13 @@ pub(super) struct Spent {
 }
 
 impl Spent {
-    /// Counts a line if it is part of a model's message.
-    pub(super) fn message(&mut self, line: &str) {
-        if let Some((message, _)) = usage::message(line) {
-            let before = self.since.tokens.cache_write_hour;
-            self.since.count(&message, &mut self.recent, RECENT);
-            self.hour += self.since.tokens.cache_write_hour - before;
-        }
+    /// Counts a line if it is part of a model's message, which is returned.
+    pub(super) fn message(&mut self, line: &str) -> Option<Message> {
+        let (message, _) = usage::message(line)?;
+        let before = self.since.tokens.cache_write_hour;
+        self.since.count(&message, &mut self.recent, RECENT);
+        self.hour += self.since.tokens.cache_write_hour - before;
+        Some(message)
     }
 
     /// Replaces what was counted by the client's own sum.

@@ -1,6 +1,6 @@
 //! Copilot CLI's `--output-format json`, one event a line; tried with 1.0.102. What it used is not
 //! among the events but in a file that it writes at its end (`usage.rs`). That the token limit cut
-//! an answer is told nowhere.
+//! an answer shows only in a turn without a message, after which it asks again.
 
 use std::collections::BTreeMap;
 
@@ -24,6 +24,9 @@ const NAME: &str = "copilot";
 pub(super) const AGENT: EventAgent =
     EventAgent { name: NAME, is_tried: true, agent, reader: |_| Box::<Copilot>::default() };
 
+/// So often in a row it asks again after a cut answer; then it takes the next one as it is.
+const CUTS_MAX: u32 = 2;
+
 /// How the agent is started. A piped prompt is taken where there is no `-p`.
 fn agent() -> Agent {
     let permissions: [(Permissions, &[&str]); 3] = [
@@ -40,6 +43,8 @@ fn agent() -> Agent {
         model: Some("--model".to_owned()),
         allow: Some("--allow-tool=shell({words})".to_owned()),
         usage_file: Some("--usage-output-file".to_owned()),
+        // It has no command that says whether it is logged in.
+        login: vec!["--version".to_owned()],
         ..Agent::default()
     }
 }
@@ -108,6 +113,10 @@ struct ShellExecution {
 #[derive(Debug, Default)]
 struct Copilot {
     turn: AgentTurn,
+    /// Whether the model's turn brought a message.
+    has_message: bool,
+    /// Turns in a row without one.
+    cuts: u32,
     usage: Option<Usage>,
 }
 
@@ -119,7 +128,9 @@ impl Copilot {
             "assistant.turn_start" => {
                 self.turn.turns = self.turn.turns.saturating_add(1);
                 self.turn.goes_on();
+                self.has_message = false;
             }
+            "assistant.turn_end" if !self.has_message => self.cuts = self.cuts.saturating_add(1),
             "model.call_start" => {
                 self.turn.works_with(data.model.text());
                 self.turn.asks();
@@ -165,11 +176,15 @@ impl Copilot {
         if data.parent_tool_call_id.0.is_some() {
             return Vec::new();
         }
+        self.has_message = true;
         self.turn.works_with(data.model.text());
         let seen = self.turn.says(data.content.text().unwrap_or_default());
         if data.tool_requests.iter().next().is_some() {
             self.turn.goes_on();
+        } else {
+            self.turn.cut = self.cuts >= CUTS_MAX;
         }
+        self.cuts = 0;
         seen
     }
 }

@@ -14,10 +14,14 @@ fn the_events_of_a_turn_are_read_to_what_they_mean() {
             r#"{{"type":"session.error","data":{{"errorType":"{kind}","message":"No."{rest}}}}}"#
         )
     };
+    let unanswered = r#"{"type":"assistant.turn_start"}
+{"type":"assistant.turn_end"}"#;
     let quota = retry.replace("Slow down", "insufficient_quota");
     let streams = [
         ("a claim", format!("{said}\n{ended}")),
         ("no closing event", said.to_owned()),
+        ("a cut answer", format!("{unanswered}\n{unanswered}\n{said}\n{ended}")),
+        ("an answer cut once", format!("{unanswered}\n{said}\n{ended}")),
         ("a failed end", format!("{said}\n{failed}")),
         ("a limit that was outlasted", format!("{retry}\n{asks}\n{said}\n{ended}")),
         ("a limit", retry.to_owned()),
@@ -47,6 +51,8 @@ fn the_events_of_a_turn_are_read_to_what_they_mean() {
     insta::assert_snapshot!(told.join("\n"), @"
     a claim: claims success, at least 0 tokens
     no closing event: no claim, not closed, at least 0 tokens
+    a cut answer: no claim, cut, at least 0 tokens
+    an answer cut once: claims success, at least 0 tokens
     a failed end: no claim, the agent's closing event says error: exit code 1, at least 0 tokens
     a limit that was outlasted: claims success, at least 0 tokens
     a limit: no claim, not closed, a limit, waits, at least 0 tokens

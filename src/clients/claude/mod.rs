@@ -99,6 +99,10 @@ impl Client for ClaudeCode {
         "claude-code"
     }
 
+    fn program(&self) -> &'static str {
+        "claude"
+    }
+
     fn title(&self) -> &'static str {
         setup::PRODUCT.name
     }

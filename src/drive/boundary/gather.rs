@@ -112,10 +112,6 @@ impl Open {
             facts.trial = Some(trial::run(&self.home, subject, now, latest, stop));
         }
         facts.now = clock::now();
-        // An iteration that an order broke off is not counted, and has no end.
-        if let Some(agents) = facts.tree.as_ref().filter(|_| is_looked_at) {
-            tree::name_the_end(&self.home, subject, agents, facts.tree_checked.as_ref());
-        }
         Some(facts)
     }
 }

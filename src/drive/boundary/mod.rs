@@ -12,9 +12,10 @@ use std::time::Duration;
 use anyhow::{Context, Error, Result};
 use chrono::{DateTime, Utc};
 
-use super::end;
 use super::owner::end_mark;
-use crate::engine::boundary::decide::{Decision, Hold, apply, decide};
+use super::windows::{self, LoopTurn};
+use super::{end, tree};
+use crate::engine::boundary::decide::{Decision, Hold, apply, decide, waiting};
 use crate::engine::boundary::facts::{ControlRequest, Facts};
 use crate::engine::boundary::judge::{Judged, judge};
 use crate::engine::boundary::recovery::reconciled;
@@ -49,6 +50,8 @@ pub struct DriverNotes {
     pub veto: Option<Ending>,
     /// Ends a loop whatever was decided, except a pause and an end that is no better.
     pub lost: Option<Ending>,
+    /// What a loop that would continue must wait for.
+    pub turn: Option<LoopTurn>,
     /// When a hold for background work ends.
     pub hold_until: Option<DateTime<Utc>>,
 }
@@ -183,11 +186,16 @@ impl Open {
         undelivered::take_back(&self.home, &mut record)?;
         let Concluded { judged, decision, mut next } = conclude(&record, &facts, closing);
         view::place_task(&self.home, &mut next)?;
+        let cleared = windows::learn(&self.home, &record, &facts.seen, &mut next);
+        name_the_end(&self.home, &record, &judged, &facts);
         let note = self.note(&held, &record, &facts)?;
         undelivered::mark(&self.home, &next)?;
         let after = held.record(next, |next| event(&judged, &decision, next))?;
+        if let Some(cleared) = &cleared {
+            held.note(&after, facts.now, cleared)?;
+        }
         remember_tests(&self.home, &after.id, facts.tests_after());
-        let boundary = Boundary { after, decision, note };
+        let boundary = Boundary { after, decision, note: note.or(cleared) };
         Ok(Some(Recorded { boundary, held, lock: self.lock }))
     }
 
@@ -199,7 +207,7 @@ impl Open {
         mut facts: Facts,
         closing: DriverNotes,
     ) -> Option<(Boundary, Option<Error>)> {
-        let before = self.before.clone();
+        let (home, before) = (self.home.clone(), self.before.clone());
         let order = self.order();
         let mut failed = None;
         if self.lock.is_some() {
@@ -209,8 +217,10 @@ impl Open {
             }
         }
         facts.seen.order = order;
-        let Concluded { decision, mut next, .. } = conclude(&before, &facts, closing);
+        let Concluded { judged, decision, mut next } = conclude(&before, &facts, closing);
+        name_the_end(&home, &before, &judged, &facts);
         next.state.generation += 1;
+        windows::learn(&home, &before, &facts.seen, &mut next);
         Some((Boundary { after: next, decision, note: None }, failed))
     }
 
@@ -262,6 +272,10 @@ fn conclude(record: &Loop, facts: &Facts, closing: DriverNotes) -> Concluded {
     let judged = judge(record, facts);
     let decision = match (decide(&judged, facts), closing.veto) {
         (Decision::Continue | Decision::Wait { .. }, Some(ending)) => Decision::Finish(ending),
+        (Decision::Continue, None) => match &closing.turn {
+            Some(turn) => waiting(&judged.after, facts.now.wall, turn.at, &turn.why),
+            None => Decision::Continue,
+        },
         (decision, _) => decision,
     };
     let is_spared = match &decision {
@@ -275,6 +289,8 @@ fn conclude(record: &Loop, facts: &Facts, closing: DriverNotes) -> Concluded {
     };
     let mut next = apply(judged.clone(), &decision);
     next.state.session = closing.memory;
+    next.state.window =
+        closing.turn.filter(|_| matches!(decision, Decision::Wait { .. })).map(|turn| turn.account);
     if let Decision::Hold(Hold::Background(_)) = decision {
         next.state.due = closing.hold_until;
     }
@@ -282,6 +298,14 @@ fn conclude(record: &Loop, facts: &Facts, closing: DriverNotes) -> Concluded {
         mark.recorded_ms = clock::since_boot_ms();
     }
     Concluded { judged, decision, next }
+}
+
+/// Names what the iteration left. One that an order broke off, even as it was judged, is not
+/// counted and has no end: it runs again.
+fn name_the_end(home: &Home, record: &Loop, judged: &Judged, facts: &Facts) {
+    if let Some(agents) = facts.tree.as_ref().filter(|_| judged.counted) {
+        tree::name_the_end(home, record, agents, facts.tree_checked.as_ref());
+    }
 }
 
 /// Whether an end needs a person as much as a lost repository does, or was asked for.

@@ -80,6 +80,12 @@ pub fn for_the_next(home: &Home, record: &Loop) -> Option<PathBuf> {
     put(record, &page, told, kind, clock::now().wall).ok()
 }
 
+/// Writes the page for the next process of a run. Best effort: `None` where it cannot be written;
+/// the prompt has the last iteration's evidence either way.
+pub fn hand_on(home: &Home, record: &Loop, kind: &str) -> Option<PathBuf> {
+    put(record, &page::read(home, record), "", kind, clock::now().wall).ok()
+}
+
 /// Writes a page of that type; `told` is its author's text on what was done.
 pub(super) fn put(
     record: &Loop,

@@ -14,7 +14,7 @@ use anyhow::{Error, Result, anyhow};
 
 use super::owner::{is, life, needs_hooks, spent_ms, works};
 use super::{meter, page, tree};
-use crate::engine::journal::{COUNTED_LATE, Event};
+use crate::engine::journal::{Event, counted_late};
 use crate::engine::page::Page;
 use crate::engine::record::{Actor, Driver, Ending, Life, Loop, LoopId, Outcome, Status};
 use crate::engine::usage::Usage;
@@ -91,7 +91,9 @@ fn is_left_to_its_crew(record: &Loop) -> bool {
 /// Adds the usage of an iteration during which somebody else ended the loop. The ending itself does
 /// not change.
 pub fn count_late(home: &Home, id: &LoopId, usage: &Usage) -> Result<()> {
-    amend(home, id, "counted what was used", |record| record.state.usage.add(usage))
+    amend(home, id, "counted what was used", |record| {
+        record.count_use(0, Some(usage));
+    })
 }
 
 /// Changes a record that may be over; how it ended is kept.
@@ -259,7 +261,7 @@ pub fn end(home: &Home, id: &LoopId, ending: Ending, wait: Duration) -> Result<E
     ended(home, &mut record, ending);
     let record = held.record(record, |next| Event::changed(what, next))?;
     if breaks_off && !was_at_work {
-        let _ = held.note(&record, clock::now(), COUNTED_LATE);
+        let _ = held.note(&record, clock::now(), counted_late(record.driver()));
     }
     drop(held);
     end_work(home, &record);

@@ -1,13 +1,18 @@
 //! Adapts a loop that resumes in fresh processes: it keeps what it had, except what was typed now.
 
+use std::path::Path;
+
 use anyhow::{Result, bail};
 
 use crate::drive::control::tellable;
 use crate::drive::start::agent::has_program;
+use crate::drive::start::fallback;
 use crate::drive::start::repository::{
     drafts_of, on_another_branch, same_repository, some_commit, some_settings, unlisted,
 };
-use crate::drive::start::run::{model, of_the_agent, run, the_agent, try_launch, type_run};
+use crate::drive::start::run::{
+    account, model, of_the_agent, run, the_agent, try_launch, type_run,
+};
 use crate::drive::start::settings;
 use crate::drive::{exam, tree};
 use crate::engine::record::{GitSteps, IterationTimes, Loop, Run};
@@ -52,11 +57,13 @@ pub fn adapt(home: &Home, record: &mut Loop, arguments: &ResumeArgs) -> Result<V
             Run {
                 agent: the_agent(options, &settings, &folder)?,
                 model: model(options, &settings),
+                account: account(&settings),
                 words: options.words.clone().unwrap_or_default(),
                 ..unchanged(had, options)
             }
         }
     };
+    stand_ins(&mut run, options, &folder, &mut settings)?;
     pin(record, &run)?;
     // Once an iteration has been committed, changed files may be the agent's.
     let had_commits = record.contract.run.as_ref().is_some_and(|had| had.git.commit);
@@ -67,11 +74,8 @@ pub fn adapt(home: &Home, record: &mut Loop, arguments: &ResumeArgs) -> Result<V
         run.git.branch.clone_from(&now);
     }
     let reaches_a_branch = run.git.commit || run.git.push;
-    let is_another_agent = record
-        .contract
-        .run
-        .as_ref()
-        .is_none_or(|had| (&had.agent, had.permissions) != (&run.agent, run.permissions));
+    let asked = |run: &Run| (run.agents().cloned().collect::<Vec<_>>(), run.permissions);
+    let is_another_agent = record.contract.run.as_ref().map(asked) != Some(asked(&run));
     record.contract.run = Some(run);
     if is_another_agent {
         notes.extend(of_the_agent(&record.contract));
@@ -90,6 +94,22 @@ pub fn adapt(home: &Home, record: &mut Loop, arguments: &ResumeArgs) -> Result<V
         notes.extend(drafts_of(home, record, &|| false).map_err(|fault| unlisted(&fault))?);
     }
     Ok(notes)
+}
+
+/// Gives the run the fallbacks that were typed, else those it had, and tries them.
+fn stand_ins(
+    run: &mut Run,
+    options: &RunOptions,
+    folder: &Path,
+    settings: &mut dyn FnMut(Option<&str>) -> Result<Settings>,
+) -> Result<()> {
+    if options.fallback.is_some() {
+        let settings = settings(run.procedure.as_deref())?;
+        run.fallback = fallback::fallbacks(&settings, &run.agent)?;
+    }
+    let own = &run.agent.name;
+    run.fallback.retain(|agent| agent.name != *own);
+    fallback::try_all(run, folder, &|| false)
 }
 
 /// Holds the exam to what it is now.
@@ -129,6 +149,7 @@ fn unchanged(had: Run, options: &RunOptions) -> Run {
     Run {
         permissions: options.permissions.unwrap_or(had.permissions),
         max_turns: options.max_turns.unwrap_or(had.max_turns),
+        redline: options.redline.unwrap_or(had.redline),
         may_sleep: had.may_sleep || options.no_awake,
         pace: IterationTimes {
             timeout_s: options.timeout.map_or(had.pace.timeout_s, whole_seconds),

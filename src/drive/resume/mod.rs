@@ -16,7 +16,7 @@ use super::tree;
 use crate::clients;
 use crate::clients::spelling::{self, going_on};
 use crate::engine::boundary::limits::{LimitChanges, changed, raise, reached};
-use crate::engine::journal::{COUNTED_LATE, DELIVERED, Event, RESUMED_IN_A_SESSION, TOLD};
+use crate::engine::journal::{DELIVERED, Event, RESUMED_IN_A_SESSION, TOLD, counted_late};
 use crate::engine::record::{Driver, Life, Loop, LoopId, Outcome, Owner, Status};
 use crate::world::files::{disk, room};
 use crate::world::store::home::{read_pointer, write_pointer};
@@ -68,11 +68,13 @@ pub fn resume(
     adapt(&mut record)?;
     let is_told = record.state.messages.len() > messages;
     end::end_leftovers(home, &record);
-    // Its owner is gone, and nobody has seen what its agent did last.
-    let was_gone = record.state.status == Status::Running;
-    if was_gone {
+    // Nobody has seen what its agent did last. A session may resume its own loop, which it drives.
+    let is_open = record.state.status == Status::Running;
+    if is_open {
         tree::close(home, &record);
     }
+    let was_gone = is_open && owner_is_gone(home, &record);
+    let late = was_gone.then(|| counted_late(record.driver()));
     let former = record.state.owner.session_id.clone();
     let is_another = former.is_none() || former != new_owner.owner.session_id;
     let made = if is_another { handoff::for_the_next(home, &record) } else { None };
@@ -96,7 +98,7 @@ pub fn resume(
     if is_told {
         record = told(&held, record);
     }
-    for note in was_gone.then_some(COUNTED_LATE).into_iter().chain(accepted.as_deref()) {
+    for note in late.iter().chain(&accepted) {
         let _ = held.note(&record, clock::now(), note);
     }
     release(home, former, &record);
@@ -203,6 +205,9 @@ fn hand_over(home: &Home, record: &mut Loop, new_owner: NewOwner) {
         Driver::Process => 0,
     };
     state.incurable = None;
+    // Whoever resumes has seen to what kept an agent from its work; the first one tries first.
+    state.agents.stand_in = None;
+    state.agents.out.clear();
     // What ended the loop is forgiven once: otherwise the first boundaries would end it again.
     if matches!(outcome, Some(Outcome::Aborted | Outcome::Stalled)) {
         state.consecutive_failures = 0;

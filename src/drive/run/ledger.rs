@@ -12,6 +12,7 @@ use crate::engine::boundary::facts::Facts;
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::journal::Event;
 use crate::engine::record::{Ending, Loop, LoopId};
+use crate::world::clock;
 use crate::world::files::room;
 use crate::world::store::{self, Home, StoreError};
 
@@ -64,6 +65,13 @@ impl<'a> Ledger<'a> {
             Ok(())
         };
         self.step(on_disk, |_, record| change(record));
+    }
+
+    /// Journals a note, if the disk takes it.
+    pub fn note(&self, what: &str) {
+        if let Ok(held) = store::hold(self.home, &self.record.id, store::LOCK_WAIT) {
+            let _ = held.note(&self.record, clock::now(), what);
+        }
     }
 
     /// Starts an iteration after a rest, whose time counts as the loop's and not the iteration's.

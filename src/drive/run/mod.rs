@@ -7,6 +7,7 @@ pub mod handover;
 pub mod ledger;
 pub mod reactions;
 mod round;
+pub mod stand_in;
 pub mod steps;
 mod waits;
 pub mod watch;
@@ -62,6 +63,7 @@ pub fn drive(home: &Home, record: Loop, signals: &Signals, sink: &mut dyn EventS
         trusted,
         handoff: None,
         is_rested: true,
+        is_typed: true,
         nested: BTreeSet::new(),
         missed: BTreeSet::new(),
         elsewhere: None,
@@ -81,6 +83,8 @@ struct Runner<'a> {
     handoff: Option<PathBuf>,
     /// Whether the next iteration skips the delay: the first one here, and one right after a wait.
     is_rested: bool,
+    /// Whether a person asks for the next iteration: it tries whatever the rate window says.
+    is_typed: bool,
     /// The repositories in the working tree that were reported.
     nested: BTreeSet<PathBuf>,
     /// The user's uncommitted files that were reported as gone, or as no longer ignored.
@@ -116,8 +120,11 @@ impl Runner<'_> {
         }
     }
 
+    /// The terms, as the agent whose turn it is has them.
     fn run(&self) -> Run {
-        self.ledger.record.contract.run.clone().unwrap_or_default()
+        let record = &self.ledger.record;
+        let run = record.contract.run.clone().unwrap_or_default();
+        if let Some(agent) = record.worker() { run.by(agent) } else { run }
     }
 
     fn tell(&self, event: &RunEvent<'_>) {

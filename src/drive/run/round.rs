@@ -10,7 +10,7 @@ use crate::drive::end;
 use crate::drive::start::place;
 use crate::drive::{exam, tree};
 use crate::engine::boundary::decide::{Decision, spent_at_rest};
-use crate::engine::boundary::facts::{Facts, ProcessEnd, Seen};
+use crate::engine::boundary::facts::{ApiError, Facts, ProcessEnd, Seen};
 use crate::engine::events::RunEvent;
 use crate::engine::journal::DELIVERED;
 use crate::engine::record::{Loop, LoopMoment, Outcome, Status};
@@ -31,6 +31,10 @@ impl Runner<'_> {
         if let Some(ending) = spent_at_rest(&self.ledger.record) {
             return self.ledger.end(&ending);
         }
+        if let Some(turn) = self.choose() {
+            return self.await_turn(turn);
+        }
+        self.is_typed = false;
         let Some(attempt) = self.attempt() else { return };
         self.is_rested = false;
         let usage = attempt.usage.clone();
@@ -39,13 +43,18 @@ impl Runner<'_> {
             return self.follow(boundary, &facts);
         }
         self.count_late(usage);
-        self.close_if_paused();
+        self.close_at_rest();
     }
 
-    /// A pause at once was recorded by another process, while the agent or a check still ran here.
-    fn close_if_paused(&self) {
-        let found = store::load(self.home, &self.ledger.record.id);
-        if let Some(found) = found.ok().filter(|found| found.state.status == Status::Paused) {
+    /// A pause at once, and perhaps a cancel after it, was recorded by another process, while the
+    /// agent or a check still ran here.
+    fn close_at_rest(&self) {
+        let is_open = |found: &Loop| match found.state.status {
+            Status::Paused => true,
+            Status::Finished => !tree::is_closed(self.home, found),
+            Status::Running | Status::Waiting => false,
+        };
+        if let Some(found) = store::load(self.home, &self.ledger.record.id).ok().filter(is_open) {
             tree::close(self.home, &found);
         }
     }
@@ -68,6 +77,7 @@ impl Runner<'_> {
         if signalled || open.before.state.status == Status::Paused {
             attempt.agent.process = Some(ProcessEnd::BrokenOff(self.signals.why()));
         }
+        attempt.agent.relief = self.relief(&attempt.agent);
         let seen = |attempt: &IterationRun| Seen {
             order: open.order(),
             claim: attempt.claim.clone(),
@@ -131,7 +141,16 @@ impl Runner<'_> {
         if tree::may_rest(&decision) {
             tree::close(self.home, &self.ledger.record);
         }
+        if let Some(ApiError::Fatal { cause, cure }) = &facts.seen.agent.error {
+            self.lose_the_stand_in(&decision, cause, cure);
+        }
+        if counted && matches!(decision, Decision::Continue | Decision::Wait { .. }) {
+            self.hand_on_past_the_redline();
+        }
         match decision {
+            Decision::Wait { until, .. } if facts.seen.agent.is_relieved_by(until) => {
+                self.relieve();
+            }
             Decision::Wait { .. } => {
                 self.react(LoopMoment::Wait);
             }
@@ -140,6 +159,20 @@ impl Runner<'_> {
             }
             Decision::Finish(_) | Decision::Hold(_) | Decision::Continue => {}
         }
+    }
+
+    /// Gives the next process the whole page if the context of the last one was nearly full: what
+    /// it said at its end may be all that it still knew.
+    fn hand_on_past_the_redline(&mut self) {
+        let record = &self.ledger.record;
+        let Some(percent) = record.past_redline() else { return };
+        let why = format!(
+            "iteration {} filled {percent}% of its context: the next prompt has the handoff page",
+            record.state.completed
+        );
+        self.handoff = end::handoff::hand_on(self.home, record, "redline");
+        self.ledger.note(&why);
+        self.tell(&RunEvent::Noted(&why));
     }
 
     /// Whether this boundary is the first in a row without progress that reaches half of the limit.

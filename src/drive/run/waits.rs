@@ -1,16 +1,21 @@
-//! Waits between two iterations: the delay, and the wait for the model's service or after a crash.
+//! Waits between two iterations: the delay, the wait for the model's service or after a crash, and
+//! the wait for the loop's turn after a limit of its account.
 //! They check the wall clock in short steps, so that a lid that opens after a reset continues at
 //! once, and end as soon as a person asks.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Runner;
+use crate::drive::tree;
+use crate::drive::windows::{self, LoopTurn};
+use crate::engine::boundary::decide::{Decision, waiting};
 use crate::engine::boundary::facts::ControlRequest;
 use crate::engine::boundary::limits::time_left_ms;
 use crate::engine::events::RunEvent;
-use crate::engine::record::{Ending, Outcome, Status};
+use crate::engine::record::{Ending, LoopMoment, Outcome, Status};
 use crate::world::clock::{self, Stopwatch};
 use crate::world::{store, terminal};
 
@@ -18,18 +23,51 @@ use crate::world::{store, terminal};
 const STEP: Duration = Duration::from_millis(100);
 /// Milliseconds between two checks for an order, each of which reads the record.
 const ORDERS_MS: u64 = 500;
+/// Milliseconds between two looks at the rate window.
+const WINDOW_MS: u64 = 1000;
 
 impl Runner<'_> {
-    /// Sleeps until the wait is over or a person cuts it short with Enter, then starts the
-    /// iteration.
+    /// Begins to wait for this loop's turn after a limit that another one met, which counts as
+    /// nothing.
+    pub(super) fn await_turn(&mut self, turn: LoopTurn) {
+        let LoopTurn { account, at, why } = turn;
+        let decision = waiting(&self.ledger.record, clock::now().wall, at, &why);
+        if let Decision::Finish(ending) = decision {
+            return self.ledger.end(&ending);
+        }
+        let what = format!("waits for its turn: {why}");
+        self.ledger.change(&what, |record| {
+            windows::held_back(record, at, why.clone(), account.clone());
+        });
+        tree::close(self.home, &self.ledger.record);
+        self.react(LoopMoment::Wait);
+    }
+
+    /// Sleeps until the wait is over, a person cuts it short with Enter, or the rate window is
+    /// another, then starts the iteration.
     pub(super) fn wait(&mut self) {
         self.tell(&RunEvent::Waiting(&self.ledger.record));
         self.is_rested = true;
         // A key pressed before the wait does not end it.
         terminal::enter_was_pressed();
         let due = self.ledger.record.state.due.unwrap_or_else(|| clock::now().wall);
-        if !self.sleep_until(due, &terminal::enter_was_pressed) {
+        let (is_typed, looked) = (Cell::new(false), Cell::new(Stopwatch::start()));
+        let is_cut_short = || {
+            is_typed.set(is_typed.get() || terminal::enter_was_pressed());
+            let looks = looked.get().elapsed_ms() >= WINDOW_MS;
+            if looks {
+                looked.set(Stopwatch::start());
+            }
+            is_typed.get() || (looks && windows::has_moved(self.home, &self.ledger.record))
+        };
+        let is_over = self.sleep_until(due, &is_cut_short);
+        // Whoever ended the wait from outside wants the iteration now.
+        self.is_typed = is_typed.get() || !is_over;
+        if !is_over {
             return self.obey();
+        }
+        if let Some(turn) = self.choose() {
+            return self.await_turn(turn);
         }
         self.ledger.begin("the wait is over");
     }

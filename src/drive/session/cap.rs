@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::clients::{Hook, Stopped};
 use crate::drive::meter::{TRANSCRIPT_BYTES, TRANSCRIPT_WAIT, ends_with};
+use crate::drive::windows::LoopTurn;
 use crate::engine::record::{Ending, Loop, Outcome};
 use crate::engine::words::prompt;
 use crate::world::clock::Deadline;
@@ -22,13 +23,14 @@ pub const COMPANION_WAIT: Duration = Duration::from_secs(2);
 const TURN_BYTES: u64 = 128 << 10;
 
 /// How a loop that continues gets its next turn.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub enum NextTurn {
     /// In this turn.
     Context,
     /// By this companion.
     Wake { file: PathBuf, pid: i32 },
-    /// The client would override the hook, and there is no companion.
+    /// The client would override the hook, or the loop must wait, and there is no companion.
+    #[default]
     None,
 }
 
@@ -43,6 +45,11 @@ impl NextTurn {
             None => Self::None,
             Some(wake) => wake,
         }
+    }
+
+    /// After a wait, which only a companion can end, where somebody is at the client.
+    pub fn later(home: &Home, hook: &Hook<'_>) -> Option<Self> {
+        hook.may_wake().then(|| Self::wake(home, hook)).flatten()
     }
 
     /// By a companion. The client starts it beside the hook, so it may not be ready yet.
@@ -78,6 +85,13 @@ pub fn ending_at_the_cap(hook: &Hook<'_>) -> Ending {
     let variable = hook.abilities().cap.as_ref().and_then(|cap| cap.variable);
     let lifted = variable.map_or_else(String::new, |name| format!("; {name}=0 lifts its cap"));
     Ending::new(outcome, format!("{why}{lifted}"))
+}
+
+/// The end of a loop that has no next turn, because of a wait that its session cannot make or of
+/// the client's cap.
+pub fn ending(hook: &Hook<'_>, turn: Option<&LoopTurn>) -> Ending {
+    let Some(turn) = turn else { return ending_at_the_cap(hook) };
+    Ending::new(Outcome::Interrupted, format!("{}; this session cannot wait for it", turn.why))
 }
 
 /// Continuations in a row without a tool call, and whether the turn that ends now used one. The

@@ -11,7 +11,9 @@ use anyhow::Result;
 use super::stop::{is_ours, ticket};
 use crate::clients::Hook;
 use crate::drive::boundary::undelivered;
-use crate::drive::control;
+use crate::drive::windows::{self, LoopTurn};
+use crate::drive::{control, end};
+use crate::engine::boundary::decide::{Decision, waiting};
 use crate::engine::journal::{Event, WOKEN};
 use crate::engine::record::{Loop, LoopId, Status};
 use crate::engine::words::prompt;
@@ -20,7 +22,7 @@ use crate::world::files::disk;
 use crate::world::process::{identity, signals};
 use crate::world::store::home::read_pointer;
 use crate::world::store::wakes::{self, WakeFile};
-use crate::world::store::{self, Home, LOCK_WAIT, StoreError, view};
+use crate::world::store::{self, Held, Home, LOCK_WAIT, StoreError, view};
 
 /// The shortest and the longest step of a sleep: a boundary waits for the companion's answer, a
 /// reset is hours away.
@@ -75,17 +77,19 @@ fn is_live_here(record: &Loop, hook: &Hook<'_>) -> bool {
 /// Waits on a companion's file until it is removed or its ticket is due.
 pub fn serve(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Option<String>> {
     let ended = signals::end_requested()?;
-    let (mut step, mut looks) = (STEP, 0_u32);
+    let (mut step, mut looks, mut is_early) = (STEP, 0_u32, false);
     loop {
         let longest = match wakes::read(file)? {
             WakeFile::Gone => return Ok(None),
             WakeFile::Waiting => STEP_NEAR,
             WakeFile::Ticket(ticket) => {
                 let left = (ticket.due - clock::now().wall).to_std().unwrap_or_default();
-                if left.is_zero() {
+                if left.is_zero() || is_early {
+                    is_early = false;
                     match redeem(home, id, hook, file) {
+                        Ok(Redeemed::Later) => STEP,
                         Err(error) if is_busy(&error) => STEP_FAR,
-                        redeemed => return redeemed,
+                        redeemed => return redeemed.map(Redeemed::words),
                     }
                 } else {
                     left.min(STEP_FAR)
@@ -97,9 +101,13 @@ pub fn serve(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<O
             return Ok(None);
         }
         looks += 1;
-        if looks.is_multiple_of(LOOK_EVERY) && !goes_on(home, id, hook) {
-            disk::remove(file)?;
-            return Ok(None);
+        if looks.is_multiple_of(LOOK_EVERY) {
+            let record = store::load(home, id).ok().filter(|record| is_live_here(record, hook));
+            let Some(record) = record else {
+                disk::remove(file)?;
+                return Ok(None);
+            };
+            is_early = windows::has_moved(home, &record);
         }
         clock::sleep(step.min(longest));
         step = (step * 2).min(longest);
@@ -111,31 +119,52 @@ fn is_busy(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(StoreError::Busy(_)))
 }
 
-/// Uses the ticket, under the loop's lock, if it is still valid.
-fn redeem(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Option<String>> {
+/// What became of a ticket.
+enum Redeemed {
+    /// The words to wake the agent with.
+    Used(String),
+    Void,
+    /// Its loop waits longer: its turn after a limit has not come.
+    Later,
+}
+
+impl Redeemed {
+    fn words(self) -> Option<String> {
+        if let Self::Used(words) = self { Some(words) } else { None }
+    }
+}
+
+/// Uses the ticket, under the loop's lock, if it is still valid and the loop's turn has come.
+fn redeem(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Redeemed> {
     let held = store::hold(home, id, LOCK_WAIT)?;
-    let WakeFile::Ticket(ticket) = wakes::read(file)? else { return Ok(None) };
+    let WakeFile::Ticket(ticket) = wakes::read(file)? else { return Ok(Redeemed::Void) };
     let mut record = held.load()?;
     // The ticket is left for the boundary, which sees from it that nobody was woken.
     if store::order(home, id).is_some() {
-        return Ok(None);
+        return Ok(Redeemed::Void);
     }
-    disk::remove(file)?;
     // Messages to the agent and new limits change the record, but not what is waited for.
     let valid = is_live_here(&record, hook)
         && record.state.boundaries == ticket.boundaries
         && record.state.due.is_none_or(|due| due == ticket.due);
+    if valid && record.state.due.is_some() {
+        let turn = windows::turn(home, &windows::account_of(&record), id);
+        if let Some(turn) = turn {
+            return wait_longer(home, held, record, turn, file);
+        }
+    }
+    disk::remove(file)?;
     if !valid {
-        return Ok(None);
+        return Ok(Redeemed::Void);
     }
     let what = format!("{WOKEN}{}", ticket.iteration);
     if record.state.due.is_none() {
         held.note(&record, clock::now(), what)?;
-        return Ok(Some(prompt::next(&record)));
+        return Ok(Redeemed::Used(prompt::next(&record)));
     }
     // A hold is also due, while its loop runs.
     let waited = (clock::now().wall - record.state.began.wall).to_std().unwrap_or_default();
-    let is_refused = record.state.status == Status::Waiting;
+    let is_refused = record.state.transient_errors > 0;
     control::begun(&mut record);
     undelivered::take_back(home, &mut record)?;
     // Messages sent during the wait go with this prompt, which replaces the boundary's.
@@ -151,5 +180,30 @@ fn redeem(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Opti
     undelivered::mark(home, &record)?;
     let record = held.record(record, |next| Event::changed(what, next))?;
     let _ = view::write(&record);
-    Ok(Some(if is_refused { prompt::woken(&record, waited) } else { prompt::next(&record) }))
+    let words = if is_refused { prompt::woken(&record, waited) } else { prompt::next(&record) };
+    Ok(Redeemed::Used(words))
+}
+
+/// The ticket of a loop whose turn after a limit is later, or the end of one that may not wait so
+/// long.
+fn wait_longer(
+    home: &Home,
+    held: Held,
+    mut record: Loop,
+    turn: LoopTurn,
+    file: &Path,
+) -> Result<Redeemed> {
+    let decision = waiting(&record, clock::now().wall, turn.at, &turn.why);
+    if let Decision::Finish(ending) = decision {
+        drop(held);
+        disk::remove(file)?;
+        end::end(home, &record.id, ending, LOCK_WAIT)?;
+        return Ok(Redeemed::Void);
+    }
+    let what = format!("waits for its turn: {}", turn.why);
+    windows::held_back(&mut record, turn.at, turn.why, turn.account);
+    let record = held.record(record, |next| Event::changed(what, next))?;
+    let _ = view::write(&record);
+    wakes::hand_over(file, &ticket(&record))?;
+    Ok(Redeemed::Later)
 }

@@ -25,7 +25,7 @@ use self::orders::{OrderResult, obey};
 use self::queued::Aside;
 use self::stop::{StopResult, is_ours, stop};
 use super::boundary::undelivered;
-use super::control::{self, Paused};
+use super::control::{self, PauseResult, Paused};
 use super::end::{self, EndAttempt, handoff};
 use super::error_text::error_text;
 use super::find::{self, Found};
@@ -209,7 +209,17 @@ fn cancel_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
 
 fn pause_loop(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
     let Some(record) = of_session(home, hook)? else { return Ok(EventResult::Status(None)) };
-    Ok(EventResult::Paused(control::pause(home, &record.id, Actor::User, false)?))
+    Ok(EventResult::Paused(pause(home, hook, &record)?))
+}
+
+/// Pauses a loop: at once where the user broke off its agent's turn, whose end will not come.
+fn pause(home: &Home, hook: &Hook<'_>, record: &Loop) -> Result<Paused> {
+    let is_running = record.state.status == Status::Running;
+    if is_running && is_ours(record, hook) && interruption::broke_off(record, hook) {
+        let record = Box::new(control::pause_now(home, &record.id, "paused by the user")?);
+        return Ok(Paused { record, how: PauseResult::Now });
+    }
+    control::pause(home, &record.id, Actor::User, false)
 }
 
 fn resume_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {

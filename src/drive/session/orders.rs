@@ -4,10 +4,10 @@
 
 use anyhow::Result;
 
-use super::{EventResult, owned_or_last, prompted};
+use super::{EventResult, owned_or_last, pause, prompted};
 use crate::clients::Hook;
+use crate::drive::end;
 use crate::drive::owner::owner_is_gone;
-use crate::drive::{control, end};
 use crate::engine::record::{Actor, Loop, LoopId};
 use crate::parse::typed::{Order, Typed};
 use crate::world::store::{self, Home};
@@ -46,10 +46,10 @@ pub fn obey(home: &Home, hook: &Hook<'_>, typed: &Typed) -> Result<EventResult> 
             return prompted(home, hook);
         }
         (None, None) => return Ok(EventResult::Silent),
-        (None, Some(own)) => obeyed(home, own, typed, false)?,
+        (None, Some(own)) => obeyed(home, hook, own, typed, false)?,
         (Some(id), _) => {
             let done = store::load(home, id).map_err(anyhow::Error::from);
-            let done = done.and_then(|record| obeyed(home, &record, typed, true));
+            let done = done.and_then(|record| obeyed(home, hook, &record, typed, true));
             match done {
                 Err(error) if is_own(id) => return Err(error),
                 // The message must not become the agent's.
@@ -60,10 +60,16 @@ pub fn obey(home: &Home, hook: &Hook<'_>, typed: &Typed) -> Result<EventResult> 
     Ok(EventResult::Ordered(typed.order, result))
 }
 
-fn obeyed(home: &Home, before: &Loop, typed: &Typed, is_named: bool) -> Result<OrderResult> {
+fn obeyed(
+    home: &Home,
+    hook: &Hook<'_>,
+    before: &Loop,
+    typed: &Typed,
+    is_named: bool,
+) -> Result<OrderResult> {
     let id = &before.id;
     match typed.order {
-        Order::Pause => drop(control::pause(home, id, Actor::User, false)?),
+        Order::Pause => drop(pause(home, hook, before)?),
         Order::Cancel => {
             let reason = typed.reason(is_named);
             drop(end::cancel(home, id, Actor::User, reason.as_deref())?);

@@ -19,7 +19,7 @@ use crate::drive::control;
 use crate::drive::end::{self, EndAttempt, EndedLoop, wind_up};
 use crate::drive::meter::{self, TRANSCRIPT_BYTES, TRANSCRIPT_WAIT};
 use crate::drive::owner::is;
-use crate::drive::tree;
+use crate::drive::{tree, windows};
 use crate::engine::boundary::decide::{Decision, Hold};
 use crate::engine::boundary::facts::{AgentOutcome, ControlRequest, Facts, Seen};
 use crate::engine::claim::{self, Claim};
@@ -96,10 +96,13 @@ pub fn stop(home: &Home, hook: &Hook<'_>, stopped: &Stopped) -> Result<(StopResu
     };
     let holds = matches!(foreseen, Decision::Hold(Hold::Background(_)));
     let counts = !matches!(foreseen, Decision::Hold(_));
+    let continues = matches!(foreseen, Decision::Continue);
+    let turn = continues.then(|| windows::turn_after(home, &open.before)).flatten();
     let next_turn = match foreseen {
+        Decision::Continue if turn.is_some() => NextTurn::later(home, hook).unwrap_or_default(),
         Decision::Continue => NextTurn::choose(home, hook, row),
-        Decision::Hold(Hold::Background(_)) if hook.may_wake() => {
-            NextTurn::wake(home, hook).unwrap_or(NextTurn::Context)
+        Decision::Hold(Hold::Background(_)) => {
+            NextTurn::later(home, hook).unwrap_or(NextTurn::Context)
         }
         _ => NextTurn::Context,
     };
@@ -118,9 +121,9 @@ pub fn stop(home: &Home, hook: &Hook<'_>, stopped: &Stopped) -> Result<(StopResu
     let hold_until = background.map(|background| {
         clock::now().wall + TimeDelta::from_std(background.within).unwrap_or_default()
     });
-    let veto = matches!(next_turn, NextTurn::None).then(|| cap::ending_at_the_cap(hook));
+    let veto = matches!(next_turn, NextTurn::None).then(|| cap::ending(hook, turn.as_ref()));
     let taken = queued::take(hook, &mut memory.queue, open.before.iteration());
-    let closing = DriverNotes { memory, veto, hold_until, lost: None };
+    let closing = DriverNotes { memory, veto, turn, hold_until, lost: None };
     let Some(recorded) = open.record(facts, closing)? else { return not_ours() };
     let Recorded { boundary, held, lock } = recorded;
     let id = boundary.after.id.clone();
@@ -137,8 +140,10 @@ fn answer(
     held: Held,
     next_turn: NextTurn,
 ) -> Result<StopResult> {
-    let may_wake =
-        matches!(boundary.decision, Decision::Continue | Decision::Hold(Hold::Background(_)));
+    let may_wake = matches!(
+        boundary.decision,
+        Decision::Continue | Decision::Wait { .. } | Decision::Hold(Hold::Background(_))
+    );
     let chosen = match next_turn {
         NextTurn::Wake { file, pid } if may_wake => Some((file, pid)),
         _ => None,

@@ -56,7 +56,12 @@ pub fn has_program(agent: &Agent, folder: &Path) -> Result<()> {
 
 /// `above` lists the entries that led here, so that entries that refer to each other do not recurse
 /// for ever.
-fn by_name(settings: &Settings, name: &str, from: &ValueOrigin, above: &[&str]) -> Result<Agent> {
+pub(super) fn by_name(
+    settings: &Settings,
+    name: &str,
+    from: &ValueOrigin,
+    above: &[&str],
+) -> Result<Agent> {
     let known = find(name);
     let agents = &settings.layer.agents;
     let Some((name, Sourced { value: entry, origin })) = agents.get_key_value(name) else {
@@ -106,6 +111,7 @@ fn changed(base: Agent, name: &str, entry: &AgentEntry) -> Agent {
         allow: entry.allow.clone().or(base.allow),
         environment,
         usage_file: entry.usage_file.clone().or(base.usage_file),
+        login: entry.login.clone().unwrap_or(base.login),
     }
 }
 

@@ -5,6 +5,7 @@ pub mod agent;
 pub mod baseline;
 pub mod detect;
 pub mod establish;
+pub mod fallback;
 pub mod place;
 pub mod procedures;
 pub mod repository;

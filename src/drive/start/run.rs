@@ -9,7 +9,7 @@ use anyhow::{Context, Error, Result, bail};
 use super::baseline::baseline;
 use super::establish::{Beginning, establish, write_view};
 use super::repository::{NO_BRANCH, drafts_of, some_commit, some_settings, unlisted, without_git};
-use super::{agent, place, procedures, session, settings, terms};
+use super::{agent, fallback, place, procedures, session, settings, terms};
 use crate::agents::catalogue::is_tried;
 use crate::agents::{self, Launch};
 use crate::drive::control::Cancels;
@@ -116,7 +116,9 @@ pub fn type_run(layer: &mut Layer, options: &RunOptions) {
         (Key::IdleTimeout, seconds(options.idle_timeout)),
         (Key::Delay, seconds(options.delay)),
         (Key::MaxTurns, options.max_turns.map(|turns| Value::Number(turns.into()))),
+        (Key::Redline, options.redline.map(|percent| Value::Number(percent.into()))),
         (Key::Agent, options.agent.clone().map(Value::Text)),
+        (Key::Fallback, options.fallback.clone().map(Value::Words)),
         (Key::Model, options.model.clone().map(Value::Text)),
         (Key::Permissions, options.permissions.map(Value::Permissions)),
         (Key::Commit, options.commit.is_some().then_some(Value::Switch(true))),
@@ -133,16 +135,20 @@ pub fn run(
     procedure: Option<String>,
     folder: &Path,
 ) -> Result<Run> {
+    let agent = the_agent(options, settings, folder)?;
     Ok(Run {
         procedure,
-        agent: the_agent(options, settings, folder)?,
+        fallback: fallback::fallbacks(settings, &agent)?,
+        agent,
         permissions: settings.permissions(),
         model: model(options, settings),
+        account: account(settings),
         words: options.words.clone().unwrap_or_default(),
         recipe: recipe(typed, settings.recipe.clone(), folder)?,
         pace: settings.pace(),
         max_turns: settings.count(Key::MaxTurns),
         token_budget: settings.number(Key::TokenBudget),
+        redline: u8::try_from(settings.number(Key::Redline)).unwrap_or_default(),
         git: GitSteps { all: options.commits_all(), ..settings.git() },
         reactions: settings.contract_reactions(),
         may_sleep: !settings.is_on(Key::Awake),
@@ -157,15 +163,20 @@ pub fn model(options: &RunOptions, settings: &Settings) -> Option<String> {
     model.value.word().filter(|_| is_in_force).map(str::to_owned)
 }
 
-/// Notes about the contract's agent.
+/// The account that the settings name.
+pub fn account(settings: &Settings) -> Option<String> {
+    settings.layer.word(Key::Account).map(str::to_owned)
+}
+
+/// Notes about the contract's agents.
 pub fn of_the_agent(contract: &Contract) -> Vec<String> {
-    let untried = contract.run.as_ref().and_then(|run| untried(&run.agent));
-    untried.into_iter().chain(not_allowed(contract)).collect()
+    let Some(run) = &contract.run else { return Vec::new() };
+    let of_one = |agent| untried(agent).into_iter().chain(not_allowed(&run.by(agent), contract));
+    run.agents().flat_map(of_one).collect()
 }
 
 /// The note about checks that the agent may not run though crew does.
-fn not_allowed(contract: &Contract) -> Option<String> {
-    let run = contract.run.as_ref()?;
+fn not_allowed(run: &Run, contract: &Contract) -> Option<String> {
     let commands = agents::not_allowed(run, &contract.checks);
     (!commands.is_empty()).then(|| {
         format!(
@@ -234,25 +245,29 @@ fn some_phase(run: &Run) -> Result<()> {
     Ok(())
 }
 
-/// The first prompt and the command line that would carry it: `--dry-run` shows it, and every start
-/// tries it before anything is written.
-pub fn first_prompt(home: &Home, prepared: &Prepared) -> Result<(Loop, Prompt, Launch)> {
+/// The first prompt and the command lines that would carry it: `--dry-run` shows them, and every
+/// start tries them before anything is written.
+pub fn first_prompt(home: &Home, prepared: &Prepared) -> Result<(Loop, Prompt, Vec<Launch>)> {
     let Prepared { contract, place, .. } = prepared;
     let id = LoopId::from_random(env::random());
     let subject = Loop::begin(id, contract.clone(), place.clone(), myself()?, clock::now());
-    let (prompt, launch) = try_launch(home, &subject)?;
-    Ok((subject, prompt, launch))
+    let (prompt, launches) = try_launch(home, &subject)?;
+    Ok((subject, prompt, launches))
 }
 
-/// The loop's next prompt, and the command line that would carry it.
-pub fn try_launch(home: &Home, subject: &Loop) -> Result<(Prompt, Launch)> {
+/// The loop's next prompt, and for each agent the command line that would carry it.
+pub fn try_launch(home: &Home, subject: &Loop) -> Result<(Prompt, Vec<Launch>)> {
     let prompt = prompt::assemble(home, subject, None).map_err(Error::msg)?;
     let run = subject.contract.run.clone().unwrap_or_default();
     let checks = &subject.contract.checks;
     let usage_file = logs::usage_file(home, &subject.id, subject.iteration());
-    let launch = agents::launch(&run, &prompt.text, checks, &usage_file.to_string_lossy());
-    let launch = launch.map_err(|line| UsageError::of_line(&line))?;
-    Ok((prompt, launch))
+    let launch = |agent| {
+        let run = run.by(agent);
+        let launch = agents::launch(&run, &prompt.text, checks, &usage_file.to_string_lossy());
+        launch.map_err(|line| UsageError::of_line(&line))
+    };
+    let launches = run.agents().map(launch).collect::<Result<_, UsageError>>()?;
+    Ok((prompt, launches))
 }
 
 /// Begins the loop in this process.
@@ -263,6 +278,9 @@ pub fn begin(
     sink: &mut dyn EventSink,
 ) -> Result<Loop> {
     first_prompt(home, &prepared)?;
+    if let Some(run) = &prepared.contract.run {
+        fallback::try_all(run, &prepared.place.folder, &|| signals.times() > 0)?;
+    }
     let Prepared { place, contract, mut notes, replace, .. } = prepared;
     let beginning = Beginning {
         place,

@@ -100,7 +100,9 @@ fn broken_off(facts: &Facts) -> Option<Decision> {
 ///    `blocked`.
 fn beyond_the_agent(judged: &Judged, facts: &Facts) -> Option<Decision> {
     let agent = &facts.seen.agent;
-    if let Some(ApiError::Fatal { cause, cure }) = &agent.error {
+    // Without it the loop waits for the agent for which it stands in.
+    let is_needed = judged.after.stand_in().is_none();
+    if let (Some(ApiError::Fatal { cause, cure }), true) = (&agent.error, is_needed) {
         return Some(finish(Outcome::Blocked, None, format!("{cause}; {cure}")));
     }
     let denied = !agent.denied.is_empty()
@@ -115,24 +117,32 @@ fn beyond_the_agent(judged: &Judged, facts: &Facts) -> Option<Decision> {
 }
 
 /// 4. transient API error → wait; past a limit the loop finishes now; the 12th in a row →
-///    `blocked`.
+///    `blocked`. Where another agent takes over, the wait ends before it begins.
 fn service_failed(subject: &Loop, facts: &Facts) -> Option<Decision> {
     let Some(ApiError::Transient { message, reset, .. }) = &facts.seen.agent.error else {
         return None;
     };
+    let (agent, now) = (&facts.seen.agent, facts.now.wall);
     let attempt = subject.state.transient_errors;
-    if attempt >= TRANSIENT_ERRORS_MAX {
+    if attempt >= TRANSIENT_ERRORS_MAX && !agent.is_relieved_by(now) {
         let why = format!("the model's service failed {attempt} times in a row: {message}");
         return Some(finish(Outcome::Blocked, None, why));
     }
-    let now = facts.now.wall;
     let until = wait_until(now, *reset, attempt, facts.seen.jitter);
-    if let Some(limit) = outlasted_by(subject, now, until) {
-        let wait = duration((until - now).num_milliseconds().unsigned_abs());
-        let why = format!("{message}; a wait of {wait} would outlast {limit}");
-        return Some(finish(Outcome::Interrupted, None, why));
+    if agent.is_relieved_by(until) {
+        return Some(Decision::Wait { until, why: message.clone() });
     }
-    Some(Decision::Wait { until, why: message.clone() })
+    Some(waiting(subject, now, until, message))
+}
+
+/// A wait; past a limit the loop finishes now.
+pub fn waiting(subject: &Loop, now: DateTime<Utc>, until: DateTime<Utc>, why: &str) -> Decision {
+    let Some(limit) = outlasted_by(subject, now, until) else {
+        return Decision::Wait { until, why: why.to_owned() };
+    };
+    let wait = duration((until - now).num_milliseconds().unsigned_abs());
+    let why = format!("{why}; a wait of {wait} would outlast {limit}");
+    finish(Outcome::Interrupted, None, why)
 }
 
 /// 5. claim BLOCKED → finish `blocked`.
@@ -258,6 +268,7 @@ pub fn apply(judged: Judged, decision: &Decision) -> Loop {
         Decision::Hold(Hold::Paused) => state.status = Status::Paused,
         Decision::Wait { until, why } => {
             state.wait_reason = Some(why.clone());
+            state.window = None;
             state.status = Status::Waiting;
             state.due = Some(*until);
         }
@@ -269,6 +280,9 @@ pub fn apply(judged: Judged, decision: &Decision) -> Loop {
     subject
 }
 
+#[cfg(test)]
+#[path = "decide_relief_tests.rs"]
+mod relief_tests;
 #[cfg(test)]
 #[path = "decide_tests.rs"]
 mod tests;

@@ -85,10 +85,14 @@ pub struct AgentOutcome {
     pub denied: Vec<String>,
     /// Work that the client still runs in the background and that is worth waiting for.
     pub background: Option<String>,
+    /// When another agent of the run may work, where this one met a limit of its account.
+    pub relief: Option<DateTime<Utc>>,
     /// The token limit cut the answer: its text is not a claim, and its end is not a failure.
     pub cut: bool,
     /// The agent's own limit on turns ended it.
     pub out_of_turns: bool,
+    /// How full its context was at most; `None` where the agent does not report it.
+    pub context_percent: Option<u8>,
     /// Its last words, in one line; nothing is judged by them.
     pub said: Option<String>,
     /// The last lines its process wrote to standard error, bounded.
@@ -96,6 +100,13 @@ pub struct AgentOutcome {
     /// Milliseconds of the iteration in which crew itself was stopped and could not watch. They
     /// count neither for the iteration nor for the loop.
     pub missed_ms: u64,
+}
+
+impl AgentOutcome {
+    /// Whether another agent may work by then in place of this one.
+    pub fn is_relieved_by(&self, time: DateTime<Utc>) -> bool {
+        self.relief.is_some_and(|at| at <= time)
+    }
 }
 
 /// The cheap part: enough to decide which checks and diffs are worth their cost.

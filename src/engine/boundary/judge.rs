@@ -60,14 +60,12 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
     let since = facts.now.awake_ms.saturating_sub(before.state.began.awake_ms);
     let spent = since.saturating_sub(facts.seen.agent.missed_ms);
 
+    after.count_use(u32::from(counted), facts.usage.as_ref());
     let state = &mut after.state;
     state.boundaries += 1;
     state.awake_ms += spent;
     state.began = facts.now;
     state.due = None;
-    if let Some(usage) = &facts.usage {
-        state.usage.add(usage);
-    }
     let again = refusal.clone().flatten().filter(|why| state.incurable.as_ref() == Some(why));
     if let Some(refusal) = refusal {
         state.incurable = refusal;
@@ -308,6 +306,7 @@ fn evidence(
         .count();
     Evidence {
         iteration: before.state.completed + 1,
+        agent: before.one_of_several().map(|agent| agent.name.clone()),
         claim: match claim_result(before, facts, proved, tampered(before, facts)) {
             // Nobody refused it: its checks were cut off.
             ClaimResult::Refused(_) if is_broken_off(facts) => ClaimResult::None,
@@ -323,6 +322,7 @@ fn evidence(
         changes: facts.changes.clone(),
         newly_passing: u32::try_from(newly_passing).unwrap_or(u32::MAX),
         usage: facts.usage.clone(),
+        context_percent: facts.seen.agent.context_percent,
         said: facts.seen.agent.said.clone(),
         words: Vec::new(),
         cut: facts.seen.agent.cut,

@@ -24,6 +24,9 @@ pub const TAIL_CHARS: usize = 2000;
 pub struct Evidence {
     /// The iteration that ended, 1-based.
     pub iteration: u32,
+    /// The agent that worked, in a loop that has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     pub claim: ClaimResult,
     pub checks: Vec<CheckResult>,
     /// Why the iteration failed; `None` if it did not.
@@ -51,6 +54,9 @@ pub struct Evidence {
     /// What the iteration used; `None` where nothing reports it.
     #[serde(default)]
     pub usage: Option<Usage>,
+    /// How full the agent's context was at most; `None` where the agent does not report it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_percent: Option<u8>,
     /// The agent's last words, in one line; nothing is judged by them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub said: Option<String>,
@@ -87,6 +93,11 @@ impl Evidence {
             }
             progress => progress.worded(words).to_owned(),
         }
+    }
+
+    /// "context 86% full", where the agent reports it.
+    pub fn context(&self) -> Option<String> {
+        self.context_percent.map(|percent| format!("context {percent}% full"))
     }
 
     /// What it cost, where that is known: "$1.84".

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::boundary::protect::Protected;
 use super::record::upgrade::upgraded;
-use super::record::{Environment, Limits, Loop, Run, State};
+use super::record::{Driver, Environment, Limits, Loop, Run, State};
 
 /// The version of the lines' format.
 pub const SCHEMA: u32 = 1;
@@ -76,7 +76,7 @@ pub enum Event {
 
 /// How a note begins that says where a person has brought the tree back to.
 pub const BROUGHT_BACK: &str = "the user brought the tree back to ";
-/// Of a loop whose crew or client was gone before the end was recorded.
+/// How a note begins of a loop whose crew or client was gone before that was recorded.
 pub const COUNTED_LATE: &str = "everything that changed in the tree until now counts as the loop's";
 /// How a change begins by which crew committed, before the commit's id.
 pub const COMMITTED: &str = "committed ";
@@ -90,6 +90,11 @@ pub const DELIVERED: &str = "told the agent";
 pub const WOKEN: &str = "woken for iteration ";
 /// What a change is called by which a session took a loop over, with a prompt.
 pub const RESUMED_IN_A_SESSION: &str = "resumed in a session";
+
+/// That note, with who was gone: by the time it is read, another may drive the loop.
+pub fn counted_late(gone: Driver) -> String {
+    format!("{COUNTED_LATE}: its {} was gone", gone.program())
+}
 
 impl Event {
     /// The state that the loop has after this; `None` for a note.

@@ -32,6 +32,8 @@ pub enum PageLine {
         from: u32,
         to: u32,
         elapsed_ms: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
         cost_micros: u64,
         files: String,
         checks: String,
@@ -43,10 +45,16 @@ pub enum PageLine {
 pub struct IterationLine {
     pub number: u32,
     pub elapsed_ms: u64,
+    /// Who worked, where the loop has several agents.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<String>,
     #[serde(skip)]
     pub cost_micros: u64,
+    /// How full the agent's context was at most, where it reports that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_percent: Option<u8>,
     /// "4 files, 1 new", "src/tax.rs", "nothing".
     pub files: String,
     /// "2 of 215 fail", "passes"; empty where no check ran.
@@ -96,6 +104,7 @@ fn folded(all: &[IterationLine]) -> Vec<PageLine> {
     let is_same = |one: &IterationLine, other: &IterationLine| {
         let is_told = |line: &IterationLine| matches!(line.said, LastWords::Crew(_));
         one.files == other.files
+            && one.agent == other.agent
             && one.checks == other.checks
             && !is_told(one)
             && !is_told(other)
@@ -111,6 +120,7 @@ fn folded(all: &[IterationLine]) -> Vec<PageLine> {
             from: run[0].number,
             to: run[run.len() - 1].number,
             elapsed_ms: run.iter().map(|line| line.elapsed_ms).sum(),
+            agent: run[0].agent.clone(),
             cost_micros: run.iter().map(|line| line.cost_micros).sum(),
             files: run[0].files.clone(),
             checks: run[0].checks.clone(),
@@ -127,8 +137,10 @@ impl IterationLine {
         Self {
             number: iteration.number,
             elapsed_ms: iteration.elapsed_ms,
+            agent: evidence.agent.clone(),
             cost: evidence.cost(),
             cost_micros: usage.map_or(Money(0), |usage| usage.cost).micros(),
+            context_percent: evidence.context_percent,
             files: evidence.changes.as_ref().map_or_else(|| moved(evidence), files),
             checks: checks(evidence),
             said: said(iteration, proof),

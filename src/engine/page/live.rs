@@ -26,7 +26,8 @@ pub fn facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
             _ => format!(" · process {pid}"),
         };
         let asked = Some(run.permissions.label()).filter(|_| !run.agent.permissions.is_empty());
-        let agent = [Some(run.agent.name.as_str()), asked];
+        let stand_in = record.stand_in_at(inputs.now);
+        let agent = [Some(stand_in.as_ref().unwrap_or(&run.agent.name).as_str()), asked];
         format!("{}{process}", agent.into_iter().flatten().collect::<Vec<_>>().join(", "))
     });
     let facts = [

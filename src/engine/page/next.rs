@@ -7,7 +7,7 @@ use super::{ChangesFrom, PageInputs};
 use crate::engine::evidence::ClaimResult;
 use crate::engine::exam::finding::ACCEPT;
 use crate::engine::journal::regression::{Regression, regressions};
-use crate::engine::record::{Driver, FALLS_SHORT, Outcome, Role, Status};
+use crate::engine::record::{Driver, FALLS_SHORT, Outcome, Proof, Role, Status};
 use crate::engine::text::clip;
 
 /// The longest command of a check, in characters.
@@ -47,7 +47,7 @@ pub fn steps(inputs: &PageInputs<'_>) -> (Step, Option<Step>) {
             (look(inputs), Some(Step::new(accept, "if you accept that change")))
         }
         // Only a new loop can require less.
-        Some(Outcome::Blocked) if has_reason(inputs, FALLS_SHORT) => (look(inputs), None),
+        Some(Outcome::Blocked) if never_failed(inputs) => (look(inputs), None),
         Some(Outcome::Blocked) => (look(inputs), Some(resume("once you have dealt with that"))),
         Some(outcome) => (look(inputs), Some(after(inputs, outcome))),
     }
@@ -94,6 +94,15 @@ fn after_failures(inputs: &PageInputs<'_>, is_run: bool) -> Step {
         Some(gate) => Step::new(resume, &format!("once `{gate}` can pass")),
         None => Step::new(resume, "once the cause is dealt with"),
     }
+}
+
+/// Whether the proof falls short because no check has ever failed, which nobody can cure. A person
+/// can cure the rest: a changed check, or what a trial needs.
+fn never_failed(inputs: &PageInputs<'_>) -> bool {
+    let record = inputs.record;
+    has_reason(inputs, FALLS_SHORT)
+        && record.contract.require == Some(Proof::Checked)
+        && !record.state.checks.values().any(|memory| memory.ever_failed)
 }
 
 /// Whether `crew diff` and `crew back` have something to show.

@@ -200,6 +200,26 @@ fn a_loop_aborted_by_its_gate_is_resumed_once_the_gate_can_pass() {
 }
 
 #[test]
+fn a_proof_that_a_person_can_cure_is_resumed_and_one_that_nobody_can_is_not() {
+    use Verdict::{Failed, Passed};
+    let none = (Story::picking(None), Changes::default(), TestMemories::new());
+    for (required, found, is_resumed) in [
+        (Proof::Checked, Passed, false),
+        (Proof::Checked, Failed, true),
+        (Proof::Proven, Passed, true),
+    ] {
+        let mut record = a_run(None);
+        record.contract.require = Some(required);
+        let memory = CheckMemory::of(&result("npm test", found), 0, None);
+        record.state.checks.insert("npm test".to_owned(), memory);
+        let why = Proof::Unbroken.falls_short(Some(required), None).unwrap();
+        ended(&mut record, Outcome::Blocked, None, &why);
+        let then = page(&record, &none.0, &none.1, &none.2).then;
+        assert_eq!(then.is_some(), is_resumed, "{required:?}, as found: {found:?}");
+    }
+}
+
+#[test]
 fn a_loop_that_lives_says_how_to_stop_it_and_where_its_work_is_seen() {
     let none = (Changes::default(), TestMemories::new());
     let mut text = String::new();

@@ -41,6 +41,7 @@ pub fn facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
     facts.extend(apart(inputs));
     facts.extend(brought_back(inputs));
     facts.extend(counted_late(inputs));
+    facts.extend(Fact::of("agents", inputs.record.shares()));
     facts.extend(messages::told(inputs));
     facts.extend(asked(inputs));
     facts.extend(Fact::of("git", inputs.record.state.git.undone().map(|it| clip(&it, 500))));
@@ -140,12 +141,14 @@ fn other_checks(inputs: &PageInputs<'_>) -> Vec<Fact> {
     let others = record.contract.checks.iter().filter(|check| !is_told(&check.run));
     let word = |run: &str| record.last_of(run).unwrap_or_else(|| "never ran".to_owned());
     let ending = record.state.ending.as_ref();
-    let is_changed = ending.is_some_and(|ending| ending.why.contains(ACCEPT));
+    let refused = ending
+        .filter(|ending| ending.outcome == Outcome::Blocked && ending.why.contains(ACCEPT))
+        .map_or("", |ending| &ending.why);
     let fixed = |run: &str| {
         let memory = record.state.checks.get(run);
         let is_fixed = memory.is_some_and(|memory| memory.ever_failed);
         match word(run) == "passed" {
-            true if is_changed => " as it is now, which does not count",
+            true if refused.contains(&format!("`{run}` ")) => " as it is now, which does not count",
             true if is_fixed => ", after it had failed",
             _ => "",
         }
@@ -267,17 +270,17 @@ fn brought_back(inputs: &PageInputs<'_>) -> Option<Fact> {
 }
 
 /// That nobody saw when the agent's work ended, so that a person's may be among it.
-fn counted_late(inputs: &PageInputs<'_>) -> Option<Fact> {
-    let is_late =
-        |what: &What| matches!(what, What::Noted { what } if what.as_str() == COUNTED_LATE);
+fn counted_late<'a>(inputs: &PageInputs<'a>) -> Option<Fact> {
+    let late = |what: &'a What| match what {
+        What::Noted { what } => what.strip_prefix(COUNTED_LATE),
+        _ => None,
+    };
     let rest = inputs.story.chapters.iter().rev().map(|chapter| &chapter.what);
     let mut rest = rest.take_while(|what| !matches!(what, What::Iteration(_)));
-    rest.any(is_late).then(|| {
-        let gone = inputs.record.driver().program();
-        let text =
-            format!("its {gone} was gone, so all that changed until that was noticed is counted");
-        Fact::new("note", text)
-    })
+    // Earlier crews did not write who was gone.
+    let gone = rest.find_map(late)?.strip_prefix(": ").unwrap_or("nobody drove it");
+    let text = format!("{gone}, so all that changed until that was noticed is counted");
+    Some(Fact::new("note", text))
 }
 
 /// Each question that the agent had to decide itself.

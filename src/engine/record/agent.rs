@@ -38,6 +38,10 @@ pub struct Agent {
     /// The option that names a file in which it leaves what it used; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage_file: Option<String>,
+    /// The arguments with which its program only says whether it is logged in, by its exit status;
+    /// empty if it cannot say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub login: Vec<String>,
 }
 
 /// How the prompt reaches the agent.

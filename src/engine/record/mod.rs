@@ -2,6 +2,7 @@
 //! whole. A decision reads only this and the boundary's facts. `check` is called before every write
 //! and after every read; a record that breaks its own rules is refused.
 
+mod account;
 pub mod agent;
 mod beginning;
 pub mod contract;
@@ -12,6 +13,7 @@ pub mod outcome;
 pub mod owner;
 pub mod question;
 pub mod run;
+mod stand_in;
 pub mod totals;
 mod tree_memory;
 pub mod upgrade;
@@ -23,6 +25,7 @@ use std::str::FromStr;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+pub use self::account::AccountId;
 pub use self::agent::{Agent, Dialect, Permissions, PromptVia};
 pub use self::contract::{Check, Contract, Limits, Place, Role};
 pub use self::environment::{Environment, Foreign, Plan};
@@ -35,6 +38,7 @@ pub use self::owner::{
 };
 pub use self::question::{Dialog, Question, QuestionMode};
 pub use self::run::{Fragment, GitSteps, IterationTimes, LoopMoment, Phase, Reaction, Recipe, Run};
+pub use self::stand_in::{AgentMemory, StandIn};
 pub use self::tree_memory::{CheckedOut, TreeMemory, TreeSeen};
 use super::boundary::protect::{Marks, Protected};
 use super::evidence::{CheckResult, Evidence, Verdict};
@@ -183,6 +187,12 @@ pub struct State {
     /// Why the loop waits; meaningless while it does not wait.
     #[serde(default, rename = "awaited")]
     pub wait_reason: Option<String>,
+    /// Who of several agents works, and what each has done.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub agents: AgentMemory,
+    /// The account whose rate window it waits for; meaningless while it does not wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<AccountId>,
     /// Awake milliseconds over all iterations.
     pub awake_ms: u64,
     /// When the running iteration began.

@@ -56,7 +56,7 @@ pub enum Proof {
     Claimed,
 }
 
-/// What the reason holds where a proof is less than the loop requires: no resume changes that.
+/// What the reason holds where a proof is less than the loop requires.
 pub const FALLS_SHORT: &str = " and this loop requires ";
 
 impl Proof {

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::Loop;
 use super::agent::{Agent, Permissions};
 use crate::engine::text::word;
 
@@ -16,10 +17,16 @@ pub struct Run {
     /// The procedure it was started with; `None` for a task.
     pub procedure: Option<String>,
     pub agent: Agent,
+    /// The agents that stand in for it while its account is at a limit, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallback: Vec<Agent>,
     pub permissions: Permissions,
     /// The model requested from the agent; `None` leaves the choice to the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// The name of the account whose limits it shares; `None` stands for the agent's program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
     /// Arguments after the agent's own: the words that a person typed after `--`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub words: Vec<String>,
@@ -29,11 +36,24 @@ pub struct Run {
     pub max_turns: u32,
     /// The tokens of a prompt above which crew warns; 0 means never.
     pub token_budget: u64,
+    /// The percentage of its context after which an iteration is followed by a handoff page; 0
+    /// means never.
+    #[serde(default)]
+    pub redline: u8,
     pub git: GitSteps,
     pub reactions: Vec<Reaction>,
     /// Lets the machine sleep while the loop works.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_sleep: bool,
+}
+
+impl Loop {
+    /// How full the last iteration's context was, if that passed the run's redline.
+    pub fn past_redline(&self) -> Option<u8> {
+        let redline = self.contract.run.as_ref()?.redline;
+        let percent = self.state.evidence.as_ref()?.context_percent?;
+        (redline > 0 && percent >= redline).then_some(percent)
+    }
 }
 
 /// A phase of one iteration, in the order of a prompt.

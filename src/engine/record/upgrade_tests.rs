@@ -34,7 +34,7 @@ fn contract() -> Value {
         "name": "mine", "command": ["agent"], "prompt": "argument", "dialect": "codex",
         "permissions": permissions, "max_turns": "--max-turns",
         "model": "--model", "allow": "--allow=Bash({check})",
-        "environment": { "V": "1" }, "usage_file": "--usage",
+        "environment": { "V": "1" }, "usage_file": "--usage", "login": ["auth"],
     });
     let pieces = json!([{ "text": "t" }, { "file": "/f.hbs" }, { "built_in": "b" }]);
     json!({
@@ -49,13 +49,13 @@ fn contract() -> Value {
             "max_wait_s": 5, "max_cost_micros": 6, "max_tokens": 7,
         },
         "run": {
-            "procedure": "p", "agent": agent, "permissions": "bypass", "model": "m", "words": ["w"],
+            "procedure": "p", "agent": agent, "fallback": [agent], "permissions": "bypass", "model": "m", "account": "a", "words": ["w"],
             "recipe": {
                 "context": pieces, "observe": pieces, "orient": pieces, "decide": pieces,
                 "act": pieces,
             },
             "pace": { "timeout_s": 1, "idle_timeout_s": 2, "delay_s": 3 },
-            "max_turns": 1, "token_budget": 2,
+            "max_turns": 1, "token_budget": 2, "redline": 80,
             "git": {
                 "commit": true, "all": true, "push": true, "rebase": "main", "branch": "b",
             },
@@ -95,22 +95,15 @@ fn state() -> Value {
             "search_path": "/bin", "host": { "name": "n", "machine": "m", "boot": "b" },
         },
         "completed": 2, "consecutive_failures": 1, "still": 1, "transient_errors": 3, "crashes": 2, "skips": 1,
-        "due": "2026-11-22T08:00:00Z", "awaited": "a rate limit", "awake_ms": 4,
+        "due": "2026-11-22T08:00:00Z", "awaited": "a rate limit",
+        "agents": agents(),
+        "window": { "name": "a", "model": "m" }, "awake_ms": 4,
         "began": { "wall": "2026-11-22T08:00:00Z", "awake_ms": 5 },
         "last_iteration_at": "2026-11-22T08:00:00Z", "ended_at": "2026-11-22T08:00:00Z", "tree": "t", "trees": { "snapshot": "s", "head": { "branch": "b", "commit": "c" }, "recent": [[1, "i"]] },
         "checks": { "c": {
             "last": "timedout", "ever_failed": true, "after": 3, "exit": 4, "elapsed_ms": 5, "tail": "t",
         } }, "exam": "s", "incurable": "i",
-        "evidence": {
-            "iteration": 1, "claim": { "is": "near_miss", "because": "b" },
-            "checks": [{
-                "run": "c", "roles": ["verify", "gate", "until"], "verdict": "failed", "exit": 1,
-                "elapsed_ms": 2, "tail": "t", "tests": tests(),
-            }],
-            "failure": "f", "errors": "e", "skipped": "s", "ended": "e", "progress": "made", "mended": 3,
-            "progress_why": "w", "changes": changes(),
-            "usage": usage(), "said": "s", "words": ["w"], "cut": true,
-        },
+        "evidence": evidence(),
         "usage": usage(), "words": ["w"], "told": 1,
         "asked": [{ "iteration": 1, "question": "q", "options": ["o"] }],
         "git": {
@@ -129,6 +122,26 @@ fn changes() -> Value {
         "created": 1, "modified": 2, "deleted": 3, "renamed": 4, "added": 5, "removed": 6,
         "head": { "commits": 7, "gone": 8, "switched_to": "b", "holds_work": true },
         "white_space": true, "left_out": ["l"],
+    })
+}
+
+fn evidence() -> Value {
+    json!({
+        "iteration": 1, "claim": { "is": "near_miss", "because": "b" },
+        "checks": [{
+            "run": "c", "roles": ["verify", "gate", "until"], "verdict": "failed", "exit": 1,
+            "elapsed_ms": 2, "tail": "t", "tests": tests(),
+        }],
+        "failure": "f", "errors": "e", "skipped": "s", "ended": "e", "progress": "made", "mended": 3,
+        "progress_why": "w", "changes": changes(),
+        "usage": usage(), "agent": "mine", "context_percent": 86, "said": "s", "words": ["w"], "cut": true,
+    })
+}
+
+fn agents() -> Value {
+    json!({
+        "stand_in": { "agent": "mine", "until": "2026-11-22T08:00:00Z" }, "out": ["o"],
+        "shares": { "mine": { "iterations": 1, "usage": usage() } },
     })
 }
 

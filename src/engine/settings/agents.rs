@@ -28,6 +28,8 @@ pub struct AgentEntry {
     pub environment: BTreeMap<String, String>,
     /// The option that names the file in which it leaves what it used.
     pub usage_file: Option<String>,
+    /// The arguments that ask whether it is logged in.
+    pub login: Option<Vec<String>>,
 }
 
 /// All of it on one line, as a file would write it; this text is what a person trusts. The command
@@ -48,6 +50,7 @@ impl fmt::Display for AgentEntry {
         parts.extend(self.usage_file.as_ref().map(|option| part("usage_file", option)));
         let variables = self.environment.iter();
         parts.extend(variables.map(|(name, value)| part(&format!("environment.{name}"), value)));
+        parts.extend(self.login.as_ref().map(|words| part("login", words)));
         let arguments = Some(&self.arguments).filter(|arguments| !arguments.is_empty());
         parts.extend(arguments.map(|arguments| part("args", arguments)));
         parts.extend(self.command.as_ref().map(|command| part("command", command)));

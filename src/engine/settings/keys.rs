@@ -3,7 +3,7 @@
 //! trust, `crew config` and the file of `crew init` use these rows. A name without a row here is
 //! not a setting.
 
-use super::Value;
+use super::{Kind, Value};
 use crate::engine::claim::promise::Promise;
 use crate::engine::exam::ExamMode;
 use crate::engine::exam::trial::TRIAL_TIMEOUT_S;
@@ -28,6 +28,8 @@ pub enum Key {
     MaxTurns,
     /// For a prompt; crew warns above it.
     TokenBudget,
+    /// For the context of one iteration; past it the next prompt has a handoff page.
+    Redline,
     MaxWait,
     /// For the iteration logs of all loops.
     KeepLogs,
@@ -54,7 +56,11 @@ pub enum Key {
     Tests,
     /// The name of the agent that fresh processes run.
     Agent,
+    /// The agents that stand in for it while it is at a limit, in their order.
+    Fallback,
     Model,
+    /// The name of the account whose limits all its loops share.
+    Account,
     /// For the agent, after its own.
     Arguments,
     Permissions,
@@ -69,36 +75,6 @@ pub enum Key {
     Until,
     /// Globs of paths that the agent must not change.
     Protect,
-}
-
-/// The kind of a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    Iterations,
-    Turns,
-    Days,
-    Seconds,
-    /// Millionths of a US dollar.
-    Micros,
-    Tokens,
-    Bytes,
-    Switch,
-    /// The agent's promise, or off.
-    Promise,
-    Proof,
-    Exam,
-    Questions,
-    /// Any text that is not blank.
-    Name,
-    Model,
-    Permissions,
-    /// A branch, or off.
-    Branch,
-    Words,
-    /// A list of commands, kept with the other checks of its layer.
-    Commands(Role),
-    /// A list of globs, which adds up over the tiers.
-    Globs,
 }
 
 /// The group that a setting belongs to.
@@ -177,8 +153,8 @@ impl KeyRow {
 }
 
 /// A misspelled name is compared with the rows in this order.
-const ROWS: [KeyRow; 36] = {
-    use Kind::{Branch, Bytes, Commands, Days, Globs, Iterations, Micros, Name, Proof};
+const ROWS: [KeyRow; 39] = {
+    use Kind::{Branch, Bytes, Commands, Days, Globs, Iterations, Micros, Name, Percent, Proof};
     use Kind::{Seconds, Switch, Tokens, Turns, Words};
     use Part::{Bound, Keep, Process, Step, Term, Wait};
     use Wider::{All, Less, More, Nothing, On, OnByVariable, Other, OtherOrOff};
@@ -264,11 +240,21 @@ const ROWS: [KeyRow; 36] = {
         row(Key::TokenBudget, Process, "token_budget", Tokens, Nothing)
             .says(100_000, "\"100k\"", "tokens above which a prompt causes a warning")
             .variable("CREW_TOKEN_BUDGET"),
+        row(Key::Redline, Process, "redline", Percent, Nothing)
+            .says(80, "\"80%\"", "how full a context may be before a handoff page follows it")
+            .variable("CREW_REDLINE"),
         row(Key::Agent, Part::Agent, "name", Name, Other).in_loop("agent").variable("CREW_AGENT"),
+        row(Key::Fallback, Part::Agent, "fallback", Kind::Agents, Other)
+            .in_loop("fallback")
+            .variable("CREW_FALLBACK"),
         row(Key::Model, Part::Agent, "model", Kind::Model, Other)
             .says(0, "\"opus\"", "")
             .in_loop("model")
             .variable("CREW_MODEL"),
+        row(Key::Account, Part::Agent, "account", Name, Other)
+            .says(0, "\"work\"", "")
+            .in_loop("account")
+            .variable("CREW_ACCOUNT"),
         row(Key::Arguments, Part::Agent, "args", Words, All).says(
             0,
             "[\"--effort\", \"high\"]",
@@ -350,6 +336,7 @@ impl Key {
             | Kind::Name
             | Kind::Model
             | Kind::Words
+            | Kind::Agents
             | Kind::Commands(_)
             | Kind::Globs => None,
             _ => Some(Value::Number(number)),

@@ -116,7 +116,7 @@ fn rules(key: Key) -> Rules {
             (Some(number(7)), number(0), true, false),
             (Some(number(7)), number(8), false, true),
         ],
-        Key::TokenBudget => vec![
+        Key::TokenBudget | Key::Redline => vec![
             (Some(number(7)), number(0), false, false),
             (Some(number(7)), number(6), false, false),
         ],
@@ -138,11 +138,8 @@ fn rules(key: Key) -> Rules {
             (Some(text("codex")), text("codex"), false, false),
             (Some(text("codex")), text("claude"), true, false),
         ],
-        Key::Model => vec![
-            (None, text("opus"), true, false),
-            (Some(text("opus")), text("opus"), false, false),
-            (Some(text("opus")), text("haiku"), true, false),
-        ],
+        Key::Model | Key::Account => of_another(&text("opus"), &text("haiku")),
+        Key::Fallback => of_another(&names("codex"), &names("claude")),
         Key::Arguments => {
             let words = Value::Words(vec!["--x".to_owned()]);
             vec![(None, words.clone(), true, false), (Some(words.clone()), words, true, false)]
@@ -161,6 +158,18 @@ fn rules(key: Key) -> Rules {
         // Lists are not among the values of a layer; a check needs trust whatever the user has set.
         Key::Verify | Key::Gate | Key::Until | Key::Protect => Vec::new(),
     }
+}
+
+fn names(name: &str) -> Value {
+    Value::Words(vec![name.to_owned()])
+}
+
+fn of_another(one: &Value, other: &Value) -> Rules {
+    vec![
+        (None, one.clone(), true, false),
+        (Some(one.clone()), one.clone(), false, false),
+        (Some(one.clone()), other.clone(), true, false),
+    ]
 }
 
 fn layer(key: Key, value: Option<Value>) -> Layer {

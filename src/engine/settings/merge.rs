@@ -51,12 +51,12 @@ pub struct Settings {
 pub fn merge(layers: &Layers, environment: VariableTrust, procedure: Option<&str>) -> Settings {
     let built_in = Key::all().filter_map(|key| Some((key, Sourced::built_in(key.built_in()?))));
     let mut laid = Layer { values: built_in.collect(), ..Layer::default() };
-    // A model or arguments for one agent are an error for another: they are meant for the agent in
-    // force in the tier that gives them.
+    // A model, an account or arguments for one agent are an error for another: they are meant for
+    // the agent in force in the tier that gives them.
     let mut meant_for = BTreeMap::new();
     let mut lay = |laid: &mut Layer, tier: &Layer| {
         *laid = tier.over(laid);
-        for key in [Key::Model, Key::Arguments] {
+        for key in [Key::Model, Key::Account, Key::Arguments] {
             if tier.values.contains_key(&key) {
                 meant_for.insert(key, laid.value(Key::Agent).cloned());
             }

@@ -20,9 +20,9 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 pub use self::agents::AgentEntry;
-pub use self::keys::{Key, KeyRow, Kind, Part};
+pub use self::keys::{Key, KeyRow, Part};
 pub use self::procedure::ProcedureSettings;
-pub use self::value::Value;
+pub use self::value::{Kind, Value};
 use super::record::{Check, Reaction};
 
 /// Where a value came from.

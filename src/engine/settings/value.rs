@@ -1,11 +1,44 @@
 //! The value of a setting, and how a settings file writes it. It does not check a value against its
 //! key.
 
-use super::Kind;
 use crate::engine::claim::promise::Promise;
 use crate::engine::exam::ExamMode;
-use crate::engine::record::{Permissions, Proof, QuestionMode};
+use crate::engine::record::{Permissions, Proof, QuestionMode, Role};
 use crate::engine::text::period;
+
+/// The kind of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Iterations,
+    Turns,
+    Days,
+    Seconds,
+    /// Millionths of a US dollar.
+    Micros,
+    Tokens,
+    /// Of the context; 0 means never.
+    Percent,
+    Bytes,
+    Switch,
+    /// The agent's promise, or off.
+    Promise,
+    Proof,
+    Exam,
+    Questions,
+    /// Any text that is not blank.
+    Name,
+    Model,
+    Permissions,
+    /// A branch, or off.
+    Branch,
+    Words,
+    /// A list of names.
+    Agents,
+    /// A list of commands, kept with the other checks of its layer.
+    Commands(Role),
+    /// A list of globs, which adds up over the tiers.
+    Globs,
+}
 
 /// One value, of the kind that its key takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,6 +99,7 @@ fn written(kind: Kind, number: u64) -> String {
         }
         Kind::Tokens => in_units(&TOKENS),
         Kind::Bytes => in_units(&BYTES),
+        Kind::Percent => Some(format!("\"{number}%\"")),
         _ => None,
     };
     written.unwrap_or_else(|| number.to_string())

@@ -50,7 +50,7 @@ pub fn is_whole(page: &str) -> bool {
 /// What a page has of somebody's own words.
 pub fn authors_words(page: &str) -> Option<&str> {
     let (_, words) = page.split_once(&format!("\n## {AUTHOR}\n\n"))?;
-    // They may have headings of their own.
+    // They may have headings of their own, but none of these.
     let ends = [NEEDS, NEXT].map(|title| words.find(&format!("\n## {title}\n")));
     let end = ends.into_iter().flatten().min().unwrap_or(words.len());
     Some(words[..end].trim())
@@ -69,7 +69,7 @@ pub fn text(subject: &Loop, page: &Page, told: &str, kind: &str, at: DateTime<Ut
         one_line(&page.task, TITLE_CHARS),
     );
     text.push_str(&standing(page));
-    section(&mut text, AUTHOR, told);
+    section(&mut text, AUTHOR, &below(told));
     section(&mut text, NEEDS, &facts(page, &["needs"]));
     section(&mut text, NEXT, &next_steps(subject, page));
     section(&mut text, "What was done", &what_was_done(page));
@@ -81,6 +81,14 @@ pub fn text(subject: &Loop, page: &Page, told: &str, kind: &str, at: DateTime<Ut
     text.truncate(text.trim_end().len());
     text.push('\n');
     text
+}
+
+/// Somebody's own words, with each heading that would pass for one of crew's a level below them.
+fn below(told: &str) -> String {
+    let crews = [NEEDS, NEXT, CONTEXT].map(|title| format!("## {title}"));
+    let is_crews = |line: &str| crews.iter().any(|heading| heading == line.trim_end());
+    let line = |line: &str| format!("{}{line}", if is_crews(line) { "#" } else { "" });
+    told.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// The verdict and its reason in a few lines.
@@ -182,7 +190,10 @@ fn parts(line: &IterationLine) -> Vec<String> {
         LastWords::Agent(words) => format!("said {}", quoted(words)),
         LastWords::Nothing => String::new(),
     };
-    vec![files, line.checks.clone(), said]
+    let context = line.context_percent.map(|percent| format!("context {percent}% full"));
+    let agent = line.agent.as_ref().map(|agent| format!("by {agent}"));
+    let [context, agent] = [context, agent].map(Option::unwrap_or_default);
+    vec![files, line.checks.clone(), said, context, agent]
 }
 
 fn files_changed(page: &Page) -> String {

@@ -116,3 +116,28 @@ fn a_page_names_its_loop_and_is_found_by_it() {
     assert!(!is_of(&subject, &format!("loop: {}x\n", subject.id)));
     assert_eq!(file_name("task", at(0).wall), "task-20261118T110640Z.md");
 }
+
+#[test]
+fn an_authors_own_headings_are_kept_and_pass_for_none_of_crews() {
+    let subject = refused_at_its_limit();
+    let page = a_page(&subject, &Story::picking(None));
+    let told =
+        "## Done\n\nThe parser.\n\n## Next steps\n\nIts tests.\n\n## Context for resume\n\nNone.";
+    let text = text(&subject, &page, told, "task", at(0).wall);
+    let words = authors_words(&text).unwrap();
+    assert_snapshot!(words, @"
+    ## Done
+
+    The parser.
+
+    ### Next steps
+
+    Its tests.
+
+    ### Context for resume
+
+    None.
+    ");
+    assert_eq!(below(words), words, "as often as it is handed on");
+    assert_eq!(text.matches("\n## Context for resume\n").count(), 1);
+}

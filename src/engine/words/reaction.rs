@@ -114,7 +114,7 @@ pub fn document(subject: &Loop, on: LoopMoment) -> Value {
         "due": state.due,
         "task": subject.contract.task,
         "procedure": run.and_then(|run| run.procedure.as_ref()),
-        "agent": run.map(|run| &run.agent.name),
+        "agent": subject.worker().or(run.map(|run| &run.agent)).map(|agent| &agent.name),
         "checkout": subject.place.checkout,
         "folder": subject.place.folder,
         "branch": subject.place.branch,

@@ -165,6 +165,9 @@ pub struct RunOptions {
     /// Any command that reads a prompt on standard input
     #[arg(long, value_name = "CMD", conflicts_with = "agent")]
     pub agent_cmd: Option<String>,
+    /// Who takes over while the agent is at a limit of its account (none)
+    #[arg(long, value_name = "AGENT[,AGENT]", value_delimiter = ',')]
+    pub fallback: Option<Vec<String>>,
     /// The agent's model
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
@@ -177,6 +180,9 @@ pub struct RunOptions {
     /// At most N turns of the agent in one iteration (0 = no limit)
     #[arg(long, value_name = "N", value_parser = values::whole)]
     pub max_turns: Option<u32>,
+    /// After an iteration that filled its context this much, send a handoff page (80%; 0 = never)
+    #[arg(long, value_name = "PERCENT", value_parser = values::percent)]
+    pub redline: Option<u8>,
     /// The time limit of one iteration (60m; 0 = none)
     #[arg(long, value_name = "D", value_parser = duration::parse)]
     pub timeout: Option<Duration>,

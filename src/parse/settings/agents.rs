@@ -8,7 +8,7 @@ use super::{Item, KeyText, Reader, Value, in_order};
 use crate::engine::record::{Dialect, Permissions, PromptVia};
 use crate::engine::settings::{AgentEntry, Layer};
 
-const AGENTS: [&str; 11] = [
+const AGENTS: [&str; 12] = [
     "like",
     "command",
     "args",
@@ -20,6 +20,7 @@ const AGENTS: [&str; 11] = [
     "allow",
     "environment",
     "usage_file",
+    "login",
 ];
 /// An argument that allows a command, for examples.
 const ALLOW: &str = "\"--allow=Bash({check})\"";
@@ -90,6 +91,9 @@ impl Reader<'_> {
                 entry.usage_file =
                     self.read("usage_file", "\"--usage-file\"", value, Written::text);
             }
+            "login" => {
+                entry.login = self.read("login", "[\"login\", \"status\"]", value, Written::words);
+            }
             name => self.unknown(&key.span(), name, &format!("[{place}]"), &AGENTS),
         }
     }
@@ -119,6 +123,46 @@ impl Reader<'_> {
             if let Some(words) = self.read(name, "[\"--yolo\"]", value, Written::words) {
                 entry.permissions.insert(kind, words);
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use crate::parse::settings::{Whose, parse};
+
+    /// The entry as the file would write it, or what is wrong.
+    fn read(lines: &str) -> String {
+        let file = format!("[agents.mine]\n{lines}");
+        let read = parse(&file, Path::new("crew.toml"), Whose::Users, &["text"], &|_| true);
+        read.map_or_else(
+            |faults| format!("{faults:?}"),
+            |read| read.layer.agents["mine"].value.to_string(),
+        )
+    }
+
+    #[test]
+    fn what_an_agent_needs_to_tell_what_it_does_is_part_of_what_a_person_trusts() {
+        let lines = "command = [\"m\"]\nallow = \"--allow=Bash({check})\"\n\
+                     usage_file = \"--used\"\nenvironment = { LEVEL = \"low\" }";
+        assert_eq!(
+            read(lines),
+            "allow = \"--allow=Bash({check})\", usage_file = \"--used\", \
+             environment.LEVEL = \"low\", command = [\"m\"]"
+        );
+    }
+
+    #[test]
+    fn a_rule_without_a_command_and_a_variable_that_cannot_be_one_are_refused() {
+        for (line, expected) in [
+            ("allow = \"--allow\"", "an argument with {check} in it"),
+            ("environment = \"LEVEL=low\"", "a table"),
+            ("environment = { \"A=B\" = \"x\" }", "a variable without = or NUL"),
+            ("environment = { LEVEL = 1 }", "LEVEL takes a text in quotes"),
+        ] {
+            assert!(read(line).contains(expected), "{line}: {}", read(line));
         }
     }
 }

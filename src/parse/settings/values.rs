@@ -13,7 +13,11 @@ use crate::parse::{amounts, duration};
 
 /// The value that a refusal suggests for a setting. The engine's rows do not name an agent.
 pub(super) fn example(row: &KeyRow) -> &'static str {
-    if row.kind == Kind::Name { "\"claude\"" } else { row.example }
+    match row.kind {
+        Kind::Name => "\"claude\"",
+        Kind::Agents => "[\"codex\"]",
+        _ => row.example,
+    }
 }
 
 /// A value, or what should have been written instead.
@@ -106,6 +110,13 @@ impl<'text> Written<'text> {
         self.or(words, "a list of words, each in quotes")
     }
 
+    /// A list of names; a text holds them between commas.
+    fn names(self) -> Taken<Vec<String>> {
+        let Some(text) = self.quoted() else { return self.words() };
+        let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+        Ok(names.map(str::to_owned).collect())
+    }
+
     /// One of a few words. If no word is similar, the example is suggested.
     pub(super) fn choice<T: Copy>(self, all: &[T], label: fn(T) -> &'static str) -> Taken<T> {
         let text = self.quoted().unwrap_or_default();
@@ -153,6 +164,11 @@ impl<'text> Written<'text> {
                 let wanted = "a number of tokens, such as 500k or 2M";
                 self.or(amounts::tokens(&self.amount()), wanted).map(Number)
             }
+            Kind::Percent => {
+                let percent = amounts::percent(&self.amount());
+                self.or(percent, "a part of the context, from 0 (never) to 100%")
+                    .map(|it| Number(it.into()))
+            }
             Kind::Bytes => {
                 let wanted = "a size with its unit, such as 500MiB or 2GiB";
                 self.or(amounts::bytes(&self.amount()), wanted).map(Number)
@@ -183,6 +199,7 @@ impl<'text> Written<'text> {
                 let name = self.quoted().filter(|text| is_branch(text)).map(str::to_owned);
                 self.or(name, branch).map(Text)
             }
+            Kind::Agents => self.names().map(Is::Words),
             Kind::Words => self.words().map(Is::Words),
             Kind::Commands(_) | Kind::Globs => self.or(None, "a list"),
         }

@@ -149,7 +149,14 @@ fn news(facts: &BoardFacts<'_>) -> String {
             let evidence = record.state.evidence.as_ref();
             let said = evidence.map_or_else(|| vec!["first iteration".to_owned()], line::said);
             let row = line::in_a_row(record);
-            pausing.into_iter().chain(said).chain(row).collect::<Vec<_>>().join(" · ")
+            let stand_in = record.stand_in_at(facts.now);
+            pausing
+                .into_iter()
+                .chain(stand_in)
+                .chain(said)
+                .chain(row)
+                .collect::<Vec<_>>()
+                .join(" · ")
         }
     }
 }

@@ -114,9 +114,11 @@ fn iterations(text: &mut String, known: &StoryPage<'_>) {
     text.push_str(&charts(known.story.iterations()));
     let has_costs = known.story.iterations().any(|it| it.evidence.cost().is_some());
     let cost = if has_costs { "<th scope=\"col\">cost" } else { "" };
+    let has_agents = known.story.iterations().any(|it| it.evidence.agent.is_some());
+    let agent = if has_agents { "<th scope=\"col\">agent" } else { "" };
     let _ = writeln!(
         text,
-        "<table class=\"all\">\n<tr><th scope=\"col\">n<th scope=\"col\">time{cost}<th scope=\"col\">changed\
+        "<table class=\"all\">\n<tr><th scope=\"col\">n<th scope=\"col\">time{cost}{agent}<th scope=\"col\">changed\
          <th scope=\"col\">checks<th scope=\"col\">said</tr>"
     );
     for iteration in known.story.iterations() {
@@ -128,9 +130,11 @@ fn iterations(text: &mut String, known: &StoryPage<'_>) {
         };
         let cost = line.cost.as_deref().unwrap_or_default();
         let cost = if has_costs { format!("<td>{}", escape(cost)) } else { String::new() };
+        let agent = line.agent.as_deref().unwrap_or_default();
+        let agent = if has_agents { format!("<td>{}", escape(agent)) } else { String::new() };
         let _ = writeln!(
             text,
-            "<tr><td>{}<td>{}{cost}<td>{}<td class=\"{}\">{}<td>{said}</tr>",
+            "<tr><td>{}<td>{}{cost}{agent}<td>{}<td class=\"{}\">{}<td>{said}</tr>",
             line.number,
             brief(line.elapsed_ms),
             escape(&one_line(&line.files, FILES_CHARS)),

@@ -146,8 +146,10 @@ fn chapter_line(chapter: &Chapter) -> String {
 fn iterated(iteration: &Iteration) -> String {
     let evidence = &iteration.evidence;
     let mut parts = vec![format!("iteration {}", iteration.number), took(iteration.elapsed_ms)];
+    parts.extend(evidence.agent.clone());
     parts.extend(happened(evidence));
     parts.extend(evidence.cost());
+    parts.extend(evidence.context());
     parts.extend(after(iteration));
     parts.join(" · ")
 }
@@ -195,6 +197,7 @@ pub fn iteration(record: &Loop, iteration: &Iteration, log: Option<&Path>) -> St
     let evidence = &iteration.evidence;
     let mut text = format!("loop {}: iteration {}\n", record.id, iteration.number);
     row(&mut text, "time", &took(iteration.elapsed_ms));
+    optional(&mut text, "agent", evidence.agent.clone());
     let (claim, why) = match &evidence.claim {
         ClaimResult::None => ("none", ""),
         ClaimResult::Accepted => ("accepted", ""),
@@ -213,6 +216,11 @@ pub fn iteration(record: &Loop, iteration: &Iteration, log: Option<&Path>) -> St
     row(&mut text, "progress", &with_reason(progress, &clip(&evidence.progress_why, 300)));
     let usage = evidence.usage.as_ref();
     optional(&mut text, "cost", usage.and_then(|usage| usage.text(false)));
+    optional(
+        &mut text,
+        "context",
+        evidence.context_percent.map(|percent| format!("{percent}% full")),
+    );
     let line = IterationLine::of(iteration, None);
     row(&mut text, "files", &line.files);
     if let LastWords::Agent(words) = &line.said {

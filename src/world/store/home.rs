@@ -143,6 +143,11 @@ impl Home {
         self.root.join("scratch").join(&digest[..32])
     }
 
+    /// The folder of the rate windows of all accounts.
+    pub fn accounts(&self) -> PathBuf {
+        self.root.join("accounts")
+    }
+
     /// The folder of a session's companions.
     pub fn wakes(&self, session_id: &str) -> PathBuf {
         self.root.join("wakes").join(session_id)

@@ -11,6 +11,7 @@ pub mod test_memory;
 pub mod trust;
 pub mod view;
 pub mod wakes;
+pub mod windows;
 
 use std::fmt;
 use std::io;

@@ -1,0 +1,189 @@
+//! What the real agents printed, and what their readers make of it; nothing is written by hand.
+
+use super::tests::summary;
+use super::*;
+
+/// What an agent printed: its name, and a text for each scenario.
+pub(super) struct Recorded {
+    pub(super) agent: &'static str,
+    pub(super) streams: &'static [(&'static str, &'static str)],
+}
+
+/// The recordings of these scenarios in a folder of tests/fixtures/agents.
+macro_rules! recorded {
+    ($agent:literal, $folder:literal, $($name:literal)*) => {
+        Recorded {
+            agent: $agent,
+            streams: &[$(($name, include_str!(concat!(
+                "../../tests/fixtures/agents/", $folder, "/", $name, ".jsonl"
+            )))),*],
+        }
+    };
+    ($agent:literal, $folder:literal) => {
+        recorded!(
+            $agent, $folder,
+            "plain" "tool" "claim" "false-claim" "cut" "empty" "broken-stream" "401" "quota"
+            "429-short" "429-an-hour" "limit-in-words" "500" "denied" "ended-by-TERM" "ended-by-KILL"
+        )
+    };
+}
+
+/// All of them.
+pub(super) const RECORDED: [Recorded; 6] = [
+    recorded!("claude", "claude-2.1.330"),
+    recorded!("codex", "codex-0.169.0"),
+    recorded!("copilot", "copilot-1.0.102"),
+    recorded!("gemini", "gemini-0.61.0"),
+    recorded!("opencode", "opencode-1.18.33"),
+    recorded!(
+        "qwen", "qwen-0.24.4",
+        "plain" "tool" "claim" "false-claim" "cut" "empty" "broken-stream" "401" "quota" "429-short"
+    ),
+];
+
+/// Gives a reader a line of a recording, which holds both outputs: only events begin with a brace.
+pub(super) fn pass(reader: &mut dyn OutputReader, line: &str, is_event: bool) {
+    if is_event {
+        reader.read(line);
+    } else {
+        reader.read_error(line);
+    }
+}
+
+/// What the reader makes of each recording of an agent.
+fn table(agent: &str) -> String {
+    let now = DateTime::parse_from_rfc3339("2026-11-25T01:00:00Z").unwrap();
+    let recorded = RECORDED.iter().find(|recorded| recorded.agent == agent).unwrap();
+    let rows = recorded.streams.iter().map(|(name, stream)| {
+        let mut reader = reader(&catalogue::find(agent).unwrap());
+        stream.lines().for_each(|line| pass(&mut *reader, line, line.starts_with('{')));
+        format!("{name}: {}", summary(&mut *reader, now))
+    });
+    rows.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn what_claude_printed_is_read_to_what_happened() {
+    insta::assert_snapshot!(table("claude"), @"
+    plain: no claim, 1861 tokens
+    tool: no claim, 3722 tokens
+    claim: claims success, 3722 tokens
+    false-claim: claims success, 1861 tokens
+    cut: no claim, cut, 7444 tokens
+    empty: no claim, 3722 tokens
+    broken-stream: no claim, an outage, 0 tokens
+    401: no claim, blocked: log in again, or fix the API key, 0 tokens
+    quota: no claim, blocked: fix the account's billing, 0 tokens
+    429-short: claims success, 3722 tokens
+    429-an-hour: no claim, a limit, 0 tokens
+    limit-in-words: no claim, a limit until 02:44, 0 tokens
+    500: no claim, an outage, 0 tokens
+    denied: no claim, denied Bash, 3722 tokens
+    ended-by-TERM: no claim, not closed, at least 0 tokens
+    ended-by-KILL: no claim, not closed, at least 0 tokens
+    ");
+}
+
+#[test]
+fn what_codex_printed_is_read_to_what_happened() {
+    insta::assert_snapshot!(table("codex"), @"
+    plain: no claim, 1861 tokens
+    tool: no claim, 3722 tokens
+    claim: claims success, 3722 tokens
+    false-claim: claims success, 1861 tokens
+    cut: no claim, cut, at least 0 tokens
+    empty: no claim, 1861 tokens
+    broken-stream: no claim, an outage, at least 0 tokens
+    401: no claim, blocked: log in again, or fix the API key, at least 0 tokens
+    quota: no claim, blocked: fix the account's billing, at least 0 tokens
+    429-short: claims success, 3722 tokens
+    429-an-hour: no claim, not closed, a limit, waits, at least 0 tokens
+    limit-in-words: no claim, a limit until 02:44, at least 0 tokens
+    500: no claim, an outage, at least 0 tokens
+    denied: no claim, 3722 tokens
+    ended-by-TERM: no claim, not closed, at least 0 tokens
+    ended-by-KILL: no claim, not closed, at least 0 tokens
+    ");
+}
+
+#[test]
+fn what_copilot_printed_is_read_to_what_happened() {
+    insta::assert_snapshot!(table("copilot"), @"
+    plain: no claim, at least 0 tokens
+    tool: no claim, at least 0 tokens
+    claim: claims success, at least 0 tokens
+    false-claim: claims success, at least 0 tokens
+    cut: no claim, cut, at least 0 tokens
+    empty: no claim, an outage, at least 0 tokens
+    broken-stream: no claim, an outage, at least 0 tokens
+    401: no claim, blocked: log in again, or fix the API key, at least 0 tokens
+    quota: no claim, blocked: fix the account's billing, at least 0 tokens
+    429-short: claims success, at least 0 tokens
+    429-an-hour: no claim, a limit until 02:00, at least 0 tokens
+    limit-in-words: no claim, a limit until 02:45, at least 0 tokens
+    500: no claim, an outage, at least 0 tokens
+    denied: no claim, denied run touch denied.txt, at least 0 tokens
+    ended-by-TERM: no claim, not closed, at least 0 tokens
+    ended-by-KILL: no claim, not closed, at least 0 tokens
+    ");
+}
+
+#[test]
+fn what_gemini_printed_is_read_to_what_happened() {
+    insta::assert_snapshot!(table("gemini"), @"
+    plain: no claim, 1861 tokens
+    tool: no claim, 3722 tokens
+    claim: claims success, 3722 tokens
+    false-claim: claims success, 1861 tokens
+    cut: claims success, 1861 tokens
+    empty: no claim, an outage, 7444 tokens
+    broken-stream: no claim, an outage, 0 tokens
+    401: no claim, blocked: log in again, or fix the API key, 0 tokens
+    quota: no claim, not closed, blocked: fix the account's billing, tries in vain, at least 0 tokens
+    429-short: claims success, 3722 tokens
+    429-an-hour: no claim, a limit until 02:00, 0 tokens
+    limit-in-words: no claim, not closed, a limit until 02:11, pauses for 4261 s, at least 0 tokens
+    500: no claim, not closed, an outage, pauses for 30 s, at least 0 tokens
+    denied: no claim, 3722 tokens
+    ended-by-TERM: no claim, not closed, at least 0 tokens
+    ended-by-KILL: no claim, not closed, at least 0 tokens
+    ");
+}
+
+#[test]
+fn what_opencode_printed_is_read_to_what_happened() {
+    insta::assert_snapshot!(table("opencode"), @"
+    plain: no claim, 1861 tokens
+    tool: no claim, 3722 tokens
+    claim: claims success, 3722 tokens
+    false-claim: claims success, 1861 tokens
+    cut: no claim, cut, 1861 tokens
+    empty: no claim, 1861 tokens
+    broken-stream: no claim, an outage, at least 0 tokens
+    401: no claim, blocked: log in again, or fix the API key, at least 0 tokens
+    quota: no claim, not closed, at least 0 tokens
+    429-short: claims success, 3722 tokens
+    429-an-hour: no claim, not closed, at least 0 tokens
+    limit-in-words: no claim, not closed, at least 0 tokens
+    500: no claim, not closed, at least 0 tokens
+    denied: no claim, 3722 tokens
+    ended-by-TERM: no claim, not closed, at least 0 tokens
+    ended-by-KILL: no claim, not closed, at least 0 tokens
+    ");
+}
+
+#[test]
+fn what_qwen_printed_is_read_to_what_happened() {
+    insta::assert_snapshot!(table("qwen"), @"
+    plain: no claim, 1971 tokens
+    tool: no claim, 3722 tokens
+    claim: claims success, 3722 tokens
+    false-claim: claims success, 1971 tokens
+    cut: no claim, cut, 9415 tokens
+    empty: no claim, an outage, 9305 tokens
+    broken-stream: no claim, an outage, 0 tokens
+    401: no claim, blocked: log in again, or fix the API key, 0 tokens
+    quota: no claim, not closed, at least 0 tokens
+    429-short: claims success, 3722 tokens
+    ");
+}

@@ -1,0 +1,88 @@
+//! The agents that stand in for a loop's own while its account is at a limit. They take over when
+//! nobody is there, so each is tried at the start: its program, its command line and its login.
+//! Refuses one that could never help.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+
+use super::agent::{by_name, has_program};
+use crate::engine::record::{AccountId, Agent, Run};
+use crate::engine::settings::merge::Settings;
+use crate::engine::settings::{Key, Sourced, Value, ValueOrigin};
+use crate::engine::text::{one_line, plain};
+use crate::parse::arguments::UsageError;
+use crate::world::process::{Capture, ExitCause, ProcessSpec, Stop, run};
+
+/// How long an agent may take to say whether it is logged in.
+const LOGIN: Duration = Duration::from_secs(20);
+/// The word for no fallback.
+const NONE: &str = "none";
+/// The most of what it prints then, in characters.
+const SAID_CHARS: usize = 200;
+
+/// The fallbacks in force, in their order; a run's own agent in the settings' list is none.
+pub fn fallbacks(settings: &Settings, own: &Agent) -> Result<Vec<Agent>> {
+    let listed = settings.layer.values.get(&Key::Fallback);
+    let Some(Sourced { value: Value::Words(names), origin }) = listed else {
+        return Ok(Vec::new());
+    };
+    let mut agents: Vec<Agent> = Vec::new();
+    let names = names.iter().map(|name| name.trim());
+    for name in names.filter(|name| !["", NONE].contains(name)) {
+        let is_known = name == own.name || agents.iter().any(|agent| agent.name == name);
+        match origin {
+            ValueOrigin::Typed if is_known => {
+                let told =
+                    format!("agent {name} cannot stand in for itself: name another as --fallback");
+                bail!(UsageError::of_line(&told));
+            }
+            _ if is_known => {}
+            _ => agents.push(by_name(settings, name, origin, &[])?),
+        }
+    }
+    Ok(agents)
+}
+
+/// Refuses a fallback that is missing, shares the limits of an agent before it, or is not logged
+/// in.
+pub fn try_all(run: &Run, folder: &Path, stop: Stop<'_>) -> Result<()> {
+    let account = |agent: &Agent| AccountId::of(run, agent);
+    for (place, agent) in run.fallback.iter().enumerate() {
+        has_program(agent, folder)?;
+        let mut before = run.agents().take(place + 1);
+        if let Some(same) = before.find(|before| account(before) == account(agent)) {
+            bail!(
+                "fallback {}: it runs the same program as {}, so both meet the same limit\n\
+                 hint: name an agent with another program",
+                agent.name,
+                same.name
+            );
+        }
+        try_login(agent, folder, stop)?;
+    }
+    Ok(())
+}
+
+/// Asks an agent whether it is logged in, if it has a command for that.
+fn try_login(agent: &Agent, folder: &Path, stop: Stop<'_>) -> Result<()> {
+    let Some(program) = agent.command.first().filter(|_| !agent.login.is_empty()) else {
+        return Ok(());
+    };
+    let arguments: Vec<&str> = agent.login.iter().map(String::as_str).collect();
+    let spec = ProcessSpec { within: Some(LOGIN), ..ProcessSpec::of(program, &arguments, folder) };
+    let (why, said) = match run(&spec, Capture::ForReading, None, stop) {
+        Ok(ended) if ended.cause == ExitCause::Exit(0) => return Ok(()),
+        Ok(ended) => (ended.cause.to_string(), one_line(&plain(&ended.text()), SAID_CHARS)),
+        Err(error) => (error.to_string(), String::new()),
+    };
+    let said = if said.is_empty() { said } else { format!(": {said}") };
+    bail!(
+        "fallback {name}: `{program} {}` failed ({why}){said}\n\
+         hint: log in with {program}, or leave {name} out; where it needs no login, write \
+         login = [] under [agents.{name}] in your settings",
+        arguments.join(" "),
+        name = agent.name,
+    );
+}

@@ -1,0 +1,129 @@
+//! What loops do with the rate window of their account, which all loops of this machine share: the
+//! loop that meets a limit closes it, the others wait for their turns, and an answer clears it. A
+//! window that cannot be read or written stops no loop: then each only has its own wait.
+
+use chrono::{DateTime, Utc};
+
+use crate::clients;
+use crate::engine::boundary::facts::Seen;
+use crate::engine::record::{AccountId, Agent, Driver, Loop, LoopId, Status};
+use crate::engine::window::{MetLimit, RateWindow, was_answered};
+use crate::world::clock;
+use crate::world::store::{Home, windows};
+
+/// When a loop may start that may not start now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoopTurn {
+    pub account: AccountId,
+    pub at: DateTime<Utc>,
+    /// "limit met by loop k3vq7xwa: usage limit reached".
+    pub why: String,
+}
+
+/// The account of a loop: in a run that of its agent, in a session that of its client.
+pub fn account_of(record: &Loop) -> AccountId {
+    account_with(record, record.worker())
+}
+
+/// The account of a loop that runs this agent.
+pub fn account_with(record: &Loop, agent: Option<&Agent>) -> AccountId {
+    match (&record.contract.run, agent, record.driver()) {
+        (Some(run), Some(agent), Driver::Process) => AccountId::of(run, agent),
+        _ => AccountId { name: clients::of(&record.state.owner).program().to_owned(), model: None },
+    }
+}
+
+/// The window of an account, if it stands now.
+pub fn closed(home: &Home, account: &AccountId) -> Option<RateWindow> {
+    windows::read(home, account).filter(|window| window.is_closed(clock::now().wall))
+}
+
+/// Shares what a boundary tells of the account's limit: a limit that was met closes the window, an
+/// answer to an iteration that began in it clears it. Returns what the user should know. `next` is
+/// the record after the boundary.
+pub fn learn(home: &Home, before: &Loop, seen: &Seen, next: &mut Loop) -> Option<String> {
+    let account = account_of(before);
+    if let Some(limit) = MetLimit::of(before, seen, next) {
+        close(home, &account, limit);
+        if next.state.status == Status::Waiting {
+            next.state.window = Some(account);
+        }
+        return None;
+    }
+    let cleared = was_answered(&seen.agent)
+        .then(|| open(home, &account, &before.id, before.state.began.wall))??;
+    Some(format!("the service answers: no loop waits for the {} any more", cleared.reason()))
+}
+
+/// Closes the window of an account for every loop, unless the limit is over already.
+pub fn close(home: &Home, account: &AccountId, limit: MetLimit) {
+    if limit.until <= clock::now().wall {
+        return;
+    }
+    let after = |known| {
+        let next = RateWindow::after(known, account.clone(), limit, clock::now().wall);
+        (Some(next), ())
+    };
+    let _ = windows::change(home, account, after);
+}
+
+/// Clears the window of an account if an iteration that began then shows that its limit is over.
+/// Returns the window that stood until now.
+pub fn open(
+    home: &Home,
+    account: &AccountId,
+    by: &LoopId,
+    began: DateTime<Utc>,
+) -> Option<RateWindow> {
+    let disproved = |known: Option<RateWindow>| {
+        known.filter(|window| window.is_disproved_by(began, clock::now().wall))
+    };
+    // Nearly always there is nothing to clear, and no lock to take.
+    disproved(windows::read(home, account))?;
+    let cleared = |known| match disproved(known) {
+        Some(window) => (Some(window.clone().opened(by, clock::now().wall)), Some(window)),
+        None => (None, None),
+    };
+    windows::change(home, account, cleared).ok().flatten()
+}
+
+/// The turn for which a loop must wait before crew starts an iteration by itself; `None` where it
+/// may start now.
+pub fn turn(home: &Home, account: &AccountId, by: &LoopId) -> Option<LoopTurn> {
+    let now = clock::now().wall;
+    let known = windows::read(home, account).filter(|window| window.free_from() > now)?;
+    let claimed = |known: Option<RateWindow>| {
+        let Some(mut window) = known.clone() else { return (None, None) };
+        let at = window.turn(by, now);
+        let turn = at.map(|at| LoopTurn { account: account.clone(), at, why: window.reason() });
+        (Some(window).filter(|window| known.as_ref() != Some(window)), turn)
+    };
+    // Without the file's lock the turn is not recorded, and another loop may take the same.
+    windows::change(home, account, claimed).unwrap_or_else(|_| claimed(Some(known)).1)
+}
+
+/// The same for a session whose agent has just stopped. An agent that was answered in the window is
+/// not held back: its boundary clears it.
+pub fn turn_after(home: &Home, before: &Loop) -> Option<LoopTurn> {
+    let account = account_of(before);
+    let window = closed(home, &account)?;
+    let clears = window.is_disproved_by(before.state.began.wall, clock::now().wall);
+    if clears { None } else { turn(home, &account, &before.id) }
+}
+
+/// Whether a loop that waits for a turn should look again: the window was cleared, or closed anew.
+pub fn has_moved(home: &Home, record: &Loop) -> bool {
+    let Some((account, due)) = record.state.window.as_ref().zip(record.state.due) else {
+        return false;
+    };
+    windows::read(home, account).is_some_and(|window| window.has_moved(&record.id, due))
+}
+
+/// Turns a record into that of a loop that waits for its turn.
+pub fn held_back(record: &mut Loop, until: DateTime<Utc>, why: String, account: AccountId) {
+    let state = &mut record.state;
+    state.status = Status::Waiting;
+    state.due = Some(until);
+    state.wait_reason = Some(why);
+    state.window = Some(account);
+}

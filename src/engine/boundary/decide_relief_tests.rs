@@ -1,0 +1,73 @@
+//! The ways out of a boundary of a run that has a fallback.
+
+use super::*;
+use crate::engine::boundary::judge::judge;
+use crate::engine::fixture::{a_run, at, facts};
+use crate::engine::record::{Agent, StandIn};
+
+/// A run whose limits bound a wait to an hour.
+fn with_a_fallback() -> Loop {
+    let mut subject = a_run(None);
+    let fallback = Agent { name: "second".to_owned(), ..Agent::default() };
+    subject.contract.run.as_mut().unwrap().fallback = vec![fallback];
+    subject.contract.limits.max_wait_s = 3600;
+    subject
+}
+
+fn stands_in(mut subject: Loop) -> Loop {
+    let until = at(7200).wall;
+    subject.state.agents.stand_in = Some(StandIn { agent: "second".to_owned(), until });
+    subject
+}
+
+/// A limit that ends after these seconds, while another agent may work after those.
+fn limit(ends: u32, relief: Option<u32>) -> Facts {
+    let mut facts = facts(Claim::None);
+    let message = "rate limit".to_owned();
+    let reset = Some(at(ends).wall);
+    facts.seen.agent.error = Some(ApiError::Transient { message, reset, is_limit: true });
+    facts.seen.agent.relief = relief.map(|seconds| at(seconds).wall);
+    facts
+}
+
+fn decided(subject: &Loop, facts: &Facts) -> String {
+    let judged = judge(subject, facts);
+    match decide(&judged, facts) {
+        Decision::Wait { until, .. } => format!("wait {}", (until - at(0).wall).num_seconds()),
+        Decision::Finish(ending) => ending.outcome.label().to_owned(),
+        Decision::Continue => format!("continue, {} counted", judged.after.state.completed),
+        Decision::Hold(hold) => format!("{hold:?}"),
+    }
+}
+
+#[test]
+fn a_limit_ends_no_loop_while_another_agent_may_work_first() {
+    // The facts are of second 60.
+    let table = [
+        (limit(660, None), 0, "wait 660"),
+        (limit(9999, None), 0, "interrupted"),
+        (limit(9999, Some(60)), 0, "wait 9999"),
+        (limit(9999, Some(5000)), 0, "wait 9999"),
+        (limit(9999, Some(10_000)), 0, "interrupted"),
+        (limit(660, None), 11, "blocked"),
+        (limit(660, Some(60)), 11, "wait 660"),
+        (limit(660, Some(61)), 11, "blocked"),
+    ];
+    for (facts, errors, expected) in table {
+        let mut subject = with_a_fallback();
+        subject.state.transient_errors = errors;
+        assert_eq!(decided(&subject, &facts), expected, "{facts:?}");
+    }
+}
+
+#[test]
+fn what_only_a_person_can_mend_for_a_stand_in_ends_no_loop_and_counts_nothing() {
+    let mut fatal = facts(Claim::None);
+    let error = ApiError::Fatal { cause: "no token".to_owned(), cure: "log in".to_owned() };
+    fatal.seen.agent.error = Some(error);
+    assert_eq!(decided(&with_a_fallback(), &fatal), "blocked");
+    assert_eq!(decided(&stands_in(with_a_fallback()), &fatal), "continue, 0 counted");
+    let mut out = stands_in(with_a_fallback());
+    out.state.agents.out = vec!["second".to_owned()];
+    assert_eq!(decided(&out, &fatal), "blocked");
+}

@@ -1,0 +1,201 @@
+//! Who works in a loop of fresh processes: its own agent or, while the account of that one is at a
+//! limit, one of its fallbacks. It chooses nobody; it is what a loop remembers of the choice.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, FixedOffset, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::{Agent, Driver, Loop, Run};
+use crate::engine::text::{clock_time, count};
+use crate::engine::usage::{Usage, tokens_text};
+
+/// The agent that works in place of the first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StandIn {
+    /// Its name among the fallbacks.
+    pub agent: String,
+    /// When the first one's turn comes.
+    pub until: DateTime<Utc>,
+}
+
+/// What one agent did of a loop.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentShare {
+    pub iterations: u32,
+    pub usage: Usage,
+}
+
+/// What a loop with fallbacks remembers of its agents.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AgentMemory {
+    /// `None` while the first one works.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stand_in: Option<StandIn>,
+    /// The fallbacks that cannot work, because only a person can change why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub out: Vec<String>,
+    /// By the agents' names; together they are the loop's.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub shares: BTreeMap<String, AgentShare>,
+}
+
+impl Run {
+    /// All agents, the first of them first.
+    pub fn agents(&self) -> impl Iterator<Item = &Agent> {
+        std::iter::once(&self.agent).chain(&self.fallback)
+    }
+
+    /// The run as this agent does it: model and words are meant for the first one alone.
+    pub fn by(&self, agent: &Agent) -> Self {
+        if agent.name == self.agent.name {
+            return self.clone();
+        }
+        Self { agent: agent.clone(), model: None, words: Vec::new(), ..self.clone() }
+    }
+}
+
+impl Loop {
+    /// The agent whose turn it is in fresh processes: the first one, or who stands in for it.
+    pub fn worker(&self) -> Option<&Agent> {
+        let run = self.contract.run.as_ref().filter(|_| self.driver() == Driver::Process)?;
+        let AgentMemory { stand_in, out, .. } = &self.state.agents;
+        let stand_in = stand_in.as_ref().filter(|it| !out.contains(&it.agent));
+        let stand_in = stand_in.and_then(|it| run.fallback.iter().find(|by| by.name == it.agent));
+        Some(stand_in.unwrap_or(&run.agent))
+    }
+
+    /// Who works in place of the first agent.
+    pub fn stand_in(&self) -> Option<&StandIn> {
+        let stand_in = self.state.agents.stand_in.as_ref()?;
+        self.worker().filter(|agent| agent.name == stand_in.agent).map(|_| stand_in)
+    }
+
+    /// "B for A, limited until 03:10", on the reader's clock.
+    pub fn stand_in_at(&self, at: DateTime<FixedOffset>) -> Option<String> {
+        let StandIn { agent, until } = self.stand_in()?;
+        let own = &self.contract.run.as_ref()?.agent.name;
+        Some(format!("{agent} for {own}, limited until {}", clock_time(*until, at)))
+    }
+
+    /// The agent whose turn it is, where the loop has several.
+    pub fn one_of_several(&self) -> Option<&Agent> {
+        let has_several = self.contract.run.as_ref().is_some_and(|run| !run.fallback.is_empty());
+        self.worker().filter(|_| has_several)
+    }
+
+    /// Counts what was used, and which of several agents did it. What came before the first share
+    /// was the first agent's.
+    pub fn count_use(&mut self, iterations: u32, usage: Option<&Usage>) {
+        let worker = self.one_of_several().map(|agent| agent.name.clone());
+        let first = self.contract.run.as_ref().map(|run| run.agent.name.clone());
+        let state = &mut self.state;
+        let before = AgentShare { iterations: state.completed, usage: state.usage.clone() };
+        if let Some(usage) = usage {
+            state.usage.add(usage);
+        }
+        let (Some(worker), Some(first)) = (worker, first) else { return };
+        let shares = &mut state.agents.shares;
+        if shares.is_empty() && before.iterations > 0 {
+            shares.insert(first, before);
+        }
+        let share = shares.entry(worker).or_default();
+        share.iterations += iterations;
+        if let Some(usage) = usage {
+            share.usage.add(usage);
+        }
+    }
+
+    /// "A 5 iterations, $1.20 · 300k tokens; B 3 iterations, 90k tokens", where several worked.
+    pub fn shares(&self) -> Option<String> {
+        let shares = &self.state.agents.shares;
+        let share = |(name, share): (&String, &AgentShare)| {
+            let AgentShare { iterations, usage } = share;
+            let tokens = usage.tokens.total();
+            let used = match usage.cost.0 {
+                _ if tokens == 0 => String::new(),
+                0 => format!(", {} tokens", tokens_text(tokens)),
+                _ => format!(", {} · {} tokens", usage.cost, tokens_text(tokens)),
+            };
+            format!("{name} {}{used}", count(*iterations, "iteration"))
+        };
+        let texts: Vec<String> = shares.iter().map(share).collect();
+        (texts.len() > 1).then(|| texts.join("; "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeDelta;
+
+    use super::*;
+    use crate::engine::fixture::{a_run, at};
+    use crate::engine::usage::{Money, Tokens};
+
+    fn with_codex() -> Loop {
+        let mut subject = a_run(None);
+        let run = subject.contract.run.as_mut().unwrap();
+        run.model = Some("opus".to_owned());
+        run.words = vec!["--effort".to_owned()];
+        run.fallback = vec![Agent { name: "codex".to_owned(), ..Agent::default() }];
+        subject
+    }
+
+    fn codex_works(subject: &mut Loop) {
+        let until = at(0).wall + TimeDelta::hours(1);
+        subject.state.agents.stand_in = Some(StandIn { agent: "codex".to_owned(), until });
+    }
+
+    #[test]
+    fn the_first_agent_works_unless_a_fallback_of_the_loop_stands_in() {
+        let mut subject = with_codex();
+        let name = |subject: &Loop| subject.worker().map(|agent| agent.name.clone()).unwrap();
+        assert_eq!(name(&subject), "claude");
+        codex_works(&mut subject);
+        assert_eq!(name(&subject), "codex");
+        let told = subject.stand_in_at(at(0).wall.fixed_offset());
+        assert_eq!(told.unwrap(), "codex for claude, limited until 12:06");
+        // A resume took it off the list.
+        subject.contract.run.as_mut().unwrap().fallback.clear();
+        assert_eq!((name(&subject), subject.one_of_several()), ("claude".to_owned(), None));
+        subject.state.owner.driver = Driver::Session;
+        assert_eq!(subject.worker(), None);
+    }
+
+    #[test]
+    fn the_model_and_the_words_are_the_first_agents() {
+        let run = with_codex().contract.run.unwrap();
+        assert_eq!(run.by(&run.agent), run);
+        let other = run.by(&run.fallback[0]);
+        assert_eq!((other.agent.name.as_str(), other.model, other.words.len()), ("codex", None, 0));
+        assert_eq!((other.permissions, other.pace), (run.permissions, run.pace));
+    }
+
+    #[test]
+    fn each_agent_has_its_share_and_the_shares_add_up() {
+        let mut subject = with_codex();
+        let used = |cost: u64, input: u64| {
+            let tokens = Tokens { input, ..Tokens::default() };
+            Usage { cost: Money(cost * 10_000_000_000), tokens, ..Usage::default() }
+        };
+        // Two iterations before the loop had a fallback.
+        subject.state.completed = 2;
+        subject.state.usage = used(100, 200_000);
+        subject.count_use(1, Some(&used(20, 100_000)));
+        assert_eq!(subject.shares(), None);
+        codex_works(&mut subject);
+        subject.count_use(0, Some(&used(0, 30_000)));
+        subject.count_use(1, Some(&used(0, 60_000)));
+        subject.count_use(1, None);
+        let expected = "claude 3 iterations, $1.20 · 300k tokens; codex 2 iterations, 90k tokens";
+        assert_eq!(subject.shares().unwrap(), expected);
+        let mut alone = a_run(None);
+        alone.count_use(1, Some(&used(1, 1)));
+        assert_eq!(alone.state.agents, AgentMemory::default());
+        assert_eq!(
+            (subject.state.usage.tokens.input, alone.state.usage.tokens.input),
+            (390_000, 1)
+        );
+    }
+}

@@ -1,0 +1,152 @@
+//! The rate window of an account and model. The first loop that meets a limit closes it for every
+//! loop of the machine; after its end the loops return one after the other. Values in, values out:
+//! it knows no file and starts nothing. It never keeps a person from trying.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::boundary::facts::{AgentClosing, AgentOutcome, ApiError, ProcessEnd, Seen};
+use super::record::{AccountId, Loop, LoopId};
+use super::text::clip;
+
+/// Between two returns: 20 s, and one more, because a start itself may come a little late.
+pub const APART: TimeDelta = TimeDelta::seconds(21);
+/// How much later one limit may seem to end to another loop that met it: every loop adds some time
+/// of its own, so that not all of them try again at once.
+const SAME_LIMIT: TimeDelta = TimeDelta::seconds(30);
+/// The most loops that have a turn; the oldest turns are forgotten.
+const TURNS_MAX: usize = 1000;
+/// The longest reason, in characters.
+const WHY_CHARS: usize = 200;
+
+type Time = DateTime<Utc>;
+
+/// A limit as one loop met it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MetLimit {
+    pub until: Time,
+    /// Whether the service named that time; else it is the loop's own guess.
+    pub is_stated: bool,
+    /// The service's words.
+    pub why: String,
+    pub by: LoopId,
+    /// When the iteration began that met it.
+    pub began: Time,
+    /// When the loop's next try began, if only to wait: an answer to that one counts.
+    pub met_at: Time,
+}
+
+impl MetLimit {
+    /// The limit that a boundary tells of, if it does; `next` is the record after it. A loop that
+    /// does not wait leaves only what the service stated.
+    pub fn of(before: &Loop, seen: &Seen, next: &Loop) -> Option<Self> {
+        let Some(ApiError::Transient { message, reset, is_limit: true }) = &seen.agent.error else {
+            return None;
+        };
+        Some(Self {
+            until: next.state.due.or(*reset)?,
+            is_stated: reset.is_some(),
+            why: message.clone(),
+            by: before.id.clone(),
+            began: before.state.began.wall,
+            met_at: next.state.began.wall,
+        })
+    }
+}
+
+/// Whether the model's service has answered an iteration to its end.
+pub fn was_answered(agent: &AgentOutcome) -> bool {
+    let is_whole = matches!(agent.process, None | Some(ProcessEnd::Exit(0)));
+    is_whole && agent.error.is_none() && agent.closing == AgentClosing::Plain
+}
+
+/// A rate window.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RateWindow {
+    pub account: AccountId,
+    /// Until then crew starts nothing by itself.
+    pub until: Time,
+    pub why: String,
+    pub met_by: LoopId,
+    pub met_at: Time,
+    /// When each loop returns. A loop whose turn has passed is back.
+    pub turns: BTreeMap<LoopId, Time>,
+}
+
+impl RateWindow {
+    /// The window after a limit was met. A standing one that ends later is kept against a guess,
+    /// and against an iteration that began before it was closed; a later try knows better.
+    pub fn after(known: Option<Self>, account: AccountId, limit: MetLimit, now: Time) -> Self {
+        let kept = known.filter(|known| {
+            let is_same = known.until <= limit.until && limit.until - known.until <= SAME_LIMIT;
+            let is_longer = known.until > limit.until;
+            let knows_better = known.met_at > limit.began || !limit.is_stated;
+            known.is_closed(now) && ((is_longer && knows_better) || is_same)
+        });
+        if let Some(mut kept) = kept {
+            // It tried, so it waits again, in a turn of its own.
+            kept.turns.retain(|by, at| *by != limit.by || *at > now);
+            kept.turn(&limit.by, now);
+            return kept;
+        }
+        let turns = [(limit.by.clone(), limit.until)].into();
+        let why = clip(&limit.why, WHY_CHARS);
+        let MetLimit { until, by, met_at, .. } = limit;
+        Self { account, until, why, met_by: by, met_at, turns }
+    }
+
+    /// Whether it stands.
+    pub fn is_closed(&self, now: Time) -> bool {
+        now < self.until
+    }
+
+    /// Whether an answer of the service to an iteration that began then shows that the limit is
+    /// over. An iteration from before it was met shows nothing.
+    pub fn is_disproved_by(&self, began: Time, now: Time) -> bool {
+        self.is_closed(now) && began >= self.met_at
+    }
+
+    /// The window that a loop found open: the others return after it.
+    pub fn opened(self, by: &LoopId, now: Time) -> Self {
+        Self { until: now, turns: [(by.clone(), now)].into(), ..self }
+    }
+
+    /// The loop's turn, claimed if it has none; `None` where it may start now.
+    pub fn turn(&mut self, by: &LoopId, now: Time) -> Option<Time> {
+        if let Some(at) = self.turns.get(by) {
+            return Some(*at).filter(|at| *at > now);
+        }
+        let free = self.free_from();
+        if free <= now {
+            return None;
+        }
+        self.turns.insert(by.clone(), free);
+        if self.turns.len() > TURNS_MAX {
+            let oldest = self.turns.iter().min_by_key(|(_, at)| **at).map(|(by, _)| by.clone());
+            oldest.map(|by| self.turns.remove(&by));
+        }
+        Some(free)
+    }
+
+    /// Whether a loop that waits for its turn until `due` should look again: the window was cleared
+    /// or closed anew.
+    pub fn has_moved(&self, by: &LoopId, due: Time) -> bool {
+        self.turns.get(by).is_none_or(|at| *at < due)
+    }
+
+    /// When the next turn is free.
+    pub fn free_from(&self) -> Time {
+        self.turns.values().max().map_or(self.until, |last| self.until.max(*last + APART))
+    }
+
+    /// "limit met by loop k3vq7xwa: usage limit reached".
+    pub fn reason(&self) -> String {
+        format!("limit met by loop {}: {}", self.met_by, self.why)
+    }
+}
+
+#[cfg(test)]
+#[path = "window_tests.rs"]
+mod tests;

@@ -1,0 +1,82 @@
+//! The rate windows of this machine, one file for each account and model. A file that is broken,
+//! foreign, or closed for longer than any limit lasts is no window: it is replaced, and stops no
+//! loop.
+
+use std::io;
+use std::path::PathBuf;
+
+use chrono::{DateTime, Utc};
+
+use super::LOCK_WAIT;
+use super::home::Home;
+use crate::engine::record::AccountId;
+use crate::engine::window::RateWindow;
+use crate::parse::reset::is_believed;
+use crate::world::clock;
+use crate::world::files::disk::{self, Durability};
+
+/// The largest file that is read.
+const FILE_BYTES: u64 = 256 << 10;
+/// The most accounts that are listed.
+const ACCOUNTS_MAX: usize = 1000;
+
+/// The window of an account, if it has one.
+pub fn read(home: &Home, account: &AccountId) -> Option<RateWindow> {
+    let window = of_file(home, &account.file_stem())?;
+    (window.account.file_stem() == account.file_stem()).then_some(window)
+}
+
+/// The windows of all accounts.
+pub fn all(home: &Home) -> Vec<RateWindow> {
+    let mut stems: Vec<String> = disk::names(&home.accounts(), ACCOUNTS_MAX)
+        .into_iter()
+        .filter_map(|name| Some(name.strip_suffix(".json")?.to_owned()))
+        .filter(|stem| !stem.starts_with('.'))
+        .collect();
+    stems.sort();
+    stems.iter().filter_map(|stem| of_file(home, stem)).collect()
+}
+
+fn of_file(home: &Home, stem: &str) -> Option<RateWindow> {
+    let bytes = disk::read(&file(home, stem, "json"), FILE_BYTES).ok()??;
+    let window: RateWindow = serde_json::from_slice(&bytes).ok()?;
+    is_believed(window.free_from(), clock::local()).then_some(window)
+}
+
+fn file(home: &Home, stem: &str, extension: &str) -> PathBuf {
+    home.accounts().join(format!("{stem}.{extension}"))
+}
+
+/// Changes the window of an account under its lock. `change` returns the new one, or `None` to
+/// leave the file as it is.
+pub fn change<T>(
+    home: &Home,
+    account: &AccountId,
+    change: impl FnOnce(Option<RateWindow>) -> (Option<RateWindow>, T),
+) -> io::Result<T> {
+    let stem = account.file_stem();
+    disk::make_private_folder(&home.accounts())?;
+    let lock = disk::lock(&file(home, &stem, "lock"), LOCK_WAIT)?;
+    let _lock = lock.ok_or_else(|| io::Error::other("its lock is held"))?;
+    let (next, told) = change(read(home, account));
+    if let Some(next) = next {
+        let bytes = serde_json::to_vec(&next)?;
+        // Written again at the next limit, if the machine crashes before the file is on its disk.
+        disk::write(&file(home, &stem, "json"), &bytes, Durability::Process)?;
+    }
+    Ok(told)
+}
+
+/// Removes the windows of which nothing is left at that time: the limit is over, and every loop is
+/// back.
+pub fn remove_over(home: &Home, now: DateTime<Utc>) -> io::Result<()> {
+    let is_over = |window: &RateWindow| window.free_from() <= now;
+    for window in all(home).into_iter().filter(is_over) {
+        let stem = window.account.file_stem();
+        let lock = disk::lock(&file(home, &stem, "lock"), LOCK_WAIT)?;
+        if lock.is_some() && read(home, &window.account).as_ref().is_some_and(is_over) {
+            disk::remove(&file(home, &stem, "json"))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,117 @@
+//! A session and a run that share an account: the limit that the run meets holds the session too.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::Value;
+
+use super::Door;
+use crate::child::Running;
+use crate::sandbox::{DEADLINE, poll_until};
+
+/// A run of an agent whose program is `claude`, as the session's account. It meets a limit of so
+/// many seconds at its first call.
+fn limited_run(door: &Door, seconds: u32) -> Running {
+    let folder = door.sandbox.root().join("run");
+    std::fs::create_dir_all(&folder).unwrap();
+    let words = format!("429 Too Many Requests: rate limit exceeded, try again in {seconds}s");
+    let script = format!("test -e met && exit; touch met; echo '{words}' >&2; exit 1");
+    door.sandbox.program("claude", &script);
+    let mut command = door.sandbox.command(door.sandbox.build().path());
+    command.args(["run", "Do it", "-n", "1", "--agent-cmd", "claude"]).current_dir(folder);
+    let running = Running::start(command, None);
+    poll_until("the run waits", || running.stdout().contains("Waiting until"));
+    running
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
+}
+
+#[test]
+fn a_session_waits_for_its_turn_after_a_limit_that_a_run_met() {
+    let mut door = Door::new();
+    door.sandbox = door.sandbox.env("CLAUDE_CODE_SESSION_ATTENDED", "1");
+    let id = door.begin("\"Build it\" --stall 0");
+    let running = limited_run(&door, 8);
+    let met = now();
+    let companion = door.stopping("one").companion();
+    let stopped = door.stop("one").assert_lets_go();
+    let told = door.status(&id);
+    assert_eq!(told["status"], "waiting", "{told:#}");
+    assert_eq!(told["wait"]["account"]["name"], "claude");
+    let why = told["wait"]["why"].as_str().unwrap().to_owned();
+    assert!(why.starts_with("limit met by loop ") && why.contains(": 429 Too Many"), "{why}");
+    assert!(stopped.line().contains("waiting until "), "{}", stopped.line());
+    assert!(stopped.line().contains(", then iteration 2 of 10"), "{}", stopped.line());
+    let counted = (&told["completed_iterations"], &told["consecutive_failures"]);
+    assert_eq!(counted, (&1.into(), &0.into()), "{told:#}");
+
+    // The run goes first, and the session 20 s after it.
+    assert_eq!(running.wait(DEADLINE).code(), 10);
+    assert!(!companion.has_ended());
+    let woken = companion.wait(DEADLINE);
+    assert_eq!(woken.code(), 2, "{woken:#?}");
+    assert!(now() - met >= 28, "woken after {} s", now() - met);
+    assert!(woken.stderr.contains("iteration 2 of 10"), "{}", woken.stderr);
+    assert!(!woken.stderr.contains("refused a request"), "{}", woken.stderr);
+    door.stop("two").assert_goes_on();
+    assert_eq!(door.status(&id)["completed_iterations"], 2);
+}
+
+#[test]
+fn a_session_that_is_answered_after_the_limit_clears_it_for_all() {
+    let mut door = Door::new();
+    door.sandbox = door.sandbox.env("CLAUDE_CODE_SESSION_ATTENDED", "1");
+    let running = limited_run(&door, 600);
+    let id = door.begin("\"Build it\" --stall 0");
+    door.stop("one").assert_goes_on();
+    assert!(
+        door.remarks(&id).contains("the service answers: no loop waits"),
+        "{}",
+        door.remarks(&id)
+    );
+    assert_eq!(running.wait(DEADLINE).code(), 10);
+}
+
+#[test]
+fn a_session_that_cannot_wait_ends_and_says_for_what() {
+    let door = Door::new();
+    let id = door.begin("\"Build it\" --stall 0");
+    let running = limited_run(&door, 600);
+    door.stop("one").assert_lets_go();
+    let told = door.status(&id);
+    assert_eq!(told["outcome"], "interrupted", "{told:#}");
+    let why = told["why"].as_str().unwrap();
+    assert!(why.ends_with("; this session cannot wait for it"), "{why}");
+    running.signal(rustix::process::Signal::INT);
+    assert_eq!(running.wait(DEADLINE).code(), 130);
+}
+
+#[test]
+fn a_limit_that_a_session_met_holds_a_run_until_the_session_is_answered() {
+    let mut door = Door::new();
+    door.sandbox = door.sandbox.env("CLAUDE_CODE_SESSION_ATTENDED", "1");
+    let id = door.begin("\"Build it\" --stall 0");
+    door.stop("one").assert_goes_on();
+    let folder = door.sandbox.root().join("run");
+    std::fs::create_dir_all(&folder).unwrap();
+    door.sandbox.program("claude", "echo x >> calls; while ! [ -e go ]; do sleep 0.05; done");
+    let mut command = door.sandbox.command(door.sandbox.build().path());
+    command.args(["run", "Do it", "-n", "2", "--agent-cmd", "claude"]).current_dir(&folder);
+    let running = Running::start(command, None);
+    poll_until("the agent works", || folder.join("calls").exists());
+    let refused = format!("API Error: usage limit reached|{}", now() + 600);
+    let failed = door.event("StopFailure").with("error", "rate_limit");
+    let waiter = failed.with("last_assistant_message", refused).start();
+    poll_until("the session waits", || door.status(&id)["status"] == "waiting");
+    std::fs::write(folder.join("go"), "").unwrap();
+    poll_until("the run waits", || running.stdout().contains("Waiting until"));
+    let account: Value = door.status(&id)["wait"]["account"]["name"].clone();
+    assert_eq!(account, "claude");
+    // The person tries, and the service answers.
+    door.event("UserPromptSubmit").with("prompt", "try again").with("prompt_id", "p-2").send();
+    door.stop("two").assert_goes_on();
+    assert_eq!(waiter.wait(DEADLINE).code(), 0);
+    assert_eq!(running.wait(DEADLINE).code(), 10);
+    assert_eq!(std::fs::read_to_string(folder.join("calls")).unwrap(), "x\nx\n");
+}

@@ -1,0 +1,268 @@
+//! A run with a fallback: another agent takes over while the first is at a limit of its account,
+//! and gives back after it; the loop, its claim, its checks and its budget stay one. The first
+//! agent prints as Claude Code does, the second as Codex does.
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use super::World;
+use super::claude::{answer, failed, limited};
+use crate::child::Ran;
+use crate::sandbox::{DEADLINE, poll_until};
+
+const SETTINGS: &str = "agents.second.command = [\"second\"]\nagents.second.output = \"codex\"\n\
+    agents.second.login = [\"login\", \"status\"]\n";
+const LINE: &str = "echo line >> work.txt";
+const LINES: &str = "test $(cat work.txt | wc -l) -ge";
+
+/// The second agent says `text` and ends.
+fn second_answer(text: &str) -> String {
+    let said = format!(
+        r#"{{"type":"item.completed","item":{{"id":"i","type":"agent_message","text":"{text}"}}}}"#
+    );
+    let ended = r#"{"type":"turn.completed","usage":{"input_tokens":1000,"cached_input_tokens":0,"output_tokens":10}}"#;
+    format!("printf '%s\\n' '{said}' '{ended}'")
+}
+
+/// The model's service refuses the second agent with these words.
+fn second_fails(words: &str) -> String {
+    let ended = format!(r#"{{"type":"turn.failed","error":{{"message":"{words}"}}}}"#);
+    format!("printf '%s\\n' '{ended}'; exit 1")
+}
+
+/// A world with both agents: `first` by its calls, `second` at each of its.
+fn world(first: &[&str], second: &str) -> World {
+    let world = World::claude(first, SETTINGS);
+    let notes = world.note("");
+    std::fs::write(world.note("second.step"), second).unwrap();
+    let script = format!(
+        "notes='{}'\n\
+         if [ \"$1\" = login ]; then echo asked >> \"$notes/second.login\"; exec sh \"$notes/second.state\"; fi\n\
+         echo call >> \"$notes/second.calls\"\n\
+         cat > \"$notes/second.prompt.$(($(wc -l < \"$notes/second.calls\")))\"\n\
+         . \"$notes/second.step\"",
+        notes.display()
+    );
+    std::fs::write(world.note("second.state"), "exit 0").unwrap();
+    world.sandbox.program("second", &script);
+    world
+}
+
+fn count(world: &World, note: &str) -> usize {
+    std::fs::read_to_string(world.note(note)).unwrap_or_default().lines().count()
+}
+
+/// What the journal says between boundaries, in order.
+fn changes(world: &World) -> Vec<String> {
+    let journal = std::fs::read_to_string(world.file("journal.jsonl")).unwrap();
+    let lines = journal.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    lines.filter_map(|line| line["event"]["what"].as_str().map(str::to_owned)).collect()
+}
+
+#[track_caller]
+fn agents_of_the_iterations(ran: &Ran) -> Vec<String> {
+    let events = ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let ends = events.filter(|event| event["event"] == "iteration_end");
+    ends.map(|end| end["agent"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_limit_at_iteration_3_of_8_is_no_wait_and_the_fallback_completes_the_loop() {
+    let work = format!("{LINE}; {}", answer("Wrote a line."));
+    let words = "Wrote one too.";
+    let done = second_answer("All is done.\\n\\n<promise>COMPLETE</promise>");
+    let second = format!("{LINE}; if {LINES} 8; then {done}; else {}; fi", second_answer(words));
+    let world = world(&[&work, &work, &limited(3600)], &second);
+    let check = format!("{LINES} 8");
+    let words = ["run", "Write lines", "-n", "8", "--fallback", "second", "--verify", &check];
+    let ran = world.crew(&[&words[..], &["--json", "--stall", "0"]].concat());
+    assert_eq!((ran.code(), world.calls(), count(&world, "second.calls")), (0, 3, 6), "{ran:#?}");
+    let agents = agents_of_the_iterations(&ran);
+    assert_eq!(
+        agents,
+        ["fake", "fake", "second", "second", "second", "second", "second", "second"]
+    );
+    assert!(!ran.stdout.contains(r#""event":"wait""#), "{ran:#?}");
+
+    let told = world.the_loop();
+    let ended = (&told["outcome"], &told["proof"], &told["completed_iterations"]);
+    assert_eq!(ended, (&json!("completed"), &json!("checked"), &json!(8)), "{told:#}");
+    let shares = &told["shares"];
+    let share =
+        |name: &str| (&shares[name]["iterations"], &shares[name]["usage"]["tokens"]["input"]);
+    assert_eq!(share("fake"), (&json!(2), &json!(200)));
+    assert_eq!(share("second"), (&json!(6), &json!(6000)));
+    assert_eq!(told["usage"]["tokens"]["input"], 6200);
+
+    let over: Vec<String> =
+        changes(&world).into_iter().filter(|what| what.contains("fake")).collect();
+    assert_eq!(over.len(), 1, "{over:?}");
+    assert!(over[0].starts_with("second takes over: fake is limited until "), "{over:?}");
+    assert!(ran.stderr.contains(&over[0]), "{ran:#?}");
+
+    // The one that comes gets the page of where the loop stands, once.
+    let prompt =
+        |call: u32| std::fs::read_to_string(world.note(&format!("second.prompt.{call}"))).unwrap();
+    let page = "handoffs/takeover-";
+    assert!(prompt(1).contains("This is iteration 3 of 8.") && prompt(1).contains(page));
+    assert!(!prompt(2).contains(page) && !world.prompt(3).contains(page));
+    let log = |iteration: &str| world.crew(&["show", "--log", "--iteration", iteration]).success();
+    assert!(log("2").contains("Wrote a line.") && log("4").contains("Wrote one too."));
+    assert!(!log("2").contains('{') && !log("4").contains('{'), "{}{}", log("2"), log("4"));
+    let page = world.crew(&["show"]).success();
+    assert!(
+        page.contains(
+            "  agents  fake 2 iterations, $0.02 · 220 tokens; second 6 iterations, 6k tokens"
+        ),
+        "{page}"
+    );
+    assert!(page.contains("  agent   fake, fallback second\n"), "{page}");
+}
+
+#[test]
+fn the_first_agent_is_back_after_its_limit() {
+    let done = format!("{LINE}; {}", answer("<promise>COMPLETE</promise>"));
+    let second = format!("sleep 1; {LINE}; {}", second_answer("Wrote a line."));
+    let world = world(&[&limited(3), &done], &second);
+    let ran = world.crew(&["run", "Do it", "-n", "0", "--stall", "0", "--fallback", "second"]);
+    assert_eq!((ran.code(), world.calls()), (0, 2), "{ran:#?}");
+    let told: Vec<&str> = ran.stderr.lines().filter(|line| line.contains("fake")).collect();
+    assert_eq!(told.len(), 2, "{ran:#?}");
+    assert!(told[0].contains("second takes over") && told[1].contains("fake is back"), "{told:?}");
+    assert!(world.prompt(2).contains("handoffs/takeover-"), "{}", world.prompt(2));
+    assert_eq!(world.the_loop()["consecutive_failures"], 0);
+}
+
+#[test]
+fn when_all_are_limited_the_loop_waits_for_the_first_that_is_not() {
+    let second = second_fails("Usage limit reached. Try again in 2 hours.");
+    let world = world(&[&limited(3), &answer("<promise>COMPLETE</promise>")], &second);
+    let ran = world.crew(&["run", "Do it", "--fallback", "second", "--max-duration", "1h"]);
+    assert_eq!((ran.code(), world.calls(), count(&world, "second.calls")), (0, 2, 1), "{ran:#?}");
+    assert_eq!(ran.stdout.matches("Waiting until").count(), 1, "{ran:#?}");
+    let told = world.the_loop();
+    assert_eq!(
+        (&told["completed_iterations"], &told["consecutive_failures"]),
+        (&json!(1), &json!(0))
+    );
+}
+
+#[test]
+fn a_fallback_that_only_a_person_can_help_is_out_and_the_loop_waits_for_the_first() {
+    let second = second_fails("unexpected status 401 Unauthorized: no token");
+    let world = world(&[&limited(3), &limited(3), &answer("<promise>COMPLETE</promise>")], &second);
+    let ran = world.crew(&["run", "Do it", "--fallback", "second"]);
+    assert_eq!((ran.code(), world.calls(), count(&world, "second.calls")), (0, 3, 1), "{ran:#?}");
+    assert_eq!(ran.stderr.matches("second is out of this loop: ").count(), 1, "{ran:#?}");
+    assert_eq!(world.the_loop()["completed_iterations"], 1);
+    // A resume tries it again.
+    assert_eq!(world.record()["state"]["agents"]["out"], json!(["second"]));
+}
+
+#[test]
+fn an_error_of_the_first_agent_that_only_a_person_can_mend_still_ends_the_loop() {
+    let world = world(&[&failed("authentication_failed", 401)], "exit 3");
+    let ran = world.crew(&["run", "Do it", "--fallback", "second"]);
+    assert_eq!((ran.code(), count(&world, "second.calls")), (13, 0), "{ran:#?}");
+}
+
+#[test]
+fn a_fallback_that_is_not_logged_in_is_refused_at_the_start() {
+    let world = world(&[&answer("Hm.")], "exit 3");
+    std::fs::write(world.note("second.state"), "echo Not logged in; exit 1").unwrap();
+    let ran = world.crew(&["run", "Do it", "--fallback", "second"]);
+    assert_eq!((ran.code(), world.calls(), world.loops().len()), (1, 0, 0), "{ran:#?}");
+    insta::assert_snapshot!(ran.stderr, @"
+    crew: fallback second: `second login status` failed (exit 1): Not logged in
+    hint: log in with second, or leave second out; where it needs no login, write login = [] under [agents.second] in your settings
+    ");
+    world.settings(&format!(
+        "agents.fake.output = \"claude\"\n{}",
+        SETTINGS.replace("[\"login\", \"status\"]", "[]")
+    ));
+    let asked = count(&world, "second.login");
+    assert_eq!(world.crew(&["run", "Do it", "-n", "1", "--fallback", "second"]).code(), 10);
+    assert_eq!((world.calls(), count(&world, "second.login")), (1, asked));
+}
+
+#[test]
+fn a_fallback_that_could_never_help_is_refused_and_a_dry_run_shows_one() {
+    let more = "agents.twin.command = [\"agent\"]\nagents.gone.command = [\"no-such-program\"]\n\
+        agents.second.permissions.default = []\n";
+    let world = world(&[&answer("Hm.")], "exit 3");
+    world.settings(&format!("{SETTINGS}{more}"));
+    let table = [
+        ("twin", 1, "fallback twin: it runs the same program as fake, so both meet the same limit"),
+        ("gone", 1, "agent gone: there is no program `no-such-program` on PATH"),
+        ("fake", 2, "agent fake cannot stand in for itself"),
+        ("secnd", 2, "there is no agent secnd\nhint: did you mean second?"),
+        (
+            "second",
+            2,
+            "agent second cannot be asked for accept-edits\nhint: choose --permissions default",
+        ),
+    ];
+    for (name, code, expected) in table {
+        let ran = world.crew(&["run", "Do it", "--fallback", name]);
+        assert_eq!((ran.code(), world.calls()), (code, 0), "{name}: {ran:#?}");
+        assert!(ran.stderr.contains(expected), "{name}: {ran:#?}");
+    }
+    world.settings(SETTINGS);
+    let shown = world.crew(&["run", "Do it", "--fallback", "second", "--dry-run"]).success();
+    let lines = "[DRY RUN] Would execute with: agent\n[DRY RUN] While that is at a limit: second\n";
+    assert!(shown.contains(lines), "{shown}");
+    assert_eq!(count(&world, "second.login"), 0);
+}
+
+#[test]
+fn everybody_sees_who_works_in_whose_place() {
+    let hang = "touch \"$notes/hangs\"; sleep 600";
+    let world = world(&[&limited(3600)], hang);
+    world.settings(&format!(
+        "agents.fake.output = \"claude\"\n{SETTINGS}loop.fallback = \"second\"\n"
+    ));
+    let running = world.hanging(&["run", "Do it"]);
+    let place = "second for fake, limited until ";
+    let page = world.crew(&["status"]).success();
+    assert!(page.contains(&format!("  agent   {place}")), "{page}");
+    let line = world.crew(&["status", "--line"]).success();
+    assert!(line.contains(place), "{line}");
+    let told = world.the_loop();
+    let seen = (&told["agent"], &told["fallback"], &told["stand_in"]["agent"]);
+    assert_eq!(seen, (&json!("fake"), &json!(["second"]), &json!("second")));
+    world.crew(&["cancel"]).success();
+    assert_eq!(running.wait(DEADLINE).code(), 14);
+}
+
+#[test]
+fn a_killed_crew_goes_on_with_its_fallback() {
+    let hang = "touch \"$notes/hangs\"; sleep 600";
+    let world = world(&[&limited(3600)], hang);
+    let running = world.hanging(&["run", "Do it", "--fallback", "second"]);
+    running.signal(Signal::KILL);
+    poll_until("it is gone", || running.has_ended());
+    std::fs::write(world.note("second.step"), second_answer("<promise>COMPLETE</promise>"))
+        .unwrap();
+    // A typed start tries the first agent, whatever its window says.
+    let ran = world.crew(&["resume"]);
+    assert_eq!((ran.code(), world.calls(), count(&world, "second.calls")), (0, 2, 2), "{ran:#?}");
+}
+
+#[test]
+fn a_resume_keeps_the_fallbacks_unless_it_names_others_or_none() {
+    let world = world(&[&answer("Hm.")], "exit 3");
+    let listed = |arguments: &[&str]| {
+        let ran = world.crew(&[arguments, &["-n", "+1"]].concat());
+        assert_eq!(ran.code(), 10, "{ran:#?}");
+        world.the_loop()["fallback"].clone()
+    };
+    assert_eq!(world.crew(&["run", "Do it", "-n", "1", "--stall", "0"]).code(), 10);
+    assert_eq!(world.the_loop()["fallback"], json!([]));
+    assert_eq!(listed(&["resume", "--fallback", "second"]), json!(["second"]));
+    assert_eq!(listed(&["resume"]), json!(["second"]));
+    // Each start but the first has asked.
+    assert_eq!(count(&world, "second.login"), 2);
+    assert_eq!(listed(&["resume", "--fallback", "none"]), json!([]));
+    let told = world.the_loop();
+    assert_eq!(told["shares"]["fake"]["iterations"], 3, "{told:#}");
+}

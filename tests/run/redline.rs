@@ -1,0 +1,87 @@
+//! The redline: after an iteration that nearly filled its agent's context, the next process gets
+//! the whole page of where it stands, once, and everybody can see why.
+
+use serde_json::Value;
+
+use super::World;
+use super::claude::{answer, filling};
+use crate::child::Ran;
+
+const TOLD: &str = "iteration 2 filled 86% of its context: the next prompt has the handoff page";
+const WHY: &str = "The last iteration used 86% of its context, so here is the whole page. From ";
+
+/// Works with little context, then with much, then as an agent does that tells nothing of it.
+fn world(settings: &str) -> World {
+    let step = |step: String| format!("echo $call >> work.txt; {step}");
+    let steps = [filling(40, "One."), filling(86, "Two."), answer("Three."), answer("Four.")];
+    let steps = steps.map(step);
+    let steps: Vec<&str> = steps.iter().map(String::as_str).collect();
+    World::claude(&steps, settings)
+}
+
+#[track_caller]
+fn ran(world: &World, arguments: &[&str]) -> Ran {
+    let ran = world.crew(&[&["run", "Do it", "-n", "4"], arguments].concat());
+    assert_eq!((ran.code(), world.calls()), (10, 4), "{ran:#?}");
+    ran
+}
+
+#[test]
+fn the_process_after_a_full_context_gets_the_page_once_and_is_told_why() {
+    let world = world("");
+    let told = ran(&world, &[]);
+    assert_eq!(told.stderr.matches(TOLD).count(), 1, "{told:#?}");
+    for (call, has_page) in [(1, false), (2, false), (3, true), (4, false)] {
+        let prompt = world.prompt(call);
+        let whole = prompt.contains(WHY) && prompt.contains("### What was done\n\n- 1: ");
+        assert_eq!((whole, prompt.contains("handoffs/redline-")), (has_page, has_page), "{prompt}");
+    }
+    // "Two." is in the page, and not repeated beside it.
+    assert!(!world.prompt(3).contains("WHAT THE LAST WORKER SAID"), "{}", world.prompt(3));
+    let story = world.crew(&["show"]).success();
+    assert_eq!(story.matches(&format!("note: {TOLD}")).count(), 1, "{story}");
+}
+
+#[test]
+fn each_iteration_says_how_full_its_context_was_where_its_agent_says_so() {
+    let world = world("");
+    let told = ran(&world, &["--json"]);
+    let events = told.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let ends = events.filter(|event| event["event"] == "iteration_end");
+    let percents: Vec<Option<u64>> = ends.map(|end| end["context_percent"].as_u64()).collect();
+    assert_eq!(percents, [Some(40), Some(86), None, None]);
+    let shown = world.crew(&["show"]).success();
+    assert!(shown.contains("context 86% full") && !shown.contains("context 0%"), "{shown}");
+    assert_eq!(shown.matches("% full").count(), 2, "{shown}");
+    let of = |iteration: &str| world.crew(&["show", "--iteration", iteration]).success();
+    assert!(of("2").contains("  context 86% full\n"), "{}", of("2"));
+    assert!(!of("3").contains("context"), "{}", of("3"));
+    let page = world.crew(&["handoff", "the", "rest"]).success();
+    let page = std::fs::read_to_string(page.trim().strip_prefix("handoff: ").unwrap()).unwrap();
+    assert!(page.contains("context 40% full\n") && page.contains("context 86% full\n"), "{page}");
+}
+
+#[test]
+fn a_higher_redline_or_none_is_not_passed() {
+    let table: [(&str, &[&str]); 3] =
+        [("", &["--redline", "87%"]), ("", &["--redline", "0"]), ("loop.redline = 0", &[])];
+    for (settings, arguments) in table {
+        let world = world(settings);
+        let told = ran(&world, arguments);
+        assert!(!told.stderr.contains("of its context"), "{arguments:?} {told:#?}");
+        assert!(!world.prompt(3).contains("handoffs/"), "{}", world.prompt(3));
+    }
+}
+
+#[test]
+fn a_redline_is_set_in_settings_and_changed_by_a_resume() {
+    let world = world("loop.redline = \"90%\"");
+    world.crew(&["run", "Do it", "-n", "1"]);
+    assert_eq!(world.record()["contract"]["run"]["redline"], 90);
+    world.crew(&["resume", "-n", "+1", "--redline", "85"]);
+    assert_eq!(world.record()["contract"]["run"]["redline"], 85);
+    for wrong in ["101%", "much", "-1"] {
+        let told = world.crew(&["run", "Do it", "--redline", wrong]);
+        assert_eq!(told.code(), 2, "{told:#?}");
+    }
+}

@@ -1,0 +1,333 @@
+//! Loops that share an account: a limit that one of them meets holds all of them, and they return
+//! one after the other. Each works in a folder of its own, and all have one home. The agent's
+//! service is as the test says: it refuses until the time in the note `until`.
+
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::World;
+use super::claude::{answer, limited};
+use crate::child::Running;
+use crate::sandbox::{DEADLINE, poll_until, poll_within};
+
+/// How far apart two loops return.
+const APART: f64 = 20.0;
+
+/// A world of loops of one account. An agent notes when it starts. One that begins before the note
+/// `go` is there waits for it, unless its folder has the file `first`, and is answered, unless the
+/// note `all` is there.
+fn world() -> World {
+    let step = format!(
+        "echo \"$(date +%s.%N) $(basename \"$PWD\")\" >> \"$notes/starts\"\n\
+         echo line >> work.txt\n\
+         left=0; while ! [ -e first -o -e \"$notes/go\" ]; do sleep 0.05; [ -e \"$notes/all\" ] || left=-1; done\n\
+         until=$(cat \"$notes/until\" 2>/dev/null || echo 0)\n\
+         [ \"$left\" = -1 ] || left=$((until - $(date +%s)))\n\
+         if [ \"$left\" -gt 0 ]; then {}; fi\n\
+         {}\n",
+        limited("$left"),
+        answer("Wrote a line.")
+    );
+    World::claude(&[&step], "agents.fake.model = \"--model\"\n")
+}
+
+fn now() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64()
+}
+
+/// The service refuses from now on, for so many seconds. Returns until when.
+fn refuses_for(world: &World, seconds: u32) -> f64 {
+    let until = now().ceil() + f64::from(seconds);
+    std::fs::write(world.note("until"), format!("{until}")).unwrap();
+    until
+}
+
+fn is_answered_again(world: &World) {
+    std::fs::write(world.note("until"), "0").unwrap();
+}
+
+fn folder(world: &World, name: &str) -> PathBuf {
+    let folder = world.sandbox.root().join("loops").join(name);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// Starts a loop in its folder, with variables of its own.
+fn start(world: &World, name: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Running {
+    let mut command = world.sandbox.command(world.sandbox.build().path());
+    command.args(arguments).current_dir(folder(world, name)).envs(variables.iter().copied());
+    Running::start(command, None)
+}
+
+fn run(world: &World, name: &str, iterations: &str) -> Running {
+    start(world, name, &["run", "Do it", "-n", iterations], &[])
+}
+
+/// The loop that meets the limit at its first call.
+fn first(world: &World, arguments: &[&str], variables: &[(&str, &str)]) -> Running {
+    std::fs::write(folder(world, "first").join("first"), "").unwrap();
+    let first = start(world, "first", arguments, variables);
+    poll_until("a limit is met", || first.stdout().contains("Waiting until"));
+    first
+}
+
+/// When which loop's agent was started.
+fn starts(world: &World) -> Vec<(f64, String)> {
+    let text = std::fs::read_to_string(world.note("starts")).unwrap_or_default();
+    let line = |line: &str| {
+        let (at, name) = line.split_once(' ').unwrap();
+        (at.parse().unwrap(), name.to_owned())
+    };
+    text.lines().map(line).collect()
+}
+
+/// Starts loops and waits until all of their agents are at work.
+fn at_work(world: &World, names: &[String]) -> Vec<Running> {
+    let loops = names.iter().map(|name| run(world, name, "2")).collect();
+    poll_until("every agent works", || starts(world).len() == names.len());
+    loops
+}
+
+fn go(world: &World) {
+    std::fs::write(world.note("go"), "").unwrap();
+}
+
+#[track_caller]
+fn status(world: &World) -> Value {
+    let told = world.crew(&["status", "--all", "--json"]).success();
+    serde_json::from_str(&told).unwrap()
+}
+
+/// The record of the loop in a folder.
+#[track_caller]
+fn told(world: &World, name: &str) -> Value {
+    let folder = folder(world, name).display().to_string();
+    let loops = status(world)["loops"].as_array().unwrap().clone();
+    loops.into_iter().find(|it| it["checkout"] == folder.as_str()).unwrap()
+}
+
+fn waits(world: &World) -> usize {
+    let loops = status(world)["loops"].as_array().unwrap().clone();
+    loops.iter().filter(|it| it["status"] == "waiting").count()
+}
+
+/// One loop meets a limit while the others are at work: all of them wait, and all come back.
+#[track_caller]
+fn come_back(others: usize, seconds: u32) {
+    let world = world();
+    let names: Vec<String> = (1..=others).map(|number| format!("r{number:02}")).collect();
+    let loops = at_work(&world, &names);
+    let until = refuses_for(&world, seconds);
+    let first = first(&world, &["run", "Do it", "-n", "2"], &[]);
+    let before = starts(&world).len();
+    assert_eq!(before, others + 1);
+    go(&world);
+    poll_until("every loop waits", || waits(&world) == others + 1);
+    assert!(now() < until, "the machine is too slow for a window of {seconds} s");
+    let met_by = told(&world, "first")["id"].as_str().unwrap().to_owned();
+    let waiting = told(&world, "r01");
+    let why = format!("limit met by loop {met_by}: It did not answer (rate_limit)");
+    assert_eq!(waiting["wait"]["why"], why.as_str(), "{waiting:#}");
+    assert_eq!(waiting["wait"]["account"]["name"], "agent");
+    let deadline = Duration::from_secs(u64::from(seconds) + 22 * (others as u64 + 1) + 60);
+    poll_within(deadline, "every loop is over", || {
+        first.has_ended() && loops.iter().all(Running::has_ended)
+    });
+    for ended in loops.into_iter().chain([first]) {
+        assert_eq!(ended.wait(DEADLINE).code(), 10);
+    }
+    let returned = &starts(&world)[before..];
+    let mut back: Vec<(f64, String)> = Vec::new();
+    for (at, name) in returned {
+        if !back.iter().any(|(_, known)| known == name) {
+            back.push((*at, name.clone()));
+        }
+    }
+    let times: Vec<f64> = back.iter().map(|(at, _)| at - until).collect();
+    let least = times.windows(2).map(|two| two[1] - two[0]).fold(f64::MAX, f64::min);
+    crate::client::say(&format!(
+        "{} loops, a window of {seconds} s: first back {:.1} s after its end, last {:.1} s, at least {least:.2} s apart",
+        others + 1,
+        times[0],
+        times[others]
+    ));
+    assert_eq!(back.len(), others + 1);
+    assert!(times[0] >= 0.0, "a start in the window: {times:?}");
+    assert!(least >= APART, "{times:?}");
+    assert_eq!(back[0].1, "first");
+    for it in status(&world)["loops"].as_array().unwrap() {
+        let counted = (&it["completed_iterations"], &it["consecutive_failures"]);
+        assert_eq!(counted, (&2.into(), &0.into()), "{it:#}");
+    }
+}
+
+#[test]
+fn loops_of_one_account_wait_for_a_limit_that_one_of_them_met_and_return_one_by_one() {
+    come_back(3, 8);
+}
+
+/// It takes seven and a half minutes.
+#[test]
+fn twenty_loops_wait_for_a_limit_that_one_of_them_met_and_return_one_by_one() {
+    if std::env::var("CREW_LONG_WAIT").as_deref() == Ok("1") {
+        come_back(19, 40);
+    } else {
+        crate::client::say("skipped: seven minutes of waiting; CREW_LONG_WAIT=1 runs it");
+    }
+}
+
+#[test]
+fn a_window_outlives_the_loop_that_met_the_limit_and_one_typed_start_clears_a_wrong_one() {
+    let world = world();
+    let other = at_work(&world, &["r01".to_owned()]).remove(0);
+    refuses_for(&world, 600);
+    let first = first(&world, &["run", "Do it"], &[]);
+    let met_by = told(&world, "first")["id"].as_str().unwrap().to_owned();
+    first.signal(Signal::KILL);
+    first.wait(DEADLINE);
+    go(&world);
+    poll_until("the other loop waits", || other.stdout().contains("Waiting until"));
+    let page = world.crew(&["status", "--all"]).success();
+    let line = page.lines().last().unwrap();
+    let id = told(&world, "r01")["id"].as_str().unwrap().to_owned();
+    assert!(line.starts_with("agent is at its limit until "), "{page}");
+    let met = format!("(met by loop {met_by}: It did not answer (rate_limit)); 1 loop waits, ");
+    assert!(line.contains(&met) && line.ends_with(&format!(": {id}")), "{page}");
+    let windows = &status(&world)["windows"];
+    assert_eq!(windows[0]["waiting"], serde_json::json!([id]), "{windows:#}");
+    assert_eq!(windows[0]["met_by"], met_by.as_str());
+
+    is_answered_again(&world);
+    let typed = run(&world, "typed", "2");
+    let said = format!(
+        "the service answers: no loop waits for the limit met by loop {met_by}: It did not answer (rate_limit) any more"
+    );
+    poll_until("the window is cleared", || typed.stderr().contains(&said));
+    let cleared = now();
+    assert_eq!(typed.wait(DEADLINE).code(), 10);
+    let other = other.wait(DEADLINE);
+    assert_eq!(other.code(), 10, "{other:#?}");
+    let back = starts(&world).iter().rfind(|(_, name)| name == "r01").unwrap().0;
+    assert!(back - cleared >= APART - 1.0, "back after {}", back - cleared);
+    assert_eq!(status(&world)["windows"][0]["waiting"], serde_json::json!([]));
+}
+
+#[test]
+fn a_typed_start_tries_once_and_a_limit_that_it_meets_holds_the_others_longer() {
+    let world = world();
+    let other = at_work(&world, &["r01".to_owned()]).remove(0);
+    refuses_for(&world, 300);
+    let first = first(&world, &["run", "Do it"], &[]);
+    go(&world);
+    poll_until("the other loop waits", || waits(&world) == 2);
+    let due = |name| told(&world, name)["wait"]["until"].as_str().unwrap().to_owned();
+    let before = due("r01");
+    let until = refuses_for(&world, 900);
+    let typed = run(&world, "typed", "2");
+    poll_until("the typed start waits", || waits(&world) == 3);
+    poll_until("the other loop waits longer", || due("r01") > before);
+    assert!(before < due("typed") && due("typed") < due("r01"));
+    assert_eq!(starts(&world).iter().filter(|(_, name)| name == "typed").count(), 1);
+
+    // So does one whose wait a person cuts short.
+    let id = told(&world, "r01")["id"].as_str().unwrap().to_owned();
+    let calls = starts(&world).len();
+    world.crew(&["resume", "--now", &id]).success();
+    poll_until("it tries", || starts(&world).len() == calls + 1);
+    poll_until("it waits again", || waits(&world) == 3 && now() < until);
+    for running in [first, other, typed] {
+        running.signal(Signal::INT);
+        assert_eq!(running.wait(DEADLINE).code(), 130);
+    }
+}
+
+#[test]
+fn a_limit_holds_no_loop_of_another_account_or_model() {
+    let world = world();
+    refuses_for(&world, 600);
+    let first = first(&world, &["run", "Do it"], &[("CREW_ACCOUNT", "work")]);
+    is_answered_again(&world);
+    go(&world);
+    let plain = vec!["run", "Do it", "-n", "2"];
+    let with_model = [&plain[..], &["--model", "m"]].concat();
+    for (name, arguments, account) in
+        [("none", &plain, "agent"), ("home", &plain, "home"), ("model", &with_model, "work")]
+    {
+        let running = start(&world, name, arguments, &[("CREW_ACCOUNT", account)]);
+        assert_eq!(running.wait(DEADLINE).code(), 10, "{name}");
+    }
+    let windows = &status(&world)["windows"];
+    assert_eq!(windows.as_array().unwrap().len(), 1, "{windows:#}");
+    let window = (&windows[0]["account"], &windows[0]["model"]);
+    assert_eq!(window, (&"work".into(), &Value::Null));
+    first.signal(Signal::INT);
+    assert_eq!(first.wait(DEADLINE).code(), 130);
+}
+
+#[test]
+fn twenty_loops_that_meet_a_limit_at_once_lose_no_turn() {
+    let world = world();
+    std::fs::write(world.note("all"), "").unwrap();
+    let names: Vec<String> = (1..=20).map(|number| format!("r{number:02}")).collect();
+    let loops = at_work(&world, &names);
+    refuses_for(&world, 600);
+    go(&world);
+    poll_until("every loop waits", || waits(&world) == 20);
+    let file = world.sandbox.crew_home().join("accounts/agent.json");
+    let window: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    let turns = window["turns"].as_object().unwrap();
+    assert_eq!(turns.len(), 20, "{window:#}");
+    let mut due: Vec<i64> = turns
+        .values()
+        .map(|at| humantime::parse_rfc3339(at.as_str().unwrap()).unwrap())
+        .map(|at| i64::try_from(at.duration_since(UNIX_EPOCH).unwrap().as_secs()).unwrap())
+        .collect();
+    due.sort_unstable();
+    assert!(due.windows(2).all(|two| two[1] - two[0] >= 20), "{due:?}");
+    for running in loops {
+        running.signal(Signal::INT);
+        assert_eq!(running.wait(DEADLINE).code(), 130);
+    }
+}
+
+#[test]
+fn a_window_that_is_broken_or_foreign_or_absurd_is_ignored_and_replaced() {
+    let world = world();
+    go(&world);
+    let file = world.sandbox.crew_home().join("accounts/agent.json");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let window = |account: &str, until: &str| {
+        format!(
+            r#"{{"account":{{"name":"{account}"}},"until":"{until}","why":"w","met_by":"haaaaaaa","met_at":"2026-01-01T00:00:00Z","turns":{{}}}}"#
+        )
+    };
+    for text in [
+        "{".to_owned(),
+        "[1]".to_owned(),
+        window("agent", "2999-01-01T00:00:00Z"),
+        window("another", "2027-01-01T00:00:00Z"),
+    ] {
+        std::fs::write(&file, &text).unwrap();
+        let name = format!("r{}", text.len());
+        let ran = run(&world, &name, "2").wait(DEADLINE);
+        assert_eq!(ran.code(), 10, "{text}: {ran:#?}");
+        assert!(!ran.stdout.contains("Waiting"), "{text}");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+    }
+    refuses_for(&world, 600);
+    let first = first(&world, &["run", "Do it"], &[]);
+    let id = told(&world, "first")["id"].clone();
+    assert_eq!(status(&world)["windows"][0]["met_by"], id);
+    first.signal(Signal::INT);
+    assert_eq!(first.wait(DEADLINE).code(), 130);
+
+    // Only one that is over is removed.
+    world.crew(&["clean", "--yes"]).success();
+    assert!(file.exists());
+    std::fs::write(&file, window("agent", "2020-01-01T00:00:00Z")).unwrap();
+    world.crew(&["clean", "--yes"]).success();
+    assert!(!file.exists());
+}
