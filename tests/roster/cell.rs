@@ -129,8 +129,8 @@ fn due(sandbox: &Sandbox) -> Option<DateTime<Utc>> {
     record["state"]["due"].as_str()?.parse().ok()
 }
 
-/// Until then, in minutes. `the reset` is that of the plan's limit, give or take the minute that its
-/// words leave open and the spread of a return.
+/// Until then, in minutes. `the reset` is that of the plan's limit, give or take the minute that
+/// its words leave open and the spread of a return.
 fn ahead(due: DateTime<Utc>) -> String {
     let late = (due - reset()).num_seconds();
     if (-60..=120).contains(&late) {

@@ -14,7 +14,6 @@ use crate::client::{Api, Refusal, Reply, Request};
 use crate::sandbox::Sandbox;
 
 const DEADLINE: Duration = Duration::from_secs(180);
-const CALL: &str = "echo line >> work.txt";
 /// A codex with a provider of its own is logged in nowhere.
 const SETTINGS: &str = "agents.codex.login = []\n";
 
@@ -27,16 +26,15 @@ fn a_limit_at_iteration_3_of_8_is_taken_over_and_the_loop_completed() {
 
 /// Each iteration writes a line; from the third on Claude's plan is used up.
 fn script(request: &Request, written: &mut u32) -> Reply {
+    let body = request.body.to_string();
     let is_codex = request.body["input"].is_array();
-    if !is_codex && *written == 2 {
-        return Reply::refusal(Refusal::Limit { reset: reset() });
-    }
-    // The call stands in what follows it, and in no prompt.
-    let reply = if request.body.to_string().contains(CALL) {
+    let reply = if body.contains(r#""type":"function_call""#) || body.contains("tool_use_id") {
         Reply::text(if *written == 8 { CLAIM } else { "Wrote a line." })
+    } else if *written == 2 && !is_codex {
+        return Reply::refusal(Refusal::Limit { reset: reset() });
     } else {
         *written += 1;
-        Reply::text("I write a line.").and_bash(CALL)
+        Reply::text("I write a line.").and_bash("echo line >> work.txt")
     };
     reply.usage(if is_codex { 1_000 } else { 100 }, 10)
 }
