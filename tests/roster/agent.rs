@@ -83,7 +83,10 @@ pub(super) fn copilot() -> Agent {
         path: "copilot-1.0.102/node_modules/.bin/copilot",
         prices: None,
         settle: |_, url| {
+            // Where its first start, at the installation, unpacked what else every home would get.
+            let unpacked = checkout().join("target/clients/copilot-1.0.102/home/.cache");
             vec![
+                ("XDG_CACHE_HOME", unpacked.display().to_string()),
                 ("COPILOT_PROVIDER_BASE_URL", format!("{url}/v1")),
                 ("COPILOT_PROVIDER_TYPE", "openai".to_owned()),
                 ("COPILOT_PROVIDER_API_KEY", KEY.to_owned()),
