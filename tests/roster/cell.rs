@@ -129,7 +129,7 @@ fn due(sandbox: &Sandbox) -> Option<DateTime<Utc>> {
     record["state"]["due"].as_str()?.parse().ok()
 }
 
-/// Until then, in minutes. `the reset` is that of the plan's limit, give or take the minute that its
+/// Until then, in minutes. `the reset` is that of the plan, give or take the minute that its
 /// words leave open and the spread of a return.
 fn ahead(due: DateTime<Utc>) -> String {
     let late = (due - reset()).num_seconds();
