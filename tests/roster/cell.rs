@@ -110,7 +110,7 @@ fn interrupt(sandbox: &Sandbox, signal: Signal) {
 }
 
 /// The loop as `crew status` tells of it; a run that was refused has none.
-fn the_loop(sandbox: &Sandbox, ran: &Ran) -> Value {
+pub(super) fn the_loop(sandbox: &Sandbox, ran: &Ran) -> Value {
     let told = sandbox.crew(&["status", "--all", "--json"]).success();
     let told: Value = serde_json::from_str(&told).unwrap();
     told["loops"].get(0).cloned().unwrap_or_else(|| panic!("no loop: {ran:#?}"))
@@ -129,8 +129,8 @@ fn due(sandbox: &Sandbox) -> Option<DateTime<Utc>> {
     record["state"]["due"].as_str()?.parse().ok()
 }
 
-/// Until then, in minutes. `the reset` is that of the plan, give or take the minute that its
-/// words leave open and the spread of a return.
+/// Until then, in minutes. `the reset` is that of the plan's limit, give or take the minute that
+/// its words leave open and the spread of a return.
 fn ahead(due: DateTime<Utc>) -> String {
     let late = (due - reset()).num_seconds();
     if (-60..=120).contains(&late) {
@@ -140,7 +140,7 @@ fn ahead(due: DateTime<Utc>) -> String {
 }
 
 /// crew's sums beside those of the server.
-fn tokens(usage: &Value, told: Told) -> String {
+pub(super) fn tokens(usage: &Value, told: Told) -> String {
     let number = |name: &str| usage["tokens"][name].as_u64().unwrap_or_default();
     let ours = Tokens {
         input: number("input") + number("cache_write") + number("cache_write_hour"),

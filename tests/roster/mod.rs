@@ -6,6 +6,7 @@
 mod agent;
 mod alone;
 mod cell;
+mod fallback;
 mod recording;
 mod scenario;
 mod table;
@@ -32,11 +33,18 @@ macro_rules! agents {
 
 agents!(claude, codex, copilot, gemini, opencode, qwen);
 
-/// `CREW_SCENARIO` names the only scenarios to run, between commas.
-fn ends_as_expected(agent: &Agent) {
-    if !agent.program().exists() {
+fn is_installed(agent: &Agent) -> bool {
+    let is_there = agent.program().exists();
+    if !is_there {
         let name = agent.name;
         crate::client::skip(&format!("{name} is not installed; run tests/client/install"));
+    }
+    is_there
+}
+
+/// `CREW_SCENARIO` names the only scenarios to run, between commas.
+fn ends_as_expected(agent: &Agent) {
+    if !is_installed(agent) {
         return;
     }
     alone::without_network(|| {

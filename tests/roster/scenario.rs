@@ -20,7 +20,7 @@ pub(super) struct Scenario {
     pub(super) is_patient: bool,
 }
 
-const CLAIM: &str = "All is done.\n\n<promise>COMPLETE</promise>";
+pub(super) const CLAIM: &str = "All is done.\n\n<promise>COMPLETE</promise>";
 const CHECK: [&str; 2] = ["--verify", "test -e made.txt"];
 const ONCE: &[&str] = &["-n", "1"];
 const CHECKED: &[&str] = &[CHECK[0], CHECK[1], "-n", "3"];
