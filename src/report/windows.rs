@@ -104,7 +104,7 @@ mod tests {
         let other = RateWindow { account: model, ..window.clone() };
         let all = [
             told(&[window.clone(), other], &[waiting(2), waiting(1), a_run(None)], 60),
-            told(&[window.clone()], &[waiting(2)], 620),
+            told(std::slice::from_ref(&window), &[waiting(2)], 620),
             told(&[window], &[a_run(None)], 620),
         ];
         assert_snapshot!(all.join("--\n"), @"

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::agent::Agent;
+use super::agent::{Agent, claude, codex, copilot, gemini, opencode, qwen};
 use super::cell::{BUT_FOR_TITLES, Row};
 use crate::client::say;
 
@@ -81,4 +81,31 @@ fn expected(scenario: &str, agent: &str) -> Vec<&'static str> {
     let find = |agent: &str| lines.iter().find(|line| line[..2] == [scenario, agent]);
     let line = find(agent).or_else(|| find("any"));
     line.unwrap_or_else(|| panic!("expected.txt has no line for {scenario}"))[2..].to_vec()
+}
+
+/// The README's line for an agent: what is expected of it.
+fn line_of_the_readme(agent: &Agent) -> String {
+    let says = |is: bool, word: &'static str| if is { word } else { "–" };
+    let is =
+        |scenario: &str, column: usize, word: &str| expected(scenario, agent.name)[column] == word;
+    format!(
+        "| `{}` | {} | {} | {} | {} | {} | {} | {} |",
+        agent.name,
+        agent.version,
+        says(is("claim", 4, "exact"), "yes"),
+        says(agent.prices.is_some(), "yes"),
+        says(is("429 an hour", 6, "60 min"), "waited for"),
+        says(is("limit in words", 6, "the reset"), "waited for"),
+        says(is("quota", 0, "blocked"), "blocks"),
+        says(is("denied", 0, "blocked"), "block"),
+    )
+}
+
+#[test]
+fn the_readmes_table_says_what_is_expected_of_each_agent() {
+    let readme = include_str!("../../README.md");
+    for agent in [claude(), codex(), copilot(), gemini(), opencode(), qwen()] {
+        let line = line_of_the_readme(&agent);
+        assert!(readme.lines().any(|it| it == line), "README.md has not the line\n{line}");
+    }
 }

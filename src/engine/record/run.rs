@@ -38,7 +38,7 @@ pub struct Run {
     pub token_budget: u64,
     /// The percentage of its context after which an iteration is followed by a handoff page; 0
     /// means never.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub redline: u8,
     pub git: GitSteps,
     pub reactions: Vec<Reaction>,
