@@ -10,6 +10,8 @@ use super::patterns::{RESET_CLOCK, RESET_DATE, RESET_SECONDS, RESET_WAIT};
 
 /// The furthest reset that is believed: a weekly limit ends within eight days.
 const DAYS_MAX: u64 = 8;
+/// How far past a named time may be: a clock that shows no seconds names a minute that has begun.
+const JUST_PAST: TimeDelta = TimeDelta::minutes(5);
 
 /// Reads "resets 3:45pm", "try again at 15:00", "retry after 30 s" or "…|1795000000". `now` is on
 /// the user's clock.
@@ -70,17 +72,31 @@ fn by_the_clock(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime<Ut
     };
     let time = NaiveTime::from_hms_opt(hour, minute.unwrap_or(0), 0)?;
     let weekday: Option<Weekday> = words.get(1).and_then(|it| it.as_str().parse().ok());
-    (0..=7).find_map(|days| {
-        let date = now.date_naive().checked_add_days(Days::new(days))?;
+    let yesterday = now.date_naive().pred_opt()?;
+    let next = (0..=8).find_map(|days| {
+        let date = yesterday.checked_add_days(Days::new(days))?;
         let at = date.and_time(time).and_local_timezone(*now.offset()).single()?;
         let fits = weekday.is_none_or(|weekday| date.weekday() == weekday);
-        (fits && at > now).then(|| at.with_timezone(&Utc))
-    })
+        (fits && at + JUST_PAST > now).then_some(at)
+    });
+    next.filter(|at| *at > now).map(|at| at.with_timezone(&Utc))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_minute_that_has_just_begun_is_now_and_not_tomorrow() {
+        for (now, message) in [
+            ("2026-11-22T07:03:20Z", "or try again at 7:03 AM."),
+            ("2026-11-22T00:01:00Z", "resets 11:59pm"),
+            ("2026-11-21T22:02:00Z", "resets Sat 10pm"),
+        ] {
+            let now = DateTime::parse_from_rfc3339(now).unwrap();
+            assert_eq!(reset(message, now), None, "{message}");
+        }
+    }
 
     #[test]
     fn a_reset_is_the_next_such_time_on_the_users_clock() {
@@ -98,6 +114,8 @@ mod tests {
             ("Please retry after 5 minutes.", Some("2026-11-21T21:20:00Z")),
             ("usage limit: try again at 11:45 PM", Some("2026-11-21T22:45:00Z")),
             ("or try again at 7:03 AM.", Some("2026-11-22T06:03:00Z")),
+            ("or try again at 10:14 PM.", None),
+            ("or try again at 10:09 PM.", Some("2026-11-22T21:09:00Z")),
             ("or try again at Nov 25th, 2026 7:03 AM.", Some("2026-11-25T06:03:00Z")),
             ("try again at Dec 25th, 2026 7:03 AM.", None),
             ("API Error: 529 Overloaded. Try again.", None),
