@@ -165,6 +165,8 @@ impl OpenCode {
                 self.turn.turns = self.turn.turns.saturating_add(1);
                 self.is_untold = true;
                 self.turn.goes_on();
+                // A step begins with the service's answer, and a call is told when it is over.
+                self.turn.asks();
                 Vec::new()
             }
             "text" if part.synthetic.is_set() => {

@@ -50,6 +50,7 @@ fn the_events_of_a_turn_are_read_to_what_they_mean() {
         ("an outage", log("The server had an error", false), String::new()),
         ("the title fails", log("The server had an error", true), String::new()),
         ("an outage that was outlasted", log("Sorry.", false), whole),
+        ("a step after an outage, then silence", log("Sorry.", false), start.to_owned()),
     ];
     let told: Vec<String> =
         streams.iter().map(|(name, errors, stream)| told(NAME, name, errors, stream)).collect();
@@ -71,6 +72,7 @@ fn the_events_of_a_turn_are_read_to_what_they_mean() {
     an outage: no claim, not closed, an outage, waits, at least 0 tokens
     the title fails: no claim, not closed, at least 0 tokens
     an outage that was outlasted: claims success, 1050 tokens
+    a step after an outage, then silence: no claim, not closed, an outage, pauses for 0 s, at least 0 tokens
     ");
 }
 
