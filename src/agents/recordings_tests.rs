@@ -142,7 +142,7 @@ fn what_gemini_printed_is_read_to_what_happened() {
     quota: no claim, not closed, blocked: fix the account's billing, tries in vain, at least 0 tokens
     429-short: claims success, 3722 tokens
     429-an-hour: no claim, a limit until 02:00, 0 tokens
-    limit-in-words: no claim, not closed, a limit until 02:11, pauses for 4261 s, at least 0 tokens
+    limit-in-words: no claim, not closed, a limit until 02:09, pauses for 4261 s, at least 0 tokens
     500: no claim, not closed, an outage, pauses for 30 s, at least 0 tokens
     denied: no claim, 3722 tokens
     ended-by-TERM: no claim, not closed, at least 0 tokens
