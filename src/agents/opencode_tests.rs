@@ -77,6 +77,38 @@ fn the_events_of_a_turn_are_read_to_what_they_mean() {
 }
 
 #[test]
+fn what_only_its_log_and_its_calls_tell_counts() {
+    let whole = format!("{}\n{}", r#"{"type":"step_start","part":{}}"#, step("stop"));
+    let broken = step("unknown");
+    let error = r#"{"type":"error","error":{"name":"UnknownError","data":{"message":"No."}}}"#;
+    let no_model =
+        r#"level=ERROR message=failed error="ProviderModelNotFoundError: Model not found: p/m.""#;
+    let used = |tool: &str| {
+        let state = r#""state":{"status":"completed","output":"x"}"#;
+        format!(r#"{{"type":"tool_use","part":{{"tool":"{tool}","callID":"1",{state}}}}}"#)
+    };
+    let between = [broken.as_str(), &broken, &used("bash"), &broken].join("\n");
+    let streams = [
+        ("an unknown model", no_model, error.to_owned()),
+        ("an unknown model for something else", no_model, whole.clone()),
+        ("an unknown error", "", error.to_owned()),
+        ("a step after an unknown error", no_model, format!("{error}\n{whole}")),
+        ("a stream that breaks between calls", "", between),
+        ("a subagent", "", format!("{}\n{whole}", used("task"))),
+    ];
+    let told: Vec<String> =
+        streams.iter().map(|(name, errors, stream)| told(NAME, name, errors, stream)).collect();
+    insta::assert_snapshot!(told.join("\n"), @"
+    an unknown model: no claim, blocked: choose a model this account has, at least 0 tokens
+    an unknown model for something else: no claim, 1050 tokens
+    an unknown error: no claim, an outage, at least 0 tokens
+    a step after an unknown error: no claim, an outage, 1050 tokens
+    a stream that breaks between calls: no claim, not closed, an outage, pauses for 0 s, 3150 tokens
+    a subagent: no claim, at least 1050 tokens
+    ");
+}
+
+#[test]
 fn tokens_and_cost_are_summed_over_the_steps_and_a_model_without_a_price_is_no_gift() {
     let mut reader = OpenCode::new(NAME);
     let free = step("stop").replace("0.25", "0");
