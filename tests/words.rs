@@ -106,7 +106,7 @@ fn the_command_that_tests_a_project_is_found_in_its_files() {
 
 #[test]
 fn a_limit_that_a_plain_agent_tells_as_it_fails_is_waited_for_and_what_it_prints_is_not() {
-    // SERVICE_LIMIT, RESET_WAIT; API_STATUS is matched in `run::retries`
+    // SERVICE_LIMIT, RESET_WAIT, TIME_PART; API_STATUS is matched in `run::retries`
     let limited = "echo 'Error: HTTP 429 Too Many Requests, retry after 2 seconds' >&2; exit 1";
     let world = World::new(&[limited, CLAIM]);
     let ran = world.crew(&["run", "Build the app"]);

@@ -157,7 +157,11 @@ impl Codex {
     fn item(&mut self, kind: &str, item: &CodexItem) -> Vec<Activity> {
         let (is_begun, is_over) = (kind == "item.started", kind == "item.completed");
         let id = item.id.text().unwrap_or_default();
-        match item.kind.text().unwrap_or_default() {
+        let what = item.kind.text().unwrap_or_default();
+        if !["", "error"].contains(&what) {
+            self.turn.works();
+        }
+        match what {
             "agent_message" if is_over => self.turn.says(item.text.text().unwrap_or_default()),
             "error" => item.message.text().map(shown).map(Activity::Noted).into_iter().collect(),
             // Words, thoughts, and a list that stays open for the whole turn are no work.

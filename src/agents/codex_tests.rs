@@ -142,3 +142,24 @@ fn junk_is_passed_over() {
         Report { usage: Some(lost), closing: AgentClosing::Missing, ..Report::default() }
     );
 }
+
+#[test]
+fn a_thought_or_a_list_shows_that_the_service_answered_and_a_warning_does_not() {
+    let item = |kind: &str| {
+        let retry = r#"{"type":"error","message":"Reconnecting... 1/5 (unexpected status 429: slow down)"}"#;
+        format!(
+            "{retry}\n{{\"type\":\"item.completed\",\"item\":{{\"id\":\"1\",\"type\":\"{kind}\"}}}}"
+        )
+    };
+    let streams = ["reasoning", "todo_list", "agent_message", "error"];
+    let told: Vec<String> = streams
+        .iter()
+        .map(|kind| crate::agents::tests::told(NAME, kind, "", &item(kind)))
+        .collect();
+    insta::assert_snapshot!(told.join("\n"), @"
+    reasoning: no claim, not closed, at least 0 tokens
+    todo_list: no claim, not closed, at least 0 tokens
+    agent_message: no claim, not closed, at least 0 tokens
+    error: no claim, not closed, a limit, waits, at least 0 tokens
+    ");
+}

@@ -29,11 +29,13 @@ const REQUEST: &str = "invalid_request";
 const UNKNOWN: &str = "unknown";
 
 /// Words that tell more than any status beside them, lower-case. The first that is found counts.
-const EXACT: [(&str, &str); 10] = [
+const EXACT: [(&str, &str); 12] = [
     ("insufficient_quota", BILLING),
     ("check your plan and billing", BILLING),
     ("payment required", BILLING),
     ("model_not_found", MODEL),
+    ("model not found", MODEL),
+    ("model is not supported", MODEL),
     ("does not exist or you do not have access to it", MODEL),
     ("context_length_exceeded", REQUEST),
     ("context window", REQUEST),
@@ -42,12 +44,13 @@ const EXACT: [(&str, &str); 10] = [
     ("usage limit", LIMIT),
 ];
 /// Words that count where no status was told.
-const VAGUE: [(&str, &str); 10] = [
+const VAGUE: [(&str, &str); 11] = [
     ("unauthenticated", AUTH),
     ("unauthorized", AUTH),
     ("api key not valid", AUTH),
     ("incorrect api key", AUTH),
     ("invalid request", REQUEST),
+    ("invalid_request", REQUEST),
     ("rate limit", LIMIT),
     ("too many requests", LIMIT),
     ("resource_exhausted", LIMIT),
@@ -72,6 +75,8 @@ struct ErrorBody {
     #[serde(deserialize_with = "part")]
     error: InnerError,
     message: TextField,
+    detail: TextField,
+    status: Lenient<Value>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -86,7 +91,7 @@ impl ServiceFailure {
     pub(super) fn of(status: Option<u16>, sentence: &str) -> Self {
         let whole = start(sentence.trim(), SENTENCE_CHARS);
         let (code, words) = unwrapped(whole);
-        let status = status.or(code).or_else(|| status_in(&words));
+        let status = status.or(code).or_else(|| status_in(&words)).or_else(|| status_in(whole));
         let kind = kind_of(status, &whole.to_lowercase());
         let sentence = one_line(&words, SENTENCE_CHARS);
         let failure = Self { kind, sentence, pause: None };
@@ -145,9 +150,10 @@ fn unwrapped(text: &str) -> (Option<u16>, String) {
     let inner = text.strip_prefix("[API Error: ").and_then(|it| it.rsplit_once(']'));
     let inner = inner.map_or(text, |(inner, _)| inner).trim();
     let json = inner.find('{').map_or(inner, |at| &inner[at..]);
-    if let Ok(Lenient(Some(ErrorBody { error, message }))) = serde_json::from_str(json) {
-        let status = error.code.0.as_ref().and_then(Value::as_u64);
-        if let Some(words) = error.message.0.or(message.0) {
+    if let Ok(Lenient(Some(body))) = serde_json::from_str::<Lenient<ErrorBody>>(json) {
+        let status = [body.error.code.0, body.status.0];
+        let status = status.iter().flatten().find_map(Value::as_u64);
+        if let Some(words) = body.error.message.0.or(body.message.0).or(body.detail.0) {
             let status = status.and_then(|it| u16::try_from(it).ok());
             return (status.filter(|it| is_status(*it)), words);
         }
@@ -230,6 +236,14 @@ mod tests {
             (Some(404), "The model `m` does not exist or you do not have access to it."),
             (None, "unexpected status 404 Not Found"),
             (None, "Codex ran out of room in the model's context window."),
+            (
+                None,
+                r#"{"type":"error","status":400,"error":{"type":"invalid_request_error","message":"The 'x' model is not supported when using Codex with a ChatGPT account."}}"#,
+            ),
+            (None, r#"{"status":400,"error":{"message":"No such field."}}"#),
+            (None, r#"{"error":{"type":"invalid_request_error","message":"No."}}"#),
+            (None, r#"unexpected status 401 Unauthorized: {"detail":"Wrong key"}"#),
+            (None, "Model not found: p/m."),
             (Some(400), "This model's maximum context length is 10 tokens."),
             (Some(500), "The server had an error"),
             (None, "We’re currently experiencing high demand."),
@@ -251,6 +265,11 @@ mod tests {
         blocked: The model `m` does not exist or you do not have access to it.; choose a model this account has
         blocked: unexpected status 404 Not Found; choose a model this account has
         request: Codex ran out of room in the model's context window.
+        blocked: The 'x' model is not supported when using Codex with a ChatGPT account.; choose a model this account has
+        request: No such field.
+        request: No.
+        blocked: Wrong key; log in again, or fix the API key
+        blocked: Model not found: p/m.; choose a model this account has
         request: This model's maximum context length is 10 tokens.
         outage: The server had an error
         outage: We’re currently experiencing high demand.

@@ -14,6 +14,7 @@ use super::failure::ServiceFailure;
 use super::lenient::{FlagField, Lenient, NumberField, TextField, ToolInput, part};
 use super::turn::AgentTurn;
 use super::waiting::ServiceWait;
+use super::words::shown;
 use super::{EventAgent, OutputReader, Report};
 use crate::engine::record::{Agent, Dialect, Permissions};
 use crate::engine::usage::{Tokens, Usage};
@@ -103,6 +104,7 @@ struct Gemini {
     tokens: Option<Tokens>,
     /// The last error event, for a closing event that does not repeat it.
     complaint: Option<String>,
+    out_of_turns: bool,
     /// A retry whose words on standard error are not at their end.
     retry: Option<String>,
 }
@@ -157,6 +159,21 @@ impl Gemini {
         }
         let told = event.error.message.text().or(self.complaint.as_deref());
         let told = told.unwrap_or("the agent's closing event says error").to_owned();
+        match event.error.kind.text() {
+            Some("FatalTurnLimitedError") => {
+                self.out_of_turns = true;
+                let seen = self.turn.settle();
+                self.turn.goes_on();
+                self.turn.closes(Ok(()));
+                return seen;
+            }
+            // It ended for what happened on this machine.
+            Some("FatalToolExecutionError" | "FatalCancellationError") => {
+                let how = format!("the agent's closing event says error: {}", shown(&told));
+                return self.turn.closes(Err(how));
+            }
+            _ => {}
+        }
         let mut seen = self.turn.closes(Err(told.clone()));
         seen.extend(self.turn.fails(ServiceFailure::of(None, &told)));
         seen
@@ -218,7 +235,7 @@ impl OutputReader for Gemini {
 
     fn report(&mut self, now: DateTime<FixedOffset>) -> Report {
         let usage = Usage::unpriced(self.tokens, &self.name);
-        self.turn.report(Some(usage), now)
+        Report { out_of_turns: self.out_of_turns, ..self.turn.report(Some(usage), now) }
     }
 }
 

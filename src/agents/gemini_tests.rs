@@ -12,6 +12,10 @@ fn the_events_of_a_turn_are_read_to_what_they_mean() {
     let failed = |words: &str| {
         format!(r#"{{"type":"result","status":"error","error":{{"message":"{words}"}},{stats}}}"#)
     };
+    let fatal = |kind: &str| {
+        let error = format!(r#""error":{{"type":"{kind}","message":"No."}}"#);
+        format!("{said}\n{{\"type\":\"result\",\"status\":\"error\",{error},{stats}}}")
+    };
     let broken = r#"{"type":"error","severity":"error","message":"The stream ended."}
 {"type":"result","status":"error"}"#;
     let call = r#"{"type":"tool_use","tool_name":"run_shell_command","tool_id":"1","parameters":{"command":"make"}}"#;
@@ -31,6 +35,10 @@ fn the_events_of_a_turn_are_read_to_what_they_mean() {
             "a limit of an hour",
             failed(r"[API Error: Rate limit reached.\nSuggested retry after 3600s.]\nPlease wait."),
         ),
+        ("its own limit on turns", fatal("FatalTurnLimitedError")),
+        ("a broken tool", fatal("FatalToolExecutionError")),
+        ("a cancellation", fatal("FatalCancellationError")),
+        ("another error of its own", fatal("FatalAuthenticationError")),
     ];
     let told: Vec<String> =
         streams.iter().map(|(name, stream)| told(NAME, name, "", stream)).collect();
@@ -43,6 +51,10 @@ fn the_events_of_a_turn_are_read_to_what_they_mean() {
     a denied call: claims success, denied run make, 1050 tokens
     a wrong key: no claim, blocked: log in again, or fix the API key, 1050 tokens
     a limit of an hour: no claim, a limit until 02:00, 1050 tokens
+    its own limit on turns: no claim, out of turns, 1050 tokens
+    a broken tool: no claim, the agent's closing event says error: No., 1050 tokens
+    a cancellation: no claim, the agent's closing event says error: No., 1050 tokens
+    another error of its own: no claim, an outage, 1050 tokens
     ");
 }
 

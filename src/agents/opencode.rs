@@ -148,6 +148,9 @@ struct OpenCode {
     turn: AgentTurn,
     /// Steps in a row that came to nothing.
     in_vain: u32,
+    /// The model it does not have, as its log says; its event calls that an unknown error.
+    unknown_model: Option<ServiceFailure>,
+    is_unexplained: bool,
     used: Option<Usage>,
     /// Whether a step is open, so its use was not told.
     is_untold: bool,
@@ -164,7 +167,10 @@ impl OpenCode {
             "step_start" => {
                 self.turn.turns = self.turn.turns.saturating_add(1);
                 self.is_untold = true;
+                self.is_unexplained = false;
                 self.turn.goes_on();
+                // A step begins with the service's answer, and a call is told when it is over.
+                self.turn.asks();
                 Vec::new()
             }
             "text" if part.synthetic.is_set() => {
@@ -183,6 +189,13 @@ impl OpenCode {
     fn used_a_tool(&mut self, part: &EventPart) -> Vec<Activity> {
         let (id, state) = (part.call.text().unwrap_or_default(), &part.state);
         let is_failure = state.status.text() == Some("error");
+        if state.status.text() == Some("completed") {
+            self.in_vain = 0;
+        }
+        if part.tool.text() == Some("task") {
+            // A session of its own, whose steps are not among the events.
+            self.used.get_or_insert_default().lost = true;
+        }
         let output = state.error.text().or(state.output.text()).unwrap_or_default();
         let mut seen = self.turn.calls(id, state.input.call(part.tool.text().unwrap_or("a tool")));
         self.turn.told(&seen);
@@ -236,6 +249,10 @@ impl OpenCode {
                 return seen;
             }
             "ContextOverflowError" => return self.again(ServiceFailure::of(Some(400), words)),
+            "UnknownError" => {
+                self.is_unexplained = true;
+                told
+            }
             "ProviderAuthError" => told.or(Some(401)),
             _ => told,
         };
@@ -292,8 +309,13 @@ impl OutputReader for OpenCode {
     }
 
     /// `… level=ERROR … message="stream error" … small=false … error.error="KIND: WORDS"`. The
-    /// small model only gives the session its title.
+    /// small model only gives the session its title. For a model that it does not have:
+    /// `… message=failed … error="ProviderModelNotFoundError: WORDS"`.
     fn read_error(&mut self, line: &str) {
+        if let Some((_, words)) = line.split_once("ProviderModelNotFoundError: ") {
+            let words = words.split(['"', ')', '\\']).next().unwrap_or_default();
+            self.unknown_model = Some(ServiceFailure::of(Some(404), words));
+        }
         let is_retry = line.contains(r#"message="stream error""#) && line.contains("small=false");
         let told = line.split_once(r#"error.error=""#).filter(|_| is_retry);
         if let Some((_, words)) = told {
@@ -318,6 +340,9 @@ impl OutputReader for OpenCode {
     fn report(&mut self, now: DateTime<FixedOffset>) -> Report {
         let mut usage = self.used.clone().unwrap_or_else(|| Usage::unpriced(None, &self.name));
         usage.lost |= self.is_untold;
+        if let Some(failure) = self.unknown_model.take_if(|_| self.is_unexplained) {
+            self.turn.fails(failure);
+        }
         self.turn.report(Some(usage), now)
     }
 }

@@ -50,6 +50,7 @@ fn the_events_of_a_turn_are_read_to_what_they_mean() {
         ("an outage", log("The server had an error", false), String::new()),
         ("the title fails", log("The server had an error", true), String::new()),
         ("an outage that was outlasted", log("Sorry.", false), whole),
+        ("a step after an outage, then silence", log("Sorry.", false), start.to_owned()),
     ];
     let told: Vec<String> =
         streams.iter().map(|(name, errors, stream)| told(NAME, name, errors, stream)).collect();
@@ -71,6 +72,39 @@ fn the_events_of_a_turn_are_read_to_what_they_mean() {
     an outage: no claim, not closed, an outage, waits, at least 0 tokens
     the title fails: no claim, not closed, at least 0 tokens
     an outage that was outlasted: claims success, 1050 tokens
+    a step after an outage, then silence: no claim, not closed, an outage, pauses for 0 s, at least 0 tokens
+    ");
+}
+
+#[test]
+fn what_only_its_log_and_its_calls_tell_counts() {
+    let whole = format!("{}\n{}", r#"{"type":"step_start","part":{}}"#, step("stop"));
+    let broken = step("unknown");
+    let error = r#"{"type":"error","error":{"name":"UnknownError","data":{"message":"No."}}}"#;
+    let no_model =
+        r#"level=ERROR message=failed error="ProviderModelNotFoundError: Model not found: p/m.""#;
+    let used = |tool: &str| {
+        let state = r#""state":{"status":"completed","output":"x"}"#;
+        format!(r#"{{"type":"tool_use","part":{{"tool":"{tool}","callID":"1",{state}}}}}"#)
+    };
+    let between = [broken.as_str(), &broken, &used("bash"), &broken].join("\n");
+    let streams = [
+        ("an unknown model", no_model, error.to_owned()),
+        ("an unknown model for something else", no_model, whole.clone()),
+        ("an unknown error", "", error.to_owned()),
+        ("a step after an unknown error", no_model, format!("{error}\n{whole}")),
+        ("a stream that breaks between calls", "", between),
+        ("a subagent", "", format!("{}\n{whole}", used("task"))),
+    ];
+    let told: Vec<String> =
+        streams.iter().map(|(name, errors, stream)| told(NAME, name, errors, stream)).collect();
+    insta::assert_snapshot!(told.join("\n"), @"
+    an unknown model: no claim, blocked: choose a model this account has, at least 0 tokens
+    an unknown model for something else: no claim, 1050 tokens
+    an unknown error: no claim, an outage, at least 0 tokens
+    a step after an unknown error: no claim, an outage, 1050 tokens
+    a stream that breaks between calls: no claim, not closed, an outage, pauses for 0 s, 3150 tokens
+    a subagent: no claim, at least 1050 tokens
     ");
 }
 

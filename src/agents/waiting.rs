@@ -6,6 +6,8 @@ use std::time::Duration;
 
 /// How long an agent may wait by itself.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long it may be silent where it does not say how long it pauses: that may be a model at work.
+const SILENCE: Duration = Duration::from_secs(3 * 60);
 /// How long a try takes to fail at once: within it after a retry the agent is not at work.
 const MOMENT: Duration = Duration::from_secs(1);
 
@@ -31,8 +33,10 @@ impl ServiceWait {
     /// `last` that since the last one. After a pause that was told the agent is at work again,
     /// however silently: a model may think for minutes.
     pub fn is_enough(self, since: Duration, last: Duration) -> bool {
-        let pauses = self.pause.is_none_or(|pause| last <= pause.max(MOMENT));
-        self.is_hopeless || self.long_pause().is_some() || (since >= PATIENCE && pauses)
+        let pauses = last <= self.pause.unwrap_or_default().max(MOMENT);
+        let is_silent = self.pause.is_none() && last >= SILENCE;
+        let is_over = is_silent || (since >= PATIENCE && pauses);
+        self.is_hopeless || self.long_pause().is_some() || is_over
     }
 }
 
@@ -49,8 +53,9 @@ mod tests {
             ("it has paused for five seconds again and again", pause(5), 61, 3, true),
             ("it asked again half a minute ago, and the model may think", pause(5), 90, 30, false),
             ("it pauses for an hour", pause(3600), 0, 0, true),
-            ("it does not say for how long", untold, 59, 59, false),
-            ("it does not say for how long, and says nothing else", untold, 60, 60, true),
+            ("it does not say for how long, and the model may think", untold, 179, 179, false),
+            ("it does not say for how long, and says nothing else", untold, 180, 180, true),
+            ("it does not say for how long, and tells of one more try", untold, 61, 0, true),
             ("each try is told when it is made", pause(0), 61, 0, true),
             ("a try was made some time ago", pause(0), 61, 2, false),
             ("no try can help", ServiceWait { is_hopeless: true, ..untold }, 0, 0, true),

@@ -20,12 +20,16 @@ pub static RESET_CLOCK: Pattern = LazyLock::new(|| {
     )
 });
 
-/// "try again in 20s", "Retry-After: 30", "retry after 5 minutes": amount, unit.
+/// "try again in 20s", "Retry-After: 30", "reset after 3h20m": what comes before the time.
 pub static RESET_WAIT: Pattern = LazyLock::new(|| {
     constant(
-        r"(?i-u)\b(?:(?:re)?try(?:ing)?(?: again)?(?:[ -]after| in)|resets? in):?\s*(\d{1,6})(?:\.\d+)?\s*(ms|milliseconds?|s|sec|seconds?|m|min|minutes?|h|hours?)?\b",
+        r"(?i-u)\b(?:(?:re)?try(?:ing)?(?: again)?(?:[ -]after| in)|resets? (?:in|after)):?\s*",
     )
 });
+
+/// The next part of "17h24m15.31s" or of "3 days, 4 hours and 5 min": amount, unit.
+pub static TIME_PART: Pattern =
+    LazyLock::new(|| constant(r"(?i-u)^(?:[ ,]|\band\b)*(\d{1,6}(?:\.\d{1,9})?)[ \t]*([a-z]*)"));
 
 /// "try again at Nov 25th, 2026 7:03 AM": month, day, year, hour, minute, half of the day.
 pub static RESET_DATE: Pattern = LazyLock::new(|| {

@@ -2,14 +2,18 @@
 //! on the user's clock without a date, or seconds since 1970. It refuses a time that cannot be
 //! read.
 
+use std::time::Duration;
+
 use chrono::{
     DateTime, Datelike, Days, FixedOffset, Month, NaiveDate, NaiveTime, TimeDelta, Utc, Weekday,
 };
 
-use super::patterns::{RESET_CLOCK, RESET_DATE, RESET_SECONDS, RESET_WAIT};
+use super::patterns::{RESET_CLOCK, RESET_DATE, RESET_SECONDS, RESET_WAIT, TIME_PART};
 
 /// The furthest reset that is believed: a weekly limit ends within eight days.
 const DAYS_MAX: u64 = 8;
+/// How far past a named time may be: a clock that shows no seconds names a minute that has begun.
+const JUST_PAST: TimeDelta = TimeDelta::minutes(5);
 
 /// Reads "resets 3:45pm", "try again at 15:00", "retry after 30 s" or "…|1795000000". `now` is on
 /// the user's clock.
@@ -33,16 +37,24 @@ fn since_1970(message: &str) -> Option<DateTime<Utc>> {
 }
 
 fn after_a_wait(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime<Utc>> {
-    let words = RESET_WAIT.captures(message)?;
-    let amount: i64 = words.get(1)?.as_str().parse().ok()?;
-    let unit = words.get(2).map_or("s", |it| it.as_str()).to_ascii_lowercase();
-    let milliseconds = match unit.as_str() {
-        "ms" | "millisecond" | "milliseconds" => 1,
-        unit if unit.starts_with('m') => 60_000,
-        unit if unit.starts_with('h') => 3_600_000,
-        _ => 1000,
-    };
-    Some(now.with_timezone(&Utc) + TimeDelta::milliseconds(amount * milliseconds))
+    let mut rest = &message[RESET_WAIT.find(message)?.end()..];
+    let mut seconds = None;
+    while let Some(words) = TIME_PART.captures(rest) {
+        let amount: f64 = words[1].parse().ok()?;
+        let unit = match words[2].to_ascii_lowercase().as_str() {
+            "" if seconds.is_none() => 1.0,
+            "ms" | "millisecond" | "milliseconds" => 0.001,
+            "s" | "sec" | "secs" | "second" | "seconds" => 1.0,
+            "m" | "min" | "mins" | "minute" | "minutes" => 60.0,
+            "h" | "hr" | "hrs" | "hour" | "hours" => 3600.0,
+            "d" | "day" | "days" => 86_400.0,
+            _ => break,
+        };
+        seconds = Some(seconds.unwrap_or(0.0) + amount * unit);
+        rest = &rest[words[0].len()..];
+    }
+    let wait = TimeDelta::from_std(Duration::try_from_secs_f64(seconds?).ok()?).ok()?;
+    now.with_timezone(&Utc).checked_add_signed(wait)
 }
 
 fn by_the_calendar(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime<Utc>> {
@@ -70,17 +82,31 @@ fn by_the_clock(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime<Ut
     };
     let time = NaiveTime::from_hms_opt(hour, minute.unwrap_or(0), 0)?;
     let weekday: Option<Weekday> = words.get(1).and_then(|it| it.as_str().parse().ok());
-    (0..=7).find_map(|days| {
-        let date = now.date_naive().checked_add_days(Days::new(days))?;
+    let yesterday = now.date_naive().pred_opt()?;
+    let next = (0..=8).find_map(|days| {
+        let date = yesterday.checked_add_days(Days::new(days))?;
         let at = date.and_time(time).and_local_timezone(*now.offset()).single()?;
         let fits = weekday.is_none_or(|weekday| date.weekday() == weekday);
-        (fits && at > now).then(|| at.with_timezone(&Utc))
-    })
+        (fits && at + JUST_PAST > now).then_some(at)
+    });
+    next.filter(|at| *at > now).map(|at| at.with_timezone(&Utc))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_minute_that_has_just_begun_is_now_and_not_tomorrow() {
+        for (now, message) in [
+            ("2026-11-22T07:03:20Z", "or try again at 7:03 AM."),
+            ("2026-11-22T00:01:00Z", "resets 11:59pm"),
+            ("2026-11-21T22:02:00Z", "resets Sat 10pm"),
+        ] {
+            let now = DateTime::parse_from_rfc3339(now).unwrap();
+            assert_eq!(reset(message, now), None, "{message}");
+        }
+    }
 
     #[test]
     fn a_reset_is_the_next_such_time_on_the_users_clock() {
@@ -98,10 +124,21 @@ mod tests {
             ("Please retry after 5 minutes.", Some("2026-11-21T21:20:00Z")),
             ("usage limit: try again at 11:45 PM", Some("2026-11-21T22:45:00Z")),
             ("or try again at 7:03 AM.", Some("2026-11-22T06:03:00Z")),
+            ("or try again at 10:14 PM.", None),
+            ("or try again at 10:09 PM.", Some("2026-11-22T21:09:00Z")),
             ("or try again at Nov 25th, 2026 7:03 AM.", Some("2026-11-25T06:03:00Z")),
             ("try again at Dec 25th, 2026 7:03 AM.", None),
             ("API Error: 529 Overloaded. Try again.", None),
             ("retry 3 of 5", None),
+            ("Please retry in 17h24m15.31s.", Some("2026-11-22T14:39:15Z")),
+            ("Please try again in 7m12s. Visit us.", Some("2026-11-21T21:22:12Z")),
+            ("try again in 3 days 4 hours", Some("2026-11-25T01:15:00Z")),
+            ("try again in 1 day, 2 hours and 5 min.", Some("2026-11-22T23:20:00Z")),
+            ("quota will reset after 3h20m", Some("2026-11-22T00:35:00Z")),
+            ("retry in 1.5 hours", Some("2026-11-21T22:45:00Z")),
+            ("Suggested retry after 5.. 2 left", Some("2026-11-21T21:15:05Z")),
+            ("Retrying after 5681ms...", Some("2026-11-21T21:15:05Z")),
+            ("retry after 3 attempts", None),
             ("resets 25:00", None),
             ("resets 7", None),
             ("limit reached|9999999999", None),

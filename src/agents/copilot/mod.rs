@@ -50,14 +50,15 @@ fn agent() -> Agent {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 struct CopilotEvent {
     #[serde(rename = "type")]
     kind: TextField,
     #[serde(deserialize_with = "part")]
     data: CopilotData,
+    /// Set in what a subagent does.
+    agent_id: TextField,
     /// Set in the `result`.
-    #[serde(rename = "exitCode")]
     exit_code: NumberField,
 }
 
@@ -124,7 +125,11 @@ impl Copilot {
     fn event(&mut self, event: &CopilotEvent) -> Vec<Activity> {
         let data = &event.data;
         let id = data.tool_call_id.text().unwrap_or_default();
+        let is_subagent =
+            [&event.agent_id, &data.parent_tool_call_id].iter().any(|it| it.0.is_some());
         match event.kind.text().unwrap_or_default() {
+            // Its turns and its words are not the agent's.
+            kind if is_subagent && kind.starts_with("assistant.") => {}
             "assistant.turn_start" => {
                 self.turn.turns = self.turn.turns.saturating_add(1);
                 self.turn.goes_on();
@@ -173,9 +178,6 @@ impl Copilot {
     }
 
     fn said(&mut self, data: &CopilotData) -> Vec<Activity> {
-        if data.parent_tool_call_id.0.is_some() {
-            return Vec::new();
-        }
         self.has_message = true;
         self.turn.works_with(data.model.text());
         let seen = self.turn.says(data.content.text().unwrap_or_default());

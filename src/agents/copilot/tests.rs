@@ -32,13 +32,6 @@ fn the_events_of_a_turn_are_read_to_what_they_mean() {
         ("a wrong key", format!("{}\n{failed}", error("authentication", ""))),
         ("an outage", format!("{}\n{failed}", error("query", r#","statusCode":503"#))),
         (
-            "the words of a subagent",
-            format!(
-                "{}\n{ended}",
-                said.replace("\"model\"", "\"parentToolCallId\":\"c\",\"model\"")
-            ),
-        ),
-        (
             "a call after the words",
             format!(
                 "{said}\n{}",
@@ -62,8 +55,32 @@ fn the_events_of_a_turn_are_read_to_what_they_mean() {
     a used up plan: no claim, blocked: fix the account's billing, at least 0 tokens
     a wrong key: no claim, blocked: log in again, or fix the API key, at least 0 tokens
     an outage: no claim, an outage, at least 0 tokens
-    the words of a subagent: no claim, at least 0 tokens
     a call after the words: no claim, not closed, at least 0 tokens
+    ");
+}
+
+#[test]
+fn what_a_subagent_says_is_not_what_the_agent_says_and_its_turns_are_its_own() {
+    let said = r#"{"type":"assistant.message","data":{"content":"<promise>COMPLETE</promise>"}}"#;
+    let [begins, finishes] =
+        ["start", "end"].map(|it| format!(r#"{{"type":"assistant.turn_{it}","data":{{}}}}"#));
+    let ended = r#"{"type":"result","exitCode":0}"#;
+    let of_subagent = |line: &str| line.replace("{\"type", "{\"agentId\":\"a\",\"type");
+    let in_call = said.replace("\"content\"", "\"parentToolCallId\":\"c\",\"content\"");
+    let turn = of_subagent(&format!("{begins}\n{finishes}"));
+    let streams = [
+        ("words in a call", format!("{in_call}\n{ended}")),
+        ("words of a subagent", format!("{}\n{ended}", of_subagent(said))),
+        ("words behind the agent's own", format!("{said}\n{}\n{ended}", of_subagent(said))),
+        ("turns without words", format!("{begins}\n{turn}\n{turn}\n{turn}\n{said}\n{ended}")),
+    ];
+    let told: Vec<String> =
+        streams.iter().map(|(name, stream)| told(NAME, name, "", stream)).collect();
+    insta::assert_snapshot!(told.join("\n"), @"
+    words in a call: no claim, at least 0 tokens
+    words of a subagent: no claim, at least 0 tokens
+    words behind the agent's own: claims success, at least 0 tokens
+    turns without words: claims success, at least 0 tokens
     ");
 }
 
