@@ -47,7 +47,7 @@ impl MetLimit {
         };
         Some(Self {
             until: next.state.due.or(*reset)?,
-            is_stated: reset.is_some(),
+            is_stated: reset.is_some_and(|reset| reset > next.state.began.wall),
             why: message.clone(),
             by: before.id.clone(),
             began: before.state.began.wall,
