@@ -204,13 +204,19 @@ fn a_fallback_that_is_not_logged_in_is_refused_at_the_start() {
     crew: fallback second: `second login status` failed (exit 1): Not logged in
     hint: log in with second, or leave second out; where it needs no login, write login = [] under [agents.second] in your settings
     ");
+    // It is asked with the environment that it works with.
+    std::fs::write(world.note("second.state"), "test \"$KEY\" = k").unwrap();
+    world.settings(&format!("{SETTINGS}agents.second.environment.KEY = \"k\"\n"));
+    world.crew(&["run", "Do it", "-n", "1", "--fallback", "second"]).code();
+    assert_eq!(world.calls(), 1);
+    std::fs::write(world.note("second.state"), "exit 1").unwrap();
     world.settings(&format!(
         "agents.fake.output = \"claude\"\n{}",
         SETTINGS.replace("[\"login\", \"status\"]", "[]")
     ));
     let asked = count(&world, "second.login");
     assert_eq!(world.crew(&["run", "Do it", "-n", "1", "--fallback", "second"]).code(), 10);
-    assert_eq!((world.calls(), count(&world, "second.login")), (1, asked));
+    assert_eq!((world.calls(), count(&world, "second.login")), (2, asked));
 }
 
 #[test]

@@ -79,7 +79,13 @@ fn try_login(agent: &Agent, folder: &Path, stop: Stop<'_>) -> Result<()> {
         return Ok(());
     };
     let arguments: Vec<&str> = agent.login.iter().map(String::as_str).collect();
-    let spec = ProcessSpec { within: Some(LOGIN), ..ProcessSpec::of(program, &arguments, folder) };
+    let variables = agent.environment.iter().map(|(name, value)| (name.as_str(), value.clone()));
+    let variables: Vec<(&str, String)> = variables.collect();
+    let spec = ProcessSpec {
+        variables: &variables,
+        within: Some(LOGIN),
+        ..ProcessSpec::of(program, &arguments, folder)
+    };
     let (why, said) = match run(&spec, Capture::ForReading, None, stop) {
         Ok(ended) if ended.cause == ExitCause::Exit(0) => return Ok(()),
         Ok(ended) => (ended.cause.to_string(), one_line(&plain(&ended.text()), SAID_CHARS)),
