@@ -91,7 +91,7 @@ pub fn open(
 /// may start now.
 pub fn turn(home: &Home, account: &AccountId, by: &LoopId) -> Option<LoopTurn> {
     let now = clock::now().wall;
-    let known = windows::read(home, account).filter(|window| window.free_from() > now)?;
+    let known = windows::read(home, account).filter(|window| window.concerns(by, now))?;
     let claimed = |known: Option<RateWindow>| {
         let Some(mut window) = known.clone() else { return (None, None) };
         let at = window.turn(by, now);
