@@ -273,7 +273,7 @@ fn conclude(record: &Loop, facts: &Facts, closing: DriverNotes) -> Concluded {
     let decision = match (decide(&judged, facts), closing.veto) {
         (Decision::Continue | Decision::Wait { .. }, Some(ending)) => Decision::Finish(ending),
         (Decision::Continue, None) => match &closing.turn {
-            Some(turn) => waiting(&judged.after, facts.now.wall, turn.at, &turn.why),
+            Some(turn) => waiting(&judged.after, facts.now, turn.at, &turn.why),
             None => Decision::Continue,
         },
         (decision, _) => decision,

@@ -31,7 +31,7 @@ impl Runner<'_> {
     /// nothing.
     pub(super) fn await_turn(&mut self, turn: LoopTurn) {
         let LoopTurn { account, at, why } = turn;
-        let decision = waiting(&self.ledger.record, clock::now().wall, at, &why);
+        let decision = waiting(&self.ledger.record, clock::now(), at, &why);
         if let Decision::Finish(ending) = decision {
             return self.ledger.end(&ending);
         }

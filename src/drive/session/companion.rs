@@ -193,7 +193,7 @@ fn wait_longer(
     turn: LoopTurn,
     file: &Path,
 ) -> Result<Redeemed> {
-    let decision = waiting(&record, clock::now().wall, turn.at, &turn.why);
+    let decision = waiting(&record, clock::now(), turn.at, &turn.why);
     if let Decision::Finish(ending) = decision {
         drop(held);
         disk::remove(file)?;

@@ -6,11 +6,13 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::facts::{ApiError, ControlRequest, Facts, ProcessEnd};
 use super::judge::Judged;
-use super::limits::{TRANSIENT_ERRORS_MAX, outlasted_by, ran, reached, time_left_ms, wait_until};
+use super::limits::{
+    TRANSIENT_ERRORS_MAX, outlasted_by, ran, reached, time_left_ms, wait_until, waited_ms,
+};
 use super::{crash, unfit};
 use crate::engine::claim::Claim;
 use crate::engine::exam::trial::Trial;
-use crate::engine::record::{Driver, Ending, Loop, Outcome, Proof, Status};
+use crate::engine::record::{Driver, Ending, Loop, Moment, Outcome, Proof, Status};
 use crate::engine::text::duration;
 
 /// How the reason begins of a loop that was refused twice for what its agent cannot change.
@@ -128,15 +130,16 @@ fn service_failed(subject: &Loop, facts: &Facts) -> Option<Decision> {
     if agent.is_relieved_by(until) {
         return Some(Decision::Wait { until, why: message.clone() });
     }
-    Some(waiting(subject, now, until, message))
+    Some(waiting(subject, facts.now, until, message))
 }
 
-/// A wait; past a limit the loop finishes now.
-pub fn waiting(subject: &Loop, now: DateTime<Utc>, until: DateTime<Utc>, why: &str) -> Decision {
+/// A wait, or more of one; past a limit the loop finishes now.
+pub fn waiting(subject: &Loop, now: Moment, until: DateTime<Utc>, why: &str) -> Decision {
     let Some(limit) = outlasted_by(subject, now, until) else {
         return Decision::Wait { until, why: why.to_owned() };
     };
-    let wait = duration((until - now).num_milliseconds().unsigned_abs());
+    let left = (until - now.wall).num_milliseconds().unsigned_abs();
+    let wait = duration(waited_ms(subject, now).saturating_add(left));
     let why = format!("{why}; a wait of {wait} would outlast {limit}");
     finish(Outcome::Interrupted, None, why)
 }
