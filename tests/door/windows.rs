@@ -44,8 +44,8 @@ fn a_session_waits_for_its_turn_after_a_limit_that_a_run_met() {
     let line = stopped.line().to_owned();
     let (begin, rest) = line.split_once("until ").unwrap();
     assert_eq!(begin, format!("crew {id}: waiting "), "{line}");
-    let met = why.split_once(':').unwrap().0;
-    let expected = format!(" ({met}: 429 Too Many Requests: rate limi…), then iteration 2 of 10");
+    let by = why.split_once(':').unwrap().0;
+    let expected = format!(" ({by}: 429 Too Many Requests: rate limi…), then iteration 2 of 10");
     assert_eq!(&rest[5..], expected, "{line}");
     let counted = (&told["completed_iterations"], &told["consecutive_failures"]);
     assert_eq!(counted, (&1.into(), &0.into()), "{told:#}");
