@@ -98,6 +98,20 @@ fn a_session_whose_request_was_refused_is_not_woken_while_its_account_is_at_a_li
 }
 
 #[test]
+fn a_session_whose_companion_is_late_waits_all_the_same() {
+    let mut door = Door::new();
+    door.sandbox = door.sandbox.env("CLAUDE_CODE_SESSION_ATTENDED", "1");
+    let id = door.begin("\"Build it\" --stall 0");
+    let running = limited_run(&door, 600);
+    door.stop("one").assert_lets_go();
+    let told = door.status(&id);
+    assert_eq!((&told["status"], &told["outcome"]), (&"waiting".into(), &Value::Null), "{told:#}");
+    assert_eq!(told["wait"]["account"]["name"], "claude");
+    running.signal(rustix::process::Signal::INT);
+    assert_eq!(running.wait(DEADLINE).code(), 130);
+}
+
+#[test]
 fn a_session_that_cannot_wait_ends_and_says_for_what() {
     let door = Door::new();
     let id = door.begin("\"Build it\" --stall 0");
