@@ -150,6 +150,9 @@ fn redeem(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Rede
     if valid && record.state.due.is_some() {
         let turn = windows::turn(home, &windows::account_of(&record), id);
         if let Some(turn) = turn {
+            if turn.is_awaited_by(&record) {
+                return Ok(Redeemed::Later);
+            }
             return wait_longer(home, held, record, turn, file);
         }
     }
