@@ -77,14 +77,14 @@ pub fn read(before: &Loop, hook: &Hook<'_>, words: Option<&str>, it_counts: bool
 /// Counts into a record what its session used since the last boundary, when something other than a
 /// boundary stops the loop.
 pub fn catch_up(record: &mut Loop) {
-    let state = &mut record.state;
+    let state = &record.state;
     let reader = clients::of(&state.owner).abilities().transcript.as_ref();
     let file = state.session.transcript.as_deref();
     let MeterReading { usage, metered } =
         look(reader, file, &state.session.metered, BYTES_WHEN_IT_COUNTS);
     if let Some(usage) = usage {
-        state.usage.add(&usage);
-        state.session.metered = metered;
+        record.state.session.metered = metered;
+        record.count_use(0, Some(&usage));
     }
 }
 

@@ -20,6 +20,16 @@ pub struct LoopTurn {
     pub why: String,
 }
 
+impl LoopTurn {
+    /// Whether the loop waits for exactly this one already: a turn that could not be written is the
+    /// same each time.
+    pub fn is_awaited_by(&self, record: &Loop) -> bool {
+        let state = &record.state;
+        let is_waiting = state.status == Status::Waiting && state.due == Some(self.at);
+        is_waiting && state.window.as_ref() == Some(&self.account)
+    }
+}
+
 /// The account of a loop: in a run that of its agent, in a session that of its client.
 pub fn account_of(record: &Loop) -> AccountId {
     account_with(record, record.worker())
@@ -91,7 +101,7 @@ pub fn open(
 /// may start now.
 pub fn turn(home: &Home, account: &AccountId, by: &LoopId) -> Option<LoopTurn> {
     let now = clock::now().wall;
-    let known = windows::read(home, account).filter(|window| window.free_from() > now)?;
+    let known = windows::read(home, account).filter(|window| window.concerns(by, now))?;
     let claimed = |known: Option<RateWindow>| {
         let Some(mut window) = known.clone() else { return (None, None) };
         let at = window.turn(by, now);

@@ -2,7 +2,7 @@
 //! loop of the machine; after its end the loops return one after the other. Values in, values out:
 //! it knows no file and starts nothing. It never keeps a person from trying.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
@@ -13,6 +13,8 @@ use super::text::clip;
 
 /// Between two returns: 20 s, and one more, because a start itself may come a little late.
 pub const APART: TimeDelta = TimeDelta::seconds(21);
+/// The least between two returns.
+const LEAST_APART: TimeDelta = TimeDelta::seconds(20);
 /// How much later one limit may seem to end to another loop that met it: every loop adds some time
 /// of its own, so that not all of them try again at once.
 const SAME_LIMIT: TimeDelta = TimeDelta::seconds(30);
@@ -47,7 +49,7 @@ impl MetLimit {
         };
         Some(Self {
             until: next.state.due.or(*reset)?,
-            is_stated: reset.is_some(),
+            is_stated: reset.is_some_and(|reset| reset > next.state.began.wall),
             why: message.clone(),
             by: before.id.clone(),
             began: before.state.began.wall,
@@ -71,8 +73,11 @@ pub struct RateWindow {
     pub why: String,
     pub met_by: LoopId,
     pub met_at: Time,
-    /// When each loop returns. A loop whose turn has passed is back.
+    /// When each loop returns or returned.
     pub turns: BTreeMap<LoopId, Time>,
+    /// Those that have returned. A turn may also be overslept.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub back: BTreeSet<LoopId>,
 }
 
 impl RateWindow {
@@ -87,6 +92,7 @@ impl RateWindow {
         });
         if let Some(mut kept) = kept {
             // It tried, so it waits again, in a turn of its own.
+            kept.back.remove(&limit.by);
             kept.turns.retain(|by, at| *by != limit.by || *at > now);
             kept.turn(&limit.by, now);
             return kept;
@@ -94,7 +100,7 @@ impl RateWindow {
         let turns = [(limit.by.clone(), limit.until)].into();
         let why = clip(&limit.why, WHY_CHARS);
         let MetLimit { until, by, met_at, .. } = limit;
-        Self { account, until, why, met_by: by, met_at, turns }
+        Self { account, until, why, met_by: by, met_at, turns, back: BTreeSet::new() }
     }
 
     /// Whether it stands.
@@ -110,24 +116,40 @@ impl RateWindow {
 
     /// The window that a loop found open: the others return after it.
     pub fn opened(self, by: &LoopId, now: Time) -> Self {
-        Self { until: now, turns: [(by.clone(), now)].into(), ..self }
+        let (turns, back) = ([(by.clone(), now)].into(), [by.clone()].into());
+        Self { until: now, turns, back, ..self }
     }
 
-    /// The loop's turn, claimed if it has none; `None` where it may start now.
+    /// The loop's turn, claimed if it has none; `None` where it may start now. One that overslept
+    /// its turn starts apart from the others, too.
     pub fn turn(&mut self, by: &LoopId, now: Time) -> Option<Time> {
-        if let Some(at) = self.turns.get(by) {
-            return Some(*at).filter(|at| *at > now);
-        }
-        let free = self.free_from();
-        if free <= now {
+        if !self.concerns(by, now) {
             return None;
         }
+        let known = self.turns.get(by).copied();
+        if let Some(at) = known.filter(|at| *at > now) {
+            return Some(at);
+        }
+        let returns = self.turns.iter().filter(|(by, _)| self.back.contains(*by));
+        let last = returns.map(|(_, at)| *at).filter(|at| *at <= now).max();
+        if known.is_some() && last.is_none_or(|last| now - last >= LEAST_APART) {
+            self.turns.insert(by.clone(), now);
+            self.back.insert(by.clone());
+            return None;
+        }
+        let free = self.free_from();
         self.turns.insert(by.clone(), free);
         if self.turns.len() > TURNS_MAX {
             let oldest = self.turns.iter().min_by_key(|(_, at)| **at).map(|(by, _)| by.clone());
-            oldest.map(|by| self.turns.remove(&by));
+            oldest.map(|by| (self.back.remove(&by), self.turns.remove(&by)));
         }
         Some(free)
+    }
+
+    /// Whether it may hold this loop back: others return still, or its own turn is not used yet.
+    pub fn concerns(&self, by: &LoopId, now: Time) -> bool {
+        let is_back = self.back.contains(by);
+        !is_back && (self.turns.contains_key(by) || self.free_from() > now)
     }
 
     /// Whether a loop that waits for its turn until `due` should look again: the window was cleared

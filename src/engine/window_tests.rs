@@ -49,6 +49,44 @@ fn a_loop_that_comes_while_others_return_queues_and_one_that_comes_later_does_no
     assert!(!window.turns.contains_key(&id(4)));
 }
 
+/// A lid closed before the window's end, and opened hours later.
+#[test]
+fn loops_that_overslept_their_turns_return_one_by_one_too() {
+    let mut window = closed();
+    for by in 1..=20 {
+        window.turn(&id(by), at(200).wall);
+    }
+    // Each asks again when it may start, and the others work meanwhile.
+    let mut due: Vec<(u32, u64)> = (1..=20).map(|by| (20_000, by)).collect();
+    let mut starts: Vec<u32> = Vec::new();
+    while let Some(next) = due.iter().min().copied() {
+        due.retain(|it| *it != next);
+        let (now, by) = next;
+        match window.turn(&id(by), at(now).wall) {
+            Some(later) => due.push((u32::try_from(seconds(later)).unwrap(), by)),
+            None => starts.push(now),
+        }
+        assert!(starts.len() < 2 || window.turn(&id(1), at(now).wall).is_none());
+    }
+    let expected: Vec<u32> = (0..20).map(|place| 20_000 + place * 21).collect();
+    assert_eq!(starts, expected);
+    assert!(
+        !window.concerns(&id(20), at(90_000).wall) && !window.concerns(&id(99), at(90_000).wall)
+    );
+}
+
+#[test]
+fn a_start_that_comes_a_little_late_costs_the_next_loop_nothing_and_a_later_one_its_turn() {
+    let table = [(1001, None), (1002, Some(1063))];
+    for (start, second) in table {
+        let mut window = closed();
+        assert_eq!(window.turn(&id(2), at(200).wall), Some(at(1021).wall));
+        assert_eq!(window.turn(&id(3), at(200).wall), Some(at(1042).wall));
+        assert_eq!(window.turn(&id(1), at(start).wall), None);
+        assert_eq!(window.turn(&id(2), at(1021).wall).map(seconds), second, "{start}");
+    }
+}
+
 #[test]
 fn which_of_two_limits_stands() {
     let after = |second: MetLimit, now: u32| {

@@ -93,6 +93,7 @@ pub fn held(subject: &Loop, at: DateTime<FixedOffset>) -> String {
         Status::Paused => {
             format!("crew {}: {status} · {} resumes it", subject.id, of_loop(subject, "resume"))
         }
+        Status::Waiting => format!("crew {}: {status}", subject.id),
         _ => format!("crew {}: {status}, waits for background work", subject.id),
     }
 }

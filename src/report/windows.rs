@@ -87,6 +87,7 @@ mod tests {
             met_by: LoopId::from_random(9),
             met_at: at(0).wall,
             turns: [].into(),
+            back: [].into(),
         };
         let waiting = |id: u64| {
             let mut it = a_run(None);

@@ -41,8 +41,12 @@ fn a_session_waits_for_its_turn_after_a_limit_that_a_run_met() {
     assert_eq!(told["wait"]["account"]["name"], "claude");
     let why = told["wait"]["why"].as_str().unwrap().to_owned();
     assert!(why.starts_with("limit met by loop ") && why.contains(": 429 Too Many"), "{why}");
-    assert!(stopped.line().contains("waiting until "), "{}", stopped.line());
-    assert!(stopped.line().contains(", then iteration 2 of 10"), "{}", stopped.line());
+    let line = stopped.line().to_owned();
+    let (begin, rest) = line.split_once("until ").unwrap();
+    assert_eq!(begin, format!("crew {id}: waiting "), "{line}");
+    let by = why.split_once(':').unwrap().0;
+    let expected = format!(" ({by}: 429 Too Many Requests: rate limi…), then iteration 2 of 10");
+    assert_eq!(&rest[5..], expected, "{line}");
     let counted = (&told["completed_iterations"], &told["consecutive_failures"]);
     assert_eq!(counted, (&1.into(), &0.into()), "{told:#}");
 
@@ -71,6 +75,40 @@ fn a_session_that_is_answered_after_the_limit_clears_it_for_all() {
         door.remarks(&id)
     );
     assert_eq!(running.wait(DEADLINE).code(), 10);
+}
+
+#[test]
+fn a_session_whose_request_was_refused_is_not_woken_while_its_account_is_at_a_limit() {
+    let mut door = Door::new();
+    door.sandbox = door.sandbox.env("CLAUDE_CODE_SESSION_ATTENDED", "1");
+    let id = door.begin("\"Build it\" --stall 0");
+    let running = limited_run(&door, 600);
+    let failed = door.event("StopFailure").with("error", "invalid_request");
+    let waiter = failed.with("last_assistant_message", "API Error: 400 prompt is bad").start();
+    poll_until("the session waits", || door.status(&id)["status"] == "waiting");
+    let told = door.status(&id);
+    let why = told["wait"]["why"].as_str().unwrap();
+    assert!(why.starts_with("limit met by loop "), "{told:#}");
+    assert_eq!(told["wait"]["account"]["name"], "claude");
+    assert!(!waiter.has_ended());
+    door.event("UserPromptSubmit").with("prompt", "try again").with("prompt_id", "p-2").send();
+    door.stop("two").assert_goes_on();
+    assert_eq!(waiter.wait(DEADLINE).code(), 0);
+    assert_eq!(running.wait(DEADLINE).code(), 10);
+}
+
+#[test]
+fn a_session_whose_companion_is_late_waits_all_the_same() {
+    let mut door = Door::new();
+    door.sandbox = door.sandbox.env("CLAUDE_CODE_SESSION_ATTENDED", "1");
+    let id = door.begin("\"Build it\" --stall 0");
+    let running = limited_run(&door, 600);
+    door.stop("one").assert_lets_go();
+    let told = door.status(&id);
+    assert_eq!((&told["status"], &told["outcome"]), (&"waiting".into(), &Value::Null), "{told:#}");
+    assert_eq!(told["wait"]["account"]["name"], "claude");
+    running.signal(rustix::process::Signal::INT);
+    assert_eq!(running.wait(DEADLINE).code(), 130);
 }
 
 #[test]

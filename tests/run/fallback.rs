@@ -160,6 +160,34 @@ fn a_fallback_that_only_a_person_can_help_is_out_and_the_loop_waits_for_the_firs
 }
 
 #[test]
+fn a_fallback_that_cannot_be_started_any_more_is_out_and_counts_as_nothing() {
+    let world = world(&[&limited(3), &answer("<promise>COMPLETE</promise>")], "exit 3");
+    let gone =
+        format!("rm '{}'; {}", world.sandbox.root().join("bin/second").display(), limited(3));
+    std::fs::write(world.note("step.1"), gone).unwrap();
+    let ran = world.crew(&["run", "Do it", "--fallback", "second", "--failure-threshold", "1"]);
+    assert_eq!((ran.code(), world.calls()), (0, 2), "{ran:#?}");
+    let out = "second is out of this loop: it could not be started: ";
+    assert_eq!(ran.stderr.matches(out).count(), 1, "{ran:#?}");
+    assert_eq!(world.the_loop()["completed_iterations"], 1);
+}
+
+#[test]
+fn a_fallback_that_does_not_tell_what_it_used_is_refused_where_that_is_limited() {
+    let world = world(&[&answer("<promise>COMPLETE</promise>")], "exit 3");
+    world.settings(&format!(
+        "agents.fake.output = \"claude\"\n{SETTINGS}agents.mute.command = [\"second\"]\n"
+    ));
+    let ran = world.crew(&["run", "Do it", "--fallback", "mute", "--max-tokens", "1M"]);
+    assert_eq!((ran.code(), world.calls(), world.loops().len()), (1, 0, 0), "{ran:#?}");
+    insta::assert_snapshot!(ran.stderr, @"
+    crew: fallback mute: its output is plain text, which does not tell what it used, so no limit on cost or tokens can be kept
+    hint: leave it out, or --max-cost 0 --max-tokens 0
+    ");
+    assert_eq!(world.crew(&["run", "Do it", "--fallback", "mute"]).code(), 0);
+}
+
+#[test]
 fn an_error_of_the_first_agent_that_only_a_person_can_mend_still_ends_the_loop() {
     let world = world(&[&failed("authentication_failed", 401)], "exit 3");
     let ran = world.crew(&["run", "Do it", "--fallback", "second"]);
@@ -176,13 +204,19 @@ fn a_fallback_that_is_not_logged_in_is_refused_at_the_start() {
     crew: fallback second: `second login status` failed (exit 1): Not logged in
     hint: log in with second, or leave second out; where it needs no login, write login = [] under [agents.second] in your settings
     ");
+    // It is asked with the environment that it works with.
+    std::fs::write(world.note("second.state"), "test \"$KEY\" = k").unwrap();
+    world.settings(&format!("{SETTINGS}agents.second.environment.KEY = \"k\"\n"));
+    world.crew(&["run", "Do it", "-n", "1", "--fallback", "second"]).code();
+    assert_eq!(world.calls(), 1);
+    std::fs::write(world.note("second.state"), "exit 1").unwrap();
     world.settings(&format!(
         "agents.fake.output = \"claude\"\n{}",
         SETTINGS.replace("[\"login\", \"status\"]", "[]")
     ));
     let asked = count(&world, "second.login");
     assert_eq!(world.crew(&["run", "Do it", "-n", "1", "--fallback", "second"]).code(), 10);
-    assert_eq!((world.calls(), count(&world, "second.login")), (1, asked));
+    assert_eq!((world.calls(), count(&world, "second.login")), (2, asked));
 }
 
 #[test]
@@ -264,5 +298,5 @@ fn a_resume_keeps_the_fallbacks_unless_it_names_others_or_none() {
     assert_eq!(count(&world, "second.login"), 2);
     assert_eq!(listed(&["resume", "--fallback", "none"]), json!([]));
     let told = world.the_loop();
-    assert_eq!(told["shares"]["fake"]["iterations"], 3, "{told:#}");
+    assert_eq!(told["shares"]["fake"]["iterations"], told["completed_iterations"], "{told:#}");
 }

@@ -331,3 +331,26 @@ fn a_window_that_is_broken_or_foreign_or_absurd_is_ignored_and_replaced() {
     world.crew(&["clean", "--yes"]).success();
     assert!(!file.exists());
 }
+
+/// The account's window stands, and nothing can be added to it.
+#[test]
+fn a_loop_whose_turn_cannot_be_written_waits_for_it_quietly() {
+    let world = world();
+    refuses_for(&world, 600);
+    let other = at_work(&world, &["r01".to_owned()]).remove(0);
+    let first = first(&world, &["run", "Do it"], &[]);
+    let folder = world.sandbox.crew_home().join("accounts");
+    let lock = folder.join("agent.lock");
+    std::fs::remove_file(&lock).unwrap();
+    std::fs::create_dir(&lock).unwrap();
+    go(&world);
+    let told = || other.stdout().matches("Waiting until").count();
+    poll_until("the other loop waits for its limit, then for its turn", || told() == 2);
+    // It looks once a second.
+    std::thread::sleep(Duration::from_secs(4));
+    assert_eq!(told(), 2, "{}", other.stdout());
+    for running in [first, other] {
+        running.signal(Signal::INT);
+        assert_eq!(running.wait(DEADLINE).code(), 130);
+    }
+}

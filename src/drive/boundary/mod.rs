@@ -192,7 +192,7 @@ impl Open {
         undelivered::mark(&self.home, &next)?;
         let after = held.record(next, |next| event(&judged, &decision, next))?;
         if let Some(cleared) = &cleared {
-            held.note(&after, facts.now, cleared)?;
+            let _ = held.note(&after, facts.now, cleared);
         }
         remember_tests(&self.home, &after.id, facts.tests_after());
         let boundary = Boundary { after, decision, note: note.or(cleared) };
@@ -273,7 +273,7 @@ fn conclude(record: &Loop, facts: &Facts, closing: DriverNotes) -> Concluded {
     let decision = match (decide(&judged, facts), closing.veto) {
         (Decision::Continue | Decision::Wait { .. }, Some(ending)) => Decision::Finish(ending),
         (Decision::Continue, None) => match &closing.turn {
-            Some(turn) => waiting(&judged.after, facts.now.wall, turn.at, &turn.why),
+            Some(turn) => waiting(&judged.after, facts.now, turn.at, &turn.why),
             None => Decision::Continue,
         },
         (decision, _) => decision,
@@ -289,8 +289,9 @@ fn conclude(record: &Loop, facts: &Facts, closing: DriverNotes) -> Concluded {
     };
     let mut next = apply(judged.clone(), &decision);
     next.state.session = closing.memory;
-    next.state.window =
-        closing.turn.filter(|_| matches!(decision, Decision::Wait { .. })).map(|turn| turn.account);
+    let is_its_wait =
+        |turn: &LoopTurn| matches!(&decision, Decision::Wait { until, .. } if *until == turn.at);
+    next.state.window = closing.turn.filter(is_its_wait).map(|turn| turn.account);
     if let Decision::Hold(Hold::Background(_)) = decision {
         next.state.due = closing.hold_until;
     }

@@ -1,7 +1,5 @@
 //! Adapts a loop that resumes in fresh processes: it keeps what it had, except what was typed now.
 
-use std::path::Path;
-
 use anyhow::{Result, bail};
 
 use crate::drive::control::tellable;
@@ -63,7 +61,7 @@ pub fn adapt(home: &Home, record: &mut Loop, arguments: &ResumeArgs) -> Result<V
             }
         }
     };
-    stand_ins(&mut run, options, &folder, &mut settings)?;
+    stand_ins(&mut run, options, record, &mut settings)?;
     pin(record, &run)?;
     // Once an iteration has been committed, changed files may be the agent's.
     let had_commits = record.contract.run.as_ref().is_some_and(|had| had.git.commit);
@@ -100,7 +98,7 @@ pub fn adapt(home: &Home, record: &mut Loop, arguments: &ResumeArgs) -> Result<V
 fn stand_ins(
     run: &mut Run,
     options: &RunOptions,
-    folder: &Path,
+    record: &Loop,
     settings: &mut dyn FnMut(Option<&str>) -> Result<Settings>,
 ) -> Result<()> {
     if options.fallback.is_some() {
@@ -109,7 +107,7 @@ fn stand_ins(
     }
     let own = &run.agent.name;
     run.fallback.retain(|agent| agent.name != *own);
-    fallback::try_all(run, folder, &|| false)
+    fallback::try_all(run, &record.contract.limits, &record.place.folder, &|| false)
 }
 
 /// Holds the exam to what it is now.

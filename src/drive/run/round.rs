@@ -10,7 +10,8 @@ use crate::drive::end;
 use crate::drive::start::place;
 use crate::drive::{exam, tree};
 use crate::engine::boundary::decide::{Decision, spent_at_rest};
-use crate::engine::boundary::facts::{ApiError, Facts, ProcessEnd, Seen};
+use crate::engine::boundary::facts::{Facts, ProcessEnd, Seen};
+use crate::engine::boundary::unfit;
 use crate::engine::events::RunEvent;
 use crate::engine::journal::DELIVERED;
 use crate::engine::record::{Loop, LoopMoment, Outcome, Status};
@@ -141,8 +142,8 @@ impl Runner<'_> {
         if tree::may_rest(&decision) {
             tree::close(self.home, &self.ledger.record);
         }
-        if let Some(ApiError::Fatal { cause, cure }) = &facts.seen.agent.error {
-            self.lose_the_stand_in(&decision, cause, cure);
+        if let Some(why) = unfit::of(&began, facts) {
+            self.lose_the_stand_in(&decision, &why);
         }
         if counted && matches!(decision, Decision::Continue | Decision::Wait { .. }) {
             self.hand_on_past_the_redline();

@@ -109,12 +109,12 @@ impl Runner<'_> {
     }
 
     /// Takes a stand-in off a loop that goes on, because only a person can help it.
-    pub(super) fn lose_the_stand_in(&mut self, decision: &Decision, cause: &str, cure: &str) {
+    pub(super) fn lose_the_stand_in(&mut self, decision: &Decision, why: &str) {
         let stand_in = self.ledger.record.stand_in().map(|it| it.agent.clone());
         let Some(agent) = stand_in.filter(|_| !matches!(decision, Decision::Finish(_))) else {
             return;
         };
-        let what = format!("{agent} is out of this loop: {cause}; {cure}");
+        let what = format!("{agent} is out of this loop: {why}");
         self.tell(&RunEvent::Noted(&what));
         self.ledger.change(&what, |record| record.state.agents.out.push(agent.clone()));
     }

@@ -31,7 +31,7 @@ impl Runner<'_> {
     /// nothing.
     pub(super) fn await_turn(&mut self, turn: LoopTurn) {
         let LoopTurn { account, at, why } = turn;
-        let decision = waiting(&self.ledger.record, clock::now().wall, at, &why);
+        let decision = waiting(&self.ledger.record, clock::now(), at, &why);
         if let Decision::Finish(ending) = decision {
             return self.ledger.end(&ending);
         }
@@ -51,6 +51,25 @@ impl Runner<'_> {
         // A key pressed before the wait does not end it.
         terminal::enter_was_pressed();
         let due = self.ledger.record.state.due.unwrap_or_else(|| clock::now().wall);
+        loop {
+            let (is_over, is_typed) = self.sleep_through(due);
+            // Whoever ended the wait from outside wants the iteration now.
+            self.is_typed = is_typed || !is_over;
+            if !is_over {
+                return self.obey();
+            }
+            match self.choose() {
+                Some(turn) if turn.is_awaited_by(&self.ledger.record) => {}
+                Some(turn) => return self.await_turn(turn),
+                None => break,
+            }
+        }
+        self.ledger.begin("the wait is over");
+    }
+
+    /// Sleeps until `due`, until a person presses Enter, or until the rate window is another. Says
+    /// whether nobody asked for something else, and whether Enter was pressed.
+    fn sleep_through(&self, due: DateTime<Utc>) -> (bool, bool) {
         let (is_typed, looked) = (Cell::new(false), Cell::new(Stopwatch::start()));
         let is_cut_short = || {
             is_typed.set(is_typed.get() || terminal::enter_was_pressed());
@@ -60,16 +79,7 @@ impl Runner<'_> {
             }
             is_typed.get() || (looks && windows::has_moved(self.home, &self.ledger.record))
         };
-        let is_over = self.sleep_until(due, &is_cut_short);
-        // Whoever ended the wait from outside wants the iteration now.
-        self.is_typed = is_typed.get() || !is_over;
-        if !is_over {
-            return self.obey();
-        }
-        if let Some(turn) = self.choose() {
-            return self.await_turn(turn);
-        }
-        self.ledger.begin("the wait is over");
+        (self.sleep_until(due, &is_cut_short), is_typed.get())
     }
 
     /// Lets the delay between two iterations pass, as long as the loop has time; false when

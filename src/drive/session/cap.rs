@@ -23,14 +23,14 @@ pub const COMPANION_WAIT: Duration = Duration::from_secs(2);
 const TURN_BYTES: u64 = 128 << 10;
 
 /// How a loop that continues gets its next turn.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub enum NextTurn {
     /// In this turn.
     Context,
     /// By this companion.
     Wake { file: PathBuf, pid: i32 },
-    /// The client would override the hook, or the loop must wait, and there is no companion.
-    #[default]
+    /// The client would override the hook and there is no companion, or the loop must wait where
+    /// nobody is at the client.
     None,
 }
 

@@ -150,6 +150,9 @@ fn redeem(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Rede
     if valid && record.state.due.is_some() {
         let turn = windows::turn(home, &windows::account_of(&record), id);
         if let Some(turn) = turn {
+            if turn.is_awaited_by(&record) {
+                return Ok(Redeemed::Later);
+            }
             return wait_longer(home, held, record, turn, file);
         }
     }
@@ -193,7 +196,7 @@ fn wait_longer(
     turn: LoopTurn,
     file: &Path,
 ) -> Result<Redeemed> {
-    let decision = waiting(&record, clock::now().wall, turn.at, &turn.why);
+    let decision = waiting(&record, clock::now(), turn.at, &turn.why);
     if let Decision::Finish(ending) = decision {
         drop(held);
         disk::remove(file)?;

@@ -11,7 +11,7 @@ use crate::clients::Hook;
 use crate::drive::boundary::{DriverNotes, Recorded};
 use crate::drive::end::wind_up;
 use crate::drive::meter;
-use crate::drive::tree;
+use crate::drive::{tree, windows};
 use crate::engine::boundary::decide::Decision;
 use crate::engine::boundary::facts::{AgentOutcome, Seen};
 use crate::engine::claim::Claim;
@@ -40,7 +40,9 @@ pub fn failure(home: &Home, hook: &Hook<'_>, kind: &str, message: &str) -> Resul
     memory.metered = reading.metered;
     let why = format!("the model's service failed ({kind}), and this session cannot wait for it");
     let veto = (!hook.may_wake()).then(|| Ending::new(Outcome::Interrupted, why));
-    let closing = DriverNotes { memory, veto, ..DriverNotes::default() };
+    // A refusal is no answer that clears the window of the account.
+    let turn = windows::turn(home, &windows::account_of(&open.before), &open.before.id);
+    let closing = DriverNotes { memory, veto, turn, ..DriverNotes::default() };
     let Some(recorded) = open.record(facts, closing)? else { return Ok(None) };
     let Recorded { boundary, held, lock } = recorded;
     let after = boundary.after;

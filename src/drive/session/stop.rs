@@ -99,9 +99,10 @@ pub fn stop(home: &Home, hook: &Hook<'_>, stopped: &Stopped) -> Result<(StopResu
     let continues = matches!(foreseen, Decision::Continue);
     let turn = continues.then(|| windows::turn_after(home, &open.before)).flatten();
     let next_turn = match foreseen {
-        Decision::Continue if turn.is_some() => NextTurn::later(home, hook).unwrap_or_default(),
-        Decision::Continue => NextTurn::choose(home, hook, row),
-        Decision::Hold(Hold::Background(_)) => {
+        Decision::Continue if turn.is_none() => NextTurn::choose(home, hook, row),
+        Decision::Continue if !hook.may_wake() => NextTurn::None,
+        // A companion that is late costs no wait: the idle fallback takes it over.
+        Decision::Continue | Decision::Hold(Hold::Background(_)) => {
             NextTurn::later(home, hook).unwrap_or(NextTurn::Context)
         }
         _ => NextTurn::Context,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 
 use super::agent::{by_name, has_program};
-use crate::engine::record::{AccountId, Agent, Run};
+use crate::engine::record::{AccountId, Agent, Dialect, Limits, Run};
 use crate::engine::settings::merge::Settings;
 use crate::engine::settings::{Key, Sourced, Value, ValueOrigin};
 use crate::engine::text::{one_line, plain};
@@ -45,9 +45,9 @@ pub fn fallbacks(settings: &Settings, own: &Agent) -> Result<Vec<Agent>> {
     Ok(agents)
 }
 
-/// Refuses a fallback that is missing, shares the limits of an agent before it, or is not logged
-/// in.
-pub fn try_all(run: &Run, folder: &Path, stop: Stop<'_>) -> Result<()> {
+/// Refuses a fallback that is missing, shares the limits of an agent before it, would end a loop
+/// whose cost or tokens are limited, or is not logged in.
+pub fn try_all(run: &Run, limits: &Limits, folder: &Path, stop: Stop<'_>) -> Result<()> {
     let account = |agent: &Agent| AccountId::of(run, agent);
     for (place, agent) in run.fallback.iter().enumerate() {
         has_program(agent, folder)?;
@@ -58,6 +58,14 @@ pub fn try_all(run: &Run, folder: &Path, stop: Stop<'_>) -> Result<()> {
                  hint: name an agent with another program",
                 agent.name,
                 same.name
+            );
+        }
+        if limits.bound_usage() && agent.dialect == Dialect::TEXT {
+            bail!(
+                "fallback {}: its output is plain text, which does not tell what it used, so no \
+                 limit on cost or tokens can be kept\n\
+                 hint: leave it out, or --max-cost 0 --max-tokens 0",
+                agent.name
             );
         }
         try_login(agent, folder, stop)?;
@@ -71,7 +79,13 @@ fn try_login(agent: &Agent, folder: &Path, stop: Stop<'_>) -> Result<()> {
         return Ok(());
     };
     let arguments: Vec<&str> = agent.login.iter().map(String::as_str).collect();
-    let spec = ProcessSpec { within: Some(LOGIN), ..ProcessSpec::of(program, &arguments, folder) };
+    let variables = agent.environment.iter().map(|(name, value)| (name.as_str(), value.clone()));
+    let variables: Vec<(&str, String)> = variables.collect();
+    let spec = ProcessSpec {
+        variables: &variables,
+        within: Some(LOGIN),
+        ..ProcessSpec::of(program, &arguments, folder)
+    };
     let (why, said) = match run(&spec, Capture::ForReading, None, stop) {
         Ok(ended) if ended.cause == ExitCause::Exit(0) => return Ok(()),
         Ok(ended) => (ended.cause.to_string(), one_line(&plain(&ended.text()), SAID_CHARS)),

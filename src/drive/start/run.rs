@@ -279,7 +279,9 @@ pub fn begin(
 ) -> Result<Loop> {
     first_prompt(home, &prepared)?;
     if let Some(run) = &prepared.contract.run {
-        fallback::try_all(run, &prepared.place.folder, &|| signals.times() > 0)?;
+        fallback::try_all(run, &prepared.contract.limits, &prepared.place.folder, &|| {
+            signals.times() > 0
+        })?;
     }
     let Prepared { place, contract, mut notes, replace, .. } = prepared;
     let beginning = Beginning {

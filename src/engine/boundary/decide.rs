@@ -4,14 +4,15 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::crash;
 use super::facts::{ApiError, ControlRequest, Facts, ProcessEnd};
 use super::judge::Judged;
-use super::limits::{TRANSIENT_ERRORS_MAX, outlasted_by, ran, reached, time_left_ms, wait_until};
+use super::limits::{
+    TRANSIENT_ERRORS_MAX, outlasted_by, ran, reached, time_left_ms, wait_until, waited_ms,
+};
+use super::{crash, unfit};
 use crate::engine::claim::Claim;
-use crate::engine::evidence::Progress;
 use crate::engine::exam::trial::Trial;
-use crate::engine::record::{Driver, Ending, Loop, Outcome, Proof, Status};
+use crate::engine::record::{Driver, Ending, Loop, Moment, Outcome, Proof, Status};
 use crate::engine::text::duration;
 
 /// How the reason begins of a loop that was refused twice for what its agent cannot change.
@@ -97,23 +98,20 @@ fn broken_off(facts: &Facts) -> Option<Decision> {
 }
 
 /// 3. auth, billing, unknown model, or tool calls denied with nothing changed (process) →
-///    `blocked`.
+///    `blocked`; what takes a stand-in out of the loop → continue without it.
 fn beyond_the_agent(judged: &Judged, facts: &Facts) -> Option<Decision> {
     let agent = &facts.seen.agent;
     // Without it the loop waits for the agent for which it stands in.
     let is_needed = judged.after.stand_in().is_none();
-    if let (Some(ApiError::Fatal { cause, cure }), true) = (&agent.error, is_needed) {
-        return Some(finish(Outcome::Blocked, None, format!("{cause}; {cure}")));
+    if !is_needed {
+        let unfit = (!judged.counted).then(|| unfit::of(&judged.after, facts)).flatten();
+        return unfit.map(|_| Decision::Continue);
     }
-    let denied = !agent.denied.is_empty()
-        && judged.after.driver() == Driver::Process
-        && judged.progress == Progress::None
-        && *facts.seen.heard() != Claim::Success;
-    denied.then(|| {
-        let tools = agent.denied.join(", ");
-        let why = format!("denied: {tools}, and nothing changed; allow them with --permissions");
-        finish(Outcome::Blocked, None, why)
-    })
+    let why = match &agent.error {
+        Some(ApiError::Fatal { cause, cure }) => Some(format!("{cause}; {cure}")),
+        _ => unfit::denied(&judged.after, facts, judged.progress),
+    };
+    why.map(|why| finish(Outcome::Blocked, None, why))
 }
 
 /// 4. transient API error → wait; past a limit the loop finishes now; the 12th in a row →
@@ -132,15 +130,16 @@ fn service_failed(subject: &Loop, facts: &Facts) -> Option<Decision> {
     if agent.is_relieved_by(until) {
         return Some(Decision::Wait { until, why: message.clone() });
     }
-    Some(waiting(subject, now, until, message))
+    Some(waiting(subject, facts.now, until, message))
 }
 
-/// A wait; past a limit the loop finishes now.
-pub fn waiting(subject: &Loop, now: DateTime<Utc>, until: DateTime<Utc>, why: &str) -> Decision {
+/// A wait, or more of one; past a limit the loop finishes now.
+pub fn waiting(subject: &Loop, now: Moment, until: DateTime<Utc>, why: &str) -> Decision {
     let Some(limit) = outlasted_by(subject, now, until) else {
         return Decision::Wait { until, why: why.to_owned() };
     };
-    let wait = duration((until - now).num_milliseconds().unsigned_abs());
+    let left = (until - now.wall).num_milliseconds().unsigned_abs();
+    let wait = duration(waited_ms(subject, now).saturating_add(left));
     let why = format!("{why}; a wait of {wait} would outlast {limit}");
     finish(Outcome::Interrupted, None, why)
 }

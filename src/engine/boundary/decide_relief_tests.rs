@@ -45,6 +45,9 @@ fn a_limit_ends_no_loop_while_another_agent_may_work_first() {
     // The facts are of second 60.
     let table = [
         (limit(660, None), 0, "wait 660"),
+        // The reset is past, and the service refuses still.
+        (limit(30, None), 0, "wait 120"),
+        (limit(30, Some(60)), 0, "wait 120"),
         (limit(9999, None), 0, "interrupted"),
         (limit(9999, Some(60)), 0, "wait 9999"),
         (limit(9999, Some(5000)), 0, "wait 9999"),
@@ -67,6 +70,30 @@ fn what_only_a_person_can_mend_for_a_stand_in_ends_no_loop_and_counts_nothing() 
     fatal.seen.agent.error = Some(error);
     assert_eq!(decided(&with_a_fallback(), &fatal), "blocked");
     assert_eq!(decided(&stands_in(with_a_fallback()), &fatal), "continue, 0 counted");
+
+    let mut missing = facts(Claim::None);
+    missing.seen.agent.process = Some(ProcessEnd::NotStarted("no such file".to_owned()));
+    assert_eq!(decided(&with_a_fallback(), &missing), "wait 65");
+    assert_eq!(decided(&stands_in(with_a_fallback()), &missing), "continue, 0 counted");
+
+    // Whatever it then says of it; where it changed something, its iteration counts.
+    let reason = Some("I may not write".to_owned());
+    for (claim, worked) in
+        [(Claim::None, "continue, 1 counted"), (Claim::Blocked { reason }, "blocked")]
+    {
+        let mut denied = facts(claim);
+        denied.seen.agent.process = Some(ProcessEnd::Exit(0));
+        denied.seen.agent.denied = vec!["Write".to_owned()];
+        assert_eq!(decided(&stands_in(with_a_fallback()), &denied), worked);
+        let as_before = |mut subject: Loop| {
+            subject.state.remember_tree(denied.tree.clone());
+            subject
+        };
+        assert_eq!(decided(&as_before(with_a_fallback()), &denied), "blocked");
+        let stands_in = as_before(stands_in(with_a_fallback()));
+        assert_eq!(decided(&stands_in, &denied), "continue, 0 counted");
+    }
+
     let mut out = stands_in(with_a_fallback());
     out.state.agents.out = vec!["second".to_owned()];
     assert_eq!(decided(&out, &fatal), "blocked");

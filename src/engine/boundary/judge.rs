@@ -6,6 +6,7 @@ use super::crash;
 use super::facts::{AgentClosing, AgentOutcome, ApiError, Facts, ProcessEnd};
 use super::progress::{Judgement, progress};
 use super::protect::{changed, complaint};
+use super::unfit;
 use crate::engine::claim::Claim;
 use crate::engine::evidence::test_report::TestReport;
 use crate::engine::evidence::test_run::TestRun;
@@ -22,7 +23,8 @@ use crate::engine::text::{period, tail_of, with_reason};
 pub struct Judged {
     /// The loop with updated counters; its status is still the old one.
     pub after: Loop,
-    /// Whether this was an iteration: a hold and an error of the model's service are not.
+    /// Whether this was an iteration: a hold, an error of the model's service and what takes a
+    /// stand-in out of the loop are not.
     pub counted: bool,
     /// The proof of a completion here; `None` if the loop is not proved done.
     pub proved: Option<Proof>,
@@ -42,7 +44,8 @@ pub struct Judged {
 /// Judges one boundary.
 pub fn judge(before: &Loop, facts: &Facts) -> Judged {
     let mut after = before.clone();
-    let counted = !facts.seen.breaks_off() && facts.seen.ran_an_iteration();
+    let is_one = !facts.seen.breaks_off() && facts.seen.ran_an_iteration();
+    let counted = is_one && unfit::of(before, facts).is_none();
     let proof = proof(before, facts).filter(|_| counted);
     let unfair = || facts.exam.as_ref().and_then(ExamFinding::refusal);
     let required = before.contract.require;

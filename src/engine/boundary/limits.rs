@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::engine::record::{Limits, Loop, Outcome};
+use crate::engine::record::{Limits, Loop, Moment, Outcome};
 use crate::engine::settings::Key;
 use crate::engine::text::{count, duration, period};
 use crate::engine::usage::{Money, tokens_text};
@@ -263,26 +263,32 @@ pub fn back_off_s(attempt: u32) -> u64 {
 }
 
 /// When to try again after a transient error. `jitter` is 0 to 999 and adds at most a tenth of the
-/// wait and at most 30 s, so that many loops with one reset do not all retry in the same second.
+/// wait and at most 30 s, so that many loops with one reset do not all retry in the same second. A
+/// reset that is past already says nothing: the service has just refused.
 pub fn wait_until(now: Time, reset: Option<Time>, attempt: u32, jitter: u16) -> Time {
-    let wait = match reset {
-        Some(reset) => (reset - now).max(TimeDelta::zero()),
+    let wait = match reset.filter(|reset| *reset > now) {
+        Some(reset) => reset - now,
         None => TimeDelta::seconds(back_off_s(attempt).cast_signed()),
     };
     let spread = (wait.num_milliseconds() / 10).min(30_000) * i64::from(jitter) / 1000;
     now + wait + TimeDelta::milliseconds(spread)
 }
 
-/// Names the limit that a wait until `due` would exceed, if there is one.
-pub fn outlasted_by(subject: &Loop, now: Time, due: Time) -> Option<String> {
-    let limits = &subject.contract.limits;
-    let seconds = u64::try_from((due - now).num_seconds()).unwrap_or(0);
-    if limits.max_wait_s > 0 && seconds > limits.max_wait_s {
+/// Names the limit that a wait until `due` would exceed, with what the loop has waited since its
+/// iteration or its wait began.
+pub fn outlasted_by(subject: &Loop, now: Moment, due: Time) -> Option<String> {
+    let max = subject.contract.limits.max_wait_s;
+    let left = u64::try_from((due - now.wall).num_milliseconds()).unwrap_or(0);
+    if max > 0 && waited_ms(subject, now).saturating_add(left) / 1000 > max {
         return Some("the longest wait allowed".to_owned());
     }
-    let left =
-        limits.max_duration_s.saturating_mul(1000).saturating_sub(subject.state.awake_ms) / 1000;
-    (limits.max_duration_s > 0 && seconds > left).then(|| "the loop's time limit".to_owned())
+    let time = time_left_ms(subject, now.awake_ms)?;
+    (left / 1000 > time / 1000).then(|| "the loop's time limit".to_owned())
+}
+
+/// Milliseconds that a loop between two iterations has waited already, without the machine's sleep.
+pub fn waited_ms(subject: &Loop, now: Moment) -> u64 {
+    now.awake_ms.saturating_sub(subject.state.began.awake_ms)
 }
 
 #[cfg(test)]

@@ -155,10 +155,11 @@ fn back_off_doubles_from_a_minute_to_half_an_hour() {
 }
 
 #[test]
-fn a_stated_reset_is_waited_for_and_one_in_the_past_is_now() {
+fn a_stated_reset_is_waited_for_and_one_in_the_past_is_none() {
     let reset = Some(at(600).wall);
     assert_eq!(wait_until(at(0).wall, reset, 1, 0), at(600).wall);
-    assert_eq!(wait_until(at(900).wall, reset, 1, 0), at(900).wall);
+    assert_eq!(wait_until(at(600).wall, reset, 1, 0), at(660).wall);
+    assert_eq!(wait_until(at(900).wall, reset, 2, 0), at(1020).wall);
     assert_eq!(wait_until(at(0).wall, None, 2, 0), at(120).wall);
     assert_eq!(wait_until(at(0).wall, None, 2, 500), at(126).wall);
     assert_eq!(wait_until(at(0).wall, Some(at(3600).wall), 1, 500), at(3615).wall);
@@ -167,12 +168,30 @@ fn a_stated_reset_is_waited_for_and_one_in_the_past_is_now() {
 #[test]
 fn a_wait_is_measured_against_the_longest_wait_and_the_time_left() {
     let mut subject = a_loop();
-    assert_eq!(outlasted_by(&subject, at(0).wall, at(3600).wall), None);
-    let too_long = outlasted_by(&subject, at(0).wall, at(13 * 3600).wall);
+    assert_eq!(outlasted_by(&subject, at(0), at(3600).wall), None);
+    let too_long = outlasted_by(&subject, at(0), at(13 * 3600).wall);
     assert_eq!(too_long.as_deref(), Some("the longest wait allowed"));
     subject.state.awake_ms = 11 * 3_600_000;
-    let past_the_end = outlasted_by(&subject, at(0).wall, at(2 * 3600).wall);
+    let past_the_end = outlasted_by(&subject, at(0), at(2 * 3600).wall);
     assert_eq!(past_the_end.as_deref(), Some("the loop's time limit"));
+}
+
+/// One turn after the other: what was waited for the first counts for the next.
+#[test]
+fn waits_that_follow_each_other_are_measured_together_without_the_machines_sleep() {
+    let mut subject = a_loop();
+    subject.contract.limits.max_duration_s = 3600;
+    subject.contract.limits.max_wait_s = 0;
+    let outlasted =
+        |subject: &Loop, now| outlasted_by(subject, now, now.wall + TimeDelta::minutes(30));
+    assert_eq!(outlasted(&subject, at(1800)), None);
+    assert_eq!(outlasted(&subject, at(1860)).as_deref(), Some("the loop's time limit"));
+    subject.contract.limits.max_duration_s = 0;
+    subject.contract.limits.max_wait_s = 3600;
+    assert_eq!(outlasted(&subject, at(1800)), None);
+    assert_eq!(outlasted(&subject, at(1860)).as_deref(), Some("the longest wait allowed"));
+    let asleep = Moment { awake_ms: at(60).awake_ms, ..at(8 * 3600) };
+    assert_eq!(outlasted(&subject, asleep), None);
 }
 
 #[test]

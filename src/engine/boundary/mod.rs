@@ -10,4 +10,5 @@ pub mod limits;
 pub mod progress;
 pub mod protect;
 pub mod recovery;
+pub mod unfit;
 pub mod wants;

@@ -10,6 +10,9 @@ use super::{Agent, Driver, Loop, Run};
 use crate::engine::text::{clock_time, count};
 use crate::engine::usage::{Usage, tokens_text};
 
+/// Whose share it is what a session used.
+const SESSION: &str = "session";
+
 /// The agent that works in place of the first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StandIn {
@@ -36,7 +39,7 @@ pub struct AgentMemory {
     /// The fallbacks that cannot work, because only a person can change why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub out: Vec<String>,
-    /// By the agents' names; together they are the loop's.
+    /// By the agents' names, and of the sessions that took the loop; together they are the loop's.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub shares: BTreeMap<String, AgentShare>,
 }
@@ -85,19 +88,22 @@ impl Loop {
         self.worker().filter(|_| has_several)
     }
 
-    /// Counts what was used, and which of several agents did it. What came before the first share
-    /// was the first agent's.
+    /// Counts what was used, and which of several agents did it, or a session in between. What came
+    /// before the first share was the first agent's.
     pub fn count_use(&mut self, iterations: u32, usage: Option<&Usage>) {
-        let worker = self.one_of_several().map(|agent| agent.name.clone());
-        let first = self.contract.run.as_ref().map(|run| run.agent.name.clone());
+        let run = self.contract.run.as_ref();
+        let has_shares = !self.state.agents.shares.is_empty();
+        let run = run.filter(|run| has_shares || !run.fallback.is_empty());
+        let first = run.map(|run| run.agent.name.clone());
+        let worker = self.worker().map_or_else(|| SESSION.to_owned(), |agent| agent.name.clone());
         let state = &mut self.state;
         let before = AgentShare { iterations: state.completed, usage: state.usage.clone() };
         if let Some(usage) = usage {
             state.usage.add(usage);
         }
-        let (Some(worker), Some(first)) = (worker, first) else { return };
+        let Some(first) = first else { return };
         let shares = &mut state.agents.shares;
-        if shares.is_empty() && before.iterations > 0 {
+        if shares.is_empty() && before != AgentShare::default() {
             shares.insert(first, before);
         }
         let share = shares.entry(worker).or_default();
@@ -190,12 +196,29 @@ mod tests {
         subject.count_use(1, None);
         let expected = "claude 3 iterations, $1.20 · 300k tokens; codex 2 iterations, 90k tokens";
         assert_eq!(subject.shares().unwrap(), expected);
+        // A session takes the loop in between, then a run without a fallback.
+        subject.state.owner.driver = Driver::Session;
+        subject.count_use(1, Some(&used(30, 50_000)));
+        subject.state.owner.driver = Driver::Process;
+        subject.state.agents.stand_in = None;
+        subject.contract.run.as_mut().unwrap().fallback.clear();
+        subject.count_use(1, Some(&used(0, 10_000)));
+        let expected = "claude 4 iterations, $1.20 · 310k tokens; codex 2 iterations, 90k tokens; \
+                        session 1 iteration, $0.30 · 50k tokens";
+        assert_eq!(subject.shares().unwrap(), expected);
+        // An iteration that did not count was paid, too.
+        let mut paid = with_codex();
+        paid.state.usage = used(0, 5000);
+        codex_works(&mut paid);
+        paid.count_use(1, Some(&used(0, 1000)));
+        let expected = "claude 0 iterations, 5k tokens; codex 1 iteration, 1k tokens";
+        assert_eq!(paid.shares().unwrap(), expected);
         let mut alone = a_run(None);
         alone.count_use(1, Some(&used(1, 1)));
         assert_eq!(alone.state.agents, AgentMemory::default());
         assert_eq!(
             (subject.state.usage.tokens.input, alone.state.usage.tokens.input),
-            (390_000, 1)
+            (450_000, 1)
         );
     }
 }

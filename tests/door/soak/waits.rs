@@ -68,10 +68,9 @@ impl Soak {
         };
         let mut far = false;
         let message = match end {
-            End::WokenAfterAnOrder => format!("usage limit reached|{}", epoch() + SOON_S),
-            // A real wait now and then; most resets have just been.
-            End::Woken if self.chance(4) => format!("usage limit reached|{}", epoch() + 1),
-            End::Woken => format!("usage limit reached|{}", epoch() - 1),
+            End::WokenAfterAnOrder | End::Woken => {
+                format!("usage limit reached|{}", epoch() + SOON_S)
+            }
             _ if self.chance(3) => {
                 far = true;
                 format!("usage limit reached|{}", epoch() + 2 * 3600)
