@@ -8,7 +8,7 @@ use super::run::drive_or_detach;
 use super::{print, refuse_an_agent, requested};
 use crate::drive::control;
 use crate::drive::owner::NewOwner;
-use crate::drive::resume::adapt::adapt;
+use crate::drive::resume::adapt::{adapt, try_fallbacks};
 use crate::drive::resume::{Resumed, resume as take};
 use crate::drive::start::baseline::baseline;
 use crate::engine::events::{EventSink, RunEvent};
@@ -33,9 +33,10 @@ pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
     let signals = Signals::listen()?;
     let mut notes = Vec::new();
     let adapted = |record: &mut _| adapt(&home, record, arguments).map(|told| notes = told);
+    let prepared = |record: &_| try_fallbacks(&home, record, arguments, &changes);
     let options = &arguments.options;
     let Resumed { record, unproved, .. } =
-        take(&home, &record.id, &changes, NewOwner::process()?, adapted)?;
+        take(&home, &record.id, &changes, NewOwner::process()?, prepared, adapted)?;
     let mut reporter = Reporter::new(options.output);
     reporter.on_event(&RunEvent::Resumed(&record));
     for note in unproved.iter().chain(&notes) {

@@ -300,3 +300,17 @@ fn a_resume_keeps_the_fallbacks_unless_it_names_others_or_none() {
     let told = world.the_loop();
     assert_eq!(told["shares"]["fake"]["iterations"], told["completed_iterations"], "{told:#}");
 }
+
+#[test]
+fn a_login_that_takes_long_at_a_resume_keeps_no_other_command_from_the_loop() {
+    let world = world(&[&limited(600), &answer("<promise>COMPLETE</promise>")], "exit 3");
+    let running = world.sandbox.start_crew(&["run", "Do it"]);
+    poll_until("the wait", || running.stdout().contains("Waiting until"));
+    world.crew(&["pause"]).success();
+    assert_eq!(running.wait(DEADLINE).code(), 130);
+    world.sandbox.put_crew_on_the_path();
+    std::fs::write(world.note("second.state"), "crew tell 'use the parser'").unwrap();
+    let ran = world.crew(&["resume", "--fallback", "second"]);
+    assert_eq!((ran.code(), count(&world, "second.login")), (0, 1), "{ran:#?}");
+    assert!(world.prompt(2).contains("use the parser"), "{}", world.prompt(2));
+}

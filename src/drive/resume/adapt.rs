@@ -13,6 +13,7 @@ use crate::drive::start::run::{
 };
 use crate::drive::start::settings;
 use crate::drive::{exam, tree};
+use crate::engine::boundary::limits::{LimitChanges, changed};
 use crate::engine::record::{GitSteps, IterationTimes, Loop, Run};
 use crate::engine::settings::Layer;
 use crate::engine::settings::merge::Settings;
@@ -27,41 +28,9 @@ use crate::world::store::Home;
 /// should know.
 pub fn adapt(home: &Home, record: &mut Loop, arguments: &ResumeArgs) -> Result<Vec<String>> {
     same_repository(&record.place)?;
-    let folder = record.place.folder.clone();
     let options = &arguments.options;
     let mut notes = Vec::new();
-    let mut settings = |procedure: Option<&str>| -> Result<Settings> {
-        let known = settings::look(home, &record.place.checkout, !arguments.project.no_project)?;
-        let mut typed = Layer::default();
-        type_run(&mut typed, options);
-        let (settings, told) =
-            settings::in_force(home, known, typed, settings::environment(), procedure)?;
-        notes = told;
-        Ok(settings)
-    };
-    let mut run = match record.contract.run.clone() {
-        None => run(options, &RecipeArgs::default(), &settings(None)?, None, &folder)?,
-        Some(had) if options.agent_cmd.is_none() && options.agent.is_none() => {
-            has_program(&had.agent, &folder)?;
-            Run {
-                model: options.model.clone().or(had.model.clone()),
-                words: options.words.clone().unwrap_or(had.words.clone()),
-                ..unchanged(had, options)
-            }
-        }
-        // Arguments that one agent understands are errors to another.
-        Some(had) => {
-            let settings = settings(had.procedure.as_deref())?;
-            Run {
-                agent: the_agent(options, &settings, &folder)?,
-                model: model(options, &settings),
-                account: account(&settings),
-                words: options.words.clone().unwrap_or_default(),
-                ..unchanged(had, options)
-            }
-        }
-    };
-    stand_ins(&mut run, options, record, &mut settings)?;
+    let mut run = run_here(home, record, arguments, &mut notes)?;
     pin(record, &run)?;
     // Once an iteration has been committed, changed files may be the agent's.
     let had_commits = record.contract.run.as_ref().is_some_and(|had| had.git.commit);
@@ -94,11 +63,65 @@ pub fn adapt(home: &Home, record: &mut Loop, arguments: &ResumeArgs) -> Result<V
     Ok(notes)
 }
 
-/// Gives the run the fallbacks that were typed, else those it had, and tries them.
+/// Tries the fallbacks that the loop would have here. A login may take long, so no lock is held.
+pub fn try_fallbacks(
+    home: &Home,
+    record: &Loop,
+    arguments: &ResumeArgs,
+    changes: &LimitChanges,
+) -> Result<()> {
+    let run = run_here(home, record, arguments, &mut Vec::new())?;
+    fallback::try_all(&run, &changed(changes, record, 0), &record.place.folder, &|| false)
+}
+
+/// The run of a loop that resumes here. `notes` are what its settings told.
+fn run_here(
+    home: &Home,
+    record: &Loop,
+    arguments: &ResumeArgs,
+    notes: &mut Vec<String>,
+) -> Result<Run> {
+    let options = &arguments.options;
+    let folder = record.place.folder.clone();
+    let mut settings = |procedure: Option<&str>| -> Result<Settings> {
+        let known = settings::look(home, &record.place.checkout, !arguments.project.no_project)?;
+        let mut typed = Layer::default();
+        type_run(&mut typed, options);
+        let (settings, told) =
+            settings::in_force(home, known, typed, settings::environment(), procedure)?;
+        *notes = told;
+        Ok(settings)
+    };
+    let mut run = match record.contract.run.clone() {
+        None => run(options, &RecipeArgs::default(), &settings(None)?, None, &folder)?,
+        Some(had) if options.agent_cmd.is_none() && options.agent.is_none() => {
+            has_program(&had.agent, &folder)?;
+            Run {
+                model: options.model.clone().or(had.model.clone()),
+                words: options.words.clone().unwrap_or(had.words.clone()),
+                ..unchanged(had, options)
+            }
+        }
+        // Arguments that one agent understands are errors to another.
+        Some(had) => {
+            let settings = settings(had.procedure.as_deref())?;
+            Run {
+                agent: the_agent(options, &settings, &folder)?,
+                model: model(options, &settings),
+                account: account(&settings),
+                words: options.words.clone().unwrap_or_default(),
+                ..unchanged(had, options)
+            }
+        }
+    };
+    stand_ins(&mut run, options, &mut settings)?;
+    Ok(run)
+}
+
+/// Gives the run the fallbacks that were typed, else those it had.
 fn stand_ins(
     run: &mut Run,
     options: &RunOptions,
-    record: &Loop,
     settings: &mut dyn FnMut(Option<&str>) -> Result<Settings>,
 ) -> Result<()> {
     if options.fallback.is_some() {
@@ -107,7 +130,7 @@ fn stand_ins(
     }
     let own = &run.agent.name;
     run.fallback.retain(|agent| agent.name != *own);
-    fallback::try_all(run, &record.contract.limits, &record.place.folder, &|| false)
+    Ok(())
 }
 
 /// Holds the exam to what it is now.

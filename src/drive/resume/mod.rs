@@ -35,17 +35,20 @@ pub struct Resumed {
     pub unproved: Option<String>,
 }
 
-/// Takes a loop over. `adapt` makes the changes to the contract that the new owner needs.
+/// Takes a loop over. `prepare` tries first, without a lock, what may take long; `adapt` makes the
+/// changes to the contract that the new owner needs.
 pub fn resume(
     home: &Home,
     id: &LoopId,
     changes: &LimitChanges,
     new_owner: NewOwner,
+    prepare: impl FnOnce(&Loop) -> Result<()>,
     adapt: impl FnOnce(&mut Loop) -> Result<()>,
 ) -> Result<Resumed> {
     let found = store::load(home, id)?;
     refuse(home, &found, &new_owner.owner)?;
     look_around(home, &found)?;
+    prepare(&found)?;
     end::complete(home, &found);
     let pointer = home.checkout_pointer(&found.place.checkout);
     let lock = disk::lock(&pointer.with_extension("lock"), LOCK_WAIT)?;
@@ -79,10 +82,8 @@ pub fn resume(
     let is_another = former.is_none() || former != new_owner.owner.session_id;
     let made = if is_another { handoff::for_the_next(home, &record) } else { None };
     let unproved = if is_cut_off(home, &record) { end::unproved(&record) } else { None };
-    let accepted = match new_owner.owner.driver {
-        Driver::Session => recorded_environment::plan(&record).accepted(),
-        Driver::Process => None,
-    };
+    let is_here = new_owner.owner.driver == Driver::Session;
+    let accepted = is_here.then(|| recorded_environment::plan(&record).accepted()).flatten();
     hand_over(home, &mut record, new_owner);
     view::place_task(home, &mut record)?;
     store::clear_orders(home, id)?;

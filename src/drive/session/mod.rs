@@ -237,7 +237,8 @@ fn resume_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
     let new_owner = NewOwner::session(hook)?;
     let changes = typed.set.limits.by_key().collect();
     let adapt = |record: &mut Loop| adapt(record, typed.tell.as_deref());
-    Ok(EventResult::Resumed(Box::new(resume(home, &record.id, &changes, new_owner, adapt)?)))
+    let resumed = resume(home, &record.id, &changes, new_owner, |_| Ok(()), adapt)?;
+    Ok(EventResult::Resumed(Box::new(resumed)))
 }
 
 /// Adds the user's message. A procedure is a recipe for the prompts of fresh processes: a session
