@@ -9,36 +9,33 @@ pub(super) struct Recorded {
     pub(super) streams: &'static [(&'static str, &'static str)],
 }
 
-/// The recordings of these scenarios in a folder of tests/fixtures/agents.
+/// The recordings of an agent, which has a folder in tests/fixtures/agents.
 macro_rules! recorded {
-    ($agent:literal, $folder:literal, $($name:literal)*) => {
-        Recorded {
-            agent: $agent,
-            streams: &[$(($name, include_str!(concat!(
-                "../../tests/fixtures/agents/", $folder, "/", $name, ".jsonl"
-            )))),*],
-        }
-    };
-    ($agent:literal, $folder:literal) => {
+    ($agent:literal, $version:literal) => {
         recorded!(
-            $agent, $folder,
+            $agent, $version:
             "plain" "tool" "claim" "false-claim" "cut" "empty" "broken-stream" "401" "quota"
             "429-short" "429-an-hour" "limit-in-words" "500" "denied" "ended-by-TERM" "ended-by-KILL"
         )
+    };
+    ($agent:literal, $version:literal: $($name:literal)*) => {
+        Recorded {
+            agent: $agent,
+            streams: &[$(($name, include_str!(concat!(
+                "../../tests/fixtures/agents/", $agent, "-", $version, "/", $name, ".jsonl"
+            )))),*],
+        }
     };
 }
 
 /// All of them.
 pub(super) const RECORDED: [Recorded; 6] = [
-    recorded!("claude", "claude-2.1.330"),
-    recorded!("codex", "codex-0.169.0"),
-    recorded!("copilot", "copilot-1.0.102"),
-    recorded!("gemini", "gemini-0.61.0"),
-    recorded!("opencode", "opencode-1.18.33"),
-    recorded!(
-        "qwen", "qwen-0.24.4",
-        "plain" "tool" "claim" "false-claim" "cut" "empty" "broken-stream" "401" "quota" "429-short"
-    ),
+    recorded!("claude", "2.1.330"),
+    recorded!("codex", "0.169.0"),
+    recorded!("copilot", "1.0.102"),
+    recorded!("gemini", "0.61.0"),
+    recorded!("opencode", "1.18.33"),
+    recorded!("qwen", "0.24.4"),
 ];
 
 /// Gives a reader a line of a recording, which holds both outputs: only events begin with a brace.
@@ -161,11 +158,11 @@ fn what_opencode_printed_is_read_to_what_happened() {
     empty: no claim, 1861 tokens
     broken-stream: no claim, an outage, at least 0 tokens
     401: no claim, blocked: log in again, or fix the API key, at least 0 tokens
-    quota: no claim, not closed, at least 0 tokens
+    quota: no claim, not closed, blocked: fix the account's billing, tries in vain, at least 0 tokens
     429-short: claims success, 3722 tokens
-    429-an-hour: no claim, not closed, at least 0 tokens
-    limit-in-words: no claim, not closed, at least 0 tokens
-    500: no claim, not closed, at least 0 tokens
+    429-an-hour: no claim, not closed, a limit until 02:00, pauses for 3600 s, at least 0 tokens
+    limit-in-words: no claim, not closed, a limit until 05:44, pauses for 17040 s, at least 0 tokens
+    500: no claim, an outage, at least 0 tokens
     denied: no claim, 3722 tokens
     ended-by-TERM: no claim, not closed, at least 0 tokens
     ended-by-KILL: no claim, not closed, at least 0 tokens
@@ -183,7 +180,13 @@ fn what_qwen_printed_is_read_to_what_happened() {
     empty: no claim, an outage, 9305 tokens
     broken-stream: no claim, an outage, 0 tokens
     401: no claim, blocked: log in again, or fix the API key, 0 tokens
-    quota: no claim, not closed, at least 0 tokens
+    quota: no claim, not closed, a limit until 01:01, pauses for 60 s, at least 0 tokens
     429-short: claims success, 3722 tokens
+    429-an-hour: no claim, not closed, a limit until 01:59, pauses for 3570 s, at least 0 tokens
+    limit-in-words: no claim, not closed, a limit until 01:01, pauses for 84 s, at least 0 tokens
+    500: no claim, an outage, 0 tokens
+    denied: no claim, 3722 tokens
+    ended-by-TERM: no claim, not closed, at least 0 tokens
+    ended-by-KILL: no claim, not closed, at least 0 tokens
     ");
 }
