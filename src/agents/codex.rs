@@ -10,9 +10,8 @@ use serde::Deserialize;
 
 use super::activity::{Activity, RUN, ToolCall, printed};
 use super::failure::ServiceFailure;
-use super::lenient::{Lenient, ListField, NumberField, TextField, part};
+use super::lenient::{Lenient, ListField, NumberField, TextField, object, part};
 use super::turn::AgentTurn;
-use super::waiting::ServiceWait;
 use super::words::shown;
 use super::{EventAgent, OutputReader, Report};
 use crate::engine::record::{Agent, Dialect, Permissions};
@@ -251,24 +250,13 @@ impl CodexUsage {
 
 impl OutputReader for Codex {
     fn read(&mut self, line: &str) -> Vec<Activity> {
-        let steps = match serde_json::from_str::<Lenient<CodexEvent>>(line) {
-            Ok(Lenient(Some(event))) => self.event(&event),
-            _ => printed(line),
-        };
+        let steps = object(line).map_or_else(|| printed(line), |event| self.event(&event));
         self.turn.told(&steps);
         steps
     }
 
-    fn waits(&self, now: DateTime<FixedOffset>) -> Option<ServiceWait> {
-        self.turn.waits(now)
-    }
-
-    fn tool_is_open(&self) -> bool {
-        self.turn.tool_is_open()
-    }
-
-    fn is_closed(&self) -> bool {
-        self.turn.is_closed()
+    fn turn(&self) -> Option<&AgentTurn> {
+        Some(&self.turn)
     }
 
     fn report(&mut self, now: DateTime<FixedOffset>) -> Report {

@@ -8,7 +8,7 @@ use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::lenient::{Lenient, TextField, part};
+use super::lenient::{Lenient, TextField, object, part};
 use super::words::start;
 use crate::engine::boundary::facts::ApiError;
 use crate::engine::text::one_line;
@@ -150,7 +150,7 @@ fn unwrapped(text: &str) -> (Option<u16>, String) {
     let inner = text.strip_prefix("[API Error: ").and_then(|it| it.rsplit_once(']'));
     let inner = inner.map_or(text, |(inner, _)| inner).trim();
     let json = inner.find('{').map_or(inner, |at| &inner[at..]);
-    if let Ok(Lenient(Some(body))) = serde_json::from_str::<Lenient<ErrorBody>>(json) {
+    if let Some(body) = object::<ErrorBody>(json) {
         let status = [body.error.code.0, body.status.0];
         let status = status.iter().flatten().find_map(Value::as_u64);
         if let Some(words) = body.error.message.0.or(body.message.0).or(body.detail.0) {

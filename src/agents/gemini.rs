@@ -11,9 +11,8 @@ use serde::Deserialize;
 
 use super::activity::{Activity, printed};
 use super::failure::ServiceFailure;
-use super::lenient::{FlagField, Lenient, NumberField, TextField, ToolInput, part};
+use super::lenient::{FlagField, Lenient, NumberField, TextField, ToolInput, object, part};
 use super::turn::AgentTurn;
-use super::waiting::ServiceWait;
 use super::words::shown;
 use super::{EventAgent, OutputReader, Report};
 use crate::engine::record::{Agent, Dialect, Permissions};
@@ -191,10 +190,7 @@ impl GeminiStats {
 
 impl OutputReader for Gemini {
     fn read(&mut self, line: &str) -> Vec<Activity> {
-        let steps = match serde_json::from_str::<Lenient<GeminiEvent>>(line) {
-            Ok(Lenient(Some(event))) => self.event(&event),
-            _ => printed(line),
-        };
+        let steps = object(line).map_or_else(|| printed(line), |event| self.event(&event));
         self.turn.told(&steps);
         steps
     }
@@ -221,16 +217,8 @@ impl OutputReader for Gemini {
         self.retry = None;
     }
 
-    fn waits(&self, now: DateTime<FixedOffset>) -> Option<ServiceWait> {
-        self.turn.waits(now)
-    }
-
-    fn tool_is_open(&self) -> bool {
-        self.turn.tool_is_open()
-    }
-
-    fn is_closed(&self) -> bool {
-        self.turn.is_closed()
+    fn turn(&self) -> Option<&AgentTurn> {
+        Some(&self.turn)
     }
 
     fn report(&mut self, now: DateTime<FixedOffset>) -> Report {

@@ -7,7 +7,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, SeqAccess, Visitor};
+use serde::de::{DeserializeOwned, Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::activity::{ToolCall, changed, verb};
@@ -141,6 +141,11 @@ impl ToolInput {
 fn read<'de, T: Deserialize<'de>>(raw: &'de RawValue) -> Option<T> {
     let text = Some(raw.get()).filter(|text| !text.starts_with('['))?;
     serde_json::from_str(text).ok()
+}
+
+/// Reads a text that is one JSON object; `None` for anything else.
+pub(super) fn object<T: DeserializeOwned>(text: &str) -> Option<T> {
+    serde_json::from_str::<Lenient<T>>(text).ok()?.0
 }
 
 /// Reads a field that is an object; the default if it is anything else.

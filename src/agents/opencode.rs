@@ -10,9 +10,10 @@ use serde::Deserialize;
 
 use super::activity::{Activity, printed};
 use super::failure::ServiceFailure;
-use super::lenient::{Dollars, FlagField, Lenient, NumberField, TextField, ToolInput, part};
+use super::lenient::{
+    Dollars, FlagField, Lenient, NumberField, TextField, ToolInput, object, part,
+};
 use super::turn::AgentTurn;
-use super::waiting::ServiceWait;
 use super::{EventAgent, OutputReader, Report};
 use crate::engine::record::{Agent, Dialect, Permissions};
 use crate::engine::usage::{Money, Tokens, Usage};
@@ -300,10 +301,7 @@ impl StepTokens {
 
 impl OutputReader for OpenCode {
     fn read(&mut self, line: &str) -> Vec<Activity> {
-        let steps = match serde_json::from_str::<Lenient<OpenCodeEvent>>(line) {
-            Ok(Lenient(Some(event))) => self.event(&event),
-            _ => printed(line),
-        };
+        let steps = object(line).map_or_else(|| printed(line), |event| self.event(&event));
         self.turn.told(&steps);
         steps
     }
@@ -325,16 +323,8 @@ impl OutputReader for OpenCode {
         }
     }
 
-    fn waits(&self, now: DateTime<FixedOffset>) -> Option<ServiceWait> {
-        self.turn.waits(now)
-    }
-
-    fn tool_is_open(&self) -> bool {
-        self.turn.tool_is_open()
-    }
-
-    fn is_closed(&self) -> bool {
-        self.turn.is_closed()
+    fn turn(&self) -> Option<&AgentTurn> {
+        Some(&self.turn)
     }
 
     fn report(&mut self, now: DateTime<FixedOffset>) -> Report {

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::activity::Activity;
 use super::claude::Claude;
 use super::failure::ServiceFailure;
-use super::lenient::{FlagField, Lenient, NumberField, TextField, part};
+use super::lenient::{FlagField, Lenient, NumberField, TextField, object, part};
 use super::waiting::ServiceWait;
 use super::{EventAgent, OutputReader, Report};
 use crate::engine::boundary::facts::AgentClosing;
@@ -176,7 +176,7 @@ impl QwenUsage {
 
 impl OutputReader for Qwen {
     fn read(&mut self, line: &str) -> Vec<Activity> {
-        if let Ok(Lenient(Some(event))) = serde_json::from_str::<Lenient<QwenEvent>>(line) {
+        if let Some(event) = object(line) {
             self.event(&event);
         }
         self.events.read(line)

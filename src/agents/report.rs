@@ -4,6 +4,7 @@
 use chrono::{DateTime, FixedOffset};
 
 use super::activity::{self, Activity};
+use super::turn::AgentTurn;
 use super::waiting::ServiceWait;
 use crate::engine::boundary::facts::{AgentClosing, AgentOutcome, ApiError, ProcessEnd};
 use crate::engine::claim::promise::Promise;
@@ -103,20 +104,27 @@ pub trait OutputReader: std::fmt::Debug {
     /// Takes the text of the file in which the agent leaves what it used, once it is over.
     fn read_usage(&mut self, _text: &str) {}
 
-    /// Whether it only waits for the model's service, as it told last. `now` is on the user's
-    /// clock.
-    fn waits(&self, _now: DateTime<FixedOffset>) -> Option<ServiceWait> {
+    /// What its stream has said, where that is all that the next three methods need.
+    fn turn(&self) -> Option<&AgentTurn> {
         None
     }
 
+    /// Whether it only waits for the model's service, as it told last. `now` is on the user's
+    /// clock.
+    fn waits(&self, now: DateTime<FixedOffset>) -> Option<ServiceWait> {
+        self.turn()?.waits(now)
+    }
+
     /// Whether a tool call or a background task of the agent is open, so that silence counts as
-    /// work. After its closing event only a call counts.
-    fn tool_is_open(&self) -> bool;
+    /// work. After its closing event only a call counts. Plain text never shows it.
+    fn tool_is_open(&self) -> bool {
+        self.turn().is_some_and(AgentTurn::tool_is_open)
+    }
 
     /// Whether its closing event came and no work is left that it will return for: the process then
     /// has no reason to keep running.
     fn is_closed(&self) -> bool {
-        false
+        self.turn().is_some_and(AgentTurn::is_closed)
     }
 
     /// The result, once the process is over. `now` is on the user's clock, which a service's

@@ -29,11 +29,6 @@ impl OutputReader for Text {
         vec![Activity::Printed(shown(line))]
     }
 
-    /// Plain text never shows it.
-    fn tool_is_open(&self) -> bool {
-        false
-    }
-
     fn report(&mut self, _now: DateTime<FixedOffset>) -> Report {
         let message = plain(end(&self.tail, KEPT_BYTES));
         let message = (!message.trim().is_empty()).then(|| message.trim_end().to_owned());

@@ -35,7 +35,7 @@ enum Retry {
 
 /// The state of an agent's work.
 #[derive(Debug, Default)]
-pub(super) struct AgentTurn {
+pub struct AgentTurn {
     words: Option<String>,
     /// Whether no work followed the words.
     words_are_last: bool,

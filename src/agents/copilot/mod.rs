@@ -9,9 +9,8 @@ use serde::Deserialize;
 
 use super::activity::{Activity, printed};
 use super::failure::ServiceFailure;
-use super::lenient::{FlagField, Lenient, ListField, NumberField, TextField, ToolInput, part};
+use super::lenient::{FlagField, ListField, NumberField, TextField, ToolInput, object, part};
 use super::turn::AgentTurn;
-use super::waiting::ServiceWait;
 use super::{EventAgent, OutputReader, Report};
 use crate::engine::record::{Agent, Dialect, Permissions};
 use crate::engine::usage::Usage;
@@ -210,10 +209,7 @@ impl CopilotData {
 
 impl OutputReader for Copilot {
     fn read(&mut self, line: &str) -> Vec<Activity> {
-        let steps = match serde_json::from_str::<Lenient<CopilotEvent>>(line) {
-            Ok(Lenient(Some(event))) => self.event(&event),
-            _ => printed(line),
-        };
+        let steps = object(line).map_or_else(|| printed(line), |event| self.event(&event));
         self.turn.told(&steps);
         steps
     }
@@ -222,16 +218,8 @@ impl OutputReader for Copilot {
         self.usage = usage::read(text);
     }
 
-    fn waits(&self, now: DateTime<FixedOffset>) -> Option<ServiceWait> {
-        self.turn.waits(now)
-    }
-
-    fn tool_is_open(&self) -> bool {
-        self.turn.tool_is_open()
-    }
-
-    fn is_closed(&self) -> bool {
-        self.turn.is_closed()
+    fn turn(&self) -> Option<&AgentTurn> {
+        Some(&self.turn)
     }
 
     fn report(&mut self, now: DateTime<FixedOffset>) -> Report {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::agents::lenient::{Lenient, NumberField, part};
+use crate::agents::lenient::{Lenient, NumberField, object, part};
 use crate::agents::words::start;
 use crate::engine::usage::{Tokens, Usage};
 
@@ -41,9 +41,8 @@ struct ModelTokens {
 
 /// What was used; `None` where the file does not say.
 pub(super) fn read(text: &str) -> Option<Usage> {
-    let Lenient(file) = serde_json::from_str::<Lenient<UsageFile>>(text).ok()?;
     let mut sum = Usage::default();
-    for (model, metrics) in file?.model_metrics.0? {
+    for (model, metrics) in object::<UsageFile>(text)?.model_metrics.0? {
         let Lenient(metrics) = metrics;
         let tokens = metrics.map(|metrics| metrics.usage.tokens());
         sum.add(&Usage::unpriced(tokens, start(&model, MODEL_CHARS)));
