@@ -168,7 +168,9 @@ fn ordered(order: Order, result: &OrderResult) -> String {
             format!("loop {id} is cancelled; what runs it ends it in a moment")
         }
         Order::Status if is == LoopIs::Own => status,
-        Order::Cancel if is == LoopIs::Own => format!("loop {id}: {status}; Esc stops the agent"),
+        Order::Cancel if is == LoopIs::Own => {
+            format!("loop {id}: {status}; Esc ends a turn")
+        }
         Order::Pause | Order::Cancel | Order::Status => format!("loop {id}: {status}{gone}"),
     }
 }

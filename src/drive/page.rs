@@ -13,6 +13,7 @@ use crate::engine::journal::story::{Story, What};
 use crate::engine::journal::{COMMITTED, REBASED};
 use crate::engine::page::{ChangesFrom, IterationLine, Page, PageInputs, PageLine};
 use crate::engine::record::{Loop, Outcome, Status};
+use crate::world::git::OwnCommit;
 use crate::world::git::snapshots::Snapshots;
 use crate::world::store::{self, Home, journal, test_memory, view};
 use crate::world::{clock, git};
@@ -84,19 +85,18 @@ pub fn story(home: &Home, record: &Loop, pick: Option<u32>) -> io::Result<Story>
     Ok(story)
 }
 
-/// The ids of the commits that crew made since it last rebased: those before have copies.
-fn by_crew(story: &Story) -> Vec<String> {
-    let mut ids: Vec<String> = Vec::new();
+/// The commits that crew made, the oldest first.
+fn by_crew(story: &Story) -> Vec<OwnCommit> {
+    let mut commits: Vec<OwnCommit> = Vec::new();
     for chapter in story.chapters.iter() {
-        match &chapter.what {
-            What::Changed { what, .. } if what.starts_with(REBASED) => ids.clear(),
-            What::Changed { what, .. } => {
-                ids.extend(what.strip_prefix(COMMITTED).map(str::to_owned));
-            }
-            _ => {}
+        let What::Changed { what, .. } = &chapter.what else { continue };
+        for commit in commits.iter_mut().filter(|_| what.starts_with(REBASED)) {
+            commit.may_have_copy = true;
         }
+        let id = what.strip_prefix(COMMITTED).map(str::to_owned);
+        commits.extend(id.map(|id| OwnCommit { id, may_have_copy: false }));
     }
-    ids
+    commits
 }
 
 /// What the loop changed up to its last snapshot, so that work in the tree after its end is not

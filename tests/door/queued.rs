@@ -266,7 +266,7 @@ fn a_word_that_no_loop_has_for_an_id_is_a_reason_or_the_agents() {
     assert!(!door.file(&id, "pause").exists());
     let told = door.type_in("crew cancel tomorrow is better");
     let expected = format!(
-        "crew: loop {id}: cancelled after 0 iterations; Esc stops the agent (Ctrl-U clears the line)"
+        "crew: loop {id}: cancelled after 0 iterations; Esc ends a turn (Ctrl-U clears the line)"
     );
     assert_eq!(told.refusal(), expected);
     let ending = &door.record(&id)["state"]["ending"];

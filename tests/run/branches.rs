@@ -52,6 +52,20 @@ fn another_branch_is_told_and_not_pushed_until_a_person_says_so() {
 }
 
 #[test]
+fn a_commit_on_another_branch_is_told_also_after_a_rebase() {
+    let world = World::rebasing(&[
+        &format!("git switch -qc side; {WORK}"),
+        &format!("git switch -q feat; {MAIN_MOVES}"),
+        WORK,
+    ]);
+    let ran = world.crew(&["run", "write lines", "-n", "3", "--commit", "--rebase", "main"]);
+    assert_eq!(ran.code(), 10, "{ran:#?}");
+    assert!(ran.stdout.contains("] Rebased onto main"), "{ran:#?}");
+    assert!(ran.stdout.contains(" (on side)\n"), "{ran:#?}");
+    assert!(!ran.stdout.contains("(on no branch)"), "{ran:#?}");
+}
+
+#[test]
 fn another_branch_is_not_rebased() {
     let world = World::rebasing(&[&format!("git switch -qc release; {MAIN_MOVES}"), WORK]);
     let ran = world.crew(&["run", "write lines", "-n", "2", "--rebase", "main"]);

@@ -75,15 +75,24 @@ pub fn is_an_agents(name: &str) -> bool {
     name.starts_with("agent-") && Path::new(name).extension().is_some_and(|end| end == "jsonl")
 }
 
-/// Whether the user interrupted the agent (Esc): the client's own mark, as a user's line that holds
-/// nothing else. The same words in a file or a tool's output do not count.
+/// Whether the user interrupted the agent (Esc), and it has not worked since: the client's own mark,
+/// as a user's line that holds nothing else. The same words in a file or a tool's output do not
+/// count, nor does an answer that the client makes up.
 pub fn interrupted(tail: &str) -> bool {
-    tail.lines().filter(|line| line.contains(INTERRUPTED)).any(|line| {
-        let Ok(line) = serde_json::from_str::<Line<'_>>(line) else { return false };
-        let content = line.message.content;
-        let only = content.last_text.filter(|_| content.blocks == 1).or(content.plain);
-        line.kind == "user" && only.is_some_and(|text| text.trim().starts_with(INTERRUPTED))
+    tail.lines().fold(false, |is_marked, line| {
+        let has_worked = || !line.contains(MADE_UP) && of_assistant(line).is_some();
+        is_mark(line) || (is_marked && !has_worked())
     })
+}
+
+fn is_mark(line: &str) -> bool {
+    if !line.contains(INTERRUPTED) {
+        return false;
+    }
+    let Ok(line) = serde_json::from_str::<Line<'_>>(line) else { return false };
+    let content = line.message.content;
+    let only = content.last_text.filter(|_| content.blocks == 1).or(content.plain);
+    line.kind == "user" && only.is_some_and(|text| text.trim().starts_with(INTERRUPTED))
 }
 
 /// The calls of tools that have no result yet, in their order.
@@ -115,6 +124,8 @@ pub fn has_result(text: &str, call: &str) -> bool {
 
 /// How the client's mark of an interruption begins; "]" or " for tool use]" follows.
 const INTERRUPTED: &str = "[Request interrupted by user";
+/// How the client names the model of an answer that it made up.
+const MADE_UP: &str = r#""model":"<synthetic>""#;
 
 #[derive(Deserialize)]
 struct Line<'a> {
@@ -231,7 +242,10 @@ mod tests {
             r#"{"type":"user","message":{"content":"[Request interrupted by user for tool use]"}}"#;
         let result = r#"{"type":"user","message":{"content":[{"type":"tool_result","content":"[Request interrupted by user]"}]}}"#;
         let told = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"[Request interrupted by user]"}]}}"#;
+        let made_up = TEXT.replace("\"content\"", "\"model\":\"<synthetic>\",\"content\"");
         assert!(interrupted(mark) && interrupted(in_tool));
+        assert!(interrupted(&format!("{TEXT}\n{mark}\n{ASKED}\n{made_up}\n{SIDE}")));
+        assert!(!interrupted(&format!("{mark}\n{ASKED}\n{TEXT}")));
         assert!(!interrupted(result) && !interrupted(told) && !interrupted(TEXT));
     }
 

@@ -8,7 +8,7 @@ use crate::engine::evidence::changes::Changes;
 use crate::engine::evidence::commits::Commits;
 use crate::engine::record::Loop;
 use crate::world::files::disk::{self, Durability};
-use crate::world::git;
+use crate::world::git::{self, OwnCommit};
 use crate::world::store::Home;
 
 /// The largest result that is read.
@@ -43,12 +43,12 @@ pub fn is_written(home: &Home, record: &Loop) -> bool {
 }
 
 /// The commits since a loop started, of one that is over those up to its end. `changes` are the
-/// files of which some may be uncommitted, `by_crew` the ids of crew's own commits.
+/// files of which some may be uncommitted, `by_crew` crew's own commits.
 pub fn commits(
     home: &Home,
     record: &Loop,
     changes: Option<&Changes>,
-    by_crew: &[String],
+    by_crew: &[OwnCommit],
 ) -> Commits {
     let result = (!record.is_live()).then(|| read(home, record)).flatten();
     if let Some(result) = result.filter(|result| result.get("commits").is_some()) {

@@ -36,6 +36,14 @@ const SUBJECT_CHARS: usize = 200;
 /// How many of crew's own commits are searched on the branch that is checked out, the newest first.
 const APART_MAX: usize = 30;
 
+/// A commit that crew made.
+#[derive(Debug)]
+pub struct OwnCommit {
+    pub id: String,
+    /// Whether crew rebased later. It may then be on no branch without being lost.
+    pub may_have_copy: bool,
+}
+
 /// Whether git can be run.
 pub fn answers(folder: &Path) -> bool {
     git(folder, &["--version"]).is_some()
@@ -89,9 +97,9 @@ pub fn fingerprint(subject: &Loop) -> Option<String> {
 }
 
 /// The commits since a loop started, and those that its branch has lost; `None` if they are not
-/// known. `by_crew` are the ids of those that crew made. What is uncommitted is another look,
+/// known. `by_crew` are those that crew made. What is uncommitted is another look,
 /// [`uncommitted`].
-pub fn commits_since(subject: &Loop, by_crew: &[String]) -> Option<Commits> {
+pub fn commits_since(subject: &Loop, by_crew: &[OwnCommit]) -> Option<Commits> {
     let log = |of: &[&str]| {
         let most = format!("-{}", Commits::MOST);
         let form = ["log", "--no-show-signature", "--format=%h %s", &most];
@@ -115,11 +123,13 @@ pub fn commits_since(subject: &Loop, by_crew: &[String]) -> Option<Commits> {
         // The first commit came after the start.
         None => (log(&[commit.as_ref()?])?, Vec::new()),
     };
-    let apart = apart(subject, by_crew).into_iter().filter_map(|id| {
-        let line = missing("HEAD", id)?.into_iter().next()?;
-        let short = id.get(..7)?;
-        line.starts_with(short).then(|| format!("{line} ({})", branch_with(subject, id)))
-    });
+    let apart =
+        apart(subject, by_crew).into_iter().filter_map(|OwnCommit { id, may_have_copy }| {
+            let line = missing("HEAD", id)?.into_iter().next()?;
+            let there = branch_with(subject, id).map(|branch| format!("on {branch}"));
+            let there = there.or_else(|| (!may_have_copy).then(|| "on no branch".to_owned()))?;
+            line.starts_with(id.get(..7)?).then(|| format!("{line} ({there})"))
+        });
     let apart: Vec<String> = apart.collect();
     let is_own = branch.as_deref() == subject.branch();
     let switched_to = branch.or_else(|| Some(commit?.get(..12)?.to_owned()));
@@ -128,26 +138,23 @@ pub fn commits_since(subject: &Loop, by_crew: &[String]) -> Option<Commits> {
 }
 
 /// Those of crew's newest commits that are not among the ones of what is checked out.
-fn apart<'a>(subject: &Loop, by_crew: &'a [String]) -> Vec<&'a String> {
+fn apart<'a>(subject: &Loop, by_crew: &'a [OwnCommit]) -> Vec<&'a OwnCommit> {
     let newest = &by_crew[by_crew.len().saturating_sub(APART_MAX)..];
     if newest.is_empty() {
         return Vec::new();
     }
-    let ids: Vec<&str> = newest.iter().map(String::as_str).collect();
+    let ids: Vec<&str> = newest.iter().map(|commit| commit.id.as_str()).collect();
     let list = [&["rev-list", "--ignore-missing"], &ids[..], &["--not", "HEAD"]].concat();
     let listed = Git::of(subject).run(&list).unwrap_or_default();
-    let is_listed = |id: &&String| listed.lines().any(|line| line.starts_with(id.as_str()));
+    let is_listed = |it: &&OwnCommit| listed.lines().any(|line| line.starts_with(it.id.as_str()));
     newest.iter().rev().filter(is_listed).collect()
 }
 
-/// "on side", or that no branch has the commit.
-fn branch_with(subject: &Loop, id: &str) -> String {
+/// A branch that has the commit.
+fn branch_with(subject: &Loop, id: &str) -> Option<String> {
     let list = ["branch", "--list", "--format=%(refname:short)", "--contains", id];
-    let named = Git::of(subject).run(&list).unwrap_or_default();
-    match named.lines().find(|name| !name.starts_with('(')) {
-        Some(name) => format!("on {name}"),
-        None => "on no branch".to_owned(),
-    }
+    let named = Git::of(subject).run(&list)?;
+    named.lines().find(|name| !name.starts_with('(')).map(str::to_owned)
 }
 
 /// How many of these changed files are in no commit; `None` outside a repository, or when git took
