@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use crate::drive::error_text::error_text;
+use crate::drive::start::fallback::Interrupted;
 use crate::engine::claim::promise::PromiseError;
 use crate::engine::record::Outcome;
 use crate::parse::arguments::UsageError;
@@ -35,6 +36,9 @@ impl Exit {
     /// The code for an error. A promise that cannot be kept, or an unknown procedure, counts as a
     /// usage error.
     pub fn of_error(error: &anyhow::Error) -> Self {
+        if error.is::<Interrupted>() {
+            return Self::INTERRUPTED;
+        }
         let typed_wrong = error.is::<PromiseError>() || error.is::<UsageError>();
         if typed_wrong { Self::USAGE } else { Self::ERROR }
     }

@@ -8,7 +8,7 @@ use super::run::drive_or_detach;
 use super::{print, refuse_an_agent, requested};
 use crate::drive::control;
 use crate::drive::owner::NewOwner;
-use crate::drive::resume::adapt::{adapt, try_fallbacks};
+use crate::drive::resume::adapt::{adapt, prepare};
 use crate::drive::resume::{Resumed, resume as take};
 use crate::drive::start::baseline::baseline;
 use crate::engine::events::{EventSink, RunEvent};
@@ -32,8 +32,13 @@ pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
     }
     let signals = Signals::listen()?;
     let mut notes = Vec::new();
-    let adapted = |record: &mut _| adapt(&home, record, arguments).map(|told| notes = told);
-    let prepared = |record: &_| try_fallbacks(&home, record, arguments, &changes);
+    let is_ended = || signals.times() > 0;
+    let prepared = |record: &_| prepare(&home, record, arguments, &changes, &is_ended);
+    let adapted = |record: &mut _, (run, told)| {
+        notes = told;
+        notes.extend(adapt(&home, record, arguments, run)?);
+        Ok(())
+    };
     let options = &arguments.options;
     let Resumed { record, unproved, .. } =
         take(&home, &record.id, &changes, NewOwner::process()?, prepared, adapted)?;

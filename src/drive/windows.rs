@@ -48,6 +48,11 @@ pub fn closed(home: &Home, account: &AccountId) -> Option<RateWindow> {
     windows::read(home, account).filter(|window| window.is_closed(clock::now().wall))
 }
 
+/// Whether an account has a window that can be read, standing or not.
+pub fn is_shared(home: &Home, account: &AccountId) -> bool {
+    windows::read(home, account).is_some()
+}
+
 /// Shares what a boundary tells of the account's limit: a limit that was met closes the window, an
 /// answer to an iteration that began in it clears it. Returns what the user should know. `next` is
 /// the record after the boundary.
@@ -121,12 +126,17 @@ pub fn turn_after(home: &Home, before: &Loop) -> Option<LoopTurn> {
     if clears { None } else { turn(home, &account, &before.id) }
 }
 
-/// Whether a loop that waits for a turn should look again: the window was cleared, or closed anew.
+/// Whether a loop that waits for a turn should look again: the window of an account that it may use
+/// was cleared, or closed anew.
 pub fn has_moved(home: &Home, record: &Loop) -> bool {
-    let Some((account, due)) = record.state.window.as_ref().zip(record.state.due) else {
+    let Some(due) = record.state.due.filter(|_| record.state.window.is_some()) else {
         return false;
     };
-    windows::read(home, account).is_some_and(|window| window.has_moved(&record.id, due))
+    let moved = |account: &AccountId| {
+        windows::read(home, account).is_some_and(|window| window.has_moved(&record.id, due))
+    };
+    let agents = record.able_agents().map(|agent| account_with(record, Some(agent)));
+    record.state.window.iter().cloned().chain(agents).any(|account| moved(&account))
 }
 
 /// Turns a record into that of a loop that waits for its turn.

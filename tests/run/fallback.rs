@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::World;
 use super::claude::{answer, failed, limited};
-use crate::child::Ran;
+use crate::child::{Ran, Running};
 use crate::sandbox::{DEADLINE, poll_until};
 
 const SETTINGS: &str = "agents.second.command = [\"second\"]\nagents.second.output = \"codex\"\n\
@@ -148,6 +148,75 @@ fn when_all_are_limited_the_loop_waits_for_the_first_that_is_not() {
 }
 
 #[test]
+fn when_the_limit_of_another_agent_is_over_first_that_one_works_at_once() {
+    let world =
+        world(&[&limited(3600)], &second_fails("Usage limit reached. Try again in 2 hours."));
+    let running = world.sandbox.start_crew(&["run", "Do it", "--fallback", "second"]);
+    poll_until("the wait", || running.stdout().contains("Waiting until"));
+    std::fs::write(world.note("second.step"), second_answer("<promise>COMPLETE</promise>"))
+        .unwrap();
+    let elsewhere = world.sandbox.root().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    let mut command = world.sandbox.command(world.sandbox.build().path());
+    command.args(["run", "Do this", "--agent", "second"]).current_dir(elsewhere);
+    assert_eq!(Running::start(command, None).wait(DEADLINE).code(), 0);
+    let ran = running.wait(DEADLINE);
+    assert_eq!((ran.code(), world.calls(), count(&world, "second.calls")), (0, 1, 3), "{ran:#?}");
+}
+
+#[test]
+fn an_outage_of_a_fallback_is_waited_for_until_the_first_agent_is_back() {
+    let second = second_fails("unexpected status 503 Service Unavailable");
+    let world = world(&[&limited(3), &answer("<promise>COMPLETE</promise>")], &second);
+    let ran = world.crew(&["run", "Do it", "--fallback", "second"]);
+    assert_eq!((ran.code(), world.calls(), count(&world, "second.calls")), (0, 2, 1), "{ran:#?}");
+    let told = world.the_loop();
+    let counted = (&told["completed_iterations"], &told["consecutive_failures"]);
+    assert_eq!(counted, (&json!(1), &json!(0)), "{told:#}");
+}
+
+#[test]
+fn a_fallback_takes_over_also_where_the_limit_cannot_be_shared() {
+    let done = second_answer("<promise>COMPLETE</promise>");
+    for (second, code) in
+        [(done, 0), (second_fails("Usage limit reached. Try again in 2 hours."), 130)]
+    {
+        let world = world(&[&limited(3600)], &second);
+        for agent in ["agent", "second"] {
+            let lock = world.sandbox.crew_home().join(format!("accounts/{agent}.lock"));
+            std::fs::create_dir_all(lock).unwrap();
+        }
+        let words = ["run", "Do it", "--fallback", "second", "--max-duration", "30m"];
+        let ran = world.crew(&words);
+        let calls = (world.calls(), count(&world, "second.calls"));
+        assert_eq!((ran.code(), calls), (code, (1, 1)), "{ran:#?}");
+    }
+}
+
+#[test]
+fn ctrl_c_while_a_fallback_is_asked_for_its_login_ends_crew_with_nothing_started() {
+    let world = world(&[&answer("Hm.")], "exit 3");
+    let asks = format!("touch '{}'; sleep 600", world.note("asked").display());
+    let interrupted = |arguments: &[&str]| {
+        std::fs::write(world.note("second.state"), &asks).unwrap();
+        std::fs::remove_file(world.note("asked")).ok();
+        let running = world.sandbox.start_crew(arguments);
+        poll_until("the login is asked for", || world.note("asked").exists());
+        running.signal(Signal::INT);
+        let ran = running.wait(DEADLINE);
+        assert_eq!(
+            (ran.code(), ran.stderr.as_str()),
+            (130, "crew: interrupted; nothing was started\n")
+        );
+    };
+    interrupted(&["run", "Do it", "--fallback", "second"]);
+    assert_eq!(world.loops().len(), 0);
+    assert_eq!(world.crew(&["run", "Do it", "-n", "1"]).code(), 10);
+    interrupted(&["resume", "-n", "+1", "--fallback", "second"]);
+    assert_eq!((world.calls(), &world.the_loop()["outcome"]), (1, &json!("exhausted")));
+}
+
+#[test]
 fn a_fallback_that_only_a_person_can_help_is_out_and_the_loop_waits_for_the_first() {
     let second = second_fails("unexpected status 401 Unauthorized: no token");
     let world = world(&[&limited(3), &limited(3), &answer("<promise>COMPLETE</promise>")], &second);
@@ -173,7 +242,7 @@ fn a_fallback_that_cannot_be_started_any_more_is_out_and_counts_as_nothing() {
 }
 
 #[test]
-fn a_fallback_that_does_not_tell_what_it_used_is_refused_where_that_is_limited() {
+fn a_fallback_that_does_not_report_what_it_used_has_no_part_where_that_is_limited() {
     let world = world(&[&answer("<promise>COMPLETE</promise>")], "exit 3");
     world.settings(&format!(
         "agents.fake.output = \"claude\"\n{SETTINGS}agents.mute.command = [\"second\"]\n"
@@ -182,13 +251,24 @@ fn a_fallback_that_does_not_tell_what_it_used_is_refused_where_that_is_limited()
     assert_eq!((ran.code(), world.calls(), world.loops().len()), (1, 0, 0), "{ran:#?}");
     insta::assert_snapshot!(ran.stderr, @"
     crew: fallback mute: its output is plain text, which does not tell what it used, so no limit on cost or tokens can be kept
-    hint: leave it out, or --max-cost 0 --max-tokens 0
+    hint: name other fallbacks, or none: --fallback none; or --max-cost 0 --max-tokens 0
     ");
     assert_eq!(world.crew(&["run", "Do it", "--fallback", "mute"]).code(), 0);
+
+    // The limit came later.
+    let limit = format!("crew set --max-tokens 1M; {}", limited(3));
+    std::fs::write(world.note("step.2"), limit).unwrap();
+    std::fs::write(world.note("step.3"), answer("<promise>COMPLETE</promise>")).unwrap();
+    world.sandbox.put_crew_on_the_path();
+    std::fs::write(world.note("second.step"), "echo Hm.").unwrap();
+    let ran = world.crew(&["run", "Do it", "--fallback", "mute"]);
+    assert_eq!((ran.code(), world.calls(), count(&world, "second.calls")), (0, 3, 1), "{ran:#?}");
+    let out = "mute is out of this loop: it does not report what it used";
+    assert_eq!(ran.stderr.matches(out).count(), 1, "{ran:#?}");
 }
 
 #[test]
-fn an_error_of_the_first_agent_that_only_a_person_can_mend_still_ends_the_loop() {
+fn an_error_of_the_first_agent_that_only_a_person_can_fix_still_ends_the_loop() {
     let world = world(&[&failed("authentication_failed", 401)], "exit 3");
     let ran = world.crew(&["run", "Do it", "--fallback", "second"]);
     assert_eq!((ran.code(), count(&world, "second.calls")), (13, 0), "{ran:#?}");
@@ -221,13 +301,18 @@ fn a_fallback_that_is_not_logged_in_is_refused_at_the_start() {
 
 #[test]
 fn a_fallback_that_could_never_help_is_refused_and_a_dry_run_shows_one() {
-    let more = "agents.twin.command = [\"agent\"]\nagents.gone.command = [\"no-such-program\"]\n\
+    let more = "agents.fake.model = \"--model\"\nagents.twin.command = [\"agent\"]\nagents.gone.command = [\"no-such-program\"]\n\
         agents.second.permissions.default = []\n";
     let world = world(&[&answer("Hm.")], "exit 3");
     world.settings(&format!("{SETTINGS}{more}"));
     let table = [
         ("twin", 1, "fallback twin: it runs the same program as fake, so both meet the same limit"),
-        ("gone", 1, "agent gone: there is no program `no-such-program` on PATH"),
+        (
+            "gone",
+            1,
+            "fallback gone: there is no program `no-such-program` on PATH\n\
+             hint: install it, or name other fallbacks, or none: --fallback none",
+        ),
         ("fake", 2, "agent fake cannot stand in for itself"),
         ("secnd", 2, "there is no agent secnd\nhint: did you mean second?"),
         (
@@ -237,7 +322,7 @@ fn a_fallback_that_could_never_help_is_refused_and_a_dry_run_shows_one() {
         ),
     ];
     for (name, code, expected) in table {
-        let ran = world.crew(&["run", "Do it", "--fallback", name]);
+        let ran = world.crew(&["run", "Do it", "--fallback", name, "--model", "m"]);
         assert_eq!((ran.code(), world.calls()), (code, 0), "{name}: {ran:#?}");
         assert!(ran.stderr.contains(expected), "{name}: {ran:#?}");
     }

@@ -20,17 +20,36 @@ use crate::engine::settings::merge::Settings;
 use crate::parse::arguments::{RecipeArgs, ResumeArgs, RunOptions};
 use crate::parse::duration::whole_seconds;
 use crate::world::git;
+use crate::world::process::Stop;
 use crate::world::store::Home;
 
-/// Gives a loop that resumes here what a run needs: what it had, what the settings say where it had
-/// nothing, and what was typed now. The settings are read only for what the contract has no copy
-/// of. Whether the agent can be started is tried before anything is recorded. Returns what the user
-/// should know.
-pub fn adapt(home: &Home, record: &mut Loop, arguments: &ResumeArgs) -> Result<Vec<String>> {
+/// The run of a loop that resumes here: what it had, what the settings say where it had nothing,
+/// and what was typed now. Its fallbacks are tried; a login may take long, so no lock is held. The
+/// settings are read only for what the contract has no copy of; what they told is returned, too.
+pub fn prepare(
+    home: &Home,
+    record: &Loop,
+    arguments: &ResumeArgs,
+    changes: &LimitChanges,
+    stop: Stop<'_>,
+) -> Result<(Run, Vec<String>)> {
     same_repository(&record.place)?;
+    let mut notes = Vec::new();
+    let run = run_here(home, record, arguments, &mut notes)?;
+    fallback::try_all(&run, &changed(changes, record, 0), &record.place.folder, stop)?;
+    Ok((run, notes))
+}
+
+/// Gives a loop that resumes here its prepared `run`. Whether the agent can be started is tried
+/// before anything is recorded. Returns what the user should know.
+pub fn adapt(
+    home: &Home,
+    record: &mut Loop,
+    arguments: &ResumeArgs,
+    mut run: Run,
+) -> Result<Vec<String>> {
     let options = &arguments.options;
     let mut notes = Vec::new();
-    let mut run = run_here(home, record, arguments, &mut notes)?;
     pin(record, &run)?;
     // Once an iteration has been committed, changed files may be the agent's.
     let had_commits = record.contract.run.as_ref().is_some_and(|had| had.git.commit);
@@ -61,17 +80,6 @@ pub fn adapt(home: &Home, record: &mut Loop, arguments: &ResumeArgs) -> Result<V
         notes.extend(drafts_of(home, record, &|| false).map_err(|fault| unlisted(&fault))?);
     }
     Ok(notes)
-}
-
-/// Tries the fallbacks that the loop would have here. A login may take long, so no lock is held.
-pub fn try_fallbacks(
-    home: &Home,
-    record: &Loop,
-    arguments: &ResumeArgs,
-    changes: &LimitChanges,
-) -> Result<()> {
-    let run = run_here(home, record, arguments, &mut Vec::new())?;
-    fallback::try_all(&run, &changed(changes, record, 0), &record.place.folder, &|| false)
 }
 
 /// The run of a loop that resumes here. `notes` are what its settings told.

@@ -35,20 +35,20 @@ pub struct Resumed {
     pub unproved: Option<String>,
 }
 
-/// Takes a loop over. `prepare` tries first, without a lock, what may take long; `adapt` makes the
-/// changes to the contract that the new owner needs.
-pub fn resume(
+/// Takes a loop over. `prepare` tries first, without a lock, what may take long; with what came of
+/// that, `adapt` makes the changes to the contract that the new owner needs.
+pub fn resume<P>(
     home: &Home,
     id: &LoopId,
     changes: &LimitChanges,
     new_owner: NewOwner,
-    prepare: impl FnOnce(&Loop) -> Result<()>,
-    adapt: impl FnOnce(&mut Loop) -> Result<()>,
+    prepare: impl FnOnce(&Loop) -> Result<P>,
+    adapt: impl FnOnce(&mut Loop, P) -> Result<()>,
 ) -> Result<Resumed> {
     let found = store::load(home, id)?;
     refuse(home, &found, &new_owner.owner)?;
     look_around(home, &found)?;
-    prepare(&found)?;
+    let prepared = prepare(&found)?;
     end::complete(home, &found);
     let pointer = home.checkout_pointer(&found.place.checkout);
     let lock = disk::lock(&pointer.with_extension("lock"), LOCK_WAIT)?;
@@ -68,7 +68,7 @@ pub fn resume(
     };
     refuse_the_spent(&record, &command)?;
     let messages = record.state.messages.len();
-    adapt(&mut record)?;
+    adapt(&mut record, prepared)?;
     let is_told = record.state.messages.len() > messages;
     end::end_leftovers(home, &record);
     // Nobody has seen what its agent did last. A session may resume its own loop, which it drives.

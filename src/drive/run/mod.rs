@@ -21,6 +21,7 @@ use anyhow::Error;
 use self::ledger::Ledger;
 use super::end::EndedLoop;
 use super::page;
+use super::windows::LoopTurn;
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::git::GitBaseline;
 use crate::engine::record::{Loop, LoopId, LoopMoment, Run, Status};
@@ -66,6 +67,7 @@ pub fn drive(home: &Home, record: Loop, signals: &Signals, sink: &mut dyn EventS
         is_typed: true,
         nested: BTreeSet::new(),
         missed: BTreeSet::new(),
+        met: Vec::new(),
         elsewhere: None,
     };
     runner.go()
@@ -89,6 +91,8 @@ struct Runner<'a> {
     nested: BTreeSet<PathBuf>,
     /// The user's uncommitted files that were reported as gone, or as no longer ignored.
     missed: BTreeSet<PathBuf>,
+    /// The last limit of each account that was met here.
+    met: Vec<LoopTurn>,
     /// The other branch that was reported; empty for a detached head.
     elsewhere: Option<String>,
 }

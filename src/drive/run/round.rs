@@ -149,8 +149,8 @@ impl Runner<'_> {
             self.hand_on_past_the_redline();
         }
         match decision {
-            Decision::Wait { until, .. } if facts.seen.agent.is_relieved_by(until) => {
-                self.relieve();
+            Decision::Wait { until, why } if facts.seen.agent.is_relieved_by(until) => {
+                self.relieve(until, why);
             }
             Decision::Wait { .. } => {
                 self.react(LoopMoment::Wait);

@@ -11,7 +11,7 @@ use crate::drive::windows::{self, LoopTurn};
 use crate::engine::boundary::decide::Decision;
 use crate::engine::boundary::facts::{AgentOutcome, ApiError};
 use crate::engine::events::RunEvent;
-use crate::engine::record::{Agent, Loop, Run, StandIn, Status};
+use crate::engine::record::{AccountId, Agent, Loop, StandIn, Status};
 use crate::engine::text::clock_time;
 use crate::world::clock;
 use crate::world::store::{Home, journal};
@@ -37,10 +37,9 @@ impl Runner<'_> {
     /// first turn that comes. Where a person asked for the iteration, the first agent tries.
     pub(super) fn choose(&mut self) -> Option<LoopTurn> {
         let mut turns: Vec<LoopTurn> = Vec::new();
-        for agent in self.able() {
-            let record = &self.ledger.record;
-            let account = windows::account_with(record, Some(&agent));
-            let turn = || windows::turn(self.home, &account, &record.id);
+        let agents: Vec<Agent> = self.ledger.record.able_agents().cloned().collect();
+        for agent in agents {
+            let turn = || self.turn(&windows::account_with(&self.ledger.record, Some(&agent)));
             let Some(turn) = (!self.is_typed).then(turn).flatten() else {
                 let until = turns.first().map(|turn| turn.at);
                 let stand_in = until.map(|until| StandIn { agent: agent.name, until });
@@ -52,12 +51,16 @@ impl Runner<'_> {
         turns.into_iter().min_by_key(|turn| turn.at)
     }
 
-    /// The agents that can work for this loop, the first of them first.
-    fn able(&self) -> Vec<Agent> {
-        let record = &self.ledger.record;
-        let agents = record.contract.run.iter().flat_map(Run::agents);
-        let is_out = |agent: &&Agent| record.state.agents.out.contains(&agent.name);
-        agents.filter(|agent| !is_out(agent)).cloned().collect()
+    /// The turn for which an account holds the loop back: by its window or, where that could not be
+    /// written, by the limit that was met here.
+    fn turn(&self, account: &AccountId) -> Option<LoopTurn> {
+        let is_unshared = |met: &&LoopTurn| {
+            met.account == *account
+                && met.at > clock::now().wall
+                && !windows::is_shared(self.home, account)
+        };
+        let turn = windows::turn(self.home, account, &self.ledger.record.id);
+        turn.or_else(|| self.met.iter().find(is_unshared).cloned())
     }
 
     /// Records who works from here on, and that it begins at once, if that is a change.
@@ -75,12 +78,17 @@ impl Runner<'_> {
             }
             None => format!("{own} is back"),
         };
-        if before.map(|it| &it.agent) != next.map(|it| &it.agent) {
+        let is_another = before.map(|it| &it.agent) != next.map(|it| &it.agent);
+        if is_another {
             self.handoff = handoff::hand_on(self.home, record, "takeover");
             self.tell(&RunEvent::Noted(&what));
         }
         self.ledger.change(&what, |record| {
             record.state.agents.stand_in = next.cloned();
+            if is_another {
+                // Those were another service's.
+                record.state.transient_errors = 0;
+            }
             if record.state.status == Status::Waiting {
                 control::begun(record);
             }
@@ -92,17 +100,21 @@ impl Runner<'_> {
         let record = &self.ledger.record;
         let met = matches!(outcome.error, Some(ApiError::Transient { is_limit: true, .. }));
         let worker = record.one_of_several().filter(|_| met)?;
-        let others = self.able().into_iter().filter(|agent| agent.name != worker.name);
+        let others = record.able_agents().filter(|agent| agent.name != worker.name);
         let free = others.map(|agent| {
-            let account = windows::account_with(record, Some(&agent));
+            let account = windows::account_with(record, Some(agent));
             windows::closed(self.home, &account).map_or(clock::now().wall, |window| window.until)
         });
         free.min()
     }
 
-    /// Leaves a wait that another agent makes needless, or waits for that one instead.
-    pub(super) fn relieve(&mut self) {
+    /// Leaves the wait for the end of a limit that another agent makes needless, or waits for that
+    /// one instead.
+    pub(super) fn relieve(&mut self, until: DateTime<Utc>, why: String) {
         self.is_rested = true;
+        let account = windows::account_of(&self.ledger.record);
+        self.met.retain(|met| met.account != account);
+        self.met.push(LoopTurn { account, at: until, why });
         if let Some(turn) = self.choose() {
             self.await_turn(turn);
         }
@@ -117,5 +129,6 @@ impl Runner<'_> {
         let what = format!("{agent} is out of this loop: {why}");
         self.tell(&RunEvent::Noted(&what));
         self.ledger.change(&what, |record| record.state.agents.out.push(agent.clone()));
+        self.is_rested = true;
     }
 }

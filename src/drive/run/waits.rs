@@ -64,7 +64,9 @@ impl Runner<'_> {
                 None => break,
             }
         }
-        self.ledger.begin("the wait is over");
+        if self.ledger.record.state.status == Status::Waiting {
+            self.ledger.begin("the wait is over");
+        }
     }
 
     /// Sleeps until `due`, until a person presses Enter, or until the rate window is another. Says

@@ -236,7 +236,7 @@ fn resume_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
     hook.session_id.as_ref().context("the hook's payload has no session id")?;
     let new_owner = NewOwner::session(hook)?;
     let changes = typed.set.limits.by_key().collect();
-    let adapt = |record: &mut Loop| adapt(record, typed.tell.as_deref());
+    let adapt = |record: &mut Loop, ()| adapt(record, typed.tell.as_deref());
     let resumed = resume(home, &record.id, &changes, new_owner, |_| Ok(()), adapt)?;
     Ok(EventResult::Resumed(Box::new(resumed)))
 }

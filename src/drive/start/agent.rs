@@ -32,26 +32,25 @@ pub fn resolve(settings: &Settings, typed_command: Option<&str>) -> Result<Agent
 
 /// Refuses an agent whose program does not exist, as seen from `folder`.
 pub fn has_program(agent: &Agent, folder: &Path) -> Result<()> {
-    let program = agent.command.first().map_or("", String::as_str);
-    let is_path = program.contains('/');
-    let is_there = if is_path {
-        disk::exists(&folder.join(program))
-    } else {
-        !client::on_path(program).is_empty()
-    };
-    if !is_there {
-        let what = if is_path {
-            format!("there is no file `{program}`")
-        } else {
-            format!("there is no program `{program}` on PATH")
-        };
+    if let Some(missing) = missing_program(agent, folder) {
         bail!(
-            "agent {}: {what}\n\
+            "agent {}: {missing}\n\
              hint: install it, or name another: --agent NAME, or --agent-cmd \"COMMAND\"",
             agent.name
         );
     }
     Ok(())
+}
+
+/// Says that an agent's program does not exist, as seen from `folder`, if it does not.
+pub(super) fn missing_program(agent: &Agent, folder: &Path) -> Option<String> {
+    let program = agent.command.first().map_or("", String::as_str);
+    if program.contains('/') {
+        let is_there = disk::exists(&folder.join(program));
+        return (!is_there).then(|| format!("there is no file `{program}`"));
+    }
+    let found = client::on_path(program);
+    found.is_empty().then(|| format!("there is no program `{program}` on PATH"))
 }
 
 /// `above` lists the entries that led here, so that entries that refer to each other do not recurse

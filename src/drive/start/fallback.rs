@@ -2,12 +2,13 @@
 //! nobody is there, so each is tried at the start: its program, its command line and its login.
 //! Refuses one that could never help.
 
+use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
 
-use super::agent::{by_name, has_program};
+use super::agent::{by_name, missing_program};
 use crate::engine::record::{AccountId, Agent, Dialect, Limits, Run};
 use crate::engine::settings::merge::Settings;
 use crate::engine::settings::{Key, Sourced, Value, ValueOrigin};
@@ -21,8 +22,22 @@ const LOGIN: Duration = Duration::from_secs(20);
 const NONE: &str = "none";
 /// The most of what it prints then, in characters.
 const SAID_CHARS: usize = 200;
+/// The way out for every fallback that is refused.
+const LEAVE_OUT: &str = "name other fallbacks, or none: --fallback none";
 
-/// The fallbacks in force, in their order; a run's own agent in the settings' list is none.
+/// A person ended crew before it had begun or changed anything.
+#[derive(Debug)]
+pub struct Interrupted;
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("interrupted; nothing was started")
+    }
+}
+
+impl std::error::Error for Interrupted {}
+
+/// The fallbacks in force, in their order, without a run's own agent.
 pub fn fallbacks(settings: &Settings, own: &Agent) -> Result<Vec<Agent>> {
     let listed = settings.layer.values.get(&Key::Fallback);
     let Some(Sourced { value: Value::Words(names), origin }) = listed else {
@@ -45,17 +60,20 @@ pub fn fallbacks(settings: &Settings, own: &Agent) -> Result<Vec<Agent>> {
     Ok(agents)
 }
 
-/// Refuses a fallback that is missing, shares the limits of an agent before it, would end a loop
-/// whose cost or tokens are limited, or is not logged in.
+/// Refuses a fallback that is missing, shares the limits of an agent before it, cannot keep a limit
+/// on cost or tokens, or is not logged in. [`Interrupted`] if `stop` says so meanwhile.
 pub fn try_all(run: &Run, limits: &Limits, folder: &Path, stop: Stop<'_>) -> Result<()> {
-    let account = |agent: &Agent| AccountId::of(run, agent);
+    // Whether the models differ or not: an account's limit is mostly one for all of them.
+    let account = |agent: &Agent| AccountId::of(run, agent).name;
     for (place, agent) in run.fallback.iter().enumerate() {
-        has_program(agent, folder)?;
+        if let Some(missing) = missing_program(agent, folder) {
+            bail!("fallback {}: {missing}\nhint: install it, or {LEAVE_OUT}", agent.name);
+        }
         let mut before = run.agents().take(place + 1);
         if let Some(same) = before.find(|before| account(before) == account(agent)) {
             bail!(
                 "fallback {}: it runs the same program as {}, so both meet the same limit\n\
-                 hint: name an agent with another program",
+                 hint: {LEAVE_OUT}",
                 agent.name,
                 same.name
             );
@@ -64,7 +82,7 @@ pub fn try_all(run: &Run, limits: &Limits, folder: &Path, stop: Stop<'_>) -> Res
             bail!(
                 "fallback {}: its output is plain text, which does not tell what it used, so no \
                  limit on cost or tokens can be kept\n\
-                 hint: leave it out, or --max-cost 0 --max-tokens 0",
+                 hint: {LEAVE_OUT}; or --max-cost 0 --max-tokens 0",
                 agent.name
             );
         }
@@ -88,6 +106,7 @@ fn try_login(agent: &Agent, folder: &Path, stop: Stop<'_>) -> Result<()> {
     };
     let (why, said) = match run(&spec, Capture::ForReading, None, stop) {
         Ok(ended) if ended.cause == ExitCause::Exit(0) => return Ok(()),
+        Ok(ended) if ended.cause == ExitCause::Stopped => bail!(Interrupted),
         Ok(ended) => (ended.cause.to_string(), one_line(&plain(&ended.text()), SAID_CHARS)),
         Err(error) => (error.to_string(), String::new()),
     };

@@ -101,9 +101,7 @@ fn broken_off(facts: &Facts) -> Option<Decision> {
 ///    `blocked`; what takes a stand-in out of the loop → continue without it.
 fn beyond_the_agent(judged: &Judged, facts: &Facts) -> Option<Decision> {
     let agent = &facts.seen.agent;
-    // Without it the loop waits for the agent for which it stands in.
-    let is_needed = judged.after.stand_in().is_none();
-    if !is_needed {
+    if judged.after.stand_in().is_some() {
         let unfit = (!judged.counted).then(|| unfit::of(&judged.after, facts)).flatten();
         return unfit.map(|_| Decision::Continue);
     }
@@ -115,22 +113,30 @@ fn beyond_the_agent(judged: &Judged, facts: &Facts) -> Option<Decision> {
 }
 
 /// 4. transient API error → wait; past a limit the loop finishes now; the 12th in a row →
-///    `blocked`. Where another agent takes over, the wait ends before it begins.
+///    `blocked`, but not of a stand-in. Where another agent takes over, the wait ends before it
+///    begins.
 fn service_failed(subject: &Loop, facts: &Facts) -> Option<Decision> {
-    let Some(ApiError::Transient { message, reset, .. }) = &facts.seen.agent.error else {
+    let Some(ApiError::Transient { message, reset, is_limit }) = &facts.seen.agent.error else {
         return None;
     };
     let (agent, now) = (&facts.seen.agent, facts.now.wall);
     let attempt = subject.state.transient_errors;
-    if attempt >= TRANSIENT_ERRORS_MAX && !agent.is_relieved_by(now) {
+    let is_relieved = agent.is_relieved_by(now) || subject.stand_in().is_some();
+    if attempt >= TRANSIENT_ERRORS_MAX && !is_relieved {
         let why = format!("the model's service failed {attempt} times in a row: {message}");
         return Some(finish(Outcome::Blocked, None, why));
     }
     let until = wait_until(now, *reset, attempt, facts.seen.jitter);
+    let until = if *is_limit { until } else { before_it_is_back(subject, until) };
     if agent.is_relieved_by(until) {
         return Some(Decision::Wait { until, why: message.clone() });
     }
     Some(waiting(subject, facts.now, until, message))
+}
+
+/// The wait after a failure ends when the agent is back for which another one stands in.
+fn before_it_is_back(subject: &Loop, until: DateTime<Utc>) -> DateTime<Utc> {
+    subject.stand_in().map_or(until, |stand_in| until.min(stand_in.until))
 }
 
 /// A wait, or more of one; past a limit the loop finishes now.
@@ -255,7 +261,8 @@ fn crashed(subject: &Loop, facts: &Facts) -> Option<Decision> {
     let left = time_left_ms(subject, facts.now.awake_ms).unwrap_or(u64::MAX);
     let wait = crash::wait_s(subject).saturating_mul(1000).min(left);
     let wait = TimeDelta::milliseconds(i64::try_from(wait).unwrap_or(i64::MAX / 2));
-    Some(Decision::Wait { until: facts.now.wall.checked_add_signed(wait)?, why })
+    let until = before_it_is_back(subject, facts.now.wall.checked_add_signed(wait)?);
+    Some(Decision::Wait { until, why })
 }
 
 /// The record after the decision; the store sets its generation.

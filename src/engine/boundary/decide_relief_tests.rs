@@ -64,7 +64,38 @@ fn a_limit_ends_no_loop_while_another_agent_may_work_first() {
 }
 
 #[test]
-fn what_only_a_person_can_mend_for_a_stand_in_ends_no_loop_and_counts_nothing() {
+fn what_fails_for_a_stand_in_is_waited_for_at_most_until_the_other_is_back() {
+    let outage = || {
+        let mut facts = limit(30, None);
+        let message = "503".to_owned();
+        let error = ApiError::Transient { message, reset: None, is_limit: false };
+        facts.seen.agent.error = Some(error);
+        facts
+    };
+    let mut crash = facts(Claim::None);
+    crash.seen.agent.process = Some(ProcessEnd::Signal(9));
+    let table = [
+        (outage(), 7200, 0, "wait 120"),
+        (outage(), 7200, 11, "wait 1860"),
+        (outage(), 90, 11, "wait 90"),
+        (crash.clone(), 7200, 0, "wait 65"),
+        (crash, 62, 0, "wait 62"),
+        // How long the limit of its own account lasts is a fact for other loops.
+        (limit(660, Some(60)), 90, 0, "wait 660"),
+    ];
+    for (facts, back, errors, expected) in table {
+        let mut subject = stands_in(with_a_fallback());
+        subject.state.agents.stand_in.as_mut().unwrap().until = at(back).wall;
+        subject.state.transient_errors = errors;
+        assert_eq!(decided(&subject, &facts), expected, "{facts:?}");
+    }
+    let mut alone = with_a_fallback();
+    alone.state.transient_errors = 11;
+    assert_eq!(decided(&alone, &outage()), "blocked");
+}
+
+#[test]
+fn what_only_a_person_can_fix_for_a_stand_in_ends_no_loop_and_counts_nothing() {
     let mut fatal = facts(Claim::None);
     let error = ApiError::Fatal { cause: "no token".to_owned(), cure: "log in".to_owned() };
     fatal.seen.agent.error = Some(error);

@@ -15,6 +15,11 @@ pub fn of(subject: &Loop, facts: &Facts) -> Option<String> {
         (Some(ApiError::Fatal { cause, cure }), _) => Some(format!("{cause}; {cure}")),
         (_, Some(ProcessEnd::NotStarted(why))) => Some(format!("it could not be started: {why}")),
         (Some(ApiError::Transient { .. }), _) => None,
+        (None, Some(ProcessEnd::Exit(0)))
+            if facts.usage.is_none() && subject.contract.limits.bound_usage() =>
+        {
+            Some("it does not report what it used, and the loop limits that".to_owned())
+        }
         _ => denied(subject, facts, progress(subject, facts).progress),
     }
 }
@@ -26,7 +31,8 @@ pub(super) fn denied(subject: &Loop, facts: &Facts, progress: Progress) -> Optio
         && subject.driver() == Driver::Process
         && progress == Progress::None
         && *facts.seen.heard() != Claim::Success;
-    let tools = || tools.join(", ");
-    is_denied
-        .then(|| format!("denied: {}, and nothing changed; allow them with --permissions", tools()))
+    is_denied.then(|| {
+        let tools = tools.join(", ");
+        format!("denied: {tools}, and nothing changed; allow them with --permissions")
+    })
 }

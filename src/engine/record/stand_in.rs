@@ -82,6 +82,12 @@ impl Loop {
         Some(format!("{agent} for {own}, limited until {}", clock_time(*until, at)))
     }
 
+    /// The agents that can work for this loop, its own first.
+    pub fn able_agents(&self) -> impl Iterator<Item = &Agent> {
+        let agents = self.contract.run.iter().flat_map(Run::agents);
+        agents.filter(|agent| !self.state.agents.out.contains(&agent.name))
+    }
+
     /// The agent whose turn it is, where the loop has several.
     pub fn one_of_several(&self) -> Option<&Agent> {
         let has_several = self.contract.run.as_ref().is_some_and(|run| !run.fallback.is_empty());
