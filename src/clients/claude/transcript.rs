@@ -75,9 +75,9 @@ pub fn is_an_agents(name: &str) -> bool {
     name.starts_with("agent-") && Path::new(name).extension().is_some_and(|end| end == "jsonl")
 }
 
-/// Whether the user interrupted the agent (Esc), and it has not worked since: the client's own mark,
-/// as a user's line that holds nothing else. The same words in a file or a tool's output do not
-/// count, nor does an answer that the client makes up.
+/// Whether the user interrupted the agent (Esc), and it has not worked since: the client's own
+/// mark, as a user's line that holds nothing else. The same words in a file or a tool's output do
+/// not count, nor does an answer that the client makes up.
 pub fn interrupted(tail: &str) -> bool {
     tail.lines().fold(false, |is_marked, line| {
         let has_worked = || !line.contains(MADE_UP) && of_assistant(line).is_some();
