@@ -30,6 +30,7 @@ mod kills;
 mod limits;
 mod live;
 mod log;
+mod logins;
 mod mornings;
 mod moves;
 #[cfg(target_os = "linux")]
