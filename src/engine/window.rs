@@ -11,7 +11,7 @@ use super::boundary::facts::{AgentClosing, AgentOutcome, ApiError, ProcessEnd, S
 use super::record::{AccountId, Loop, LoopId};
 use super::text::clip;
 
-/// Between two returns: 20 s, and one more, because a start itself may come a little late.
+/// Between two returns: 20 s and one second, because a start may be late.
 pub const APART: TimeDelta = TimeDelta::seconds(21);
 /// The least between two returns.
 const LEAST_APART: TimeDelta = TimeDelta::seconds(20);
