@@ -146,6 +146,22 @@ impl RateWindow {
         Some(free)
     }
 
+    /// Frees the turn of a loop that is over: those behind it move up, and find that when they look
+    /// again. Where one has returned, its start stays known.
+    pub fn leave(&mut self, by: &LoopId, now: Time) {
+        let Self { turns, back, .. } = self;
+        let Some(left) = turns.get(by).copied().filter(|_| !back.contains(by)) else { return };
+        turns.remove(by);
+        let mut free = left.max(now);
+        let waits = |(by, at): &(&LoopId, &mut Time)| !back.contains(*by) && **at > left;
+        let mut behind: Vec<&mut Time> = turns.iter_mut().filter(waits).map(|(_, at)| at).collect();
+        behind.sort_unstable();
+        for at in behind {
+            *at = free.min(*at);
+            free = *at + APART;
+        }
+    }
+
     /// Whether it may hold this loop back: others return still, or its own turn is not used yet.
     pub fn concerns(&self, by: &LoopId, now: Time) -> bool {
         let is_back = self.back.contains(by);

@@ -57,7 +57,9 @@ fn escaped(text: &str) -> String {
     if name.len() > NAME_BYTES {
         let fingerprint = Sha256::digest(&name);
         name.truncate(NAME_BYTES);
-        fingerprint[..8].iter().for_each(|byte| drop(write!(name, "{byte:02x}")));
+        for byte in &fingerprint[..8] {
+            let _ = write!(name, "{byte:02x}");
+        }
     }
     name
 }

@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 
 use super::LOCK_WAIT;
 use super::home::Home;
-use crate::engine::record::AccountId;
+use crate::engine::record::{AccountId, LoopId};
 use crate::engine::window::RateWindow;
 use crate::parse::reset::is_believed;
 use crate::world::clock;
@@ -65,6 +65,21 @@ pub fn change<T>(
         disk::write(&file(home, &stem, "json"), &bytes, Durability::Process)?;
     }
     Ok(told)
+}
+
+/// Frees the turns of a loop that is over.
+pub fn leave(home: &Home, by: &LoopId, now: DateTime<Utc>) -> io::Result<()> {
+    let has_turn = |it: &RateWindow| it.turns.contains_key(by) && !it.back.contains(by);
+    for window in all(home).into_iter().filter(has_turn) {
+        let left = |mut known: Option<RateWindow>| {
+            if let Some(window) = &mut known {
+                window.leave(by, now);
+            }
+            (known, ())
+        };
+        change(home, &window.account, left)?;
+    }
+    Ok(())
 }
 
 /// Removes the windows of which nothing is left at that time: the limit is over, and every loop is
