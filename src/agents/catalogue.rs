@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn the_file_can_be_read_and_every_known_name_is_found() {
-        let keys = ["tried", "command", "prompt", "permissions", "model"];
+        let keys = ["tried", "command", "login", "prompt", "permissions", "model"];
         let file: BTreeMap<String, toml::Table> = toml::from_str(OTHERS).unwrap();
         let unknown = |key: &&String| !keys.contains(&key.as_str());
         assert_eq!(file.values().flat_map(toml::Table::keys).find(unknown), None);
@@ -84,6 +84,7 @@ mod tests {
             let agent = find(&name).unwrap();
             assert_eq!((&agent.name, agent.command.is_empty()), (&name, false));
             assert!(agent.permissions.contains_key(&Permissions::Default), "{name}");
+            assert!(!agent.login.is_empty(), "{name}: as a fallback it would not be tried");
             let is_read_of = ["cursor-agent", "kiro-cli"].contains(&name.as_str());
             assert_eq!(is_tried(&name), !is_read_of, "{name}");
         }

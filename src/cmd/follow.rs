@@ -12,7 +12,7 @@ use crate::agents::activity::{self, Activity};
 use crate::agents::{self, OutputReader};
 use crate::drive::owner::{gone_why, owner_is_gone};
 use crate::drive::run::stand_in::who_worked;
-use crate::engine::record::{Driver, Loop};
+use crate::engine::record::{Agent, Driver, Loop};
 use crate::world::clock;
 use crate::world::files::disk;
 use crate::world::process::lines::{LineCutter, LinePiece, text_of};
@@ -28,6 +28,8 @@ const BEFORE_EVENTS: u64 = 128 << 10;
 const LOOK: Duration = Duration::from_millis(200);
 /// The longest line that is waited for, in bytes.
 const LINE: usize = 64 << 10;
+/// Stands for what cannot be put into words, because it is not known whose output it is.
+const OTHER: &str = "here is more, perhaps of another agent: crew show --log --raw";
 /// The longest event that is read, in bytes; the rest of a longer line is left out.
 const EVENT: usize = 8 << 20;
 
@@ -117,36 +119,65 @@ struct Lines {
     rendering: Option<Rendering>,
 }
 
-/// Puts the events of an agent into words.
+/// Puts the events of the agents that worked, one after the other, into words.
 struct Rendering {
+    agents: Vec<Agent>,
     reader: Box<dyn OutputReader>,
+    /// Whether lines were read in which the reader, which is a guess, found nothing.
+    is_lost: Option<bool>,
     lines: LineCutter,
     /// A call whose result may follow.
     held: Option<Activity>,
 }
 
 impl Rendering {
-    /// That of an agent that reports events; `None` for plain text, and in a session.
+    /// `None` where no agent reports events, and in a session.
     fn of(home: &Home, record: &Loop, iteration: u32, shown: LogView) -> Option<Self> {
-        let agent = who_worked(home, record, iteration);
-        let agent = agent.filter(|agent| !shown.raw && agents::has_events(agent))?;
-        let lines = LineCutter::new(EVENT);
-        Some(Self { reader: agents::reader(&agent), lines, held: None })
+        let run = record.contract.run.as_ref().filter(|_| !shown.raw)?;
+        let agents: Vec<Agent> = run.agents().cloned().collect();
+        let reader = agents::reader(&who_worked(home, record, iteration)?);
+        let has_events = agents.iter().any(agents::has_events);
+        has_events.then(|| Self {
+            agents,
+            reader,
+            is_lost: Some(false),
+            lines: LineCutter::new(EVENT),
+            held: None,
+        })
+    }
+
+    /// What one line means. A line of crew's own says whose lines follow.
+    fn read(&mut self, line: &str) -> Vec<Activity> {
+        let Some(name) = logs::begun_by(line) else {
+            let steps = self.reader.read(line);
+            self.is_lost = self.is_lost.filter(|_| steps.is_empty()).map(|_| true);
+            return steps;
+        };
+        let agent = self.agents.iter().find(|agent| agent.name == name);
+        let before = (self.is_lost.take() == Some(true)).then_some(OTHER);
+        let after = agent.is_none().then_some(OTHER);
+        if let Some(agent) = agent {
+            self.reader = agents::reader(agent);
+        }
+        let steps = [before, Some(line), after].into_iter().flatten();
+        steps.map(|text| Activity::Printed(text.to_owned())).collect()
     }
 
     /// What the next bytes mean. A call waits for its result, unless nothing comes at present.
     fn told(&mut self, bytes: &[u8], is_end: bool, is_whole: bool) -> String {
         let mut steps: Vec<Activity> = self.held.take().into_iter().collect();
-        let reader = &mut self.reader;
-        let mut read = |line: &[u8]| steps.extend(reader.read(&text_of(line, EVENT)));
-        self.lines.feed(bytes, |piece| {
+        let mut lines = std::mem::replace(&mut self.lines, LineCutter::new(EVENT));
+        lines.feed(bytes, |piece| {
             if let LinePiece::Line(line) = piece {
-                read(line);
+                steps.extend(self.read(&text_of(line, EVENT)));
             }
         });
         if is_end && is_whole {
-            let lines = std::mem::replace(&mut self.lines, LineCutter::new(EVENT));
-            lines.end().iter().for_each(|line| read(line));
+            if let Some(line) = lines.end() {
+                steps.extend(self.read(&text_of(&line, EVENT)));
+            }
+        } else {
+            self.lines = lines;
         }
         if !is_end {
             self.held = steps.pop_if(|last| matches!(last, Activity::Called(_)));

@@ -109,7 +109,7 @@ fn show(home: &Home, record: Loop, as_json: bool) {
 fn with_orders(home: &Home, told: &[(Loop, bool)]) -> Value {
     let mut value = report::status(told);
     let (windows, loops) = shared(home);
-    value["windows"] = report_windows::json(&windows, &loops);
+    value["windows"] = report_windows::json(&windows, &loops, clock::now().wall);
     for (index, (record, _)) in told.iter().enumerate() {
         value["loops"][index]["pausing"] = store::is_pausing(home, record).into();
         value["loops"][index]["dialog"] = json!(waiting_dialog(record));

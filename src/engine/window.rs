@@ -11,7 +11,7 @@ use super::boundary::facts::{AgentClosing, AgentOutcome, ApiError, ProcessEnd, S
 use super::record::{AccountId, Loop, LoopId};
 use super::text::clip;
 
-/// Between two returns: 20 s, and one more, because a start itself may come a little late.
+/// Between two returns: 20 s and one second, because a start may be late.
 pub const APART: TimeDelta = TimeDelta::seconds(21);
 /// The least between two returns.
 const LEAST_APART: TimeDelta = TimeDelta::seconds(20);
@@ -144,6 +144,22 @@ impl RateWindow {
             oldest.map(|by| (self.back.remove(&by), self.turns.remove(&by)));
         }
         Some(free)
+    }
+
+    /// Frees the turn of a loop that is over: those behind it move up, and find that when they look
+    /// again. Where one has returned, its start stays known.
+    pub fn leave(&mut self, by: &LoopId, now: Time) {
+        let Self { turns, back, .. } = self;
+        let Some(left) = turns.get(by).copied().filter(|_| !back.contains(by)) else { return };
+        turns.remove(by);
+        let mut free = left.max(now);
+        let waits = |(by, at): &(&LoopId, &mut Time)| !back.contains(*by) && **at > left;
+        let mut behind: Vec<&mut Time> = turns.iter_mut().filter(waits).map(|(_, at)| at).collect();
+        behind.sort_unstable();
+        for at in behind {
+            *at = free.min(*at);
+            free = *at + APART;
+        }
     }
 
     /// Whether it may hold this loop back: others return still, or its own turn is not used yet.

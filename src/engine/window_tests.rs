@@ -1,3 +1,6 @@
+use proptest::collection;
+use proptest::prelude::*;
+
 use super::*;
 use crate::engine::fixture::at;
 
@@ -84,6 +87,73 @@ fn a_start_that_comes_a_little_late_costs_the_next_loop_nothing_and_a_later_one_
         assert_eq!(window.turn(&id(3), at(200).wall), Some(at(1042).wall));
         assert_eq!(window.turn(&id(1), at(start).wall), None);
         assert_eq!(window.turn(&id(2), at(1021).wall).map(seconds), second, "{start}");
+    }
+}
+
+#[test]
+fn the_turn_of_a_loop_that_is_over_goes_to_the_next_and_theirs_to_those_behind() {
+    let mut window = closed();
+    for by in 2..=5 {
+        window.turn(&id(by), at(200).wall);
+    }
+    assert_eq!(window.turn(&id(1), at(1000).wall), None);
+    // 1 is back, and 2 to 5 return at 1021, 1042, 1063 and 1084.
+    let mut after = |by: u64, now: u32| {
+        window.leave(&id(by), at(now).wall);
+        (1..=5).map(|by| window.turns.get(&id(by)).map(|at| seconds(*at))).collect::<Vec<_>>()
+    };
+    let table = [
+        (3, 1001, [Some(1000), Some(1021), None, Some(1042), Some(1063)]),
+        (1, 1002, [Some(1000), Some(1021), None, Some(1042), Some(1063)]),
+        (2, 1003, [Some(1000), None, None, Some(1021), Some(1042)]),
+        (2, 1004, [Some(1000), None, None, Some(1021), Some(1042)]),
+        // It is noticed late.
+        (4, 1030, [Some(1000), None, None, None, Some(1030)]),
+    ];
+    for (by, now, expected) in table {
+        assert_eq!(after(by, now), expected, "{by} {now}");
+    }
+    assert!(window.has_moved(&id(5), at(1042).wall));
+}
+
+proptest! {
+    /// Twenty loops wait for the limit's end, others come, and any of them end at any time.
+    #[test]
+    fn however_loops_come_and_end_two_returns_are_20_seconds_apart_and_nobody_waits_for_the_dead(
+        ends in collection::vec((1..=25_u64, 200..1600_u32), 0..30),
+        comes in collection::vec(900..1600_u32, 5),
+    ) {
+        let mut window = closed();
+        let mut due: BTreeMap<u64, Option<Time>> =
+            (1..=20).map(|by| (by, window.turn(&id(by), at(200).wall))).collect();
+        let (mut starts, mut over): (Vec<u32>, BTreeSet<u64>) = Default::default();
+        for now in 200..1600 {
+            for (by, _) in ends.iter().filter(|(_, at)| *at == now) {
+                window.leave(&id(*by), at(now).wall);
+                due.remove(by);
+                over.insert(*by);
+            }
+            for (by, _) in (21..).zip(&comes).filter(|(by, it)| **it == now && !over.contains(by)) {
+                due.insert(by, window.turn(&id(by), at(now).wall));
+            }
+            for (by, until) in &mut due {
+                let looks = |until: &Time| {
+                    *until <= at(now).wall || window.has_moved(&id(*by), *until)
+                };
+                if !until.as_ref().is_some_and(looks) {
+                    continue;
+                }
+                *until = window.turn(&id(*by), at(now).wall);
+                starts.extend(until.is_none().then_some(now));
+            }
+        }
+        prop_assert!(due.values().all(Option::is_none), "{due:?}");
+        prop_assert!(starts.windows(2).all(|two| two[1] - two[0] >= 20), "{starts:?}");
+        prop_assert!(starts.first().is_none_or(|first| *first >= 1000));
+        if ends.iter().all(|(_, at)| *at < 1000) && comes.iter().all(|at| *at < 1000) {
+            let expected: Vec<u32> = (0..).map(|place| 1000 + place * 21).take(due.len()).collect();
+            prop_assert_eq!(starts, expected);
+        }
     }
 }
 

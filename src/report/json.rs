@@ -38,7 +38,7 @@ pub fn one(subject: &Loop, owner_is_gone: bool) -> Value {
         "driver": subject.driver(),
         "agent": run.map(|run| &run.agent.name),
         "fallback": run.map(|run| run.fallback.iter().map(|it| &it.name).collect::<Vec<_>>()),
-        "stand_in": subject.stand_in(),
+        "stand_in": subject.stand_in_at_work(),
         "shares": subject.state.agents.shares,
         "model": run.and_then(|run| run.model.as_ref()),
         "agent_words": run.map(|run| &run.words),

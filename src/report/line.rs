@@ -192,7 +192,7 @@ pub fn short(subject: &Loop, owner_is_gone: bool, at: DateTime<FixedOffset>) -> 
         (Status::Waiting, Some(due)) => Some(format!("waiting until {}", clock_time(due, at))),
         _ => Some(subject.status_word().to_owned()),
     });
-    parts.extend(subject.stand_in_at(at).filter(|_| subject.state.status == Status::Running));
+    parts.extend(subject.stand_in_at(at));
     parts.extend(subject.state.usage.cost_text(subject.contract.limits.max_cost_micros > 0));
     parts.join(" · ")
 }

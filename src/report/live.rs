@@ -85,7 +85,8 @@ impl Live {
 
     fn look(&mut self, record: &Loop) {
         self.number = record.iteration();
-        let by = record.stand_in().map(|it| format!(" by {}", it.agent)).unwrap_or_default();
+        let by =
+            record.stand_in_at_work().map(|it| format!(" by {}", it.agent)).unwrap_or_default();
         self.iteration = format!("iteration {}{by}", numbered(record, self.number));
         self.cost = spent(record);
     }

@@ -1,6 +1,7 @@
 //! Who waits for what: the rate windows that stand, and the loops that wait for each. The board and
 //! a page say it of one loop; this says it of the machine.
 
+use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::page::Reading;
@@ -17,34 +18,29 @@ const NAMED: usize = 8;
 /// line for each window that stands or that loops still wait for.
 pub fn lines(windows: &[RateWindow], loops: &[Loop], at: Reading) -> String {
     let clock = |time| clock_time(time, at.clock());
-    let line = |window: &RateWindow| {
-        let waiting = waiting_for(window, loops);
-        let stands = window.is_closed(at.now);
-        if !stands && waiting.is_empty() {
-            return None;
-        }
-        let until = if stands { "is at its limit until" } else { "was at its limit until" };
+    let line = |(window, waiting): (&RateWindow, Vec<&Loop>)| {
+        let until = if window.is_closed(at.now) {
+            "is at its limit until"
+        } else {
+            "was at its limit until"
+        };
         let met = format!("met by loop {}: {}", window.met_by, one_line(&window.why, WHY_CHARS));
         let head = format!("{} {until} {} ({met})", window.account, clock(window.until));
         let Some(last) = waiting.iter().filter_map(|it| it.state.due).max() else {
-            return Some(format!("{head}; no loop waits for it\n"));
+            return format!("{head}; no loop waits for it\n");
         };
         let ids: Vec<String> = waiting.iter().map(|it| it.id.to_string()).collect();
         let verb = if ids.len() == 1 { "waits" } else { "wait" };
         let number = count(ids.len() as u64, "loop");
-        Some(format!(
-            "{head}; {number} {verb}, the last until {}: {}\n",
-            clock(last),
-            named(&ids, NAMED)
-        ))
+        format!("{head}; {number} {verb}, the last until {}: {}\n", clock(last), named(&ids, NAMED))
     };
-    windows.iter().filter_map(line).collect()
+    in_force(windows, loops, at.now).map(line).collect()
 }
 
 /// The same as JSON.
-pub fn json(windows: &[RateWindow], loops: &[Loop]) -> Value {
-    let one = |window: &RateWindow| {
-        let waiting: Vec<&LoopId> = waiting_for(window, loops).iter().map(|it| &it.id).collect();
+pub fn json(windows: &[RateWindow], loops: &[Loop], now: DateTime<Utc>) -> Value {
+    let one = |(window, waiting): (&RateWindow, Vec<&Loop>)| {
+        let waiting: Vec<&LoopId> = waiting.iter().map(|it| &it.id).collect();
         json!({
             "account": window.account.name,
             "model": window.account.model,
@@ -55,7 +51,17 @@ pub fn json(windows: &[RateWindow], loops: &[Loop]) -> Value {
             "waiting": waiting,
         })
     };
-    windows.iter().map(one).collect()
+    in_force(windows, loops, now).map(one).collect()
+}
+
+/// The windows that stand or that loops still wait for, each with those loops.
+fn in_force<'a>(
+    windows: &'a [RateWindow],
+    loops: &'a [Loop],
+    now: DateTime<Utc>,
+) -> impl Iterator<Item = (&'a RateWindow, Vec<&'a Loop>)> {
+    let all = windows.iter().map(|window| (window, waiting_for(window, loops)));
+    all.filter(move |(window, waiting)| window.is_closed(now) || !waiting.is_empty())
 }
 
 /// The loops that wait for a window, in the order of their turns.
@@ -99,7 +105,10 @@ mod tests {
         };
         let told = |windows: &[RateWindow], loops: &[Loop], now| {
             let offset = FixedOffset::east_opt(0).unwrap();
-            lines(windows, loops, Reading { width: 100, now: at(now).wall, offset })
+            let listed = json(windows, loops, at(now).wall).as_array().unwrap().len();
+            let lines = lines(windows, loops, Reading { width: 100, now: at(now).wall, offset });
+            assert_eq!(lines.lines().count(), listed, "{lines}");
+            lines
         };
         let model = AccountId { model: Some("opus".to_owned()), ..account.clone() };
         let other = RateWindow { account: model, ..window.clone() };

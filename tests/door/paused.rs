@@ -5,9 +5,7 @@ use serde_json::json;
 use super::Door;
 #[cfg(target_os = "linux")]
 use crate::run::{HANG, World};
-#[cfg(target_os = "linux")]
-use crate::sandbox::Sandbox;
-use crate::sandbox::{DEADLINE, poll_until};
+use crate::sandbox::{DEADLINE, Sandbox, poll_until};
 
 fn paused(door: &Door) -> String {
     let id = door.begin("\"go on\" -n 9 --stall 2");
@@ -108,11 +106,16 @@ fn who_was_gone_is_told_after_another_has_taken_the_loop() {
 
 #[test]
 fn a_message_in_the_last_iteration_is_delivered_by_the_wake_that_is_due() {
-    let door = Door::new();
+    let sandbox = Sandbox::new().with_faults().env("CLAUDE_CODE_SESSION_ATTENDED", "1");
+    let door = Door::of(sandbox);
     let id = door.begin("\"go on\" -n 1");
     let job = json!([{ "id": "b1", "type": "shell", "status": "running", "description": "build" }]);
     door.stopping("The build runs.").with("background_tasks", job).send().assert_lets_go();
     let told = door.sandbox.crew(&["tell", "--loop", &id, "use the parser"]).success();
     let expected = format!("loop {id}: the agent gets the message with its next prompt\n");
     assert_eq!(told, expected);
+    let idle = door.event("Notification").with("notification_type", "idle_prompt");
+    let woken = idle.env("CREW_CLOCK_OFFSET_MS", "3600000").start().wait(DEADLINE);
+    assert_eq!(woken.code(), 2, "{woken:#?}");
+    assert!(woken.stderr.contains("The user says: use the parser\n"), "{woken:#?}");
 }

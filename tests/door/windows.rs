@@ -2,11 +2,17 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use rustix::process::Signal;
 use serde_json::Value;
 
-use super::Door;
+use super::{Door, SESSION};
 use crate::child::Running;
-use crate::sandbox::{DEADLINE, poll_until};
+use crate::sandbox::{DEADLINE, Sandbox, poll_until};
+
+/// A door at whose client somebody sits, so that a loop may wait.
+fn attended(sandbox: Sandbox) -> Door {
+    Door::of(sandbox.env("CLAUDE_CODE_SESSION_ATTENDED", "1"))
+}
 
 /// A run of an agent whose program is `claude`, as the session's account. It meets a limit of so
 /// many seconds at its first call.
@@ -23,30 +29,43 @@ fn limited_run(door: &Door, seconds: u32) -> Running {
     running
 }
 
+/// The session waits for the end of the limit that a run met. Returns its wait.
+#[track_caller]
+fn assert_waits_for_the_run(door: &Door, id: &str) -> Value {
+    let told = door.status(id);
+    assert_eq!((&told["status"], &told["outcome"]), (&"waiting".into(), &Value::Null), "{told:#}");
+    assert_eq!(told["wait"]["account"]["name"], "claude");
+    let why = told["wait"]["why"].as_str().unwrap();
+    assert!(why.starts_with("limit met by loop ") && why.contains(": 429 Too Many"), "{why}");
+    told["wait"].clone()
+}
+
+#[track_caller]
+fn interrupt(running: Running) {
+    running.signal(Signal::INT);
+    assert_eq!(running.wait(DEADLINE).code(), 130);
+}
+
 fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
 }
 
 #[test]
 fn a_session_waits_for_its_turn_after_a_limit_that_a_run_met() {
-    let mut door = Door::new();
-    door.sandbox = door.sandbox.env("CLAUDE_CODE_SESSION_ATTENDED", "1");
+    let door = attended(Sandbox::new());
     let id = door.begin("\"Build it\" --stall 0");
     let running = limited_run(&door, 8);
     let met = now();
     let companion = door.stopping("one").companion();
     let stopped = door.stop("one").assert_lets_go();
-    let told = door.status(&id);
-    assert_eq!(told["status"], "waiting", "{told:#}");
-    assert_eq!(told["wait"]["account"]["name"], "claude");
-    let why = told["wait"]["why"].as_str().unwrap().to_owned();
-    assert!(why.starts_with("limit met by loop ") && why.contains(": 429 Too Many"), "{why}");
+    let wait = assert_waits_for_the_run(&door, &id);
     let line = stopped.line().to_owned();
     let (begin, rest) = line.split_once("until ").unwrap();
     assert_eq!(begin, format!("crew {id}: waiting "), "{line}");
-    let by = why.split_once(':').unwrap().0;
+    let by = wait["why"].as_str().unwrap().split_once(':').unwrap().0;
     let expected = format!(" ({by}: 429 Too Many Requests: rate limi…), then iteration 2 of 10");
     assert_eq!(&rest[5..], expected, "{line}");
+    let told = door.status(&id);
     let counted = (&told["completed_iterations"], &told["consecutive_failures"]);
     assert_eq!(counted, (&1.into(), &0.into()), "{told:#}");
 
@@ -64,8 +83,7 @@ fn a_session_waits_for_its_turn_after_a_limit_that_a_run_met() {
 
 #[test]
 fn a_session_that_is_answered_after_the_limit_clears_it_for_all() {
-    let mut door = Door::new();
-    door.sandbox = door.sandbox.env("CLAUDE_CODE_SESSION_ATTENDED", "1");
+    let door = attended(Sandbox::new());
     let running = limited_run(&door, 600);
     let id = door.begin("\"Build it\" --stall 0");
     door.stop("one").assert_goes_on();
@@ -79,17 +97,13 @@ fn a_session_that_is_answered_after_the_limit_clears_it_for_all() {
 
 #[test]
 fn a_session_whose_request_was_refused_is_not_woken_while_its_account_is_at_a_limit() {
-    let mut door = Door::new();
-    door.sandbox = door.sandbox.env("CLAUDE_CODE_SESSION_ATTENDED", "1");
+    let door = attended(Sandbox::new());
     let id = door.begin("\"Build it\" --stall 0");
     let running = limited_run(&door, 600);
     let failed = door.event("StopFailure").with("error", "invalid_request");
     let waiter = failed.with("last_assistant_message", "API Error: 400 prompt is bad").start();
     poll_until("the session waits", || door.status(&id)["status"] == "waiting");
-    let told = door.status(&id);
-    let why = told["wait"]["why"].as_str().unwrap();
-    assert!(why.starts_with("limit met by loop "), "{told:#}");
-    assert_eq!(told["wait"]["account"]["name"], "claude");
+    assert_waits_for_the_run(&door, &id);
     assert!(!waiter.has_ended());
     door.event("UserPromptSubmit").with("prompt", "try again").with("prompt_id", "p-2").send();
     door.stop("two").assert_goes_on();
@@ -98,17 +112,35 @@ fn a_session_whose_request_was_refused_is_not_woken_while_its_account_is_at_a_li
 }
 
 #[test]
-fn a_session_whose_companion_is_late_waits_all_the_same() {
-    let mut door = Door::new();
-    door.sandbox = door.sandbox.env("CLAUDE_CODE_SESSION_ATTENDED", "1");
+fn a_session_whose_companion_is_late_waits_all_the_same_and_the_idle_fallback_wakes_it() {
+    let door = attended(Sandbox::new().with_faults());
     let id = door.begin("\"Build it\" --stall 0");
     let running = limited_run(&door, 600);
     door.stop("one").assert_lets_go();
-    let told = door.status(&id);
-    assert_eq!((&told["status"], &told["outcome"]), (&"waiting".into(), &Value::Null), "{told:#}");
-    assert_eq!(told["wait"]["account"]["name"], "claude");
-    running.signal(rustix::process::Signal::INT);
-    assert_eq!(running.wait(DEADLINE).code(), 130);
+    let due = || door.status(&id)["wait"]["until"].as_str().unwrap().to_owned();
+    assert_waits_for_the_run(&door, &id);
+    let before = due();
+    let idle = || door.event("Notification").with("notification_type", "idle_prompt");
+    let fallback = idle().start();
+    let tickets = door.sandbox.crew_home().join("wakes").join(SESSION);
+    poll_until("it has the ticket", || {
+        let files = std::fs::read_dir(&tickets).into_iter().flatten().flatten();
+        let texts = files.map(|file| std::fs::read_to_string(file.path()).unwrap_or_default());
+        texts.into_iter().any(|text| text.contains("\"due\""))
+    });
+    // A second one leaves it alone.
+    idle().send().assert_silent();
+    assert!(!fallback.has_ended());
+
+    // The session's turn is the one after the run's. The run ends, and it is the run's.
+    interrupt(running);
+    poll_until("it moves up to the run's turn", || due() < before);
+    fallback.signal(Signal::TERM);
+    assert_eq!(fallback.wait(DEADLINE).code(), 0);
+    let woken = idle().env("CREW_CLOCK_OFFSET_MS", "3600000").start().wait(DEADLINE);
+    assert_eq!(woken.code(), 2, "{woken:#?}");
+    assert!(woken.stderr.contains("iteration 2 of 10"), "{}", woken.stderr);
+    assert_eq!(door.status(&id)["status"], "running");
 }
 
 #[test]
@@ -121,14 +153,12 @@ fn a_session_that_cannot_wait_ends_and_says_for_what() {
     assert_eq!(told["outcome"], "interrupted", "{told:#}");
     let why = told["why"].as_str().unwrap();
     assert!(why.ends_with("; this session cannot wait for it"), "{why}");
-    running.signal(rustix::process::Signal::INT);
-    assert_eq!(running.wait(DEADLINE).code(), 130);
+    interrupt(running);
 }
 
 #[test]
 fn a_limit_that_a_session_met_holds_a_run_until_the_session_is_answered() {
-    let mut door = Door::new();
-    door.sandbox = door.sandbox.env("CLAUDE_CODE_SESSION_ATTENDED", "1");
+    let door = attended(Sandbox::new());
     let id = door.begin("\"Build it\" --stall 0");
     door.stop("one").assert_goes_on();
     let folder = door.sandbox.root().join("run");

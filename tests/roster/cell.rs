@@ -22,7 +22,7 @@ const POLL: Duration = Duration::from_millis(50);
 /// Ends an agent that says nothing; none of the scenarios' answers takes as long.
 const IDLE: &str = "240s";
 /// What a title cost is told to nobody.
-pub(super) const BUT_FOR_TITLES: &str = "exact but for titles";
+pub(super) const EXCEPT_TITLES: &str = "exact except titles";
 const TASK: &str = "Do the job of the script.";
 
 /// What came of a cell.
@@ -154,7 +154,7 @@ pub(super) fn tokens(usage: &Value, told: Told) -> String {
     }
     match ours {
         ours if ours == all => "exact".to_owned(),
-        ours if ours == told.main => BUT_FOR_TITLES.to_owned(),
+        ours if ours == told.main => EXCEPT_TITLES.to_owned(),
         ours => format!("{} of {}", sum(ours), sum(all)),
     }
 }

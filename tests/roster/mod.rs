@@ -16,7 +16,7 @@ use std::sync::Mutex;
 use crate::lanes::side_by_side;
 use agent::Agent;
 use cell::Row;
-use scenario::SCENARIOS;
+use scenario::{SCENARIOS, Scenario};
 
 /// Cells of one agent that run at once: most of their time they wait for it.
 const LANES: usize = 3;
@@ -42,18 +42,33 @@ fn is_installed(agent: &Agent) -> bool {
     is_there
 }
 
-/// `CREW_SCENARIO` names the only scenarios to run, between commas.
+/// The scenarios to run: all, or those that `CREW_SCENARIO` names, between commas.
+#[track_caller]
+fn asked_for(only: Option<&str>) -> Vec<&'static Scenario> {
+    let Some(only) = only else { return SCENARIOS.iter().collect() };
+    let names: Vec<&str> = only.split(',').collect();
+    let is_unknown = |name: &&&str| !SCENARIOS.iter().any(|it| it.name == **name);
+    assert_eq!(names.iter().find(is_unknown), None, "CREW_SCENARIO names no scenario");
+    SCENARIOS.iter().filter(|it| names.contains(&it.name)).collect()
+}
+
+#[test]
+fn every_scenario_that_is_asked_for_is_one_of_the_table() {
+    assert_eq!(asked_for(None).len(), SCENARIOS.len());
+    assert_eq!(asked_for(Some("cut,plain")).len(), 2);
+    for wrong in ["plian", "plain,", "", "cut, plain"] {
+        assert!(std::panic::catch_unwind(|| asked_for(Some(wrong))).is_err(), "{wrong:?}");
+    }
+}
+
 fn ends_as_expected(agent: &Agent) {
     if !is_installed(agent) {
         return;
     }
     alone::without_network(|| {
         let only = std::env::var("CREW_SCENARIO").ok();
-        let asked =
-            |name: &str| only.as_deref().is_none_or(|only| only.split(',').any(|it| it == name));
         // From the end, where those stand that last the longest.
-        let queue = SCENARIOS.iter().rev().filter(|scenario| asked(scenario.name));
-        let queue = Mutex::new(queue);
+        let queue = Mutex::new(asked_for(only.as_deref()).into_iter().rev());
         let next = || queue.lock().unwrap().next();
         let lane = || std::iter::from_fn(next).map(|it| cell::run(agent, it)).collect::<Vec<_>>();
         let rows = side_by_side([lane; LANES]).into_iter().flatten();

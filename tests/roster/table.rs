@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::agent::{Agent, claude, codex, copilot, gemini, opencode, qwen};
-use super::cell::{BUT_FOR_TITLES, Row};
+use super::cell::{EXCEPT_TITLES, Row};
 use crate::client::say;
 
 const EXPECTED: &str = include_str!("expected.txt");
@@ -55,7 +55,7 @@ pub(super) fn unexpected(agent: &Agent, rows: &[Row]) -> String {
 fn shape(row: &Row, expected: &[&str]) -> Vec<String> {
     let exit = row.exit.map_or("-".to_owned(), |code| code.to_string());
     let usage = match row.cost.as_str() {
-        "exact" | "-" if row.tokens == BUT_FOR_TITLES => "exact".to_owned(),
+        "exact" | "-" if row.tokens == EXCEPT_TITLES => "exact".to_owned(),
         "exact" | "-" => row.tokens.clone(),
         cost => format!("{}, cost {cost}", row.tokens),
     };

@@ -337,3 +337,34 @@ fn a_resume_keeps_the_fallbacks_unless_it_names_others_or_none() {
     let told = world.the_loop();
     assert_eq!(told["shares"]["fake"]["iterations"], told["completed_iterations"], "{told:#}");
 }
+
+#[test]
+fn the_log_of_an_iteration_that_was_handed_over_shows_what_every_agent_did() {
+    let hello = answer("First agent says hello.");
+    let first = format!("{hello}; {}", limited(3600));
+    let done = second_answer("Second agent.\\n\\n<promise>COMPLETE</promise>");
+    let world = world(&[&first], &done);
+    world.crew(&["run", "Do it", "--fallback", "second"]).success();
+    // Of a loop that is over nobody is the worker.
+    assert_eq!(world.the_loop()["stand_in"], Value::Null);
+    let shown = |raw: &str| {
+        std::fs::write(world.file("iterations/0001.log"), raw).unwrap();
+        world.crew(&["show", "--log", "--iteration", "1"]).success()
+    };
+    let raw = world.crew(&["show", "--log", "--raw", "--iteration", "1"]).success();
+    let first = "\"First agent says hello.\"\nIt did not answer (rate_limit)\n";
+    let second = "… this iteration again by second …\n\
+                  \"Second agent.\n\n <promise>COMPLETE</promise>\"\n";
+    assert_eq!(shown(&raw), format!("… this iteration by fake …\n{first}{second}"));
+
+    // Nothing says whose the beginning is, or the loop has that agent no more.
+    let more = "here is more, perhaps of another agent: crew show --log --raw\n";
+    let (_, beheaded) = raw.split_once('\n').unwrap();
+    assert_eq!(shown(beheaded), format!("{more}{second}"));
+    let gone = shown(&raw.replace("by second", "by gone"));
+    let expected = "… this iteration by fake …\n".to_owned()
+        + first
+        + "… this iteration again by gone …\n"
+        + more;
+    assert_eq!(gone, expected);
+}

@@ -23,7 +23,7 @@ use crate::world::files::disk;
 use crate::world::files::room;
 use crate::world::process::{descendants, groups, identity};
 use crate::world::store::home::read_pointer;
-use crate::world::store::{self, Home, LOCK_WAIT, StoreError, view, wakes};
+use crate::world::store::{self, Home, LOCK_WAIT, StoreError, view, wakes, windows};
 use crate::world::{clock, host};
 
 /// The reason of a loop that a person switched off in its view.
@@ -63,6 +63,7 @@ pub fn wind_up(home: &Home, record: Loop) -> EndedLoop {
     result::write(home, &record, &page.commits, now);
     let _ = view::write(&record);
     room::give_up(home, &record.id);
+    let _ = windows::leave(home, &record.id, now);
     if let Some(session_id) = &record.state.owner.session_id {
         release(home, session_id, &record.id);
     }

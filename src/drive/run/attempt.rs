@@ -126,10 +126,9 @@ impl Runner<'_> {
             within: if is_the_last { left } else { own },
             ..ProcessSpec::of(&launch.program, &arguments, &record.place.folder)
         };
-        let terms = AgentTerms {
-            idle: within(run.pace.idle_timeout_s),
-            log: &logs::path(self.home, &record.id, record.iteration()),
-        };
+        let log = logs::path(self.home, &record.id, record.iteration());
+        logs::begin(&log, &run.agent.name, !run.fallback.is_empty());
+        let terms = AgentTerms { idle: within(run.pace.idle_timeout_s), log: &log };
         if run.agent.usage_file.is_some() {
             self.take_usage();
         }

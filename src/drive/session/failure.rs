@@ -40,7 +40,7 @@ pub fn failure(home: &Home, hook: &Hook<'_>, kind: &str, message: &str) -> Resul
     memory.metered = reading.metered;
     let why = format!("the model's service failed ({kind}), and this session cannot wait for it");
     let veto = (!hook.may_wake()).then(|| Ending::new(Outcome::Interrupted, why));
-    // A refusal is no answer that clears the window of the account.
+    // A refusal does not clear the window of the account.
     let turn = windows::turn(home, &windows::account_of(&open.before), &open.before.id);
     let closing = DriverNotes { memory, veto, turn, ..DriverNotes::default() };
     let Some(recorded) = open.record(facts, closing)? else { return Ok(None) };

@@ -4,12 +4,14 @@
 use std::fmt::{self, Write as _};
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use super::agent::Agent;
 use super::run::Run;
 
-/// The longest account and the longest model in a file's name, in bytes.
-const NAME_BYTES: usize = 100;
+/// The longest account and the longest model in a file's name, in bytes. A longer one is cut, and
+/// ends with a fingerprint of all of it.
+const NAME_BYTES: usize = 80;
 
 /// Whose limit it is. It is a name, never a credential.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,7 +54,13 @@ fn escaped(text: &str) -> String {
             let _ = write!(name, "%{byte:02x}");
         }
     }
-    name.truncate(NAME_BYTES);
+    if name.len() > NAME_BYTES {
+        let fingerprint = Sha256::digest(&name);
+        name.truncate(NAME_BYTES);
+        for byte in &fingerprint[..8] {
+            let _ = write!(name, "{byte:02x}");
+        }
+    }
     name
 }
 
@@ -104,7 +112,11 @@ mod tests {
         for (account, expected) in table {
             assert_eq!(account.file_stem(), expected);
         }
-        let long = account(&"x".repeat(5000), Some(&"/".repeat(5000))).file_stem();
-        assert_eq!(long.len(), 201);
+        let long = |name: &str| account(&name.repeat(5000), Some("/")).file_stem();
+        assert_eq!(long("x"), format!("{}c59d3c0480cc2d71+%2f", "x".repeat(80)));
+        // Alike to the last byte, and no longer than a file's name may be.
+        let ends = |end: &str| account("a", Some(&("/".repeat(5000) + end))).file_stem();
+        assert_ne!(ends("b"), ends("c"));
+        assert_eq!((ends("B"), ends("b").len()), (ends("b"), 98));
     }
 }

@@ -6,12 +6,14 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, FixedOffset, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::{Agent, Driver, Loop, Run};
+use super::{Agent, Driver, Loop, Run, Status};
 use crate::engine::text::{clock_time, count};
 use crate::engine::usage::{Usage, tokens_text};
 
 /// Whose share it is what a session used.
 const SESSION: &str = "session";
+/// Whose it is what nobody can be named for.
+const EARLIER: &str = "earlier";
 
 /// The agent that works in place of the first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +41,9 @@ pub struct AgentMemory {
     /// The fallbacks that cannot work, because only a person can change why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub out: Vec<String>,
+    /// Who did all that was done before the first share; `None` if nobody, several, or unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alone: Option<String>,
     /// By the agents' names, and of the sessions that took the loop; together they are the loop's.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub shares: BTreeMap<String, AgentShare>,
@@ -75,9 +80,14 @@ impl Loop {
         self.worker().filter(|agent| agent.name == stand_in.agent).map(|_| stand_in)
     }
 
+    /// The same while it is at work: whoever waits is at a limit, too.
+    pub fn stand_in_at_work(&self) -> Option<&StandIn> {
+        self.stand_in().filter(|_| self.state.status == Status::Running)
+    }
+
     /// "B for A, limited until 03:10", on the reader's clock.
     pub fn stand_in_at(&self, at: DateTime<FixedOffset>) -> Option<String> {
-        let StandIn { agent, until } = self.stand_in()?;
+        let StandIn { agent, until } = self.stand_in_at_work()?;
         let own = &self.contract.run.as_ref()?.agent.name;
         Some(format!("{agent} for {own}, limited until {}", clock_time(*until, at)))
     }
@@ -94,23 +104,23 @@ impl Loop {
         self.worker().filter(|_| has_several)
     }
 
-    /// Counts what was used, and which of several agents did it, or a session in between. What came
-    /// before the first share was the first agent's.
+    /// Counts what was used, and which of several agents did it, or a session in between.
     pub fn count_use(&mut self, iterations: u32, usage: Option<&Usage>) {
-        let run = self.contract.run.as_ref();
-        let has_shares = !self.state.agents.shares.is_empty();
-        let run = run.filter(|run| has_shares || !run.fallback.is_empty());
-        let first = run.map(|run| run.agent.name.clone());
+        let has_several = self.one_of_several().is_some();
         let worker = self.worker().map_or_else(|| SESSION.to_owned(), |agent| agent.name.clone());
         let state = &mut self.state;
         let before = AgentShare { iterations: state.completed, usage: state.usage.clone() };
         if let Some(usage) = usage {
             state.usage.add(usage);
         }
-        let Some(first) = first else { return };
-        let shares = &mut state.agents.shares;
-        if shares.is_empty() && before != AgentShare::default() {
-            shares.insert(first, before);
+        let AgentMemory { alone, shares, .. } = &mut state.agents;
+        let is_first = before == AgentShare::default();
+        if shares.is_empty() && !has_several {
+            *alone = Some(worker).filter(|it| is_first || alone.as_ref() == Some(it));
+            return;
+        }
+        if shares.is_empty() && !is_first {
+            shares.insert(alone.take().unwrap_or_else(|| EARLIER.to_owned()), before);
         }
         let share = shares.entry(worker).or_default();
         share.iterations += iterations;
@@ -168,6 +178,14 @@ mod tests {
         assert_eq!(name(&subject), "codex");
         let told = subject.stand_in_at(at(0).wall.fixed_offset());
         assert_eq!(told.unwrap(), "codex for claude, limited until 12:06");
+        // While all are limited, none of them works.
+        subject.state.status = Status::Waiting;
+        assert_eq!(
+            (subject.stand_in_at(at(0).wall.fixed_offset()), subject.stand_in_at_work()),
+            (None, None)
+        );
+        assert!(subject.stand_in().is_some());
+        subject.state.status = Status::Running;
         // A resume took it off the list.
         subject.contract.run.as_mut().unwrap().fallback.clear();
         assert_eq!((name(&subject), subject.one_of_several()), ("claude".to_owned(), None));
@@ -192,8 +210,11 @@ mod tests {
             Usage { cost: Money(cost * 10_000_000_000), tokens, ..Usage::default() }
         };
         // Two iterations before the loop had a fallback.
+        let fallback = std::mem::take(&mut subject.contract.run.as_mut().unwrap().fallback);
+        subject.count_use(2, Some(&used(100, 200_000)));
         subject.state.completed = 2;
-        subject.state.usage = used(100, 200_000);
+        assert!(subject.state.agents.shares.is_empty());
+        subject.contract.run.as_mut().unwrap().fallback = fallback;
         subject.count_use(1, Some(&used(20, 100_000)));
         assert_eq!(subject.shares(), None);
         codex_works(&mut subject);
@@ -217,14 +238,36 @@ mod tests {
         paid.state.usage = used(0, 5000);
         codex_works(&mut paid);
         paid.count_use(1, Some(&used(0, 1000)));
-        let expected = "claude 0 iterations, 5k tokens; codex 1 iteration, 1k tokens";
+        let expected = "codex 1 iteration, 1k tokens; earlier 0 iterations, 5k tokens";
         assert_eq!(paid.shares().unwrap(), expected);
-        let mut alone = a_run(None);
-        alone.count_use(1, Some(&used(1, 1)));
-        assert_eq!(alone.state.agents, AgentMemory::default());
-        assert_eq!(
-            (subject.state.usage.tokens.input, alone.state.usage.tokens.input),
-            (450_000, 1)
-        );
+        assert_eq!(subject.state.usage.tokens.input, 450_000);
+    }
+
+    #[test]
+    fn what_came_before_the_first_fallback_is_named_for_whoever_did_it_alone() {
+        let count = |subject: &mut Loop, driver: Driver, agent: &str| {
+            subject.state.owner.driver = driver;
+            agent.clone_into(&mut subject.contract.run.as_mut().unwrap().agent.name);
+            subject.count_use(1, None);
+            subject.state.completed += 1;
+        };
+        let (session, run) = (Driver::Session, Driver::Process);
+        let table = [
+            (vec![(run, "claude"); 2], "claude 2 iterations; codex 1 iteration"),
+            (vec![(session, "claude"); 2], "codex 1 iteration; session 2 iterations"),
+            (vec![(run, "claude"), (run, "qwen")], "codex 1 iteration; earlier 2 iterations"),
+            (vec![(session, "codex"), (run, "codex")], "codex 1 iteration; earlier 2 iterations"),
+        ];
+        for (before, expected) in table {
+            let mut subject = a_run(None);
+            for (driver, agent) in before {
+                count(&mut subject, driver, agent);
+            }
+            let other = Agent { name: "gemini".to_owned(), ..Agent::default() };
+            subject.contract.run.as_mut().unwrap().fallback = vec![other];
+            count(&mut subject, run, "codex");
+            assert_eq!(subject.shares().unwrap(), expected);
+            assert_eq!(subject.state.agents.alone, None);
+        }
     }
 }

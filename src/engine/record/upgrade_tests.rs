@@ -141,7 +141,7 @@ fn evidence() -> Value {
 fn agents() -> Value {
     json!({
         "stand_in": { "agent": "mine", "until": "2026-11-22T08:00:00Z" }, "out": ["o"],
-        "shares": { "mine": { "iterations": 1, "usage": usage() } },
+        "alone": "mine", "shares": { "mine": { "iterations": 1, "usage": usage() } },
     })
 }
 

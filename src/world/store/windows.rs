@@ -1,6 +1,6 @@
-//! The rate windows of this machine, one file for each account and model. A file that is broken,
-//! foreign, or closed for longer than any limit lasts is no window: it is replaced, and stops no
-//! loop.
+//! The rate windows of this machine, one file for each account and model. A file that is broken
+//! or foreign, or closed for longer than any limit lasts, counts for nothing: it is replaced, and
+//! stops no loop.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 
 use super::LOCK_WAIT;
 use super::home::Home;
-use crate::engine::record::AccountId;
+use crate::engine::record::{AccountId, LoopId};
 use crate::engine::window::RateWindow;
 use crate::parse::reset::is_believed;
 use crate::world::clock;
@@ -22,8 +22,7 @@ const ACCOUNTS_MAX: usize = 1000;
 
 /// The window of an account, if it has one.
 pub fn read(home: &Home, account: &AccountId) -> Option<RateWindow> {
-    let window = of_file(home, &account.file_stem())?;
-    (window.account.file_stem() == account.file_stem()).then_some(window)
+    of_file(home, &account.file_stem())
 }
 
 /// The windows of all accounts.
@@ -40,7 +39,8 @@ pub fn all(home: &Home) -> Vec<RateWindow> {
 fn of_file(home: &Home, stem: &str) -> Option<RateWindow> {
     let bytes = disk::read(&file(home, stem, "json"), FILE_BYTES).ok()??;
     let window: RateWindow = serde_json::from_slice(&bytes).ok()?;
-    is_believed(window.free_from(), clock::local()).then_some(window)
+    let is_its_own = window.account.file_stem() == stem;
+    (is_its_own && is_believed(window.free_from(), clock::local())).then_some(window)
 }
 
 fn file(home: &Home, stem: &str, extension: &str) -> PathBuf {
@@ -65,6 +65,21 @@ pub fn change<T>(
         disk::write(&file(home, &stem, "json"), &bytes, Durability::Process)?;
     }
     Ok(told)
+}
+
+/// Frees the turns of a loop that is over.
+pub fn leave(home: &Home, by: &LoopId, now: DateTime<Utc>) -> io::Result<()> {
+    let has_turn = |it: &RateWindow| it.turns.contains_key(by) && !it.back.contains(by);
+    for window in all(home).into_iter().filter(has_turn) {
+        let left = |mut known: Option<RateWindow>| {
+            if let Some(window) = &mut known {
+                window.leave(by, now);
+            }
+            (known, ())
+        };
+        change(home, &window.account, left)?;
+    }
+    Ok(())
 }
 
 /// Removes the windows of which nothing is left at that time: the limit is over, and every loop is

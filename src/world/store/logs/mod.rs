@@ -1,6 +1,6 @@
 //! What an agent printed, by iteration: written within bounds, read from its end, followed as it
-//! grows, and deleted when there is too much. It is never parsed: what the agent reported is in the
-//! record.
+//! grows, and deleted when there is too much. What the agent reported is in
+//! the record; of a log only crew's own lines are read, which say whose output follows.
 //!
 //! The output of an iteration is in up to two files: `0007.log`, and `0007.log.old` with the 10 MiB
 //! before it. Older crews joined the two at the end.
@@ -11,7 +11,7 @@ mod writer;
 
 use std::path::{Path, PathBuf};
 
-pub use self::writer::Log;
+pub use self::writer::{Log, begin, begun_by};
 use super::home::Home;
 use crate::engine::record::LoopId;
 

@@ -10,8 +10,32 @@ use crate::world::files::disk;
 
 /// How many bytes are buffered before a write.
 const GATHERED: usize = 64 << 10;
-/// Separates two tries of one iteration.
-const AGAIN: &[u8] = "… this iteration again …\n".as_bytes();
+/// What a line of crew's own begins and ends with: it names the agent whose output follows.
+const BY: [&str; 2] = ["… this iteration by ", " …"];
+const AGAIN_BY: &str = "… this iteration again by ";
+
+/// Begins the output of an agent in a log. A further try of the iteration is separated from those
+/// before; the first one is named only where several agents may follow each other.
+pub fn begin(path: &Path, agent: &str, is_one_of_several: bool) {
+    let before = disk::read_end(path, 0, 1).map(|(end, _)| end).unwrap_or_default();
+    let by = match &*before {
+        "" if !is_one_of_several => return,
+        "" => BY[0].to_owned(),
+        "\n" => AGAIN_BY.to_owned(),
+        // A killed crew left half a line.
+        _ => format!("\n{AGAIN_BY}"),
+    };
+    let mut log = Log::open(path);
+    log.add_line(format!("{by}{agent}{}", BY[1]).as_bytes());
+    // The agent's own output reports the same error.
+    let _ = log.close();
+}
+
+/// The agent that such a line names.
+pub fn begun_by(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix(BY[0]).or_else(|| line.strip_prefix(AGAIN_BY))?;
+    rest.trim_end().strip_suffix(BY[1])
+}
 
 /// A log being written.
 #[derive(Debug)]
@@ -39,9 +63,6 @@ impl Log {
         match disk::make_private_folder(folder).and_then(|()| disk::open_to_append(path)) {
             Ok(file) => log.file = Some(file),
             Err(error) => log.error = Some(error),
-        }
-        if log.size > 0 {
-            log.add_line(AGAIN);
         }
         log
     }
@@ -126,15 +147,25 @@ mod tests {
     }
 
     #[test]
-    fn a_log_is_private_and_a_second_try_is_added_to_it() {
+    fn a_log_is_private_and_says_whose_every_further_try_is() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("iterations/0001.log");
-        for words in ["one\n", "two\n"] {
-            let mut log = Log::open(&path);
-            log.add(words.as_bytes());
-            assert!(log.close().is_none());
-        }
-        assert_eq!(String::from_utf8(read(&path)).unwrap(), "one\n… this iteration again …\ntwo\n");
+        let tries = |path: &Path, is_one_of_several: bool| {
+            for (agent, words) in [("claude", "one\n"), ("claude", "tw"), ("codex", "three\n")] {
+                begin(path, agent, is_one_of_several);
+                let mut log = Log::open(path);
+                log.add(words.as_bytes());
+                assert!(log.close().is_none());
+            }
+            String::from_utf8(read(path)).unwrap()
+        };
+        let expected = "one\n… this iteration again by claude …\n\
+                        tw\n… this iteration again by codex …\nthree\n";
+        assert_eq!(tries(&path, false), expected);
+        let several = tries(&folder.path().join("0002.log"), true);
+        assert_eq!(several, format!("… this iteration by claude …\n{expected}"));
+        let named: Vec<&str> = several.lines().filter_map(begun_by).collect();
+        assert_eq!(named, ["claude", "claude", "codex"]);
         let mode = path.metadata().unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
