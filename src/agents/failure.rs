@@ -29,7 +29,7 @@ const REQUEST: &str = "invalid_request";
 const UNKNOWN: &str = "unknown";
 
 /// Words that tell more than any status beside them, lower-case. The first that is found counts.
-const EXACT: [(&str, &str); 15] = [
+const EXACT: [(&str, &str); 16] = [
     ("insufficient_quota", BILLING),
     ("check your plan and billing", BILLING),
     ("credit balance is too low", BILLING),
@@ -44,6 +44,7 @@ const EXACT: [(&str, &str); 15] = [
     ("please log out and sign in again", AUTH),
     ("api key not valid", AUTH),
     ("incorrect api key", AUTH),
+    ("no auth type is selected", AUTH),
     ("usage limit", LIMIT),
 ];
 /// Words that count where no status was told.

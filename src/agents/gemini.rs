@@ -27,6 +27,8 @@ pub(super) const AGENT: EventAgent =
 
 /// The longest pause that it makes without a word of how long, between two tries.
 const BACKOFF: Duration = Duration::from_secs(30);
+/// What standard error says where it has no login; standard output then says nothing.
+const NO_LOGIN: &str = "Please set an Auth method";
 
 /// How the agent is started. Without a terminal the prompt is read from standard input. In a folder
 /// that it was not told to trust it refuses to start; `crew run` has already decided on the folder.
@@ -198,6 +200,9 @@ impl OutputReader for Gemini {
     /// "Attempt 1 failed with status 500. Retrying with backoff... {…}", or "Attempt 2 failed:
     /// WORDS" and, on this line or a later one, "Retrying after 5681ms...".
     fn read_error(&mut self, line: &str) {
+        if line.starts_with(NO_LOGIN) {
+            self.turn.has_no_login(line);
+        }
         if line.starts_with("Attempt ") && line.contains(" failed") {
             self.retry = Some(line.to_owned());
         } else if let Some(told) = self.retry.as_mut().filter(|told| told.len() < line.len() + 4096)

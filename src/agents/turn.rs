@@ -45,6 +45,8 @@ pub struct AgentTurn {
     calls: OpenCalls,
     denied: Vec<String>,
     failure: Option<ServiceFailure>,
+    /// How it said that it has no login, after which it ends without an event.
+    no_login: Option<ServiceFailure>,
     retry: Retry,
     /// How often in a row it said that it tries again.
     tries: u32,
@@ -182,6 +184,11 @@ impl AgentTurn {
         seen
     }
 
+    /// Its standard error said that it has no login.
+    pub(super) fn has_no_login(&mut self, words: &str) {
+        self.no_login = Some(ServiceFailure::of(Some(401), words));
+    }
+
     fn noted(&self, failure: &ServiceFailure) -> Vec<Activity> {
         let line = shown(&failure.sentence);
         let is_new = self.failure.as_ref().is_none_or(|told| told.sentence != failure.sentence);
@@ -226,7 +233,9 @@ impl AgentTurn {
     /// The report. A final message has a closing event after it, and no failure.
     pub(super) fn report(&mut self, usage: Option<Usage>, now: DateTime<FixedOffset>) -> Report {
         self.settle();
-        let error = self.failure.as_ref().filter(|_| !self.cut).map(|failure| failure.error(now));
+        let no_login = self.no_login.as_ref().filter(|_| self.closed.is_none());
+        let failure = self.failure.as_ref().or(no_login);
+        let error = failure.filter(|_| !self.cut).map(|failure| failure.error(now));
         let closing = match &self.closed {
             None => AgentClosing::Missing,
             Some(Err(how)) if error.is_none() && !self.cut => AgentClosing::Failed(how.clone()),

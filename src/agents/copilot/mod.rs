@@ -25,6 +25,8 @@ pub(super) const AGENT: EventAgent =
 
 /// So often in a row it asks again after a cut answer; then it takes the next one as it is.
 const CUTS_MAX: u32 = 2;
+/// What standard error says where it has no login; standard output then says nothing.
+const NO_LOGIN: &str = "Error: No authentication information found";
 
 /// How the agent is started. A piped prompt is taken where there is no `-p`.
 fn agent() -> Agent {
@@ -212,6 +214,12 @@ impl OutputReader for Copilot {
         let steps = object(line).map_or_else(|| printed(line), |event| self.event(&event));
         self.turn.told(&steps);
         steps
+    }
+
+    fn read_error(&mut self, line: &str) {
+        if line.starts_with(NO_LOGIN) {
+            self.turn.has_no_login(line);
+        }
     }
 
     fn read_usage(&mut self, text: &str) {
