@@ -184,7 +184,8 @@ impl OutputReader for Qwen {
 
     fn read_error(&mut self, line: &str) {
         self.out_of_turns |= line.starts_with(OUT_OF_TURNS);
-        if let Some(told) = line.strip_prefix(WAITING) {
+        // A line may be read late, after the closing event.
+        if let Some(told) = line.strip_prefix(WAITING).filter(|_| !self.events.has_ended()) {
             let pause = told.split_once("retry in ").and_then(|(_, rest)| rest.split_once('s'));
             let pause = pause.and_then(|(amount, _)| digits(amount)?.parse().ok());
             let failure =
@@ -195,7 +196,8 @@ impl OutputReader for Qwen {
     }
 
     fn waits(&self, now: DateTime<FixedOffset>) -> Option<ServiceWait> {
-        let failure = self.failure.as_ref().filter(|_| self.tries > 0 && !self.tool_is_open())?;
+        let is_idle = !self.tool_is_open() && !self.events.has_ended();
+        let failure = self.failure.as_ref().filter(|_| self.tries > 0 && is_idle)?;
         Some(ServiceWait { tries: self.tries, pause: failure.pause(now), is_hopeless: false })
     }
 

@@ -50,6 +50,8 @@ pub struct AgentTurn {
     retry: Retry,
     /// How often in a row it said that it tries again.
     tries: u32,
+    /// How many of them in a row met what time cannot end.
+    tries_in_vain: u32,
     /// Whether crew must end the agent: nothing that follows takes that back.
     is_hopeless: bool,
     /// What the closing event says; `None` until it comes.
@@ -144,20 +146,26 @@ impl AgentTurn {
         self.closed = None;
         self.cut = false;
         if !self.is_hopeless {
-            (self.failure, self.tries, self.retry) = (None, 0, Retry::None);
+            (self.failure, self.retry) = (None, Retry::None);
+            (self.tries, self.tries_in_vain) = (0, 0);
         }
     }
 
     /// The service failed, and the agent tries again, after `longest` at most where it tells no
-    /// pause.
+    /// pause. Nothing after the closing event: a line of standard error may be read late.
     pub(super) fn retries(
         &mut self,
         failure: ServiceFailure,
         longest: Option<Duration>,
     ) -> Vec<Activity> {
+        if self.closed.is_some() {
+            return Vec::new();
+        }
         let seen = self.noted(&failure);
         self.tries = self.tries.saturating_add(1);
-        self.is_hopeless |= self.tries >= TRIES_IN_VAIN && failure.is_for_good();
+        let in_vain = Some(self.tries_in_vain.saturating_add(1)).filter(|_| failure.is_for_good());
+        self.tries_in_vain = in_vain.unwrap_or(0);
+        self.is_hopeless |= self.tries_in_vain >= TRIES_IN_VAIN;
         self.retry = Retry::Pauses(longest);
         self.failure = Some(failure);
         seen
