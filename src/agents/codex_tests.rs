@@ -163,3 +163,25 @@ fn a_thought_or_a_list_shows_that_the_service_answered_and_a_warning_does_not() 
     error: no claim, not closed, a limit, waits, at least 0 tokens
     ");
 }
+
+#[test]
+fn only_tries_that_nothing_can_help_make_an_agent_hopeless() {
+    let retry = |number: u32, why: &str| {
+        format!(r#"{{"type":"error","message":"Reconnecting... {number}/5 ({why})"}}"#)
+    };
+    let (broken, refused) = ("stream disconnected", "unexpected status 400 Bad Request: no");
+    let streams = [
+        ("one refusal", vec![broken, broken, refused]),
+        ("three refusals", vec![broken, refused, refused, refused]),
+        ("refusals with a break between", vec![refused, refused, broken, refused]),
+    ];
+    let told = streams.map(|(name, tries)| {
+        let lines: Vec<String> = (1..).zip(tries).map(|(number, why)| retry(number, why)).collect();
+        crate::agents::tests::told(NAME, name, "", &lines.join("\n"))
+    });
+    insta::assert_snapshot!(told.join("\n"), @"
+    one refusal: no claim, not closed, a refused request: unexpected status 400 Bad Request: no, pauses for 0 s, at least 0 tokens
+    three refusals: no claim, not closed, a refused request: unexpected status 400 Bad Request: no, tries in vain, at least 0 tokens
+    refusals with a break between: no claim, not closed, a refused request: unexpected status 400 Bad Request: no, pauses for 0 s, at least 0 tokens
+    ");
+}

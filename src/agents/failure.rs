@@ -14,7 +14,7 @@ use crate::engine::boundary::facts::ApiError;
 use crate::engine::text::one_line;
 use crate::parse::api_error;
 use crate::parse::patterns::API_STATUS;
-use crate::parse::reset::reset;
+use crate::parse::reset::{is_believed, names_a_time, reset};
 
 /// The longest sentence kept, in characters.
 const SENTENCE_CHARS: usize = 2000;
@@ -29,9 +29,10 @@ const REQUEST: &str = "invalid_request";
 const UNKNOWN: &str = "unknown";
 
 /// Words that tell more than any status beside them, lower-case. The first that is found counts.
-const EXACT: [(&str, &str); 12] = [
+const EXACT: [(&str, &str); 16] = [
     ("insufficient_quota", BILLING),
     ("check your plan and billing", BILLING),
+    ("credit balance is too low", BILLING),
     ("payment required", BILLING),
     ("model_not_found", MODEL),
     ("model not found", MODEL),
@@ -41,14 +42,15 @@ const EXACT: [(&str, &str); 12] = [
     ("context window", REQUEST),
     ("maximum context length", REQUEST),
     ("please log out and sign in again", AUTH),
+    ("api key not valid", AUTH),
+    ("incorrect api key", AUTH),
+    ("no auth type is selected", AUTH),
     ("usage limit", LIMIT),
 ];
 /// Words that count where no status was told.
-const VAGUE: [(&str, &str); 11] = [
+const VAGUE: [(&str, &str); 9] = [
     ("unauthenticated", AUTH),
     ("unauthorized", AUTH),
-    ("api key not valid", AUTH),
-    ("incorrect api key", AUTH),
     ("invalid request", REQUEST),
     ("invalid_request", REQUEST),
     ("rate limit", LIMIT),
@@ -94,8 +96,8 @@ impl ServiceFailure {
         let status = status.or(code).or_else(|| status_in(&words)).or_else(|| status_in(whole));
         let kind = kind_of(status, &whole.to_lowercase());
         let sentence = one_line(&words, SENTENCE_CHARS);
+        let is_timed = names_a_time(&sentence);
         let failure = Self { kind, sentence, pause: None };
-        let is_timed = failure.pause(DateTime::UNIX_EPOCH.fixed_offset()).is_some();
         if is_timed { failure.timed() } else { failure }
     }
 
@@ -123,8 +125,10 @@ impl ServiceFailure {
 
     /// How long the agent will do nothing, as its field or its words say.
     pub(super) fn pause(&self, now: DateTime<FixedOffset>) -> Option<Duration> {
-        let told = || (reset(&self.sentence, now)? - now.with_timezone(&Utc)).to_std().ok();
-        self.pause.or_else(told)
+        let end = |pause| now.to_utc().checked_add_signed(TimeDelta::from_std(pause).ok()?);
+        let is_near = |pause: &Duration| end(*pause).is_some_and(|at| is_believed(at, now));
+        let in_words = || (reset(&self.sentence, now)? - now.to_utc()).to_std().ok();
+        self.pause.filter(is_near).or_else(in_words)
     }
 
     /// The error for the boundary. The service's own word for the reset is better than the pause
@@ -245,6 +249,13 @@ mod tests {
             (None, r#"unexpected status 401 Unauthorized: {"detail":"Wrong key"}"#),
             (None, "Model not found: p/m."),
             (Some(400), "This model's maximum context length is 10 tokens."),
+            (Some(400), "Your credit balance is too low to access the Anthropic API."),
+            (
+                None,
+                r#"[API Error: {"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT"}}]"#,
+            ),
+            (Some(429), "Check your plan and billing details. Resets 12:00 AM."),
+            (None, "Check your plan and billing, or try again at Nov 25th, 2026 7:03 AM."),
             (Some(500), "The server had an error"),
             (None, "We’re currently experiencing high demand."),
             (None, "\"stream closed\""),
@@ -271,6 +282,10 @@ mod tests {
         blocked: Wrong key; log in again, or fix the API key
         blocked: Model not found: p/m.; choose a model this account has
         request: This model's maximum context length is 10 tokens.
+        blocked: Your credit balance is too low to access the Anthropic API.; fix the account's billing
+        blocked: API key not valid. Please pass a valid API key.; log in again, or fix the API key
+        limit until 00:00:00: Check your plan and billing details. Resets 12:00 AM.
+        limit until 07:03:00: Check your plan and billing, or try again at Nov 25th, 2026 7:03 AM.
         outage: The server had an error
         outage: We’re currently experiencing high demand.
         outage: stream closed
@@ -281,9 +296,12 @@ mod tests {
     #[test]
     fn a_told_pause_is_a_reset_unless_it_is_one_between_two_tries() {
         let failure = ServiceFailure::of(Some(429), "slow down");
-        for (seconds, expected) in
-            [(5, "limit: slow down"), (3900, "limit until 02:05:00: slow down")]
-        {
+        for (seconds, expected) in [
+            (5, "limit: slow down"),
+            (3900, "limit until 02:05:00: slow down"),
+            (1_795_000_000, "limit: slow down"),
+            (u64::MAX, "limit: slow down"),
+        ] {
             let failure = failure.clone().pausing(Some(Duration::from_secs(seconds)));
             assert_eq!(told(&failure), expected);
         }

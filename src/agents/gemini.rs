@@ -27,6 +27,10 @@ pub(super) const AGENT: EventAgent =
 
 /// The longest pause that it makes without a word of how long, between two tries.
 const BACKOFF: Duration = Duration::from_secs(30);
+/// The longest words of a retry kept, in bytes.
+const RETRY_BYTES: usize = 4096;
+/// What standard error says where it has no login; standard output then says nothing.
+const NO_LOGIN: &str = "Please set an Auth method";
 
 /// How the agent is started. Without a terminal the prompt is read from standard input. In a folder
 /// that it was not told to trust it refuses to start; `crew run` has already decided on the folder.
@@ -91,6 +95,9 @@ struct GeminiStats {
     input: NumberField,
     #[serde(rename = "output_tokens")]
     output: NumberField,
+    /// Includes those of its thoughts, which `output_tokens` does not.
+    #[serde(rename = "total_tokens")]
+    total: NumberField,
     cached: NumberField,
 }
 
@@ -158,7 +165,7 @@ impl Gemini {
         }
         let told = event.error.message.text().or(self.complaint.as_deref());
         let told = told.unwrap_or("the agent's closing event says error").to_owned();
-        match event.error.kind.text() {
+        let status = match event.error.kind.text() {
             Some("FatalTurnLimitedError") => {
                 self.out_of_turns = true;
                 let seen = self.turn.settle();
@@ -166,15 +173,16 @@ impl Gemini {
                 self.turn.closes(Ok(()));
                 return seen;
             }
-            // It ended for what happened on this machine.
-            Some("FatalToolExecutionError" | "FatalCancellationError") => {
+            Some("FatalAuthenticationError") => Some(401),
+            // It ended for what is so on this machine, which no wait changes.
+            Some(kind) if kind.starts_with("Fatal") => {
                 let how = format!("the agent's closing event says error: {}", shown(&told));
                 return self.turn.closes(Err(how));
             }
-            _ => {}
-        }
+            _ => None,
+        };
         let mut seen = self.turn.closes(Err(told.clone()));
-        seen.extend(self.turn.fails(ServiceFailure::of(None, &told)));
+        seen.extend(self.turn.fails(ServiceFailure::of(status, &told)));
         seen
     }
 }
@@ -183,13 +191,14 @@ impl GeminiStats {
     fn tokens(&self) -> Tokens {
         let input = self.input.count();
         let cache_read = self.cached.count().min(input);
-        let output = self.output.count();
+        let output = self.total.count().saturating_sub(input).max(self.output.count());
         Tokens { input: input - cache_read, cache_read, output, ..Tokens::default() }
     }
 }
 
 impl OutputReader for Gemini {
     fn read(&mut self, line: &str) -> Vec<Activity> {
+        self.retry = None;
         let steps = object(line).map_or_else(|| printed(line), |event| self.event(&event));
         self.turn.told(&steps);
         steps
@@ -198,9 +207,13 @@ impl OutputReader for Gemini {
     /// "Attempt 1 failed with status 500. Retrying with backoff... {…}", or "Attempt 2 failed:
     /// WORDS" and, on this line or a later one, "Retrying after 5681ms...".
     fn read_error(&mut self, line: &str) {
+        if line.starts_with(NO_LOGIN) {
+            self.turn.has_no_login(line);
+        }
         if line.starts_with("Attempt ") && line.contains(" failed") {
             self.retry = Some(line.to_owned());
-        } else if let Some(told) = self.retry.as_mut().filter(|told| told.len() < line.len() + 4096)
+        } else if let Some(told) =
+            self.retry.as_mut().filter(|told| told.len() + line.len() <= RETRY_BYTES)
         {
             told.push('\n');
             told.push_str(line);

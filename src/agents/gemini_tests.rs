@@ -1,4 +1,5 @@
 use super::*;
+use crate::agents::recordings_tests::pass;
 use crate::agents::tests::told;
 
 #[test]
@@ -38,7 +39,13 @@ fn the_events_of_a_turn_are_read_to_what_they_mean() {
         ("its own limit on turns", fatal("FatalTurnLimitedError")),
         ("a broken tool", fatal("FatalToolExecutionError")),
         ("a cancellation", fatal("FatalCancellationError")),
-        ("another error of its own", fatal("FatalAuthenticationError")),
+        ("no login", fatal("FatalAuthenticationError")),
+        ("wrong settings", fatal("FatalConfigError")),
+        ("another error of the service", fatal("unknown")),
+        (
+            "thoughts",
+            format!("{said}\n{}", ended.replace("{\"inp", "{\"total_tokens\":2050,\"inp")),
+        ),
     ];
     let told: Vec<String> =
         streams.iter().map(|(name, stream)| told(NAME, name, "", stream)).collect();
@@ -54,7 +61,10 @@ fn the_events_of_a_turn_are_read_to_what_they_mean() {
     its own limit on turns: no claim, out of turns, 1050 tokens
     a broken tool: no claim, the agent's closing event says error: No., 1050 tokens
     a cancellation: no claim, the agent's closing event says error: No., 1050 tokens
-    another error of its own: no claim, an outage, 1050 tokens
+    no login: no claim, blocked: log in again, or fix the API key, 1050 tokens
+    wrong settings: no claim, the agent's closing event says error: No., 1050 tokens
+    another error of the service: no claim, an outage, 1050 tokens
+    thoughts: claims success, 2050 tokens
     ");
 }
 
@@ -93,5 +103,24 @@ fn what_it_waits_for_is_read_from_its_standard_error_and_forgotten_with_the_next
     an outage: no claim, not closed, an outage, pauses for 30 s, at least 0 tokens
     an outage that was outlasted: no claim, at least 0 tokens
     other words of its tools: no claim, not closed, at least 0 tokens
+    ");
+}
+
+#[test]
+fn the_words_of_a_retry_end_with_the_next_event() {
+    let (failed, retrying) = ("Attempt 1 failed: No.", "Retrying after 5681ms...");
+    let event = r#"{"type":"init"}"#;
+    let streams = [
+        ("on two lines", vec![failed, "and more", retrying]),
+        ("with an event between", vec![failed, event, retrying]),
+    ];
+    let waits = streams.map(|(name, lines)| {
+        let mut reader = Gemini::new(NAME);
+        lines.iter().for_each(|line| pass(&mut reader, line, *line == event));
+        format!("{name}: {:?}", reader.turn.waits(DateTime::UNIX_EPOCH.fixed_offset()))
+    });
+    insta::assert_snapshot!(waits.join("\n"), @"
+    on two lines: Some(ServiceWait { tries: 1, pause: Some(5.681s), is_hopeless: false })
+    with an event between: None
     ");
 }

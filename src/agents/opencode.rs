@@ -228,10 +228,7 @@ impl OpenCode {
                 self.turn.cut = true;
                 seen
             }
-            "unknown" => {
-                self.turn.goes_on();
-                self.again(ServiceFailure::of(None, "the stream of the answer broke off"))
-            }
+            "unknown" => self.again(ServiceFailure::of(None, "the stream of the answer broke off")),
             other => {
                 let how = format!("the agent's closing event says error: {other}");
                 self.turn.closes(Err(how))
@@ -266,6 +263,7 @@ impl OpenCode {
 
     /// A step came to nothing, and the agent repeats it.
     fn again(&mut self, failure: ServiceFailure) -> Vec<Activity> {
+        self.turn.goes_on();
         self.in_vain = self.in_vain.saturating_add(1);
         let seen = self.turn.retries(failure, Some(Duration::ZERO));
         if self.in_vain >= STEPS_IN_VAIN {

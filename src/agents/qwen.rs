@@ -1,7 +1,7 @@
 //! Qwen Code's `stream-json`: Claude Code's events with differences; tried with 0.24.4. Input
-//! tokens include those of the cache, no cost is told, and an error stands in `error.message` of
-//! the result. Words of a retried answer are glued together. That it waits for the service, and
-//! that its turns are used up, is told only on standard error.
+//! tokens include those of the cache, no cost is reported, and an error stands in `error.message`
+//! of the result. Words of a retried answer are glued together. That it waits for the service, and
+//! that its turns are used up, is reported only on standard error.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -120,8 +120,10 @@ struct Qwen {
     told: Option<Tokens>,
     /// How often the rest of a cut answer was asked for.
     parts: u32,
+    /// Whether the last result gave the parts of an answer for the whole.
+    cut: bool,
     failure: Option<ServiceFailure>,
-    /// How often it told in a row that it waits.
+    /// How often it reported in a row that it waits.
     tries: u32,
     out_of_turns: bool,
 }
@@ -134,13 +136,18 @@ impl Qwen {
     fn event(&mut self, event: &QwenEvent) {
         match (event.kind.text().unwrap_or_default(), event.subtype.text()) {
             ("assistant", _) => {
-                (self.failure, self.tries) = (None, 0);
+                (self.failure, self.tries, self.cut) = (None, 0, false);
                 self.since +=
                     event.message.usage.0.as_ref().map_or(Tokens::default(), QwenUsage::tokens);
             }
             ("user", _) => self.parts = 0,
-            ("system", Some("retry")) if event.data.preserve_text.is_set() => self.parts += 1,
+            ("system", Some("retry")) => {
+                let parts = self.parts.saturating_add(1);
+                self.parts = if event.data.preserve_text.is_set() { parts } else { 0 };
+            }
             ("result", _) => {
+                self.cut = self.parts >= PARTS_MAX;
+                self.parts = 0;
                 self.told = event.usage.0.as_ref().map(QwenUsage::tokens).or(self.told);
                 if event.usage.0.is_some() {
                     self.since = Tokens::default();
@@ -184,7 +191,8 @@ impl OutputReader for Qwen {
 
     fn read_error(&mut self, line: &str) {
         self.out_of_turns |= line.starts_with(OUT_OF_TURNS);
-        if let Some(told) = line.strip_prefix(WAITING) {
+        // A line may be read late, after the closing event.
+        if let Some(told) = line.strip_prefix(WAITING).filter(|_| !self.events.has_ended()) {
             let pause = told.split_once("retry in ").and_then(|(_, rest)| rest.split_once('s'));
             let pause = pause.and_then(|(amount, _)| digits(amount)?.parse().ok());
             let failure =
@@ -195,7 +203,8 @@ impl OutputReader for Qwen {
     }
 
     fn waits(&self, now: DateTime<FixedOffset>) -> Option<ServiceWait> {
-        let failure = self.failure.as_ref().filter(|_| self.tries > 0 && !self.tool_is_open())?;
+        let is_idle = !self.tool_is_open() && !self.events.has_ended();
+        let failure = self.failure.as_ref().filter(|_| self.tries > 0 && is_idle)?;
         Some(ServiceWait { tries: self.tries, pause: failure.pause(now), is_hopeless: false })
     }
 
@@ -216,11 +225,11 @@ impl OutputReader for Qwen {
             _ => AgentClosing::Plain,
         };
         Report {
-            final_message: report.final_message.filter(|_| error.is_none()),
+            final_message: report.final_message.filter(|_| error.is_none() && !self.out_of_turns),
             usage: Some(self.usage()),
             error,
             closing,
-            cut: self.parts >= PARTS_MAX && self.failure.is_none(),
+            cut: (self.cut || self.parts >= PARTS_MAX) && self.failure.is_none(),
             out_of_turns: self.out_of_turns,
             ..report
         }

@@ -25,6 +25,7 @@ fn the_events_of_a_turn_are_read_to_what_they_mean() {
     let claim = r"Done.\n<promise>COMPLETE</promise>";
     let whole = format!("{}\n{}", said(claim), ended(claim));
     let error = "[API Error: 401 Wrong key]";
+    let used_up = "Reached max session turns for this session.";
     let waits = "[qwen-code] Waiting for API capacity... attempt 1, retry in";
     let streams = [
         ("a claim", "", whole.clone()),
@@ -39,7 +40,23 @@ fn the_events_of_a_turn_are_read_to_what_they_mean() {
         ("a stream that broke once", "", format!("{}\n{whole}", retry(false))),
         ("a cut answer, finished", "", format!("{}\n{whole}", retry(true))),
         ("a cut answer", "", format!("{}\n{whole}", [retry(true).as_str(); 3].join("\n"))),
-        ("its turns are used up", "Reached max session turns for this session.", said("Again.")),
+        (
+            "a cut answer, then a whole one",
+            "",
+            format!("{}\n{}\n{whole}", [retry(true).as_str(); 3].join("\n"), ended("Cut")),
+        ),
+        (
+            "parts of two answers",
+            "",
+            format!("{0}\n{whole}\n{0}\n{whole}", [retry(true).as_str(); 2].join("\n")),
+        ),
+        (
+            "parts, then another try",
+            "",
+            format!("{0}\n{1}\n{0}\n{whole}", [retry(true).as_str(); 2].join("\n"), retry(false)),
+        ),
+        ("its turns are used up", used_up, said("Again.")),
+        ("its turns are used up after a claim", used_up, said(claim)),
         ("it waits", &format!("{waits} 18s"), String::new()),
         ("it waits for an hour", &format!("{waits} 3570s"), String::new()),
         ("a wait that is over", &format!("{waits} 18s"), whole),
@@ -55,7 +72,11 @@ fn the_events_of_a_turn_are_read_to_what_they_mean() {
     a stream that broke once: claims success, 1050 tokens
     a cut answer, finished: claims success, 1050 tokens
     a cut answer: no claim, cut, 1050 tokens
+    a cut answer, then a whole one: claims success, 1050 tokens
+    parts of two answers: claims success, 1050 tokens
+    parts, then another try: claims success, 1050 tokens
     its turns are used up: no claim, out of turns, at least 1050 tokens
+    its turns are used up after a claim: no claim, out of turns, at least 1050 tokens
     it waits: no claim, not closed, a limit, pauses for 18 s, at least 0 tokens
     it waits for an hour: no claim, not closed, a limit until 01:59, pauses for 3570 s, at least 0 tokens
     a wait that is over: claims success, 1050 tokens

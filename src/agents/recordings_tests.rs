@@ -47,15 +47,21 @@ pub(super) fn pass(reader: &mut dyn OutputReader, line: &str, is_event: bool) {
     }
 }
 
+/// The reader of an agent that has read a recording.
+fn read(agent: &str, stream: &str) -> Box<dyn OutputReader> {
+    let mut reader = reader(&catalogue::find(agent).unwrap());
+    stream.lines().for_each(|line| pass(&mut *reader, line, line.starts_with('{')));
+    reader
+}
+
 /// What the reader makes of each recording of an agent.
 fn table(agent: &str) -> String {
     let now = DateTime::parse_from_rfc3339("2026-11-25T01:00:00Z").unwrap();
     let recorded = RECORDED.iter().find(|recorded| recorded.agent == agent).unwrap();
-    let rows = recorded.streams.iter().map(|(name, stream)| {
-        let mut reader = reader(&catalogue::find(agent).unwrap());
-        stream.lines().for_each(|line| pass(&mut *reader, line, line.starts_with('{')));
-        format!("{name}: {}", summary(&mut *reader, now))
-    });
+    let rows = recorded
+        .streams
+        .iter()
+        .map(|(name, stream)| format!("{name}: {}", summary(&mut *read(agent, stream), now)));
     rows.collect::<Vec<_>>().join("\n")
 }
 
@@ -188,5 +194,36 @@ fn what_qwen_printed_is_read_to_what_happened() {
     denied: no claim, 3722 tokens
     ended-by-TERM: no claim, not closed, at least 0 tokens
     ended-by-KILL: no claim, not closed, at least 0 tokens
+    ");
+}
+
+#[test]
+fn a_retry_that_is_read_only_after_the_closing_event_takes_no_claim_back() {
+    let late = [
+        ("gemini", "Attempt 1 failed: Rate limit reached. Retrying after 5681ms..."),
+        (
+            "opencode",
+            r#"level=ERROR message="stream error" small=false error.error="AI_APICallError: Sorry.""#,
+        ),
+        ("qwen", "[qwen-code] Waiting for API capacity... attempt 1, retry in 18s"),
+    ];
+    let now = DateTime::parse_from_rfc3339("2026-11-25T01:00:00Z").unwrap();
+    let rows = late.map(|(agent, line)| {
+        let [closed, open] = ["claim", "ended-by-TERM"].map(|name| {
+            let recorded = RECORDED.iter().find(|recorded| recorded.agent == agent).unwrap();
+            let (_, stream) = recorded.streams.iter().find(|(known, _)| *known == name).unwrap();
+            let mut reader = read(agent, stream);
+            reader.read_error(line);
+            summary(&mut *reader, now)
+        });
+        format!("{agent}: {closed}\n{agent}, ended: {open}")
+    });
+    insta::assert_snapshot!(rows.join("\n"), @"
+    gemini: claims success, 3722 tokens
+    gemini, ended: no claim, not closed, a limit, pauses for 5 s, at least 0 tokens
+    opencode: claims success, 3722 tokens
+    opencode, ended: no claim, not closed, an outage, waits, at least 0 tokens
+    qwen: claims success, 3722 tokens
+    qwen, ended: no claim, not closed, a limit, pauses for 18 s, at least 0 tokens
     ");
 }

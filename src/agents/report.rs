@@ -97,8 +97,9 @@ pub trait OutputReader: std::fmt::Debug {
         activity::text(&self.read(line))
     }
 
-    /// Takes one line of standard error, where some agents say that they wait. It is never an
-    /// event: what it says counts only until the next event.
+    /// Takes one line of standard error, where some agents say that they wait or why they end. It
+    /// is never an event, and may be read late: that they wait counts only until the next event,
+    /// and never after the closing one.
     fn read_error(&mut self, _line: &str) {}
 
     /// Takes the text of the file in which the agent leaves what it used, once it is over.

@@ -249,6 +249,26 @@ fn an_agent_is_started_with_the_variables_that_make_it_tell_what_it_waits_for() 
 }
 
 #[test]
+fn an_agent_without_a_login_blocks_the_loop_although_it_prints_no_event() {
+    let gemini = "Please set an Auth method in your .gemini/settings.json or specify one of";
+    let copilot = "Error: No authentication information found.\n\nCopilot can be authenticated";
+    let closed = r#"{"type":"result","exitCode":0}"#;
+    let qwen = r#"{"type":"result","is_error":true,"error":{"message":"No auth type is selected. Please configure"}}"#;
+    let rows = [
+        told("gemini", "gemini", gemini, ""),
+        told("copilot", "copilot", copilot, ""),
+        told("copilot", "copilot, at its end", copilot, closed),
+        told("qwen", "qwen", "", qwen),
+    ];
+    insta::assert_snapshot!(rows.join("\n"), @"
+    gemini: no claim, not closed, blocked: log in again, or fix the API key, at least 0 tokens
+    copilot: no claim, not closed, blocked: log in again, or fix the API key, at least 0 tokens
+    copilot, at its end: no claim, at least 0 tokens
+    qwen: no claim, blocked: log in again, or fix the API key, at least 0 tokens
+    ");
+}
+
+#[test]
 fn an_argument_has_a_length_the_system_takes_and_no_nul() {
     let run = run_of("cursor-agent", Permissions::Default);
     let ask = |prompt: &str| launch(&run, prompt, &[], "USED");

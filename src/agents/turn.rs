@@ -45,9 +45,13 @@ pub struct AgentTurn {
     calls: OpenCalls,
     denied: Vec<String>,
     failure: Option<ServiceFailure>,
+    /// How it said that it has no login, after which it ends without an event.
+    no_login: Option<ServiceFailure>,
     retry: Retry,
     /// How often in a row it said that it tries again.
     tries: u32,
+    /// How many of them in a row met what time cannot end.
+    tries_in_vain: u32,
     /// Whether crew must end the agent: nothing that follows takes that back.
     is_hopeless: bool,
     /// What the closing event says; `None` until it comes.
@@ -142,20 +146,26 @@ impl AgentTurn {
         self.closed = None;
         self.cut = false;
         if !self.is_hopeless {
-            (self.failure, self.tries, self.retry) = (None, 0, Retry::None);
+            (self.failure, self.retry) = (None, Retry::None);
+            (self.tries, self.tries_in_vain) = (0, 0);
         }
     }
 
     /// The service failed, and the agent tries again, after `longest` at most where it tells no
-    /// pause.
+    /// pause. Nothing after the closing event: a line of standard error may be read late.
     pub(super) fn retries(
         &mut self,
         failure: ServiceFailure,
         longest: Option<Duration>,
     ) -> Vec<Activity> {
+        if self.closed.is_some() {
+            return Vec::new();
+        }
         let seen = self.noted(&failure);
         self.tries = self.tries.saturating_add(1);
-        self.is_hopeless |= self.tries >= TRIES_IN_VAIN && failure.is_for_good();
+        let in_vain = Some(self.tries_in_vain.saturating_add(1)).filter(|_| failure.is_for_good());
+        self.tries_in_vain = in_vain.unwrap_or(0);
+        self.is_hopeless |= self.tries_in_vain >= TRIES_IN_VAIN;
         self.retry = Retry::Pauses(longest);
         self.failure = Some(failure);
         seen
@@ -180,6 +190,11 @@ impl AgentTurn {
         (self.retry, self.cut) = (Retry::None, false);
         self.failure = Some(failure);
         seen
+    }
+
+    /// Its standard error said that it has no login.
+    pub(super) fn has_no_login(&mut self, words: &str) {
+        self.no_login = Some(ServiceFailure::of(Some(401), words));
     }
 
     fn noted(&self, failure: &ServiceFailure) -> Vec<Activity> {
@@ -226,7 +241,9 @@ impl AgentTurn {
     /// The report. A final message has a closing event after it, and no failure.
     pub(super) fn report(&mut self, usage: Option<Usage>, now: DateTime<FixedOffset>) -> Report {
         self.settle();
-        let error = self.failure.as_ref().filter(|_| !self.cut).map(|failure| failure.error(now));
+        let no_login = self.no_login.as_ref().filter(|_| self.closed.is_none());
+        let failure = self.failure.as_ref().or(no_login);
+        let error = failure.filter(|_| !self.cut).map(|failure| failure.error(now));
         let closing = match &self.closed {
             None => AgentClosing::Missing,
             Some(Err(how)) if error.is_none() && !self.cut => AgentClosing::Failed(how.clone()),

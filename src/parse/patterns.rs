@@ -27,9 +27,10 @@ pub static RESET_WAIT: Pattern = LazyLock::new(|| {
     )
 });
 
-/// The next part of "17h24m15.31s" or of "3 days, 4 hours and 5 min": amount, unit.
+/// The next part of "17h24m15.31s" or of "3 days, 4 hours and 5 min": amount, unit, and what shows
+/// that it is part of a date or of a time of day.
 pub static TIME_PART: Pattern =
-    LazyLock::new(|| constant(r"(?i-u)^(?:[ ,]|\band\b)*(\d{1,6}(?:\.\d{1,9})?)[ \t]*([a-z]*)"));
+    LazyLock::new(|| constant(r"(?i-u)^(?:[ ,]|\band\b)*(\d+(?:\.\d+)?)[ \t]*([a-z]*)([-:]\d)?"));
 
 /// "try again at Nov 25th, 2026 7:03 AM": month, day, year, hour, minute, half of the day.
 pub static RESET_DATE: Pattern = LazyLock::new(|| {

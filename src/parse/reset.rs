@@ -18,11 +18,19 @@ const JUST_PAST: TimeDelta = TimeDelta::minutes(5);
 /// Reads "resets 3:45pm", "try again at 15:00", "retry after 30 s" or "…|1795000000". `now` is on
 /// the user's clock.
 pub fn reset(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime<Utc>> {
+    named(message, now).filter(|at| *at > now && is_believed(*at, now))
+}
+
+/// Whether the words name a time, past or not.
+pub fn names_a_time(message: &str) -> bool {
+    named(message, DateTime::UNIX_EPOCH.fixed_offset()).is_some()
+}
+
+fn named(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime<Utc>> {
     since_1970(message)
         .or_else(|| by_the_calendar(message, now))
         .or_else(|| by_the_clock(message, now))
         .or_else(|| after_a_wait(message, now))
-        .filter(|at| is_believed(*at, now))
 }
 
 /// Whether a limit can plausibly end then.
@@ -38,8 +46,16 @@ fn since_1970(message: &str) -> Option<DateTime<Utc>> {
 
 fn after_a_wait(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime<Utc>> {
     let mut rest = &message[RESET_WAIT.find(message)?.end()..];
+    let stamp = rest.split([' ', ',', ';', ')', '"']).next().unwrap_or_default();
+    if let Ok(at) = DateTime::parse_from_rfc3339(stamp.trim_end_matches('.')) {
+        return Some(at.to_utc());
+    }
     let mut seconds = None;
     while let Some(words) = TIME_PART.captures(rest) {
+        // The first number of a date or of a time of day is no wait.
+        if words.get(3).is_some() {
+            return None;
+        }
         let amount: f64 = words[1].parse().ok()?;
         let unit = match words[2].to_ascii_lowercase().as_str() {
             "" if seconds.is_none() => 1.0,
@@ -83,13 +99,12 @@ fn by_the_clock(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime<Ut
     let time = NaiveTime::from_hms_opt(hour, minute.unwrap_or(0), 0)?;
     let weekday: Option<Weekday> = words.get(1).and_then(|it| it.as_str().parse().ok());
     let yesterday = now.date_naive().pred_opt()?;
-    let next = (0..=8).find_map(|days| {
+    (0..=8).find_map(|days| {
         let date = yesterday.checked_add_days(Days::new(days))?;
         let at = date.and_time(time).and_local_timezone(*now.offset()).single()?;
         let fits = weekday.is_none_or(|weekday| date.weekday() == weekday);
-        (fits && at + JUST_PAST > now).then_some(at)
-    });
-    next.filter(|at| *at > now).map(|at| at.with_timezone(&Utc))
+        (fits && at + JUST_PAST > now).then(|| at.to_utc())
+    })
 }
 
 #[cfg(test)]
@@ -138,6 +153,12 @@ mod tests {
             ("retry in 1.5 hours", Some("2026-11-21T22:45:00Z")),
             ("Suggested retry after 5.. 2 left", Some("2026-11-21T21:15:05Z")),
             ("Retrying after 5681ms...", Some("2026-11-21T21:15:05Z")),
+            ("Please try again in 3600000ms.", Some("2026-11-21T22:15:00Z")),
+            ("Please retry after 1795000000", None),
+            ("will reset after 2026-11-25T07:03:00Z.", Some("2026-11-25T07:03:00Z")),
+            ("will reset after 2026-11-25 07:03", None),
+            ("will reset in 07:03:00", None),
+            ("Retry-After: 0", None),
             ("retry after 3 attempts", None),
             ("resets 25:00", None),
             ("resets 7", None),

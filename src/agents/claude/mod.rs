@@ -188,6 +188,11 @@ impl OutputReader for Claude {
 }
 
 impl Claude {
+    /// Whether its closing event came, whatever work is open.
+    pub(super) fn has_ended(&self) -> bool {
+        self.ending.is_some()
+    }
+
     fn said(&mut self, line: &str, said: &MessageEvent) -> Vec<Activity> {
         let is_own = said.parent_tool_use_id.is_none();
         let message = self.spent.message(line);

@@ -25,6 +25,8 @@ pub(super) const AGENT: EventAgent =
 
 /// So often in a row it asks again after a cut answer; then it takes the next one as it is.
 const CUTS_MAX: u32 = 2;
+/// What standard error says where it has no login; standard output then says nothing.
+const NO_LOGIN: &str = "Error: No authentication information found";
 
 /// How the agent is started. A piped prompt is taken where there is no `-p`.
 fn agent() -> Agent {
@@ -83,6 +85,8 @@ struct CopilotData {
     status_code: NumberField,
     error_message: TextField,
     error_type: TextField,
+    /// Set in a `model.call_failure`: `top_level`, or what asked for the agent.
+    source: TextField,
     /// Set in a `session.error`.
     message: TextField,
 }
@@ -127,8 +131,9 @@ impl Copilot {
         let is_subagent =
             [&event.agent_id, &data.parent_tool_call_id].iter().any(|it| it.0.is_some());
         match event.kind.text().unwrap_or_default() {
-            // Its turns and its words are not the agent's.
-            kind if is_subagent && kind.starts_with("assistant.") => {}
+            // What a subagent says, asks and fails at is not the agent's; that it works is.
+            kind if is_subagent && !kind.starts_with("tool.") => {}
+            "model.call_failure" if data.source.text().is_some_and(|it| it != "top_level") => {}
             "assistant.turn_start" => {
                 self.turn.turns = self.turn.turns.saturating_add(1);
                 self.turn.goes_on();
@@ -191,15 +196,15 @@ impl Copilot {
 }
 
 impl CopilotData {
-    /// The status, or the one that a kind of error stands for.
+    /// The status that a kind of error stands for, or the one beside it: GitHub answers 403 to who
+    /// asks too often, too.
     fn status(&self) -> Option<u16> {
-        let told = self.status_code.0.and_then(|_| u16::try_from(self.status_code.count()).ok());
-        told.or_else(|| match self.error_type.text()? {
-            "authentication" | "authorization" => Some(401),
-            "quota" => Some(402),
-            "rate_limit" => Some(429),
-            _ => None,
-        })
+        match self.error_type.text() {
+            Some("authentication" | "authorization") => Some(401),
+            Some("quota") => Some(402),
+            Some("rate_limit") => Some(429),
+            _ => self.status_code.0.and_then(|_| u16::try_from(self.status_code.count()).ok()),
+        }
     }
 
     fn exit(&self) -> i64 {
@@ -212,6 +217,12 @@ impl OutputReader for Copilot {
         let steps = object(line).map_or_else(|| printed(line), |event| self.event(&event));
         self.turn.told(&steps);
         steps
+    }
+
+    fn read_error(&mut self, line: &str) {
+        if line.starts_with(NO_LOGIN) {
+            self.turn.has_no_login(line);
+        }
     }
 
     fn read_usage(&mut self, text: &str) {

@@ -31,6 +31,8 @@ fn the_events_of_a_turn_are_read_to_what_they_mean() {
         ("a used up plan", format!("{}\n{failed}", error("quota", ""))),
         ("a wrong key", format!("{}\n{failed}", error("authentication", ""))),
         ("an outage", format!("{}\n{failed}", error("query", r#","statusCode":503"#))),
+        ("too many requests", format!("{}\n{failed}", error("rate_limit", r#","statusCode":403"#))),
+        ("a plan at its end", format!("{}\n{failed}", error("quota", r#","statusCode":429"#))),
         (
             "a call after the words",
             format!(
@@ -55,6 +57,8 @@ fn the_events_of_a_turn_are_read_to_what_they_mean() {
     a used up plan: no claim, blocked: fix the account's billing, at least 0 tokens
     a wrong key: no claim, blocked: log in again, or fix the API key, at least 0 tokens
     an outage: no claim, an outage, at least 0 tokens
+    too many requests: no claim, a limit, at least 0 tokens
+    a plan at its end: no claim, blocked: fix the account's billing, at least 0 tokens
     a call after the words: no claim, not closed, at least 0 tokens
     ");
 }
@@ -68,11 +72,19 @@ fn what_a_subagent_says_is_not_what_the_agent_says_and_its_turns_are_its_own() {
     let of_subagent = |line: &str| line.replace("{\"type", "{\"agentId\":\"a\",\"type");
     let in_call = said.replace("\"content\"", "\"parentToolCallId\":\"c\",\"content\"");
     let turn = of_subagent(&format!("{begins}\n{finishes}"));
+    let fails = r#"{"type":"model.call_failure","data":{"source":"top_level","statusCode":404}}"#;
+    let of_tools = fails.replace("top_level", "mcp_sampling");
+    let error = r#"{"type":"session.error","data":{"errorType":"authentication"}}"#;
+    let in_vain = |line: &str| format!("{}\n{said}\n{ended}", [line; 3].join("\n"));
     let streams = [
         ("words in a call", format!("{in_call}\n{ended}")),
         ("words of a subagent", format!("{}\n{ended}", of_subagent(said))),
         ("words behind the agent's own", format!("{said}\n{}\n{ended}", of_subagent(said))),
         ("turns without words", format!("{begins}\n{turn}\n{turn}\n{turn}\n{said}\n{ended}")),
+        ("a model that the agent does not have", in_vain(fails)),
+        ("a model that a subagent does not have", in_vain(&of_subagent(fails))),
+        ("a model that a tool does not have", in_vain(&of_tools)),
+        ("an error of a subagent", format!("{said}\n{}\n{ended}", of_subagent(error))),
     ];
     let told: Vec<String> =
         streams.iter().map(|(name, stream)| told(NAME, name, "", stream)).collect();
@@ -81,6 +93,10 @@ fn what_a_subagent_says_is_not_what_the_agent_says_and_its_turns_are_its_own() {
     words of a subagent: no claim, at least 0 tokens
     words behind the agent's own: claims success, at least 0 tokens
     turns without words: claims success, at least 0 tokens
+    a model that the agent does not have: no claim, blocked: choose a model this account has, at least 0 tokens
+    a model that a subagent does not have: claims success, at least 0 tokens
+    a model that a tool does not have: claims success, at least 0 tokens
+    an error of a subagent: claims success, at least 0 tokens
     ");
 }
 
