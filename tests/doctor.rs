@@ -74,7 +74,7 @@ fn leave_a_loop(sandbox: &Sandbox) {
 type Fault = (&'static str, &'static str, i32, fn(&Sandbox));
 
 /// The finding, a part of its fix, the exit code, and the fault.
-const FAULTS: [Fault; 24] = [
+const FAULTS: [Fault; 25] = [
     ("client-silent", "install Claude Code again", 1, |it| drop(it.program("claude", "exit 7"))),
     ("client-too-old", "claude update", 1, |it| {
         tell(it, "version", &json!("2.1.100 (Claude Code)"));
@@ -133,6 +133,12 @@ const FAULTS: [Fault; 24] = [
         let folder = it.home().join(".config/crew");
         std::fs::create_dir_all(&folder).unwrap();
         let agent = "[agent]\nname = \"a\"\n[agents.a]\ncommand = [\"nosuchagent\"]\n";
+        std::fs::write(folder.join("config.toml"), agent).unwrap();
+    }),
+    ("agent-missing", "[agent]", 1, |it| {
+        let folder = it.home().join(".config/crew");
+        std::fs::create_dir_all(&folder).unwrap();
+        let agent = "[agent]\nfallback = [\"a\"]\n[agents.a]\ncommand = [\"nosuchagent\"]\n";
         std::fs::write(folder.join("config.toml"), agent).unwrap();
     }),
     ("check-missing", "another command", 1, |it| {

@@ -214,6 +214,29 @@ mod tests {
         }
     }
 
+    fn sorted(rows: &[(Option<u16>, &str)]) -> String {
+        let told = rows.iter().map(|(status, words)| told(&ServiceFailure::of(*status, words)));
+        told.collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn a_quota_or_a_key_is_known_by_its_words_whatever_the_status() {
+        let timed = "billing, or try again at Nov 25th, 2026 7:03 AM.";
+        let key = r#"[API Error: {"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT"}}]"#;
+        let rows = [
+            (Some(400), "Your credit balance is too low to access the Anthropic API."),
+            (None, key),
+            (Some(429), "Check your plan and billing details. Resets 12:00 AM."),
+            (None, &format!("Check your plan and {timed}")),
+        ];
+        insta::assert_snapshot!(sorted(&rows), @"
+        blocked: Your credit balance is too low to access the Anthropic API.; fix the account's billing
+        blocked: API key not valid. Please pass a valid API key.; log in again, or fix the API key
+        limit until 00:00:00: Check your plan and billing details. Resets 12:00 AM.
+        limit until 07:03:00: Check your plan and billing, or try again at Nov 25th, 2026 7:03 AM.
+        ");
+    }
+
     #[test]
     fn a_failure_is_sorted_by_its_words_its_status_and_then_its_vague_words() {
         let quota = "You exceeded your current quota, please check your plan and billing details.";
@@ -249,21 +272,12 @@ mod tests {
             (None, r#"unexpected status 401 Unauthorized: {"detail":"Wrong key"}"#),
             (None, "Model not found: p/m."),
             (Some(400), "This model's maximum context length is 10 tokens."),
-            (Some(400), "Your credit balance is too low to access the Anthropic API."),
-            (
-                None,
-                r#"[API Error: {"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT"}}]"#,
-            ),
-            (Some(429), "Check your plan and billing details. Resets 12:00 AM."),
-            (None, "Check your plan and billing, or try again at Nov 25th, 2026 7:03 AM."),
             (Some(500), "The server had an error"),
             (None, "We’re currently experiencing high demand."),
             (None, "\"stream closed\""),
             (None, "read 401 files, then error"),
         ];
-        let told: Vec<String> =
-            rows.iter().map(|(status, words)| told(&ServiceFailure::of(*status, words))).collect();
-        insta::assert_snapshot!(told.join("\n"), @r#"
+        insta::assert_snapshot!(sorted(&rows), @r#"
         blocked: Wrong key; log in again, or fix the API key
         blocked: unexpected status 403 Forbidden: no; log in again, or fix the API key
         blocked: 401 Wrong key; log in again, or fix the API key
@@ -282,10 +296,6 @@ mod tests {
         blocked: Wrong key; log in again, or fix the API key
         blocked: Model not found: p/m.; choose a model this account has
         request: This model's maximum context length is 10 tokens.
-        blocked: Your credit balance is too low to access the Anthropic API.; fix the account's billing
-        blocked: API key not valid. Please pass a valid API key.; log in again, or fix the API key
-        limit until 00:00:00: Check your plan and billing details. Resets 12:00 AM.
-        limit until 07:03:00: Check your plan and billing, or try again at Nov 25th, 2026 7:03 AM.
         outage: The server had an error
         outage: We’re currently experiencing high demand.
         outage: stream closed

@@ -116,7 +116,9 @@ fn the_words_of_a_retry_end_with_the_next_event() {
     ];
     let waits = streams.map(|(name, lines)| {
         let mut reader = Gemini::new(NAME);
-        lines.iter().for_each(|line| pass(&mut reader, line, *line == event));
+        for line in lines {
+            pass(&mut reader, line, line == event);
+        }
         format!("{name}: {:?}", reader.turn.waits(DateTime::UNIX_EPOCH.fixed_offset()))
     });
     insta::assert_snapshot!(waits.join("\n"), @"

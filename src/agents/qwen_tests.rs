@@ -1,41 +1,47 @@
 use super::*;
 use crate::agents::tests::told;
 
+const USAGE: &str =
+    r#""usage":{"input_tokens":1000,"output_tokens":50,"cache_read_input_tokens":800}"#;
+const CLAIM: &str = r"Done.\n<promise>COMPLETE</promise>";
+
+fn said(text: &str) -> String {
+    format!(
+        r#"{{"type":"assistant","parent_tool_use_id":null,"message":{{"id":"1","content":[{{"type":"text","text":"{text}"}}],{USAGE}}}}}"#
+    )
+}
+
+fn ended(text: &str) -> String {
+    format!(
+        r#"{{"type":"result","subtype":"success","is_error":false,"num_turns":1,"result":"{text}",{USAGE}}}"#
+    )
+}
+
+fn failed(words: &str) -> String {
+    format!(
+        r#"{{"type":"result","subtype":"error_during_execution","is_error":true,"num_turns":1,{USAGE},"error":{{"message":"{words}"}}}}"#
+    )
+}
+
+fn retry(keeps: bool) -> String {
+    format!(r#"{{"type":"system","subtype":"retry","data":{{"preserveText":{keeps}}}}}"#)
+}
+
 #[test]
 fn the_events_of_a_turn_are_read_to_what_they_mean() {
-    let usage = r#""usage":{"input_tokens":1000,"output_tokens":50,"cache_read_input_tokens":800}"#;
-    let said = |text: &str| {
-        format!(
-            r#"{{"type":"assistant","parent_tool_use_id":null,"message":{{"id":"1","content":[{{"type":"text","text":"{text}"}}],{usage}}}}}"#
-        )
-    };
-    let ended = |text: &str| {
-        format!(
-            r#"{{"type":"result","subtype":"success","is_error":false,"num_turns":1,"result":"{text}",{usage}}}"#
-        )
-    };
-    let failed = |words: &str| {
-        format!(
-            r#"{{"type":"result","subtype":"error_during_execution","is_error":true,"num_turns":1,{usage},"error":{{"message":"{words}"}}}}"#
-        )
-    };
-    let retry = |keeps: bool| {
-        format!(r#"{{"type":"system","subtype":"retry","data":{{"preserveText":{keeps}}}}}"#)
-    };
-    let claim = r"Done.\n<promise>COMPLETE</promise>";
-    let whole = format!("{}\n{}", said(claim), ended(claim));
+    let whole = format!("{}\n{}", said(CLAIM), ended(CLAIM));
     let error = "[API Error: 401 Wrong key]";
     let used_up = "Reached max session turns for this session.";
     let waits = "[qwen-code] Waiting for API capacity... attempt 1, retry in";
     let streams = [
         ("a claim", "", whole.clone()),
-        ("no closing event", "", said(claim)),
+        ("no closing event", "", said(CLAIM)),
         ("words about an error are words", "", format!("{}\n{}", said(error), ended(error))),
         ("a wrong key", "", format!("{}\n{}", said(error), failed(error))),
         (
             "an error after a claim",
             "",
-            format!("{}\n{}", said(claim), failed("[API Error: 503 Sorry]")),
+            format!("{}\n{}", said(CLAIM), failed("[API Error: 503 Sorry]")),
         ),
         ("a stream that broke once", "", format!("{}\n{whole}", retry(false))),
         ("a cut answer, finished", "", format!("{}\n{whole}", retry(true))),
@@ -56,7 +62,7 @@ fn the_events_of_a_turn_are_read_to_what_they_mean() {
             format!("{0}\n{1}\n{0}\n{whole}", [retry(true).as_str(); 2].join("\n"), retry(false)),
         ),
         ("its turns are used up", used_up, said("Again.")),
-        ("its turns are used up after a claim", used_up, said(claim)),
+        ("its turns are used up after a claim", used_up, said(CLAIM)),
         ("it waits", &format!("{waits} 18s"), String::new()),
         ("it waits for an hour", &format!("{waits} 3570s"), String::new()),
         ("a wait that is over", &format!("{waits} 18s"), whole),

@@ -70,7 +70,7 @@ const CHECKS: &str = "
 #   role = \"gate\"     the same, and also runs after every iteration
 #   role = \"until\"    ends the loop when it passes; no claim needed
 # Further keys: name, timeout = \"10m\", success_exit_code = 0
-# Shorter, under [loop]: verify = [\"cargo test\"]; gate and until likewise
+# Shorter, under [loop]: verify = [\"cargo test\"]; gate, until and no_worse likewise
 ";
 
 const REST: &str = "
@@ -80,6 +80,8 @@ const REST: &str = "
 # model = \"opus\"                 # the agent's model
 # args = [\"--effort\", \"high\"]
 # permissions = \"accept-edits\"    # or default, auto, bypass
+# fallback = [\"codex\"]           # who works while the agent's account is at a limit
+# account = \"work\"               # the account whose limits these loops share
 
 # Your own agent: `like` one that crew knows, or with its own command.
 # [agents.mine]
@@ -88,6 +90,7 @@ const REST: &str = "
 # output = \"text\"                # or the agent whose events it prints: claude, codex …
 # model = \"--model\"              # the option that names its model
 # environment = { LEVEL = \"1\" }   # variables it is started with
+# login = [\"login\", \"status\"]     # what it is asked as a fallback; [] = nothing
 
 # A procedure: `crew run nightly`. Parts of the prompt are text, files beside this one, or crew's own
 # (builtin:NAME); keys of [loop] set here apply to this procedure only.
@@ -165,7 +168,7 @@ mod tests {
         #   role = "gate"     the same, and also runs after every iteration
         #   role = "until"    ends the loop when it passes; no claim needed
         # Further keys: name, timeout = "10m", success_exit_code = 0
-        # Shorter, under [loop]: verify = ["cargo test"]; gate and until likewise
+        # Shorter, under [loop]: verify = ["cargo test"]; gate, until and no_worse likewise
 
         # Found in justfile.
         [[check]]

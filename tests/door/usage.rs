@@ -155,7 +155,7 @@ fn a_limit_on_money_ends_the_loop_and_more_money_goes_on_with_it() {
     append(&door.transcript(), &[line("two", 200_000, 0)]);
     let page = door.stop("two").assert_lets_go();
     assert!(page.line().contains("the cost limit of $2.00 is reached: $2.10"), "{page:#?}");
-    assert!(page.line().contains(&format!("/crew:resume {id} --max-cost +5")), "{page:#?}");
+    assert!(page.line().contains(&format!("/crew:resume {id} --max-cost +2")), "{page:#?}");
     assert_eq!(door.status(&id)["outcome"], "exhausted");
     let handoff = std::fs::read_to_string(&door.handoffs()[0]).unwrap();
     assert!(handoff.contains(", $2.10 of $2.00, 2.1M of 10M tokens"), "{handoff}");
@@ -164,7 +164,7 @@ fn a_limit_on_money_ends_the_loop_and_more_money_goes_on_with_it() {
     };
     let refused = resume("-n +5");
     assert!(
-        refused.refusal().contains(&format!("/crew:resume {id} --max-cost +5")),
+        refused.refusal().contains(&format!("/crew:resume {id} --max-cost +2")),
         "{refused:#?}"
     );
     append(&door.transcript(), &[line("in between", 5_000_000, 0)]);

@@ -93,6 +93,8 @@ fn a_limit_at_iteration_3_of_8_is_no_wait_and_the_fallback_completes_the_loop() 
     assert_eq!(share("fake"), (&json!(2), &json!(200)));
     assert_eq!(share("second"), (&json!(6), &json!(6000)));
     assert_eq!(told["usage"]["tokens"]["input"], 6200);
+    let journal = std::fs::read_to_string(world.file("journal.jsonl")).unwrap();
+    assert!(!journal.contains("state.json was altered"), "{journal}");
 
     let over: Vec<String> =
         changes(&world).into_iter().filter(|what| what.contains("fake")).collect();
@@ -253,7 +255,8 @@ fn an_error_of_the_first_agent_that_only_a_person_can_fix_still_ends_the_loop() 
 
 #[test]
 fn a_fallback_that_could_never_help_is_refused_and_a_dry_run_shows_one() {
-    let more = "agents.fake.model = \"--model\"\nagents.twin.command = [\"agent\"]\nagents.gone.command = [\"no-such-program\"]\n\
+    let more = "agents.fake.model = \"--model\"\nagents.twin.command = [\"agent\"]\n\
+        agents.gone.command = [\"no-such-program\"]\n\
         agents.second.permissions.default = []\n";
     let world = world(&[&answer("Hm.")], "exit 3");
     world.settings(&format!("{SETTINGS}{more}"));
@@ -270,7 +273,7 @@ fn a_fallback_that_could_never_help_is_refused_and_a_dry_run_shows_one() {
         (
             "second",
             2,
-            "agent second cannot be asked for accept-edits\nhint: choose --permissions default",
+            "fallback second cannot be asked for accept-edits\nhint: choose --permissions default",
         ),
     ];
     for (name, code, expected) in table {

@@ -15,7 +15,7 @@ fn a_fallback_that_is_not_logged_in_is_refused_at_the_start() {
     assert_eq!((ran.code(), world.calls(), world.loops().len()), (1, 0, 0), "{ran:#?}");
     insta::assert_snapshot!(ran.stderr, @"
     crew: fallback second: `second login status` failed (exit 1): Not logged in
-    hint: log in with second, or leave second out; where it needs no login, write login = [] under [agents.second] in your settings
+    hint: log in with second, or leave second out; what it is asked is `login` under [agents.second] in your settings, [] for nothing
     ");
     // It is asked with the environment that it works with.
     std::fs::write(world.note("second.state"), "test \"$KEY\" = k").unwrap();

@@ -6,7 +6,7 @@ use anyhow::Error;
 
 use crate::agents;
 use crate::drive::missing;
-use crate::drive::start::{agent, place, settings};
+use crate::drive::start::{agent, fallback, place, settings};
 use crate::engine::doctor::Own;
 use crate::engine::settings::merge::merge;
 use crate::engine::settings::trust::needs;
@@ -39,10 +39,14 @@ pub(super) fn settings(home: &Home, here: &Path) -> Own {
     match agent::resolve(&in_force, None) {
         Ok(agent) => {
             let program = agent.command.first().map_or("", String::as_str);
+            let mut others = fallback::fallbacks(&in_force, &agent).unwrap_or_default();
             if (&*agent.name, program) != (agents::DEFAULT, agents::DEFAULT) {
-                own.agent_missing = agent::has_program(&agent, here).err().as_ref().map(first_line);
-                own.agent = Some(agent.name).filter(|_| own.agent_missing.is_none());
+                let is_there = agent::has_program(&agent, here).is_ok();
+                own.agent = is_there.then(|| agent.name.clone());
+                others.insert(0, agent);
             }
+            let missing = others.iter().filter_map(|it| agent::has_program(it, here).err());
+            own.agents_missing = missing.map(|error| first_line(&error)).collect();
         }
         Err(error) => own.faults.push(format!("{error:#}")),
     }

@@ -36,7 +36,8 @@ pub fn prepare(
     same_repository(&record.place)?;
     let mut notes = Vec::new();
     let run = run_here(home, record, arguments, &mut notes)?;
-    fallback::try_all(&run, &changed(changes, record, 0), &record.place.folder, stop)?;
+    fallback::refuse_useless(&run, &changed(changes, record, 0), &record.place.folder)?;
+    fallback::try_logins(&run, &record.place.folder, stop)?;
     Ok((run, notes))
 }
 

@@ -14,7 +14,7 @@ use crate::engine::journal::Event;
 use crate::engine::record::{Ending, Loop, LoopId};
 use crate::world::clock;
 use crate::world::files::room;
-use crate::world::store::{self, Home, StoreError};
+use crate::world::store::{self, Home, StoreError, view};
 
 /// The record of a run.
 pub(super) struct Ledger<'a> {
@@ -60,7 +60,9 @@ impl<'a> Ledger<'a> {
             if is_ours(&found) {
                 let before = found.protected.clone();
                 change(&mut found);
-                held.record(found, |next| Event::changed_from(before.as_ref(), what, next))?;
+                let found =
+                    held.record(found, |next| Event::changed_from(before.as_ref(), what, next))?;
+                let _ = view::write(&found);
             }
             Ok(())
         };

@@ -60,9 +60,9 @@ pub fn fallbacks(settings: &Settings, own: &Agent) -> Result<Vec<Agent>> {
     Ok(agents)
 }
 
-/// Refuses a fallback that is missing, shares the limits of an agent before it, cannot keep a limit
-/// on cost or tokens, or is not logged in. [`Interrupted`] if `stop` says so meanwhile.
-pub fn try_all(run: &Run, limits: &Limits, folder: &Path, stop: Stop<'_>) -> Result<()> {
+/// Refuses a fallback that is missing, shares the limits of an agent before it, or cannot keep a
+/// limit on cost or tokens.
+pub fn refuse_useless(run: &Run, limits: &Limits, folder: &Path) -> Result<()> {
     // Whether the models differ or not: an account's limit is mostly one for all of them.
     let account = |agent: &Agent| AccountId::of(run, agent).name;
     for (place, agent) in run.fallback.iter().enumerate() {
@@ -86,9 +86,13 @@ pub fn try_all(run: &Run, limits: &Limits, folder: &Path, stop: Stop<'_>) -> Res
                 agent.name
             );
         }
-        try_login(agent, folder, stop)?;
     }
     Ok(())
+}
+
+/// Refuses a fallback that is not logged in. [`Interrupted`] if `stop` says so meanwhile.
+pub fn try_logins(run: &Run, folder: &Path, stop: Stop<'_>) -> Result<()> {
+    run.fallback.iter().try_for_each(|agent| try_login(agent, folder, stop))
 }
 
 /// Asks an agent whether it is logged in, if it has a command for that.
@@ -113,8 +117,8 @@ fn try_login(agent: &Agent, folder: &Path, stop: Stop<'_>) -> Result<()> {
     let said = if said.is_empty() { said } else { format!(": {said}") };
     bail!(
         "fallback {name}: `{program} {}` failed ({why}){said}\n\
-         hint: log in with {program}, or leave {name} out; where it needs no login, write \
-         login = [] under [agents.{name}] in your settings",
+         hint: log in with {program}, or leave {name} out; what it is asked is `login` under \
+         [agents.{name}] in your settings, [] for nothing",
         arguments.join(" "),
         name = agent.name,
     );

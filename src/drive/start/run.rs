@@ -67,6 +67,9 @@ pub fn prepare(home: &Home, mut arguments: RunArgs, folder: &Path) -> Result<Pre
     some_commit(&run.git, folder)?;
     some_settings(&run.git, &place.checkout)?;
     let contract = terms::contract(start, &settings, folder, Some(run))?;
+    if let Some(run) = &contract.run {
+        fallback::refuse_useless(run, &contract.limits, folder)?;
+    }
     let of_the_agent = of_the_agent(&contract);
     let absent = missing::at_the_start(&place, &contract.checks)?;
     let notes = made.into_iter().chain(notes).chain(of_the_agent).chain(absent).chain(without_git);
@@ -262,9 +265,13 @@ pub fn try_launch(home: &Home, subject: &Loop) -> Result<(Prompt, Vec<Launch>)> 
     let checks = &subject.contract.checks;
     let usage_file = logs::usage_file(home, &subject.id, subject.iteration());
     let launch = |agent| {
-        let run = run.by(agent);
-        let launch = agents::launch(&run, &prompt.text, checks, &usage_file.to_string_lossy());
-        launch.map_err(|line| UsageError::of_line(&line))
+        let as_it = run.by(agent);
+        let launch = agents::launch(&as_it, &prompt.text, checks, &usage_file.to_string_lossy());
+        let is_own = agent.name == run.agent.name;
+        launch.map_err(|line| {
+            let line = if is_own { line } else { line.replacen("agent", "fallback", 1) };
+            UsageError::of_line(&line)
+        })
     };
     let launches = run.agents().map(launch).collect::<Result<_, UsageError>>()?;
     Ok((prompt, launches))
@@ -279,9 +286,7 @@ pub fn begin(
 ) -> Result<Loop> {
     first_prompt(home, &prepared)?;
     if let Some(run) = &prepared.contract.run {
-        fallback::try_all(run, &prepared.contract.limits, &prepared.place.folder, &|| {
-            signals.times() > 0
-        })?;
+        fallback::try_logins(run, &prepared.place.folder, &|| signals.times() > 0)?;
     }
     let Prepared { place, contract, mut notes, replace, .. } = prepared;
     let beginning = Beginning {

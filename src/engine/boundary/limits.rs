@@ -235,6 +235,33 @@ fn is_unmeasured(subject: &Loop) -> bool {
         && state.evidence.as_ref().is_some_and(|it| it.skipped.is_none() && it.usage.is_none())
 }
 
+/// By how much a limit is raised so that there is room again: as much as it was, `most` at most.
+fn more(limit: u64, used: u64, most: u64) -> u64 {
+    let (over, room) = (used.saturating_sub(limit), limit.min(most));
+    if over < room { room } else { over.saturating_add(room) }
+}
+
+/// Such as `+5` and `+0.07`, in dollars.
+fn more_cost(subject: &Loop) -> String {
+    let limit = Money::from_micros(subject.contract.limits.max_cost_micros);
+    let used = subject.state.usage.cost_at_most();
+    let cents = more(limit.0, used.0, Money::from_micros(5_000_000).0).div_ceil(10_000_000_000);
+    match cents % 100 {
+        0 => format!("+{}", cents / 100),
+        rest => format!("+{}.{rest:02}", cents / 100),
+    }
+}
+
+/// Such as `+1M`, `+20k` and `+150`.
+fn more_tokens(subject: &Loop) -> String {
+    let used = subject.state.usage.tokens.total();
+    match more(subject.contract.limits.max_tokens, used, 1_000_000) {
+        few @ 0..1000 => format!("+{few}"),
+        whole if whole % 1_000_000 == 0 => format!("+{}M", whole / 1_000_000),
+        many => format!("+{}k", many.div_ceil(1000)),
+    }
+}
+
 /// The options that raise what is used up and lift what cannot be kept, each with a blank before
 /// it, for the command that resumes the loop.
 pub fn raise(subject: &Loop) -> String {
@@ -244,14 +271,14 @@ pub fn raise(subject: &Loop) -> String {
     let iterations = if is_spent(Key::MaxIterations) { " -n +10" } else { "" };
     let time = if is_spent(Key::MaxDuration) { " --max-duration +2h" } else { "" };
     let cost = match () {
-        () if is_unmeasured && limits.max_cost_micros > 0 => " --max-cost 0",
-        () if is_spent(Key::MaxCost) => " --max-cost +5",
-        () => "",
+        () if is_unmeasured && limits.max_cost_micros > 0 => " --max-cost 0".to_owned(),
+        () if is_spent(Key::MaxCost) => format!(" --max-cost {}", more_cost(subject)),
+        () => String::new(),
     };
     let tokens = match () {
-        () if is_unmeasured && limits.max_tokens > 0 => " --max-tokens 0",
-        () if is_spent(Key::MaxTokens) => " --max-tokens +1M",
-        () => "",
+        () if is_unmeasured && limits.max_tokens > 0 => " --max-tokens 0".to_owned(),
+        () if is_spent(Key::MaxTokens) => format!(" --max-tokens {}", more_tokens(subject)),
+        () => String::new(),
     };
     format!("{iterations}{time}{cost}{tokens}")
 }

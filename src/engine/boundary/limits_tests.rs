@@ -97,6 +97,24 @@ fn a_limit_on_cost_or_tokens_is_reached_by_what_was_counted_or_may_have_cost_as_
 }
 
 #[test]
+fn a_small_limit_is_raised_by_as_much_as_it_was_or_by_what_it_was_exceeded_by() {
+    let table = [
+        (70_000, 0, 80_000, 9, " --max-cost +0.07"),
+        (70_000, 0, 900_000, 9, " --max-cost +0.90"),
+        (0, 150, 0, 170, " --max-tokens +150"),
+        (0, 20_000, 0, 45_100, " --max-tokens +46k"),
+    ];
+    for (max_cost_micros, max_tokens, cost, input, expected) in table {
+        let mut subject = a_loop();
+        subject.contract.limits.max_cost_micros = max_cost_micros;
+        subject.contract.limits.max_tokens = max_tokens;
+        subject.state.usage.cost = Money::from_micros(cost);
+        subject.state.usage.tokens.input = input;
+        assert_eq!(raise(&subject), expected);
+    }
+}
+
+#[test]
 fn a_limit_that_could_not_be_kept_is_lifted_by_the_command_that_goes_on() {
     let table = [
         (5, 0, None, Outcome::Blocked, " --max-cost 0"),

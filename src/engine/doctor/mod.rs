@@ -191,8 +191,8 @@ pub struct Own {
     pub untrusted: Vec<String>,
     /// The agent they name for `crew run`, if it is not the built-in one and its program exists.
     pub agent: Option<String>,
-    /// A message that its program is missing, if it is not the built-in one.
-    pub agent_missing: Option<String>,
+    /// Messages that its program, if it is not the built-in one, and a fallback's are missing.
+    pub agents_missing: Vec<String>,
     /// A message that a check's program is missing.
     pub check_missing: Option<String>,
 }

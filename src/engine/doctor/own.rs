@@ -22,7 +22,7 @@ pub(super) fn settings(facts: &DoctorFacts, all: &mut Vec<Finding>) {
         let fix = "read it, then run `crew trust` in a terminal here; or start with --no-project";
         add(all, "settings-untrusted", Broken, what, fix.to_owned());
     }
-    if let Some(what) = &own.agent_missing {
+    for what in &own.agents_missing {
         let fix = "install it, or name another under [agent]: until then crew run starts nothing";
         add(all, "agent-missing", Broken, what.clone(), fix.to_owned());
     }
