@@ -144,7 +144,7 @@ impl Codex {
             "turn.failed" => {
                 let message = event.error.message.text().unwrap_or("turn failed");
                 let seen = self.failed(message);
-                self.turn.closes(Err(message.to_owned()));
+                self.turn.closes(Ok(()));
                 seen
             }
             "error" => self.failed(event.message.text().unwrap_or("error")),
@@ -226,10 +226,9 @@ impl CodexItem {
     fn result(&self, call: &ToolCall) -> Option<String> {
         let is_failure = self.status.text() == Some("failed");
         let output = self.aggregated_output.text().unwrap_or_default();
-        let exit = self.exit_code.0.and_then(|code| format!("{code:.0}").parse().ok());
         let output =
             if call.verb == RUN { output } else { self.message.text().unwrap_or_default() };
-        call.came_to(output, exit, is_failure)
+        call.came_to(output, self.exit_code.exit(), is_failure)
     }
 }
 

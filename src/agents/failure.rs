@@ -47,7 +47,7 @@ const EXACT: [(&str, &str); 16] = [
     ("no auth type is selected", AUTH),
     ("usage limit", LIMIT),
 ];
-/// Words that count where no status was told.
+/// Words that count where no status was reported.
 const VAGUE: [(&str, &str); 9] = [
     ("unauthenticated", AUTH),
     ("unauthorized", AUTH),
@@ -89,7 +89,7 @@ struct InnerError {
 }
 
 impl ServiceFailure {
-    /// From a status, where a field of its own told one, and the sentence beside it.
+    /// From a status, where a field of its own reports one, and the sentence beside it.
     pub(super) fn of(status: Option<u16>, sentence: &str) -> Self {
         let whole = start(sentence.trim(), SENTENCE_CHARS);
         let (code, words) = unwrapped(whole);
@@ -101,7 +101,7 @@ impl ServiceFailure {
         if is_timed { failure.timed() } else { failure }
     }
 
-    /// The same, with the pause that a field of its own told.
+    /// The same, with the pause that a field of its own reports.
     pub(super) fn pausing(self, pause: Option<Duration>) -> Self {
         let pause = pause.or(self.pause);
         let failure = Self { pause, ..self };

@@ -13,7 +13,7 @@ use super::activity::{Activity, printed};
 use super::failure::ServiceFailure;
 use super::lenient::{FlagField, Lenient, NumberField, TextField, ToolInput, object, part};
 use super::turn::AgentTurn;
-use super::words::shown;
+use super::words::says_error;
 use super::{EventAgent, OutputReader, Report};
 use crate::engine::record::{Agent, Dialect, Permissions};
 use crate::engine::usage::{Tokens, Usage};
@@ -164,7 +164,7 @@ impl Gemini {
             return self.turn.closes(Ok(()));
         }
         let told = event.error.message.text().or(self.complaint.as_deref());
-        let told = told.unwrap_or("the agent's closing event says error").to_owned();
+        let told = told.unwrap_or("the agent says no reason").to_owned();
         let status = match event.error.kind.text() {
             Some("FatalTurnLimitedError") => {
                 self.out_of_turns = true;
@@ -176,14 +176,11 @@ impl Gemini {
             Some("FatalAuthenticationError") => Some(401),
             // It ended for what is so on this machine, which no wait changes.
             Some(kind) if kind.starts_with("Fatal") => {
-                let how = format!("the agent's closing event says error: {}", shown(&told));
-                return self.turn.closes(Err(how));
+                return self.turn.closes(Err(says_error(&told)));
             }
             _ => None,
         };
-        let mut seen = self.turn.closes(Err(told.clone()));
-        seen.extend(self.turn.fails(ServiceFailure::of(status, &told)));
-        seen
+        self.turn.closes_for(ServiceFailure::of(status, &told))
     }
 }
 

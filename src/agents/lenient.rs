@@ -87,6 +87,16 @@ impl NumberField {
     pub(super) fn count(self) -> u64 {
         self.0.map_or(0, whole)
     }
+
+    /// The number as the exit status of a command.
+    pub(super) fn exit(self) -> Option<i64> {
+        self.0.and_then(|code| format!("{code:.0}").parse().ok())
+    }
+
+    /// The number as the status of an HTTP answer.
+    pub(super) fn status(self) -> Option<u16> {
+        self.0.and_then(|_| u16::try_from(self.count()).ok())
+    }
 }
 
 impl FlagField {
@@ -258,6 +268,11 @@ mod tests {
         assert!(event.word.text().is_none() && event.list.iter().next().is_none());
         assert_eq!(read(r#"{"number":-7}"#).number.count(), 0);
         assert_eq!(read(r#"{"number":12.9}"#).number.count(), 12);
+        let of = |json: &str| (read(json).number.exit(), read(json).number.status());
+        assert_eq!(of(r#"{"number":-1}"#), (Some(-1), Some(0)));
+        assert_eq!(of(r#"{"number":429}"#), (Some(429), Some(429)));
+        assert_eq!(of(r#"{"number":1e300}"#), (None, None));
+        assert_eq!(of(r#"{"number":"7"}"#), (None, None));
     }
 
     #[test]

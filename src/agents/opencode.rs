@@ -1,6 +1,6 @@
 //! opencode's `run --format json`, one event a line; tried with 1.18.33. It tells tokens and cost
 //! of each step and a cut answer. A broken stream and a context that is too long it repeats for
-//! ever, hundreds of requests a minute. That it waits for the service is told only in its log.
+//! ever, hundreds of requests a minute. Only its log reports that it waits for the service.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,6 +14,7 @@ use super::lenient::{
     Dollars, FlagField, Lenient, NumberField, TextField, ToolInput, object, part,
 };
 use super::turn::AgentTurn;
+use super::words::says_error;
 use super::{EventAgent, OutputReader, Report};
 use crate::engine::record::{Agent, Dialect, Permissions};
 use crate::engine::usage::{Money, Tokens, Usage};
@@ -144,7 +145,7 @@ struct ResponseHeaders {
 /// What the stream has said so far.
 #[derive(Debug, Default)]
 struct OpenCode {
-    /// Stands for the model in sums, because its name is not told.
+    /// Stands for the model in sums, because its name is not reported.
     name: String,
     turn: AgentTurn,
     /// Steps in a row that came to nothing.
@@ -153,7 +154,7 @@ struct OpenCode {
     unknown_model: Option<ServiceFailure>,
     is_unexplained: bool,
     used: Option<Usage>,
-    /// Whether a step is open, so its use was not told.
+    /// Whether a step is open, so its use was not reported.
     is_untold: bool,
 }
 
@@ -170,7 +171,7 @@ impl OpenCode {
                 self.is_untold = true;
                 self.is_unexplained = false;
                 self.turn.goes_on();
-                // A step begins with the service's answer, and a call is told when it is over.
+                // A step begins with the service's answer, and a call is reported when it is over.
                 self.turn.asks();
                 Vec::new()
             }
@@ -205,16 +206,17 @@ impl OpenCode {
             seen.extend(self.turn.closes(Ok(())));
             return seen;
         }
-        let exit = state.metadata.exit.0.and_then(|exit| format!("{exit:.0}").parse().ok());
+        let exit = state.metadata.exit.exit();
         seen.extend(self.turn.ends(id, |call| call.came_to(output, exit, is_failure)));
         seen
     }
 
     fn finished(&mut self, part: &EventPart) -> Vec<Activity> {
         self.is_untold = false;
-        if let Some(tokens) = part.tokens.0.as_ref() {
-            let used = step(tokens.tokens(), part.cost.0, &self.name);
-            self.used.get_or_insert_default().add(&used);
+        let used = self.used.get_or_insert_default();
+        match part.tokens.0.as_ref() {
+            Some(tokens) => used.add(&step(tokens.tokens(), part.cost.0, &self.name)),
+            None => used.lost = true,
         }
         match part.reason.text().unwrap_or("unknown") {
             "tool-calls" => {
@@ -229,17 +231,14 @@ impl OpenCode {
                 seen
             }
             "unknown" => self.again(ServiceFailure::of(None, "the stream of the answer broke off")),
-            other => {
-                let how = format!("the agent's closing event says error: {other}");
-                self.turn.closes(Err(how))
-            }
+            other => self.turn.closes(Err(says_error(other))),
         }
     }
 
     fn failed(&mut self, error: &OpenCodeError) -> Vec<Activity> {
         let (name, data) = (error.name.text().unwrap_or_default(), &error.data);
         let words = data.message.text().unwrap_or(name);
-        let told = data.status_code.0.and_then(|_| u16::try_from(data.status_code.count()).ok());
+        let told = data.status_code.status();
         let status = match name {
             "MessageOutputLengthError" => {
                 let seen = self.turn.closes(Ok(()));
@@ -256,9 +255,7 @@ impl OpenCode {
         };
         let pause = data.response_headers.retry_after.text();
         let pause = pause.and_then(|it| digits(it)?.parse().ok()).map(Duration::from_secs);
-        let mut seen = self.turn.closes(Err(words.to_owned()));
-        seen.extend(self.turn.fails(ServiceFailure::of(status, words).pausing(pause)));
-        seen
+        self.turn.closes_for(ServiceFailure::of(status, words).pausing(pause))
     }
 
     /// A step came to nothing, and the agent repeats it.

@@ -87,6 +87,7 @@ fn what_only_its_log_and_its_calls_tell_counts() {
         let state = r#""state":{"status":"completed","output":"x"}"#;
         format!(r#"{{"type":"tool_use","part":{{"tool":"{tool}","callID":"1",{state}}}}}"#)
     };
+    let untold = r#"{"type":"step_finish","part":{"reason":"tool-calls"}}"#;
     let between = [broken.as_str(), &broken, &used("bash"), &broken].join("\n");
     let streams = [
         ("an unknown model", no_model, error.to_owned()),
@@ -95,6 +96,8 @@ fn what_only_its_log_and_its_calls_tell_counts() {
         ("a step after an unknown error", no_model, format!("{error}\n{whole}")),
         ("a stream that breaks between calls", "", between),
         ("a subagent", "", format!("{}\n{whole}", used("task"))),
+        ("a step without its use", "", format!("{untold}\n{whole}")),
+        ("a reason with an escape in it", "", step(r"\u001b[2Jodd")),
     ];
     let told: Vec<String> =
         streams.iter().map(|(name, errors, stream)| told(NAME, name, errors, stream)).collect();
@@ -105,6 +108,8 @@ fn what_only_its_log_and_its_calls_tell_counts() {
     a step after an unknown error: no claim, an outage, 1050 tokens
     a stream that breaks between calls: no claim, not closed, an outage, pauses for 0 s, 3150 tokens
     a subagent: no claim, at least 1050 tokens
+    a step without its use: no claim, at least 1050 tokens
+    a reason with an escape in it: no claim, the agent's closing event says error: odd, 1050 tokens
     ");
 }
 

@@ -58,6 +58,13 @@ impl Report {
         }
     }
 
+    /// The same for an agent that crew ended because the service failed so: what it printed in its
+    /// grace takes that back only with a closing event.
+    pub fn ended_for(self, failure: Option<ApiError>) -> Self {
+        let is_open = self.closing == AgentClosing::Missing;
+        Self { error: self.error.or(failure.filter(|_| is_open)), ..self }
+    }
+
     /// What the iteration used, given how its process ended. An agent that ended well without
     /// reporting anything never reports: `None`. If it ended otherwise, the use is only lost.
     pub fn used(&self, process: &ProcessEnd) -> Option<Usage> {
@@ -137,6 +144,23 @@ pub trait OutputReader: std::fmt::Debug {
 mod tests {
     use super::*;
     use crate::engine::usage::Tokens;
+
+    #[test]
+    fn what_is_printed_in_the_grace_takes_the_failure_back_only_with_a_closing_event() {
+        let failure = |message: &str| ApiError::Request { message: message.to_owned() };
+        let (then, later) = (Some(failure("then")), Some(failure("later")));
+        let table = [
+            (AgentClosing::Missing, None, then.clone()),
+            (AgentClosing::Missing, later.clone(), later),
+            (AgentClosing::Plain, None, None),
+            (AgentClosing::Failed(String::new()), None, None),
+        ];
+        for (closing, error, expected) in table {
+            let report = Report { error, closing, ..Report::default() };
+            assert_eq!(report.clone().ended_for(None), report);
+            assert_eq!(report.ended_for(then.clone()).error, expected);
+        }
+    }
 
     #[test]
     fn an_exit_that_only_tells_of_used_up_turns_is_no_failure() {

@@ -211,6 +211,13 @@ impl AgentTurn {
         seen
     }
 
+    /// The closing event, which reports that the service failed for good.
+    pub(super) fn closes_for(&mut self, failure: ServiceFailure) -> Vec<Activity> {
+        let seen = self.fails(failure);
+        self.closes(Ok(()));
+        seen
+    }
+
     pub(super) fn is_closed(&self) -> bool {
         self.closed.is_some() && !self.tool_is_open()
     }

@@ -14,10 +14,10 @@ const MOMENT: Duration = Duration::from_secs(1);
 /// An agent's word that it waits for the service, and does nothing else.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ServiceWait {
-    /// How often it told so in a row.
+    /// How often it reported so in a row.
     pub tries: u32,
-    /// How long it pauses before the next try; `None` where that is not told. Then it either pauses
-    /// or asks.
+    /// How long it pauses before the next try; `None` where that is not reported. Then it either
+    /// pauses or asks.
     pub pause: Option<Duration>,
     /// Whether every further try is in vain.
     pub is_hopeless: bool,
@@ -30,8 +30,8 @@ impl ServiceWait {
     }
 
     /// Whether it has waited enough. `since` is the time since the first of the tries in a row,
-    /// `last` that since the last one. After a pause that was told the agent is at work again,
-    /// however silently: a model may think for minutes.
+    /// `last` that since the last one. After a pause that was reported the agent is at work
+    /// again, however silently: a model may think for minutes.
     pub fn is_enough(self, since: Duration, last: Duration) -> bool {
         let pauses = last <= self.pause.unwrap_or_default().max(MOMENT);
         let is_silent = self.pause.is_none() && last >= SILENCE;

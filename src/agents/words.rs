@@ -13,6 +13,11 @@ pub(super) fn shown(text: &str) -> String {
     plain(start(text.trim_end(), SHOWN_CHARS))
 }
 
+/// How an agent's closing event reports an error.
+pub(super) fn says_error(what: &str) -> String {
+    format!("the agent's closing event says error: {}", shown(what))
+}
+
 /// Adds a text to a list, once, until the list is full.
 pub(super) fn note(list: &mut Vec<String>, text: &str) {
     const LISTED: usize = 50;

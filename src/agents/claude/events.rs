@@ -12,7 +12,7 @@ use crate::agents::activity::{ToolCall, verb};
 use crate::agents::lenient::{
     Dollars, FlagField, Lenient, ListField, NumberField, OutputField, TextField, ToolInput, part,
 };
-use crate::agents::words::shown;
+use crate::agents::words::{says_error, shown};
 
 /// The result's subtype when the client's own limit on turns ended it.
 pub(super) const OUT_OF_TURNS: &str = "error_max_turns";
@@ -230,7 +230,7 @@ pub(super) struct ModelUse {
 
 impl ResultEvent {
     pub(super) fn status(&self) -> Option<u16> {
-        self.api_error_status.0.map(|_| u16::try_from(self.api_error_status.count()).unwrap_or(0))
+        self.api_error_status.status()
     }
 
     /// The error the event reports; `None` if there is none or it is the client's own limit on
@@ -240,8 +240,7 @@ impl ResultEvent {
         let is_error = self.is_error.is_set() || kind.starts_with("error");
         let words = self.words.text().map(str::trim).filter(|words| !words.is_empty());
         let reason = words.unwrap_or(kind);
-        (is_error && kind != OUT_OF_TURNS)
-            .then(|| format!("the agent's closing event says error: {}", shown(reason)))
+        (is_error && kind != OUT_OF_TURNS).then(|| says_error(reason))
     }
 
     pub(super) fn turns(&self) -> u32 {

@@ -11,6 +11,7 @@ use super::activity::{Activity, printed};
 use super::failure::ServiceFailure;
 use super::lenient::{FlagField, ListField, NumberField, TextField, ToolInput, object, part};
 use super::turn::AgentTurn;
+use super::words::says_error;
 use super::{EventAgent, OutputReader, Report};
 use crate::engine::record::{Agent, Dialect, Permissions};
 use crate::engine::usage::Usage;
@@ -160,7 +161,7 @@ impl Copilot {
                 let is_failure = data.success.is_unset();
                 let output = data.result.content.text().or(data.error.message.text());
                 let output = output.unwrap_or_default();
-                let exit = data.shell_execution.exit_code.0.map(|_| data.exit());
+                let exit = data.shell_execution.exit_code.exit();
                 return self.turn.ends(id, |call| call.came_to(output, exit, is_failure));
             }
             "session.error" => {
@@ -170,10 +171,8 @@ impl Copilot {
             "abort" => self.turn.goes_on(),
             "result" => {
                 let is_well = event.exit_code.0 == Some(0.0);
-                let how = format!(
-                    "the agent's closing event says error: exit code {}",
-                    event.exit_code.count()
-                );
+                let code = event.exit_code.exit().map_or("unknown".to_owned(), |it| it.to_string());
+                let how = says_error(&format!("exit code {code}"));
                 return self.turn.closes(if is_well { Ok(()) } else { Err(how) });
             }
             _ => {}
@@ -203,12 +202,8 @@ impl CopilotData {
             Some("authentication" | "authorization") => Some(401),
             Some("quota") => Some(402),
             Some("rate_limit") => Some(429),
-            _ => self.status_code.0.and_then(|_| u16::try_from(self.status_code.count()).ok()),
+            _ => self.status_code.status(),
         }
-    }
-
-    fn exit(&self) -> i64 {
-        i64::try_from(self.shell_execution.exit_code.count()).unwrap_or(i64::MAX)
     }
 }
 

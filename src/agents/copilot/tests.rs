@@ -107,7 +107,9 @@ fn what_is_denied_is_named_and_a_call_is_shown_with_its_result() {
 {"type":"tool.execution_start","data":{"toolCallId":"2","toolName":"create","arguments":{"path":"a.rs","file_text":"1\n2\n"}}}
 {"type":"tool.execution_complete","data":{"toolCallId":"2","success":false,"error":{"message":"It is there."}}}
 {"type":"tool.execution_start","data":{"toolCallId":"3","toolName":"bash","arguments":{"command":"make"}}}
-{"type":"tool.execution_complete","data":{"toolCallId":"3","success":true,"shellExecution":{"exitCode":2},"result":{"content":"oops"}}}"#;
+{"type":"tool.execution_complete","data":{"toolCallId":"3","success":true,"shellExecution":{"exitCode":2},"result":{"content":"oops"}}}
+{"type":"tool.execution_start","data":{"toolCallId":"4","toolName":"bash","arguments":{"command":"kill"}}}
+{"type":"tool.execution_complete","data":{"toolCallId":"4","success":true,"shellExecution":{"exitCode":-1},"result":{"content":""}}}"#;
     let mut reader = Copilot::default();
     let seen: Vec<String> = stream.lines().filter_map(|line| reader.line(line)).collect();
     insta::assert_snapshot!(seen.join("\n"), @"
@@ -117,6 +119,8 @@ fn what_is_denied_is_named_and_a_call_is_shown_with_its_result() {
            → failed: It is there.
     run    make
            → exit 2
+    run    kill
+           → exit -1
     ");
     let now = DateTime::UNIX_EPOCH.fixed_offset();
     assert_eq!(reader.report(now).denied, ["run touch x"]);

@@ -145,9 +145,12 @@ impl Runner<'_> {
         if let Some(text) = run.agent.usage_file.as_ref().and_then(|_| self.take_usage()) {
             watcher.reader.read_usage(&text);
         }
-        let report = watcher.reader.report(clock::local());
+        let had_waited = watcher.had_waited.filter(|_| ended.cause == ExitCause::Stopped);
+        let is_for_a_wait = had_waited.is_some();
+        let failure = had_waited.and_then(|then| then.error);
+        let report = watcher.reader.report(clock::local()).ended_for(failure);
         let mut attempt = self.classify(run, prompt, &ended, &report);
-        if watcher.has_waited_enough && ended.cause == ExitCause::Stopped {
+        if is_for_a_wait {
             attempt.agent.process = Some(ProcessEnd::Waited);
         }
         if is_the_last && ended.cause == ExitCause::TimedOut {

@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use super::Runner;
-use crate::agents::OutputReader;
 use crate::agents::waiting::ServiceWait;
+use crate::agents::{OutputReader, Report};
 use crate::drive::control::Cancels;
 use crate::engine::events::RunEvent;
 use crate::engine::text::plain;
@@ -21,7 +21,8 @@ pub struct Watcher<'a, 'runner> {
     was_told: bool,
     time: Watched,
     wait: Option<Waiting>,
-    pub(super) has_waited_enough: bool,
+    /// What it reported when it had only waited for long enough.
+    pub(super) had_waited: Option<Report>,
 }
 
 /// The agent waits for the service.
@@ -43,7 +44,7 @@ impl<'a, 'runner> Watcher<'a, 'runner> {
             was_told: false,
             time: Watched::start(),
             wait: None,
-            has_waited_enough: false,
+            had_waited: None,
         }
     }
 
@@ -67,13 +68,13 @@ impl<'a, 'runner> Watcher<'a, 'runner> {
         let is_enough = self.wait.is_some_and(|Waiting { told, since, last }| {
             told.is_enough(now.saturating_sub(since), now.saturating_sub(last))
         });
-        if is_enough && !self.has_waited_enough {
-            self.has_waited_enough = true;
+        if is_enough && self.had_waited.is_none() {
+            self.had_waited = Some(self.reader.report(clock::local()));
             self.runner.tell(&RunEvent::Noted(
                 "the agent only waits for the model's service: crew ends it",
             ));
         }
-        self.has_waited_enough
+        self.had_waited.is_some()
     }
 }
 
@@ -106,7 +107,7 @@ impl Watch for Watcher<'_, '_> {
             return self.only_waits().then_some(StopRequest::Now);
         }
         // What a person asked for counts, whatever else ends the agent.
-        self.has_waited_enough = false;
+        self.had_waited = None;
         if !self.was_told {
             self.was_told = true;
             self.runner.tell(&RunEvent::Stopping);
