@@ -51,7 +51,7 @@ pub(super) fn unexpected(agent: &Agent, rows: &[Row]) -> String {
     text
 }
 
-/// What came, in the columns of the expected line; `*` there is whatever came.
+/// What came, in the columns of the expected line, whose cells stand where they are met.
 fn shape(row: &Row, expected: &[&str]) -> Vec<String> {
     let exit = row.exit.map_or("-".to_owned(), |code| code.to_string());
     let usage = match row.cost.as_str() {
@@ -68,9 +68,37 @@ fn shape(row: &Row, expected: &[&str]) -> Vec<String> {
         row.requests.to_string(),
         row.next.clone(),
     ];
-    let any = |index: usize| expected.get(index) == Some(&"*");
     let cells = cells.into_iter().enumerate();
-    cells.map(|(index, cell)| if any(index) { "*".to_owned() } else { cell }).collect()
+    let cell = |(index, came): (usize, String)| {
+        let expected = expected.get(index).filter(|expected| is_met(expected, &came));
+        expected.map_or(came, |&expected| expected.to_owned())
+    };
+    cells.map(cell).collect()
+}
+
+/// `*` is met by whatever came, and "1-2 min" by a time within it.
+fn is_met(expected: &str, came: &str) -> bool {
+    let minutes = |text: &str| text.parse::<u32>().ok();
+    let within = expected.strip_suffix(" min").and_then(|it| it.split_once('-'));
+    let came = came.strip_suffix(" min").and_then(minutes);
+    let is_within = |(least, most): (&str, &str)| {
+        came.is_some_and(|came| minutes(least) <= Some(came) && Some(came) <= minutes(most))
+    };
+    expected == "*" || within.is_some_and(is_within)
+}
+
+#[test]
+fn an_expected_cell_is_met_by_what_it_says() {
+    let table = [
+        ("*", "7 min", true),
+        ("1-2 min", "1 min", true),
+        ("1-2 min", "2 min", true),
+        ("1-2 min", "3 min", false),
+        ("1-2 min", "the reset", false),
+    ];
+    for (expected, came, is) in table {
+        assert_eq!(is_met(expected, came), is, "{expected} {came}");
+    }
 }
 
 /// The line of this agent, else that of any.
