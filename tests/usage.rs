@@ -1,5 +1,7 @@
 //! What crew counts against what the real client itself says a session cost.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use crate::client::{Api, Client, Installed, Reply, on_both_clients};
@@ -95,7 +97,10 @@ fn the_work_of_the_clients_own_agents_is_counted(installed: &Installed) {
     let mut asked = 0;
     let api = Api::answering(move |request| {
         if request.newest().contains("the part of an agent") {
-            return Some(Reply::text("The part is done.").usage(10_007, 103));
+            // The newer client's agent works in the background. Were it done before the turn that
+            // started it, its news could begin a turn after the loop's end, which is not counted.
+            let part = Reply::text("The part is done.").usage(10_007, 103);
+            return Some(part.after(Duration::from_secs(3)));
         }
         asked += 1;
         Some(match asked {

@@ -48,7 +48,7 @@ pub fn begin(home: &Home, subject: &Loop) -> TreeBegun {
     if subject.state.completed == 0 && !is_known {
         let status = git::look(&subject.place.checkout).unwrap_or_default();
         let yours: Vec<String> = status.entries.into_iter().map(|entry| entry.path).collect();
-        let _ = snapshots.keep_yours(&subject.id, &yours);
+        let _ = snapshots.keep_beginning(&subject.id, &yours);
     }
     let note = filled.words();
     TreeBegun { seen: Some(kept(subject, &snapshot)), watched: filled.watched, note }
@@ -60,9 +60,17 @@ pub fn begin(home: &Home, subject: &Loop) -> TreeBegun {
 fn without_cut_off(snapshots: &Snapshots, subject: &Loop, now: &str) -> Option<String> {
     let before = subject.state.trees.snapshot.as_ref()?;
     let left = snapshots.closed(&subject.id)?;
-    let work = snapshots.paths(before, &left).ok().filter(|work| !work.is_empty())?;
+    without(snapshots, now, before, &left).ok().filter(|found| found != now)
+}
+
+/// A snapshot with what changed from one to a later one as it was before.
+fn without(snapshots: &Snapshots, now: &str, before: &str, left: &str) -> Result<String, String> {
+    if before == left {
+        return Ok(now.to_owned());
+    }
+    let work = snapshots.paths(before, left)?;
     let work: Vec<&str> = work.iter().map(String::as_str).collect();
-    snapshots.mixed(now, before, &work).ok()
+    snapshots.mixed(now, before, &work)
 }
 
 /// Whether the tree is another than the one the loop left.
@@ -80,10 +88,27 @@ pub fn look(home: &Home, subject: &Loop) -> Option<TreeSeen> {
     taken.or_else(|| Some(hashed(subject, fingerprint(subject)?)))
 }
 
+/// Whether the tree is what the record remembers: an attempt that was cut off leaves another.
+pub fn is_remembered(home: &Home, subject: &Loop) -> bool {
+    look(home, subject).is_none_or(|seen| subject.state.tree.as_ref() == Some(&seen.identity))
+}
+
+/// Whether the tree that the record remembers is the one that the loop found.
+pub fn is_as_found(home: &Home, subject: &Loop) -> bool {
+    Snapshots::of(home, subject).as_found(&subject.id) == subject.state.trees.snapshot
+}
+
 /// A look after crew or the checks before the first iteration changed the tree: the end of the last
-/// iteration is then another.
-pub fn look_again(home: &Home, subject: &Loop) -> Option<TreeSeen> {
+/// iteration is then another. `left` is the snapshot from just before. What an attempt that did not
+/// count had done by then stays the work of the iteration that follows; if it is not known, nothing
+/// is.
+pub fn look_again(home: &Home, subject: &Loop, left: Option<&str>) -> Option<TreeSeen> {
     let Some((snapshots, snapshot)) = take(home, subject) else { return look(home, subject) };
+    let commit = match &subject.state.trees.snapshot {
+        Some(before) => without(&snapshots, &snapshot.commit, before, left?).ok()?,
+        None => snapshot.commit.clone(),
+    };
+    let snapshot = Snapshot { commit, ..snapshot };
     if subject.state.trees.snapshot.as_ref() != Some(&snapshot.commit) {
         let _ = match subject.state.completed {
             0 => snapshots.name(&subject.id, CHECKED, &snapshot.commit),

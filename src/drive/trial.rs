@@ -2,7 +2,6 @@
 //! the work taken away, then on the final tree once more. It judges nothing, and never touches the
 //! working tree of the user.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -12,6 +11,7 @@ use super::exam;
 use super::scratch::ScratchFolder;
 use super::start::place;
 use crate::engine::boundary::protect::Cover;
+use crate::engine::evidence::CheckResult;
 use crate::engine::exam::finding::ExamFinding;
 use crate::engine::exam::test_path::is_test;
 use crate::engine::exam::trial::{
@@ -23,7 +23,10 @@ use crate::parse::exam::inline::inline_tests;
 use crate::world::clock::{self, Deadline};
 use crate::world::git::snapshots::Snapshots;
 use crate::world::process::Stop;
-use crate::world::store::{self, Home, LOCK_WAIT};
+use crate::world::store::{self, Home, LOCK_WAIT, test_memory};
+
+/// Why nothing can be laid out in the scratch folder.
+pub const NO_SNAPSHOTS: &str = "there are no snapshots here";
 
 /// Tries the work of a loop. `now` is the snapshot of what the agent left; `latest` is when the
 /// boundary has to be over, and `stop` ends a check early: then the work is not proven.
@@ -34,9 +37,7 @@ pub fn run(
     latest: Option<Deadline>,
     stop: Stop<'_>,
 ) -> Trial {
-    let Some(now) = now else {
-        return Trial::Impossible("there are no snapshots here".to_owned());
-    };
+    let Some(now) = now else { return Trial::Impossible(NO_SNAPSHOTS.to_owned()) };
     tried(home, subject, now, latest, stop).unwrap_or_else(|unable| unable)
 }
 
@@ -65,7 +66,8 @@ pub fn by_hand(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<Trial> {
     let snapshots = Snapshots::of(home, record);
     let last = snapshots.at_the_end_of(id, u32::MAX).map(|(_, commit)| commit);
     let left = exam::left(home, record, last.as_deref());
-    let finding = exam::look(home, record, left, None, None, stop);
+    let tests = test_memory::read(home, id);
+    let finding = exam::look(home, record, left, None, &tests, None, stop);
     let refused = finding.as_ref().and_then(ExamFinding::refusal);
     let lowered = finding.filter(ExamFinding::lowers_the_proof);
     let against = refused.or_else(|| lowered.and_then(|finding| finding.remark()));
@@ -90,8 +92,7 @@ fn tried(
     stop: Stop<'_>,
 ) -> std::result::Result<Trial, Trial> {
     let snapshots = Snapshots::of(home, subject);
-    let nothing = || Trial::Impossible("the tree as the loop found it is not known".to_owned());
-    let found = snapshots.as_found(&subject.id).ok_or_else(nothing)?;
+    let found = tree_as_found(&snapshots, subject).map_err(Trial::Impossible)?;
     let Work { files, mixed } =
         work(&snapshots, subject, &found, now).map_err(Trial::Impossible)?;
     if files.is_empty() {
@@ -106,7 +107,8 @@ fn tried(
     let within = within(subject.contract.trial.timeout_s, latest);
     let mut scratch =
         ScratchFolder::open(home, subject, within, stop).map_err(Trial::Impossible)?;
-    let runs = all_runs(&mut scratch, &checks(subject), now, &without);
+    let fails = |with: &CheckResult, without: &CheckResult| failing_test(with, without).is_ok();
+    let runs = all_runs(&mut scratch, &checks(subject), now, &without, fails);
     Ok(judge(&runs.map_err(Trial::Impossible)?, &mixed))
 }
 
@@ -117,7 +119,15 @@ fn checks(subject: &Loop) -> Vec<Check> {
     if verify.is_empty() { subject.contract.checks.clone() } else { verify }
 }
 
-fn within(timeout_s: u64, latest: Option<Deadline>) -> Within {
+/// The snapshot of the tree as a loop found it.
+pub fn tree_as_found(snapshots: &Snapshots, subject: &Loop) -> std::result::Result<String, String> {
+    let found = snapshots.as_found(&subject.id);
+    found.ok_or_else(|| "the tree as the loop found it is not known".to_owned())
+}
+
+/// The time for all runs in the scratch folder: `timeout_s`, 0 for no limit of their own, but no
+/// more than is left until `latest`.
+pub fn within(timeout_s: u64, latest: Option<Deadline>) -> Within {
     let own = Some(timeout_s).filter(|own| *own > 0).map(Duration::from_secs);
     let left = latest.map(Deadline::left);
     let (time, why) = match (own, left) {
@@ -135,13 +145,14 @@ fn within(timeout_s: u64, latest: Option<Deadline>) -> Within {
 /// In place of a limit that is switched off. Each check still has its own.
 const UNLIMITED: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Runs every check on the final tree, those that pass without the work, and the first that fails
-/// there in a test on the final tree again.
-fn all_runs(
+/// Runs every check on the final tree, those that pass on the tree without the work, and the first
+/// that `fails` there on the final tree again.
+pub fn all_runs(
     scratch: &mut ScratchFolder<'_>,
     checks: &[Check],
     now: &str,
     without: &str,
+    fails: fn(&CheckResult, &CheckResult) -> bool,
 ) -> std::result::Result<Vec<TriedCheck>, String> {
     scratch.lay_out(now)?;
     let mut runs = controls(scratch, checks)?;
@@ -159,7 +170,7 @@ fn all_runs(
             continue;
         }
         let result = scratch.run(check)?;
-        let is_found = failing_test(&runs[at].control, &result).is_ok();
+        let is_found = fails(&runs[at].control, &result);
         runs[at].without = Some(result);
         if is_found {
             failing = Some(at);
@@ -181,7 +192,8 @@ fn controls(
     checks.iter().map(control).collect()
 }
 
-/// What a loop changed outside the tests and outside what its checks rest on.
+/// What a loop changed outside the tests, outside what its checks rest on, and outside what was
+/// ignored when it began.
 struct Work {
     /// What can be taken away.
     files: Vec<String>,
@@ -197,7 +209,7 @@ fn work(
 ) -> std::result::Result<Work, String> {
     let globs = &subject.contract.trial.tests;
     let (tests, protected) = (Cover::of(globs), Cover::of(&subject.contract.protect));
-    let mut stay: BTreeSet<String> = BTreeSet::new();
+    let mut stay = snapshots.revealed(&subject.id, found, now)?;
     for commit in [found, now] {
         stay.extend(exam::files(snapshots, subject, commit)?);
     }

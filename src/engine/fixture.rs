@@ -111,6 +111,7 @@ pub fn facts(claim: Claim) -> Facts {
         changes: None,
         protected: None,
         exam: None,
+        as_found: None,
         trial: None,
         usage: None,
     }

@@ -81,6 +81,11 @@ pub fn clip_at_word(text: &str, limit: usize) -> String {
     format!("{}…", kept[..end.unwrap_or(kept.len())].trim_end())
 }
 
+/// The same of its first line.
+pub fn clip_line_at_word(text: &str, limit: usize) -> String {
+    clip_at_word(&clip(text, usize::MAX), limit)
+}
+
 /// At most `limit` characters of the first line of `text`, with an ellipsis if it was cut.
 pub fn clip(text: &str, limit: usize) -> String {
     let line = start(text.lines().next().unwrap_or_default(), limit);
@@ -274,6 +279,15 @@ mod tests {
         for (text, limit, expected) in table {
             assert_eq!(tail_of(text, limit), expected, "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_long_line_is_cut_between_two_words() {
+        for text in ["made them pass", "made them\nx"] {
+            let kept = clip_line_at_word(text, 12);
+            assert_eq!(kept.trim_end_matches('…'), "made them", "{text:?}");
+        }
+        assert_eq!(clip_line_at_word("made them pass", 14), "made them pass");
     }
 
     #[test]

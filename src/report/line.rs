@@ -11,7 +11,7 @@ use crate::engine::boundary::limits;
 use crate::engine::evidence::{CheckResult, ClaimResult, Evidence};
 use crate::engine::page::{files, verdict};
 use crate::engine::record::{Check, Loop, Status};
-use crate::engine::text::{clip, clock_time, count, with_reason};
+use crate::engine::text::{clip, clip_line_at_word, clock_time, count, with_reason};
 
 /// The terms under which a loop starts.
 pub fn start(subject: &Loop) -> String {
@@ -122,6 +122,12 @@ pub fn interrupted(subject: &Loop, at: DateTime<FixedOffset>) -> String {
     format!("crew: loop {} was {status} · {} resumes it", subject.id, going_on(subject))
 }
 
+/// The iteration that runs or is next; of a paused loop the last one completed.
+pub fn counted(subject: &Loop) -> String {
+    let is_paused = subject.state.status == Status::Paused;
+    numbered(subject, if is_paused { subject.state.completed } else { subject.iteration() })
+}
+
 /// "3/10", or "3" where there is no limit.
 pub fn numbered(subject: &Loop, iteration: u32) -> String {
     match subject.contract.limits.max_iterations {
@@ -147,13 +153,16 @@ pub fn said(evidence: &Evidence) -> Vec<String> {
     parts.extend(match (&evidence.claim, &failing) {
         (ClaimResult::Refused(_), Some(failing)) => Some(format!("claim refused: {failing}")),
         (ClaimResult::NearMiss(_), _) => Some("no claim heard (a near miss)".to_owned()),
-        (ClaimResult::Refused(why), None) => Some(with_reason("claim refused", &clip(why, 80))),
+        (ClaimResult::Refused(why), None) => {
+            Some(with_reason("claim refused", &clip_line_at_word(why, 80)))
+        }
         (ClaimResult::Failure(why), _) => {
-            Some(with_reason("the agent said FAILURE", &clip(why, 80)))
+            Some(with_reason("the agent said FAILURE", &clip_line_at_word(why, 80)))
         }
         _ => None,
     });
     parts.extend(failing.filter(|_| !matches!(evidence.claim, ClaimResult::Refused(_))));
+    parts.extend(evidence.skipped.clone());
     if parts.is_empty() {
         let changed = ["changed something", "changed nothing", "no claim yet"];
         parts.push(evidence.progress_words(changed));
@@ -185,7 +194,7 @@ pub fn changed(subject: &Loop, at: DateTime<FixedOffset>) -> String {
 /// The line for a prompt or a status bar: "crew 4/15 · $1.84", and a word if the loop is not
 /// running.
 pub fn short(subject: &Loop, owner_is_gone: bool, at: DateTime<FixedOffset>) -> String {
-    let mut parts = vec![format!("crew {}", numbered(subject, subject.iteration()))];
+    let mut parts = vec![format!("crew {}", counted(subject))];
     parts.extend(match (subject.state.status, subject.state.due) {
         _ if owner_is_gone => Some("owner gone".to_owned()),
         (Status::Running, _) => None,
@@ -264,7 +273,7 @@ mod tests {
         assert_snapshot!(short(&subject, false, now), @"crew 1/10 · waiting until 12:06");
         subject.state.status = Status::Paused;
         subject.contract.limits.max_iterations = 0;
-        assert_snapshot!(short(&subject, false, now), @"crew 1 · paused");
+        assert_snapshot!(short(&subject, false, now), @"crew 0 · paused");
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub fn standing(loops: &[Loop], gone: &[LoopId], at: ListReading<'_>) -> String 
                 let is_gone = gone.contains(&subject.id);
                 if is_gone { "owner gone".to_owned() } else { state(subject, at) }
             }),
-            column(3, &|subject| line::numbered(subject, subject.iteration())),
+            column(3, &|subject| line::counted(subject)),
             column(2, &|subject| place(subject, at.home)),
             column(0, &|subject| one_line(&run::task(subject), TASK_CHARS)),
         ],

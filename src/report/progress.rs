@@ -10,7 +10,7 @@ use crate::engine::boundary::judge::exited;
 use crate::engine::events::RunEvent;
 use crate::engine::evidence::{CheckResult, ClaimResult, Evidence, Verdict};
 use crate::engine::record::{Ending, Loop, Outcome, Proof};
-use crate::engine::text::{self, clip, clock_time, count, with_reason};
+use crate::engine::text::{self, clip, clip_line_at_word, clock_time, count, with_reason};
 use crate::engine::usage::tokens_text;
 
 /// The most characters of a person's or the agent's words in a line.
@@ -90,7 +90,7 @@ pub fn lines(event: &RunEvent<'_>, at: DateTime<FixedOffset>) -> Vec<ProgressLin
             vec![warning(format!("{}{}", first.to_uppercase(), clip(rest, WHY_MAX)))]
         }
         RunEvent::TrialStarted => {
-            vec![plain("Trying whether the checks pass without the work...".to_owned())]
+            vec![plain("Running the checks without the work...".to_owned())]
         }
         RunEvent::Said(_) | RunEvent::CheckStarted(_) | RunEvent::Stopping => Vec::new(),
     };
@@ -123,7 +123,7 @@ fn error(text: String) -> Said {
 
 /// One line of a text that may have many.
 fn short(text: &str) -> String {
-    clip(text, WORDS_MAX)
+    clip_line_at_word(text, WORDS_MAX)
 }
 
 /// "procedure: build", or the task in quotes.

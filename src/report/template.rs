@@ -40,7 +40,12 @@ fn keys(text: &mut String, part: Part) {
         let (value, rest) = match key.built_in() {
             Some(Value::Switch(on)) => (Value::Switch(!on).written(kind), ""),
             Some(number @ Value::Number(_)) if part != Part::Step => {
-                (number.written(kind), "; 0 = no limit")
+                let zero = match key {
+                    Key::FailureThreshold | Key::Stall => "; 0 = off",
+                    Key::Redline => "; 0 = never",
+                    _ => "; 0 = no limit",
+                };
+                (number.written(kind), zero)
             }
             Some(promise @ Value::Promise(_)) => (promise.written(kind), ""),
             _ => (key.row().example.to_owned(), ""),
@@ -69,13 +74,14 @@ const CHECKS: &str = "
 #   role = \"verify\"   must pass before a claim is believed
 #   role = \"gate\"     the same, and also runs after every iteration
 #   role = \"until\"    ends the loop when it passes; no claim needed
-# Further keys: name, timeout = \"10m\", success_exit_code = 0
+# Further keys: name, timeout = \"10m\", success_exit_code = 0. They count under their own header only: take the
+# `#` from [[check]], too.
 # Shorter, under [loop]: verify = [\"cargo test\"]; gate, until and no_worse likewise
 ";
 
 const REST: &str = "
 # The agent of `crew run`.
-# [agent]
+[agent]
 # name = \"claude\"
 # model = \"opus\"                 # the agent's model
 # args = [\"--effort\", \"high\"]
@@ -83,7 +89,8 @@ const REST: &str = "
 # fallback = [\"codex\"]           # who works while the agent's account is at a limit
 # account = \"work\"               # the account whose limits these loops share
 
-# Your own agent: `like` one that crew knows, or with its own command.
+# Your own agent: `like` one that crew knows, or with its own command. Its keys count under its own header only:
+# take the `#` from [agents.mine], too.
 # [agents.mine]
 # command = [\"my-agent\", \"--headless\"]
 # prompt = \"stdin\"               # or argument
@@ -93,7 +100,7 @@ const REST: &str = "
 # login = [\"login\", \"status\"]     # what it is asked as a fallback; [] = nothing
 
 # A procedure: `crew run nightly`. Parts of the prompt are text, files beside this one, or crew's own
-# (builtin:NAME); keys of [loop] set here apply to this procedure only.
+# (builtin:NAME); keys of [loop] set here apply to this procedure only. Take the `#` from its header, too.
 # [procedures.nightly]
 # description = \"Fix what broke today\"
 # observe = [\"prompts/look.md\", \"Read the newest log under logs/\"]
@@ -102,7 +109,7 @@ const REST: &str = "
 
 # Commands at the moments of a run; a failing iteration_start skips the iteration, a failing iteration_end
 # makes it a failure.
-# [on]
+[on]
 # finish = { run = \"notify-send crew \\\"$CREW_OUTCOME\\\"\", timeout = \"60s\" }
 ";
 
@@ -135,8 +142,8 @@ mod tests {
         # max_duration = "12h"           # time after which it ends, not counting sleep; 0 = no limit
         # max_cost = 0                   # US dollars after which it ends, such as 5.00; 0 = no limit
         # max_tokens = 0                 # tokens after which it ends, such as "500k"; 0 = no limit
-        # failure_threshold = 3          # failed iterations in a row after which it is aborted; 0 = no limit
-        # stall = 5                      # iterations in a row without progress after which it is stalled; 0 = no limit
+        # failure_threshold = 3          # failed iterations in a row after which it is aborted; 0 = off
+        # stall = 5                      # iterations in a row without progress after which it is stalled; 0 = off
         # completion_promise = "COMPLETE"  # what the agent says when it is done
         # require = "checked"            # a loop completes only if a check that had failed now passes
         # exam = "tell"                  # only report it when what the checks rest on has changed
@@ -153,7 +160,7 @@ mod tests {
         # idle_timeout = "15m"           # the longest the agent may be silent while no tool call is open; 0 = no limit
         # max_turns = 0                  # the most turns of the agent in one iteration; 0 = no limit
         # token_budget = "100k"          # tokens above which a prompt causes a warning; 0 = no limit
-        # redline = "80%"                # how full a context may be before a handoff page follows it; 0 = no limit
+        # redline = "80%"                # how full a context may be before a handoff page follows it; 0 = never
         # delay = "30s"                  # the wait between two iterations
         # commit = true                  # commit after each iteration what it changed
         # push = true                    # push after each iteration
@@ -167,7 +174,8 @@ mod tests {
         #   role = "verify"   must pass before a claim is believed
         #   role = "gate"     the same, and also runs after every iteration
         #   role = "until"    ends the loop when it passes; no claim needed
-        # Further keys: name, timeout = "10m", success_exit_code = 0
+        # Further keys: name, timeout = "10m", success_exit_code = 0. They count under their own header only: take the
+        # `#` from [[check]], too.
         # Shorter, under [loop]: verify = ["cargo test"]; gate, until and no_worse likewise
 
         # Found in justfile.

@@ -3,6 +3,7 @@
 //! runs here, so the client's cap is off.
 
 mod answers;
+mod as_found;
 mod broken;
 mod crashes;
 mod environment;

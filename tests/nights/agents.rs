@@ -23,7 +23,7 @@ fn a_fork_of_a_looped_session_is_not_looped(installed: &Installed) {
         Some(if request.newest().contains("how are you") {
             Reply::text("Well, thank you.")
         } else if request.newest().contains("iteration 2") {
-            Reply::bash("while :; do sleep 1; done")
+            Reply::bash("while test -d ~; do sleep 1; done")
         } else {
             work(1)
         })

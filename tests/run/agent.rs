@@ -69,7 +69,7 @@ fn a_model_of_the_settings_is_for_the_agent_they_name_and_one_of_a_project_needs
     world.sandbox.write(".claude/crew.toml", "[agent]\nmodel = \"huge\"\n");
     let refused = world.crew(&["run", "Build it"]);
     assert_eq!(refused.code(), 1);
-    assert!(refused.stderr.contains("[loop] model = \"huge\""), "{refused:#?}");
+    assert!(refused.stderr.contains("[agent] model = \"huge\""), "{refused:#?}");
 }
 
 #[test]

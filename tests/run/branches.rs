@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use rustix::process::Signal;
 
-use super::{HANG, WORK, World};
+use super::{CLAIM, HANG, WORK, World};
 use crate::sandbox::{DEADLINE, poll_until, write_executable};
 
 impl World {
@@ -14,8 +14,9 @@ impl World {
     }
 }
 
-/// A commit on `main`, without leaving the branch.
-const MAIN_MOVES: &str = "tree=$(git rev-parse main^{tree}); \
+/// A commit on `main` with one more file, without leaving the branch.
+const MAIN_MOVES: &str = "blob=$(echo moved | git hash-object -w --stdin); \
+    tree=$( (git ls-tree main; printf '100644 blob %s\tmoved-%s\n' $blob $call) | git mktree); \
     git update-ref refs/heads/main $(git commit-tree $tree -p main -m Moved); echo \"call $call\" >> work.txt";
 
 #[test]
@@ -63,6 +64,25 @@ fn a_commit_on_another_branch_is_told_also_after_a_rebase() {
     assert!(ran.stdout.contains("] Rebased onto main"), "{ran:#?}");
     assert!(ran.stdout.contains(" (on side)\n"), "{ran:#?}");
     assert!(!ran.stdout.contains("(on no branch)"), "{ran:#?}");
+}
+
+#[test]
+fn a_rebase_makes_no_exam_of_what_an_uncounted_attempt_left() {
+    let half = format!("echo true > check.sh; {MAIN_MOVES}; {HANG}");
+    let world = World::rebasing(&[&half, CLAIM, CLAIM]);
+    world.sandbox.write("check.sh", "test -e done\n");
+    let run = ["run", "Build it", "-n", "4", "--rebase", "main", "--verify", "sh check.sh"];
+    let running = world.hanging(&run);
+    running.signal(Signal::KILL);
+    running.wait(DEADLINE);
+    let ran = world.crew(&["resume"]);
+    assert!(ran.stdout.contains("] Rebased onto main"), "{ran:#?}");
+    assert_eq!(ran.code(), 13, "{ran:#?}");
+    let changed = "the checks rest on check.sh, changed since the loop began";
+    assert!(ran.stdout.contains(changed), "{ran:#?}");
+    let diff = world.crew(&["diff", "1"]).success();
+    assert!(diff.contains("+true") && diff.contains("+call 1"), "{diff}");
+    assert!(!diff.contains("moved"), "{diff}");
 }
 
 #[test]

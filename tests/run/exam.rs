@@ -281,7 +281,7 @@ fn the_start_names_what_is_held_and_a_person_can_accept_the_change() {
     let world = World::new(&[&format!("echo true > check.sh; {CLAIM}")]);
     world.sandbox.write(CHECK, SCRIPT);
     let ran = world.crew(&["run", "Do it", "-n", "3", "--verify", "sh check.sh"]);
-    assert!(ran.stderr.contains("held: check.sh"), "{ran:#?}");
+    assert!(ran.stderr.contains("held until the loop ends: check.sh"), "{ran:#?}");
     let told = world.the_loop();
     assert_eq!((&told["outcome"], &told["consecutive_failures"]), (&json!("blocked"), &json!(0)));
     assert!(told["why"].as_str().unwrap().contains("crew resume --accept-exam"), "{told:#}");

@@ -120,6 +120,7 @@ fn a_required_proof_refuses_less_and_takes_a_check_that_failed_first() {
         why.starts_with(&format!("refused twice for what only a person can change: {short}")),
         "{why}"
     );
+    assert!(!ran.stdout.contains("claims were refused"), "it is told once: {ran:#?}");
 
     let world = World::new(&[WORK]);
     assert_eq!(run(&world, &["--until", "true", "-n1"]).code(), 10, "an until ends nothing");
@@ -138,6 +139,7 @@ fn a_required_proof_refuses_less_and_takes_a_check_that_failed_first() {
     let world = World::new(&[CLAIM]);
     let ran = run(&world, &[]);
     assert!(ran.code() == 1 && ran.stderr.contains("--require checked needs a check"), "{ran:#?}");
+    assert!(ran.stderr.contains("or leave --require out"), "{ran:#?}");
     let ran = world.crew(&["run", "Build it", "--require", "claimed"]);
     let told = "invalid value `claimed` for `--require <PROOF>`\nhint: it can be checked or proven";
     assert!(ran.code() == 2 && ran.stderr.contains(told), "{ran:#?}");

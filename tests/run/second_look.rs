@@ -78,10 +78,12 @@ fn an_interrupted_iteration_shows_what_it_had_written_and_a_running_one_says_whe
     let sees = || {
         let page = world.crew(&["show"]).success();
         assert!(page.contains("half.txt  interrupted before its end"), "{page}");
+        assert!(page.contains("half.txt · interrupted before its end · finished"), "{page}");
         let diff = world.crew(&["diff", "1"]).success();
         assert!(diff.contains("+half") && !diff.contains("person"), "{diff}");
         let iteration = world.crew(&["show", "--iteration", "1"]).success();
         assert!(iteration.contains("progress made: 1 new file"), "{iteration}");
+        assert!(iteration.contains("  ended   interrupted before its end"), "{iteration}");
     };
     sees();
     world.steps(&["echo Thinking.", CLAIM]);
@@ -314,7 +316,7 @@ fn what_can_never_be_proved_is_said_at_the_start_and_no_resume_is_proposed() {
     let world = World::new(&[CLAIM]);
     let ran = world.crew(&["run", "Build it", "--verify", "true", "--require", "checked"]);
     assert_eq!(ran.code(), 13, "{ran:?}");
-    let note = "this loop requires `checked`: no claim is believed unless one fails first";
+    let note = "this loop requires `checked`: no claim is believed unless a check fails first";
     assert!(ran.stderr.contains(note), "{ran:?}");
     let page = world.crew(&["status"]).success();
     assert!(page.contains("start it without --require"), "{page}");

@@ -130,6 +130,32 @@ fn every_key_that_init_explains_is_one_and_has_a_value_that_works() {
     assert!(!config.stderr.contains("unknown key"), "{config:?}");
 }
 
+#[test]
+fn a_key_that_init_explains_belongs_under_the_header_above_it_which_may_be_a_comment() {
+    let sandbox = Sandbox::new();
+    sandbox.write("Cargo.toml", "");
+    sandbox.crew(&["init"]).success();
+    let file = sandbox.file(".claude/crew.toml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(text.contains("\n[[check]]\n"), "{text}");
+    let mut is_read = false;
+    let lines = text.lines().map(|line| {
+        if line.trim_start_matches("# ").starts_with('[') {
+            is_read = line.starts_with('[');
+        }
+        let key = line.strip_prefix("# ").filter(|line| line.contains(" = ") && is_read);
+        key.filter(|line| line.as_bytes()[0].is_ascii_lowercase()).unwrap_or(line)
+    });
+    std::fs::write(&file, lines.collect::<Vec<_>>().join("\n")).unwrap();
+    let config = sandbox.crew(&["config"]);
+    assert!(
+        config.stdout.contains("agent.model") && config.stdout.contains("on.finish"),
+        "{config:?}"
+    );
+    assert!(!config.stderr.contains("unknown key"), "{config:?}");
+    assert!(config.stderr.contains("[agent] model = "), "the table where it stands: {config:?}");
+}
+
 /// What a fake agent gets, and what it says and does: `script`, after it has read its prompt.
 fn agent(sandbox: &Sandbox, script: &str) {
     sandbox.program("fake", &format!("cat > \"$HOME/prompt\"\n{script}"));

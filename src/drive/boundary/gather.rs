@@ -8,7 +8,9 @@ use super::check::{Within, run};
 use crate::drive::{as_found, exam, tree, trial};
 use crate::engine::boundary::facts::{Facts, Seen};
 use crate::engine::boundary::protect::{Marks, Unseen};
-use crate::engine::boundary::wants::{may_complete, wants, wants_exam, wants_trial};
+use crate::engine::boundary::wants::{
+    may_complete, wants, wants_exam, wants_the_tree_as_found, wants_trial,
+};
 use crate::engine::events::RunEvent;
 use crate::engine::evidence::changes::Changes;
 use crate::engine::evidence::test_report::{TestMemories, is_no_worse};
@@ -79,21 +81,22 @@ impl Open {
             changes,
             protected,
             exam: None,
+            as_found: None,
             trial: None,
             usage,
         };
-        let exam_left = may_complete(subject, &facts.seen).then(|| {
-            let snapshot = facts.tree.as_ref().and_then(|tree| tree.snapshot.as_deref());
-            exam::left(&self.home, subject, snapshot)
-        });
-        let runs = CheckRuns { home: &self.home, subject, within, latest, stop, tell };
+        let now = facts.tree.as_ref().and_then(|tree| tree.snapshot.clone());
+        let exam_left = may_complete(subject, &facts.seen)
+            .then(|| exam::left(&self.home, subject, now.as_deref()));
+        let left = now.clone();
+        let runs = CheckRuns { home: &self.home, subject, within, left, latest, stop, tell };
         loop {
             let wanted = wants(subject, &facts);
             if wanted.is_empty() {
                 break;
             }
             for check in &wanted {
-                let result = runs.run(check, &mut facts.tests_before)?;
+                let result = runs.run(check, Some(&mut facts.tests_before))?;
                 facts.checks.push(result);
             }
             facts.now = clock::now();
@@ -104,12 +107,20 @@ impl Open {
         if let Some(left) = exam_left.filter(|_| wants_exam(subject, &facts)) {
             let checked = facts.tree_checked.as_ref().filter(|_| !facts.checks.is_empty());
             let checked = checked.and_then(|tree| tree.snapshot.as_deref());
-            facts.exam = exam::look(&self.home, subject, left, checked, latest, stop);
+            let tests = &facts.tests_before;
+            facts.exam = exam::look(&self.home, subject, left, checked, tests, latest, stop);
         }
+        let now = now.as_deref();
         if wants_trial(subject, &facts) {
             tell(&RunEvent::TrialStarted);
-            let now = facts.tree.as_ref().and_then(|tree| tree.snapshot.as_deref());
             facts.trial = Some(trial::run(&self.home, subject, now, latest, stop));
+        }
+        if wants_the_tree_as_found(subject, &facts) {
+            tell(&RunEvent::TrialStarted);
+            facts.as_found = Some(as_found::look(&self.home, subject, now, latest, stop));
+            if stop() {
+                return None;
+            }
         }
         facts.now = clock::now();
         Some(facts)
@@ -125,14 +136,14 @@ pub fn each(
     tell: &dyn Fn(&RunEvent<'_>),
 ) -> Vec<CheckResult> {
     let within = Within::of(subject, 0);
-    let runs = CheckRuns { home, subject, within, latest: None, stop, tell };
+    let runs = CheckRuns { home, subject, within, left: None, latest: None, stop, tell };
     let mut done: Vec<CheckResult> = Vec::new();
     for check in subject.contract.before_the_first() {
         let is_known = subject.state.checks.contains_key(&check.run);
         if is_known || done.iter().any(|result| result.run == check.run) {
             continue;
         }
-        match runs.run(check, &mut TestMemories::new()) {
+        match runs.run(check, None) {
             Some(result) => done.push(result),
             None => break,
         }
@@ -145,6 +156,8 @@ struct CheckRuns<'a> {
     home: &'a Home,
     subject: &'a Loop,
     within: Within,
+    /// The snapshot of what the agent left.
+    left: Option<String>,
     /// When a session's boundary has to be over.
     latest: Option<Deadline>,
     stop: Stop<'a>,
@@ -152,14 +165,22 @@ struct CheckRuns<'a> {
 }
 
 impl CheckRuns<'_> {
-    /// Runs a check and reports it. `before` is what is remembered of the tests.
-    fn run(&self, check: &Check, before: &mut TestMemories) -> Option<CheckResult> {
+    /// Runs a check and reports it. `before` is what is remembered of the tests, which decides what
+    /// is no worse; before the first iteration nothing is.
+    fn run(&self, check: &Check, before: Option<&mut TestMemories>) -> Option<CheckResult> {
         let Self { home, subject, stop, .. } = *self;
         (self.tell)(&RunEvent::CheckStarted(&check.run));
         let mut result = run(home, subject, check, &subject.place.folder, &self.within, stop)?;
-        if check.no_worse && result.verdict == Verdict::Failed {
-            if let Some(latest) = self.latest {
-                as_found::remember(home, subject, check, before, latest, stop);
+        if let Some(before) = before.filter(|_| check.no_worse && result.verdict == Verdict::Failed)
+        {
+            // Before its first iteration a run has looked itself, unless the tree was another.
+            let is_unseen = self.latest.is_some() || !subject.state.checked_as_found;
+            if let Some(here) = result.test_run.as_ref().filter(|run| is_unseen && run.ran()) {
+                let (now, latest) = (self.left.as_deref(), self.latest);
+                as_found::remember(home, subject, (check, here), now, before, latest, stop);
+                if stop() {
+                    return None;
+                }
             }
             if is_no_worse(before, &result) {
                 result.verdict = Verdict::Passed;

@@ -12,7 +12,7 @@ pub use self::present::{Present, files};
 use crate::drive::boundary::check::Within;
 use crate::drive::scratch::ScratchFolder;
 use crate::engine::evidence::Verdict;
-use crate::engine::evidence::test_report::is_no_worse;
+use crate::engine::evidence::test_report::{TestMemories, is_no_worse};
 use crate::engine::exam::finding::{ExamFinding, OldExam};
 use crate::engine::exam::trial::passed;
 use crate::engine::exam::{ExamMode, ExamPart, NAMED_MAX};
@@ -22,7 +22,7 @@ use crate::parse::exam::settings::{may_be_settings, runner_part};
 use crate::world::clock::Deadline;
 use crate::world::git::snapshots::Snapshots;
 use crate::world::process::Stop;
-use crate::world::store::{Home, test_memory};
+use crate::world::store::Home;
 
 /// The longest that the checks as they were may take.
 const OLD_EXAM: Duration = Duration::from_secs(15 * 60);
@@ -31,10 +31,9 @@ const SETTINGS_READ: usize = 200;
 /// The name among the snapshots of a loop of the tree that holds the exam.
 const EXAM: &str = "exam";
 
-/// Holds the exam to what it is in the last snapshot. Returns what the user should know of it.
-pub fn begin(home: &Home, record: &mut Loop) -> Vec<String> {
+/// Holds the exam to what it is in a snapshot. Returns what the user should know of it.
+pub fn begin(home: &Home, record: &mut Loop, commit: Option<String>) -> Vec<String> {
     record.state.exam = None;
-    let commit = record.state.trees.snapshot.clone();
     let Some(commit) = commit.filter(|_| !record.contract.checks.is_empty()) else {
         return Vec::new();
     };
@@ -53,7 +52,10 @@ pub fn begin(home: &Home, record: &mut Loop) -> Vec<String> {
     let names: Vec<String> = there.map(|(part, _)| part.name()).collect();
     if record.contract.exam == ExamMode::Hold && !names.is_empty() {
         let names = named(&names, NAMED_MAX);
-        notes.push(format!("held: {names} (if one changes, the checks as they were decide)"));
+        notes.push(format!(
+            "what the checks rest on is held until the loop ends: {names} \
+             (if it changes, the checks as they are now decide whether the work is done)"
+        ));
     }
     let _ = snapshots.name(&record.id, EXAM, &present.commit);
     record.state.exam = Some(present.commit);
@@ -91,13 +93,15 @@ pub fn left(home: &Home, subject: &Loop, snapshot: Option<&str>) -> Result<Prese
 }
 
 /// Looks for what differs in the exam; `None` where there is none to compare with. `left` is what
-/// the agent left, and `checked` the snapshot of what the checks made of it. `latest` is when the
-/// boundary has to be over, and `stop` ends a check early; then the exam as it was did not pass.
+/// the agent left, and `checked` the snapshot of what the checks made of it; `tests` is what is
+/// remembered of the tests. `latest` is when the boundary has to be over, and `stop` ends a check
+/// early; then the exam as it was did not pass.
 pub fn look(
     home: &Home,
     subject: &Loop,
     left: Result<Present, String>,
     checked: Option<&str>,
+    tests: &TestMemories,
     latest: Option<Deadline>,
     stop: Stop<'_>,
 ) -> Option<ExamFinding> {
@@ -120,7 +124,7 @@ pub fn look(
         }
         if !finding.changed.is_empty() && subject.contract.exam == ExamMode::Hold {
             let tree = snapshots.with_files_of(&left.commit, exam, &files)?;
-            finding.old = Some(old_exam(home, subject, &tree, latest, stop));
+            finding.old = Some(old_exam(home, subject, &tree, tests, latest, stop));
         }
         Ok::<_, String>(finding)
     };
@@ -186,6 +190,7 @@ fn old_exam(
     home: &Home,
     subject: &Loop,
     tree: &str,
+    tests: &TestMemories,
     latest: Option<Deadline>,
     stop: Stop<'_>,
 ) -> OldExam {
@@ -200,7 +205,6 @@ fn old_exam(
         Ok(scratch) => scratch,
         Err(why) => return OldExam::NotRun(why),
     };
-    let memories = test_memory::read(home, &subject.id);
     for check in &subject.contract.checks {
         let result = match scratch.run(check) {
             Ok(result) => result,
@@ -210,7 +214,7 @@ fn old_exam(
         match result.verdict {
             Verdict::Passed if passed(&result) => {}
             Verdict::Passed => return OldExam::Failed(format!("{how} without a passing test")),
-            Verdict::Failed if check.no_worse && is_no_worse(&memories, &result) => {}
+            Verdict::Failed if check.no_worse && is_no_worse(tests, &result) => {}
             Verdict::Failed | Verdict::TimedOut => return OldExam::Failed(how),
             Verdict::Unknown => return OldExam::NotRun(how),
         }

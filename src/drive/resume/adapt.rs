@@ -21,7 +21,7 @@ use crate::parse::arguments::{RecipeArgs, ResumeArgs, RunOptions};
 use crate::parse::duration::whole_seconds;
 use crate::world::git;
 use crate::world::process::Stop;
-use crate::world::store::Home;
+use crate::world::store::{Home, test_memory};
 
 /// The run of a loop that resumes here: what it had, what the settings say where it had nothing,
 /// and what was typed now. Its fallbacks are tried; a login may take long, so no lock is held. The
@@ -144,14 +144,21 @@ fn stand_ins(
 
 /// Holds the exam to what it is now.
 fn accept_exam(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
-    let seen = tree::begin(home, record).seen;
-    if seen.as_ref().is_none_or(|seen| seen.snapshot.is_none()) {
+    // What a cut-off attempt left is a part of what is accepted.
+    let snapshot =
+        tree::begin(home, record).seen.and(tree::look(home, record)).and_then(|it| it.snapshot);
+    if snapshot.is_none() {
         bail!("the checks cannot be accepted: no snapshot can be taken here\nhint: crew doctor");
     }
-    record.state.remember_tree(seen);
-    // Whatever failed was another exam.
+    // Whatever failed, there or since, was another exam.
     record.state.checks.values_mut().for_each(|memory| memory.ever_failed = false);
-    let mut notes = exam::begin(home, record);
+    record.state.checked_as_found = false;
+    let mut tests = test_memory::read(home, &record.id);
+    for memory in tests.values_mut() {
+        memory.as_found = false;
+    }
+    let _ = test_memory::write(home, &record.id, &tests);
+    let mut notes = exam::begin(home, record, snapshot);
     notes.push(
         "the checks are accepted as they are now; that they failed before no longer counts"
             .to_owned(),

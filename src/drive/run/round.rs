@@ -200,9 +200,10 @@ impl Runner<'_> {
     }
 
     /// Marks what crew itself did to the working tree, so that it is not the agent's progress.
-    pub(super) fn look_at_the_tree(&mut self, what: &str) {
+    /// `left` is the snapshot from just before.
+    pub(super) fn look_at_the_tree(&mut self, what: &str, left: Option<&str>) {
         let is_watched = self.ledger.record.watches_the_tree();
-        let look = || tree::look_again(self.home, &self.ledger.record);
+        let look = || tree::look_again(self.home, &self.ledger.record, left);
         let tree = is_watched.then(look).flatten();
         let protected = self.ledger.record.protected.clone();
         let home = self.home;

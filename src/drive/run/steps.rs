@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use super::Runner;
 use crate::drive::control::Cancels;
 use crate::drive::start::repository::on_another_branch;
+use crate::drive::tree;
 use crate::engine::boundary::protect;
 use crate::engine::events::RunEvent;
 use crate::engine::git::{GitFault, GitStep, GitTrouble, Pushed, Rebased};
@@ -120,7 +121,8 @@ impl Runner<'_> {
             let _ = drafts.forget(self.home, &self.ledger.record.id, &taken);
         }
         self.tell_of_another_branch(branch);
-        self.look_at_the_tree(&format!("{COMMITTED}{commit}"));
+        let left = self.ledger.record.state.trees.snapshot.clone();
+        self.look_at_the_tree(&format!("{COMMITTED}{commit}"), left.as_deref());
     }
 
     /// Reports once which of the user's files are no longer as they left them, though no commit of
@@ -265,6 +267,10 @@ impl Runner<'_> {
         let drafts = self.drafts().ok().filter(|_| self.run().git.commit);
         let drafts = drafts.map(|drafts| (drafts.untouched(&checkout), drafts));
         let carried = self.sent_commit_below();
+        // What an attempt left that did not count must not pass for what the rebase brought.
+        let is_watched = self.ledger.record.watches_the_tree();
+        let seen = is_watched.then(|| tree::look(self.home, &self.ledger.record)).flatten();
+        let left = seen.and_then(|seen| seen.snapshot);
         match self.steps(|steps| steps.rebase(self.ledger.record.branch(), onto)) {
             None | Some(Ok(Rebased::NothingNew)) => true,
             Some(Err(fault)) if fault.trouble == GitTrouble::Branch => {
@@ -284,7 +290,7 @@ impl Runner<'_> {
                         drafts.mark_again(self.home, &self.ledger.record.id, &checkout, untouched);
                 }
                 self.carry(carried);
-                self.look_at_the_tree(&format!("{REBASED}{onto}"));
+                self.look_at_the_tree(&format!("{REBASED}{onto}"), left.as_deref());
                 true
             }
             Some(Err(fault)) => {

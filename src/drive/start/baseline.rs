@@ -8,14 +8,14 @@ use crate::drive::control::Cancels;
 use crate::drive::owner::{is_ours, spent_ms};
 use crate::drive::{exam, tree};
 use crate::engine::events::{EventSink, RunEvent};
-use crate::engine::evidence::test_report::{as_found, hollow};
+use crate::engine::evidence::test_report::{as_found, hollow, remembered};
 use crate::engine::evidence::{CheckResult, TAIL_CHARS, Verdict};
 use crate::engine::journal::Event;
 use crate::engine::record::{Check, CheckMemory, Loop, Proof, Status};
 use crate::engine::text::tail_of;
 use crate::world::clock;
 use crate::world::process::signals::Signals;
-use crate::world::store::{self, Home};
+use crate::world::store::{self, Home, test_memory};
 
 /// Runs every check except the gates once before the first iteration; at a resume only those
 /// without a known result. Changes that others made to the record meanwhile are kept.
@@ -37,49 +37,70 @@ pub fn baseline(
         signals.times() > 0 || cancels.any()
     };
     let tell = |event: &RunEvent<'_>| sink.borrow_mut().on_event(event);
+    // What an attempt left that was cut off is the agent's work, never what the loop found.
+    let is_remembered = tree::is_remembered(home, &record);
+    let is_as_found = is_remembered && tree::is_as_found(home, &record);
     let results = gather::each(home, &record, &stop, &tell);
-    for why in
-        results.iter().filter_map(|result| result.incurable.clone().or_else(|| doubt(result)))
-    {
-        tell(&RunEvent::Noted(&why));
+    for note in notes(&record, &results) {
+        tell(&RunEvent::Noted(&note));
     }
-    let names_none = results.iter().all(|result| result.test_run.is_none());
-    if record.contract.is_tried() && names_none && !results.is_empty() {
-        tell(&RunEvent::Noted("no check names its tests: only one that does can prove the work"));
-    }
-    let tree = record.watches_the_tree().then(|| tree::look_again(home, &record)).flatten();
+    let look = || tree::look_again(home, &record, record.state.trees.snapshot.as_deref());
+    let tree = (is_remembered && record.watches_the_tree()).then(look).flatten();
     let held = store::hold(home, &id, store::LOCK_WAIT)?;
     let mut found = held.load()?;
     if !found.is_live() || !is_ours(&found) {
         return Ok(found);
     }
     remember(&mut found, &results);
-    remember_tests(home, &id, as_found(&results));
+    let tests = if is_remembered {
+        as_found(&results)
+    } else {
+        remembered(&test_memory::read(home, &id), &results)
+    };
+    remember_tests(home, &id, tests);
     // A pause that came meanwhile has already counted its time.
     if found.state.status == Status::Running {
         found.state.awake_ms += spent_ms(&found);
         found.state.began = clock::now();
     }
-    let before = found.clone();
-    found.state.remember_tree(tree);
-    exam::follow(home, &before, &mut found);
+    let is_known = |check: &Check| found.state.checks.contains_key(&check.run);
+    let is_complete = found.contract.before_the_first().all(is_known);
+    found.state.checked_as_found |= is_as_found && is_complete;
+    if is_remembered {
+        let before = found.clone();
+        found.state.remember_tree(tree);
+        exam::follow(home, &before, &mut found);
+    }
     let found =
         held.record(found, |next| Event::changed("checked before the first iteration", next))?;
     let passed = |check: &Check| {
         found.state.checks.get(&check.run).is_some_and(|memory| memory.last == Verdict::Passed)
     };
-    if found.contract.before_the_first().all(passed) {
+    if found.state.checked_as_found && found.contract.before_the_first().all(passed) {
         let more = match found.contract.require {
-            Some(Proof::Checked) => {
-                "; this loop requires `checked`: no claim is believed unless one fails first"
+            Some(Proof::Checked) if !found.contract.is_tried() => {
+                "; this loop requires `checked`: no claim is believed unless a check fails first"
             }
             _ => "",
         };
         tell(&RunEvent::Noted(&format!(
-            "every check passes already: they cannot show that the work was done{more}"
+            "every check passes already, so none can show that the work was done{more}"
         )));
     }
     Ok(found)
+}
+
+/// What the user should know of checks that cannot run, or show little.
+fn notes(record: &Loop, results: &[CheckResult]) -> Vec<String> {
+    let mut notes: Vec<String> = results
+        .iter()
+        .filter_map(|result| result.incurable.clone().or_else(|| doubt(result)))
+        .collect();
+    let names_none = results.iter().all(|result| result.test_run.is_none());
+    if record.contract.is_tried() && names_none && !results.is_empty() {
+        notes.push("no check names its tests: only one that does can prove the work".to_owned());
+    }
+    notes
 }
 
 /// What the user should know of a check that passed and has shown little by its own words.

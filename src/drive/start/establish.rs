@@ -112,7 +112,7 @@ fn look(home: &Home, record: &mut Loop) -> Vec<String> {
         });
         notes.extend(tree.note);
         record.state.remember_tree(tree.seen);
-        notes.extend(exam::begin(home, record));
+        notes.extend(exam::begin(home, record, record.state.trees.snapshot.clone()));
     }
     if !record.contract.protect.is_empty() {
         match protected::begin(record) {

@@ -25,7 +25,7 @@ pub fn without_git(options: &RunOptions, steps: &GitSteps, here: &Path) -> Resul
     ];
     if let Some((option, _)) = typed.iter().find(|(_, is_typed)| *is_typed) {
         bail!(
-            "{option} needs a git repository, and there is none here\nhint: git init, or leave it out"
+            "{option} needs a git repository, and there is none here\nhint: git init, or leave {option} out"
         );
     }
     Ok(Some("this is not a git repository: nothing is committed, pushed or rebased".to_owned()))

@@ -86,7 +86,7 @@ fn worktree(arguments: &RunArgs, folder: &Path) -> Result<(PathBuf, Option<Strin
         );
     }
     let top =
-        git::top(folder).context("--worktree needs a git repository, and there is none here\nhint: git init, or leave it out")?;
+        git::top(folder).context("--worktree needs a git repository, and there is none here\nhint: git init, or leave --worktree out")?;
     let made = git::worktree::worktree(&top, name)?;
     let verb = if made.is_new { "made" } else { "found" };
     let note = format!("working tree {verb}: {}", made.path.display());
@@ -307,8 +307,9 @@ pub fn begin(
             Some(_) => "nothing is checked: a claim is the agent's word",
             None => "nothing is checked, and no claim ends it: it runs to its limit",
         };
-        let way_out = session::suggestion(&record)
-            .map_or_else(String::new, |check| format!("; --verify \"{check}\" would prove it"));
+        let way_out = session::suggestion(&record).map_or_else(String::new, |check| {
+            format!("; `{check}` would prove the job: --verify \"{check}\"")
+        });
         notes.push(format!("{what}{way_out}"));
     }
     notes.extend(before_commits(home, &record, signals)?);

@@ -83,10 +83,13 @@ pub fn contract(
     let protect = settings.protected();
     let (require, exam) = (settings.require(), settings.exam());
     if (require.is_some() || arguments.prove) && checks.is_empty() {
-        let asked = require.map_or("--prove".to_owned(), |it| format!("--require {}", it.label()));
+        let (option, grade) = match require {
+            Some(grade) => ("--require", format!(" {}", grade.label())),
+            None => ("--prove", String::new()),
+        };
         bail!(
-            "{asked} needs a check: without one nothing can fail and then pass\n\
-             hint: give --verify \"your test command\", or leave it out"
+            "{option}{grade} needs a check: without one nothing can fail and then pass\n\
+             hint: give --verify \"your test command\", or leave {option} out"
         );
     }
     let (limits, trial, questions) = (settings.limits(), settings.trial(), settings.questions());

@@ -9,7 +9,7 @@ use crate::engine::evidence::changes::Changes;
 use crate::engine::evidence::test_report::{TestMemories, hollow, remembered, worse};
 use crate::engine::evidence::{CheckResult, Verdict};
 use crate::engine::exam::finding::ExamFinding;
-use crate::engine::exam::trial::Trial;
+use crate::engine::exam::trial::{AsFound, Trial};
 use crate::engine::record::{Actor, Contract, Loop, Moment, Role, TreeSeen};
 use crate::engine::text::named;
 use crate::engine::usage::Usage;
@@ -206,6 +206,8 @@ pub struct Facts {
     pub protected: Option<Result<Marks, Unseen>>,
     /// What differs in the exam; `None` if not looked at.
     pub exam: Option<ExamFinding>,
+    /// Whether a check fails on the tree as the loop found it; `None` if none was run there.
+    pub as_found: Option<AsFound>,
     /// The result of the trial of the work; `None` if there was none.
     pub trial: Option<Trial>,
     /// Used since the last boundary; `None` where nothing reports it.
@@ -245,6 +247,11 @@ impl Facts {
             return happened;
         }
         format!("{happened}, worse than before the loop in {}", named(&worse, WORSE_NAMED))
+    }
+
+    /// Whether a command was seen to fail on the tree as the loop found it.
+    pub fn fails_as_found(&self, run: &str) -> bool {
+        matches!(&self.as_found, Some(AsFound::Failed(failing)) if failing == run)
     }
 
     /// What will be remembered of the tests; `None` if no check spoke of any.

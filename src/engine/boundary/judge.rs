@@ -50,6 +50,7 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
     let unfair = || facts.exam.as_ref().and_then(ExamFinding::refusal);
     let required = before.contract.require;
     let why_not = facts.trial.as_ref().and_then(Trial::why_not);
+    let why_not = why_not.or_else(|| facts.as_found.as_ref()?.why_not());
     let short = proof.and_then(|proof| unfair().or(proof.falls_short(required, why_not)));
     let proof = proof.filter(|_| short.is_none());
     let is_asked = counted && asks_for_the_end(before, facts);
@@ -131,9 +132,12 @@ fn remember_checks(after: &mut Loop, facts: &Facts) {
     let counts = |it: &&CheckResult| it.verdict != Verdict::Unknown && !it.ran_no_test();
     for result in facts.checks.iter().filter(counts) {
         let before = after.state.checks.get(&result.run);
-        let memory = CheckMemory::of(result, after.state.completed, before);
+        let mut memory = CheckMemory::of(result, after.state.completed, before);
+        memory.ever_failed |= facts.fails_as_found(&result.run);
         after.state.checks.insert(result.run.clone(), memory);
     }
+    let is_told = facts.as_found.as_ref().is_some_and(|it| it.why_not().is_none());
+    after.state.checked_as_found |= is_told;
 }
 
 /// Whether the agent claims that the job is done, or every `until` passes.
@@ -162,7 +166,10 @@ fn proof(subject: &Loop, facts: &Facts) -> Option<Proof> {
     if passing.peek().is_none() {
         return Some(Proof::Claimed);
     }
-    let once_failed = |run: &str| subject.state.checks.get(run).is_some_and(|it| it.ever_failed);
+    let once_failed = |run: &str| {
+        let ever_failed = subject.state.checks.get(run).is_some_and(|it| it.ever_failed);
+        ever_failed || facts.fails_as_found(run)
+    };
     let has_failed_before = passing.any(|result| once_failed(&result.run));
     Some(match &facts.trial {
         _ if is_lowered(facts) => Proof::Unbroken,

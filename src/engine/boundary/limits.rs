@@ -4,7 +4,6 @@
 //! must say 0.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -115,15 +114,15 @@ pub fn cost_and_tokens(subject: &Loop) -> Option<String> {
     let limits = &subject.contract.limits;
     let usage = &subject.state.usage;
     let cost = usage.cost_text(limits.max_cost_micros > 0)?;
-    let mut text = match Money::from_micros(limits.max_cost_micros) {
-        Money(0) => cost,
-        max => format!("{cost} of {max}"),
+    let cost = match Money::from_micros(limits.max_cost_micros) {
+        Money(0) if limits.max_tokens > 0 && !usage.has_price() => None,
+        Money(0) => Some(cost),
+        max => Some(format!("{cost} of {max}")),
     };
-    if limits.max_tokens > 0 {
-        let [used, max] = [usage.tokens.total(), limits.max_tokens].map(tokens_text);
-        let _ = write!(text, ", {used} of {max} tokens");
-    }
-    Some(text)
+    let [used, max] = [usage.tokens.total(), limits.max_tokens].map(tokens_text);
+    let bound = if cost.is_none() && usage.is_lower_bound() { "at least " } else { "" };
+    let tokens = (limits.max_tokens > 0).then(|| format!("{bound}{used} of {max} tokens"));
+    Some(cost.into_iter().chain(tokens).collect::<Vec<_>>().join(", "))
 }
 
 /// Transient errors in a row after which a person is asked.

@@ -261,3 +261,18 @@ fn what_is_left_of_the_time_is_held_against_iterations_and_not_against_waits() {
         assert_eq!(last(&subject), told, "{awake_ms} {each_ms}");
     }
 }
+
+#[test]
+fn tokens_without_a_price_are_told_once_beside_their_limit() {
+    let mut subject = a_loop();
+    subject.state.usage = Usage::unpriced(Some(Tokens { input: 2_000, ..Tokens::default() }), "m");
+    let told = |subject: &Loop| cost_and_tokens(subject).unwrap();
+    assert_eq!(told(&subject), "2k tokens of m, of unknown price");
+    subject.contract.limits.max_tokens = 500_000;
+    assert_eq!(told(&subject), "2k of 500k tokens");
+    subject.state.usage.lost = true;
+    assert_eq!(told(&subject), "at least 2k of 500k tokens");
+    subject.state.usage.lost = false;
+    subject.state.usage.cost = Money::from_micros(10_000);
+    assert_eq!(told(&subject), "$0.01 and 2k tokens of m, of unknown price, 2k of 500k tokens");
+}

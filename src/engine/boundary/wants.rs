@@ -49,7 +49,28 @@ pub fn may_complete(subject: &Loop, seen: &Seen) -> bool {
 
 /// Whether the exam is worth a look: the loop would end `completed` on its checks.
 pub fn wants_exam(subject: &Loop, known: &Facts) -> bool {
-    subject.state.exam.is_some() && would_complete(subject, known)
+    subject.state.exam.is_some()
+        && (would_complete(subject, known) || wants_the_tree_as_found(subject, known))
+}
+
+/// Whether the checks are worth a run on the tree as the loop found it: all that keeps it from an
+/// end `completed` is that none was seen to fail, and nothing ran before its first iteration.
+pub fn wants_the_tree_as_found(subject: &Loop, known: &Facts) -> bool {
+    let has_any = subject.contract.before_the_first().next().is_some();
+    let is_required = subject.contract.require == Some(Proof::Checked);
+    if !is_required || !has_any || subject.state.checked_as_found || known.as_found.is_some() {
+        return false;
+    }
+    let mut free = subject.clone();
+    free.contract.require = None;
+    let judged = judge(&free, known);
+    let is_unbroken = match decide(&judged, known) {
+        Decision::Finish(ending) => {
+            (ending.outcome, ending.proof) == (Outcome::Completed, Some(Proof::Unbroken))
+        }
+        _ => false,
+    };
+    is_unbroken && !judged.is_lowered
 }
 
 /// Whether the work is worth a trial: the loop asks for one and would end `completed` here, and
@@ -63,8 +84,9 @@ pub fn wants_trial(subject: &Loop, known: &Facts) -> bool {
 /// Whether the loop ends `completed` here, if a trial can still give the proof that it requires.
 fn would_complete(subject: &Loop, known: &Facts) -> bool {
     let mut subject = subject.clone();
-    subject.contract.require =
-        subject.contract.require.filter(|required| *required != Proof::Proven);
+    if subject.contract.is_tried() {
+        subject.contract.require = None;
+    }
     match decide(&judge(&subject, known), known) {
         Decision::Finish(ending) => ending.outcome == Outcome::Completed,
         _ => false,
@@ -85,6 +107,7 @@ mod tests {
     use super::*;
     use crate::engine::boundary::facts::{ApiError, ControlRequest};
     use crate::engine::evidence::Verdict;
+    use crate::engine::exam::trial::AsFound;
     use crate::engine::fixture::{a_loop_with, facts, result};
 
     const ALL: [(&str, Role); 3] =
@@ -134,6 +157,40 @@ mod tests {
         assert_eq!(wanted_of(&failing, &none, &[("lint", Failed)]), ["deploy"]);
         let blocked = facts(Claim::Blocked { reason: None });
         assert_eq!(wanted_of(&last, &blocked, &[("lint", Passed)]), ["deploy"]);
+    }
+
+    #[test]
+    fn the_tree_as_found_is_tried_once_where_only_a_check_that_failed_is_missing() {
+        let table = [
+            (Some(Proof::Checked), Claim::Success, Verdict::Passed, true),
+            (Some(Proof::Checked), Claim::Success, Verdict::Failed, false),
+            (Some(Proof::Checked), Claim::None, Verdict::Passed, false),
+            (Some(Proof::Proven), Claim::Success, Verdict::Passed, false),
+            (None, Claim::Success, Verdict::Passed, false),
+        ];
+        for (require, claim, verdict, expected) in table {
+            let mut subject = a_loop_with(&[("test", Role::Verify)]);
+            subject.contract.require = require;
+            let mut known = Facts { checks: vec![result("test", verdict)], ..facts(claim) };
+            assert_eq!(wants_the_tree_as_found(&subject, &known), expected, "{require:?}");
+            subject.state.exam = Some("snapshot".to_owned());
+            assert!(!expected || wants_exam(&subject, &known), "no changed exam shows anything");
+            for (found, proved, is_known) in [
+                (AsFound::Failed("test".to_owned()), Some(Proof::Checked), true),
+                (AsFound::Passed, None, true),
+                (AsFound::Unknown("`test` is unsteady".to_owned()), None, false),
+            ] {
+                known.as_found = Some(found);
+                assert!(!wants_the_tree_as_found(&subject, &known), "once a boundary");
+                if expected {
+                    let judged = judge(&subject, &known);
+                    assert_eq!(judged.proved, proved);
+                    let again = Facts { as_found: None, ..known.clone() };
+                    assert_eq!(wants_the_tree_as_found(&judged.after, &again), !is_known);
+                    assert_eq!(judge(&judged.after, &again).proved, proved, "it is remembered");
+                }
+            }
+        }
     }
 
     #[test]

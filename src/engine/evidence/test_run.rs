@@ -89,6 +89,15 @@ impl TestRun {
         }
     }
 
+    /// Whether the same tests in another place show that it lacks nothing: some pass, none fails
+    /// that does not fail `here`, and no more suites cannot be loaded.
+    pub fn is_as_good_as(&self, here: &Self) -> bool {
+        let is_worse = |name: &str| here.tests.get(name) != Some(&TestStatus::Failed);
+        self.passed > 0
+            && self.errors <= here.errors
+            && !self.named(TestStatus::Failed).any(is_worse)
+    }
+
     /// Adds another run's totals and names.
     pub fn add(&mut self, other: Self) {
         add(&mut self.passed, other.passed);
@@ -105,5 +114,38 @@ impl TestRun {
     /// The tests with this end, by name.
     pub fn named(&self, status: TestStatus) -> impl Iterator<Item = &str> {
         self.tests.iter().filter(move |(_, it)| **it == status).map(|(name, _)| &**name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TestStatus::{Failed, Passed};
+    use super::*;
+
+    fn run(tests: &[(&str, TestStatus)], errors: u32) -> TestRun {
+        let mut run = TestRun { errors, ..TestRun::default() };
+        for (name, status) in tests {
+            add(if *status == Failed { &mut run.failed } else { &mut run.passed }, 1);
+            run.name(name, *status);
+        }
+        run
+    }
+
+    #[test]
+    fn a_place_lacks_nothing_where_some_tests_pass_and_none_fails_that_passes_here() {
+        let failing = |a, b| run(&[("a", a), ("b", b)], 0);
+        let table = [
+            // What ran there, and here.
+            (failing(Failed, Passed), failing(Failed, Passed), true),
+            (failing(Failed, Passed), failing(Failed, Failed), true),
+            (failing(Passed, Passed), failing(Failed, Passed), true),
+            (failing(Failed, Failed), failing(Failed, Failed), false),
+            (failing(Failed, Passed), failing(Passed, Failed), false),
+            (failing(Failed, Passed), run(&[("b", Passed)], 0), false),
+            (run(&[("a", Passed)], 1), failing(Passed, Failed), false),
+        ];
+        for (there, here, expected) in table {
+            assert_eq!(there.is_as_good_as(&here), expected, "{there:?}, {here:?}");
+        }
     }
 }

@@ -106,22 +106,57 @@ pub fn failing_test(control: &CheckResult, without: &CheckResult) -> Result<Stri
     })
 }
 
+/// Whether a check failed on the tree as the loop found it: what `crew run` learns before the first
+/// iteration, looked up at the end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AsFound {
+    /// The command of one that did.
+    Failed(String),
+    /// None did.
+    Passed,
+    /// It cannot be told, for this reason.
+    Unknown(String),
+}
+
+impl AsFound {
+    /// Judges checks that ran on the final tree, on the tree as found and on the final tree again.
+    pub fn of(tried: &[TriedCheck]) -> Self {
+        let mut unknown = Vec::new();
+        for check in tried {
+            let run = &check.control.run;
+            unknown.push(match (&check.without, &check.again) {
+                (None, _) if passed(&check.control) => continue,
+                (None, _) => unprepared(check),
+                (Some(found), _) if found.verdict == Verdict::Passed => continue,
+                (Some(_), Some(again)) if passed(again) => return Self::Failed(run.clone()),
+                (Some(_), Some(again)) => {
+                    format!("`{run}` is unsteady: it {}", control_failure(again))
+                }
+                (Some(found), None) => {
+                    format!("`{run}` {} on the tree as the loop found it", control_failure(found))
+                }
+            });
+        }
+        if unknown.is_empty() { Self::Passed } else { Self::Unknown(unknown.join("; ")) }
+    }
+
+    /// Why it cannot be told; `None` if it can.
+    pub fn why_not(&self) -> Option<&str> {
+        match self {
+            Self::Unknown(why) => Some(why),
+            Self::Failed(_) | Self::Passed => None,
+        }
+    }
+}
+
 /// Judges the checks of a trial. `mixed` are the files that hold tests and work and so were not
 /// taken away.
 pub fn judge(tried: &[TriedCheck], mixed: &[String]) -> Trial {
-    let unable = tried.iter().filter(|it| !passed(&it.control));
-    let unable = unable.map(|it| format!("`{}` {}", it.control.run, control_failure(&it.control)));
-    let unable: Vec<String> = unable.collect();
+    let unable: Vec<&TriedCheck> = tried.iter().filter(|it| !passed(&it.control)).collect();
     let able: Vec<&TriedCheck> = tried.iter().filter(|it| passed(&it.control)).collect();
     if able.is_empty() {
-        let why = unable.join("; ");
-        // No preparation of the folder helps where nothing ran in it.
-        let were_cut = tried.iter().all(|it| it.control.verdict == Verdict::Unknown);
-        return Trial::Impossible(if were_cut {
-            why
-        } else {
-            format!("{why} in a scratch folder, which `setup` and .worktreeinclude prepare")
-        });
+        let why: Vec<String> = unable.into_iter().map(unprepared).collect();
+        return Trial::Impossible(why.join("; "));
     }
     let mut why_not = Vec::new();
     for check in able {
@@ -140,7 +175,7 @@ pub fn judge(tried: &[TriedCheck], mixed: &[String]) -> Trial {
     if !mixed.is_empty() {
         return Trial::Failed(cannot_be_told_apart(mixed));
     }
-    why_not.extend(unable.iter().map(|why| format!("{why} in a scratch folder")));
+    why_not.extend(unable.into_iter().map(unprepared));
     let why = why_not.join("; ");
     // No agent can make a command speak that does not name its tests.
     let is_silent = tried.iter().all(|check| check.control.test_run.is_none());
@@ -150,6 +185,17 @@ pub fn judge(tried: &[TriedCheck], mixed: &[String]) -> Trial {
 /// "tests and work cannot be told apart: src/tax.rs".
 pub fn cannot_be_told_apart(mixed: &[String]) -> String {
     format!("tests and work cannot be told apart: {}", named(mixed, NAMED_MAX))
+}
+
+/// Why a check shows nothing that does not pass on the final tree in the scratch folder.
+fn unprepared(check: &TriedCheck) -> String {
+    let TriedCheck { control, .. } = check;
+    let how = format!("`{}` {}", control.run, control_failure(control));
+    // No preparation of the folder helps where nothing ran in it.
+    match control.verdict {
+        Verdict::Unknown => how,
+        _ => format!("{how} in a scratch folder, which `setup` and .worktreeinclude prepare"),
+    }
 }
 
 fn control_failure(result: &CheckResult) -> String {
@@ -247,6 +293,29 @@ mod tests {
     }
 
     #[test]
+    fn a_check_failed_as_found_if_it_passes_before_and_after_in_the_same_folder() {
+        let table = [
+            ("silent pass", "silent fail", "silent pass"),
+            ("silent pass", "silent fail", "silent fail"),
+            ("silent pass", "silent pass", ""),
+            ("silent pass", "silent cut", ""),
+            ("silent fail", "", ""),
+        ];
+        let told = table.map(|(control, found, again)| {
+            let some = |words: &str| (!words.is_empty()).then(|| run(words));
+            let (without, again) = (some(found), some(again));
+            format!("{:?}", AsFound::of(&[TriedCheck { control: run(control), without, again }]))
+        });
+        insta::assert_snapshot!(told.join("\n"), @r#"
+        Failed("t")
+        Unknown("`t` is unsteady: it failed (exit 1)")
+        Passed
+        Unknown("`t` timed out after 1 s on the tree as the loop found it")
+        Unknown("`t` failed (exit 1) in a scratch folder, which `setup` and .worktreeinclude prepare")
+        "#);
+    }
+
+    #[test]
     fn a_check_that_did_not_run_is_named_with_the_reason() {
         let unknown = CheckResult { tail: String::new(), ..result("t", Verdict::Unknown) };
         let why = "`t` was not run: the variable TERM is not as it was when the loop began";
@@ -267,6 +336,6 @@ mod tests {
         let all =
             [tried("silent pass", "silent pass"), tried("fail a", ""), tried("pass a", "fail a")];
         insta::assert_snapshot!(format!("{:?}", judge(&all, &[])), @r#"Proven("`t` passes, and without the work it fails in a")"#);
-        insta::assert_snapshot!(format!("{:?}", judge(&all[..2], &[])), @r#"Failed("`t` passes without the work too, as after a refactoring; `t` failed (exit 1) in a scratch folder")"#);
+        insta::assert_snapshot!(format!("{:?}", judge(&all[..2], &[])), @r#"Failed("`t` passes without the work too, as after a refactoring; `t` failed (exit 1) in a scratch folder, which `setup` and .worktreeinclude prepare")"#);
     }
 }

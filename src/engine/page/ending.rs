@@ -3,6 +3,7 @@
 use chrono::{DateTime, FixedOffset, Utc};
 
 use super::{Fact, PageInputs, live};
+use crate::engine::boundary::decide::INCURABLE;
 use crate::engine::evidence::{CheckResult, ClaimResult, Evidence, Verdict};
 use crate::engine::journal::regression::regressions;
 use crate::engine::journal::story::Iteration;
@@ -115,8 +116,9 @@ pub fn facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
         inputs.owner_is_gone.then(|| format!("gone: its {} has ended", record.driver().program()));
     let needs = asked_for_help(record).map(|needs| quoted(&one_line(needs, WHY_CHARS)));
     let why = record.state.ending.as_ref().filter(|_| needs.is_none());
-    let why =
-        why.map(|ending| why_it_ended(inputs, ending) + &refused(inputs) + &last_words(record));
+    let why = why.map(|ending| {
+        why_it_ended(inputs, ending) + &refused(inputs, ending) + &last_words(record)
+    });
     let best = regressions(inputs.story).into_iter().next().map(|it| it.words());
     let best = best.filter(|_| record.outcome() != Some(Outcome::Completed));
     let facts = [("owner", gone), ("needs", needs), ("why", why), ("red", best)];
@@ -135,11 +137,12 @@ fn last_words(record: &Loop) -> String {
     last.map_or_else(String::new, |last| format!("; it printed {}", quoted(&one_line(last, 200))))
 }
 
-/// "; 3 claims were refused"; empty for a completed loop.
-fn refused(inputs: &PageInputs<'_>) -> String {
+/// "; 3 claims were refused"; empty for a completed loop, and where the reason says so.
+fn refused(inputs: &PageInputs<'_>, ending: &Ending) -> String {
+    let is_told = ending.outcome == Outcome::Completed || ending.why.starts_with(INCURABLE);
     let is_refused = |it: &&Iteration| matches!(it.evidence.claim, ClaimResult::Refused(_));
     match inputs.story.iterations().filter(is_refused).count() {
-        _ if inputs.record.outcome() == Some(Outcome::Completed) => String::new(),
+        _ if is_told => String::new(),
         0 => String::new(),
         1 => "; 1 claim was refused".to_owned(),
         refused => format!("; {refused} claims were refused"),

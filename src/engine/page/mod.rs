@@ -99,7 +99,7 @@ pub struct Page {
     pub next: Step,
     /// The one after it, where looking is not enough.
     pub then: Option<Step>,
-    /// The command that resumes it; `None` for one that is completed.
+    /// The command that resumes it; `None` where that leads nowhere.
     pub resume: Option<String>,
 }
 
@@ -154,8 +154,7 @@ impl Page {
             stop: next::stop(inputs),
             next,
             then,
-            resume: (record.outcome() != Some(Outcome::Completed))
-                .then(|| inputs.resume.to_owned()),
+            resume: next::can_resume(inputs).then(|| inputs.resume.to_owned()),
         }
     }
 }

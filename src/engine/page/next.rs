@@ -46,10 +46,19 @@ pub fn steps(inputs: &PageInputs<'_>) -> (Step, Option<Step>) {
             let accept = format!("{} --accept-exam", inputs.resume);
             (look(inputs), Some(Step::new(accept, "if you accept that change")))
         }
-        // Only a new loop can require less.
-        Some(Outcome::Blocked) if never_failed(inputs) => (look(inputs), None),
+        Some(Outcome::Blocked) if !can_resume(inputs) => (look(inputs), None),
         Some(Outcome::Blocked) => (look(inputs), Some(resume("once you have dealt with that"))),
         Some(outcome) => (look(inputs), Some(after(inputs, outcome))),
+    }
+}
+
+/// Whether resuming the loop leads anywhere.
+pub fn can_resume(inputs: &PageInputs<'_>) -> bool {
+    match inputs.record.outcome() {
+        Some(Outcome::Completed) => false,
+        // Only a new loop can require less.
+        Some(Outcome::Blocked) => asked_for_help(inputs.record).is_some() || !never_failed(inputs),
+        _ => true,
     }
 }
 
@@ -97,11 +106,12 @@ fn after_failures(inputs: &PageInputs<'_>, is_run: bool) -> Step {
 }
 
 /// Whether the proof falls short because no check has ever failed, which nobody can cure. A person
-/// can cure the rest: a changed check, or what a trial needs.
+/// can cure the rest: a changed check, or what a run in the scratch folder needs.
 fn never_failed(inputs: &PageInputs<'_>) -> bool {
     let record = inputs.record;
     has_reason(inputs, FALLS_SHORT)
         && record.contract.require == Some(Proof::Checked)
+        && (record.state.checked_as_found || record.contract.before_the_first().next().is_none())
         && !record.state.checks.values().any(|memory| memory.ever_failed)
 }
 

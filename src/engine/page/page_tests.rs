@@ -9,7 +9,7 @@ use crate::engine::evidence::test_run::{TestRun, TestStatus};
 use crate::engine::evidence::{CheckResult, ClaimResult, Evidence, Verdict};
 use crate::engine::fixture::{a_loop, a_loop_with, a_run, at, facts, result};
 use crate::engine::journal::{Choice, Event, JournalEntry, SCHEMA};
-use crate::engine::record::{CheckMemory, Driver, Ending, Role, Status};
+use crate::engine::record::{Check, CheckMemory, Driver, Ending, Role, Status};
 
 fn changed(paths: &str) -> Changes {
     let file = |path: &str| ChangedFile {
@@ -203,19 +203,23 @@ fn a_loop_aborted_by_its_gate_is_resumed_once_the_gate_can_pass() {
 fn a_proof_that_a_person_can_cure_is_resumed_and_one_that_nobody_can_is_not() {
     use Verdict::{Failed, Passed};
     let none = (Story::picking(None), Changes::default(), TestMemories::new());
-    for (required, found, is_resumed) in [
-        (Proof::Checked, Passed, false),
-        (Proof::Checked, Failed, true),
-        (Proof::Proven, Passed, true),
+    for (required, found, is_known, is_resumed) in [
+        (Proof::Checked, Passed, true, false),
+        (Proof::Checked, Passed, false, true),
+        (Proof::Checked, Failed, true, true),
+        (Proof::Proven, Passed, true, true),
     ] {
         let mut record = a_run(None);
         record.contract.require = Some(required);
+        record.contract.checks = vec![Check::new("npm test", Role::Verify)];
+        record.state.checked_as_found = is_known;
         let memory = CheckMemory::of(&result("npm test", found), 0, None);
         record.state.checks.insert("npm test".to_owned(), memory);
         let why = Proof::Unbroken.falls_short(Some(required), None).unwrap();
         ended(&mut record, Outcome::Blocked, None, &why);
-        let then = page(&record, &none.0, &none.1, &none.2).then;
-        assert_eq!(then.is_some(), is_resumed, "{required:?}, as found: {found:?}");
+        let page = page(&record, &none.0, &none.1, &none.2);
+        let offers = (page.then.is_some(), page.resume.is_some());
+        assert_eq!(offers, (is_resumed, is_resumed), "{required:?}, as found: {found:?}");
     }
 }
 

@@ -179,7 +179,7 @@ fn changed(changes: &Changes) -> Option<Fact> {
         ("new", of(|file| file.kind == ChangeKind::Created)),
         ("gone", of(|file| file.kind == ChangeKind::Deleted)),
         ("renamed", of(|file| matches!(file.kind, ChangeKind::Renamed { .. }))),
-        ("dirty before the loop, too", of(|file| file.yours)),
+        ("had uncommitted changes before the loop", of(|file| file.yours)),
     ];
     let rows = rows.into_iter().filter(|(_, names)| !names.is_empty());
     // Only the first files of many are known by name.

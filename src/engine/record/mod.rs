@@ -5,6 +5,7 @@
 mod account;
 pub mod agent;
 mod beginning;
+mod check_memory;
 pub mod contract;
 pub mod environment;
 pub mod git_memory;
@@ -27,6 +28,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::account::AccountId;
 pub use self::agent::{Agent, Dialect, Permissions, PromptVia};
+pub use self::check_memory::CheckMemory;
 pub use self::contract::{Check, Contract, Limits, Place, Role};
 pub use self::environment::{Environment, Foreign, Plan};
 pub use self::git_memory::{Failures, GitMemory, Sent};
@@ -41,7 +43,7 @@ pub use self::run::{Fragment, GitSteps, IterationTimes, LoopMoment, Phase, React
 pub use self::stand_in::{AgentMemory, StandIn};
 pub use self::tree_memory::{CheckedOut, TreeMemory, TreeSeen};
 use super::boundary::protect::{Marks, Protected};
-use super::evidence::{CheckResult, Evidence, Verdict};
+use super::evidence::Evidence;
 use super::git::GitBaseline;
 use super::text::word;
 use super::usage::Usage;
@@ -210,6 +212,10 @@ pub struct State {
     pub old_marks: Option<Marks>,
     /// The memory of each check, by command.
     pub checks: BTreeMap<String, CheckMemory>,
+    /// Whether the tree as the loop found it has nothing more to show: the checks ran there, or a
+    /// person has accepted others since.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub checked_as_found: bool,
     /// The snapshot that holds what the checks rest on as the loop found it; `None` if there are no
     /// checks, or no snapshots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -246,44 +252,6 @@ impl State {
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
-}
-
-/// What a loop remembers of a check: its last result, except unknown ones.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CheckMemory {
-    pub last: Verdict,
-    pub ever_failed: bool,
-    /// The number of completed iterations at that time; `None` in records of an older crew.
-    #[serde(default)]
-    pub after: Option<u32>,
-    #[serde(default)]
-    pub exit: Option<i32>,
-    #[serde(default)]
-    pub elapsed_ms: u64,
-    /// The end of its output before the first iteration, for the first prompt; bounded as in the
-    /// evidence.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub tail: String,
-}
-
-impl CheckMemory {
-    /// The memory of a result, which replaces `before`.
-    pub fn of(result: &CheckResult, after: u32, before: Option<&Self>) -> Self {
-        let failed = result.verdict != Verdict::Passed;
-        Self {
-            last: result.verdict,
-            ever_failed: failed || before.is_some_and(|before| before.ever_failed),
-            after: Some(after),
-            exit: result.exit,
-            elapsed_ms: result.elapsed_ms,
-            tail: String::new(),
-        }
-    }
-
-    /// "failed (exit 1)": the result, as far as it was kept.
-    pub fn what_happened(&self) -> String {
-        self.last.what_happened(self.exit, self.elapsed_ms)
-    }
 }
 
 impl Loop {

@@ -63,19 +63,22 @@ impl Proof {
     /// Those that a loop may require.
     pub const REQUIRED: [Self; 2] = [Self::Checked, Self::Proven];
 
-    /// Why this proof is too weak for `required`; `None` if it suffices. `why_not` is what a trial
-    /// came to.
+    /// Why this proof is too weak for `required`; `None` if it suffices. `why_not` says why no more
+    /// could be shown.
     pub fn falls_short(self, required: Option<Self>, why_not: Option<&str>) -> Option<String> {
         let is_enough = match required? {
             Self::Proven => self == Self::Proven,
             _ => matches!(self, Self::Proven | Self::Checked),
         };
+        let is_tried = required? == Self::Proven && why_not.is_some();
         let required = required?.label();
         (!is_enough).then(|| {
-            let (grade, meaning) = (self.label(), self.meaning());
-            let (why, remedy) = match why_not {
-                Some(why_not) => (why_not, "with a test that fails without the work"),
-                None => (meaning, "with a check that fails now"),
+            let grade = self.label();
+            let why = why_not.unwrap_or(self.meaning());
+            let remedy = if is_tried {
+                "with a test that fails without the work"
+            } else {
+                "with a check that fails now"
             };
             format!(
                 "the proof would be `{grade}`{FALLS_SHORT}`{required}`: {why}; start it without --require, \

@@ -84,8 +84,11 @@ fn of_key(table: &str, terms: &Layer, key: Key, own: &[&Value]) -> Option<TrustR
     let widens = |allowed| key.is_wider(&sourced.value, allowed);
     let widens = own.iter().any(|own| widens(Some(*own))) || (own.is_empty() && widens(None));
     widens.then(|| {
-        let in_loop = key.name_in("loop").map(|name| (table, name));
-        let (table, name) = in_loop.unwrap_or((key.table(), key.row().name));
+        // A procedure has the names of `[loop]`.
+        let (table, name) = match key.name_in("loop") {
+            Some(name) if table != "loop" => (table, name),
+            _ => (key.table(), key.row().name),
+        };
         let text = format!("[{table}] {name} = {}", sourced.value.written(key.row().kind));
         TrustRequest { text, origin: sourced.origin.clone() }
     })

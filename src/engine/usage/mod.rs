@@ -197,9 +197,9 @@ impl Usage {
         self.cost.plus(HIGHEST.of(&self.unpriced))
     }
 
-    /// "$1.84", with more words if the sum is incomplete. `limited` says that the cost has a limit;
-    /// a model without a known price then counts at the highest rate. `None` while nothing was
-    /// used.
+    /// "$1.84", with more words if the sum is incomplete; the tokens alone where none has a known
+    /// price. `limited` says that the cost has a limit; a model without a known price then counts
+    /// at the highest rate. `None` while nothing was used.
     pub fn cost_text(&self, limited: bool) -> Option<String> {
         if self.tokens.total() == 0 {
             return None;
@@ -214,14 +214,24 @@ impl Usage {
             format!("{bound}{cost} (no known price for {models}: counted at the highest)")
         } else {
             let tokens = tokens_text(self.unpriced.total());
-            format!("{bound}{} and {tokens} tokens of {models}, of unknown price", self.cost)
+            let cost = if self.has_price() { format!("{} and ", self.cost) } else { String::new() };
+            format!("{bound}{cost}{tokens} tokens of {models}, of unknown price")
         })
     }
 
-    /// "$1.84 · 123k tokens".
+    /// "$1.84 · 123k tokens", or the tokens alone where none has a known price.
     pub fn text(&self, limited: bool) -> Option<String> {
         let cost = self.cost_text(limited)?;
-        Some(format!("{cost} · {} tokens", tokens_text(self.tokens.total())))
+        Some(if limited || self.has_price() {
+            format!("{cost} · {} tokens", tokens_text(self.tokens.total()))
+        } else {
+            cost
+        })
+    }
+
+    /// Whether any of its tokens has a known price.
+    pub fn has_price(&self) -> bool {
+        self.cost > Money::default() || self.unpriced != self.tokens
     }
 }
 

@@ -65,6 +65,17 @@ fn a_model_without_a_price_is_named_and_held_against_a_limit_at_the_dearest() {
 }
 
 #[test]
+fn tokens_that_all_lack_a_price_are_told_without_a_sum_of_money() {
+    let (mut usage, _) = counted(&[message("1", "strange-1", 2_000, 0)]);
+    let highest = "$0.06 (no known price for strange-1: counted at the highest) · 2k tokens";
+    assert_eq!(usage.text(true).as_deref(), Some(highest));
+    let alone = "2k tokens of strange-1, of unknown price";
+    assert_eq!(usage.text(false).as_deref(), Some(alone));
+    usage.lost = true;
+    assert_eq!(usage.text(false).unwrap(), format!("at least {alone}"));
+}
+
+#[test]
 fn sums_stay_at_the_top_and_what_was_not_read_is_said() {
     let (mut usage, _) = counted(&[message("1", HAIKU, u64::MAX, u64::MAX)]);
     usage.add(&usage.clone());

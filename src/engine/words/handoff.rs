@@ -134,6 +134,9 @@ fn next_steps(subject: &Loop, page: &Page) -> String {
             "A person cancelled this loop. If it was resumed since, continue with the task; else leave it."
                 .to_owned()
         }
+        (Some(Outcome::Blocked), _) if page.resume.is_none() => {
+            "Resuming it cannot help: a person has to start a new loop, as the reason says.".to_owned()
+        }
         (Some(Outcome::Blocked), _) => {
             "A person has to deal with the reason. If the loop was resumed since, they have: continue, and say \
              BLOCKED again only if it is still missing."

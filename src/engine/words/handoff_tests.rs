@@ -9,7 +9,7 @@ use crate::engine::evidence::changes::{ChangeKind, ChangedFile, Changes};
 use crate::engine::evidence::commits::Commits;
 use crate::engine::fixture::{a_loop_with, a_page, at, facts, result};
 use crate::engine::journal::story::Story;
-use crate::engine::record::Role;
+use crate::engine::record::{CheckMemory, Ending, Proof, Role, Status};
 
 fn refused_at_its_limit() -> Loop {
     let mut subject = a_loop_with(&[("cargo test", Role::Verify)]);
@@ -89,6 +89,22 @@ fn a_handoff_holds_every_fact_crew_has_and_no_empty_section() {
     - Record: `crew show haaaaaaa`
     - Resume: `crew resume haaaaaaa`
     "#);
+}
+
+#[test]
+fn a_loop_that_no_resume_can_help_names_no_command_for_it() {
+    let mut subject = a_loop_with(&[("cargo test", Role::Verify)]);
+    subject.contract.require = Some(Proof::Checked);
+    subject.state.checked_as_found = true;
+    let memory = CheckMemory::of(&result("cargo test", Verdict::Passed), 0, None);
+    subject.state.checks.insert("cargo test".to_owned(), memory);
+    let why = Proof::Unbroken.falls_short(Some(Proof::Checked), None).unwrap();
+    subject.state.ending = Some(Ending::new(Outcome::Blocked, why));
+    subject.state.status = Status::Finished;
+    let page = a_page(&subject, &Story::picking(None));
+    let text = text(&subject, &page, "", "blocked", at(0).wall);
+    assert!(!text.contains("crew resume"), "{text}");
+    assert!(text.contains("a person has to start a new loop, as the reason says"), "{text}");
 }
 
 #[test]

@@ -341,8 +341,8 @@ fn what_names_a_program_or_goes_further_than_the_users_own_needs_trust_and_a_pro
     };
     assert_snapshot!(told(""), @r#"
     [loop] idle_timeout = 0
-    [loop] agent = "mine"
-    [loop] permissions = "auto"
+    [agent] name = "mine"
+    [agent] permissions = "auto"
     [loop] commit = true
     [loop] rebase = "main"
     [agent] args = ["--model", "a b"]
@@ -360,7 +360,7 @@ fn what_names_a_program_or_goes_further_than_the_users_own_needs_trust_and_a_pro
         [procedures.nightly]\ndelay = \"1s\"";
     assert_snapshot!(told(user), @r#"
     [loop] delay = "1m 30s"
-    [loop] agent = "mine"
+    [agent] name = "mine"
     [agent] args = ["--model", "a b"]
     [agents.mine] like = "codex", prompt = "argument", output = "text", permissions.accept-edits = ["--edit"], permissions.bypass = [], max_turns = "--turns", args = ["-x"], command = ["my agent", "-p"]
     on wait (within 60s): tell

@@ -10,10 +10,14 @@ use crate::engine::settings::Layer;
 
 const TABLES: [&str; 8] = ["loop", "check", "agent", "agents", "procedures", "on", "wait", "keep"];
 
-/// The table that holds a key, as a file writes it.
+/// The table that holds a key, as a file writes it; what `[loop]` may hold, too, has its own.
 pub(super) fn table_of(key: &str) -> Option<&'static str> {
-    let is_check = || CHECK.contains(&key).then_some("[[check]]");
-    names_in("loop").contains(&key).then_some("[loop]").or_else(is_check)
+    let tables = [
+        ("[agent]", names_in("agent")),
+        ("[loop]", names_in("loop")),
+        ("[[check]]", CHECK.to_vec()),
+    ];
+    tables.into_iter().find_map(|(table, keys)| keys.contains(&key).then_some(table))
 }
 
 impl Reader<'_> {

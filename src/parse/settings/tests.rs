@@ -334,6 +334,7 @@ fn an_unknown_key_is_a_warning_with_a_guess_and_the_rest_of_the_file_counts() {
         "[[checks]]\nrun = \"a\"",
         "[agents.mine]\nargv = [\"a\"]",
         "[loop]\nrole = \"gate\"",
+        "[[check]]\nrun = \"a\"\nmodel = \"opus\"",
     ];
     assert_snapshot!(told(&texts), @r#"
     [loop]
@@ -363,6 +364,10 @@ fn an_unknown_key_is_a_warning_with_a_guess_and_the_rest_of_the_file_counts() {
     [loop]
     role = "gate"
       warning: crew.toml:2: unknown key `role` in [loop]: it belongs under [[check]]
+    [[check]]
+    run = "a"
+    model = "opus"
+      warning: crew.toml:3: unknown key `model` in [[check]]: it belongs under [agent]
     "#);
     let read = read("[loop]\nmax_iteration = 5\nstall = 2").unwrap();
     assert_eq!(read.layer.number(Key::Stall), Some(2));

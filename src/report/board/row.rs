@@ -83,7 +83,7 @@ impl BoardRow {
             id: record.id.clone(),
             group,
             folder: clean(&folder(record, facts.home)),
-            count: line::numbered(record, record.iteration()),
+            count: line::counted(record),
             when: when(facts, group),
             cost: record.state.usage.cost_text(false).unwrap_or_default(),
             cost_micros: record.state.usage.cost.micros(),

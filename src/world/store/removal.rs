@@ -51,7 +51,9 @@ pub fn finish(home: &Home, id: &LoopId, pointers: &Pointers) -> io::Result<()> {
     for git_dir in git_dirs.filter(|name| !name.contains('.')) {
         let git_dir = home.trees().join(git_dir);
         tree::remove(&git_dir.join("refs/crew").join(id.as_str()))?;
-        disk::remove(&git_dir.join("yours").join(id.as_str()))?;
+        for list in ["yours", "ignored"] {
+            disk::remove(&git_dir.join(list).join(id.as_str()))?;
+        }
     }
     fault::point("remove.snapshots")?;
     tree::remove(&home.loops().join(format!("{TAKEN}{id}")))

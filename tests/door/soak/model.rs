@@ -182,10 +182,8 @@ impl Model {
     pub(super) fn resume(&mut self, more: u64) {
         // They were in its answer, or, where that was lost, may have been.
         self.words.clear();
-        match self.standing {
-            Standing::Ended("aborted") => self.failures = 0,
-            Standing::Ended("stalled") => self.still = 0,
-            _ => {}
+        if matches!(self.standing, Standing::Ended("aborted" | "stalled")) {
+            (self.failures, self.still) = (0, 0);
         }
         self.standing = Standing::Running;
         self.transient = 0;

@@ -170,11 +170,9 @@ impl Soak {
         self.model().standing = Standing::Running;
         let wakes = ran.code() == 2 && ran.stderr.starts_with(&self.model().marker());
         assert!(wakes, "no wake: {ran:#?}");
-        // Messages sent during the wait go with the wake, once there is a boundary to report.
-        if self.model().completed > 0 {
-            let told = std::mem::take(&mut self.model().words);
-            assert!(told.iter().all(|words| ran.stderr.contains(words)), "{told:?}: {ran:#?}");
-        }
+        // Messages sent during the wait go with the wake.
+        let told = std::mem::take(&mut self.model().words);
+        assert!(told.iter().all(|words| ran.stderr.contains(words)), "{told:?}: {ran:#?}");
     }
 
     fn await_ticket(&mut self, waiter: &Running) {
@@ -196,6 +194,8 @@ impl Soak {
 
     pub(super) fn refused_request(&mut self) {
         self.turn();
+        // A limit that an ended loop met may still stand: this one would wait for its end.
+        std::fs::remove_dir_all(self.door.sandbox.crew_home().join("accounts")).ok();
         let waiter = self.failure("invalid_request", "prompt is too long").start();
         let ran = waiter.wait(DEADLINE);
         self.model().refuse();

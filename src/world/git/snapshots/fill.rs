@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::history::{IGNORED, YOURS};
 use super::objects::{self, Filled};
 use super::{FILE_BYTES, Paths, Snapshots, write};
 use crate::engine::record::{Driver, Loop};
@@ -69,7 +70,7 @@ impl Snapshots {
     /// Gives a new git dir the snapshots of the old one, as far as they can be read: that one look
     /// failed is no reason to lose them.
     fn carry_over(&self, new: &Self, deadline: Deadline) {
-        for folder in ["objects", "refs/crew", "yours"] {
+        for folder in ["objects", "refs/crew", YOURS, IGNORED] {
             let (from, to) = (self.folder.join(folder), new.folder.join(folder));
             for file in tree::files(&from, FILES_MAX) {
                 let to = to.join(&file);

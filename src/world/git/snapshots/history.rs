@@ -3,7 +3,8 @@
 //! left before checks and crew changed the tree, `0` the tree as found, `0-checked` the same after
 //! the first checks, `back-1` what was there before a return.
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use super::{ID_BYTES, Snapshots, write};
 use crate::engine::evidence::changes::Changes;
@@ -20,8 +21,11 @@ const ENDED: &str = "ended";
 const FOUND: &str = "found";
 /// The most snapshots of one loop.
 const NAMES_MAX: usize = 1_000_000;
-/// The most bytes of the list of paths that were changed before the loop began.
-const YOURS_BYTES: u64 = 1 << 20;
+/// The folders of the lists of paths that were changed before the loop began, and were ignored.
+pub(super) const YOURS: &str = "yours";
+pub(super) const IGNORED: &str = "ignored";
+/// The most bytes of such a list: a build may leave many thousand ignored files beside the sources.
+const LIST_BYTES: u64 = 16 << 20;
 
 impl Snapshots {
     fn names(&self, id: &LoopId) -> PathBuf {
@@ -125,17 +129,49 @@ impl Snapshots {
         Ok(String::from_utf8_lossy(&self.stored(&plain)?).into_owned())
     }
 
-    /// Keeps which paths were changed before the loop began.
-    pub fn keep_yours(&self, id: &LoopId, paths: &[String]) -> Result<(), String> {
-        let folder = self.folder.join("yours");
+    /// Keeps which paths were changed before the loop began, and which were ignored.
+    pub fn keep_beginning(&self, id: &LoopId, yours: &[String]) -> Result<(), String> {
+        self.keep_list(id, YOURS, yours)?;
+        self.keep_list(id, IGNORED, &self.all_ignored()?)
+    }
+
+    fn keep_list(&self, id: &LoopId, list: &str, paths: &[String]) -> Result<(), String> {
+        let folder = self.folder.join(list);
         disk::make_private_folder(&folder).map_err(|error| error.to_string())?;
         write(&folder.join(id.as_str()), &paths.join("\0"))
     }
 
     /// Which paths were changed before the loop began.
     pub fn yours(&self, id: &LoopId) -> Vec<String> {
-        let file = self.folder.join("yours").join(id.as_str());
-        let text = disk::read_text(&file, YOURS_BYTES).ok().flatten().unwrap_or_default();
-        text.trim_end_matches('\n').split('\0').map(str::to_owned).collect()
+        self.list(id, YOURS).unwrap_or_default()
+    }
+
+    fn list(&self, id: &LoopId, list: &str) -> Option<Vec<String>> {
+        let file = self.folder.join(list).join(id.as_str());
+        let text = disk::read_text(&file, LIST_BYTES).ok()??;
+        let paths = text.trim_end_matches('\n').split('\0').filter(|path| !path.is_empty());
+        Some(paths.map(str::to_owned).collect())
+    }
+
+    /// The files that `now` has and `found` has not, and that were ignored when the loop began:
+    /// whoever takes their rule away adds nothing that was not there. What is new in a folder that
+    /// was ignored as a whole counts, too.
+    pub fn revealed(
+        &self,
+        id: &LoopId,
+        found: &str,
+        now: &str,
+    ) -> Result<BTreeSet<String>, String> {
+        let ignored = self.list(id, IGNORED).ok_or("what was ignored at the start is not known")?;
+        let ignored: BTreeSet<&Path> = ignored.iter().map(Path::new).collect();
+        let was_ignored =
+            |path: &String| Path::new(path).ancestors().any(|it| ignored.contains(it));
+        let mut revealed = BTreeSet::new();
+        for path in self.paths(found, now)?.into_iter().filter(was_ignored) {
+            if !self.holds(found, &path)? {
+                revealed.insert(path);
+            }
+        }
+        Ok(revealed)
     }
 }

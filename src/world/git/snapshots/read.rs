@@ -20,8 +20,7 @@ impl Snapshots {
     pub fn paths(&self, from: &str, to: &str) -> Result<Vec<String>, String> {
         let arguments = ["diff-tree", "-r", "--no-renames", "--name-only", "-z", from, to];
         let printed = self.printed(&arguments, &[])?;
-        let paths = printed.split(|byte| *byte == 0).filter(|path| !path.is_empty());
-        Ok(paths.map(|path| String::from_utf8_lossy(path).into_owned()).collect())
+        Ok(names(&printed).collect())
     }
 
     /// The files that ignore rules keep out of every snapshot, at these places: patterns of git.
@@ -30,9 +29,14 @@ impl Snapshots {
         let list = ["ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory", "--"];
         let places = places.iter().map(String::as_str).chain([NO_PLACE]);
         let listed = self.printed(&list.into_iter().chain(places).collect::<Vec<_>>(), &[])?;
-        let is_file = |path: &&[u8]| !path.is_empty() && !path.ends_with(b"/");
-        let files = listed.split(|byte| *byte == 0).filter(is_file);
-        Ok(files.map(|path| String::from_utf8_lossy(path).into_owned()).collect())
+        Ok(names(&listed).filter(|path| !path.ends_with('/')).collect())
+    }
+
+    /// All files, and folders as a whole, that ignore rules keep out of every snapshot.
+    pub(super) fn all_ignored(&self) -> Result<Vec<String>, String> {
+        let list = ["ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory"];
+        let listed = self.printed(&list, &[])?;
+        Ok(names(&listed).map(|path| path.trim_end_matches('/').to_owned()).collect())
     }
 
     /// A snapshot with these files of the working tree as they are now, ignored or not.
@@ -112,6 +116,12 @@ impl Snapshots {
         }
         Ok(None)
     }
+}
+
+/// The paths of a list that a zero byte ends.
+fn names(listed: &[u8]) -> impl Iterator<Item = String> {
+    let paths = listed.split(|byte| *byte == 0).filter(|path| !path.is_empty());
+    paths.map(|path| String::from_utf8_lossy(path).into_owned())
 }
 
 /// The contents that `git cat-file --batch` printed; `None` unless they are as many as were asked

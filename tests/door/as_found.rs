@@ -1,0 +1,232 @@
+//! `--require checked` in a session, where nothing runs before the first turn: whether a check
+//! failed then is looked up at the end, in a scratch folder.
+
+use serde_json::json;
+
+use super::Door;
+use super::tested::{BOTH_FAIL, ONE_FAILS, SOME_PASS};
+use crate::run::{self, World};
+use crate::sandbox::Sandbox;
+
+const CLAIM: &str = "All is well.\n\n<promise>COMPLETE</promise>";
+const CHANGED: &str = "the checks rest on check.sh, changed since the loop began";
+const SHORT: &str = "the proof would be `unbroken` and this loop requires `checked`: ";
+
+fn begin(door: &Door, check: &str) -> String {
+    begin_with(door, &format!("--verify '{check}'"))
+}
+
+fn begin_with(door: &Door, terms: &str) -> String {
+    door.begin(&format!("Build it --require checked --stall 0 {terms}"))
+}
+
+#[test]
+fn a_check_that_fails_on_the_tree_as_found_and_passes_on_the_final_one_had_failed() {
+    let door = Door::new();
+    let id = begin(&door, "test -e done");
+    door.sandbox.write("done", "");
+    door.stop(CLAIM).assert_lets_go();
+    assert_eq!(door.record(&id)["state"]["ending"]["proof"], "checked");
+}
+
+#[test]
+fn a_check_that_passes_there_never_failed_which_is_looked_up_once() {
+    let door = Door::new();
+    let runs = door.sandbox.crew_home().parent().unwrap().join("runs");
+    let id = begin(&door, &format!("echo >> {}", runs.display()));
+    door.sandbox.write("done", "");
+    let refused = door.stop(CLAIM).assert_goes_on();
+    assert!(refused.context().contains(SHORT), "{refused:#?}");
+    assert_eq!(door.record(&id)["state"]["checked_as_found"], true);
+    let ran = || std::fs::read(&runs).unwrap().len();
+    assert_eq!(ran(), 3, "here, on the final tree and on the one as found");
+    door.stop(CLAIM).assert_lets_go();
+    assert_eq!(ran(), 4);
+    assert_eq!(door.record(&id)["state"]["ending"]["outcome"], "blocked");
+}
+
+#[test]
+fn a_check_that_fails_in_the_scratch_folder_in_any_case_shows_nothing() {
+    let door = Door::new();
+    let id = begin(&door, "! pwd | grep -q scratch");
+    door.sandbox.write("done", "");
+    let refused = door.stop(CLAIM).assert_goes_on();
+    let why = "failed (exit 1) in a scratch folder, which `setup` and .worktreeinclude prepare";
+    assert!(refused.context().contains(why), "{refused:#?}");
+    assert_eq!(door.record(&id)["state"]["checked_as_found"], json!(null));
+    door.stop(CLAIM).assert_lets_go();
+    assert_eq!(door.record(&id)["state"]["ending"]["outcome"], "blocked");
+}
+
+#[test]
+fn what_a_check_rests_on_cannot_have_been_changed_to_make_it_pass() {
+    let door = Door::new();
+    door.sandbox.write("check.sh", "test -e never\n");
+    let id = begin(&door, "sh check.sh");
+    door.sandbox.write("check.sh", "true\n");
+    let refused = door.stop(CLAIM).assert_goes_on();
+    assert!(refused.context().contains(CHANGED), "{refused:#?}");
+    door.stop(CLAIM).assert_lets_go();
+    assert_eq!(door.record(&id)["state"]["ending"]["outcome"], "blocked");
+}
+
+#[test]
+fn a_check_that_git_ignores_is_the_same_on_each_tree() {
+    // Whether it is in .worktreeinclude, the check, what is done, and whether a check had failed.
+    type Work = [(&'static str, &'static str)];
+    let table: [(bool, &str, &Work, bool); 3] = [
+        (false, "test -e done\n", &[("done", "")], true),
+        (false, "true\n", &[(".gitignore", "")], false),
+        (true, "true\n", &[("check.sh", "test -e done\n"), ("done", "")], false),
+    ];
+    for (is_included, check, work, had_failed) in table {
+        let door = Door::new();
+        door.sandbox.write(".gitignore", "check.sh\n");
+        door.sandbox.write(".worktreeinclude", if is_included { "check.sh\n" } else { "" });
+        door.sandbox.write("check.sh", check);
+        let id = begin(&door, "sh check.sh");
+        for (name, text) in work {
+            door.sandbox.write(name, text);
+        }
+        let answer = door.stop(CLAIM);
+        if had_failed {
+            answer.assert_lets_go();
+            assert_eq!(door.record(&id)["state"]["ending"]["proof"], "checked");
+        } else {
+            let refused = answer.assert_goes_on();
+            assert!(refused.context().contains(SHORT), "{refused:#?}");
+        }
+    }
+}
+
+#[test]
+fn a_changed_check_that_is_only_told_counts_as_it_is_on_each_tree() {
+    let door = Door::new();
+    door.sandbox.write("check.sh", "test -e never\n");
+    let id = begin_with(&door, "--verify 'sh check.sh' --exam tell");
+    door.sandbox.write("check.sh", "test -e done\n");
+    door.sandbox.write("done", "");
+    door.stop(CLAIM).assert_lets_go();
+    assert_eq!(door.record(&id)["state"]["ending"]["proof"], "checked");
+}
+
+#[test]
+fn where_a_trial_proves_the_work_the_tree_as_found_is_not_tried() {
+    let door = Door::new();
+    let runs = door.sandbox.crew_home().parent().unwrap().join("runs");
+    door.sandbox.write("out", ONE_FAILS);
+    let check = format!("echo >> {}; cat out; ! grep -q FAILED out", runs.display());
+    let id = begin_with(&door, &format!("--verify '{check}' --prove"));
+    door.sandbox.write("out", SOME_PASS);
+    door.stop(CLAIM).assert_lets_go();
+    assert_eq!(door.record(&id)["state"]["ending"]["proof"], "proven");
+    assert_eq!(std::fs::read(&runs).unwrap().len(), 4, "here, and thrice in the trial");
+}
+
+/// A check that needs the ignored file `local`: without it, it says that all tests fail.
+const NEEDS_LOCAL: &str = "test -e local && F=out || F=lacking; cat $F; ! grep -q FAILED $F";
+
+fn with_an_ignored_file() -> Door {
+    let door = Door::new();
+    for (name, text) in
+        [(".gitignore", "local\n"), ("local", ""), ("out", SOME_PASS), ("lacking", BOTH_FAIL)]
+    {
+        door.sandbox.write(name, text);
+    }
+    door
+}
+
+#[test]
+fn a_rule_that_is_taken_from_the_ignored_makes_no_check_fail_on_the_tree_as_found() {
+    for (rules, terms, proof) in [
+        (".gitignore", "--require checked", None),
+        (".gitignore", "--prove", Some("unbroken")),
+        (".git/info/exclude", "--require checked", None),
+    ] {
+        let door = with_an_ignored_file();
+        door.sandbox.write(".gitignore", "");
+        door.sandbox.write(rules, "local\n");
+        let id = door.begin(&format!("Build it --stall 0 {terms} --verify '{NEEDS_LOCAL}'"));
+        door.sandbox.write(rules, "");
+        door.sandbox.write("done", "");
+        let answer = door.stop(CLAIM);
+        match proof {
+            None => assert!(answer.assert_goes_on().context().contains(SHORT)),
+            Some(proof) => {
+                answer.assert_lets_go();
+                assert_eq!(door.record(&id)["state"]["ending"]["proof"], proof);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_test_that_lacks_something_in_the_scratch_folder_had_not_failed_there() {
+    // What is in .worktreeinclude, the tests as found and as left, and whether these are refused.
+    let table = [
+        ("", SOME_PASS, ONE_FAILS, true),
+        ("", SOME_PASS, BOTH_FAIL, true),
+        ("local\n", SOME_PASS, ONE_FAILS, true),
+        ("local\n", ONE_FAILS, ONE_FAILS, false),
+    ];
+    for (include, found, left, is_refused) in table {
+        let door = with_an_ignored_file();
+        door.sandbox.write(".worktreeinclude", include);
+        door.sandbox.write("out", found);
+        door.begin(&format!("Build it --stall 0 --no-worse '{NEEDS_LOCAL}'"));
+        door.sandbox.write("out", left);
+        door.sandbox.write("done", "");
+        let answer = door.stop(CLAIM);
+        assert_eq!(answer.goes_on(), is_refused, "{include}: {answer:#?}");
+    }
+}
+
+/// A loop whose session ended in its first turn, after this work.
+fn cut_off(terms: &str, work: &[(&str, &str)]) -> (Door, String) {
+    let door = Door::of(World::of(Sandbox::new(), &[run::CLAIM, run::CLAIM]).sandbox);
+    door.sandbox.write("check.sh", "test -e never\n");
+    door.sandbox.write("out", ONE_FAILS);
+    let id = door.begin(&format!("Build it --stall 0 {terms}"));
+    for (name, text) in work {
+        door.sandbox.write(name, text);
+    }
+    door.event("SessionEnd").with("reason", "other").send().assert_silent();
+    (door, id)
+}
+
+#[test]
+fn what_a_session_left_in_its_first_turn_is_not_what_the_loop_found() {
+    let work = [("check.sh", "true\n"), ("half", "work\n")];
+    let (door, id) = cut_off("--require checked --verify 'sh check.sh'", &work);
+    let ran = door.sandbox.crew(&["resume", &id]);
+    assert_eq!(ran.code(), 13, "{ran:#?}");
+    assert!(!ran.stderr.contains("every check passes already"), "{ran:#?}");
+    let why = door.record(&id)["state"]["ending"]["why"].to_string();
+    assert!(why.contains(CHANGED), "{why}");
+    let diff = door.sandbox.crew(&["diff", &id, "1"]).success();
+    assert!(diff.contains("+work") && diff.contains("-test -e never"), "{diff}");
+}
+
+#[test]
+fn a_person_may_accept_the_checks_that_a_session_left_in_its_first_turn() {
+    let (door, id) = cut_off("--verify 'sh check.sh'", &[("check.sh", "true\n")]);
+    let ran = door.sandbox.crew(&["resume", &id, "--accept-exam"]);
+    assert_eq!(ran.code(), 0, "{ran:#?}");
+    let diff = door.sandbox.crew(&["diff", &id, "1"]).success();
+    assert!(diff.contains("-test -e never"), "{diff}");
+}
+
+#[test]
+fn after_a_first_turn_that_was_cut_off_no_worse_compares_with_the_tree_as_found() {
+    let check = "--no-worse 'cat out; ! grep -q FAILED out'";
+    for (out, more, code) in [
+        (ONE_FAILS, "-q", 0),
+        (BOTH_FAIL, "-q", 10),
+        (ONE_FAILS, "--accept-exam", 0),
+        (BOTH_FAIL, "--accept-exam", 10),
+    ] {
+        let (door, id) = cut_off(check, &[("out", out), ("half", "work\n")]);
+        let ran = door.sandbox.crew(&["resume", &id, "-n", "2", more]);
+        assert_eq!(ran.code(), code, "{more}: {ran:#?}");
+    }
+}
