@@ -115,7 +115,11 @@ fn one_round(door: &Door, dice: &mut Dice, round: u64, input: Input) -> Duration
         slowest = slowest.max(shot.took);
         let quiet = shot.ran.code() == 0 && shot.ran.stderr.is_empty();
         assert!(quiet, "{why}: {:#?}", shot.ran);
-        if index != cancel_at && Answer::of(shot.ran).goes_on() {
+        if index == cancel_at {
+            // Even where a stop obeyed the order first.
+            let told = &shot.ran.stdout;
+            assert!(!told.contains("already over"), "{why}: {told}");
+        } else if Answer::of(shot.ran).goes_on() {
             going_on += 1;
             assert!(shot.given < cancelled, "{why}: a stop after the cancel goes on");
         }

@@ -173,12 +173,13 @@ pub fn cancel_locked(
         return Ok(EndAttempt::Over(Box::new(record)));
     }
     store::order_cancel(home, id, by, reason).map_err(|error| not_left(&record, error))?;
-    let ended = end(home, id, Ending::cancelled(by, reason), LOCK_WAIT);
-    ended.or_else(|error| match life(&record.state.owner) {
+    match end(home, id, Ending::cancelled(by, reason), LOCK_WAIT) {
+        // A boundary was faster: it obeyed this order.
+        Ok(EndAttempt::Over(record)) => Ok(EndAttempt::Ended(Box::new(wind_up(home, *record)))),
         // The order is in force even where nothing can be recorded.
-        Life::Alive => Ok(EndAttempt::LeftToTheBoundary),
-        Life::Gone | Life::Elsewhere => Err(error),
-    })
+        Err(_) if life(&record.state.owner) == Life::Alive => Ok(EndAttempt::LeftToTheBoundary),
+        attempt => attempt,
+    }
 }
 
 /// The error for an order that could not be left, with a way out that needs no disk.
