@@ -47,6 +47,6 @@ pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
     for note in unproved.iter().chain(&notes) {
         reporter.on_event(&RunEvent::Noted(note));
     }
-    let record = baseline(&home, record, &signals, &mut reporter)?;
+    let record = baseline(&home, record, true, &signals, &mut reporter)?;
     drive_or_detach(&home, record, options, &signals, &mut reporter)
 }

@@ -1,38 +1,34 @@
 //! Runs checks on the tree as a loop found it, in the scratch folder, where none ran there before
 //! iteration 1: in a session, and in a run that was resumed with the work of a cut-off attempt.
 
-use super::exam;
-use super::scratch::ScratchFolder;
-use super::trial::{NO_SNAPSHOTS, all_runs, tree_as_found, within};
+use super::exam::{self, Present};
+use super::scratch::{ScratchFolder, ScratchTerms};
 use crate::engine::evidence::test_report::{TestMemories, TestMemory};
 use crate::engine::evidence::test_run::TestRun;
 use crate::engine::evidence::{CheckResult, Verdict};
 use crate::engine::exam::ExamMode;
-use crate::engine::exam::trial::{AsFound, TRIAL_TIMEOUT_S};
-use crate::engine::record::{Check, Loop};
-use crate::world::clock::Deadline;
-use crate::world::process::Stop;
-use crate::world::store::Home;
+use crate::engine::exam::trial::AsFound;
+use crate::engine::record::Check;
 
 /// Adds what a check said about its tests as the loop found them to what is remembered, unless that
-/// is known. `now` is the snapshot of what the agent left, and `here` what the check said of it in
-/// the working tree. Nothing is added where it cannot run there, or says worse of `now`.
+/// is known. `here` is what the check said in the working tree. Nothing is added where it cannot
+/// run on what the agent left, or says worse of that than `here`.
 pub fn remember(
-    home: &Home,
-    subject: &Loop,
-    (check, here): (&Check, &TestRun),
-    now: Option<&str>,
+    terms: ScratchTerms<'_>,
+    check: &Check,
+    here: &TestRun,
     memories: &mut TestMemories,
-    latest: Option<Deadline>,
-    stop: Stop<'_>,
 ) {
     if memories.get(&check.run).is_some_and(|memory| memory.as_found) {
         return;
     }
     let run = || {
-        let (mut scratch, Trees { found, now }) = trees(home, subject, now, latest, stop)?;
+        let (mut scratch, Trees { found, now }) = trees(terms)?;
         scratch.lay_out(&now)?;
-        let control = tests_of(scratch.run(check)?);
+        let mut control = tests_of(scratch.run(check)?);
+        if control.as_ref().is_none_or(|run| run.passed == 0) && scratch.set_up_again()? {
+            control = tests_of(scratch.run(check)?);
+        }
         if !control.is_some_and(|control| control.is_as_good_as(here)) {
             return Ok(None);
         }
@@ -51,25 +47,13 @@ fn tests_of(result: CheckResult) -> Option<TestRun> {
     result.test_run.filter(|run| is_whole && run.ran())
 }
 
-/// Whether a check fails there and passes on `now`, the snapshot of what the agent left, in the
-/// same folder.
-pub fn look(
-    home: &Home,
-    subject: &Loop,
-    now: Option<&str>,
-    latest: Option<Deadline>,
-    stop: Stop<'_>,
-) -> AsFound {
+/// Whether a check fails there and passes on what the agent left, in the same folder.
+pub fn look(terms: ScratchTerms<'_>) -> AsFound {
     let runs = || {
-        let (mut scratch, Trees { found, now }) = trees(home, subject, now, latest, stop)?;
-        let mut checks: Vec<Check> = Vec::new();
-        for check in subject.contract.before_the_first() {
-            if checks.iter().all(|other| other.run != check.run) {
-                checks.push(check.clone());
-            }
-        }
+        let (mut scratch, Trees { found, now }) = trees(terms)?;
+        let checks: Vec<Check> = terms.subject.contract.before_the_first().cloned().collect();
         let fails = |_: &CheckResult, found: &CheckResult| found.verdict == Verdict::Failed;
-        all_runs(&mut scratch, &checks, &now, &found, fails)
+        scratch.try_each(&checks, &now, &found, fails)
     };
     runs().map_or_else(AsFound::Unknown, |runs| AsFound::of(&runs))
 }
@@ -79,24 +63,18 @@ struct Trees {
     now: String,
 }
 
-/// The tree as the loop found it and `now`, what the agent left, to be compared in one folder. What
-/// the checks rest on is as it is held, because git may ignore it; where a change of it is only
-/// reported, `now` has its own. What was ignored when the loop began is in neither.
-fn trees<'a>(
-    home: &'a Home,
-    subject: &'a Loop,
-    now: Option<&str>,
-    latest: Option<Deadline>,
-    stop: Stop<'a>,
-) -> Result<(ScratchFolder<'a>, Trees), String> {
-    let now = now.ok_or(NO_SNAPSHOTS)?;
-    let within = within(TRIAL_TIMEOUT_S, latest);
-    let scratch = ScratchFolder::open(home, subject, within, stop)?;
+/// The tree as the loop found it and what the agent left, to be compared in one folder. What the
+/// checks rest on is as it is held, because git may ignore it; where a change of it is only
+/// reported, the latter has its own. What was ignored when the loop began is in neither.
+fn trees(terms: ScratchTerms<'_>) -> Result<(ScratchFolder<'_>, Trees), String> {
+    let (found, now) = terms.trees()?;
+    let subject = terms.subject;
+    let scratch = terms.open()?;
     let held = |tree: &str| exam::as_held(&scratch.snapshots, subject, tree);
-    let found = held(&tree_as_found(&scratch.snapshots, subject)?)?;
+    let found = held(&found)?;
     let now = match subject.contract.exam {
         ExamMode::Hold => held(now)?,
-        ExamMode::Tell => now.to_owned(),
+        ExamMode::Tell => Present::look(&scratch.snapshots, subject, now)?.commit,
     };
     let revealed = scratch.snapshots.revealed(&subject.id, &found, &now)?;
     let now = scratch.snapshots.with_files_of(&now, &found, &revealed)?;

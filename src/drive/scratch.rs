@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use super::boundary::check::{self, Within};
 use crate::engine::evidence::{CheckResult, Verdict};
+use crate::engine::exam::trial::{TriedCheck, passed};
 use crate::engine::record::{Check, Loop, Role};
-use crate::world::clock::{self, Stopwatch};
+use crate::engine::text::period;
+use crate::world::clock::{self, Deadline, Stopwatch};
 use crate::world::files::disk::{self, Lock};
 use crate::world::git::snapshots::Snapshots;
 use crate::world::git::snapshots::scratch::{is_set_up, mark_set_up};
@@ -20,6 +22,52 @@ const LOCK_WAIT: Duration = Duration::from_secs(5);
 /// The shortest time between two states of the tree. Tools that compare times in whole seconds, as
 /// Python does with its compiled files, would take the second for the first.
 const APART: Duration = Duration::from_millis(1100);
+
+/// In place of a limit that is switched off. Each check still has its own.
+const UNLIMITED: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// What runs in the folder are for.
+#[derive(Clone, Copy)]
+pub struct ScratchTerms<'a> {
+    pub home: &'a Home,
+    pub subject: &'a Loop,
+    /// The snapshot of what the agent left; `None` without snapshots.
+    pub now: Option<&'a str>,
+    /// When a session's boundary has to be over.
+    pub latest: Option<Deadline>,
+    /// Ends a check early.
+    pub stop: Stop<'a>,
+}
+
+impl<'a> ScratchTerms<'a> {
+    /// Takes the folder for as long as all runs in it may take.
+    pub fn open(&self) -> Result<ScratchFolder<'a>, String> {
+        ScratchFolder::open(self.home, self.subject, self.within(), self.stop)
+    }
+
+    /// The snapshots of the tree as the loop found it, and of what the agent left.
+    pub fn trees(&self) -> Result<(String, &'a str), String> {
+        let now = self.now.ok_or("there are no snapshots here")?;
+        let found = Snapshots::of(self.home, self.subject).as_found(&self.subject.id);
+        Ok((found.ok_or("the tree as the loop found it is not known")?, now))
+    }
+
+    fn within(&self) -> Within {
+        let own_s = self.subject.contract.trial.timeout_s;
+        let own = Some(own_s).filter(|own| *own > 0).map(Duration::from_secs);
+        let left = self.latest.map(Deadline::left);
+        let (time, why) = match (own, left) {
+            (Some(own), left) if left.is_none_or(|left| own <= left) => {
+                (own, format!("all runs in the scratch folder took {}", period(own_s)))
+            }
+            (_, left) => (
+                left.unwrap_or(UNLIMITED),
+                "the checks of this iteration used up their time".to_owned(),
+            ),
+        };
+        Within::at_most(time, &why)
+    }
+}
 
 /// The folder, held against other processes.
 pub struct ScratchFolder<'a> {
@@ -92,6 +140,50 @@ impl<'a> ScratchFolder<'a> {
         }
         mark_set_up(&self.folder, &setup)?;
         Ok(true)
+    }
+
+    /// Runs every check on the final tree, those that pass on the tree without the work, and the
+    /// first that `fails` there on the final tree again.
+    pub fn try_each(
+        &mut self,
+        checks: &[Check],
+        now: &str,
+        without: &str,
+        fails: fn(&CheckResult, &CheckResult) -> bool,
+    ) -> Result<Vec<TriedCheck>, String> {
+        self.lay_out(now)?;
+        let mut runs = self.controls(checks)?;
+        let none_passes = |runs: &[TriedCheck]| !runs.iter().any(|it| passed(&it.control));
+        if none_passes(&runs) && self.set_up_again()? {
+            runs = self.controls(checks)?;
+        }
+        if none_passes(&runs) {
+            return Ok(runs);
+        }
+        self.lay_out(without)?;
+        let mut failing = None;
+        for (at, check) in checks.iter().enumerate() {
+            if !passed(&runs[at].control) {
+                continue;
+            }
+            let result = self.run(check)?;
+            let is_found = fails(&runs[at].control, &result);
+            runs[at].without = Some(result);
+            if is_found {
+                failing = Some(at);
+                break;
+            }
+        }
+        if let Some(at) = failing {
+            self.lay_out(now)?;
+            runs[at].again = Some(self.run(&checks[at])?);
+        }
+        Ok(runs)
+    }
+
+    fn controls(&self, checks: &[Check]) -> Result<Vec<TriedCheck>, String> {
+        let control = |check| Ok(TriedCheck { control: self.run(check)?, ..TriedCheck::default() });
+        checks.iter().map(control).collect()
     }
 
     fn setup(&self) -> String {

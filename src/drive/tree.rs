@@ -40,17 +40,26 @@ pub fn begin(home: &Home, subject: &Loop) -> TreeBegun {
     let is_cut_off = found.is_some();
     let snapshot = Snapshot { commit: found.unwrap_or(snapshot.commit), ..snapshot };
     let is_known = subject.state.completed == 0 && snapshots.as_found(&subject.id).is_some();
+    // A kill before the name must not leave a tree as found without its lists.
+    let kept_lists = if subject.state.completed == 0 && !is_known {
+        let status = git::look(&subject.place.checkout).unwrap_or_default();
+        let yours: Vec<String> = status.entries.into_iter().map(|entry| entry.path).collect();
+        snapshots.keep_beginning(&subject.id, &yours)
+    } else {
+        Ok(())
+    };
     let _ = match subject.state.completed {
         0 if is_known && is_cut_off => snapshots.name(&subject.id, CHECKED, &snapshot.commit),
         0 if is_known => Ok(()),
         completed => snapshots.end(&subject.id, completed, &snapshot.commit),
     };
-    if subject.state.completed == 0 && !is_known {
-        let status = git::look(&subject.place.checkout).unwrap_or_default();
-        let yours: Vec<String> = status.entries.into_iter().map(|entry| entry.path).collect();
-        let _ = snapshots.keep_beginning(&subject.id, &yours);
-    }
-    let note = filled.words();
+    let unlisted = kept_lists.err().map(|why| {
+        format!(
+            "what was there before the loop cannot be noted: {why}; no trial can prove the work"
+        )
+    });
+    let note =
+        filled.words().into_iter().chain(unlisted).reduce(|one, other| format!("{one}; {other}"));
     TreeBegun { seen: Some(kept(subject, &snapshot)), watched: filled.watched, note }
 }
 

@@ -83,7 +83,10 @@ pub fn clip_at_word(text: &str, limit: usize) -> String {
 
 /// The same of its first line.
 pub fn clip_line_at_word(text: &str, limit: usize) -> String {
-    clip_at_word(&clip(text, usize::MAX), limit)
+    let line = text.lines().next().unwrap_or_default();
+    let kept = clip_at_word(line, limit);
+    let ellipsis = if kept == line && line.len() < text.trim_end().len() { "…" } else { "" };
+    kept + ellipsis
 }
 
 /// At most `limit` characters of the first line of `text`, with an ellipsis if it was cut.
@@ -288,6 +291,7 @@ mod tests {
             assert_eq!(kept.trim_end_matches('…'), "made them", "{text:?}");
         }
         assert_eq!(clip_line_at_word("made them pass", 14), "made them pass");
+        assert_eq!(clip_line_at_word("made them pass\nx", 14), "made them pass…");
     }
 
     #[test]

@@ -74,9 +74,9 @@ const CHECKS: &str = "
 #   role = \"verify\"   must pass before a claim is believed
 #   role = \"gate\"     the same, and also runs after every iteration
 #   role = \"until\"    ends the loop when it passes; no claim needed
-# Further keys: name, timeout = \"10m\", success_exit_code = 0. They count under their own header only: take the
-# `#` from [[check]], too.
-# Shorter, under [loop]: verify = [\"cargo test\"]; gate, until and no_worse likewise
+# Further keys: name, timeout = \"10m\", success_exit_code = 0, no_worse = true (a verify that may fail in tests that
+# failed before the loop). They count under their own header only: take the `#` from [[check]], too.
+# Shorter, under [loop]: verify = [\"cargo test\"]; gate and until likewise
 ";
 
 const REST: &str = "
@@ -150,7 +150,7 @@ mod tests {
         # questions = "defer"            # the agent decides what it would ask; "ask": it waits for you
         # notices = false                # no notices on your terminal, and no change of its title
         # prove = true                   # before a loop completes, run the checks without its work, to see whether a test fails
-        # prove_timeout = "15m"          # the time limit of `prove`; 0 = no limit
+        # prove_timeout = "15m"          # the time limit of what runs in the scratch folder; 0 = no limit
         # setup = "npm ci"               # prepares the scratch folder where checks run on another state of the tree
         # tests = ["checks/**"]          # paths that are tests, in addition to those known by their names
         # protect = ["tests/**"]         # while the agent has changed one, no claim is believed; ignored files do not count
@@ -174,9 +174,9 @@ mod tests {
         #   role = "verify"   must pass before a claim is believed
         #   role = "gate"     the same, and also runs after every iteration
         #   role = "until"    ends the loop when it passes; no claim needed
-        # Further keys: name, timeout = "10m", success_exit_code = 0. They count under their own header only: take the
-        # `#` from [[check]], too.
-        # Shorter, under [loop]: verify = ["cargo test"]; gate, until and no_worse likewise
+        # Further keys: name, timeout = "10m", success_exit_code = 0, no_worse = true (a verify that may fail in tests that
+        # failed before the loop). They count under their own header only: take the `#` from [[check]], too.
+        # Shorter, under [loop]: verify = ["cargo test"]; gate and until likewise
 
         # Found in justfile.
         [[check]]

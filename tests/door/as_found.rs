@@ -1,7 +1,9 @@
 //! `--require checked` in a session, where nothing runs before the first turn: whether a check
 //! failed then is looked up at the end, in a scratch folder.
 
-use serde_json::json;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
 
 use super::Door;
 use super::tested::{BOTH_FAIL, ONE_FAILS, SOME_PASS};
@@ -20,19 +22,31 @@ fn begin_with(door: &Door, terms: &str) -> String {
     door.begin(&format!("Build it --require checked --stall 0 {terms}"))
 }
 
+impl Door {
+    /// What the record says of the loop's end.
+    fn ending(&self, id: &str, what: &str) -> Value {
+        self.record(id)["state"]["ending"][what].clone()
+    }
+
+    /// A file out of the checkout, to which a check adds a byte each time.
+    fn runs(&self) -> PathBuf {
+        self.sandbox.crew_home().parent().unwrap().join("runs")
+    }
+}
+
 #[test]
 fn a_check_that_fails_on_the_tree_as_found_and_passes_on_the_final_one_had_failed() {
     let door = Door::new();
     let id = begin(&door, "test -e done");
     door.sandbox.write("done", "");
     door.stop(CLAIM).assert_lets_go();
-    assert_eq!(door.record(&id)["state"]["ending"]["proof"], "checked");
+    assert_eq!(door.ending(&id, "proof"), "checked");
 }
 
 #[test]
 fn a_check_that_passes_there_never_failed_which_is_looked_up_once() {
     let door = Door::new();
-    let runs = door.sandbox.crew_home().parent().unwrap().join("runs");
+    let runs = door.runs();
     let id = begin(&door, &format!("echo >> {}", runs.display()));
     door.sandbox.write("done", "");
     let refused = door.stop(CLAIM).assert_goes_on();
@@ -42,7 +56,7 @@ fn a_check_that_passes_there_never_failed_which_is_looked_up_once() {
     assert_eq!(ran(), 3, "here, on the final tree and on the one as found");
     door.stop(CLAIM).assert_lets_go();
     assert_eq!(ran(), 4);
-    assert_eq!(door.record(&id)["state"]["ending"]["outcome"], "blocked");
+    assert_eq!(door.ending(&id, "outcome"), "blocked");
 }
 
 #[test]
@@ -55,7 +69,7 @@ fn a_check_that_fails_in_the_scratch_folder_in_any_case_shows_nothing() {
     assert!(refused.context().contains(why), "{refused:#?}");
     assert_eq!(door.record(&id)["state"]["checked_as_found"], json!(null));
     door.stop(CLAIM).assert_lets_go();
-    assert_eq!(door.record(&id)["state"]["ending"]["outcome"], "blocked");
+    assert_eq!(door.ending(&id, "outcome"), "blocked");
 }
 
 #[test]
@@ -67,31 +81,33 @@ fn what_a_check_rests_on_cannot_have_been_changed_to_make_it_pass() {
     let refused = door.stop(CLAIM).assert_goes_on();
     assert!(refused.context().contains(CHANGED), "{refused:#?}");
     door.stop(CLAIM).assert_lets_go();
-    assert_eq!(door.record(&id)["state"]["ending"]["outcome"], "blocked");
+    assert_eq!(door.ending(&id, "outcome"), "blocked");
 }
 
 #[test]
 fn a_check_that_git_ignores_is_the_same_on_each_tree() {
-    // Whether it is in .worktreeinclude, the check, what is done, and whether a check had failed.
+    // What .worktreeinclude has, how a change of it counts, the check, what is done, and whether a
+    // check had failed.
     type Work = [(&'static str, &'static str)];
-    let table: [(bool, &str, &Work, bool); 3] = [
-        (false, "test -e done\n", &[("done", "")], true),
-        (false, "true\n", &[(".gitignore", "")], false),
-        (true, "true\n", &[("check.sh", "test -e done\n"), ("done", "")], false),
+    let table: [(&str, &str, &str, &Work, bool); 4] = [
+        ("", "hold", "test -e done\n", &[("done", "")], true),
+        ("", "tell", "test -e done\n", &[("done", "")], true),
+        ("", "hold", "true\n", &[(".gitignore", "")], false),
+        ("check.sh\n", "hold", "true\n", &[("check.sh", "test -e done\n"), ("done", "")], false),
     ];
-    for (is_included, check, work, had_failed) in table {
+    for (included, exam, check, work, had_failed) in table {
         let door = Door::new();
         door.sandbox.write(".gitignore", "check.sh\n");
-        door.sandbox.write(".worktreeinclude", if is_included { "check.sh\n" } else { "" });
+        door.sandbox.write(".worktreeinclude", included);
         door.sandbox.write("check.sh", check);
-        let id = begin(&door, "sh check.sh");
+        let id = begin_with(&door, &format!("--verify 'sh check.sh' --exam {exam}"));
         for (name, text) in work {
             door.sandbox.write(name, text);
         }
         let answer = door.stop(CLAIM);
         if had_failed {
             answer.assert_lets_go();
-            assert_eq!(door.record(&id)["state"]["ending"]["proof"], "checked");
+            assert_eq!(door.ending(&id, "proof"), "checked");
         } else {
             let refused = answer.assert_goes_on();
             assert!(refused.context().contains(SHORT), "{refused:#?}");
@@ -107,20 +123,37 @@ fn a_changed_check_that_is_only_told_counts_as_it_is_on_each_tree() {
     door.sandbox.write("check.sh", "test -e done\n");
     door.sandbox.write("done", "");
     door.stop(CLAIM).assert_lets_go();
-    assert_eq!(door.record(&id)["state"]["ending"]["proof"], "checked");
+    assert_eq!(door.ending(&id, "proof"), "checked");
 }
 
 #[test]
 fn where_a_trial_proves_the_work_the_tree_as_found_is_not_tried() {
     let door = Door::new();
-    let runs = door.sandbox.crew_home().parent().unwrap().join("runs");
+    let runs = door.runs();
     door.sandbox.write("out", ONE_FAILS);
     let check = format!("echo >> {}; cat out; ! grep -q FAILED out", runs.display());
     let id = begin_with(&door, &format!("--verify '{check}' --prove"));
     door.sandbox.write("out", SOME_PASS);
     door.stop(CLAIM).assert_lets_go();
-    assert_eq!(door.record(&id)["state"]["ending"]["proof"], "proven");
+    assert_eq!(door.ending(&id, "proof"), "proven");
     assert_eq!(std::fs::read(&runs).unwrap().len(), 4, "here, and thrice in the trial");
+}
+
+#[test]
+fn what_is_done_beside_ignored_files_is_work_like_any_other() {
+    let door = Door::new();
+    door.sandbox.write(".gitignore", "*.o\nnode_modules/\n");
+    door.sandbox.write("lib/a.o", "");
+    door.sandbox.write("packages/one/node_modules/b", "");
+    door.sandbox.write("out", SOME_PASS);
+    let check =
+        "test -e lib/a && test -e packages/one/c && F=out || F=lacking; cat $F; test $F = out";
+    door.sandbox.write("lacking", BOTH_FAIL);
+    let id = begin_with(&door, &format!("--verify '{check}' --prove"));
+    door.sandbox.write("lib/a", "");
+    door.sandbox.write("packages/one/c", "");
+    door.stop(CLAIM).assert_lets_go();
+    assert_eq!(door.ending(&id, "proof"), "proven");
 }
 
 /// A check that needs the ignored file `local`: without it, it says that all tests fail.
@@ -154,7 +187,7 @@ fn a_rule_that_is_taken_from_the_ignored_makes_no_check_fail_on_the_tree_as_foun
             None => assert!(answer.assert_goes_on().context().contains(SHORT)),
             Some(proof) => {
                 answer.assert_lets_go();
-                assert_eq!(door.record(&id)["state"]["ending"]["proof"], proof);
+                assert_eq!(door.ending(&id, "proof"), proof);
             }
         }
     }
@@ -201,7 +234,7 @@ fn what_a_session_left_in_its_first_turn_is_not_what_the_loop_found() {
     let ran = door.sandbox.crew(&["resume", &id]);
     assert_eq!(ran.code(), 13, "{ran:#?}");
     assert!(!ran.stderr.contains("every check passes already"), "{ran:#?}");
-    let why = door.record(&id)["state"]["ending"]["why"].to_string();
+    let why = door.ending(&id, "why").to_string();
     assert!(why.contains(CHANGED), "{why}");
     let diff = door.sandbox.crew(&["diff", &id, "1"]).success();
     assert!(diff.contains("+work") && diff.contains("-test -e never"), "{diff}");

@@ -21,7 +21,7 @@ mod rules;
 mod soak;
 mod stall;
 mod tamper;
-mod tested;
+pub(crate) mod tested;
 mod usage;
 mod wakes;
 mod windows;

@@ -8,9 +8,9 @@ use super::Door;
 const CLAIM: &str = "All is well.\n\n<promise>COMPLETE</promise>";
 /// A check that prints the file `out` and fails if it says so.
 const CHECK: &str = "--verify 'cat out; ! grep -q FAILED out' --stall 0";
-pub(super) const SOME_PASS: &str = "test adds ... ok\ntest rounds ... ok\n\
+pub(crate) const SOME_PASS: &str = "test adds ... ok\ntest rounds ... ok\n\
     test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n";
-pub(super) const ONE_FAILS: &str = "test adds ... ok\ntest rounds ... FAILED\n\
+pub(crate) const ONE_FAILS: &str = "test adds ... ok\ntest rounds ... FAILED\n\
     test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n";
 pub(super) const BOTH_FAIL: &str = "test adds ... FAILED\ntest rounds ... FAILED\n\
     test result: FAILED. 0 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n";

@@ -22,8 +22,8 @@ fn a_pause_typed_in_mid_turn_is_obeyed_before_the_next_iteration_on_2_1_330() {
     with_terminal("2.1.330", a_pause_typed_in_mid_turn_is_obeyed_before_the_next_iteration);
 }
 
-/// A command that only an interruption ends.
-/// Until the test is over: a client that is killed leaves it behind.
+/// A command that only an interruption ends, or the end of the test: a killed client leaves it
+/// behind.
 const ENDLESS: &str = "while test -d ~; do sleep 1; done";
 
 fn slow(number: u32) -> Reply {

@@ -202,7 +202,8 @@ fn an_aborted_run_says_what_its_agent_complained_of() {
     assert!(ran.stdout.contains(told), "{}", ran.stdout);
     let world = World::new(&["echo 'no key' >&2; echo 'is set' >&2; exit 3"]);
     let page = world.crew(&["run", "Do it"]).stdout;
-    let told = "  agent   its last lines on standard error\n          no key\n          is set\n";
+    let told =
+        "  stderr  the agent's last lines on standard error\n          no key\n          is set\n";
     assert!(page.contains(told) && page.contains("it printed \"is set\""), "{page}");
 }
 

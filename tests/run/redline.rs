@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::World;
 use super::claude::{answer, filling};
 use crate::child::Ran;
+use crate::sandbox::crew;
 
 const TOLD: &str = "iteration 2 filled 86% of its context: the next prompt has the handoff page";
 const WHY: &str = "The last iteration used 86% of its context, so here is the whole page. From ";
@@ -40,6 +41,19 @@ fn the_process_after_a_full_context_gets_the_page_once_and_is_told_why() {
     assert!(!world.prompt(3).contains("WHAT THE LAST WORKER SAID"), "{}", world.prompt(3));
     let story = world.crew(&["show"]).success();
     assert_eq!(story.matches(&format!("note: {TOLD}")).count(), 1, "{story}");
+}
+
+#[test]
+fn the_words_of_a_handoff_are_handed_on_once() {
+    let handing_off = format!("{} handoff the parser is next", crew().display());
+    let [first, more] = [format!("{handing_off}; {}", filling(86, "One.")), filling(86, "More.")];
+    let world = World::claude(&[&first, &more, &more], "");
+    assert_eq!(world.crew(&["run", "Do it", "-n", "3", "--stall", "0"]).code(), 10);
+    for (call, has_words) in [(2, true), (3, false)] {
+        let prompt = world.prompt(call);
+        assert!(prompt.contains("handoffs/redline-"), "{prompt}");
+        assert_eq!(prompt.contains("the parser is next"), has_words, "{prompt}");
+    }
 }
 
 #[test]

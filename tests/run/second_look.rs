@@ -160,6 +160,22 @@ fn a_tree_that_was_brought_back_is_in_the_story() {
 }
 
 #[test]
+fn the_words_of_a_handoff_wait_for_the_next_worker_and_are_told_once() {
+    for order in [&["pause", "--now"][..], &["cancel"]] {
+        let world = World::new(&[HANG, WORK, WORK]);
+        let running = world.hanging(&["run", "Build it", "-n", "9", "--stall", "0"]);
+        world.crew(&["handoff", "the", "parser", "is", "next"]).success();
+        world.crew(order).success();
+        running.wait(DEADLINE);
+        let resume = |limit| world.crew(&["resume", "-n", limit, "-q"]);
+        assert_eq!(resume("1").code(), 10);
+        assert!(world.prompt(2).contains("the parser is next"), "{order:?}: {}", world.prompt(2));
+        assert_eq!(resume("2").code(), 10);
+        assert!(!world.prompt(3).contains("the parser is next"), "{order:?}: {}", world.prompt(3));
+    }
+}
+
+#[test]
 fn a_handoff_takes_its_type_as_the_first_word_in_a_terminal_too() {
     let world = World::new(&[WORK]);
     world.crew(&["run", "Build it", "-n", "1", "-q"]);

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::{HANG, WORK, World};
+use super::{CLAIM, HANG, WORK, World};
 use crate::child::{Ran, Running};
+use crate::door::tested::{ONE_FAILS, SOME_PASS};
 use crate::sandbox::{DEADLINE, Sandbox, crew, poll_until};
 
 /// Starts crew, and sends it a signal when the note `ready` is there.
@@ -152,6 +153,21 @@ fn what_the_baseline_saw_before_ctrl_c_stays_and_a_resume_looks_at_the_rest() {
         let told = format!("failed (exit {exit})");
         assert!(world.prompt(1).contains(&told), "{}", world.prompt(1));
     }
+}
+
+#[test]
+fn what_the_baseline_saw_of_tests_before_ctrl_c_is_still_compared_with_after_a_resume() {
+    let world = World::new(&[CLAIM]);
+    world.sandbox.write("out", ONE_FAILS);
+    world.sandbox.write("fine", SOME_PASS);
+    let ready = world.note("ready").display().to_string();
+    let slow = format!("test -e '{ready}' || {{ touch '{ready}'; sleep 600; }}; cat fine");
+    let tests = "cat out; ! grep -q FAILED out";
+    let run = ["run", "Do it", "--no-worse", tests, "--verify", &slow];
+    let ran = signalled(&world, &run, "ready", Signal::INT);
+    assert_eq!((ran.code(), world.calls()), (130, 0), "{ran:#?}");
+    let ran = world.crew(&["resume", "-n", "1"]);
+    assert_eq!((ran.code(), world.calls()), (0, 1), "{ran:#?}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::Open;
 use super::check::{Within, run};
+use crate::drive::scratch::ScratchTerms;
 use crate::drive::{as_found, exam, tree, trial};
 use crate::engine::boundary::facts::{Facts, Seen};
 use crate::engine::boundary::protect::{Marks, Unseen};
@@ -88,8 +89,9 @@ impl Open {
         let now = facts.tree.as_ref().and_then(|tree| tree.snapshot.clone());
         let exam_left = may_complete(subject, &facts.seen)
             .then(|| exam::left(&self.home, subject, now.as_deref()));
-        let left = now.clone();
-        let runs = CheckRuns { home: &self.home, subject, within, left, latest, stop, tell };
+        let now = now.as_deref();
+        let terms = ScratchTerms { home: &self.home, subject, now, latest, stop };
+        let runs = CheckRuns { terms, within, tell };
         loop {
             let wanted = wants(subject, &facts);
             if wanted.is_empty() {
@@ -110,14 +112,13 @@ impl Open {
             let tests = &facts.tests_before;
             facts.exam = exam::look(&self.home, subject, left, checked, tests, latest, stop);
         }
-        let now = now.as_deref();
         if wants_trial(subject, &facts) {
             tell(&RunEvent::TrialStarted);
-            facts.trial = Some(trial::run(&self.home, subject, now, latest, stop));
+            facts.trial = Some(trial::run(terms));
         }
         if wants_the_tree_as_found(subject, &facts) {
             tell(&RunEvent::TrialStarted);
-            facts.as_found = Some(as_found::look(&self.home, subject, now, latest, stop));
+            facts.as_found = Some(as_found::look(terms));
             if stop() {
                 return None;
             }
@@ -136,11 +137,11 @@ pub fn each(
     tell: &dyn Fn(&RunEvent<'_>),
 ) -> Vec<CheckResult> {
     let within = Within::of(subject, 0);
-    let runs = CheckRuns { home, subject, within, left: None, latest: None, stop, tell };
+    let terms = ScratchTerms { home, subject, now: None, latest: None, stop };
+    let runs = CheckRuns { terms, within, tell };
     let mut done: Vec<CheckResult> = Vec::new();
     for check in subject.contract.before_the_first() {
-        let is_known = subject.state.checks.contains_key(&check.run);
-        if is_known || done.iter().any(|result| result.run == check.run) {
+        if subject.state.checks.contains_key(&check.run) {
             continue;
         }
         match runs.run(check, None) {
@@ -153,14 +154,8 @@ pub fn each(
 
 /// What the checks of one boundary share.
 struct CheckRuns<'a> {
-    home: &'a Home,
-    subject: &'a Loop,
+    terms: ScratchTerms<'a>,
     within: Within,
-    /// The snapshot of what the agent left.
-    left: Option<String>,
-    /// When a session's boundary has to be over.
-    latest: Option<Deadline>,
-    stop: Stop<'a>,
     tell: &'a dyn Fn(&RunEvent<'_>),
 }
 
@@ -168,16 +163,16 @@ impl CheckRuns<'_> {
     /// Runs a check and reports it. `before` is what is remembered of the tests, which decides what
     /// is no worse; before the first iteration nothing is.
     fn run(&self, check: &Check, before: Option<&mut TestMemories>) -> Option<CheckResult> {
-        let Self { home, subject, stop, .. } = *self;
+        let ScratchTerms { home, subject, latest, stop, .. } = self.terms;
         (self.tell)(&RunEvent::CheckStarted(&check.run));
         let mut result = run(home, subject, check, &subject.place.folder, &self.within, stop)?;
         if let Some(before) = before.filter(|_| check.no_worse && result.verdict == Verdict::Failed)
         {
-            // Before its first iteration a run has looked itself, unless the tree was another.
-            let is_unseen = self.latest.is_some() || !subject.state.checked_as_found;
+            // A run has looked before its first iteration, unless something kept it from that, such
+            // as the work of a cut-off attempt.
+            let is_unseen = latest.is_some() || !subject.state.checked_as_found;
             if let Some(here) = result.test_run.as_ref().filter(|run| is_unseen && run.ran()) {
-                let (now, latest) = (self.left.as_deref(), self.latest);
-                as_found::remember(home, subject, (check, here), now, before, latest, stop);
+                as_found::remember(self.terms, check, here, before);
                 if stop() {
                     return None;
                 }

@@ -2,13 +2,14 @@
 //! whoever hands over.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use chrono::{DateTime, Utc};
 
 use crate::clients::spelling::of_loop;
 use crate::drive::{page, tree};
+use crate::engine::journal::{HANDED_OFF, HANDED_ON};
 use crate::engine::page::Page;
 use crate::engine::record::{Actor, Loop, Outcome, Status};
 use crate::engine::words::handoff::{authors_words, file_name, is_whole, text};
@@ -42,7 +43,7 @@ pub fn write(home: &Home, record: &Loop, kind: &str, told: &str, by: Actor) -> R
     }
     let page = put(record, &page::read(home, record), told, kind, clock::now().wall)?;
     let held = store::hold(home, &record.id, LOCK_WAIT)?;
-    held.note(&held.load()?, clock::now(), format!("handoff written by the {}", by.label()))?;
+    held.note(&held.load()?, clock::now(), format!("{HANDED_OFF}{}", by.label()))?;
     Ok(page)
 }
 
@@ -60,10 +61,8 @@ pub fn for_the_next(home: &Home, record: &Loop) -> Option<PathBuf> {
         changed.is_some_and(|nanos| DateTime::from_timestamp_nanos(nanos) >= since)
     };
     let newest = view::newest_handoff(record).filter(is_current);
-    let text = newest.as_ref().filter(|_| is_moved).and_then(|page| {
-        let text = disk::read_text(page, PAGE_BYTES).ok()??;
-        is_whole(&text).then_some(text)
-    });
+    let text = newest.as_deref().filter(|_| is_moved).and_then(read);
+    let text = text.filter(|text| is_whole(text));
     if newest.is_some() && text.is_none() {
         return newest;
     }
@@ -83,10 +82,22 @@ pub fn for_the_next(home: &Home, record: &Loop) -> Option<PathBuf> {
 /// Writes the page for the next process of a run. Best effort: `None` where it cannot be written;
 /// the prompt has the last iteration's evidence either way.
 pub fn hand_on(home: &Home, record: &Loop, kind: &str) -> Option<PathBuf> {
-    put(record, &page::read(home, record), "", kind, clock::now().wall).ok()
+    let page = page::read(home, record);
+    let file = put(record, &page, "", kind, clock::now().wall).ok()?;
+    if page.has_unread_handoff
+        && let Ok(held) = store::hold(home, &record.id, LOCK_WAIT)
+    {
+        let _ = held.note(record, clock::now(), HANDED_ON);
+    }
+    Some(file)
 }
 
-/// Writes a page of that type; `told` is its author's text on what was done.
+fn read(page: &Path) -> Option<String> {
+    disk::read_text(page, PAGE_BYTES).ok()?
+}
+
+/// Writes a page of that type; `told` is its author's text on what was done. A page of crew's own
+/// repeats the words of one that nobody has read, because only the newest page is.
 pub(super) fn put(
     record: &Loop,
     page: &Page,
@@ -94,6 +105,9 @@ pub(super) fn put(
     kind: &str,
     now: DateTime<Utc>,
 ) -> io::Result<PathBuf> {
+    let is_crews = told.is_empty() && page.has_unread_handoff;
+    let unread = is_crews.then(|| view::newest_handoff(record).as_deref().and_then(read)).flatten();
+    let told = unread.as_deref().and_then(authors_words).unwrap_or(told);
     let text = text(record, page, told, kind, now);
     view::write_handoff(record, &file_name(kind, now), &text)
 }

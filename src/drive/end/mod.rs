@@ -175,7 +175,9 @@ pub fn cancel_locked(
     store::order_cancel(home, id, by, reason).map_err(|error| not_left(&record, error))?;
     match end(home, id, Ending::cancelled(by, reason), LOCK_WAIT) {
         // A boundary was faster: it obeyed this order.
-        Ok(EndAttempt::Over(record)) => Ok(EndAttempt::Ended(Box::new(wind_up(home, *record)))),
+        Ok(EndAttempt::Over(record)) if record.outcome() == Some(Outcome::Cancelled) => {
+            Ok(EndAttempt::Ended(Box::new(wind_up(home, *record))))
+        }
         // The order is in force even where nothing can be recorded.
         Err(_) if life(&record.state.owner) == Life::Alive => Ok(EndAttempt::LeftToTheBoundary),
         attempt => attempt,

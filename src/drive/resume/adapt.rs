@@ -70,15 +70,16 @@ pub fn adapt(
     if reaches_a_branch && record.place.head.is_some() && record.branch() != now.as_deref() {
         notes.push(on_another_branch(record.branch(), now.as_deref()));
     }
-    if arguments.accept_exam {
-        notes.extend(accept_exam(home, record)?);
-    }
     if let Some(words) = &arguments.tell {
         record.state.messages.push(tellable(words)?);
     }
     try_launch(home, record)?;
     if commits && is_the_users {
         notes.extend(drafts_of(home, record, &|| false).map_err(|fault| unlisted(&fault))?);
+    }
+    // Last, because it forgets on disk what the old checks said.
+    if arguments.accept_exam {
+        notes.extend(accept_exam(home, record)?);
     }
     Ok(notes)
 }

@@ -16,7 +16,9 @@ use super::tree;
 use crate::clients;
 use crate::clients::spelling::{self, going_on};
 use crate::engine::boundary::limits::{LimitChanges, changed, raise, reached};
-use crate::engine::journal::{DELIVERED, Event, RESUMED_IN_A_SESSION, TOLD, counted_late};
+use crate::engine::journal::{
+    DELIVERED, Event, RESUMED_IN_A_RUN, RESUMED_IN_A_SESSION, TOLD, counted_late,
+};
 use crate::engine::record::{Driver, Life, Loop, LoopId, Outcome, Owner, Status};
 use crate::world::files::{disk, room};
 use crate::world::store::home::{read_pointer, write_pointer};
@@ -126,7 +128,7 @@ fn resumed(next: &Loop) -> Event {
     Event::Changed {
         what: match next.driver() {
             Driver::Session => RESUMED_IN_A_SESSION.to_owned(),
-            Driver::Process => "resumed in fresh processes".to_owned(),
+            Driver::Process => RESUMED_IN_A_RUN.to_owned(),
         },
         limits: Some(next.contract.limits.clone()),
         run: next.contract.run.clone().map(Box::new),

@@ -8,7 +8,7 @@ use crate::drive::control::Cancels;
 use crate::drive::owner::{is_ours, spent_ms};
 use crate::drive::{exam, tree};
 use crate::engine::events::{EventSink, RunEvent};
-use crate::engine::evidence::test_report::{as_found, hollow, remembered};
+use crate::engine::evidence::test_report::{TestMemories, as_found, hollow, remembered};
 use crate::engine::evidence::{CheckResult, TAIL_CHARS, Verdict};
 use crate::engine::journal::Event;
 use crate::engine::record::{Check, CheckMemory, Loop, Proof, Status};
@@ -18,10 +18,12 @@ use crate::world::process::signals::Signals;
 use crate::world::store::{self, Home, test_memory};
 
 /// Runs every check except the gates once before the first iteration; at a resume only those
-/// without a known result. Changes that others made to the record meanwhile are kept.
+/// without a known result. Changes that others made to the record meanwhile are kept. `was_begun`:
+/// an attempt may have left work.
 pub fn baseline(
     home: &Home,
     record: Loop,
+    was_begun: bool,
     signals: &Signals,
     sink: &mut dyn EventSink,
 ) -> Result<Loop> {
@@ -38,7 +40,7 @@ pub fn baseline(
     };
     let tell = |event: &RunEvent<'_>| sink.borrow_mut().on_event(event);
     // What an attempt left that was cut off is the agent's work, never what the loop found.
-    let is_remembered = tree::is_remembered(home, &record);
+    let is_remembered = !was_begun || tree::is_remembered(home, &record);
     let is_as_found = is_remembered && tree::is_as_found(home, &record);
     let results = gather::each(home, &record, &stop, &tell);
     for note in notes(&record, &results) {
@@ -52,12 +54,7 @@ pub fn baseline(
         return Ok(found);
     }
     remember(&mut found, &results);
-    let tests = if is_remembered {
-        as_found(&results)
-    } else {
-        remembered(&test_memory::read(home, &id), &results)
-    };
-    remember_tests(home, &id, tests);
+    remember_tests(home, &id, tests(test_memory::read(home, &id), &results, is_as_found));
     // A pause that came meanwhile has already counted its time.
     if found.state.status == Status::Running {
         found.state.awake_ms += spent_ms(&found);
@@ -66,6 +63,7 @@ pub fn baseline(
     let is_known = |check: &Check| found.state.checks.contains_key(&check.run);
     let is_complete = found.contract.before_the_first().all(is_known);
     found.state.checked_as_found |= is_as_found && is_complete;
+    found.state.checked_after_work |= !is_remembered;
     if is_remembered {
         let before = found.clone();
         found.state.remember_tree(tree);
@@ -88,6 +86,15 @@ pub fn baseline(
         )));
     }
     Ok(found)
+}
+
+/// What is remembered of the tests after these results, beside what was `known`.
+fn tests(known: TestMemories, results: &[CheckResult], are_as_found: bool) -> Option<TestMemories> {
+    if are_as_found {
+        as_found(results).map(|found| known.into_iter().chain(found).collect())
+    } else {
+        remembered(&known, results)
+    }
 }
 
 /// What the user should know of checks that cannot run, or show little.

@@ -317,7 +317,7 @@ pub fn begin(
     for note in &notes {
         sink.on_event(&RunEvent::Noted(note));
     }
-    baseline(home, record, signals, sink)
+    baseline(home, record, false, signals, sink)
 }
 
 /// Lists the user's own files before the first commit, and returns notes about them. If they cannot

@@ -69,6 +69,11 @@ pub struct Evidence {
 }
 
 impl Evidence {
+    /// Why the iteration did not run to its end, where that was not a failure.
+    pub fn unended(&self) -> Option<&String> {
+        self.skipped.as_ref().or(self.ended.as_ref())
+    }
+
     /// The checks that did not pass, in the order they ran.
     pub fn failing(&self) -> impl Iterator<Item = &CheckResult> {
         self.checks.iter().filter(|check| check.verdict != Verdict::Passed)

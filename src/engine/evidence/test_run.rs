@@ -90,7 +90,7 @@ impl TestRun {
     }
 
     /// Whether the same tests in another place show that it lacks nothing: some pass, none fails
-    /// that does not fail `here`, and no more suites cannot be loaded.
+    /// that does not fail `here`, and no more suites fail to load.
     pub fn is_as_good_as(&self, here: &Self) -> bool {
         let is_worse = |name: &str| here.tests.get(name) != Some(&TestStatus::Failed);
         self.passed > 0

@@ -306,6 +306,13 @@ mod tests {
             let (without, again) = (some(found), some(again));
             format!("{:?}", AsFound::of(&[TriedCheck { control: run(control), without, again }]))
         });
+        let [passes, fails] = ["silent pass", "silent fail"].map(run);
+        let unable = TriedCheck { control: fails.clone(), ..TriedCheck::default() };
+        let failed =
+            TriedCheck { control: passes.clone(), without: Some(fails), again: Some(passes) };
+        assert_eq!(AsFound::of(&[unable.clone(), failed]), AsFound::Failed("t".to_owned()));
+        let AsFound::Unknown(why) = AsFound::of(&[unable.clone(), unable]) else { panic!() };
+        assert_eq!(why.matches("`t` failed").count(), 2, "{why}");
         insta::assert_snapshot!(told.join("\n"), @r#"
         Failed("t")
         Unknown("`t` is unsteady: it failed (exit 1)")

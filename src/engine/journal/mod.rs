@@ -90,6 +90,12 @@ pub const DELIVERED: &str = "told the agent";
 pub const WOKEN: &str = "woken for iteration ";
 /// What a change is called by which a session took a loop over, with a prompt.
 pub const RESUMED_IN_A_SESSION: &str = "resumed in a session";
+/// What a change is called by which a run took a loop over.
+pub const RESUMED_IN_A_RUN: &str = "resumed in fresh processes";
+/// How a note begins that says who wrote a handoff page.
+pub const HANDED_OFF: &str = "handoff written by the ";
+/// The note that the next process of a run gets what somebody wrote in one.
+pub const HANDED_ON: &str = "the words of the last handoff are in the next prompt";
 
 /// That note, with who was gone: by the time it is read, another may drive the loop.
 pub fn counted_late(gone: Driver) -> String {

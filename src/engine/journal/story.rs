@@ -7,7 +7,10 @@ use std::collections::BTreeSet;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use super::{Choice, Event, JournalEntry, Settled, TOLD};
+use super::{
+    Choice, Event, HANDED_OFF, HANDED_ON, JournalEntry, RESUMED_IN_A_RUN, RESUMED_IN_A_SESSION,
+    Settled, TOLD,
+};
 use crate::engine::evidence::{Evidence, Verdict};
 use crate::engine::record::{Driver, Limits, Owner, Status};
 
@@ -134,7 +137,9 @@ impl Story {
             Event::Boundary { decision, why, .. } => What::Boundary { decision, why },
             Event::Changed { what, limits, state, .. } => {
                 if state.completed == 0 {
-                    let passed = state.checks.iter().filter(|(_, it)| it.last == Verdict::Passed);
+                    // Of a cut-off attempt's work they say nothing about the time before the loop.
+                    let known = state.checks.iter().filter(|_| !state.checked_after_work);
+                    let passed = known.filter(|(_, it)| it.last == Verdict::Passed);
                     self.green_before = passed.map(|(run, _)| run.clone()).collect();
                 }
                 let now = Who::of(&state.owner);
@@ -153,6 +158,26 @@ impl Story {
             Event::Noted { what } => What::Noted { what },
         };
         self.chapters.push(reached, Chapter { at, generation, what });
+    }
+
+    /// Whether the newest handoff page that somebody wrote has been through no iteration of another
+    /// worker. One that is cut off is repeated, and so is what it was told.
+    pub fn has_unread_handoff(&self) -> bool {
+        let resumed = [RESUMED_IN_A_SESSION, RESUMED_IN_A_RUN];
+        let mut is_counted = false;
+        for chapter in self.chapters.iter().rev() {
+            let is_handed_on = match &chapter.what {
+                What::Noted { what } if what.starts_with(HANDED_OFF) => return true,
+                What::Noted { what } => what == HANDED_ON,
+                What::Changed { what, by, .. } => by.is_some() && resumed.contains(&what.as_str()),
+                _ => false,
+            };
+            if is_handed_on && is_counted {
+                return false;
+            }
+            is_counted |= matches!(chapter.what, What::Iteration(_));
+        }
+        false
     }
 
     /// The picked iteration, with all its evidence.

@@ -5,7 +5,7 @@ use crate::engine::claim::Claim;
 use crate::engine::evidence::Verdict;
 use crate::engine::fixture::{a_loop_with, at, facts, result};
 use crate::engine::journal::{Choice, SCHEMA};
-use crate::engine::record::{Loop, Role};
+use crate::engine::record::{CheckMemory, Loop, Role};
 
 fn entry(generation: u64, event: Event) -> JournalEntry {
     JournalEntry { schema: SCHEMA, at: at(0).wall, generation, event }
@@ -39,9 +39,58 @@ fn moved(mut record: Loop) -> (Loop, JournalEntry) {
     record.state.owner.driver = Driver::Process;
     record.state.owner.session_id = None;
     record.state.owner.process.pid = 99;
-    let event = Event::changed("resumed in fresh processes", &record);
+    let event = Event::changed(RESUMED_IN_A_RUN, &record);
     let entry = entry(record.state.generation, event);
     (record, entry)
+}
+
+#[test]
+fn checks_that_passed_on_the_work_of_a_cut_off_attempt_were_not_green_before() {
+    for checked_after_work in [true, false] {
+        let (mut record, start) = started();
+        let memory = CheckMemory::of(&result("t", Verdict::Passed), 0, None);
+        record.state.checks.insert("t".to_owned(), memory);
+        record.state.checked_after_work = checked_after_work;
+        record.state.generation += 1;
+        let event = Event::changed("checked before the first iteration", &record);
+        let mut story = Story::picking(None);
+        story.add(start);
+        story.add(entry(record.state.generation, event));
+        assert_eq!(story.green_before.contains("t"), !checked_after_work);
+    }
+}
+
+#[test]
+fn a_handoff_is_unread_until_another_worker_has_been_through_an_iteration_with_it() {
+    // Somebody wrote it, an iteration ended, a run took the loop, the next process got it.
+    let table = [
+        ("", false),
+        ("wrote", true),
+        ("wrote ended", true),
+        ("wrote took", true),
+        ("wrote took ended", false),
+        ("wrote got", true),
+        ("wrote ended got ended", false),
+        ("wrote took ended wrote", true),
+    ];
+    for (events, expected) in table {
+        let (mut record, start) = started();
+        let mut story = Story::picking(None);
+        story.add(start);
+        for event in events.split_whitespace() {
+            let noted =
+                |what: &str| entry(record.state.generation, Event::Noted { what: what.to_owned() });
+            let (next, entry) = match event {
+                "wrote" => (record.clone(), noted(&format!("{HANDED_OFF}user"))),
+                "got" => (record.clone(), noted(HANDED_ON)),
+                "took" => moved(record),
+                _ => iterate(&record),
+            };
+            story.add(entry);
+            record = next;
+        }
+        assert_eq!(story.has_unread_handoff(), expected, "{events}");
+    }
 }
 
 #[test]

@@ -226,7 +226,7 @@ fn said(iteration: &Iteration, proof: Option<Proof>) -> LastWords {
         (ClaimResult::Blocked(_), _) => Some("blocked".to_owned()),
         (ClaimResult::Failure(why), _) => Some(with_reason("said it failed", why)),
         (ClaimResult::None, Some(failure)) => Some(failure.to_owned()),
-        (ClaimResult::None, None) => evidence.skipped.clone().or(evidence.ended.clone()),
+        (ClaimResult::None, None) => evidence.unended().cloned(),
     };
     match (told, &evidence.said) {
         (Some(told), _) => LastWords::Crew(one_line(&told, SAID_CHARS)),

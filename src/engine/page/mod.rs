@@ -93,6 +93,9 @@ pub struct Page {
     pub changes: Option<Changes>,
     /// The file of the handoff.
     pub handoff: Option<String>,
+    /// Whether nobody has read the newest words of a person's or an agent's handoff.
+    #[serde(skip)]
+    pub has_unread_handoff: bool,
     /// How a running loop is stopped.
     pub stop: Option<String>,
     /// The command to type next, which shows something.
@@ -151,6 +154,7 @@ impl Page {
             commits: inputs.commits.clone(),
             changes: inputs.changes.cloned(),
             handoff: None,
+            has_unread_handoff: inputs.story.has_unread_handoff(),
             stop: next::stop(inputs),
             next,
             then,

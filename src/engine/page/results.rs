@@ -122,8 +122,8 @@ fn lines(text: &str) -> Vec<String> {
 fn complained(record: &Loop) -> Option<Fact> {
     let detail = lines(&record.state.evidence.as_ref()?.errors);
     let known = usize::from(record.outcome() == Some(Outcome::Aborted));
-    let text = "its last lines on standard error".to_owned();
-    (detail.len() > known).then_some(Fact { name: "agent", text, detail })
+    let text = "the agent's last lines on standard error".to_owned();
+    (detail.len() > known).then_some(Fact { name: "stderr", text, detail })
 }
 
 /// The last result of every check that is not shown yet; a completed loop's reason covers all.

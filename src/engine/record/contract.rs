@@ -1,6 +1,7 @@
 //! What the user asked for, fixed at the start: task, promise, checks and limits. The agent can
 //! read it and cannot change it; no file of the checkout is read again for a running loop.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -47,9 +48,12 @@ pub struct Contract {
 }
 
 impl Contract {
-    /// The checks that run before the first iteration. A gate's result counts only after one.
+    /// The checks that run before the first iteration, each command once. A gate's result counts
+    /// only after one.
     pub fn before_the_first(&self) -> impl Iterator<Item = &Check> {
-        self.checks.iter().filter(|check| check.role != Role::Gate)
+        let mut known = BTreeSet::new();
+        let first = self.checks.iter().filter(|check| check.role != Role::Gate);
+        first.filter(move |check| known.insert(&check.run))
     }
 
     /// The checks of one role, in the order given.

@@ -212,10 +212,13 @@ pub struct State {
     pub old_marks: Option<Marks>,
     /// The memory of each check, by command.
     pub checks: BTreeMap<String, CheckMemory>,
-    /// Whether the tree as the loop found it has nothing more to show: the checks ran there, or a
-    /// person has accepted others since.
+    /// Whether the tree as the loop found it has nothing more to show: the checks, as they are held
+    /// now, have run there.
     #[serde(default, skip_serializing_if = "is_default")]
     pub checked_as_found: bool,
+    /// Whether those before the first iteration ran on the work of an attempt that was cut off.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub checked_after_work: bool,
     /// The snapshot that holds what the checks rest on as the loop found it; `None` if there are no
     /// checks, or no snapshots.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -66,25 +66,25 @@ impl Proof {
     /// Why this proof is too weak for `required`; `None` if it suffices. `why_not` says why no more
     /// could be shown.
     pub fn falls_short(self, required: Option<Self>, why_not: Option<&str>) -> Option<String> {
-        let is_enough = match required? {
+        let required = required?;
+        let is_enough = match required {
             Self::Proven => self == Self::Proven,
             _ => matches!(self, Self::Proven | Self::Checked),
         };
-        let is_tried = required? == Self::Proven && why_not.is_some();
-        let required = required?.label();
-        (!is_enough).then(|| {
-            let grade = self.label();
-            let why = why_not.unwrap_or(self.meaning());
-            let remedy = if is_tried {
-                "with a test that fails without the work"
-            } else {
-                "with a check that fails now"
-            };
-            format!(
-                "the proof would be `{grade}`{FALLS_SHORT}`{required}`: {why}; start it without --require, \
-                 or {remedy}"
-            )
-        })
+        if is_enough {
+            return None;
+        }
+        let remedy = if required == Self::Proven && why_not.is_some() {
+            "with a test that fails without the work"
+        } else {
+            "with a check that fails now"
+        };
+        let (grade, required) = (self.label(), required.label());
+        let why = why_not.unwrap_or(self.meaning());
+        Some(format!(
+            "the proof would be `{grade}`{FALLS_SHORT}`{required}`: {why}; start it without --require, \
+             or {remedy}"
+        ))
     }
 
     /// The word used in messages, files and JSON.

@@ -102,7 +102,7 @@ fn state() -> Value {
         "last_iteration_at": "2026-11-22T08:00:00Z", "ended_at": "2026-11-22T08:00:00Z", "tree": "t", "trees": { "snapshot": "s", "head": { "branch": "b", "commit": "c" }, "recent": [[1, "i"]] },
         "checks": { "c": {
             "last": "timedout", "ever_failed": true, "after": 3, "exit": 4, "elapsed_ms": 5, "tail": "t",
-        } }, "checked_as_found": true, "exam": "s", "incurable": "i",
+        } }, "checked_as_found": true, "checked_after_work": true, "exam": "s", "incurable": "i",
         "evidence": evidence(),
         "usage": usage(), "words": ["w"], "told": 1,
         "asked": [{ "iteration": 1, "question": "q", "options": ["o"] }],

@@ -204,7 +204,7 @@ const ROWS: [KeyRow; 39] = {
         row(Key::ProveTimeout, Term, "prove_timeout", Seconds, More).says(
             TRIAL_TIMEOUT_S,
             "\"15m\"",
-            "the time limit of `prove`",
+            "the time limit of what runs in the scratch folder",
         ),
         row(Key::Setup, Term, "setup", Name, All).says(
             0,

@@ -222,7 +222,7 @@ fn files_changed(page: &Page) -> String {
 }
 
 fn checks(subject: &Loop, page: &Page) -> String {
-    checks_listed(subject, "not run") + &facts(page, &["tests", "fails", "agent"])
+    checks_listed(subject, "not run") + &facts(page, &["tests", "fails", "stderr"])
 }
 
 /// Each check with its role and its last result, one per line; `unrun` is the result of one that

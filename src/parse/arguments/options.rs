@@ -87,7 +87,7 @@ pub struct LoopArgs {
     /// Before it completes, run the checks without the work, to see whether a test fails
     #[arg(long)]
     pub prove: bool,
-    /// The time limit of --prove (15m; 0 = no limit)
+    /// The time limit of what runs in the scratch folder, as for --prove (15m; 0 = no limit)
     #[arg(long, value_name = "D", value_parser = duration::parse)]
     pub prove_timeout: Option<Duration>,
     /// When what the checks rest on has changed: hold (the checks as they were decide), tell (only

@@ -32,7 +32,7 @@ impl UsageError {
         let meant = meant.map(|meant| format!(": did you mean {meant}?")).unwrap_or_default();
         Self::new(
             format!("there is no procedure `{}`{meant}", shown(word)),
-            "crew run --list names them; a task of one word is written in a sentence",
+            "crew run --list names them; a task needs at least two words",
         )
     }
 

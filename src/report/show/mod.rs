@@ -211,7 +211,7 @@ pub fn iteration(record: &Loop, iteration: &Iteration, log: Option<&Path>) -> St
         row(&mut text, "failure", &clip(failure, 300));
         tail(&mut text, &evidence.errors);
     }
-    optional(&mut text, "ended", evidence.skipped.clone().or_else(|| evidence.ended.clone()));
+    optional(&mut text, "ended", evidence.unended().cloned());
     let progress = evidence.progress.worded(["made", "none", "unknown"]);
     row(&mut text, "progress", &with_reason(progress, &clip(&evidence.progress_why, 300)));
     let usage = evidence.usage.as_ref();

@@ -51,13 +51,17 @@ pub fn finish(home: &Home, id: &LoopId, pointers: &Pointers) -> io::Result<()> {
     for git_dir in git_dirs.filter(|name| !name.contains('.')) {
         let git_dir = home.trees().join(git_dir);
         tree::remove(&git_dir.join("refs/crew").join(id.as_str()))?;
-        for list in ["yours", "ignored"] {
+        for list in LISTS {
             disk::remove(&git_dir.join(list).join(id.as_str()))?;
         }
     }
     fault::point("remove.snapshots")?;
     tree::remove(&home.loops().join(format!("{TAKEN}{id}")))
 }
+
+/// The folders of a private git dir with a list of paths for each loop: those that were changed
+/// before it began, and those that were ignored.
+pub const LISTS: [&str; 2] = ["yours", "ignored"];
 
 /// What points to each loop.
 pub type Pointers = HashMap<LoopId, Vec<PathBuf>>;

@@ -7,7 +7,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::history::{IGNORED, YOURS};
 use super::objects::{self, Filled};
 use super::{FILE_BYTES, Paths, Snapshots, write};
 use crate::engine::record::{Driver, Loop};
@@ -15,6 +14,7 @@ use crate::parse::git::BRANCHES;
 use crate::world::clock::{Deadline, Stopwatch};
 use crate::world::files::{disk, tree, walk};
 use crate::world::git::{Git, exclude_files};
+use crate::world::store::removal::LISTS;
 
 /// The longest that filling may take, and the longest in a client's hook, which the client ends
 /// after 30 s.
@@ -70,7 +70,7 @@ impl Snapshots {
     /// Gives a new git dir the snapshots of the old one, as far as they can be read: that one look
     /// failed is no reason to lose them.
     fn carry_over(&self, new: &Self, deadline: Deadline) {
-        for folder in ["objects", "refs/crew", YOURS, IGNORED] {
+        for folder in ["objects", "refs/crew"].iter().chain(&LISTS) {
             let (from, to) = (self.folder.join(folder), new.folder.join(folder));
             for file in tree::files(&from, FILES_MAX) {
                 let to = to.join(&file);

@@ -12,6 +12,7 @@ use crate::engine::record::LoopId;
 use crate::parse::tree_changes::tree_changes;
 use crate::world::files::disk;
 use crate::world::git::head::is_id;
+use crate::world::store::removal::LISTS;
 
 /// The name of the state in which the checks before the first iteration left the tree.
 pub const CHECKED: &str = "0-checked";
@@ -21,9 +22,8 @@ const ENDED: &str = "ended";
 const FOUND: &str = "found";
 /// The most snapshots of one loop.
 const NAMES_MAX: usize = 1_000_000;
-/// The folders of the lists of paths that were changed before the loop began, and were ignored.
-pub(super) const YOURS: &str = "yours";
-pub(super) const IGNORED: &str = "ignored";
+const YOURS: &str = LISTS[0];
+const IGNORED: &str = LISTS[1];
 /// The most bytes of such a list: a build may leave many thousand ignored files beside the sources.
 const LIST_BYTES: u64 = 16 << 20;
 
@@ -164,14 +164,8 @@ impl Snapshots {
     ) -> Result<BTreeSet<String>, String> {
         let ignored = self.list(id, IGNORED).ok_or("what was ignored at the start is not known")?;
         let ignored: BTreeSet<&Path> = ignored.iter().map(Path::new).collect();
-        let was_ignored =
-            |path: &String| Path::new(path).ancestors().any(|it| ignored.contains(it));
-        let mut revealed = BTreeSet::new();
-        for path in self.paths(found, now)?.into_iter().filter(was_ignored) {
-            if !self.holds(found, &path)? {
-                revealed.insert(path);
-            }
-        }
-        Ok(revealed)
+        let mut revealed = self.added(found, now)?;
+        revealed.retain(|path| Path::new(path).ancestors().any(|it| ignored.contains(it)));
+        Ok(revealed.into_iter().collect())
     }
 }

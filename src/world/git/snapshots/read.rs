@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::{FILE_BYTES, Snapshots};
+use super::{FILE_BYTES, STATUS, Snapshots};
+use crate::parse::git_changes::ignored as all_ignored;
 use crate::world::files::disk;
 
 /// The largest file that is read, in bytes.
@@ -18,9 +19,17 @@ const LINKS_MAX: usize = 4;
 impl Snapshots {
     /// Every path that differs between two snapshots; a renamed file is two.
     pub fn paths(&self, from: &str, to: &str) -> Result<Vec<String>, String> {
-        let arguments = ["diff-tree", "-r", "--no-renames", "--name-only", "-z", from, to];
-        let printed = self.printed(&arguments, &[])?;
-        Ok(names(&printed).collect())
+        self.differing(&[from, to])
+    }
+
+    /// Those that only the second has.
+    pub fn added(&self, from: &str, to: &str) -> Result<Vec<String>, String> {
+        self.differing(&["--diff-filter=A", from, to])
+    }
+
+    fn differing(&self, arguments: &[&str]) -> Result<Vec<String>, String> {
+        let listed = ["diff-tree", "-r", "--no-renames", "--name-only", "-z"];
+        Ok(names(&self.printed(&[&listed[..], arguments].concat(), &[])?).collect())
     }
 
     /// The files that ignore rules keep out of every snapshot, at these places: patterns of git.
@@ -32,11 +41,14 @@ impl Snapshots {
         Ok(names(&listed).filter(|path| !path.ends_with('/')).collect())
     }
 
-    /// All files, and folders as a whole, that ignore rules keep out of every snapshot.
+    /// All files, and folders as a whole, that ignore rules keep out of every snapshot. A folder
+    /// that only holds ignored files does not count; `ls-files --directory` would list it.
     pub(super) fn all_ignored(&self) -> Result<Vec<String>, String> {
-        let list = ["ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory"];
+        // Another process may be taking a snapshot, so the index must not be written.
+        let list = [&["--no-optional-locks"], &STATUS[..], &["--ignored=matching"]].concat();
         let listed = self.printed(&list, &[])?;
-        Ok(names(&listed).map(|path| path.trim_end_matches('/').to_owned()).collect())
+        let paths = all_ignored(&listed).into_iter();
+        Ok(paths.map(|path| path.to_string_lossy().into_owned()).collect())
     }
 
     /// A snapshot with these files of the working tree as they are now, ignored or not.
