@@ -147,6 +147,11 @@ pub fn complaint(text: &str) -> String {
     start(plain(line.unwrap_or("git said nothing")), COMPLAINT_CHARS).to_owned()
 }
 
+/// Whether a text is the full name of an object.
+pub fn is_id(text: &str) -> bool {
+    [40, 64].contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
 /// A line without a prefix such as `fatal: `.
 pub fn plain(line: &str) -> &str {
     let mut line = line.trim();

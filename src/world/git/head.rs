@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::Git;
 use crate::engine::evidence::changes::HeadMove;
 use crate::engine::record::{CheckedOut, Loop};
+use crate::parse::git::is_id;
 use crate::world::files::disk;
 
 /// The most bytes of a file with one reference.
@@ -88,9 +89,4 @@ fn packed(common: &Path, name: &str) -> Option<String> {
         (named == name).then(|| id.to_owned())
     };
     text.lines().find_map(of_that_name)
-}
-
-/// Whether a text is the full name of an object.
-pub(super) fn is_id(text: &str) -> bool {
-    [40, 64].contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }

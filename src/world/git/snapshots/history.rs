@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use super::{ID_BYTES, Snapshots, write};
 use crate::engine::evidence::changes::Changes;
 use crate::engine::record::LoopId;
+use crate::parse::git::is_id;
 use crate::parse::tree_changes::tree_changes;
 use crate::world::files::disk;
-use crate::world::git::head::is_id;
 use crate::world::store::removal::LISTS;
 
 /// The name of the state in which the checks before the first iteration left the tree.

@@ -20,9 +20,9 @@ use std::time::Duration;
 
 pub use self::back::Restored;
 use super::command::{Command, whole};
-use super::head::{checked_out, is_id};
+use super::head::checked_out;
 use crate::engine::record::Loop;
-use crate::parse::git::BRANCHES;
+use crate::parse::git::{BRANCHES, is_id};
 use crate::parse::git_changes::{FileChange, FileChangeKind, changes as read};
 use crate::world::clock::Deadline;
 use crate::world::files::disk::{self, Durability, Lock};
