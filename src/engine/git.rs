@@ -71,6 +71,8 @@ pub enum GitStep {
     Push,
     Rebase,
     Worktree,
+    /// Reading or moving the refs that fleets share.
+    Lease,
 }
 
 impl GitStep {
@@ -179,6 +181,47 @@ pub enum Rebased {
     Onto(u64),
 }
 
+/// One ref as a remote has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteRef {
+    /// The full name, `refs/...`.
+    pub name: String,
+    /// The object it points to.
+    pub id: String,
+}
+
+/// What one atomic push does to one ref.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefUpdate {
+    /// The full name, `refs/...`.
+    pub name: String,
+    /// The object it must point to before; `None` if it must not exist.
+    pub old: Option<String>,
+    /// The object it points to afterwards; `None` deletes it.
+    pub new: Option<String>,
+}
+
+/// The result of moving refs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SwapResult {
+    /// Every ref is as it should be.
+    Done,
+    /// Somebody else moved one of them before, so none was moved.
+    Refused,
+}
+
+/// The result of a push without a clear answer, by a look at the remote afterwards; `None` if these
+/// refs were not moved, by the push or by anybody else.
+pub fn swap_result(updates: &[RefUpdate], seen: &[RemoteRef]) -> Option<SwapResult> {
+    let now = |name: &str| seen.iter().find(|it| it.name == name).map(|it| &it.id);
+    if updates.iter().all(|it| now(&it.name) == it.new.as_ref()) {
+        return Some(SwapResult::Done);
+    }
+    // If some are old and some new, no value of somebody else is in the way of the same push.
+    let moved = |it: &RefUpdate| ![&it.old, &it.new].map(Option::as_ref).contains(&now(&it.name));
+    updates.iter().any(moved).then_some(SwapResult::Refused)
+}
+
 /// A separate working tree for a loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Worktree {
@@ -211,6 +254,35 @@ mod tests {
         hint: git remote add origin URL
         ");
         assert_snapshot!(fault.line(), @"push failed (no-remote): this repository has no remote; git remote add origin URL");
+    }
+
+    #[test]
+    fn a_look_tells_what_became_of_a_push_without_a_clear_answer() {
+        let id = |id: &str| Some(id.to_owned()).filter(|id| !id.is_empty());
+        let update =
+            |name: &str, old, new| RefUpdate { name: name.to_owned(), old: id(old), new: id(new) };
+        let both = [update("lease", "1", "2"), update("branch", "", "b")];
+        let delete = [update("lease", "1", "")];
+        let (done, refused) = (Some(SwapResult::Done), Some(SwapResult::Refused));
+        let table = [
+            (&both[..], "lease=2 branch=b", done),
+            (&both, "lease=1", None),
+            (&both, "lease=1 branch=b", None),
+            (&both, "lease=3", refused),
+            (&both, "lease=2 branch=c", refused),
+            (&both, "", refused),
+            (&delete, "", done),
+            (&delete, "lease=1", None),
+            (&delete, "lease=2", refused),
+        ];
+        for (updates, seen, expected) in table {
+            let refs = seen.split_whitespace().map(|one| {
+                let (name, id) = one.split_once('=').unwrap();
+                RemoteRef { name: name.to_owned(), id: id.to_owned() }
+            });
+            let refs: Vec<RemoteRef> = refs.collect();
+            assert_eq!(swap_result(updates, &refs), expected, "{updates:?} {seen}");
+        }
     }
 
     #[test]

@@ -122,7 +122,7 @@ fn contains_any(line: &str, words: &[&str]) -> bool {
 }
 
 /// An address may contain a password: the user part of every address is left out.
-fn without_secrets(text: &str) -> String {
+pub fn without_secrets(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("://") {

@@ -11,6 +11,7 @@ pub mod fragment;
 pub mod git;
 pub mod git_changes;
 pub mod git_push;
+pub mod git_refs;
 pub mod handoff_words;
 pub mod ignore;
 pub mod iterations;

@@ -10,6 +10,7 @@ pub mod head;
 pub mod pin;
 mod push;
 mod rebase;
+pub mod refs;
 pub mod snapshots;
 mod staged;
 pub mod steps;

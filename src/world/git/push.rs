@@ -1,6 +1,7 @@
 //! The push: its target and its result. It always names one local and one remote branch, whatever
 //! `push.default` says.
 
+use std::path::Path;
 use std::time::Duration;
 
 use super::command::Command;
@@ -56,7 +57,7 @@ impl Steps<'_> {
         let lease = lease(self, &way, &commit, sent);
         arguments.extend(lease.as_deref());
         arguments.extend(["--", &way.remote, &refspec]);
-        let variables = ssh(self);
+        let variables = ssh(self.checkout());
         let within = Some(WITHIN);
         let terms = Command { variables: &variables, online: true, within, ..Command::default() };
         let said = self.run_with(&arguments, terms);
@@ -102,9 +103,9 @@ fn lease(steps: &Steps<'_>, way: &Way, commit: &str, sent: Option<&Sent>) -> Opt
 }
 
 /// An ssh command that never prompts, unless the user has chosen one.
-fn ssh(steps: &Steps<'_>) -> Vec<(&'static str, String)> {
+pub(super) fn ssh(folder: &Path) -> Vec<(&'static str, String)> {
     let theirs = env::text("GIT_SSH_COMMAND").or_else(|| env::text("GIT_SSH"));
-    match theirs.or_else(|| setting(steps, "core.sshCommand")) {
+    match theirs.or_else(|| setting(folder, "core.sshCommand")) {
         Some(_) => Vec::new(),
         None => vec![("GIT_SSH_COMMAND", "ssh -o BatchMode=yes".to_owned())],
     }
@@ -117,15 +118,16 @@ fn way(steps: &Steps<'_>, stand: &Stand) -> Result<Way, GitFault> {
         let cure = "git switch BRANCH, or git switch -c NEW".to_owned();
         return Err(fault(GitTrouble::Other, "no branch is checked out".to_owned(), cure));
     };
-    let upstream = setting(steps, &format!("branch.{branch}.remote"));
-    let merge = setting(steps, &format!("branch.{branch}.merge"));
+    let setting = |name: &str| setting(steps.checkout(), name);
+    let upstream = setting(&format!("branch.{branch}.remote"));
+    let merge = setting(&format!("branch.{branch}.merge"));
     let has_upstream = upstream.is_some() && merge.is_some();
-    let named = setting(steps, &format!("branch.{branch}.pushRemote"))
-        .or_else(|| setting(steps, "remote.pushDefault"))
+    let named = setting(&format!("branch.{branch}.pushRemote"))
+        .or_else(|| setting("remote.pushDefault"))
         .or_else(|| upstream.clone().filter(|name| name != "."));
     let remote = named.map_or_else(|| only_remote(steps, &branch), Ok)?;
     let by_upstream = ["upstream", "tracking"];
-    let to_upstream = setting(steps, "push.default").is_some_and(|it| by_upstream.contains(&&*it));
+    let to_upstream = setting("push.default").is_some_and(|it| by_upstream.contains(&&*it));
     let merge = merge.and_then(|merge| merge.strip_prefix("refs/heads/").map(str::to_owned));
     let target = merge
         .filter(|_| to_upstream && upstream.as_ref() == Some(&remote))
@@ -152,8 +154,8 @@ fn only_remote(steps: &Steps<'_>, branch: &str) -> Result<String, GitFault> {
     Err(fault(GitTrouble::NoRemote, cause, cure))
 }
 
-fn setting(steps: &Steps<'_>, name: &str) -> Option<String> {
-    let value = git(steps.checkout(), &["config", "--get", name])?;
+fn setting(folder: &Path, name: &str) -> Option<String> {
+    let value = git(folder, &["config", "--get", name])?;
     Some(value.trim_end_matches('\n').to_owned()).filter(|value| !value.is_empty())
 }
 

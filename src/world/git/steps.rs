@@ -222,7 +222,8 @@ pub(super) fn said(
     Said { exit: None, text }
 }
 
-fn start(
+/// Runs git with the settings of all steps; its complaints are kept only on these terms.
+pub(super) fn start(
     folder: &Path,
     arguments: &[&str],
     hooks: &[Setting],

@@ -6,6 +6,7 @@ mod commit;
 mod commits;
 mod push;
 mod rebase;
+mod refs;
 mod snapshots;
 mod worktree;
 

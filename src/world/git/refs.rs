@@ -1,0 +1,309 @@
+//! Refs of a remote as the memory that many machines share: a ref is moved only from the value that
+//! was read before, several of them together or not at all. The remote itself compares, so of many
+//! who try, one wins. It writes no ref and no `FETCH_HEAD` here, because several processes share
+//! the repository, and it never forces.
+//!
+//! The repository's configuration decides where a name leads and which programs the transport runs.
+//! In a checkout that an agent can write, `Steps` must have found it unchanged.
+#![cfg_attr(not(test), expect(dead_code, reason = "fleets are not wired in yet"))]
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::command::Command;
+use super::push::ssh;
+use super::steps::{Said, hooks, said, start};
+use crate::engine::git::{
+    GitFault, GitStep, GitTrouble, RefUpdate, RemoteRef, SwapResult, swap_result,
+};
+use crate::parse::git::is_id;
+use crate::parse::git_push::without_secrets;
+use crate::parse::git_refs::{self, MESSAGE_BYTES, is_ref_name};
+use crate::world::process::{ExitCause, FinishedProcess, Stop};
+use crate::world::{clock, env};
+
+/// The longest that one talk with the remote may take.
+const WITHIN: Duration = Duration::from_secs(120);
+/// How often a swap is tried while the remote cannot lock a ref. It waits for a lock by itself.
+const SWAPS_MAX: usize = 3;
+/// An id that no object has.
+const NO_OBJECT: &str = "0000000000000000000000000000000000000000";
+/// Author and committer.
+const CREW: &str = "crew <crew@localhost>";
+
+/// A repository here, and the remote whose refs are shared.
+pub struct Refs<'a> {
+    /// A working tree's root or a bare repository, for the objects.
+    pub folder: &'a Path,
+    /// A name or an address. It must push to where it fetches from.
+    pub remote: &'a str,
+    /// Ends a running git early.
+    pub stop: Stop<'a>,
+}
+
+impl Refs<'_> {
+    /// The refs that the remote has, of these names; `*` at the end of one stands for any rest.
+    /// git transfers the list of all its refs, at most 32 MiB.
+    pub fn list(&self, patterns: &[&str]) -> Result<Vec<RemoteRef>, GitFault> {
+        if patterns.is_empty() {
+            // git would list everything.
+            return Ok(Vec::new());
+        }
+        let arguments = [&["ls-remote", "--refs", "--quiet", "--", self.remote], patterns].concat();
+        let variables = ssh(self.folder);
+        let ended = self.printed(&arguments, remote_terms(&variables))?;
+        if ended.cut {
+            let cure = "use a remote of the fleets' own";
+            return Err(fault("the remote has more refs than crew reads", cure));
+        }
+        Ok(git_refs::refs(&ended.text(), patterns))
+    }
+
+    /// Brings the objects of these refs here, with all that they rest on, but no ref. One that the
+    /// remote no longer has is left out.
+    pub fn fetch(&self, names: &[&str]) -> Result<(), GitFault> {
+        self.fetch_since(names, &[])
+    }
+
+    /// The same, without what is here since an earlier fetch of the objects `known`. No ref here
+    /// points to them, so git would not offer them, and would get the whole chain again.
+    pub fn fetch_since(&self, names: &[&str], known: &[&str]) -> Result<(), GitFault> {
+        names.iter().try_for_each(|name| named(name))?;
+        known.iter().try_for_each(|id| identified(id))?;
+        let mut said = self.bring(names, known);
+        if said.exit != Some(0) && git_refs::is_gone(&said.text) {
+            let there = self.list(names)?;
+            let there: Vec<&str> = there.iter().map(|it| it.name.as_str()).collect();
+            said = self.bring(&there, &[]);
+        }
+        if said.exit == Some(0) { Ok(()) } else { Err(self.failed(&said)) }
+    }
+
+    fn bring(&self, names: &[&str], known: &[&str]) -> Said {
+        if names.is_empty() {
+            // git would fetch what the configuration names.
+            return Said { exit: Some(0), text: String::new() };
+        }
+        let tips: Vec<String> = known.iter().map(|id| format!("--negotiation-tip={id}")).collect();
+        let mut arguments = vec!["fetch", "--quiet", "--no-write-fetch-head", "--refmap="];
+        arguments.extend(["--no-tags", "--no-prune", "--no-recurse-submodules", "--stdin"]);
+        arguments.extend(tips.iter().map(String::as_str));
+        arguments.extend(["--", self.remote]);
+        self.reach(&arguments, names.join("\n").as_bytes())
+    }
+
+    /// The message of a commit that is here, of at most 1 MiB, byte for byte. Bytes that are not
+    /// UTF-8 are replaced.
+    pub fn message(&self, id: &str) -> Result<String, GitFault> {
+        let read = self.messages(&[id.to_owned()])?.pop().flatten();
+        read.ok_or_else(|| {
+            let cause = format!("{id} is not a commit here with a message of at most 1 MiB");
+            fault(cause, "fetch its ref; if that does not help, crew did not write it")
+        })
+    }
+
+    /// The same for each of these, in their order, read by one git up to 32 MiB; `None` where
+    /// [`Self::message`] fails.
+    pub fn messages(&self, ids: &[String]) -> Result<Vec<Option<String>>, GitFault> {
+        let mut messages = Vec::new();
+        while let Some(rest) = ids.get(messages.len()..).filter(|rest| !rest.is_empty()) {
+            let asked = rest.iter().map(|id| if is_id(id) { id } else { NO_OBJECT });
+            let input = asked.collect::<Vec<_>>().join("\n");
+            let arguments = ["--no-replace-objects", "cat-file", "--batch"];
+            let terms = Command { input: input.as_bytes(), ..Command::default() };
+            let read = git_refs::messages(&self.printed(&arguments, terms)?.output);
+            if read.is_empty() {
+                // The next one alone is longer than all that is read.
+                messages.push(None);
+            }
+            messages.extend(read.into_iter().take(rest.len()));
+        }
+        Ok(messages)
+    }
+
+    /// Makes a commit of the empty tree. The message is kept byte for byte: no line is stripped or
+    /// added. `parent` must be here, or no remote takes the commit. No two commits are the same
+    /// even with the same message, so of two who write the same into a ref, one is refused.
+    pub fn commit(&self, message: &str, parent: Option<&str>) -> Result<String, GitFault> {
+        if message.contains('\0') || message.len() > MESSAGE_BYTES {
+            let cause = "git cannot keep this message: it is longer than 1 MiB or has a zero byte";
+            return Err(fault(cause, "make it shorter, without the zero byte"));
+        }
+        parent.map_or(Ok(()), identified)?;
+        let tree = self.store("tree", "")?;
+        let parent = parent.map(|parent| format!("parent {parent}\n")).unwrap_or_default();
+        let who = format!("{CREW} {} +0000", clock::now().wall.timestamp());
+        let header = format!(
+            "tree {tree}\n{parent}author {who}\ncommitter {who}\ncrew-unique {:016x}\n",
+            env::random()
+        );
+        // `git commit-tree` would replace characters that Unicode keeps for no use.
+        self.store("commit", &format!("{header}\n{message}"))
+    }
+
+    /// Moves these refs together or not at all, each only if it still points to what it did before.
+    ///
+    /// - A ref that is already as it should be counts as moved. After a fault, which can mean that
+    ///   the answer was lost, the same swap again is therefore right.
+    /// - Where `old` and `new` are the same, the ref is compared when the push begins, but is not
+    ///   part of the atomic change: that is no fence.
+    /// - A branch may go back to an older commit, if the remote's rules let it.
+    pub fn swap(&self, updates: &[RefUpdate]) -> Result<SwapResult, GitFault> {
+        if updates.is_empty() {
+            // git would push what the configuration names.
+            return Ok(SwapResult::Done);
+        }
+        let arguments = push_arguments(self.remote, updates)?;
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let names: Vec<&str> = updates.iter().map(|update| update.name.as_str()).collect();
+        let deletes = updates.iter().any(|update| update.new.is_none());
+        let mut swaps_left = SWAPS_MAX;
+        loop {
+            swaps_left -= 1;
+            let said = self.reach(&arguments, &[]);
+            if said.exit == Some(0) {
+                return Ok(SwapResult::Done);
+            }
+            let is_stale = git_refs::is_stale(&said.text);
+            // For git, a ref to delete that is already gone is stale, too.
+            if is_stale && !deletes {
+                return Ok(SwapResult::Refused);
+            }
+            let seen = self.list(&names).ok();
+            let result = seen.and_then(|seen| swap_result(updates, &seen));
+            if let Some(result) = result.or(is_stale.then_some(SwapResult::Refused)) {
+                return Ok(result);
+            }
+            if swaps_left == 0 || !git_refs::is_contended(&said.text) {
+                return Err(self.failed(&said));
+            }
+        }
+    }
+
+    /// The messages of a commit and of its first parents, the newest first, at most so many. Those
+    /// that are not text of at most 1 MiB are left out.
+    pub fn journal(&self, id: &str, most: usize) -> Result<Vec<String>, GitFault> {
+        identified(id)?;
+        let most = format!("--max-count={most}");
+        let arguments = ["--no-replace-objects", "rev-list", "--first-parent", &most, id, "--"];
+        let ids = self.printed(&arguments, Command::default())?.text();
+        let ids: Vec<String> = ids.lines().map(str::to_owned).collect();
+        Ok(self.messages(&ids)?.into_iter().flatten().collect())
+    }
+
+    /// Whether the remote takes a ref of this name, found out with one of a similar name, which is
+    /// deleted again. Where nobody may delete, it stays.
+    pub fn takes(&self, name: &str) -> Result<bool, GitFault> {
+        let name = format!("{name}-probe-{:016x}", env::random());
+        let id = self.commit("Whether this remote takes a ref of this name\n", None)?;
+        let create = RefUpdate { name: name.clone(), old: None, new: Some(id.clone()) };
+        let arguments = push_arguments(self.remote, &[create])?;
+        let said = self.reach(&arguments.iter().map(String::as_str).collect::<Vec<_>>(), &[]);
+        if said.exit == Some(0) {
+            let _ = self.swap(&[RefUpdate { name, old: Some(id), new: None }]);
+            return Ok(true);
+        }
+        if git_refs::is_rejected(&said.text) { Ok(false) } else { Err(self.failed(&said)) }
+    }
+
+    /// Runs a git that talks to the remote.
+    fn reach(&self, arguments: &[&str], input: &[u8]) -> Said {
+        let variables = ssh(self.folder);
+        let terms = Command { input, ..remote_terms(&variables) };
+        said(self.folder, arguments, &hooks(self.folder), terms, self.stop)
+    }
+
+    /// What git printed, without its complaints, if it succeeded.
+    fn printed(&self, arguments: &[&str], terms: Command<'_>) -> Result<FinishedProcess, GitFault> {
+        let said = match start(self.folder, arguments, &[], terms, self.stop) {
+            Ok(ended) if ended.cause == ExitCause::Exit(0) => return Ok(ended),
+            // The complaint is read from a second run.
+            Ok(FinishedProcess { cause: ExitCause::Exit(_), .. }) | Err(_) => {
+                said(self.folder, arguments, &[], terms, self.stop)
+            }
+            Ok(ended) => Said { exit: None, text: format!("git gave no answer: {}", ended.cause) },
+        };
+        Err(if terms.online { self.failed(&said) } else { said.fault(GitStep::Lease) })
+    }
+
+    /// Stores an object and returns its id.
+    fn store(&self, kind: &str, content: &str) -> Result<String, GitFault> {
+        let terms = Command { input: content.as_bytes(), ..Command::default() };
+        let ended = self.printed(&["hash-object", "-t", kind, "-w", "--stdin"], terms)?;
+        let id = ended.text().trim_end().to_owned();
+        identified(&id).map(|()| id)
+    }
+
+    /// Why a talk with the remote failed.
+    fn failed(&self, said: &Said) -> GitFault {
+        let (trouble, cause) = match said.exit {
+            Some(0) => {
+                (GitTrouble::Network, "the remote answered only when asked again".to_owned())
+            }
+            Some(_) => git_refs::trouble(&said.text),
+            None => (GitTrouble::Network, said.text.clone()),
+        };
+        let remote = without_secrets(self.remote);
+        let cure = match trouble {
+            GitTrouble::Auth => format!(
+                "make git push {remote} work without a question here: a key, a credential helper, \
+                 the right to push"
+            ),
+            GitTrouble::Network => format!("see whether git ls-remote {remote} answers here"),
+            GitTrouble::NoRemote => {
+                format!("look at git remote -v: git ls-remote {remote} must list the refs")
+            }
+            GitTrouble::Rejected | GitTrouble::NonFastForward => {
+                "do what the remote asks for, or have its rules take these refs".to_owned()
+            }
+            _ => format!("git ls-remote {remote} by hand may show more"),
+        };
+        GitFault::new(GitStep::Lease, trouble, cause, cure)
+    }
+}
+
+fn remote_terms<'a>(variables: &'a [(&'a str, String)]) -> Command<'a> {
+    Command { variables, online: true, within: Some(WITHIN), ..Command::default() }
+}
+
+/// The one push that moves these refs. No `+` stands before a refspec, and nothing is forced: git
+/// would then ignore what is expected.
+pub(super) fn push_arguments(remote: &str, updates: &[RefUpdate]) -> Result<Vec<String>, GitFault> {
+    let fixed = [
+        "push",
+        "--porcelain",
+        "--no-progress",
+        "--atomic",
+        "--no-verify",
+        "--no-signed",
+        "--no-follow-tags",
+        "--no-recurse-submodules",
+    ];
+    let mut arguments: Vec<String> = fixed.map(str::to_owned).into();
+    let mut refspecs = Vec::new();
+    for RefUpdate { name, old, new } in updates {
+        named(name)?;
+        old.iter().chain(new).try_for_each(|id| identified(id))?;
+        let [old, new] = [old, new].map(|id| id.as_deref().unwrap_or_default());
+        arguments.push(format!("--force-with-lease={name}:{old}"));
+        refspecs.push(format!("{new}:{name}"));
+    }
+    arguments.extend(["--".to_owned(), remote.to_owned()]);
+    arguments.extend(refspecs);
+    Ok(arguments)
+}
+
+fn named(name: &str) -> Result<(), GitFault> {
+    let refused =
+        || fault(format!("{name:?} is not the name of a ref"), "use a full name: refs/crew/a");
+    is_ref_name(name).then_some(()).ok_or_else(refused)
+}
+
+fn identified(id: &str) -> Result<(), GitFault> {
+    let refused = || fault(format!("{id:?} is not the id of an object"), "use the whole id");
+    is_id(id).then_some(()).ok_or_else(refused)
+}
+
+fn fault(cause: impl Into<String>, cure: &str) -> GitFault {
+    GitFault::new(GitStep::Lease, GitTrouble::Other, cause, cure)
+}
