@@ -9,6 +9,7 @@ pub mod doctor;
 pub mod events;
 pub mod evidence;
 pub mod exam;
+pub mod fleet;
 pub mod git;
 pub mod journal;
 pub mod page;

@@ -11,5 +11,6 @@ pub mod host;
 pub mod input;
 pub mod process;
 pub mod recorded_environment;
+pub mod slots;
 pub mod store;
 pub mod terminal;

@@ -148,6 +148,11 @@ impl Home {
         self.root.join("accounts")
     }
 
+    /// The folder of this machine's slots and of the line for them.
+    pub fn slots(&self) -> PathBuf {
+        self.root.join("slots")
+    }
+
     /// The folder of a session's companions.
     pub fn wakes(&self, session_id: &str) -> PathBuf {
         self.root.join("wakes").join(session_id)
