@@ -8,7 +8,7 @@ use crate::engine::record::ProcessIdentity;
 use crate::world::clock::Deadline;
 use crate::world::env;
 use crate::world::process::own_process::alone;
-use crate::world::process::{detach, identity, signals};
+use crate::world::process::{Capture, ExitCause, ProcessSpec, detach, identity, run, signals};
 
 /// The longest wait for other processes, on a machine that is very busy.
 const PATIENCE: Duration = Duration::from_secs(100);
@@ -113,6 +113,41 @@ fn one_that_does_not_ask_any_more_is_passed_and_has_its_place_again_when_it_asks
         assert_eq!((refused(&mut last), refused(&mut stopped), refused(&mut last)), (0, 0, 1));
         drop(slot);
         assert_eq!(taken(&mut stopped).number(), 0);
+    });
+}
+
+/// What a child reads as its slot.
+fn told(variables: &[(&str, String)]) -> String {
+    let arguments = ["-c", "printf %s \"${CREW_SLOT-none}\""];
+    let spec = ProcessSpec { variables, ..ProcessSpec::of("sh", &arguments, Path::new("/")) };
+    run(&spec, Capture::ForParsing, None, || false).unwrap().text()
+}
+
+#[test]
+fn a_child_is_told_the_slot_that_is_held_or_else_the_one_that_was_inherited() {
+    alone(|| {
+        let (_folder, home) = a_home();
+        let inherited = env::text("CREW_SLOT").unwrap_or("none".to_owned());
+        assert_eq!((own(), told(&[])), (None, inherited.clone()));
+        let take = || taken(&mut Line::join(&home, 5, 2).unwrap());
+        let slot = take();
+        assert_eq!((own(), told(&[])), (Some(0), "0".to_owned()));
+        assert_eq!(told(&[("CREW_SLOT", "8".to_owned())]), "8");
+        let next = take();
+        drop(slot);
+        assert_eq!((own(), told(&[])), (Some(1), "1".to_owned()));
+        drop(next);
+        assert_eq!((own(), told(&[])), (None, inherited.clone()));
+        if inherited == "none" {
+            let test = "world::slots::tests::a_child_is_told_the_slot_that_is_held_or_else_the_one_that_was_inherited";
+            let (program, variables) = (env::program().unwrap(), [("CREW_SLOT", "7".to_owned())]);
+            let arguments = ["--exact", test];
+            let spec = ProcessSpec::of(program.to_str().unwrap(), &arguments, Path::new("/"));
+            let spec = ProcessSpec { variables: &variables, ..spec };
+            let ended = run(&spec, Capture::ForReading, None, || false).unwrap();
+            assert_eq!(ended.cause, ExitCause::Exit(0), "{}", ended.text());
+            assert!(ended.text().contains("1 passed"), "{}", ended.text());
+        }
     });
 }
 

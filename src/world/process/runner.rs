@@ -21,7 +21,7 @@ use rustix::process::Signal;
 use super::pipes::{Pipes, Stream};
 use super::{ExitCause, ProcessSpec, children, descendants, signals, spawn};
 use crate::world::clock::{Deadline, Watched};
-use crate::world::fault;
+use crate::world::{fault, slots};
 
 /// The longest time between two looks at everything.
 const LOOK: Duration = Duration::from_millis(40);
@@ -138,6 +138,8 @@ impl<'a> Running<'a> {
         for name in spec.without {
             command.env_remove(name);
         }
+        // While none is held, one that this process was started with is passed on as it is.
+        command.envs(slots::own().map(|number| ("CREW_SLOT", number.to_string())));
         command.envs(spec.variables.iter().map(|(name, value)| (name, value)));
         let pipes = Pipes::new(input, spec.input.unwrap_or_default(), out, errors)?;
         let child = command.spawn()?;
