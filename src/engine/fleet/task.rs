@@ -1,0 +1,152 @@
+//! A task of a fleet, and what holds for all of them, as their files say it. A name that git or a
+//! file system would not take as part of a branch is refused here; whether a task may run now is
+//! not decided here.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::text::within;
+
+/// The longest name of a task, in bytes: branches and folders are made of it.
+pub const MAX_TASK_ID_BYTES: usize = 60;
+/// The most characters of a refused name that a message repeats.
+const SHOWN_CHARACTERS: usize = 40;
+/// The priority of a task that names none.
+pub const USUAL_PRIORITY: u8 = 5;
+/// The most urgent priority; 0 is the least.
+pub const MAX_PRIORITY: u8 = 9;
+
+/// The name of a task, which is that of its file without `.md`. Safe as a part of a branch, of a
+/// ref and of a path. The names of fleets follow the same rules.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String")]
+pub struct TaskId(String);
+
+impl TaskId {
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl FromStr for TaskId {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let is_allowed = |c: char| c.is_ascii_alphanumeric() || ['-', '_', '.'].contains(&c);
+        let fault = if text.is_empty() {
+            "it is empty"
+        } else if text.len() > MAX_TASK_ID_BYTES {
+            "it has more than 60 bytes"
+        } else if !text.chars().all(is_allowed) {
+            "only letters from a to z, digits, `-`, `_` and `.` may stand in it"
+        } else if text.starts_with(['.', '-']) {
+            "it begins with `.` or `-`"
+        } else if text.contains("..") {
+            "it holds `..`"
+        } else if text.ends_with('.') || is_lock(text) {
+            "it ends in `.` or `.lock`"
+        } else {
+            return Ok(Self(text.to_owned()));
+        };
+        let shown = within(text, SHOWN_CHARACTERS);
+        Err(format!("{shown:?} cannot be a part of a branch: {fault}"))
+    }
+}
+
+/// Whether git would take it for the lock of another ref.
+fn is_lock(text: &str) -> bool {
+    text.rsplit_once('.').is_some_and(|(_, ending)| ending.eq_ignore_ascii_case("lock"))
+}
+
+impl TryFrom<String> for TaskId {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+/// A task of a fleet, complete: the words of `[task]` in fleet.toml are among its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FleetTask {
+    pub id: TaskId,
+    /// What the agent is asked to do.
+    pub prompt: String,
+    /// Options of `crew run`, one a word with its value; after a word `--`, the agent's own words.
+    pub words: Vec<String>,
+    /// The tasks whose work it builds on.
+    pub after: Vec<TaskId>,
+    /// Globs of the paths it changes, from the root of the checkout.
+    pub touches: Vec<String>,
+    /// From 0 to [`MAX_PRIORITY`], the most urgent.
+    pub priority: u8,
+    /// Twelve hexadecimal digits of a hash over all that runs: prompt, words and setup.
+    pub revision: String,
+}
+
+/// What holds for all tasks of a fleet.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FleetTerms {
+    /// The fleet's name, if it is not that of its folder; a valid [`TaskId`].
+    pub name: Option<String>,
+    /// The branch that tasks start from.
+    pub base: Option<String>,
+    /// How many tasks may run at once; at least 1.
+    pub slots: Option<u32>,
+    /// Millionths of a US dollar for the whole fleet; 0 is no limit.
+    pub max_cost_micros: Option<u64>,
+    /// The command for `sh -c` that prepares a new working tree.
+    pub setup: Option<String>,
+    /// The options of `[task]`, in the form of [`FleetTask::words`].
+    pub words: Vec<String>,
+    /// Commands for `sh -c` that must pass on the base before a task's work lands there.
+    pub land_check: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_a_task_if_git_takes_it_as_part_of_a_branch() {
+        let long = "x".repeat(MAX_TASK_ID_BYTES);
+        for name in ["auth", "issue-12", "v1.2_b", "A", "7", "a.lock.b", "lock", &long] {
+            let id: TaskId = name.parse().unwrap();
+            assert_eq!(id.to_string(), name);
+        }
+        let longer = format!("{long}x");
+        let refused =
+            ["", "my task", "a/b", "é", "a~", "-n", ".a", "a..b", "a.", "a.lock", &longer];
+        let told: Vec<String> =
+            refused.iter().map(|name| name.parse::<TaskId>().unwrap_err()).collect();
+        insta::assert_snapshot!(told.join("\n"), @r#"
+        "" cannot be a part of a branch: it is empty
+        "my task" cannot be a part of a branch: only letters from a to z, digits, `-`, `_` and `.` may stand in it
+        "a/b" cannot be a part of a branch: only letters from a to z, digits, `-`, `_` and `.` may stand in it
+        "é" cannot be a part of a branch: only letters from a to z, digits, `-`, `_` and `.` may stand in it
+        "a~" cannot be a part of a branch: only letters from a to z, digits, `-`, `_` and `.` may stand in it
+        "-n" cannot be a part of a branch: it begins with `.` or `-`
+        ".a" cannot be a part of a branch: it begins with `.` or `-`
+        "a..b" cannot be a part of a branch: it holds `..`
+        "a." cannot be a part of a branch: it ends in `.` or `.lock`
+        "a.lock" cannot be a part of a branch: it ends in `.` or `.lock`
+        "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…" cannot be a part of a branch: it has more than 60 bytes
+        "#);
+    }
+
+    #[test]
+    fn a_record_with_a_name_that_git_refuses_is_not_read() {
+        let read = |text| serde_json::from_str::<TaskId>(text).map(|id| id.to_string()).ok();
+        assert_eq!(read("\"auth\"").as_deref(), Some("auth"));
+        assert_eq!(read("\"../auth\""), None);
+    }
+}
