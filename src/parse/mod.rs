@@ -7,6 +7,7 @@ pub mod api_error;
 pub mod arguments;
 pub mod duration;
 pub mod exam;
+pub mod fleet;
 pub mod fragment;
 pub mod git;
 pub mod git_changes;

@@ -23,6 +23,7 @@ mod options;
 mod properties;
 #[cfg(test)]
 mod shell_tests;
+pub mod task;
 #[cfg(test)]
 mod tests;
 mod tokens;

@@ -24,6 +24,7 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+pub(super) use self::values::is_branch;
 pub use self::variables::variables;
 use super::fragment::IsThere;
 use super::spelling::{nearest, shown};
@@ -63,15 +64,7 @@ pub fn parse(
     match DeTable::parse(text) {
         Ok(table) => reader.root(&mut layer, table.get_ref()),
         Err(error) => {
-            let at = error.span().unwrap_or_default();
-            let why: Vec<&str> = error.message().lines().map(str::trim).collect();
-            let what = match why.join("; ").as_str() {
-                "duplicate key" => {
-                    let key = shown(text.get(at.clone()).unwrap_or_default());
-                    format!("{key} is given twice: keep one of them")
-                }
-                why => format!("this is not TOML: {why}"),
-            };
+            let (at, what) = broken(text, &error);
             reader.fault(&at, what);
         }
     }
@@ -79,14 +72,33 @@ pub fn parse(
     if faults.is_empty() { Ok(Read { layer, warnings }) } else { Err(faults.join("\n")) }
 }
 
+/// Where a text stops being TOML, and why.
+pub(super) fn broken(text: &str, error: &toml::de::Error) -> (Range<usize>, String) {
+    let at = error.span().unwrap_or_default();
+    let why: Vec<&str> = error.message().lines().map(str::trim).collect();
+    let what = match why.join("; ").as_str() {
+        "duplicate key" => {
+            let key = shown(text.get(at.clone()).unwrap_or_default());
+            format!("{key} is given twice: keep one of them")
+        }
+        why => format!("this is not TOML: {why}"),
+    };
+    (at, what)
+}
+
+/// The number of the line at which a part of a text begins, counted from 1.
+pub(super) fn line(text: &str, at: &Range<usize>) -> usize {
+    text.get(..at.start).unwrap_or(text).matches('\n').count() + 1
+}
+
 type KeyText<'text> = Spanned<Cow<'text, str>>;
 type Value<'text> = Spanned<DeValue<'text>>;
 
 /// A key and its value.
-type Item<'text> = (&'text KeyText<'text>, &'text Value<'text>);
+pub(super) type Item<'text> = (&'text KeyText<'text>, &'text Value<'text>);
 
 /// The items of a table in the order of the file; the crate returns them sorted by key.
-fn in_order<'text>(table: &'text DeTable<'text>) -> Vec<Item<'text>> {
+pub(super) fn in_order<'text>(table: &'text DeTable<'text>) -> Vec<Item<'text>> {
     let mut entries: Vec<_> = table.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
     entries
@@ -104,8 +116,7 @@ struct Reader<'text> {
 
 impl Reader<'_> {
     fn line(&self, at: &Range<usize>) -> usize {
-        let before = self.text.get(..at.start).unwrap_or(self.text);
-        before.matches('\n').count() + 1
+        line(self.text, at)
     }
 
     fn origin(&self, at: &Range<usize>) -> ValueOrigin {

@@ -208,7 +208,7 @@ impl<'text> Written<'text> {
 
 /// Whether git could accept a text as a branch, and not as an option. Whether the branch exists is
 /// checked at the start.
-fn is_branch(text: &str) -> bool {
+pub(in crate::parse) fn is_branch(text: &str) -> bool {
     !text.is_empty()
         && !text.starts_with('-')
         && !text.contains(|c: char| c.is_whitespace() || c.is_control())

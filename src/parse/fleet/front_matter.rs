@@ -1,0 +1,246 @@
+//! The front matter of a task file: lines of YAML between two `---`, or of TOML between two `+++`.
+//! It becomes keys and plain values; what a key means is not known here. Of YAML it takes keys,
+//! texts and lists: an alias, an anchor or a tag is refused, because it is a glob or a command
+//! whose quotes were forgotten.
+
+use granit_parser::{Event, Parser, ScalarStyle, StrInput, options};
+use toml::de::{DeTable, DeValue};
+
+use crate::parse::settings::{Item, broken, in_order, line};
+use crate::parse::spelling::shown;
+
+/// A line, counted from 1, and what is wrong there.
+pub(super) type Broken = (usize, String);
+
+/// The most keys of a front matter, which is more than there are to set.
+const MAX_KEYS: usize = 100;
+/// A value that was left out.
+const EMPTY: &str = "an empty value";
+
+/// A key of a file and its value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct KeyValue {
+    pub(super) key: String,
+    /// Where the key stands, counted from 1.
+    pub(super) line: usize,
+    pub(super) value: FileValue,
+}
+
+/// A value as a file writes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum FileValue {
+    /// A text, or a number with the digits it was written with.
+    Text(String),
+    Switch(bool),
+    List(Vec<Self>),
+    /// What no key takes, in words.
+    Unfit(&'static str),
+}
+
+impl FileValue {
+    /// What stands there, for a message.
+    pub(super) fn found(&self) -> String {
+        match self {
+            Self::Text(text) => format!("`{}`", shown(text)),
+            Self::Switch(on) => format!("`{on}`"),
+            Self::List(_) => "a list".to_owned(),
+            Self::Unfit(what) => (*what).to_owned(),
+        }
+    }
+
+    /// The text; the error is what stands there instead.
+    pub(super) fn text(&self) -> Result<&str, &Self> {
+        if let Self::Text(text) = self { Ok(text) } else { Err(self) }
+    }
+
+    /// The text, or each text of a list; the error is the first that is none.
+    pub(super) fn texts(&self) -> Result<Vec<&str>, &Self> {
+        match self {
+            Self::List(list) => list.iter().map(Self::text).collect(),
+            one => one.text().map(|text| vec![text]),
+        }
+    }
+
+    fn list(values: Vec<Self>) -> Self {
+        let flat = |value| match value {
+            Self::List(_) => Self::Unfit("a list in a list"),
+            value => value,
+        };
+        Self::List(values.into_iter().map(flat).collect())
+    }
+}
+
+/// The keys of a task file, and the text under them. A fence is a line of its own, and the first
+/// one stands on the first line.
+pub(super) fn split(text: &str) -> Result<(Vec<KeyValue>, &str), Broken> {
+    type Read = fn(&str) -> Result<Vec<KeyValue>, Broken>;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let first = text.lines().next().unwrap_or_default().trim_end();
+    let read: Read = match first {
+        "---" => yaml,
+        "+++" => toml,
+        _ => return Ok((Vec::new(), text)),
+    };
+    let mut end = 0;
+    for line in text.split_inclusive('\n') {
+        let start = end;
+        end += line.len();
+        if start > 0 && line.trim_end() == first {
+            // The end of the first line is in it, so that its lines are those of the file.
+            let entries = read(&text[first.len()..start])?;
+            return match entries.get(MAX_KEYS) {
+                Some(entry) => Err((entry.line, format!("there are more than {MAX_KEYS} keys"))),
+                None => Ok((entries, &text[end..])),
+            };
+        }
+    }
+    Err((
+        1,
+        format!(
+            "`{first}` opens the front matter and nothing closes it: end it with a line `{first}`"
+        ),
+    ))
+}
+
+fn toml(text: &str) -> Result<Vec<KeyValue>, Broken> {
+    let table = DeTable::parse(text).map_err(|error| {
+        let (at, what) = broken(text, &error);
+        (line(text, &at), what)
+    })?;
+    Ok(in_order(table.get_ref()).into_iter().map(|item| entry(text, item)).collect())
+}
+
+/// An item of a TOML text.
+pub(super) fn entry(text: &str, (key, value): Item<'_>) -> KeyValue {
+    let at = line(text, &key.span());
+    KeyValue { key: key.get_ref().to_string(), line: at, value: written(text, value) }
+}
+
+fn written(text: &str, value: &toml::Spanned<DeValue<'_>>) -> FileValue {
+    match value.get_ref() {
+        DeValue::String(text) => FileValue::Text(text.to_string()),
+        // The number that a program would make of it may be written in another way.
+        DeValue::Integer(_) | DeValue::Float(_) => {
+            FileValue::Text(text.get(value.span()).unwrap_or_default().replace('_', ""))
+        }
+        DeValue::Boolean(on) => FileValue::Switch(*on),
+        DeValue::Array(list) => {
+            FileValue::list(list.iter().map(|one| written(text, one)).collect())
+        }
+        DeValue::Datetime(_) => FileValue::Unfit("a date"),
+        DeValue::Table(_) => FileValue::Unfit("a table"),
+    }
+}
+
+fn yaml(text: &str) -> Result<Vec<KeyValue>, Broken> {
+    let options = options! { emit_unresolved_aliases: true };
+    let mut nodes = Nodes(Parser::new_from_str_with_options(text, options));
+    let mut entries = Vec::new();
+    let (event, at) = nodes.within_document()?;
+    match event {
+        Event::StreamEnd => return Ok(entries),
+        Event::MappingStart(..) => {}
+        event => {
+            if nodes.value(&event)? != FileValue::Unfit(EMPTY) {
+                return Err((at, "the front matter takes lines of KEY: VALUE".to_owned()));
+            }
+            return Ok(entries);
+        }
+    }
+    loop {
+        let (event, line) = nodes.next()?;
+        if event == Event::MappingEnd {
+            break;
+        }
+        if entries.len() > MAX_KEYS {
+            // The rest cannot change that they are refused.
+            return Ok(entries);
+        }
+        let FileValue::Text(key) = nodes.value(&event)? else {
+            return Err((line, "a key of the front matter is a word".to_owned()));
+        };
+        let (event, _) = nodes.next()?;
+        entries.push(KeyValue { key, line, value: nodes.value(&event)? });
+    }
+    match nodes.within_document()? {
+        (Event::StreamEnd, _) => Ok(entries),
+        (_, line) => {
+            Err((line, "the front matter is one YAML document, and another begins here".to_owned()))
+        }
+    }
+}
+
+/// The events of a YAML text.
+struct Nodes<'text>(Parser<'text, StrInput<'text>>);
+
+impl<'text> Nodes<'text> {
+    /// The next event and its line.
+    fn next(&mut self) -> Result<(Event<'text>, usize), Broken> {
+        match self.0.next_event() {
+            Some(Ok((event, span))) => Ok((event, span.start.line())),
+            Some(Err(error)) => {
+                let what = error.info();
+                let way_out =
+                    "a value that holds `: ` or ` #`, or begins with a mark, needs quotes";
+                Err((error.marker().line(), format!("this is not YAML: {what}; {way_out}")))
+            }
+            None => Err((1, "this is not YAML: it ends too early".to_owned())),
+        }
+    }
+
+    /// The next event that is not the beginning or the end of a document.
+    fn within_document(&mut self) -> Result<(Event<'text>, usize), Broken> {
+        loop {
+            match self.next()? {
+                (Event::StreamStart | Event::DocumentStart(..) | Event::DocumentEnd, _) => {}
+                other => return Ok(other),
+            }
+        }
+    }
+
+    /// The value that an event begins. The parser limits how deep values are nested.
+    fn value(&mut self, event: &Event<'text>) -> Result<FileValue, Broken> {
+        let unquoted = match event {
+            Event::Alias(_) | Event::UnresolvedAlias(_) => Some('*'),
+            event if event.anchor_id().is_some() => Some('&'),
+            event if event.tag().is_some() => Some('!'),
+            _ => None,
+        };
+        let value = match event {
+            Event::Scalar(text, ScalarStyle::Plain, ..) => plain(text),
+            Event::Scalar(text, ..) => FileValue::Text(text.to_string()),
+            Event::SequenceStart(..) => {
+                let mut list = Vec::new();
+                loop {
+                    match self.next()?.0 {
+                        Event::SequenceEnd => break FileValue::list(list),
+                        event => list.push(self.value(&event)?),
+                    }
+                }
+            }
+            Event::MappingStart(..) => loop {
+                match self.next()?.0 {
+                    Event::MappingEnd => break FileValue::Unfit("a table"),
+                    event => drop(self.value(&event)?),
+                }
+            },
+            _ => FileValue::Unfit(EMPTY),
+        };
+        Ok(match unquoted {
+            Some('*') => FileValue::Unfit("an alias (a value that begins with `*` needs quotes)"),
+            Some('&') => FileValue::Unfit("an anchor (a value that begins with `&` needs quotes)"),
+            Some(_) => FileValue::Unfit("a tag (a value that begins with `!` needs quotes)"),
+            None => value,
+        })
+    }
+}
+
+/// A text without quotes, by the core rules of YAML 1.2: `yes` and `on` are texts.
+fn plain(text: &str) -> FileValue {
+    match text {
+        "true" | "True" | "TRUE" => FileValue::Switch(true),
+        "false" | "False" | "FALSE" => FileValue::Switch(false),
+        "" | "~" | "null" | "Null" | "NULL" => FileValue::Unfit(EMPTY),
+        text => FileValue::Text(text.to_owned()),
+    }
+}

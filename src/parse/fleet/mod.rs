@@ -1,0 +1,35 @@
+//! Reads a fleet's folder: task files in Markdown with front matter, and fleet.toml. All that is
+//! wrong in any of them is told at once, because one unknown key or broken fence starts nothing.
+#![cfg_attr(not(test), expect(dead_code, unused_imports, reason = "no verb starts a fleet yet"))]
+
+mod faults;
+mod fleet_file;
+mod folder;
+#[cfg(test)]
+mod folder_tests;
+mod front_matter;
+mod options;
+#[cfg(test)]
+mod properties;
+mod task_file;
+#[cfg(test)]
+mod tests;
+
+pub use self::faults::FleetFault;
+pub use self::fleet_file::{FLEET_FILE, read_fleet_file};
+pub use self::folder::folder;
+pub use self::options::Asked;
+pub use self::task_file::{TaskFile, is_task, read_task};
+use crate::engine::fleet::task::FleetTask;
+use crate::parse::arguments::{RunArgs, UsageError, task};
+
+/// The largest task file and the largest fleet.toml, in bytes.
+pub const MAX_FLEET_FILE_BYTES: u64 = 1 << 20;
+
+/// The arguments of `crew run` for a task, whose prompt stays as it is.
+///
+/// # Errors
+/// When a word of a recorded task is not one that this crew takes.
+pub fn run_args(task: &FleetTask) -> Result<RunArgs, UsageError> {
+    task::of_task(&task.words, &task.prompt).map_err(|error| error.about(task.id.as_str()))
+}

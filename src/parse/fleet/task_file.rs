@@ -1,0 +1,93 @@
+//! A task file: the front matter says how the task runs, the text under it is the prompt. A file
+//! that could be meant in two ways is refused.
+
+use super::faults::{Faults, FleetFault};
+use super::front_matter::{KeyValue, split};
+use super::options::{Asked, each, key_name, refuse, refuse_repeats};
+use crate::engine::boundary::protect;
+use crate::engine::fleet::task::{MAX_PRIORITY, TaskId, USUAL_PRIORITY};
+
+/// The keys of a task that are no options of `crew run`.
+pub(super) const TASK_KEYS: [&str; 3] = ["after", "priority", "touches"];
+/// The end of a task file's name.
+const ENDING: &str = ".md";
+
+/// A task as its own file says it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskFile {
+    pub id: TaskId,
+    /// The text under the front matter, without blank lines around it.
+    pub prompt: String,
+    pub options: Asked,
+    pub after: Vec<TaskId>,
+    /// The line of the key `after`, counted from 1.
+    pub after_line: Option<usize>,
+    pub touches: Vec<String>,
+    /// From 0 to 9, the most urgent.
+    pub priority: u8,
+}
+
+/// Whether a file of a fleet's folder is a task, by its name. A README and a file whose name begins
+/// with `_` or `.` is none.
+pub fn is_task(name: &str) -> bool {
+    let stem = name.strip_suffix(ENDING);
+    stem.is_some_and(|stem| !stem.eq_ignore_ascii_case("readme") && !name.starts_with(['_', '.']))
+}
+
+/// The task's name in the name of its file.
+pub(super) fn id_of(file: &str) -> Result<TaskId, String> {
+    file.strip_suffix(ENDING).unwrap_or(file).parse()
+}
+
+/// Reads a task file; `name` is that of the file, with its ending.
+///
+/// # Errors
+/// Everything that is wrong in it.
+pub fn read_task(name: &str, text: &str) -> Result<TaskFile, Vec<FleetFault>> {
+    let mut faults = Faults::of(name);
+    let id = id_of(name).map_err(|why| faults.whole(format!("{why}; rename the file"))).ok();
+    let (entries, body) = match split(text) {
+        Ok(parts) => parts,
+        Err((line, what)) => {
+            faults.at(line, what);
+            return faults.or(None);
+        }
+    };
+    let prompt = body.trim_start_matches(['\r', '\n']).trim_end();
+    if prompt.trim().is_empty() {
+        faults.whole("there is no prompt: write what is to be done under the front matter");
+    } else if prompt.contains('\0') {
+        faults.whole("the prompt holds a NUL character: is it a text?");
+    }
+    refuse_repeats(entries.iter(), &mut faults);
+    let (mut after, mut after_line) = (Vec::new(), None);
+    let (mut touches, mut priority) = (Vec::new(), USUAL_PRIORITY);
+    let mut options = Asked::default();
+    for entry in &entries {
+        match key_name(&entry.key).as_str() {
+            "after" => {
+                let name = |text: &str| text.parse().map_err(|_| "names of tasks".to_owned());
+                (after, after_line) = (each(entry, &mut faults, name), Some(entry.line));
+            }
+            "touches" => {
+                let glob = |text: &str| protect::glob(text).map(|_| text.to_owned());
+                touches = each(entry, &mut faults, glob);
+            }
+            "priority" => priority = urgency(entry, &mut faults),
+            _ => options.take(entry, &TASK_KEYS, &mut faults),
+        }
+    }
+    options.check(&mut faults);
+    let prompt = prompt.to_owned();
+    let whole = |id| TaskFile { id, prompt, options, after, after_line, touches, priority };
+    faults.or(id.map(whole))
+}
+
+fn urgency(entry: &KeyValue, faults: &mut Faults<'_>) -> u8 {
+    let number = entry.value.text().ok().and_then(|text| text.parse().ok());
+    number.filter(|number| *number <= MAX_PRIORITY).unwrap_or_else(|| {
+        let wanted = "a whole number from 0 to 9, the most urgent";
+        refuse(entry, wanted, &entry.value, faults);
+        USUAL_PRIORITY
+    })
+}
