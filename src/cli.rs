@@ -8,9 +8,12 @@ use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::agents::catalogue;
+use crate::demo::DemoArgs;
 use crate::drive::install::InstallScope;
 use crate::engine::record::Outcome;
-use crate::parse::arguments::{OutputArgs, ResumeArgs, RunArgs, SetArgs, whole};
+use crate::parse::arguments::{
+    DoctorArgs, FleetVerb, OutputArgs, ResumeArgs, RunArgs, SetArgs, iteration, outcomes, whole,
+};
 use crate::parse::duration;
 use crate::report::help;
 
@@ -172,6 +175,9 @@ pub enum Verb {
         /// A loop's id or the beginning of one; if absent, the loop here, else the only live one
         #[arg(long = "loop", value_name = "LOOP")]
         name: Option<String>,
+        /// Every task of this fleet that is not over
+        #[arg(long, value_name = "NAME", conflicts_with = "name")]
+        fleet: Option<String>,
     },
     /// Change the limits of a live loop
     #[command(mut_args(without_default), after_help = AFTER_SET)]
@@ -215,15 +221,9 @@ pub enum Verb {
         yes: bool,
     },
     /// Find what keeps loops from running, each with its fix; exit 1 if something is broken
-    #[command(after_help = "Examples:\n  crew doctor\n  crew doctor --json")]
-    Doctor {
-        /// Print JSON, for programs; the object has a "schema"
-        #[arg(long)]
-        json: bool,
-        /// The client's program, where it is not `claude` on PATH
-        #[arg(long, value_name = "PATH")]
-        client: Option<PathBuf>,
-    },
+    #[command(after_help = "Examples:\n  crew doctor\n  crew doctor --json\n  \
+                      crew doctor --on slurm:login.example")]
+    Doctor(DoctorArgs),
     /// Write this project's settings file, with the checks found here
     #[command(after_help = "Writes .claude/crew.toml and trusts its commands on this machine. It \
                       never\n\
@@ -255,11 +255,14 @@ pub enum Verb {
         #[arg(long, conflicts_with = "yes")]
         forget: bool,
     },
+    /// Run many loops at once: a folder of tasks
+    #[command(subcommand)]
+    Fleet(FleetVerb),
     /// Remove the records of loops that are over, with their logs and snapshots
     #[command(after_help = AFTER_CLEAN)]
     Clean(CleanArgs),
     /// Watch a whole loop in a scratch repository, with a scripted agent
-    Demo,
+    Demo(DemoArgs),
     /// Print completions for a shell
     #[command(after_help = "Examples:\n  source <(crew completions bash)\n  \
                       crew completions fish > ~/.config/fish/completions/crew.fish")]
@@ -313,19 +316,8 @@ pub struct HistoryArgs {
     pub json: bool,
 }
 
-fn iteration(text: &str) -> Result<u32, &'static str> {
-    text.parse().map_err(|_| "the number of an iteration, such as 3")
-}
-
-fn outcomes() -> impl TypedValueParser<Value = Outcome> {
-    PossibleValuesParser::new(Outcome::ALL.map(Outcome::label)).try_map(|word| {
-        let named = Outcome::ALL.into_iter().find(|outcome| outcome.label() == word);
-        named.ok_or("an outcome")
-    })
-}
-
 /// `crew show`.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch that a person types")]
 pub struct ShowArgs {
     /// A loop's id or the beginning of one; if absent, the loop here, else the only live one

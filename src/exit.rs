@@ -28,6 +28,9 @@ impl Exit {
     /// Ended by the user at the keyboard or by a limit of a wait, or paused; it can be resumed.
     pub const INTERRUPTED: Self = Self(130);
 
+    /// Another attempt has the task of a fleet.
+    pub const FENCED: Self = Self(14);
+
     /// Ended by a signal, with a shell's code for it.
     pub fn signalled(code: u8) -> Self {
         Self(code)

@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 /// The variables that a release build ignores (`src/world/fault.rs`).
-const FAULTS: [&str; 6] = [
+const FAULTS: [&str; 7] = [
     "CREW_FAULT",
     "CREW_PANIC",
     "CREW_DELAY_MS",
     "CREW_CLOCK_OFFSET_MS",
     "CREW_GRACE_MS",
     "CREW_LINGER_MS",
+    "CREW_STALE_MS",
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,12 +1,17 @@
-//! The demo, run as a visitor would: it must end well, show its refusal, and leave nothing behind.
+//! The demos, run as a visitor would: they must end well, show what goes wrong on the way, and
+//! leave nothing behind.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, test_kill_process};
 
 use crate::child::{Ran, Running};
 use crate::sandbox::{DEADLINE, Sandbox, crew, poll_until};
+
+/// A return after a limit is 21 s behind the one before it.
+const FLEET_DEADLINE: Duration = Duration::from_secs(240);
 
 /// Every path of a sandbox: its home, its temporary folder, its repository.
 fn paths(folder: &Path) -> BTreeSet<PathBuf> {
@@ -23,8 +28,13 @@ fn paths(folder: &Path) -> BTreeSet<PathBuf> {
 
 #[track_caller]
 fn demo_that_leaves_nothing(sandbox: &Sandbox) -> Ran {
+    leaves_nothing(sandbox, &["demo"])
+}
+
+#[track_caller]
+fn leaves_nothing(sandbox: &Sandbox, words: &[&str]) -> Ran {
     let before = paths(sandbox.root());
-    let ran = sandbox.crew(&["demo"]);
+    let ran = sandbox.start_crew(words).wait(FLEET_DEADLINE);
     assert_eq!(paths(sandbox.root()), before, "{ran:#?}");
     ran
 }
@@ -116,5 +126,80 @@ fn interrupted_while_a_check_runs_it_leaves_neither_files_nor_processes() {
         assert_eq!(paths(sandbox.root()), before, "{ran:#?}");
         let check = check().and_then(Pid::from_raw).unwrap();
         poll_until("the check's end", || test_kill_process(check).is_err());
+    }
+}
+
+/// The task that the first line with all these words is about.
+#[track_caller]
+fn task_of<'told>(told: &'told str, words: &[&str]) -> &'told str {
+    let has_all = |line: &&str| words.iter().all(|word| line.contains(word));
+    let line = told.lines().find(has_all).unwrap_or_else(|| panic!("no {words:?}: {told}"));
+    line.split_whitespace().nth(1).unwrap_or_default()
+}
+
+#[test]
+fn a_fleet_has_a_conflict_a_red_and_a_limit_and_all_of_it_lands() {
+    let sandbox = Sandbox::new();
+    let folder = sandbox.root().join("a folder");
+    std::fs::create_dir(&folder).unwrap();
+    let sandbox = sandbox
+        .env("TMPDIR", folder.to_str().unwrap())
+        .env("CLAUDECODE", "1")
+        .env("GIT_DIR", "/nowhere")
+        .env("GIT_AUTHOR_NAME", "")
+        .env("GIT_COMMITTER_EMAIL", "");
+    let told = leaves_nothing(&sandbox, &["demo", "--fleet"]).success();
+    let (_, run) = told.split_once("> crew fleet run tasks --land --yes\n").unwrap();
+    let (run, log) = run.split_once("> git log --oneline --graph main\n").unwrap();
+    assert!(["smallest", "count"].contains(&task_of(run, &["sent back", "conflict: numbers.sh"])));
+    assert!(["total", "average"].contains(&task_of(run, &["sent back", "red: "])));
+    assert!(["guide", "changes"].contains(&task_of(run, &["429 rate limit reached"])));
+    assert!(["guide", "changes"].contains(&task_of(run, &["limit met by loop "])));
+    for task in ["smallest", "count", "total", "average", "guide", "changes"] {
+        assert_eq!(task_of(run, &[task, "landed as "]), task, "{told}");
+    }
+    let (log, closing) = log.split_once("\n\n").unwrap();
+    // A branch that was merged would have lines between the commits.
+    assert!(log.lines().all(|line| line.starts_with("* ")), "{told}");
+    assert_eq!(log.lines().count(), 7, "{told}");
+    assert!(closing.contains("docs/fleets.md"), "{told}");
+}
+
+/// Whether a process lives whose environment names this folder.
+#[cfg(target_os = "linux")]
+fn is_lived_in(folder: &Path) -> bool {
+    let folder = folder.as_os_str().as_encoded_bytes();
+    let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let variables = processes.filter_map(|it| std::fs::read(it.path().join("environ")).ok());
+    variables.into_iter().any(|all| all.windows(folder.len()).any(|found| found == folder))
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_fleet_that_is_interrupted_leaves_neither_files_nor_processes() {
+    let sandbox = Sandbox::new();
+    let before = paths(sandbox.root());
+    let demo = sandbox.start_crew(&["demo", "--fleet"]);
+    let runs = |demo: &Running| demo.stdout().lines().any(|line| line.contains("] count "));
+    poll_until("a job", || runs(&demo));
+    assert!(is_lived_in(sandbox.root()));
+    demo.signal(Signal::INT);
+    let ran = demo.wait(DEADLINE);
+    assert_eq!(ran.code(), 130, "{ran:#?}");
+    assert_eq!(paths(sandbox.root()), before, "{ran:#?}");
+    assert!(!is_lived_in(sandbox.root()));
+}
+
+#[test]
+fn the_agent_of_the_fleet_works_only_in_its_scratch_folder() {
+    let sandbox = Sandbox::new();
+    let tmp = sandbox.root().join("tmp").display().to_string();
+    for (folder, task) in [(tmp.as_str(), "count"), ("/", "dinner")] {
+        let ran = leaves_nothing(&sandbox, &["demo", "--agent", folder, task]);
+        assert_eq!(ran.code(), 1, "{ran:#?}");
+        insta::allow_duplicates!(insta::assert_snapshot!(ran.stderr, @"
+        crew: this agent works only in the demo's own scratch folder
+        hint: crew demo --fleet
+        "));
     }
 }

@@ -311,3 +311,63 @@ fn what_the_real_client_knows_is_told(installed: &Installed) {
     client.crew(&["install"]).success();
     assert_eq!(codes(), Vec::<String>::new());
 }
+
+/// A stand-in for srun that runs its command here, as on the node `n9`.
+const SRUN: &str = r#"while [ "${1#-}" != "$1" ]; do shift; done; SLURMD_NODENAME=n9 exec "$@""#;
+
+#[test]
+fn an_srun_that_fails_is_a_finding_with_its_last_words_and_a_hint() {
+    let sandbox = Sandbox::new().env("SBATCH_PARTITION", "the $long one");
+    for (srun, what, fix) in [
+        (
+            "echo \"srun: error: no partition $SLURM_PARTITION\" >&2; exit 1",
+            "srun: error: no partition the $long one",
+            "squeue --me shows whether Slurm answers",
+        ),
+        (
+            "echo 'slurmstepd: error: execve(): /crew: No such file' >&2
+             echo 'srun: error: n1: task 0: Exited with exit code 2' >&2; exit 2",
+            "slurmstepd: error: execve(): /crew: No such file",
+            "install crew on the nodes, as /",
+        ),
+        ("echo Welcome", "its output has no report", "look at srun -n1 /"),
+        ("exec no-such-program", "", "install Slurm's commands, or name a login node"),
+    ] {
+        sandbox.program("srun", srun);
+        let ran = sandbox.crew(&["doctor", "--on", "slurm", "--json"]);
+        assert_eq!(ran.code(), 1, "{ran:#?}");
+        assert!(ran.stderr.starts_with("crew: waiting for a place on slurm"), "{ran:#?}");
+        let told: Value = serde_json::from_str(&ran.stdout).unwrap();
+        let [finding] = &told["findings"].as_array().unwrap()[..] else { panic!("{told:#}") };
+        assert_eq!(finding["code"], "cluster-silent", "{told:#}");
+        assert!(finding["what"].as_str().unwrap().contains(what), "{told:#}");
+        assert!(finding["fix"].as_str().unwrap().starts_with(fix), "{told:#}");
+    }
+}
+
+#[test]
+fn a_node_is_asked_for_the_agent_in_force_here_or_the_named_one() {
+    let sandbox = Sandbox::new();
+    sandbox.program("srun", SRUN);
+    sandbox.program("codex", "exit 7");
+    let asked = |words: &[&str]| {
+        let ran = sandbox.crew(&[&["doctor", "--on", "slurm"], words].concat());
+        (ran.code(), ran.stdout)
+    };
+    insta::assert_snapshot!(asked(&["--agent", "codex"]).1.split_once('\n').unwrap().1, @"
+      cluster  slurm
+      node     n9
+      agent    codex
+      model    not tried: crew does not know where this agent's model is
+      remote   not tried: this repository has none
+
+    nothing is broken
+    ");
+    sandbox.write(".claude/crew.toml", "[agent]\nname = \"qwen\"\n");
+    let (code, page) = asked(&[]);
+    assert_eq!(code, 1);
+    assert!(page.contains("broken: n9: agent qwen: there is no program `qwen` on PATH"), "{page}");
+    let unknown = sandbox.crew(&["doctor", "--on", "slurm", "--agent", "codx"]);
+    assert_eq!(unknown.code(), 2, "{unknown:#?}");
+    assert_eq!(sandbox.crew(&["doctor", "--agent", "codex"]).code(), 2);
+}

@@ -32,6 +32,7 @@ mod qwen;
 #[cfg(test)]
 mod recordings_tests;
 mod report;
+pub mod service;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -40,6 +41,7 @@ pub mod waiting;
 mod words;
 
 pub use self::report::{OutputReader, Report};
+use self::service::Service;
 
 /// The agents with events of their own, the one used when none is named first.
 const WITH_EVENTS: &[EventAgent] =
@@ -67,6 +69,11 @@ struct EventAgent {
     agent: fn() -> Agent,
     /// The reader for its output, given the name of the agent that prints it.
     reader: fn(&str) -> Box<dyn OutputReader>,
+}
+
+/// The service of an agent that prints this dialect, if crew knows it.
+pub fn service_of(dialect: &Dialect) -> Option<&'static Service> {
+    (dialect.0 == claude::AGENT.name).then_some(&claude::SERVICE)
 }
 
 /// The program to start, its arguments, its variables and its input.

@@ -11,6 +11,7 @@ mod demo;
 mod diff;
 mod doctor;
 mod drive;
+mod fleet;
 mod follow;
 mod handoff;
 mod history;
@@ -67,7 +68,8 @@ pub fn dispatch(verb: &Verb) -> Result<Exit> {
         Verb::Pause { name, now } => pause::pause(name.as_deref(), *now),
         Verb::Cancel { name, reason } => cancel::cancel(name.as_deref(), reason.as_deref()),
         Verb::Resume(arguments) => resume::resume(arguments),
-        Verb::Tell { words, name } => tell::tell(words, name.as_deref()),
+        Verb::Tell { words, fleet: Some(fleet), .. } => fleet::tell(words, fleet),
+        Verb::Tell { words, name, .. } => tell::tell(words, name.as_deref()),
         Verb::Set(arguments) => set::set(arguments),
         Verb::Handoff { words, kind, name } => {
             handoff::handoff(words, kind.as_deref(), name.as_deref())
@@ -76,12 +78,13 @@ pub fn dispatch(verb: &Verb) -> Result<Exit> {
         Verb::Uninstall { scope, client, yes } => {
             uninstall::uninstall(*scope, client.as_deref(), *yes)
         }
-        Verb::Doctor { json, client } => doctor::doctor(*json, client.as_deref()),
+        Verb::Doctor(arguments) => doctor::doctor(arguments),
         Verb::Init => init::init(),
         Verb::Config { json } => config::config(*json),
         Verb::Trust { yes, forget } => trust::trust(*yes, *forget),
+        Verb::Fleet(verb) => fleet::fleet(verb),
         Verb::Clean(arguments) => clean::clean(arguments),
-        Verb::Demo => demo::demo(),
+        Verb::Demo(arguments) => demo::demo(arguments),
         Verb::Completions { shell } => Ok(completions::completions(*shell)),
         Verb::Man { verb } => man::man(verb.as_deref()),
     }

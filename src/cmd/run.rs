@@ -88,7 +88,7 @@ pub fn drive_or_detach(
         say(&told);
         return Ok(Exit::SUCCESS);
     }
-    let end = drive(home, record, signals, reporter);
+    let end = drive(home, record, signals, reporter, None);
     Ok(match end {
         RunEnd::Finished(ended) => match (ended.record.outcome(), signals.exit_code()) {
             (Some(Outcome::Interrupted), Some(code)) => Exit::signalled(code),

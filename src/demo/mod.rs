@@ -1,14 +1,15 @@
 //! The demo: a whole loop in a scratch repository, with a scripted agent in place of the model and
 //! crew's real hooks where the client has them. It shows what a person would see there, and reports
-//! an error when the loop did not end well.
+//! an error when the loop did not end well. `fleet` below it is the same for many loops at once.
 
 mod agent;
+pub mod fleet;
 mod scratch;
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-use self::agent::{COMMAND, TURNS};
+use self::agent::{BROKEN, COMMAND, LIBRARY, TESTS, TESTS_TEXT, TURNS};
 use self::scratch::Scratch;
 
 /// One line, because what shows it breaks lines where the terminal ends.
@@ -24,6 +25,17 @@ The temporary folder is gone. In a repository of yours, in Claude Code:
   /crew:loop \"task\" --verify \"your test command\"
 ";
 
+/// `crew demo`.
+#[derive(Debug, clap::Args)]
+pub struct DemoArgs {
+    /// Watch a fleet instead: six tasks, two at once, until all are on one main branch
+    #[arg(long)]
+    pub fleet: bool,
+    /// Be the scripted agent of that fleet
+    #[arg(long, hide = true, num_args = 2, value_names = ["FOLDER", "TASK"])]
+    pub agent: Vec<String>,
+}
+
 /// How a demo ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Played {
@@ -35,20 +47,32 @@ pub enum Played {
 /// Plays the demo; `show` gets each scene when it has happened. The scratch folder is removed,
 /// whatever happens in it.
 pub fn play(show: impl Fn(&str)) -> Result<Played> {
+    in_scratch(|scratch| perform(scratch, &show), || show(CLOSING))
+}
+
+/// The same for the demo of a fleet.
+pub fn play_fleet(show: impl Fn(&str)) -> Result<Played> {
+    in_scratch(|scratch| fleet::perform(scratch, &show), || show(fleet::CLOSING))
+}
+
+fn in_scratch(
+    perform: impl FnOnce(&Scratch) -> Result<()>,
+    close: impl FnOnce(),
+) -> Result<Played> {
     let scratch = Scratch::make()?;
-    let played = perform(&scratch, &show);
+    let played = perform(&scratch);
     let interrupted = scratch.interrupted();
     scratch.remove()?;
     if interrupted {
         return Ok(Played::Interrupted);
     }
     played?;
-    show(CLOSING);
+    close();
     Ok(Played::ToTheEnd)
 }
 
 fn perform(scratch: &Scratch, show: &impl Fn(&str)) -> Result<()> {
-    scratch.furnish()?;
+    scratch.furnish(&[(LIBRARY, BROKEN), (TESTS, TESTS_TEXT)])?;
     show(OPENING);
     show(&format!("> /crew:loop {COMMAND}\n\n"));
     let typed = json!({ "command_name": "crew:loop", "command_args": COMMAND });

@@ -1,7 +1,8 @@
-//! The demo's world: one scratch folder with a repository, a home and the client's data, and the
-//! calls to git and to crew's own hooks. Nothing of the user's environment except `PATH` enters it,
-//! and the folder is removed when the value is dropped.
+//! A demo's world: one scratch folder with a repository, a home and the client's data, and the
+//! calls to git, to crew's own hooks and to its verbs. Nothing of the user's environment except
+//! `PATH` enters it, and the folder is removed when the value is dropped.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,23 +11,28 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-use super::agent::{BROKEN, LIBRARY, TESTS, TESTS_TEXT, Turn};
+use super::agent::{LIBRARY, Turn};
 use crate::world::env;
 use crate::world::files::disk::{self, Durability};
-use crate::world::process::{self, ExitCause, ProcessSpec, signals};
+use crate::world::process::{self, ExitCause, ProcessSpec, descendants, signals};
 
-/// The longest any child of the demo may take; each needs some milliseconds.
+/// The longest a child of the demo may take; each needs some milliseconds.
 const WITHIN: Duration = Duration::from_secs(60);
+/// The longest a verb that is watched may take; a fleet needs less than a minute.
+const WATCHED_WITHIN: Duration = Duration::from_secs(10 * 60);
 /// Where programs are found when `PATH` is not set.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// The largest library the agent can have made.
 const LIBRARY_BYTES: u64 = 64 << 10;
 
+/// A variable of a child: its name and its value.
+type Variable = (&'static str, String);
+
 /// The scratch folder and the ways to act in it.
 #[derive(Debug)]
 pub struct Scratch {
     root: PathBuf,
-    variables: Vec<(&'static str, String)>,
+    variables: Vec<Variable>,
     crew: String,
     ended: Arc<AtomicBool>,
 }
@@ -44,18 +50,29 @@ impl Scratch {
         Ok(scratch)
     }
 
-    /// Puts the repository in it, with one commit.
-    pub fn furnish(&self) -> Result<()> {
+    /// Puts the repository in it, with one commit of these files.
+    pub fn furnish(&self, files: &[(&str, &str)]) -> Result<()> {
         for folder in ["home", "tmp", "client", "numbers"] {
             disk::make_private_folder(&self.root.join(folder))?;
         }
-        self.write(LIBRARY, BROKEN)?;
-        self.write(TESTS, TESTS_TEXT)?;
+        for (name, text) in files {
+            self.write(name, text)?;
+        }
         self.git(&["init", "--quiet", "--template="])?;
         // Not `init --initial-branch`, which git before 2.28 does not know.
         self.git(&["symbolic-ref", "HEAD", "refs/heads/main"])?;
         self.git(&["add", "--all"])?;
-        self.git(&["commit", "--quiet", "--message", "Begin"])
+        self.git(&["commit", "--quiet", "--message", "Begin"]).map(drop)
+    }
+
+    /// The folder itself.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The program that plays the demo.
+    pub fn crew(&self) -> &str {
+        &self.crew
     }
 
     /// Whether somebody has asked the demo to end.
@@ -87,10 +104,36 @@ impl Scratch {
         fields["prompt_id"] = json!("the-demos-prompt");
         fields["transcript_path"] = json!(self.root.join("client/transcript.jsonl"));
         fields["permission_mode"] = json!("default");
-        fields["cwd"] = json!(repository);
-        let answer = self.run(&self.crew, &["hook"], fields.to_string().as_bytes())?;
+        fields["cwd"] = json!(&repository);
+        let mut variables = self.variables.clone();
+        variables.extend([
+            ("CLAUDECODE", "1".to_owned()),
+            ("CLAUDE_PLUGIN_DATA", text(&self.root.join("client"))?),
+            ("CLAUDE_PROJECT_DIR", repository),
+        ]);
+        let input = fields.to_string();
+        let answer = self.run(&self.crew, &["hook"], &variables, input.as_bytes())?;
         serde_json::from_str(&answer)
             .with_context(|| format!("the {event} hook did not answer in JSON: {}", answer.trim()))
+    }
+
+    /// Runs a verb of crew in the repository, as a person would in a terminal, and passes on its
+    /// lines as they come. All that it started has ended when this returns; where only groups can
+    /// be ended, a job may need another moment.
+    pub fn watch(&self, arguments: &[&str], each: &mut dyn FnMut(&str)) -> Result<ExitCause> {
+        // Without it jobs, which lead sessions of their own, outlive a coordinator that was ended.
+        let _ = descendants::adopt();
+        let without: Vec<OsString> = env::all().into_keys().collect();
+        let repository = self.repository();
+        let spec = ProcessSpec {
+            without: &without,
+            variables: &self.variables,
+            within: Some(WATCHED_WITHIN),
+            ..ProcessSpec::of(&self.crew, arguments, &repository)
+        };
+        let ended = process::run_by_lines(&spec, None, || self.interrupted(), each);
+        descendants::end_all();
+        Ok(ended.with_context(|| format!("cannot run {}", self.crew))?.cause)
     }
 
     fn repository(&self) -> PathBuf {
@@ -99,17 +142,25 @@ impl Scratch {
 
     fn write(&self, name: &str, text: &str) -> Result<()> {
         let path = self.repository().join(name);
+        disk::make_private_folder(path.parent().unwrap_or(&self.root))?;
         Ok(disk::write(&path, text.as_bytes(), Durability::Process)?)
     }
 
-    fn git(&self, arguments: &[&str]) -> Result<()> {
-        self.run("git", arguments, b"").map(drop)
+    /// Runs git in the repository, and returns what it printed.
+    pub fn git(&self, arguments: &[&str]) -> Result<String> {
+        self.run("git", arguments, &self.variables, b"")
     }
 
-    fn run(&self, program: &str, arguments: &[&str], input: &[u8]) -> Result<String> {
+    fn run(
+        &self,
+        program: &str,
+        arguments: &[&str],
+        variables: &[Variable],
+        input: &[u8],
+    ) -> Result<String> {
         let repository = self.repository();
         let spec = ProcessSpec {
-            variables: &self.variables,
+            variables,
             input: Some(input),
             within: Some(WITHIN),
             ..ProcessSpec::of(program, arguments, &repository)
@@ -121,7 +172,7 @@ impl Scratch {
             }
             other => other.with_context(|| format!("cannot run {program}"))?,
         };
-        let output = String::from_utf8_lossy(&ended.output).into_owned();
+        let output = ended.text();
         match ended.cause {
             ExitCause::Exit(0) => Ok(output),
             how => bail!("{program} {}: {how:?}: {}", arguments.join(" "), output.trim()),
@@ -135,9 +186,8 @@ impl Drop for Scratch {
     }
 }
 
-/// The complete environment of a child: what the client gives its hooks, and a git that knows
-/// neither the user nor the machine.
-fn variables(root: &Path) -> Result<Vec<(&'static str, String)>> {
+/// The complete environment of a child, with a git that knows neither the user nor the machine.
+fn variables(root: &Path) -> Result<Vec<Variable>> {
     let root = text(root)?;
     let path = env::text("PATH").unwrap_or_else(|| PATH.to_owned());
     Ok(vec![
@@ -145,9 +195,6 @@ fn variables(root: &Path) -> Result<Vec<(&'static str, String)>> {
         ("HOME", format!("{root}/home")),
         ("TMPDIR", format!("{root}/tmp")),
         ("CREW_HOME", format!("{root}/home/.local/state/crew")),
-        ("CLAUDECODE", "1".to_owned()),
-        ("CLAUDE_PLUGIN_DATA", format!("{root}/client")),
-        ("CLAUDE_PROJECT_DIR", format!("{root}/numbers")),
         ("LC_ALL", "C".to_owned()),
         ("GIT_CONFIG_GLOBAL", "/dev/null".to_owned()),
         ("GIT_CONFIG_NOSYSTEM", "1".to_owned()),
@@ -158,7 +205,8 @@ fn variables(root: &Path) -> Result<Vec<(&'static str, String)>> {
     ])
 }
 
-fn text(path: &Path) -> Result<String> {
+/// A path as text.
+pub fn text(path: &Path) -> Result<String> {
     let text = path.to_str().with_context(|| format!("{} is not Unicode", path.display()))?;
     Ok(text.to_owned())
 }

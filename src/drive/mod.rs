@@ -12,6 +12,7 @@ pub mod end;
 pub mod error_text;
 pub mod exam;
 pub mod find;
+pub mod fleet;
 pub mod install;
 pub mod meter;
 pub mod missing;

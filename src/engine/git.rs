@@ -70,6 +70,7 @@ pub enum GitStep {
     Commit,
     Push,
     Rebase,
+    Merge,
     Worktree,
     /// Reading or moving the refs that fleets share.
     Lease,

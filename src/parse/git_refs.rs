@@ -102,6 +102,11 @@ pub fn is_gone(fetch: &str) -> bool {
     fetch.contains("couldn't find remote ref") || fetch.contains("does not exist")
 }
 
+/// Whether a fetch failed because another process moved the ref here that it was to move.
+pub fn has_moved(fetch: &str) -> bool {
+    fetch.contains("cannot lock ref") || fetch.contains("unable to update local ref")
+}
+
 /// Why a push or a fetch failed, and the message about it. Of refs that were refused only because
 /// another one was, nothing can be learned.
 pub fn trouble(text: &str) -> (GitTrouble, String) {

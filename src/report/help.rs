@@ -10,6 +10,7 @@ pub const TERMINAL: &str = r#"crew keeps a coding agent working until the job is
 Start
   run        work on a task, or a procedure: build, plan, fix, audit, bootstrap
   resume     continue a loop: crew resume -n +5
+  fleet      work on a folder of tasks, many at once
 Look
   status     how a loop stands, or how it ended; --all lists every loop
   watch      every loop on this machine, live

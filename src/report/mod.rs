@@ -8,6 +8,7 @@ pub mod called;
 pub mod doctor;
 pub mod dry_run;
 pub mod events;
+pub mod fleet;
 pub mod help;
 pub mod history;
 pub mod install;

@@ -84,3 +84,9 @@ pub fn grace(usual: std::time::Duration) -> std::time::Duration {
 pub fn linger(usual: std::time::Duration) -> std::time::Duration {
     number("CREW_LINGER_MS").map_or(usual, std::time::Duration::from_millis)
 }
+
+/// How long a lease may stand still before its attempt counts as gone: `usual`, or a test's
+/// `CREW_STALE_MS`, in milliseconds.
+pub fn stale_ms(usual: u64) -> u64 {
+    number("CREW_STALE_MS").unwrap_or(usual)
+}

@@ -9,6 +9,7 @@ pub mod files;
 pub mod git;
 pub mod host;
 pub mod input;
+pub mod network;
 pub mod process;
 pub mod recorded_environment;
 pub mod slots;

@@ -3,7 +3,6 @@
 //! and a ticket in `$CREW_HOME/slots/line` is a file that its owner keeps locked. The kernel
 //! releases both at any death. So `$CREW_HOME` must be local to the machine: a network file system
 //! may give one lock twice. It never waits; how often to ask is the caller's business.
-#![cfg_attr(not(test), expect(dead_code, reason = "fleets do not ask for slots yet"))]
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,7 +14,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::clock;
 use super::files::disk::{self, Lock};
 use super::store::home::Home;
-use crate::engine::fleet::slots::{SLOTS_MAX, SlotCount, SlotTicket, default_slots};
+#[cfg(test)]
+use crate::engine::fleet::slots::SLOTS_MAX;
+use crate::engine::fleet::slots::{SlotCount, SlotTicket, default_slots};
 
 /// The most names of the line that are read. Whoever stands beyond them is passed, not forgotten.
 const LINE_MAX: usize = 4096;
@@ -170,6 +171,7 @@ impl Drop for Line {
 }
 
 /// How many of the first `slots` slots are held now.
+#[cfg(test)]
 pub fn holders(home: &Home, slots: u32) -> u32 {
     let files = (0..slots.min(SLOTS_MAX)).map(|number| home.slots().join(number.to_string()));
     files.map(|file| u32::from(is_held(&file))).sum()

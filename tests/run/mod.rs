@@ -7,7 +7,7 @@ mod awake;
 mod board;
 mod branches;
 mod children;
-mod claude;
+pub(crate) mod claude;
 mod clean;
 mod client;
 mod closing;

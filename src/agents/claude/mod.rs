@@ -15,9 +15,11 @@ use self::spent::Spent;
 use super::activity::{Activity, OpenCalls, printed};
 use super::open_work::OpenWork;
 use super::open_work::Work::{Hook, Task, Tool};
+use super::service::Service;
 use super::waiting::ServiceWait;
 use super::words::{KEPT_BYTES, end, note, shown, start};
 use super::{EventAgent, OutputReader, Report};
+use crate::clients::claude::setup::config_folder;
 use crate::engine::boundary::facts::{AgentClosing, ApiError};
 use crate::engine::record::{Agent, Dialect, Permissions, PromptVia};
 use crate::parse::{api_error, reset};
@@ -36,6 +38,15 @@ const NAME: &str = "claude";
 /// The default agent.
 pub(super) const AGENT: EventAgent =
     EventAgent { name: NAME, is_tried: true, agent, reader: |_| Box::<Claude>::default() };
+
+/// Where its model is. A helper that makes keys, named in its settings, is not looked for.
+pub(super) const SERVICE: Service = Service {
+    set_by: "ANTHROPIC_BASE_URL",
+    usual: "https://api.anthropic.com",
+    elsewhere: &["CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"],
+    keys: &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"],
+    login: |path| Some(config_folder(path)?.join(".credentials.json")),
+};
 
 /// The longest name kept, in characters: of a model, a message or a kind of error.
 const NAME_CHARS: usize = 200;

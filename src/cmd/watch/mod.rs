@@ -4,7 +4,7 @@
 mod act;
 mod board;
 mod machine;
-mod screen;
+pub mod screen;
 
 use std::io::{IsTerminal, stdin, stdout};
 use std::time::Duration;

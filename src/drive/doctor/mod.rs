@@ -1,6 +1,8 @@
 //! Gathers everything the doctor judges, and changes nothing. What cannot be looked at is reported
 //! as such; one failed look does not stop the others.
 
+pub mod cluster;
+pub mod node;
 mod own;
 
 use std::path::{Path, PathBuf};

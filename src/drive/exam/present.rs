@@ -11,8 +11,8 @@ use crate::parse::exam::settings::{self, may_be_settings};
 use crate::parse::exam::{SourceTree, rests_on, test_files};
 use crate::world::env;
 use crate::world::files::{disk, tree};
+use crate::world::git::include::INCLUDE;
 use crate::world::git::snapshots::Snapshots;
-use crate::world::git::snapshots::scratch::INCLUDE;
 
 /// How often ignored files are looked for that others lead to.
 const IGNORED_IN_A_ROW: usize = 4;

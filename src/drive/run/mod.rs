@@ -9,6 +9,7 @@ pub mod reactions;
 mod round;
 pub mod stand_in;
 pub mod steps;
+pub mod tie;
 mod waits;
 pub mod watch;
 
@@ -19,6 +20,7 @@ use std::path::PathBuf;
 use anyhow::Error;
 
 use self::ledger::Ledger;
+use self::tie::Tie;
 use super::end::EndedLoop;
 use super::page;
 use super::windows::LoopTurn;
@@ -41,8 +43,14 @@ pub enum RunEnd {
 }
 
 /// Drives a loop that this process owns until it is over or paused. A failure on the way does not
-/// lose it: what cannot be recorded is remembered.
-pub fn drive(home: &Home, record: Loop, signals: &Signals, sink: &mut dyn EventSink) -> RunEnd {
+/// lose it: what cannot be recorded is remembered. `tie` is the fleet that it belongs to.
+pub fn drive(
+    home: &Home,
+    record: Loop,
+    signals: &Signals,
+    sink: &mut dyn EventSink,
+    tie: Option<Box<dyn Tie>>,
+) -> RunEnd {
     // Before orphans are adopted: the process that keeps the machine awake must not count as one.
     let is_wanted = record.contract.run.as_ref().is_some_and(|run| !run.may_sleep);
     let awake = is_wanted.then(awake::keep).flatten();
@@ -64,12 +72,17 @@ pub fn drive(home: &Home, record: Loop, signals: &Signals, sink: &mut dyn EventS
         trusted,
         handoff: None,
         is_rested: true,
-        is_typed: true,
+        is_typed: tie.is_none(),
         nested: BTreeSet::new(),
         missed: BTreeSet::new(),
         met: Vec::new(),
         elsewhere: None,
+        tie,
     };
+    if runner.tie.is_some() && runner.ledger.record.state.status == Status::Finished {
+        // Its process may have been cut off between its last record and its last commit.
+        runner.keep_work();
+    }
     runner.go()
 }
 
@@ -95,6 +108,8 @@ struct Runner<'a> {
     met: Vec<LoopTurn>,
     /// The other branch that was reported; empty for a detached head.
     elsewhere: Option<String>,
+    /// The fleet that it belongs to; `None` for a run that a person typed.
+    tie: Option<Box<dyn Tie>>,
 }
 
 impl Runner<'_> {

@@ -35,6 +35,20 @@ impl Runner<'_> {
         if let Some(turn) = self.choose() {
             return self.await_turn(turn);
         }
+        if self.has_leave() {
+            self.iterate();
+            self.leave_is_over();
+        }
+    }
+
+    /// One iteration and its boundary.
+    fn iterate(&mut self) {
+        // The wait for leave may have been long.
+        if self.tie.is_some()
+            && let Some(turn) = self.choose()
+        {
+            return self.await_turn(turn);
+        }
         self.is_typed = false;
         let Some(attempt) = self.attempt() else { return };
         self.is_rested = false;

@@ -293,6 +293,11 @@ impl Runner<'_> {
                 self.look_at_the_tree(&format!("{REBASED}{onto}"), left.as_deref());
                 true
             }
+            // A fleet settles it when the branch lands.
+            Some(Err(fault)) if self.tie.is_some() => {
+                self.tell(&RunEvent::Noted(&fault.line()));
+                true
+            }
             Some(Err(fault)) => {
                 self.end(Outcome::Blocked, &fault.line());
                 false

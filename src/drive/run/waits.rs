@@ -47,6 +47,9 @@ impl Runner<'_> {
     /// another, then starts the iteration.
     pub(super) fn wait(&mut self) {
         self.tell(&RunEvent::Waiting(&self.ledger.record));
+        if let Some(tie) = &mut self.tie {
+            tie.rests(&self.ledger.record);
+        }
         self.is_rested = true;
         // A key pressed before the wait does not end it.
         terminal::enter_was_pressed();

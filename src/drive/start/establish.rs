@@ -10,6 +10,7 @@ use crate::drive::owner::{elsewhere, environment_of, gone_why, owner_is_gone};
 use crate::drive::{exam, tree};
 use crate::engine::boundary::limits::overtime_ms;
 use crate::engine::boundary::protect;
+use crate::engine::fleet::lease::Carried;
 use crate::engine::journal::Event;
 use crate::engine::record::{
     Actor, Check, Contract, Driver, Limits, Loop, LoopId, Outcome, Owner, Place, SessionMemory,
@@ -35,6 +36,8 @@ pub struct Beginning {
     pub replace: bool,
     /// A loop that is ended first if it is in the way: its command was taken back.
     pub taken_back: Option<LoopId>,
+    /// What earlier loops of its task have used of its limits.
+    pub carried: Option<Carried>,
 }
 
 /// Makes the loop and records its start. The result still holds its lock, and has a note for each
@@ -58,9 +61,12 @@ pub fn establish(
         let Some(told) = vacate(home, &id, &beginning, &is_same)? else { return Ok(None) };
         notes.extend(told);
     }
-    let Beginning { place, contract, owner, memory, .. } = beginning;
+    let Beginning { place, contract, owner, memory, carried, .. } = beginning;
     let id = LoopId::from_random(env::random());
     let mut record = Loop::begin(id, contract, place, owner, clock::now());
+    if let Some(carried) = &carried {
+        carried.give(&mut record);
+    }
     disk::make_private_folder(&home.loop_folder(&record.id))?;
     match record.driver() {
         Driver::Process => {

@@ -17,6 +17,7 @@ use crate::drive::owner::myself;
 use crate::drive::prompt::{self, Prompt};
 use crate::drive::{end, missing};
 use crate::engine::events::{EventSink, RunEvent};
+use crate::engine::fleet::lease::Carried;
 use crate::engine::record::{
     Agent, Contract, Ending, Fragment, GitSteps, Loop, LoopId, Outcome, Phase, Place, Recipe, Run,
     SessionMemory,
@@ -46,16 +47,30 @@ pub struct Prepared {
     pub notes: Vec<String>,
     pub keep: LogRetention,
     pub replace: bool,
+    /// What earlier loops of its task have used of its limits.
+    pub carried: Option<Carried>,
 }
 
 /// Makes the terms of a run from what was typed in `folder`. `--worktree` makes the working tree,
 /// unless nothing may be written.
-pub fn prepare(home: &Home, mut arguments: RunArgs, folder: &Path) -> Result<Prepared> {
+pub fn prepare(home: &Home, arguments: RunArgs, folder: &Path) -> Result<Prepared> {
     let (folder, made) = worktree(&arguments, folder)?;
-    let folder = folder.as_path();
-    let place = place::place(folder, None)?;
+    let place = place::place(&folder, None)?;
+    let known = settings::look(home, &place.checkout, !arguments.start.project.no_project)?;
+    let mut prepared = prepare_at(home, arguments, &folder, place, known)?;
+    prepared.notes.splice(..0, made);
+    Ok(prepared)
+}
+
+/// The same at a place that is known, with its settings.
+pub fn prepare_at(
+    home: &Home,
+    mut arguments: RunArgs,
+    folder: &Path,
+    place: Place,
+    known: settings::LoadedSettings,
+) -> Result<Prepared> {
     let RunArgs { start, recipe, options, .. } = &mut arguments;
-    let known = settings::look(home, &place.checkout, !start.project.no_project)?;
     let procedure = procedure(start, &known)?;
     let mut typed = terms::typed(start, &place.folder)?;
     type_run(&mut typed, options);
@@ -72,9 +87,9 @@ pub fn prepare(home: &Home, mut arguments: RunArgs, folder: &Path) -> Result<Pre
     }
     let of_the_agent = of_the_agent(&contract);
     let absent = missing::at_the_start(&place, &contract.checks)?;
-    let notes = made.into_iter().chain(notes).chain(of_the_agent).chain(absent).chain(without_git);
+    let notes = notes.into_iter().chain(of_the_agent).chain(absent).chain(without_git);
     let (notes, keep) = (notes.collect(), settings.keep());
-    Ok(Prepared { place, contract, notes, keep, replace: start.replace })
+    Ok(Prepared { place, contract, notes, keep, replace: start.replace, carried: None })
 }
 
 /// The loop's separate working tree, and a note about it.
@@ -87,7 +102,7 @@ fn worktree(arguments: &RunArgs, folder: &Path) -> Result<(PathBuf, Option<Strin
     }
     let top =
         git::top(folder).context("--worktree needs a git repository, and there is none here\nhint: git init, or leave --worktree out")?;
-    let made = git::worktree::worktree(&top, name)?;
+    let made = git::worktree::worktree(&top, name, "HEAD")?;
     let verb = if made.is_new { "made" } else { "found" };
     let note = format!("working tree {verb}: {}", made.path.display());
     Ok((made.path, Some(note)))
@@ -288,7 +303,7 @@ pub fn begin(
     if let Some(run) = &prepared.contract.run {
         fallback::try_logins(run, &prepared.place.folder, &|| signals.times() > 0)?;
     }
-    let Prepared { place, contract, mut notes, replace, .. } = prepared;
+    let Prepared { place, contract, mut notes, replace, carried, .. } = prepared;
     let beginning = Beginning {
         place,
         contract,
@@ -296,6 +311,7 @@ pub fn begin(
         memory: SessionMemory::default(),
         replace,
         taken_back: None,
+        carried,
     };
     let begun = establish(home, beginning, |_| false)?.context("the loop was started already")?;
     let (held, record, vacated) = begun;

@@ -52,8 +52,15 @@ pub fn start(
         record.state.owner.session_id == hook.session_id
             && record.state.session.prompt_id == hook.turn
     };
-    let beginning =
-        Beginning { place, contract, owner, memory, replace: arguments.replace, taken_back };
+    let beginning = Beginning {
+        place,
+        contract,
+        owner,
+        memory,
+        replace: arguments.replace,
+        taken_back,
+        carried: None,
+    };
     let Some((held, record, vacated)) = establish(home, beginning, same_command)? else {
         return Ok(None);
     };

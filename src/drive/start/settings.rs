@@ -23,7 +23,7 @@ use crate::world::store::{Home, settings, trust};
 const TRUST_VARIABLE: &str = "CREW_TRUST";
 
 /// What the tiers say about one working tree.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct LoadedSettings {
     /// Without the typed tier.
     pub layers: Layers,

@@ -2,6 +2,9 @@
 //! in, values out, without I/O. An absent `Option` was not there or was not reported.
 
 mod findings;
+pub mod node;
+#[cfg(test)]
+mod node_tests;
 mod own;
 mod rules;
 #[cfg(test)]

@@ -1,6 +1,15 @@
-//! Fleets: many loops at once. Values in, values out; it starts no loop and knows no machine.
-#![cfg_attr(not(test), expect(dead_code, reason = "no verb starts a fleet yet"))]
+//! Many loops at once, as values: a fleet and its tasks, the lease that holds each task, and what
+//! may start next. Nothing here knows where a lease is kept or what runs a job.
 
+pub mod events;
+pub mod landing;
+pub mod lease;
+pub mod manifest;
 pub mod overlap;
+pub mod plan;
 pub mod slots;
+pub mod standing;
 pub mod task;
+
+#[cfg(test)]
+pub mod fixture;

@@ -11,7 +11,7 @@ use crate::engine::record::{
 
 /// How much of the iteration logs of all loops is kept, and of the snapshots of all working trees;
 /// 0 means "all of it".
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LogRetention {
     pub bytes: u64,
     /// In bytes.

@@ -9,13 +9,17 @@ use std::ffi::OsString;
 use clap::error::ErrorKind;
 use clap::{Command, FromArgMatches};
 
+pub use self::doctor::DoctorArgs;
+pub use self::fleet::{FleetOrderArgs, FleetRunArgs, FleetStatusArgs, FleetVerb};
 use self::known::{LOOP, RESUME, RESUME_HERE, RUN, SET};
 pub use self::options::*;
 pub use self::usage::UsageError;
 use self::values::MARK;
-pub use self::values::whole;
+pub use self::values::{iteration, outcomes, whole};
 use crate::parse::spelling::shown;
 
+mod doctor;
+mod fleet;
 mod known;
 pub mod meant;
 mod options;

@@ -1,8 +1,10 @@
 //! The values of options: counts, durations, money, tokens. A refusal says what is expected
 //! instead.
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
 use crate::engine::boundary::limits::LimitChange;
-use crate::engine::record::Proof;
+use crate::engine::record::{Outcome, Proof};
 use crate::parse::{amounts, duration as time};
 
 /// A prefix for a word that is not an option, so that clap does not read it as one. No shell can
@@ -35,6 +37,14 @@ impl Amount for LimitChange {
 pub fn whole(text: &str) -> Result<u32, String> {
     let digits = amounts::digits(text).ok_or("a whole number, such as 15")?;
     digits.parse().map_err(|_| "a whole number up to 4294967295".to_owned())
+}
+
+/// At least one.
+pub(super) fn some(text: &str) -> Result<u32, String> {
+    whole(text).and_then(|number| match number {
+        0 => Err("at least 1".to_owned()),
+        number => Ok(number),
+    })
 }
 
 pub(super) fn count<T: Amount>(text: &str) -> Result<T, String> {
@@ -78,4 +88,17 @@ pub(super) fn text(marked: &str) -> Result<String, String> {
 #[expect(clippy::unnecessary_wraps, reason = "clap's shape of a reader")]
 pub(super) fn words(marked: &str) -> Result<Vec<String>, String> {
     Ok(marked.split(MARK).skip(1).map(str::to_owned).collect())
+}
+
+/// An iteration by its number.
+pub fn iteration(text: &str) -> Result<u32, &'static str> {
+    text.parse().map_err(|_| "the number of an iteration, such as 3")
+}
+
+/// An outcome by its word.
+pub fn outcomes() -> impl TypedValueParser<Value = Outcome> {
+    PossibleValuesParser::new(Outcome::ALL.map(Outcome::label)).try_map(|word| {
+        let named = Outcome::ALL.into_iter().find(|outcome| outcome.label() == word);
+        named.ok_or("an outcome")
+    })
 }

@@ -25,6 +25,7 @@ const CHECK: &str = "check";
 ///
 /// # Errors
 /// Every unknown key and every value that cannot be used.
+#[cfg(test)]
 pub fn read_fleet_file(text: &str) -> Result<FleetTerms, Vec<FleetFault>> {
     read(text).map(|(terms, _)| terms)
 }

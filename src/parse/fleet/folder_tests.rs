@@ -2,6 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
+use super::fleet_file::read_fleet_file;
 use super::tests::told;
 use super::*;
 use crate::engine::fleet::task::FleetTerms;

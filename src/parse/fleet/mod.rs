@@ -1,6 +1,5 @@
 //! Reads a fleet's folder: task files in Markdown with front matter, and fleet.toml. All that is
 //! wrong in any of them is told at once, because one unknown key or broken fence starts nothing.
-#![cfg_attr(not(test), expect(dead_code, unused_imports, reason = "no verb starts a fleet yet"))]
 
 mod faults;
 mod fleet_file;
@@ -8,18 +7,18 @@ mod folder;
 #[cfg(test)]
 mod folder_tests;
 mod front_matter;
+pub mod job;
 mod options;
 #[cfg(test)]
 mod properties;
+pub mod slurm;
 mod task_file;
 #[cfg(test)]
 mod tests;
 
-pub use self::faults::FleetFault;
-pub use self::fleet_file::{FLEET_FILE, read_fleet_file};
+pub use self::fleet_file::FLEET_FILE;
 pub use self::folder::folder;
-pub use self::options::Asked;
-pub use self::task_file::{TaskFile, is_task, read_task};
+pub use self::task_file::is_task;
 use crate::engine::fleet::task::FleetTask;
 use crate::parse::arguments::{RunArgs, UsageError, task};
 

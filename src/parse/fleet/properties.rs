@@ -2,6 +2,8 @@
 
 use proptest::prelude::*;
 
+use super::fleet_file::read_fleet_file;
+use super::task_file::read_task;
 use super::*;
 
 /// Texts made of pieces of both languages, in any order.

@@ -1,6 +1,9 @@
 //! Task files as people write them, and what they are told of their faults.
 
+use super::faults::FleetFault;
 use super::front_matter::split;
+use super::options::Asked;
+use super::task_file::{TaskFile, read_task};
 use super::*;
 
 fn task(text: &str) -> TaskFile {

@@ -3,11 +3,17 @@
 //! no hooks, no filters. What changes a repository is in `steps`.
 
 mod changes;
+pub mod clone;
 mod command;
 pub mod commit;
 pub mod drafts;
 pub mod head;
+pub mod hub;
+pub mod include;
+pub mod land;
+pub mod merge;
 pub mod pin;
+pub mod probe;
 mod push;
 mod rebase;
 pub mod refs;
@@ -66,6 +72,30 @@ fn head_by(line: impl Fn(&[&str]) -> Option<String>) -> (Option<String>, Option<
     let branch = line(&["symbolic-ref", "--quiet", "HEAD"]);
     let branch = branch.and_then(|name| name.strip_prefix("refs/heads/").map(str::to_owned));
     (branch, line(&["rev-parse", "--quiet", "--verify", "HEAD^{commit}"]))
+}
+
+/// The name and the address of the remote that a working tree pushes to: that of its branch, else
+/// `origin`, else the only one. A path becomes absolute.
+pub fn remote(top: &Path) -> Option<(String, String)> {
+    let line = |arguments: &[&str]| Some(git(top, arguments)?.trim_end().to_owned());
+    let listed = git(top, &["remote"])?;
+    let names: Vec<&str> = listed.lines().collect();
+    let of_branch =
+        head(top).0.and_then(|branch| line(&["config", &format!("branch.{branch}.remote")]));
+    let of_branch = of_branch.filter(|name| names.contains(&name.as_str()));
+    let origin = names.contains(&"origin").then(|| "origin".to_owned());
+    let only = (names.len() == 1).then(|| names[0].to_owned());
+    let name = of_branch.or(origin).or(only)?;
+    let url = line(&["remote", "get-url", "--push", &name])?;
+    let path = disk::real_path(&top.join(&url));
+    let is_path = !url.contains("://") && (!url.contains(':') || url.starts_with(['/', '.']));
+    let url = path.ok().filter(|_| is_path).map_or(url, |path| path.display().to_string());
+    Some((name, url))
+}
+
+/// The commit that a name denotes at the root of a working tree.
+pub fn commit(top: &Path, name: &str) -> Option<String> {
+    Git::here(top).commit(name)
 }
 
 /// Whether a name denotes a commit: a branch, a tag, an id.

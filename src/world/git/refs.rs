@@ -5,7 +5,6 @@
 //!
 //! The repository's configuration decides where a name leads and which programs the transport runs.
 //! In a checkout that an agent can write, `Steps` must have found it unchanged.
-#![cfg_attr(not(test), expect(dead_code, reason = "fleets are not wired in yet"))]
 
 use std::path::Path;
 use std::time::Duration;
@@ -19,6 +18,7 @@ use crate::engine::git::{
 use crate::parse::git::is_id;
 use crate::parse::git_push::without_secrets;
 use crate::parse::git_refs::{self, MESSAGE_BYTES, is_ref_name};
+use crate::world::files::disk;
 use crate::world::process::{ExitCause, FinishedProcess, Stop};
 use crate::world::{clock, env};
 
@@ -50,7 +50,7 @@ impl Refs<'_> {
             return Ok(Vec::new());
         }
         let arguments = [&["ls-remote", "--refs", "--quiet", "--", self.remote], patterns].concat();
-        let variables = ssh(self.folder);
+        let variables = self.ssh();
         let ended = self.printed(&arguments, remote_terms(&variables))?;
         if ended.cut {
             let cure = "use a remote of the fleets' own";
@@ -206,11 +206,22 @@ impl Refs<'_> {
         if git_refs::is_rejected(&said.text) { Ok(false) } else { Err(self.failed(&said)) }
     }
 
+    /// The variables for ssh, which no path needs.
+    fn ssh(&self) -> Vec<(&'static str, String)> {
+        if self.remote.starts_with('/') { Vec::new() } else { ssh(self.folder) }
+    }
+
+    /// A bare repository here is crew's own: its configuration names no hook.
+    fn is_bare(&self) -> bool {
+        disk::is_file(&self.folder.join("HEAD"))
+    }
+
     /// Runs a git that talks to the remote.
     fn reach(&self, arguments: &[&str], input: &[u8]) -> Said {
-        let variables = ssh(self.folder);
+        let variables = self.ssh();
         let terms = Command { input, ..remote_terms(&variables) };
-        said(self.folder, arguments, &hooks(self.folder), terms, self.stop)
+        let hooks = if self.is_bare() { Vec::new() } else { hooks(self.folder) };
+        said(self.folder, arguments, &hooks, terms, self.stop)
     }
 
     /// What git printed, without its complaints, if it succeeded.

@@ -10,9 +10,9 @@ use crate::engine::git::{GitFault, GitStep, GitTrouble, Worktree};
 use crate::parse::git::{Tree, worktrees};
 use crate::world::files::disk;
 
-/// The working tree of that name of the repository that `checkout` belongs to. It is created from
-/// `HEAD` if necessary, on the branch of that name if it exists.
-pub fn worktree(checkout: &Path, name: &str) -> Result<Worktree, GitFault> {
+/// The working tree of that name of the repository that `checkout` belongs to. It is created if
+/// necessary, on the branch of that name, which begins at `start` unless it exists.
+pub fn worktree(checkout: &Path, name: &str, start: &str) -> Result<Worktree, GitFault> {
     let checked = git(checkout, &["check-ref-format", "--branch", name]);
     if checked.is_none_or(|branch| branch.trim_end_matches('\n') != name) {
         let cure = "use letters, digits, -, _ and /: --worktree feat/auth";
@@ -36,7 +36,7 @@ pub fn worktree(checkout: &Path, name: &str) -> Result<Worktree, GitFault> {
         let cause = format!("the branch {name} is checked out in {}", tree.path.display());
         return Err(fault(cause, "run crew there, or use another name"));
     }
-    make(checkout, &path, name, known.is_some())?;
+    make(checkout, &path, (name, start), known.is_some())?;
     let path = disk::real_path(&path).unwrap_or(path);
     Ok(Worktree { path, is_new: true })
 }
@@ -66,7 +66,12 @@ fn again(known: &Tree, path: PathBuf, name: &str) -> Result<Worktree, GitFault> 
 }
 
 /// `registered`: git knows a working tree there whose folder is gone.
-fn make(checkout: &Path, path: &Path, name: &str, registered: bool) -> Result<(), GitFault> {
+fn make(
+    checkout: &Path,
+    path: &Path,
+    (name, start): (&str, &str),
+    registered: bool,
+) -> Result<(), GitFault> {
     let there = path.display().to_string();
     let branch = format!("refs/heads/{name}");
     if !disk::names(path, 1).is_empty() {
@@ -79,10 +84,14 @@ fn make(checkout: &Path, path: &Path, name: &str, registered: bool) -> Result<()
     }
     if git(checkout, &["show-ref", "--verify", "--quiet", &branch]).is_some() {
         arguments.extend(["--", &there, name]);
-    } else if git(checkout, &["rev-parse", "--verify", "--quiet", "HEAD"]).is_some() {
-        arguments.extend(["--no-track", "-b", name, "--", &there, "HEAD"]);
+    } else if git(checkout, &["rev-parse", "--verify", "--quiet", start]).is_some() {
+        arguments.extend(["--no-track", "-b", name, "--", &there, start]);
     } else {
-        return Err(fault("there is no commit here yet".to_owned(), "git commit the first one"));
+        let (cause, cure) = match start {
+            "HEAD" => ("there is no commit here yet".to_owned(), "git commit the first one"),
+            _ => (format!("there is no branch {start} here"), "git branch --all lists them"),
+        };
+        return Err(fault(cause, cure));
     }
     // A partial clone fetches the files it lacks.
     let terms = Command { online: true, ..Command::default() };

@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::{identity, spawn};
+use super::{children, identity, spawn};
 use crate::engine::record::ProcessIdentity;
 use crate::world::env;
 use crate::world::files::disk;
@@ -30,6 +30,11 @@ pub fn start(
     // It is not reaped, so even a child that ended at once can still be identified.
     let identity = identity::identity(child.id().cast_signed());
     identity.ok_or_else(|| io::Error::other("it was started and is gone"))
+}
+
+/// Reaps a process that was started here and has ended.
+pub fn reap(process: &ProcessIdentity) {
+    children::reap(process.pid);
 }
 
 #[cfg(test)]

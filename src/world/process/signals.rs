@@ -13,6 +13,7 @@ use signal_hook::consts::{
 use signal_hook::low_level::signal_name;
 
 use super::identity::row;
+use crate::engine::record::ProcessIdentity;
 use crate::world::clock;
 
 /// A flag that is set when the client or the user asks this process to end.
@@ -140,6 +141,11 @@ pub fn signal(pid: i32, started: &str, signal: Signal) {
     if signal == Signal::TERM {
         let _ = kill_process(process, Signal::CONT);
     }
+}
+
+/// Asks a process to end in order.
+pub fn ask_to_end(process: &ProcessIdentity) {
+    signal(process.pid, &process.started, Signal::TERM);
 }
 
 #[cfg(test)]

@@ -88,6 +88,11 @@ impl Home {
         &self.root
     }
 
+    /// The home of one machine among several that share this folder.
+    pub fn of_node(&self, node: &str) -> Self {
+        Self { root: self.root.join("nodes").join(node), ..self.clone() }
+    }
+
     /// The folder that holds every loop's folder.
     pub fn loops(&self) -> PathBuf {
         self.root.join("loops")
@@ -151,6 +156,16 @@ impl Home {
     /// The folder of this machine's slots and of the line for them.
     pub fn slots(&self) -> PathBuf {
         self.root.join("slots")
+    }
+
+    /// The folder of all fleets.
+    pub fn fleets(&self) -> PathBuf {
+        self.root.join("fleets")
+    }
+
+    /// The folder of a fleet.
+    pub fn fleet(&self, name: &str) -> PathBuf {
+        self.fleets().join(name)
     }
 
     /// The folder of a session's companions.

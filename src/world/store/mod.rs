@@ -2,6 +2,7 @@
 //! journal, then state. A record that this crew does not understand is never written; a broken one
 //! is copied aside and rebuilt from the journal.
 
+pub mod fleets;
 pub mod home;
 pub mod journal;
 pub mod logs;

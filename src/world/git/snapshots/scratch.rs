@@ -8,21 +8,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::fill::ATTRIBUTES;
-use super::{FILE_BYTES, Snapshots, write};
+use super::{Snapshots, write};
 use crate::world::clock::Deadline;
 use crate::world::files::{disk, tree};
+use crate::world::git::include::{INCLUDE, INCLUDE_BYTES, copy_files};
 use crate::world::store::home::hash;
 
 /// The longest that writing a snapshot may take.
 const WITHIN: std::time::Duration = std::time::Duration::from_secs(120);
-/// Names the ignored files that a new working tree needs.
-pub const INCLUDE: &str = ".worktreeinclude";
-/// The most bytes of it.
-const INCLUDE_BYTES: u64 = 1 << 20;
 /// The most files that are passed to git by name; the list of more is that of the whole tree.
 const LISTED_BY_NAME: usize = 200;
-/// The most files that are copied by it.
-const INCLUDED_MAX: usize = 10_000;
 /// The most bytes of the rules of what git ignores.
 const EXCLUDES_BYTES: u64 = 8 << 20;
 /// The file that says by which command a folder was set up, and its most bytes.
@@ -131,19 +126,7 @@ impl Snapshots {
         let held = self.printed(&held, &[])?;
         let held: BTreeSet<&[u8]> = held.split(|byte| *byte == 0).collect();
         let files = listed.split(|byte| *byte == 0).filter(|path| !held.contains(path));
-        for path in files.take(INCLUDED_MAX) {
-            let path = Path::new(OsStr::from_bytes(path));
-            let (from, to) = (self.checkout.join(path), folder.join(path));
-            let is_known = disk::stamp(&from) == disk::stamp(&to);
-            let is_plain = matches!(tree::kind(&from), "file" | "program");
-            if is_known || !is_plain || disk::size(&from) > FILE_BYTES {
-                continue;
-            }
-            let parent = to.parent().unwrap_or(folder);
-            let copied = disk::make_folder(parent).and_then(|()| tree::copy_with_time(&from, &to));
-            copied.map_err(|error| format!("{}: {error}", path.display()))?;
-        }
-        Ok(())
+        copy_files(files, &self.checkout, folder)
     }
 
     fn reset(&self, commit: &str, index: &Path) -> Result<(), String> {

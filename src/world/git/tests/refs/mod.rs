@@ -90,6 +90,7 @@ fn a_remote_that_is_not_there_and_one_that_refuses_who_asks_are_told_apart() {
     let fault = Refs { remote: &address, ..refs }.swap(&swap).unwrap_err();
     assert_eq!(fault.trouble, GitTrouble::Network, "{fault}");
     assert!(!fault.to_string().contains("secret"), "{fault}");
+    machines.hook("pre-receive", "sleep 5; exit 1");
     let refs = Refs { remote: &machines.hub, folder: &folder, stop: &|| true };
     assert_eq!(refs.swap(&swap).unwrap_err().trouble, GitTrouble::Network);
     machines.hook("pre-receive", "echo 'You are not allowed to push code here.' >&2; exit 1");

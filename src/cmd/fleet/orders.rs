@@ -1,0 +1,42 @@
+//! `crew fleet pause`, `crew fleet cancel` and `crew tell --fleet`: orders of a person, on the
+//! fleet's own record first.
+
+use anyhow::Result;
+
+use super::{requested, task};
+use crate::cmd::{actor, print, refuse_an_agent};
+use crate::drive::fleet::control::{self, Ordered};
+use crate::engine::fleet::manifest::FleetRequest;
+use crate::engine::fleet::task::TaskId;
+use crate::exit::Exit;
+use crate::parse::arguments::FleetOrderArgs;
+use crate::report::fleet::orders::page;
+
+/// Gives an order for the tasks named, or for all.
+pub fn order(arguments: &FleetOrderArgs, what: FleetRequest, reason: Option<&str>) -> Result<Exit> {
+    let tasks: Result<Vec<TaskId>> = arguments.tasks.iter().map(|name| task(name)).collect();
+    let (home, memory, fleet) = requested(arguments.which.fleet.as_deref())?;
+    let order = control::by(what, actor(), reason);
+    let ordered = control::order(&home, &memory, &fleet, &tasks?, &order, arguments.now)?;
+    let Ordered { at_once, later, over, untold } = &ordered;
+    print::out(&page(&fleet.name, what, [at_once, later, over]));
+    if let Some(why) = untold {
+        print::err(&format!(
+            "crew: the order stands, but {} could not be told: {why}",
+            fleet.engine
+        ));
+    }
+    Ok(Exit::SUCCESS)
+}
+
+/// Sends a message to every agent of a fleet.
+pub fn tell(words: &[String], fleet: &str) -> Result<Exit> {
+    refuse_an_agent(
+        "an agent cannot send messages to a fleet\nhint: say it in your last message, which the next iteration reads",
+    )?;
+    let (_, memory, fleet) = requested(Some(fleet))?;
+    let told = control::tell(&memory, &words.join(" "))?;
+    let tasks = if told == 1 { "1 task".to_owned() } else { format!("{told} tasks") };
+    print::out(&format!("fleet {}: {tasks} will read it with the next prompt", fleet.name));
+    Ok(Exit::SUCCESS)
+}

@@ -1,0 +1,173 @@
+//! `crew fleet run`: starts a folder of tasks or joins it, and stays until nothing runs and nothing
+//! can start. What names a program is trusted by a person first, text by text.
+
+use anyhow::{Context, Result, bail};
+
+use super::status::{at, host, leases, standing};
+use crate::clients::variables::inside_an_agent;
+use crate::cmd::{home, print, reading};
+use crate::drive::fleet::begin;
+use crate::drive::fleet::describe::{Described, describe};
+use crate::drive::fleet::engines::{LOCAL, MANUAL, engine_of};
+use crate::drive::fleet::memory::Memory;
+use crate::drive::fleet::run::{Coordinator, FleetEnd, slots_of};
+use crate::engine::fleet::events::FleetEvent;
+use crate::engine::fleet::lease::Lease;
+use crate::engine::fleet::manifest::{Fleet, FleetRequest};
+use crate::engine::fleet::overlap::overlap;
+use crate::engine::fleet::task::TaskId;
+use crate::engine::record::Outcome;
+use crate::exit::Exit;
+use crate::parse::arguments::FleetRunArgs;
+use crate::report::fleet::before::{self, FleetOverlap, FleetStart};
+use crate::report::fleet::{events, status as words};
+use crate::world::process::signals::Signals;
+use crate::world::store::{Home, trust};
+use crate::world::{clock, env, slots, terminal};
+
+/// Starts or joins the fleet.
+pub fn run(arguments: &FleetRunArgs) -> Result<Exit> {
+    if inside_an_agent(&env::raw) {
+        bail!("an agent cannot start a fleet\nhint: a person can, in a terminal");
+    }
+    let home = home()?;
+    let mut described = describe(&home, arguments, &env::current_folder()?)?;
+    for note in &described.notes {
+        print::err(&format!("crew: {note}"));
+    }
+    if arguments.dry_run {
+        print::out(&page(&home, &described, true)?);
+        return Ok(Exit::SUCCESS);
+    }
+    home.make().with_context(|| format!("cannot keep fleets in {}", home.root().display()))?;
+    if !is_agreed(&home, arguments, &described)? {
+        return Ok(Exit::USAGE);
+    }
+    for note in begin::record(&home, &mut described, arguments.retry)? {
+        print::err(&format!("crew: {note}"));
+    }
+    let fleet = &described.fleet;
+    if fleet.engine == MANUAL {
+        for start in begin::starts(&Memory::of(&home, &fleet.name)?, fleet)? {
+            print::out(&command(fleet, &start));
+        }
+        return Ok(Exit::SUCCESS);
+    }
+    coordinate(&home, fleet)
+}
+
+/// The command that makes an attempt at a task on any machine.
+fn command(fleet: &Fleet, task: &TaskId) -> String {
+    let url = fleet.remote.as_ref().map_or("", |remote| remote.url.as_str());
+    let remote = format!("--remote={url}");
+    shell_words::join(["crew", "fleet", "job", &fleet.name, task.as_str(), &remote])
+}
+
+/// The page before a start.
+fn page(home: &Home, described: &Described, is_dry: bool) -> Result<String> {
+    let Described { fleet, left_out, .. } = described;
+    let leases = begin::foreseen(home, described)?;
+    let new = begin::new_commands(described);
+    let start = FleetStart {
+        fleet,
+        leases: &leases,
+        not_tasks: left_out,
+        overlaps: &overlaps(&leases),
+        engine: Some(fleet.engine.as_str()).filter(|engine| *engine != LOCAL),
+        new: &new,
+        refs: &begin::refs(fleet, &leases),
+        is_dry,
+    };
+    Ok(before::page(&start, reading().width))
+}
+
+/// The tasks that do not run at once.
+fn overlaps(leases: &[Lease]) -> Vec<FleetOverlap> {
+    let open: Vec<&Lease> = leases.iter().filter(|lease| lease.ending().is_none()).collect();
+    let mut found = Vec::new();
+    for (at, one) in open.iter().enumerate() {
+        for other in &open[at + 1..] {
+            if let Some(globs) = overlap(&one.task, &other.task) {
+                let (one, other) = (one.id().clone(), other.id().clone());
+                found.push(FleetOverlap { one, other, globs });
+            }
+        }
+    }
+    found
+}
+
+/// Shows what a person has not trusted yet, and asks.
+fn is_agreed(home: &Home, arguments: &FleetRunArgs, described: &Described) -> Result<bool> {
+    let Described { fleet, untrusted, .. } = described;
+    if untrusted.is_empty() {
+        return Ok(true);
+    }
+    // A script reads the commands on standard output.
+    let say = if fleet.engine == MANUAL { print::err } else { print::out };
+    say(&page(home, described, false)?);
+    say("  trust   what these files say, word for word:");
+    for need in untrusted {
+        say(&format!("          {need}"));
+    }
+    if !arguments.yes {
+        if !terminal::is_interactive() {
+            print::err(
+                "crew: nobody can be asked here, so nothing was started\n\
+                 hint: read the list, then run it in a terminal, or with --yes",
+            );
+            return Ok(false);
+        }
+        print::offer("go? [y/N] ");
+        let answer = terminal::answer()?.unwrap_or_default().to_lowercase();
+        if !["y", "yes"].contains(&answer.as_str()) {
+            bail!("nothing was started\nhint: the same command asks again");
+        }
+    }
+    trust::trust(home, &fleet.repository, untrusted)
+        .with_context(|| format!("cannot save what is trusted in {}", home.root().display()))?;
+    Ok(true)
+}
+
+fn coordinate(home: &Home, fleet: &Fleet) -> Result<Exit> {
+    if fleet.slots == 0 && fleet.engine == LOCAL {
+        print::err(&format!("crew: {}; --slots N sets another number", slots::default_count().why));
+    }
+    let signals = Signals::listen()?;
+    let memory = Memory::of(home, &fleet.name)?;
+    let stop = || signals.times() > 1;
+    let engine = engine_of(home, fleet, &stop)?;
+    let mut say = |event: &FleetEvent| {
+        let stamp = clock::local().format("[%H:%M:%S]");
+        print::out(&format!("{stamp} {}", events::line(event, clock::local())));
+    };
+    let slots = slots_of(fleet);
+    let end = Coordinator::new(home, &memory, engine, slots, &signals, &mut say).run()?;
+    match end {
+        FleetEnd::Interrupted => Ok(signals.exit_code().map_or(Exit::INTERRUPTED, Exit::signalled)),
+        FleetEnd::Done(fleet) => {
+            let leases = leases(&memory)?;
+            print::out(&format!("\n{}", words::page(&standing(&fleet, &leases), at(&host()))));
+            Ok(exit(&fleet, &leases))
+        }
+    }
+}
+
+/// The code of a fleet of which nothing runs.
+fn exit(fleet: &Fleet, leases: &[Lease]) -> Exit {
+    let outcomes = || leases.iter().map(|lease| lease.ending().map(|ending| ending.outcome));
+    let ordered = fleet.order.as_ref().map(|order| order.what);
+    let is_paused = || fleet.orders.values().any(|order| order.what == FleetRequest::Pause);
+    if outcomes().all(|outcome| outcome == Some(Outcome::Completed)) {
+        Exit::SUCCESS
+    } else if ordered == Some(FleetRequest::Cancel) {
+        Exit::of(Outcome::Cancelled)
+    } else if outcomes().any(|outcome| outcome == Some(Outcome::Blocked)) {
+        Exit::of(Outcome::Blocked)
+    } else if ordered == Some(FleetRequest::Pause)
+        || (is_paused() && outcomes().any(|it| it.is_none()))
+    {
+        Exit::INTERRUPTED
+    } else {
+        Exit::of(Outcome::Exhausted)
+    }
+}

@@ -1,0 +1,39 @@
+//! One attempt at a task, as a value: what it works with, and what becomes of it.
+
+use super::memory::Memory;
+use crate::engine::fleet::lease::{Lease, TaskEnding};
+use crate::engine::fleet::manifest::Fleet;
+use crate::world::process::signals::Signals;
+use crate::world::store::Home;
+
+/// What became of an attempt.
+#[derive(Debug)]
+pub enum JobEnd {
+    /// The task ended, now or before.
+    Ended(TaskEnding),
+    /// Another process works on it.
+    Elsewhere,
+    /// Another attempt has taken it over.
+    Fenced,
+    /// A person paused the fleet or its loop.
+    Paused,
+    /// A signal ended the attempt; the task waits for the next one.
+    Interrupted,
+}
+
+/// The attempt that this process is.
+pub(super) struct Job<'a> {
+    pub home: &'a Home,
+    pub memory: &'a Memory,
+    pub fleet: &'a Fleet,
+    pub lease: Lease,
+    pub attempt: &'a str,
+    pub signals: &'a Signals,
+}
+
+/// What comes next for an attempt.
+pub(super) enum AfterLoop {
+    Over(JobEnd),
+    /// Another loop of the task, by this lease.
+    Again(Box<Lease>),
+}

@@ -1,0 +1,260 @@
+//! Records a fleet as its folder describes it: the terms, and a lease with a contract for each
+//! task. What is recorded here is all that a job obeys; a task that ended stays ended, whatever its
+//! file says now.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Result, bail};
+
+use super::describe::Described;
+use super::memory::Memory;
+use crate::engine::fleet::lease::{self, Carried, Lease, TaskEnding, TaskState};
+use crate::engine::fleet::manifest::{Fleet, FleetRequest, LandingMode};
+use crate::engine::fleet::overlap::overlap;
+use crate::engine::fleet::plan::{FleetPlan, Start};
+use crate::engine::fleet::task::{FleetTask, TaskId};
+use crate::engine::record::{Contract, Ending, Outcome};
+use crate::parse::fleet::FLEET_FILE;
+use crate::world::clock;
+use crate::world::git::hub;
+use crate::world::git::refs::Refs;
+use crate::world::store::fleets::Kept;
+use crate::world::store::{Home, fleets};
+
+/// The leases as they will be once the fleet is recorded, in the order in which tasks start.
+/// Nothing is written.
+pub fn foreseen(home: &Home, described: &Described) -> Result<Vec<Lease>> {
+    let Described { fleet, tasks, .. } = described;
+    let known = match fleets::manifest(home, &fleet.name)? {
+        Some(_) => Memory::of(home, &fleet.name)?.leases()?,
+        None => Vec::new(),
+    };
+    let of = |(task, contract): &(FleetTask, Contract)| {
+        let found = known.iter().find(|kept| *kept.value.id() == task.id);
+        let is_free = |lease: &&Kept<Lease>| lease.value.state == TaskState::Waiting;
+        match found.filter(|kept| !is_free(kept)) {
+            Some(kept) => kept.value.clone(),
+            None => lease(fleet, task, contract),
+        }
+    };
+    Ok(tasks.iter().map(of).collect())
+}
+
+/// The commands of what nobody has trusted yet.
+pub fn new_commands(described: &Described) -> BTreeSet<String> {
+    let Described { fleet, tasks, untrusted, .. } = described;
+    let is_new = |text: &str| untrusted.iter().any(|need| need.text.contains(text));
+    let of_tasks = tasks.iter().filter(|(task, _)| is_new(&format!("task {} ", task.id)));
+    let checks = of_tasks.flat_map(|(_, contract)| contract.checks.iter().map(|it| &it.run));
+    let setup = fleet.setup.iter().filter(|run| is_new(&format!("setup: {run}")));
+    let land = fleet.land_checks.iter().map(|check| &check.run);
+    let land = land.filter(|run| is_new(&format!("land check: {run}")));
+    checks.chain(setup).chain(land).cloned().collect()
+}
+
+/// The tasks that may start now, for somebody else to start: each has its part of the fleet's money
+/// set aside.
+pub fn starts(memory: &Memory, fleet: &Fleet) -> Result<Vec<TaskId>> {
+    let mut leases: Vec<Lease> = memory.leases()?.into_iter().map(|kept| kept.value).collect();
+    leases.sort_by_key(|lease| (std::cmp::Reverse(lease.task.priority), lease.id().clone()));
+    let plan = FleetPlan::of(fleet, &leases, usize::MAX, &overlap);
+    for Start { task, reserved_micros } in &plan.starts {
+        memory.change(task, |lease| {
+            let is_new = lease.reserved_micros != *reserved_micros;
+            lease.reserved_micros = *reserved_micros;
+            is_new && lease.state == TaskState::Waiting
+        })?;
+    }
+    Ok(plan.starts.into_iter().map(|start| start.task).collect())
+}
+
+/// Every ref of the remote that holds a part of the fleet's memory.
+pub fn refs(fleet: &Fleet, leases: &[Lease]) -> Vec<String> {
+    let Some(remote) = &fleet.remote else { return Vec::new() };
+    let own = ["_fleet", "_land"].map(str::to_owned).into_iter();
+    let names = leases.iter().map(|lease| lease.id().to_string()).chain(own);
+    names.map(|name| remote.lease(&fleet.name, &name)).collect()
+}
+
+/// Records the fleet and its tasks, or brings those that are recorded up to date. `retry`: what
+/// ended without being completed is tried again. Returns what the user should know.
+pub fn record(home: &Home, described: &mut Described, retry: bool) -> Result<Vec<String>> {
+    let Described { fleet, tasks, .. } = described;
+    let here = fleets::manifest(home, &fleet.name)?;
+    if let Some(here) = &here
+        && here.value.repository != fleet.repository
+    {
+        bail!(
+            "there is a fleet {} of another repository, {}\nhint: name = \"NAME\" in {FLEET_FILE}",
+            fleet.name,
+            here.value.repository.display()
+        );
+    }
+    let mut notes = Vec::new();
+    if fleet.remote.is_some() {
+        notes.extend(join_remote(home, fleet)?);
+    }
+    let memory = Memory::described(home, fleet);
+    let known = memory.known_manifest()?;
+    let names: BTreeSet<&TaskId> = tasks.iter().map(|(task, _)| &task.id).collect();
+    if let Some(known) = &known {
+        fleet.started_at = known.value.started_at;
+        settle(&memory, &known.value, &names, &mut notes)?;
+    }
+    if !memory.put_manifest(known.as_ref().map(|it| it.id.as_str()), fleet)? {
+        bail!("the fleet {} was changed by somebody else meanwhile\nhint: try again", fleet.name);
+    }
+    if memory.is_shared() {
+        fleets::swap_manifest(home, here.as_ref().map(|it| it.id.as_str()), fleet)?;
+    }
+    let found = memory.leases()?;
+    let mut new = Vec::new();
+    for (task, contract) in tasks {
+        match found.iter().find(|kept| *kept.value.id() == task.id) {
+            Some(kept) => {
+                notes.extend(revise(&memory, fleet, &kept.value, (task, contract), retry)?);
+            }
+            None => new.push(known_here(home, fleet, task, contract)?),
+        }
+    }
+    if !memory.put_new(&new)? {
+        bail!("a task was started by somebody else meanwhile\nhint: try again");
+    }
+    Ok(notes)
+}
+
+/// Makes the fleet's own repository, and finds out whether its remote takes refs of crew's own.
+fn join_remote(home: &Home, fleet: &mut Fleet) -> Result<Option<String>> {
+    let hub = home.fleet(&fleet.name).join("hub.git");
+    hub::make(&hub, &fleet.repository, true)?;
+    let memory = Memory::described(home, fleet);
+    let base = &fleet.base;
+    let Some(remote) = &mut fleet.remote else { return Ok(None) };
+    if memory.seen(&format!("refs/heads/{base}"))?.is_none() {
+        bail!("{} has no branch {base}\nhint: git push {} {base}", remote.name, remote.name);
+    }
+    let refs = Refs { folder: &hub, remote: &remote.url, stop: &|| false };
+    let probe = remote.lease(&fleet.name, "_probe");
+    remote.only_branches = !refs.takes(&probe)?;
+    Ok(remote.only_branches.then(|| {
+        format!("{} takes no refs/crew/*: leases are branches crew/{}/*", remote.name, fleet.name)
+    }))
+}
+
+/// The lease of a task that is new to the fleet's memory. One that a local fleet has worked on here
+/// goes on from there once the fleet has a remote.
+fn known_here(home: &Home, fleet: &Fleet, task: &FleetTask, contract: &Contract) -> Result<Lease> {
+    let new = lease(fleet, task, contract);
+    let found = fleets::lease(home, &fleet.name, &task.id)?.map(|kept| kept.value);
+    let Some(found) = found.filter(|found| found.task.revision == task.revision) else {
+        return Ok(new);
+    };
+    let is_free = found.attempt().is_none() && !wants_landing(fleet, &found);
+    let state = if is_free { found.state.clone() } else { TaskState::Waiting };
+    Ok(Lease { state, commit: None, ..found })
+}
+
+/// Whether a task is completed and still has to land, because the fleet lands now.
+fn wants_landing(fleet: &Fleet, lease: &Lease) -> bool {
+    let ending = lease.ending().filter(|ending| ending.outcome == Outcome::Completed);
+    fleet.landing != LandingMode::No && ending.is_some_and(|ending| ending.landed.is_none())
+}
+
+fn lease(fleet: &Fleet, task: &FleetTask, contract: &Contract) -> Lease {
+    Lease {
+        schema: lease::SCHEMA,
+        fleet: fleet.name.clone(),
+        task: task.clone(),
+        contract: contract.clone(),
+        branch: fleet.branch(&task.id),
+        commit: None,
+        state: TaskState::Waiting,
+        loop_id: None,
+        attempts: 0,
+        carried: Carried::default(),
+        reserved_micros: 0,
+        sent_back: None,
+        is_retried: false,
+        messages: Vec::new(),
+        at: clock::now().wall,
+    }
+}
+
+/// Ends what a person's orders ended, and what is in no file any more, before the orders are
+/// forgotten.
+fn settle(
+    memory: &Memory,
+    known: &Fleet,
+    names: &BTreeSet<&TaskId>,
+    notes: &mut Vec<String>,
+) -> Result<()> {
+    for kept in memory.leases()? {
+        let id = kept.value.id();
+        if kept.value.state != TaskState::Waiting || memory.is_held(id) {
+            continue;
+        }
+        let order = known.order_of(id).filter(|order| order.what == FleetRequest::Cancel);
+        let ending = match order {
+            Some(order) => Ending::cancelled(order.by, order.reason.as_deref()),
+            None if names.contains(id) => continue,
+            None => {
+                notes.push(format!("{id} is cancelled: its file is gone"));
+                Ending::new(Outcome::Cancelled, "its file is gone")
+            }
+        };
+        let ending = TaskEnding::of(ending);
+        memory.change(id, |lease| {
+            lease.state = TaskState::Ended(ending.clone());
+            lease.at = clock::now().wall;
+            true
+        })?;
+    }
+    Ok(())
+}
+
+/// Brings the lease of a known task up to date, unless it is completed or runs.
+fn revise(
+    memory: &Memory,
+    fleet: &Fleet,
+    found: &Lease,
+    (task, contract): (&FleetTask, &Contract),
+    retry: bool,
+) -> Result<Option<String>> {
+    if wants_landing(fleet, found) {
+        memory.change(&task.id, |lease| {
+            let is_meant = lease.state == found.state;
+            lease.state = TaskState::Waiting;
+            is_meant
+        })?;
+        return Ok(Some(format!("{} is completed, and lands now", task.id)));
+    }
+    let id = &task.id;
+    let is_new = found.task.revision != task.revision;
+    let is_completed = found.ending().is_some_and(|it| it.outcome == Outcome::Completed);
+    let why = match found.attempt() {
+        Some(_) => Some("it runs; the next start takes it"),
+        None => is_completed.then_some("it is completed; another name makes it a new task"),
+    };
+    if let Some(why) = why {
+        return Ok(is_new.then(|| format!("{id} has changed, but {why}")));
+    }
+    let has_ended = found.ending().is_some();
+    memory.change(id, |lease| {
+        if lease.attempt().is_some() {
+            return false;
+        }
+        lease.task = task.clone();
+        lease.contract = contract.clone();
+        if has_ended && retry {
+            lease.state = TaskState::Waiting;
+            lease.is_retried = true;
+            lease.sent_back = None;
+        }
+        lease != found
+    })?;
+    Ok(match (has_ended, retry) {
+        (true, true) => Some(format!("{id} is tried again")),
+        (true, false) => Some(format!("{id} ended and stays so; --retry tries it again")),
+        (false, _) => is_new.then(|| format!("{id} has changed: its new text counts")),
+    })
+}

@@ -1,0 +1,226 @@
+//! Reads a folder of tasks and makes it a fleet: the terms, a contract for each task, and what a
+//! person has to trust first. A fault in any file starts nothing. It writes nothing.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use super::engines::LOCAL;
+use crate::drive::start::run::{Prepared, prepare_at};
+use crate::drive::start::{place, settings};
+use crate::engine::fleet::manifest::{self, Fleet, LandingMode, Remote};
+use crate::engine::fleet::task::{FleetTask, FleetTerms, TaskId};
+use crate::engine::record::{Check, Contract, Fragment, GitSteps, Recipe, Role};
+use crate::engine::settings::ValueOrigin;
+use crate::engine::settings::trust::TrustRequest;
+use crate::parse::arguments::{FleetRunArgs, UsageError};
+use crate::parse::fleet::{self as tasks, FLEET_FILE, MAX_FLEET_FILE_BYTES};
+use crate::world::files::disk;
+use crate::world::git::include::{INCLUDE, INCLUDE_BYTES};
+use crate::world::store::home::hash;
+use crate::world::store::{Home, trust};
+use crate::world::{clock, git};
+
+/// The most names in a folder of tasks.
+const NAMES_MAX: usize = 20_000;
+
+/// A fleet as its folder describes it; nothing is written yet.
+#[derive(Debug)]
+pub struct Described {
+    pub fleet: Fleet,
+    /// In the order in which they start.
+    pub tasks: Vec<(FleetTask, Contract)>,
+    /// Files of the folder that are no tasks.
+    pub left_out: Vec<String>,
+    /// What the user should know: one sentence each.
+    pub notes: Vec<String>,
+    /// What a person has to trust and nobody has trusted yet.
+    pub untrusted: Vec<TrustRequest>,
+}
+
+/// Reads a fleet's folder; a relative one starts at `here`.
+pub fn describe(home: &Home, arguments: &FleetRunArgs, here: &Path) -> Result<Described> {
+    let folder = folder_of(&here.join(&arguments.folder))?;
+    let top = git::top(&folder).context(
+        "a fleet needs a git repository, and its folder is in none\nhint: git init, and a first commit",
+    )?;
+    let (files, left_out) = files(&folder)?;
+    let own = disk::read_text(&folder.join(FLEET_FILE), MAX_FLEET_FILE_BYTES)?;
+    let read = tasks::folder(files, own.as_deref(), hash);
+    let (terms, read) = read.map_err(|faults| refusal(&folder, &faults))?;
+    if read.is_empty() {
+        bail!(
+            "there is no task in {}\nhint: write one as a Markdown file: {}/NAME.md",
+            folder.display(),
+            arguments.folder.display()
+        );
+    }
+    let fleet = fleet(&top, &folder, &terms, arguments)?;
+    let place = place::place(&top, None)?;
+    let known = settings::look(home, &place.checkout, true)?;
+    let (mut described, mut notes) = (Vec::new(), Vec::new());
+    for task in read {
+        let mut typed = tasks::run_args(&task)?;
+        // One word would be the name of a procedure.
+        typed.start.task = Some(format!("{}\n", task.prompt));
+        let prepared = prepare_at(home, typed, &top, place.clone(), known.clone());
+        let Prepared { mut contract, notes: told, .. } =
+            prepared.with_context(|| format!("task {}", task.id))?;
+        for note in told {
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
+        if let Some(run) = &mut contract.run {
+            run.git = GitSteps { commit: true, ..GitSteps::default() };
+            freeze(&mut run.recipe)?;
+        }
+        described.push((task, contract));
+    }
+    let untrusted = trust::untrusted(home, &top, needs(&fleet, &described))?;
+    Ok(Described { fleet, tasks: described, left_out, notes, untrusted })
+}
+
+/// Takes the text of every file that a prompt names: an agent could change the file, and another
+/// machine has none. A template stays a file, for what it reads differs from prompt to prompt.
+fn freeze(recipe: &mut Recipe) -> Result<()> {
+    for fragment in recipe.0.values_mut().flatten() {
+        let Fragment::File(path) = &*fragment else { continue };
+        if path.extension().is_some_and(|it| it == "hbs") {
+            continue;
+        }
+        let text = disk::read_text(path, MAX_FLEET_FILE_BYTES)?;
+        *fragment = Fragment::Text(text.unwrap_or_default());
+    }
+    Ok(())
+}
+
+fn folder_of(folder: &Path) -> Result<PathBuf> {
+    if disk::is_file(folder) {
+        bail!("{} is a file\nhint: name the folder of the tasks", folder.display());
+    }
+    Ok(disk::real_path(folder)?)
+}
+
+/// The names and texts of files.
+type TaskTexts = Vec<(String, String)>;
+
+/// The tasks' files with their texts, and the names of the other files.
+fn files(folder: &Path) -> Result<(TaskTexts, Vec<String>)> {
+    let mut names = disk::list(folder, NAMES_MAX)?;
+    names.sort();
+    let (named, others): (Vec<_>, Vec<_>) = names.into_iter().partition(|it| tasks::is_task(it));
+    let mut files = Vec::new();
+    for name in named {
+        let text = disk::read_text(&folder.join(&name), MAX_FLEET_FILE_BYTES)?.unwrap_or_default();
+        files.push((name, text));
+    }
+    let is_told = |name: &String| name != FLEET_FILE && !name.starts_with('.');
+    Ok((files, others.into_iter().filter(is_told).collect()))
+}
+
+fn refusal(folder: &Path, faults: &[String]) -> anyhow::Error {
+    let lines = faults.iter().map(|fault| format!("\n  {fault}"));
+    let lines: String = lines.collect();
+    UsageError::new(
+        format!("the fleet in {} cannot start:{lines}", folder.display()),
+        "fix the files; nothing was started",
+    )
+    .into()
+}
+
+/// The terms of the fleet: what was typed before what its file says.
+fn fleet(top: &Path, folder: &Path, terms: &FleetTerms, arguments: &FleetRunArgs) -> Result<Fleet> {
+    let below = folder.strip_prefix(top).unwrap_or(folder).display().to_string();
+    let name = terms.name.clone().unwrap_or_else(|| usual_name(top, folder));
+    if let Err(why) = name.parse::<TaskId>() {
+        bail!(
+            "the fleet's name `{name}` cannot be used: {why}\nhint: name = \"NAME\" in {FLEET_FILE}"
+        );
+    }
+    let (branch, head) = git::head(top);
+    let head = head.context("there is no commit here yet\nhint: git commit the first one")?;
+    let base = terms.base.clone().or(branch).unwrap_or(head);
+    if !git::is_a_commit(top, &base) {
+        bail!("there is no branch {base} here to start from\nhint: git branch --all lists them");
+    }
+    let check = |run: &String| Check::new(run.as_str(), Role::Verify);
+    Ok(Fleet {
+        schema: manifest::SCHEMA,
+        made_by: env!("CARGO_PKG_VERSION").to_owned(),
+        name,
+        repository: top.to_owned(),
+        folder: below,
+        base,
+        slots: arguments.slots.or(terms.slots).unwrap_or(0),
+        max_cost_micros: arguments.max_cost_micros.or(terms.max_cost_micros).unwrap_or(0),
+        setup: terms.setup.clone(),
+        include: disk::read_text(&top.join(INCLUDE), INCLUDE_BYTES)?,
+        engine: arguments.on.clone().unwrap_or_else(|| LOCAL.to_owned()),
+        remote: remote(top, arguments)?,
+        landing: match arguments.land.as_deref() {
+            Some("pr") => LandingMode::Pr,
+            Some(_) => LandingMode::Main,
+            None => LandingMode::No,
+        },
+        land_checks: terms.land_check.iter().map(check).collect(),
+        order: None,
+        orders: [].into(),
+        started_at: clock::now().wall,
+    })
+}
+
+/// The remote of a fleet that pushes.
+fn remote(top: &Path, arguments: &FleetRunArgs) -> Result<Option<Remote>> {
+    if !arguments.push && arguments.land.is_none() && arguments.on.is_none() {
+        return Ok(None);
+    }
+    let Some((name, url)) = git::remote(top) else {
+        bail!(
+            "this repository has no remote to push to\nhint: git remote add origin ADDRESS, or leave --push, --land and --on out"
+        );
+    };
+    Ok(Some(Remote { name, url, only_branches: false }))
+}
+
+/// The folder's name or, where that says nothing, the repository's.
+fn usual_name(top: &Path, folder: &Path) -> String {
+    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let own = name(folder);
+    if ["tasks", "fleet"].contains(&own.as_str()) { name(top) } else { own }
+}
+
+/// Everything in the folder that names a program or widens a limit, and the words of each task.
+fn needs(fleet: &Fleet, tasks: &[(FleetTask, Contract)]) -> Vec<TrustRequest> {
+    let folder = Path::new(&fleet.folder);
+    let of_fleet = |text: String| {
+        let origin = ValueOrigin::File { path: folder.join(FLEET_FILE), line: 1 };
+        TrustRequest { text: format!("[fleet {}] {text}", fleet.name), origin }
+    };
+    let setup = fleet.setup.iter().map(|run| format!("setup: {run}"));
+    let checks = fleet.land_checks.iter().map(|check| format!("land check: {}", check.run));
+    let pushes = fleet.remote.iter().map(|remote| {
+        let Remote { name, url, .. } = remote;
+        let main = match fleet.landing {
+            LandingMode::Main => format!(", and {}", fleet.base),
+            LandingMode::No | LandingMode::Pr => String::new(),
+        };
+        let (branches, leases) = (fleet.branch_of("*"), remote.lease(&fleet.name, "*"));
+        format!("pushes to {name} ({url}): branches {branches}, {leases}{main}")
+    });
+    let include = fleet.include.iter().map(|text| format!("{INCLUDE}: {text}"));
+    let of_tasks = tasks.iter().map(|(task, contract)| {
+        let FleetTask { id, revision, words, .. } = task;
+        let mut words = shell_words::join(words);
+        if task.words.iter().any(|word| word == "--verify=auto") {
+            let found: Vec<&str> = contract.checks.iter().map(|check| check.run.as_str()).collect();
+            words = format!("{words} (auto: {})", found.join("; "));
+        }
+        let text = format!("[fleet {}] task {id} {revision}: {words}", fleet.name);
+        TrustRequest {
+            text,
+            origin: ValueOrigin::File { path: folder.join(format!("{id}.md")), line: 1 },
+        }
+    });
+    setup.chain(checks).chain(pushes).chain(include).map(of_fleet).chain(of_tasks).collect()
+}

@@ -1,0 +1,81 @@
+//! The engines that place the jobs of a fleet on machines, behind four calls. An engine is never
+//! asked how a task ended: that stands in the task's lease. It decides nothing about tasks.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+pub mod local;
+pub mod slurm;
+pub mod step;
+
+use self::local::Local;
+use self::slurm::Slurm;
+use crate::engine::fleet::manifest::Fleet;
+pub use crate::parse::fleet::job::JobState;
+use crate::world::env;
+use crate::world::process::Stop;
+use crate::world::store::Home;
+
+/// The name of this machine among the engines.
+pub const LOCAL: &str = "local";
+/// The name for jobs that somebody else starts: a person, a CI, another scheduler.
+pub const MANUAL: &str = "manual";
+/// Where jobs on a cluster leave their output, below the home of the account there.
+const LOGS: &str = ".crew-fleets";
+
+/// The engine that a fleet names. `stop` ends what it waits for early.
+pub fn engine_of<'a>(home: &Home, fleet: &Fleet, stop: Stop<'a>) -> Result<Box<dyn Engine + 'a>> {
+    let Some(host) = fleet.engine.strip_prefix("slurm") else {
+        return Ok(Box::new(Local::new(home, &fleet.name)));
+    };
+    let host = host.strip_prefix(':').map(str::to_owned);
+    // Machines of one cluster mostly share the path of a program; elsewhere PATH must lead to it.
+    let crew = if host.is_some() { "crew".into() } else { env::program()? };
+    let logs = match (&host, env::path("HOME")) {
+        (None, Some(user)) => user.join(LOGS),
+        _ => LOGS.into(),
+    };
+    Ok(Box::new(Slurm::new(&fleet.name, host, crew, logs.join(&fleet.name), stop)))
+}
+
+/// A job that an engine runs: `crew fleet job FLEET TASK`, followed by `words`.
+#[derive(Debug, Clone)]
+pub struct JobCall {
+    pub fleet: String,
+    pub task: String,
+    /// They are seen by every user of the machine, so no secret is among them.
+    pub words: Vec<String>,
+    /// Where the job begins, on the machine that runs it. With a login node, a relative path starts
+    /// at the home of the account there.
+    pub folder: PathBuf,
+}
+
+/// A job as an engine sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeenJob {
+    pub id: String,
+    pub task: String,
+    pub state: JobState,
+    /// How often the engine started it again by itself.
+    pub restarts: u32,
+}
+
+/// What places jobs on machines.
+pub trait Engine {
+    /// Hands a job over and returns its id. After an error it may have been accepted all the same;
+    /// `list` shows it then.
+    fn submit(&mut self, call: &JobCall) -> Result<String>;
+
+    /// The jobs of the fleet that the engine knows, the oldest first; a task may have several. One
+    /// that has ended is listed if it was submitted or listed by this value before. An error means
+    /// that the engine did not answer: nothing follows from it about any job.
+    fn list(&mut self) -> Result<Vec<SeenJob>>;
+
+    /// Asks for the end of a job: TERM, and KILL after the engine's own grace. A job that is over
+    /// or unknown is no error.
+    fn cancel(&mut self, id: &str) -> Result<()>;
+
+    /// Where the output of a job is: a path, or `HOST:PATH`. `None` if there is no such job.
+    fn log(&self, id: &str) -> Option<String>;
+}

@@ -1,0 +1,219 @@
+//! What follows from the end of a task's loop: the branch lands, goes back to its loop once,
+//! becomes a pull request, or stays; then the lease says how the task ended.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, anyhow};
+
+use super::attempt::{AfterLoop, Job, JobEnd};
+use super::land::{LandEnd, Landing, send_back};
+use super::request;
+use super::run::job_slots;
+use super::tie::{FENCED, own};
+use crate::engine::events::{EventSink, RunEvent};
+use crate::engine::fleet::landing::Refusal;
+use crate::engine::fleet::lease::{Carried, JobPhase, Landed, Lease, TaskEnding, TaskState};
+use crate::engine::fleet::manifest::{FleetOrder, FleetRequest, LandingMode};
+use crate::engine::record::{Actor, Ending, Loop, Outcome};
+use crate::world::clock;
+use crate::world::git::{self, hub, land};
+use crate::world::store::fleets::Kept;
+
+impl Job<'_> {
+    pub(super) fn finished(&self, record: &Loop, sink: &mut dyn EventSink) -> Result<AfterLoop> {
+        let ending = record.state.ending.clone().ok_or_else(|| anyhow!("the loop has no end"))?;
+        if ending.why == FENCED {
+            return Ok(AfterLoop::Over(JobEnd::Fenced));
+        }
+        if ending.outcome == Outcome::Interrupted && self.signals.times() > 0 {
+            return self.leave(JobEnd::Interrupted).map(AfterLoop::Over);
+        }
+        if let Some(refusal) = &self.lease.sent_back
+            && ending.outcome != Outcome::Completed
+        {
+            let why = format!("{}; its loop: {}", refusal.why(), ending.why);
+            return self
+                .ended(Ending::new(Outcome::Blocked, why), Some(record))
+                .map(AfterLoop::Over);
+        }
+        match self.fleet.landing {
+            LandingMode::Main if ending.outcome == Outcome::Completed => {
+                self.land(&ending, record, sink)
+            }
+            LandingMode::Pr if ending.outcome == Outcome::Completed => {
+                self.request(ending, record).map(AfterLoop::Over)
+            }
+            _ => self.ended(ending, Some(record)).map(AfterLoop::Over),
+        }
+    }
+
+    fn land(&self, ending: &Ending, record: &Loop, sink: &mut dyn EventSink) -> Result<AfterLoop> {
+        sink.on_event(&RunEvent::Noted("lands its branch"));
+        let Some(kept) = self.lands(record)? else { return Ok(AfterLoop::Over(JobEnd::Fenced)) };
+        let stop = || self.signals.times() > 0 || self.is_cancelled();
+        let remote = self.fleet.remote.as_ref().context("landing needs a remote")?;
+        let landing = Landing {
+            home: self.home,
+            memory: self.memory,
+            fleet: self.fleet,
+            remote,
+            attempt: self.attempt,
+            slots: job_slots(self.fleet),
+            stop: &stop,
+        };
+        let checkout = &record.place.checkout;
+        let ended = |lease: &Lease, commit: &str| {
+            let landed = Some(Landed::Main(commit.to_owned()));
+            let ending = TaskEnding { landed, ..TaskEnding::of(ending.clone()) };
+            Lease { state: TaskState::Ended(ending), at: clock::now().wall, ..lease.clone() }
+        };
+        match landing.land(kept, checkout, &ended)? {
+            LandEnd::Landed(lease) => {
+                land::remove(&self.fleet.repository, checkout);
+                let ending = lease.ending().cloned().context("a landed task has ended")?;
+                Ok(AfterLoop::Over(JobEnd::Ended(ending)))
+            }
+            LandEnd::Refused(refusal)
+                if refusal.can_be_settled() && self.lease.sent_back.is_none() =>
+            {
+                sink.on_event(&RunEvent::Noted(&format!("sent back: {}", refusal.why())));
+                self.sent_back(&refusal, record)
+            }
+            LandEnd::Refused(refusal) => {
+                let ending = Ending::new(Outcome::Blocked, refusal.why());
+                self.ended(ending, Some(record)).map(AfterLoop::Over)
+            }
+            LandEnd::Fenced => Ok(AfterLoop::Over(JobEnd::Fenced)),
+            LandEnd::Stopped if self.signals.times() > 0 => {
+                self.leave(JobEnd::Interrupted).map(AfterLoop::Over)
+            }
+            LandEnd::Stopped => {
+                let ending = Ending::new(Outcome::Cancelled, "cancelled before it landed");
+                self.ended(ending, Some(record)).map(AfterLoop::Over)
+            }
+        }
+    }
+
+    /// Says in the lease that the branch is being landed. `None` where another attempt has the
+    /// task.
+    fn lands(&self, record: &Loop) -> Result<Option<Kept<Lease>>> {
+        let commit = git::head(&record.place.checkout).1;
+        let kept = self.memory.change(self.lease.id(), |lease| {
+            let Some(attempt) = own(lease, self.attempt) else { return false };
+            attempt.phase = JobPhase::Lands;
+            lease.carried = Carried::of(record);
+            lease.loop_id = Some(record.id.clone());
+            lease.commit.clone_from(&commit);
+            lease.at = clock::now().wall;
+            true
+        })?;
+        let is_ours = kept.value.attempt().is_some_and(|attempt| attempt.id == self.attempt);
+        Ok(is_ours.then_some(kept))
+    }
+
+    fn is_cancelled(&self) -> bool {
+        let fleet = self.memory.manifest().map(|kept| kept.value);
+        fleet.is_ok_and(|fleet| {
+            fleet.order_of(self.lease.id()).is_some_and(|it| it.what == FleetRequest::Cancel)
+        })
+    }
+
+    /// Records that the landing sent the task back, which happens once; then its next loop begins
+    /// with the main branch merged in. A crash in between finds it in the lease.
+    fn sent_back(&self, refusal: &Refusal, record: &Loop) -> Result<AfterLoop> {
+        let kept = self.memory.change(self.lease.id(), |lease| {
+            let is_ours = own(lease, self.attempt).is_some();
+            if is_ours {
+                lease.sent_back = Some(refusal.clone());
+                lease.carried = Carried::of(record);
+                lease.loop_id = None;
+            }
+            is_ours
+        })?;
+        let is_ours = kept.value.attempt().is_some_and(|attempt| attempt.id == self.attempt);
+        Ok(if is_ours {
+            AfterLoop::Again(Box::new(kept.value))
+        } else {
+            AfterLoop::Over(JobEnd::Fenced)
+        })
+    }
+
+    /// Brings the main branch into the task's own branch, for its next loop.
+    pub(super) fn merge_main(&self, folder: &Path) -> Result<()> {
+        let Some(hub) = self.memory.hub() else { return Ok(()) };
+        let base = &self.fleet.base;
+        let main = self.memory.fetch_branch(base)?;
+        let main = main.with_context(|| format!("the remote has no branch {base}"))?;
+        let name = format!("refs/crew/{}/main", self.fleet.name);
+        hub::give(hub, folder, &main, &name)?;
+        send_back(folder, &main)
+    }
+
+    fn request(&self, ending: Ending, record: &Loop) -> Result<JobEnd> {
+        if self.lands(record)?.is_none() {
+            return Ok(JobEnd::Fenced);
+        }
+        let stop = || self.signals.times() > 0;
+        match request::open(self.fleet, &self.lease, &record.place.checkout, &stop) {
+            Ok(address) => {
+                let landed = Some(Landed::Request(address));
+                self.close(Some(record), TaskEnding { landed, ..TaskEnding::of(ending) })
+            }
+            Err(_) if stop() => self.leave(JobEnd::Interrupted),
+            Err(error) => {
+                let why = format!("pull request: {error:#}");
+                self.ended(Ending::new(Outcome::Blocked, why), Some(record))
+            }
+        }
+    }
+
+    pub(super) fn paused(&self) -> Result<JobEnd> {
+        if self.memory.manifest()?.value.order_of(self.lease.id()).is_none() {
+            let order = FleetOrder { what: FleetRequest::Pause, by: Actor::User, reason: None };
+            self.memory.change_manifest(|fleet| {
+                fleet.orders.insert(self.lease.id().clone(), order.clone());
+            })?;
+        }
+        self.leave(JobEnd::Paused)
+    }
+
+    /// Leaves the task to the next attempt, unless a person ended it meanwhile.
+    pub(super) fn leave(&self, end: JobEnd) -> Result<JobEnd> {
+        let fleet = self.memory.manifest()?.value;
+        let order = fleet.order_of(self.lease.id());
+        if let Some(order) = order.filter(|order| order.what == FleetRequest::Cancel) {
+            return self.ended(Ending::cancelled(order.by, order.reason.as_deref()), None);
+        }
+        let is_ours = self.write(None, &TaskState::Waiting)?;
+        Ok(if is_ours { end } else { JobEnd::Fenced })
+    }
+
+    pub(super) fn ended(&self, ending: Ending, record: Option<&Loop>) -> Result<JobEnd> {
+        self.close(record, TaskEnding::of(ending))
+    }
+
+    fn close(&self, record: Option<&Loop>, ending: TaskEnding) -> Result<JobEnd> {
+        let is_ours = self.write(record, &TaskState::Ended(ending.clone()))?;
+        Ok(if is_ours { JobEnd::Ended(ending) } else { JobEnd::Fenced })
+    }
+
+    /// Writes the attempt's last state. False where another attempt has the task.
+    fn write(&self, record: Option<&Loop>, state: &TaskState) -> Result<bool> {
+        let commit = record.and_then(|record| git::head(&record.place.checkout).1);
+        let kept = self.memory.change(self.lease.id(), |lease| {
+            if own(lease, self.attempt).is_none() {
+                return false;
+            }
+            lease.state = state.clone();
+            lease.at = clock::now().wall;
+            lease.is_retried = false;
+            if let Some(record) = record {
+                lease.carried = Carried::of(record);
+                lease.loop_id = Some(record.id.clone());
+                lease.commit.clone_from(&commit);
+            }
+            true
+        })?;
+        Ok(kept.value.state == *state)
+    }
+}

@@ -1,0 +1,280 @@
+//! One attempt at one task, as an engine runs it: its working tree, its loop, its landing, its end
+//! in the lease. It may be started at any moment and as often as anybody likes: a task that ended
+//! is left alone, one that another process works on too, and a loop that was cut off is resumed.
+
+use anyhow::{Result, bail};
+
+use super::attempt::{AfterLoop, Job, JobEnd};
+use super::heartbeat::Heartbeat;
+use super::memory::Memory;
+use super::run::job_slots;
+use super::seat::{self, Stillness};
+use super::tie::JobTie;
+use super::workspace;
+use crate::drive::error_text::error_text;
+use crate::drive::owner::NewOwner;
+use crate::drive::resume::resume;
+use crate::drive::run::{RunEnd, drive};
+use crate::drive::start::baseline::baseline;
+use crate::drive::start::place;
+use crate::drive::start::run::{Prepared, begin};
+use crate::engine::boundary::limits::{LimitChange, reached};
+use crate::engine::events::{EventSink, RunEvent};
+use crate::engine::fleet::landing::{evidence, without_markers};
+use crate::engine::fleet::lease::{Attempt, Carried, JobPhase, Lease, TaskEnding, TaskState};
+use crate::engine::fleet::manifest::{FleetOrder, FleetRequest};
+use crate::engine::fleet::task::TaskId;
+use crate::engine::record::{Contract, Ending, Fragment, Limits, Loop, Outcome, Phase};
+use crate::engine::settings::Key;
+use crate::engine::settings::run::LogRetention;
+use crate::world::process::identity::my_id;
+use crate::world::process::signals::Signals;
+use crate::world::store::{self, Home};
+use crate::world::{clock, env, host};
+
+/// Between two looks at the lease of an attempt that may be gone.
+const LOOK: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// Works on a task until its loop is over and its branch has landed.
+pub fn job(
+    home: &Home,
+    fleet: &str,
+    task: &TaskId,
+    signals: &Signals,
+    sink: &mut dyn EventSink,
+) -> Result<JobEnd> {
+    let memory = Memory::of(home, fleet)?;
+    let mut fleet = memory.manifest()?.value;
+    if let Some(here) = store::fleets::manifest(home, &fleet.name)? {
+        fleet.repository = here.value.repository;
+    }
+    let lease = memory.lease(task)?.value;
+    if let Some(ending) = lease.ending() {
+        return Ok(JobEnd::Ended(ending.clone()));
+    }
+    let Some(_held) = memory.hold(task)? else { return Ok(JobEnd::Elsewhere) };
+    if let Some(order) = fleet.order_of(task) {
+        return obey(&memory, task, order);
+    }
+    if is_alive_elsewhere(home, &memory, &lease, signals)? {
+        return Ok(JobEnd::Elsewhere);
+    }
+    let attempt = format!("{:016x}", env::random());
+    let gone = lease.attempt().map(|attempt| attempt.id.clone());
+    let taken = memory.change(task, |lease| take(home, lease, gone.as_ref(), &attempt))?.value;
+    match &taken.state {
+        TaskState::Ended(ending) => return Ok(JobEnd::Ended(ending.clone())),
+        TaskState::Running(found) if found.id == attempt => {}
+        TaskState::Running(_) | TaskState::Waiting => return Ok(JobEnd::Elsewhere),
+    }
+    let _heartbeat = Heartbeat::start(home, &memory, task, &attempt);
+    let mut job =
+        Job { home, memory: &memory, fleet: &fleet, lease: taken, attempt: &attempt, signals };
+    loop {
+        match job.work(sink)? {
+            AfterLoop::Over(end) => return Ok(end),
+            AfterLoop::Again(lease) => job.lease = *lease,
+        }
+    }
+}
+
+/// Whether another machine's attempt at the task is alive: it is waited for until its lease moves,
+/// or has stood still for too long.
+fn is_alive_elsewhere(
+    home: &Home,
+    memory: &Memory,
+    lease: &Lease,
+    signals: &Signals,
+) -> Result<bool> {
+    let Some(attempt) = lease.attempt().filter(|attempt| !seat::is_here(home, attempt)) else {
+        return Ok(false);
+    };
+    // The engine started its own job again: it says that the first start is over.
+    let is_restarted = env::text("SLURM_RESTART_COUNT").is_some_and(|count| count != "0");
+    if is_restarted && attempt.job.is_some() && attempt.job == env::text("SLURM_JOB_ID") {
+        return Ok(false);
+    }
+    let mut still = Stillness::default();
+    loop {
+        let kept = memory.lease(lease.id())?;
+        let is_same = kept.value.attempt().is_some_and(|found| found.id == attempt.id);
+        if !is_same || signals.times() > 0 {
+            return Ok(kept.value.attempt().is_some());
+        }
+        if still.is_stale(&kept.id) {
+            return Ok(false);
+        }
+        if still.has_moved() {
+            return Ok(true);
+        }
+        clock::sleep(LOOK);
+    }
+}
+
+/// Takes a task that nobody works on, or whose attempt is the one that is gone. Another machine may
+/// have taken it meanwhile.
+fn take(home: &Home, lease: &mut Lease, gone: Option<&String>, attempt: &str) -> bool {
+    let is_free = match &lease.state {
+        TaskState::Waiting => true,
+        TaskState::Running(found) => Some(&found.id) == gone,
+        TaskState::Ended(_) => false,
+    };
+    if !is_free {
+        return false;
+    }
+    let now = clock::now().wall;
+    lease.attempts += 1;
+    lease.at = now;
+    lease.state = TaskState::Running(Attempt {
+        id: attempt.to_owned(),
+        host: host::host().map(|host| host.name).unwrap_or_default(),
+        seat: seat::seat(home),
+        pid: my_id(),
+        job: env::text("SLURM_JOB_ID"),
+        began_at: now,
+        phase: JobPhase::Prepares,
+    });
+    true
+}
+
+/// Ends or leaves a task that a person ordered to end or to wait.
+fn obey(memory: &Memory, task: &TaskId, order: &FleetOrder) -> Result<JobEnd> {
+    if order.what == FleetRequest::Pause {
+        return Ok(JobEnd::Paused);
+    }
+    let ending = TaskEnding::of(Ending::cancelled(order.by, order.reason.as_deref()));
+    memory.change(task, |lease| {
+        lease.state = TaskState::Ended(ending.clone());
+        lease.at = clock::now().wall;
+        true
+    })?;
+    Ok(JobEnd::Ended(ending))
+}
+
+impl Job<'_> {
+    /// One loop of the task, and what follows from its end.
+    fn work(&self, sink: &mut dyn EventSink) -> Result<AfterLoop> {
+        let run = self.begin(sink).map(|record| {
+            let tie = Box::new(self.tie());
+            drive(self.home, record, self.signals, sink, Some(tie))
+        });
+        match run {
+            Ok(RunEnd::Finished(ended)) => self.finished(&ended.record, sink),
+            Ok(RunEnd::Paused) => self.paused().map(AfterLoop::Over),
+            Ok(RunEnd::Taken(id)) => {
+                bail!("loop {id} has another owner now\nhint: crew status {id}")
+            }
+            Ok(RunEnd::Refused(error)) => Err(error),
+            Err(_) if self.signals.times() > 0 => {
+                self.leave(JobEnd::Interrupted).map(AfterLoop::Over)
+            }
+            Err(error) => {
+                let why = error_text(&error);
+                let needs_a_person = why.starts_with("conflict: ");
+                let outcome = if needs_a_person { Outcome::Blocked } else { Outcome::Error };
+                let ending = Ending::new(outcome, why.lines().next().unwrap_or_default());
+                self.ended(ending, None).map(AfterLoop::Over)
+            }
+        }
+    }
+
+    fn tie(&self) -> JobTie {
+        let main =
+            self.fleet.remote.as_ref().map(|remote| (remote.name.clone(), self.fleet.base.clone()));
+        JobTie {
+            home: self.home.clone(),
+            memory: self.memory.clone(),
+            task: self.lease.id().clone(),
+            attempt: self.attempt.to_owned(),
+            priority: self.lease.task.priority,
+            slots: job_slots(self.fleet),
+            main,
+            line: None,
+            slot: None,
+            looked: None,
+        }
+    }
+
+    /// The loop of the task in this process: the one that an earlier attempt left here, or a new
+    /// one with what earlier loops used.
+    fn begin(&self, sink: &mut dyn EventSink) -> Result<Loop> {
+        let stop = || self.signals.times() > 0;
+        if let Some(found) = self.left_here() {
+            workspace::set_up(self.fleet, &found.place.checkout, &stop)?;
+            // The attempt that ended it was cut off before it could say so.
+            let is_over = found.outcome().is_some_and(|outcome| outcome != Outcome::Interrupted);
+            let stays = found.outcome() == Some(Outcome::Completed) || self.is_spent(&found);
+            return if is_over && (stays || !self.lease.is_retried) {
+                Ok(found)
+            } else {
+                self.resume(&found, sink)
+            };
+        }
+        let folder = workspace::make(self.memory, self.fleet, &self.lease, &stop)?;
+        if self.lease.sent_back.is_some() {
+            self.merge_main(&folder)?;
+        }
+        let prepared = Prepared {
+            place: place::place(&folder, None)?,
+            contract: self.contract(),
+            notes: Vec::new(),
+            keep: LogRetention::default(),
+            replace: true,
+            carried: (self.lease.carried != Carried::default()).then(|| self.lease.carried.clone()),
+        };
+        begin(self.home, prepared, self.signals, sink)
+    }
+
+    /// The contract of the task's next loop: the lease's, with what a landing found.
+    fn contract(&self) -> Contract {
+        let Lease { contract, sent_back, .. } = &self.lease;
+        let mut contract = Contract { limits: self.limits(), ..contract.clone() };
+        if let Some(refusal) = sent_back {
+            contract.checks.extend(without_markers(refusal));
+            contract.checks.extend(self.fleet.land_checks.iter().cloned());
+        }
+        if let Some(run) = &mut contract.run {
+            let told = sent_back.as_ref().map(|refusal| Fragment::Text(evidence(refusal)));
+            run.recipe.0.entry(Phase::Context).or_default().extend(told);
+            run.git.rebase =
+                self.fleet.remote.as_ref().map(|it| format!("{}/{}", it.name, self.fleet.base));
+        }
+        contract
+    }
+
+    /// The limits of the task, with its part of the fleet's money.
+    fn limits(&self) -> Limits {
+        let mut limits = self.lease.contract.limits.clone();
+        if self.lease.reserved_micros > 0 {
+            limits.max_cost_micros = self.lease.reserved_micros;
+        }
+        limits
+    }
+
+    /// The task's loop, if an earlier attempt left it on this machine.
+    fn left_here(&self) -> Option<Loop> {
+        let found = store::load(self.home, self.lease.loop_id.as_ref()?).ok()?;
+        let is_newest = found.state.completed >= self.lease.carried.completed;
+        (is_newest && place::gone(&found.place).is_none()).then_some(found)
+    }
+
+    /// Whether a loop has used up one of the task's limits, as they are now.
+    fn is_spent(&self, found: &Loop) -> bool {
+        let mut as_now = found.clone();
+        as_now.contract.limits = self.limits();
+        reached(&as_now).is_some()
+    }
+
+    fn resume(&self, found: &Loop, sink: &mut dyn EventSink) -> Result<Loop> {
+        let numbers = self.limits().by_key().into_iter().filter(|(key, _)| *key != Key::MaxWait);
+        let changes = numbers.map(|(key, number)| (key, LimitChange::To(number))).collect();
+        let new_owner = NewOwner::process()?;
+        let resumed =
+            resume(self.home, &found.id, &changes, new_owner, |_| Ok(()), |_, ()| Ok(()))?;
+        sink.on_event(&RunEvent::Resumed(&resumed.record));
+        if let Some(note) = &resumed.unproved {
+            sink.on_event(&RunEvent::Noted(note));
+        }
+        baseline(self.home, resumed.record, true, self.signals, sink)
+    }
+}

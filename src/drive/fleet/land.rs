@@ -1,0 +1,246 @@
+//! The landing of a task's branch: as one commit on the main branch as it will be, with the task's
+//! checks and the fleet's run on exactly that commit, pushed only if the main branch has not moved
+//! meanwhile. One lands at a time. A conflict or a red check sends the task back to its loop once;
+//! then a person is needed. It never pushes what has not passed.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use super::memory::Memory;
+use super::seat::Stillness;
+use super::tie::own;
+use super::workspace;
+use crate::engine::fleet::landing::{Refusal, touches_the_fleet, without_markers};
+use crate::engine::fleet::lease::Lease;
+use crate::engine::fleet::manifest::{Fleet, Remote};
+use crate::engine::fleet::task::{MAX_PRIORITY, TaskId};
+use crate::engine::git::RefUpdate;
+use crate::engine::record::Check;
+use crate::engine::text::tail_of;
+use crate::world::clock;
+use crate::world::files::disk;
+use crate::world::git::hub;
+use crate::world::git::land::{self, Squashed};
+use crate::world::process::{self, Capture, ExitCause, ProcessSpec, Stop};
+use crate::world::slots::{Line, Slot};
+use crate::world::store::Home;
+use crate::world::store::fleets::Kept;
+
+/// How often a landing begins again because the main branch has moved.
+const TRIES: u32 = 8;
+/// Between two tries to take the landing's lease, at first and at most.
+const ASKS: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(5)];
+/// The name of the landing's lease beside those of the tasks.
+const LANDING: &str = "_land";
+/// The most characters of a failed check's output that its loop is told.
+const TAIL_CHARS: usize = 4000;
+
+/// A landing in progress.
+pub struct Landing<'a> {
+    pub home: &'a Home,
+    pub memory: &'a Memory,
+    pub fleet: &'a Fleet,
+    pub remote: &'a Remote,
+    /// The attempt that lands.
+    pub attempt: &'a str,
+    /// How many slots this machine has for the fleet; 0 where the engine has given a place.
+    pub slots: u32,
+    pub stop: Stop<'a>,
+}
+
+/// What became of a landing.
+pub enum LandEnd {
+    /// The main branch holds the work, and the lease says so.
+    Landed(Box<Lease>),
+    Refused(Refusal),
+    /// The lease has another owner.
+    Fenced,
+    /// A signal or an order came first.
+    Stopped,
+}
+
+impl Landing<'_> {
+    /// Lands the branch of a lease. `ended` makes the lease of a task that has landed as a commit.
+    pub fn land(
+        &self,
+        kept: Kept<Lease>,
+        checkout: &Path,
+        ended: &dyn Fn(&Lease, &str) -> Lease,
+    ) -> Result<LandEnd> {
+        let here = self.home.fleet(&self.fleet.name).join("land.lock");
+        let mut own = None;
+        while own.is_none() {
+            if (self.stop)() {
+                return Ok(LandEnd::Stopped);
+            }
+            own = disk::lock(&here, ASKS[1])?;
+        }
+        let Some(token) = self.take(kept.value.id())? else { return Ok(LandEnd::Stopped) };
+        let mut slot = None;
+        if !self.takes_a_slot(&mut slot)? {
+            self.give_back(&token);
+            return Ok(LandEnd::Stopped);
+        }
+        let end = self.land_alone(kept, checkout, ended);
+        self.give_back(&token);
+        end
+    }
+
+    fn land_alone(
+        &self,
+        mut kept: Kept<Lease>,
+        checkout: &Path,
+        ended: &dyn Fn(&Lease, &str) -> Lease,
+    ) -> Result<LandEnd> {
+        let base = format!("refs/heads/{}", self.fleet.base);
+        for _ in 0..TRIES {
+            let main = self.bring_main(checkout)?;
+            let branch = kept.value.commit.clone().unwrap_or_default();
+            let commit = match self.prepare(&kept.value, checkout, &main, &branch)? {
+                Ok(commit) => commit,
+                Err(_) if (self.stop)() => return Ok(LandEnd::Stopped),
+                Err(refusal) => return Ok(LandEnd::Refused(refusal)),
+            };
+            // A heartbeat may have moved the lease: what was checked still holds.
+            while self.memory.seen(&base)?.as_ref() == Some(&main) {
+                let (old, new) = (Some(main.clone()), Some(commit.clone()));
+                let push = RefUpdate { name: base.clone(), old, new };
+                let also = Some(push).filter(|_| commit != main);
+                let lease = ended(&kept.value, &commit);
+                if let Some(kept) = self.memory.put_with(Some(&kept), &lease, also)? {
+                    return Ok(LandEnd::Landed(Box::new(kept.value)));
+                }
+                kept = self.memory.lease(kept.value.id())?;
+                if own(&mut kept.value, self.attempt).is_none() {
+                    return Ok(LandEnd::Fenced);
+                }
+            }
+        }
+        let why = format!("{} moved {TRIES} times while the checks ran", self.fleet.base);
+        Ok(LandEnd::Refused(Refusal::Moved(why)))
+    }
+
+    /// Takes a slot for the checks, before every task that waits for one. False where something
+    /// came first.
+    fn takes_a_slot(&self, slot: &mut Option<Slot>) -> Result<bool> {
+        if self.slots == 0 {
+            return Ok(true);
+        }
+        let mut line = Line::join(self.home, MAX_PRIORITY, self.slots)?;
+        loop {
+            *slot = line.poll()?;
+            if slot.is_some() || (self.stop)() {
+                return Ok(slot.is_some());
+            }
+            clock::sleep(ASKS[0]);
+        }
+    }
+
+    /// The main branch of the remote, brought into the checkout.
+    fn bring_main(&self, checkout: &Path) -> Result<String> {
+        let Fleet { base, .. } = self.fleet;
+        let found = self.memory.fetch_branch(base)?;
+        let main = found.with_context(|| format!("the remote has no branch {base}"))?;
+        let hub = self.memory.hub().context("this fleet has no remote")?;
+        let name = format!("refs/remotes/{}/{base}", self.remote.name);
+        hub::give(hub, checkout, &main, &name)?;
+        Ok(main)
+    }
+
+    /// The commit that may land, checked; or why it may not.
+    fn prepare(
+        &self,
+        lease: &Lease,
+        checkout: &Path,
+        main: &str,
+        branch: &str,
+    ) -> Result<Result<String, Refusal>> {
+        let changed = land::changed(checkout, main, branch)
+            .with_context(|| format!("git cannot compare {} with main", lease.branch))?;
+        if let Some(path) = touches_the_fleet(&self.fleet.folder, &changed) {
+            return Ok(Err(Refusal::Folder(path.to_owned())));
+        }
+        let folder = self.folder();
+        let trees = self.memory.hold_trees(&self.fleet.repository)?;
+        land::lay_out(&self.fleet.repository, &folder, main)?;
+        drop(trees);
+        let message = lease.landing_message();
+        let commit = match land::squash(&folder, branch, &message)? {
+            Squashed::Commit(commit) => commit,
+            Squashed::Nothing => return Ok(Ok(main.to_owned())),
+            Squashed::Conflict(files) => return Ok(Err(Refusal::Conflict(files))),
+        };
+        workspace::set_up_again(self.fleet, &folder, self.stop)?;
+        let markers = lease.sent_back.as_ref().and_then(without_markers);
+        let checks = lease.contract.checks.iter().chain(&self.fleet.land_checks).chain(&markers);
+        for check in checks {
+            if let Some(output) = self.fails(check, &folder)? {
+                return Ok(Err(Refusal::Red { run: check.run.clone(), output }));
+            }
+        }
+        Ok(Ok(commit))
+    }
+
+    /// Where landings of this fleet are tried on this machine.
+    fn folder(&self) -> PathBuf {
+        self.home.fleet(&self.fleet.name).join("land")
+    }
+
+    /// Runs a check; its output, if it fails.
+    fn fails(&self, check: &Check, folder: &Path) -> Result<Option<String>> {
+        let arguments = ["-c", check.run.as_str()];
+        let within = Some(Duration::from_secs(check.timeout_s.max(1)));
+        let spec = ProcessSpec { within, ..ProcessSpec::of("sh", &arguments, folder) };
+        let ended = process::run(&spec, Capture::ForReading, None, self.stop)
+            .with_context(|| format!("the check `{}`", check.run))?;
+        let passes = ended.cause == ExitCause::Exit(check.success_exit_code);
+        Ok((!passes).then(|| tail_of(&ended.text(), TAIL_CHARS)))
+    }
+
+    /// Takes the landing's lease on the remote; `None` where something came first. One whose task
+    /// has no heartbeat any more belongs to a process that is gone.
+    fn take(&self, task: &TaskId) -> Result<Option<String>> {
+        let name = self.remote.lease(&self.fleet.name, LANDING);
+        let (mut still, mut pause) = (Stillness::default(), ASKS[0]);
+        loop {
+            if (self.stop)() {
+                return Ok(None);
+            }
+            let found = self.memory.text(&name)?;
+            let is_free = match &found {
+                None => true,
+                // An earlier attempt at this task was cut off; what it would push is refused.
+                Some((_, holder)) if holder.trim() == task.as_str() => true,
+                Some((id, holder)) => {
+                    let holder = self.remote.lease(&self.fleet.name, holder.trim());
+                    let beat = self.memory.seen(&holder)?.unwrap_or_default();
+                    still.is_stale(&format!("{id} {beat}"))
+                }
+            };
+            if is_free {
+                let text = format!("{task}\n\n{} {}\n", self.attempt, clock::now().wall);
+                let id = self.memory.commit(&text, None)?;
+                let old = found.map(|(id, _)| id);
+                let update = RefUpdate { name: name.clone(), old, new: Some(id.clone()) };
+                if self.memory.swap(&[update])? {
+                    return Ok(Some(id));
+                }
+            }
+            clock::sleep(pause);
+            pause = (pause * 2).min(ASKS[1]);
+        }
+    }
+
+    fn give_back(&self, token: &str) {
+        let name = self.remote.lease(&self.fleet.name, LANDING);
+        let _ = self.memory.swap(&[RefUpdate { name, old: Some(token.to_owned()), new: None }]);
+    }
+}
+
+/// Merges the main branch into a task's own branch, for its loop to settle what the landing found.
+pub fn send_back(checkout: &Path, main: &str) -> Result<()> {
+    land::merge_with_markers(checkout, main)?;
+    Ok(())
+}

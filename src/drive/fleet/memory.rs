@@ -1,0 +1,281 @@
+//! Where a fleet's terms and leases are kept: in `$CREW_HOME`, or as refs of its remote where other
+//! machines work too. A change is written only over the state it was made from, so that of two
+//! writers one is refused. With a lease goes its branch, both or neither.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use super::shared::{SharedMemory, text};
+use crate::engine::fleet::lease::Lease;
+use crate::engine::fleet::manifest::{Fleet, Remote};
+use crate::engine::fleet::task::TaskId;
+use crate::engine::git::{RefUpdate, SwapResult};
+use crate::world::files::disk::Lock;
+use crate::world::store::Home;
+use crate::world::store::fleets::{self, Kept};
+
+/// How often a change is made again because somebody else was first.
+const TRIES: u32 = 20;
+/// The most new refs in one push.
+const PUSHED_AT_ONCE: usize = 200;
+/// How long a job waits for another that may be ending.
+const HELD_WAIT: Duration = Duration::from_secs(2);
+/// How long a job waits for others that make their working trees.
+const TREES_WAIT: Duration = Duration::from_secs(30 * 60);
+/// The name of the terms beside those of the tasks, which never begin with `_`.
+const TERMS: &str = "_fleet";
+
+/// The memory of one fleet.
+#[derive(Debug, Clone)]
+pub struct Memory {
+    home: Home,
+    pub fleet: String,
+    remote: Option<SharedMemory>,
+}
+
+impl Memory {
+    /// The memory of a fleet of this machine.
+    pub fn of(home: &Home, fleet: &str) -> Result<Self> {
+        let here = Self { home: home.clone(), fleet: fleet.to_owned(), remote: None };
+        let remote = here.manifest()?.value.remote;
+        Ok(Self { remote: remote.map(|remote| SharedMemory::of(home, fleet, &remote)), ..here })
+    }
+
+    /// The memory that these terms describe, before they are written.
+    pub fn described(home: &Home, fleet: &Fleet) -> Self {
+        match &fleet.remote {
+            Some(remote) => Self::shared_by(home, &fleet.name, remote),
+            None => Self { home: home.clone(), fleet: fleet.name.clone(), remote: None },
+        }
+    }
+
+    /// The memory of a fleet by its remote alone.
+    pub fn shared_by(home: &Home, fleet: &str, remote: &Remote) -> Self {
+        let here = Self { home: home.clone(), fleet: fleet.to_owned(), remote: None };
+        Self { remote: Some(SharedMemory::of(home, fleet, remote)), ..here }
+    }
+
+    /// Whether other machines work on it too.
+    pub fn is_shared(&self) -> bool {
+        self.remote.is_some()
+    }
+
+    /// The terms and orders. Fails if there is no such fleet.
+    pub fn manifest(&self) -> Result<Kept<Fleet>> {
+        let found = match &self.remote {
+            Some(shared) => shared.read(TERMS)?,
+            None => fleets::manifest(&self.home, &self.fleet)?,
+        };
+        found.with_context(|| {
+            format!("there is no fleet {} here\nhint: crew fleet status lists them", self.fleet)
+        })
+    }
+
+    /// The terms if there are any.
+    pub fn known_manifest(&self) -> Result<Option<Kept<Fleet>>> {
+        match &self.remote {
+            Some(shared) => shared.read(TERMS),
+            None => Ok(fleets::manifest(&self.home, &self.fleet)?),
+        }
+    }
+
+    /// Writes the terms over `old`. False where somebody else was first.
+    pub fn put_manifest(&self, old: Option<&str>, fleet: &Fleet) -> Result<bool> {
+        let Some(shared) = &self.remote else {
+            return Ok(fleets::swap_manifest(&self.home, old, fleet)?.is_some());
+        };
+        let title = format!("fleet {}", fleet.name);
+        Ok(shared.write(TERMS, &title, old, fleet, None)?.is_some())
+    }
+
+    /// Changes the terms.
+    pub fn change_manifest(&self, change: impl Fn(&mut Fleet)) -> Result<Fleet> {
+        for _ in 0..TRIES {
+            let Kept { mut value, id } = self.manifest()?;
+            change(&mut value);
+            if self.put_manifest(Some(&id), &value)? {
+                return Ok(value);
+            }
+        }
+        bail!("the fleet {} is changed all the time\nhint: try again", self.fleet)
+    }
+
+    /// All leases, by name.
+    pub fn leases(&self) -> Result<Vec<Kept<Lease>>> {
+        match &self.remote {
+            Some(shared) => shared.leases(),
+            None => Ok(fleets::leases(&self.home, &self.fleet)?),
+        }
+    }
+
+    /// The lease of a task. Fails if there is none.
+    pub fn lease(&self, task: &TaskId) -> Result<Kept<Lease>> {
+        let found = self.known_lease(task)?;
+        found.with_context(|| format!("the fleet {} has no task {task}", self.fleet))
+    }
+
+    /// The lease of a task if there is one.
+    pub fn known_lease(&self, task: &TaskId) -> Result<Option<Kept<Lease>>> {
+        match &self.remote {
+            Some(shared) => shared.read(&task.to_string()),
+            None => Ok(fleets::lease(&self.home, &self.fleet, task)?),
+        }
+    }
+
+    /// Writes a lease over `old`, and its branch with it where the lease says that it has moved.
+    /// `None` where somebody else was first.
+    pub fn put(&self, old: Option<&Kept<Lease>>, lease: &Lease) -> Result<Option<Kept<Lease>>> {
+        self.put_with(old, lease, None)
+    }
+
+    /// The same together with another ref of the remote.
+    pub fn put_with(
+        &self,
+        old: Option<&Kept<Lease>>,
+        lease: &Lease,
+        also: Option<RefUpdate>,
+    ) -> Result<Option<Kept<Lease>>> {
+        let old_id = old.map(|old| old.id.as_str());
+        let id = match &self.remote {
+            None => fleets::swap_lease(&self.home, old_id, lease)?,
+            Some(shared) => {
+                let before = old.and_then(|old| old.value.commit.clone());
+                let branch = (before != lease.commit).then(|| RefUpdate {
+                    name: format!("refs/heads/{}", lease.branch),
+                    old: before,
+                    new: lease.commit.clone(),
+                });
+                let also: Vec<RefUpdate> = branch.into_iter().chain(also).collect();
+                shared.write(&lease.id().to_string(), &lease.title(), old_id, lease, Some(also))?
+            }
+        };
+        Ok(id.map(|id| Kept { value: lease.clone(), id }))
+    }
+
+    /// Writes the leases of new tasks. False where somebody else was first.
+    pub fn put_new(&self, leases: &[Lease]) -> Result<bool> {
+        let Some(shared) = &self.remote else {
+            for lease in leases {
+                if fleets::swap_lease(&self.home, None, lease)?.is_none() {
+                    return Ok(false);
+                }
+            }
+            return Ok(true);
+        };
+        for some in leases.chunks(PUSHED_AT_ONCE) {
+            let update = |lease: &Lease| {
+                let text = text(&lease.title(), lease)?;
+                let new = Some(self.commit(&text, None)?);
+                Ok(RefUpdate { name: shared.name(&lease.id().to_string()), old: None, new })
+            };
+            let updates: Result<Vec<RefUpdate>> = some.iter().map(update).collect();
+            if !self.swap(&updates?)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Changes a lease, as long as `change` wants to: it returns false for one that it leaves.
+    pub fn change(
+        &self,
+        task: &TaskId,
+        change: impl Fn(&mut Lease) -> bool,
+    ) -> Result<Kept<Lease>> {
+        let mut refused = None;
+        for _ in 0..TRIES {
+            let kept = self.lease(task)?;
+            let mut next = kept.value.clone();
+            if !change(&mut next) {
+                return Ok(kept);
+            }
+            if refused.as_ref() == Some(&kept.id) {
+                bail!(
+                    "somebody else pushed to {}\nhint: look at it, and move what is there to another branch",
+                    kept.value.branch
+                );
+            }
+            if let Some(kept) = self.put(Some(&kept), &next)? {
+                return Ok(kept);
+            }
+            refused = Some(kept.id);
+        }
+        bail!("the task {task} is changed all the time\nhint: try again")
+    }
+
+    /// What has become of a task, the newest first: the titles of its lease's commits. Empty where
+    /// the lease is a file.
+    pub fn journal(&self, kept: &Kept<Lease>, most: usize) -> Result<Vec<String>> {
+        let Some(shared) = &self.remote else { return Ok(Vec::new()) };
+        let messages = shared.refs().journal(&kept.id, most)?;
+        Ok(messages.iter().map(|it| it.lines().next().unwrap_or_default().to_owned()).collect())
+    }
+
+    /// Takes a task for this process's life; `None` while another process of this machine has it.
+    pub fn hold(&self, task: &TaskId) -> Result<Option<Lock>> {
+        Ok(fleets::hold(&self.home, &self.fleet, task, HELD_WAIT)?)
+    }
+
+    /// Whether a process of this machine works on a task.
+    pub fn is_held(&self, task: &TaskId) -> bool {
+        fleets::is_held(&self.home, &self.fleet, task)
+    }
+
+    /// Held while a working tree is added to a repository of this machine.
+    pub fn hold_trees(&self, repository: &Path) -> Result<Lock> {
+        let lock = fleets::hold_trees(&self.home, repository, TREES_WAIT)?;
+        lock.context("other jobs have made working trees for half an hour")
+    }
+
+    /// What the remote has of a ref; `None` if it has none, or there is no remote.
+    pub fn seen(&self, name: &str) -> Result<Option<String>> {
+        let Some(shared) = &self.remote else { return Ok(None) };
+        let found = shared.refs().list(&[name])?;
+        Ok(found.into_iter().find(|it| it.name == name).map(|it| it.id))
+    }
+
+    /// A ref of the remote, and the first line of the commit that it points to.
+    pub fn text(&self, name: &str) -> Result<Option<(String, String)>> {
+        let Some(shared) = &self.remote else { return Ok(None) };
+        for _ in 0..TRIES {
+            let Some(id) = self.seen(name)? else { return Ok(None) };
+            shared.refs().fetch(&[name])?;
+            let texts = shared.refs().messages(std::slice::from_ref(&id))?;
+            // It may have been moved or deleted since it was looked at.
+            if let [Some(text)] = &texts[..] {
+                return Ok(Some((id, text.lines().next().unwrap_or_default().to_owned())));
+            }
+        }
+        bail!("{name} is changed all the time\nhint: try again")
+    }
+
+    /// Brings the commit of a branch of the remote into the hub, and returns it.
+    pub fn fetch_branch(&self, branch: &str) -> Result<Option<String>> {
+        let Some(shared) = &self.remote else { return Ok(None) };
+        let name = format!("refs/heads/{branch}");
+        let found = self.seen(&name)?;
+        if found.is_some() {
+            shared.refs().fetch(&[&name])?;
+        }
+        Ok(found)
+    }
+
+    /// The fleet's own repository here.
+    pub fn hub(&self) -> Option<&PathBuf> {
+        self.remote.as_ref().map(|shared| &shared.hub)
+    }
+
+    /// Moves refs of the remote together. False where somebody else was first.
+    pub fn swap(&self, updates: &[RefUpdate]) -> Result<bool> {
+        let Some(shared) = &self.remote else { return Ok(true) };
+        Ok(shared.refs().swap(updates)? == SwapResult::Done)
+    }
+
+    /// A new commit of the remote's memory with a text.
+    pub fn commit(&self, text: &str, parent: Option<&str>) -> Result<String> {
+        let shared = self.remote.as_ref().context("this fleet has no remote")?;
+        Ok(shared.refs().commit(text, parent)?)
+    }
+}

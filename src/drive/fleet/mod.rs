@@ -1,0 +1,22 @@
+//! Fleets: many loops at once. `describe` reads a folder of tasks, `begin` records them once a
+//! person trusts them, `run` starts jobs as they may start, `job` is one attempt at one task. Every
+//! step between "claimed" and "on main" is code. A job takes its contract from the lease, never
+//! from a branch.
+
+pub mod attempt;
+pub mod begin;
+pub mod control;
+pub mod describe;
+pub mod engines;
+mod finish;
+mod heartbeat;
+pub mod job;
+mod land;
+pub mod memory;
+pub mod node;
+mod request;
+pub mod run;
+mod seat;
+mod shared;
+mod tie;
+mod workspace;

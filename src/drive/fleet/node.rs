@@ -1,0 +1,57 @@
+//! A fleet on a machine that did not start it: its own repository, a clone for the working trees,
+//! and a copy of the terms that says where they are. Several jobs may begin here at once.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow};
+
+use super::memory::Memory;
+use crate::engine::fleet::manifest::{Fleet, Remote};
+use crate::world::files::disk;
+use crate::world::git::{clone, hub};
+use crate::world::store::Home;
+use crate::world::store::fleets::{self, Kept};
+
+/// How long a job waits for another that clones the repository.
+const CLONE_WAIT: Duration = Duration::from_secs(30 * 60);
+
+/// Makes a fleet known on this machine by the address of its remote. One that is known already, as
+/// where it was started, keeps its repository.
+pub fn join(home: &Home, name: &str, url: &str) -> Result<()> {
+    home.make().with_context(|| format!("cannot keep fleets in {}", home.root().display()))?;
+    let folder = home.fleet(name);
+    disk::make_private_folder(&folder)?;
+    let lock = disk::lock(&folder.join("clone.lock"), CLONE_WAIT)?;
+    let _lock = lock.context("another job has cloned this fleet's repository for half an hour")?;
+    let here = fleets::manifest(home, name)?;
+    if here.as_ref().is_some_and(|here| is_joined(&here.value, url)) {
+        return Ok(());
+    }
+    let clone = folder.join("clone");
+    clone::clone(url, &clone)?;
+    hub::make(&folder.join("hub.git"), &clone, false)?;
+    let fleet = terms(home, name, url, &clone)?;
+    let known = here.as_ref().map(|here| here.id.as_str());
+    fleets::swap_manifest(home, known, &fleet)?;
+    Ok(())
+}
+
+fn is_joined(fleet: &Fleet, url: &str) -> bool {
+    let is_its_own = fleet.remote.as_ref().is_some_and(|remote| remote.url == url);
+    is_its_own && disk::exists(&fleet.repository)
+}
+
+/// The terms as the remote has them, under refs of crew's own or under branches.
+fn terms(home: &Home, name: &str, url: &str, clone: &Path) -> Result<Fleet> {
+    for only_branches in [false, true] {
+        let remote = Remote { name: "origin".to_owned(), url: url.to_owned(), only_branches };
+        let memory = Memory::shared_by(home, name, &remote);
+        if let Some(Kept { value, .. }) = memory.known_manifest()? {
+            return Ok(Fleet { repository: clone.to_owned(), remote: Some(remote), ..value });
+        }
+    }
+    Err(anyhow!(
+        "{url} holds no fleet {name}\nhint: crew fleet run starts it, with --push or --land"
+    ))
+}

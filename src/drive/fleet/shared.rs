@@ -1,0 +1,139 @@
+//! The refs of a remote as the memory of a fleet: each lease is a commit whose message holds it,
+//! and whose parents are its journal. What was read or written here is not fetched again.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::engine::fleet::lease::Lease;
+use crate::engine::fleet::manifest::Remote;
+use crate::engine::git::{RefUpdate, RemoteRef, SwapResult};
+use crate::world::git::refs::Refs;
+use crate::world::store::Home;
+use crate::world::store::fleets::Kept;
+
+/// The refs of a remote as memory.
+#[derive(Debug, Clone)]
+pub(super) struct SharedMemory {
+    pub hub: PathBuf,
+    url: String,
+    /// Before the name of a task: `refs/crew/<fleet>/`.
+    prefix: String,
+    /// Leases by the commits that hold them, as last read.
+    known: Arc<Mutex<BTreeMap<String, Lease>>>,
+    /// The commits of refs that are here: only what is newer is fetched.
+    held: Arc<Mutex<BTreeMap<String, String>>>,
+}
+
+impl SharedMemory {
+    /// The memory of a fleet at its remote.
+    pub fn of(home: &Home, fleet: &str, remote: &Remote) -> Self {
+        Self {
+            hub: home.fleet(fleet).join("hub.git"),
+            url: remote.url.clone(),
+            prefix: remote.lease(fleet, ""),
+            known: Arc::default(),
+            held: Arc::default(),
+        }
+    }
+
+    pub fn refs(&self) -> Refs<'_> {
+        Refs { folder: &self.hub, remote: &self.url, stop: &|| false }
+    }
+
+    pub fn name(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
+    }
+
+    pub fn read<T: DeserializeOwned>(&self, name: &str) -> Result<Option<Kept<T>>> {
+        let (name, refs) = (self.name(name), self.refs());
+        let found = refs.list(&[&name])?;
+        let Some(RemoteRef { id, .. }) = found.into_iter().find(|it| it.name == name) else {
+            return Ok(None);
+        };
+        self.bring(&[(&name, &id)])?;
+        let text = refs.message(&id)?;
+        Ok(Some(Kept { value: value(&name, &text)?, id }))
+    }
+
+    /// Fetches what the refs of these names point to, as far as it is not here.
+    fn bring(&self, refs: &[(&str, &str)]) -> Result<()> {
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let is_new = |(name, id): &&(&str, &str)| held.get(*name).is_none_or(|held| held != id);
+        let names: Vec<&str> = refs.iter().filter(is_new).map(|(name, _)| *name).collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        let known: Vec<&str> =
+            names.iter().filter_map(|name| Some(held.get(*name)?.as_str())).collect();
+        self.refs().fetch_since(&names, &known)?;
+        for (name, id) in refs {
+            self.hold(name, id);
+        }
+        Ok(())
+    }
+
+    fn hold(&self, name: &str, id: &str) {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.insert(name.to_owned(), id.to_owned());
+    }
+
+    pub fn leases(&self) -> Result<Vec<Kept<Lease>>> {
+        let refs = self.refs();
+        let mut found = refs.list(&[&self.name("*")])?;
+        found.retain(|it| !it.name[self.prefix.len()..].starts_with('_'));
+        found.sort_by(|one, other| one.name.cmp(&other.name));
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let (held, new): (Vec<_>, Vec<_>) = found.iter().partition(|it| known.contains_key(&it.id));
+        let names: Vec<(&str, &str)> = new.iter().map(|it| (&*it.name, &*it.id)).collect();
+        self.bring(&names)?;
+        let ids: Vec<String> = new.iter().map(|it| it.id.clone()).collect();
+        let texts = refs.messages(&ids)?;
+        let mut next: BTreeMap<String, Lease> = BTreeMap::new();
+        for it in held {
+            next.insert(it.id.clone(), known[&it.id].clone());
+        }
+        for (it, text) in new.iter().zip(texts) {
+            let text = text.with_context(|| format!("{} cannot be read", it.name))?;
+            next.insert(it.id.clone(), value(&it.name, &text)?);
+        }
+        *known = next;
+        Ok(found.into_iter().map(|it| Kept { value: known[&it.id].clone(), id: it.id }).collect())
+    }
+
+    /// Writes a value under a name, together with other refs. Returns its id, or `None` where
+    /// somebody else was first.
+    pub fn write<T: Serialize>(
+        &self,
+        name: &str,
+        title: &str,
+        old: Option<&str>,
+        value: &T,
+        also: Option<Vec<RefUpdate>>,
+    ) -> Result<Option<String>> {
+        let id = self.refs().commit(&text(title, value)?, old)?;
+        let lease =
+            RefUpdate { name: self.name(name), old: old.map(str::to_owned), new: Some(id.clone()) };
+        let updates: Vec<RefUpdate> = also.into_iter().flatten().chain([lease]).collect();
+        let is_done = self.refs().swap(&updates)? == SwapResult::Done;
+        if is_done {
+            self.hold(&self.name(name), &id);
+        }
+        Ok(is_done.then_some(id))
+    }
+}
+
+/// The message of a commit that holds a value.
+pub(super) fn text<T: Serialize>(title: &str, value: &T) -> Result<String> {
+    Ok(format!("{title}\n\n{}\n", serde_json::to_string_pretty(value)?))
+}
+
+/// What a commit's message holds below its title.
+fn value<T: DeserializeOwned>(name: &str, message: &str) -> Result<T> {
+    let (_, text) = message.split_once("\n\n").unwrap_or_default();
+    serde_json::from_str(text).with_context(|| format!("{name} cannot be read"))
+}

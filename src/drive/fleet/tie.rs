@@ -1,0 +1,174 @@
+//! A job's tie to its fleet: a slot for each iteration, the orders of a person before it, and the
+//! lease, which says how far the task is. It judges nothing.
+
+use std::io;
+
+use super::memory::Memory;
+use crate::drive::control;
+use crate::drive::run::tie::{Leave, Tie};
+use crate::engine::fleet::lease::{Attempt, Carried, JobPhase, Lease, TaskState};
+use crate::engine::fleet::manifest::{Fleet, FleetRequest};
+use crate::engine::fleet::task::TaskId;
+use crate::engine::record::{Ending, Loop, Outcome};
+use crate::world::clock::{self, Stopwatch};
+use crate::world::git::{self, hub};
+use crate::world::slots::{Line, Slot};
+use crate::world::store::Home;
+
+/// Milliseconds between two looks for an order while the job waits for a slot.
+const ORDERS_MS: u64 = 1000;
+
+/// The end of a loop whose task another attempt has taken.
+pub const FENCED: &str = "another attempt has this task";
+
+/// The tie of one attempt.
+pub struct JobTie {
+    pub home: Home,
+    pub memory: Memory,
+    pub task: TaskId,
+    /// The attempt that this process is.
+    pub attempt: String,
+    pub priority: u8,
+    /// How many slots this machine has for the fleet; 0 where the engine has given a place.
+    pub slots: u32,
+    /// The remote's name and main branch, where the fleet has one.
+    pub main: Option<(String, String)>,
+    pub line: Option<Line>,
+    pub slot: Option<Slot>,
+    pub looked: Option<Stopwatch>,
+}
+
+impl JobTie {
+    /// Says in the lease what the attempt does, and how far its loop is.
+    fn say(&self, record: &Loop, phase: &JobPhase) -> Option<Ending> {
+        self.say_with(record, phase, None)
+    }
+
+    /// The same with the commit of its branch, which other machines then see.
+    fn say_with(&self, record: &Loop, phase: &JobPhase, commit: Option<&String>) -> Option<Ending> {
+        let changed = self.memory.change(&self.task, |lease| {
+            let Some(attempt) = own(lease, &self.attempt) else { return false };
+            attempt.phase = phase.clone();
+            lease.loop_id = Some(record.id.clone());
+            lease.carried = Carried::of(record);
+            if commit.is_some() {
+                lease.commit = commit.cloned();
+            }
+            lease.at = clock::now().wall;
+            true
+        });
+        let kept = changed.ok()?;
+        let is_ours = kept.value.attempt().is_some_and(|attempt| attempt.id == self.attempt);
+        (!is_ours).then(|| Ending::new(Outcome::Cancelled, FENCED))
+    }
+
+    fn ordered(&mut self) -> Option<Leave> {
+        if self.looked.as_ref().is_some_and(|looked| looked.elapsed_ms() < ORDERS_MS) {
+            return None;
+        }
+        self.looked = Some(Stopwatch::start());
+        let fleet = self.memory.manifest().ok()?.value;
+        obeys(&fleet, &self.task)
+    }
+
+    /// Passes a person's messages on to the loop. One that it cannot take now stays in the lease.
+    fn deliver(&self, record: &Loop) {
+        let Ok(kept) = self.memory.lease(&self.task) else { return };
+        for words in kept.value.messages {
+            if control::tell(&self.home, &record.id, &words).is_err() {
+                return;
+            }
+            let _ = self.memory.change(&self.task, |lease| {
+                let found = lease.messages.iter().position(|known| *known == words);
+                found.map(|at| lease.messages.remove(at)).is_some()
+            });
+        }
+    }
+
+    /// Brings the main branch of the remote into the checkout: the iteration begins with a rebase
+    /// onto it. Without an answer of the remote it begins without.
+    fn bring_main(&self, record: &Loop) {
+        let (Some(hub), Some((remote, base))) = (self.memory.hub(), &self.main) else { return };
+        if let Ok(Some(commit)) = self.memory.fetch_branch(base) {
+            let name = format!("refs/remotes/{remote}/{base}");
+            let _ = hub::give(hub, &record.place.checkout, &commit, &name);
+        }
+    }
+
+    fn take_slot(&mut self) -> io::Result<Option<usize>> {
+        if self.slots == 0 {
+            return Ok(None);
+        }
+        let line = match &mut self.line {
+            Some(line) => line,
+            None => self.line.insert(Line::join(&self.home, self.priority, self.slots)?),
+        };
+        self.slot = line.poll()?;
+        if self.slot.is_none() {
+            return Ok(Some(line.ahead()));
+        }
+        self.line = None;
+        Ok(None)
+    }
+}
+
+/// What a person's order means for a job that asks for leave.
+fn obeys(fleet: &Fleet, task: &TaskId) -> Option<Leave> {
+    let order = fleet.order_of(task)?;
+    Some(match order.what {
+        FleetRequest::Pause => Leave::Paused,
+        FleetRequest::Cancel => Leave::Ends(Ending::cancelled(order.by, order.reason.as_deref())),
+    })
+}
+
+/// The attempt of a lease, if it is this one.
+pub fn own<'a>(lease: &'a mut Lease, attempt: &str) -> Option<&'a mut Attempt> {
+    match &mut lease.state {
+        TaskState::Running(found) if found.id == attempt => Some(found),
+        _ => None,
+    }
+}
+
+impl Tie for JobTie {
+    fn leave(&mut self, record: &Loop) -> Leave {
+        if let Some(ordered) = self.ordered() {
+            self.line = None;
+            return ordered;
+        }
+        let is_new = self.line.is_none();
+        match self.take_slot() {
+            Ok(None) => {
+                self.bring_main(record);
+                Leave::Granted
+            }
+            Ok(Some(ahead)) => {
+                if is_new && let Some(fenced) = self.say(record, &JobPhase::Lines) {
+                    return Leave::Ends(fenced);
+                }
+                let before =
+                    if ahead == 0 { String::new() } else { format!(", {ahead} before it") };
+                Leave::Later(format!("a slot{before}"))
+            }
+            Err(error) => Leave::Later(format!("a slot, which cannot be had: {error}")),
+        }
+    }
+
+    fn begins(&mut self, record: &Loop) {
+        let slot = self.slot.as_ref().map(Slot::number);
+        self.say(record, &JobPhase::Works { slot, since: clock::now().wall });
+        self.looked = None;
+        self.deliver(record);
+    }
+
+    fn rests(&mut self, record: &Loop) {
+        self.slot = None;
+        let why = record.state.wait_reason.clone().unwrap_or_default();
+        self.say(record, &JobPhase::Rests { until: record.state.due, why });
+    }
+
+    fn is_over(&mut self, record: &Loop) -> Option<Ending> {
+        self.slot = None;
+        let commit = git::head(&record.place.checkout).1;
+        self.say_with(record, &JobPhase::Lines, commit.as_ref())
+    }
+}

@@ -1,0 +1,136 @@
+//! The working tree of a task: made once, from the fleet's base and the tasks before it, with the
+//! ignored files and the setup that it needs. One that exists is used as it is, for it may hold
+//! work. Nothing here is removed.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+
+use super::memory::Memory;
+use crate::engine::fleet::lease::Lease;
+use crate::engine::fleet::manifest::{Fleet, LandingMode, Remote};
+use crate::engine::fleet::task::TaskId;
+use crate::engine::text::tail_of;
+use crate::world::files::disk::{self, Durability};
+use crate::world::git::merge::{MergeResult, merge};
+use crate::world::git::worktree::worktree;
+use crate::world::git::{self, hub, include, pin};
+use crate::world::process::{self, Capture, ExitCause, ProcessSpec, Stop};
+use crate::world::store::home::hash;
+
+/// The longest that a setup may take.
+const SETUP_WITHIN: Duration = Duration::from_secs(45 * 60);
+/// The most characters of a failed setup's output that the error shows.
+const TAIL_CHARS: usize = 400;
+/// The file in a working tree's own git folder that names the setup that succeeded, and its size.
+const SET_UP: &str = "crew-set-up";
+const MARK_BYTES: u64 = 4096;
+
+/// Makes the working tree of a task ready, and returns its folder.
+pub fn make(memory: &Memory, fleet: &Fleet, lease: &Lease, stop: Stop<'_>) -> Result<PathBuf> {
+    let (name, start) = start(memory, fleet, lease)?;
+    let trees = memory.hold_trees(&fleet.repository)?;
+    let made = worktree(&fleet.repository, &name, &start)?;
+    drop(trees);
+    if made.is_new && lease.commit.is_none() && fleet.landing != LandingMode::Main {
+        for before in &lease.task.after {
+            take_in(&made.path, &before_of(memory, fleet, before)?)?;
+        }
+    }
+    set_up(fleet, &made.path, stop)?;
+    Ok(made.path)
+}
+
+/// The local branch of a task, and where it begins. Work of an attempt that was never pushed stays
+/// on its branch, and the task goes on beside it.
+fn start(memory: &Memory, fleet: &Fleet, lease: &Lease) -> Result<(String, String)> {
+    let Fleet { repository, base, remote, .. } = fleet;
+    let (Some(hub), Some(remote)) = (memory.hub(), remote) else {
+        return Ok((lease.branch.clone(), base.clone()));
+    };
+    let bring = |branch: &str| bring(memory, hub, repository, remote, branch);
+    let main = bring(base)?.with_context(|| format!("the remote has no branch {base}"))?;
+    let start = match &lease.commit {
+        Some(commit) => {
+            bring(&lease.branch)?;
+            commit.clone()
+        }
+        None => main,
+    };
+    let own = git::commit(repository, &format!("refs/heads/{}", lease.branch));
+    let is_as_pushed = own.is_none() || own == lease.commit;
+    let beside = || format!("{}.{}", lease.branch, lease.attempts);
+    Ok((if is_as_pushed { lease.branch.clone() } else { beside() }, start))
+}
+
+/// Brings a branch of the remote into the repository, and returns its commit.
+fn bring(
+    memory: &Memory,
+    hub: &Path,
+    repository: &Path,
+    remote: &Remote,
+    branch: &str,
+) -> Result<Option<String>> {
+    let found = memory.fetch_branch(branch)?;
+    if let Some(commit) = &found {
+        hub::give(hub, repository, commit, &format!("refs/remotes/{}/{branch}", remote.name))?;
+    }
+    Ok(found)
+}
+
+/// What holds the work of a task that comes before: its branch here or, where other machines work
+/// too, the commit that the remote has.
+fn before_of(memory: &Memory, fleet: &Fleet, before: &TaskId) -> Result<String> {
+    let branch = fleet.branch(before);
+    let (Some(hub), Some(remote)) = (memory.hub(), &fleet.remote) else { return Ok(branch) };
+    let found = bring(memory, hub, &fleet.repository, remote, &branch)?;
+    found.with_context(|| format!("the remote has no branch {branch}, which comes before"))
+}
+
+/// Merges the branch of a task that comes before.
+fn take_in(folder: &Path, branch: &str) -> Result<()> {
+    match merge(folder, branch)? {
+        MergeResult::Done => Ok(()),
+        MergeResult::Conflict(files) => bail!(
+            "conflict: {branch}, which comes before, and the others before it change the same lines: {}",
+            files.join(", ")
+        ),
+    }
+}
+
+/// Copies the ignored files that the fleet names, and runs its setup once. The folder remembers a
+/// setup that succeeded.
+pub fn set_up(fleet: &Fleet, folder: &Path, stop: Stop<'_>) -> Result<()> {
+    set_up_by(fleet, folder, false, stop)
+}
+
+/// The same for a working tree whose files are now others: the setup runs again.
+pub fn set_up_again(fleet: &Fleet, folder: &Path, stop: Stop<'_>) -> Result<()> {
+    set_up_by(fleet, folder, true, stop)
+}
+
+fn set_up_by(fleet: &Fleet, folder: &Path, again: bool, stop: Stop<'_>) -> Result<()> {
+    if let Some(patterns) = &fleet.include {
+        let copied = include::copy(patterns, &fleet.repository, folder);
+        copied.map_err(|why| anyhow!(".worktreeinclude: {why}"))?;
+    }
+    let Some(command) = &fleet.setup else { return Ok(()) };
+    let done = pin::repository(folder).unwrap_or_else(|| folder.join(".git")).join(SET_UP);
+    let mark = hash(command.as_bytes());
+    if !again && disk::read_text(&done, MARK_BYTES).ok().flatten().as_deref() == Some(&*mark) {
+        return Ok(());
+    }
+    let arguments = ["-c", command.as_str()];
+    let spec =
+        ProcessSpec { within: Some(SETUP_WITHIN), ..ProcessSpec::of("sh", &arguments, folder) };
+    let ended = process::run(&spec, Capture::ForReading, None, stop)
+        .with_context(|| format!("setup `{command}`"))?;
+    let tail = || tail_of(&ended.text(), TAIL_CHARS);
+    match ended.cause {
+        ExitCause::Exit(0) => Ok(disk::write(&done, mark.as_bytes(), Durability::Process)?),
+        ExitCause::Exit(code) => bail!("setup `{command}` exits {code}: {}", tail()),
+        ExitCause::TimedOut => bail!("setup `{command}` took longer than 45 minutes"),
+        _ => bail!("setup `{command}` was ended"),
+    }
+}

@@ -1,0 +1,254 @@
+//! The lease of a task: who works on it, how far it is, and how it ended. It is the only memory of
+//! a task that outlives a process or a machine, and it carries the contract: an attempt takes
+//! nothing from a branch. A task that ended stays ended.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::landing::Refusal;
+use super::task::{FleetTask, TaskId};
+use crate::engine::evidence::Verdict;
+use crate::engine::record::{CheckMemory, Contract, Ending, Loop, LoopId, Outcome, Proof};
+use crate::engine::text::{clip, count, one_line};
+use crate::engine::usage::Usage;
+use crate::engine::usage::times::Earlier;
+
+/// The format this crew writes.
+pub const SCHEMA: u32 = 1;
+/// The most characters of what was last seen.
+const LAST_CHARS: usize = 120;
+/// The most characters of a commit's subject.
+const SUBJECT_CHARS: usize = 72;
+
+/// A task as the fleet holds it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lease {
+    pub schema: u32,
+    pub fleet: String,
+    pub task: FleetTask,
+    /// As a person trusted it. Its limits are the task's, however many attempts it takes.
+    pub contract: Contract,
+    /// The branch of its work.
+    pub branch: String,
+    /// The branch's commit when the lease was last written; `None` before the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    pub state: TaskState,
+    /// Its newest loop, on the machine of the newest attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loop_id: Option<LoopId>,
+    /// How many attempts have begun.
+    #[serde(default)]
+    pub attempts: u32,
+    /// What all attempts have used, as of the last boundary.
+    #[serde(default)]
+    pub carried: Carried,
+    /// The most it may cost, set aside from the fleet's money while it runs, in millionths of a
+    /// dollar; 0 without a limit.
+    #[serde(default)]
+    pub reserved_micros: u64,
+    /// Why a landing has sent it back to its loop; it does so once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent_back: Option<Refusal>,
+    /// Whether a person asked for another attempt after it ended.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_retried: bool,
+    /// A person's messages to its agent that no loop has taken yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<String>,
+    pub at: DateTime<Utc>,
+}
+
+/// What is happening to a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", tag = "is")]
+pub enum TaskState {
+    /// Nobody works on it.
+    Waiting,
+    Running(Attempt),
+    Ended(TaskEnding),
+}
+
+/// One process that works on a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// Random: two attempts of one process id or host differ.
+    pub id: String,
+    pub host: String,
+    /// A hash of that machine's start and of its `$CREW_HOME`: whether the process lives can be
+    /// told there alone.
+    #[serde(default)]
+    pub seat: String,
+    pub pid: i32,
+    /// What the engine calls it; `None` for a process of this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<String>,
+    pub began_at: DateTime<Utc>,
+    pub phase: JobPhase,
+}
+
+/// What an attempt does now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", tag = "does")]
+pub enum JobPhase {
+    /// Its working tree is made and set up.
+    Prepares,
+    /// In the line for a slot.
+    Lines,
+    /// An iteration runs.
+    Works { slot: Option<u32>, since: DateTime<Utc> },
+    /// For the model's service, or after a crash.
+    Rests { until: Option<DateTime<Utc>>, why: String },
+    /// Its branch is being landed.
+    Lands,
+}
+
+impl JobPhase {
+    /// The word used in messages and JSON.
+    pub fn label(&self) -> &'static str {
+        match self {
+            Self::Prepares => "prepares",
+            Self::Lines => "waits for a slot",
+            Self::Works { .. } => "works",
+            Self::Rests { .. } => "rests",
+            Self::Lands => "lands",
+        }
+    }
+}
+
+/// How a task ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskEnding {
+    /// Its loop's; `Blocked` also where a landing needs a person.
+    pub outcome: Outcome,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<Proof>,
+    pub why: String,
+    /// Where it went.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub landed: Option<Landed>,
+}
+
+impl TaskEnding {
+    /// The end of a task by that of its loop.
+    pub fn of(ending: Ending) -> Self {
+        let Ending { outcome, proof, why } = ending;
+        Self { outcome, proof, why, landed: None }
+    }
+}
+
+/// Where a task's work went.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Landed {
+    /// As this commit of the main branch.
+    Main(String),
+    /// As a pull request at this address.
+    Request(String),
+}
+
+/// What the loops of a task have used so far.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Carried {
+    pub completed: u32,
+    pub consecutive_failures: u32,
+    pub iterations_without_progress: u32,
+    pub awake_ms: u64,
+    pub usage: Usage,
+    pub times: Earlier,
+    /// What each check has shown, so that a proof rests on all attempts.
+    pub checks: BTreeMap<String, CheckMemory>,
+    /// What was last seen of it, in one line.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub last: String,
+}
+
+impl Carried {
+    /// What a loop has used, with what it was given at its start.
+    pub fn of(record: &Loop) -> Self {
+        let state = &record.state;
+        let mut times = record.earlier;
+        record.elapsed_ms.iter().for_each(|ms| times.add(*ms));
+        Self {
+            completed: state.completed,
+            consecutive_failures: state.consecutive_failures,
+            iterations_without_progress: state.iterations_without_progress,
+            awake_ms: state.awake_ms,
+            usage: state.usage.clone(),
+            times,
+            checks: state.checks.clone(),
+            last: last(record),
+        }
+    }
+
+    /// Gives it to a loop that begins: the limits are the task's.
+    pub fn give(&self, record: &mut Loop) {
+        let state = &mut record.state;
+        state.completed = self.completed;
+        state.consecutive_failures = self.consecutive_failures;
+        state.iterations_without_progress = self.iterations_without_progress;
+        state.awake_ms = self.awake_ms;
+        state.usage = self.usage.clone();
+        state.checks = self.checks.clone();
+        record.earlier = self.times;
+    }
+}
+
+/// What the last iteration showed, in one line: a check that failed, or whether anything changed.
+fn last(record: &Loop) -> String {
+    let Some(evidence) = &record.state.evidence else { return String::new() };
+    let failed = evidence.checks.iter().find(|check| check.verdict != Verdict::Passed);
+    failed.map_or_else(
+        || evidence.progress_words(["files changed", "nothing changed", ""]),
+        |check| one_line(&format!("{} {}", check.run, check.what_happened()), LAST_CHARS),
+    )
+}
+
+impl Lease {
+    /// The attempt that works on it.
+    pub fn attempt(&self) -> Option<&Attempt> {
+        match &self.state {
+            TaskState::Running(attempt) => Some(attempt),
+            TaskState::Waiting | TaskState::Ended(_) => None,
+        }
+    }
+
+    /// How it ended.
+    pub fn ending(&self) -> Option<&TaskEnding> {
+        match &self.state {
+            TaskState::Ended(ending) => Some(ending),
+            TaskState::Waiting | TaskState::Running(_) => None,
+        }
+    }
+
+    /// Its state in one line, for people who read the journal of a ref.
+    pub fn title(&self) -> String {
+        let (id, done) = (self.id(), count(self.carried.completed, "iteration"));
+        let state = match &self.state {
+            TaskState::Waiting => "waits".to_owned(),
+            TaskState::Running(Attempt { host, phase, .. }) => {
+                format!("{} on {host}", phase.label())
+            }
+            TaskState::Ended(ending) => format!("is {}", ending.outcome.label()),
+        };
+        format!("{id} {state} after {done}")
+    }
+
+    /// The message of the commit that lands: the task's first line, and where it came from.
+    pub fn landing_message(&self) -> String {
+        let prompt = self.task.prompt.trim_start_matches(['#', ' ', '\n']);
+        let first = one_line(prompt.lines().next().unwrap_or_default(), LAST_CHARS);
+        let first = clip(&first, SUBJECT_CHARS);
+        let id = self.id();
+        let subject = if first.is_empty() { id.to_string() } else { first };
+        format!("{subject}\n\nTask {id} of fleet {}, branch {}.\n", self.fleet, self.branch)
+    }
+
+    /// Its name.
+    pub fn id(&self) -> &TaskId {
+        &self.task.id
+    }
+}

@@ -1,0 +1,124 @@
+//! A fleet as it was started: its terms, and the orders of a person. It is written by a person's
+//! command alone. A job reads it and takes nothing from a branch.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::task::TaskId;
+use crate::engine::record::{Actor, Check};
+
+/// The format this crew writes.
+pub const SCHEMA: u32 = 1;
+
+/// A fleet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fleet {
+    pub schema: u32,
+    /// The crew version that wrote it.
+    pub made_by: String,
+    pub name: String,
+    /// The working tree in which it was started, on the machine that started it.
+    pub repository: PathBuf,
+    /// The folder of the tasks, below the working tree's root: no task may change it.
+    pub folder: String,
+    /// The commit that tasks start from: a branch here, or one of the remote.
+    pub base: String,
+    /// The most iterations at once; 0 leaves it to each machine.
+    pub slots: u32,
+    /// What all tasks together may cost; 0 means no limit.
+    pub max_cost_micros: u64,
+    /// Runs once in each new working tree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<String>,
+    /// The text of `.worktreeinclude` when the fleet was started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub include: Option<String>,
+    /// What runs its jobs: `local`, `slurm`, `slurm:HOST`, or `manual` for somebody else.
+    pub engine: String,
+    /// Where leases and branches are kept for other machines; `None` keeps everything here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote: Option<Remote>,
+    #[serde(default)]
+    pub landing: LandingMode,
+    /// Run with a task's own checks on the main branch as it will be.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub land_checks: Vec<Check>,
+    /// What a person ordered for all tasks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<FleetOrder>,
+    /// What a person ordered for single tasks.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub orders: BTreeMap<TaskId, FleetOrder>,
+    pub started_at: DateTime<Utc>,
+}
+
+/// The remote of a fleet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remote {
+    /// Its name in the repository that started the fleet.
+    pub name: String,
+    pub url: String,
+    /// The host refuses refs of crew's own: leases are branches.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub only_branches: bool,
+}
+
+impl Remote {
+    /// The ref of a fleet's memory of that name.
+    pub fn lease(&self, fleet: &str, name: &str) -> String {
+        let kind = if self.only_branches { "heads/" } else { "" };
+        format!("refs/{kind}crew/{fleet}/{name}")
+    }
+}
+
+/// What becomes of a task's branch once its loop is completed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LandingMode {
+    /// It stays a branch.
+    #[default]
+    No,
+    /// It is checked on the main branch and pushed there.
+    Main,
+    /// A pull request is opened.
+    Pr,
+}
+
+/// What a person ordered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FleetOrder {
+    pub what: FleetRequest,
+    pub by: Actor,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// What can be ordered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FleetRequest {
+    /// No iteration begins until the fleet is run again.
+    Pause,
+    Cancel,
+}
+
+impl Fleet {
+    /// The order that holds for a task; a cancel before a pause.
+    pub fn order_of(&self, task: &TaskId) -> Option<&FleetOrder> {
+        let both = [self.orders.get(task), self.order.as_ref()].into_iter().flatten();
+        both.min_by_key(|order| order.what == FleetRequest::Pause)
+    }
+
+    /// The branch of a task.
+    pub fn branch(&self, task: &TaskId) -> String {
+        self.branch_of(&task.to_string())
+    }
+
+    /// The branches of the tasks of that name, which may be a pattern.
+    pub fn branch_of(&self, name: &str) -> String {
+        format!("fleet/{}/{name}", self.name)
+    }
+}

@@ -1,0 +1,169 @@
+//! What may start next, and what every other task waits for. A task waits for one named thing. The
+//! fleet's money is kept by setting aside what each running task may still cost.
+
+use std::collections::BTreeMap;
+
+use super::lease::{JobPhase, Landed, Lease, TaskState};
+use super::manifest::{Fleet, FleetRequest, LandingMode};
+use super::task::{FleetTask, TaskId};
+use crate::engine::record::Outcome;
+
+/// Whether two tasks may touch the same files, and by which globs.
+pub type Overlap<'a> = &'a dyn Fn(&FleetTask, &FleetTask) -> Option<(String, String)>;
+
+/// What a waiting task waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WaitsFor {
+    /// Nothing: it starts now.
+    Nothing,
+    /// As many tasks run as there are slots.
+    Slot,
+    /// A task that comes before it is not done yet.
+    Task(TaskId),
+    /// A task that comes before it ended without being done.
+    Ended(TaskId),
+    /// A task that runs touches the same files: its globs and ours.
+    Files { of: TaskId, theirs: String, ours: String },
+    /// What is left of the fleet's money is set aside for the tasks that run.
+    Money,
+    /// A person's order.
+    Order(FleetRequest),
+}
+
+/// A task that starts now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Start {
+    pub task: TaskId,
+    /// The most that it may cost, earlier attempts included; 0 without a limit.
+    pub reserved_micros: u64,
+}
+
+/// What starts, in this order, and what every waiting task waits for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FleetPlan {
+    pub starts: Vec<Start>,
+    pub waits: BTreeMap<TaskId, WaitsFor>,
+}
+
+impl FleetPlan {
+    /// Decides for all tasks; `leases` are in the order in which they start, `slots` how many may
+    /// run. A job that only waits for the model's service takes no place, but of all jobs there are
+    /// at most twice as many: a limit of the account holds each new one, too.
+    pub fn of(fleet: &Fleet, leases: &[Lease], slots: usize, overlap: Overlap<'_>) -> Self {
+        let mut plan = Self::default();
+        let mut money = Money::of(fleet, leases);
+        let mut busy: Vec<&Lease> =
+            leases.iter().filter(|lease| lease.attempt().is_some()).collect();
+        let active = busy.iter().filter(|lease| takes_a_slot(lease)).count();
+        let most = slots.saturating_mul(2).saturating_sub(busy.len());
+        let mut free = slots.saturating_sub(active).min(most);
+        for lease in leases.iter().filter(|lease| lease.state == TaskState::Waiting) {
+            let files = || files(lease, &busy, overlap);
+            let order = fleet.order_of(lease.id()).map(|order| WaitsFor::Order(order.what));
+            let waits = order.or_else(|| before(fleet, lease, leases)).or_else(files);
+            let waits = waits.or_else(|| (free == 0).then_some(WaitsFor::Slot));
+            let reserved = if waits.is_none() { money.reserve(lease) } else { None };
+            let waits = match (waits, reserved) {
+                (Some(waits), _) => waits,
+                (None, None) => WaitsFor::Money,
+                (None, Some(reserved_micros)) => {
+                    free -= 1;
+                    busy.push(lease);
+                    plan.starts.push(Start { task: lease.id().clone(), reserved_micros });
+                    WaitsFor::Nothing
+                }
+            };
+            plan.waits.insert(lease.id().clone(), waits);
+        }
+        plan
+    }
+}
+
+fn takes_a_slot(lease: &Lease) -> bool {
+    !lease.attempt().is_some_and(|attempt| matches!(attempt.phase, JobPhase::Rests { .. }))
+}
+
+/// Whether a task that comes before another is done: it is on the branch that the other starts
+/// from, or will be merged into it.
+fn is_done(fleet: &Fleet, lease: &Lease) -> bool {
+    lease.ending().is_some_and(|ending| {
+        let is_landed = matches!(ending.landed, Some(Landed::Main(_)));
+        ending.outcome == Outcome::Completed && (fleet.landing != LandingMode::Main || is_landed)
+    })
+}
+
+fn before(fleet: &Fleet, lease: &Lease, leases: &[Lease]) -> Option<WaitsFor> {
+    let of = |id: &TaskId| leases.iter().find(|other| other.id() == id);
+    let waits = lease.task.after.iter().filter_map(|id| {
+        let found = of(id)?;
+        if is_done(fleet, found) {
+            return None;
+        }
+        let ended = found.ending().is_some();
+        Some(if ended { WaitsFor::Ended(id.clone()) } else { WaitsFor::Task(id.clone()) })
+    });
+    // One that ended needs a person; the others only need time.
+    let all: Vec<WaitsFor> = waits.collect();
+    all.iter().find(|it| matches!(it, WaitsFor::Ended(_))).or(all.first()).cloned()
+}
+
+fn files(lease: &Lease, busy: &[&Lease], overlap: Overlap<'_>) -> Option<WaitsFor> {
+    busy.iter().find_map(|other| {
+        let (theirs, ours) = overlap(&other.task, &lease.task)?;
+        Some(WaitsFor::Files { of: other.id().clone(), theirs, ours })
+    })
+}
+
+/// What a task has cost, in millionths of a dollar, rounded up.
+pub fn cost(lease: &Lease) -> u64 {
+    lease.carried.usage.cost.micros()
+}
+
+/// The fleet's money.
+struct Money {
+    /// What is neither spent nor set aside; `None` without a limit.
+    left: Option<u64>,
+    /// How many tasks without a limit of their own share it.
+    sharers: u64,
+}
+
+impl Money {
+    fn of(fleet: &Fleet, leases: &[Lease]) -> Self {
+        let aside = |lease: &Lease| {
+            let runs = lease.attempt().is_some();
+            if runs { lease.reserved_micros.max(cost(lease)) } else { cost(lease) }
+        };
+        let gone = leases.iter().map(aside).fold(0, u64::saturating_add);
+        let left = fleet.max_cost_micros.saturating_sub(gone);
+        let left = (fleet.max_cost_micros > 0).then_some(left);
+        let waits = |lease: &&Lease| lease.state == TaskState::Waiting && own(lease) == 0;
+        Self { left, sharers: leases.iter().filter(waits).count() as u64 }
+    }
+
+    /// Sets aside what a task may still cost, or all of its share. `None` where it does not fit.
+    fn reserve(&mut self, lease: &Lease) -> Option<u64> {
+        let own = own(lease);
+        let Some(left) = self.left else { return Some(own) };
+        let more = match own {
+            0 => left / self.sharers.max(1),
+            own => own.saturating_sub(cost(lease)),
+        };
+        if more > left || more == 0 {
+            return None;
+        }
+        self.left = Some(left - more);
+        if own == 0 {
+            self.sharers -= 1;
+        }
+        Some(cost(lease).saturating_add(more))
+    }
+}
+
+/// The limit that the task itself names; 0 without one.
+fn own(lease: &Lease) -> u64 {
+    lease.contract.limits.max_cost_micros
+}
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;

@@ -1,0 +1,329 @@
+//! How a fleet stands, as one value: how many tasks are where, what was spent, and a row for each
+//! task, what needs a person first. It holds no sentence for people, reads no clock, and looks at
+//! no process: an attempt runs as long as its lease says so.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+
+use super::lease::{JobPhase, Landed, Lease, TaskEnding, TaskState};
+use super::manifest::{Fleet, FleetRequest, LandingMode};
+use super::plan::{FleetPlan, WaitsFor};
+use super::task::TaskId;
+use crate::engine::boundary::decide::INCURABLE;
+use crate::engine::record::{Outcome, Proof};
+use crate::engine::usage::{Money, Usage};
+
+/// How the reason begins where a landing was refused, and the word for it.
+pub const LANDING_REFUSALS: [(&str, &str); 3] =
+    [("conflict: ", "conflict"), ("red: ", "red"), ("tasks folder: ", "folder")];
+/// How the reason begins where an agent asked for a person; its own words follow.
+const ASKED: &str = "the agent said BLOCKED: ";
+/// The fewest ended tasks from which the time of the others is estimated.
+const ESTIMATE_LEAST: usize = 2;
+
+/// Where a task stands, from the top of a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StandingGroup {
+    /// It ended undone, and not because a person ended it.
+    NeedsYou,
+    /// An attempt works on it, or rests until the model's service answers again.
+    Running,
+    Waiting,
+    /// It is completed, wherever its work went.
+    Done,
+    Cancelled,
+}
+
+impl StandingGroup {
+    /// All of them, from the top.
+    pub const ALL: [Self; 5] =
+        [Self::NeedsYou, Self::Running, Self::Waiting, Self::Done, Self::Cancelled];
+}
+
+/// How many tasks are where. All but the total add up to it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct StandingCounts {
+    pub total: usize,
+    /// Completed, and on the main branch.
+    pub landed: usize,
+    /// Completed, and in a pull request.
+    pub requested: usize,
+    /// Completed, and only on a branch.
+    pub completed: usize,
+    pub running: usize,
+    pub waiting: usize,
+    pub needs_you: usize,
+    pub cancelled: usize,
+}
+
+/// What a row says beyond its word and its numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StandingNews {
+    /// Why it ended, as crew saw it.
+    Why(String),
+    /// What its agent needs, in the agent's words.
+    Needs(String),
+    /// It rests until then, or for a time that nobody knows.
+    Rests { until: Option<DateTime<Utc>>, why: String },
+    /// What it waits for.
+    Waits(WaitsFor),
+}
+
+/// One task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StandingRow {
+    pub task: TaskId,
+    pub group: StandingGroup,
+    /// One word: `conflict`, `blocked`, `works`, `rests`, `waits`, `landed`.
+    pub what: &'static str,
+    pub news: Option<StandingNews>,
+    /// The iteration that runs or is next; of a task that nobody works on, the last one.
+    pub iteration: u32,
+    /// The most iterations; 0 without a limit.
+    pub of: u32,
+    /// When it ended, or when its iteration or its preparation began; `None` where no one moment
+    /// says it.
+    pub since: Option<DateTime<Utc>>,
+    /// Milliseconds of work in all attempts, as of the last boundary.
+    pub elapsed_ms: u64,
+    pub usage: Usage,
+    /// What was last seen of it.
+    pub last: String,
+    pub slot: Option<u32>,
+    /// The machine of its attempt.
+    pub host: Option<String>,
+    pub branch: String,
+    /// Whether a landing has sent it back to its loop.
+    pub was_sent_back: bool,
+    pub proof: Option<Proof>,
+    pub landed: Option<Landed>,
+}
+
+/// How a fleet stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    pub name: String,
+    pub landing: LandingMode,
+    /// What a person ordered for all tasks.
+    pub order: Option<FleetRequest>,
+    pub counts: StandingCounts,
+    pub spent: Usage,
+    /// What all tasks together may cost; nothing without a limit.
+    pub max_cost: Money,
+    /// Milliseconds since its start; up to its last end, once no task is open.
+    pub elapsed_ms: u64,
+    /// Milliseconds that the open tasks still need, as far as the ended ones tell.
+    pub left_ms: Option<u64>,
+    /// A row for each lease, group after group. What needs a person stands by its age, the oldest
+    /// first; what is over the other way round.
+    pub rows: Vec<StandingRow>,
+    /// The command for the oldest thing that needs a person.
+    pub next: Option<String>,
+}
+
+impl Standing {
+    /// Counts and sorts; `leases` are in the order in which they start.
+    pub fn of(fleet: &Fleet, leases: &[Lease], plan: &FleetPlan, now: DateTime<Utc>) -> Self {
+        let mut sorted: Vec<&Lease> = leases.iter().collect();
+        sorted.sort_by_key(|lease| (group(lease), place(lease)));
+        let rows: Vec<StandingRow> = sorted.into_iter().map(|lease| row(lease, plan)).collect();
+        let counts = counts(&rows);
+        let is_over = counts.running + counts.waiting == 0;
+        let last_end = leases.iter().map(|lease| lease.at).max().filter(|_| is_over);
+        let mut spent = Usage::default();
+        for lease in leases {
+            spent.add(&lease.carried.usage);
+        }
+        Self {
+            name: fleet.name.clone(),
+            landing: fleet.landing,
+            order: fleet.order.as_ref().map(|order| order.what),
+            counts,
+            spent,
+            max_cost: Money::from_micros(fleet.max_cost_micros),
+            elapsed_ms: between(fleet.started_at, last_end.unwrap_or(now)),
+            left_ms: left(leases, plan, now),
+            next: next(fleet, &rows),
+            rows,
+        }
+    }
+
+    /// The row of a task; `None` if there is no such task.
+    pub fn row_of(&self, task: &TaskId) -> Option<&StandingRow> {
+        self.rows.iter().find(|row| row.task == *task)
+    }
+}
+
+/// The word for an end, and what is to be said of it.
+pub fn end_of(ending: &TaskEnding) -> (&'static str, Option<StandingNews>) {
+    let why = ending.why.as_str();
+    let word = ending.outcome.label();
+    match (ending.outcome, &ending.landed) {
+        (Outcome::Completed, Some(Landed::Main(_))) => ("landed", None),
+        (Outcome::Completed, Some(Landed::Request(_))) => ("requested", None),
+        (Outcome::Completed, None) => (word, None),
+        (Outcome::Blocked, _) => blocked(why),
+        _ => (word, Some(StandingNews::Why(why.to_owned()))),
+    }
+}
+
+fn blocked(why: &str) -> (&'static str, Option<StandingNews>) {
+    let refused = LANDING_REFUSALS.iter().find_map(|(begins, word)| {
+        let why = why.strip_prefix(begins)?;
+        Some((*word, StandingNews::Why(why.to_owned())))
+    });
+    let (word, news) = refused.unwrap_or_else(|| {
+        let news = match why.strip_prefix(ASKED) {
+            Some(needs) => StandingNews::Needs(needs.to_owned()),
+            None => StandingNews::Why(why.strip_prefix(INCURABLE).unwrap_or(why).to_owned()),
+        };
+        (Outcome::Blocked.label(), news)
+    });
+    (word, Some(news))
+}
+
+fn group(lease: &Lease) -> StandingGroup {
+    match &lease.state {
+        TaskState::Waiting => StandingGroup::Waiting,
+        TaskState::Running(_) => StandingGroup::Running,
+        TaskState::Ended(ending) => match ending.outcome {
+            Outcome::Completed => StandingGroup::Done,
+            Outcome::Cancelled => StandingGroup::Cancelled,
+            _ => StandingGroup::NeedsYou,
+        },
+    }
+}
+
+/// Where a row stands in its group; the smallest comes first.
+fn place(lease: &Lease) -> i64 {
+    match group(lease) {
+        StandingGroup::NeedsYou => lease.at.timestamp_millis(),
+        StandingGroup::Running => lease.attempt().map_or(0, |it| it.began_at.timestamp_millis()),
+        StandingGroup::Waiting => 0,
+        StandingGroup::Done | StandingGroup::Cancelled => -lease.at.timestamp_millis(),
+    }
+}
+
+fn row(lease: &Lease, plan: &FleetPlan) -> StandingRow {
+    let waits = plan.waits.get(lease.id());
+    let (what, news) = match &lease.state {
+        TaskState::Waiting => {
+            let is_paused = matches!(waits, Some(WaitsFor::Order(FleetRequest::Pause)));
+            (if is_paused { "paused" } else { "waits" }, waits.cloned().map(StandingNews::Waits))
+        }
+        TaskState::Running(attempt) => doing(&attempt.phase),
+        TaskState::Ended(ending) => end_of(ending),
+    };
+    let attempt = lease.attempt();
+    let (slot, since) = match attempt.map(|attempt| (&attempt.phase, attempt.began_at)) {
+        Some((JobPhase::Works { slot, since }, _)) => (*slot, Some(*since)),
+        Some((JobPhase::Prepares, began_at)) => (None, Some(began_at)),
+        Some(_) => (None, None),
+        None => (None, lease.ending().map(|_| lease.at)),
+    };
+    let of = lease.contract.limits.max_iterations;
+    let is_iterating = attempt.is_some_and(|attempt| attempt.phase != JobPhase::Lands);
+    let iteration = lease.carried.completed.saturating_add(u32::from(is_iterating));
+    StandingRow {
+        task: lease.id().clone(),
+        group: group(lease),
+        what,
+        news,
+        iteration: if of > 0 { iteration.min(of) } else { iteration },
+        of,
+        since,
+        elapsed_ms: lease.carried.awake_ms,
+        usage: lease.carried.usage.clone(),
+        last: lease.carried.last.clone(),
+        slot,
+        host: attempt.map(|attempt| attempt.host.clone()),
+        branch: lease.branch.clone(),
+        was_sent_back: lease.sent_back.is_some(),
+        proof: lease.ending().and_then(|ending| ending.proof),
+        landed: lease.ending().and_then(|ending| ending.landed.clone()),
+    }
+}
+
+fn doing(phase: &JobPhase) -> (&'static str, Option<StandingNews>) {
+    match phase {
+        JobPhase::Prepares => ("prepares", None),
+        JobPhase::Lines => ("lines", None),
+        JobPhase::Works { .. } => ("works", None),
+        JobPhase::Rests { until, why } => {
+            ("rests", Some(StandingNews::Rests { until: *until, why: why.clone() }))
+        }
+        JobPhase::Lands => ("lands", None),
+    }
+}
+
+fn counts(rows: &[StandingRow]) -> StandingCounts {
+    let mut counts = StandingCounts { total: rows.len(), ..StandingCounts::default() };
+    for row in rows {
+        let count = match (row.group, &row.landed) {
+            (StandingGroup::NeedsYou, _) => &mut counts.needs_you,
+            (StandingGroup::Running, _) => &mut counts.running,
+            (StandingGroup::Waiting, _) => &mut counts.waiting,
+            (StandingGroup::Cancelled, _) => &mut counts.cancelled,
+            (StandingGroup::Done, Some(Landed::Main(_))) => &mut counts.landed,
+            (StandingGroup::Done, Some(Landed::Request(_))) => &mut counts.requested,
+            (StandingGroup::Done, None) => &mut counts.completed,
+        };
+        *count += 1;
+    }
+    counts
+}
+
+/// The work that is left, shared by the tasks that run. A task needs as long as the ended ones did
+/// on average; one that waits for a person is not counted, as nobody knows when it starts.
+fn left(leases: &[Lease], plan: &FleetPlan, now: DateTime<Utc>) -> Option<u64> {
+    let has_worked =
+        |lease: &&Lease| lease.ending().is_some_and(|it| it.outcome != Outcome::Cancelled);
+    let ended = || leases.iter().filter(has_worked);
+    let running = leases.iter().filter(|lease| lease.attempt().is_some()).count() as u64;
+    if ended().count() < ESTIMATE_LEAST || running == 0 {
+        return None;
+    }
+    let mean = sum(ended().map(|lease| lease.carried.awake_ms)) / ended().count() as u64;
+    let is_held = |lease: &Lease| {
+        let waits = plan.waits.get(lease.id());
+        matches!(waits, Some(WaitsFor::Ended(_) | WaitsFor::Order(_)))
+    };
+    let open = leases.iter().filter(|lease| lease.ending().is_none() && !is_held(lease));
+    let left = sum(open.map(|lease| mean.saturating_sub(used(lease, now)))) / running;
+    (left > 0).then_some(left)
+}
+
+fn used(lease: &Lease, now: DateTime<Utc>) -> u64 {
+    let running = match lease.attempt().map(|attempt| &attempt.phase) {
+        Some(JobPhase::Works { since, .. }) => between(*since, now),
+        _ => 0,
+    };
+    lease.carried.awake_ms.saturating_add(running)
+}
+
+fn sum(numbers: impl Iterator<Item = u64>) -> u64 {
+    numbers.fold(0, u64::saturating_add)
+}
+
+/// Milliseconds; none where a clock went backwards.
+fn between(from: DateTime<Utc>, to: DateTime<Utc>) -> u64 {
+    u64::try_from((to - from).num_milliseconds()).unwrap_or_default()
+}
+
+/// An interrupted loop only has to go on. Everything else is to be looked at before a retry spends
+/// more on it.
+fn next(fleet: &Fleet, rows: &[StandingRow]) -> Option<String> {
+    let needs = || rows.iter().filter(|row| row.group == StandingGroup::NeedsYou);
+    let shown = needs().find(|row| row.what != Outcome::Interrupted.label());
+    match shown {
+        Some(row) => Some(format!("crew fleet show {}", row.task)),
+        None => needs()
+            .next()
+            .map(|_| format!("crew fleet run {} --retry", shell_words::quote(&fleet.folder))),
+    }
+}
+
+#[cfg(test)]
+#[path = "standing_tests.rs"]
+mod tests;

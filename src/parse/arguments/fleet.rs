@@ -1,0 +1,145 @@
+//! What may be typed after `crew fleet`: the options of a start, and which fleet and tasks are
+//! meant. It has no behaviour.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::doctor::cluster;
+use super::values;
+
+/// The verbs of fleets.
+#[derive(Debug, Subcommand)]
+pub enum FleetVerb {
+    /// Start a folder of tasks, or join it: what ended stays ended, what is gone is taken up
+    #[command(after_help = AFTER_RUN)]
+    Run(FleetRunArgs),
+    /// Show how a fleet stands, what needs you first
+    #[command(after_help = "Examples:\n  crew fleet status\n  crew fleet status billing --json")]
+    Status(FleetStatusArgs),
+    /// Show the whole story of a task's loop
+    #[command(after_help = "Examples:\n  crew fleet show vat-rounding")]
+    Show {
+        /// The task
+        #[arg(value_name = "TASK")]
+        task: String,
+        #[command(flatten)]
+        which: WhichFleet,
+    },
+    /// Let no iteration begin until the fleet is run again
+    #[command(after_help = "Examples:\n  crew fleet pause\n  crew fleet pause vat-rounding --now")]
+    Pause(FleetOrderArgs),
+    /// End tasks, or all of them; no engine's memory undoes it
+    #[command(
+        after_help = "Examples:\n  crew fleet cancel vat-rounding\n  crew fleet cancel --now"
+    )]
+    Cancel {
+        #[command(flatten)]
+        order: FleetOrderArgs,
+        /// Why, for the handoffs
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+    },
+    /// Make one attempt at a task, as an engine does: safe to start at any moment, any number of
+    /// times
+    #[command(after_help = "Examples:\n  crew fleet job billing vat-rounding")]
+    Job {
+        #[arg(value_name = "FLEET")]
+        fleet: String,
+        #[arg(value_name = "TASK")]
+        task: String,
+        /// The address of the fleet's remote, on a machine that did not start it
+        #[arg(long, value_name = "URL")]
+        remote: Option<String>,
+    },
+}
+
+const AFTER_RUN: &str = "\
+A task is a Markdown file. Its front matter, between --- or +++ lines, has the options of crew run by \
+their long names, and after, priority and touches. fleet.toml holds what all share.
+
+Exit codes: 0 all completed · 10 some did not · 13 some need you · 14 cancelled · 130 paused or \
+interrupted.
+
+Examples:
+  crew fleet run tasks/ --dry-run
+  crew fleet run tasks/ --slots 4 --max-cost 50
+  crew fleet run tasks/ --land
+  crew fleet run tasks/ --on slurm:login.example --land
+  crew fleet run tasks/ --retry";
+
+/// `crew fleet run`.
+#[derive(Args, Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch that a person types")]
+pub struct FleetRunArgs {
+    /// The folder of the tasks
+    #[arg(value_name = "FOLDER")]
+    pub folder: PathBuf,
+    /// At most N iterations at once on this machine (half its cores, at most 4)
+    #[arg(long, value_name = "N", value_parser = values::some)]
+    pub slots: Option<u32>,
+    /// At most this many dollars for all tasks together (0 = no limit)
+    #[arg(long = "max-cost", value_name = "USD", value_parser = values::dollars::<u64>)]
+    pub max_cost_micros: Option<u64>,
+    /// Push each task's branch and lease after every iteration
+    #[arg(long)]
+    pub push: bool,
+    /// Land what is completed on the main branch, checked there; `pr` opens pull requests
+    #[arg(long, value_name = "pr", num_args = 0..=1, default_missing_value = "main")]
+    #[arg(value_parser = ["main", "pr"], hide_possible_values = true)]
+    pub land: Option<String>,
+    /// What runs the jobs: slurm, slurm:HOST by ssh to its login node, or manual, which prints a
+    /// command for each task and leaves them to you
+    #[arg(long, value_name = "ENGINE", value_parser = engine)]
+    pub on: Option<String>,
+    /// Try again what ended without being completed
+    #[arg(long)]
+    pub retry: bool,
+    /// Show what would run, in which order, and all that would be pushed; start and write nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Trust what is listed without asking
+    #[arg(long)]
+    pub yes: bool,
+}
+
+/// Which fleet is meant.
+#[derive(Args, Clone, Debug, Default)]
+pub struct WhichFleet {
+    /// The fleet's name; if absent, this repository's newest, else the only one
+    #[arg(long, value_name = "NAME")]
+    pub fleet: Option<String>,
+}
+
+/// `crew fleet status`.
+#[derive(Args, Clone, Debug)]
+pub struct FleetStatusArgs {
+    /// The fleet's name; if absent, this repository's newest, else the only one
+    #[arg(value_name = "FLEET")]
+    pub fleet: Option<String>,
+    /// Print JSON, for programs; the object has a "schema"
+    #[arg(long)]
+    pub json: bool,
+    /// Redraw it until the fleet is done
+    #[arg(long, conflicts_with = "json")]
+    pub watch: bool,
+}
+
+/// `crew fleet pause` and `crew fleet cancel`.
+#[derive(Args, Clone, Debug)]
+pub struct FleetOrderArgs {
+    /// The tasks; if absent, all of them
+    #[arg(value_name = "TASK")]
+    pub tasks: Vec<String>,
+    #[command(flatten)]
+    pub which: WhichFleet,
+    /// End the running iterations at once
+    #[arg(long)]
+    pub now: bool,
+}
+
+/// An engine other than this machine.
+fn engine(text: &str) -> Result<String, &'static str> {
+    let is_known = text == "manual" || cluster(text).is_ok();
+    if is_known { Ok(text.to_owned()) } else { Err("slurm, slurm:HOST, or manual") }
+}

@@ -1,0 +1,288 @@
+//! What a person reads before a fleet starts, and with `--dry-run` in full: what it reads, in which
+//! order it starts, what it may cost, which commands it runs and what it pushes. A command stands
+//! whole and with nothing hidden in it, as a person trusts it here. It asks nothing.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use unicode_width::UnicodeWidthStr;
+
+use super::shown;
+use crate::engine::fleet::lease::Lease;
+use crate::engine::fleet::manifest::{Fleet, LandingMode, Remote};
+use crate::engine::fleet::task::TaskId;
+use crate::engine::record::{Check, Outcome};
+use crate::engine::text::{Shown, count, distinct, named};
+use crate::engine::usage::Money;
+use crate::report::page::{fitting, padded, value, wrapped};
+
+/// How many tasks, overlaps and names are listed unless all are.
+const LISTED: usize = 8;
+/// Where the values of rows begin, and what belongs to a value.
+const INDENT: usize = 10;
+const DEEPER: usize = INDENT + 2;
+/// The widest name of a task in the order.
+const TASK_COLUMNS: usize = 30;
+
+/// Two tasks that do not run at once, and the globs by which they meet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FleetOverlap {
+    pub one: TaskId,
+    pub other: TaskId,
+    pub globs: (String, String),
+}
+
+/// A fleet that is about to start.
+#[derive(Debug, Clone, Copy)]
+pub struct FleetStart<'a> {
+    pub fleet: &'a Fleet,
+    /// In the order in which they start.
+    pub leases: &'a [Lease],
+    /// The files of the folder that are not tasks.
+    pub not_tasks: &'a [String],
+    pub overlaps: &'a [FleetOverlap],
+    /// What runs the jobs, as it was typed; `None` for this machine.
+    pub engine: Option<&'a str>,
+    /// The commands that nobody has trusted yet.
+    pub new: &'a BTreeSet<String>,
+    /// The refs that are pushed besides the tasks' branches, in full.
+    pub refs: &'a [String],
+    /// Everything is listed, however long.
+    pub is_dry: bool,
+}
+
+/// The page, for a terminal of so many columns.
+pub fn page(start: &FleetStart<'_>, width: usize) -> String {
+    let open: Vec<&Lease> = start.leases.iter().filter(|it| it.ending().is_none()).collect();
+    let mut text = wrapped(&terms(start), width, usize::MAX).join("\n") + "\n";
+    value(&mut text, "reads", &reads(start), width);
+    if let Some(stays) = stays(start) {
+        value(&mut text, "stays", &stays, width);
+    }
+    order(&mut text, start, &open, width);
+    overlaps(&mut text, start, width);
+    value(&mut text, "budget", &budget(start.fleet, &open), width);
+    commands(&mut text, start, &open, width);
+    pushes(&mut text, start, &open, width);
+    text
+}
+
+/// "fleet billing-cleanup: 20 tasks, on this machine, 4 at once, at most $50.00".
+fn terms(start: &FleetStart<'_>) -> String {
+    let fleet = start.fleet;
+    let tasks = count(start.leases.len() as u64, "task");
+    let engine = start.engine.map_or_else(|| "this machine".to_owned(), shown);
+    let slots = match fleet.slots {
+        0 => "as many at once as each machine takes".to_owned(),
+        slots => format!("{slots} at once"),
+    };
+    let most = match fleet.max_cost_micros {
+        0 => "no limit on its cost".to_owned(),
+        micros => format!("at most {}", Money::from_micros(micros)),
+    };
+    format!("fleet {}: {tasks}, on {engine}, {slots}, {most}", shown(&fleet.name))
+}
+
+/// "tasks/*.md (README.md and _notes.md are not tasks)".
+fn reads(start: &FleetStart<'_>) -> String {
+    let files = format!("{}/*.md", shown(&start.fleet.folder));
+    let names: Vec<String> = start.not_tasks.iter().map(|name| shown(name)).collect();
+    match &names[..] {
+        [] => files,
+        [one] => format!("{files} ({one} is not a task)"),
+        [one, other] => format!("{files} ({one} and {other} are not tasks)"),
+        _ => format!("{files} ({} are not tasks)", some(start, &names)),
+    }
+}
+
+fn some(start: &FleetStart<'_>, names: &[String]) -> String {
+    named(names, if start.is_dry { usize::MAX } else { LISTED })
+}
+
+/// What the start leaves alone.
+fn stays(start: &FleetStart<'_>) -> Option<String> {
+    let ends = || start.leases.iter().filter_map(Lease::ending);
+    let undone = ends().filter(|ending| ending.outcome != Outcome::Completed).count();
+    let retry = match undone {
+        0 => String::new(),
+        undone => format!("; --retry takes up the {undone} that did not complete"),
+    };
+    let ended = ends().count() as u64;
+    (ended > 0).then(|| format!("{} that ended already{retry}", count(ended, "task")))
+}
+
+/// The open tasks, each with what comes before it.
+fn order(text: &mut String, start: &FleetStart<'_>, open: &[&Lease], width: usize) {
+    let kept = if start.is_dry { open.len() } else { open.len().min(LISTED) };
+    let names = open.iter().map(|lease| lease.id().to_string().width());
+    let columns = names.max().unwrap_or_default().min(TASK_COLUMNS);
+    let digits = kept.to_string().len();
+    let has_own_limits = limits(open).len() > 1;
+    for (index, lease) in open[..kept].iter().enumerate() {
+        let mut parts = vec![padded(&lease.id().to_string(), columns)];
+        parts.extend(has_own_limits.then(|| format!("{:>8}", limit(start.fleet, lease))));
+        let after: Vec<String> = lease.task.after.iter().map(ToString::to_string).collect();
+        parts.extend(lease.attempt().map(|_| "runs already".to_owned()));
+        parts.extend((!after.is_empty()).then(|| format!("after {}", after.join(", "))));
+        let name = if index == 0 { "order" } else { "" };
+        let line = format!("  {name:<7} {:>digits$}  {}", index + 1, parts.join("  "));
+        let _ = writeln!(text, "{}", fitting(line.trim_end(), width));
+    }
+    more(text, open.len() - kept);
+}
+
+fn more(text: &mut String, more: usize) {
+    if more > 0 {
+        let _ = writeln!(text, "{:INDENT$}… {more} more, all with --dry-run", "");
+    }
+}
+
+fn overlaps(text: &mut String, start: &FleetStart<'_>, width: usize) {
+    let kept = if start.is_dry { start.overlaps.len() } else { LISTED };
+    for it in start.overlaps.iter().take(kept) {
+        let (one, other) = (shown(&it.globs.0), shown(&it.globs.1));
+        let both = if one == other { format!("both {one}") } else { format!("{one} and {other}") };
+        let said = format!("{}, {}: {both}, so one after the other", it.one, it.other);
+        value(text, "overlap", &said, width);
+    }
+    more(text, start.overlaps.len().saturating_sub(kept));
+}
+
+/// The different limits on the cost of single tasks.
+fn limits(open: &[&Lease]) -> BTreeSet<u64> {
+    open.iter().map(|lease| lease.contract.limits.max_cost_micros).collect()
+}
+
+/// "$5.00", "a share" of the fleet's money, "no limit".
+fn limit(fleet: &Fleet, lease: &Lease) -> String {
+    match lease.contract.limits.max_cost_micros {
+        0 if fleet.max_cost_micros > 0 => "a share".to_owned(),
+        0 => "no limit".to_owned(),
+        micros => Money::from_micros(micros).to_string(),
+    }
+}
+
+fn budget(fleet: &Fleet, open: &[&Lease]) -> String {
+    let all = match fleet.max_cost_micros {
+        0 => "no limit for all tasks together".to_owned(),
+        micros => format!("at most {} for all tasks", Money::from_micros(micros)),
+    };
+    let each = match (open.first(), limits(open).len()) {
+        (None, _) => return all,
+        (Some(lease), 1) => match limit(fleet, lease).as_str() {
+            "a share" => "an equal share of what is left for each".to_owned(),
+            limit => format!("{limit} for each"),
+        },
+        _ => "each task its own, listed above".to_owned(),
+    };
+    format!("{all}; {each}")
+}
+
+/// Every command that will run, with the tasks whose check it is. A command is never cut and never
+/// wrapped.
+fn commands(text: &mut String, start: &FleetStart<'_>, open: &[&Lease], width: usize) {
+    let fleet = start.fleet;
+    if let Some(setup) = &fleet.setup {
+        command(text, start, "setup", setup, " in each new working tree");
+    }
+    let checks = || open.iter().flat_map(|lease| &lease.contract.checks);
+    let mut known: Vec<&Check> = Vec::new();
+    for check in checks() {
+        let is_known = |it: &&Check| kind(it) == kind(check);
+        if known.iter().any(is_known) {
+            continue;
+        }
+        known.push(check);
+        let lenient = if check.no_worse { " gets no worse" } else { "" };
+        command(text, start, check.role.label(), &check.run, lenient);
+        let has = |lease: &Lease| lease.contract.checks.iter().any(|it| kind(it) == kind(check));
+        for_tasks(text, start, open, &has, width);
+    }
+    let is_bare = |lease: &Lease| lease.contract.checks.is_empty();
+    if open.iter().any(|lease| is_bare(lease)) {
+        value(text, "checks", "none: only its agent says when a task is done", width);
+        for_tasks(text, start, open, &is_bare, width);
+    }
+    for check in fleet.land_checks.iter().filter(|_| fleet.landing != LandingMode::No) {
+        command(text, start, "land", &check.run, " on main as it will be");
+    }
+}
+
+fn kind(check: &Check) -> (&str, &str, bool) {
+    (&check.run, check.role.label(), check.no_worse)
+}
+
+fn command(text: &mut String, start: &FleetStart<'_>, name: &str, run: &str, remark: &str) {
+    let new = if start.new.contains(run) { ", new" } else { "" };
+    let _ = writeln!(text, "  {name:<7} `{}`{remark}{new}", Shown(run));
+}
+
+/// The tasks for which something holds, unless it holds for all.
+fn for_tasks(
+    text: &mut String,
+    start: &FleetStart<'_>,
+    open: &[&Lease],
+    holds: &dyn Fn(&Lease) -> bool,
+    width: usize,
+) {
+    let tasks = open.iter().filter(|lease| holds(lease)).map(|lease| lease.id().to_string());
+    let tasks: Vec<String> = tasks.collect();
+    if tasks.len() < open.len() {
+        let said = format!("for {}", some(start, &tasks));
+        for line in wrapped(&said, width.saturating_sub(DEEPER), usize::MAX) {
+            let _ = writeln!(text, "{:DEEPER$}{line}", "");
+        }
+    }
+}
+
+/// Every branch and ref that will be pushed: by pattern, or in full for a dry run.
+fn pushes(text: &mut String, start: &FleetStart<'_>, open: &[&Lease], width: usize) {
+    let Some(remote) = &start.fleet.remote else {
+        let nothing = "nothing. Branches stay here; --push or --land sends them";
+        return value(text, "pushes", nothing, width);
+    };
+    let (name, url) = (shown(&remote.name), shown(&without_user(&remote.url)));
+    value(text, "pushes", &format!("to {name} ({url}), each iteration:"), width);
+    let branches: Vec<String> = open.iter().map(|lease| lease.branch.clone()).collect();
+    let kinds = [
+        (branches, "branches of tasks; your CI runs unless it skips these:"),
+        (start.refs.to_vec(), "leases: who works on what, and how far it is:"),
+    ];
+    for (names, what) in kinds.into_iter().filter(|(names, _)| !names.is_empty()) {
+        let _ = writeln!(text, "{:INDENT$}{what}", "");
+        for name in if start.is_dry { names } else { folders(names) } {
+            let _ = writeln!(text, "{:DEEPER$}{}", "", shown(&name));
+        }
+    }
+    if let Some(lands) = lands(start.fleet, remote) {
+        let _ = writeln!(text, "{:INDENT$}{lands}", "");
+    }
+}
+
+/// The folders of these names: "refs/crew/billing-cleanup/*".
+fn folders(names: Vec<String>) -> Vec<String> {
+    let folder = |name: String| name.rsplit_once('/').map(|(folder, _)| format!("{folder}/*"));
+    distinct(names.into_iter().map(|name| folder(name.clone()).unwrap_or(name)))
+}
+
+fn lands(fleet: &Fleet, remote: &Remote) -> Option<String> {
+    let base = shown(&fleet.base);
+    let base = base.strip_prefix(&format!("{}/", remote.name)).unwrap_or(&base);
+    match fleet.landing {
+        LandingMode::No => None,
+        LandingMode::Main => Some(format!("{base}, when a task's checks pass on it (--land)")),
+        LandingMode::Pr => Some(format!("a pull request to {base} for each completed task")),
+    }
+}
+
+/// An address without the name and the password that may stand before its host.
+fn without_user(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let host = rest.split('/').next().unwrap_or_default();
+    let user = host.rfind('@').map_or(0, |at| at + 1);
+    format!("{scheme}://{}", &rest[user..])
+}
+
+#[cfg(test)]
+#[path = "before_tests.rs"]
+mod tests;

@@ -1,0 +1,211 @@
+use insta::assert_snapshot;
+
+use super::*;
+use crate::engine::fleet::fixture::{a_fleet, a_lease, ended, id, running};
+use crate::engine::fleet::lease::JobPhase;
+use crate::engine::record::Role;
+
+fn checked(name: &str, checks: &[(&str, Role)]) -> Lease {
+    let mut lease = a_lease(name);
+    lease.contract.checks = checks.iter().map(|(run, role)| Check::new(*run, *role)).collect();
+    lease
+}
+
+fn starts<'a>(fleet: &'a Fleet, leases: &'a [Lease], new: &'a BTreeSet<String>) -> FleetStart<'a> {
+    FleetStart {
+        fleet,
+        leases,
+        not_tasks: &[],
+        overlaps: &[],
+        engine: None,
+        new,
+        refs: &[],
+        is_dry: false,
+    }
+}
+
+fn overlap() -> FleetOverlap {
+    let glob = "src/tax/**".to_owned();
+    let globs = (glob.clone(), glob);
+    FleetOverlap { one: id("vat-rounding"), other: id("invoice-pdf"), globs }
+}
+
+/// Tasks with different checks and limits, one that runs and two that ended.
+fn tasks() -> Vec<Lease> {
+    let test = ("npm test", Role::Verify);
+    let mut vat = checked("vat-rounding", &[test, ("npm run lint", Role::Gate)]);
+    vat.contract.limits.max_cost_micros = 5_000_000;
+    let mut invoice = checked("invoice-pdf", &[("npm test -- pdf", Role::Verify)]);
+    invoice.task.after = vec![id("vat-rounding"), id("user-model")];
+    let mut runs = running("csv-export", JobPhase::Prepares);
+    runs.contract.checks = vec![Check::no_worse("npm test")];
+    let done = ended("user-model", Outcome::Completed, "done", 60);
+    let blocked = ended("sso-logout", Outcome::Blocked, "a key", 60);
+    vec![done, blocked, runs, vat, invoice, a_lease("notes")]
+}
+
+fn sent() -> Fleet {
+    let url = "https://me:secret@git.example.org/acme/billing.git".to_owned();
+    let remote = Remote { name: "origin".to_owned(), url, only_branches: false };
+    let mut land = a_fleet();
+    land.base = "origin/main".to_owned();
+    land.setup = Some("npm ci".to_owned());
+    land.land_checks = vec![Check::new("npm run e2e", Role::Verify)];
+    Fleet { remote: Some(remote), landing: LandingMode::Main, ..land }
+}
+
+fn refs() -> Vec<String> {
+    let names = ["csv-export", "vat-rounding", "invoice-pdf", "notes"];
+    names.map(|name| format!("refs/crew/billing-cleanup/{name}")).to_vec()
+}
+
+#[test]
+fn a_small_fleet_is_told_in_a_few_rows() {
+    let leases = [checked("only", &[("cargo test", Role::Verify)])];
+    let names = ["README.md", "_notes.md"].map(str::to_owned);
+    let overlaps = [overlap()];
+    let (fleet, new) = (a_fleet(), BTreeSet::new());
+    let start =
+        FleetStart { not_tasks: &names, overlaps: &overlaps, ..starts(&fleet, &leases, &new) };
+    assert_snapshot!(page(&start, 80), @"
+    fleet billing-cleanup: 1 task, on this machine, 4 at once, at most $50.00
+      reads   tasks/*.md (README.md and _notes.md are not tasks)
+      order   1  only
+      overlap vat-rounding, invoice-pdf: both src/tax/**, so one after the other
+      budget  at most $50.00 for all tasks; an equal share of what is left for each
+      verify  `cargo test`
+      pushes  nothing. Branches stay here; --push or --land sends them
+    ");
+}
+
+#[test]
+fn what_is_new_is_marked_and_what_is_pushed_is_named_by_pattern() {
+    let (fleet, leases, refs) = (sent(), tasks(), refs());
+    let new = ["npm ci", "npm test -- pdf"].map(str::to_owned).into();
+    let start = FleetStart {
+        engine: Some("slurm:login.host"),
+        refs: &refs,
+        ..starts(&fleet, &leases, &new)
+    };
+    assert_snapshot!(page(&start, 80), @"
+    fleet billing-cleanup: 6 tasks, on slurm:login.host, 4 at once, at most $50.00
+      reads   tasks/*.md
+      stays   2 tasks that ended already; --retry takes up the 1 that did not
+              complete
+      order   1  csv-export     a share  runs already
+              2  vat-rounding     $5.00
+              3  invoice-pdf    a share  after vat-rounding, user-model
+              4  notes          a share
+      budget  at most $50.00 for all tasks; each task its own, listed above
+      setup   `npm ci` in each new working tree, new
+      verify  `npm test` gets no worse
+                for csv-export
+      verify  `npm test`
+                for vat-rounding
+      gate    `npm run lint`
+                for vat-rounding
+      verify  `npm test -- pdf`, new
+                for invoice-pdf
+      checks  none: only its agent says when a task is done
+                for notes
+      land    `npm run e2e` on main as it will be
+      pushes  to origin (https://git.example.org/acme/billing.git), each iteration:
+              branches of tasks; your CI runs unless it skips these:
+                fleet/billing-cleanup/*
+              leases: who works on what, and how far it is:
+                refs/crew/billing-cleanup/*
+              main, when a task's checks pass on it (--land)
+    ");
+}
+
+#[test]
+fn a_dry_run_names_every_branch_and_ref() {
+    let (fleet, leases, refs) = (sent(), tasks(), refs());
+    let fleet = Fleet { landing: LandingMode::Pr, ..fleet };
+    let new = BTreeSet::new();
+    let start = FleetStart { refs: &refs, is_dry: true, ..starts(&fleet, &leases, &new) };
+    let page = page(&start, 80);
+    assert_snapshot!(page[page.find("  pushes").unwrap()..], @"
+    pushes  to origin (https://git.example.org/acme/billing.git), each iteration:
+            branches of tasks; your CI runs unless it skips these:
+              fleet/billing-cleanup/csv-export
+              fleet/billing-cleanup/vat-rounding
+              fleet/billing-cleanup/invoice-pdf
+              fleet/billing-cleanup/notes
+            leases: who works on what, and how far it is:
+              refs/crew/billing-cleanup/csv-export
+              refs/crew/billing-cleanup/vat-rounding
+              refs/crew/billing-cleanup/invoice-pdf
+              refs/crew/billing-cleanup/notes
+            a pull request to main for each completed task
+    ");
+}
+
+#[test]
+fn sixty_tasks_are_listed_only_for_a_dry_run() {
+    let check = [("npm test", Role::Verify)];
+    let leases: Vec<Lease> =
+        (0..60).map(|number| checked(&format!("task-{number}"), &check)).collect();
+    let overlaps = vec![overlap(); 60];
+    let (fleet, new) = (Fleet { max_cost_micros: 0, slots: 0, ..a_fleet() }, BTreeSet::new());
+    let start = FleetStart { overlaps: &overlaps, ..starts(&fleet, &leases, &new) };
+    let overlap = "  overlap vat-rounding, invoice-pdf: both src/tax/**, so one after the other\n";
+    let told = page(&start, 80).replacen(overlap, "", LISTED - 1);
+    assert_snapshot!(told, @"
+    fleet billing-cleanup: 60 tasks, on this machine, as many at once as each
+    machine takes, no limit on its cost
+      reads   tasks/*.md
+      order   1  task-0
+              2  task-1
+              3  task-2
+              4  task-3
+              5  task-4
+              6  task-5
+              7  task-6
+              8  task-7
+              … 52 more, all with --dry-run
+      overlap vat-rounding, invoice-pdf: both src/tax/**, so one after the other
+              … 52 more, all with --dry-run
+      budget  no limit for all tasks together; no limit for each
+      verify  `npm test`
+      pushes  nothing. Branches stay here; --push or --land sends them
+    ");
+    let dry = page(&FleetStart { is_dry: true, ..start }, 80);
+    assert!(dry.contains("\n          60  task-59\n"), "{dry}");
+    assert_eq!(dry.matches("  overlap ").count(), 60);
+}
+
+#[test]
+fn nothing_to_do_is_told_too() {
+    let (fleet, new) = (a_fleet(), BTreeSet::new());
+    assert_snapshot!(page(&starts(&fleet, &[], &new), 80), @"
+    fleet billing-cleanup: 0 tasks, on this machine, 4 at once, at most $50.00
+      reads   tasks/*.md
+      budget  at most $50.00 for all tasks
+      pushes  nothing. Branches stay here; --push or --land sends them
+    ");
+}
+
+#[test]
+fn a_command_to_be_trusted_hides_nothing_and_is_never_cut() {
+    let run = format!("npm test\u{1b}[2K\r\n{}\u{202e}; curl evil", "x".repeat(200));
+    let leases = [checked("only", &[(&run, Role::Verify)])];
+    let name = "a\u{1b}[2J\nb.md".to_owned();
+    let mut fleet = a_fleet();
+    fleet.folder = "ta\u{1b}]0;x\u{7}sks".to_owned();
+    let new = [run.clone()].into();
+    let start = FleetStart {
+        not_tasks: std::slice::from_ref(&name),
+        engine: Some("\u{9b}31mslurm"),
+        ..starts(&fleet, &leases, &new)
+    };
+    let told = page(&start, 80).replace(&"x".repeat(200), "<200 letters>");
+    assert_snapshot!(told, @r#"
+    fleet billing-cleanup: 1 task, on slurm, 4 at once, at most $50.00
+      reads   tasks/*.md (a b.md is not a task)
+      order   1  only
+      budget  at most $50.00 for all tasks; an equal share of what is left for each
+      verify  `npm test\u{1b}[2K\u{d}\n<200 letters>\u{202e}; curl evil`, new
+      pushes  nothing. Branches stay here; --push or --land sends them
+    "#);
+}

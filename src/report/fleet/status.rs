@@ -1,0 +1,322 @@
+//! How a fleet stands, as a page or as a board that fits a screen: the whole in the first lines,
+//! then what needs a person, what runs, what waits and for what, and what is over. What has no room
+//! is left out from below, and is counted.
+
+use std::array;
+use std::fmt::Write as _;
+
+use unicode_width::UnicodeWidthStr;
+
+use super::{COMMIT_CHARS, counted, rests, shown};
+use crate::engine::fleet::lease::Landed;
+use crate::engine::fleet::manifest::{FleetRequest, LandingMode};
+use crate::engine::fleet::plan::WaitsFor;
+use crate::engine::fleet::standing::{Standing, StandingGroup, StandingNews, StandingRow};
+use crate::engine::record::Proof;
+use crate::engine::text::{quoted, start};
+use crate::engine::usage::{Money, Usage};
+use crate::report::page::{Reading, fitting, padded, wrapped};
+use crate::report::words::{ago, brief};
+
+/// The most lines of a group on a page.
+const ROWS_MAX: usize = 20;
+/// The widest columns: task, word or iteration, time, cost, news, place.
+const WIDEST: [usize; 6] = [24, 11, 8, 8, usize::MAX, 20];
+/// The column that takes what the others leave.
+const NEWS: usize = 4;
+/// Below this width there is no time, cost or place.
+const NARROW: usize = 60;
+/// Time that is left is told in steps of ten minutes from an hour on, else of one, in milliseconds.
+const HOUR_MS: u64 = 3_600_000;
+const LONG_STEP_MS: u64 = 600_000;
+const STEP_MS: u64 = 60_000;
+
+/// When and where a fleet is looked at.
+#[derive(Debug, Clone, Copy)]
+pub struct FleetReading<'a> {
+    pub reading: Reading,
+    /// This machine, which no row names.
+    pub host: &'a str,
+}
+
+/// The page.
+pub fn page(standing: &Standing, at: FleetReading<'_>) -> String {
+    lines(standing, at, ROWS_MAX, usize::MAX).join("\n") + "\n"
+}
+
+/// A screen of at most `rows` lines, none wider than the terminal.
+pub fn board(standing: &Standing, at: FleetReading<'_>, rows: usize) -> Vec<String> {
+    let mut lines = lines(standing, at, rows, rows);
+    lines.truncate(rows);
+    lines.into_iter().map(|line| fitting(&line, at.reading.width)).collect()
+}
+
+/// All lines; a group has at most `most`, and all of them together, if they can, `rows`.
+fn lines(standing: &Standing, at: FleetReading<'_>, most: usize, rows: usize) -> Vec<String> {
+    let mut lines = head(standing, at.reading.width);
+    let next = standing.next.as_ref().map(|command| labelled("next", command));
+    let below = if next.is_some() { 2 } else { 0 };
+    for group in StandingGroup::ALL {
+        let room = rows.saturating_sub(lines.len() + 1 + below);
+        let block = block(standing, group, at, most.min(room));
+        if !block.is_empty() {
+            lines.push(String::new());
+            lines.extend(block);
+        }
+    }
+    lines.extend(next.into_iter().flat_map(|next| [String::new(), next]));
+    lines
+}
+
+fn labelled(name: &str, value: &str) -> String {
+    format!("  {name:<9} {value}")
+}
+
+/// The counts beside the name, and the money and the time below them; all below the name where the
+/// terminal is narrow.
+fn head(standing: &Standing, width: usize) -> Vec<String> {
+    let order = match standing.order {
+        Some(FleetRequest::Pause) => ", paused",
+        Some(FleetRequest::Cancel) => ", cancelled",
+        None => "",
+    };
+    let name = format!("fleet {}{order}", shown(&standing.name));
+    if standing.counts.total == 0 {
+        return vec![fitting(&format!("{name}    no tasks"), width)];
+    }
+    let left = standing.left_ms.map(|ms| format!("about {} left", brief(rounded(ms))));
+    let used = [cost(standing), Some(brief(standing.elapsed_ms)), left];
+    let used = used.into_iter().flatten().collect::<Vec<_>>().join(" · ");
+    let counts = counts(standing);
+    let column = name.width() + 4;
+    let beside = counts.join("    ");
+    if column + beside.width().max(used.width()) <= width {
+        return vec![format!("{name}    {beside}"), format!("{:column$}{used}", "")];
+    }
+    let mut lines = vec![fitting(&name, width)];
+    for text in [counts.join(" · "), used] {
+        let below = wrapped(&text, width.saturating_sub(2), usize::MAX);
+        lines.extend(below.iter().map(|line| format!("  {line}")));
+    }
+    lines
+}
+
+/// "12 of 20 landed", "4 run", "2 wait", "1 needs you".
+fn counts(standing: &Standing) -> Vec<String> {
+    let counts = standing.counts;
+    let done = [
+        (LandingMode::Main, counts.landed, "landed"),
+        (LandingMode::Pr, counts.requested, "requested"),
+        (LandingMode::No, counts.completed, "completed"),
+    ];
+    let (aim, rest): (Vec<_>, Vec<_>) =
+        done.into_iter().partition(|(mode, ..)| *mode == standing.landing);
+    let aim = aim.into_iter().map(|(_, count, word)| format!("{count} of {} {word}", counts.total));
+    let rest = rest.into_iter().map(|(_, count, word)| (count, word, word));
+    let open = [
+        (counts.running, "runs", "run"),
+        (counts.waiting, "waits", "wait"),
+        (counts.needs_you, "needs you", "need you"),
+        (counts.cancelled, "cancelled", "cancelled"),
+    ];
+    let others = rest.chain(open).filter(|(count, ..)| *count > 0);
+    aim.chain(
+        others.map(|(count, one, several)| {
+            format!("{count} {}", if count == 1 { one } else { several })
+        }),
+    )
+    .collect()
+}
+
+/// "$18.20 of $50.00"; `None` where nothing is known and nothing limits it.
+fn cost(standing: &Standing) -> Option<String> {
+    let is_limited = standing.max_cost > Money::default();
+    let spent = standing.spent.cost_text(is_limited);
+    if !is_limited {
+        return spent;
+    }
+    Some(format!("{} of {}", spent.unwrap_or(Money::default().to_string()), standing.max_cost))
+}
+
+fn rounded(ms: u64) -> u64 {
+    let step = if ms < HOUR_MS { STEP_MS } else { LONG_STEP_MS };
+    ms.div_ceil(step).saturating_mul(step)
+}
+
+/// The lines of a group, at most `most` of them.
+fn block(
+    standing: &Standing,
+    group: StandingGroup,
+    at: FleetReading<'_>,
+    most: usize,
+) -> Vec<String> {
+    let rows: Vec<&StandingRow> = standing.rows.iter().filter(|row| row.group == group).collect();
+    if matches!(group, StandingGroup::Done | StandingGroup::Cancelled) {
+        let words = ["landed", "requested", "completed", "cancelled"];
+        let lines = words.map(|word| over(&rows, word, at.reading.width));
+        return lines.into_iter().flatten().take(most).collect();
+    }
+    if most == 0 {
+        return Vec::new();
+    }
+    let kept = if rows.len() > most { most - 1 } else { rows.len() };
+    let mut lines = table(standing, &rows[..kept], at);
+    if kept < rows.len() {
+        lines.push(format!("  … {} more", rows.len() - kept));
+    }
+    lines
+}
+
+/// "landed    user-model, addresses, … 8 more    main 4f2c9d1": what ended so, and where the newest
+/// of it is. `None` if nothing did.
+fn over(rows: &[&StandingRow], word: &str, width: usize) -> Option<String> {
+    let rows: Vec<&StandingRow> = rows.iter().copied().filter(|it| it.what == word).collect();
+    let first = rows.first()?;
+    let place = if let Some(Landed::Main(commit)) = &first.landed {
+        format!("main {}", start(&shown(commit), COMMIT_CHARS))
+    } else {
+        let folder = first.branch.rsplit_once('/').map(|(folder, _)| folder);
+        folder.map_or_else(String::new, |folder| format!("on {}/*", shown(folder)))
+    };
+    let name = |row: &&StandingRow| {
+        let is_claimed = row.proof == Some(Proof::Claimed);
+        format!("{}{}", row.task, if is_claimed { " (claimed)" } else { "" })
+    };
+    let line = |kept: usize| {
+        let names = rows[..kept].iter().map(name);
+        let more = (kept < rows.len()).then(|| format!("… {} more", rows.len() - kept));
+        let names = names.chain(more).collect::<Vec<_>>().join(", ");
+        labelled(word, &format!("{names}    {place}"))
+    };
+    let most = rows.len().min(width);
+    let kept = (0..=most).rev().find(|kept| line(*kept).width() <= width);
+    Some(fitting(line(kept.unwrap_or_default()).trim_end(), width))
+}
+
+/// Rows in columns; the news take the room that the others leave.
+fn table(standing: &Standing, rows: &[&StandingRow], at: FleetReading<'_>) -> Vec<String> {
+    let width = at.reading.width;
+    let all: Vec<[String; 6]> = rows.iter().map(|row| cells(standing, row, at)).collect();
+    let widest: [usize; 6] = array::from_fn(|column| {
+        let cells = all.iter().map(|cells| cells[column].width());
+        cells.max().unwrap_or_default().min(WIDEST[column])
+    });
+    let tasks = standing.rows.iter().map(|row| row.task.to_string().width());
+    let [_, mark, when, cost, _, columns_of_place] = widest;
+    let task = tasks.max().unwrap_or_default().min(WIDEST[0]).min(width / 3);
+    let is_number = rows.first().is_some_and(|row| row.group == StandingGroup::Running);
+    let mut lines = Vec::new();
+    for cells in &all {
+        let mut line = format!("  {}", padded(&cells[0], task));
+        for (cell, columns) in cells[1..NEWS].iter().zip([mark, when, cost]) {
+            let cell = fitting(cell, columns);
+            let blanks = " ".repeat(columns - cell.width());
+            let gap = if columns > 0 { "  " } else { "" };
+            line += gap;
+            line += &if is_number { blanks + &cell } else { cell + &blanks };
+        }
+        let place = fitting(&cells[NEWS + 1], columns_of_place);
+        let beside = if place.is_empty() { 0 } else { columns_of_place + 2 };
+        let room = width.saturating_sub(line.width() + 2 + beside);
+        let news = within(&cells[NEWS], room);
+        let blanks = " ".repeat(room.saturating_sub(news.width()));
+        let _ = write!(line, "  {news}{blanks}  {place}");
+        lines.push(fitting(line.trim_end(), width));
+    }
+    lines
+}
+
+/// Words cut to the room there is; a quotation stays one.
+fn within(news: &str, room: usize) -> String {
+    match news.strip_prefix('"').and_then(|news| news.strip_suffix('"')) {
+        Some(words) if news.width() > room && room > 2 => {
+            format!("\"{}\"", fitting(words, room - 2))
+        }
+        _ => fitting(news, room),
+    }
+}
+
+fn cells(standing: &Standing, row: &StandingRow, at: FleetReading<'_>) -> [String; 6] {
+    let since = row.since.map(|since| (at.reading.now - since).num_milliseconds());
+    let (mark, when, cost, place) = if row.group == StandingGroup::Running {
+        let took = since.and_then(|ms| u64::try_from(ms).ok()).map(brief);
+        let iteration = counted(row.iteration, row.of);
+        (iteration, took.unwrap_or_default(), money(&row.usage), place(row, at.host))
+    } else {
+        let ago = since.filter(|_| row.group == StandingGroup::NeedsYou).map(ago);
+        (row.what.to_owned(), String::new(), String::new(), ago.unwrap_or_default())
+    };
+    let task = row.task.to_string();
+    let news = news(standing, row, at);
+    if at.reading.width < NARROW {
+        return [task, mark, String::new(), String::new(), news, String::new()];
+    }
+    [task, mark, when, cost, news, place]
+}
+
+/// "$1.10", with a plus where more was used than is known.
+fn money(usage: &Usage) -> String {
+    let is_more = usage.is_lower_bound() || !usage.unpriced_models.is_empty();
+    match usage.cost {
+        Money(0) => String::new(),
+        cost => format!("{cost}{}", if is_more { "+" } else { "" }),
+    }
+}
+
+/// "slot 1", "node7, slot 1".
+fn place(row: &StandingRow, here: &str) -> String {
+    let host = row.host.as_deref().filter(|host| *host != here).map(shown);
+    let slot = row.slot.map(|slot| format!("slot {slot}"));
+    host.into_iter().chain(slot).collect::<Vec<_>>().join(", ")
+}
+
+fn news(standing: &Standing, row: &StandingRow, at: FleetReading<'_>) -> String {
+    match &row.news {
+        Some(StandingNews::Why(why)) if row.was_sent_back => {
+            format!("{}; sent back once", shown(why))
+        }
+        Some(StandingNews::Why(why)) => shown(why),
+        Some(StandingNews::Needs(needs)) => quoted(&shown(needs)),
+        Some(StandingNews::Rests { until, why }) => rests(*until, why, at.reading.clock()),
+        Some(StandingNews::Waits(waits)) => waiting(standing, waits),
+        None => {
+            let doing = match row.what {
+                "prepares" => "its working tree is set up",
+                "lines" => "in the line for a slot",
+                "lands" => "is being landed",
+                "works" if row.last.is_empty() && row.iteration <= 1 => "first iteration",
+                _ => "",
+            };
+            let said = [doing.to_owned(), shown(&row.last)];
+            said.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" · ")
+        }
+    }
+}
+
+/// The one named thing that a task waits for.
+fn waiting(standing: &Standing, waits: &WaitsFor) -> String {
+    match waits {
+        WaitsFor::Nothing => "starts next".to_owned(),
+        WaitsFor::Slot => "for a slot".to_owned(),
+        WaitsFor::Task(other) => format!("after {other}"),
+        WaitsFor::Ended(other) => {
+            let how = match standing.row_of(other).map(|row| row.group) {
+                Some(StandingGroup::Cancelled) => "which was cancelled",
+                Some(StandingGroup::Done) => "which is completed and did not land",
+                _ => "which needs you",
+            };
+            format!("after {other}, {how}")
+        }
+        WaitsFor::Files { of, ours, .. } => format!("touches {} as {of} does", shown(ours)),
+        WaitsFor::Money if standing.counts.running > 0 => {
+            "for money: what is left is set aside for those that run".to_owned()
+        }
+        WaitsFor::Money => "the fleet's money is used up".to_owned(),
+        WaitsFor::Order(FleetRequest::Pause) => "until the fleet is run again".to_owned(),
+        WaitsFor::Order(FleetRequest::Cancel) => "to be cancelled".to_owned(),
+    }
+}
+
+#[cfg(test)]
+#[path = "status_tests.rs"]
+mod tests;

@@ -1,0 +1,97 @@
+//! The git steps of a landing, in a working tree of its own on no branch: the work of a branch as
+//! one commit on the main branch as it will be. It runs no hook and asks nobody; the branch itself
+//! is never moved here.
+
+use std::path::Path;
+
+use super::command::Command;
+use super::merge::unmerged;
+use super::steps::{Said, hooks, said};
+use super::{Git, git};
+use crate::engine::git::{GitFault, GitStep};
+use crate::world::files::disk;
+
+/// The result of putting a branch's work onto another commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Squashed {
+    /// As this commit.
+    Commit(String),
+    /// All of it is there already.
+    Nothing,
+    /// These files could not be merged.
+    Conflict(Vec<String>),
+}
+
+/// Makes `folder` a working tree of `repository` on this commit, with nothing else in it but what
+/// git ignores: what a build left there is of use to the next one.
+pub fn lay_out(repository: &Path, folder: &Path, commit: &str) -> Result<(), GitFault> {
+    if !disk::exists(&folder.join(".git")) {
+        let there = folder.display().to_string();
+        let arguments = ["worktree", "add", "--quiet", "--force", "--detach", "--", &there, commit];
+        step(repository, &arguments)?;
+    }
+    // An attempt may have been cut off in the middle of a merge.
+    step(folder, &["reset", "--quiet", "--hard", commit])?;
+    step(folder, &["checkout", "--quiet", "--detach", commit])?;
+    step(folder, &["clean", "--quiet", "-ffd"])?;
+    Ok(())
+}
+
+/// Commits the work of a branch on top of what is checked out.
+pub fn squash(folder: &Path, branch: &str, message: &str) -> Result<Squashed, GitFault> {
+    let merged = run(folder, &["merge", "--squash", "--quiet", branch]);
+    if merged.exit != Some(0) {
+        let files = unmerged(folder);
+        return if files.is_empty() {
+            Err(merged.fault(GitStep::Merge))
+        } else {
+            Ok(Squashed::Conflict(files))
+        };
+    }
+    if run(folder, &["diff", "--cached", "--quiet"]).exit == Some(0) {
+        return Ok(Squashed::Nothing);
+    }
+    let terms = Command { input: message.as_bytes(), ..Command::default() };
+    let arguments = ["commit", "--quiet", "--no-verify", "--no-gpg-sign", "--file=-"];
+    said(folder, &arguments, &hooks(folder), terms, || false).well(GitStep::Commit)?;
+    let commit = Git::here(folder).commit("HEAD").unwrap_or_default();
+    Ok(Squashed::Commit(commit))
+}
+
+/// The paths that a branch changes against where it left another commit.
+pub fn changed(repository: &Path, from: &str, branch: &str) -> Option<Vec<String>> {
+    let range = format!("{from}...{branch}");
+    let listed = git(repository, &["diff", "--name-only", "--no-renames", "-z", &range])?;
+    Some(listed.split('\0').filter(|path| !path.is_empty()).map(str::to_owned).collect())
+}
+
+/// Merges a commit into the branch that is checked out. A conflict is committed with its markers:
+/// this branch alone gets them, and its agent resolves them. Returns the files in conflict.
+pub fn merge_with_markers(folder: &Path, commit: &str) -> Result<Vec<String>, GitFault> {
+    let arguments = ["merge", "--no-edit", "--no-verify", "--no-gpg-sign", "--quiet", commit];
+    let merged = run(folder, &arguments);
+    if merged.exit == Some(0) {
+        return Ok(Vec::new());
+    }
+    let files = unmerged(folder);
+    if files.is_empty() {
+        return Err(merged.fault(GitStep::Merge));
+    }
+    step(folder, &["add", "--all"])?;
+    step(folder, &["commit", "--quiet", "--no-verify", "--no-gpg-sign", "--no-edit"])?;
+    Ok(files)
+}
+
+/// Removes a working tree that holds nothing that is not committed. False where it does.
+pub fn remove(repository: &Path, folder: &Path) -> bool {
+    let there = folder.display().to_string();
+    run(repository, &["worktree", "remove", "--", &there]).exit == Some(0)
+}
+
+fn run(folder: &Path, arguments: &[&str]) -> Said {
+    said(folder, arguments, &hooks(folder), Command::default(), || false)
+}
+
+fn step(folder: &Path, arguments: &[&str]) -> Result<(), GitFault> {
+    run(folder, arguments).well(GitStep::Merge).map(drop)
+}

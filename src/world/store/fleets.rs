@@ -1,0 +1,147 @@
+//! The fleets of this machine: each one's terms, and a file and a lock for each of its tasks. What
+//! is written replaces only what its writer has read. A file that cannot be read is an error, never
+//! an empty fleet.
+
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::LOCK_WAIT;
+use super::home::{Home, hash};
+use crate::engine::fleet::lease::Lease;
+use crate::engine::fleet::manifest::Fleet;
+use crate::engine::fleet::task::TaskId;
+use crate::world::files::disk::{self, Durability, Lock};
+
+/// The largest file that is read, in bytes.
+const FILE_BYTES: u64 = 8 << 20;
+/// The most fleets that are listed.
+const FLEETS_MAX: usize = 1000;
+/// The most names in a fleet's folder of tasks: three for each.
+const NAMES_MAX: usize = 60_000;
+
+/// What is kept, and what names exactly this state of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept<T> {
+    pub value: T,
+    pub id: String,
+}
+
+/// The names of all fleets, in their order.
+pub fn names(home: &Home) -> io::Result<Vec<String>> {
+    let mut names = disk::list(&home.fleets(), FLEETS_MAX)?;
+    names.retain(|name| disk::is_file(&manifest_file(home, name)));
+    names.sort();
+    Ok(names)
+}
+
+/// A fleet's terms; `None` if there is no such fleet here.
+pub fn manifest(home: &Home, fleet: &str) -> io::Result<Option<Kept<Fleet>>> {
+    read(&manifest_file(home, fleet))
+}
+
+/// Replaces a fleet's terms if they are still `old`; `None` for a new fleet. Returns the new id, or
+/// `None` where somebody else was first.
+pub fn swap_manifest(home: &Home, old: Option<&str>, fleet: &Fleet) -> io::Result<Option<String>> {
+    swap(home, &fleet.name, &manifest_file(home, &fleet.name), old, fleet)
+}
+
+/// The lease of a task; `None` if there is none.
+pub fn lease(home: &Home, fleet: &str, task: &TaskId) -> io::Result<Option<Kept<Lease>>> {
+    read(&task_file(home, fleet, task, "json"))
+}
+
+/// The leases of all tasks, by name.
+pub fn leases(home: &Home, fleet: &str) -> io::Result<Vec<Kept<Lease>>> {
+    let folder = tasks(home, fleet);
+    let mut names = disk::list(&folder, NAMES_MAX)?;
+    names.retain(|name| {
+        !name.starts_with('.') && Path::new(name).extension() == Some("json".as_ref())
+    });
+    names.sort();
+    let read = names.iter().map(|name| read(&folder.join(name)));
+    read.filter_map(io::Result::transpose).collect()
+}
+
+/// Replaces a lease if it is still `old`; `None` for a new task. Returns the new id, or `None`
+/// where somebody else was first.
+pub fn swap_lease(home: &Home, old: Option<&str>, lease: &Lease) -> io::Result<Option<String>> {
+    let file = task_file(home, &lease.fleet, lease.id(), "json");
+    swap(home, &lease.fleet, &file, old, lease)
+}
+
+/// Takes a task for as long as this process lives: its death frees it. `None` while another process
+/// of this machine has it.
+pub fn hold(home: &Home, fleet: &str, task: &TaskId, wait: Duration) -> io::Result<Option<Lock>> {
+    disk::make_private_folder(&tasks(home, fleet))?;
+    disk::lock(&task_file(home, fleet, task, "lock"), wait)
+}
+
+/// Whether a process of this machine has taken the task.
+pub fn is_held(home: &Home, fleet: &str, task: &TaskId) -> bool {
+    let file = task_file(home, fleet, task, "lock");
+    disk::is_file(&file) && disk::lock(&file, Duration::ZERO).is_ok_and(|lock| lock.is_none())
+}
+
+/// Held by whoever starts a fleet's jobs from here.
+pub fn hold_fleet(home: &Home, fleet: &str) -> io::Result<Option<Lock>> {
+    disk::make_private_folder(&home.fleet(fleet))?;
+    disk::lock(&home.fleet(fleet).join("run.lock"), Duration::ZERO)
+}
+
+/// Held by whoever adds a working tree to a repository: git reads those of others meanwhile, and
+/// fails on one that is half made. `None` where others took longer than `wait`.
+pub fn hold_trees(home: &Home, repository: &Path, wait: Duration) -> io::Result<Option<Lock>> {
+    disk::make_private_folder(&home.fleets())?;
+    let name = format!("{}.lock", hash(repository.as_os_str().as_bytes()));
+    disk::lock(&home.fleets().join(name), wait)
+}
+
+/// The output of a task's jobs.
+pub fn log(home: &Home, fleet: &str, task: &TaskId) -> PathBuf {
+    task_file(home, fleet, task, "log")
+}
+
+fn manifest_file(home: &Home, fleet: &str) -> PathBuf {
+    home.fleet(fleet).join("fleet.json")
+}
+
+fn tasks(home: &Home, fleet: &str) -> PathBuf {
+    home.fleet(fleet).join("tasks")
+}
+
+fn task_file(home: &Home, fleet: &str, task: &TaskId, extension: &str) -> PathBuf {
+    tasks(home, fleet).join(format!("{task}.{extension}"))
+}
+
+fn read<T: DeserializeOwned>(file: &Path) -> io::Result<Option<Kept<T>>> {
+    let Some(bytes) = disk::read(file, FILE_BYTES)? else { return Ok(None) };
+    let value = serde_json::from_slice(&bytes).map_err(|error| {
+        let complaint = format!("{} cannot be read: {error}", file.display());
+        io::Error::new(io::ErrorKind::InvalidData, complaint)
+    })?;
+    Ok(Some(Kept { value, id: hash(&bytes) }))
+}
+
+fn swap<T: Serialize>(
+    home: &Home,
+    fleet: &str,
+    file: &Path,
+    old: Option<&str>,
+    value: &T,
+) -> io::Result<Option<String>> {
+    disk::make_private_folder(&tasks(home, fleet))?;
+    let lock = disk::lock(&home.fleet(fleet).join("lock"), LOCK_WAIT)?;
+    let _lock = lock.ok_or_else(|| io::Error::other(format!("the fleet {fleet} is busy")))?;
+    let found = disk::read(file, FILE_BYTES)?.map(|bytes| hash(&bytes));
+    if found.as_deref() != old {
+        return Ok(None);
+    }
+    let bytes = serde_json::to_vec_pretty(value)?;
+    disk::write(file, &bytes, Durability::Machine)?;
+    Ok(Some(hash(&bytes)))
+}

@@ -1,0 +1,112 @@
+//! Landings: whatever many machines land at once, each commit of the main branch passes its checks,
+//! and no task is forgotten.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+
+use super::{FleetWorld, LONG, ONE};
+use crate::lanes::side_by_side;
+
+/// Tasks that change the same line (`c`), that are right alone and wrong together (`r`), of which
+/// only the first can ever land (`x`), and the others (`w`).
+const TASKS: [&str; 20] = [
+    "c1", "c2", "r1", "r2", "x1", "x2", "w1", "w2", "w3", "w4", "w5", "w6", "w7", "w8", "w9",
+    "w10", "w11", "w12", "w13", "w14",
+];
+/// Two files in `limit` or `hard` are one too many; an agent cures the first alone. The first four
+/// all begin before any of them is done.
+const PLANTED: &str = r#"touch $NOTES/began.$task
+case $task in c*|r*) for other in c1 c2 r1 r2; do wait_for began.$other; done ;; esac
+case $task in
+c*) if grep -q '<<<<<<<' same; then echo "settled by $task" > same; else echo $task > same; fi ;;
+r*) if [ $call -gt 1 ]; then git rm -q -r limit; mkdir limit; fi; echo $task > limit/$task ;;
+x*) echo $task > hard/$task ;;
+*) echo $task > work-$task ;;
+esac
+claim"#;
+const CHECK: &str = "[ $(ls limit | wc -l) -le 1 ] && [ $(ls hard | wc -l) -le 1 ]";
+
+fn planted() -> FleetWorld {
+    FleetWorld::new(PLANTED)
+        .file("same", "one\n")
+        .file("limit/.keep", "")
+        .file("hard/.keep", "")
+        .tasks(&TASKS, "max-iterations = 2")
+        .terms(&format!("[land]\ncheck = ['{CHECK}']"))
+        .by_hand(&["--land"])
+}
+
+#[test]
+fn twenty_branches_landed_by_two_machines_leave_every_commit_of_main_green_and_none_forgotten() {
+    let world = planted();
+    let line: Mutex<VecDeque<&str>> = Mutex::new(TASKS.into());
+    let lander = |name: &'static str| {
+        while let Some(task) = { line.lock().unwrap().pop_front() } {
+            let ran = world.on(name).job(task).wait(LONG);
+            assert!([0, 13].contains(&ran.code()), "{task}: {ran:#?}");
+        }
+    };
+    side_by_side(["home", "home", "other", "other"].map(|name| move || lander(name)));
+
+    for commit in world.git_there(&["rev-list", "--grep=of fleet repo", "main"]).lines() {
+        for folder in ["limit", "hard"] {
+            let found = world.git_there(&["ls-tree", "--name-only", &format!("{commit}:{folder}")]);
+            assert!(
+                found.lines().filter(|name| *name != ".keep").count() <= 1,
+                "{commit}: {found}"
+            );
+        }
+        assert!(!world.shown(commit, "same").contains("<<<<"), "{commit}");
+    }
+    let landed = TASKS.map(|task| (task, world.state(task)));
+    let blocked: Vec<&str> =
+        landed.iter().filter(|(_, state)| state == "blocked").map(|(task, _)| *task).collect();
+    assert!([["x1"], ["x2"]].iter().any(|one| *one == *blocked), "{landed:?}");
+    let why = world.why(blocked[0]);
+    assert!(why.starts_with("red: ") && why.contains("ls hard"), "{why}");
+    let subjects = world.git_there(&["log", "--format=%s", "main"]);
+    for (task, state) in landed.iter().filter(|(task, _)| *task != blocked[0]) {
+        assert_eq!(state, "completed", "{task}: {}", world.lease(task));
+        let commits = subjects.lines().filter(|line| *line == format!("Do task {task}.")).count();
+        assert_eq!((task, commits), (task, 1));
+    }
+    assert_eq!(world.git_there(&["for-each-ref", "refs/crew/repo/_land"]), "", "nobody lands");
+    for (kind, times) in [("c", 1), ("r", 1), ("x", 1)] {
+        let back = TASKS.iter().filter(|task| task.starts_with(kind));
+        let back = back.filter(|task| world.begun(task).len() == 2).count();
+        assert_eq!((kind, back), (kind, times), "all but the first go back, and once");
+    }
+    let both = [world.sandbox.crew_home(), world.sandbox.root().join("other")];
+    for home in both {
+        assert!(home.join("fleets/repo/land").exists(), "both machines have landed something");
+    }
+}
+
+#[test]
+fn a_landing_killed_in_its_checks_or_its_setup_is_done_again_and_once() {
+    let hold = "if [ -e same ] && mkdir $NOTES/here 2>/dev/null; then while test -d $NOTES; do sleep 0.1; done; fi";
+    let is_landing = format!("case $PWD in */land) {hold} ;; esac");
+    let worlds = [format!("[land]\ncheck = ['''{hold}''']"), format!("setup = '''{is_landing}'''")];
+    side_by_side(worlds.map(|terms| {
+        move || {
+            let world =
+                FleetWorld::new(ONE).file("same", "one\n").tasks(&["a", "b"], "").terms(&terms);
+            let world = world.shared().ready();
+            let running = world.start(&["--land"]);
+            world.until_noted("here");
+            let lands = ["a", "b"].into_iter().find(|task| {
+                let holder = world.git_there(&["log", "-1", "--format=%s", "refs/crew/repo/_land"]);
+                holder == *task
+            });
+            world.kill_job(lands.unwrap());
+            let ran = running.wait(LONG);
+            assert_eq!(ran.code(), 0, "{ran:#?}");
+            let subjects = world.git_there(&["log", "--format=%s", "main"]);
+            let mut lines: Vec<&str> = subjects.lines().collect();
+            lines.sort_unstable();
+            assert_eq!(lines, ["Begin", "Do task a.", "Do task b.", "Tasks"]);
+            assert_eq!((world.begun("a"), world.begun("b")), (vec![1], vec![1]));
+            assert_eq!(world.git_there(&["for-each-ref", "refs/crew/repo/_land"]), "");
+        }
+    }));
+}

@@ -1,0 +1,78 @@
+//! Many machines and one task: one of them works on it, another takes over what is left, and what
+//! comes back from the dead pushes nothing.
+
+use rustix::process::Signal;
+
+use super::{FleetWorld, LONG, ONE};
+use crate::lanes::side_by_side;
+
+const MACHINES: [&str; 8] = ["m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8"];
+/// A lease that stands still for so long counts as a dead machine's, in milliseconds.
+const STALE: (&str, &str) = ("CREW_STALE_MS", "1000");
+
+#[test]
+fn of_eight_machines_that_begin_a_task_at_once_one_works_on_it() {
+    let world = FleetWorld::new(&format!("wait_for go; {ONE}")).tasks(&["a"], "").by_hand(&[]);
+    let jobs = MACHINES.map(|name| world.on(name).job("a"));
+    world.until("seven have left it", |_| jobs.iter().filter(|job| job.has_ended()).count() == 7);
+    world.allow("go");
+    let codes = jobs.map(|job| job.wait(LONG).code());
+    assert_eq!(codes, [0; 8]);
+    assert_eq!((world.begun("a"), world.state("a")), (vec![1], "completed".into()));
+    assert_eq!(world.lease("a")["attempts"], 1);
+    assert_eq!(world.work("a", "work-a"), "1\n");
+    for name in ["m1", "home"] {
+        assert_eq!(world.on(name).job("a").wait(LONG).code(), 0, "an end is an end");
+    }
+    let again = world.run(&["--on", "manual"]);
+    assert_eq!((again.code(), &*again.stdout), (0, ""), "nothing is left to start: {again:#?}");
+    assert_eq!(world.begun("a"), [1]);
+}
+
+/// Each iteration writes a line with its machine's name. The second one on `old` stays.
+const SIGNED: &str = "if [ $MACHINE$iteration = old2 ]; then touch $NOTES/here; wait_for go; fi
+echo \"$iteration $MACHINE\" >> work-a; [ $iteration -lt 3 ] || claim";
+
+fn signed() -> FleetWorld {
+    FleetWorld::with_faults(SIGNED)
+        .tasks(&["a"], "max-iterations = 3\nverify = [\"grep -q 3 work-a\"]")
+        .by_hand(&[])
+}
+
+/// The machine is stopped in the second iteration, another one takes the task, the first goes on.
+fn stopped() {
+    let world = signed();
+    let old = world.on("old").job("a");
+    world.until_noted("here");
+    old.signal(Signal::STOP);
+    let new = world.on("new").job_with("a", &[STALE]).wait(LONG);
+    assert_eq!(new.code(), 0, "{new:#?}");
+    let (lease, tip) = (world.lease("a"), world.git_there(&["rev-parse", "fleet/repo/a"]));
+    assert_eq!((&lease["attempts"], &lease["carried"]["completed"]), (&2.into(), &3.into()));
+
+    old.signal(Signal::CONT);
+    world.allow("go");
+    let ended = old.wait(LONG);
+    assert_eq!(ended.code(), 14, "{ended:#?}");
+    assert_eq!((world.lease("a"), world.git_there(&["rev-parse", "fleet/repo/a"])), (lease, tip));
+    assert_eq!(world.work("a", "work-a"), "1 old\n2 new\n3 new\n");
+    assert_eq!(world.begun("a"), [1, 2, 2, 3]);
+}
+
+/// The machine is gone in the second iteration, and another one has only the task's third left.
+fn gone() {
+    let world = signed();
+    let old = world.on("old").job("a");
+    world.until_noted("here");
+    old.signal(Signal::KILL);
+    old.wait(LONG);
+    let new = world.on("new").job_with("a", &[STALE]).wait(LONG);
+    assert_eq!(new.code(), 0, "{new:#?}");
+    assert_eq!(world.begun("a"), [1, 2, 2, 3], "the limit of three is the task's");
+    assert_eq!(world.work("a", "work-a"), "1 old\n2 new\n3 new\n");
+}
+
+#[test]
+fn a_machine_that_is_gone_is_replaced_and_one_that_comes_back_is_refused() {
+    side_by_side([stopped, gone]);
+}

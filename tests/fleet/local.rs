@@ -1,0 +1,144 @@
+//! A fleet of one machine: what becomes of a folder of tasks, what starts nothing, and what may run
+//! at once.
+
+use std::collections::BTreeSet;
+
+use super::{FleetWorld, LONG, ONE, TWO};
+use crate::child::Running;
+
+#[test]
+fn a_folder_becomes_completed_loops_with_a_slot_and_a_ready_tree_each_and_run_again_changes_nothing()
+ {
+    let world = FleetWorld::new(&format!(
+        "grep -q key .env || echo $task >> \"$NOTES/unready\"
+         exec 9> \"$NOTES/slot.$CREW_SLOT\"; flock -n 9 || echo $task >> \"$NOTES/shared\"
+         sleep 0.2; {TWO}"
+    ));
+    let names = ["a", "b", "c", "d"];
+    let world = world
+        .tasks(&names, "verify = [\"grep -q 2 work-*\"]")
+        .terms("slots = 2\nsetup = 'basename $PWD >> $NOTES/setups'")
+        .file("tasks/README.md", "how to write a task\n")
+        .file("tasks/_notes.md", "+++\nnonsense\n")
+        .file(".gitignore", ".env\nother\n")
+        .file(".worktreeinclude", ".env\n")
+        .file(".env", "key\n")
+        .ready();
+    let ran = world.run(&[]);
+    assert_eq!(ran.code(), 0, "{ran:#?}");
+    for name in names {
+        assert_eq!(world.state(name), "completed");
+        assert_eq!(world.work(name, &format!("work-{name}")), "1\n2\n");
+        assert_eq!(world.work(name, ".env"), "", "an ignored file was committed");
+        assert_eq!(world.begun(name), [1, 2]);
+    }
+    let branches = world.sandbox.git(&["branch", "--list", "--format=%(refname:short)"]);
+    assert_eq!(branches, "fleet/repo/a\nfleet/repo/b\nfleet/repo/c\nfleet/repo/d\nmain");
+    let mut set_up: Vec<String> = world.noted("setups").lines().map(str::to_owned).collect();
+    set_up.sort();
+    assert_eq!(set_up, names, "once in each working tree");
+    assert_eq!((world.noted("unready"), world.noted("shared")), (String::new(), String::new()));
+    assert_eq!(world.most_at_once(), 2);
+    let log = world.noted("log");
+    let slots: BTreeSet<&str> = log.lines().map(|line| line.rsplit(' ').next().unwrap()).collect();
+    assert_eq!(slots, ["0", "1"].into());
+
+    let before = names.map(|name| world.lease(name));
+    let refs = world.sandbox.git(&["for-each-ref"]);
+    let again = world.run(&[]);
+    assert_eq!(again.code(), 0, "{again:#?}");
+    assert_eq!((names.map(|name| world.lease(name)), world.noted("log")), (before, log));
+    assert_eq!(world.sandbox.git(&["for-each-ref"]), refs);
+}
+
+#[test]
+fn what_is_exhausted_stays_so_until_a_retry_which_counts_on_from_where_it_was() {
+    let world = FleetWorld::new(TWO)
+        .tasks(&["a"], "verify = [\"grep -q 2 work-a\"]\nmax-iterations = 1")
+        .tasks(&["b"], "verify = [\"grep -q 2 work-b\"]")
+        .ready();
+    let ran = world.run(&[]);
+    assert_eq!(ran.code(), 10, "{ran:#?}");
+    assert_eq!((world.state("a"), world.state("b")), ("exhausted".into(), "completed".into()));
+
+    let world = world.tasks(&["a"], "verify = [\"grep -q 2 work-a\"]\nmax-iterations = 3");
+    assert_eq!(world.run(&[]).code(), 10);
+    assert_eq!(world.begun("a"), [1], "an end is an end");
+
+    let retried = world.run(&["--retry"]);
+    assert_eq!(retried.code(), 0, "{retried:#?}");
+    assert_eq!((world.begun("a"), world.begun("b")), (vec![1, 2], vec![1, 2]));
+    assert_eq!(world.work("a", "work-a"), "1\n2\n");
+}
+
+#[test]
+fn a_fault_in_any_file_starts_nothing_and_every_fault_is_told() {
+    let world = FleetWorld::new(ONE)
+        .tasks(&["good"], "")
+        .tasks(&["typo"], "verfy = [\"true\"]")
+        .file("tasks/open.md", "+++\nverify = [\"true\"]\nand no end of it\n")
+        .file("tasks/my task.md", "Do it.\n")
+        .terms("slot = 2")
+        .ready();
+    let ran = world.run(&[]);
+    assert_eq!(ran.code(), 2, "{ran:#?}");
+    for fault in ["typo.md", "verfy", "open.md", "my task", "fleet.toml", "slot"] {
+        assert!(ran.stderr.contains(fault), "{fault}\n{}", ran.stderr);
+    }
+    assert!(!ran.stderr.contains("good.md"), "{}", ran.stderr);
+    assert_eq!((world.noted("calls"), world.lease("good")), (String::new(), ().into()));
+}
+
+#[test]
+fn nothing_starts_without_a_persons_word_or_inside_an_agent() {
+    let world = FleetWorld::new(ONE).tasks(&["a"], "").ready();
+    let unasked = world.crew(&["fleet", "run", "tasks"]);
+    assert_eq!(unasked.code(), 2, "{unasked:#?}");
+
+    let within = |arguments: &[&str]| {
+        let mut command = world.sandbox.command(world.sandbox.build().path());
+        command.args(arguments).env("CLAUDECODE", "1");
+        Running::start(command, None).wait(LONG)
+    };
+    let refused = within(&["fleet", "run", "tasks", "--yes"]);
+    assert_eq!(refused.code(), 1, "{refused:#?}");
+    assert_eq!((world.noted("calls"), world.lease("a")), (String::new(), ().into()));
+
+    assert_eq!(world.run(&[]).code(), 0);
+    assert_eq!(
+        world.crew(&["fleet", "run", "tasks"]).code(),
+        0,
+        "what is trusted is not asked again"
+    );
+    for refused in [&["fleet", "job", "repo", "a"][..], &["tell", "--fleet", "repo", "Hello"]] {
+        assert_eq!(within(refused).code(), 1, "{refused:?}");
+    }
+    assert_eq!(world.begun("a"), [1]);
+}
+
+#[test]
+fn a_task_starts_from_the_work_of_those_before_it_and_what_touches_the_same_never_runs_at_once() {
+    let world = FleetWorld::new(
+        "case $task in x|y) echo $task > same ;; esac; sleep 0.3; echo done > work-$task; claim",
+    )
+    .tasks(&["a", "b", "x", "y"], "")
+    .tasks(&["both"], "after = [\"a\", \"b\"]\nverify = [\"test -e work-a && test -e work-b\"]")
+    .tasks(&["torn"], "after = [\"x\", \"y\"]")
+    .tasks(&["t1", "t2", "t3"], "touches = [\"src/**\"]\npriority = 9")
+    .terms("slots = 4")
+    .ready();
+    let ran = world.run(&[]);
+    assert_eq!(ran.code(), 13, "{ran:#?}");
+    assert_eq!(world.state("both"), "completed");
+    assert_eq!(world.work("both", "work-a") + &world.work("both", "work-both"), "done\ndone\n");
+    assert_eq!((world.state("torn"), world.begun("torn")), ("blocked".into(), vec![]));
+    assert!(world.why("torn").contains("same"), "{}", world.why("torn"));
+
+    let log = world.noted("log");
+    let touching = log.lines().filter(|line| line.split(' ').nth(1).unwrap().starts_with('t'));
+    let steps: Vec<&str> = touching.map(|line| line.split(' ').next().unwrap()).collect();
+    assert_eq!(steps, ["begin", "end", "begin", "end", "begin", "end"], "{log}");
+    let at = |step: &str| log.lines().position(|line| line.starts_with(step)).unwrap();
+    assert!(at("begin both") > at("end a").max(at("end b")), "{log}");
+    assert!(world.most_at_once() > 1, "{log}");
+}

@@ -1,0 +1,58 @@
+//! The slots of a machine under many jobs, some of which die: no more work at once than there are
+//! slots, and nobody waits for the dead.
+
+use super::{FleetWorld, LONG};
+
+const SLOTS: usize = 4;
+const JOBS: usize = 50;
+/// Each slot is one agent's at a time. The first agents stay until the note `go`.
+const AGENT: &str = "exec 9> $NOTES/slot.$CREW_SLOT; flock -n 9 || echo $task >> $NOTES/shared
+echo $iteration >> work-$task; wait_for go; [ $iteration -lt 2 ] || claim";
+
+#[test]
+fn fifty_jobs_share_four_slots_though_eight_of_them_are_killed() {
+    let names: Vec<String> = (10..10 + JOBS).map(|number| format!("t{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let world = FleetWorld::new(AGENT).tasks(&names, "").terms("slots = 4").ready();
+    // It records the tasks and starts the first ones; the others are started by hand.
+    let first = world.start(&[]);
+    world.until("four work", |world| world.noted("log").lines().count() == SLOTS);
+    first.signal(rustix::process::Signal::KILL);
+    first.wait(LONG);
+    let (working, waiting) = names.split_at(SLOTS);
+    let jobs: Vec<_> = waiting.iter().map(|task| world.on("home").job(task)).collect();
+    world.until("all others are in line", |world| {
+        waiting.iter().all(|task| world.phase(task) == "lines")
+    });
+    assert_eq!(world.noted("log").lines().count(), SLOTS);
+
+    let typed = world.crew(&["run", "Say hello", "-n", "1", "--agent-cmd", "true"]);
+    assert_eq!(typed.code(), 10, "a run that a person types waits for no slot: {typed:#?}");
+
+    // Agents of a killed holder may go on for a moment, so none is waited for in a slot of theirs.
+    let killed = [&working[..2], &waiting[..3], &waiting[JOBS - SLOTS - 3..]].concat();
+    for task in &killed {
+        world.kill_job(task);
+    }
+    world.allow("go");
+    let again: Vec<_> = killed.iter().map(|task| world.on("home").job(task)).collect();
+    for (task, job) in waiting.iter().zip(jobs) {
+        let ran = job.wait(LONG);
+        let expected = if killed.contains(task) { None } else { Some(0) };
+        assert_eq!((task, ran.status.code()), (task, expected), "{ran:#?}");
+    }
+    for (task, job) in killed.iter().zip(again) {
+        let ran = job.wait(LONG);
+        assert_eq!((task, ran.code()), (task, 0), "{ran:#?}");
+    }
+    let ran = world.run(&[]);
+    assert_eq!(ran.code(), 0, "{ran:#?}");
+    for task in names {
+        let begun = world.begun(task);
+        let is_right = begun == [1, 2] || (killed.contains(&task) && [1, 1, 2] == *begun);
+        assert!(is_right, "{task}: {begun:?}");
+    }
+    assert_eq!(world.noted("shared"), "", "two agents had one slot");
+    let line = std::fs::read_dir(world.sandbox.crew_home().join("slots/line")).unwrap();
+    assert_eq!(line.count(), 0, "the line is empty");
+}

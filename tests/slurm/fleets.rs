@@ -1,0 +1,270 @@
+//! Fleets on a real cluster of two nodes, through the built crew: what Slurm loses, the leases
+//! keep. The agent notes each of its calls, and what the remote holds in the end says how often a
+//! task was done.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use super::{Cluster, Sshd, with_cluster};
+use crate::child::{Ran, Running};
+use crate::sandbox::{Sandbox, poll_within, write_executable};
+
+/// The longest that a fleet on the cluster may take: a lost node is noticed after 20 s, and its job
+/// is held back for some more.
+const LONG: Duration = Duration::from_secs(170);
+
+/// Three iterations of a second, each with a line of work; what else a task does is in its name. It
+/// kills crew in the second iteration of `rash`, once.
+const AGENT: &str = r#"#!/bin/sh
+cat > /dev/null
+branch=$(git rev-parse --abbrev-ref HEAD); task=${branch##*/}
+echo "$task $CREW_ITERATION $SLURMD_NODENAME" >> "$NOTES/calls"
+sleep "$(cat "$NOTES/pace")"
+echo "$CREW_ITERATION" >> "work-$task"
+case $task in
+    blocked*) echo '<promise>BLOCKED: a key</promise>'; exit 0 ;;
+    short*) exit 0 ;;
+    rash*) [ "$CREW_ITERATION" != 2 ] || { mkdir "$NOTES/killed" 2> /dev/null && kill -9 "$PPID"; } ;;
+esac
+[ "$CREW_ITERATION" -lt 3 ] || echo '<promise>COMPLETE</promise>'
+"#;
+
+/// A fleet whose jobs run on the cluster.
+struct Night<'a> {
+    sandbox: &'a Sandbox,
+    hub: PathBuf,
+    notes: PathBuf,
+}
+
+impl<'a> Night<'a> {
+    /// A repository with a bare remote and these tasks.
+    fn of(sandbox: &'a Sandbox, tasks: &[&str], pace: &str) -> Self {
+        let root = sandbox.root();
+        let night = Self { sandbox, hub: root.join("hub.git"), notes: root.join("notes") };
+        fs::create_dir_all(&night.notes).unwrap();
+        fs::write(night.notes.join("pace"), pace).unwrap();
+        let agent = root.join("agent");
+        write_executable(&agent, &AGENT.replace("$NOTES", &night.notes.display().to_string()));
+        let hub = night.hub.display().to_string();
+        sandbox.git(&["init", "--quiet", "--bare", "--initial-branch=main", &hub]);
+        sandbox.git(&["remote", "add", "origin", &hub]);
+        let terms = format!("[task]\nagent-cmd = \"{}\"\nmax-iterations = 4\n", agent.display());
+        sandbox.write("tasks/fleet.toml", &terms);
+        for task in tasks {
+            let most = if task.starts_with("short") { "---\nmax-iterations: 2\n---\n" } else { "" };
+            sandbox.write(&format!("tasks/{task}.md"), &format!("{most}Do {task}.\n"));
+        }
+        sandbox.git(&["add", "."]);
+        sandbox.git(&["commit", "--quiet", "--message", "Tasks"]);
+        sandbox.git(&["push", "--quiet", "origin", "main"]);
+        night
+    }
+
+    fn start(&self, on: &str) -> Running {
+        self.sandbox.start_crew(&["fleet", "run", "tasks", "--yes", "--on", on])
+    }
+
+    #[track_caller]
+    fn run(&self, on: &str) -> Ran {
+        self.start(on).wait(LONG)
+    }
+
+    fn crew(&self, arguments: &[&str]) -> Ran {
+        self.sandbox.start_crew(arguments).wait(LONG)
+    }
+
+    /// The calls of a task's agent, each as "ITERATION NODE".
+    fn calls(&self, task: &str) -> Vec<String> {
+        let text = fs::read_to_string(self.notes.join("calls")).unwrap_or_default();
+        let prefix = format!("{task} ");
+        text.lines().filter_map(|line| line.strip_prefix(&prefix)).map(str::to_owned).collect()
+    }
+
+    /// The lines of work that the task's branch has on the remote.
+    fn work(&self, task: &str) -> String {
+        let git_dir = format!("--git-dir={}", self.hub.display());
+        let file = format!("refs/heads/fleet/repo/{task}:work-{task}");
+        self.sandbox.git(&[&git_dir, "show", &file])
+    }
+
+    /// The first line of the newest commit of a task's lease.
+    fn lease(&self, task: &str) -> String {
+        let git_dir = format!("--git-dir={}", self.hub.display());
+        let told = self.sandbox.git(&[
+            &git_dir,
+            "log",
+            "-1",
+            "--format=%s",
+            &format!("refs/crew/repo/{task}"),
+        ]);
+        told.split_whitespace().skip(1).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Waits for the first call of a task, and says on which node it is.
+    #[track_caller]
+    fn node_of(&self, task: &str) -> String {
+        poll_within(LONG, "the task is worked on", || !self.calls(task).is_empty());
+        self.calls(task)[0].split_once(' ').unwrap().1.to_owned()
+    }
+}
+
+/// The exit code of each task's newest job, "0:0" for 0.
+fn exits(cluster: &Cluster) -> Vec<(String, String)> {
+    let mut exits: Vec<(String, String)> = Vec::new();
+    for job in cluster.jobs() {
+        let task = job.name.rsplit('/').next().unwrap().to_owned();
+        exits.retain(|(known, _)| *known != task);
+        exits.push((task, job.exit));
+    }
+    exits.sort();
+    exits
+}
+
+#[test]
+fn twenty_tasks_end_with_their_own_codes_and_one_whose_crew_is_killed_is_taken_up() {
+    with_cluster(|sandbox, cluster| {
+        let usual: Vec<String> = (0..17).map(|number| format!("task{number:02}")).collect();
+        let mut tasks: Vec<&str> = usual.iter().map(String::as_str).collect();
+        tasks.extend(["blocked", "short", "rash"]);
+        let night = Night::of(sandbox, &tasks, "0.2");
+        let told = night.run("slurm");
+        assert_eq!(told.code(), 13, "{told:#?}");
+        let mut expected: Vec<(String, String)> =
+            tasks.iter().map(|task| ((*task).to_owned(), "0:0".to_owned())).collect();
+        for (task, exit) in &mut expected {
+            match task.as_str() {
+                "blocked" => *exit = "13:0".to_owned(),
+                "short" => *exit = "10:0".to_owned(),
+                _ => {}
+            }
+        }
+        expected.sort();
+        assert_eq!(exits(cluster), expected);
+        for task in &usual {
+            assert_eq!(night.work(task), "1\n2\n3", "{task}");
+        }
+        // The iteration that was cut off is the only one that was begun twice.
+        let rash: Vec<String> =
+            night.calls("rash").iter().map(|call| call[..1].to_owned()).collect();
+        assert_eq!(rash, ["1", "2", "2", "3"]);
+        // On its own node it finds what the iteration that was cut off had left.
+        assert!(
+            ["1\n2\n3", "1\n2\n2\n3"].contains(&&*night.work("rash")),
+            "{}",
+            night.work("rash")
+        );
+        let again = night.run("slurm");
+        assert_eq!((again.code(), cluster.jobs().len()), (13, 21), "{again:#?}");
+    });
+}
+
+#[test]
+fn the_tasks_of_a_lost_node_go_on_at_the_other_one_with_the_iterations_they_have_used() {
+    with_cluster(|sandbox, cluster| {
+        let tasks = ["one", "two", "three", "four", "five", "six"];
+        let night = Night::of(sandbox, &tasks, "2");
+        let running = night.start("slurm");
+        let lost = night.node_of("one");
+        poll_within(LONG, "one iteration is over", || night.calls("one").len() == 2);
+        cluster.lose(&lost);
+        let told = running.wait(LONG);
+        assert_eq!(told.code(), 0, "{told:#?}");
+        for task in tasks {
+            let work = night.work(task);
+            let last = work.lines().last();
+            assert!(last == Some("3") && work.lines().count() == 3, "{task}: {work}");
+        }
+        let again = night.calls("one");
+        assert!(again.last().is_some_and(|call| !call.ends_with(&lost)), "{again:?}");
+        // What was not pushed when the node was lost is done again, and nothing else.
+        assert!(again.len() <= 4, "{again:?}");
+    });
+}
+
+#[test]
+fn an_attempt_on_a_node_that_only_seems_lost_is_fenced_and_no_task_is_done_twice() {
+    with_cluster(|sandbox, cluster| {
+        let night = Night::of(sandbox, &["one"], "45");
+        let running = night.start("slurm");
+        let hidden = night.node_of("one");
+        fs::write(night.notes.join("pace"), "0.5").unwrap();
+        cluster.poll_saved(cluster.jobs()[0].id);
+        cluster.lose_falsely(&hidden);
+        let told = running.wait(LONG);
+        assert_eq!(told.code(), 0, "{told:#?}");
+        let elsewhere: Vec<String> =
+            night.calls("one").into_iter().filter(|call| !call.ends_with(&hidden)).collect();
+        assert_eq!((elsewhere.len(), night.work("one").as_str()), (3, "1\n2\n3"));
+        // The attempt on the hidden node is refused once its iteration is over, and ends itself.
+        let loops = sandbox.crew_home().join("nodes").join(&hidden).join("loops");
+        poll_within(LONG, "the hidden attempt ends", || {
+            let folders = fs::read_dir(&loops).into_iter().flatten().flatten();
+            let records =
+                folders.filter_map(|it| fs::read_to_string(it.path().join("loop.json")).ok());
+            records.into_iter().any(|text| text.contains("another attempt has this task"))
+        });
+        assert_eq!((night.calls("one").len(), night.work("one").as_str()), (4, "1\n2\n3"));
+    });
+}
+
+#[test]
+fn a_cancel_sticks_though_the_controller_forgets_it_and_scancel_leaves_the_task_to_the_next_run() {
+    with_cluster(|sandbox, cluster| {
+        let night = Night::of(sandbox, &["stays", "left"], "60");
+        let running = night.start("slurm");
+        for task in ["stays", "left"] {
+            night.node_of(task);
+        }
+        let id = |task: &str| {
+            let name = format!("crew/repo/{task}");
+            cluster.jobs().into_iter().find(|job| job.name == name).unwrap().id
+        };
+        let (stays, left) = (id("stays"), id("left"));
+        cluster.poll_saved(stays);
+        running.signal(Signal::KILL);
+        let cancelled = night.crew(&["fleet", "cancel", "stays", "--now"]);
+        cancelled.success();
+        cluster.kill_controller();
+        poll_within(LONG, "the job ends", || night.lease("stays").starts_with("is cancelled"));
+        cluster.start_controller();
+        // What the controller brings back finds the order in the lease.
+        let job = cluster.poll_job(stays, "is over", |job| {
+            ["COMPLETED", "FAILED", "CANCELLED"].contains(&&*job.state)
+        });
+        assert!(["14:0", "0:15"].contains(&&*job.exit), "{job:?}");
+        assert_eq!(night.calls("stays").len(), 1);
+        cluster.run("scancel", &[&left.to_string()]);
+        let job = cluster.poll_job(left, "is over", |job| job.state == "CANCELLED");
+        assert_eq!(job.exit, "143:0");
+        assert!(night.lease("left").starts_with("waits"), "{}", night.lease("left"));
+        fs::write(night.notes.join("pace"), "0.1").unwrap();
+        let told = night.run("slurm");
+        assert_eq!(told.code(), 10, "{told:#?}");
+        assert!(night.lease("stays").starts_with("is cancelled"), "{}", night.lease("stays"));
+        assert_eq!(night.calls("stays").len(), 1);
+        assert!(night.lease("left").starts_with("is completed"));
+    });
+}
+
+#[test]
+fn a_fleet_runs_by_a_login_node_that_only_ssh_reaches() {
+    with_cluster(|sandbox, cluster| {
+        let login = Sshd::start(sandbox, &cluster.env());
+        let crew = login.home().join("bin/crew");
+        std::os::unix::fs::symlink(sandbox.build().path(), crew).unwrap();
+        let night = Night::of(sandbox, &["one", "two"], "0.2");
+        let identity = "[user]\nname = A Tester\nemail = tester@example.invalid\n";
+        fs::write(login.home().join(".gitconfig"), identity).unwrap();
+        let mut command = sandbox.command(sandbox.build().path());
+        command.env_remove("SLURM_CONF");
+        command.args(["fleet", "run", "tasks", "--yes", "--on", "slurm:login"]);
+        let told = Running::start(command, None).wait(LONG);
+        assert_eq!(told.code(), 0, "{told:#?}");
+        for task in ["one", "two"] {
+            assert_eq!(night.work(task), "1\n2\n3", "{task}");
+        }
+    });
+}
