@@ -189,7 +189,7 @@ fn no_secret_is_a_word_of_a_command_and_no_two_pods_share_a_home() {
     let script = container["args"][0].as_str().unwrap();
     assert!(!script.contains(secrets[0]) && !script.contains("/secrets"), "{script}");
     let place = |name: &str| environment.iter().position(|it| it["name"] == name).unwrap();
-    assert_eq!(environment[place("CREW_HOME")]["value"], "/work/$(POD)");
+    assert_eq!(environment[place("CREW_HOME")]["value"], "/scratch/$(POD)");
     assert_eq!(environment[place("POD")]["valueFrom"]["fieldRef"]["fieldPath"], "metadata.uid");
     // A variable is filled in only behind the one that it names.
     assert!(place("POD") < place("CREW_HOME"));
