@@ -119,6 +119,8 @@ pub struct Tree {
     pub path: PathBuf,
     /// `None` on a detached head.
     pub branch: Option<String>,
+    /// Whether git is making it, or was killed while it did.
+    pub is_half_made: bool,
 }
 
 /// Reads `git worktree list --porcelain`. The main working tree comes first.
@@ -126,11 +128,12 @@ pub fn worktrees(text: &str) -> Vec<Tree> {
     let mut trees: Vec<Tree> = Vec::new();
     for line in text.lines() {
         if let Some(path) = line.strip_prefix("worktree ") {
-            trees.push(Tree { path: path.into(), branch: None });
-        } else if let (Some(branch), Some(tree)) =
-            (line.strip_prefix("branch refs/heads/"), trees.last_mut())
-        {
-            tree.branch = Some(branch.to_owned());
+            trees.push(Tree { path: path.into(), ..Tree::default() });
+        } else if let Some(tree) = trees.last_mut() {
+            let branch = line.strip_prefix("branch refs/heads/").map(str::to_owned);
+            tree.branch = branch.or_else(|| tree.branch.take());
+            // The reason of git's own lock.
+            tree.is_half_made |= line == "locked initializing";
         }
     }
     trees
@@ -248,12 +251,16 @@ mod tests {
     #[test]
     fn working_trees_are_told_with_their_branches() {
         let text = "worktree /r a\nHEAD 12\nbranch refs/heads/main\n\nworktree /w\nHEAD 12\ndetached\n\n\
-                    worktree /x\nHEAD 12\nbranch refs/heads/feat/x\nprunable gone\n";
+                    worktree /x\nHEAD 12\nbranch refs/heads/feat/x\nprunable gone\n\n\
+                    worktree /y\nHEAD 12\nbranch refs/heads/y\nlocked initializing\n";
         let tree = |path: &str, branch: Option<&str>| Tree {
             path: path.into(),
             branch: branch.map(str::to_owned),
+            is_half_made: path == "/y",
         };
-        let expected = [tree("/r a", Some("main")), tree("/w", None), tree("/x", Some("feat/x"))];
+        let known =
+            [("/r a", Some("main")), ("/w", None), ("/x", Some("feat/x")), ("/y", Some("y"))];
+        let expected = known.map(|(path, branch)| tree(path, branch));
         assert_eq!(worktrees(text), expected);
     }
 

@@ -102,9 +102,11 @@ pub fn is_gone(fetch: &str) -> bool {
     fetch.contains("couldn't find remote ref") || fetch.contains("does not exist")
 }
 
-/// Whether a fetch failed because another process moved the ref here that it was to move.
-pub fn has_moved(fetch: &str) -> bool {
-    fetch.contains("cannot lock ref") || fetch.contains("unable to update local ref")
+/// Whether a fetch failed because of what another process does here at this moment: it moves the
+/// ref that was to be moved, or makes a working tree, whose head names no commit at first.
+pub fn is_disturbed(fetch: &str) -> bool {
+    let words = ["cannot lock ref", "unable to update local ref", "bad object worktrees/"];
+    words.iter().any(|words| fetch.contains(words))
 }
 
 /// Why a push or a fetch failed, and the message about it. Of refs that were refused only because

@@ -313,7 +313,7 @@ impl Machine<'_> {
 /// What every agent does before its script.
 const PREAMBLE: &str = r#"branch=$(git rev-parse --abbrev-ref HEAD)
 task=${branch##*/}
-task=${task%%.*}
+task=${task%%+*}
 iteration=$CREW_ITERATION
 echo "$task" >> "$NOTES/calls"
 call=$(grep -cx "$task" "$NOTES/calls")

@@ -2,14 +2,14 @@
 //! task. What is recorded here is all that a job obeys; a task that ended stays ended, whatever its
 //! file says now.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, bail};
 
 use super::describe::Described;
 use super::memory::Memory;
 use crate::engine::fleet::lease::{self, Carried, Lease, TaskEnding, TaskState};
-use crate::engine::fleet::manifest::{Fleet, FleetRequest, LandingMode};
+use crate::engine::fleet::manifest::{Fleet, FleetOrder, FleetRequest, LandingMode};
 use crate::engine::fleet::overlap::overlap;
 use crate::engine::fleet::plan::{FleetPlan, Start};
 use crate::engine::fleet::task::{FleetTask, TaskId};
@@ -92,7 +92,7 @@ pub fn record(home: &Home, described: &mut Described, retry: bool) -> Result<Vec
     }
     let mut notes = Vec::new();
     if fleet.remote.is_some() {
-        notes.extend(join_remote(home, fleet)?);
+        notes.extend(join_remote(home, fleet, here.as_ref().map(|here| &here.value))?);
     }
     let memory = Memory::described(home, fleet);
     let known = memory.known_manifest()?;
@@ -100,6 +100,7 @@ pub fn record(home: &Home, described: &mut Described, retry: bool) -> Result<Vec
     if let Some(known) = &known {
         fleet.started_at = known.value.started_at;
         settle(&memory, &known.value, &names, &mut notes)?;
+        fleet.orders = standing_orders(&memory, &known.value)?;
     }
     if !memory.put_manifest(known.as_ref().map(|it| it.id.as_str()), fleet)? {
         bail!("the fleet {} was changed by somebody else meanwhile\nhint: try again", fleet.name);
@@ -124,7 +125,7 @@ pub fn record(home: &Home, described: &mut Described, retry: bool) -> Result<Vec
 }
 
 /// Makes the fleet's own repository, and finds out whether its remote takes refs of crew's own.
-fn join_remote(home: &Home, fleet: &mut Fleet) -> Result<Option<String>> {
+fn join_remote(home: &Home, fleet: &mut Fleet, here: Option<&Fleet>) -> Result<Option<String>> {
     let hub = home.fleet(&fleet.name).join("hub.git");
     hub::make(&hub, &fleet.repository, true)?;
     let memory = Memory::described(home, fleet);
@@ -132,6 +133,12 @@ fn join_remote(home: &Home, fleet: &mut Fleet) -> Result<Option<String>> {
     let Some(remote) = &mut fleet.remote else { return Ok(None) };
     if memory.seen(&format!("refs/heads/{base}"))?.is_none() {
         bail!("{} has no branch {base}\nhint: git push {} {base}", remote.name, remote.name);
+    }
+    let known = here.and_then(|here| here.remote.as_ref()).filter(|known| known.url == remote.url);
+    if let Some(known) = known {
+        // One refusal that passes must not move the memory of a fleet to other names.
+        remote.only_branches = known.only_branches;
+        return Ok(None);
     }
     let refs = Refs { folder: &hub, remote: &remote.url, stop: &|| false };
     let probe = remote.lease(&fleet.name, "_probe");
@@ -142,15 +149,20 @@ fn join_remote(home: &Home, fleet: &mut Fleet) -> Result<Option<String>> {
 }
 
 /// The lease of a task that is new to the fleet's memory. One that a local fleet has worked on here
-/// goes on from there once the fleet has a remote.
+/// goes on from there once the fleet has a remote: its job finds its loop, and pushes the work.
 fn known_here(home: &Home, fleet: &Fleet, task: &FleetTask, contract: &Contract) -> Result<Lease> {
-    let new = lease(fleet, task, contract);
     let found = fleets::lease(home, &fleet.name, &task.id)?.map(|kept| kept.value);
     let Some(found) = found.filter(|found| found.task.revision == task.revision) else {
-        return Ok(new);
+        return Ok(lease(fleet, task, contract));
     };
-    let is_free = found.attempt().is_none() && !wants_landing(fleet, &found);
-    let state = if is_free { found.state.clone() } else { TaskState::Waiting };
+    if fleets::is_held(home, &fleet.name, &task.id) {
+        bail!(
+            "task {} still runs here\nhint: wait for it, or crew fleet pause {}",
+            task.id,
+            task.id
+        );
+    }
+    let state = if found.loop_id.is_some() { TaskState::Waiting } else { found.state.clone() };
     Ok(Lease { state, commit: None, ..found })
 }
 
@@ -178,6 +190,18 @@ fn lease(fleet: &Fleet, task: &FleetTask, contract: &Contract) -> Lease {
         messages: Vec::new(),
         at: clock::now().wall,
     }
+}
+
+/// The cancels that a running task has not obeyed yet.
+fn standing_orders(memory: &Memory, known: &Fleet) -> Result<BTreeMap<TaskId, FleetOrder>> {
+    let leases = memory.leases()?;
+    let running = leases.iter().filter(|kept| kept.value.attempt().is_some());
+    let cancels = running.filter_map(|kept| {
+        let order = known.order_of(kept.value.id())?;
+        let is_cancel = order.what == FleetRequest::Cancel;
+        is_cancel.then(|| (kept.value.id().clone(), order.clone()))
+    });
+    Ok(cancels.collect())
 }
 
 /// Ends what a person's orders ended, and what is in no file any more, before the orders are

@@ -13,12 +13,13 @@ use crate::engine::fleet::task::{FleetTask, FleetTerms, TaskId};
 use crate::engine::record::{Check, Contract, Fragment, GitSteps, Recipe, Role};
 use crate::engine::settings::ValueOrigin;
 use crate::engine::settings::trust::TrustRequest;
+use crate::engine::usage::Money;
 use crate::parse::arguments::{FleetRunArgs, UsageError};
 use crate::parse::fleet::{self as tasks, FLEET_FILE, MAX_FLEET_FILE_BYTES};
 use crate::world::files::disk;
 use crate::world::git::include::{INCLUDE, INCLUDE_BYTES};
 use crate::world::store::home::hash;
-use crate::world::store::{Home, trust};
+use crate::world::store::{Home, fleets, trust};
 use crate::world::{clock, git};
 
 /// The most names in a folder of tasks.
@@ -55,7 +56,9 @@ pub fn describe(home: &Home, arguments: &FleetRunArgs, here: &Path) -> Result<De
             arguments.folder.display()
         );
     }
-    let fleet = fleet(&top, &folder, &terms, arguments)?;
+    let mut fleet = fleet(&top, &folder, &terms, arguments)?;
+    keep_its_way(home, &mut fleet, arguments)?;
+    landable(&fleet)?;
     let place = place::place(&top, None)?;
     let known = settings::look(home, &place.checkout, true)?;
     let (mut described, mut notes) = (Vec::new(), Vec::new());
@@ -71,14 +74,56 @@ pub fn describe(home: &Home, arguments: &FleetRunArgs, here: &Path) -> Result<De
                 notes.push(note);
             }
         }
+        if fleet.landing != LandingMode::No && contract.checks.iter().any(|check| check.no_worse) {
+            bail!(
+                "task {}: no-worse cannot be judged on main as it will be\nhint: use verify, or leave --land out",
+                task.id
+            );
+        }
         if let Some(run) = &mut contract.run {
             run.git = GitSteps { commit: true, ..GitSteps::default() };
             freeze(&mut run.recipe)?;
         }
         described.push((task, contract));
     }
-    let untrusted = trust::untrusted(home, &top, needs(&fleet, &described))?;
+    let untrusted = trust::untrusted(home, &top, needs(&fleet, &terms, &described))?;
     Ok(Described { fleet, tasks: described, left_out, notes, untrusted })
+}
+
+/// A fleet that is known goes on as it was started, unless another way is typed: with its remote,
+/// its landing and its engine.
+fn keep_its_way(home: &Home, fleet: &mut Fleet, arguments: &FleetRunArgs) -> Result<()> {
+    let Some(known) = fleets::manifest(home, &fleet.name)?.map(|kept| kept.value) else {
+        return Ok(());
+    };
+    if known.repository != fleet.repository {
+        return Ok(());
+    }
+    if known.folder != fleet.folder {
+        bail!(
+            "the fleet {} is of the tasks in {}\nhint: name = \"NAME\" in {}/{FLEET_FILE} makes this a fleet of its own",
+            fleet.name,
+            known.folder,
+            fleet.folder
+        );
+    }
+    if !arguments.push && arguments.land.is_none() && arguments.on.is_none() {
+        fleet.remote = known.remote;
+        fleet.landing = known.landing;
+        fleet.engine = known.engine;
+    }
+    Ok(())
+}
+
+/// Refuses a landing that could not keep the tasks themselves from being changed.
+fn landable(fleet: &Fleet) -> Result<()> {
+    if fleet.landing != LandingMode::No && fleet.folder.is_empty() {
+        bail!(
+            "tasks at the root of the repository cannot be kept from landing changes of themselves\n\
+             hint: put them in a folder of their own"
+        );
+    }
+    Ok(())
 }
 
 /// Takes the text of every file that a prompt names: an agent could change the file, and another
@@ -180,6 +225,13 @@ fn remote(top: &Path, arguments: &FleetRunArgs) -> Result<Option<Remote>> {
             "this repository has no remote to push to\nhint: git remote add origin ADDRESS, or leave --push, --land and --on out"
         );
     };
+    let authority = url.split_once("://").and_then(|(_, rest)| rest.split('/').next());
+    if url.starts_with("http") && authority.is_some_and(|it| it.contains('@')) {
+        bail!(
+            "the address of {name} holds a name or a password, and every user of a machine sees the words of its processes\n\
+             hint: git remote set-url {name} without it, and a credential helper"
+        );
+    }
     Ok(Some(Remote { name, url, only_branches: false }))
 }
 
@@ -191,12 +243,19 @@ fn usual_name(top: &Path, folder: &Path) -> String {
 }
 
 /// Everything in the folder that names a program or widens a limit, and the words of each task.
-fn needs(fleet: &Fleet, tasks: &[(FleetTask, Contract)]) -> Vec<TrustRequest> {
+fn needs(fleet: &Fleet, terms: &FleetTerms, tasks: &[(FleetTask, Contract)]) -> Vec<TrustRequest> {
     let folder = Path::new(&fleet.folder);
     let of_fleet = |text: String| {
         let origin = ValueOrigin::File { path: folder.join(FLEET_FILE), line: 1 };
         TrustRequest { text: format!("[fleet {}] {text}", fleet.name), origin }
     };
+    // A check that is taken away or a limit that is raised has to be seen, too.
+    let FleetTerms { base, slots, max_cost_micros, land_check, .. } = terms;
+    let whole = serde_json::json!({
+        "base": base, "slots": slots, "max-cost": max_cost_micros.map(|micros| Money::from_micros(micros).to_string()),
+        "land checks": land_check.len(),
+    });
+    let terms = std::iter::once(format!("terms: {whole}"));
     let setup = fleet.setup.iter().map(|run| format!("setup: {run}"));
     let checks = fleet.land_checks.iter().map(|check| format!("land check: {}", check.run));
     let pushes = fleet.remote.iter().map(|remote| {
@@ -222,5 +281,12 @@ fn needs(fleet: &Fleet, tasks: &[(FleetTask, Contract)]) -> Vec<TrustRequest> {
             origin: ValueOrigin::File { path: folder.join(format!("{id}.md")), line: 1 },
         }
     });
-    setup.chain(checks).chain(pushes).chain(include).map(of_fleet).chain(of_tasks).collect()
+    terms
+        .chain(setup)
+        .chain(checks)
+        .chain(pushes)
+        .chain(include)
+        .map(of_fleet)
+        .chain(of_tasks)
+        .collect()
 }

@@ -1,6 +1,7 @@
 //! What follows from the end of a task's loop: the branch lands, goes back to its loop once,
 //! becomes a pull request, or stays; then the lease says how the task ended.
 
+use std::cell::Cell;
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
@@ -10,17 +11,40 @@ use super::land::{LandEnd, Landing, send_back};
 use super::request;
 use super::run::job_slots;
 use super::tie::{FENCED, own};
+use crate::drive::error_text::error_text;
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::fleet::landing::Refusal;
 use crate::engine::fleet::lease::{Carried, JobPhase, Landed, Lease, TaskEnding, TaskState};
 use crate::engine::fleet::manifest::{FleetOrder, FleetRequest, LandingMode};
+use crate::engine::git::{GitFault, GitTrouble};
 use crate::engine::record::{Actor, Ending, Loop, Outcome};
-use crate::world::clock;
+use crate::world::clock::{self, Stopwatch};
 use crate::world::git::{self, hub, land};
 use crate::world::store::fleets::Kept;
 
+/// Milliseconds between two looks for a cancel during a landing.
+const ORDERS_MS: u64 = 5000;
+
 impl Job<'_> {
-    pub(super) fn finished(&self, record: &Loop, sink: &mut dyn EventSink) -> Result<AfterLoop> {
+    /// What follows from the loop's end. What no other attempt would do better ends the task with its
+    /// reason; a remote that does not answer leaves it to the next one.
+    pub(super) fn settled(&self, record: &Loop, sink: &mut dyn EventSink) -> Result<AfterLoop> {
+        let error = match self.finished(record, sink) {
+            Ok(after) => return Ok(after),
+            Err(error) => error,
+        };
+        let fault = error.downcast_ref::<GitFault>().map(|fault| fault.trouble);
+        if self.signals.times() > 0 || fault == Some(GitTrouble::Network) {
+            return Err(error);
+        }
+        let refused = matches!(fault, Some(GitTrouble::Rejected | GitTrouble::Auth));
+        let outcome = if refused { Outcome::Blocked } else { Outcome::Error };
+        let why = error_text(&error);
+        let ending = Ending::new(outcome, why.lines().next().unwrap_or_default());
+        self.ended(ending, Some(record)).map(AfterLoop::Over)
+    }
+
+    fn finished(&self, record: &Loop, sink: &mut dyn EventSink) -> Result<AfterLoop> {
         let ending = record.state.ending.clone().ok_or_else(|| anyhow!("the loop has no end"))?;
         if ending.why == FENCED {
             return Ok(AfterLoop::Over(JobEnd::Fenced));
@@ -50,7 +74,14 @@ impl Job<'_> {
     fn land(&self, ending: &Ending, record: &Loop, sink: &mut dyn EventSink) -> Result<AfterLoop> {
         sink.on_event(&RunEvent::Noted("lands its branch"));
         let Some(kept) = self.lands(record)? else { return Ok(AfterLoop::Over(JobEnd::Fenced)) };
-        let stop = || self.signals.times() > 0 || self.is_cancelled();
+        let asked = Cell::new((Stopwatch::start(), false));
+        let stop = || {
+            let (since, was_cancelled) = asked.get();
+            if since.elapsed_ms() >= ORDERS_MS && !was_cancelled {
+                asked.set((Stopwatch::start(), self.is_cancelled()));
+            }
+            self.signals.times() > 0 || asked.get().1
+        };
         let remote = self.fleet.remote.as_ref().context("landing needs a remote")?;
         let landing = Landing {
             home: self.home,
@@ -69,7 +100,9 @@ impl Job<'_> {
         };
         match landing.land(kept, checkout, &ended)? {
             LandEnd::Landed(lease) => {
+                let trees = self.memory.hold_trees(&self.fleet.repository)?;
                 land::remove(&self.fleet.repository, checkout);
+                drop(trees);
                 let ending = lease.ending().cloned().context("a landed task has ended")?;
                 Ok(AfterLoop::Over(JobEnd::Ended(ending)))
             }

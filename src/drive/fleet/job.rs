@@ -54,7 +54,7 @@ pub fn job(
     }
     let Some(_held) = memory.hold(task)? else { return Ok(JobEnd::Elsewhere) };
     if let Some(order) = fleet.order_of(task) {
-        return obey(&memory, task, order);
+        return obey(home, &memory, task, order);
     }
     if is_alive_elsewhere(home, &memory, &lease, signals)? {
         return Ok(JobEnd::Elsewhere);
@@ -138,17 +138,25 @@ fn take(home: &Home, lease: &mut Lease, gone: Option<&String>, attempt: &str) ->
 }
 
 /// Ends or leaves a task that a person ordered to end or to wait.
-fn obey(memory: &Memory, task: &TaskId, order: &FleetOrder) -> Result<JobEnd> {
+fn obey(home: &Home, memory: &Memory, task: &TaskId, order: &FleetOrder) -> Result<JobEnd> {
     if order.what == FleetRequest::Pause {
         return Ok(JobEnd::Paused);
     }
     let ending = TaskEnding::of(Ending::cancelled(order.by, order.reason.as_deref()));
-    memory.change(task, |lease| {
-        lease.state = TaskState::Ended(ending.clone());
-        lease.at = clock::now().wall;
-        true
+    let kept = memory.change(task, |lease| {
+        // The lock of this machine's attempts is held here; another machine's obeys by itself.
+        let is_free = match &lease.state {
+            TaskState::Waiting => true,
+            TaskState::Running(attempt) => seat::is_here(home, attempt),
+            TaskState::Ended(_) => false,
+        };
+        if is_free {
+            lease.state = TaskState::Ended(ending.clone());
+            lease.at = clock::now().wall;
+        }
+        is_free
     })?;
-    Ok(JobEnd::Ended(ending))
+    Ok(kept.value.ending().cloned().map_or(JobEnd::Elsewhere, JobEnd::Ended))
 }
 
 impl Job<'_> {
@@ -159,7 +167,7 @@ impl Job<'_> {
             drive(self.home, record, self.signals, sink, Some(tie))
         });
         match run {
-            Ok(RunEnd::Finished(ended)) => self.finished(&ended.record, sink),
+            Ok(RunEnd::Finished(ended)) => self.settled(&ended.record, sink),
             Ok(RunEnd::Paused) => self.paused().map(AfterLoop::Over),
             Ok(RunEnd::Taken(id)) => {
                 bail!("loop {id} has another owner now\nhint: crew status {id}")

@@ -13,7 +13,7 @@ use super::seat::Stillness;
 use super::tie::own;
 use super::workspace;
 use crate::engine::fleet::landing::{Refusal, touches_the_fleet, without_markers};
-use crate::engine::fleet::lease::Lease;
+use crate::engine::fleet::lease::{JobPhase, Lease};
 use crate::engine::fleet::manifest::{Fleet, Remote};
 use crate::engine::fleet::task::{MAX_PRIORITY, TaskId};
 use crate::engine::git::RefUpdate;
@@ -23,6 +23,7 @@ use crate::world::clock;
 use crate::world::files::disk;
 use crate::world::git::hub;
 use crate::world::git::land::{self, Squashed};
+use crate::world::git::worktree::{clear_half_made, clear_half_merged};
 use crate::world::process::{self, Capture, ExitCause, ProcessSpec, Stop};
 use crate::world::slots::{Line, Slot};
 use crate::world::store::Home;
@@ -79,11 +80,11 @@ impl Landing<'_> {
         }
         let Some(token) = self.take(kept.value.id())? else { return Ok(LandEnd::Stopped) };
         let mut slot = None;
-        if !self.takes_a_slot(&mut slot)? {
-            self.give_back(&token);
-            return Ok(LandEnd::Stopped);
-        }
-        let end = self.land_alone(kept, checkout, ended);
+        let end = match self.takes_a_slot(&mut slot) {
+            Ok(true) => self.land_alone(kept, checkout, ended),
+            Ok(false) => Ok(LandEnd::Stopped),
+            Err(error) => Err(error),
+        };
         self.give_back(&token);
         end
     }
@@ -101,7 +102,10 @@ impl Landing<'_> {
             let commit = match self.prepare(&kept.value, checkout, &main, &branch)? {
                 Ok(commit) => commit,
                 Err(_) if (self.stop)() => return Ok(LandEnd::Stopped),
-                Err(refusal) => return Ok(LandEnd::Refused(refusal)),
+                Err(refusal) => {
+                    land::clear(&self.folder());
+                    return Ok(LandEnd::Refused(refusal));
+                }
             };
             // A heartbeat may have moved the lease: what was checked still holds.
             while self.memory.seen(&base)?.as_ref() == Some(&main) {
@@ -164,6 +168,8 @@ impl Landing<'_> {
         }
         let folder = self.folder();
         let trees = self.memory.hold_trees(&self.fleet.repository)?;
+        clear_half_made(&self.fleet.repository, &folder)?;
+        clear_half_merged(&folder);
         land::lay_out(&self.fleet.repository, &folder, main)?;
         drop(trees);
         let message = lease.landing_message();
@@ -173,6 +179,12 @@ impl Landing<'_> {
             Squashed::Conflict(files) => return Ok(Err(Refusal::Conflict(files))),
         };
         workspace::set_up_again(self.fleet, &folder, self.stop)?;
+        let altered = land::altered(&folder);
+        if !altered.is_empty() {
+            let run = self.fleet.setup.clone().unwrap_or_default();
+            let output = format!("it changed files that are committed: {}", altered.join(", "));
+            return Ok(Err(Refusal::Red { run, output }));
+        }
         let markers = lease.sent_back.as_ref().and_then(without_markers);
         let checks = lease.contract.checks.iter().chain(&self.fleet.land_checks).chain(&markers);
         for check in checks {
@@ -199,8 +211,7 @@ impl Landing<'_> {
         Ok((!passes).then(|| tail_of(&ended.text(), TAIL_CHARS)))
     }
 
-    /// Takes the landing's lease on the remote; `None` where something came first. One whose task
-    /// has no heartbeat any more belongs to a process that is gone.
+    /// Takes the landing's lease on the remote; `None` where something came first.
     fn take(&self, task: &TaskId) -> Result<Option<String>> {
         let name = self.remote.lease(&self.fleet.name, LANDING);
         let (mut still, mut pause) = (Stillness::default(), ASKS[0]);
@@ -211,16 +222,10 @@ impl Landing<'_> {
             let found = self.memory.text(&name)?;
             let is_free = match &found {
                 None => true,
-                // An earlier attempt at this task was cut off; what it would push is refused.
-                Some((_, holder)) if holder.trim() == task.as_str() => true,
-                Some((id, holder)) => {
-                    let holder = self.remote.lease(&self.fleet.name, holder.trim());
-                    let beat = self.memory.seen(&holder)?.unwrap_or_default();
-                    still.is_stale(&format!("{id} {beat}"))
-                }
+                Some((id, holder)) => self.is_left(task, id, holder, &mut still)?,
             };
             if is_free {
-                let text = format!("{task}\n\n{} {}\n", self.attempt, clock::now().wall);
+                let text = format!("{task} {}\n\n{}\n", self.attempt, clock::now().wall);
                 let id = self.memory.commit(&text, None)?;
                 let old = found.map(|(id, _)| id);
                 let update = RefUpdate { name: name.clone(), old, new: Some(id.clone()) };
@@ -231,6 +236,28 @@ impl Landing<'_> {
             clock::sleep(pause);
             pause = (pause * 2).min(ASKS[1]);
         }
+    }
+
+    /// Whether nobody lands by this lease any more: an earlier attempt at our task has it, its holder
+    /// does something else by now, or its holder has no heartbeat.
+    fn is_left(
+        &self,
+        task: &TaskId,
+        id: &str,
+        holder: &str,
+        still: &mut Stillness,
+    ) -> Result<bool> {
+        let (name, attempt) = holder.split_once(' ').unwrap_or((holder, ""));
+        if name == task.as_str() {
+            return Ok(true);
+        }
+        let Ok(name) = name.parse() else { return Ok(true) };
+        let lease = self.memory.known_lease(&name)?;
+        let lands = |lease: &Lease| {
+            lease.attempt().is_some_and(|it| it.id == attempt && it.phase == JobPhase::Lands)
+        };
+        let Some(lease) = lease.filter(|kept| lands(&kept.value)) else { return Ok(true) };
+        Ok(still.is_stale(&format!("{id} {}", lease.id)))
     }
 
     fn give_back(&self, token: &str) {

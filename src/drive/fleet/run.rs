@@ -152,17 +152,19 @@ impl<'a> Coordinator<'a> {
         for kept in self.memory.leases()? {
             let mut lease = kept.value.clone();
             let is_ours = self.jobs.values().any(|task| task == lease.id());
-            let is_over = ended.contains(lease.id());
+            let over = ended.iter().find(|(_, task)| task == lease.id());
             let is_gone = match &lease.state {
                 TaskState::Running(_) if is_ours => false,
                 TaskState::Running(attempt) if seat::is_here(self.home, attempt) => {
                     !self.memory.is_held(lease.id())
                 }
-                TaskState::Running(_) => {
+                TaskState::Running(attempt) => {
                     let still = self.still.entry(lease.id().clone()).or_default();
+                    // Another job of the task may have ended because this attempt has it.
+                    let is_over = over.is_some_and(|(job, _)| attempt.job.as_ref() == Some(job));
                     is_over || still.is_stale(&kept.id)
                 }
-                TaskState::Waiting => is_over && fleet.order_of(lease.id()).is_none(),
+                TaskState::Waiting => over.is_some() && fleet.order_of(lease.id()).is_none(),
                 TaskState::Ended(_) => false,
             };
             if is_gone && self.lock.is_some() {
@@ -173,8 +175,8 @@ impl<'a> Coordinator<'a> {
         Ok(leases)
     }
 
-    /// The tasks whose jobs have ended. Jobs that another crew handed in are joined.
-    fn look_at_jobs(&mut self) -> Vec<TaskId> {
+    /// The jobs that have ended, with their tasks. Jobs that another crew handed in are joined.
+    fn look_at_jobs(&mut self) -> Vec<(String, TaskId)> {
         let seen = match self.engine.list() {
             Ok(seen) => seen,
             // Nothing follows about any job.
@@ -195,7 +197,7 @@ impl<'a> Coordinator<'a> {
                     self.jobs.insert(job.id, task);
                 }
             } else if let Some(task) = self.jobs.remove(&job.id) {
-                ended.push(task);
+                ended.push((job.id, task));
             }
         }
         ended

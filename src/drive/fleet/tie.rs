@@ -153,11 +153,14 @@ impl Tie for JobTie {
         }
     }
 
-    fn begins(&mut self, record: &Loop) {
+    fn begins(&mut self, record: &Loop) -> Option<Ending> {
         let slot = self.slot.as_ref().map(Slot::number);
-        self.say(record, &JobPhase::Works { slot, since: clock::now().wall });
+        let fenced = self.say(record, &JobPhase::Works { slot, since: clock::now().wall });
         self.looked = None;
-        self.deliver(record);
+        if fenced.is_none() {
+            self.deliver(record);
+        }
+        fenced
     }
 
     fn rests(&mut self, record: &Loop) {

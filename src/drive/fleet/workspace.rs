@@ -14,7 +14,7 @@ use crate::engine::fleet::task::TaskId;
 use crate::engine::text::tail_of;
 use crate::world::files::disk::{self, Durability};
 use crate::world::git::merge::{MergeResult, merge};
-use crate::world::git::worktree::worktree;
+use crate::world::git::worktree::{clear_half_made, clear_half_merged, worktree};
 use crate::world::git::{self, hub, include, pin};
 use crate::world::process::{self, Capture, ExitCause, ProcessSpec, Stop};
 use crate::world::store::home::hash;
@@ -31,9 +31,14 @@ const MARK_BYTES: u64 = 4096;
 pub fn make(memory: &Memory, fleet: &Fleet, lease: &Lease, stop: Stop<'_>) -> Result<PathBuf> {
     let (name, start) = start(memory, fleet, lease)?;
     let trees = memory.hold_trees(&fleet.repository)?;
+    clear_half_made(&fleet.repository, Path::new(&name))?;
     let made = worktree(&fleet.repository, &name, &start)?;
     drop(trees);
-    if made.is_new && lease.commit.is_none() && fleet.landing != LandingMode::Main {
+    if !made.is_new && lease.loop_id.is_none() {
+        clear_half_merged(&made.path);
+    }
+    if lease.carried.completed == 0 && lease.commit.is_none() && fleet.landing != LandingMode::Main
+    {
         for before in &lease.task.after {
             take_in(&made.path, &before_of(memory, fleet, before)?)?;
         }
@@ -60,7 +65,7 @@ fn start(memory: &Memory, fleet: &Fleet, lease: &Lease) -> Result<(String, Strin
     };
     let own = git::commit(repository, &format!("refs/heads/{}", lease.branch));
     let is_as_pushed = own.is_none() || own == lease.commit;
-    let beside = || format!("{}.{}", lease.branch, lease.attempts);
+    let beside = || format!("{}+{}", lease.branch, lease.attempts);
     Ok((if is_as_pushed { lease.branch.clone() } else { beside() }, start))
 }
 

@@ -25,8 +25,8 @@ pub enum Leave {
 pub trait Tie {
     /// Asks for leave; is called again until the answer is another than `Later`.
     fn leave(&mut self, record: &Loop) -> Leave;
-    /// An iteration begins with this leave.
-    fn begins(&mut self, record: &Loop);
+    /// An iteration begins with this leave. Returns the end of a loop that may not go on.
+    fn begins(&mut self, record: &Loop) -> Option<Ending>;
     /// The loop waits until what is due, and needs no place meanwhile.
     fn rests(&mut self, record: &Loop);
     /// An iteration is over and its work is kept. Returns the end of a loop that may not go on.
@@ -38,9 +38,11 @@ impl Runner<'_> {
     /// something.
     pub(super) fn has_leave(&mut self) -> bool {
         let Some(mut tie) = self.tie.take() else { return true };
-        let answer = self.ask_for_leave(&mut *tie);
-        if answer == Some(Leave::Granted) {
-            tie.begins(&self.ledger.record);
+        let mut answer = self.ask_for_leave(&mut *tie);
+        if answer == Some(Leave::Granted)
+            && let Some(ending) = tie.begins(&self.ledger.record)
+        {
+            answer = Some(Leave::Ends(ending));
         }
         self.tie = Some(tie);
         match answer {

@@ -9,13 +9,18 @@ use super::command::Command;
 use super::git;
 use super::steps::{hooks, said};
 use crate::engine::git::{GitFault, GitStep, GitTrouble};
-use crate::parse::git_refs::has_moved;
+use crate::parse::git_refs::is_disturbed;
+use crate::world::clock::{self, Deadline};
 use crate::world::files::disk::{self, Durability};
 
 /// The longest that bringing commits into a checkout may take.
 const WITHIN: Duration = Duration::from_secs(300);
-/// How often they are brought again while another process moves the same ref.
-const TRIES: u32 = 20;
+/// How long they are brought again while another process of this machine is in the way, and the time
+/// between two tries.
+const DISTURBED: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(50);
+/// The file of the hub's copied settings.
+const SETTINGS: &str = "settings";
 /// Settings of a checkout's own configuration that a remote may need.
 const NEEDED: &str = r"^(credential|http|url|ssh|protocol)\.|^core\.sshcommand$";
 
@@ -39,12 +44,26 @@ pub fn make(hub: &Path, checkout: &Path, copies_settings: bool) -> Result<(), Gi
         .map_err(|error| fault(error.to_string()))?;
     if copies_settings {
         let listed = git(checkout, &["config", "--local", "-z", "--get-regexp", NEEDED]);
-        for setting in listed.unwrap_or_default().split('\0') {
-            let Some((name, value)) = setting.split_once('\n') else { continue };
-            git(hub, &["config", "--replace-all", name, value]);
-        }
+        let settings = listed.unwrap_or_default();
+        let settings = settings.split('\0').filter_map(|setting| setting.split_once('\n'));
+        let text: String = settings.map(|(name, value)| written(name, value)).collect();
+        disk::write(&hub.join(SETTINGS), text.as_bytes(), Durability::Process)
+            .map_err(|error| fault(error.to_string()))?;
+        git(hub, &["config", "include.path", SETTINGS]);
     }
     Ok(())
+}
+
+/// A setting as a configuration file has it: its value may be a secret, so it is no word of a
+/// command.
+fn written(name: &str, value: &str) -> String {
+    let quoted = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    let (section, rest) = name.split_once('.').unwrap_or((name, ""));
+    let (subsection, key) = match rest.rsplit_once('.') {
+        Some((subsection, key)) => (format!(" \"{}\"", quoted(subsection)), key),
+        None => (String::new(), rest),
+    };
+    format!("[{section}{subsection}]\n\t{key} = \"{}\"\n", quoted(value))
 }
 
 /// Brings a commit of the hub into a checkout, as the ref `name`. Nothing that the checkout's
@@ -67,13 +86,71 @@ pub fn give(hub: &Path, checkout: &Path, commit: &str, name: &str) -> Result<(),
         Command { variables: &variables, online: true, within: Some(WITHIN), ..Command::default() };
     let hooks = hooks(checkout);
     let fetch = || said(checkout, &arguments, &hooks, terms, || false);
+    let deadline = Deadline::after(DISTURBED);
     let mut fetched = fetch();
-    for _ in 0..TRIES {
-        // Another job of this machine has moved the ref meanwhile.
-        if fetched.exit == Some(0) || !has_moved(&fetched.text) {
-            break;
-        }
+    while fetched.exit != Some(0) && is_disturbed(&fetched.text) && !deadline.passed() {
+        clock::sleep(PAUSE);
         fetched = fetch();
     }
     fetched.well(GitStep::Lease).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_setting_that_a_remote_needs_reaches_the_hub_as_it_is_and_in_no_command() {
+        let yard = tempfile::tempdir().unwrap();
+        let (checkout, hub) = (yard.path().join("repo"), yard.path().join("hub.git"));
+        let run = |folder: &Path, arguments: &[&str]| git(folder, arguments).unwrap();
+        run(yard.path(), &["init", "--quiet", "repo"]);
+        let header = "AUTHORIZATION: basic a\"b\\c;# d";
+        for (name, value) in [
+            ("http.https://example.org/.extraheader", header),
+            ("http.https://example.org/.extraheader", "X: second"),
+            ("credential.helper", "!f() { echo \"password=x\"; }; f"),
+            ("core.sshcommand", "ssh -i 'a key'"),
+            ("core.fsmonitor", "evil"),
+        ] {
+            run(&checkout, &["config", "--add", name, value]);
+        }
+        make(&hub, &checkout, true).unwrap();
+        make(&hub, &checkout, true).unwrap();
+        let all = |name: &str| run(&hub, &["config", "--includes", "--get-all", name]);
+        assert_eq!(all("http.https://example.org/.extraheader"), format!("{header}\nX: second\n"));
+        assert_eq!(all("credential.helper"), "!f() { echo \"password=x\"; }; f\n");
+        assert_eq!(all("core.sshcommand"), "ssh -i 'a key'\n");
+        assert!(
+            git(&hub, &["config", "--includes", "core.fsmonitor"]).is_none_or(|it| it != "evil\n")
+        );
+    }
+
+    #[test]
+    fn commits_reach_a_checkout_while_somebody_makes_a_working_tree_there() {
+        let yard = tempfile::tempdir().unwrap();
+        let (checkout, hub) = (yard.path().join("repo"), yard.path().join("hub.git"));
+        git(yard.path(), &["init", "--quiet", "repo"]).unwrap();
+        make(&hub, &checkout, false).unwrap();
+        let tree = git(&hub, &["mktree"]).unwrap();
+        let commit =
+            ["-c", "user.name=a", "-c", "user.email=a@b", "commit-tree", "-m", "a", tree.trim()];
+        let commit = git(&hub, &commit).unwrap();
+        // What git writes first of a new working tree.
+        let half = checkout.join(".git/worktrees/half");
+        std::fs::create_dir_all(&half).unwrap();
+        for (name, text) in [("HEAD", "0".repeat(40)), ("commondir", "../..".to_owned())] {
+            std::fs::write(half.join(name), format!("{text}\n")).unwrap();
+        }
+        std::fs::write(half.join("gitdir"), format!("{}/half/.git\n", yard.path().display()))
+            .unwrap();
+        std::thread::scope(|scope| {
+            let given = scope.spawn(|| give(&hub, &checkout, commit.trim(), "refs/heads/given"));
+            clock::sleep(Duration::from_millis(300));
+            assert!(!given.is_finished(), "it waits");
+            std::fs::remove_dir_all(&half).unwrap();
+            given.join().unwrap().unwrap();
+        });
+        assert_eq!(git(&checkout, &["rev-parse", "refs/heads/given"]).unwrap(), commit);
+    }
 }

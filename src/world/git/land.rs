@@ -37,6 +37,18 @@ pub fn lay_out(repository: &Path, folder: &Path, commit: &str) -> Result<(), Git
     Ok(())
 }
 
+/// Removes all that git does not track: what a refused branch left must not help the next one.
+pub fn clear(folder: &Path) {
+    run(folder, &["clean", "--quiet", "-ffdx"]);
+}
+
+/// The tracked files that differ from the commit that is checked out.
+pub fn altered(folder: &Path) -> Vec<String> {
+    let listed = git(folder, &["diff", "--name-only", "--ignore-submodules=dirty", "-z", "HEAD"]);
+    let listed = listed.unwrap_or_default();
+    listed.split('\0').filter(|path| !path.is_empty()).map(str::to_owned).collect()
+}
+
 /// Commits the work of a branch on top of what is checked out.
 pub fn squash(folder: &Path, branch: &str, message: &str) -> Result<Squashed, GitFault> {
     let merged = run(folder, &["merge", "--squash", "--quiet", branch]);
@@ -77,7 +89,10 @@ pub fn merge_with_markers(folder: &Path, commit: &str) -> Result<Vec<String>, Gi
     if files.is_empty() {
         return Err(merged.fault(GitStep::Merge));
     }
-    step(folder, &["add", "--all"])?;
+    // Only these: the loop's own commits leave out what a person had not committed.
+    let add: Vec<&str> =
+        ["add", "--all", "--"].into_iter().chain(files.iter().map(String::as_str)).collect();
+    step(folder, &add)?;
     step(folder, &["commit", "--quiet", "--no-verify", "--no-gpg-sign", "--no-edit"])?;
     Ok(files)
 }
