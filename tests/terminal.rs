@@ -136,6 +136,18 @@ fn what_is_wrong_with_an_argument_is_said_in_a_line_or_two() {
             "crew: there is no command `stats`\nhint: did you mean crew status? crew --help names all\n",
         ),
         (
+            &["fleet", "WRONG"],
+            "crew: there is no command `fleet WRONG`\nhint: the commands of fleets are run, status, show, pause, cancel, job\n",
+        ),
+        (
+            &["fleet", "stauts"],
+            "crew: there is no command `fleet stauts`\nhint: did you mean crew fleet status? the commands of fleets are run, status, show, pause, cancel, job\n",
+        ),
+        (
+            &["fleet", "resume"],
+            "crew: there is no command `fleet resume`\nhint: did you mean crew fleet run FOLDER? the commands of fleets are run, status, show, pause, cancel, job\n",
+        ),
+        (
             &["history", "--limit", "x"],
             "crew: invalid value `x` for `--limit <N>`\nhint: a whole number, such as 15\n",
         ),

@@ -119,6 +119,20 @@ impl GitTrouble {
     pub fn label(self) -> &'static str {
         word(&self)
     }
+
+    /// Whether only a person can help, where nobody else works in the repository.
+    pub fn needs_a_person(self) -> bool {
+        match self {
+            Self::Auth
+            | Self::NonFastForward
+            | Self::Rejected
+            | Self::Conflict
+            | Self::NoIdentity
+            | Self::Unfinished
+            | Self::Changed => true,
+            Self::Network | Self::NoRemote | Self::Repository | Self::Branch | Self::Other => false,
+        }
+    }
 }
 
 /// A failed step. The working tree is as it was before.

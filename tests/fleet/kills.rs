@@ -10,7 +10,7 @@ use crate::lanes::side_by_side;
 use crate::sandbox::poll_until;
 
 /// Stays here the first time, for as long as the test does.
-const HOLD: &str = "if mkdir $NOTES/here 2>/dev/null; then
+pub(super) const HOLD: &str = "if mkdir $NOTES/here 2>/dev/null; then
 while test -d $NOTES; do sleep 0.1; done & echo $! > $NOTES/holder; wait; fi";
 
 /// A moment at which a job is ended, and the iterations that begin in all.
@@ -23,8 +23,8 @@ struct Moment {
     git: String,
     begun: &'static [u32],
     work: &'static str,
-    /// An agent or a check is held, and no step of crew's own.
-    is_the_loops: bool,
+    /// What is held is a command of the user's, and no step of crew's own.
+    is_ended: bool,
 }
 
 fn moments() -> [Moment; 6] {
@@ -36,24 +36,20 @@ fn moments() -> [Moment; 6] {
         git: String::new(),
         begun,
         work: "1\n2\n",
-        is_the_loops: false,
+        is_ended: false,
     };
     [
-        Moment { setup: HOLD.to_owned(), ..usual("setup", &[1, 2]) },
-        Moment {
-            agent: format!("{HOLD}; {TWO}"),
-            is_the_loops: true,
-            ..usual("agent", &[1, 1, 2])
-        },
+        Moment { setup: HOLD.to_owned(), is_ended: true, ..usual("setup", &[1, 2]) },
+        Moment { agent: format!("{HOLD}; {TWO}"), is_ended: true, ..usual("agent", &[1, 1, 2]) },
         Moment {
             agent: format!("[ $iteration -eq 1 ] || {{ {HOLD}; }}; {TWO}"),
-            is_the_loops: true,
+            is_ended: true,
             ..usual("agent, later", &[1, 2, 2])
         },
         Moment {
             verify: format!("grep -q 2 work-a && {{ {HOLD}; }}"),
             work: "1\n2\n2\n",
-            is_the_loops: true,
+            is_ended: true,
             ..usual("check", &[1, 2, 2])
         },
         Moment {
@@ -84,12 +80,17 @@ fn killed_at(moment: &Moment) {
     assert_eq!((name, &*world.begun("a")), (name, moment.begun));
     assert_eq!((name, &*world.work("a", "work-a")), (name, moment.work));
     assert_eq!((name, &lease["attempts"]), (name, &2.into()));
-    let holder = format!("/proc/{}", world.noted("holder").trim());
-    let is_gone = || !Path::new(&holder).exists();
-    if moment.is_the_loops {
-        let expected = format!("{name}: what the killed loop had started is gone");
-        poll_until(&expected, is_gone);
+    if moment.is_ended {
+        holder_is_gone(name, &world);
     }
+}
+
+/// What a killed job had started is gone once the next attempt is over.
+#[track_caller]
+pub(super) fn holder_is_gone(name: &str, world: &FleetWorld) {
+    let holder = format!("/proc/{}", world.noted("holder").trim());
+    let expected = format!("{name}: what the killed job had started is gone");
+    poll_until(&expected, || !Path::new(&holder).exists());
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
+use super::kills::{HOLD, holder_is_gone};
 use super::{FleetWorld, LONG, ONE};
 use crate::lanes::side_by_side;
 
@@ -84,19 +85,18 @@ fn twenty_branches_landed_by_two_machines_leave_every_commit_of_main_green_and_n
 
 #[test]
 fn a_landing_killed_in_its_checks_or_its_setup_is_done_again_and_once() {
-    let hold = "if [ -e same ] && mkdir $NOTES/here 2>/dev/null; then while test -d $NOTES; do sleep 0.1; done; fi";
-    let is_landing = format!("case $PWD in */land) {hold} ;; esac");
-    let worlds = [format!("[land]\ncheck = ['''{hold}''']"), format!("setup = '''{is_landing}'''")];
+    let is_landing = format!("case $PWD in */land) {HOLD} ;; esac");
+    let worlds = [format!("[land]\ncheck = ['''{HOLD}''']"), format!("setup = '''{is_landing}'''")];
     side_by_side(worlds.map(|terms| {
         move || {
             let world =
                 FleetWorld::new(ONE).file("same", "one\n").tasks(&["a", "b"], "").terms(&terms);
             let world = world.shared().ready();
             let running = world.start(&["--land"]);
-            world.until_noted("here");
+            world.until("it is held", |world| world.noted("holder").ends_with('\n'));
             let lands = ["a", "b"].into_iter().find(|task| {
                 let holder = world.git_there(&["log", "-1", "--format=%s", "refs/crew/repo/_land"]);
-                holder.starts_with(&format!("{task} "))
+                holder.split(' ').next() == Some(*task)
             });
             world.kill_job(lands.unwrap());
             let ran = running.wait(LONG);
@@ -107,6 +107,7 @@ fn a_landing_killed_in_its_checks_or_its_setup_is_done_again_and_once() {
             assert_eq!(lines, ["Begin", "Do task a.", "Do task b.", "Tasks"]);
             assert_eq!((world.begun("a"), world.begun("b")), (vec![1], vec![1]));
             assert_eq!(world.git_there(&["for-each-ref", "refs/crew/repo/_land"]), "");
+            holder_is_gone(&terms, &world);
         }
     }));
 }

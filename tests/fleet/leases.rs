@@ -1,6 +1,8 @@
 //! Many machines and one task: one of them works on it, another takes over what is left, and what
 //! comes back from the dead pushes nothing.
 
+use std::fs::{self, File};
+
 use rustix::process::Signal;
 
 use super::{FleetWorld, LONG, ONE};
@@ -75,4 +77,24 @@ fn gone() {
 #[test]
 fn a_machine_that_is_gone_is_replaced_and_one_that_comes_back_is_refused() {
     side_by_side([stopped, gone]);
+}
+
+#[test]
+fn a_job_that_waits_for_another_ones_clone_ends_at_once_when_it_is_asked_to() {
+    let world = FleetWorld::new(ONE).tasks(&["a"], "").by_hand(&[]);
+    let folder = world.sandbox.root().join("m1/fleets/repo");
+    fs::create_dir_all(&folder).unwrap();
+    let lock = folder.join("clone.lock");
+    let other = File::create(&lock).unwrap();
+    other.lock().unwrap();
+    let job = world.on("m1").job("a");
+    let files = format!("/proc/{}/fd", job.pid().as_raw_nonzero());
+    world.until("it waits for the lock", |_| {
+        let open = fs::read_dir(&files).into_iter().flatten().flatten();
+        open.filter_map(|it| fs::read_link(it.path()).ok()).any(|file| file == lock)
+    });
+    job.signal(Signal::TERM);
+    let ended = job.wait(LONG);
+    assert_eq!(ended.code(), 143, "{ended:#?}");
+    assert_eq!(world.state("a"), "waiting");
 }

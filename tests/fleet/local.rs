@@ -17,7 +17,7 @@ fn a_folder_becomes_completed_loops_with_a_slot_and_a_ready_tree_each_and_run_ag
     let names = ["a", "b", "c", "d"];
     let world = world
         .tasks(&names, "verify = [\"grep -q 2 work-*\"]")
-        .terms("slots = 2\nsetup = 'basename $PWD >> $NOTES/setups'")
+        .terms("slots = 2\nsetup = 'basename $PWD | tee -a $NOTES/setups'")
         .file("tasks/README.md", "how to write a task\n")
         .file("tasks/_notes.md", "+++\nnonsense\n")
         .file(".gitignore", ".env\nother\n")
@@ -31,6 +31,9 @@ fn a_folder_becomes_completed_loops_with_a_slot_and_a_ready_tree_each_and_run_ag
         assert_eq!(world.work(name, &format!("work-{name}")), "1\n2\n");
         assert_eq!(world.work(name, ".env"), "", "an ignored file was committed");
         assert_eq!(world.begun(name), [1, 2]);
+        let log = world.sandbox.crew_home().join(format!("fleets/repo/tasks/{name}.log"));
+        let log = std::fs::read_to_string(log).unwrap();
+        assert!(log.contains(&format!("crew: setup: {name}\n")), "{log}");
     }
     let branches = world.sandbox.git(&["branch", "--list", "--format=%(refname:short)"]);
     assert_eq!(branches, "fleet/repo/a\nfleet/repo/b\nfleet/repo/c\nfleet/repo/d\nmain");
@@ -90,6 +93,24 @@ fn a_fault_in_any_file_starts_nothing_and_every_fault_is_told() {
 }
 
 #[test]
+fn tasks_that_cannot_be_prepared_are_told_together_and_files_with_one_fault_in_one_line() {
+    let world = FleetWorld::new(ONE)
+        .tasks(&["a", "b"], "agent = \"nobody\"")
+        .tasks(&["c"], "no-worse = [\"true\"]")
+        .tasks(&["d"], "")
+        .shared()
+        .ready();
+    let ran = world.crew(&["fleet", "run", "tasks", "--land", "--dry-run"]);
+    assert_eq!(ran.code(), 2, "{ran:#?}");
+    let lines: Vec<&str> = ran.stderr.lines().filter(|line| line.contains(".md: ")).collect();
+    assert_eq!(lines.len(), 2, "{}", ran.stderr);
+    assert!(lines[0].starts_with("  a.md, b.md: ") && lines[0].contains("nobody"), "{lines:?}");
+    let worse =
+        "  c.md: no-worse cannot be judged on main as it will be; use verify, or leave --land out";
+    assert_eq!(lines[1], worse);
+}
+
+#[test]
 fn nothing_starts_without_a_persons_word_or_inside_an_agent() {
     let world = FleetWorld::new(ONE).tasks(&["a"], "").ready();
     let unasked = world.crew(&["fleet", "run", "tasks"]);
@@ -141,4 +162,41 @@ fn a_task_starts_from_the_work_of_those_before_it_and_what_touches_the_same_neve
     let at = |step: &str| log.lines().position(|line| line.starts_with(step)).unwrap();
     assert!(at("begin both") > at("end a").max(at("end b")), "{log}");
     assert!(world.most_at_once() > 1, "{log}");
+}
+
+#[test]
+fn tasks_of_one_priority_start_and_are_listed_as_a_person_counts() {
+    let names = ["t10", "t1", "t2"];
+    let world = FleetWorld::new(ONE).tasks(&names, "").terms("slots = 1").ready();
+    let place = |text: &str| ["t1 ", "t2 ", "t10 "].map(|name| text.find(name));
+    let is_sorted = |text: &str| {
+        let found = place(&text.replace(['\n', ','], " "));
+        found.iter().all(Option::is_some) && found.is_sorted()
+    };
+    let dry = world.run(&["--dry-run"]).success();
+    assert!(is_sorted(&dry), "{dry}");
+    let ran = world.run(&[]);
+    assert_eq!(ran.code(), 0, "{ran:#?}");
+    let begun: Vec<String> = world.noted("calls").lines().map(str::to_owned).collect();
+    assert_eq!(begun, ["t1", "t2", "t10"]);
+}
+
+#[test]
+fn a_dry_run_shows_the_agent_the_slots_of_this_machine_and_what_will_be_asked() {
+    let world = FleetWorld::new(ONE).tasks(&["a"], "verify = [\"test -e work-a\"]").ready();
+    let dry = |world: &FleetWorld| world.crew(&["fleet", "run", "tasks", "--dry-run"]).success();
+    let new = dry(&world);
+    assert!(new.contains("\n  agent   fake\n"), "{new}");
+    let slots = new.lines().find_map(|line| line.strip_prefix("  slots   ")).unwrap();
+    let count = slots.split(' ').next().unwrap();
+    assert!(new.contains(&format!(", on this machine, {count} at once, ")), "{new}");
+    assert!(slots.ends_with("; --slots N sets another number"), "{slots}");
+    let asked = new.split_once("  trust   what these files say, word for word:\n").unwrap().1;
+    assert!(asked.contains("[fleet repo] task a "), "{new}");
+    assert!(asked.contains("'--verify=test -e work-a'"), "{new}");
+
+    assert_eq!(world.run(&["--slots", "3"]).code(), 0);
+    let known = world.run(&["--dry-run", "--slots", "3"]).success();
+    assert!(known.contains(", 3 at once, ") && !known.contains("  slots   "), "{known}");
+    assert!(known.ends_with("  trust   nothing is new: it starts without asking\n"), "{known}");
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
+use super::cluster::Job;
 use super::{Cluster, Sshd, with_cluster};
 use crate::child::{Ran, Running};
 use crate::sandbox::{Sandbox, poll_within, write_executable};
@@ -219,8 +220,9 @@ fn a_cancel_sticks_though_the_controller_forgets_it_and_scancel_leaves_the_task_
             night.node_of(task);
         }
         let id = |task: &str| {
-            let name = format!("crew/repo/{task}");
-            cluster.jobs().into_iter().find(|job| job.name == name).unwrap().id
+            let end = format!("/{task}");
+            let is_its = |job: &Job| job.name.starts_with("crew/repo.") && job.name.ends_with(&end);
+            cluster.jobs().into_iter().find(is_its).unwrap().id
         };
         let (stays, left) = (id("stays"), id("left"));
         cluster.poll_saved(stays);

@@ -27,7 +27,11 @@ pub fn job(fleet: &str, name: &str, remote: Option<&str>) -> Result<Exit> {
     let task = task(name)?;
     let signals = Signals::listen()?;
     if let Some(url) = remote {
-        node::join(&home, fleet, url)?;
+        let joined = node::join(&home, fleet, url, &|| signals.times() > 0);
+        if let (Err(_), Some(signal)) = (&joined, signals.exit_code()) {
+            return Ok(Exit::signalled(signal));
+        }
+        joined?;
     }
     let mut reporter = Reporter::new(OutputArgs::default());
     Ok(match attempt(&home, fleet, &task, &signals, &mut reporter)? {

@@ -37,6 +37,7 @@ pub fn run(arguments: &FleetRunArgs) -> Result<Exit> {
     }
     if arguments.dry_run {
         print::out(&page(&home, &described, true)?);
+        asked(&described, &print::out);
         return Ok(Exit::SUCCESS);
     }
     home.make().with_context(|| format!("cannot keep fleets in {}", home.root().display()))?;
@@ -68,12 +69,15 @@ fn page(home: &Home, described: &Described, is_dry: bool) -> Result<String> {
     let Described { fleet, left_out, .. } = described;
     let leases = begin::foreseen(home, described)?;
     let new = begin::new_commands(described);
+    let is_local = fleet.engine == LOCAL;
+    let slots = (is_local && fleet.slots == 0).then(slots::default_count);
     let start = FleetStart {
         fleet,
         leases: &leases,
         not_tasks: left_out,
         overlaps: &overlaps(&leases),
-        engine: Some(fleet.engine.as_str()).filter(|engine| *engine != LOCAL),
+        engine: (!is_local).then_some(fleet.engine.as_str()),
+        slots: slots.as_ref(),
         new: &new,
         refs: &begin::refs(fleet, &leases),
         is_dry,
@@ -96,6 +100,17 @@ fn overlaps(leases: &[Lease]) -> Vec<FleetOverlap> {
     found
 }
 
+/// What a person has not trusted yet.
+fn asked(described: &Described, say: &dyn Fn(&str)) {
+    if described.untrusted.is_empty() {
+        return say("  trust   nothing is new: it starts without asking");
+    }
+    say("  trust   what these files say, word for word:");
+    for need in &described.untrusted {
+        say(&format!("          {need}"));
+    }
+}
+
 /// Shows what a person has not trusted yet, and asks.
 fn is_agreed(home: &Home, arguments: &FleetRunArgs, described: &Described) -> Result<bool> {
     let Described { fleet, untrusted, .. } = described;
@@ -105,10 +120,7 @@ fn is_agreed(home: &Home, arguments: &FleetRunArgs, described: &Described) -> Re
     // A script reads the commands on standard output.
     let say = if fleet.engine == MANUAL { print::err } else { print::out };
     say(&page(home, described, false)?);
-    say("  trust   what these files say, word for word:");
-    for need in untrusted {
-        say(&format!("          {need}"));
-    }
+    asked(described, &say);
     if !arguments.yes {
         if !terminal::is_interactive() {
             print::err(

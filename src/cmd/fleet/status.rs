@@ -46,9 +46,7 @@ pub fn status(arguments: &FleetStatusArgs) -> Result<Exit> {
 
 /// All leases, in the order in which tasks start.
 pub fn leases(memory: &Memory) -> Result<Vec<Lease>> {
-    let mut leases: Vec<Lease> = memory.leases()?.into_iter().map(|kept| kept.value).collect();
-    leases.sort_by_key(|lease| (std::cmp::Reverse(lease.task.priority), lease.id().clone()));
-    Ok(leases)
+    Ok(memory.leases()?.into_iter().map(|kept| kept.value).collect())
 }
 
 /// How the fleet stands now.

@@ -16,8 +16,8 @@ use crate::engine::fleet::task::{FleetTask, TaskId};
 use crate::engine::record::{Contract, Ending, Outcome};
 use crate::parse::fleet::FLEET_FILE;
 use crate::world::clock;
-use crate::world::git::hub;
 use crate::world::git::refs::Refs;
+use crate::world::git::{hub, steps};
 use crate::world::store::fleets::Kept;
 use crate::world::store::{Home, fleets};
 
@@ -55,8 +55,7 @@ pub fn new_commands(described: &Described) -> BTreeSet<String> {
 /// The tasks that may start now, for somebody else to start: each has its part of the fleet's money
 /// set aside.
 pub fn starts(memory: &Memory, fleet: &Fleet) -> Result<Vec<TaskId>> {
-    let mut leases: Vec<Lease> = memory.leases()?.into_iter().map(|kept| kept.value).collect();
-    leases.sort_by_key(|lease| (std::cmp::Reverse(lease.task.priority), lease.id().clone()));
+    let leases: Vec<Lease> = memory.leases()?.into_iter().map(|kept| kept.value).collect();
     let plan = FleetPlan::of(fleet, &leases, usize::MAX, &overlap);
     for Start { task, reserved_micros } in &plan.starts {
         memory.change(task, |lease| {
@@ -90,6 +89,7 @@ pub fn record(home: &Home, described: &mut Described, retry: bool) -> Result<Vec
             here.value.repository.display()
         );
     }
+    fleet.trusted = steps::trusted(&fleet.repository);
     let mut notes = Vec::new();
     if fleet.remote.is_some() {
         notes.extend(join_remote(home, fleet, here.as_ref().map(|here| &here.value))?);
@@ -140,7 +140,7 @@ fn join_remote(home: &Home, fleet: &mut Fleet, here: Option<&Fleet>) -> Result<O
         remote.only_branches = known.only_branches;
         return Ok(None);
     }
-    let refs = Refs { folder: &hub, remote: &remote.url, stop: &|| false };
+    let refs = Refs { folder: &hub, remote: &remote.url, stop: &|| false, patience: None };
     let probe = remote.lease(&fleet.name, "_probe");
     remote.only_branches = !refs.takes(&probe)?;
     Ok(remote.only_branches.then(|| {

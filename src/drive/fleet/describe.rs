@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use super::engines::LOCAL;
+use crate::drive::error_text::error_text;
 use crate::drive::start::run::{Prepared, prepare_at};
 use crate::drive::start::{place, settings};
 use crate::engine::fleet::manifest::{self, Fleet, LandingMode, Remote};
@@ -13,6 +14,7 @@ use crate::engine::fleet::task::{FleetTask, FleetTerms, TaskId};
 use crate::engine::record::{Check, Contract, Fragment, GitSteps, Recipe, Role};
 use crate::engine::settings::ValueOrigin;
 use crate::engine::settings::trust::TrustRequest;
+use crate::engine::text::distinct;
 use crate::engine::usage::Money;
 use crate::parse::arguments::{FleetRunArgs, UsageError};
 use crate::parse::fleet::{self as tasks, FLEET_FILE, MAX_FLEET_FILE_BYTES};
@@ -46,7 +48,7 @@ pub fn describe(home: &Home, arguments: &FleetRunArgs, here: &Path) -> Result<De
         "a fleet needs a git repository, and its folder is in none\nhint: git init, and a first commit",
     )?;
     let (files, left_out) = files(&folder)?;
-    let own = disk::read_text(&folder.join(FLEET_FILE), MAX_FLEET_FILE_BYTES)?;
+    let own = disk::read(&folder.join(FLEET_FILE), MAX_FLEET_FILE_BYTES)?;
     let read = tasks::folder(files, own.as_deref(), hash);
     let (terms, read) = read.map_err(|faults| refusal(&folder, &faults))?;
     if read.is_empty() {
@@ -62,32 +64,53 @@ pub fn describe(home: &Home, arguments: &FleetRunArgs, here: &Path) -> Result<De
     let place = place::place(&top, None)?;
     let known = settings::look(home, &place.checkout, true)?;
     let (mut described, mut notes) = (Vec::new(), Vec::new());
+    let mut faults: Vec<(String, Vec<String>)> = Vec::new();
     for task in read {
-        let mut typed = tasks::run_args(&task)?;
-        // One word would be the name of a procedure.
-        typed.start.task = Some(format!("{}\n", task.prompt));
-        let prepared = prepare_at(home, typed, &top, place.clone(), known.clone());
-        let Prepared { mut contract, notes: told, .. } =
-            prepared.with_context(|| format!("task {}", task.id))?;
-        for note in told {
-            if !notes.contains(&note) {
-                notes.push(note);
+        let prepared = tasks::run_args(&task).map_err(Into::into).and_then(|mut typed| {
+            // One word would be the name of a procedure.
+            typed.start.task = Some(format!("{}\n", task.prompt));
+            contract(&fleet, prepare_at(home, typed, &top, place.clone(), known.clone())?)
+        });
+        match prepared {
+            Ok((contract, told)) => {
+                notes = distinct(notes.into_iter().chain(told));
+                described.push((task, contract));
+            }
+            Err(error) => {
+                let (file, what) = (format!("{}.md", task.id), in_a_line(&error));
+                match faults.iter_mut().find(|(known, _)| *known == what) {
+                    Some((_, files)) => files.push(file),
+                    None => faults.push((what, vec![file])),
+                }
             }
         }
-        if fleet.landing != LandingMode::No && contract.checks.iter().any(|check| check.no_worse) {
-            bail!(
-                "task {}: no-worse cannot be judged on main as it will be\nhint: use verify, or leave --land out",
-                task.id
-            );
-        }
-        if let Some(run) = &mut contract.run {
-            run.git = GitSteps { commit: true, ..GitSteps::default() };
-            freeze(&mut run.recipe)?;
-        }
-        described.push((task, contract));
+    }
+    if !faults.is_empty() {
+        let line = |(what, files): &(String, Vec<String>)| format!("{}: {what}", files.join(", "));
+        return Err(refusal(&folder, &faults.iter().map(line).collect::<Vec<_>>()));
     }
     let untrusted = trust::untrusted(home, &top, needs(&fleet, &terms, &described))?;
     Ok(Described { fleet, tasks: described, left_out, notes, untrusted })
+}
+
+/// The contract of a task with what the fleet decides itself, and what the user should know of it.
+fn contract(fleet: &Fleet, prepared: Prepared) -> Result<(Contract, Vec<String>)> {
+    let Prepared { mut contract, notes, .. } = prepared;
+    if fleet.landing != LandingMode::No && contract.checks.iter().any(|check| check.no_worse) {
+        bail!(
+            "no-worse cannot be judged on main as it will be\nhint: use verify, or leave --land out"
+        );
+    }
+    if let Some(run) = &mut contract.run {
+        run.git = GitSteps { commit: true, ..GitSteps::default() };
+        freeze(&mut run.recipe)?;
+    }
+    Ok((contract, notes))
+}
+
+/// An error with its way out, as a row of a list.
+fn in_a_line(error: &anyhow::Error) -> String {
+    error_text(error).replace("\nhint: ", "; ")
 }
 
 /// A fleet that is known goes on as it was started, unless another way is typed: with its remote,
@@ -147,18 +170,18 @@ fn folder_of(folder: &Path) -> Result<PathBuf> {
     Ok(disk::real_path(folder)?)
 }
 
-/// The names and texts of files.
-type TaskTexts = Vec<(String, String)>;
+/// The names and bytes of files.
+type TaskTexts = Vec<(String, Vec<u8>)>;
 
-/// The tasks' files with their texts, and the names of the other files.
+/// The tasks' files with their bytes, and the names of the other files.
 fn files(folder: &Path) -> Result<(TaskTexts, Vec<String>)> {
     let mut names = disk::list(folder, NAMES_MAX)?;
     names.sort();
     let (named, others): (Vec<_>, Vec<_>) = names.into_iter().partition(|it| tasks::is_task(it));
     let mut files = Vec::new();
     for name in named {
-        let text = disk::read_text(&folder.join(&name), MAX_FLEET_FILE_BYTES)?.unwrap_or_default();
-        files.push((name, text));
+        let bytes = disk::read(&folder.join(&name), MAX_FLEET_FILE_BYTES)?.unwrap_or_default();
+        files.push((name, bytes));
     }
     let is_told = |name: &String| name != FLEET_FILE && !name.starts_with('.');
     Ok((files, others.into_iter().filter(is_told).collect()))
@@ -212,6 +235,7 @@ fn fleet(top: &Path, folder: &Path, terms: &FleetTerms, arguments: &FleetRunArgs
         order: None,
         orders: [].into(),
         started_at: clock::now().wall,
+        trusted: None,
     })
 }
 

@@ -4,13 +4,15 @@
 use std::cell::Cell;
 use std::path::Path;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Error, Result, anyhow};
 
 use super::attempt::{AfterLoop, Job, JobEnd};
+use super::commands::FleetCommands;
 use super::land::{LandEnd, Landing, send_back};
 use super::request;
 use super::run::job_slots;
 use super::tie::{FENCED, own};
+use super::workspace::unplanted;
 use crate::drive::error_text::error_text;
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::fleet::landing::Refusal;
@@ -26,22 +28,30 @@ use crate::world::store::fleets::Kept;
 const ORDERS_MS: u64 = 5000;
 
 impl Job<'_> {
-    /// What follows from the loop's end. What no other attempt would do better ends the task with its
-    /// reason; a remote that does not answer leaves it to the next one.
+    /// What follows from the loop's end.
     pub(super) fn settled(&self, record: &Loop, sink: &mut dyn EventSink) -> Result<AfterLoop> {
-        let error = match self.finished(record, sink) {
-            Ok(after) => return Ok(after),
-            Err(error) => error,
-        };
-        let fault = error.downcast_ref::<GitFault>().map(|fault| fault.trouble);
-        if self.signals.times() > 0 || fault == Some(GitTrouble::Network) {
+        self.finished(record, sink)
+            .or_else(|error| self.failed(error, Some(record)).map(AfterLoop::Over))
+    }
+
+    /// What follows from an error. What no other attempt would do better ends the task with its
+    /// reason; a remote that cannot be reached leaves it to the next one.
+    pub(super) fn failed(&self, error: Error, record: Option<&Loop>) -> Result<JobEnd> {
+        let trouble = error.downcast_ref::<GitFault>().map(|fault| fault.trouble);
+        if self.signals.times() > 0 || trouble == Some(GitTrouble::Network) {
             return Err(error);
         }
-        let refused = matches!(fault, Some(GitTrouble::Rejected | GitTrouble::Auth));
-        let outcome = if refused { Outcome::Blocked } else { Outcome::Error };
         let why = error_text(&error);
-        let ending = Ending::new(outcome, why.lines().next().unwrap_or_default());
-        self.ended(ending, Some(record)).map(AfterLoop::Over)
+        let needs_a_person =
+            trouble.is_some_and(GitTrouble::needs_a_person) || why.starts_with("conflict: ");
+        let outcome = if needs_a_person { Outcome::Blocked } else { Outcome::Error };
+        self.ended(Ending::new(outcome, why.lines().next().unwrap_or_default()), record)
+    }
+
+    /// Fails if an agent has planted a program in the configuration of a repository since the fleet
+    /// was started or came to this machine.
+    pub(super) fn unplanted(&self, folder: &Path) -> Result<()> {
+        unplanted(self.fleet, folder)
     }
 
     fn finished(&self, record: &Loop, sink: &mut dyn EventSink) -> Result<AfterLoop> {
@@ -90,7 +100,13 @@ impl Job<'_> {
             remote,
             attempt: self.attempt,
             slots: job_slots(self.fleet),
-            stop: &stop,
+            commands: FleetCommands::of(
+                self.home,
+                &self.fleet.name,
+                self.lease.id(),
+                &stop,
+                &mut *sink,
+            ),
         };
         let checkout = &record.place.checkout;
         let ended = |lease: &Lease, commit: &str| {
@@ -100,8 +116,11 @@ impl Job<'_> {
         };
         match landing.land(kept, checkout, &ended)? {
             LandEnd::Landed(lease) => {
-                let trees = self.memory.hold_trees(&self.fleet.repository)?;
-                land::remove(&self.fleet.repository, checkout);
+                // A working tree that stays costs room alone; the work has landed.
+                let trees = self.memory.hold_trees(&self.fleet.repository, &stop);
+                if trees.is_ok() {
+                    land::remove(&self.fleet.repository, checkout);
+                }
                 drop(trees);
                 let ending = lease.ending().cloned().context("a landed task has ended")?;
                 Ok(AfterLoop::Over(JobEnd::Ended(ending)))
@@ -230,9 +249,26 @@ impl Job<'_> {
         Ok(if is_ours { JobEnd::Ended(ending) } else { JobEnd::Fenced })
     }
 
-    /// Writes the attempt's last state. False where another attempt has the task.
+    /// Writes the attempt's last state. False where another attempt has the task. What its remote
+    /// does not take of its branch stays on this machine.
     fn write(&self, record: Option<&Loop>, state: &TaskState) -> Result<bool> {
         let commit = record.and_then(|record| git::head(&record.place.checkout).1);
+        self.put(record, commit.as_ref(), state).or_else(|error| {
+            let trouble = error.downcast_ref::<GitFault>().map(|fault| fault.trouble);
+            if trouble.is_some_and(GitTrouble::needs_a_person) {
+                self.put(record, self.lease.commit.as_ref(), state)
+            } else {
+                Err(error)
+            }
+        })
+    }
+
+    fn put(
+        &self,
+        record: Option<&Loop>,
+        commit: Option<&String>,
+        state: &TaskState,
+    ) -> Result<bool> {
         let kept = self.memory.change(self.lease.id(), |lease| {
             if own(lease, self.attempt).is_none() {
                 return false;
@@ -243,7 +279,7 @@ impl Job<'_> {
             if let Some(record) = record {
                 lease.carried = Carried::of(record);
                 lease.loop_id = Some(record.id.clone());
-                lease.commit.clone_from(&commit);
+                lease.commit = commit.cloned();
             }
             true
         })?;

@@ -11,6 +11,7 @@ use super::tie::{FENCED, own};
 use crate::engine::fleet::task::TaskId;
 use crate::engine::record::{Actor, LoopId};
 use crate::world::clock::{self, Stopwatch};
+use crate::world::process::descendants;
 use crate::world::store::{self, Home};
 
 /// Milliseconds between two beats.
@@ -37,7 +38,8 @@ impl Heartbeat {
             while !over.load(Ordering::Relaxed) {
                 if last.elapsed_ms() >= BEAT_MS {
                     last = Stopwatch::start();
-                    beat(&home, &memory, &task, &attempt, &mut own_loop);
+                    let beat = || beat(&home, &memory, &task, &attempt, &mut own_loop);
+                    descendants::beside(beat);
                 }
                 clock::sleep(LOOK);
             }

@@ -5,13 +5,13 @@
 use anyhow::{Result, bail};
 
 use super::attempt::{AfterLoop, Job, JobEnd};
+use super::commands::{self, FleetCommands};
 use super::heartbeat::Heartbeat;
 use super::memory::Memory;
 use super::run::job_slots;
 use super::seat::{self, Stillness};
 use super::tie::JobTie;
 use super::workspace;
-use crate::drive::error_text::error_text;
 use crate::drive::owner::NewOwner;
 use crate::drive::resume::resume;
 use crate::drive::run::{RunEnd, drive};
@@ -43,16 +43,18 @@ pub fn job(
     signals: &Signals,
     sink: &mut dyn EventSink,
 ) -> Result<JobEnd> {
-    let memory = Memory::of(home, fleet)?;
+    let memory = Memory::of(home, fleet)?.with_patience(Some(signals));
     let mut fleet = memory.manifest()?.value;
     if let Some(here) = store::fleets::manifest(home, &fleet.name)? {
         fleet.repository = here.value.repository;
+        fleet.trusted = here.value.trusted;
     }
     let lease = memory.lease(task)?.value;
     if let Some(ending) = lease.ending() {
         return Ok(JobEnd::Ended(ending.clone()));
     }
     let Some(_held) = memory.hold(task)? else { return Ok(JobEnd::Elsewhere) };
+    commands::end_leftovers(home, &fleet.name, task);
     if let Some(order) = fleet.order_of(task) {
         return obey(home, &memory, task, order);
     }
@@ -67,7 +69,7 @@ pub fn job(
         TaskState::Running(found) if found.id == attempt => {}
         TaskState::Running(_) | TaskState::Waiting => return Ok(JobEnd::Elsewhere),
     }
-    let _heartbeat = Heartbeat::start(home, &memory, task, &attempt);
+    let _heartbeat = Heartbeat::start(home, &memory.clone().with_patience(None), task, &attempt);
     let mut job =
         Job { home, memory: &memory, fleet: &fleet, lease: taken, attempt: &attempt, signals };
     loop {
@@ -176,13 +178,7 @@ impl Job<'_> {
             Err(_) if self.signals.times() > 0 => {
                 self.leave(JobEnd::Interrupted).map(AfterLoop::Over)
             }
-            Err(error) => {
-                let why = error_text(&error);
-                let needs_a_person = why.starts_with("conflict: ");
-                let outcome = if needs_a_person { Outcome::Blocked } else { Outcome::Error };
-                let ending = Ending::new(outcome, why.lines().next().unwrap_or_default());
-                self.ended(ending, None).map(AfterLoop::Over)
-            }
+            Err(error) => self.failed(error, None).map(AfterLoop::Over),
         }
     }
 
@@ -191,7 +187,7 @@ impl Job<'_> {
             self.fleet.remote.as_ref().map(|remote| (remote.name.clone(), self.fleet.base.clone()));
         JobTie {
             home: self.home.clone(),
-            memory: self.memory.clone(),
+            memory: self.memory.clone().with_patience(None),
             task: self.lease.id().clone(),
             attempt: self.attempt.to_owned(),
             priority: self.lease.task.priority,
@@ -207,8 +203,11 @@ impl Job<'_> {
     /// one with what earlier loops used.
     fn begin(&self, sink: &mut dyn EventSink) -> Result<Loop> {
         let stop = || self.signals.times() > 0;
+        self.unplanted(&self.fleet.repository)?;
+        let commands =
+            |sink| FleetCommands::of(self.home, &self.fleet.name, self.lease.id(), &stop, sink);
         if let Some(found) = self.left_here() {
-            workspace::set_up(self.fleet, &found.place.checkout, &stop)?;
+            workspace::set_up(self.fleet, &found.place.checkout, &commands(sink))?;
             // The attempt that ended it was cut off before it could say so.
             let is_over = found.outcome().is_some_and(|outcome| outcome != Outcome::Interrupted);
             let stays = found.outcome() == Some(Outcome::Completed) || self.is_spent(&found);
@@ -218,7 +217,7 @@ impl Job<'_> {
                 self.resume(&found, sink)
             };
         }
-        let folder = workspace::make(self.memory, self.fleet, &self.lease, &stop)?;
+        let folder = workspace::make(self.memory, self.fleet, &self.lease, &commands(sink))?;
         if self.lease.sent_back.is_some() {
             self.merge_main(&folder)?;
         }

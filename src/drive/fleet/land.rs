@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
+use super::commands::FleetCommands;
 use super::memory::Memory;
 use super::seat::Stillness;
 use super::tie::own;
@@ -24,7 +25,7 @@ use crate::world::files::disk;
 use crate::world::git::hub;
 use crate::world::git::land::{self, Squashed};
 use crate::world::git::worktree::{clear_half_made, clear_half_merged};
-use crate::world::process::{self, Capture, ExitCause, ProcessSpec, Stop};
+use crate::world::process::ExitCause;
 use crate::world::slots::{Line, Slot};
 use crate::world::store::Home;
 use crate::world::store::fleets::Kept;
@@ -48,7 +49,8 @@ pub struct Landing<'a> {
     pub attempt: &'a str,
     /// How many slots this machine has for the fleet; 0 where the engine has given a place.
     pub slots: u32,
-    pub stop: Stop<'a>,
+    /// How the setup and the checks run; what ends them early ends the landing.
+    pub commands: FleetCommands<'a>,
 }
 
 /// What became of a landing.
@@ -73,7 +75,7 @@ impl Landing<'_> {
         let here = self.home.fleet(&self.fleet.name).join("land.lock");
         let mut own = None;
         while own.is_none() {
-            if (self.stop)() {
+            if (self.commands.stop())() {
                 return Ok(LandEnd::Stopped);
             }
             own = disk::lock(&here, ASKS[1])?;
@@ -85,6 +87,8 @@ impl Landing<'_> {
             Ok(false) => Ok(LandEnd::Stopped),
             Err(error) => Err(error),
         };
+        // What was ended because of it is no fault of the task.
+        let end = if end.is_err() && (self.commands.stop())() { Ok(LandEnd::Stopped) } else { end };
         self.give_back(&token);
         end
     }
@@ -101,7 +105,7 @@ impl Landing<'_> {
             let branch = kept.value.commit.clone().unwrap_or_default();
             let commit = match self.prepare(&kept.value, checkout, &main, &branch)? {
                 Ok(commit) => commit,
-                Err(_) if (self.stop)() => return Ok(LandEnd::Stopped),
+                Err(_) if (self.commands.stop())() => return Ok(LandEnd::Stopped),
                 Err(refusal) => {
                     land::clear(&self.folder());
                     return Ok(LandEnd::Refused(refusal));
@@ -135,7 +139,7 @@ impl Landing<'_> {
         let mut line = Line::join(self.home, MAX_PRIORITY, self.slots)?;
         loop {
             *slot = line.poll()?;
-            if slot.is_some() || (self.stop)() {
+            if slot.is_some() || (self.commands.stop())() {
                 return Ok(slot.is_some());
             }
             clock::sleep(ASKS[0]);
@@ -167,8 +171,10 @@ impl Landing<'_> {
             return Ok(Err(Refusal::Folder(path.to_owned())));
         }
         let folder = self.folder();
-        let trees = self.memory.hold_trees(&self.fleet.repository)?;
-        clear_half_made(&self.fleet.repository, &folder)?;
+        let repository = &self.fleet.repository;
+        workspace::unplanted(self.fleet, if disk::exists(&folder) { &folder } else { repository })?;
+        let trees = self.memory.hold_trees(repository, self.commands.stop())?;
+        clear_half_made(repository, &folder)?;
         clear_half_merged(&folder);
         land::lay_out(&self.fleet.repository, &folder, main)?;
         drop(trees);
@@ -178,7 +184,7 @@ impl Landing<'_> {
             Squashed::Nothing => return Ok(Ok(main.to_owned())),
             Squashed::Conflict(files) => return Ok(Err(Refusal::Conflict(files))),
         };
-        workspace::set_up_again(self.fleet, &folder, self.stop)?;
+        workspace::set_up_again(self.fleet, &folder, &self.commands)?;
         let altered = land::altered(&folder);
         if !altered.is_empty() {
             let run = self.fleet.setup.clone().unwrap_or_default();
@@ -202,11 +208,9 @@ impl Landing<'_> {
 
     /// Runs a check; its output, if it fails.
     fn fails(&self, check: &Check, folder: &Path) -> Result<Option<String>> {
-        let arguments = ["-c", check.run.as_str()];
-        let within = Some(Duration::from_secs(check.timeout_s.max(1)));
-        let spec = ProcessSpec { within, ..ProcessSpec::of("sh", &arguments, folder) };
-        let ended = process::run(&spec, Capture::ForReading, None, self.stop)
-            .with_context(|| format!("the check `{}`", check.run))?;
+        let within = Duration::from_secs(check.timeout_s.max(1));
+        let ended = self.commands.run(&check.run, folder, within);
+        let ended = ended.with_context(|| format!("the check `{}`", check.run))?;
         let passes = ended.cause == ExitCause::Exit(check.success_exit_code);
         Ok((!passes).then(|| tail_of(&ended.text(), TAIL_CHARS)))
     }
@@ -216,7 +220,7 @@ impl Landing<'_> {
         let name = self.remote.lease(&self.fleet.name, LANDING);
         let (mut still, mut pause) = (Stillness::default(), ASKS[0]);
         loop {
-            if (self.stop)() {
+            if (self.commands.stop())() {
                 return Ok(None);
             }
             let found = self.memory.text(&name)?;
@@ -238,8 +242,8 @@ impl Landing<'_> {
         }
     }
 
-    /// Whether nobody lands by this lease any more: an earlier attempt at our task has it, its holder
-    /// does something else by now, or its holder has no heartbeat.
+    /// Whether nobody lands by this lease any more: an earlier attempt at our task has it, its
+    /// holder does something else by now, or its holder has no heartbeat.
     fn is_left(
         &self,
         task: &TaskId,

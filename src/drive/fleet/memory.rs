@@ -11,8 +11,10 @@ use super::shared::{SharedMemory, text};
 use crate::engine::fleet::lease::Lease;
 use crate::engine::fleet::manifest::{Fleet, Remote};
 use crate::engine::fleet::task::TaskId;
-use crate::engine::git::{RefUpdate, SwapResult};
+use crate::engine::git::{GitFault, GitStep, GitTrouble, RefUpdate, SwapResult};
 use crate::world::files::disk::Lock;
+use crate::world::process::Stop;
+use crate::world::process::signals::Signals;
 use crate::world::store::Home;
 use crate::world::store::fleets::{self, Kept};
 
@@ -57,6 +59,15 @@ impl Memory {
         Self { remote: Some(SharedMemory::of(home, fleet, remote)), ..here }
     }
 
+    /// The same, which with patience asks a remote that cannot be reached again until a signal
+    /// comes.
+    pub fn with_patience(mut self, patience: Option<&Signals>) -> Self {
+        if let Some(shared) = &mut self.remote {
+            shared.patience = patience.cloned();
+        }
+        self
+    }
+
     /// Whether other machines work on it too.
     pub fn is_shared(&self) -> bool {
         self.remote.is_some()
@@ -87,7 +98,8 @@ impl Memory {
             return Ok(fleets::swap_manifest(&self.home, old, fleet)?.is_some());
         };
         let title = format!("fleet {}", fleet.name);
-        Ok(shared.write(TERMS, &title, old, fleet, None)?.is_some())
+        let terms = Fleet { trusted: None, ..fleet.clone() };
+        Ok(shared.write(TERMS, &title, old, &terms, None)?.is_some())
     }
 
     /// Changes the terms.
@@ -102,12 +114,14 @@ impl Memory {
         bail!("the fleet {} is changed all the time\nhint: try again", self.fleet)
     }
 
-    /// All leases, by name.
+    /// All leases, in the order in which their tasks start.
     pub fn leases(&self) -> Result<Vec<Kept<Lease>>> {
-        match &self.remote {
-            Some(shared) => shared.leases(),
-            None => Ok(fleets::leases(&self.home, &self.fleet)?),
-        }
+        let mut leases = match &self.remote {
+            Some(shared) => shared.leases()?,
+            None => fleets::leases(&self.home, &self.fleet)?,
+        };
+        leases.sort_by(|one, other| one.value.task.turn(&other.value.task));
+        Ok(leases)
     }
 
     /// The lease of a task. Fails if there is none.
@@ -192,10 +206,10 @@ impl Memory {
                 return Ok(kept);
             }
             if refused.as_ref() == Some(&kept.id) {
-                bail!(
-                    "somebody else pushed to {}\nhint: look at it, and move what is there to another branch",
-                    kept.value.branch
-                );
+                let cause = format!("somebody else pushed to {}", kept.value.branch);
+                let cure = "look at it, and move what is there to another branch";
+                let trouble = GitTrouble::NonFastForward;
+                bail!(GitFault::new(GitStep::Lease, trouble, cause, cure));
             }
             if let Some(kept) = self.put(Some(&kept), &next)? {
                 return Ok(kept);
@@ -223,10 +237,13 @@ impl Memory {
         fleets::is_held(&self.home, &self.fleet, task)
     }
 
-    /// Held while a working tree is added to a repository of this machine.
-    pub fn hold_trees(&self, repository: &Path) -> Result<Lock> {
-        let lock = fleets::hold_trees(&self.home, repository, TREES_WAIT)?;
-        lock.context("other jobs have made working trees for half an hour")
+    /// Held while a working tree is added to a repository of this machine. `stop` ends the wait.
+    pub fn hold_trees(&self, repository: &Path, stop: Stop<'_>) -> Result<Lock> {
+        let lock = fleets::hold_trees(&self.home, repository, TREES_WAIT, stop)?;
+        lock.with_context(|| {
+            let others = "other jobs have made working trees for half an hour";
+            if stop() { "the wait for a working tree was ended" } else { others }
+        })
     }
 
     /// What the remote has of a ref; `None` if it has none, or there is no remote.

@@ -5,6 +5,7 @@
 
 pub mod attempt;
 pub mod begin;
+mod commands;
 pub mod control;
 pub mod describe;
 pub mod engines;

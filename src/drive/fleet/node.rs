@@ -9,7 +9,8 @@ use anyhow::{Context, Result, anyhow};
 use super::memory::Memory;
 use crate::engine::fleet::manifest::{Fleet, Remote};
 use crate::world::files::disk;
-use crate::world::git::{clone, hub};
+use crate::world::git::{clone, hub, steps};
+use crate::world::process::Stop;
 use crate::world::store::Home;
 use crate::world::store::fleets::{self, Kept};
 
@@ -17,13 +18,15 @@ use crate::world::store::fleets::{self, Kept};
 const CLONE_WAIT: Duration = Duration::from_secs(30 * 60);
 
 /// Makes a fleet known on this machine by the address of its remote. One that is known already, as
-/// where it was started, keeps its repository.
-pub fn join(home: &Home, name: &str, url: &str) -> Result<()> {
+/// where it was started, keeps its repository. `stop` ends the wait for another job.
+pub fn join(home: &Home, name: &str, url: &str, stop: Stop<'_>) -> Result<()> {
     home.make().with_context(|| format!("cannot keep fleets in {}", home.root().display()))?;
     let folder = home.fleet(name);
-    disk::make_private_folder(&folder)?;
-    let lock = disk::lock(&folder.join("clone.lock"), CLONE_WAIT)?;
-    let _lock = lock.context("another job has cloned this fleet's repository for half an hour")?;
+    let lock = fleets::hold_clone(home, name, CLONE_WAIT, stop)?;
+    let _lock = lock.with_context(|| {
+        let other = "another job has cloned this fleet's repository for half an hour";
+        if stop() { "the wait for the fleet's repository was ended" } else { other }
+    })?;
     let here = fleets::manifest(home, name)?;
     if here.as_ref().is_some_and(|here| is_joined(&here.value, url)) {
         return Ok(());
@@ -48,7 +51,9 @@ fn terms(home: &Home, name: &str, url: &str, clone: &Path) -> Result<Fleet> {
         let remote = Remote { name: "origin".to_owned(), url: url.to_owned(), only_branches };
         let memory = Memory::shared_by(home, name, &remote);
         if let Some(Kept { value, .. }) = memory.known_manifest()? {
-            return Ok(Fleet { repository: clone.to_owned(), remote: Some(remote), ..value });
+            let trusted = steps::trusted(clone);
+            let repository = clone.to_owned();
+            return Ok(Fleet { repository, remote: Some(remote), trusted, ..value });
         }
     }
     Err(anyhow!(

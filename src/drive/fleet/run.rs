@@ -253,7 +253,6 @@ impl<'a> Coordinator<'a> {
                 });
             }
         }
-        leases.sort_by_key(|lease| (std::cmp::Reverse(lease.task.priority), lease.id().clone()));
         FleetPlan::of(fleet, leases, self.slots, &overlap)
     }
 

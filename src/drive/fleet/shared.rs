@@ -13,6 +13,8 @@ use crate::engine::fleet::lease::Lease;
 use crate::engine::fleet::manifest::Remote;
 use crate::engine::git::{RefUpdate, RemoteRef, SwapResult};
 use crate::world::git::refs::Refs;
+use crate::world::process::descendants;
+use crate::world::process::signals::Signals;
 use crate::world::store::Home;
 use crate::world::store::fleets::Kept;
 
@@ -21,6 +23,8 @@ use crate::world::store::fleets::Kept;
 pub(super) struct SharedMemory {
     pub hub: PathBuf,
     url: String,
+    /// With it, a remote that cannot be reached is asked again until a signal comes.
+    pub patience: Option<Signals>,
     /// Before the name of a task: `refs/crew/<fleet>/`.
     prefix: String,
     /// Leases by the commits that hold them, as last read.
@@ -35,6 +39,7 @@ impl SharedMemory {
         Self {
             hub: home.fleet(fleet).join("hub.git"),
             url: remote.url.clone(),
+            patience: None,
             prefix: remote.lease(fleet, ""),
             known: Arc::default(),
             held: Arc::default(),
@@ -42,7 +47,8 @@ impl SharedMemory {
     }
 
     pub fn refs(&self) -> Refs<'_> {
-        Refs { folder: &self.hub, remote: &self.url, stop: &|| false }
+        let patience = self.patience.as_ref();
+        Refs { folder: &self.hub, remote: &self.url, stop: &descendants::are_ending, patience }
     }
 
     pub fn name(&self, name: &str) -> String {

@@ -3,12 +3,16 @@
 
 use std::io;
 
+use anyhow::Error;
+
 use super::memory::Memory;
 use crate::drive::control;
+use crate::drive::error_text::error_text;
 use crate::drive::run::tie::{Leave, Tie};
 use crate::engine::fleet::lease::{Attempt, Carried, JobPhase, Lease, TaskState};
 use crate::engine::fleet::manifest::{Fleet, FleetRequest};
 use crate::engine::fleet::task::TaskId;
+use crate::engine::git::GitFault;
 use crate::engine::record::{Ending, Loop, Outcome};
 use crate::world::clock::{self, Stopwatch};
 use crate::world::git::{self, hub};
@@ -57,7 +61,10 @@ impl JobTie {
             lease.at = clock::now().wall;
             true
         });
-        let kept = changed.ok()?;
+        let kept = match changed {
+            Ok(kept) => kept,
+            Err(error) => return unwritten(&error),
+        };
         let is_ours = kept.value.attempt().is_some_and(|attempt| attempt.id == self.attempt);
         (!is_ours).then(|| Ending::new(Outcome::Cancelled, FENCED))
     }
@@ -110,6 +117,15 @@ impl JobTie {
         self.line = None;
         Ok(None)
     }
+}
+
+/// What a lease that could not be written means for the loop: one that the remote does not take
+/// needs a person, and any other fault may be over by the next time.
+fn unwritten(error: &Error) -> Option<Ending> {
+    let trouble = error.downcast_ref::<GitFault>()?.trouble;
+    let why = error_text(error);
+    let ending = || Ending::new(Outcome::Blocked, why.lines().next().unwrap_or_default());
+    trouble.needs_a_person().then(ending)
 }
 
 /// What a person's order means for a job that asks for leave.

@@ -7,16 +7,18 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 
+use super::commands::FleetCommands;
 use super::memory::Memory;
 use crate::engine::fleet::lease::Lease;
 use crate::engine::fleet::manifest::{Fleet, LandingMode, Remote};
 use crate::engine::fleet::task::TaskId;
+use crate::engine::git::GitStep;
 use crate::engine::text::tail_of;
 use crate::world::files::disk::{self, Durability};
 use crate::world::git::merge::{MergeResult, merge};
 use crate::world::git::worktree::{clear_half_made, clear_half_merged, worktree};
-use crate::world::git::{self, hub, include, pin};
-use crate::world::process::{self, Capture, ExitCause, ProcessSpec, Stop};
+use crate::world::git::{self, hub, include, pin, steps};
+use crate::world::process::ExitCause;
 use crate::world::store::home::hash;
 
 /// The longest that a setup may take.
@@ -28,9 +30,14 @@ const SET_UP: &str = "crew-set-up";
 const MARK_BYTES: u64 = 4096;
 
 /// Makes the working tree of a task ready, and returns its folder.
-pub fn make(memory: &Memory, fleet: &Fleet, lease: &Lease, stop: Stop<'_>) -> Result<PathBuf> {
+pub(super) fn make(
+    memory: &Memory,
+    fleet: &Fleet,
+    lease: &Lease,
+    commands: &FleetCommands<'_>,
+) -> Result<PathBuf> {
     let (name, start) = start(memory, fleet, lease)?;
-    let trees = memory.hold_trees(&fleet.repository)?;
+    let trees = memory.hold_trees(&fleet.repository, commands.stop())?;
     clear_half_made(&fleet.repository, Path::new(&name))?;
     let made = worktree(&fleet.repository, &name, &start)?;
     drop(trees);
@@ -43,8 +50,15 @@ pub fn make(memory: &Memory, fleet: &Fleet, lease: &Lease, stop: Stop<'_>) -> Re
             take_in(&made.path, &before_of(memory, fleet, before)?)?;
         }
     }
-    set_up(fleet, &made.path, stop)?;
+    set_up(fleet, &made.path, commands)?;
     Ok(made.path)
+}
+
+/// Fails if a program was planted in the configuration that holds in `folder` since the fleet was
+/// started or came to this machine.
+pub fn unplanted(fleet: &Fleet, folder: &Path) -> Result<()> {
+    let before = fleet.trusted.as_ref();
+    Ok(before.map_or(Ok(()), |before| steps::unplanted(folder, before, GitStep::Worktree))?)
 }
 
 /// The local branch of a task, and where it begins. Work of an attempt that was never pushed stays
@@ -106,16 +120,25 @@ fn take_in(folder: &Path, branch: &str) -> Result<()> {
 
 /// Copies the ignored files that the fleet names, and runs its setup once. The folder remembers a
 /// setup that succeeded.
-pub fn set_up(fleet: &Fleet, folder: &Path, stop: Stop<'_>) -> Result<()> {
-    set_up_by(fleet, folder, false, stop)
+pub(super) fn set_up(fleet: &Fleet, folder: &Path, commands: &FleetCommands<'_>) -> Result<()> {
+    set_up_by(fleet, folder, false, commands)
 }
 
 /// The same for a working tree whose files are now others: the setup runs again.
-pub fn set_up_again(fleet: &Fleet, folder: &Path, stop: Stop<'_>) -> Result<()> {
-    set_up_by(fleet, folder, true, stop)
+pub(super) fn set_up_again(
+    fleet: &Fleet,
+    folder: &Path,
+    commands: &FleetCommands<'_>,
+) -> Result<()> {
+    set_up_by(fleet, folder, true, commands)
 }
 
-fn set_up_by(fleet: &Fleet, folder: &Path, again: bool, stop: Stop<'_>) -> Result<()> {
+fn set_up_by(
+    fleet: &Fleet,
+    folder: &Path,
+    again: bool,
+    commands: &FleetCommands<'_>,
+) -> Result<()> {
     if let Some(patterns) = &fleet.include {
         let copied = include::copy(patterns, &fleet.repository, folder);
         copied.map_err(|why| anyhow!(".worktreeinclude: {why}"))?;
@@ -126,11 +149,8 @@ fn set_up_by(fleet: &Fleet, folder: &Path, again: bool, stop: Stop<'_>) -> Resul
     if !again && disk::read_text(&done, MARK_BYTES).ok().flatten().as_deref() == Some(&*mark) {
         return Ok(());
     }
-    let arguments = ["-c", command.as_str()];
-    let spec =
-        ProcessSpec { within: Some(SETUP_WITHIN), ..ProcessSpec::of("sh", &arguments, folder) };
-    let ended = process::run(&spec, Capture::ForReading, None, stop)
-        .with_context(|| format!("setup `{command}`"))?;
+    let ended = commands.run_setup(command, folder, SETUP_WITHIN);
+    let ended = ended.with_context(|| format!("setup `{command}`"))?;
     let tail = || tail_of(&ended.text(), TAIL_CHARS);
     match ended.cause {
         ExitCause::Exit(0) => Ok(disk::write(&done, mark.as_bytes(), Durability::Process)?),

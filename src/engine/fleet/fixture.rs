@@ -35,6 +35,7 @@ pub fn a_fleet() -> Fleet {
         order: None,
         orders: BTreeMap::new(),
         started_at: at(0).wall,
+        trusted: None,
     }
 }
 

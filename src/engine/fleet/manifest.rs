@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::task::TaskId;
+use crate::engine::git::GitBaseline;
 use crate::engine::record::{Actor, Check};
 
 /// The format this crew writes.
@@ -53,6 +54,10 @@ pub struct Fleet {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub orders: BTreeMap<TaskId, FleetOrder>,
     pub started_at: DateTime<Utc>,
+    /// The programs that the configuration of `repository` names, as the fleet found them: no step
+    /// runs one that was planted since. Other machines have their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trusted: Option<GitBaseline>,
 }
 
 /// The remote of a fleet.

@@ -2,6 +2,7 @@
 //! file system would not take as part of a branch is refused here; whether a task may run now is
 //! not decided here.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
@@ -19,8 +20,9 @@ pub const USUAL_PRIORITY: u8 = 5;
 pub const MAX_PRIORITY: u8 = 9;
 
 /// The name of a task, which is that of its file without `.md`. Safe as a part of a branch, of a
-/// ref and of a path. The names of fleets follow the same rules.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// ref and of a path. The names of fleets follow the same rules. They sort as a person counts: t2
+/// before t10.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String")]
 pub struct TaskId(String);
 
@@ -29,6 +31,31 @@ impl TaskId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+impl Ord for TaskId {
+    fn cmp(&self, other: &Self) -> Ordering {
+        pieces(&self.0).cmp(pieces(&other.0)).then_with(|| self.0.cmp(&other.0))
+    }
+}
+
+impl PartialOrd for TaskId {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// A name's numbers and what is between them, which comes after any number. Of two numbers the one
+/// with more digits is larger.
+fn pieces(name: &str) -> impl Iterator<Item = (usize, &[u8])> {
+    let runs = name.as_bytes().chunk_by(|one, next| one.is_ascii_digit() == next.is_ascii_digit());
+    runs.map(|run| {
+        if !run[0].is_ascii_digit() {
+            return (usize::MAX, run);
+        }
+        let zeros = run.iter().take_while(|digit| **digit == b'0').count();
+        (run.len() - zeros, &run[zeros..])
+    })
 }
 
 impl fmt::Display for TaskId {
@@ -93,6 +120,13 @@ pub struct FleetTask {
     pub revision: String,
 }
 
+impl FleetTask {
+    /// Which of two tasks starts first: by priority, then by name.
+    pub fn turn(&self, other: &Self) -> Ordering {
+        other.priority.cmp(&self.priority).then_with(|| self.id.cmp(&other.id))
+    }
+}
+
 /// What holds for all tasks of a fleet.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FleetTerms {
@@ -114,6 +148,8 @@ pub struct FleetTerms {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -141,6 +177,30 @@ mod tests {
         "a.lock" cannot be a part of a branch: it ends in `.` or `.lock`
         "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…" cannot be a part of a branch: it has more than 60 bytes
         "#);
+    }
+
+    #[test]
+    fn names_sort_as_a_person_counts() {
+        let sorted = [
+            "2x", "10x", "a", "a1", "a1b", "a2", "a2-9", "a2-10", "a10", "a-1", "t0", "t02", "t2",
+            "t10",
+        ];
+        let mut ids: Vec<TaskId> = sorted.iter().rev().map(|name| name.parse().unwrap()).collect();
+        ids.sort();
+        assert_eq!(ids.iter().map(TaskId::as_str).collect::<Vec<_>>(), sorted);
+    }
+
+    proptest! {
+        #[test]
+        fn the_order_of_names_holds_for_any_three(names in prop::array::uniform3("[a1-20]{1,5}")) {
+            let ids: Vec<TaskId> =
+                names.iter().filter_map(|name| name.parse().ok()).collect();
+            prop_assume!(ids.len() == 3);
+            let [a, b, c] = [&ids[0], &ids[1], &ids[2]];
+            prop_assert_eq!(a.cmp(b), b.cmp(a).reverse());
+            prop_assert_eq!(a.cmp(b) == Ordering::Equal, a == b);
+            prop_assert!(a > b || b > c || a <= c, "{} {} {}", a, b, c);
+        }
     }
 
     #[test]

@@ -4,8 +4,10 @@
 
 use std::ffi::OsString;
 
+use clap::Subcommand as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
+use super::fleet::FleetVerb;
 use super::usage::UsageError;
 use crate::engine::doctor::shell_word;
 use crate::parse::spelling::{nearest, shown};
@@ -69,10 +71,19 @@ const OTHERS_WORDS: [(&str, &str); 13] = [
 /// Words of other tools for what crew has no verb for, however near one is in letters.
 const NO_VERB: [&str; 2] = ["update", "upgrade"];
 
+/// The only verb that has others below it.
+const FLEET: &str = "fleet";
+
 /// The error for a verb that does not exist; it may be one of crew's `procedures`.
 pub fn unknown(error: &clap::Error, words: &[OsString], procedures: &[&str]) -> Option<UsageError> {
     let verb = words.get(1).filter(|_| error.kind() == ErrorKind::InvalidSubcommand)?;
     let rest: Vec<_> = words[1..].iter().map(|word| word.to_string_lossy()).collect();
+    match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(typed)) if rest[0] == FLEET && typed != FLEET => {
+            return Some(unknown_of_fleet(typed));
+        }
+        _ => {}
+    }
     let near = match error.get(ContextKind::SuggestedSubcommand) {
         Some(ContextValue::Strings(near)) => near.iter().map(String::as_str).collect(),
         _ => Vec::new(),
@@ -94,6 +105,21 @@ pub fn unknown(error: &clap::Error, words: &[OsString], procedures: &[&str]) -> 
         _ => "crew --help names the commands".to_owned(),
     };
     Some(UsageError::new(format!("there is no command `{}`", shown(&verb.to_string_lossy())), hint))
+}
+
+/// The error for a verb that does not exist below `fleet`.
+fn unknown_of_fleet(typed: &str) -> UsageError {
+    let fleet = FleetVerb::augment_subcommands(clap::Command::new(FLEET));
+    let verbs: Vec<&str> = fleet.get_subcommands().map(clap::Command::get_name).collect();
+    let meant = match typed {
+        "resume" | "continue" | "start" => Some("crew fleet run FOLDER".to_owned()),
+        "stop" | "end" | "kill" => Some("crew fleet cancel".to_owned()),
+        "tell" => Some("crew tell --fleet NAME \"MESSAGE\"".to_owned()),
+        _ => nearest(typed, &verbs).map(|verb| format!("crew fleet {verb}")),
+    };
+    let meant = meant.map(|meant| format!("did you mean {meant}? ")).unwrap_or_default();
+    let hint = format!("{meant}the commands of fleets are {}", verbs.join(", "));
+    UsageError::new(format!("there is no command `fleet {}`", shown(typed)), hint)
 }
 
 fn own(program: &str, verb: &[&str], rest: &[&str]) -> Vec<OsString> {

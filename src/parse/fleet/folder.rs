@@ -1,7 +1,6 @@
 //! The folder of a fleet as a whole: its tasks with what fleet.toml adds, in the order in which
 //! they start. One fault in one file is enough to refuse the folder.
 
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::faults::FleetFault;
@@ -14,23 +13,25 @@ use crate::parse::spelling::nearest;
 /// The hexadecimal digits of a revision.
 const REVISION_DIGITS: usize = 12;
 
-/// Reads the files of a fleet's folder: each task file with its name, and the text of fleet.toml.
+/// Reads the files of a fleet's folder: each task file with its name, and the bytes of fleet.toml.
 /// The tasks come back in the order in which they start: by priority, then by name. `hash` is
 /// SHA-256 in hexadecimal.
 ///
 /// # Errors
 /// Everything that is wrong in any of the files, by file and line.
 pub fn folder(
-    mut files: Vec<(String, String)>,
-    fleet_toml: Option<&str>,
+    mut files: Vec<(String, Vec<u8>)>,
+    fleet_toml: Option<&[u8]>,
     hash: fn(&[u8]) -> String,
 ) -> Result<(FleetTerms, Vec<FleetTask>), Vec<String>> {
     files.sort();
     let mut faults = Vec::new();
     let mut kept = |found: Vec<FleetFault>| faults.extend(found);
-    let (terms, asked) =
-        fleet_file::read(fleet_toml.unwrap_or_default()).map_err(&mut kept).unwrap_or_default();
-    let read = files.iter().map(|(name, text)| read_task(name, text));
+    let terms = text_of(FLEET_FILE, fleet_toml.unwrap_or_default());
+    let (terms, asked) = terms.and_then(fleet_file::read).map_err(&mut kept).unwrap_or_default();
+    let read = files
+        .iter()
+        .map(|(name, bytes)| text_of(name, bytes).and_then(|text| read_task(name, text)));
     let tasks: Vec<TaskFile> = read.filter_map(|task| task.map_err(&mut kept).ok()).collect();
     let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
     faults.extend(twins(&names));
@@ -39,12 +40,22 @@ pub fn folder(
     if faults.is_empty() {
         let whole = tasks.into_iter().map(|task| complete(task, &asked, &terms, hash));
         let mut tasks: Vec<FleetTask> = whole.collect();
-        tasks.sort_by_key(|task| (Reverse(task.priority), task.id.clone()));
+        tasks.sort_by(FleetTask::turn);
         return Ok((terms, tasks));
     }
     // The terms stand first, because they are wrong for all tasks.
     faults.sort_by_key(|fault| (fault.file != FLEET_FILE, fault.clone()));
     Err(faults.iter().map(ToString::to_string).collect())
+}
+
+/// A file's bytes as text. What is not UTF-8 would reach an agent as other words.
+fn text_of<'bytes>(file: &str, bytes: &'bytes [u8]) -> Result<&'bytes str, Vec<FleetFault>> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        let before = &bytes[..error.valid_up_to()];
+        let line = before.split(|byte| *byte == b'\n').count();
+        let what = "this is not UTF-8: save the file as UTF-8".to_owned();
+        vec![FleetFault { file: file.to_owned(), line: Some(line), what }]
+    })
 }
 
 /// Names that differ only in case: one branch, where the file system ignores case.

@@ -19,7 +19,8 @@ fn read(
     files: &[(&str, &str)],
     fleet_toml: Option<&str>,
 ) -> Result<(FleetTerms, Vec<FleetTask>), String> {
-    let files = files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+    let files = files.iter().map(|(name, text)| ((*name).to_owned(), text.as_bytes().to_vec()));
+    let fleet_toml = fleet_toml.map(str::as_bytes);
     folder(files.collect(), fleet_toml, hash).map_err(|faults| faults.join("\n"))
 }
 
@@ -158,10 +159,12 @@ fn tasks_come_by_priority_and_then_by_name() {
         ("b.md", "---\npriority: 9\n---\ndo b"),
         ("d.md", "---\npriority: 0\n---\ndo d"),
         ("a.md", "---\nafter: d\n---\ndo a"),
+        ("t10.md", "do t10"),
+        ("t2.md", "do t2"),
     ];
     let (terms, tasks) = read(&files, None).unwrap();
     let ids: Vec<String> = tasks.iter().map(|task| task.id.to_string()).collect();
-    assert_eq!((ids.join(" ").as_str(), terms), ("b a c d", FleetTerms::default()));
+    assert_eq!((ids.join(" ").as_str(), terms), ("b a c t2 t10 d", FleetTerms::default()));
     assert_eq!(read(&[], None).unwrap().1, []);
 }
 
@@ -210,6 +213,21 @@ fn what_is_wrong_between_the_files_of_a_folder_is_told_together() {
     h.md:2: there is no task `auth.md`: did you mean `Auth`?
     i.md: there is no prompt: write what is to be done under the front matter
     i.md:2: unknown key `verfy`: did you mean `verify`?
+    "#);
+}
+
+#[test]
+fn what_is_not_utf_8_is_refused_by_name_together_with_every_other_fault() {
+    let files = [
+        ("latin.md", &b"---\nn: 3\n---\nna\xefve\n"[..]),
+        ("typo.md", b"---\nverfy: x\n---\ndo it"),
+    ];
+    let files = files.map(|(name, bytes)| (name.to_owned(), bytes.to_vec()));
+    let faults = folder(files.to_vec(), Some(b"slots = 2\nname = '\xff'"), hash).unwrap_err();
+    insta::assert_snapshot!(faults.join("\n"), @r#"
+    fleet.toml:2: this is not UTF-8: save the file as UTF-8
+    latin.md:4: this is not UTF-8: save the file as UTF-8
+    typo.md:2: unknown key `verfy`: did you mean `verify`?
     "#);
 }
 

@@ -79,7 +79,7 @@ pub(super) fn split(text: &str) -> Result<(Vec<KeyValue>, &str), Broken> {
     let read: Read = match first {
         "---" => yaml,
         "+++" => toml,
-        _ => return Ok((Vec::new(), text)),
+        _ => return misplaced(text).map_or(Ok((Vec::new(), text)), Err),
     };
     let mut end = 0;
     for line in text.split_inclusive('\n') {
@@ -100,6 +100,17 @@ pub(super) fn split(text: &str) -> Result<(Vec<KeyValue>, &str), Broken> {
             "`{first}` opens the front matter and nothing closes it: end it with a line `{first}`"
         ),
     ))
+}
+
+/// A fence under blank lines: read as text, all that it says would be lost without a word.
+fn misplaced(text: &str) -> Option<Broken> {
+    let is_blank = |line: &str| line.trim_matches('\u{feff}').trim().is_empty();
+    let (at, first) = text.lines().enumerate().find(|(_, line)| !is_blank(line))?;
+    let fence = first.trim_matches('\u{feff}').trim();
+    let told = format!(
+        "front matter begins on the first line: remove what stands above this `{fence}`, or write the prompt above it"
+    );
+    ["---", "+++"].contains(&fence).then_some((at + 1, told))
 }
 
 fn toml(text: &str) -> Result<Vec<KeyValue>, Broken> {

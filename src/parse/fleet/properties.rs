@@ -167,7 +167,7 @@ proptest! {
         let task = format!("---\n{}---\ndo it", written(&own, ": "));
         let terms = format!("[task]\n{}", written(&fleet, " = "));
         let (_, tasks) =
-            folder(vec![("a.md".to_owned(), task)], Some(&terms), |_| String::new()).unwrap();
+            folder(vec![("a.md".to_owned(), task.into_bytes())], Some(terms.as_bytes()), |_| String::new()).unwrap();
         let run = run_args(&tasks[0]);
         prop_assert!(run.is_ok(), "{:?}", run);
         let all = typed(&own);

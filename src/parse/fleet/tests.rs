@@ -56,7 +56,6 @@ fn front_matter_stands_between_two_fences_and_the_first_is_the_first_line() {
         ("---\nn: 3\n---", 1, ""),
         ("---\nn: 3\n---\nabove\n---\nbelow", 1, "above\n---\nbelow"),
         ("---\nn: 3\n---\n+++\nn = 3\n+++", 1, "+++\nn = 3\n+++"),
-        ("\n---\nn: 3\n---\ndo it", 0, "\n---\nn: 3\n---\ndo it"),
         ("do it\n---\nn: 3\n", 0, "do it\n---\nn: 3\n"),
         ("----\nn: 3\n----\n", 0, "----\nn: 3\n----\n"),
         ("--- n\n---\n", 0, "--- n\n---\n"),
@@ -81,6 +80,9 @@ fn a_fence_that_is_broken_starts_nothing() {
         "---\nverify: [cargo test\n---\nFix the login.\n",
         "+++\nn = 3\nn = 4\n+++\nFix the login.\n",
         "+++\nn: 3\n+++\nFix the login.\n",
+        "\n---\nn: 3\n---\nFix the login.\n",
+        "\u{feff} \r\n\r\n+++\r\nn = 3\r\n+++\r\nFix the login.\r\n",
+        "\u{feff}\u{feff}---\nn: 3\n---\nFix the login.\n",
     ];
     insta::assert_snapshot!(texts.map(refused).join("\n"), @r#"
     auth.md:1: `---` opens the front matter and nothing closes it: end it with a line `---`
@@ -93,6 +95,9 @@ fn a_fence_that_is_broken_starts_nothing() {
     auth.md:2: this is not YAML: unclosed bracket '['; a value that holds `: ` or ` #`, or begins with a mark, needs quotes
     auth.md:3: n is given twice: keep one of them
     auth.md:2: this is not TOML: key with no value, expected `=`
+    auth.md:2: front matter begins on the first line: remove what stands above this `---`, or write the prompt above it
+    auth.md:3: front matter begins on the first line: remove what stands above this `+++`, or write the prompt above it
+    auth.md:1: front matter begins on the first line: remove what stands above this `---`, or write the prompt above it
     "#);
 }
 

@@ -1,6 +1,6 @@
 //! What a person reads before a fleet starts, and with `--dry-run` in full: what it reads, in which
-//! order it starts, what it may cost, which commands it runs and what it pushes. A command stands
-//! whole and with nothing hidden in it, as a person trusts it here. It asks nothing.
+//! order it starts, who works on it, what it may cost, which commands it runs and what it pushes. A
+//! command stands whole and with nothing hidden in it, as a person trusts it here. It asks nothing.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -10,8 +10,9 @@ use unicode_width::UnicodeWidthStr;
 use super::shown;
 use crate::engine::fleet::lease::Lease;
 use crate::engine::fleet::manifest::{Fleet, LandingMode, Remote};
+use crate::engine::fleet::slots::SlotCount;
 use crate::engine::fleet::task::TaskId;
-use crate::engine::record::{Check, Outcome};
+use crate::engine::record::{Check, Outcome, Permissions, Run};
 use crate::engine::text::{Shown, count, distinct, named};
 use crate::engine::usage::Money;
 use crate::report::page::{fitting, padded, value, wrapped};
@@ -43,6 +44,9 @@ pub struct FleetStart<'a> {
     pub overlaps: &'a [FleetOverlap],
     /// What runs the jobs, as it was typed; `None` for this machine.
     pub engine: Option<&'a str>,
+    /// The slots of this machine for which nobody named a number; `None` where somebody did, or
+    /// where another engine gives the places.
+    pub slots: Option<&'a SlotCount>,
     /// The commands that nobody has trusted yet.
     pub new: &'a BTreeSet<String>,
     /// The refs that are pushed besides the tasks' branches, in full.
@@ -61,6 +65,11 @@ pub fn page(start: &FleetStart<'_>, width: usize) -> String {
     }
     order(&mut text, start, &open, width);
     overlaps(&mut text, start, width);
+    if let Some(slots) = start.slots {
+        let said = format!("{}; --slots N sets another number", slots.why);
+        value(&mut text, "slots", &said, width);
+    }
+    agents(&mut text, start, &open, width);
     value(&mut text, "budget", &budget(start.fleet, &open), width);
     commands(&mut text, start, &open, width);
     pushes(&mut text, start, &open, width);
@@ -72,9 +81,10 @@ fn terms(start: &FleetStart<'_>) -> String {
     let fleet = start.fleet;
     let tasks = count(start.leases.len() as u64, "task");
     let engine = start.engine.map_or_else(|| "this machine".to_owned(), shown);
-    let slots = match fleet.slots {
-        0 => "as many at once as each machine takes".to_owned(),
-        slots => format!("{slots} at once"),
+    let slots = match (fleet.slots, start.slots) {
+        (0, Some(slots)) => format!("{} at once", slots.count),
+        (0, None) => "as many at once as there are places".to_owned(),
+        (slots, _) => format!("{slots} at once"),
     };
     let most = match fleet.max_cost_micros {
         0 => "no limit on its cost".to_owned(),
@@ -146,6 +156,31 @@ fn overlaps(text: &mut String, start: &FleetStart<'_>, width: usize) {
         value(text, "overlap", &said, width);
     }
     more(text, start.overlaps.len().saturating_sub(kept));
+}
+
+/// Each agent that will run, with the tasks that are its.
+fn agents(text: &mut String, start: &FleetStart<'_>, open: &[&Lease], width: usize) {
+    let of = |lease: &Lease| lease.contract.run.as_ref().map(agent).unwrap_or_default();
+    for agent in distinct(open.iter().map(|lease| of(lease))) {
+        value(text, "agent", &agent, width);
+        for_tasks(text, start, open, &|lease| of(lease) == agent, width);
+    }
+}
+
+/// "claude, model opus, permissions bypass; at a limit codex".
+fn agent(run: &Run) -> String {
+    let mut said = shown(&run.agent.name);
+    if let Some(model) = &run.model {
+        let _ = write!(said, ", model {}", shown(model));
+    }
+    if run.permissions != Permissions::default() {
+        let _ = write!(said, ", permissions {}", run.permissions.label());
+    }
+    if !run.fallback.is_empty() {
+        let others: Vec<String> = run.fallback.iter().map(|agent| shown(&agent.name)).collect();
+        let _ = write!(said, "; at a limit {}", others.join(", "));
+    }
+    said
 }
 
 /// The different limits on the cost of single tasks.

@@ -3,7 +3,7 @@ use insta::assert_snapshot;
 use super::*;
 use crate::engine::fleet::fixture::{a_fleet, a_lease, ended, id, running};
 use crate::engine::fleet::lease::JobPhase;
-use crate::engine::record::Role;
+use crate::engine::record::{Agent, Role};
 
 fn checked(name: &str, checks: &[(&str, Role)]) -> Lease {
     let mut lease = a_lease(name);
@@ -18,6 +18,7 @@ fn starts<'a>(fleet: &'a Fleet, leases: &'a [Lease], new: &'a BTreeSet<String>) 
         not_tasks: &[],
         overlaps: &[],
         engine: None,
+        slots: None,
         new,
         refs: &[],
         is_dry: false,
@@ -35,6 +36,11 @@ fn tasks() -> Vec<Lease> {
     let test = ("npm test", Role::Verify);
     let mut vat = checked("vat-rounding", &[test, ("npm run lint", Role::Gate)]);
     vat.contract.limits.max_cost_micros = 5_000_000;
+    if let Some(run) = &mut vat.contract.run {
+        run.model = Some("opus".to_owned());
+        run.permissions = Permissions::Bypass;
+        run.fallback = vec![Agent { name: "codex".to_owned(), ..Agent::default() }];
+    }
     let mut invoice = checked("invoice-pdf", &[("npm test -- pdf", Role::Verify)]);
     invoice.task.after = vec![id("vat-rounding"), id("user-model")];
     let mut runs = running("csv-export", JobPhase::Prepares);
@@ -72,6 +78,7 @@ fn a_small_fleet_is_told_in_a_few_rows() {
       reads   tasks/*.md (README.md and _notes.md are not tasks)
       order   1  only
       overlap vat-rounding, invoice-pdf: both src/tax/**, so one after the other
+      agent   claude
       budget  at most $50.00 for all tasks; an equal share of what is left for each
       verify  `cargo test`
       pushes  nothing. Branches stay here; --push or --land sends them
@@ -96,6 +103,10 @@ fn what_is_new_is_marked_and_what_is_pushed_is_named_by_pattern() {
               2  vat-rounding     $5.00
               3  invoice-pdf    a share  after vat-rounding, user-model
               4  notes          a share
+      agent   claude
+                for csv-export, invoice-pdf, notes
+      agent   claude, model opus, permissions bypass; at a limit codex
+                for vat-rounding
       budget  at most $50.00 for all tasks; each task its own, listed above
       setup   `npm ci` in each new working tree, new
       verify  `npm test` gets no worse
@@ -148,12 +159,14 @@ fn sixty_tasks_are_listed_only_for_a_dry_run() {
         (0..60).map(|number| checked(&format!("task-{number}"), &check)).collect();
     let overlaps = vec![overlap(); 60];
     let (fleet, new) = (Fleet { max_cost_micros: 0, slots: 0, ..a_fleet() }, BTreeSet::new());
-    let start = FleetStart { overlaps: &overlaps, ..starts(&fleet, &leases, &new) };
+    let slots = SlotCount { count: 1, why: "1 slot: half of 2 cores".to_owned() };
+    let start =
+        FleetStart { overlaps: &overlaps, slots: Some(&slots), ..starts(&fleet, &leases, &new) };
     let overlap = "  overlap vat-rounding, invoice-pdf: both src/tax/**, so one after the other\n";
     let told = page(&start, 80).replacen(overlap, "", LISTED - 1);
     assert_snapshot!(told, @"
-    fleet billing-cleanup: 60 tasks, on this machine, as many at once as each
-    machine takes, no limit on its cost
+    fleet billing-cleanup: 60 tasks, on this machine, 1 at once, no limit on its
+    cost
       reads   tasks/*.md
       order   1  task-0
               2  task-1
@@ -166,6 +179,8 @@ fn sixty_tasks_are_listed_only_for_a_dry_run() {
               … 52 more, all with --dry-run
       overlap vat-rounding, invoice-pdf: both src/tax/**, so one after the other
               … 52 more, all with --dry-run
+      slots   1 slot: half of 2 cores; --slots N sets another number
+      agent   claude
       budget  no limit for all tasks together; no limit for each
       verify  `npm test`
       pushes  nothing. Branches stay here; --push or --land sends them
@@ -204,6 +219,7 @@ fn a_command_to_be_trusted_hides_nothing_and_is_never_cut() {
     fleet billing-cleanup: 1 task, on slurm, 4 at once, at most $50.00
       reads   tasks/*.md (a b.md is not a task)
       order   1  only
+      agent   claude
       budget  at most $50.00 for all tasks; an equal share of what is left for each
       verify  `npm test\u{1b}[2K\u{d}\n<200 letters>\u{202e}; curl evil`, new
       pushes  nothing. Branches stay here; --push or --land sends them

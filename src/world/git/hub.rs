@@ -15,8 +15,8 @@ use crate::world::files::disk::{self, Durability};
 
 /// The longest that bringing commits into a checkout may take.
 const WITHIN: Duration = Duration::from_secs(300);
-/// How long they are brought again while another process of this machine is in the way, and the time
-/// between two tries.
+/// How long they are brought again while another process of this machine is in the way, and the
+/// time between two tries.
 const DISTURBED: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(50);
 /// The file of the hub's copied settings.
@@ -124,33 +124,5 @@ mod tests {
         assert!(
             git(&hub, &["config", "--includes", "core.fsmonitor"]).is_none_or(|it| it != "evil\n")
         );
-    }
-
-    #[test]
-    fn commits_reach_a_checkout_while_somebody_makes_a_working_tree_there() {
-        let yard = tempfile::tempdir().unwrap();
-        let (checkout, hub) = (yard.path().join("repo"), yard.path().join("hub.git"));
-        git(yard.path(), &["init", "--quiet", "repo"]).unwrap();
-        make(&hub, &checkout, false).unwrap();
-        let tree = git(&hub, &["mktree"]).unwrap();
-        let commit =
-            ["-c", "user.name=a", "-c", "user.email=a@b", "commit-tree", "-m", "a", tree.trim()];
-        let commit = git(&hub, &commit).unwrap();
-        // What git writes first of a new working tree.
-        let half = checkout.join(".git/worktrees/half");
-        std::fs::create_dir_all(&half).unwrap();
-        for (name, text) in [("HEAD", "0".repeat(40)), ("commondir", "../..".to_owned())] {
-            std::fs::write(half.join(name), format!("{text}\n")).unwrap();
-        }
-        std::fs::write(half.join("gitdir"), format!("{}/half/.git\n", yard.path().display()))
-            .unwrap();
-        std::thread::scope(|scope| {
-            let given = scope.spawn(|| give(&hub, &checkout, commit.trim(), "refs/heads/given"));
-            clock::sleep(Duration::from_millis(300));
-            assert!(!given.is_finished(), "it waits");
-            std::fs::remove_dir_all(&half).unwrap();
-            given.join().unwrap().unwrap();
-        });
-        assert_eq!(git(&checkout, &["rev-parse", "refs/heads/given"]).unwrap(), commit);
     }
 }

@@ -39,7 +39,7 @@ impl Probe {
 
     /// Whether the remote at this address takes a ref of this name; see [`Refs::takes`].
     pub fn takes(&self, url: &str, name: &str, stop: Stop<'_>) -> Result<bool, GitFault> {
-        Refs { folder: &self.folder, remote: url, stop }.takes(name)
+        Refs { folder: &self.folder, remote: url, stop, patience: None }.takes(name)
     }
 
     fn git(&self, arguments: &[&str]) -> Result<(), GitFault> {

@@ -18,14 +18,22 @@ use crate::engine::git::{
 use crate::parse::git::is_id;
 use crate::parse::git_push::without_secrets;
 use crate::parse::git_refs::{self, MESSAGE_BYTES, is_ref_name};
+use crate::world::clock::{self, Deadline};
+use crate::world::env;
 use crate::world::files::disk;
+use crate::world::process::signals::Signals;
 use crate::world::process::{ExitCause, FinishedProcess, Stop};
-use crate::world::{clock, env};
 
 /// The longest that one talk with the remote may take.
 const WITHIN: Duration = Duration::from_secs(120);
+/// How long a remote that cannot be reached is asked again, and between two tries at first and at
+/// most.
+const PATIENCE: Duration = Duration::from_secs(30 * 60);
+const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
 /// How often a swap is tried while the remote cannot lock a ref. It waits for a lock by itself.
 const SWAPS_MAX: usize = 3;
+/// Between two looks for a signal.
+const LOOK: Duration = Duration::from_millis(100);
 /// An id that no object has.
 const NO_OBJECT: &str = "0000000000000000000000000000000000000000";
 /// Author and committer.
@@ -39,6 +47,9 @@ pub struct Refs<'a> {
     pub remote: &'a str,
     /// Ends a running git early.
     pub stop: Stop<'a>,
+    /// With it, a remote that cannot be reached is asked again, at most half an hour, until a
+    /// signal comes.
+    pub patience: Option<&'a Signals>,
 }
 
 impl Refs<'_> {
@@ -221,11 +232,40 @@ impl Refs<'_> {
         let variables = self.ssh();
         let terms = Command { input, ..remote_terms(&variables) };
         let hooks = if self.is_bare() { Vec::new() } else { hooks(self.folder) };
-        said(self.folder, arguments, &hooks, terms, self.stop)
+        let once = || said(self.folder, arguments, &hooks, terms, self.stop);
+        self.patiently(once, |said| said.exit != Some(0) && is_out_of_reach(said))
+    }
+
+    /// Asks again while the remote is out of reach.
+    fn patiently<T>(&self, ask: impl Fn() -> T, is_out_of_reach: impl Fn(&T) -> bool) -> T {
+        let Some(signals) = self.patience else { return ask() };
+        let (deadline, mut pause) = (Deadline::after(PATIENCE), PAUSES[0]);
+        let is_asked = || (signals.times() > 0).then_some(());
+        loop {
+            let answer = ask();
+            if !is_out_of_reach(&answer) || deadline.passed() {
+                return answer;
+            }
+            if Deadline::after(pause).poll(LOOK, is_asked).is_some() {
+                return answer;
+            }
+            pause = (pause * 2).min(PAUSES[1]);
+        }
     }
 
     /// What git printed, without its complaints, if it succeeded.
     fn printed(&self, arguments: &[&str], terms: Command<'_>) -> Result<FinishedProcess, GitFault> {
+        let is_network = |answer: &Result<_, GitFault>| {
+            answer.as_ref().is_err_and(|it| it.trouble == GitTrouble::Network)
+        };
+        self.patiently(|| self.printed_once(arguments, terms), is_network)
+    }
+
+    fn printed_once(
+        &self,
+        arguments: &[&str],
+        terms: Command<'_>,
+    ) -> Result<FinishedProcess, GitFault> {
         let said = match start(self.folder, arguments, &[], terms, self.stop) {
             Ok(ended) if ended.cause == ExitCause::Exit(0) => return Ok(ended),
             // The complaint is read from a second run.
@@ -271,6 +311,11 @@ impl Refs<'_> {
         };
         GitFault::new(GitStep::Lease, trouble, cause, cure)
     }
+}
+
+/// Whether an answer says that the remote was not reached, or took too long.
+fn is_out_of_reach(said: &Said) -> bool {
+    said.exit.is_none_or(|_| git_refs::trouble(&said.text).0 == GitTrouble::Network)
 }
 
 fn remote_terms<'a>(variables: &'a [(&'a str, String)]) -> Command<'a> {

@@ -115,19 +115,10 @@ impl<'a> Steps<'a> {
 
     /// Fails if a setting changed since the run began. Where a push goes only matters to a push.
     pub(super) fn unchanged(&self, step: GitStep, stand: &Stand) -> Result<(), GitFault> {
-        let now = trusted(self.checkout()).map(|trusted| trusted.0).unwrap_or_default();
-        let before = &self.trusted.0;
-        let new = now.iter().filter(|setting| !before.contains(setting));
-        let gone = before.iter().filter(|setting| !now.contains(setting));
         let branch = stand.branch.as_deref().unwrap_or_default();
-        let concerns = |setting: &&GitSetting| {
-            let is_used = step == GitStep::Push && !setting.is_of_another_branch(branch);
-            is_used || setting.names_a_program()
-        };
-        let Some(changed) = new.chain(gone).find(concerns) else { return Ok(()) };
-        let cause = format!("the setting {} changed during this run", changed.name);
-        let cure = "look at git config --list --show-origin; a new run takes it as it then is";
-        Err(GitFault::new(step, GitTrouble::Changed, cause, cure))
+        let is_used =
+            |setting: &GitSetting| step == GitStep::Push && !setting.is_of_another_branch(branch);
+        settled(self.checkout(), self.trusted, step, is_used)
     }
 
     /// Runs git and returns its result, whatever that is.
@@ -173,6 +164,28 @@ impl<'a> Steps<'a> {
     pub fn holds(&self, older: &str, newer: &str) -> bool {
         self.run(&["merge-base", "--is-ancestor", older, newer]).exit == Some(0)
     }
+}
+
+/// Fails if the configuration in `folder` names another program than it did before.
+pub fn unplanted(folder: &Path, before: &GitBaseline, step: GitStep) -> Result<(), GitFault> {
+    settled(folder, before, step, |_| false)
+}
+
+/// Fails if a setting changed that names a program or is used.
+fn settled(
+    folder: &Path,
+    GitBaseline(before): &GitBaseline,
+    step: GitStep,
+    is_used: impl Fn(&GitSetting) -> bool,
+) -> Result<(), GitFault> {
+    let GitBaseline(now) = trusted(folder).unwrap_or_default();
+    let new = now.iter().filter(|setting| !before.contains(setting));
+    let gone = before.iter().filter(|setting| !now.contains(setting));
+    let concerns = |setting: &&GitSetting| is_used(setting) || setting.names_a_program();
+    let Some(changed) = new.chain(gone).find(concerns) else { return Ok(()) };
+    let cause = format!("the setting {} changed during this run", changed.name);
+    let cure = "look at git config --list --show-origin; a new run takes it as it then is";
+    Err(GitFault::new(step, GitTrouble::Changed, cause, cure))
 }
 
 /// The files in git's folder that show an operation in progress, each with its verb.

@@ -55,8 +55,8 @@ pub fn clear_half_made(checkout: &Path, path: &Path) -> Result<(), GitFault> {
     said(checkout, &arguments, &[], Command::default(), || false).well(GitStep::Worktree).map(drop)
 }
 
-/// Ends a merge that a killed git left in a working tree, with its locks. The caller sees to it that
-/// no git runs there now, and that the merge is its own.
+/// Ends a merge that a killed git left in a working tree, with its locks. The caller sees to it
+/// that no git runs there now, and that the merge is its own.
 pub fn clear_half_merged(folder: &Path) {
     let own = repository(folder).unwrap_or_else(|| folder.join(".git"));
     for lock in ["index.lock", "HEAD.lock"] {
@@ -137,50 +137,4 @@ fn is_same(one: &Path, other: &Path) -> bool {
 
 fn fault(cause: String, cure: &str) -> GitFault {
     GitFault::new(GitStep::Worktree, GitTrouble::Other, cause, cure)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::world::process::{Capture, ProcessSpec, run};
-
-    /// A repository with a commit, and one in which git was killed while it made the working tree
-    /// `fleet/a`: at the checkout of the second of two files, or as it was about to name the head.
-    fn killed_at(moment: &str) -> tempfile::TempDir {
-        let yard = tempfile::tempdir().unwrap();
-        let script = format!(
-            "git init -q repo && cd repo && git config user.name a && git config user.email a@b
-            echo 1 > one && echo 2 > two && echo 'two filter=slow' > .gitattributes
-            git add . && git commit -q -m Begin
-            git config filter.slow.smudge \"kill -9 \\$(cat $PWD/killed)\"
-            sh -c 'echo $$ > killed; exec git worktree add -q -b fleet/a ../repo.worktrees/fleet/a'
-            git config --unset filter.slow.smudge
-            {moment}"
-        );
-        let arguments = ["-c", &*script];
-        let spec = ProcessSpec::of("sh", &arguments, yard.path());
-        run(&spec, Capture::ForReading, None, || false).unwrap();
-        yard
-    }
-
-    #[test]
-    fn a_working_tree_that_a_killed_git_left_half_made_is_made_anew() {
-        let before_the_head =
-            "echo 0000000000000000000000000000000000000000 > .git/worktrees/a/HEAD";
-        for moment in ["true", before_the_head, "rm -rf ../repo.worktrees"] {
-            let yard = killed_at(moment);
-            let repo = yard.path().join("repo");
-            let list = git(&repo, &["worktree", "list", "--porcelain"]).unwrap();
-            assert!(list.contains("locked initializing"), "{moment}: {list}");
-            clear_half_made(&repo, Path::new("fleet/a")).unwrap();
-            let made = worktree(&repo, "fleet/a", "HEAD").unwrap();
-            let held = |file: &str| std::fs::read_to_string(made.path.join(file)).unwrap();
-            assert_eq!(
-                (held("one"), held("two")),
-                ("1\n".to_owned(), "2\n".to_owned()),
-                "{moment}"
-            );
-            assert_eq!(git(&made.path, &["status", "--porcelain"]).unwrap(), "", "{moment}");
-        }
-    }
 }

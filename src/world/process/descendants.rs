@@ -6,6 +6,7 @@
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use rustix::process::Signal;
 
@@ -21,6 +22,11 @@ const KILLED: std::time::Duration = std::time::Duration::from_secs(2);
 const STEP: std::time::Duration = std::time::Duration::from_millis(10);
 
 static ADOPTED: AtomicBool = AtomicBool::new(false);
+/// The children that somebody in this process waits for.
+static AWAITED: Mutex<Vec<i32>> = Mutex::new(Vec::new());
+/// Held by a thread beside the main one while it starts children, and by the end of all.
+static BESIDE: Mutex<()> = Mutex::new(());
+static ENDING: AtomicBool = AtomicBool::new(false);
 
 /// From now on an orphan among the descendants becomes a child of this process. It is for a process
 /// that starts its children one after the other, so that what is left between two of them belongs
@@ -36,26 +42,68 @@ pub fn are_adopted() -> bool {
     ADOPTED.load(Ordering::Relaxed)
 }
 
-/// Reaps orphans that have ended while the child `at_work` runs. That child is left to its starter.
-pub fn reap(at_work: i32) {
+/// A child that somebody in this process waits for, as long as this value lives.
+#[derive(Debug)]
+pub struct Awaited(i32);
+
+impl Awaited {
+    /// From now on nobody else reaps the child.
+    pub fn new(pid: i32) -> Self {
+        AWAITED.lock().unwrap_or_else(PoisonError::into_inner).push(pid);
+        Self(pid)
+    }
+}
+
+impl Drop for Awaited {
+    fn drop(&mut self) {
+        AWAITED.lock().unwrap_or_else(PoisonError::into_inner).retain(|pid| *pid != self.0);
+    }
+}
+
+/// Does something that starts children, in a thread beside the main one. They are not taken for
+/// what an agent left: [`end_all`] waits, and `work` ends early once [`are_ending`] says so.
+pub fn beside<T>(work: impl FnOnce() -> T) -> T {
+    let _beside = BESIDE.lock().unwrap_or_else(PoisonError::into_inner);
+    work()
+}
+
+/// Whether the main thread is about to end all descendants.
+pub fn are_ending() -> bool {
+    ENDING.load(Ordering::Relaxed)
+}
+
+/// Reaps orphans that have ended. A child that is waited for is left to whoever does.
+pub fn reap() {
     if are_adopted() && children::has_ended_child() {
         let me = identity::my_id();
-        for (pid, row) in table::table() {
-            if row.has_ended && row.parent == me && pid != at_work {
+        // The table comes first: what is awaited in it was awaited before it ended.
+        let table = table::table();
+        let awaited = AWAITED.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for (pid, row) in table {
+            if row.has_ended && row.parent == me && !awaited.contains(&pid) {
                 children::reap(pid);
             }
         }
     }
 }
 
-/// Ends every descendant of this process: TERM, half a second, KILL. Nothing that crew started and
-/// still waits for may be running. Returns the ids of processes that did not end, which only a
-/// broken disk or device causes.
+/// Ends every descendant of this process: TERM, half a second, KILL. Nothing that this thread
+/// started and still waits for may be running. Returns the ids of processes that did not end, which
+/// only a broken disk or device causes.
 pub fn end_all() -> Vec<i32> {
-    if are_adopted() && children::has_children() {
-        return end(|table| below(table, identity::my_id()), children::has_children);
+    if !are_adopted() {
+        return Vec::new();
     }
-    Vec::new()
+    ENDING.store(true, Ordering::Relaxed);
+    let alone = BESIDE.lock().unwrap_or_else(PoisonError::into_inner);
+    ENDING.store(false, Ordering::Relaxed);
+    let left = if children::has_children() {
+        end(|table| below(table, identity::my_id()), children::has_children)
+    } else {
+        Vec::new()
+    };
+    drop(alone);
+    left
 }
 
 /// Ends every process of this user that was started in this loop, found by the variable that crew

@@ -1,9 +1,9 @@
-//! The process groups that a loop's crew has started, noted on disk, so that the next crew can end
-//! a group that outlived the last one. It spares a group whose leader's id was reused.
+//! The process groups that a loop's or a fleet's crew has started, noted on disk, so that the next
+//! crew can end a group that outlived the last one. It spares a group whose leader's id was reused.
 
 use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::process::Signal;
 
@@ -18,10 +18,15 @@ const GROUPS_MAX: usize = 256;
 /// The largest note that is read.
 const NOTE_BYTES: u64 = 4096;
 
-/// Creates the note of a group that is about to be started. The note exists until it is dropped.
+/// Creates the note of a loop's group that is about to be started. The note exists until it is
+/// dropped.
 pub fn note(home: &Home, id: &LoopId) -> io::Result<Note> {
-    let folder = home.loop_file(id, "groups");
-    disk::make_private_folder(&folder)?;
+    note_in(&home.loop_file(id, "groups"))
+}
+
+/// The same in a folder of its own.
+pub fn note_in(folder: &Path) -> io::Result<Note> {
+    disk::make_private_folder(folder)?;
     let path = folder.join(format!("{:x}", env::random()));
     let file = disk::create_private(&path)?;
     Ok(Note { path, file })
@@ -53,8 +58,12 @@ impl Drop for Note {
 /// `is_of_this_start` is false, the ids are from another machine or from before its last boot: then
 /// they are only forgotten.
 pub fn end_leftovers(home: &Home, id: &LoopId, is_of_this_start: bool) {
-    let folder = home.loop_file(id, "groups");
-    for name in disk::names(&folder, GROUPS_MAX) {
+    end_leftovers_in(&home.loop_file(id, "groups"), is_of_this_start);
+}
+
+/// The same for the notes in a folder of their own.
+pub fn end_leftovers_in(folder: &Path, is_of_this_start: bool) {
+    for name in disk::names(folder, GROUPS_MAX) {
         let file = folder.join(&name);
         let text = disk::read_text(&file, NOTE_BYTES).ok().flatten().unwrap_or_default();
         if let Some(leader) = spawn::noted_leader(&text) {

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
+use super::descendants::Awaited;
 use super::pipes::{Pipes, Stream};
 use super::{ExitCause, ProcessSpec, children, descendants, signals, spawn};
 use crate::world::clock::{Deadline, Watched};
@@ -84,6 +85,7 @@ pub trait Supervisor {
 /// A running child.
 pub struct Running<'a> {
     child: Child,
+    _awaited: Awaited,
     group: i32,
     pipes: Pipes<'a>,
     supervisor: &'a mut dyn Supervisor,
@@ -151,6 +153,7 @@ impl<'a> Running<'a> {
         }
         Ok(Self {
             child,
+            _awaited: Awaited::new(group),
             group,
             pipes,
             supervisor,
@@ -231,7 +234,7 @@ impl<'a> Running<'a> {
         }
         if now.saturating_sub(self.reaped) >= REAP {
             self.reaped = now;
-            descendants::reap(self.group);
+            descendants::reap();
         }
     }
 

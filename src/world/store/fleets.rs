@@ -15,7 +15,9 @@ use super::home::{Home, hash};
 use crate::engine::fleet::lease::Lease;
 use crate::engine::fleet::manifest::Fleet;
 use crate::engine::fleet::task::TaskId;
+use crate::world::clock::Deadline;
 use crate::world::files::disk::{self, Durability, Lock};
+use crate::world::process::Stop;
 
 /// The largest file that is read, in bytes.
 const FILE_BYTES: u64 = 8 << 20;
@@ -23,6 +25,8 @@ const FILE_BYTES: u64 = 8 << 20;
 const FLEETS_MAX: usize = 1000;
 /// The most names in a fleet's folder of tasks: three for each.
 const NAMES_MAX: usize = 60_000;
+/// Between two looks whether a long wait is to end.
+const STOP_LOOK: Duration = Duration::from_millis(200);
 
 /// What is kept, and what names exactly this state of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,11 +98,45 @@ pub fn hold_fleet(home: &Home, fleet: &str) -> io::Result<Option<Lock>> {
 }
 
 /// Held by whoever adds a working tree to a repository: git reads those of others meanwhile, and
-/// fails on one that is half made. `None` where others took longer than `wait`.
-pub fn hold_trees(home: &Home, repository: &Path, wait: Duration) -> io::Result<Option<Lock>> {
+/// fails on one that is half made. `None` where others took longer than `wait`, or `stop` says so.
+pub fn hold_trees(
+    home: &Home,
+    repository: &Path,
+    wait: Duration,
+    stop: Stop<'_>,
+) -> io::Result<Option<Lock>> {
     disk::make_private_folder(&home.fleets())?;
     let name = format!("{}.lock", hash(repository.as_os_str().as_bytes()));
-    disk::lock(&home.fleets().join(name), wait)
+    lock(&home.fleets().join(name), wait, stop)
+}
+
+/// Held by whoever makes the clone of a fleet's repository on a machine that did not start the
+/// fleet. `None` as for [`hold_trees`].
+pub fn hold_clone(
+    home: &Home,
+    fleet: &str,
+    wait: Duration,
+    stop: Stop<'_>,
+) -> io::Result<Option<Lock>> {
+    disk::make_private_folder(&home.fleet(fleet))?;
+    lock(&home.fleet(fleet).join("clone.lock"), wait, stop)
+}
+
+/// Takes a lock that others may hold for minutes. It is tried once even if `stop` says so already.
+fn lock(path: &Path, wait: Duration, stop: Stop<'_>) -> io::Result<Option<Lock>> {
+    let deadline = Deadline::after(wait);
+    loop {
+        let lock = disk::lock(path, STOP_LOOK.min(deadline.left()))?;
+        if lock.is_some() || stop() || deadline.passed() {
+            return Ok(lock);
+        }
+    }
+}
+
+/// The notes of the process groups that attempts at a task have started, on the machine and in the
+/// start of it that `seat` names.
+pub fn groups(home: &Home, fleet: &str, task: &TaskId, seat: &str) -> PathBuf {
+    home.fleet(fleet).join("groups").join(seat).join(task.as_str())
 }
 
 /// The output of a task's jobs.
@@ -144,4 +182,27 @@ fn swap<T: Serialize>(
     let bytes = serde_json::to_vec_pretty(value)?;
     disk::write(file, &bytes, Durability::Machine)?;
     Ok(Some(hash(&bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn a_long_wait_for_a_lock_ends_once_it_is_told_to_and_a_free_one_is_taken_all_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(folder.path());
+        let wait = Duration::from_secs(30 * 60);
+        let asked = Cell::new(0);
+        let stop = || asked.replace(asked.get() + 1) == 2;
+        let takes = || hold_trees(&home, Path::new("/repo"), wait, &stop).unwrap();
+        let held = takes();
+        assert!(held.is_some() && takes().is_none());
+        assert_eq!(asked.get(), 3);
+        drop(held);
+        let taken = hold_trees(&home, Path::new("/repo"), wait, &|| true).unwrap();
+        assert!(taken.is_some());
+    }
 }

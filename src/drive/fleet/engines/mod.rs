@@ -16,6 +16,7 @@ pub use crate::parse::fleet::job::JobState;
 use crate::world::env;
 use crate::world::process::Stop;
 use crate::world::store::Home;
+use crate::world::store::home::hash;
 
 /// The name of this machine among the engines.
 pub const LOCAL: &str = "local";
@@ -23,6 +24,8 @@ pub const LOCAL: &str = "local";
 pub const MANUAL: &str = "manual";
 /// Where jobs on a cluster leave their output, below the home of the account there.
 const LOGS: &str = ".crew-fleets";
+/// The digits that tell apart fleets of one name.
+const GROUP_DIGITS: usize = 8;
 
 /// The engine that a fleet names. `stop` ends what it waits for early.
 pub fn engine_of<'a>(home: &Home, fleet: &Fleet, stop: Stop<'a>) -> Result<Box<dyn Engine + 'a>> {
@@ -36,7 +39,14 @@ pub fn engine_of<'a>(home: &Home, fleet: &Fleet, stop: Stop<'a>) -> Result<Box<d
         (None, Some(user)) => user.join(LOGS),
         _ => LOGS.into(),
     };
-    Ok(Box::new(Slurm::new(&fleet.name, host, crew, logs.join(&fleet.name), stop)))
+    Ok(Box::new(Slurm::new(&group(fleet), host, crew, logs.join(&fleet.name), stop)))
+}
+
+/// What the jobs of a fleet are known by on a cluster: its name, and a part of the hash of its
+/// remote, for one user may have fleets of one name of several repositories there.
+fn group(fleet: &Fleet) -> String {
+    let address = fleet.remote.as_ref().map_or("", |remote| remote.url.as_str());
+    format!("{}.{}", fleet.name, &hash(address.as_bytes())[..GROUP_DIGITS])
 }
 
 /// A job that an engine runs: `crew fleet job FLEET TASK`, followed by `words`.
@@ -78,4 +88,21 @@ pub trait Engine {
 
     /// Where the output of a job is: a path, or `HOST:PATH`. `None` if there is no such job.
     fn log(&self, id: &str) -> Option<String>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::fleet::fixture::a_fleet;
+    use crate::engine::fleet::manifest::Remote;
+
+    #[test]
+    fn fleets_of_one_name_of_two_remotes_are_two_groups_of_jobs() {
+        let of = |url: &str| {
+            let remote = Remote { name: String::new(), url: url.to_owned(), only_branches: false };
+            group(&Fleet { remote: Some(remote), ..a_fleet() })
+        };
+        let groups = ["git@example.org:one.git", "git@example.org:two.git"].map(of);
+        assert_eq!(groups, ["billing-cleanup.2859a968", "billing-cleanup.df177dd5"]);
+    }
 }

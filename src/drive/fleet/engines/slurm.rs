@@ -39,17 +39,17 @@ pub struct Slurm<'a> {
 }
 
 impl<'a> Slurm<'a> {
-    /// Jobs of `fleet`, submitted here or on the login node `host`. `crew` and `logs` are paths on
-    /// the machines of the cluster, or for `crew` a name on the PATH of the login shell; relative
-    /// `logs` start at the home of the account there. `stop` ends a command early.
+    /// The jobs of the group `group`, submitted here or on the login node `host`. `crew` and `logs`
+    /// are paths on the machines of the cluster, or for `crew` a name on the PATH of the login
+    /// shell; relative `logs` start at the home of the account there. `stop` ends a command early.
     pub fn new(
-        fleet: &str,
+        group: &str,
         host: Option<String>,
         crew: PathBuf,
         logs: PathBuf,
         stop: Stop<'a>,
     ) -> Self {
-        let known = KnownJobs { prefix: prefix(fleet), jobs: BTreeMap::new() };
+        let known = KnownJobs { prefix: prefix(group), jobs: BTreeMap::new() };
         Self { host, crew, logs, stop, known }
     }
 
@@ -131,10 +131,10 @@ impl Engine for Slurm<'_> {
     }
 }
 
-/// How the names of a fleet's jobs begin. No fleet's name holds a slash; with the usual hyphens
+/// How the names of a group's jobs begin. No group's name holds a slash; with the usual hyphens
 /// `a` and `a-b` could not be told apart.
-fn prefix(fleet: &str) -> String {
-    format!("crew/{fleet}/")
+fn prefix(group: &str) -> String {
+    format!("crew/{group}/")
 }
 
 /// One word of a command of the shell.

@@ -31,7 +31,7 @@ impl Machines {
     /// Does something on one machine.
     fn on<T>(&self, number: usize, act: impl FnOnce(&Refs<'_>) -> T) -> T {
         let folder = self.yard.path(&format!("m{number}"));
-        act(&Refs { folder: &folder, remote: &self.hub, stop: &|| false })
+        act(&Refs { folder: &folder, remote: &self.hub, stop: &|| false, patience: None })
     }
 
     /// Writes a new commit into the lease, which must be at `old`, from one machine.
@@ -71,7 +71,7 @@ fn a_remote_that_is_not_there_and_one_that_refuses_who_asks_are_told_apart() {
     let machines = Machines::new(1);
     let taken = machines.write(0, None, "first").unwrap();
     let folder = machines.yard.path("m0");
-    let there = Refs { folder: &folder, remote: &machines.hub, stop: &|| false };
+    let there = Refs { folder: &folder, remote: &machines.hub, stop: &|| false, patience: None };
     let refs = Refs { remote: "file:///no/such.git", ..there };
     let fault = refs.list(&["refs/*"]).unwrap_err();
     assert_eq!(fault.trouble, GitTrouble::NoRemote);
@@ -91,10 +91,10 @@ fn a_remote_that_is_not_there_and_one_that_refuses_who_asks_are_told_apart() {
     assert_eq!(fault.trouble, GitTrouble::Network, "{fault}");
     assert!(!fault.to_string().contains("secret"), "{fault}");
     machines.hook("pre-receive", "sleep 5; exit 1");
-    let refs = Refs { remote: &machines.hub, folder: &folder, stop: &|| true };
+    let refs = Refs { remote: &machines.hub, folder: &folder, stop: &|| true, patience: None };
     assert_eq!(refs.swap(&swap).unwrap_err().trouble, GitTrouble::Network);
     machines.hook("pre-receive", "echo 'You are not allowed to push code here.' >&2; exit 1");
-    let refs = Refs { remote: &machines.hub, folder: &folder, stop: &|| false };
+    let refs = Refs { remote: &machines.hub, folder: &folder, stop: &|| false, patience: None };
     let fault = refs.swap(&swap).unwrap_err();
     assert_eq!(fault.trouble, GitTrouble::Auth);
     assert_snapshot!(machines.shown(&fault), @"

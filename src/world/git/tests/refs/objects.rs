@@ -20,7 +20,7 @@ fn a_fetch_brings_the_objects_and_leaves_no_ref_and_no_note_of_it() {
     yard.git("repo", &["update-ref", "refs/crew/mine", "HEAD"]);
     let before = yard.git("repo", &["for-each-ref"]);
     let folder = yard.path("repo");
-    let refs = Refs { folder: &folder, remote: "origin", stop: &|| false };
+    let refs = Refs { folder: &folder, remote: "origin", stop: &|| false, patience: None };
     assert_eq!(refs.messages(&[taken.clone(), kept.clone()]), Ok(vec![None, None]));
     assert_eq!(refs.fetch(&[LEASE]), Ok(()));
     let read =

@@ -69,7 +69,7 @@ fn a_branch_and_its_lease_move_together_or_not_at_all() {
     // As hosts check what they get.
     yard.git("hub.git", &["config", "receive.fsckObjects", "true"]);
     let folder = yard.path("repo");
-    let refs = Refs { folder: &folder, remote: &machines.hub, stop: &|| false };
+    let refs = Refs { folder: &folder, remote: &machines.hub, stop: &|| false, patience: None };
     let work = yard.git("repo", &["rev-parse", "HEAD"]).trim_end().to_owned();
     refs.fetch(&[LEASE]).unwrap();
     let kept = refs.commit("kept", Some(&taken)).unwrap();

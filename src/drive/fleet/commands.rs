@@ -1,0 +1,82 @@
+//! The commands that a fleet runs itself: its setup, and the checks of a landing. Their processes
+//! are noted on disk, so that the next attempt at the task on this machine ends what a killed one
+//! left. It judges nothing.
+
+use std::cell::RefCell;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::seat;
+use crate::engine::events::{EventSink, RunEvent};
+use crate::engine::fleet::task::TaskId;
+use crate::world::process::groups::{self, Note};
+use crate::world::process::{self, FinishedProcess, ProcessSpec, Stop};
+use crate::world::store::{Home, fleets};
+
+/// How the commands of one attempt run.
+pub(super) struct FleetCommands<'a> {
+    notes: PathBuf,
+    stop: Stop<'a>,
+    sink: RefCell<&'a mut dyn EventSink>,
+}
+
+impl<'a> FleetCommands<'a> {
+    /// Those for a task. `stop` ends one early; `sink` hears what a setup prints.
+    pub fn of(
+        home: &Home,
+        fleet: &str,
+        task: &TaskId,
+        stop: Stop<'a>,
+        sink: &'a mut dyn EventSink,
+    ) -> Self {
+        Self { notes: notes(home, fleet, task), stop, sink: RefCell::new(sink) }
+    }
+
+    /// What ends a command early.
+    pub fn stop(&self) -> Stop<'a> {
+        self.stop
+    }
+
+    /// Runs a command of the shell to its end.
+    pub fn run(&self, run: &str, folder: &Path, within: Duration) -> io::Result<FinishedProcess> {
+        self.run_by_lines(run, folder, within, &mut |_| {})
+    }
+
+    /// The same, and passes on each line that it prints, as one of the setup.
+    pub fn run_setup(
+        &self,
+        run: &str,
+        folder: &Path,
+        within: Duration,
+    ) -> io::Result<FinishedProcess> {
+        self.run_by_lines(run, folder, within, &mut |line| {
+            self.sink.borrow_mut().on_event(&RunEvent::Noted(&format!("setup: {line}")));
+        })
+    }
+
+    fn run_by_lines(
+        &self,
+        run: &str,
+        folder: &Path,
+        within: Duration,
+        each: &mut dyn FnMut(&str),
+    ) -> io::Result<FinishedProcess> {
+        let arguments = ["-c", run];
+        let spec =
+            ProcessSpec { within: Some(within), ..ProcessSpec::of("sh", &arguments, folder) };
+        let note = groups::note_in(&self.notes).ok();
+        process::run_by_lines(&spec, note.as_ref().map(Note::file), self.stop, each)
+    }
+}
+
+/// Ends what the commands of an earlier attempt at a task left on this machine. The task must be
+/// held: the commands of an attempt that lives are noted, too.
+pub(super) fn end_leftovers(home: &Home, fleet: &str, task: &TaskId) {
+    groups::end_leftovers_in(&notes(home, fleet, task), true);
+}
+
+/// After a new start of the machine the ids of processes mean others, and its seat is another.
+fn notes(home: &Home, fleet: &str, task: &TaskId) -> PathBuf {
+    fleets::groups(home, fleet, task, &seat::seat(home))
+}
