@@ -1,5 +1,7 @@
 //! `crew status`: the status of a loop, or how it ended. It only reads.
 
+use std::path::Path;
+
 use anyhow::Result;
 use serde_json::{Value, json};
 
@@ -9,6 +11,7 @@ use crate::clients::LineFor;
 use crate::clients::variables::inside_an_agent;
 use crate::drive::end::complete;
 use crate::drive::find::{Found, find, named_by, of_other_trees, of_working_tree};
+use crate::drive::fleet::find::newest_here;
 use crate::drive::owner::{elsewhere, owner_is_gone};
 use crate::drive::page::read;
 use crate::drive::session::dialog::waiting_dialog;
@@ -46,6 +49,7 @@ pub fn status(arguments: &StatusArgs) -> Result<Exit> {
                 if !beside.is_empty() {
                     print::out(&format!("\nin other working trees:\n{}", listed(&home, &beside)));
                 }
+                point_to_a_fleet(&home, &folder);
             }
             Ok(Exit::SUCCESS)
         }
@@ -54,14 +58,25 @@ pub fn status(arguments: &StatusArgs) -> Result<Exit> {
                 show_list(&home, Vec::new(), true);
             } else {
                 print::out(&help::no_loop_here());
+                point_to_a_fleet(&home, &folder);
             }
             Ok(Exit::SUCCESS)
         }
         Found::Many(loops) => {
             print::err("crew: more than one loop matches\nhint: name one of these");
             show_list(&home, loops, arguments.json);
+            if !arguments.json {
+                point_to_a_fleet(&home, &folder);
+            }
             Ok(Exit::USAGE)
         }
+    }
+}
+
+/// Names the fleet of this repository: its loops work in other trees.
+fn point_to_a_fleet(home: &Home, folder: &Path) {
+    if let Some(fleet) = newest_here(home, folder) {
+        print::out(&format!("\nfleet {}: crew fleet status shows its tasks", fleet.name));
     }
 }
 

@@ -67,7 +67,14 @@ fn what_is_exhausted_stays_so_until_a_retry_which_counts_on_from_where_it_was() 
     let world = world.tasks(&["a"], "verify = [\"grep -q 2 work-a\"]\nmax-iterations = 3");
     assert_eq!(world.run(&[]).code(), 10);
     assert_eq!(world.begun("a"), [1], "an end is an end");
+    let lower = world.tasks(&["a"], "verify = [\"grep -q 2 work-a\"]\nmax-iterations = 1");
+    let spent = lower.run(&["--retry"]);
+    let told = "crew: a stays exhausted: its max-iterations is used up\n\
+                hint: raise max-iterations in tasks/a.md, or under [task] in fleet.toml, and try again\n";
+    assert_eq!((spent.code(), lower.begun("a")), (10, vec![1]), "{spent:#?}");
+    assert!(spent.stderr.contains(told), "{spent:#?}");
 
+    let world = lower.tasks(&["a"], "verify = [\"grep -q 2 work-a\"]\nmax-iterations = 3");
     let retried = world.run(&["--retry"]);
     assert_eq!(retried.code(), 0, "{retried:#?}");
     assert_eq!((world.begun("a"), world.begun("b")), (vec![1, 2], vec![1, 2]));

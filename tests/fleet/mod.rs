@@ -9,8 +9,12 @@ mod local;
 mod money;
 mod orders;
 mod pulls;
+mod records;
+mod remotes;
 mod slots;
 mod tampering;
+mod trust;
+mod watch;
 
 use std::path::PathBuf;
 use std::time::Duration;

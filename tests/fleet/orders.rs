@@ -1,6 +1,10 @@
 //! What a person orders of a fleet while it runs: pause, cancel, and a message to every agent.
 
-use super::{FleetWorld, LONG, TWO};
+use std::path::Path;
+
+use rustix::process::Signal;
+
+use super::{FleetWorld, LONG, ONE, TWO};
 use crate::child::Running;
 
 /// Two tasks at work on two slots, each in its first iteration until the note `go`, and one that
@@ -80,6 +84,31 @@ fn a_cancel_of_all_now_ends_everything_and_no_job_undoes_it() {
 }
 
 #[test]
+fn ctrl_c_breaks_off_also_what_an_earlier_crew_started_but_not_what_another_runs() {
+    let (world, running) = at_work("");
+    running.signal(Signal::KILL);
+    running.wait(LONG);
+    let runs = world.start(&[]);
+    world.until("it has joined", |_| runs.stdout().contains("] b "));
+    let watches = world.start(&[]);
+    world.until("it watches", |_| watches.stdout().contains("only watches"));
+    watches.signal(Signal::INT);
+    assert_eq!(watches.wait(LONG).code(), 130);
+    assert_eq!(["a", "b"].map(|task| world.state(task)), ["running"; 2]);
+
+    runs.signal(Signal::INT);
+    let ran = runs.wait(LONG);
+    assert_eq!(ran.code(), 130, "{ran:#?}");
+    assert_eq!(["a", "b", "c"].map(|task| world.state(task)), ["waiting"; 3]);
+    world.allow("go");
+    let again = world.run(&[]);
+    assert_eq!(again.code(), 0, "{again:#?}");
+    // As with any loop, what Ctrl-C breaks off counts as an iteration, and its work is kept.
+    assert_eq!((world.begun("a"), world.begun("b")), (vec![1, 2], vec![1, 2]));
+    assert_eq!(["a", "b"].map(|task| world.lease(task)["attempts"].clone()), [2, 2]);
+}
+
+#[test]
 fn a_message_to_the_fleet_is_in_the_next_prompt_of_every_task_once() {
     let (world, running) = at_work("");
     world.crew(&["tell", "--fleet", "repo", "Mind the gap"]).success();
@@ -89,4 +118,51 @@ fn a_message_to_the_fleet_is_in_the_next_prompt_of_every_task_once() {
     let reads = |task, call| world.prompt(task, call).matches("Mind the gap").count();
     let read = ["a", "b", "c"].map(|task| [reads(task, 1), reads(task, 2)]);
     assert_eq!(read, [[0, 1], [0, 1], [1, 0]]);
+}
+
+#[test]
+fn an_order_without_a_name_reaches_this_repositorys_fleet_alone_from_any_of_its_trees() {
+    let world = FleetWorld::new(TWO).tasks(&["a"], "verify = [\"grep -q 2 work-*\"]").ready();
+    assert_eq!(world.run(&[]).code(), 0);
+    let root = world.sandbox.root();
+    let (other, outside) = (root.join("other"), root.join("outside"));
+    std::fs::create_dir_all(&outside).unwrap();
+    world.sandbox.git(&["init", "--quiet", &other.display().to_string()]);
+    let tree = world.sandbox.repository().with_extension("worktrees").join("fleet/repo/a");
+    let within = |folder: &Path, arguments: &[&str]| {
+        let mut command = world.sandbox.command(world.sandbox.build().path());
+        command.args(arguments).current_dir(folder);
+        Running::start(command, None).wait(LONG)
+    };
+    for folder in [&tree, &outside] {
+        let told = within(folder, &["fleet", "status"]).success();
+        assert!(told.starts_with("fleet repo "), "{}: {told}", folder.display());
+    }
+    let repository = std::fs::canonicalize(world.sandbox.repository()).unwrap();
+    let there = format!("repo ({})", repository.display());
+    for order in [&["fleet", "status"][..], &["fleet", "pause"], &["fleet", "cancel", "a"]] {
+        let refused = within(&other, order);
+        let expected = format!(
+            "crew: there is no fleet of this repository\n\
+             hint: crew fleet status NAME, or --fleet NAME with any other command, means one of these: {there}\n"
+        );
+        assert_eq!((refused.code(), refused.stderr), (1, expected), "{order:?}");
+    }
+    let named = within(&other, &["fleet", "pause", "--fleet", "repo"]);
+    assert_eq!(named.code(), 0, "{named:#?}");
+    let unknown = within(&other, &["fleet", "status", "shop"]);
+    let expected = format!("crew: there is no fleet shop\nhint: there are {there}\n");
+    assert_eq!((unknown.code(), unknown.stderr), (1, expected));
+}
+
+#[test]
+fn the_status_of_loops_points_to_the_fleet_of_the_repository() {
+    let world = FleetWorld::new(ONE).tasks(&["a"], "").ready();
+    let before = world.crew(&["status"]).success();
+    assert!(!before.contains("fleet"), "{before}");
+    assert_eq!(world.run(&[]).code(), 0);
+    let told = world.crew(&["status"]).success();
+    assert!(told.ends_with("\nfleet repo: crew fleet status shows its tasks\n"), "{told}");
+    let json = world.crew(&["status", "--json"]).success();
+    assert!(!json.contains("crew fleet status"), "{json}");
 }

@@ -70,3 +70,28 @@ fn a_branch_that_changes_the_fleet_is_not_landed_and_names_the_path() {
         ("1\n".into(), String::new())
     );
 }
+
+#[test]
+fn a_program_that_an_agent_plants_in_the_repositorys_configuration_never_runs() {
+    let plant = "if [ $task = z ]; then
+        echo '* filter=evil merge=evil' > .gitattributes
+        git add . && git commit -qm attributes
+        for key in filter.evil.smudge filter.evil.clean merge.evil.driver; do
+            git config $key 'touch $NOTES/evil; cat'
+        done
+    fi";
+    let world = FleetWorld::new(&format!("{plant}; {ONE}"))
+        .tasks(&["z"], "priority = 9")
+        .tasks(&["a"], "after = [\"z\"]")
+        .tasks(&["b"], "")
+        .terms("slots = 1");
+    let world = world.shared().ready();
+    let ran = world.run(&["--land"]);
+    assert_eq!(ran.code(), 13, "{ran:#?}");
+    assert!(!world.note("evil").exists(), "what an agent planted has run");
+    let states = world.states(&["a", "b", "z"]);
+    assert_eq!(states[1], ("b", "blocked".into()), "{ran:#?}");
+    let why = world.why("b");
+    assert!(why.contains("the setting filter.evil") && why.contains("changed"), "{why}");
+    assert!(world.begun("a").is_empty() && world.begun("b").is_empty());
+}

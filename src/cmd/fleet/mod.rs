@@ -9,14 +9,15 @@ mod status;
 
 use anyhow::{Result, bail};
 
-use super::home;
+use super::{home, print};
+use crate::drive::fleet::find::find;
 use crate::drive::fleet::memory::Memory;
 use crate::engine::fleet::manifest::{Fleet, FleetRequest};
 use crate::engine::fleet::task::TaskId;
 use crate::exit::Exit;
 use crate::parse::arguments::{FleetVerb, UsageError};
-use crate::world::store::{Home, fleets};
-use crate::world::{env, git};
+use crate::world::env;
+use crate::world::store::Home;
 
 pub use self::orders::tell;
 
@@ -34,37 +35,13 @@ pub fn fleet(verb: &FleetVerb) -> Result<Exit> {
     }
 }
 
-/// The fleet that is meant: the named one, else this repository's newest, else the only one.
+/// The fleet that is meant.
 fn requested(name: Option<&str>) -> Result<(Home, Memory, Fleet)> {
     let home = home()?;
-    let mut known = Vec::new();
-    for found in fleets::names(&home)? {
-        let fleet = fleets::manifest(&home, &found)?.map(|kept| kept.value);
-        known.extend(fleet.filter(|fleet| name.is_none_or(|name| name == fleet.name)));
-    }
-    if name.is_none() {
-        let here = git::top(&env::current_folder()?);
-        if known.iter().any(|fleet| Some(&fleet.repository) == here.as_ref()) {
-            known.retain(|fleet| Some(&fleet.repository) == here.as_ref());
-            known.sort_by_key(|fleet| fleet.started_at);
-            known.drain(..known.len() - 1);
-        }
-    }
-    match known.len() {
-        0 => bail!("there is no such fleet here\nhint: crew fleet run FOLDER starts one"),
-        1 => {
-            let fleet = known.remove(0);
-            let memory = Memory::of(&home, &fleet.name)?;
-            Ok((home, memory, fleet))
-        }
-        _ => {
-            let names: Vec<String> = known.into_iter().map(|fleet| fleet.name).collect();
-            bail!(UsageError::new(
-                "there is more than one fleet on this machine",
-                format!("name one of these: {}", names.join(", "))
-            ))
-        }
-    }
+    let tell = |error| print::err(&format!("crew: {error}"));
+    let fleet = find(&home, name, &env::current_folder()?, tell)?;
+    let memory = Memory::of(&home, &fleet.name)?;
+    Ok((home, memory, fleet))
 }
 
 /// A task's name, as it was typed.

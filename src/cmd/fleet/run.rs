@@ -3,14 +3,15 @@
 
 use anyhow::{Context, Result, bail};
 
-use super::status::{at, host, leases, standing};
+use super::status::{FleetView, at, host};
 use crate::clients::variables::inside_an_agent;
 use crate::cmd::{home, print, reading};
 use crate::drive::fleet::begin;
 use crate::drive::fleet::describe::{Described, describe};
 use crate::drive::fleet::engines::{LOCAL, MANUAL, engine_of};
 use crate::drive::fleet::memory::Memory;
-use crate::drive::fleet::run::{Coordinator, FleetEnd, slots_of};
+use crate::drive::fleet::places::slots_of;
+use crate::drive::fleet::run::{Coordinator, FleetEnd};
 use crate::engine::fleet::events::FleetEvent;
 use crate::engine::fleet::lease::Lease;
 use crate::engine::fleet::manifest::{Fleet, FleetRequest};
@@ -18,7 +19,7 @@ use crate::engine::fleet::overlap::overlap;
 use crate::engine::fleet::task::TaskId;
 use crate::engine::record::Outcome;
 use crate::exit::Exit;
-use crate::parse::arguments::FleetRunArgs;
+use crate::parse::arguments::{FleetRunArgs, UsageError};
 use crate::report::fleet::before::{self, FleetOverlap, FleetStart};
 use crate::report::fleet::{events, status as words};
 use crate::world::process::signals::Signals;
@@ -132,7 +133,7 @@ fn is_agreed(home: &Home, arguments: &FleetRunArgs, described: &Described) -> Re
         print::offer("go? [y/N] ");
         let answer = terminal::answer()?.unwrap_or_default().to_lowercase();
         if !["y", "yes"].contains(&answer.as_str()) {
-            bail!("nothing was started\nhint: the same command asks again");
+            bail!(UsageError::new("nothing was started", "the same command asks again"));
         }
     }
     trust::trust(home, &fleet.repository, untrusted)
@@ -155,25 +156,37 @@ fn coordinate(home: &Home, fleet: &Fleet) -> Result<Exit> {
     let slots = slots_of(fleet);
     let end = Coordinator::new(home, &memory, engine, slots, &signals, &mut say).run()?;
     match end {
-        FleetEnd::Interrupted => Ok(signals.exit_code().map_or(Exit::INTERRUPTED, Exit::signalled)),
-        FleetEnd::Done(fleet) => {
-            let leases = leases(&memory)?;
-            print::out(&format!("\n{}", words::page(&standing(&fleet, &leases), at(&host()))));
-            Ok(exit(&fleet, &leases))
+        FleetEnd::Interrupted => {
+            // A person who is in a hurry, or a remote that is gone, gets none.
+            if let (1, Ok(view)) = (signals.times(), FleetView::of(home, &memory)) {
+                print_page(&view);
+            }
+            Ok(signals.exit_code().map_or(Exit::INTERRUPTED, Exit::signalled))
+        }
+        FleetEnd::Done => {
+            let view = FleetView::of(home, &memory)?;
+            print_page(&view);
+            Ok(exit(&view))
         }
     }
 }
 
+fn print_page(view: &FleetView) {
+    print::out(&format!("\n{}", words::page(&view.standing(), at(&host()))));
+}
+
 /// The code of a fleet of which nothing runs.
-fn exit(fleet: &Fleet, leases: &[Lease]) -> Exit {
+fn exit(view: &FleetView) -> Exit {
+    let FleetView { fleet, leases, unreadable, .. } = view;
     let outcomes = || leases.iter().map(|lease| lease.ending().map(|ending| ending.outcome));
     let ordered = fleet.order.as_ref().map(|order| order.what);
     let is_paused = || fleet.orders.values().any(|order| order.what == FleetRequest::Pause);
-    if outcomes().all(|outcome| outcome == Some(Outcome::Completed)) {
+    let is_readable = unreadable.is_empty();
+    if is_readable && outcomes().all(|outcome| outcome == Some(Outcome::Completed)) {
         Exit::SUCCESS
     } else if ordered == Some(FleetRequest::Cancel) {
         Exit::of(Outcome::Cancelled)
-    } else if outcomes().any(|outcome| outcome == Some(Outcome::Blocked)) {
+    } else if !is_readable || outcomes().any(|outcome| outcome == Some(Outcome::Blocked)) {
         Exit::of(Outcome::Blocked)
     } else if ordered == Some(FleetRequest::Pause)
         || (is_paused() && outcomes().any(|it| it.is_none()))

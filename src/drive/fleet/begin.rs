@@ -18,7 +18,7 @@ use crate::parse::fleet::FLEET_FILE;
 use crate::world::clock;
 use crate::world::git::refs::Refs;
 use crate::world::git::{hub, steps};
-use crate::world::store::fleets::Kept;
+use crate::world::store::fleets::{Kept, Leases};
 use crate::world::store::{Home, fleets};
 
 /// The leases as they will be once the fleet is recorded, in the order in which tasks start.
@@ -27,17 +27,18 @@ pub fn foreseen(home: &Home, described: &Described) -> Result<Vec<Lease>> {
     let Described { fleet, tasks, .. } = described;
     let known = match fleets::manifest(home, &fleet.name)? {
         Some(_) => Memory::of(home, &fleet.name)?.leases()?,
-        None => Vec::new(),
+        None => Leases::default(),
     };
+    let is_readable = |id: &TaskId| !known.unreadable.iter().any(|it| it.task == *id);
     let of = |(task, contract): &(FleetTask, Contract)| {
-        let found = known.iter().find(|kept| *kept.value.id() == task.id);
+        let found = known.readable.iter().find(|kept| *kept.value.id() == task.id);
         let is_free = |lease: &&Kept<Lease>| lease.value.state == TaskState::Waiting;
         match found.filter(|kept| !is_free(kept)) {
             Some(kept) => kept.value.clone(),
             None => lease(fleet, task, contract),
         }
     };
-    Ok(tasks.iter().map(of).collect())
+    Ok(tasks.iter().filter(|(task, _)| is_readable(&task.id)).map(of).collect())
 }
 
 /// The commands of what nobody has trusted yet.
@@ -55,7 +56,7 @@ pub fn new_commands(described: &Described) -> BTreeSet<String> {
 /// The tasks that may start now, for somebody else to start: each has its part of the fleet's money
 /// set aside.
 pub fn starts(memory: &Memory, fleet: &Fleet) -> Result<Vec<TaskId>> {
-    let leases: Vec<Lease> = memory.leases()?.into_iter().map(|kept| kept.value).collect();
+    let leases: Vec<Lease> = memory.leases()?.readable.into_iter().map(|kept| kept.value).collect();
     let plan = FleetPlan::of(fleet, &leases, usize::MAX, &overlap);
     for Start { task, reserved_micros } in &plan.starts {
         memory.change(task, |lease| {
@@ -96,6 +97,8 @@ pub fn record(home: &Home, described: &mut Described, retry: bool) -> Result<Vec
     }
     let memory = Memory::described(home, fleet);
     let known = memory.known_manifest()?;
+    // A question of trust may have stood for long since the folder was read.
+    fleet.started_at = clock::now().wall;
     let names: BTreeSet<&TaskId> = tasks.iter().map(|(task, _)| &task.id).collect();
     if let Some(known) = &known {
         fleet.started_at = known.value.started_at;
@@ -108,9 +111,13 @@ pub fn record(home: &Home, described: &mut Described, retry: bool) -> Result<Vec
     if memory.is_shared() {
         fleets::swap_manifest(home, here.as_ref().map(|it| it.id.as_str()), fleet)?;
     }
-    let found = memory.leases()?;
+    let Leases { readable: found, unreadable } = memory.leases()?;
+    notes.extend(unreadable.iter().map(|it| format!("{} needs you: {}", it.task, it.why)));
     let mut new = Vec::new();
     for (task, contract) in tasks {
+        if unreadable.iter().any(|it| it.task == task.id) {
+            continue;
+        }
         match found.iter().find(|kept| *kept.value.id() == task.id) {
             Some(kept) => {
                 notes.extend(revise(&memory, fleet, &kept.value, (task, contract), retry)?);
@@ -128,12 +135,7 @@ pub fn record(home: &Home, described: &mut Described, retry: bool) -> Result<Vec
 fn join_remote(home: &Home, fleet: &mut Fleet, here: Option<&Fleet>) -> Result<Option<String>> {
     let hub = home.fleet(&fleet.name).join("hub.git");
     hub::make(&hub, &fleet.repository, true)?;
-    let memory = Memory::described(home, fleet);
-    let base = &fleet.base;
     let Some(remote) = &mut fleet.remote else { return Ok(None) };
-    if memory.seen(&format!("refs/heads/{base}"))?.is_none() {
-        bail!("{} has no branch {base}\nhint: git push {} {base}", remote.name, remote.name);
-    }
     let known = here.and_then(|here| here.remote.as_ref()).filter(|known| known.url == remote.url);
     if let Some(known) = known {
         // One refusal that passes must not move the memory of a fleet to other names.
@@ -192,14 +194,15 @@ fn lease(fleet: &Fleet, task: &FleetTask, contract: &Contract) -> Lease {
     }
 }
 
-/// The cancels that a running task has not obeyed yet.
+/// The cancels that a task has not obeyed yet: one that runs, or may run.
 fn standing_orders(memory: &Memory, known: &Fleet) -> Result<BTreeMap<TaskId, FleetOrder>> {
     let leases = memory.leases()?;
-    let running = leases.iter().filter(|kept| kept.value.attempt().is_some());
-    let cancels = running.filter_map(|kept| {
-        let order = known.order_of(kept.value.id())?;
-        let is_cancel = order.what == FleetRequest::Cancel;
-        is_cancel.then(|| (kept.value.id().clone(), order.clone()))
+    let running = leases.readable.iter().map(|kept| &kept.value);
+    let running = running.filter(|lease| lease.attempt().is_some()).map(Lease::id);
+    let open = running.chain(leases.unreadable.iter().map(|it| &it.task));
+    let cancels = open.filter_map(|id| {
+        let order = known.order_of(id)?;
+        (order.what == FleetRequest::Cancel).then(|| (id.clone(), order.clone()))
     });
     Ok(cancels.collect())
 }
@@ -212,7 +215,7 @@ fn settle(
     names: &BTreeSet<&TaskId>,
     notes: &mut Vec<String>,
 ) -> Result<()> {
-    for kept in memory.leases()? {
+    for kept in memory.leases()?.readable {
         let id = kept.value.id();
         if kept.value.state != TaskState::Waiting || memory.is_held(id) {
             continue;
@@ -234,6 +237,13 @@ fn settle(
         })?;
     }
     Ok(())
+}
+
+/// The limit at which an exhausted task would end again at once, by its name in files.
+fn spent(found: &Lease, contract: &Contract) -> Option<String> {
+    found.ending().filter(|ending| ending.outcome == Outcome::Exhausted)?;
+    let limit = Lease { contract: contract.clone(), ..found.clone() }.spent_limit()?;
+    Some(limit.row().name.replace('_', "-"))
 }
 
 /// Brings the lease of a known task up to date, unless it is completed or runs.
@@ -263,6 +273,8 @@ fn revise(
         return Ok(is_new.then(|| format!("{id} has changed, but {why}")));
     }
     let has_ended = found.ending().is_some();
+    let spent = spent(found, contract).filter(|_| retry);
+    let retry = retry && spent.is_none();
     memory.change(id, |lease| {
         if lease.attempt().is_some() {
             return false;
@@ -276,6 +288,13 @@ fn revise(
         }
         lease != found
     })?;
+    if let Some(limit) = spent {
+        return Ok(Some(format!(
+            "{id} stays exhausted: its {limit} is used up\n\
+             hint: raise {limit} in {}/{id}.md, or under [task] in {FLEET_FILE}, and try again",
+            fleet.folder
+        )));
+    }
     Ok(match (has_ended, retry) {
         (true, true) => Some(format!("{id} is tried again")),
         (true, false) => Some(format!("{id} ended and stays so; --retry tries it again")),

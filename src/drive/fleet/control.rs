@@ -12,6 +12,7 @@ use crate::engine::fleet::manifest::{Fleet, FleetOrder, FleetRequest};
 use crate::engine::fleet::task::TaskId;
 use crate::engine::record::{Actor, Ending};
 use crate::world::clock;
+use crate::world::store::fleets::Leases;
 use crate::world::store::{self, Home};
 
 /// The most messages that wait for a task's loop.
@@ -39,7 +40,10 @@ pub fn order(
     order: &FleetOrder,
     now: bool,
 ) -> Result<Ordered> {
-    let leases = memory.leases()?;
+    let Leases { readable: leases, unreadable } = memory.leases()?;
+    if let Some(found) = unreadable.iter().find(|it| tasks.contains(&it.task)) {
+        bail!("task {} obeys no order: {}", found.task, found.why);
+    }
     let unknown = tasks.iter().find(|id| !leases.iter().any(|kept| kept.value.id() == *id));
     if let Some(unknown) = unknown {
         bail!("there is no task {unknown}\nhint: crew fleet status names them");
@@ -130,7 +134,7 @@ fn stop(home: &Home, lease: &Lease, order: &FleetOrder) -> Result<bool> {
 pub fn tell(memory: &Memory, words: &str) -> Result<usize> {
     let words = control::tellable(words)?;
     let mut told = 0;
-    for kept in memory.leases()? {
+    for kept in memory.leases()?.readable {
         if kept.value.ending().is_some() {
             continue;
         }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use super::engines::LOCAL;
+use super::reach::reach;
 use crate::drive::error_text::error_text;
 use crate::drive::start::run::{Prepared, prepare_at};
 use crate::drive::start::{place, settings};
@@ -61,9 +62,10 @@ pub fn describe(home: &Home, arguments: &FleetRunArgs, here: &Path) -> Result<De
     let mut fleet = fleet(&top, &folder, &terms, arguments)?;
     keep_its_way(home, &mut fleet, arguments)?;
     landable(&fleet)?;
+    let unpushed = reach(&fleet)?;
     let place = place::place(&top, None)?;
     let known = settings::look(home, &place.checkout, true)?;
-    let (mut described, mut notes) = (Vec::new(), Vec::new());
+    let (mut described, mut notes) = (Vec::new(), Vec::from_iter(unpushed));
     let mut faults: Vec<(String, Vec<String>)> = Vec::new();
     for task in read {
         let prepared = tasks::run_args(&task).map_err(Into::into).and_then(|mut typed| {

@@ -8,7 +8,7 @@ use super::attempt::{AfterLoop, Job, JobEnd};
 use super::commands::{self, FleetCommands};
 use super::heartbeat::Heartbeat;
 use super::memory::Memory;
-use super::run::job_slots;
+use super::places::job_slots;
 use super::seat::{self, Stillness};
 use super::tie::JobTie;
 use super::workspace;

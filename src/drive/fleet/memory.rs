@@ -16,7 +16,7 @@ use crate::world::files::disk::Lock;
 use crate::world::process::Stop;
 use crate::world::process::signals::Signals;
 use crate::world::store::Home;
-use crate::world::store::fleets::{self, Kept};
+use crate::world::store::fleets::{self, Kept, Leases};
 
 /// How often a change is made again because somebody else was first.
 const TRIES: u32 = 20;
@@ -115,12 +115,12 @@ impl Memory {
     }
 
     /// All leases, in the order in which their tasks start.
-    pub fn leases(&self) -> Result<Vec<Kept<Lease>>> {
+    pub fn leases(&self) -> Result<Leases> {
         let mut leases = match &self.remote {
             Some(shared) => shared.leases()?,
             None => fleets::leases(&self.home, &self.fleet)?,
         };
-        leases.sort_by(|one, other| one.value.task.turn(&other.value.task));
+        leases.readable.sort_by(|one, other| one.value.task.turn(&other.value.task));
         Ok(leases)
     }
 

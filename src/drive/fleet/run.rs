@@ -3,59 +3,46 @@
 //! joins what runs. Two of them for one fleet do not both start jobs.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Error, Result};
 
-use super::engines::{Engine, JobCall, JobState, LOCAL};
+use super::engines::{Engine, JobCall, JobState, LOCAL, SeenJob};
 use super::memory::Memory;
 use super::seat::{self, Stillness};
 use crate::engine::fleet::events::FleetEvent;
 use crate::engine::fleet::lease::{Attempt, JobPhase, Lease, TaskEnding, TaskState};
 use crate::engine::fleet::manifest::Fleet;
 use crate::engine::fleet::overlap::overlap;
+use crate::engine::fleet::pace::Pace;
 use crate::engine::fleet::plan::{FleetPlan, Start};
+use crate::engine::fleet::stored::UnreadableLease;
 use crate::engine::fleet::task::TaskId;
-use crate::engine::record::{Ending, Outcome};
+use crate::engine::git::{GitFault, GitTrouble};
+use crate::engine::record::{Ending, Outcome, ProcessIdentity};
 use crate::world::clock::{self, Deadline};
 use crate::world::files::disk::Lock;
-use crate::world::process::signals::Signals;
-use crate::world::slots;
-use crate::world::store::{Home, fleets};
+use crate::world::process::identity::{identity, is_alive};
+use crate::world::process::signals::{Signals, ask_to_end};
+use crate::world::store::Home;
+use crate::world::store::fleets::{self, Leases};
 
 /// Between two looks at everything.
 const LOOK: Duration = Duration::from_millis(100);
-/// The same where a remote is asked.
-const REMOTE_LOOK: Duration = Duration::from_secs(1);
+/// The same where a remote is asked, at first and once nothing has changed for a while.
+pub const REMOTE_LOOKS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(15)];
 /// How long jobs get to end after a signal: an agent gets 5 s, a commit may take minutes.
 const END_WITHIN: Duration = Duration::from_secs(360);
 /// How often in a row a task's process may be gone without an iteration to show for it.
 const GONE_MAX: u32 = 3;
-/// How often in a row an engine may refuse a job.
+/// How often in a row an engine may refuse every job that is handed to it.
 const REFUSED_MAX: u32 = 5;
-
-/// How many tasks of a fleet run at once. A cluster gives each job its place by itself.
-pub fn slots_of(fleet: &Fleet) -> usize {
-    let slots = match fleet.slots {
-        0 if fleet.engine != LOCAL => u32::MAX,
-        0 => slots::default_count().count,
-        slots => slots,
-    };
-    usize::try_from(slots).unwrap_or(usize::MAX)
-}
-
-/// How many slots of its machine a job of the fleet shares; 0 where the engine has given it a
-/// place.
-pub fn job_slots(fleet: &Fleet) -> u32 {
-    if fleet.engine == LOCAL { u32::try_from(slots_of(fleet)).unwrap_or(1) } else { 0 }
-}
 
 /// How the run of a fleet ended.
 #[derive(Debug)]
 pub enum FleetEnd {
     /// Nothing runs and nothing can start.
-    Done(Box<Fleet>),
+    Done,
     /// A signal ended it; what is not done waits.
     Interrupted,
 }
@@ -73,18 +60,26 @@ pub struct Coordinator<'a> {
     /// The newest job of each task.
     newest: BTreeMap<TaskId, String>,
     known: BTreeMap<TaskId, Lease>,
+    /// The tasks whose leases could not be read at the last look.
+    unreadable: Option<Vec<UnreadableLease>>,
     /// How often in a row each task's process was gone, and after how many iterations.
     gone: BTreeMap<TaskId, (u32, u32)>,
     /// For how long the lease of each task that runs elsewhere has stood still.
     still: BTreeMap<TaskId, Stillness>,
+    /// What the engine said of its jobs at the last look.
+    seen: Vec<SeenJob>,
+    /// Whether something has happened since the pause before the last look.
+    has_changed: bool,
     refused: u32,
     /// What the engine said last instead of an answer.
     unanswered: Option<String>,
+    /// Why the remote could not be reached at the last look.
+    out_of_reach: Option<String>,
     lock: Option<Lock>,
 }
 
 impl<'a> Coordinator<'a> {
-    /// A fleet of this machine, `slots` at once.
+    /// A fleet, `slots` tasks at once.
     pub fn new(
         home: &'a Home,
         memory: &'a Memory,
@@ -103,23 +98,28 @@ impl<'a> Coordinator<'a> {
             jobs: BTreeMap::new(),
             newest: BTreeMap::new(),
             known: BTreeMap::new(),
+            unreadable: None,
             gone: BTreeMap::new(),
             still: BTreeMap::new(),
+            seen: Vec::new(),
+            has_changed: false,
             refused: 0,
             unanswered: None,
+            out_of_reach: None,
             lock: None,
         }
     }
 
     /// Runs until nothing runs and nothing can start.
     pub fn run(&mut self) -> Result<FleetEnd> {
-        let mut was_told = false;
+        let [least, most] = if self.memory.is_shared() { REMOTE_LOOKS } else { [LOOK; 2] };
+        let (mut was_told, mut pace) = (false, Pace::of(least, most));
+        let fleet = self.memory.manifest()?.value;
         loop {
             if self.signals.times() > 0 {
                 self.end_all();
                 return Ok(FleetEnd::Interrupted);
             }
-            let fleet = self.memory.manifest()?.value;
             if self.lock.is_none() {
                 self.lock = fleets::hold_fleet(self.home, &fleet.name)?;
             }
@@ -127,29 +127,62 @@ impl<'a> Coordinator<'a> {
                 let told = format!("another crew runs {}; this one only watches", fleet.name);
                 (self.sink)(&FleetEvent::Noted(told));
             }
-            let mut leases = self.look(&fleet)?;
-            self.tell(&leases);
-            let starts = self.plan(&fleet, &mut leases).starts;
-            if self.lock.is_some() {
-                for start in &starts {
-                    self.start(&fleet, start)?;
-                }
+            match self.round() {
+                Ok(true) => return Ok(FleetEnd::Done),
+                Ok(false) => self.out_of_reach = None,
+                Err(error) => self.bear(error)?,
             }
-            let runs = leases.iter().any(|lease| lease.attempt().is_some());
-            if starts.is_empty() && !runs {
-                return Ok(FleetEnd::Done(Box::new(fleet)));
-            }
-            let deadline =
-                Deadline::after(if self.memory.is_shared() { REMOTE_LOOK } else { LOOK });
-            deadline.poll(LOOK, || (self.signals.times() > 0).then_some(()));
+            let deadline = Deadline::after(pace.after(std::mem::take(&mut self.has_changed)));
+            deadline.poll(LOOK, || self.wakes(fleet.engine == LOCAL).then_some(()));
         }
+    }
+
+    /// One look at everything, and what follows from it. Whether nothing runs and nothing can
+    /// start.
+    fn round(&mut self) -> Result<bool> {
+        let fleet = self.memory.manifest()?.value;
+        let mut leases = self.look(&fleet)?;
+        self.tell(&leases);
+        let starts = self.plan(&fleet, &mut leases).starts;
+        if self.lock.is_some() {
+            self.start_all(&fleet, &starts)?;
+        }
+        Ok(starts.is_empty() && leases.iter().all(|lease| lease.attempt().is_none()))
+    }
+
+    /// A remote that cannot be reached is told once, and asked again.
+    fn bear(&mut self, error: Error) -> Result<()> {
+        let fault = error.downcast_ref::<GitFault>();
+        if fault.is_none_or(|fault| fault.trouble != GitTrouble::Network) {
+            return Err(error);
+        }
+        let told = error.to_string().lines().next().unwrap_or_default().to_owned();
+        if self.out_of_reach.as_ref() != Some(&told) {
+            (self.sink)(&FleetEvent::Noted(format!("{told}; it is asked again")));
+        }
+        self.out_of_reach = Some(told);
+        Ok(())
+    }
+
+    /// Whether the next look cannot wait: a signal came, or a job of this machine has ended.
+    fn wakes(&mut self, is_local: bool) -> bool {
+        if self.signals.times() > 0 {
+            return true;
+        }
+        let seen = if is_local { self.engine.list() } else { Ok(Vec::new()) };
+        let is_over = |job: &SeenJob| matches!(job.state, JobState::Ended { .. });
+        seen.is_ok_and(|jobs| {
+            jobs.iter().any(|job| is_over(job) && self.jobs.contains_key(&job.id))
+        })
     }
 
     /// The leases as they are, after those whose process is gone are free again.
     fn look(&mut self, fleet: &Fleet) -> Result<Vec<Lease>> {
         let ended = self.look_at_jobs();
+        let Leases { readable, unreadable } = self.memory.leases()?;
+        self.tell_unreadable(unreadable);
         let mut leases = Vec::new();
-        for kept in self.memory.leases()? {
+        for kept in readable {
             let mut lease = kept.value.clone();
             let is_ours = self.jobs.values().any(|task| task == lease.id());
             let over = ended.iter().find(|(_, task)| task == lease.id());
@@ -175,6 +208,16 @@ impl<'a> Coordinator<'a> {
         Ok(leases)
     }
 
+    /// Those of the first look were told before it, when the fleet was recorded.
+    fn tell_unreadable(&mut self, found: Vec<UnreadableLease>) {
+        if let Some(known) = &self.unreadable {
+            for it in found.iter().filter(|it| !known.contains(it)) {
+                (self.sink)(&FleetEvent::Noted(format!("{} needs you: {}", it.task, it.why)));
+            }
+        }
+        self.unreadable = Some(found);
+    }
+
     /// The jobs that have ended, with their tasks. Jobs that another crew handed in are joined.
     fn look_at_jobs(&mut self) -> Vec<(String, TaskId)> {
         let seen = match self.engine.list() {
@@ -190,6 +233,8 @@ impl<'a> Coordinator<'a> {
             }
         };
         self.unanswered = None;
+        self.has_changed |= self.seen != seen;
+        self.seen.clone_from(&seen);
         let mut ended = Vec::new();
         for job in seen {
             if !matches!(job.state, JobState::Ended { .. }) {
@@ -206,9 +251,9 @@ impl<'a> Coordinator<'a> {
     /// Frees a task whose process is gone; one whose processes are gone again and again ends.
     fn take_up(&mut self, lease: &Lease) -> Result<Lease> {
         let completed = lease.carried.completed;
-        let gone = self.gone.entry(lease.id().clone()).or_insert((0, completed));
-        *gone = if gone.1 == completed { (gone.0 + 1, completed) } else { (1, completed) };
-        let is_hopeless = gone.0 >= GONE_MAX;
+        let before = self.gone.get(lease.id()).filter(|(_, then)| *then == completed);
+        let times = before.map_or(0, |(times, _)| *times) + 1;
+        let is_hopeless = times >= GONE_MAX;
         (self.sink)(&FleetEvent::Gone { task: lease.id().clone() });
         let log = self.newest.get(lease.id()).and_then(|id| self.engine.log(id));
         let log = log.map_or_else(String::new, |log| format!(": see {log}"));
@@ -225,16 +270,20 @@ impl<'a> Coordinator<'a> {
             };
             true
         })?;
+        self.gone.insert(lease.id().clone(), (times, completed));
         Ok(kept.value)
     }
 
+    /// Tells what has happened since the last look, in the order in which it happened.
     fn tell(&mut self, leases: &[Lease]) {
-        for lease in leases {
+        let is_new = |lease: &&Lease| self.known.get(lease.id()) != Some(*lease);
+        let mut changed: Vec<&Lease> = leases.iter().filter(is_new).collect();
+        changed.sort_by_key(|lease| lease.at);
+        for lease in changed {
             let before = self.known.get(lease.id());
-            if before != Some(lease) {
-                FleetEvent::between(before, lease).iter().for_each(&mut *self.sink);
-                self.known.insert(lease.id().clone(), lease.clone());
-            }
+            self.has_changed |= !before.is_some_and(|before| lease.is_still(before));
+            FleetEvent::between(before, lease).iter().for_each(&mut *self.sink);
+            self.known.insert(lease.id().clone(), lease.clone());
         }
     }
 
@@ -256,58 +305,62 @@ impl<'a> Coordinator<'a> {
         FleetPlan::of(fleet, leases, self.slots, &overlap)
     }
 
-    fn start(&mut self, fleet: &Fleet, start: &Start) -> Result<()> {
+    /// Starts what may start. An engine that refuses all of it, again and again, ends the run.
+    fn start_all(&mut self, fleet: &Fleet, starts: &[Start]) -> Result<()> {
+        let (mut is_taken, mut refusal) = (false, None);
+        for start in starts.iter().take_while(|_| self.signals.times() == 0) {
+            match self.start(fleet, start)? {
+                Ok(()) => is_taken = true,
+                Err(error) => {
+                    let told = format!("{} could not start: {error:#}", start.task);
+                    (self.sink)(&FleetEvent::Noted(told));
+                    refusal = Some(error);
+                }
+            }
+        }
+        self.has_changed |= is_taken;
+        match refusal {
+            Some(_) if is_taken => self.refused = 0,
+            Some(_) if self.refused + 1 < REFUSED_MAX => self.refused += 1,
+            Some(error) => return Err(error),
+            None => self.refused = 0,
+        }
+        Ok(())
+    }
+
+    /// Hands a task to the engine, or says why the engine has refused it.
+    fn start(&mut self, fleet: &Fleet, start: &Start) -> Result<Result<()>> {
         let Start { task, reserved_micros } = start;
         let kept = self.memory.change(task, |lease| {
             lease.reserved_micros = *reserved_micros;
             lease.state == TaskState::Waiting
         })?;
         if kept.value.state != TaskState::Waiting {
-            return Ok(());
+            return Ok(Ok(()));
         }
-        let call = JobCall {
-            fleet: fleet.name.clone(),
-            task: task.to_string(),
-            words: Self::words(fleet),
-            folder: Self::folder(fleet),
-        };
-        match self.engine.submit(&call) {
-            Ok(id) => {
-                self.refused = 0;
-                self.newest.insert(task.clone(), id.clone());
-                self.jobs.insert(id, task.clone());
-            }
-            Err(error) => {
-                self.refused += 1;
-                if self.refused >= REFUSED_MAX {
-                    bail!(error);
-                }
-                (self.sink)(&FleetEvent::Noted(format!("{task} could not start: {error:#}")));
-            }
-        }
-        Ok(())
+        Ok(self.engine.submit(&JobCall::of(fleet, task)).map(|id| {
+            self.newest.insert(task.clone(), id.clone());
+            self.jobs.insert(id, task.clone());
+        }))
     }
 
-    /// A job elsewhere finds its fleet by the remote.
-    fn words(fleet: &Fleet) -> Vec<String> {
-        let remote = fleet.remote.as_ref().filter(|_| fleet.engine != LOCAL);
-        remote.map(|remote| format!("--remote={}", remote.url)).into_iter().collect()
-    }
-
-    /// Where a job begins: a machine elsewhere does not have this one's folders.
-    fn folder(fleet: &Fleet) -> PathBuf {
-        if fleet.engine == LOCAL { fleet.repository.clone() } else { PathBuf::from("/") }
-    }
-
-    /// Ends the jobs that were started here, in order, and waits for them.
+    /// Ends the jobs of this fleet on this machine, in order, and waits for them; also those that
+    /// an earlier crew started. Nothing, where another crew runs the fleet.
     fn end_all(&mut self) {
+        if self.lock.is_none() {
+            let told = "this crew only watched: the other one runs on";
+            return (self.sink)(&FleetEvent::Noted(told.to_owned()));
+        }
         let told = "ending: each agent is stopped, its work is kept, and the task waits";
         (self.sink)(&FleetEvent::Noted(told.to_owned()));
         for id in self.jobs.keys() {
             let _ = self.engine.cancel(id);
         }
+        let joined = self.joined();
+        joined.iter().for_each(ask_to_end);
         let deadline = Deadline::after(END_WITHIN);
-        while !self.jobs.is_empty() && !deadline.passed() && self.signals.times() < 2 {
+        let is_left = |jobs: &BTreeMap<_, _>| !jobs.is_empty() || joined.iter().any(is_alive);
+        while is_left(&self.jobs) && !deadline.passed() && self.signals.times() < 2 {
             let seen = self.engine.list().unwrap_or_default();
             let lives = |id: &String| {
                 seen.iter().any(|it| it.id == *id && !matches!(it.state, JobState::Ended { .. }))
@@ -316,4 +369,18 @@ impl<'a> Coordinator<'a> {
             clock::sleep(LOOK);
         }
     }
+
+    /// The jobs of this machine that another crew has started.
+    fn joined(&self) -> Vec<ProcessIdentity> {
+        let here = self.known.values().filter(|lease| self.memory.is_held(lease.id()));
+        let attempts = here.filter_map(Lease::attempt);
+        let others = attempts.filter(|attempt| {
+            seat::is_here(self.home, attempt) && !self.jobs.contains_key(&attempt.pid.to_string())
+        });
+        others.filter_map(|attempt| identity(attempt.pid)).collect()
+    }
 }
+
+#[cfg(test)]
+#[path = "run_tests.rs"]
+mod tests;

@@ -5,18 +5,21 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use crate::engine::fleet::lease::Lease;
 use crate::engine::fleet::manifest::Remote;
+use crate::engine::fleet::stored::{self, RecordFault, StoredRecord, UnreadableLease};
 use crate::engine::git::{RefUpdate, RemoteRef, SwapResult};
 use crate::world::git::refs::Refs;
 use crate::world::process::descendants;
 use crate::world::process::signals::Signals;
 use crate::world::store::Home;
-use crate::world::store::fleets::Kept;
+use crate::world::store::fleets::{Kept, Leases};
+
+/// How a ref that cannot be read is put out of the way.
+const AWAY: &str = "delete that ref of the remote";
 
 /// The refs of a remote as memory.
 #[derive(Debug, Clone)]
@@ -55,7 +58,7 @@ impl SharedMemory {
         format!("{}{name}", self.prefix)
     }
 
-    pub fn read<T: DeserializeOwned>(&self, name: &str) -> Result<Option<Kept<T>>> {
+    pub fn read<T: StoredRecord>(&self, name: &str) -> Result<Option<Kept<T>>> {
         let (name, refs) = (self.name(name), self.refs());
         let found = refs.list(&[&name])?;
         let Some(RemoteRef { id, .. }) = found.into_iter().find(|it| it.name == name) else {
@@ -88,7 +91,7 @@ impl SharedMemory {
         held.insert(name.to_owned(), id.to_owned());
     }
 
-    pub fn leases(&self) -> Result<Vec<Kept<Lease>>> {
+    pub fn leases(&self) -> Result<Leases> {
         let refs = self.refs();
         let mut found = refs.list(&[&self.name("*")])?;
         found.retain(|it| !it.name[self.prefix.len()..].starts_with('_'));
@@ -103,12 +106,24 @@ impl SharedMemory {
         for it in held {
             next.insert(it.id.clone(), known[&it.id].clone());
         }
+        let mut leases = Leases::default();
         for (it, text) in new.iter().zip(texts) {
-            let text = text.with_context(|| format!("{} cannot be read", it.name))?;
-            next.insert(it.id.clone(), value(&it.name, &text)?);
+            let text = text.ok_or_else(|| RecordFault::broken(&it.name, "it is too long", AWAY));
+            match text.and_then(|text| value(&it.name, &text)) {
+                Ok(lease) => {
+                    next.insert(it.id.clone(), lease);
+                }
+                Err(fault) => {
+                    let task = it.name[self.prefix.len()..].parse().ok();
+                    let lease = task.map(|task| UnreadableLease::of(task, &it.name, &fault));
+                    leases.unreadable.extend(lease);
+                }
+            }
         }
         *known = next;
-        Ok(found.into_iter().map(|it| Kept { value: known[&it.id].clone(), id: it.id }).collect())
+        let kept = |it: RemoteRef| Some(Kept { value: known.get(&it.id)?.clone(), id: it.id });
+        leases.readable = found.into_iter().filter_map(kept).collect();
+        Ok(leases)
     }
 
     /// Writes a value under a name, together with other refs. Returns its id, or `None` where
@@ -139,7 +154,7 @@ pub(super) fn text<T: Serialize>(title: &str, value: &T) -> Result<String> {
 }
 
 /// What a commit's message holds below its title.
-fn value<T: DeserializeOwned>(name: &str, message: &str) -> Result<T> {
+fn value<T: StoredRecord>(name: &str, message: &str) -> Result<T, RecordFault> {
     let (_, text) = message.split_once("\n\n").unwrap_or_default();
-    serde_json::from_str(text).with_context(|| format!("{name} cannot be read"))
+    stored::read(name, text.as_bytes(), AWAY)
 }

@@ -10,7 +10,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use crate::engine::record::{Limits, Loop, Moment, Outcome};
 use crate::engine::settings::Key;
 use crate::engine::text::{count, duration, period};
-use crate::engine::usage::{Money, tokens_text};
+use crate::engine::usage::{Money, Usage, tokens_text};
 
 type Time = DateTime<Utc>;
 
@@ -62,6 +62,19 @@ impl Limits {
     /// Whether one of them ends every loop at some time.
     pub fn end_every_loop(&self) -> bool {
         self.max_iterations > 0 || self.max_duration_s > 0 || self.bound_usage()
+    }
+
+    /// Whether one of them is reached. A model without a known price counts at the highest rate: if
+    /// the limit may be exceeded, it counts as reached.
+    pub fn is_spent(&self, limit: Key, completed: u32, awake_ms: u64, usage: &Usage) -> bool {
+        let (max, used) = match limit {
+            Key::MaxIterations => (self.max_iterations.into(), completed.into()),
+            Key::MaxDuration => (self.max_duration_s.saturating_mul(1000), awake_ms),
+            Key::MaxCost => (Money::from_micros(self.max_cost_micros).0, usage.cost_at_most().0),
+            Key::MaxTokens => (self.max_tokens, usage.tokens.total()),
+            _ => return false,
+        };
+        max > 0 && used >= max
     }
 
     /// Whether a limit depends on what the loop used.
@@ -209,20 +222,9 @@ pub fn overtime_ms(limits: &Limits) -> u64 {
     limits.max_duration_s.saturating_mul(100).min(600_000)
 }
 
-/// Whether a limit is reached. A model without a known price counts at the highest rate: if the
-/// limit may be exceeded, it counts as reached.
 fn is_spent(subject: &Loop, limit: Key) -> bool {
     let (limits, state) = (&subject.contract.limits, &subject.state);
-    let (max, used) = match limit {
-        Key::MaxIterations => (limits.max_iterations.into(), state.completed.into()),
-        Key::MaxDuration => (limits.max_duration_s.saturating_mul(1000), state.awake_ms),
-        Key::MaxCost => {
-            (Money::from_micros(limits.max_cost_micros).0, state.usage.cost_at_most().0)
-        }
-        Key::MaxTokens => (limits.max_tokens, state.usage.tokens.total()),
-        _ => return false,
-    };
-    max > 0 && used >= max
+    limits.is_spent(limit, state.completed, state.awake_ms, &state.usage)
 }
 
 /// Whether the loop was blocked because nothing reported its use, so that a limit on it could not

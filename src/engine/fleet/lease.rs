@@ -11,6 +11,7 @@ use super::landing::Refusal;
 use super::task::{FleetTask, TaskId};
 use crate::engine::evidence::Verdict;
 use crate::engine::record::{CheckMemory, Contract, Ending, Loop, LoopId, Outcome, Proof};
+use crate::engine::settings::Key;
 use crate::engine::text::{clip, count, one_line};
 use crate::engine::usage::Usage;
 use crate::engine::usage::times::Earlier;
@@ -222,6 +223,21 @@ impl Lease {
             TaskState::Ended(ending) => Some(ending),
             TaskState::Waiting | TaskState::Running(_) => None,
         }
+    }
+
+    /// The first of its limits that its attempts have used up: another one would end at once.
+    pub fn spent_limit(&self) -> Option<Key> {
+        let (Carried { completed, awake_ms, usage, .. }, limits) =
+            (&self.carried, &self.contract.limits);
+        let is_spent = |key: &Key| limits.is_spent(*key, *completed, *awake_ms, usage);
+        [Key::MaxIterations, Key::MaxDuration, Key::MaxCost, Key::MaxTokens]
+            .into_iter()
+            .find(is_spent)
+    }
+
+    /// Whether nothing has happened between the two: a heartbeat moves its time alone.
+    pub fn is_still(&self, before: &Self) -> bool {
+        Self { at: before.at, ..self.clone() } == *before
     }
 
     /// Its state in one line, for people who read the journal of a ref.

@@ -6,9 +6,11 @@ pub mod landing;
 pub mod lease;
 pub mod manifest;
 pub mod overlap;
+pub mod pace;
 pub mod plan;
 pub mod slots;
 pub mod standing;
+pub mod stored;
 pub mod task;
 
 #[cfg(test)]

@@ -16,11 +16,13 @@ pub type Overlap<'a> = &'a dyn Fn(&FleetTask, &FleetTask) -> Option<(String, Str
 pub enum WaitsFor {
     /// Nothing: it starts now.
     Nothing,
+    /// No crew runs the fleet: nobody starts it.
+    Run,
     /// As many tasks run as there are slots.
     Slot,
     /// A task that comes before it is not done yet.
     Task(TaskId),
-    /// A task that comes before it ended without being done.
+    /// A task that comes before it ended without being done, or its lease cannot be read.
     Ended(TaskId),
     /// A task that runs touches the same files: its globs and ours.
     Files { of: TaskId, theirs: String, ours: String },
@@ -46,6 +48,16 @@ pub struct FleetPlan {
 }
 
 impl FleetPlan {
+    /// The same while no crew runs the fleet: what could start now or next waits for that.
+    pub fn unattended(mut self) -> Self {
+        self.starts.clear();
+        let waits = self.waits.values_mut();
+        waits
+            .filter(|it| matches!(it, WaitsFor::Nothing | WaitsFor::Slot))
+            .for_each(|it| *it = WaitsFor::Run);
+        self
+    }
+
     /// Decides for all tasks; `leases` are in the order in which they start, `slots` how many may
     /// run. A job that only waits for the model's service takes no place, but of all jobs there are
     /// at most twice as many: a limit of the account holds each new one, too.
@@ -94,13 +106,11 @@ fn is_done(fleet: &Fleet, lease: &Lease) -> bool {
 
 fn before(fleet: &Fleet, lease: &Lease, leases: &[Lease]) -> Option<WaitsFor> {
     let of = |id: &TaskId| leases.iter().find(|other| other.id() == id);
-    let waits = lease.task.after.iter().filter_map(|id| {
-        let found = of(id)?;
-        if is_done(fleet, found) {
-            return None;
-        }
-        let ended = found.ending().is_some();
-        Some(if ended { WaitsFor::Ended(id.clone()) } else { WaitsFor::Task(id.clone()) })
+    let waits = lease.task.after.iter().filter_map(|id| match of(id) {
+        Some(found) if is_done(fleet, found) => None,
+        Some(found) if found.ending().is_none() => Some(WaitsFor::Task(id.clone())),
+        // Without a lease that can be read, nobody knows whether it is done.
+        Some(_) | None => Some(WaitsFor::Ended(id.clone())),
     });
     // One that ended needs a person; the others only need time.
     let all: Vec<WaitsFor> = waits.collect();

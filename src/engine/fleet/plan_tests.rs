@@ -55,6 +55,14 @@ fn as_many_tasks_start_as_there_are_slots_that_no_job_takes() {
 }
 
 #[test]
+fn without_a_crew_that_runs_the_fleet_nothing_starts_and_what_could_waits_for_one() {
+    let leases = [a_lease("a"), a_lease("b"), coming_after("c", &["a"])];
+    let plan = FleetPlan::of(&free(), &leases, 1, &same_globs).unattended();
+    let waits = [WaitsFor::Run, WaitsFor::Run, WaitsFor::Task(id("a"))];
+    assert_eq!((plan.starts, plan.waits.into_values().collect()), (vec![], waits.to_vec()));
+}
+
+#[test]
 fn a_job_that_rests_gives_its_place_to_one_other_and_no_more() {
     let leases = [a_lease("a"), a_lease("b"), running("r", rests()), running("s", rests())];
     assert_eq!(told(&free(), &leases, 2), ["a starts with 0", "b starts with 0"]);

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::lease::{JobPhase, Landed, Lease, TaskEnding, TaskState};
 use super::manifest::{Fleet, FleetRequest, LandingMode};
 use super::plan::{FleetPlan, WaitsFor};
+use super::stored::UnreadableLease;
 use super::task::TaskId;
 use crate::engine::boundary::decide::INCURABLE;
 use crate::engine::record::{Outcome, Proof};
@@ -25,7 +26,7 @@ const ESTIMATE_LEAST: usize = 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StandingGroup {
-    /// It ended undone, and not because a person ended it.
+    /// It ended undone, and not because a person ended it; or its lease cannot be read.
     NeedsYou,
     /// An attempt works on it, or rests until the model's service answers again.
     Running,
@@ -115,19 +116,28 @@ pub struct Standing {
     pub elapsed_ms: u64,
     /// Milliseconds that the open tasks still need, as far as the ended ones tell.
     pub left_ms: Option<u64>,
-    /// A row for each lease, group after group. What needs a person stands by its age, the oldest
+    /// A row for each task, group after group. What needs a person stands by its age, the oldest
     /// first; what is over the other way round.
     pub rows: Vec<StandingRow>,
-    /// The command for the oldest thing that needs a person.
+    /// The command for the oldest thing that needs a person, or else the one that continues.
     pub next: Option<String>,
 }
 
 impl Standing {
-    /// Counts and sorts; `leases` are in the order in which they start.
-    pub fn of(fleet: &Fleet, leases: &[Lease], plan: &FleetPlan, now: DateTime<Utc>) -> Self {
+    /// Counts and sorts; `leases` are in the order in which they start. A task whose lease cannot
+    /// be read needs a person, before all others.
+    pub fn of(
+        fleet: &Fleet,
+        leases: &[Lease],
+        unreadable: &[UnreadableLease],
+        plan: &FleetPlan,
+        now: DateTime<Utc>,
+    ) -> Self {
         let mut sorted: Vec<&Lease> = leases.iter().collect();
         sorted.sort_by_key(|lease| (group(lease), place(lease)));
-        let rows: Vec<StandingRow> = sorted.into_iter().map(|lease| row(lease, plan)).collect();
+        let unreadable = unreadable.iter().map(|it| row_without_a_lease(fleet, it));
+        let readable = sorted.into_iter().map(|lease| row(lease, plan));
+        let rows: Vec<StandingRow> = unreadable.chain(readable).collect();
         let counts = counts(&rows);
         let is_over = counts.running + counts.waiting == 0;
         let last_end = leases.iter().map(|lease| lease.at).max().filter(|_| is_over);
@@ -147,6 +157,17 @@ impl Standing {
             next: next(fleet, &rows),
             rows,
         }
+    }
+
+    /// Whether nothing runs, and nothing would start if a crew ran the fleet.
+    pub fn is_over(&self) -> bool {
+        !self.rows.iter().any(|row| match &row.news {
+            _ if row.group == StandingGroup::Running => true,
+            Some(StandingNews::Waits(waits)) => {
+                matches!(waits, WaitsFor::Nothing | WaitsFor::Slot | WaitsFor::Run)
+            }
+            _ => false,
+        })
     }
 
     /// The row of a task; `None` if there is no such task.
@@ -245,6 +266,27 @@ fn row(lease: &Lease, plan: &FleetPlan) -> StandingRow {
     }
 }
 
+fn row_without_a_lease(fleet: &Fleet, found: &UnreadableLease) -> StandingRow {
+    StandingRow {
+        task: found.task.clone(),
+        group: StandingGroup::NeedsYou,
+        what: "unreadable",
+        news: Some(StandingNews::Why(found.why.clone())),
+        iteration: 0,
+        of: 0,
+        since: None,
+        elapsed_ms: 0,
+        usage: Usage::default(),
+        last: String::new(),
+        slot: None,
+        host: None,
+        branch: fleet.branch(&found.task),
+        was_sent_back: false,
+        proof: None,
+        landed: None,
+    }
+}
+
 fn doing(phase: &JobPhase) -> (&'static str, Option<StandingNews>) {
     match phase {
         JobPhase::Prepares => ("prepares", None),
@@ -312,16 +354,23 @@ fn between(from: DateTime<Utc>, to: DateTime<Utc>) -> u64 {
 }
 
 /// An interrupted loop only has to go on. Everything else is to be looked at before a retry spends
-/// more on it.
+/// more on it. What nobody starts comes last.
 fn next(fleet: &Fleet, rows: &[StandingRow]) -> Option<String> {
     let needs = || rows.iter().filter(|row| row.group == StandingGroup::NeedsYou);
-    let shown = needs().find(|row| row.what != Outcome::Interrupted.label());
-    match shown {
-        Some(row) => Some(format!("crew fleet show {}", row.task)),
-        None => needs()
-            .next()
-            .map(|_| format!("crew fleet run {} --retry", shell_words::quote(&fleet.folder))),
+    if let Some(row) = needs().find(|row| row.what != Outcome::Interrupted.label()) {
+        return Some(format!("crew fleet show {}", row.task));
     }
+    let run = format!("crew fleet run {}", shell_words::quote(&fleet.folder));
+    if needs().next().is_some() {
+        return Some(format!("{run} --retry"));
+    }
+    rows.iter().any(is_for_a_run).then_some(run)
+}
+
+/// Whether a task waits until the fleet is run again.
+fn is_for_a_run(row: &StandingRow) -> bool {
+    let Some(StandingNews::Waits(waits)) = &row.news else { return false };
+    matches!(waits, WaitsFor::Run | WaitsFor::Order(FleetRequest::Pause))
 }
 
 #[cfg(test)]

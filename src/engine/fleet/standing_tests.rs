@@ -13,7 +13,7 @@ use crate::engine::record::Actor;
 
 fn standing(leases: &[Lease]) -> Standing {
     let plan = FleetPlan::of(&a_fleet(), leases, 4, &|_, _| None);
-    Standing::of(&a_fleet(), leases, &plan, at(7200).wall)
+    Standing::of(&a_fleet(), leases, &[], &plan, at(7200).wall)
 }
 
 fn works(name: &str, since: u32) -> Lease {
@@ -160,7 +160,7 @@ fn one_command_is_next_for_the_oldest_thing_that_needs_a_person() {
     ];
     let fleet = Fleet { folder: "my tasks".to_owned(), ..a_fleet() };
     for (leases, expected) in table {
-        let standing = Standing::of(&fleet, &leases, &FleetPlan::default(), at(7200).wall);
+        let standing = Standing::of(&fleet, &leases, &[], &FleetPlan::default(), at(7200).wall);
         assert_eq!(standing.next.as_deref(), expected);
     }
 }
@@ -174,11 +174,55 @@ fn a_paused_task_says_so_and_one_that_waits_names_what_it_waits_for() {
     let leases = [a_lease("held"), later];
     let fleet = Fleet { orders, ..a_fleet() };
     let plan = FleetPlan::of(&fleet, &leases, 4, &|_, _| None);
-    let standing = Standing::of(&fleet, &leases, &plan, at(7200).wall);
+    let standing = Standing::of(&fleet, &leases, &[], &plan, at(7200).wall);
     let said: Vec<_> = standing.rows.iter().map(|row| (row.what, row.news.clone())).collect();
     let held = StandingNews::Waits(WaitsFor::Order(FleetRequest::Pause));
     let waits = StandingNews::Waits(WaitsFor::Task(id("held")));
     assert_eq!(said, [("paused", Some(held)), ("waits", Some(waits))]);
+}
+
+#[test]
+fn what_waits_for_a_run_names_it_next_and_a_fleet_is_over_when_nothing_would_start() {
+    let waiting = |waits: WaitsFor| {
+        let plan = FleetPlan { waits: [(id("a"), waits)].into(), ..FleetPlan::default() };
+        Standing::of(&a_fleet(), &[a_lease("a")], &[], &plan, at(7200).wall)
+    };
+    let (run, show) = (Some("crew fleet run tasks"), Some("crew fleet show b"));
+    let table = [
+        (waiting(WaitsFor::Run), run, false),
+        (waiting(WaitsFor::Order(FleetRequest::Pause)), run, true),
+        (waiting(WaitsFor::Nothing), None, false),
+        (waiting(WaitsFor::Ended(id("gone"))), None, true),
+        (standing(&[works("a", 1)]), None, false),
+        (standing(&[ended("b", Outcome::Blocked, "so", 1)]), show, true),
+        (standing(&[landed("a", "1", 1)]), None, true),
+    ];
+    for (standing, next, is_over) in table {
+        assert_eq!((standing.next.as_deref(), standing.is_over()), (next, is_over), "{standing:?}");
+    }
+}
+
+#[test]
+fn a_task_without_a_lease_that_can_be_read_needs_a_person_first() {
+    let why = "a.json was made by a newer crew; update crew".to_owned();
+    let lost = UnreadableLease { task: id("lost"), why: why.clone() };
+    let mut later = a_lease("later");
+    later.task.after = vec![id("lost")];
+    let leases = [ended("old", Outcome::Blocked, "so", 1), later];
+    let plan = FleetPlan::of(&a_fleet(), &leases, 4, &|_, _| None);
+    let standing = Standing::of(&a_fleet(), &leases, &[lost], &plan, at(7200).wall);
+    let said: Vec<_> = standing.rows.iter().map(|row| (row.what, row.news.clone())).collect();
+    let waits = StandingNews::Waits(WaitsFor::Ended(id("lost")));
+    let so = StandingNews::Why("so".to_owned());
+    let expected = [
+        ("unreadable", Some(StandingNews::Why(why))),
+        ("blocked", Some(so)),
+        ("waits", Some(waits)),
+    ];
+    assert_eq!(said, expected);
+    let StandingCounts { total, needs_you, waiting, .. } = standing.counts;
+    assert_eq!((total, needs_you, waiting), (3, 2, 1));
+    assert_eq!(standing.next.as_deref(), Some("crew fleet show lost"));
 }
 
 fn any_state() -> impl Strategy<Value = TaskState> {
@@ -233,7 +277,7 @@ proptest! {
             plan.waits.extend(waits.map(|waits| (lease.task.id.clone(), waits)));
             leases.push(lease);
         }
-        let standing = Standing::of(&a_fleet(), &leases, &plan, at(7200).wall);
+        let standing = Standing::of(&a_fleet(), &leases, &[], &plan, at(7200).wall);
         let mut rows: Vec<&TaskId> = standing.rows.iter().map(|row| &row.task).collect();
         rows.sort();
         let mut tasks: Vec<&TaskId> = leases.iter().map(Lease::id).collect();

@@ -106,7 +106,7 @@ pub struct FleetRunArgs {
 /// Which fleet is meant.
 #[derive(Args, Clone, Debug, Default)]
 pub struct WhichFleet {
-    /// The fleet's name; if absent, this repository's newest, else the only one
+    /// The fleet's name; if absent, this repository's newest; outside a repository the only one
     #[arg(long, value_name = "NAME")]
     pub fleet: Option<String>,
 }
@@ -114,7 +114,7 @@ pub struct WhichFleet {
 /// `crew fleet status`.
 #[derive(Args, Clone, Debug)]
 pub struct FleetStatusArgs {
-    /// The fleet's name; if absent, this repository's newest, else the only one
+    /// The fleet's name; if absent, this repository's newest; outside a repository the only one
     #[arg(value_name = "FLEET")]
     pub fleet: Option<String>,
     /// Print JSON, for programs; the object has a "schema"

@@ -92,6 +92,8 @@ mod tests {
             FleetEvent::Boundary { task: vat(), iteration: 3, of: 10, last: last() },
             FleetEvent::Boundary { task: vat(), iteration: 4, of: 0, last: none() },
             FleetEvent::Rests { task: vat(), until, why },
+            FleetEvent::Rests { task: vat(), until: Some(at(119).wall), why: none() },
+            FleetEvent::Rests { task: vat(), until: Some(at(120).wall), why: none() },
             FleetEvent::Rests { task: vat(), until: None, why: none() },
             FleetEvent::Lands { task: vat() },
             FleetEvent::SentBack { task: vat(), why: "src/tax.rs changed on main".to_owned() },
@@ -106,6 +108,8 @@ mod tests {
         vat-rounding   iteration 3/10 ended: npm test 1 of 402 fails
         vat-rounding   iteration 4 ended
         vat-rounding   rests until 12:06: claude: usage limit
+        vat-rounding   rests until 11:08:39
+        vat-rounding   rests until 11:08
         vat-rounding   rests
         vat-rounding   is being landed
         vat-rounding   sent back to its loop: src/tax.rs changed on main

@@ -13,7 +13,8 @@ use crate::engine::fleet::task::TaskId;
 use crate::engine::usage::Money;
 use crate::report::json::{SCHEMA, usage};
 
-/// The whole fleet. `tasks` have the order of the page; `left_ms` is an estimate, or null.
+/// The whole fleet. `tasks` have the order of the page; `left_ms` is an estimate. As in `crew
+/// status --json`, every key is always there, and null where there is nothing to say.
 pub fn status(standing: &Standing, fleet: &Fleet, leases: &[Lease]) -> Value {
     let leases: BTreeMap<&TaskId, &Lease> = leases.iter().map(|it| (it.id(), it)).collect();
     let tasks = standing.rows.iter();
@@ -42,8 +43,9 @@ pub fn status(standing: &Standing, fleet: &Fleet, leases: &[Lease]) -> Value {
 fn task(row: &StandingRow, lease: Option<&Lease>) -> Value {
     let attempt = lease.and_then(Lease::attempt);
     let ending = lease.and_then(Lease::ending);
-    let (until, rests) = match &row.news {
+    let (until, why) = match &row.news {
         Some(StandingNews::Rests { until, why }) => (*until, Some(why)),
+        Some(StandingNews::Why(why)) if lease.is_none() => (None, Some(why)),
         _ => (None, None),
     };
     json!({
@@ -60,7 +62,7 @@ fn task(row: &StandingRow, lease: Option<&Lease>) -> Value {
         "last": row.last,
         "waits": waits(row),
         "until": until,
-        "why": rests.or(ending.map(|ending| &ending.why)),
+        "why": why.or(ending.map(|ending| &ending.why)),
         "outcome": ending.map(|ending| ending.outcome),
         "proof": row.proof,
         "landed": row.landed,
@@ -85,6 +87,7 @@ fn waits(row: &StandingRow) -> Option<Value> {
     let Some(StandingNews::Waits(waits)) = &row.news else { return None };
     Some(match waits {
         WaitsFor::Nothing => json!({ "for": "nothing" }),
+        WaitsFor::Run => json!({ "for": "run" }),
         WaitsFor::Slot => json!({ "for": "slot" }),
         WaitsFor::Task(other) => json!({ "for": "task", "task": other }),
         WaitsFor::Ended(other) => json!({ "for": "ended_task", "task": other }),
@@ -123,7 +126,7 @@ mod tests {
             later,
         ];
         let plan = FleetPlan::of(&fleet, &leases, 4, &|_, _| None);
-        let standing = Standing::of(&fleet, &leases, &plan, at(7200).wall);
+        let standing = Standing::of(&fleet, &leases, &[], &plan, at(7200).wall);
         status(&standing, &fleet, &leases)
     }
 
@@ -210,15 +213,25 @@ mod tests {
     }
 
     #[test]
+    fn every_task_has_the_same_keys_whatever_its_state() {
+        let value = told();
+        let keys = |task: &Value| task.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+        let tasks = value["tasks"].as_array().unwrap();
+        assert!(tasks.iter().all(|task| keys(task) == keys(&tasks[0])), "{tasks:?}");
+        assert_eq!(tasks[2]["why"], Value::Null);
+    }
+
+    #[test]
     fn every_reason_to_wait_has_its_word() {
         let row = |waits: WaitsFor| {
             let plan = FleetPlan { waits: [(id("a"), waits)].into(), ..FleetPlan::default() };
-            let standing = Standing::of(&a_fleet(), &[a_lease("a")], &plan, at(0).wall);
+            let standing = Standing::of(&a_fleet(), &[a_lease("a")], &[], &plan, at(0).wall);
             standing.rows[0].clone()
         };
         let [theirs, ours] = ["src/**", "src/tax/**"].map(str::to_owned);
         let all = [
             WaitsFor::Nothing,
+            WaitsFor::Run,
             WaitsFor::Slot,
             WaitsFor::Task(id("b")),
             WaitsFor::Ended(id("b")),
@@ -229,6 +242,7 @@ mod tests {
         let told = all.map(|it| waits(&row(it)).unwrap().to_string());
         assert_snapshot!(told.join("\n"), @r#"
         {"for":"nothing"}
+        {"for":"run"}
         {"for":"slot"}
         {"for":"task","task":"b"}
         {"for":"ended_task","task":"b"}

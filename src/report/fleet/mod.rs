@@ -15,6 +15,9 @@ use crate::engine::text::{clean, clock_time, one_line, with_reason};
 /// The most characters of foreign text in a line; a terminal cuts it further.
 const TEXT_CHARS: usize = 200;
 
+/// A wait of fewer seconds is told to the second.
+const SECONDS_BELOW_S: i64 = 120;
+
 /// How many characters of a commit are shown.
 const COMMIT_CHARS: usize = 7;
 
@@ -28,8 +31,13 @@ fn counted(iteration: u32, of: u32) -> String {
     if of > 0 { format!("{iteration}/{of}") } else { iteration.to_string() }
 }
 
-/// "rests until 09:10: usage limit".
+/// "rests until 09:10: usage limit"; with the second where it is near.
 fn rests(until: Option<DateTime<Utc>>, why: &str, at: DateTime<FixedOffset>) -> String {
-    let until = until.map(|until| format!(" until {}", clock_time(until, at)));
+    let time = |until: DateTime<Utc>| {
+        let is_near = (until - at.to_utc()).num_seconds().abs() < SECONDS_BELOW_S;
+        let second = || until.with_timezone(at.offset()).format("%H:%M:%S").to_string();
+        if is_near { second() } else { clock_time(until, at) }
+    };
+    let until = until.map(|until| format!(" until {}", time(until)));
     with_reason(&format!("rests{}", until.unwrap_or_default()), &shown(why))
 }

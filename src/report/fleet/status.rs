@@ -297,6 +297,7 @@ fn news(standing: &Standing, row: &StandingRow, at: FleetReading<'_>) -> String 
 fn waiting(standing: &Standing, waits: &WaitsFor) -> String {
     match waits {
         WaitsFor::Nothing => "starts next".to_owned(),
+        WaitsFor::Run => "for crew fleet run".to_owned(),
         WaitsFor::Slot => "for a slot".to_owned(),
         WaitsFor::Task(other) => format!("after {other}"),
         WaitsFor::Ended(other) => {

@@ -31,7 +31,7 @@ fn standing(fleet: &Fleet, leases: &[Lease], slots: usize) -> Standing {
         Some((glob.clone(), glob.clone()))
     };
     let plan = FleetPlan::of(fleet, leases, slots, &overlap);
-    Standing::of(fleet, leases, &plan, at(11_520).wall)
+    Standing::of(fleet, leases, &[], &plan, at(11_520).wall)
 }
 
 fn lands() -> Fleet {
@@ -237,6 +237,7 @@ fn every_phase_every_reason_to_wait_and_every_end_is_told() {
     leases.extend([apart, asked]);
     let waits = [
         ("next", WaitsFor::Nothing),
+        ("left", WaitsFor::Run),
         ("slotless", WaitsFor::Slot),
         ("later", WaitsFor::Task(id("begun"))),
         ("orphan", WaitsFor::Ended(id("gone"))),
@@ -250,10 +251,10 @@ fn every_phase_every_reason_to_wait_and_every_end_is_told() {
     let plan = FleetPlan { waits, ..FleetPlan::default() };
     let order = FleetOrder { what: FleetRequest::Pause, by: Actor::User, reason: None };
     let fleet = Fleet { order: Some(order), ..lands() };
-    let standing = Standing::of(&fleet, &leases, &plan, at(11_520).wall);
+    let standing = Standing::of(&fleet, &leases, &[], &plan, at(11_520).wall);
     assert_snapshot!(page(&standing, read_at(80)), @"
     fleet billing-cleanup, paused
-      0 of 16 landed · 1 requested · 1 completed · 5 run · 8 wait · 1 cancelled
+      0 of 17 landed · 1 requested · 1 completed · 5 run · 9 wait · 1 cancelled
       $0.00 of $50.00 · 3h 12m
 
       prepared  1/10  3h 12m  its working tree is set up
@@ -263,6 +264,7 @@ fn every_phase_every_reason_to_wait_and_every_end_is_told() {
       resting   1/10          rests: the agent crashed
 
       next      waits   starts next
+      left      waits   for crew fleet run
       slotless  waits   for a slot
       later     waits   after begun
       orphan    waits   after gone, which was cancelled
@@ -275,6 +277,8 @@ fn every_phase_every_reason_to_wait_and_every_end_is_told() {
       completed apart (claimed)    on fleet/billing-cleanup/*
 
       cancelled gone    on fleet/billing-cleanup/*
+
+      next      crew fleet run tasks
     ");
 }
 

@@ -103,6 +103,12 @@ pub fn is_a_commit(folder: &Path, name: &str) -> bool {
     Git { climbs: true, ..Git::here(folder) }.commit(name).is_some()
 }
 
+/// How many commits of one name another lacks; `None` if one of them is not here.
+pub fn lacking(top: &Path, of: &str, other: &str) -> Option<u64> {
+    let counted = git(top, &["rev-list", "--count", of, "--not", other, "--"])?;
+    counted.trim_end().parse().ok()
+}
+
 /// What differs from the commit, with every untracked file; `None` outside a repository, or when
 /// git took too long or printed too much.
 pub fn look(top: &Path) -> Option<GitStatus> {

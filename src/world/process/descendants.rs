@@ -219,6 +219,54 @@ mod tests {
         assert_eq!(above(&table, 7), [7, 6, 5, 1, 0]);
     }
 
+    fn shell(script: &str, stop: impl Fn() -> bool) -> ExitCause {
+        let arguments = ["-c", script];
+        let within = Some(Duration::from_secs(10));
+        let spec = ProcessSpec { within, ..ProcessSpec::of("sh", &arguments, Path::new("/")) };
+        run(&spec, Capture::ForParsing, None, stop).expect("sh").cause
+    }
+
+    #[test]
+    fn a_child_of_another_thread_is_neither_reaped_nor_killed_here() {
+        alone(|| {
+            let is_over = AtomicBool::new(false);
+            std::thread::scope(|scope| {
+                let beside = scope.spawn(|| {
+                    let causes: Vec<_> =
+                        (0..30).map(|_| beside(|| shell("exit 7", || false))).collect();
+                    is_over.store(true, Ordering::Relaxed);
+                    causes
+                });
+                while !is_over.load(Ordering::Relaxed) {
+                    reap();
+                    assert_eq!(end_all(), [0; 0]);
+                }
+                assert_eq!(beside.join().unwrap(), [ExitCause::Exit(7); 30]);
+            });
+        });
+    }
+
+    #[test]
+    fn the_end_of_all_ends_what_another_thread_waits_for_in_order() {
+        alone(|| {
+            let folder = tempfile::tempdir().unwrap();
+            let begun = folder.path().join("begun");
+            let script = format!(
+                "trap 'echo asked; exit 3' TERM; : > {}; while :; do sleep 0.01; done",
+                begun.display()
+            );
+            std::thread::scope(|scope| {
+                let beside = scope.spawn(|| beside(|| shell(&script, are_ending)));
+                while !begun.exists() {
+                    clock::sleep(STEP);
+                }
+                assert_eq!(end_all(), [0; 0]);
+                assert_eq!(beside.join().unwrap(), ExitCause::Stopped);
+                assert!(!are_ending() && !children::has_children());
+            });
+        });
+    }
+
     #[test]
     fn what_is_in_no_group_is_found_by_its_loop() {
         alone(|| {

@@ -1,5 +1,6 @@
-//! The process groups that a loop's or a fleet's crew has started, noted on disk, so that the next
-//! crew can end a group that outlived the last one. It spares a group whose leader's id was reused.
+//! The process groups that the crew of a loop or of a fleet's task has started, noted on disk, so
+//! that the next crew can end a group that outlived the last one. It spares a group whose leader's
+//! id was reused.
 
 use std::fs::File;
 use std::io;

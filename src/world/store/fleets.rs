@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use super::LOCK_WAIT;
 use super::home::{Home, hash};
 use crate::engine::fleet::lease::Lease;
 use crate::engine::fleet::manifest::Fleet;
+use crate::engine::fleet::stored::{self, StoredRecord, UnreadableLease};
 use crate::engine::fleet::task::TaskId;
 use crate::world::clock::Deadline;
 use crate::world::files::disk::{self, Durability, Lock};
@@ -25,6 +25,8 @@ const FILE_BYTES: u64 = 8 << 20;
 const FLEETS_MAX: usize = 1000;
 /// The most names in a fleet's folder of tasks: three for each.
 const NAMES_MAX: usize = 60_000;
+/// Longer than somebody holds a lock who only looks whether it is held.
+const RUN_WAIT: Duration = Duration::from_millis(50);
 /// Between two looks whether a long wait is to end.
 const STOP_LOOK: Duration = Duration::from_millis(200);
 
@@ -33,6 +35,13 @@ const STOP_LOOK: Duration = Duration::from_millis(200);
 pub struct Kept<T> {
     pub value: T,
     pub id: String,
+}
+
+/// The leases of a fleet. One that cannot be read is a task all the same.
+#[derive(Debug, Default)]
+pub struct Leases {
+    pub readable: Vec<Kept<Lease>>,
+    pub unreadable: Vec<UnreadableLease>,
 }
 
 /// The names of all fleets, in their order.
@@ -59,16 +68,24 @@ pub fn lease(home: &Home, fleet: &str, task: &TaskId) -> io::Result<Option<Kept<
     read(&task_file(home, fleet, task, "json"))
 }
 
-/// The leases of all tasks, by name.
-pub fn leases(home: &Home, fleet: &str) -> io::Result<Vec<Kept<Lease>>> {
+/// The leases of all tasks, by name. A file whose name no task can have is none.
+pub fn leases(home: &Home, fleet: &str) -> io::Result<Leases> {
     let folder = tasks(home, fleet);
     let mut names = disk::list(&folder, NAMES_MAX)?;
-    names.retain(|name| {
-        !name.starts_with('.') && Path::new(name).extension() == Some("json".as_ref())
-    });
     names.sort();
-    let read = names.iter().map(|name| read(&folder.join(name)));
-    read.filter_map(io::Result::transpose).collect()
+    let mut leases = Leases::default();
+    for name in names {
+        let Some(Ok(task)) = name.strip_suffix(".json").map(str::parse) else { continue };
+        let file = folder.join(&name);
+        match read(&file) {
+            Ok(kept) => leases.readable.extend(kept),
+            Err(error) => {
+                let name = file.display().to_string();
+                leases.unreadable.push(UnreadableLease::of(task, &name, &error));
+            }
+        }
+    }
+    Ok(leases)
 }
 
 /// Replaces a lease if it is still `old`; `None` for a new task. Returns the new id, or `None`
@@ -94,7 +111,17 @@ pub fn is_held(home: &Home, fleet: &str, task: &TaskId) -> bool {
 /// Held by whoever starts a fleet's jobs from here.
 pub fn hold_fleet(home: &Home, fleet: &str) -> io::Result<Option<Lock>> {
     disk::make_private_folder(&home.fleet(fleet))?;
-    disk::lock(&home.fleet(fleet).join("run.lock"), Duration::ZERO)
+    disk::lock(&run_lock(home, fleet), RUN_WAIT)
+}
+
+/// Whether a crew of this machine starts a fleet's jobs.
+pub fn is_run(home: &Home, fleet: &str) -> bool {
+    let file = run_lock(home, fleet);
+    disk::is_file(&file) && disk::lock(&file, Duration::ZERO).is_ok_and(|lock| lock.is_none())
+}
+
+fn run_lock(home: &Home, fleet: &str) -> PathBuf {
+    home.fleet(fleet).join("run.lock")
 }
 
 /// Held by whoever adds a working tree to a repository: git reads those of others meanwhile, and
@@ -156,12 +183,10 @@ fn task_file(home: &Home, fleet: &str, task: &TaskId, extension: &str) -> PathBu
     tasks(home, fleet).join(format!("{task}.{extension}"))
 }
 
-fn read<T: DeserializeOwned>(file: &Path) -> io::Result<Option<Kept<T>>> {
+fn read<T: StoredRecord>(file: &Path) -> io::Result<Option<Kept<T>>> {
     let Some(bytes) = disk::read(file, FILE_BYTES)? else { return Ok(None) };
-    let value = serde_json::from_slice(&bytes).map_err(|error| {
-        let complaint = format!("{} cannot be read: {error}", file.display());
-        io::Error::new(io::ErrorKind::InvalidData, complaint)
-    })?;
+    let value = stored::read(&file.display().to_string(), &bytes, "move the file away")
+        .map_err(|fault| io::Error::new(io::ErrorKind::InvalidData, fault))?;
     Ok(Some(Kept { value, id: hash(&bytes) }))
 }
 

@@ -12,6 +12,7 @@ pub mod step;
 use self::local::Local;
 use self::slurm::Slurm;
 use crate::engine::fleet::manifest::Fleet;
+use crate::engine::fleet::task::TaskId;
 pub use crate::parse::fleet::job::JobState;
 use crate::world::env;
 use crate::world::process::Stop;
@@ -59,6 +60,21 @@ pub struct JobCall {
     /// Where the job begins, on the machine that runs it. With a login node, a relative path starts
     /// at the home of the account there.
     pub folder: PathBuf,
+}
+
+impl JobCall {
+    /// The call of a fleet's job. One elsewhere finds its fleet by the remote, and has none of this
+    /// machine's folders.
+    pub fn of(fleet: &Fleet, task: &TaskId) -> Self {
+        let is_local = fleet.engine == LOCAL;
+        let remote = fleet.remote.as_ref().filter(|_| !is_local);
+        Self {
+            fleet: fleet.name.clone(),
+            task: task.to_string(),
+            words: remote.map(|remote| format!("--remote={}", remote.url)).into_iter().collect(),
+            folder: if is_local { fleet.repository.clone() } else { "/".into() },
+        }
+    }
 }
 
 /// A job as an engine sees it.

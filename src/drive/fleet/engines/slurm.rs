@@ -39,9 +39,9 @@ pub struct Slurm<'a> {
 }
 
 impl<'a> Slurm<'a> {
-    /// The jobs of the group `group`, submitted here or on the login node `host`. `crew` and `logs`
-    /// are paths on the machines of the cluster, or for `crew` a name on the PATH of the login
-    /// shell; relative `logs` start at the home of the account there. `stop` ends a command early.
+    /// The jobs of a group, submitted here or on the login node `host`. `crew` and `logs` are paths
+    /// on the machines of the cluster, or for `crew` a name on the PATH of the login shell; if they
+    /// are relative, `logs` start at the home of the account there. `stop` ends a command early.
     pub fn new(
         group: &str,
         host: Option<String>,

@@ -1,0 +1,21 @@
+//! How many tasks of a fleet run at once, and how many of them on one machine.
+
+use super::engines::LOCAL;
+use crate::engine::fleet::manifest::Fleet;
+use crate::world::slots;
+
+/// How many tasks of a fleet run at once. A cluster gives each job its place by itself.
+pub fn slots_of(fleet: &Fleet) -> usize {
+    let slots = match fleet.slots {
+        0 if fleet.engine != LOCAL => u32::MAX,
+        0 => slots::default_count().count,
+        slots => slots,
+    };
+    usize::try_from(slots).unwrap_or(usize::MAX)
+}
+
+/// How many slots of its machine a job of the fleet shares; 0 where the engine has given it a
+/// place.
+pub fn job_slots(fleet: &Fleet) -> u32 {
+    if fleet.engine == LOCAL { u32::try_from(slots_of(fleet)).unwrap_or(1) } else { 0 }
+}

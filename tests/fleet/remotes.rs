@@ -1,0 +1,59 @@
+//! Remotes that are not there for a while, or that do not take what a fleet pushes.
+
+use super::{FleetWorld, LONG, ONE, TWO};
+
+/// In place of ssh: it reaches the remote's folder on this machine, unless the test says that it is
+/// down.
+const SSH: &str = r#"if test -e "$NOTES/down"; then
+    echo "$$" >> "$NOTES/refused"
+    echo "ssh: connect to host there port 22: Connection refused" >&2
+    exit 255
+fi
+for command; do :; done
+exec sh -c "$command""#;
+
+#[test]
+fn a_remote_that_is_out_of_reach_for_a_while_costs_no_iteration_and_no_attempt() {
+    let agent = format!("[ $iteration -lt 2 ] || touch $NOTES/down; {TWO}");
+    let world = FleetWorld::new(&agent).tasks(&["a"], "").shared().ready();
+    world.sandbox.program("ssh", SSH);
+    let there = format!("ssh://there{}", world.hub().display());
+    world.sandbox.git(&["remote", "set-url", "origin", &there]);
+    let running = world.start(&["--push"]);
+    // Both the job and the crew that started it have asked more than once.
+    world.until("it was asked again", |world| world.noted("refused").lines().count() > 6);
+    std::fs::remove_file(world.note("down")).unwrap();
+    let ran = running.wait(LONG);
+    assert_eq!(ran.code(), 0, "{ran:#?}");
+    assert_eq!((world.begun("a"), world.lease("a")["attempts"].clone()), (vec![1, 2], 1.into()));
+    assert_eq!(world.work("a", "work-a"), "1\n2\n");
+}
+
+#[test]
+fn a_branch_that_the_remote_does_not_take_ends_its_task_at_once_with_what_the_remote_says() {
+    let world = FleetWorld::new(TWO).tasks(&["a", "b"], "").shared().ready();
+    let hook = world.hub().join("hooks/update");
+    let refuses = "#!/bin/sh\ncase $1 in refs/heads/fleet/repo/a)\necho 'no branches of a' >&2; exit 1 ;; esac\n";
+    crate::sandbox::write_executable(&hook, refuses);
+    let ran = world.run(&["--push"]);
+    assert_eq!(ran.code(), 13, "{ran:#?}");
+    assert_eq!(world.states(&["a", "b"]), [("a", "blocked".into()), ("b", "completed".into())]);
+    assert!(world.why("a").contains("no branches of a"), "{}", world.why("a"));
+    assert_eq!((world.begun("a"), world.begun("b")), (vec![1], vec![1, 2]));
+    assert!(ran.stdout.contains("no branches of a"), "{ran:#?}");
+}
+
+#[test]
+fn a_main_that_the_remote_does_not_take_needs_a_person_and_says_why() {
+    let world = FleetWorld::new(ONE).tasks(&["a"], "").shared().ready();
+    let hook = world.hub().join("hooks/update");
+    let refuses =
+        "#!/bin/sh\ncase $1 in refs/heads/main)\necho 'main is protected' >&2; exit 1 ;; esac\n";
+    crate::sandbox::write_executable(&hook, refuses);
+    let ran = world.run(&["--land"]);
+    assert_eq!(ran.code(), 13, "{ran:#?}");
+    assert_eq!(world.state("a"), "blocked");
+    assert!(world.why("a").contains("main is protected"), "{}", world.why("a"));
+    assert_eq!(world.work("a", "work-a"), "1\n", "the work is on its branch there");
+    assert_eq!(world.git_there(&["for-each-ref", "refs/crew/repo/_land"]), "", "nobody lands");
+}

@@ -1,0 +1,48 @@
+//! What a person answers in a terminal before a fleet starts.
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+
+use super::{FleetWorld, ONE};
+use crate::client::{Terminal, in_a_terminal};
+
+/// A terminal in which the fleet asks to be trusted; it shows the exit code in the end.
+fn asking(world: &FleetWorld) -> Terminal<'_> {
+    let crew = world.sandbox.build().path().display().to_string();
+    let mut shell = world.sandbox.command("sh");
+    shell.args(["-c", &format!("\"{crew}\" fleet run tasks; echo \"code $?\"; sleep 600")]);
+    let terminal = Terminal::start(&world.sandbox, &shell);
+    terminal.wait_for_text("go? [y/N]");
+    terminal
+}
+
+#[test]
+fn a_no_in_a_terminal_starts_nothing_and_exits_as_one_that_nobody_could_answer() {
+    in_a_terminal(|| {
+        for answer in ["n", ""] {
+            let world = FleetWorld::new(ONE).tasks(&["a"], "").ready();
+            let terminal = asking(&world);
+            terminal.type_text(answer);
+            terminal.enter();
+            terminal.wait_for_text("code 2");
+            assert!(terminal.screen().contains("crew: nothing was started"), "{answer:?}");
+            assert_eq!((world.noted("calls"), world.lease("a")), (String::new(), ().into()));
+        }
+    });
+}
+
+#[test]
+fn the_time_of_a_fleet_begins_after_the_answer() {
+    in_a_terminal(|| {
+        let world = FleetWorld::new(ONE).tasks(&["a"], "").ready();
+        let terminal = asking(&world);
+        let answered: DateTime<Utc> = Utc::now();
+        terminal.type_text("y");
+        terminal.enter();
+        terminal.wait_for_text("code 0");
+        let file = world.sandbox.crew_home().join("fleets/repo/fleet.json");
+        let fleet: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+        let started: DateTime<Utc> = fleet["started_at"].as_str().unwrap().parse().unwrap();
+        assert!(started >= answered, "{started} is before {answered}");
+    });
+}

@@ -1,0 +1,54 @@
+//! How a fleet stands for a person who left it, and the board that ends with it.
+
+use rustix::process::Signal;
+
+use super::{FleetWorld, LONG, ONE};
+use crate::client::{Terminal, in_a_terminal};
+
+/// Two tasks on one slot; the first has an agent at work until the note `go`, and was interrupted.
+fn interrupted() -> FleetWorld {
+    let world = FleetWorld::new(&format!("wait_for go; {ONE}"))
+        .tasks(&["a", "b"], "")
+        .terms("slots = 1")
+        .ready();
+    let running = world.start(&[]);
+    world.until("a works", |world| world.begun("a") == [1]);
+    running.signal(Signal::INT);
+    let ran = running.wait(LONG);
+    assert_eq!(ran.code(), 130, "{ran:#?}");
+    waits_for_a_run(&ran.stdout);
+    world.allow("go");
+    world
+}
+
+#[track_caller]
+fn waits_for_a_run(page: &str) {
+    for expected in ["a  waits  for crew fleet run", "b  waits  for crew fleet run"] {
+        assert!(page.contains(expected), "{expected}\n{page}");
+    }
+    assert!(page.trim_end().ends_with("next      crew fleet run tasks"), "{page}");
+}
+
+#[test]
+fn an_interrupted_fleet_says_that_it_waits_for_a_run_and_how_to_continue() {
+    let world = interrupted();
+    waits_for_a_run(&world.crew(&["fleet", "status"]).success());
+    let again = world.run(&[]);
+    assert_eq!(again.code(), 0, "{again:#?}");
+    assert!(!again.stdout.contains("next "), "{}", again.stdout);
+}
+
+#[test]
+fn a_board_stays_while_tasks_wait_for_a_run_and_ends_with_the_fleet() {
+    in_a_terminal(|| {
+        let world = interrupted();
+        let mut watch = world.sandbox.command(world.sandbox.build().path());
+        watch.args(["fleet", "status", "--watch"]);
+        let terminal = Terminal::start(&world.sandbox, &watch);
+        terminal.wait_for_text("b  waits  for crew fleet run");
+        let again = world.run(&[]);
+        assert_eq!(again.code(), 0, "{again:#?}");
+        terminal.wait_for_text("Pane is dead (status 0");
+        assert!(terminal.scrollback().contains("2 of 2 completed"), "{}", terminal.scrollback());
+    });
+}
