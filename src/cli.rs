@@ -37,6 +37,10 @@ Examples:
   crew resume -n +10
   crew resume k3v9 --max-cost +5 --detach
   crew resume k3v9 --tell \"the password is in .env\"";
+const AFTER_TELL: &str = "\
+Examples:
+  crew tell \"use the existing parser\"
+  crew tell --fleet shop --task vat \"port 8080\"";
 const AFTER_SET: &str = "\
 A limit that is not named stays. +N adds to the loop's limit, or, where it has none, to what is used so far.
 
@@ -167,7 +171,7 @@ pub enum Verb {
     #[command(mut_args(without_default), mut_arg("agent", name_agents), after_help = AFTER_RESUME)]
     Resume(Box<ResumeArgs>),
     /// Send the agent a message with its next prompt
-    #[command(after_help = "Examples:\n  crew tell \"use the existing parser\"")]
+    #[command(after_help = AFTER_TELL)]
     Tell {
         /// The message; quote what your shell would change
         #[arg(value_name = "TEXT", required = true)]
@@ -175,9 +179,12 @@ pub enum Verb {
         /// A loop's id or the beginning of one; if absent, the loop here, else the only live one
         #[arg(long = "loop", value_name = "LOOP")]
         name: Option<String>,
-        /// Every task of this fleet that is not over
+        /// Every task of this fleet that is not over, or that is blocked
         #[arg(long, value_name = "NAME", conflicts_with = "name")]
         fleet: Option<String>,
+        /// Only this task of the fleet; one that ended reads it once it is tried again
+        #[arg(long, value_name = "TASK", requires = "fleet")]
+        task: Option<String>,
     },
     /// Change the limits of a live loop
     #[command(mut_args(without_default), after_help = AFTER_SET)]

@@ -137,15 +137,15 @@ fn what_is_wrong_with_an_argument_is_said_in_a_line_or_two() {
         ),
         (
             &["fleet", "WRONG"],
-            "crew: there is no command `fleet WRONG`\nhint: the commands of fleets are run, status, show, pause, cancel, job\n",
+            "crew: there is no command `fleet WRONG`\nhint: the commands of fleets are run, status, show, pause, cancel, forget, job\n",
         ),
         (
             &["fleet", "stauts"],
-            "crew: there is no command `fleet stauts`\nhint: did you mean crew fleet status? the commands of fleets are run, status, show, pause, cancel, job\n",
+            "crew: there is no command `fleet stauts`\nhint: did you mean crew fleet status? the commands of fleets are run, status, show, pause, cancel, forget, job\n",
         ),
         (
             &["fleet", "resume"],
-            "crew: there is no command `fleet resume`\nhint: did you mean crew fleet run FOLDER? the commands of fleets are run, status, show, pause, cancel, job\n",
+            "crew: there is no command `fleet resume`\nhint: did you mean crew fleet run FOLDER? the commands of fleets are run, status, show, pause, cancel, forget, job\n",
         ),
         (
             &["history", "--limit", "x"],

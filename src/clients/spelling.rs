@@ -19,9 +19,11 @@ pub fn of_loop(subject: &Loop, name: &str) -> String {
     }
 }
 
-/// The command that resumes a loop with its current driver and raises the limits that are reached.
+/// The command that resumes a loop: by its fleet, else with its current driver and with the limits
+/// raised that are reached.
 pub fn going_on(subject: &Loop) -> String {
-    format!("{} {}{}", of_loop(subject, "resume"), subject.id, raise(subject))
+    let alone = || format!("{} {}{}", of_loop(subject, "resume"), subject.id, raise(subject));
+    subject.fleet_resume().unwrap_or_else(alone)
 }
 
 /// How a loop is stopped while it runs: "crew pause k3v9abcd, crew cancel k3v9abcd".

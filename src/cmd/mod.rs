@@ -68,7 +68,9 @@ pub fn dispatch(verb: &Verb) -> Result<Exit> {
         Verb::Pause { name, now } => pause::pause(name.as_deref(), *now),
         Verb::Cancel { name, reason } => cancel::cancel(name.as_deref(), reason.as_deref()),
         Verb::Resume(arguments) => resume::resume(arguments),
-        Verb::Tell { words, fleet: Some(fleet), .. } => fleet::tell(words, fleet),
+        Verb::Tell { words, fleet: Some(fleet), task, .. } => {
+            fleet::tell(words, fleet, task.as_deref())
+        }
         Verb::Tell { words, name, .. } => tell::tell(words, name.as_deref()),
         Verb::Set(arguments) => set::set(arguments),
         Verb::Handoff { words, kind, name } => {

@@ -9,7 +9,7 @@ use super::{print, refuse_an_agent, requested};
 use crate::drive::control;
 use crate::drive::owner::NewOwner;
 use crate::drive::resume::adapt::{adapt, prepare};
-use crate::drive::resume::{Resumed, resume as take};
+use crate::drive::resume::{Resumed, refuse_a_task, resume as take};
 use crate::drive::start::baseline::baseline;
 use crate::engine::events::{EventSink, RunEvent};
 use crate::exit::Exit;
@@ -30,6 +30,7 @@ pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
         print::out(&format!("loop {}: the wait is over, iteration {iteration} begins", woken.id));
         return Ok(Exit::SUCCESS);
     }
+    refuse_a_task(&record)?;
     let signals = Signals::listen()?;
     let mut notes = Vec::new();
     let is_ended = || signals.times() > 0;

@@ -17,7 +17,8 @@ pub fn tell(words: &[String], name: Option<&str>) -> Result<Exit> {
     let (home, record) = requested(name)?;
     let record = control::tell(&home, &record.id, &words)?;
     let id = &record.id;
-    let gone = format!("kept, but nobody drives it any more · crew resume {id} resumes it");
+    let resume = record.fleet_resume().unwrap_or_else(|| format!("crew resume {id}"));
+    let gone = format!("kept, but nobody drives it any more · {resume} resumes it");
     let told = if owner_is_gone(&home, &record) { gone } else { control_replies::told(&record) };
     print::out(&format!("loop {id}: {told}"));
     Ok(Exit::SUCCESS)

@@ -1,8 +1,10 @@
 //! An error as text: its causes on one line, and the way out on the next. A file operation that the
-//! system refuses carries no way out, and gets one here.
+//! system refuses carries no way out, and gets one here. What git
+//! failed at is told apart.
 
 use std::io::{self, ErrorKind};
 
+use crate::engine::git::{GitFault, GitTrouble};
 use crate::world::files::disk::Refused;
 use crate::world::store::StoreError;
 
@@ -13,6 +15,11 @@ pub fn error_text(error: &anyhow::Error) -> String {
         Some(hint) => format!("{told}\nhint: {hint}"),
         None => told,
     }
+}
+
+/// What git said the trouble is, where that is what failed.
+pub fn git_trouble(error: &anyhow::Error) -> Option<GitTrouble> {
+    error.downcast_ref::<GitFault>().map(|fault| fault.trouble)
 }
 
 fn way_out(error: &anyhow::Error) -> Option<&'static str> {

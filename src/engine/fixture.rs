@@ -71,6 +71,7 @@ pub fn a_loop() -> Loop {
         trusted: None,
         environment: None,
         protected: None,
+        fleet: None,
         state: State { tree: Some("tree at the start".to_owned()), ..State::begin(owner, at(0)) },
     }
 }

@@ -26,7 +26,9 @@ impl GitSetting {
         match section {
             "core" => ["sshcommand", "askpass", "gitproxy", "alternaterefscommand", "worktree"]
                 .contains(&key),
-            "filter" | "credential" | "protocol" | "ssh" | "hook" | "gpg" | "extensions" => true,
+            // What is included may hold in another working tree alone.
+            "include" | "includeif" | "filter" | "credential" | "protocol" | "ssh" | "hook"
+            | "gpg" | "extensions" => true,
             "lfs" => {
                 let programs = ["customtransfer.", "extension.", "standalonetransferagent"];
                 programs.iter().any(|name| rest.starts_with(name))
@@ -62,6 +64,14 @@ impl GitSetting {
 /// hold secrets, so only their hashes are kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GitBaseline(pub Vec<GitSetting>);
+
+impl GitBaseline {
+    /// What is new since `before`, and what is gone.
+    pub fn changed_since<'a>(&'a self, before: &'a Self) -> impl Iterator<Item = &'a GitSetting> {
+        let lacks = |known: &'a Self| move |setting: &&GitSetting| !known.0.contains(setting);
+        self.0.iter().filter(lacks(before)).chain(before.0.iter().filter(lacks(self)))
+    }
+}
 
 /// A git step that crew takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -96,7 +96,14 @@ const ABSENT: [&str; 6] = [
 ];
 
 /// The connection failed, or nobody answers.
-const UNREACHED: [&str; 17] = [
+const UNREACHED: [&str; 24] = [
+    "requested url returned error: 429",
+    "requested url returned error: 5",
+    "gnutls_handshake",
+    "ssl_error_syscall",
+    "was not closed cleanly",
+    "broken pipe",
+    "timeout was reached",
     "could not resolve host",
     "failed to connect",
     "couldn't connect",

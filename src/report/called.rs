@@ -2,8 +2,10 @@
 //! by the program's path. Other words are left alone.
 
 /// The commands that texts name for a terminal.
-const FOR_A_TERMINAL: [&str; 10] =
-    ["cancel", "config", "doctor", "init", "pause", "resume", "set", "status", "tell", "trust"];
+const FOR_A_TERMINAL: [&str; 11] = [
+    "cancel", "config", "doctor", "fleet", "init", "pause", "resume", "set", "status", "tell",
+    "trust",
+];
 
 /// The text with each command as this terminal can call it. `keeps_quotes` leaves quoted commands
 /// unchanged.

@@ -245,7 +245,8 @@ fn second(then: DateTime<Utc>, at: DateTime<FixedOffset>) -> String {
 
 /// The command that resumes a loop from a terminal; the name of a procedure also names its loop.
 fn resume(record: &Loop) -> String {
-    format!("crew resume {}", record.procedure().unwrap_or(record.id.as_str()))
+    let alone = || format!("crew resume {}", record.procedure().unwrap_or(record.id.as_str()));
+    record.fleet_resume().unwrap_or_else(alone)
 }
 
 fn finished(record: &Loop, saved: bool) -> Vec<Said> {

@@ -2,6 +2,8 @@
 //! machines as it takes, each a `$CREW_HOME` of its own. It asserts on facts, which are refs,
 //! leases and the agents' own notes, and not on the words of a page.
 
+mod answers;
+mod forget;
 mod kills;
 mod landing;
 mod leases;
@@ -11,6 +13,7 @@ mod orders;
 mod pulls;
 mod records;
 mod remotes;
+mod shares;
 mod slots;
 mod tampering;
 mod trust;

@@ -151,7 +151,7 @@ fn an_order_without_a_name_reaches_this_repositorys_fleet_alone_from_any_of_its_
     let named = within(&other, &["fleet", "pause", "--fleet", "repo"]);
     assert_eq!(named.code(), 0, "{named:#?}");
     let unknown = within(&other, &["fleet", "status", "shop"]);
-    let expected = format!("crew: there is no fleet shop\nhint: there are {there}\n");
+    let expected = format!("crew: there is no fleet shop\nhint: name one of these: {there}\n");
     assert_eq!((unknown.code(), unknown.stderr), (1, expected));
 }
 

@@ -94,4 +94,8 @@ fn a_program_that_an_agent_plants_in_the_repositorys_configuration_never_runs() 
     let why = world.why("b");
     assert!(why.contains("the setting filter.evil") && why.contains("changed"), "{why}");
     assert!(world.begun("a").is_empty() && world.begun("b").is_empty());
+
+    let unasked = world.crew(&["fleet", "run", "tasks", "--retry"]);
+    assert_eq!(unasked.code(), 2, "{unasked:#?}");
+    assert!(unasked.stdout.contains("git's setting filter.evil.smudge"), "{unasked:#?}");
 }

@@ -42,13 +42,16 @@ fn an_interrupted_fleet_says_that_it_waits_for_a_run_and_how_to_continue() {
 fn a_board_stays_while_tasks_wait_for_a_run_and_ends_with_the_fleet() {
     in_a_terminal(|| {
         let world = interrupted();
-        let mut watch = world.sandbox.command(world.sandbox.build().path());
-        watch.args(["fleet", "status", "--watch"]);
-        let terminal = Terminal::start(&world.sandbox, &watch);
+        let mut shell = world.sandbox.command("sh");
+        let crew = world.sandbox.build().path();
+        let watch =
+            format!("'{}' fleet status --watch; echo left with $?; read end", crew.display());
+        shell.args(["-c", &watch]);
+        let terminal = Terminal::start(&world.sandbox, &shell);
         terminal.wait_for_text("b  waits  for crew fleet run");
         let again = world.run(&[]);
         assert_eq!(again.code(), 0, "{again:#?}");
-        terminal.wait_for_text("Pane is dead (status 0");
-        assert!(terminal.scrollback().contains("2 of 2 completed"), "{}", terminal.scrollback());
+        terminal.wait_for_text("left with 0");
+        assert!(terminal.screen().contains("2 of 2 completed"), "{}", terminal.screen());
     });
 }

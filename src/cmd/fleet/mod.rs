@@ -1,6 +1,7 @@
 //! `crew fleet`: many loops at once, one file a verb. An agent may look and end, and starts
 //! nothing.
 
+mod forget;
 mod job;
 mod orders;
 mod run;
@@ -31,6 +32,7 @@ pub fn fleet(verb: &FleetVerb) -> Result<Exit> {
         FleetVerb::Cancel { order, reason } => {
             orders::order(order, FleetRequest::Cancel, reason.as_deref())
         }
+        FleetVerb::Forget { fleet } => forget::forget(fleet),
         FleetVerb::Job { fleet, task, remote } => job::job(fleet, task, remote.as_deref()),
     }
 }

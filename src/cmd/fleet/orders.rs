@@ -5,12 +5,12 @@ use anyhow::Result;
 
 use super::{requested, task};
 use crate::cmd::{actor, print, refuse_an_agent};
-use crate::drive::fleet::control::{self, Ordered};
+use crate::drive::fleet::control::{self, Delivery, Ordered};
 use crate::engine::fleet::manifest::FleetRequest;
 use crate::engine::fleet::task::TaskId;
 use crate::exit::Exit;
 use crate::parse::arguments::FleetOrderArgs;
-use crate::report::fleet::orders::page;
+use crate::report::fleet::orders::{page, told};
 
 /// Gives an order for the tasks named, or for all.
 pub fn order(arguments: &FleetOrderArgs, what: FleetRequest, reason: Option<&str>) -> Result<Exit> {
@@ -29,14 +29,15 @@ pub fn order(arguments: &FleetOrderArgs, what: FleetRequest, reason: Option<&str
     Ok(Exit::SUCCESS)
 }
 
-/// Sends a message to every agent of a fleet.
-pub fn tell(words: &[String], fleet: &str) -> Result<Exit> {
+/// Sends a message to the agents of a fleet, or to that of one task.
+pub fn tell(words: &[String], fleet: &str, name: Option<&str>) -> Result<Exit> {
     refuse_an_agent(
         "an agent cannot send messages to a fleet\nhint: say it in your last message, which the next iteration reads",
     )?;
+    let only = name.map(task).transpose()?;
     let (_, memory, fleet) = requested(Some(fleet))?;
-    let told = control::tell(&memory, &words.join(" "))?;
-    let tasks = if told == 1 { "1 task".to_owned() } else { format!("{told} tasks") };
-    print::out(&format!("fleet {}: {tasks} will read it with the next prompt", fleet.name));
+    let Delivery { open, ended, full } =
+        control::tell(&memory, &fleet, only.as_ref(), &words.join(" "))?;
+    print::out(&told(&fleet, &open, &ended, &full));
     Ok(Exit::SUCCESS)
 }

@@ -1,6 +1,8 @@
 //! `crew fleet run`: starts a folder of tasks or joins it, and stays until nothing runs and nothing
 //! can start. What names a program is trusted by a person first, text by text.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, bail};
 
 use super::status::{FleetView, at, host};
@@ -146,7 +148,7 @@ fn coordinate(home: &Home, fleet: &Fleet) -> Result<Exit> {
         print::err(&format!("crew: {}; --slots N sets another number", slots::default_count().why));
     }
     let signals = Signals::listen()?;
-    let memory = Memory::of(home, &fleet.name)?;
+    let memory = Memory::of(home, &fleet.name)?.with_patience(&signals, Duration::ZERO);
     let stop = || signals.times() > 1;
     let engine = engine_of(home, fleet, &stop)?;
     let mut say = |event: &FleetEvent| {

@@ -8,6 +8,7 @@ use anyhow::Result;
 use super::requested;
 use crate::cmd::watch::screen::FullScreen;
 use crate::cmd::{print, reading};
+use crate::drive::error_text::git_trouble;
 use crate::drive::fleet::engines::LOCAL;
 use crate::drive::fleet::memory::Memory;
 use crate::drive::fleet::places::slots_of;
@@ -124,9 +125,14 @@ fn watch(home: &Home, memory: &Memory, mut view: FleetView) -> Result<Exit> {
             return Ok(Exit::SUCCESS);
         }
         if next.passed() {
-            let now = FleetView::of(home, memory)?;
-            next = Deadline::after(pace.after(!now.is_still(&view)));
-            view = now;
+            // A remote that does not answer leaves the page as it was.
+            let now = match FleetView::of(home, memory) {
+                Err(error) if git_trouble(&error).is_some() => None,
+                now => Some(now?),
+            };
+            next =
+                Deadline::after(pace.after(now.as_ref().is_some_and(|now| !now.is_still(&view))));
+            view = now.unwrap_or(view);
         }
     }
 }

@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::engine::exam::ExamPart;
+use crate::engine::fleet::landing::INCLUDE;
 use crate::engine::record::Loop;
 use crate::parse::exam::settings::{self, may_be_settings};
 use crate::parse::exam::{SourceTree, rests_on, test_files};
 use crate::world::env;
 use crate::world::files::{disk, tree};
-use crate::world::git::include::INCLUDE;
 use crate::world::git::snapshots::Snapshots;
 
 /// How often ignored files are looked for that others lead to.

@@ -16,8 +16,8 @@ use crate::engine::fleet::task::{FleetTask, TaskId};
 use crate::engine::record::{Contract, Ending, Outcome};
 use crate::parse::fleet::FLEET_FILE;
 use crate::world::clock;
+use crate::world::git::hub;
 use crate::world::git::refs::Refs;
-use crate::world::git::{hub, steps};
 use crate::world::store::fleets::{Kept, Leases};
 use crate::world::store::{Home, fleets};
 
@@ -90,8 +90,10 @@ pub fn record(home: &Home, described: &mut Described, retry: bool) -> Result<Vec
             here.value.repository.display()
         );
     }
-    fleet.trusted = steps::trusted(&fleet.repository);
     let mut notes = Vec::new();
+    if let Err(error) = fleets::remove_taken(home) {
+        notes.push(format!("a fleet was forgotten, but {error}"));
+    }
     if fleet.remote.is_some() {
         notes.extend(join_remote(home, fleet, here.as_ref().map(|here| &here.value))?);
     }

@@ -10,9 +10,9 @@ use crate::drive::{control, end};
 use crate::engine::fleet::lease::{Lease, TaskEnding, TaskState};
 use crate::engine::fleet::manifest::{Fleet, FleetOrder, FleetRequest};
 use crate::engine::fleet::task::TaskId;
-use crate::engine::record::{Actor, Ending};
+use crate::engine::record::{Actor, Ending, Outcome};
 use crate::world::clock;
-use crate::world::store::fleets::Leases;
+use crate::world::store::fleets::{Kept, Leases};
 use crate::world::store::{self, Home};
 
 /// The most messages that wait for a task's loop.
@@ -31,6 +31,17 @@ pub struct Ordered {
     pub untold: Option<String>,
 }
 
+/// What became of a message.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Delivery {
+    /// Tasks whose agents read it with their next prompt.
+    pub open: Vec<TaskId>,
+    /// Tasks that ended, and how: their agents read it once they are tried again.
+    pub ended: Vec<(TaskId, Outcome)>,
+    /// Tasks that do not get it, because too many messages wait for them.
+    pub full: Vec<TaskId>,
+}
+
 /// Gives an order for some tasks, or for all of them. `now` also ends the running iterations.
 pub fn order(
     home: &Home,
@@ -40,14 +51,7 @@ pub fn order(
     order: &FleetOrder,
     now: bool,
 ) -> Result<Ordered> {
-    let Leases { readable: leases, unreadable } = memory.leases()?;
-    if let Some(found) = unreadable.iter().find(|it| tasks.contains(&it.task)) {
-        bail!("task {} obeys no order: {}", found.task, found.why);
-    }
-    let unknown = tasks.iter().find(|id| !leases.iter().any(|kept| kept.value.id() == *id));
-    if let Some(unknown) = unknown {
-        bail!("there is no task {unknown}\nhint: crew fleet status names them");
-    }
+    let leases = leases(memory, tasks)?;
     memory.change_manifest(|fleet| {
         if tasks.is_empty() {
             fleet.order = Some(order.clone());
@@ -77,6 +81,19 @@ pub fn order(
         ordered.untold = end_jobs(home, fleet, tasks, now).err().map(|error| error_text(&error));
     }
     Ok(ordered)
+}
+
+/// The leases of a fleet that can be read, these tasks' among them.
+fn leases(memory: &Memory, tasks: &[TaskId]) -> Result<Vec<Kept<Lease>>> {
+    let Leases { readable: leases, unreadable } = memory.leases()?;
+    if let Some(found) = unreadable.iter().find(|it| tasks.contains(&it.task)) {
+        bail!("task {} obeys no order: {}", found.task, found.why);
+    }
+    let unknown = tasks.iter().find(|id| !leases.iter().any(|kept| kept.value.id() == *id));
+    if let Some(unknown) = unknown {
+        bail!("there is no task {unknown}\nhint: crew fleet status names them");
+    }
+    Ok(leases)
 }
 
 /// Ends the jobs of tasks that have no place yet, and with `now` those that run.
@@ -130,27 +147,100 @@ fn stop(home: &Home, lease: &Lease, order: &FleetOrder) -> Result<bool> {
     Ok(true)
 }
 
-/// Sends every task's agent that is not done a message; returns to how many.
-pub fn tell(memory: &Memory, words: &str) -> Result<usize> {
+/// Sends a message to the agents of all tasks that are not over or that are blocked, or of `task`
+/// alone, however that ended. Fails where `task` is completed or cancelled, or takes no more.
+pub fn tell(
+    memory: &Memory,
+    fleet: &Fleet,
+    task: Option<&TaskId>,
+    words: &str,
+) -> Result<Delivery> {
     let words = control::tellable(words)?;
-    let mut told = 0;
-    for kept in memory.leases()?.readable {
-        if kept.value.ending().is_some() {
+    let mut delivery = Delivery::default();
+    for kept in leases(memory, task.map_or(&[], std::slice::from_ref))? {
+        let id = kept.value.id();
+        if task.is_some_and(|task| task != id) {
             continue;
         }
-        let kept = memory.change(kept.value.id(), |lease| {
-            let has_room = lease.ending().is_none() && lease.messages.len() < MESSAGES_MAX;
-            if has_room {
+        if let (Some(_), Some(refused)) = (task, refusal(fleet, &kept.value)) {
+            bail!(refused);
+        }
+        let has_room = |lease: &Lease| lease.messages.len() < MESSAGES_MAX;
+        let kept = memory.change(id, |lease| {
+            let takes = reads(lease, task.is_some()) && has_room(lease);
+            if takes {
                 lease.messages.push(words.clone());
             }
-            has_room
+            takes
         })?;
-        told += usize::from(kept.value.messages.last() == Some(&words));
+        let (id, lease) = (id.clone(), &kept.value);
+        let has_it = lease.messages.last() == Some(&words);
+        match lease.ending() {
+            _ if !reads(lease, task.is_some()) => {}
+            _ if !has_it => delivery.full.push(id),
+            None => delivery.open.push(id),
+            Some(ending) => delivery.ended.push((id, ending.outcome)),
+        }
     }
-    Ok(told)
+    if let (Some(task), [_]) = (task, &delivery.full[..]) {
+        bail!(
+            "{MESSAGES_MAX} messages already wait for task {task}\nhint: its agent gets them with its next prompt"
+        );
+    }
+    Ok(delivery)
+}
+
+/// Whether a message is meant for the agent of a task. One that ended otherwise than with a
+/// question gets only what is meant for it alone.
+fn reads(lease: &Lease, is_alone: bool) -> bool {
+    match lease.ending().map(|ending| ending.outcome) {
+        None | Some(Outcome::Blocked) => true,
+        Some(Outcome::Completed | Outcome::Cancelled) => false,
+        Some(_) => is_alone,
+    }
+}
+
+/// Why nobody would read a message to a task, and the way out.
+fn refusal(fleet: &Fleet, lease: &Lease) -> Option<String> {
+    let outcome = lease.ending()?.outcome;
+    let way_out = match outcome {
+        Outcome::Completed => "what is still to do is a task of its own".to_owned(),
+        Outcome::Cancelled => {
+            format!("{} resumes it, and it takes messages again", fleet.task(lease.id()).retry())
+        }
+        _ => return None,
+    };
+    Some(format!("task {} is {}\nhint: {way_out}", lease.id(), outcome.label()))
 }
 
 /// An order of the person at this terminal.
 pub fn by(what: FleetRequest, by: Actor, reason: Option<&str>) -> FleetOrder {
     FleetOrder { what, by, reason: reason.map(str::to_owned) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::fleet::fixture::{a_fleet, a_lease, ended};
+
+    #[test]
+    fn a_task_that_ended_undone_reads_what_is_meant_for_it_and_a_blocked_one_also_what_all_read() {
+        let open = [("open", a_lease("a"))];
+        let over = Outcome::ALL.map(|outcome| (outcome.label(), ended("a", outcome, "w", 1)));
+        let rows = open.into_iter().chain(over).map(|(word, lease)| {
+            let refused = refusal(&a_fleet(), &lease).map_or("", |_| " refused");
+            format!("{word}: {} {}{refused}", reads(&lease, false), reads(&lease, true))
+        });
+        insta::assert_snapshot!(rows.collect::<Vec<_>>().join("\n"), @"
+        open: true true
+        completed: false false refused
+        exhausted: false true
+        aborted: false true
+        stalled: false true
+        blocked: true true
+        cancelled: false false refused
+        interrupted: false true
+        error: false true
+        ");
+    }
 }

@@ -10,8 +10,10 @@ use super::reach::reach;
 use crate::drive::error_text::error_text;
 use crate::drive::start::run::{Prepared, prepare_at};
 use crate::drive::start::{place, settings};
+use crate::engine::fleet::landing::INCLUDE;
 use crate::engine::fleet::manifest::{self, Fleet, LandingMode, Remote};
 use crate::engine::fleet::task::{FleetTask, FleetTerms, TaskId};
+use crate::engine::git::GitSetting;
 use crate::engine::record::{Check, Contract, Fragment, GitSteps, Recipe, Role};
 use crate::engine::settings::ValueOrigin;
 use crate::engine::settings::trust::TrustRequest;
@@ -20,7 +22,8 @@ use crate::engine::usage::Money;
 use crate::parse::arguments::{FleetRunArgs, UsageError};
 use crate::parse::fleet::{self as tasks, FLEET_FILE, MAX_FLEET_FILE_BYTES};
 use crate::world::files::disk;
-use crate::world::git::include::{INCLUDE, INCLUDE_BYTES};
+use crate::world::git::include::INCLUDE_BYTES;
+use crate::world::git::steps;
 use crate::world::store::home::hash;
 use crate::world::store::{Home, fleets, trust};
 use crate::world::{clock, git};
@@ -60,12 +63,11 @@ pub fn describe(home: &Home, arguments: &FleetRunArgs, here: &Path) -> Result<De
         );
     }
     let mut fleet = fleet(&top, &folder, &terms, arguments)?;
-    keep_its_way(home, &mut fleet, arguments)?;
+    let planted = keep_its_way(home, &mut fleet, arguments)?;
     landable(&fleet)?;
-    let unpushed = reach(&fleet)?;
     let place = place::place(&top, None)?;
     let known = settings::look(home, &place.checkout, true)?;
-    let (mut described, mut notes) = (Vec::new(), Vec::from_iter(unpushed));
+    let (mut described, mut notes) = (Vec::new(), Vec::new());
     let mut faults: Vec<(String, Vec<String>)> = Vec::new();
     for task in read {
         let prepared = tasks::run_args(&task).map_err(Into::into).and_then(|mut typed| {
@@ -91,7 +93,8 @@ pub fn describe(home: &Home, arguments: &FleetRunArgs, here: &Path) -> Result<De
         let line = |(what, files): &(String, Vec<String>)| format!("{}: {what}", files.join(", "));
         return Err(refusal(&folder, &faults.iter().map(line).collect::<Vec<_>>()));
     }
-    let untrusted = trust::untrusted(home, &top, needs(&fleet, &terms, &described))?;
+    notes.extend(reach(home, &fleet)?);
+    let untrusted = trust::untrusted(home, &top, needs(&fleet, &terms, &described, &planted))?;
     Ok(Described { fleet, tasks: described, left_out, notes, untrusted })
 }
 
@@ -116,13 +119,17 @@ fn in_a_line(error: &anyhow::Error) -> String {
 }
 
 /// A fleet that is known goes on as it was started, unless another way is typed: with its remote,
-/// its landing and its engine.
-fn keep_its_way(home: &Home, fleet: &mut Fleet, arguments: &FleetRunArgs) -> Result<()> {
+/// its landing and its engine. Returns what has come into the repository's settings since.
+fn keep_its_way(
+    home: &Home,
+    fleet: &mut Fleet,
+    arguments: &FleetRunArgs,
+) -> Result<Vec<GitSetting>> {
     let Some(known) = fleets::manifest(home, &fleet.name)?.map(|kept| kept.value) else {
-        return Ok(());
+        return Ok(Vec::new());
     };
     if known.repository != fleet.repository {
-        return Ok(());
+        return Ok(Vec::new());
     }
     if known.folder != fleet.folder {
         bail!(
@@ -132,12 +139,18 @@ fn keep_its_way(home: &Home, fleet: &mut Fleet, arguments: &FleetRunArgs) -> Res
             fleet.folder
         );
     }
-    if !arguments.push && arguments.land.is_none() && arguments.on.is_none() {
-        fleet.remote = known.remote;
+    fleet.remote = fleet.remote.take().or(known.remote);
+    if arguments.land.is_none() {
         fleet.landing = known.landing;
+    }
+    if arguments.on.is_none() {
         fleet.engine = known.engine;
     }
-    Ok(())
+    let (Some(before), Some(now)) = (&known.trusted, &fleet.trusted) else {
+        return Ok(Vec::new());
+    };
+    let changed = now.changed_since(before).filter(|setting| setting.names_a_program());
+    Ok(changed.cloned().collect())
 }
 
 /// Refuses a landing that could not keep the tasks themselves from being changed.
@@ -237,7 +250,7 @@ fn fleet(top: &Path, folder: &Path, terms: &FleetTerms, arguments: &FleetRunArgs
         order: None,
         orders: [].into(),
         started_at: clock::now().wall,
-        trusted: None,
+        trusted: steps::trusted(top),
     })
 }
 
@@ -269,7 +282,12 @@ fn usual_name(top: &Path, folder: &Path) -> String {
 }
 
 /// Everything in the folder that names a program or widens a limit, and the words of each task.
-fn needs(fleet: &Fleet, terms: &FleetTerms, tasks: &[(FleetTask, Contract)]) -> Vec<TrustRequest> {
+fn needs(
+    fleet: &Fleet,
+    terms: &FleetTerms,
+    tasks: &[(FleetTask, Contract)],
+    planted: &[GitSetting],
+) -> Vec<TrustRequest> {
     let folder = Path::new(&fleet.folder);
     let of_fleet = |text: String| {
         let origin = ValueOrigin::File { path: folder.join(FLEET_FILE), line: 1 };
@@ -282,6 +300,10 @@ fn needs(fleet: &Fleet, terms: &FleetTerms, tasks: &[(FleetTask, Contract)]) -> 
         "land checks": land_check.len(),
     });
     let terms = std::iter::once(format!("terms: {whole}"));
+    let planted = planted.iter().map(|GitSetting { name, value }| {
+        let which = value.get(..8).unwrap_or(value);
+        format!("git's setting {name} ({which}) changed since the fleet was started")
+    });
     let setup = fleet.setup.iter().map(|run| format!("setup: {run}"));
     let checks = fleet.land_checks.iter().map(|check| format!("land check: {}", check.run));
     let pushes = fleet.remote.iter().map(|remote| {
@@ -308,6 +330,7 @@ fn needs(fleet: &Fleet, terms: &FleetTerms, tasks: &[(FleetTask, Contract)]) -> 
         }
     });
     terms
+        .chain(planted)
         .chain(setup)
         .chain(checks)
         .chain(pushes)

@@ -30,7 +30,7 @@ pub fn find(
     }
     if let Some(name) = name {
         let Some(found) = known.iter().find(|fleet| fleet.name == name) else {
-            bail!("there is no fleet {}\nhint: there are {}", Shown(name), listed(&known));
+            bail!("there is no fleet {}\nhint: name one of these: {}", Shown(name), listed(&known));
         };
         return Ok(found.clone());
     }

@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Error, Result, anyhow};
 
@@ -13,12 +14,12 @@ use super::places::job_slots;
 use super::request;
 use super::tie::{FENCED, own};
 use super::workspace::unplanted;
-use crate::drive::error_text::error_text;
+use crate::drive::error_text::{error_text, git_trouble};
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::fleet::landing::Refusal;
 use crate::engine::fleet::lease::{Carried, JobPhase, Landed, Lease, TaskEnding, TaskState};
 use crate::engine::fleet::manifest::{FleetOrder, FleetRequest, LandingMode};
-use crate::engine::git::{GitFault, GitTrouble};
+use crate::engine::git::GitTrouble;
 use crate::engine::record::{Actor, Ending, Loop, Outcome};
 use crate::world::clock::{self, Stopwatch};
 use crate::world::git::{self, hub, land};
@@ -37,15 +38,15 @@ impl Job<'_> {
     /// What follows from an error. What no other attempt would do better ends the task with its
     /// reason; a remote that cannot be reached leaves it to the next one.
     pub(super) fn failed(&self, error: Error, record: Option<&Loop>) -> Result<JobEnd> {
-        let trouble = error.downcast_ref::<GitFault>().map(|fault| fault.trouble);
+        let trouble = git_trouble(&error);
         if self.signals.times() > 0 || trouble == Some(GitTrouble::Network) {
             return Err(error);
         }
-        let why = error_text(&error);
+        let why = first_line(&error);
         let needs_a_person =
             trouble.is_some_and(GitTrouble::needs_a_person) || why.starts_with("conflict: ");
         let outcome = if needs_a_person { Outcome::Blocked } else { Outcome::Error };
-        self.ended(Ending::new(outcome, why.lines().next().unwrap_or_default()), record)
+        self.ended(Ending::new(outcome, why), record)
     }
 
     /// Fails if an agent has planted a program in the configuration of a repository since the fleet
@@ -93,6 +94,8 @@ impl Job<'_> {
             self.signals.times() > 0 || asked.get().1
         };
         let remote = self.fleet.remote.as_ref().context("landing needs a remote")?;
+        let (task, signals) = (self.lease.id(), self.signals);
+        let commands = FleetCommands::of(self.home, &self.fleet.name, task, &stop, &mut *sink);
         let landing = Landing {
             home: self.home,
             memory: self.memory,
@@ -100,13 +103,8 @@ impl Job<'_> {
             remote,
             attempt: self.attempt,
             slots: job_slots(self.fleet),
-            commands: FleetCommands::of(
-                self.home,
-                &self.fleet.name,
-                self.lease.id(),
-                &stop,
-                &mut *sink,
-            ),
+            commands: &commands,
+            signals,
         };
         let checkout = &record.place.checkout;
         let ended = |lease: &Lease, commit: &str| {
@@ -118,7 +116,7 @@ impl Job<'_> {
             LandEnd::Landed(lease) => {
                 // A working tree that stays costs room alone; the work has landed.
                 let trees = self.memory.hold_trees(&self.fleet.repository, &stop);
-                if trees.is_ok() {
+                if trees.is_ok() && self.unplanted(checkout).is_ok() {
                     land::remove(&self.fleet.repository, checkout);
                 }
                 drop(trees);
@@ -159,12 +157,14 @@ impl Job<'_> {
             lease.at = clock::now().wall;
             true
         })?;
-        let is_ours = kept.value.attempt().is_some_and(|attempt| attempt.id == self.attempt);
+        let is_ours = kept.value.is_of(self.attempt);
         Ok(is_ours.then_some(kept))
     }
 
     fn is_cancelled(&self) -> bool {
-        let fleet = self.memory.manifest().map(|kept| kept.value);
+        // It is asked while a check runs, which nobody watches meanwhile.
+        let memory = self.memory.clone().with_patience(self.signals, Duration::ZERO);
+        let fleet = memory.manifest().map(|kept| kept.value);
         fleet.is_ok_and(|fleet| {
             fleet.order_of(self.lease.id()).is_some_and(|it| it.what == FleetRequest::Cancel)
         })
@@ -182,7 +182,7 @@ impl Job<'_> {
             }
             is_ours
         })?;
-        let is_ours = kept.value.attempt().is_some_and(|attempt| attempt.id == self.attempt);
+        let is_ours = kept.value.is_of(self.attempt);
         Ok(if is_ours {
             AfterLoop::Again(Box::new(kept.value))
         } else {
@@ -236,7 +236,7 @@ impl Job<'_> {
         if let Some(order) = order.filter(|order| order.what == FleetRequest::Cancel) {
             return self.ended(Ending::cancelled(order.by, order.reason.as_deref()), None);
         }
-        let is_ours = self.write(None, &TaskState::Waiting)?;
+        let is_ours = self.put(&TaskState::Waiting, |_| ())?;
         Ok(if is_ours { end } else { JobEnd::Fenced })
     }
 
@@ -244,31 +244,41 @@ impl Job<'_> {
         self.close(record, TaskEnding::of(ending))
     }
 
+    /// Ends the task. Where its remote does not take the branch, it needs a person: what is there
+    /// stays, and the rest is on this machine.
     fn close(&self, record: Option<&Loop>, ending: TaskEnding) -> Result<JobEnd> {
-        let is_ours = self.write(record, &TaskState::Ended(ending.clone()))?;
+        let commit = record.and_then(|record| git::head(&record.place.checkout).1);
+        let (ending, is_ours) = match self.write(record, commit.as_ref(), &ending) {
+            Ok(is_ours) => (ending, is_ours),
+            Err(error) if git_trouble(&error).is_some_and(GitTrouble::needs_a_person) => {
+                let refused = Ending::new(Outcome::Blocked, first_line(&error));
+                let ending = TaskEnding::of(refused);
+                let is_ours = self.write(record, None, &ending)?;
+                (ending, is_ours)
+            }
+            Err(error) => return Err(error),
+        };
         Ok(if is_ours { JobEnd::Ended(ending) } else { JobEnd::Fenced })
     }
 
-    /// Writes the attempt's last state. False where another attempt has the task. What its remote
-    /// does not take of its branch stays on this machine.
-    fn write(&self, record: Option<&Loop>, state: &TaskState) -> Result<bool> {
-        let commit = record.and_then(|record| git::head(&record.place.checkout).1);
-        self.put(record, commit.as_ref(), state).or_else(|error| {
-            let trouble = error.downcast_ref::<GitFault>().map(|fault| fault.trouble);
-            if trouble.is_some_and(GitTrouble::needs_a_person) {
-                self.put(record, self.lease.commit.as_ref(), state)
-            } else {
-                Err(error)
+    fn write(
+        &self,
+        record: Option<&Loop>,
+        commit: Option<&String>,
+        ending: &TaskEnding,
+    ) -> Result<bool> {
+        let state = TaskState::Ended(ending.clone());
+        self.put(&state, |lease| {
+            if let Some(record) = record {
+                lease.carried = Carried::of(record);
+                lease.loop_id = Some(record.id.clone());
+                lease.commit = commit.or(lease.commit.as_ref()).cloned();
             }
         })
     }
 
-    fn put(
-        &self,
-        record: Option<&Loop>,
-        commit: Option<&String>,
-        state: &TaskState,
-    ) -> Result<bool> {
+    /// Writes the attempt's last state. False where another attempt has the task.
+    fn put(&self, state: &TaskState, also: impl Fn(&mut Lease)) -> Result<bool> {
         let kept = self.memory.change(self.lease.id(), |lease| {
             if own(lease, self.attempt).is_none() {
                 return false;
@@ -276,13 +286,14 @@ impl Job<'_> {
             lease.state = state.clone();
             lease.at = clock::now().wall;
             lease.is_retried = false;
-            if let Some(record) = record {
-                lease.carried = Carried::of(record);
-                lease.loop_id = Some(record.id.clone());
-                lease.commit = commit.cloned();
-            }
+            also(lease);
             true
         })?;
         Ok(kept.value.state == *state)
     }
+}
+
+/// What an error says, without the way out.
+fn first_line(error: &Error) -> String {
+    error_text(error).lines().next().unwrap_or_default().to_owned()
 }

@@ -64,7 +64,7 @@ fn beat(home: &Home, memory: &Memory, task: &TaskId, attempt: &str, own_loop: &m
         is_ours
     });
     let Ok(kept) = beaten else { return };
-    if kept.value.attempt().is_some_and(|found| found.id == attempt) {
+    if kept.value.is_of(attempt) {
         *own_loop = kept.value.loop_id;
     } else if let Some(id) = own_loop {
         let _ = store::order_cancel(home, id, Actor::User, Some(FENCED));

@@ -2,6 +2,8 @@
 //! in the lease. It may be started at any moment and as often as anybody likes: a task that ended
 //! is left alone, one that another process works on too, and a loop that was cut off is resumed.
 
+use std::time::Duration;
+
 use anyhow::{Result, bail};
 
 use super::attempt::{AfterLoop, Job, JobEnd};
@@ -33,7 +35,9 @@ use crate::world::store::{self, Home};
 use crate::world::{clock, env, host};
 
 /// Between two looks at the lease of an attempt that may be gone.
-const LOOK: std::time::Duration = std::time::Duration::from_secs(5);
+const LOOK: Duration = Duration::from_secs(5);
+/// How long a remote that cannot be reached is asked again.
+const PATIENCE: Duration = Duration::from_secs(30 * 60);
 
 /// Works on a task until its loop is over and its branch has landed.
 pub fn job(
@@ -43,7 +47,7 @@ pub fn job(
     signals: &Signals,
     sink: &mut dyn EventSink,
 ) -> Result<JobEnd> {
-    let memory = Memory::of(home, fleet)?.with_patience(Some(signals));
+    let memory = Memory::of(home, fleet)?.with_patience(signals, PATIENCE);
     let mut fleet = memory.manifest()?.value;
     if let Some(here) = store::fleets::manifest(home, &fleet.name)? {
         fleet.repository = here.value.repository;
@@ -69,7 +73,12 @@ pub fn job(
         TaskState::Running(found) if found.id == attempt => {}
         TaskState::Running(_) | TaskState::Waiting => return Ok(JobEnd::Elsewhere),
     }
-    let _heartbeat = Heartbeat::start(home, &memory.clone().with_patience(None), task, &attempt);
+    let _heartbeat = Heartbeat::start(
+        home,
+        &memory.clone().with_patience(signals, Duration::ZERO),
+        task,
+        &attempt,
+    );
     let mut job =
         Job { home, memory: &memory, fleet: &fleet, lease: taken, attempt: &attempt, signals };
     loop {
@@ -99,7 +108,7 @@ fn is_alive_elsewhere(
     let mut still = Stillness::default();
     loop {
         let kept = memory.lease(lease.id())?;
-        let is_same = kept.value.attempt().is_some_and(|found| found.id == attempt.id);
+        let is_same = kept.value.is_of(&attempt.id);
         if !is_same || signals.times() > 0 {
             return Ok(kept.value.attempt().is_some());
         }
@@ -187,7 +196,7 @@ impl Job<'_> {
             self.fleet.remote.as_ref().map(|remote| (remote.name.clone(), self.fleet.base.clone()));
         JobTie {
             home: self.home.clone(),
-            memory: self.memory.clone().with_patience(None),
+            memory: self.memory.clone().with_patience(self.signals, Duration::ZERO),
             task: self.lease.id().clone(),
             attempt: self.attempt.to_owned(),
             priority: self.lease.task.priority,
@@ -228,6 +237,7 @@ impl Job<'_> {
             keep: LogRetention::default(),
             replace: true,
             carried: (self.lease.carried != Carried::default()).then(|| self.lease.carried.clone()),
+            fleet: Some(self.fleet.task(self.lease.id())),
         };
         begin(self.home, prepared, self.signals, sink)
     }

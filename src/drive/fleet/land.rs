@@ -13,12 +13,13 @@ use super::memory::Memory;
 use super::seat::Stillness;
 use super::tie::own;
 use super::workspace;
+use crate::drive::error_text::git_trouble;
 use crate::engine::fleet::landing::{Refusal, touches_the_fleet, without_markers};
-use crate::engine::fleet::lease::{JobPhase, Lease};
+use crate::engine::fleet::lease::{JobPhase, Landed, Lease};
 use crate::engine::fleet::manifest::{Fleet, Remote};
 use crate::engine::fleet::stored::RecordFault;
 use crate::engine::fleet::task::{MAX_PRIORITY, TaskId};
-use crate::engine::git::RefUpdate;
+use crate::engine::git::{GitTrouble, RefUpdate};
 use crate::engine::record::Check;
 use crate::engine::text::tail_of;
 use crate::world::clock;
@@ -27,6 +28,7 @@ use crate::world::git::hub;
 use crate::world::git::land::{self, Squashed};
 use crate::world::git::worktree::{clear_half_made, clear_half_merged};
 use crate::world::process::ExitCause;
+use crate::world::process::signals::Signals;
 use crate::world::slots::{Line, Slot};
 use crate::world::store::Home;
 use crate::world::store::fleets::Kept;
@@ -41,7 +43,8 @@ const LANDING: &str = "_land";
 const TAIL_CHARS: usize = 4000;
 
 /// A landing in progress.
-pub struct Landing<'a> {
+#[derive(Clone, Copy)]
+pub struct Landing<'a, 'commands> {
     pub home: &'a Home,
     pub memory: &'a Memory,
     pub fleet: &'a Fleet,
@@ -51,7 +54,8 @@ pub struct Landing<'a> {
     /// How many slots this machine has for the fleet; 0 where the engine has given a place.
     pub slots: u32,
     /// How the setup and the checks run; what ends them early ends the landing.
-    pub commands: FleetCommands<'a>,
+    pub commands: &'a FleetCommands<'commands>,
+    pub signals: &'a Signals,
 }
 
 /// What became of a landing.
@@ -65,11 +69,11 @@ pub enum LandEnd {
     Stopped,
 }
 
-impl Landing<'_> {
+impl Landing<'_, '_> {
     /// Lands the branch of a lease. `ended` makes the lease of a task that has landed as a commit.
     pub fn land(
         &self,
-        kept: Kept<Lease>,
+        mut kept: Kept<Lease>,
         checkout: &Path,
         ended: &dyn Fn(&Lease, &str) -> Lease,
     ) -> Result<LandEnd> {
@@ -81,16 +85,48 @@ impl Landing<'_> {
             }
             own = disk::lock(&here, ASKS[1])?;
         }
-        let Some(token) = self.take(kept.value.id())? else { return Ok(LandEnd::Stopped) };
+        loop {
+            let end = self.land_with_a_slot(&kept, checkout, ended);
+            let trouble = end.as_ref().err().and_then(git_trouble);
+            let is_away = trouble == Some(GitTrouble::Network);
+            if is_away && !(self.commands.stop())() {
+                // Waited for without a slot; then all begins again.
+                kept = self.memory.lease(kept.value.id())?;
+                if kept.value.is_of(self.attempt) {
+                    continue;
+                }
+                // The answer of a push that did land may have been lost.
+                let landed = kept.value.ending().and_then(|ending| ending.landed.as_ref());
+                let has_landed = matches!(landed, Some(Landed::Main(_)));
+                return Ok(if has_landed {
+                    LandEnd::Landed(Box::new(kept.value))
+                } else {
+                    LandEnd::Fenced
+                });
+            }
+            // What was ended because of a signal is no fault of the task.
+            let is_stopped = end.is_err() && (self.commands.stop())();
+            return if is_stopped { Ok(LandEnd::Stopped) } else { end };
+        }
+    }
+
+    /// Lands with a slot of this machine, and with the landing's lease. Both are given back.
+    fn land_with_a_slot(
+        &self,
+        kept: &Kept<Lease>,
+        checkout: &Path,
+        ended: &dyn Fn(&Lease, &str) -> Lease,
+    ) -> Result<LandEnd> {
         let mut slot = None;
-        let end = match self.takes_a_slot(&mut slot) {
-            Ok(true) => self.land_alone(kept, checkout, ended),
-            Ok(false) => Ok(LandEnd::Stopped),
-            Err(error) => Err(error),
-        };
-        // What was ended because of it is no fault of the task.
-        let end = if end.is_err() && (self.commands.stop())() { Ok(LandEnd::Stopped) } else { end };
-        self.give_back(&token);
+        if !self.takes_a_slot(&mut slot)? {
+            return Ok(LandEnd::Stopped);
+        }
+        let memory = self.memory.clone().with_patience(self.signals, Duration::ZERO);
+        let hasty = Landing { memory: &memory, ..*self };
+        let Some(token) = hasty.take(kept.value.id())? else { return Ok(LandEnd::Stopped) };
+        let end = hasty.land_alone(kept.clone(), checkout, ended);
+        drop(slot);
+        hasty.give_back(&token);
         end
     }
 
@@ -173,8 +209,8 @@ impl Landing<'_> {
         }
         let folder = self.folder();
         let repository = &self.fleet.repository;
-        workspace::unplanted(self.fleet, if disk::exists(&folder) { &folder } else { repository })?;
         let trees = self.memory.hold_trees(repository, self.commands.stop())?;
+        workspace::unplanted(self.fleet, if disk::exists(&folder) { &folder } else { repository })?;
         clear_half_made(repository, &folder)?;
         clear_half_merged(&folder);
         land::lay_out(&self.fleet.repository, &folder, main)?;
@@ -185,7 +221,7 @@ impl Landing<'_> {
             Squashed::Nothing => return Ok(Ok(main.to_owned())),
             Squashed::Conflict(files) => return Ok(Err(Refusal::Conflict(files))),
         };
-        workspace::set_up_again(self.fleet, &folder, &self.commands)?;
+        workspace::set_up_again(self.fleet, &folder, self.commands)?;
         let altered = land::altered(&folder);
         if !altered.is_empty() {
             let run = self.fleet.setup.clone().unwrap_or_default();

@@ -59,11 +59,11 @@ impl Memory {
         Self { remote: Some(SharedMemory::of(home, fleet, remote)), ..here }
     }
 
-    /// The same, which with patience asks a remote that cannot be reached again until a signal
-    /// comes.
-    pub fn with_patience(mut self, patience: Option<&Signals>) -> Self {
+    /// The same, which asks a remote that cannot be reached again for so long. A signal ends that,
+    /// and whatever git runs when it comes.
+    pub fn with_patience(mut self, signals: &Signals, within: Duration) -> Self {
         if let Some(shared) = &mut self.remote {
-            shared.patience = patience.cloned();
+            shared.patience = Some((signals.clone(), within));
         }
         self
     }

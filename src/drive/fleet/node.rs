@@ -28,8 +28,11 @@ pub fn join(home: &Home, name: &str, url: &str, stop: Stop<'_>) -> Result<()> {
         if stop() { "the wait for the fleet's repository was ended" } else { other }
     })?;
     let here = fleets::manifest(home, name)?;
-    if here.as_ref().is_some_and(|here| is_joined(&here.value, url)) {
-        return Ok(());
+    if let Some(here) = &here {
+        if is_joined(&here.value, url) {
+            return Ok(());
+        }
+        other_remote(&here.value, url)?;
     }
     let clone = folder.join("clone");
     clone::clone(url, &clone)?;
@@ -38,6 +41,20 @@ pub fn join(home: &Home, name: &str, url: &str, stop: Stop<'_>) -> Result<()> {
     let known = here.as_ref().map(|here| here.id.as_str());
     fleets::swap_manifest(home, known, &fleet)?;
     Ok(())
+}
+
+/// Fails if the fleet of that name here is another one.
+fn other_remote(fleet: &Fleet, url: &str) -> Result<()> {
+    match fleet.remote.as_ref().filter(|remote| remote.url != url) {
+        Some(remote) => Err(anyhow!(
+            "there is a fleet {} of {} on this machine\n\
+             hint: crew fleet forget {} forgets it here; name = \"NAME\" in fleet.toml makes them two",
+            fleet.name,
+            remote.url,
+            fleet.name
+        )),
+        None => Ok(()),
+    }
 }
 
 fn is_joined(fleet: &Fleet, url: &str) -> bool {

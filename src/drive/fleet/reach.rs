@@ -8,14 +8,16 @@ use super::engines::LOCAL;
 use crate::engine::fleet::manifest::{Fleet, LandingMode, Remote};
 use crate::engine::text::count;
 use crate::world::client::on_path;
+use crate::world::files::disk;
 use crate::world::git;
 use crate::world::git::refs::Refs;
+use crate::world::store::Home;
 
 /// Returns what the user should know: commits that the remote does not have.
 ///
 /// # Errors
 /// If the remote has no such branch or does not answer, or if requests cannot be opened from here.
-pub fn reach(fleet: &Fleet) -> Result<Option<String>> {
+pub fn reach(home: &Home, fleet: &Fleet) -> Result<Option<String>> {
     let Fleet { repository, base, remote, landing, engine, .. } = fleet;
     let Some(Remote { name, url, .. }) = remote else { return Ok(None) };
     // Another engine's jobs run it on machines of their own.
@@ -26,7 +28,10 @@ pub fn reach(fleet: &Fleet) -> Result<Option<String>> {
         );
     }
     let branch = format!("refs/heads/{base}");
-    let refs = Refs { folder: repository, remote: url, stop: &|| false, patience: None };
+    // An agent may have written into the repository since the fleet was started.
+    let hub = home.fleet(&fleet.name).join("hub.git");
+    let folder = if disk::exists(&hub) { &hub } else { repository };
+    let refs = Refs { folder, remote: url, stop: &|| false, patience: None };
     let there = refs.list(&[&branch])?;
     let Some(tip) = there.into_iter().find(|it| it.name == branch) else {
         bail!("{name} has no branch {base}\nhint: git push {name} {base}");

@@ -5,10 +5,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anyhow::{Error, Result};
+use anyhow::Result;
 
 use super::engines::{Engine, JobCall, JobState, LOCAL, SeenJob};
 use super::memory::Memory;
+use super::outage::Outage;
 use super::seat::{self, Stillness};
 use crate::engine::fleet::events::FleetEvent;
 use crate::engine::fleet::lease::{Attempt, JobPhase, Lease, TaskEnding, TaskState};
@@ -18,7 +19,6 @@ use crate::engine::fleet::pace::Pace;
 use crate::engine::fleet::plan::{FleetPlan, Start};
 use crate::engine::fleet::stored::UnreadableLease;
 use crate::engine::fleet::task::TaskId;
-use crate::engine::git::{GitFault, GitTrouble};
 use crate::engine::record::{Ending, Outcome, ProcessIdentity};
 use crate::world::clock::{self, Deadline};
 use crate::world::files::disk::Lock;
@@ -59,6 +59,8 @@ pub struct Coordinator<'a> {
     jobs: BTreeMap<String, TaskId>,
     /// The newest job of each task.
     newest: BTreeMap<TaskId, String>,
+    /// Jobs that have ended, until it is known what that means for their tasks.
+    ended: Vec<(String, TaskId)>,
     known: BTreeMap<TaskId, Lease>,
     /// The tasks whose leases could not be read at the last look.
     unreadable: Option<Vec<UnreadableLease>>,
@@ -73,8 +75,7 @@ pub struct Coordinator<'a> {
     refused: u32,
     /// What the engine said last instead of an answer.
     unanswered: Option<String>,
-    /// Why the remote could not be reached at the last look.
-    out_of_reach: Option<String>,
+    outage: Outage,
     lock: Option<Lock>,
 }
 
@@ -97,6 +98,7 @@ impl<'a> Coordinator<'a> {
             sink,
             jobs: BTreeMap::new(),
             newest: BTreeMap::new(),
+            ended: Vec::new(),
             known: BTreeMap::new(),
             unreadable: None,
             gone: BTreeMap::new(),
@@ -105,7 +107,7 @@ impl<'a> Coordinator<'a> {
             has_changed: false,
             refused: 0,
             unanswered: None,
-            out_of_reach: None,
+            outage: Outage::default(),
             lock: None,
         }
     }
@@ -129,8 +131,12 @@ impl<'a> Coordinator<'a> {
             }
             match self.round() {
                 Ok(true) => return Ok(FleetEnd::Done),
-                Ok(false) => self.out_of_reach = None,
-                Err(error) => self.bear(error)?,
+                Ok(false) => self.outage = Outage::default(),
+                Err(error) => {
+                    if let Some(told) = self.outage.bear(error)? {
+                        (self.sink)(&FleetEvent::Noted(told));
+                    }
+                }
             }
             let deadline = Deadline::after(pace.after(std::mem::take(&mut self.has_changed)));
             deadline.poll(LOOK, || self.wakes(fleet.engine == LOCAL).then_some(()));
@@ -143,25 +149,15 @@ impl<'a> Coordinator<'a> {
         let fleet = self.memory.manifest()?.value;
         let mut leases = self.look(&fleet)?;
         self.tell(&leases);
-        let starts = self.plan(&fleet, &mut leases).starts;
+        let mut starts = self.plan(&fleet, &mut leases).starts;
+        if fleet.max_cost_micros > 0 && self.unreadable.as_ref().is_some_and(|it| !it.is_empty()) {
+            // Nobody knows what those tasks have cost.
+            starts.clear();
+        }
         if self.lock.is_some() {
             self.start_all(&fleet, &starts)?;
         }
         Ok(starts.is_empty() && leases.iter().all(|lease| lease.attempt().is_none()))
-    }
-
-    /// A remote that cannot be reached is told once, and asked again.
-    fn bear(&mut self, error: Error) -> Result<()> {
-        let fault = error.downcast_ref::<GitFault>();
-        if fault.is_none_or(|fault| fault.trouble != GitTrouble::Network) {
-            return Err(error);
-        }
-        let told = error.to_string().lines().next().unwrap_or_default().to_owned();
-        if self.out_of_reach.as_ref() != Some(&told) {
-            (self.sink)(&FleetEvent::Noted(format!("{told}; it is asked again")));
-        }
-        self.out_of_reach = Some(told);
-        Ok(())
     }
 
     /// Whether the next look cannot wait: a signal came, or a job of this machine has ended.
@@ -169,7 +165,9 @@ impl<'a> Coordinator<'a> {
         if self.signals.times() > 0 {
             return true;
         }
-        let seen = if is_local { self.engine.list() } else { Ok(Vec::new()) };
+        // Its end cannot be written while the remote is away.
+        let looks = is_local && !self.outage.is_on();
+        let seen = if looks { self.engine.list() } else { Ok(Vec::new()) };
         let is_over = |job: &SeenJob| matches!(job.state, JobState::Ended { .. });
         seen.is_ok_and(|jobs| {
             jobs.iter().any(|job| is_over(job) && self.jobs.contains_key(&job.id))
@@ -178,14 +176,14 @@ impl<'a> Coordinator<'a> {
 
     /// The leases as they are, after those whose process is gone are free again.
     fn look(&mut self, fleet: &Fleet) -> Result<Vec<Lease>> {
-        let ended = self.look_at_jobs();
+        self.look_at_jobs();
         let Leases { readable, unreadable } = self.memory.leases()?;
         self.tell_unreadable(unreadable);
         let mut leases = Vec::new();
         for kept in readable {
             let mut lease = kept.value.clone();
             let is_ours = self.jobs.values().any(|task| task == lease.id());
-            let over = ended.iter().find(|(_, task)| task == lease.id());
+            let over = self.ended.iter().find(|(_, task)| task == lease.id()).cloned();
             let is_gone = match &lease.state {
                 TaskState::Running(_) if is_ours => false,
                 TaskState::Running(attempt) if seat::is_here(self.home, attempt) => {
@@ -194,7 +192,7 @@ impl<'a> Coordinator<'a> {
                 TaskState::Running(attempt) => {
                     let still = self.still.entry(lease.id().clone()).or_default();
                     // Another job of the task may have ended because this attempt has it.
-                    let is_over = over.is_some_and(|(job, _)| attempt.job.as_ref() == Some(job));
+                    let is_over = over.is_some_and(|(job, _)| attempt.job == Some(job));
                     is_over || still.is_stale(&kept.id)
                 }
                 TaskState::Waiting => over.is_some() && fleet.order_of(lease.id()).is_none(),
@@ -203,6 +201,7 @@ impl<'a> Coordinator<'a> {
             if is_gone && self.lock.is_some() {
                 lease = self.take_up(&lease)?;
             }
+            self.ended.retain(|(_, task)| task != lease.id());
             leases.push(lease);
         }
         Ok(leases)
@@ -218,8 +217,8 @@ impl<'a> Coordinator<'a> {
         self.unreadable = Some(found);
     }
 
-    /// The jobs that have ended, with their tasks. Jobs that another crew handed in are joined.
-    fn look_at_jobs(&mut self) -> Vec<(String, TaskId)> {
+    /// Notes the jobs that have ended. Jobs that another crew handed in are joined.
+    fn look_at_jobs(&mut self) {
         let seen = match self.engine.list() {
             Ok(seen) => seen,
             // Nothing follows about any job.
@@ -229,23 +228,21 @@ impl<'a> Coordinator<'a> {
                     (self.sink)(&FleetEvent::Noted(told.clone()));
                 }
                 self.unanswered = Some(told);
-                return Vec::new();
+                return;
             }
         };
         self.unanswered = None;
         self.has_changed |= self.seen != seen;
         self.seen.clone_from(&seen);
-        let mut ended = Vec::new();
         for job in seen {
             if !matches!(job.state, JobState::Ended { .. }) {
                 if let Ok(task) = job.task.parse() {
                     self.jobs.insert(job.id, task);
                 }
             } else if let Some(task) = self.jobs.remove(&job.id) {
-                ended.push((job.id, task));
+                self.ended.push((job.id, task));
             }
         }
-        ended
     }
 
     /// Frees a task whose process is gone; one whose processes are gone again and again ends.
@@ -361,11 +358,10 @@ impl<'a> Coordinator<'a> {
         let deadline = Deadline::after(END_WITHIN);
         let is_left = |jobs: &BTreeMap<_, _>| !jobs.is_empty() || joined.iter().any(is_alive);
         while is_left(&self.jobs) && !deadline.passed() && self.signals.times() < 2 {
-            let seen = self.engine.list().unwrap_or_default();
-            let lives = |id: &String| {
-                seen.iter().any(|it| it.id == *id && !matches!(it.state, JobState::Ended { .. }))
-            };
-            self.jobs.retain(|id, _| lives(id));
+            if let Ok(seen) = self.engine.list() {
+                let lives = |it: &SeenJob| !matches!(it.state, JobState::Ended { .. });
+                self.jobs.retain(|id, _| seen.iter().any(|it| it.id == *id && lives(it)));
+            }
             clock::sleep(LOOK);
         }
     }

@@ -25,10 +25,16 @@ pub fn is_here(home: &Home, attempt: &Attempt) -> bool {
     attempt.seat == seat(home)
 }
 
+/// The most milliseconds that count between two looks. In a longer gap the remote was away, and its
+/// writer could not have moved it either.
+const GAP_MS: u64 = 30_000;
+
 /// How long something has had the same value.
 #[derive(Debug, Default)]
 pub struct Stillness {
     last: Option<(String, Stopwatch)>,
+    /// For how many milliseconds it was looked at since it last changed.
+    still_ms: u64,
     moves: u32,
 }
 
@@ -36,13 +42,13 @@ impl Stillness {
     /// Whether it has had this value for so long that its writer is gone.
     pub fn is_stale(&mut self, value: &str) -> bool {
         match &self.last {
-            Some((last, since)) if last == value => since.elapsed_ms() >= fault::stale_ms(STALE_MS),
-            _ => {
-                self.last = Some((value.to_owned(), Stopwatch::start()));
-                self.moves += 1;
-                false
+            Some((last, since)) if last == value => {
+                self.still_ms += since.elapsed_ms().min(GAP_MS);
             }
+            _ => (self.still_ms, self.moves) = (0, self.moves + 1),
         }
+        self.last = Some((value.to_owned(), Stopwatch::start()));
+        self.still_ms >= fault::stale_ms(STALE_MS)
     }
 
     /// Whether the value has changed since it was first looked at.

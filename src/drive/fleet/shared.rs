@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use anyhow::Result;
 use serde::Serialize;
@@ -12,22 +13,22 @@ use crate::engine::fleet::lease::Lease;
 use crate::engine::fleet::manifest::Remote;
 use crate::engine::fleet::stored::{self, RecordFault, StoredRecord, UnreadableLease};
 use crate::engine::git::{RefUpdate, RemoteRef, SwapResult};
-use crate::world::git::refs::Refs;
+use crate::world::git::refs::{Patience, Refs};
 use crate::world::process::descendants;
 use crate::world::process::signals::Signals;
 use crate::world::store::Home;
 use crate::world::store::fleets::{Kept, Leases};
 
 /// How a ref that cannot be read is put out of the way.
-const AWAY: &str = "delete that ref of the remote";
+const AWAY: &str = "delete that ref of the remote, and the branch of the task";
 
 /// The refs of a remote as memory.
 #[derive(Debug, Clone)]
 pub(super) struct SharedMemory {
     pub hub: PathBuf,
     url: String,
-    /// With it, a remote that cannot be reached is asked again until a signal comes.
-    pub patience: Option<Signals>,
+    /// The signals that end a talk, and how long a remote that cannot be reached is asked again.
+    pub patience: Option<(Signals, Duration)>,
     /// Before the name of a task: `refs/crew/<fleet>/`.
     prefix: String,
     /// Leases by the commits that hold them, as last read.
@@ -51,6 +52,7 @@ impl SharedMemory {
 
     pub fn refs(&self) -> Refs<'_> {
         let patience = self.patience.as_ref();
+        let patience = patience.map(|(signals, within)| Patience { signals, within: *within });
         Refs { folder: &self.hub, remote: &self.url, stop: &descendants::are_ending, patience }
     }
 

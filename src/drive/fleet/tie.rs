@@ -7,12 +7,11 @@ use anyhow::Error;
 
 use super::memory::Memory;
 use crate::drive::control;
-use crate::drive::error_text::error_text;
+use crate::drive::error_text::{error_text, git_trouble};
 use crate::drive::run::tie::{Leave, Tie};
 use crate::engine::fleet::lease::{Attempt, Carried, JobPhase, Lease, TaskState};
 use crate::engine::fleet::manifest::{Fleet, FleetRequest};
 use crate::engine::fleet::task::TaskId;
-use crate::engine::git::GitFault;
 use crate::engine::record::{Ending, Loop, Outcome};
 use crate::world::clock::{self, Stopwatch};
 use crate::world::git::{self, hub};
@@ -65,7 +64,7 @@ impl JobTie {
             Ok(kept) => kept,
             Err(error) => return unwritten(&error),
         };
-        let is_ours = kept.value.attempt().is_some_and(|attempt| attempt.id == self.attempt);
+        let is_ours = kept.value.is_of(&self.attempt);
         (!is_ours).then(|| Ending::new(Outcome::Cancelled, FENCED))
     }
 
@@ -122,7 +121,7 @@ impl JobTie {
 /// What a lease that could not be written means for the loop: one that the remote does not take
 /// needs a person, and any other fault may be over by the next time.
 fn unwritten(error: &Error) -> Option<Ending> {
-    let trouble = error.downcast_ref::<GitFault>()?.trouble;
+    let trouble = git_trouble(error)?;
     let why = error_text(error);
     let ending = || Ending::new(Outcome::Blocked, why.lines().next().unwrap_or_default());
     trouble.needs_a_person().then(ending)

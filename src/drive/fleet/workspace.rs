@@ -38,6 +38,7 @@ pub(super) fn make(
 ) -> Result<PathBuf> {
     let (name, start) = start(memory, fleet, lease)?;
     let trees = memory.hold_trees(&fleet.repository, commands.stop())?;
+    unplanted(fleet, &fleet.repository)?;
     clear_half_made(&fleet.repository, Path::new(&name))?;
     let made = worktree(&fleet.repository, &name, &start)?;
     drop(trees);

@@ -151,6 +151,17 @@ pub fn refuse_the_spent(record: &Loop, command: &str) -> Result<()> {
     }
 }
 
+/// Fails for the loop of a fleet: the lease of its task would never hear of a resume from outside.
+pub fn refuse_a_task(record: &Loop) -> Result<()> {
+    let (Some(task), Some(resume)) = (&record.fleet, record.fleet_resume()) else { return Ok(()) };
+    refuse_the_completed(record)?;
+    bail!(
+        "loop {} is {task}\nhint: {resume} resumes it; {} \"...\" answers it",
+        record.id,
+        task.tell()
+    )
+}
+
 fn refuse_the_completed(record: &Loop) -> Result<()> {
     if record.outcome() == Some(Outcome::Completed) {
         bail!("loop {} is completed\nhint: {}", record.id, spelling::way_on(record));

@@ -30,7 +30,7 @@ use super::end::{self, EndAttempt, handoff};
 use super::error_text::error_text;
 use super::find::{self, Found};
 use super::owner::{NewOwner, end_mark, gone_why, owner_is_gone};
-use super::resume::{Resumed, resume};
+use super::resume::{Resumed, refuse_a_task, resume};
 use super::start::session::{Started, start};
 use crate::clients::{Hook, HookEvent};
 use crate::engine::record::{Actor, Loop, Obeyed, Outcome, Status};
@@ -233,6 +233,7 @@ fn resume_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
             Found::Many(_) => bail!("more than one loop matches\nhint: crew status --all"),
         },
     };
+    refuse_a_task(&record)?;
     hook.session_id.as_ref().context("the hook's payload has no session id")?;
     let new_owner = NewOwner::session(hook)?;
     let changes = typed.set.limits.by_key().collect();

@@ -14,7 +14,7 @@ use crate::engine::fleet::lease::Carried;
 use crate::engine::journal::Event;
 use crate::engine::record::{
     Actor, Check, Contract, Driver, Limits, Loop, LoopId, Outcome, Owner, Place, SessionMemory,
-    Status,
+    Status, TaskOfFleet,
 };
 use crate::engine::text::count;
 use crate::parse::exam::only_what_changed;
@@ -38,6 +38,8 @@ pub struct Beginning {
     pub taken_back: Option<LoopId>,
     /// What earlier loops of its task have used of its limits.
     pub carried: Option<Carried>,
+    /// That task; `None` for a loop of no fleet.
+    pub fleet: Option<TaskOfFleet>,
 }
 
 /// Makes the loop and records its start. The result still holds its lock, and has a note for each
@@ -61,9 +63,10 @@ pub fn establish(
         let Some(told) = vacate(home, &id, &beginning, &is_same)? else { return Ok(None) };
         notes.extend(told);
     }
-    let Beginning { place, contract, owner, memory, carried, .. } = beginning;
+    let Beginning { place, contract, owner, memory, carried, fleet, .. } = beginning;
     let id = LoopId::from_random(env::random());
     let mut record = Loop::begin(id, contract, place, owner, clock::now());
+    record.fleet = fleet;
     if let Some(carried) = &carried {
         carried.give(&mut record);
     }
@@ -236,7 +239,7 @@ fn occupied(record: &Loop, session_id: Option<&str>) -> String {
     let pid = owner.process.pid;
     let what = match (owner.driver, owner.session_id.as_deref()) {
         (Driver::Process, _) if record.state.status == Status::Paused => {
-            format!("paused here before iteration {iteration}; crew resume {id} resumes it")
+            format!("paused here before iteration {iteration}; {} resumes it", going_on(record))
         }
         (driver, owning) => {
             let who = match driver {

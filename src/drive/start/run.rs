@@ -20,7 +20,7 @@ use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::fleet::lease::Carried;
 use crate::engine::record::{
     Agent, Contract, Ending, Fragment, GitSteps, Loop, LoopId, Outcome, Phase, Place, Recipe, Run,
-    SessionMemory,
+    SessionMemory, TaskOfFleet,
 };
 use crate::engine::settings::merge::{Settings, merge};
 use crate::engine::settings::run::LogRetention;
@@ -49,6 +49,8 @@ pub struct Prepared {
     pub replace: bool,
     /// What earlier loops of its task have used of its limits.
     pub carried: Option<Carried>,
+    /// That task; `None` for a loop of no fleet.
+    pub fleet: Option<TaskOfFleet>,
 }
 
 /// Makes the terms of a run from what was typed in `folder`. `--worktree` makes the working tree,
@@ -89,7 +91,15 @@ pub fn prepare_at(
     let absent = missing::at_the_start(&place, &contract.checks)?;
     let notes = notes.into_iter().chain(of_the_agent).chain(absent).chain(without_git);
     let (notes, keep) = (notes.collect(), settings.keep());
-    Ok(Prepared { place, contract, notes, keep, replace: start.replace, carried: None })
+    Ok(Prepared {
+        place,
+        contract,
+        notes,
+        keep,
+        replace: start.replace,
+        carried: None,
+        fleet: None,
+    })
 }
 
 /// The loop's separate working tree, and a note about it.
@@ -303,7 +313,7 @@ pub fn begin(
     if let Some(run) = &prepared.contract.run {
         fallback::try_logins(run, &prepared.place.folder, &|| signals.times() > 0)?;
     }
-    let Prepared { place, contract, mut notes, replace, carried, .. } = prepared;
+    let Prepared { place, contract, mut notes, replace, carried, fleet, .. } = prepared;
     let beginning = Beginning {
         place,
         contract,
@@ -312,6 +322,7 @@ pub fn begin(
         replace,
         taken_back: None,
         carried,
+        fleet,
     };
     let begun = establish(home, beginning, |_| false)?.context("the loop was started already")?;
     let (held, record, vacated) = begun;

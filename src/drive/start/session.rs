@@ -60,6 +60,7 @@ pub fn start(
         replace: arguments.replace,
         taken_back,
         carried: None,
+        fleet: None,
     };
     let Some((held, record, vacated)) = establish(home, beginning, same_command)? else {
         return Ok(None);

@@ -7,7 +7,7 @@ use crate::engine::record::{Check, Role};
 /// The most files that a sentence names.
 const NAMED_MAX: usize = 5;
 /// Names the ignored files that new working trees get: a landing may not change it.
-const INCLUDE: &str = ".worktreeinclude";
+pub const INCLUDE: &str = ".worktreeinclude";
 
 /// Why a branch may not land.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

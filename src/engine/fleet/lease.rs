@@ -217,6 +217,11 @@ impl Lease {
         }
     }
 
+    /// Whether this attempt works on it.
+    pub fn is_of(&self, attempt: &str) -> bool {
+        self.attempt().is_some_and(|found| found.id == attempt)
+    }
+
     /// How it ended.
     pub fn ending(&self) -> Option<&TaskEnding> {
         match &self.state {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::task::TaskId;
 use crate::engine::git::GitBaseline;
-use crate::engine::record::{Actor, Check};
+use crate::engine::record::{Actor, Check, TaskOfFleet};
 
 /// The format this crew writes.
 pub const SCHEMA: u32 = 1;
@@ -115,6 +115,11 @@ impl Fleet {
     pub fn order_of(&self, task: &TaskId) -> Option<&FleetOrder> {
         let both = [self.orders.get(task), self.order.as_ref()].into_iter().flatten();
         both.min_by_key(|order| order.what == FleetRequest::Pause)
+    }
+
+    /// One of its tasks, as the record of that task's loop names it.
+    pub fn task(&self, id: &TaskId) -> TaskOfFleet {
+        TaskOfFleet { name: self.name.clone(), folder: self.folder.clone(), task: id.clone() }
     }
 
     /// The branch of a task.

@@ -8,10 +8,9 @@ use std::ops::Range;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use super::task::MAX_PRIORITY;
 use crate::engine::text;
 
-/// The most urgent priority; 0 is the least urgent.
-pub const PRIORITY_MAX: u8 = 9;
 /// The most slots of one machine.
 pub const SLOTS_MAX: u32 = 1024;
 /// After each such wait a ticket counts as one priority more urgent, so that nobody starves.
@@ -37,7 +36,7 @@ impl SlotTicket {
             arrived_us: microseconds(at),
             process,
             counter,
-            priority: priority.min(PRIORITY_MAX),
+            priority: priority.min(MAX_PRIORITY),
             slots: slots.clamp(1, SLOTS_MAX),
         }
     }
@@ -52,7 +51,7 @@ impl SlotTicket {
             arrived_us: arrived_us.parse().ok()?,
             process: process.parse().ok()?,
             counter: counter.parse().ok()?,
-            priority: priority.parse().ok().filter(|priority| *priority <= PRIORITY_MAX)?,
+            priority: priority.parse().ok().filter(|priority| *priority <= MAX_PRIORITY)?,
             slots: slots.parse().ok().filter(|slots| (1..=SLOTS_MAX).contains(slots))?,
         };
         // `+7` and `007` are numbers, too, but no ticket is written like that.
@@ -84,7 +83,7 @@ impl SlotTicket {
     fn urgency(&self, now: DateTime<Utc>) -> u64 {
         let aged = self.waited(now).num_seconds() / AGEING.num_seconds();
         let urgency = u64::from(self.priority).saturating_add(u64::try_from(aged).unwrap_or(0));
-        urgency.min(PRIORITY_MAX.into())
+        urgency.min(MAX_PRIORITY.into())
     }
 }
 

@@ -126,7 +126,7 @@ fn a_machine_gets_as_many_slots_as_its_scarcest_part_allows_and_is_told_which_on
 
 /// Any ticket of three hours in which it matters who came when; many of them are alike.
 fn any_ticket() -> impl Strategy<Value = SlotTicket> {
-    let parts = (0..=PRIORITY_MAX, 0..180u32, 1..6u32, 0..3u32, 1..6u32);
+    let parts = (0..=MAX_PRIORITY, 0..180u32, 1..6u32, 0..3u32, 1..6u32);
     parts.prop_map(|(priority, minute, process, counter, slots)| {
         SlotTicket::new(priority, slots, at(minute), process, counter)
     })
@@ -168,7 +168,7 @@ proptest! {
 
     #[test]
     fn ageing_lets_no_later_ticket_of_a_priority_pass_an_earlier_one(
-        priority in 0..=PRIORITY_MAX, earlier in 0..180u32, by in 1..180u32, minute in 0..600u32
+        priority in 0..=MAX_PRIORITY, earlier in 0..180u32, by in 1..180u32, minute in 0..600u32
     ) {
         let (first, second) = (ticket(priority, earlier, 2), ticket(priority, earlier + by, 1));
         prop_assert_eq!(order(&[second, first], minute), [2, 1]);

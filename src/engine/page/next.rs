@@ -38,11 +38,14 @@ pub fn steps(inputs: &PageInputs<'_>) -> (Step, Option<Step>) {
         None if is_run => (Step::new(format!("crew show {} --log -f", record.id), ""), None),
         None | Some(Outcome::Completed) => (look(inputs), None),
         Some(Outcome::Blocked) if asked_for_help(record).is_some() => {
-            let answer = format!("{} --tell \"your answer\"", inputs.resume);
             let kept = if is_run { "its log keeps it" } else { "the transcript keeps it" };
-            (Step::new(answer, &format!("no secrets in it: the agent reads it, and {kept}")), None)
+            let answer = Step::new(
+                telling(inputs, "your answer"),
+                &format!("no secrets in it: the agent reads it, and {kept}"),
+            );
+            (answer, record.fleet.is_some().then(|| resume("tries it again with your answer")))
         }
-        Some(Outcome::Blocked) if has_reason(inputs, ACCEPT) => {
+        Some(Outcome::Blocked) if has_reason(inputs, ACCEPT) && record.fleet.is_none() => {
             let accept = format!("{} --accept-exam", inputs.resume);
             (look(inputs), Some(Step::new(accept, "if you accept that change")))
         }
@@ -75,21 +78,45 @@ fn after(inputs: &PageInputs<'_>, outcome: Outcome) -> Step {
             Step::new(resume, &what.join("; "))
         }
         Outcome::Aborted => after_failures(inputs, is_run),
-        Outcome::Stalled if is_run => {
-            Step::new(format!("{resume} --tell \"what to try instead\""), "")
-        }
+        Outcome::Stalled if is_run => instead(inputs),
         Outcome::Exhausted => match shown_regression(inputs) {
             Some(Regression { green_after, .. }) => Step::new(
                 format!("crew back {} {green_after}", record.id),
                 &format!("brings back what passed, and can be undone; {resume} continues"),
             ),
-            None if is_run => {
-                Step::new(resume, "continues; --tell \"...\" answers or advises the agent")
-            }
-            None => Step::new(resume, ""),
+            None => Step::new(resume, &once_more(inputs, is_run)),
         },
         _ => Step::new(resume, ""),
     }
+}
+
+/// The command that sends the agent of a loop that is over a message. That of a fleet's loop only
+/// leaves it for the next attempt; any other resumes the loop.
+fn telling(inputs: &PageInputs<'_>, words: &str) -> String {
+    match &inputs.record.fleet {
+        Some(task) => format!("{} \"{words}\"", task.tell()),
+        None => format!("{} --tell \"{words}\"", inputs.resume),
+    }
+}
+
+/// What a resume of a loop that met a limit does.
+fn once_more(inputs: &PageInputs<'_>, is_run: bool) -> String {
+    match &inputs.record.fleet {
+        Some(task) => {
+            format!("continues once its limit is raised; {} \"...\" advises the agent", task.tell())
+        }
+        None if is_run => "continues; --tell \"...\" answers or advises the agent".to_owned(),
+        None => String::new(),
+    }
+}
+
+/// How to resume a loop whose agent needs another idea.
+fn instead(inputs: &PageInputs<'_>) -> Step {
+    let what = match inputs.record.fleet {
+        Some(_) => format!("kept; {} tries it again with this", inputs.resume),
+        None => String::new(),
+    };
+    Step::new(telling(inputs, "what to try instead"), &what)
 }
 
 /// How to resume a loop that failed too often, by what failed last.
@@ -99,7 +126,7 @@ fn after_failures(inputs: &PageInputs<'_>, is_run: bool) -> Step {
     let gate = evidence.and_then(|it| it.failing().find(|it| it.roles.contains(&Role::Gate)));
     let resume = inputs.resume;
     match gate.map(|gate| clip(&gate.run, RUN_CHARS)) {
-        _ if said_so && is_run => Step::new(format!("{resume} --tell \"what to try instead\""), ""),
+        _ if said_so && is_run => instead(inputs),
         Some(gate) => Step::new(resume, &format!("once `{gate}` can pass")),
         None => Step::new(resume, "once the cause is dealt with"),
     }
@@ -152,4 +179,41 @@ fn look(inputs: &PageInputs<'_>) -> Step {
     }
     let command = if changed_something(inputs) { "crew diff" } else { "crew show" };
     Step::new(format!("{command} {id}"), "")
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::fleet::fixture::{a_fleet, id};
+    use crate::engine::page::tests::told_ends;
+
+    #[test]
+    fn the_loop_of_a_task_is_answered_and_resumed_by_its_fleet() {
+        let ends = told_ends(Some(&a_fleet().task(&id("vat"))));
+        let steps: Vec<&str> =
+            ends.lines().filter(|line| line.is_empty() || line.starts_with('$')).collect();
+        insta::assert_snapshot!(steps.join("\n"), @r#"
+        $ crew diff haaaaaaa
+
+        $ crew diff haaaaaaa 1..2 what turned `npm test` red
+        $ crew back haaaaaaa 1 brings back what passed, and can be undone; crew fleet run tasks --retry continues
+
+        $ crew diff haaaaaaa
+        $ crew fleet run tasks --retry continues once its limit is raised; crew tell --fleet billing-cleanup --task vat "..." advises the agent
+
+        $ crew tell --fleet billing-cleanup --task vat "your answer" no secrets in it: the agent reads it, and its log keeps it
+        $ crew fleet run tasks --retry tries it again with your answer
+
+        $ crew show haaaaaaa
+        $ crew tell --fleet billing-cleanup --task vat "what to try instead" kept; crew fleet run tasks --retry tries it again with this
+
+        $ crew show haaaaaaa
+        $ crew fleet run tasks --retry continues on main
+
+        $ crew diff haaaaaaa
+        $ crew tell --fleet billing-cleanup --task vat "what to try instead" kept; crew fleet run tasks --retry tries it again with this
+
+        $ crew show haaaaaaa
+        $ crew fleet run tasks --retry once the cause is dealt with
+        "#);
+    }
 }

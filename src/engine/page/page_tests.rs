@@ -9,7 +9,7 @@ use crate::engine::evidence::test_run::{TestRun, TestStatus};
 use crate::engine::evidence::{CheckResult, ClaimResult, Evidence, Verdict};
 use crate::engine::fixture::{a_loop, a_loop_with, a_run, at, facts, result};
 use crate::engine::journal::{Choice, Event, JournalEntry, SCHEMA};
-use crate::engine::record::{Check, CheckMemory, Driver, Ending, Role, Status};
+use crate::engine::record::{Check, CheckMemory, Driver, Ending, Role, Status, TaskOfFleet};
 
 fn changed(paths: &str) -> Changes {
     let file = |path: &str| ChangedFile {
@@ -129,25 +129,31 @@ fn ends() -> Vec<(Steps, Outcome, Option<Proof>, &'static str)> {
     ]
 }
 
-#[test]
-fn every_end_names_its_verdict_its_reason_and_a_command_that_shows_something() {
-    use Verdict::Failed;
+/// What the pages of all ends say: of loops of their own, or of the loops of a task.
+pub fn told_ends(fleet: Option<&TaskOfFleet>) -> String {
     let mut text = String::new();
     for (steps, outcome, proof, why) in ends() {
-        let mut record = a_run(None);
+        let mut record = Loop { fleet: fleet.cloned(), ..a_run(None) };
         record.contract.checks = a_loop_with(&[("npm test", Role::Verify)]).contract.checks;
         let story = story(&mut record, &steps);
         if record.state.evidence.as_ref().is_some_and(|evidence| !evidence.checks.is_empty()) {
-            let memory = CheckMemory::of(&result("npm test", Failed), 1, None);
+            let memory = CheckMemory::of(&result("npm test", Verdict::Failed), 1, None);
             record.state.checks.insert("npm test".to_owned(), memory);
         }
         ended(&mut record, outcome, proof, why);
         let all: Vec<&str> = steps.iter().map(|(paths, ..)| *paths).collect();
         let changes = changed(&all.join(" "));
-        text.push_str(&told(&page(&record, &story, &changes, &TestMemories::new())));
-        text.push('\n');
+        let resume = record.fleet_resume().unwrap_or_else(|| "crew resume haaaaaaa".to_owned());
+        let tests = TestMemories::new();
+        let inputs = inputs(&record, &story, &changes, &tests);
+        text += &(told(&Page::of(&PageInputs { resume: &resume, ..inputs })) + "\n");
     }
-    insta::assert_snapshot!(text, @r#"
+    text
+}
+
+#[test]
+fn every_end_names_its_verdict_its_reason_and_a_command_that_shows_something() {
+    insta::assert_snapshot!(told_ends(None), @r#"
     completed after 2 iterations · proof: checked
     why: `npm test` passes; it had failed before
     $ crew diff haaaaaaa

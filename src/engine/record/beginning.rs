@@ -21,6 +21,7 @@ impl Loop {
             trusted: None,
             environment: None,
             protected: None,
+            fleet: None,
             state: State::begin(owner, now),
         }
     }

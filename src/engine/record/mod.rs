@@ -8,6 +8,7 @@ mod beginning;
 mod check_memory;
 pub mod contract;
 pub mod environment;
+mod fleet;
 pub mod git_memory;
 pub mod moment;
 pub mod outcome;
@@ -31,6 +32,7 @@ pub use self::agent::{Agent, Dialect, Permissions, PromptVia};
 pub use self::check_memory::CheckMemory;
 pub use self::contract::{Check, Contract, Limits, Place, Role};
 pub use self::environment::{Environment, Foreign, Plan};
+pub use self::fleet::TaskOfFleet;
 pub use self::git_memory::{Failures, GitMemory, Sent};
 pub use self::moment::Moment;
 pub use self::outcome::{Actor, Ending, FALLS_SHORT, Outcome, Proof};
@@ -137,6 +139,9 @@ pub struct Loop {
     /// unknown when the loop began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protected: Option<Protected>,
+    /// The task of a fleet that it works on; `None` for a loop that a person started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fleet: Option<TaskOfFleet>,
     pub state: State,
 }
 

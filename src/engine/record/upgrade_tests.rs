@@ -167,7 +167,8 @@ fn every_field() -> Value {
         },
         "elapsed_ms": [1],
         "earlier": { "count": 1, "min_ms": 2, "max_ms": 3, "sum_ms": 4, "squares": 5 }, "trusted": [{ "name": "n", "value": "v" }],
-        "environment": environment(), "protected": protected(), "state": state(),
+        "environment": environment(), "protected": protected(),
+        "fleet": { "name": "n", "folder": "f", "task": "t" }, "state": state(),
     })
 }
 
@@ -288,6 +289,15 @@ fn a_record_of_an_older_crew_is_brought_up_to_date_and_one_of_this_crew_stays() 
     older.state.old_marks = None;
     assert_eq!(newest.state, older.state);
     assert_eq!(upgraded(newest.clone()), newest);
+}
+
+#[test]
+fn a_record_from_before_there_were_fleets_belongs_to_none() {
+    let mut older = every_field();
+    older.as_object_mut().unwrap().remove("fleet");
+    let record: Loop = serde_json::from_value(older.clone()).unwrap();
+    assert_eq!(record.fleet, None);
+    assert_eq!(serde_json::to_value(&record).unwrap(), older);
 }
 
 #[test]

@@ -40,6 +40,14 @@ pub enum FleetVerb {
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },
+    /// Remove what this machine keeps of a fleet: its terms, leases and logs; no branch, and no
+    /// working tree with work in it
+    #[command(after_help = AFTER_FORGET)]
+    Forget {
+        /// The fleet
+        #[arg(value_name = "NAME")]
+        fleet: String,
+    },
     /// Make one attempt at a task, as an engine does: safe to start at any moment, any number of
     /// times
     #[command(after_help = "Examples:\n  crew fleet job billing vat-rounding")]
@@ -67,6 +75,13 @@ Examples:
   crew fleet run tasks/ --land
   crew fleet run tasks/ --on slurm:login.example --land
   crew fleet run tasks/ --retry";
+
+const AFTER_FORGET: &str = "\
+It is refused while a task of the fleet runs here. It prints what stays: branches, working trees, and \
+what is on the remote, with the commands that remove it.
+
+Examples:
+  crew fleet forget billing";
 
 /// `crew fleet run`.
 #[derive(Args, Clone, Debug, Default)]

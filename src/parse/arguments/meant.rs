@@ -114,6 +114,7 @@ fn unknown_of_fleet(typed: &str) -> UsageError {
     let meant = match typed {
         "resume" | "continue" | "start" => Some("crew fleet run FOLDER".to_owned()),
         "stop" | "end" | "kill" => Some("crew fleet cancel".to_owned()),
+        "clean" | "remove" | "delete" | "rm" => Some("crew fleet forget NAME".to_owned()),
         "tell" => Some("crew tell --fleet NAME \"MESSAGE\"".to_owned()),
         _ => nearest(typed, &verbs).map(|verb| format!("crew fleet {verb}")),
     };

@@ -151,8 +151,9 @@ fn overlaps(text: &mut String, start: &FleetStart<'_>, width: usize) {
     let kept = if start.is_dry { start.overlaps.len() } else { LISTED };
     for it in start.overlaps.iter().take(kept) {
         let (one, other) = (shown(&it.globs.0), shown(&it.globs.1));
-        let both = if one == other { format!("both {one}") } else { format!("{one} and {other}") };
-        let said = format!("{}, {}: {both}, so one after the other", it.one, it.other);
+        let both =
+            if one == other { format!("both touch {one}") } else { format!("{one} and {other}") };
+        let said = format!("{}, {}: {both}, so one by one", it.one, it.other);
         value(text, "overlap", &said, width);
     }
     more(text, start.overlaps.len().saturating_sub(kept));
@@ -276,7 +277,7 @@ fn pushes(text: &mut String, start: &FleetStart<'_>, open: &[&Lease], width: usi
         let nothing = "nothing. Branches stay here; --push or --land sends them";
         return value(text, "pushes", nothing, width);
     };
-    let (name, url) = (shown(&remote.name), shown(&without_user(&remote.url)));
+    let (name, url) = (shown(&remote.name), shown(&remote.url));
     value(text, "pushes", &format!("to {name} ({url}), each iteration:"), width);
     let branches: Vec<String> = open.iter().map(|lease| lease.branch.clone()).collect();
     let kinds = [
@@ -308,14 +309,6 @@ fn lands(fleet: &Fleet, remote: &Remote) -> Option<String> {
         LandingMode::Main => Some(format!("{base}, when a task's checks pass on it (--land)")),
         LandingMode::Pr => Some(format!("a pull request to {base} for each completed task")),
     }
-}
-
-/// An address without the name and the password that may stand before its host.
-fn without_user(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let host = rest.split('/').next().unwrap_or_default();
-    let user = host.rfind('@').map_or(0, |at| at + 1);
-    format!("{scheme}://{}", &rest[user..])
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ fn tasks() -> Vec<Lease> {
 }
 
 fn sent() -> Fleet {
-    let url = "https://me:secret@git.example.org/acme/billing.git".to_owned();
+    let url = "https://git.example.org/acme/billing.git".to_owned();
     let remote = Remote { name: "origin".to_owned(), url, only_branches: false };
     let mut land = a_fleet();
     land.base = "origin/main".to_owned();
@@ -77,7 +77,7 @@ fn a_small_fleet_is_told_in_a_few_rows() {
     fleet billing-cleanup: 1 task, on this machine, 4 at once, at most $50.00
       reads   tasks/*.md (README.md and _notes.md are not tasks)
       order   1  only
-      overlap vat-rounding, invoice-pdf: both src/tax/**, so one after the other
+      overlap vat-rounding, invoice-pdf: both touch src/tax/**, so one by one
       agent   claude
       budget  at most $50.00 for all tasks; an equal share of what is left for each
       verify  `cargo test`
@@ -162,7 +162,7 @@ fn sixty_tasks_are_listed_only_for_a_dry_run() {
     let slots = SlotCount { count: 1, why: "1 slot: half of 2 cores".to_owned() };
     let start =
         FleetStart { overlaps: &overlaps, slots: Some(&slots), ..starts(&fleet, &leases, &new) };
-    let overlap = "  overlap vat-rounding, invoice-pdf: both src/tax/**, so one after the other\n";
+    let overlap = "  overlap vat-rounding, invoice-pdf: both touch src/tax/**, so one by one\n";
     let told = page(&start, 80).replacen(overlap, "", LISTED - 1);
     assert_snapshot!(told, @"
     fleet billing-cleanup: 60 tasks, on this machine, 1 at once, no limit on its
@@ -177,7 +177,7 @@ fn sixty_tasks_are_listed_only_for_a_dry_run() {
               7  task-6
               8  task-7
               … 52 more, all with --dry-run
-      overlap vat-rounding, invoice-pdf: both src/tax/**, so one after the other
+      overlap vat-rounding, invoice-pdf: both touch src/tax/**, so one by one
               … 52 more, all with --dry-run
       slots   1 slot: half of 2 cores; --slots N sets another number
       agent   claude

@@ -4,6 +4,7 @@
 
 pub mod before;
 pub mod events;
+pub mod forgotten;
 pub mod json;
 pub mod orders;
 pub mod status;

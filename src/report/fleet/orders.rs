@@ -1,7 +1,9 @@
-//! The answer to an order: which tasks obey it, and when.
+//! The answer to an order or a message: which tasks obey or read it, and when.
 
-use crate::engine::fleet::manifest::FleetRequest;
+use crate::engine::fleet::manifest::{Fleet, FleetRequest};
 use crate::engine::fleet::task::TaskId;
+use crate::engine::record::Outcome;
+use crate::engine::text::count;
 
 /// The most tasks that a line names.
 const NAMED_MAX: usize = 8;
@@ -23,6 +25,28 @@ pub fn page(fleet: &str, what: FleetRequest, groups: [&[TaskId]; 3]) -> String {
     }
     if what == FleetRequest::Pause && !(at_once.is_empty() && later.is_empty()) {
         lines.push("the next crew fleet run resumes what is paused".to_owned());
+    }
+    lines.join("\n")
+}
+
+/// Who reads a message: tasks that are open, those that ended, and those for which too many wait.
+pub fn told(
+    fleet: &Fleet,
+    open: &[TaskId],
+    ended: &[(TaskId, Outcome)],
+    full: &[TaskId],
+) -> String {
+    let mut lines = Vec::new();
+    if !open.is_empty() || ended.is_empty() {
+        let tasks = count(open.len() as u64, "task");
+        lines.push(format!("fleet {}: {tasks} will read it with the next prompt", fleet.name));
+    }
+    lines.extend(ended.iter().map(|(id, outcome)| {
+        let retry = fleet.task(id).retry();
+        format!("{id} is {}: {retry} tries it again with this", outcome.label())
+    }));
+    if !full.is_empty() {
+        lines.push(format!("too many messages already wait for {}", named(full)));
     }
     lines.join("\n")
 }

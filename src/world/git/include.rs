@@ -8,8 +8,6 @@ use std::path::Path;
 use super::Git;
 use crate::world::files::{disk, tree};
 
-/// Names the ignored files that a new working tree needs.
-pub const INCLUDE: &str = ".worktreeinclude";
 /// The most bytes of it.
 pub const INCLUDE_BYTES: u64 = 1 << 20;
 /// The most files that are copied.

@@ -7,6 +7,7 @@ use std::path::Path;
 use super::command::Command;
 use super::merge::unmerged;
 use super::steps::{Said, hooks, said};
+use super::worktree::roots;
 use super::{Git, git};
 use crate::engine::git::{GitFault, GitStep};
 use crate::world::files::disk;
@@ -101,6 +102,22 @@ pub fn merge_with_markers(folder: &Path, commit: &str) -> Result<Vec<String>, Gi
 pub fn remove(repository: &Path, folder: &Path) -> bool {
     let there = folder.display().to_string();
     run(repository, &["worktree", "remove", "--", &there]).exit == Some(0)
+}
+
+/// Removes the working tree of landings with all that is in it, and takes it off the list of its
+/// repository. The trees of others stay on that list, also those whose folder is away. Nothing is
+/// done where the repository is gone.
+pub fn discard(folder: &Path) -> Result<(), GitFault> {
+    let trees = roots(folder);
+    let real = disk::real_path(folder).unwrap_or_else(|_| folder.to_owned());
+    let [repository, others @ ..] = &trees[..] else { return Ok(()) };
+    if !others.contains(&real) {
+        return Ok(());
+    }
+    let there = real.display().to_string();
+    // One that a killed git was making is locked, which takes the word twice.
+    let arguments = ["worktree", "remove", "--force", "--force", "--", &there];
+    run(repository, &arguments).well(GitStep::Worktree).map(drop)
 }
 
 fn run(folder: &Path, arguments: &[&str]) -> Said {

@@ -103,6 +103,14 @@ pub fn is_a_commit(folder: &Path, name: &str) -> bool {
     Git { climbs: true, ..Git::here(folder) }.commit(name).is_some()
 }
 
+/// The branches of a repository, each with its commit; `None` if it cannot be read.
+pub fn branches(top: &Path) -> Option<Vec<(String, String)>> {
+    let format = "--format=%(refname:lstrip=2) %(objectname)";
+    let listed = git(top, &["for-each-ref", format, "refs/heads"])?;
+    let pair = |(name, id): (&str, &str)| (name.to_owned(), id.to_owned());
+    Some(listed.lines().filter_map(|line| line.split_once(' ').map(pair)).collect())
+}
+
 /// How many commits of one name another lacks; `None` if one of them is not here.
 pub fn lacking(top: &Path, of: &str, other: &str) -> Option<u64> {
     let counted = git(top, &["rev-list", "--count", of, "--not", other, "--"])?;

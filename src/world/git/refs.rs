@@ -26,10 +26,10 @@ use crate::world::process::{ExitCause, FinishedProcess, Stop};
 
 /// The longest that one talk with the remote may take.
 const WITHIN: Duration = Duration::from_secs(120);
-/// How long a remote that cannot be reached is asked again, and between two tries at first and at
-/// most.
-const PATIENCE: Duration = Duration::from_secs(30 * 60);
+/// Between two tries to reach a remote, at first and at most.
 const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
+/// The longest that a talk may take once a signal has come.
+const WITHIN_AT_THE_END: Duration = Duration::from_secs(15);
 /// How often a swap is tried while the remote cannot lock a ref. It waits for a lock by itself.
 const SWAPS_MAX: usize = 3;
 /// Between two looks for a signal.
@@ -39,6 +39,14 @@ const NO_OBJECT: &str = "0000000000000000000000000000000000000000";
 /// Author and committer.
 const CREW: &str = "crew <crew@localhost>";
 
+/// How long a remote that cannot be reached is asked again. A signal ends that, and the git that
+/// runs when it comes.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience<'a> {
+    pub signals: &'a Signals,
+    pub within: Duration,
+}
+
 /// A repository here, and the remote whose refs are shared.
 pub struct Refs<'a> {
     /// A working tree's root or a bare repository, for the objects.
@@ -47,9 +55,8 @@ pub struct Refs<'a> {
     pub remote: &'a str,
     /// Ends a running git early.
     pub stop: Stop<'a>,
-    /// With it, a remote that cannot be reached is asked again, at most half an hour, until a
-    /// signal comes.
-    pub patience: Option<&'a Signals>,
+    /// `None` asks once.
+    pub patience: Option<Patience<'a>>,
 }
 
 impl Refs<'_> {
@@ -62,7 +69,7 @@ impl Refs<'_> {
         }
         let arguments = [&["ls-remote", "--refs", "--quiet", "--", self.remote], patterns].concat();
         let variables = self.ssh();
-        let ended = self.printed(&arguments, remote_terms(&variables))?;
+        let ended = self.printed(&arguments, self.online(&variables))?;
         if ended.cut {
             let cure = "use a remote of the fleets' own";
             return Err(fault("the remote has more refs than crew reads", cure));
@@ -230,16 +237,29 @@ impl Refs<'_> {
     /// Runs a git that talks to the remote.
     fn reach(&self, arguments: &[&str], input: &[u8]) -> Said {
         let variables = self.ssh();
-        let terms = Command { input, ..remote_terms(&variables) };
+        let terms = Command { input, ..self.online(&variables) };
         let hooks = if self.is_bare() { Vec::new() } else { hooks(self.folder) };
-        let once = || said(self.folder, arguments, &hooks, terms, self.stop);
+        let signalled = self.signalled();
+        let stop = || (self.stop)() || self.signalled() > signalled;
+        let once = || said(self.folder, arguments, &hooks, terms, stop);
         self.patiently(once, |said| said.exit != Some(0) && is_out_of_reach(said))
+    }
+
+    /// How many signals have come.
+    fn signalled(&self) -> u32 {
+        self.patience.map_or(0, |it| it.signals.times())
+    }
+
+    /// The terms of a talk with the remote.
+    fn online<'b>(&self, variables: &'b [(&'b str, String)]) -> Command<'b> {
+        let within = if self.signalled() > 0 { WITHIN_AT_THE_END } else { WITHIN };
+        Command { variables, online: true, within: Some(within), ..Command::default() }
     }
 
     /// Asks again while the remote is out of reach.
     fn patiently<T>(&self, ask: impl Fn() -> T, is_out_of_reach: impl Fn(&T) -> bool) -> T {
-        let Some(signals) = self.patience else { return ask() };
-        let (deadline, mut pause) = (Deadline::after(PATIENCE), PAUSES[0]);
+        let Some(Patience { signals, within }) = self.patience else { return ask() };
+        let (deadline, mut pause) = (Deadline::after(within), PAUSES[0]);
         let is_asked = || (signals.times() > 0).then_some(());
         loop {
             let answer = ask();
@@ -266,11 +286,13 @@ impl Refs<'_> {
         arguments: &[&str],
         terms: Command<'_>,
     ) -> Result<FinishedProcess, GitFault> {
-        let said = match start(self.folder, arguments, &[], terms, self.stop) {
+        let signalled = self.signalled();
+        let stop = || (self.stop)() || self.signalled() > signalled;
+        let said = match start(self.folder, arguments, &[], terms, stop) {
             Ok(ended) if ended.cause == ExitCause::Exit(0) => return Ok(ended),
             // The complaint is read from a second run.
             Ok(FinishedProcess { cause: ExitCause::Exit(_), .. }) | Err(_) => {
-                said(self.folder, arguments, &[], terms, self.stop)
+                said(self.folder, arguments, &[], terms, stop)
             }
             Ok(ended) => Said { exit: None, text: format!("git gave no answer: {}", ended.cause) },
         };
@@ -316,10 +338,6 @@ impl Refs<'_> {
 /// Whether an answer says that the remote was not reached, or took too long.
 fn is_out_of_reach(said: &Said) -> bool {
     said.exit.is_none_or(|_| git_refs::trouble(&said.text).0 == GitTrouble::Network)
-}
-
-fn remote_terms<'a>(variables: &'a [(&'a str, String)]) -> Command<'a> {
-    Command { variables, online: true, within: Some(WITHIN), ..Command::default() }
 }
 
 /// The one push that moves these refs. No `+` stands before a refspec, and nothing is forced: git

@@ -174,15 +174,16 @@ pub fn unplanted(folder: &Path, before: &GitBaseline, step: GitStep) -> Result<(
 /// Fails if a setting changed that names a program or is used.
 fn settled(
     folder: &Path,
-    GitBaseline(before): &GitBaseline,
+    before: &GitBaseline,
     step: GitStep,
     is_used: impl Fn(&GitSetting) -> bool,
 ) -> Result<(), GitFault> {
-    let GitBaseline(now) = trusted(folder).unwrap_or_default();
-    let new = now.iter().filter(|setting| !before.contains(setting));
-    let gone = before.iter().filter(|setting| !now.contains(setting));
+    let Some(now) = trusted(folder) else {
+        let cause = "git does not list the settings of the repository";
+        return Err(GitFault::new(step, GitTrouble::Other, cause, "try git config --list here"));
+    };
     let concerns = |setting: &&GitSetting| is_used(setting) || setting.names_a_program();
-    let Some(changed) = new.chain(gone).find(concerns) else { return Ok(()) };
+    let Some(changed) = now.changed_since(before).find(concerns) else { return Ok(()) };
     let cause = format!("the setting {} changed during this run", changed.name);
     let cure = "look at git config --list --show-origin; a new run takes it as it then is";
     Err(GitFault::new(step, GitTrouble::Changed, cause, cure))

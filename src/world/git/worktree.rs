@@ -2,6 +2,7 @@
 //! existing one is used again, and nothing is ever removed.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::command::Command;
 use super::pin::repository;
@@ -9,7 +10,12 @@ use super::steps::{hooks, said};
 use super::{Git, git};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, Worktree};
 use crate::parse::git::{Tree, worktrees};
+use crate::world::clock::{self, Deadline};
 use crate::world::files::{disk, tree};
+
+/// How long the removal of a half-made working tree is tried, and between two tries.
+const REMOVED: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// The working tree of that name of the repository that `checkout` belongs to. It is created if
 /// necessary, on the branch of that name, which begins at `start` unless it exists.
@@ -49,7 +55,14 @@ pub fn clear_half_made(checkout: &Path, path: &Path) -> Result<(), GitFault> {
     let is_meant = |tree: &Tree| tree.path.ends_with(path) || is_same(&tree.path, path);
     let half_made = worktrees(&trees).into_iter().find(|tree| tree.is_half_made && is_meant(tree));
     let Some(Tree { path, .. }) = half_made else { return Ok(()) };
-    tree::remove(&path).map_err(|error| fault(error.to_string(), "remove it by hand"))?;
+    // The git that fills it may outlive the one that was killed for a moment.
+    let deadline = Deadline::after(REMOVED);
+    while let Err(error) = tree::remove(&path) {
+        if deadline.passed() {
+            return Err(fault(error.to_string(), "remove it by hand"));
+        }
+        clock::sleep(PAUSE);
+    }
     let there = path.display().to_string();
     let arguments = ["worktree", "unlock", "--", &there];
     said(checkout, &arguments, &[], Command::default(), || false).well(GitStep::Worktree).map(drop)

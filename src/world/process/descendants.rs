@@ -5,6 +5,7 @@
 
 use std::io;
 use std::path::Path;
+use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -47,10 +48,14 @@ pub fn are_adopted() -> bool {
 pub struct Awaited(i32);
 
 impl Awaited {
-    /// From now on nobody else reaps the child.
-    pub fn new(pid: i32) -> Self {
-        AWAITED.lock().unwrap_or_else(PoisonError::into_inner).push(pid);
-        Self(pid)
+    /// Starts a child that nobody else reaps.
+    pub fn spawn(command: &mut Command) -> io::Result<(Child, Self)> {
+        // While it is locked nobody reaps: the child may have ended before it is noted.
+        let mut awaited = AWAITED.lock().unwrap_or_else(PoisonError::into_inner);
+        let child = command.spawn()?;
+        let pid = child.id().cast_signed();
+        awaited.push(pid);
+        Ok((child, Self(pid)))
     }
 }
 
@@ -76,10 +81,8 @@ pub fn are_ending() -> bool {
 pub fn reap() {
     if are_adopted() && children::has_ended_child() {
         let me = identity::my_id();
-        // The table comes first: what is awaited in it was awaited before it ended.
-        let table = table::table();
-        let awaited = AWAITED.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        for (pid, row) in table {
+        let awaited = AWAITED.lock().unwrap_or_else(PoisonError::into_inner);
+        for (pid, row) in table::table() {
             if row.has_ended && row.parent == me && !awaited.contains(&pid) {
                 children::reap(pid);
             }

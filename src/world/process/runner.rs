@@ -144,7 +144,7 @@ impl<'a> Running<'a> {
         command.envs(slots::own().map(|number| ("CREW_SLOT", number.to_string())));
         command.envs(spec.variables.iter().map(|(name, value)| (name, value)));
         let pipes = Pipes::new(input, spec.input.unwrap_or_default(), out, errors)?;
-        let child = command.spawn()?;
+        let (child, awaited) = Awaited::spawn(&mut command)?;
         // The command still holds the child's ends, and with it no pipe would ever seem closed.
         drop(command);
         let group = child.id().cast_signed();
@@ -153,7 +153,7 @@ impl<'a> Running<'a> {
         }
         Ok(Self {
             child,
-            _awaited: Awaited::new(group),
+            _awaited: awaited,
             group,
             pipes,
             supervisor,

@@ -16,7 +16,9 @@ use crate::engine::fleet::manifest::Fleet;
 use crate::engine::fleet::stored::{self, StoredRecord, UnreadableLease};
 use crate::engine::fleet::task::TaskId;
 use crate::world::clock::Deadline;
+use crate::world::fault;
 use crate::world::files::disk::{self, Durability, Lock};
+use crate::world::files::tree;
 use crate::world::process::Stop;
 
 /// The largest file that is read, in bytes.
@@ -25,6 +27,8 @@ const FILE_BYTES: u64 = 8 << 20;
 const FLEETS_MAX: usize = 1000;
 /// The most names in a fleet's folder of tasks: three for each.
 const NAMES_MAX: usize = 60_000;
+/// What the name of a fleet's folder begins with once it is out of the store. No fleet's name does.
+const TAKEN: &str = ".removed-";
 /// Longer than somebody holds a lock who only looks whether it is held.
 const RUN_WAIT: Duration = Duration::from_millis(50);
 /// Between two looks whether a long wait is to end.
@@ -47,7 +51,7 @@ pub struct Leases {
 /// The names of all fleets, in their order.
 pub fn names(home: &Home) -> io::Result<Vec<String>> {
     let mut names = disk::list(&home.fleets(), FLEETS_MAX)?;
-    names.retain(|name| disk::is_file(&manifest_file(home, name)));
+    names.retain(|name| !name.starts_with(TAKEN) && disk::is_file(&manifest_file(home, name)));
     names.sort();
     Ok(names)
 }
@@ -118,6 +122,38 @@ pub fn hold_fleet(home: &Home, fleet: &str) -> io::Result<Option<Lock>> {
 pub fn is_run(home: &Home, fleet: &str) -> bool {
     let file = run_lock(home, fleet);
     disk::is_file(&file) && disk::lock(&file, Duration::ZERO).is_ok_and(|lock| lock.is_none())
+}
+
+/// Whether this machine keeps anything of a fleet, readable or not.
+pub fn is_kept(home: &Home, fleet: &str) -> bool {
+    fleet.parse::<TaskId>().is_ok() && tree::is_folder(&home.fleet(fleet))
+}
+
+/// The tasks that a process of this machine has taken at some time.
+pub fn taken_once(home: &Home, fleet: &str) -> io::Result<Vec<TaskId>> {
+    let names = disk::list(&tasks(home, fleet), NAMES_MAX)?;
+    Ok(names.iter().filter_map(|name| name.strip_suffix(".lock")?.parse().ok()).collect())
+}
+
+/// Takes a fleet with all that is kept of it out of the store: from here on no command finds it.
+/// One rename does it, so a crash leaves a whole fleet or none.
+pub fn take_out(home: &Home, fleet: &str) -> io::Result<()> {
+    let _lock = hold_records(home, fleet)?;
+    disk::rename(&home.fleet(fleet), &home.fleets().join(format!("{TAKEN}{fleet}")))?;
+    fault::point("remove.taken")
+}
+
+/// Removes what was taken out, also what an earlier removal has left.
+pub fn remove_taken(home: &Home) -> io::Result<()> {
+    let names = disk::list(&home.fleets(), FLEETS_MAX)?;
+    for name in names.iter().filter(|name| name.starts_with(TAKEN)) {
+        let folder = home.fleets().join(name);
+        tree::remove(&folder).map_err(|error| {
+            let (there, way) = (folder.display(), "remove it by hand; the next start tries it too");
+            io::Error::new(error.kind(), format!("cannot remove {there}: {error}\nhint: {way}"))
+        })?;
+    }
+    Ok(())
 }
 
 fn run_lock(home: &Home, fleet: &str) -> PathBuf {
@@ -198,8 +234,7 @@ fn swap<T: Serialize>(
     value: &T,
 ) -> io::Result<Option<String>> {
     disk::make_private_folder(&tasks(home, fleet))?;
-    let lock = disk::lock(&home.fleet(fleet).join("lock"), LOCK_WAIT)?;
-    let _lock = lock.ok_or_else(|| io::Error::other(format!("the fleet {fleet} is busy")))?;
+    let _lock = hold_records(home, fleet)?;
     let found = disk::read(file, FILE_BYTES)?.map(|bytes| hash(&bytes));
     if found.as_deref() != old {
         return Ok(None);
@@ -207,6 +242,12 @@ fn swap<T: Serialize>(
     let bytes = serde_json::to_vec_pretty(value)?;
     disk::write(file, &bytes, Durability::Machine)?;
     Ok(Some(hash(&bytes)))
+}
+
+/// Held while a record of the fleet is replaced.
+fn hold_records(home: &Home, fleet: &str) -> io::Result<Lock> {
+    let lock = disk::lock(&home.fleet(fleet).join("lock"), LOCK_WAIT)?;
+    lock.ok_or_else(|| io::Error::other(format!("the fleet {fleet} is busy")))
 }
 
 #[cfg(test)]

@@ -9,9 +9,10 @@ use std::path::Path;
 
 use super::fill::ATTRIBUTES;
 use super::{Snapshots, write};
+use crate::engine::fleet::landing::INCLUDE;
 use crate::world::clock::Deadline;
 use crate::world::files::{disk, tree};
-use crate::world::git::include::{INCLUDE, INCLUDE_BYTES, copy_files};
+use crate::world::git::include::{INCLUDE_BYTES, copy_files};
 use crate::world::store::home::hash;
 
 /// The longest that writing a snapshot may take.

@@ -94,7 +94,7 @@ fn without_a_commit_there_is_no_working_tree() {
 /// git is killed while it makes the working tree `fleet/a`, at the checkout of the last file.
 const KILLED: &str = r#"echo 'two filter=slow' > .gitattributes; echo 2 > two
 git add . && git commit -qm two
-git config filter.slow.smudge "kill -9 \$(cat $PWD/../killed)"
+git config filter.slow.smudge "kill -9 \$(cat $PWD/../killed) \$PPID"
 sh -c 'echo $$ > ../killed; exec git worktree add -q -b fleet/a ../repo.worktrees/fleet/a'
 git config --unset filter.slow.smudge"#;
 /// What git writes first of a working tree, before it names the head.
@@ -127,7 +127,7 @@ fn commits_reach_a_checkout_while_somebody_makes_a_working_tree_there() {
         let given = scope.spawn(|| hub::give(&there, &checkout, commit.trim(), "refs/blobs/given"));
         clock::sleep(Duration::from_millis(300));
         assert!(!given.is_finished(), "it waits");
-        yard.sh("repo", "rm -r .git/worktrees");
+        yard.sh("repo", "mv .git/worktrees .git/gone");
         given.join().unwrap().unwrap();
     });
     assert_eq!(yard.git("repo", &["rev-parse", "refs/blobs/given"]), commit);
