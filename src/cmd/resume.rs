@@ -30,7 +30,7 @@ pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
         print::out(&format!("loop {}: the wait is over, iteration {iteration} begins", woken.id));
         return Ok(Exit::SUCCESS);
     }
-    refuse_a_task(&record)?;
+    refuse_a_task(&home, &record)?;
     let signals = Signals::listen()?;
     let mut notes = Vec::new();
     let is_ended = || signals.times() > 0;

@@ -122,6 +122,11 @@ fn branches_working_trees_and_the_remote_stay_and_only_the_tree_of_landings_leav
     fs::remove_dir_all(&away).unwrap();
     let ran = world.run(&["--land"]);
     assert_eq!(ran.code(), 10, "{ran:#?}");
+    // The job that has landed tidies up after its end is written.
+    world.until("nobody lands", |world| {
+        let tree = world.sandbox.root().join("repo.worktrees/fleet/repo/a");
+        world.git_there(&["for-each-ref", "refs/crew/repo/_land"]).is_empty() && !tree.exists()
+    });
     let (refs, there) = (world.sandbox.git(&["for-each-ref"]), world.git_there(&["for-each-ref"]));
     let listed = || {
         let trees = world.sandbox.git(&["worktree", "list", "--porcelain"]);

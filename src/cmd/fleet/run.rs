@@ -143,6 +143,9 @@ fn is_agreed(home: &Home, arguments: &FleetRunArgs, described: &Described) -> Re
     Ok(true)
 }
 
+/// How long the last page waits for a remote that cannot be reached.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 fn coordinate(home: &Home, fleet: &Fleet) -> Result<Exit> {
     if fleet.slots == 0 && fleet.engine == LOCAL {
         print::err(&format!("crew: {}; --slots N sets another number", slots::default_count().why));
@@ -166,7 +169,7 @@ fn coordinate(home: &Home, fleet: &Fleet) -> Result<Exit> {
             Ok(signals.exit_code().map_or(Exit::INTERRUPTED, Exit::signalled))
         }
         FleetEnd::Done => {
-            let view = FleetView::of(home, &memory)?;
+            let view = FleetView::of(home, &memory.with_patience(&signals, PATIENCE))?;
             print_page(&view);
             Ok(exit(&view))
         }

@@ -20,6 +20,7 @@ use crate::engine::fleet::pace::Pace;
 use crate::engine::fleet::plan::FleetPlan;
 use crate::engine::fleet::standing::Standing;
 use crate::engine::fleet::stored::UnreadableLease;
+use crate::engine::git::GitTrouble;
 use crate::exit::Exit;
 use crate::parse::arguments::FleetStatusArgs;
 use crate::report::board::BoardKey;
@@ -76,6 +77,8 @@ impl FleetView {
     pub fn standing(&self) -> Standing {
         let Self { fleet, leases, unreadable, is_run } = self;
         let plan = FleetPlan::of(fleet, leases, slots_of(fleet), &overlap);
+        let is_unknown = fleet.max_cost_micros > 0 && !unreadable.is_empty();
+        let plan = if is_unknown { plan.without_money() } else { plan };
         // A cluster starts by itself what was handed to it.
         let is_left = fleet.engine == LOCAL && !is_run;
         let plan = if is_left { plan.unattended() } else { plan };
@@ -127,7 +130,7 @@ fn watch(home: &Home, memory: &Memory, mut view: FleetView) -> Result<Exit> {
         if next.passed() {
             // A remote that does not answer leaves the page as it was.
             let now = match FleetView::of(home, memory) {
-                Err(error) if git_trouble(&error).is_some() => None,
+                Err(error) if git_trouble(&error) == Some(GitTrouble::Network) => None,
                 now => Some(now?),
             };
             next =

@@ -73,7 +73,7 @@ fn tell(home: &Home, id: &LoopId, words: &str) -> Result<String> {
 fn resume(home: &Home, id: &LoopId, words: Option<&str>) -> Result<(Resuming, String)> {
     refuse_an_agent("an agent cannot resume a loop\nhint: a person can, in a terminal")?;
     let record = store::load(home, id)?;
-    refuse_a_task(&record)?;
+    refuse_a_task(home, &record)?;
     refuse_the_spent(&record, "crew resume")?;
     let output = home.loop_file(id, "run.log");
     let variables = [("CREW_HOME", home.root().display().to_string())];

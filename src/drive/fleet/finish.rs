@@ -61,7 +61,7 @@ impl Job<'_> {
             return Ok(AfterLoop::Over(JobEnd::Fenced));
         }
         if ending.outcome == Outcome::Interrupted && self.signals.times() > 0 {
-            return self.leave(JobEnd::Interrupted).map(AfterLoop::Over);
+            return self.leave(JobEnd::Interrupted, Some(record)).map(AfterLoop::Over);
         }
         if let Some(refusal) = &self.lease.sent_back
             && ending.outcome != Outcome::Completed
@@ -89,7 +89,8 @@ impl Job<'_> {
         let stop = || {
             let (since, was_cancelled) = asked.get();
             if since.elapsed_ms() >= ORDERS_MS && !was_cancelled {
-                asked.set((Stopwatch::start(), self.is_cancelled()));
+                let is_cancelled = self.is_cancelled();
+                asked.set((Stopwatch::start(), is_cancelled));
             }
             self.signals.times() > 0 || asked.get().1
         };
@@ -135,7 +136,7 @@ impl Job<'_> {
             }
             LandEnd::Fenced => Ok(AfterLoop::Over(JobEnd::Fenced)),
             LandEnd::Stopped if self.signals.times() > 0 => {
-                self.leave(JobEnd::Interrupted).map(AfterLoop::Over)
+                self.leave(JobEnd::Interrupted, Some(record)).map(AfterLoop::Over)
             }
             LandEnd::Stopped => {
                 let ending = Ending::new(Outcome::Cancelled, "cancelled before it landed");
@@ -211,7 +212,7 @@ impl Job<'_> {
                 let landed = Some(Landed::Request(address));
                 self.close(Some(record), TaskEnding { landed, ..TaskEnding::of(ending) })
             }
-            Err(_) if stop() => self.leave(JobEnd::Interrupted),
+            Err(_) if stop() => self.leave(JobEnd::Interrupted, Some(record)),
             Err(error) => {
                 let why = format!("pull request: {error:#}");
                 self.ended(Ending::new(Outcome::Blocked, why), Some(record))
@@ -226,17 +227,24 @@ impl Job<'_> {
                 fleet.orders.insert(self.lease.id().clone(), order.clone());
             })?;
         }
-        self.leave(JobEnd::Paused)
+        self.leave(JobEnd::Paused, None)
     }
 
     /// Leaves the task to the next attempt, unless a person ended it meanwhile.
-    pub(super) fn leave(&self, end: JobEnd) -> Result<JobEnd> {
+    pub(super) fn leave(&self, end: JobEnd, record: Option<&Loop>) -> Result<JobEnd> {
         let fleet = self.memory.manifest()?.value;
         let order = fleet.order_of(self.lease.id());
         if let Some(order) = order.filter(|order| order.what == FleetRequest::Cancel) {
-            return self.ended(Ending::cancelled(order.by, order.reason.as_deref()), None);
+            return self.ended(Ending::cancelled(order.by, order.reason.as_deref()), record);
         }
-        let is_ours = self.put(&TaskState::Waiting, |_| ())?;
+        // What the last iteration could not push goes with it.
+        let written = self.write(record, &TaskState::Waiting);
+        let is_ours = match written {
+            Err(error) if git_trouble(&error).is_some_and(GitTrouble::needs_a_person) => {
+                self.put(record, None, &TaskState::Waiting)?
+            }
+            written => written?,
+        };
         Ok(if is_ours { end } else { JobEnd::Fenced })
     }
 
@@ -247,13 +255,12 @@ impl Job<'_> {
     /// Ends the task. Where its remote does not take the branch, it needs a person: what is there
     /// stays, and the rest is on this machine.
     fn close(&self, record: Option<&Loop>, ending: TaskEnding) -> Result<JobEnd> {
-        let commit = record.and_then(|record| git::head(&record.place.checkout).1);
-        let (ending, is_ours) = match self.write(record, commit.as_ref(), &ending) {
+        let ended = |ending: &TaskEnding| TaskState::Ended(ending.clone());
+        let (ending, is_ours) = match self.write(record, &ended(&ending)) {
             Ok(is_ours) => (ending, is_ours),
             Err(error) if git_trouble(&error).is_some_and(GitTrouble::needs_a_person) => {
-                let refused = Ending::new(Outcome::Blocked, first_line(&error));
-                let ending = TaskEnding::of(refused);
-                let is_ours = self.write(record, None, &ending)?;
+                let ending = TaskEnding::of(Ending::new(Outcome::Blocked, first_line(&error)));
+                let is_ours = self.put(record, None, &ended(&ending))?;
                 (ending, is_ours)
             }
             Err(error) => return Err(error),
@@ -261,24 +268,20 @@ impl Job<'_> {
         Ok(if is_ours { JobEnd::Ended(ending) } else { JobEnd::Fenced })
     }
 
-    fn write(
+    /// Writes the attempt's last state, with the branch as it is here. False where another attempt
+    /// has the task.
+    fn write(&self, record: Option<&Loop>, state: &TaskState) -> Result<bool> {
+        let commit = record.and_then(|record| git::head(&record.place.checkout).1);
+        self.put(record, commit.as_ref(), state)
+    }
+
+    /// The same; without a commit the branch stays as its remote has it.
+    fn put(
         &self,
         record: Option<&Loop>,
         commit: Option<&String>,
-        ending: &TaskEnding,
+        state: &TaskState,
     ) -> Result<bool> {
-        let state = TaskState::Ended(ending.clone());
-        self.put(&state, |lease| {
-            if let Some(record) = record {
-                lease.carried = Carried::of(record);
-                lease.loop_id = Some(record.id.clone());
-                lease.commit = commit.or(lease.commit.as_ref()).cloned();
-            }
-        })
-    }
-
-    /// Writes the attempt's last state. False where another attempt has the task.
-    fn put(&self, state: &TaskState, also: impl Fn(&mut Lease)) -> Result<bool> {
         let kept = self.memory.change(self.lease.id(), |lease| {
             if own(lease, self.attempt).is_none() {
                 return false;
@@ -286,7 +289,11 @@ impl Job<'_> {
             lease.state = state.clone();
             lease.at = clock::now().wall;
             lease.is_retried = false;
-            also(lease);
+            if let Some(record) = record {
+                lease.carried = Carried::of(record);
+                lease.loop_id = Some(record.id.clone());
+                lease.commit = commit.or(lease.commit.as_ref()).cloned();
+            }
             true
         })?;
         Ok(kept.value.state == *state)

@@ -10,10 +10,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use super::commands;
-use super::memory::Memory;
+use super::memory::{HELD_WAIT, Memory};
 use crate::engine::fleet::manifest::Remote;
 use crate::engine::text::Shown;
-use crate::world::files::disk;
+use crate::world::files::disk::{self, Lock};
 use crate::world::git::{self, land, worktree};
 use crate::world::store::{Home, fleets};
 
@@ -47,7 +47,7 @@ pub fn forget(home: &Home, name: &str) -> Result<Forgotten> {
         };
         bail!("there is no fleet {} on this machine\nhint: {hint}", Shown(name));
     }
-    end_leftovers(home, name)?;
+    let _held = end_leftovers(home, name)?;
     let Some(_run) = fleets::hold_fleet(home, name)? else {
         bail!("a crew runs the fleet {name}\nhint: crew fleet pause --fleet {name} ends it");
     };
@@ -69,18 +69,21 @@ pub fn forget(home: &Home, name: &str) -> Result<Forgotten> {
     Ok(Forgotten { repository, remote, was_readable, left })
 }
 
-/// Ends what attempts that are gone have left on this machine. Fails if one is at work.
-fn end_leftovers(home: &Home, name: &str) -> Result<()> {
+/// Ends what attempts that are gone have left on this machine, and keeps new ones away. Fails if
+/// one is at work.
+fn end_leftovers(home: &Home, name: &str) -> Result<Vec<Lock>> {
+    let mut held = Vec::new();
     for task in fleets::taken_once(home, name)? {
-        let Some(_held) = fleets::hold(home, name, &task, Duration::ZERO)? else {
+        let Some(lock) = fleets::hold(home, name, &task, HELD_WAIT)? else {
             bail!(
                 "task {task} of the fleet {name} runs here\n\
                  hint: wait for it, or crew fleet pause --fleet {name} --now ends its iteration"
             );
         };
         commands::end_leftovers(home, name, &task);
+        held.push(lock);
     }
-    Ok(())
+    Ok(held)
 }
 
 /// Fails if crew's own clone, which goes with the fleet, holds work that is nowhere else.

@@ -185,7 +185,7 @@ impl Job<'_> {
             }
             Ok(RunEnd::Refused(error)) => Err(error),
             Err(_) if self.signals.times() > 0 => {
-                self.leave(JobEnd::Interrupted).map(AfterLoop::Over)
+                self.leave(JobEnd::Interrupted, None).map(AfterLoop::Over)
             }
             Err(error) => self.failed(error, None).map(AfterLoop::Over),
         }

@@ -22,7 +22,7 @@ use crate::engine::fleet::task::{MAX_PRIORITY, TaskId};
 use crate::engine::git::{GitTrouble, RefUpdate};
 use crate::engine::record::Check;
 use crate::engine::text::tail_of;
-use crate::world::clock;
+use crate::world::clock::{self, Deadline};
 use crate::world::files::disk;
 use crate::world::git::hub;
 use crate::world::git::land::{self, Squashed};
@@ -37,6 +37,8 @@ use crate::world::store::fleets::Kept;
 const TRIES: u32 = 8;
 /// Between two tries to take the landing's lease, at first and at most.
 const ASKS: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(5)];
+/// How long a landing begins again because the remote does not answer.
+const PATIENCE: Duration = Duration::from_secs(30 * 60);
 /// The name of the landing's lease beside those of the tasks.
 const LANDING: &str = "_land";
 /// The most characters of a failed check's output that its loop is told.
@@ -85,12 +87,15 @@ impl Landing<'_, '_> {
             }
             own = disk::lock(&here, ASKS[1])?;
         }
+        let (deadline, mut pause) = (Deadline::after(PATIENCE), ASKS[0]);
         loop {
             let end = self.land_with_a_slot(&kept, checkout, ended);
             let trouble = end.as_ref().err().and_then(git_trouble);
             let is_away = trouble == Some(GitTrouble::Network);
-            if is_away && !(self.commands.stop())() {
+            if is_away && !(self.commands.stop())() && !deadline.passed() {
                 // Waited for without a slot; then all begins again.
+                Deadline::after(pause).poll(ASKS[0], || (self.commands.stop())().then_some(()));
+                pause = (pause * 2).min(ASKS[1]);
                 kept = self.memory.lease(kept.value.id())?;
                 if kept.value.is_of(self.attempt) {
                     continue;
@@ -117,13 +122,11 @@ impl Landing<'_, '_> {
         checkout: &Path,
         ended: &dyn Fn(&Lease, &str) -> Lease,
     ) -> Result<LandEnd> {
-        let mut slot = None;
-        if !self.takes_a_slot(&mut slot)? {
-            return Ok(LandEnd::Stopped);
-        }
         let memory = self.memory.clone().with_patience(self.signals, Duration::ZERO);
         let hasty = Landing { memory: &memory, ..*self };
-        let Some(token) = hasty.take(kept.value.id())? else { return Ok(LandEnd::Stopped) };
+        let Some((token, slot)) = hasty.take_both(kept.value.id())? else {
+            return Ok(LandEnd::Stopped);
+        };
         let end = hasty.land_alone(kept.clone(), checkout, ended);
         drop(slot);
         hasty.give_back(&token);
@@ -180,6 +183,31 @@ impl Landing<'_, '_> {
                 return Ok(slot.is_some());
             }
             clock::sleep(ASKS[0]);
+        }
+    }
+
+    /// The landing's lease and a slot. Neither is held while the other is waited for: then other
+    /// machines could not land, or other tasks of this one not work. `None` where something came
+    /// first.
+    fn take_both(&self, task: &TaskId) -> Result<Option<(String, Option<Slot>)>> {
+        let mut slot = None;
+        loop {
+            if !self.takes_a_slot(&mut slot)? {
+                return Ok(None);
+            }
+            if let Some(token) = self.take(task, false)? {
+                return Ok(Some((token, slot)));
+            }
+            drop(slot.take());
+            let Some(token) = self.take(task, true)? else { return Ok(None) };
+            if self.slots == 0 {
+                return Ok(Some((token, None)));
+            }
+            slot = Line::join(self.home, MAX_PRIORITY, self.slots)?.poll()?;
+            if slot.is_some() {
+                return Ok(Some((token, slot)));
+            }
+            self.give_back(&token);
         }
     }
 
@@ -252,8 +280,9 @@ impl Landing<'_, '_> {
         Ok((!passes).then(|| tail_of(&ended.text(), TAIL_CHARS)))
     }
 
-    /// Takes the landing's lease on the remote; `None` where something came first.
-    fn take(&self, task: &TaskId) -> Result<Option<String>> {
+    /// Takes the landing's lease on the remote; `None` where something came first, or where it is
+    /// not free and is not waited for.
+    fn take(&self, task: &TaskId, waits: bool) -> Result<Option<String>> {
         let name = self.remote.lease(&self.fleet.name, LANDING);
         let (mut still, mut pause) = (Stillness::default(), ASKS[0]);
         loop {
@@ -273,6 +302,9 @@ impl Landing<'_, '_> {
                 if self.memory.swap(&[update])? {
                     return Ok(Some(id));
                 }
+            }
+            if !waits {
+                return Ok(None);
             }
             clock::sleep(pause);
             pause = (pause * 2).min(ASKS[1]);

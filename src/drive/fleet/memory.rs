@@ -23,7 +23,7 @@ const TRIES: u32 = 20;
 /// The most new refs in one push.
 const PUSHED_AT_ONCE: usize = 200;
 /// How long a job waits for another that may be ending.
-const HELD_WAIT: Duration = Duration::from_secs(2);
+pub const HELD_WAIT: Duration = Duration::from_secs(2);
 /// How long a job waits for others that make their working trees.
 const TREES_WAIT: Duration = Duration::from_secs(30 * 60);
 /// The name of the terms beside those of the tasks, which never begin with `_`.

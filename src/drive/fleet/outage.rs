@@ -6,14 +6,16 @@ use anyhow::{Error, Result};
 use crate::drive::error_text::git_trouble;
 use crate::engine::git::GitTrouble;
 
-/// How many looks in a row may fail with an answer that crew does not understand; there are at most
-/// 15 s between two.
-const FAULTS_MAX: u32 = 20;
+/// How many looks in a row may fail with an answer that crew does not understand, or that refuses
+/// it; there are at most 15 s between two.
+const ODD_MAX: u32 = 20;
 
 /// Looks in a row that have failed.
 #[derive(Debug, Default)]
 pub struct Outage {
-    faults: u32,
+    is_on: bool,
+    /// How many of the last ones had an answer that says something else.
+    odd: u32,
     /// What was told last.
     told: Option<String>,
 }
@@ -21,7 +23,7 @@ pub struct Outage {
 impl Outage {
     /// Whether the last look failed.
     pub fn is_on(&self) -> bool {
-        self.faults > 0
+        self.is_on
     }
 
     /// Takes in that a look failed, and returns what is new about it.
@@ -29,12 +31,12 @@ impl Outage {
     /// # Errors
     /// The look's own, where another one would not help.
     pub fn bear(&mut self, error: Error) -> Result<Option<String>> {
-        self.faults += 1;
-        match git_trouble(&error) {
-            Some(GitTrouble::Network) => {}
-            Some(GitTrouble::Other) if self.faults < FAULTS_MAX => {}
+        self.is_on = true;
+        self.odd = match git_trouble(&error) {
+            Some(GitTrouble::Network) => 0,
+            Some(GitTrouble::Other | GitTrouble::Auth) if self.odd < ODD_MAX => self.odd + 1,
             _ => return Err(error),
-        }
+        };
         let told = error.to_string().lines().next().unwrap_or_default().to_owned();
         let is_new = self.told.replace(told.clone()).as_ref() != Some(&told);
         Ok(is_new.then(|| format!("{told}; it is asked again")))
@@ -58,9 +60,8 @@ mod tests {
         for _ in 0..1000 {
             assert_eq!(bear(&mut outage, GitTrouble::Network, "refused"), Ok(None));
         }
-        outage = Outage::default();
         let borne = (0..100).take_while(|_| bear(&mut outage, GitTrouble::Other, "odd").is_ok());
-        assert_eq!(borne.count(), 19);
-        bear(&mut Outage::default(), GitTrouble::Auth, "who?").unwrap_err();
+        assert_eq!(borne.count(), 20);
+        bear(&mut Outage::default(), GitTrouble::NoRemote, "no such repository").unwrap_err();
     }
 }

@@ -149,11 +149,7 @@ impl<'a> Coordinator<'a> {
         let fleet = self.memory.manifest()?.value;
         let mut leases = self.look(&fleet)?;
         self.tell(&leases);
-        let mut starts = self.plan(&fleet, &mut leases).starts;
-        if fleet.max_cost_micros > 0 && self.unreadable.as_ref().is_some_and(|it| !it.is_empty()) {
-            // Nobody knows what those tasks have cost.
-            starts.clear();
-        }
+        let starts = self.plan(&fleet, &mut leases).starts;
         if self.lock.is_some() {
             self.start_all(&fleet, &starts)?;
         }
@@ -299,7 +295,9 @@ impl<'a> Coordinator<'a> {
                 });
             }
         }
-        FleetPlan::of(fleet, leases, self.slots, &overlap)
+        let plan = FleetPlan::of(fleet, leases, self.slots, &overlap);
+        let is_unknown = self.unreadable.as_ref().is_some_and(|it| !it.is_empty());
+        if fleet.max_cost_micros > 0 && is_unknown { plan.without_money() } else { plan }
     }
 
     /// Starts what may start. An engine that refuses all of it, again and again, ends the run.

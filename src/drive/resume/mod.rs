@@ -152,8 +152,12 @@ pub fn refuse_the_spent(record: &Loop, command: &str) -> Result<()> {
 }
 
 /// Fails for the loop of a fleet: the lease of its task would never hear of a resume from outside.
-pub fn refuse_a_task(record: &Loop) -> Result<()> {
+/// Once the fleet is forgotten here, nobody waits for it.
+pub fn refuse_a_task(home: &Home, record: &Loop) -> Result<()> {
     let (Some(task), Some(resume)) = (&record.fleet, record.fleet_resume()) else { return Ok(()) };
+    if !store::fleets::is_kept(home, &task.name) {
+        return Ok(());
+    }
     refuse_the_completed(record)?;
     bail!(
         "loop {} is {task}\nhint: {resume} resumes it; {} \"...\" answers it",

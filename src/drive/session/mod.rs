@@ -233,7 +233,7 @@ fn resume_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
             Found::Many(_) => bail!("more than one loop matches\nhint: crew status --all"),
         },
     };
-    refuse_a_task(&record)?;
+    refuse_a_task(home, &record)?;
     hook.session_id.as_ref().context("the hook's payload has no session id")?;
     let new_owner = NewOwner::session(hook)?;
     let changes = typed.set.limits.by_key().collect();

@@ -58,6 +58,14 @@ impl FleetPlan {
         self
     }
 
+    /// The same while nobody knows what some tasks have cost: nothing starts.
+    pub fn without_money(mut self) -> Self {
+        for Start { task, .. } in self.starts.drain(..) {
+            self.waits.insert(task, WaitsFor::Money);
+        }
+        self
+    }
+
     /// Decides for all tasks; `leases` are in the order in which they start, `slots` how many may
     /// run. A job that only waits for the model's service takes no place, but of all jobs there are
     /// at most twice as many: a limit of the account holds each new one, too.

@@ -17,7 +17,8 @@ pub fn page(fleet: &str, repository: Option<&Path>, remote: Option<&Remote>) -> 
         ]);
     }
     if let Some(remote) = remote {
-        let name = shown(&remote.name);
+        // The name means this remote in the person's repository alone.
+        let name = shown(if repository.is_some() { &remote.name } else { &remote.url });
         lines.push(format!(
             "its leases and branches stay on {name}, and a new run continues from them, unless you remove them:"
         ));

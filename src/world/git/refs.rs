@@ -6,6 +6,7 @@
 //! The repository's configuration decides where a name leads and which programs the transport runs.
 //! In a checkout that an agent can write, `Steps` must have found it unchanged.
 
+use std::cell::OnceCell;
 use std::path::Path;
 use std::time::Duration;
 
@@ -39,8 +40,8 @@ const NO_OBJECT: &str = "0000000000000000000000000000000000000000";
 /// Author and committer.
 const CREW: &str = "crew <crew@localhost>";
 
-/// How long a remote that cannot be reached is asked again. A signal ends that, and the git that
-/// runs when it comes.
+/// How long a remote that cannot be reached is asked again. A signal ends that, and soon the git
+/// that runs when it comes.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience<'a> {
     pub signals: &'a Signals,
@@ -239,15 +240,25 @@ impl Refs<'_> {
         let variables = self.ssh();
         let terms = Command { input, ..self.online(&variables) };
         let hooks = if self.is_bare() { Vec::new() } else { hooks(self.folder) };
-        let signalled = self.signalled();
-        let stop = || (self.stop)() || self.signalled() > signalled;
-        let once = || said(self.folder, arguments, &hooks, terms, stop);
+        let stop = self.ends();
+        let once = || said(self.folder, arguments, &hooks, terms, &stop);
         self.patiently(once, |said| said.exit != Some(0) && is_out_of_reach(said))
     }
 
     /// How many signals have come.
     fn signalled(&self) -> u32 {
         self.patience.map_or(0, |it| it.signals.times())
+    }
+
+    /// What ends a git that begins now: a first signal lets it end for some time, a second does
+    /// not.
+    fn ends(&self) -> impl Fn() -> bool {
+        let (before, since) = (self.signalled(), OnceCell::<Deadline>::new());
+        move || {
+            let new = self.signalled() - before;
+            let is_late = || since.get_or_init(|| Deadline::after(WITHIN_AT_THE_END)).passed();
+            (self.stop)() || new > 1 || (new == 1 && is_late())
+        }
     }
 
     /// The terms of a talk with the remote.
@@ -286,13 +297,12 @@ impl Refs<'_> {
         arguments: &[&str],
         terms: Command<'_>,
     ) -> Result<FinishedProcess, GitFault> {
-        let signalled = self.signalled();
-        let stop = || (self.stop)() || self.signalled() > signalled;
-        let said = match start(self.folder, arguments, &[], terms, stop) {
+        let stop = self.ends();
+        let said = match start(self.folder, arguments, &[], terms, &stop) {
             Ok(ended) if ended.cause == ExitCause::Exit(0) => return Ok(ended),
             // The complaint is read from a second run.
             Ok(FinishedProcess { cause: ExitCause::Exit(_), .. }) | Err(_) => {
-                said(self.folder, arguments, &[], terms, stop)
+                said(self.folder, arguments, &[], terms, &stop)
             }
             Ok(ended) => Said { exit: None, text: format!("git gave no answer: {}", ended.cause) },
         };
