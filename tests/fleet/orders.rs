@@ -84,6 +84,35 @@ fn a_cancel_of_all_now_ends_everything_and_no_job_undoes_it() {
 }
 
 #[test]
+fn what_a_person_cancelled_stays_so_though_the_fleet_gets_a_remote() {
+    let (world, running) = at_work("");
+    world.crew(&["fleet", "pause", "--now"]).success();
+    assert_eq!(running.wait(LONG).code(), 130);
+    world.crew(&["fleet", "cancel", "b"]).success();
+    assert_eq!(world.state("b"), "cancelled");
+    world.allow("go");
+    let world = world.shared().ready();
+    let dry = world.crew(&["fleet", "run", "tasks", "--push", "--dry-run"]).success();
+    assert!(dry.contains("fleet/repo/a") && !dry.contains("fleet/repo/b"), "{dry}");
+    let ran = world.run(&["--push"]);
+    assert_eq!(ran.code(), 10, "{ran:#?}");
+    let states = ["a", "b", "c"].map(|task| world.state(task));
+    assert_eq!(states, ["completed", "cancelled", "completed"]);
+    assert_eq!(world.begun("b"), [1]);
+}
+
+#[test]
+fn a_task_that_needs_a_person_can_be_given_up() {
+    let world = FleetWorld::new("echo '<promise>BLOCKED: which?</promise>'").tasks(&["a"], "");
+    let world = world.ready();
+    assert_eq!((world.run(&[]).code(), world.state("a")), (13, "blocked".into()));
+    world.crew(&["fleet", "cancel"]).success();
+    assert_eq!(world.state("a"), "blocked", "only by its name");
+    world.crew(&["fleet", "cancel", "a"]).success();
+    assert_eq!(world.state("a"), "cancelled");
+}
+
+#[test]
 fn ctrl_c_breaks_off_also_what_an_earlier_crew_started_but_not_what_another_runs() {
     let (world, running) = at_work("");
     running.signal(Signal::KILL);

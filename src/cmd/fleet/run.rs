@@ -39,7 +39,7 @@ pub fn run(arguments: &FleetRunArgs) -> Result<Exit> {
         print::err(&format!("crew: {note}"));
     }
     if arguments.dry_run {
-        print::out(&page(&home, &described, true)?);
+        print::out(&page(&home, &described, arguments.retry, true)?);
         asked(&described, &print::out);
         return Ok(Exit::SUCCESS);
     }
@@ -68,9 +68,9 @@ fn command(fleet: &Fleet, task: &TaskId) -> String {
 }
 
 /// The page before a start.
-fn page(home: &Home, described: &Described, is_dry: bool) -> Result<String> {
+fn page(home: &Home, described: &Described, retry: bool, is_dry: bool) -> Result<String> {
     let Described { fleet, left_out, .. } = described;
-    let leases = begin::foreseen(home, described)?;
+    let leases = begin::foreseen(home, described, retry)?;
     let new = begin::new_commands(described);
     let is_local = fleet.engine == LOCAL;
     let slots = (is_local && fleet.slots == 0).then(slots::default_count);
@@ -122,7 +122,7 @@ fn is_agreed(home: &Home, arguments: &FleetRunArgs, described: &Described) -> Re
     }
     // A script reads the commands on standard output.
     let say = if fleet.engine == MANUAL { print::err } else { print::out };
-    say(&page(home, described, false)?);
+    say(&page(home, described, arguments.retry, false)?);
     asked(described, &say);
     if !arguments.yes {
         if !terminal::is_interactive() {

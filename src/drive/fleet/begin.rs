@@ -23,20 +23,27 @@ use crate::world::store::{Home, fleets};
 
 /// The leases as they will be once the fleet is recorded, in the order in which tasks start.
 /// Nothing is written.
-pub fn foreseen(home: &Home, described: &Described) -> Result<Vec<Lease>> {
+pub fn foreseen(home: &Home, described: &Described, retry: bool) -> Result<Vec<Lease>> {
     let Described { fleet, tasks, .. } = described;
-    let known = match fleets::manifest(home, &fleet.name)? {
+    let here = fleets::manifest(home, &fleet.name)?.map(|kept| kept.value);
+    let known = match &here {
         Some(_) => Memory::of(home, &fleet.name)?.leases()?,
         None => Leases::default(),
     };
+    let gets_a_remote = fleet.remote.is_some() && here.is_some_and(|here| here.remote.is_none());
     let is_readable = |id: &TaskId| !known.unreadable.iter().any(|it| it.task == *id);
     let of = |(task, contract): &(FleetTask, Contract)| {
         let found = known.readable.iter().find(|kept| *kept.value.id() == task.id);
         let is_free = |lease: &&Kept<Lease>| lease.value.state == TaskState::Waiting;
-        match found.filter(|kept| !is_free(kept)) {
-            Some(kept) => kept.value.clone(),
-            None => lease(fleet, task, contract),
-        }
+        let Some(kept) = found.filter(|kept| !is_free(kept)) else {
+            return lease(fleet, task, contract);
+        };
+        let found = &kept.value;
+        let is_taken_up = wants_landing(fleet, found)
+            || (retry && may_be_retried(found) && spent(found, contract).is_none())
+            || (gets_a_remote && moves(found));
+        let state = if is_taken_up { TaskState::Waiting } else { found.state.clone() };
+        Lease { state, ..found.clone() }
     };
     Ok(tasks.iter().filter(|(task, _)| is_readable(&task.id)).map(of).collect())
 }
@@ -81,15 +88,6 @@ pub fn refs(fleet: &Fleet, leases: &[Lease]) -> Vec<String> {
 pub fn record(home: &Home, described: &mut Described, retry: bool) -> Result<Vec<String>> {
     let Described { fleet, tasks, .. } = described;
     let here = fleets::manifest(home, &fleet.name)?;
-    if let Some(here) = &here
-        && here.value.repository != fleet.repository
-    {
-        bail!(
-            "there is a fleet {} of another repository, {}\nhint: name = \"NAME\" in {FLEET_FILE}",
-            fleet.name,
-            here.value.repository.display()
-        );
-    }
     let mut notes = Vec::new();
     if let Err(error) = fleets::remove_taken(home) {
         notes.push(format!("a fleet was forgotten, but {error}"));
@@ -166,8 +164,19 @@ fn known_here(home: &Home, fleet: &Fleet, task: &FleetTask, contract: &Contract)
             task.id
         );
     }
-    let state = if found.loop_id.is_some() { TaskState::Waiting } else { found.state.clone() };
+    let state = if moves(&found) { TaskState::Waiting } else { found.state.clone() };
     Ok(Lease { state, commit: None, ..found })
+}
+
+/// Whether the job of a task has something to push, once its fleet has a remote.
+fn moves(found: &Lease) -> bool {
+    let is_cancelled = found.ending().is_some_and(|it| it.outcome == Outcome::Cancelled);
+    found.loop_id.is_some() && !is_cancelled
+}
+
+/// Whether a task ended without being completed.
+fn may_be_retried(found: &Lease) -> bool {
+    found.ending().is_some_and(|it| it.outcome != Outcome::Completed)
 }
 
 /// Whether a task is completed and still has to land, because the fleet lands now.

@@ -64,7 +64,7 @@ pub fn order(
     let is_meant = |lease: &Lease| tasks.is_empty() || tasks.contains(lease.id());
     for lease in leases.into_iter().map(|kept| kept.value).filter(is_meant) {
         let lease = if order.what == FleetRequest::Cancel {
-            end_waiting(memory, &lease, order)?
+            end_waiting(memory, &lease, order, !tasks.is_empty())?
         } else {
             lease
         };
@@ -118,11 +118,23 @@ fn words(order: &FleetOrder) -> String {
     Ending::cancelled(order.by, order.reason.as_deref()).why
 }
 
-/// Ends a task that nobody works on.
-fn end_waiting(memory: &Memory, lease: &Lease, order: &FleetOrder) -> Result<Lease> {
+/// Ends a task that nobody works on; one that is named also if it ended without being completed, as
+/// a task does that needs a person.
+fn end_waiting(
+    memory: &Memory,
+    lease: &Lease,
+    order: &FleetOrder,
+    is_named: bool,
+) -> Result<Lease> {
     let ending = TaskEnding::of(Ending::cancelled(order.by, order.reason.as_deref()));
     let kept = memory.change(lease.id(), |lease| {
-        let waits = lease.state == TaskState::Waiting;
+        let waits = match &lease.state {
+            TaskState::Waiting => true,
+            TaskState::Running(_) => false,
+            TaskState::Ended(ending) => {
+                is_named && !matches!(ending.outcome, Outcome::Completed | Outcome::Cancelled)
+            }
+        };
         if waits {
             lease.state = TaskState::Ended(ending.clone());
             lease.at = clock::now().wall;

@@ -129,7 +129,12 @@ fn keep_its_way(
         return Ok(Vec::new());
     };
     if known.repository != fleet.repository {
-        return Ok(Vec::new());
+        bail!(
+            "there is a fleet {0} of another repository, {1}\n\
+             hint: name = \"NAME\" in {FLEET_FILE}, or crew fleet forget {0}",
+            fleet.name,
+            known.repository.display()
+        );
     }
     if known.folder != fleet.folder {
         bail!(
@@ -256,7 +261,8 @@ fn fleet(top: &Path, folder: &Path, terms: &FleetTerms, arguments: &FleetRunArgs
 
 /// The remote of a fleet that pushes.
 fn remote(top: &Path, arguments: &FleetRunArgs) -> Result<Option<Remote>> {
-    if !arguments.push && arguments.land.is_none() && arguments.on.is_none() {
+    let is_elsewhere = arguments.on.as_ref().is_some_and(|on| on != LOCAL);
+    if !arguments.push && arguments.land.is_none() && !is_elsewhere {
         return Ok(None);
     }
     let Some((name, url)) = git::remote(top) else {

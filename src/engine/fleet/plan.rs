@@ -53,7 +53,7 @@ impl FleetPlan {
         self.starts.clear();
         let waits = self.waits.values_mut();
         waits
-            .filter(|it| matches!(it, WaitsFor::Nothing | WaitsFor::Slot))
+            .filter(|it| matches!(it, WaitsFor::Nothing | WaitsFor::Slot | WaitsFor::Files { .. }))
             .for_each(|it| *it = WaitsFor::Run);
         self
     }

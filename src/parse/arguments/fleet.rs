@@ -103,8 +103,8 @@ pub struct FleetRunArgs {
     #[arg(long, value_name = "pr", num_args = 0..=1, default_missing_value = "main")]
     #[arg(value_parser = ["main", "pr"], hide_possible_values = true)]
     pub land: Option<String>,
-    /// What runs the jobs: slurm, slurm:HOST by ssh to its login node, or manual, which prints a
-    /// command for each task and leaves them to you
+    /// What runs the jobs, from now on: local, slurm, slurm:HOST by ssh to its login node, or
+    /// manual, which prints a command for each task and leaves them to you
     #[arg(long, value_name = "ENGINE", value_parser = engine)]
     pub on: Option<String>,
     /// Try again what ended without being completed
@@ -155,6 +155,6 @@ pub struct FleetOrderArgs {
 
 /// An engine other than this machine.
 fn engine(text: &str) -> Result<String, &'static str> {
-    let is_known = text == "manual" || cluster(text).is_ok();
-    if is_known { Ok(text.to_owned()) } else { Err("slurm, slurm:HOST, or manual") }
+    let is_known = ["local", "manual"].contains(&text) || cluster(text).is_ok();
+    if is_known { Ok(text.to_owned()) } else { Err("local, slurm, slurm:HOST, or manual") }
 }
