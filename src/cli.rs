@@ -306,7 +306,7 @@ pub struct StatusArgs {
 /// `crew history`.
 #[derive(Debug, clap::Args)]
 pub struct HistoryArgs {
-    /// List those of the whole machine, not only of this working tree
+    /// List those of the whole machine, not only of this repository
     #[arg(long)]
     pub all: bool,
     /// Only loops that ended this way

@@ -133,7 +133,7 @@ fn the_example_of_the_page_lands_all_of_its_tasks() {
     // The task with the highest priority is the first, and the one after it comes behind it.
     assert_eq!(
         subjects[..2],
-        ["Begin", "Write vat.sh with a shell function vat: it prints an amount with 19 % ta…"]
+        ["Begin", "Write vat.sh with a shell function vat: it prints an amount with 19 %…"]
     );
     assert!(subjects.iter().any(|subject| subject.starts_with("Write invoice.sh.")), "{log:?}");
 }

@@ -1,5 +1,7 @@
 //! `crew history`: loops that are over, the newest first, and their totals. It only reads.
 
+use std::path::PathBuf;
+
 use anyhow::Result;
 
 use super::{all, checkout, home, listing, print};
@@ -9,16 +11,23 @@ use crate::exit::Exit;
 use crate::report::history as words;
 use crate::world::{clock, env, git};
 
-/// Lists what ended in this repository's working trees, or on this machine.
+/// Lists what ended in this repository, or on this machine.
 pub fn history(arguments: &HistoryArgs) -> Result<Exit> {
-    let mut here = git::worktree::roots(&env::current_folder()?);
+    let folder = env::current_folder()?;
+    let mut here = git::worktree::roots(&folder);
     here.push(checkout()?);
+    // A working tree that is gone, as that of a task that has landed, was of this repository.
+    let repository = git::shared_folder(&folder);
+    let is_of_it =
+        |own: &PathBuf| repository.as_ref().is_some_and(|shared| own.starts_with(shared));
     let mut loops = all(&home()?)?;
     let now = clock::now().wall;
     loops.retain(|record| {
         let age = (now - record.last_at()).to_std().unwrap_or_default();
         !record.is_live()
-            && (arguments.all || here.contains(&record.place.checkout))
+            && (arguments.all
+                || here.contains(&record.place.checkout)
+                || record.place.repository.as_ref().is_some_and(is_of_it))
             && arguments.outcome.is_none_or(|outcome| record.outcome() == Some(outcome))
             && arguments.since.is_none_or(|since| age <= since)
     });

@@ -111,3 +111,12 @@ fn a_landing_killed_in_its_checks_or_its_setup_is_done_again_and_once() {
         }
     }));
 }
+
+#[test]
+fn the_loop_of_a_task_that_has_landed_stays_in_the_history_of_its_repository() {
+    let world = FleetWorld::new(ONE).tasks(&["a"], "").shared().ready();
+    let ran = world.run(&["--land"]);
+    assert_eq!(ran.code(), 0, "{ran:#?}");
+    let history = world.crew(&["history"]).success();
+    assert!(history.contains("Do task a."), "{history}");
+}

@@ -52,6 +52,14 @@ pub fn order(
     now: bool,
 ) -> Result<Ordered> {
     let leases = leases(memory, tasks)?;
+    if tasks.is_empty() && leases.iter().all(|kept| kept.value.ending().is_some()) {
+        let what = if order.what == FleetRequest::Pause { "pause" } else { "cancel" };
+        bail!(
+            "there is nothing to {what}: every task of the fleet {} has ended\n\
+             hint: crew fleet status says how",
+            fleet.name
+        );
+    }
     memory.change_manifest(|fleet| {
         if tasks.is_empty() {
             fleet.order = Some(order.clone());
@@ -70,7 +78,11 @@ pub fn order(
         };
         let id = lease.id().clone();
         match &lease.state {
-            TaskState::Ended(ending) if ending.why == words(order) => ordered.at_once.push(id),
+            TaskState::Ended(ending) if ending.why == words(order) => {
+                // A loop that was paused would else stay on this machine for ever.
+                stop(home, &lease, order)?;
+                ordered.at_once.push(id);
+            }
             TaskState::Ended(_) => ordered.over.push(id),
             TaskState::Waiting => ordered.at_once.push(id),
             TaskState::Running(_) if now && stop(home, &lease, order)? => ordered.at_once.push(id),

@@ -301,10 +301,15 @@ fn needs(
     };
     // A check that is taken away or a limit that is raised has to be seen, too.
     let FleetTerms { base, slots, max_cost_micros, land_check, .. } = terms;
-    let whole = serde_json::json!({
-        "base": base, "slots": slots, "max-cost": max_cost_micros.map(|micros| Money::from_micros(micros).to_string()),
-        "land checks": land_check.len(),
-    });
+    let all = |number: Option<u32>| number.map_or("usual".to_owned(), |it| it.to_string());
+    let cost = max_cost_micros.map(|micros| Money::from_micros(micros).to_string());
+    let whole = format!(
+        "slots {}, base {}, max-cost {}, land checks {}",
+        all(*slots),
+        base.as_deref().unwrap_or("usual"),
+        cost.as_deref().unwrap_or("none"),
+        land_check.len()
+    );
     let terms = std::iter::once(format!("terms: {whole}"));
     let planted = planted.iter().map(|GitSetting { name, value }| {
         let which = value.get(..8).unwrap_or(value);

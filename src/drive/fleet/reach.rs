@@ -42,8 +42,9 @@ pub fn reach(home: &Home, fleet: &Fleet) -> Result<Option<String>> {
         .or_else(|| git::lacking(repository, &branch, &tracked));
     Ok(ahead.filter(|ahead| *ahead > 0).map(|ahead| {
         let commits = count(ahead, "commit");
+        let them = if ahead == 1 { "it" } else { "them" };
         format!(
-            "{base} here is {commits} ahead of {name}/{base}: the tasks start without them\n\
+            "{base} here is {commits} ahead of {name}/{base}: the tasks start without {them}\n\
              hint: git push {name} {base}"
         )
     }))

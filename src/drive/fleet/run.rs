@@ -307,7 +307,9 @@ impl<'a> Coordinator<'a> {
             match self.start(fleet, start)? {
                 Ok(()) => is_taken = true,
                 Err(error) => {
-                    let told = format!("{} could not start: {error:#}", start.task);
+                    let told = format!("{error:#}");
+                    let why = told.lines().next().unwrap_or_default();
+                    let told = format!("{} could not start: {why}", start.task);
                     (self.sink)(&FleetEvent::Noted(told));
                     refusal = Some(error);
                 }

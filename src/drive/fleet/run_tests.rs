@@ -38,6 +38,7 @@ fn with_six(takes: &'static [&'static str], act: impl FnOnce(&mut Coordinator<'_
     let (signals, mut told) = (Signals::default(), Vec::new());
     let mut sink = |event: &FleetEvent| {
         told.push(match event {
+            FleetEvent::Started { task, .. } => format!("{task} started"),
             FleetEvent::Ended { task, .. } => format!("{task} ended"),
             FleetEvent::Noted(text) => text.clone(),
             event => format!("{event:?}"),
@@ -82,8 +83,8 @@ fn what_happened_between_two_looks_is_told_in_the_order_in_which_it_happened() {
         let ends = [3, 1, 2, 9, 8, 7].into_iter().zip(NAMES);
         coordinator.tell(&ends.map(|(second, name)| landed(name, "1", second)).collect::<Vec<_>>());
     });
-    let expected = ["b ended", "c ended", "a ended", "f ended", "e ended", "d ended"];
-    assert_eq!(told, expected);
+    let both = |name: &str| [format!("{name} started"), format!("{name} ended")];
+    assert_eq!(told, ["b", "c", "a", "f", "e", "d"].map(both).concat());
 }
 
 #[test]

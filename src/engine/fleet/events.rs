@@ -56,27 +56,27 @@ impl FleetEvent {
     pub fn between(before: Option<&Lease>, after: &Lease) -> Vec<Self> {
         let task = || after.id().clone();
         let mut events = Vec::new();
-        let known = before.and_then(Lease::attempt).map(|attempt| &attempt.id);
-        if let Some(attempt) = after.attempt()
-            && known != Some(&attempt.id)
-        {
-            let attempts = after.attempts;
-            events.push(match before {
-                Some(_) => Self::Started { task: task(), attempt: attempts },
-                None => Self::Joined { task: task() },
-            });
+        match before {
+            // It may also have ended since.
+            Some(before) if after.attempts > before.attempts => {
+                events.push(Self::Started { task: task(), attempt: after.attempts });
+            }
+            None if after.attempt().is_some() => events.push(Self::Joined { task: task() }),
+            _ => {}
         }
         let (was, is) = (before.map_or(0, |it| it.carried.completed), after.carried.completed);
-        if before.is_some() && is > was {
-            let (of, last) = (after.contract.limits.max_iterations, after.carried.last.clone());
-            events.push(Self::Boundary { task: task(), iteration: is, of, last });
-        }
-        if before.is_some_and(|before| before.sent_back.is_none())
-            && let Some(refusal) = &after.sent_back
-        {
-            events.push(Self::SentBack { task: task(), why: refusal.why() });
-        }
+        let (of, last) = (after.contract.limits.max_iterations, &after.carried.last);
+        let boundary = || Self::Boundary { task: task(), iteration: is, of, last: last.clone() };
+        let boundary = (before.is_some() && is > was).then(boundary);
+        let is_new = before.is_some_and(|before| before.sent_back.is_none());
+        let refusal = after.sent_back.as_ref().filter(|_| is_new);
+        let sent_back = refusal.map(|it| Self::SentBack { task: task(), why: it.why() });
         let phase = |lease: &Lease| lease.attempt().map(|attempt| attempt.phase.clone());
+        // The iteration of a branch that was being landed is one that begins with the refusal.
+        let was_landing = before.and_then(phase) == Some(JobPhase::Lands);
+        let [first, second] =
+            if was_landing { [sent_back, boundary] } else { [boundary, sent_back] };
+        events.extend(first.into_iter().chain(second));
         if before.and_then(phase) != phase(after) {
             match phase(after) {
                 Some(JobPhase::Rests { until, why }) => {
@@ -113,6 +113,9 @@ mod tests {
         let mut back = after(running("a", JobPhase::Lands), 1, 1, 0, "files changed");
         back.sent_back = Some(Refusal::Conflict(vec!["x".to_owned()]));
         let over = after(ended("a", Outcome::Completed, "done", 9), 2, 2, 0, "");
+        let mut settled = after(running("a", JobPhase::Lines), 2, 2, 0, "");
+        settled.sent_back.clone_from(&back.sent_back);
+        let lands = after(running("a", JobPhase::Lands), 1, 1, 0, "files changed");
         let looks = [&waits, &works, &works, &one, &rests, &one, &back, &over];
         let told = looks.windows(2).map(|two| {
             let events = FleetEvent::between(Some(two[0]), two[1]);
@@ -122,6 +125,11 @@ mod tests {
         });
         let expected = ["Started", "", "Boundary", "Rests", "", "SentBack Lands", "Boundary Ended"];
         assert_eq!(told.collect::<Vec<_>>(), expected);
+        let both = FleetEvent::between(Some(&lands), &settled);
+        assert!(
+            matches!(&both[..], [FleetEvent::SentBack { .. }, FleetEvent::Boundary { .. }]),
+            "{both:?}"
+        );
         assert!(matches!(&FleetEvent::between(None, &works)[..], [FleetEvent::Joined { .. }]));
         assert_eq!(FleetEvent::between(None, &over), []);
     }

@@ -12,7 +12,7 @@ use super::task::{FleetTask, TaskId};
 use crate::engine::evidence::Verdict;
 use crate::engine::record::{CheckMemory, Contract, Ending, Loop, LoopId, Outcome, Proof};
 use crate::engine::settings::Key;
-use crate::engine::text::{clip, count, one_line};
+use crate::engine::text::{clip_at_word, count, one_line};
 use crate::engine::usage::Usage;
 use crate::engine::usage::times::Earlier;
 
@@ -22,6 +22,8 @@ pub const SCHEMA: u32 = 1;
 const LAST_CHARS: usize = 120;
 /// The most characters of a commit's subject.
 const SUBJECT_CHARS: usize = 72;
+/// The most characters of a task's first line.
+const FIRST_CHARS: usize = 1000;
 
 /// A task as the fleet holds it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -258,14 +260,16 @@ impl Lease {
         format!("{id} {state} after {done}")
     }
 
-    /// The message of the commit that lands: the task's first line, and where it came from.
+    /// The message of the commit that lands: the task's first line, in full where it is too long
+    /// for a subject, and where it came from.
     pub fn landing_message(&self) -> String {
         let prompt = self.task.prompt.trim_start_matches(['#', ' ', '\n']);
-        let first = one_line(prompt.lines().next().unwrap_or_default(), LAST_CHARS);
-        let first = clip(&first, SUBJECT_CHARS);
+        let first = one_line(prompt.lines().next().unwrap_or_default(), FIRST_CHARS);
+        let subject = clip_at_word(&first, SUBJECT_CHARS);
         let id = self.id();
-        let subject = if first.is_empty() { id.to_string() } else { first };
-        format!("{subject}\n\nTask {id} of fleet {}, branch {}.\n", self.fleet, self.branch)
+        let whole = if subject == first { String::new() } else { format!("{first}\n\n") };
+        let subject = if first.is_empty() { id.to_string() } else { subject };
+        format!("{subject}\n\n{whole}Task {id} of fleet {}, branch {}.\n", self.fleet, self.branch)
     }
 
     /// Its name.

@@ -69,6 +69,8 @@ pub enum StandingNews {
     Rests { until: Option<DateTime<Utc>>, why: String },
     /// What it waits for.
     Waits(WaitsFor),
+    /// A person's order, which it obeys after its iteration.
+    Obeys(FleetRequest),
 }
 
 /// One task.
@@ -136,7 +138,7 @@ impl Standing {
         let mut sorted: Vec<&Lease> = leases.iter().collect();
         sorted.sort_by_key(|lease| (group(lease), place(lease)));
         let unreadable = unreadable.iter().map(|it| row_without_a_lease(fleet, it));
-        let readable = sorted.into_iter().map(|lease| row(lease, plan));
+        let readable = sorted.into_iter().map(|lease| row(fleet, lease, plan));
         let rows: Vec<StandingRow> = unreadable.chain(readable).collect();
         let counts = counts(&rows);
         let is_over = counts.running + counts.waiting == 0;
@@ -226,14 +228,19 @@ fn place(lease: &Lease) -> i64 {
     }
 }
 
-fn row(lease: &Lease, plan: &FleetPlan) -> StandingRow {
+fn row(fleet: &Fleet, lease: &Lease, plan: &FleetPlan) -> StandingRow {
     let waits = plan.waits.get(lease.id());
     let (what, news) = match &lease.state {
         TaskState::Waiting => {
             let is_paused = matches!(waits, Some(WaitsFor::Order(FleetRequest::Pause)));
             (if is_paused { "paused" } else { "waits" }, waits.cloned().map(StandingNews::Waits))
         }
-        TaskState::Running(attempt) => doing(&attempt.phase),
+        TaskState::Running(attempt) => {
+            let (what, news) = doing(&attempt.phase);
+            let works = matches!(attempt.phase, JobPhase::Works { .. });
+            let order = fleet.order_of(lease.id()).filter(|_| works);
+            (what, order.map(|order| StandingNews::Obeys(order.what)).or(news))
+        }
         TaskState::Ended(ending) => end_of(ending),
     };
     let attempt = lease.attempt();

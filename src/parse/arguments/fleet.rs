@@ -40,8 +40,8 @@ pub enum FleetVerb {
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },
-    /// Remove what this machine keeps of a fleet: its terms, leases and logs; no branch, and no
-    /// working tree with work in it
+    /// Remove what this machine keeps of a fleet: its terms, leases and logs; branches, the tasks'
+    /// working trees and the remote stay
     #[command(after_help = AFTER_FORGET)]
     Forget {
         /// The fleet

@@ -48,10 +48,15 @@ fn task(row: &StandingRow, lease: Option<&Lease>) -> Value {
         Some(StandingNews::Why(why)) if lease.is_none() => (None, Some(why)),
         _ => (None, None),
     };
+    let obeys = match &row.news {
+        Some(StandingNews::Obeys(what)) => Some(what),
+        _ => None,
+    };
     json!({
         "task": row.task,
         "group": row.group,
         "what": row.what,
+        "obeys": obeys,
         "iteration": row.iteration,
         "max_iterations": row.of,
         "since": row.since,
@@ -195,6 +200,7 @@ mod tests {
           "loop": null,
           "max_cost_usd": 0.0,
           "max_iterations": 10,
+          "obeys": null,
           "outcome": "blocked",
           "proof": null,
           "reserved_usd": 0.0,

@@ -16,7 +16,7 @@ pub fn page(fleet: &str, what: FleetRequest, groups: [&[TaskId]; 3]) -> String {
         FleetRequest::Pause => ("paused", "paused after the running iteration"),
         FleetRequest::Cancel => ("cancelled", "cancelled after the running iteration"),
     };
-    let lines = [(done, at_once), (still, later), ("over before", over)].into_iter();
+    let lines = [(done, at_once), (still, later), ("had ended already", over)].into_iter();
     let lines = lines.filter(|(_, tasks)| !tasks.is_empty());
     let mut lines: Vec<String> =
         lines.map(|(what, tasks)| format!("fleet {fleet}: {what}: {}", named(tasks))).collect();

@@ -279,6 +279,8 @@ fn news(standing: &Standing, row: &StandingRow, at: FleetReading<'_>) -> String 
         Some(StandingNews::Needs(needs)) => quoted(&shown(needs)),
         Some(StandingNews::Rests { until, why }) => rests(*until, why, at.reading.clock()),
         Some(StandingNews::Waits(waits)) => waiting(standing, waits),
+        Some(StandingNews::Obeys(FleetRequest::Pause)) => "pauses after this iteration".to_owned(),
+        Some(StandingNews::Obeys(FleetRequest::Cancel)) => "ends after this iteration".to_owned(),
         None => {
             let doing = match row.what {
                 "prepares" => "its working tree is set up",

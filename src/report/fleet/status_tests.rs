@@ -260,7 +260,7 @@ fn every_phase_every_reason_to_wait_and_every_end_is_told() {
       prepared  1/10  3h 12m  its working tree is set up
       queued    1/10          in the line for a slot
       lander    0/10          is being landed
-      begun     1/10      1s  first iteration
+      begun     1/10      1s  pauses after this iteration
       resting   1/10          rests: the agent crashed
 
       next      waits   starts next

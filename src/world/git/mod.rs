@@ -62,6 +62,13 @@ pub fn top(folder: &Path) -> Option<PathBuf> {
     disk::real_path(Path::new(text.trim_end_matches('\n'))).ok()
 }
 
+/// The folder in which git keeps the repository that holds `folder`, one for all its working trees.
+pub fn shared_folder(folder: &Path) -> Option<PathBuf> {
+    let arguments = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
+    let text = Git { climbs: true, ..Git::here(folder) }.run(&arguments)?;
+    disk::real_path(Path::new(text.trim_end_matches('\n'))).ok()
+}
+
 /// The branch (`None` when detached) and the commit (`None` before the first one). It does not read
 /// the working tree, so a large or slow tree does not slow it down.
 pub fn head(top: &Path) -> (Option<String>, Option<String>) {
