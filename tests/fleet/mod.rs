@@ -4,6 +4,7 @@
 
 mod answers;
 mod forget;
+mod kept;
 mod kills;
 mod landing;
 mod leases;

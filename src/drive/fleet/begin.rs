@@ -122,7 +122,7 @@ pub fn record(home: &Home, described: &mut Described, retry: bool) -> Result<Vec
             Some(kept) => {
                 notes.extend(revise(&memory, fleet, &kept.value, (task, contract), retry)?);
             }
-            None => new.push(known_here(home, fleet, task, contract)?),
+            None => new.push(known_here(home, fleet, (task, contract), retry)?),
         }
     }
     if !memory.put_new(&new)? {
@@ -152,9 +152,13 @@ fn join_remote(home: &Home, fleet: &mut Fleet, here: Option<&Fleet>) -> Result<O
 
 /// The lease of a task that is new to the fleet's memory. One that a local fleet has worked on here
 /// goes on from there once the fleet has a remote: its job finds its loop, and pushes the work.
-fn known_here(home: &Home, fleet: &Fleet, task: &FleetTask, contract: &Contract) -> Result<Lease> {
-    let found = fleets::lease(home, &fleet.name, &task.id)?.map(|kept| kept.value);
-    let Some(found) = found.filter(|found| found.task.revision == task.revision) else {
+fn known_here(
+    home: &Home,
+    fleet: &Fleet,
+    (task, contract): (&FleetTask, &Contract),
+    retry: bool,
+) -> Result<Lease> {
+    let Some(found) = fleets::lease(home, &fleet.name, &task.id)?.map(|kept| kept.value) else {
         return Ok(lease(fleet, task, contract));
     };
     if fleets::is_held(home, &fleet.name, &task.id) {
@@ -164,8 +168,20 @@ fn known_here(home: &Home, fleet: &Fleet, task: &FleetTask, contract: &Contract)
             task.id
         );
     }
-    let state = if moves(&found) { TaskState::Waiting } else { found.state.clone() };
-    Ok(Lease { state, commit: None, ..found })
+    let is_retried = retry && may_be_retried(&found) && spent(&found, contract).is_none();
+    let outcome = found.ending().map(|it| it.outcome);
+    let mut lease = Lease { commit: None, ..found };
+    if moves(&lease) {
+        lease.state = TaskState::Waiting;
+        lease.needs_no_agent = outcome == Some(Outcome::Completed);
+    }
+    if is_retried {
+        lease.try_again();
+    }
+    if is_retried || outcome.is_none() {
+        lease.renew(task, contract);
+    }
+    Ok(lease)
 }
 
 /// Whether the job of a task has something to push, once its fleet has a remote.
@@ -199,6 +215,7 @@ fn lease(fleet: &Fleet, task: &FleetTask, contract: &Contract) -> Lease {
         carried: Carried::default(),
         reserved_micros: 0,
         sent_back: None,
+        needs_no_agent: false,
         is_retried: false,
         messages: Vec::new(),
         at: clock::now().wall,
@@ -269,6 +286,7 @@ fn revise(
         memory.change(&task.id, |lease| {
             let is_meant = lease.state == found.state;
             lease.state = TaskState::Waiting;
+            lease.needs_no_agent = true;
             is_meant
         })?;
         return Ok(Some(format!("{} is completed, and lands now", task.id)));
@@ -290,12 +308,11 @@ fn revise(
         if lease.attempt().is_some() {
             return false;
         }
-        lease.task = task.clone();
-        lease.contract = contract.clone();
         if has_ended && retry {
-            lease.state = TaskState::Waiting;
-            lease.is_retried = true;
-            lease.sent_back = None;
+            lease.try_again();
+        }
+        if lease.ending().is_none() {
+            lease.renew(task, contract);
         }
         lease != found
     })?;

@@ -115,8 +115,8 @@ fn end_jobs(home: &Home, fleet: &Fleet, tasks: &[TaskId], now: bool) -> Result<(
         let is_meant = tasks.is_empty() || tasks.iter().any(|task| task.as_str() == job.task);
         let is_to_end = match job.state {
             JobState::Waiting(_) => true,
-            JobState::Running { .. } => now,
-            JobState::Ended { .. } => false,
+            JobState::Running => now,
+            JobState::Ended(_) => false,
         };
         if is_meant && is_to_end {
             engine.cancel(&job.id)?;

@@ -63,7 +63,7 @@ pub fn describe(home: &Home, arguments: &FleetRunArgs, here: &Path) -> Result<De
         );
     }
     let mut fleet = fleet(&top, &folder, &terms, arguments)?;
-    let planted = keep_its_way(home, &mut fleet, arguments)?;
+    let planted = keep_its_way(home, &mut fleet, &terms, arguments)?;
     landable(&fleet)?;
     let place = place::place(&top, None)?;
     let known = settings::look(home, &place.checkout, true)?;
@@ -118,11 +118,13 @@ fn in_a_line(error: &anyhow::Error) -> String {
     error_text(error).replace("\nhint: ", "; ")
 }
 
-/// A fleet that is known goes on as it was started, unless another way is typed: with its remote,
-/// its landing and its engine. Returns what has come into the repository's settings since.
+/// A fleet that is known goes on as it was started, unless another way is typed or in its file:
+/// with its remote, its landing, its engine and its limits. Returns what has come into the
+/// repository's settings since.
 fn keep_its_way(
     home: &Home,
     fleet: &mut Fleet,
+    terms: &FleetTerms,
     arguments: &FleetRunArgs,
 ) -> Result<Vec<GitSetting>> {
     let Some(known) = fleets::manifest(home, &fleet.name)?.map(|kept| kept.value) else {
@@ -150,6 +152,12 @@ fn keep_its_way(
     }
     if arguments.on.is_none() {
         fleet.engine = known.engine;
+    }
+    if arguments.max_cost_micros.or(terms.max_cost_micros).is_none() {
+        fleet.max_cost_micros = known.max_cost_micros;
+    }
+    if arguments.slots.or(terms.slots).is_none() {
+        fleet.slots = known.slots;
     }
     let (Some(before), Some(now)) = (&known.trusted, &fleet.trusted) else {
         return Ok(Vec::new());

@@ -21,7 +21,10 @@ use crate::engine::fleet::lease::{Carried, JobPhase, Landed, Lease, TaskEnding, 
 use crate::engine::fleet::manifest::{FleetOrder, FleetRequest, LandingMode};
 use crate::engine::git::GitTrouble;
 use crate::engine::record::{Actor, Ending, Loop, Outcome};
+use crate::engine::words::commit_message::commit_message;
 use crate::world::clock::{self, Stopwatch};
+use crate::world::git::drafts::Drafts;
+use crate::world::git::steps::Steps;
 use crate::world::git::{self, hub, land};
 use crate::world::store::fleets::Kept;
 
@@ -63,23 +66,47 @@ impl Job<'_> {
         if ending.outcome == Outcome::Interrupted && self.signals.times() > 0 {
             return self.leave(JobEnd::Interrupted, Some(record)).map(AfterLoop::Over);
         }
-        if let Some(refusal) = &self.lease.sent_back
-            && ending.outcome != Outcome::Completed
-        {
-            let why = format!("{}; its loop: {}", refusal.why(), ending.why);
-            return self
-                .ended(Ending::new(Outcome::Blocked, why), Some(record))
-                .map(AfterLoop::Over);
+        if ending.outcome != Outcome::Completed {
+            let ending = match &self.lease.sent_back {
+                Some(refusal) if ending.outcome != Outcome::Cancelled => {
+                    let why = format!("{}; its loop: {}", refusal.why(), ending.why);
+                    Ending::new(Outcome::Blocked, why)
+                }
+                _ => ending,
+            };
+            return self.ended(ending, Some(record)).map(AfterLoop::Over);
+        }
+        if let Some(why) = self.uncommitted(record) {
+            let ending = Ending::new(Outcome::Blocked, format!("its work is in no commit: {why}"));
+            return self.ended(ending, Some(record)).map(AfterLoop::Over);
+        }
+        if self.fleet.landing != LandingMode::No && self.is_cancelled() {
+            return self.leave(JobEnd::Interrupted, Some(record)).map(AfterLoop::Over);
         }
         match self.fleet.landing {
-            LandingMode::Main if ending.outcome == Outcome::Completed => {
-                self.land(&ending, record, sink)
-            }
-            LandingMode::Pr if ending.outcome == Outcome::Completed => {
-                self.request(ending, record).map(AfterLoop::Over)
-            }
-            _ => self.ended(ending, Some(record)).map(AfterLoop::Over),
+            LandingMode::Main => self.land(&ending, record, sink),
+            LandingMode::Pr => self.request(ending, record).map(AfterLoop::Over),
+            LandingMode::No => self.ended(ending, Some(record)).map(AfterLoop::Over),
         }
+    }
+
+    /// Why the last work of a loop is in no commit. One that failed is tried again, for a person
+    /// may have removed its cause.
+    fn uncommitted(&self, record: &Loop) -> Option<String> {
+        if record.state.git.commits.count == 0 {
+            return None;
+        }
+        let stop = || self.signals.times() > 0;
+        let again = || -> Result<()> {
+            let trusted = self.fleet.trusted.as_ref().or(record.trusted.as_ref());
+            let trusted = trusted.context("there is no repository")?;
+            let drafts = Drafts::read(self.home, &record.id)?;
+            let drafts = drafts.context("the list of what was there at the start is gone")?;
+            let steps = Steps::new(&record.place, trusted, &stop);
+            steps.commit(&commit_message(record), Some(&drafts))?;
+            Ok(())
+        };
+        again().err().map(|error| first_line(&error))
     }
 
     fn land(&self, ending: &Ending, record: &Loop, sink: &mut dyn EventSink) -> Result<AfterLoop> {
@@ -135,13 +162,7 @@ impl Job<'_> {
                 self.ended(ending, Some(record)).map(AfterLoop::Over)
             }
             LandEnd::Fenced => Ok(AfterLoop::Over(JobEnd::Fenced)),
-            LandEnd::Stopped if self.signals.times() > 0 => {
-                self.leave(JobEnd::Interrupted, Some(record)).map(AfterLoop::Over)
-            }
-            LandEnd::Stopped => {
-                let ending = Ending::new(Outcome::Cancelled, "cancelled before it landed");
-                self.ended(ending, Some(record)).map(AfterLoop::Over)
-            }
+            LandEnd::Stopped => self.leave(JobEnd::Interrupted, Some(record)).map(AfterLoop::Over),
         }
     }
 
@@ -152,6 +173,7 @@ impl Job<'_> {
         let kept = self.memory.change(self.lease.id(), |lease| {
             let Some(attempt) = own(lease, self.attempt) else { return false };
             attempt.phase = JobPhase::Lands;
+            lease.needs_no_agent = true;
             lease.carried = Carried::of(record);
             lease.loop_id = Some(record.id.clone());
             lease.commit.clone_from(&commit);
@@ -178,6 +200,7 @@ impl Job<'_> {
             let is_ours = own(lease, self.attempt).is_some();
             if is_ours {
                 lease.sent_back = Some(refusal.clone());
+                lease.needs_no_agent = false;
                 lease.carried = Carried::of(record);
                 lease.loop_id = None;
             }

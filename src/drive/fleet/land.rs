@@ -16,7 +16,7 @@ use super::workspace;
 use crate::drive::error_text::git_trouble;
 use crate::engine::fleet::landing::{Refusal, touches_the_fleet, without_markers};
 use crate::engine::fleet::lease::{JobPhase, Landed, Lease};
-use crate::engine::fleet::manifest::{Fleet, Remote};
+use crate::engine::fleet::manifest::{Fleet, FleetRequest, Remote};
 use crate::engine::fleet::stored::RecordFault;
 use crate::engine::fleet::task::{MAX_PRIORITY, TaskId};
 use crate::engine::git::{GitTrouble, RefUpdate};
@@ -151,6 +151,11 @@ impl Landing<'_, '_> {
                     return Ok(LandEnd::Refused(refusal));
                 }
             };
+            let fleet = self.memory.manifest()?.value;
+            let order = fleet.order_of(kept.value.id());
+            if order.is_some_and(|order| order.what == FleetRequest::Cancel) {
+                return Ok(LandEnd::Stopped);
+            }
             // A heartbeat may have moved the lease: what was checked still holds.
             while self.memory.seen(&base)?.as_ref() == Some(&main) {
                 let (old, new) = (Some(main.clone()), Some(commit.clone()));
@@ -246,7 +251,8 @@ impl Landing<'_, '_> {
         let message = lease.landing_message();
         let commit = match land::squash(&folder, branch, &message)? {
             Squashed::Commit(commit) => commit,
-            Squashed::Nothing => return Ok(Ok(main.to_owned())),
+            // Main may hold the work already; that it does has to be shown all the same.
+            Squashed::Nothing => main.to_owned(),
             Squashed::Conflict(files) => return Ok(Err(Refusal::Conflict(files))),
         };
         workspace::set_up_again(self.fleet, &folder, self.commands)?;

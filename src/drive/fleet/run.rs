@@ -60,7 +60,7 @@ pub struct Coordinator<'a> {
     /// The newest job of each task.
     newest: BTreeMap<TaskId, String>,
     /// Jobs that have ended, until it is known what that means for their tasks.
-    ended: Vec<(String, TaskId)>,
+    ended: Vec<SeenJob>,
     known: BTreeMap<TaskId, Lease>,
     /// The tasks whose leases could not be read at the last look.
     unreadable: Option<Vec<UnreadableLease>>,
@@ -119,7 +119,7 @@ impl<'a> Coordinator<'a> {
         let fleet = self.memory.manifest()?.value;
         loop {
             if self.signals.times() > 0 {
-                self.end_all();
+                self.end_all(fleet.engine == LOCAL);
                 return Ok(FleetEnd::Interrupted);
             }
             if self.lock.is_none() {
@@ -164,7 +164,7 @@ impl<'a> Coordinator<'a> {
         // Its end cannot be written while the remote is away.
         let looks = is_local && !self.outage.is_on();
         let seen = if looks { self.engine.list() } else { Ok(Vec::new()) };
-        let is_over = |job: &SeenJob| matches!(job.state, JobState::Ended { .. });
+        let is_over = |job: &SeenJob| job.state.is_ended();
         seen.is_ok_and(|jobs| {
             jobs.iter().any(|job| is_over(job) && self.jobs.contains_key(&job.id))
         })
@@ -179,7 +179,7 @@ impl<'a> Coordinator<'a> {
         for kept in readable {
             let mut lease = kept.value.clone();
             let is_ours = self.jobs.values().any(|task| task == lease.id());
-            let over = self.ended.iter().find(|(_, task)| task == lease.id()).cloned();
+            let over = self.ended.iter().find(|job| job.task == lease.id().as_str()).cloned();
             let is_gone = match &lease.state {
                 TaskState::Running(_) if is_ours => false,
                 TaskState::Running(attempt) if seat::is_here(self.home, attempt) => {
@@ -188,16 +188,17 @@ impl<'a> Coordinator<'a> {
                 TaskState::Running(attempt) => {
                     let still = self.still.entry(lease.id().clone()).or_default();
                     // Another job of the task may have ended because this attempt has it.
-                    let is_over = over.is_some_and(|(job, _)| attempt.job == Some(job));
+                    let is_over =
+                        over.as_ref().is_some_and(|job| attempt.job.as_ref() == Some(&job.id));
                     is_over || still.is_stale(&kept.id)
                 }
                 TaskState::Waiting => over.is_some() && fleet.order_of(lease.id()).is_none(),
                 TaskState::Ended(_) => false,
             };
             if is_gone && self.lock.is_some() {
-                lease = self.take_up(&lease)?;
+                lease = self.take_up(&lease, over.as_ref())?;
             }
-            self.ended.retain(|(_, task)| task != lease.id());
+            self.ended.retain(|job| job.task != lease.id().as_str());
             leases.push(lease);
         }
         Ok(leases)
@@ -229,29 +230,43 @@ impl<'a> Coordinator<'a> {
         };
         self.unanswered = None;
         self.has_changed |= self.seen != seen;
-        self.seen.clone_from(&seen);
-        for job in seen {
-            if !matches!(job.state, JobState::Ended { .. }) {
-                if let Ok(task) = job.task.parse() {
-                    self.jobs.insert(job.id, task);
-                }
-            } else if let Some(task) = self.jobs.remove(&job.id) {
-                self.ended.push((job.id, task));
+        for job in &seen {
+            if job.state.is_ended() {
+                self.ended.extend(self.jobs.remove(&job.id).map(|_| job.clone()));
+            } else if let Ok(task) = job.task.parse() {
+                self.jobs.insert(job.id.clone(), task);
             }
+            self.tell_queued(job);
+        }
+        self.seen = seen;
+    }
+
+    /// Reports once why the engine lets a job wait; its reasons may change every second.
+    fn tell_queued(&mut self, job: &SeenJob) {
+        let why = job.state.why();
+        let is_queued = matches!(job.state, JobState::Waiting(_)) && !why.is_empty();
+        let was_queued = |it: &SeenJob| it.id == job.id && !it.state.why().is_empty();
+        if is_queued && !self.seen.iter().any(was_queued) {
+            (self.sink)(&FleetEvent::Noted(format!("{} is queued: {why}", job.task)));
         }
     }
 
-    /// Frees a task whose process is gone; one whose processes are gone again and again ends.
-    fn take_up(&mut self, lease: &Lease) -> Result<Lease> {
+    /// Frees a task whose process is gone; one whose processes are gone again and again ends. `job`
+    /// is what the engine says of its end.
+    fn take_up(&mut self, lease: &Lease, job: Option<&SeenJob>) -> Result<Lease> {
         let completed = lease.carried.completed;
         let before = self.gone.get(lease.id()).filter(|(_, then)| *then == completed);
         let times = before.map_or(0, |(times, _)| *times) + 1;
         let is_hopeless = times >= GONE_MAX;
-        (self.sink)(&FleetEvent::Gone { task: lease.id().clone() });
+        let why = job.map_or("", |job| job.state.why()).to_owned();
+        if !is_hopeless {
+            (self.sink)(&FleetEvent::Gone { task: lease.id().clone(), why });
+        }
         let log = self.newest.get(lease.id()).and_then(|id| self.engine.log(id));
         let log = log.map_or_else(String::new, |log| format!(": see {log}"));
         let kept = self.memory.change(lease.id(), |found| {
-            if found.attempt().map(|it| &it.id) != lease.attempt().map(|it| &it.id) {
+            let is_another = found.attempt().map(|it| &it.id) != lease.attempt().map(|it| &it.id);
+            if is_another || found.ending().is_some() {
                 return false;
             }
             found.at = clock::now().wall;
@@ -341,25 +356,29 @@ impl<'a> Coordinator<'a> {
         }))
     }
 
-    /// Ends the jobs of this fleet on this machine, in order, and waits for them; also those that
-    /// an earlier crew started. Nothing, where another crew runs the fleet.
-    fn end_all(&mut self) {
-        if self.lock.is_none() {
-            let told = "this crew only watched: the other one runs on";
-            return (self.sink)(&FleetEvent::Noted(told.to_owned()));
-        }
-        let told = "ending: each agent is stopped, its work is kept, and the task waits";
+    /// Ends the jobs of this fleet that the engine knows, in order, and waits for them; also those
+    /// that an earlier crew started. Nothing, where another crew runs the fleet, and where a
+    /// terminal was closed whose jobs run elsewhere.
+    fn end_all(&mut self, is_local: bool) {
+        let (told, ends) = if self.lock.is_none() {
+            ("this crew only watched: the other one runs on", false)
+        } else if !is_local && self.signals.is_hangup() {
+            ("the terminal was closed: the jobs run on, and crew fleet run joins them", false)
+        } else {
+            ("ending: each agent is stopped, its work is kept, and the task waits", true)
+        };
         (self.sink)(&FleetEvent::Noted(told.to_owned()));
-        for id in self.jobs.keys() {
-            let _ = self.engine.cancel(id);
+        if !ends {
+            return;
         }
+        self.jobs.keys().for_each(|id| drop(self.engine.cancel(id)));
         let joined = self.joined();
         joined.iter().for_each(ask_to_end);
         let deadline = Deadline::after(END_WITHIN);
         let is_left = |jobs: &BTreeMap<_, _>| !jobs.is_empty() || joined.iter().any(is_alive);
         while is_left(&self.jobs) && !deadline.passed() && self.signals.times() < 2 {
             if let Ok(seen) = self.engine.list() {
-                let lives = |it: &SeenJob| !matches!(it.state, JobState::Ended { .. });
+                let lives = |it: &SeenJob| !it.state.is_ended();
                 self.jobs.retain(|id, _| seen.iter().any(|it| it.id == *id && lives(it)));
             }
             clock::sleep(LOOK);

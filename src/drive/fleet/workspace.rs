@@ -79,7 +79,9 @@ fn start(memory: &Memory, fleet: &Fleet, lease: &Lease) -> Result<(String, Strin
         None => main,
     };
     let own = git::commit(repository, &format!("refs/heads/{}", lease.branch));
-    let is_as_pushed = own.is_none() || own == lease.commit;
+    // A local fleet that got a remote has work here that was never pushed.
+    let is_local_work = lease.commit.is_none() && lease.carried.completed > 0;
+    let is_as_pushed = own.is_none() || own == lease.commit || is_local_work;
     let beside = || format!("{}+{}", lease.branch, lease.attempts);
     Ok((if is_as_pushed { lease.branch.clone() } else { beside() }, start))
 }

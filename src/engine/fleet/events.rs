@@ -43,9 +43,10 @@ pub enum FleetEvent {
         task: TaskId,
         ending: TaskEnding,
     },
-    /// Its process is gone; it is taken up again.
+    /// Its process is gone; it is taken up again. `why` is the engine's reason, if it has one.
     Gone {
         task: TaskId,
+        why: String,
     },
     /// For information.
     Noted(String),

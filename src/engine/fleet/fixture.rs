@@ -61,6 +61,7 @@ pub fn a_lease(name: &str) -> Lease {
         carried: Carried::default(),
         reserved_micros: 0,
         sent_back: None,
+        needs_no_agent: false,
         is_retried: false,
         messages: Vec::new(),
         loop_id: None,

@@ -55,6 +55,9 @@ pub struct Lease {
     /// Why a landing has sent it back to its loop; it does so once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent_back: Option<Refusal>,
+    /// Whether its loop is completed, and what is left is to push or land its branch.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub needs_no_agent: bool,
     /// Whether a person asked for another attempt after it ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_retried: bool,
@@ -240,6 +243,28 @@ impl Lease {
         [Key::MaxIterations, Key::MaxDuration, Key::MaxCost, Key::MaxTokens]
             .into_iter()
             .find(is_spent)
+    }
+
+    /// Takes the task as its file is now. Only other limits leave its loop what it is: a loop keeps
+    /// its prompt and its checks.
+    pub fn renew(&mut self, task: &FleetTask, contract: &Contract) {
+        let as_before = Contract { limits: self.contract.limits.clone(), ..contract.clone() };
+        if as_before != self.contract {
+            self.loop_id = None;
+            self.needs_no_agent = false;
+        }
+        self.task = task.clone();
+        self.contract = contract.clone();
+    }
+
+    /// Lets it be tried again after it ended; what ended it is forgiven once, as when a loop is
+    /// resumed.
+    pub fn try_again(&mut self) {
+        self.state = TaskState::Waiting;
+        self.is_retried = true;
+        self.sent_back = None;
+        self.carried.consecutive_failures = 0;
+        self.carried.iterations_without_progress = 0;
     }
 
     /// Whether nothing has happened between the two: a heartbeat moves its time alone.

@@ -167,7 +167,8 @@ impl Money {
             own => own.saturating_sub(cost(lease)),
         };
         if more > left || more == 0 {
-            return None;
+            // What is completed costs nothing more.
+            return lease.needs_no_agent.then(|| cost(lease));
         }
         self.left = Some(left - more);
         if own == 0 {

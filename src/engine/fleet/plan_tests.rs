@@ -183,3 +183,12 @@ proptest::proptest! {
         proptest::prop_assert!(plan.starts.is_empty() || gone + promised <= fleet.max_cost_micros);
     }
 }
+
+#[test]
+fn completed_work_lands_though_the_money_is_used_up() {
+    let fleet = Fleet { max_cost_micros: 3_000_000, ..a_fleet() };
+    let mut done = after(a_lease("a"), 1, 1, 400, "");
+    assert_eq!(told(&fleet, &[done.clone()], 1), ["a Money"]);
+    done.needs_no_agent = true;
+    assert_eq!(told(&fleet, &[done], 1), ["a starts with 4000000"]);
+}

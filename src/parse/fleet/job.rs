@@ -7,15 +7,23 @@ pub enum JobState {
     /// It has no place yet. The text is the engine's reason, empty if it gave none.
     Waiting(String),
     /// It holds a place, though its processes may be suspended or still ending.
-    Running { node: String },
-    /// It is over and nothing of it runs, as far as the engine knows. Both numbers are absent if
-    /// the engine does not know them, or if nothing was ever started.
-    Ended { exit: Option<i32>, signal: Option<i32>, why: String },
+    Running,
+    /// It is over and nothing of it runs, as far as the engine knows. The text is the engine's
+    /// reason, empty if it gave none.
+    Ended(String),
 }
 
 impl JobState {
     /// Whether the job is over.
     pub fn is_ended(&self) -> bool {
-        matches!(self, Self::Ended { .. })
+        matches!(self, Self::Ended(_))
+    }
+
+    /// The engine's reason, empty if there is none.
+    pub fn why(&self) -> &str {
+        match self {
+            Self::Waiting(why) | Self::Ended(why) => why,
+            Self::Running => "",
+        }
     }
 }

@@ -1,11 +1,7 @@
 use super::*;
 
-fn ended(exit: Option<i32>, signal: Option<i32>, why: &str) -> JobState {
-    JobState::Ended { exit, signal, why: why.to_owned() }
-}
-
-fn running(node: &str) -> JobState {
-    JobState::Running { node: node.to_owned() }
+fn ended(why: &str) -> JobState {
+    JobState::Ended(why.to_owned())
 }
 
 fn waiting(reason: &str) -> JobState {
@@ -43,31 +39,26 @@ fn a_new_jobs_id_is_found_among_what_a_login_shell_says() {
 #[test]
 fn a_line_of_squeue_says_where_a_job_is() {
     let table = [
-        ("13   |RUNNING     |0    |n2    |None     |crew/night/auth", 0, running("n2")),
-        ("13   |PENDING     |0    |      |Priority |crew/night/auth   ", 0, waiting("Priority")),
-        ("13   |PENDING     |0    |      |None     |crew/night/auth", 0, waiting("")),
-        ("13   |PENDING     |1    |      |BeginTime|crew/night/auth", 1, waiting("BeginTime")),
-        ("13   |COMPLETING  |0    |n1    |None     |crew/night/auth", 0, running("n1")),
-        ("13   |SUSPENDED   |0    |n1    |None     |crew/night/auth", 0, running("n1")),
-        ("13   |NEWLY_MADE  |0    |n1    |None     |crew/night/auth", 0, running("n1")),
+        ("13   |RUNNING     |n2    |None     |crew/night/auth", JobState::Running),
+        ("13   |PENDING     |      |Priority |crew/night/auth   ", waiting("Priority")),
+        ("13   |PENDING     |      |None     |crew/night/auth", waiting("")),
+        ("13   |PENDING     |      |BeginTime|crew/night/auth", waiting("BeginTime")),
+        ("13   |COMPLETING  |n1    |None     |crew/night/auth", JobState::Running),
+        ("13   |SUSPENDED   |n1    |None     |crew/night/auth", JobState::Running),
+        ("13   |NEWLY_MADE  |n1    |None     |crew/night/auth", JobState::Running),
         (
-            "13   |FAILED      |0    |n1    |NonZeroExitCode|crew/night/auth",
-            0,
-            ended(None, None, "FAILED (NonZeroExitCode)"),
+            "13   |FAILED      |n1    |NonZeroExitCode|crew/night/auth",
+            ended("FAILED (NonZeroExitCode)"),
         ),
-        (
-            "13   |COMPLETED   |0    |n1    |None     |crew/night/auth",
-            0,
-            ended(None, None, "COMPLETED"),
-        ),
+        ("13   |COMPLETED   |n1    |None     |crew/night/auth", ended("COMPLETED")),
     ];
-    for (line, restarts, state) in table {
-        let job = SlurmJob { id: 13, name: "crew/night/auth".to_owned(), state, restarts };
+    for (line, state) in table {
+        let job = SlurmJob { id: 13, name: "crew/night/auth".to_owned(), state };
         assert_eq!(listed(line), Some(job), "{line}");
     }
-    let odd = listed("7|RUNNING|0|n1|None|crew/night/a|b").unwrap();
+    let odd = listed("7|RUNNING|n1|None|crew/night/a|b").unwrap();
     assert_eq!(odd.name, "crew/night/a|b");
-    for junk in ["", "Last login: Thu", "13|RUNNING|0|n1|None", "x|RUNNING|0|n1|None|name"] {
+    for junk in ["", "Last login: Thu", "13|RUNNING|n1|None", "x|RUNNING|n1|None|name"] {
         assert_eq!(listed(junk), None, "{junk}");
     }
 }
@@ -75,54 +66,39 @@ fn a_line_of_squeue_says_where_a_job_is() {
 #[test]
 fn a_line_of_scontrol_says_how_a_job_ended() {
     let table = [
-        ("JobState=COMPLETED Reason=None", "0:0", "n1", ended(Some(0), None, "COMPLETED")),
-        (
-            "JobState=FAILED Reason=NonZeroExitCode",
-            "11:0",
-            "n1",
-            ended(Some(11), None, "FAILED (NonZeroExitCode)"),
-        ),
-        ("JobState=CANCELLED Reason=None", "143:0", "n2", ended(Some(143), None, "CANCELLED")),
+        ("JobState=COMPLETED Reason=None", "0:0", "n1", ended("COMPLETED")),
+        ("JobState=FAILED Reason=NonZeroExitCode", "11:0", "n1", ended("FAILED (NonZeroExitCode)")),
+        ("JobState=CANCELLED Reason=None", "143:0", "n2", ended("CANCELLED")),
         // Cancelled before it began.
-        ("JobState=CANCELLED Reason=None", "0:0", "", ended(None, None, "CANCELLED")),
+        ("JobState=CANCELLED Reason=None", "0:0", "", ended("CANCELLED")),
         (
             "JobState=FAILED Reason=RaisedSignal:9(Killed)",
             "0:9",
             "n1",
-            ended(None, Some(9), "FAILED (RaisedSignal:9(Killed))"),
+            ended("FAILED (RaisedSignal:9(Killed))"),
         ),
         // The folder of its output does not exist.
         (
             "JobState=FAILED Reason=JobLaunchFailure",
             "0:53",
             "n1",
-            ended(None, Some(53), "FAILED (JobLaunchFailure)"),
+            ended("FAILED (JobLaunchFailure)"),
         ),
-        (
-            "JobState=TIMEOUT Reason=TimeLimit",
-            "0:15",
-            "n1",
-            ended(None, Some(15), "TIMEOUT (TimeLimit)"),
-        ),
-        (
-            "JobState=NODE_FAIL Reason=NodeDown",
-            "0:0",
-            "n1",
-            ended(None, None, "NODE_FAIL (NodeDown)"),
-        ),
-        ("JobState=RUNNING Reason=None", "0:0", "n2", running("n2")),
+        ("JobState=TIMEOUT Reason=TimeLimit", "0:15", "n1", ended("TIMEOUT (TimeLimit)")),
+        ("JobState=NODE_FAIL Reason=NodeDown", "0:0", "n1", ended("NODE_FAIL (NodeDown)")),
+        ("JobState=RUNNING Reason=None", "0:0", "n2", JobState::Running),
         ("JobState=PENDING Reason=Priority", "0:0", "", waiting("Priority")),
         ("JobState=PENDING Reason=BeginTime", "0:0", "(null)", waiting("BeginTime")),
     ];
     for (state_and_reason, exit, node, state) in table {
         let line = line_of(state_and_reason, exit, node, 2);
-        let job = SlurmJob { id: 13, name: "crew/night/auth".to_owned(), state, restarts: 2 };
+        let job = SlurmJob { id: 13, name: "crew/night/auth".to_owned(), state };
         assert_eq!(shown(&line), Some(job), "{line}");
     }
     let line = line_of("JobState=RUNNING Reason=None", "0:0", "n2", 0);
     let line = line.replace("night/auth", "night/set JobState=x up");
     assert_eq!(shown(&line).unwrap().name, "crew/night/set JobState=x up");
-    assert_eq!(shown(&line).unwrap().state, running("n2"));
+    assert_eq!(shown(&line).unwrap().state, JobState::Running);
     let unknown = "slurm_load_jobs error: Invalid job id specified";
     for junk in ["", "JobId=", "JobId=13 JobName=x", unknown] {
         assert_eq!(shown(junk), None, "{junk}");
@@ -135,7 +111,7 @@ proptest::proptest! {
         word in "[A-Z_]{0,16}",
         junk in "(JobId=|[0-9]{1,3}[|;])?\\PC{0,80}",
     ) {
-        let job = listed(&format!("7|{word}|0|n1|None|name")).unwrap();
+        let job = listed(&format!("7|{word}|n1|None|name")).unwrap();
         proptest::prop_assert_eq!(job.state.is_ended(), ENDS.contains(&&*word));
         let _ = (submitted(&junk), listed(&junk), shown(&junk));
     }

@@ -33,7 +33,9 @@ pub fn line(event: &FleetEvent, at: DateTime<FixedOffset>) -> String {
         }
         FleetEvent::Ended { task, ending } => of_task(task, &ended(ending)),
         FleetEvent::Joined { task } => of_task(task, "runs already, joined"),
-        FleetEvent::Gone { task } => of_task(task, "its process is gone, taken up again"),
+        FleetEvent::Gone { task, why } => {
+            of_task(task, &with_reason("taken up again, its process is gone", &shown(why)))
+        }
         FleetEvent::Noted(text) => shown(text),
     }
 }
@@ -98,7 +100,8 @@ mod tests {
             FleetEvent::Lands { task: vat() },
             FleetEvent::SentBack { task: vat(), why: "src/tax.rs changed on main".to_owned() },
             FleetEvent::Joined { task: vat() },
-            FleetEvent::Gone { task: vat() },
+            FleetEvent::Gone { task: vat(), why: none() },
+            FleetEvent::Gone { task: vat(), why: "NODE_FAIL (NodeDown)".to_owned() },
             FleetEvent::Noted("the account answers \u{1b}]0;again\u{7}again".to_owned()),
         ];
         let lines = events.map(|event| line(&event, at(0).wall.fixed_offset()));
@@ -114,7 +117,8 @@ mod tests {
         vat-rounding   is being landed
         vat-rounding   sent back to its loop: src/tax.rs changed on main
         vat-rounding   runs already, joined
-        vat-rounding   its process is gone, taken up again
+        vat-rounding   taken up again, its process is gone
+        vat-rounding   taken up again, its process is gone: NODE_FAIL (NodeDown)
         the account answers again
         ");
     }

@@ -87,6 +87,11 @@ impl Signals {
         (self.times() > 0).then(|| self.0.exit_code())
     }
 
+    /// Whether the first was that of a terminal that was closed.
+    pub fn is_hangup(&self) -> bool {
+        self.0.first.load(Ordering::Relaxed) == SIGHUP
+    }
+
     /// The reason that the record gives for the first signal.
     pub fn why(&self) -> String {
         match self.0.first.load(Ordering::Relaxed) {

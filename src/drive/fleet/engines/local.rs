@@ -57,12 +57,9 @@ impl Engine for Local {
                 detach::reap(&job.process);
                 job.has_ended = true;
             }
-            let state = if job.has_ended {
-                JobState::Ended { exit: None, signal: None, why: "its process is gone".to_owned() }
-            } else {
-                JobState::Running { node: String::new() }
-            };
-            seen.push(SeenJob { id: id.clone(), task: job.task.clone(), state, restarts: 0 });
+            let state =
+                if job.has_ended { JobState::Ended(String::new()) } else { JobState::Running };
+            seen.push(SeenJob { id: id.clone(), task: job.task.clone(), state });
         }
         Ok(seen)
     }

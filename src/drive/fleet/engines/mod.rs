@@ -83,8 +83,6 @@ pub struct SeenJob {
     pub id: String,
     pub task: String,
     pub state: JobState,
-    /// How often the engine started it again by itself.
-    pub restarts: u32,
 }
 
 /// What places jobs on machines.

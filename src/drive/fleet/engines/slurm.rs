@@ -248,7 +248,7 @@ struct KnownJob {
 impl KnownJobs {
     fn submitted(&mut self, id: u64, task: &str) {
         let state = JobState::Waiting(String::new());
-        let seen = SeenJob { id: id.to_string(), task: task.to_owned(), state, restarts: 0 };
+        let seen = SeenJob { id: id.to_string(), task: task.to_owned(), state };
         self.jobs.insert(id, KnownJob { seen, missing_since: None });
     }
 
@@ -278,7 +278,7 @@ impl KnownJobs {
         for job in jobs {
             let Some(task) = self.task(&job) else { continue };
             let (id, task) = (job.id.to_string(), task.to_owned());
-            let seen = SeenJob { id, task, state: job.state, restarts: job.restarts };
+            let seen = SeenJob { id, task, state: job.state };
             self.jobs.insert(job.id, KnownJob { seen, missing_since: None });
             found.insert(job.id);
         }
@@ -287,7 +287,7 @@ impl KnownJobs {
             let since = *job.missing_since.get_or_insert(now_ms);
             if now_ms.saturating_sub(since) >= GONE_MS {
                 let why = "Slurm does not know it any more".to_owned();
-                job.seen.state = JobState::Ended { exit: None, signal: None, why };
+                job.seen.state = JobState::Ended(why);
             }
         }
         Ok(self.jobs.values().map(|job| job.seen.clone()).collect())

@@ -14,15 +14,11 @@ fn call(words: &[&str], folder: &Path) -> JobCall {
 }
 
 fn job(id: u64, name: &str, state: JobState) -> SlurmJob {
-    SlurmJob { id, name: name.to_owned(), state, restarts: 0 }
+    SlurmJob { id, name: name.to_owned(), state }
 }
 
-fn running() -> JobState {
-    JobState::Running { node: "n1".to_owned() }
-}
-
-fn ended(exit: i32) -> JobState {
-    JobState::Ended { exit: Some(exit), signal: None, why: "FAILED".to_owned() }
+fn has_failed() -> JobState {
+    JobState::Ended("FAILED".to_owned())
 }
 
 fn known() -> KnownJobs {
@@ -40,8 +36,8 @@ fn told(jobs: &[SeenJob]) -> String {
     let each = jobs.iter().map(|job| {
         let state = match &job.state {
             JobState::Waiting(reason) => format!("waiting {reason}"),
-            JobState::Running { node } => format!("running on {node}"),
-            JobState::Ended { exit, why, .. } => format!("ended {exit:?}, {why}"),
+            JobState::Running => "running".to_owned(),
+            JobState::Ended(why) => format!("ended, {why}"),
         };
         format!("{} {} {}", job.id, job.task, state.trim())
     });
@@ -124,27 +120,27 @@ fn a_job_ends_with_what_slurm_says_of_it_and_jobs_of_others_are_passed_over() {
     known.submitted(7, "auth");
     assert_eq!(known.left_by(&[]), [7]);
     let queue = vec![
-        job(7, "crew/night/auth", running()),
+        job(7, "crew/night/auth", JobState::Running),
         job(9, "crew/night/late", JobState::Waiting("Priority".to_owned())),
-        job(8, "crew/nights/auth", running()),
-        job(5, "my job", ended(1)),
+        job(8, "crew/nights/auth", JobState::Running),
+        job(5, "my job", has_failed()),
     ];
     assert_eq!(known.left_by(&queue), [0; 0]);
-    assert_eq!(take(&mut known, queue, 0), "7 auth running on n1; 9 late waiting Priority");
-    let shown = vec![job(7, "crew/night/auth", ended(11))];
-    let seen = "7 auth ended Some(11), FAILED; 9 late waiting Priority";
+    assert_eq!(take(&mut known, queue, 0), "7 auth running; 9 late waiting Priority");
+    let shown = vec![job(7, "crew/night/auth", has_failed())];
+    let seen = "7 auth ended, FAILED; 9 late waiting Priority";
     assert_eq!(take(&mut known, shown, 1), seen);
     // Nobody asks again for a job that has ended, unless a person puts it back into the queue.
     assert_eq!(known.left_by(&[]), [9]);
-    let again = vec![job(7, "crew/night/auth", running())];
-    assert_eq!(take(&mut known, again, 2), "7 auth running on n1; 9 late waiting Priority");
+    let again = vec![job(7, "crew/night/auth", JobState::Running)];
+    assert_eq!(take(&mut known, again, 2), "7 auth running; 9 late waiting Priority");
 }
 
 #[test]
 fn an_id_that_slurm_has_given_to_somebody_elses_job_is_a_missing_job() {
     let mut known = known();
     known.submitted(7, "auth");
-    let queue = vec![job(7, "my job", running())];
+    let queue = vec![job(7, "my job", JobState::Running)];
     assert_eq!(known.left_by(&queue), [7]);
     assert_eq!(take(&mut known, queue, 0), "7 auth waiting");
 }
@@ -152,15 +148,15 @@ fn an_id_that_slurm_has_given_to_somebody_elses_job_is_a_missing_job() {
 #[test]
 fn a_job_is_gone_after_a_minute_of_answers_without_it() {
     let mut known = known();
-    take(&mut known, vec![job(7, "crew/night/auth", running())], 0);
+    take(&mut known, vec![job(7, "crew/night/auth", JobState::Running)], 0);
     for (second, expected) in [
-        (10, Some("running on n1")),
-        (69, Some("running on n1")),
+        (10, Some("running")),
+        (69, Some("running")),
         // The controller was away: what it has not read yet may still come.
         (70, None),
-        (200, Some("running on n1")),
-        (259, Some("running on n1")),
-        (260, Some("ended None, Slurm does not know it any more")),
+        (200, Some("running")),
+        (259, Some("running")),
+        (260, Some("ended, Slurm does not know it any more")),
     ] {
         let Some(state) = expected else {
             known.take(Err(anyhow!("no controller")), second * 1000).unwrap_err();

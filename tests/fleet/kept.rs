@@ -1,0 +1,128 @@
+//! What a later start keeps and what it takes anew: limits, finished work, cancels and new texts;
+//! and work that no commit holds, which is never called done.
+
+use super::{FleetWorld, LONG, ONE, TWO};
+
+#[test]
+fn work_that_git_ignores_does_not_count_as_landed() {
+    let world = FleetWorld::new("echo done > out.log; claim")
+        .file(".gitignore", "*.log\n")
+        .tasks(&["a"], "verify = [\"test -e out.log\"]")
+        .shared()
+        .ready();
+    let before = world.git_there(&["rev-parse", "main"]);
+    let ran = world.run(&["--land"]);
+    assert_eq!((ran.code(), world.state("a")), (13, "blocked".into()), "{ran:#?}");
+    assert_eq!(world.why("a"), "red: `test -e out.log` fails on main with this work");
+    assert_eq!(world.git_there(&["rev-parse", "main"]), before);
+}
+
+#[test]
+fn work_that_could_not_be_committed_needs_a_person_and_is_committed_when_it_is_tried_again() {
+    let world = FleetWorld::new(&format!("touch \"$(git rev-parse --git-dir)/index.lock\"; {ONE}"))
+        .tasks(&["a"], "verify = [\"test -e work-a\"]")
+        .ready();
+    let ran = world.run(&[]);
+    assert_eq!((ran.code(), world.state("a")), (13, "blocked".into()), "{ran:#?}");
+    assert!(world.why("a").starts_with("its work is in no commit: "), "{}", world.why("a"));
+    let lock = world.sandbox.repository().join(".git/worktrees/a/index.lock");
+    std::fs::remove_file(lock).unwrap();
+    let again = world.run(&["--retry"]);
+    assert_eq!((again.code(), world.begun("a")), (0, vec![1]), "{again:#?}");
+    assert_eq!(world.work("a", "work-a"), "1\n");
+}
+
+#[test]
+fn a_cancel_during_the_iteration_that_completes_a_task_keeps_it_from_landing() {
+    let world = FleetWorld::new(&format!("wait_for go; {ONE}")).tasks(&["a"], "").shared().ready();
+    let before = world.git_there(&["rev-parse", "main"]);
+    let running = world.start(&["--land"]);
+    world.until("a works", |world| world.begun("a") == [1]);
+    world.crew(&["fleet", "cancel", "a", "--reason", "not needed"]).success();
+    world.allow("go");
+    running.wait(LONG);
+    assert_eq!(
+        (world.state("a"), world.git_there(&["rev-parse", "main"])),
+        ("cancelled".into(), before)
+    );
+    assert!(world.why("a").contains("not needed"), "{}", world.why("a"));
+    assert_eq!(world.work("a", "work-a"), "1\n", "its work stays on its branch");
+}
+
+#[test]
+fn a_cancel_after_a_landing_has_sent_the_task_back_ends_it_cancelled() {
+    let agent = format!("[ $call -lt 2 ] || wait_for go; {ONE}");
+    let world = FleetWorld::new(&agent)
+        .tasks(&["a"], "")
+        .terms("[land]\ncheck = [\"false\"]")
+        .shared()
+        .ready();
+    let running = world.start(&["--land"]);
+    world.until("a is at it again", |world| world.begun("a").len() == 2);
+    world.crew(&["fleet", "cancel", "a"]).success();
+    world.allow("go");
+    running.wait(LONG);
+    assert_eq!(world.state("a"), "cancelled", "{}", world.why("a"));
+}
+
+#[test]
+fn the_limits_of_a_fleet_stay_until_others_are_named() {
+    let world =
+        FleetWorld::new(ONE).tasks(&["a", "b"], "verify = [\"false\"]\nmax-iterations = 1").ready();
+    let told = |more: &[&str]| {
+        let dry = world.crew(&[&["fleet", "run", "tasks", "--dry-run"], more].concat());
+        dry.success()
+    };
+    world.run(&["--max-cost", "5", "--slots", "3"]);
+    let kept = told(&[]);
+    assert!(kept.contains("3 at once") && kept.contains("$5.00"), "{kept}");
+    let other = told(&["--max-cost", "0", "--slots", "1"]);
+    assert!(other.contains("1 at once") && !other.contains('$'), "{other}");
+}
+
+#[test]
+fn finished_work_lands_later_though_the_setup_has_changed_and_what_was_cancelled_stays_so() {
+    let world = FleetWorld::new(&format!("[ $task != b ] || wait_for never; {ONE}"))
+        .tasks(&["a", "b"], "")
+        .terms("slots = 2")
+        .shared()
+        .ready();
+    let running = world.start(&[]);
+    world.until("both began", |world| !world.begun("a").is_empty() && !world.begun("b").is_empty());
+    world.crew(&["fleet", "cancel", "b", "--now", "--reason", "never do this"]).success();
+    running.wait(LONG);
+    let world = world.terms("slots = 2\nsetup = \"true\"");
+    let ran = world.run(&["--land"]);
+    assert_eq!(world.states(&["a", "b"]), [("a", "completed".into()), ("b", "cancelled".into())]);
+    assert_eq!(world.shown("main", "work-a"), "1\n", "{ran:#?}");
+    assert_eq!((world.begun("a"), world.begun("b")), (vec![1], vec![1]));
+}
+
+#[test]
+fn a_changed_task_that_is_tried_again_has_its_new_prompt_and_its_new_checks() {
+    let world = FleetWorld::new(ONE)
+        .tasks(&["a"], "verify = [\"grep -q never work-a\"]\nmax-iterations = 1")
+        .ready();
+    assert_eq!((world.run(&[]).code(), world.state("a")), (10, "exhausted".into()));
+    let task = "+++\nverify = [\"grep -q 2 work-a\"]\nmax-iterations = 3\n+++\nCount to two.\n";
+    let world = world.file("tasks/a.md", task);
+    let ran = world.run(&["--retry"]);
+    assert_eq!((ran.code(), world.begun("a")), (0, vec![1, 2]), "{ran:#?}");
+    let prompt = world.prompt("a", 2);
+    assert!(prompt.contains("Count to two.") && !prompt.contains("Do task a."), "{prompt}");
+    assert_eq!(world.work("a", "work-a"), "1\n2\n");
+}
+
+#[test]
+fn a_changed_local_task_goes_on_from_its_work_when_the_fleet_gets_a_remote() {
+    let world = FleetWorld::new(TWO)
+        .tasks(&["a"], "verify = [\"grep -q 2 work-a\"]\nmax-iterations = 1")
+        .ready();
+    assert_eq!((world.run(&[]).code(), world.state("a")), (10, "exhausted".into()));
+    let world = world.shared().ready();
+    let task = "+++\nverify = [\"grep -q 2 work-a\"]\nmax-iterations = 3\n+++\nCount to two.\n";
+    let world = world.file("tasks/a.md", task);
+    let ran = world.run(&["--push", "--retry"]);
+    assert_eq!((ran.code(), world.begun("a")), (0, vec![1, 2]), "{ran:#?}");
+    assert_eq!(world.work("a", "work-a"), "1\n2\n");
+}
