@@ -30,6 +30,10 @@ agents:
     tests/client/install
     CREW_REQUIRE_CLIENT=1 cargo test --test it roster::
 
+# fleets on a private Slurm and by GNU parallel; needs root, slurm-wlm, munge, sshd and parallel
+slurm:
+    CREW_REQUIRE_SLURM=1 cargo test --test it -- slurm:: fleet_recipes::
+
 # measures the hooks and writes BENCHMARKS.md
 bench:
     cargo build --release --target-dir target/shipped

@@ -37,8 +37,7 @@ Examples:
   crew resume -n +10
   crew resume k3v9 --max-cost +5 --detach
   crew resume k3v9 --tell \"the password is in .env\"";
-const AFTER_TELL: &str = "\
-Examples:
+const AFTER_TELL: &str = "Examples:
   crew tell \"use the existing parser\"
   crew tell --fleet shop --task vat \"port 8080\"";
 const AFTER_SET: &str = "\
@@ -174,7 +173,7 @@ pub enum Verb {
     #[command(after_help = AFTER_TELL)]
     Tell {
         /// The message; quote what your shell would change
-        #[arg(value_name = "TEXT", required = true)]
+        #[arg(value_name = "TEXT", required_unless_present = "accept_exam")]
         words: Vec<String>,
         /// A loop's id or the beginning of one; if absent, the loop here, else the only live one
         #[arg(long = "loop", value_name = "LOOP")]
@@ -185,6 +184,9 @@ pub enum Verb {
         /// Only this task of the fleet; one that ended reads it once it is tried again
         #[arg(long, value_name = "TASK", requires = "fleet")]
         task: Option<String>,
+        /// Accept the checks of that task, and the files they rest on, as its agent changed them
+        #[arg(long, requires = "task")]
+        accept_exam: bool,
     },
     /// Change the limits of a live loop
     #[command(mut_args(without_default), after_help = AFTER_SET)]

@@ -72,15 +72,26 @@ fn misread(error: &clap::Error, words: &[OsString]) -> UsageError {
     let verb = words.get(1).and_then(|verb| verb.to_str()).filter(|verb| !verb.starts_with('-'));
     let is_missing = error.kind() == ErrorKind::MissingRequiredArgument;
     let missing = match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::Strings(missing)) => missing.first().map_or("", String::as_str),
-        _ => "",
+        Some(ContextValue::Strings(missing)) => missing.first().and_then(|it| it.split(' ').next()),
+        _ => None,
     };
-    let help = verb.filter(|_| is_missing).and_then(|verb| example(verb, missing));
-    let help = help.unwrap_or_else(|| {
-        verb.map_or("crew".to_owned(), |verb| format!("crew {verb}")) + " --help"
-    });
+    let example = verb.filter(|_| is_missing).and_then(|verb| example(verb, missing?));
+    let help = example.unwrap_or_else(|| format!("{} --help", path(words)));
     let procedures = prompts::procedures::names();
-    meant::unknown(error, words, &procedures).unwrap_or_else(|| UsageError::of(error, &help))
+    let better =
+        meant::unknown(error, words, &procedures).or_else(|| meant::swallowed(error, words));
+    better.unwrap_or_else(|| UsageError::of(error, &help))
+}
+
+/// The verb that was typed, below those that have it: "crew fleet run".
+fn path(words: &[OsString]) -> String {
+    let (mut command, mut path) = (cli::Cli::command(), vec!["crew"]);
+    for word in words[1..].iter().map_while(|word| word.to_str()) {
+        let Some(below) = command.find_subcommand(word) else { break };
+        path.push(word);
+        command = below.clone();
+    }
+    path.join(" ")
 }
 
 /// An example from a verb's page of help: the first with that word, or the first.

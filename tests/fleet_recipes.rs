@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::child::{Ran, Running};
 use crate::sandbox::{DEADLINE, Sandbox, checkout};
-use crate::slurm::Sshd;
+use crate::slurm::{self, Sshd};
 use crate::tidy::pattern;
 
 const PAGE: &str = include_str!("../docs/fleets.md");
@@ -96,10 +96,16 @@ fn with_an_agent() -> Sandbox {
 #[test]
 fn every_command_of_the_page_and_the_recipes_is_one_that_crew_takes() {
     let sandbox = Sandbox::new();
-    let command = pattern(r"(?m)(?:^|[\s`($])crew ((?:fleet [a-z]+|tell)[^|>;)`#\n]*)");
+    let command =
+        pattern(r"(?m)(?:^|[\s`($])crew ((?:fleet [a-z]+|tell|run|resume|doctor)\b[^|>;)`#\n]*)");
+    // Between backticks no verb is left out.
+    let quoted = pattern("`crew ([a-z]+)");
     let variable = pattern(r#""?\$[@A-Za-z]+"?"#);
     let mut all = 0;
     for text in [PAGE, KUBERNETES, ACTIONS, PARALLEL] {
+        for found in quoted.captures_iter(text) {
+            assert!(command.is_match(&found[0]) || &found[1] == "fleet", "{}", &found[0]);
+        }
         for found in command.captures_iter(text) {
             // In a comment, what it is for stands behind it.
             let typed = found[1].split("  ").next().unwrap();
@@ -144,8 +150,21 @@ fn the_fleet_file_of_the_page_says_what_its_comments_say() {
     let (_, file) = PAGE.split_once("```toml\n").unwrap();
     sandbox.write("tasks/fleet.toml", file.split_once("```").unwrap().0);
     sandbox.write("tasks/vat.md", "Write vat.sh.\n");
-    let told = sandbox.crew(&["fleet", "run", "tasks", "--dry-run"]).success();
-    for expected in ["fleet shop: 1 task, ", "4 at once", "$50.00", "`npm ci`", "`npm test`"] {
+    sandbox.git(&["init", "--quiet", "--bare", "../hub.git"]);
+    sandbox.git(&["remote", "add", "origin", "../hub.git"]);
+    sandbox.git(&["push", "--quiet", "origin", "main"]);
+    // The base is the one of the file, and not the one checked out.
+    sandbox.git(&["checkout", "--quiet", "-b", "other"]);
+    let told = sandbox.crew(&["fleet", "run", "tasks", "--land", "--dry-run"]).success();
+    for expected in [
+        "fleet shop: 1 task, on this machine, 4 at once, at most $50.00\n",
+        "  setup   `npm ci` in each new working tree, not trusted yet\n",
+        "  verify  `npm test`, not trusted yet\n",
+        "  land    `npm run e2e` on main as it will be, not trusted yet\n",
+        "          main, when a task's checks pass on it (--land)\n",
+        "] terms: slots 4, base main, max-cost $50.00, land checks 1\n",
+        ": '--max-iterations=15' '--verify=npm test'\n",
+    ] {
         assert!(told.contains(expected), "{expected}: {told}");
     }
 }
@@ -286,17 +305,13 @@ fn gnu_parallel_is_given_the_commands_alone_and_nothing_after_a_refusal() {
 
 #[test]
 fn gnu_parallel_works_on_the_tasks_of_a_fleet_by_ssh() {
-    let programs = ["parallel", "sshd", "ssh", "ssh-keygen", "bash"];
-    let folders = std::env::var("PATH").unwrap() + ":/usr/sbin";
-    let program = |name: &str| {
-        std::env::split_paths(&folders).map(|folder| folder.join(name)).find(|file| file.is_file())
-    };
-    if let Some(missing) = programs.into_iter().find(|name| program(name).is_none()) {
-        eprintln!("skipped: there is no {missing}");
+    let parallel = slurm::program("parallel");
+    let no_parallel = parallel.is_none().then(|| "GNU parallel is not installed".to_owned());
+    if slurm::is_skipped(slurm::sshd::missing().or(no_parallel)) {
         return;
     }
     let sandbox = with_an_agent();
-    sandbox.program("parallel", &format!("exec {} \"$@\"", program("parallel").unwrap().display()));
+    sandbox.program("parallel", &format!("exec {} \"$@\"", parallel.unwrap().display()));
     let root = sandbox.root().display().to_string();
     let of_the_host = [
         ("PATH", format!("{root}/bin:/usr/bin:/bin")),

@@ -136,18 +136,6 @@ fn what_is_wrong_with_an_argument_is_said_in_a_line_or_two() {
             "crew: there is no command `stats`\nhint: did you mean crew status? crew --help names all\n",
         ),
         (
-            &["fleet", "WRONG"],
-            "crew: there is no command `fleet WRONG`\nhint: the commands of fleets are run, status, show, pause, cancel, forget, job\n",
-        ),
-        (
-            &["fleet", "stauts"],
-            "crew: there is no command `fleet stauts`\nhint: did you mean crew fleet status? the commands of fleets are run, status, show, pause, cancel, forget, job\n",
-        ),
-        (
-            &["fleet", "resume"],
-            "crew: there is no command `fleet resume`\nhint: did you mean crew fleet run FOLDER? the commands of fleets are run, status, show, pause, cancel, forget, job\n",
-        ),
-        (
             &["history", "--limit", "x"],
             "crew: invalid value `x` for `--limit <N>`\nhint: a whole number, such as 15\n",
         ),
@@ -161,6 +149,51 @@ fn what_is_wrong_with_an_argument_is_said_in_a_line_or_two() {
     }
     let none = sandbox.crew(&[]);
     assert!(none.code() == 2 && none.stderr == sandbox.crew(&["--help"]).stdout, "{none:#?}");
+}
+
+#[test]
+fn what_is_wrong_after_crew_fleet_is_said_with_the_words_or_the_page_that_help() {
+    let sandbox = Sandbox::new();
+    for (words, expected) in [
+        (
+            &["fleet", "WRONG"][..],
+            "crew: there is no command `fleet WRONG`\nhint: the commands of fleets are run, status, show, pause, cancel, forget, job\n",
+        ),
+        (
+            &["fleet", "stauts"],
+            "crew: there is no command `fleet stauts`\nhint: did you mean crew fleet status? the commands of fleets are run, status, show, pause, cancel, forget, job\n",
+        ),
+        (
+            &["fleet", "resume"],
+            "crew: there is no command `fleet resume`\nhint: did you mean crew fleet run FOLDER? the commands of fleets are run, status, show, pause, cancel, forget, job\n",
+        ),
+        (&["fleet", "run"], "crew: `<FOLDER>` is missing\nhint: crew fleet run --help\n"),
+        (&["fleet", "show"], "crew: `<TASK>` is missing\nhint: crew fleet show --help\n"),
+        (&["fleet", "forget"], "crew: `<NAME>` is missing\nhint: crew fleet forget --help\n"),
+        (
+            &["fleet", "job"],
+            "crew: `<FLEET>` and `<TASK>` are missing\nhint: crew fleet job --help\n",
+        ),
+        (
+            &["fleet", "cancel", "--task", "a"],
+            "crew: unknown option `--task`\nhint: crew fleet cancel --help\n",
+        ),
+        (
+            &["fleet", "run", "--land", "my tasks"],
+            "crew: `my tasks` follows --land, whose only value is pr\nhint: the folder stands before it: crew fleet run 'my tasks' --land\n",
+        ),
+        (
+            &["fleet", "run", "tasks", "--land=tasks"],
+            "crew: invalid value `tasks` for `--land [<pr>]`\nhint: it can be main, pr\n",
+        ),
+        (
+            &["tell", "--task", "b", "Hello"],
+            "crew: `--fleet <NAME>` is missing\nhint: crew tell --fleet shop --task vat \"port 8080\"\n",
+        ),
+    ] {
+        let ran = sandbox.crew(words);
+        assert_eq!((ran.code(), ran.stderr.as_str()), (2, expected), "{words:?}");
+    }
 }
 
 #[test]

@@ -99,7 +99,12 @@ impl Running {
         self.finish(Instant::now())
     }
 
-    fn finish(mut self, begin: Instant) -> Told {
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for its end. Its time is from `begin`.
+    pub fn finish(mut self, begin: Instant) -> Told {
         let mut output = String::new();
         self.reader.read_to_string(&mut output).unwrap();
         let status = self.child.wait().unwrap();

@@ -12,6 +12,7 @@
 mod call;
 mod evidence;
 mod figures;
+mod fleet;
 mod long;
 mod run;
 mod site;
@@ -61,6 +62,7 @@ fn measure(folder: &Path) -> (Vec<Row>, String) {
     rows.push(steer::status(folder));
     rows.push(steer::crowd(folder));
     rows.extend(run::iteration(folder));
+    rows.extend(fleet::rows(folder));
     rows.extend(evidence::rows(folder));
     rows.extend(long::rows(folder));
     let counts = weigh::instructions(folder, &noop, &transcripts);

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
 
 use crate::call::Call;
 use crate::figures::Row;
@@ -58,6 +59,28 @@ fn peak(call: &Call, file: &Path) -> f64 {
     assert!(told.success, "{told:?}");
     let kibibytes: f64 = std::fs::read_to_string(file).unwrap().parse().unwrap();
     kibibytes / 1024.0
+}
+
+/// The most memory that the process of a call held itself, in MiB. Its children are not counted,
+/// nor is what they copied of it before they became other programs. `None` without `/proc`.
+pub fn own_peak(call: &Call) -> Option<f64> {
+    let begin = Instant::now();
+    let running = call.start();
+    let status = format!("/proc/{}/status", running.pid());
+    let mut peak = None;
+    // A process that has ended has no memory left to show.
+    while let Some(kibibytes) = std::fs::read_to_string(&status).ok().and_then(|it| highest(&it)) {
+        peak = Some(kibibytes / 1024.0);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let told = running.finish(begin);
+    assert!(told.success, "{told:?}");
+    peak
+}
+
+fn highest(status: &str) -> Option<f64> {
+    let (_, after) = status.split_once("VmHWM:")?;
+    after.split_whitespace().next()?.parse().ok()
 }
 
 /// Runs one call and writes the peak of its memory, in KiB, to a file.

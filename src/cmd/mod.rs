@@ -44,6 +44,7 @@ use crate::drive::find::{Found, find, is_here};
 use crate::drive::owner::owner_is_gone;
 use crate::engine::record::{Actor, Loop, LoopId};
 use crate::engine::text::Shown;
+use crate::engine::text::distinct;
 use crate::exit::Exit;
 use crate::parse::arguments::UsageError;
 use crate::report::help;
@@ -68,8 +69,8 @@ pub fn dispatch(verb: &Verb) -> Result<Exit> {
         Verb::Pause { name, now } => pause::pause(name.as_deref(), *now),
         Verb::Cancel { name, reason } => cancel::cancel(name.as_deref(), reason.as_deref()),
         Verb::Resume(arguments) => resume::resume(arguments),
-        Verb::Tell { words, fleet: Some(fleet), task, .. } => {
-            fleet::tell(words, fleet, task.as_deref())
+        Verb::Tell { words, fleet: Some(fleet), task, accept_exam, .. } => {
+            fleet::tell(words, fleet, task.as_deref(), *accept_exam)
         }
         Verb::Tell { words, name, .. } => tell::tell(words, name.as_deref()),
         Verb::Set(arguments) => set::set(arguments),
@@ -173,10 +174,30 @@ fn requested(name: Option<&str>) -> Result<(Home, Loop)> {
             Ok((home, *record))
         }
         Found::None => bail!("there is no loop here\nhint: {}", help::START_ONE),
-        Found::Many(loops) => bail!(UsageError::new(
-            "more than one loop matches",
-            format!("name one of these\n{}", listed(&home, &loops))
-        )),
+        Found::Many(loops) => {
+            bail!(UsageError::new(MANY, format!("{}\n{}", which(&loops), first_of(&home, &loops))))
+        }
+    }
+}
+
+/// Several loops match what was typed.
+const MANY: &str = "more than one loop matches";
+/// The most of them that are listed.
+const LISTED_MAX: usize = 5;
+
+/// What to name instead, where the loops may be those of a fleet.
+fn which(loops: &[Loop]) -> String {
+    let fleets = distinct(loops.iter().filter_map(|it| Some(it.fleet.as_ref()?.name.clone())));
+    let fleets = fleets.iter().map(|name| format!("; crew fleet status {name} shows its tasks"));
+    format!("name one of these{}", fleets.collect::<String>())
+}
+
+/// The first loops in a list, with the number of the others.
+fn first_of(home: &Home, loops: &[Loop]) -> String {
+    let list = listed(home, &loops[..loops.len().min(LISTED_MAX)]);
+    match loops.len().saturating_sub(LISTED_MAX) {
+        0 => list,
+        more => format!("{}\n… {more} more: crew status --all", list.trim_end()),
     }
 }
 

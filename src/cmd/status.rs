@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::{all, home, listed, print, reading};
+use super::{MANY, all, first_of, home, listed, print, reading, which};
 use crate::cli::StatusArgs;
 use crate::clients::LineFor;
 use crate::clients::variables::inside_an_agent;
@@ -63,10 +63,12 @@ pub fn status(arguments: &StatusArgs) -> Result<Exit> {
             Ok(Exit::SUCCESS)
         }
         Found::Many(loops) => {
-            print::err("crew: more than one loop matches\nhint: name one of these");
-            show_list(&home, loops, arguments.json);
-            if !arguments.json {
-                point_to_a_fleet(&home, &folder);
+            print::err(&format!("crew: {MANY}\nhint: {}", which(&loops)));
+            if arguments.json {
+                show_list(&home, loops, true);
+            } else {
+                print::out(&first_of(&home, &loops));
+                show_windows(&home);
             }
             Ok(Exit::USAGE)
         }

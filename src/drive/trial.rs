@@ -51,7 +51,7 @@ pub fn by_hand(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<Trial> {
     let left = exam::left(home, record, last.as_deref());
     let tests = test_memory::read(home, id);
     let finding = exam::look(home, record, left, None, &tests, None, stop);
-    let refused = finding.as_ref().and_then(ExamFinding::refusal);
+    let refused = finding.as_ref().and_then(|it| it.refusal(&record.accept_exam()));
     let lowered = finding.filter(ExamFinding::lowers_the_proof);
     let against = refused.or_else(|| lowered.and_then(|finding| finding.remark()));
     let (subject, now) = (record, last.as_deref());

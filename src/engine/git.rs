@@ -39,17 +39,29 @@ impl GitSetting {
         }
     }
 
-    /// Whether it decides where a push goes. At an address on this machine, hooks would run there.
+    /// Whether it decides where a push goes, or what protects it on its way. At an address on this
+    /// machine, hooks would run there.
     pub fn names_a_place(&self) -> bool {
-        let key = self.name.rsplit('.').next().unwrap_or_default();
-        let keys: &[&str] = match self.name.split('.').next() {
-            Some("remote") => &["url", "pushurl", "pushdefault"],
-            Some("branch") => &["remote", "pushremote", "merge"],
-            Some("push") => &["default"],
-            Some("url") => return true,
-            _ => &[],
-        };
-        keys.contains(&key)
+        let (section, rest) = self.name.split_once('.').unwrap_or_default();
+        let key = rest.rsplit('.').next().unwrap_or_default();
+        match section {
+            "remote" if key == "pushdefault" => true,
+            "branch" => ["remote", "pushremote", "merge"].contains(&key),
+            "push" => key == "default",
+            _ => self.leads_a_remote(),
+        }
+    }
+
+    /// The same where the branch and the name of the remote are known: a proxy or an unchecked
+    /// certificate lets others read and change what is pushed.
+    pub fn leads_a_remote(&self) -> bool {
+        let (section, rest) = self.name.split_once('.').unwrap_or_default();
+        let key = rest.rsplit('.').next().unwrap_or_default();
+        match section {
+            "url" | "http" => true,
+            "remote" => ["url", "pushurl", "proxy", "proxyauthmethod"].contains(&key),
+            _ => false,
+        }
     }
 
     /// Whether it applies to a single branch other than `branch`.

@@ -204,7 +204,9 @@ mod tests {
                     local\0lfs.customtransfer.x.path\nevil\0local\0lfs.locksverify\ntrue\0\
                     local\0branch.a.b.pushremote\n.git/evil\0local\0branch.main.rebase\ntrue\0\
                     local\0remote.pushdefault\n.git/evil\0local\0push.default\nupstream\0\
-                    local\0branch.main.merge\nrefs/heads/main\0local\0push.followtags\ntrue\0";
+                    local\0branch.main.merge\nrefs/heads/main\0local\0push.followtags\ntrue\0\
+                    local\0url.file:///evil.insteadof\nfile:///r\0local\0http.proxy\nevil\0\
+                    local\0http.https://a.b/.sslverify\nfalse\0local\0remote.o.proxy\nevil\0";
         let mut settings = scoped(text);
         settings.retain(GitSetting::names_a_program);
         let names: Vec<&str> = settings.iter().map(|setting| &*setting.name).collect();
@@ -228,8 +230,15 @@ mod tests {
             "remote.pushdefault",
             "push.default",
             "branch.main.merge",
+            "url.file:///evil.insteadof",
+            "http.proxy",
+            "http.https://a.b/.sslverify",
+            "remote.o.proxy",
         ];
         assert_eq!(names, expected);
+        settings.retain(GitSetting::leads_a_remote);
+        let names: Vec<&str> = settings.iter().map(|setting| &*setting.name).collect();
+        assert_eq!(names, [&expected[..1], &expected[6..]].concat());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{FleetWorld, ONE};
 
 /// An agent that asks first, and does the rest of its task once it has an answer.
-const ASKS: &str = "echo \"$iteration\" >> \"work-$task\"
+pub(super) const ASKS: &str = "echo \"$iteration\" >> \"work-$task\"
 if [ $call -lt 2 ]; then echo '<promise>BLOCKED: which port?</promise>'; else claim; fi";
 const TO_A: [&str; 5] = ["tell", "--fleet", "repo", "--task", "a"];
 const KEPT: &str = "a is blocked: crew fleet run tasks --retry tries it again with this\n";
@@ -94,13 +94,15 @@ fn a_message_to_a_task_whose_agent_will_never_read_it_is_refused() {
         let ran = world.crew(&["tell", "--fleet", "repo", "--task", task, "Hello"]);
         format!("{} {}", ran.code(), ran.stderr)
     };
-    insta::assert_snapshot!(["b", "c", "nobody", ".a"].map(refused).concat(), @r#"
+    insta::assert_snapshot!(["b", "c", "nobody", "repo", ".a"].map(refused).concat(), @r#"
     1 crew: task b is completed
     hint: what is still to do is a task of its own
     1 crew: task c is cancelled
     hint: crew fleet run tasks --retry resumes it, and it takes messages again
     1 crew: there is no task nobody
     hint: crew fleet status names them
+    1 crew: there is no task repo: that is a fleet
+    hint: --fleet repo instead means all of its tasks
     2 crew: `.a` names no task: ".a" cannot be a part of a branch: it begins with `.` or `-`
     hint: crew fleet status lists them
     "#);

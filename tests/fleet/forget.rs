@@ -5,6 +5,7 @@ use std::path::Path;
 
 use rustix::process::Signal;
 
+use super::answers::ASKS;
 use super::{FleetWorld, LONG, ONE};
 use crate::child::{Ran, Running};
 
@@ -44,18 +45,20 @@ fn a_repository_made_again_at_its_path_runs_its_fleet_from_the_start_once_that_i
     let ran = world.run(&[]);
     assert_eq!((ran.code(), world.begun("a")), (0, vec![1]), "its old lease holds: {ran:#?}");
 
+    let nothing_stays = "fleet repo is forgotten on this machine\n";
+    assert_eq!(forget(&world, "repo").success(), nothing_stays);
+    assert!(kept(&world).is_empty(), "{:?}", kept(&world));
+    let ran = world.run(&[]);
+    assert_eq!((ran.code(), world.begun("a")), (0, vec![1, 1]), "{ran:#?}");
+    assert_eq!(world.work("a", "work-a"), "1\n");
     let expected = format!(
-        "fleet repo is forgotten on this machine\n\
+        "{nothing_stays}\
          its branches and working trees stay, with their work, in {}:\n  \
            git worktree list; git worktree remove PATH removes one\n  \
            git branch --list 'fleet/repo/*'; git branch -D BRANCH removes one\n",
         world.sandbox.repository().display()
     );
     assert_eq!(forget(&world, "repo").success(), expected);
-    assert!(kept(&world).is_empty(), "{:?}", kept(&world));
-    let ran = world.run(&[]);
-    assert_eq!((ran.code(), world.begun("a")), (0, vec![1, 1]), "{ran:#?}");
-    assert_eq!(world.work("a", "work-a"), "1\n");
 }
 
 #[test]
@@ -181,10 +184,57 @@ fn a_clone_of_crews_own_is_forgotten_only_once_all_of_its_work_is_pushed() {
     assert_eq!(refused(), holds);
 
     world.sandbox.git(&["-C", &there, "push", "--quiet", "origin", "fleet/repo/a"]);
+    let holds = "holds commits that are on no branch, such as those of a stash";
+    fs::write(tree.join("new"), "stashed\n").unwrap();
+    world.sandbox.git(&[&identity[..], &["-C", &there, "stash", "--quiet"]].concat());
+    assert_eq!(refused(), format!("crew: HOME/fleets/repo/clone {holds}"));
+    world.sandbox.git(&["-C", &there, "stash", "drop", "--quiet"]);
+    world.sandbox.git(&["-C", &there, "switch", "--quiet", "--detach"]);
+    let empty = ["-C", &there, "commit", "--quiet", "--allow-empty", "--message", "Aside"];
+    world.sandbox.git(&[&identity[..], &empty].concat());
+    assert_eq!(refused(), format!("crew: HOME/fleets/repo/clone.worktrees/fleet/repo/a {holds}"));
+    world.sandbox.git(&["-C", &there, "switch", "--quiet", "fleet/repo/a"]);
     let forgotten = forget_on(&world, &home, "repo", &[]);
     assert_eq!(forgotten.code(), 0, "{forgotten:#?}");
     assert!(!home.join("fleets/repo").exists() && !forgotten.stdout.contains("git branch"));
     assert_eq!(world.work("a", "new"), "work\n");
+}
+
+#[test]
+fn a_branch_that_the_remote_keeps_without_its_lease_is_continued_from_with_what_comes_before_it() {
+    let world =
+        FleetWorld::new(ONE).tasks(&["a"], "").tasks(&["b"], "after = [\"a\"]").shared().ready();
+    assert_eq!(world.run(&["--push"]).code(), 0);
+    for name in ["_fleet", "a", "b"] {
+        world.git_there(&["update-ref", "-d", &format!("refs/crew/repo/{name}")]);
+    }
+    assert_eq!(forget(&world, "repo").code(), 0);
+    let ran = world.run(&["--push"]);
+    assert_eq!(ran.code(), 0, "{ran:#?}");
+    assert!(ran.stderr.contains("a continues from the remote's branch fleet/repo/a"), "{ran:#?}");
+    let works = [("a", "work-a"), ("b", "work-a"), ("b", "work-b")];
+    assert_eq!(works.map(|(task, file)| world.work(task, file)), ["1\n1\n"; 3]);
+}
+
+#[test]
+fn a_task_that_lacks_what_its_branch_on_the_remote_holds_costs_nothing_until_a_person_decides() {
+    let world = FleetWorld::new(ASKS).tasks(&["a"], "").ready();
+    assert_eq!(world.run(&[]).code(), 13);
+    let world = world.shared().ready();
+    world.sandbox.git(&["push", "--quiet", "origin", "main:fleet/repo/a"]);
+    let refused = world.run(&["--push"]);
+    assert_eq!(refused.code(), 1, "{refused:#?}");
+    let expected = "crew: the remote's branch fleet/repo/a holds work that a lacks here\n\
+                    hint: move it to another branch there, or merge it into fleet/repo/a here\n";
+    assert!(refused.stderr.ends_with(expected), "{refused:#?}");
+    assert_eq!(world.begun("a"), [1]);
+
+    world.sandbox.git(&["push", "--quiet", "--force", "origin", "fleet/repo/a"]);
+    let pushed = world.run(&["--push"]);
+    assert_eq!((pushed.code(), world.state("a")), (13, "blocked".into()), "{pushed:#?}");
+    let ran = world.run(&["--retry"]);
+    assert_eq!((ran.code(), world.begun("a")), (0, vec![1, 2]), "{ran:#?}");
+    assert_eq!(world.work("a", "work-a"), "1\n2\n");
 }
 
 #[test]

@@ -120,3 +120,26 @@ fn the_loop_of_a_task_that_has_landed_stays_in_the_history_of_its_repository() {
     let history = world.crew(&["history"]).success();
     assert!(history.contains("Do task a."), "{history}");
 }
+
+#[test]
+fn a_landing_refused_after_the_last_iteration_names_the_limit_and_sends_back_once_that_is_raised() {
+    let agent = r#"touch "$NOTES/began.$task"; wait_for began.a; wait_for began.b; echo "by $task" > same; claim"#;
+    let world = FleetWorld::new(agent).file("same", "one\n").terms("slots = 2");
+    let world = world.tasks(&["a", "b"], "max-iterations = 1").shared().ready();
+    let ran = world.run(&["--land"]);
+    assert_eq!(ran.code(), 13, "{ran:#?}");
+    let task = ["a", "b"].into_iter().find(|task| world.state(task) == "blocked").unwrap();
+    let why = "conflict: same changed on main too; the limit of 1 iteration is reached: raise it, then --retry";
+    assert_eq!(world.why(task), why);
+    assert!(!ran.stdout.contains("sent back"), "{ran:#?}");
+
+    let again = world.run(&["--land", "--retry"]);
+    let told = "has no iteration left: its max-iterations is used up";
+    assert!(again.stderr.contains(told), "{again:#?}");
+    assert_eq!((again.code(), world.begun(task)), (13, vec![1]), "{again:#?}");
+
+    let world = world.tasks(&["a", "b"], "max-iterations = 2");
+    let raised = world.run(&["--land", "--retry"]);
+    assert!(raised.stdout.contains("sent back to its loop: conflict: same"), "{raised:#?}");
+    assert_eq!((raised.code(), world.begun(task)), (0, vec![1, 2]), "{raised:#?}");
+}

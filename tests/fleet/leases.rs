@@ -15,6 +15,8 @@ const STALE: (&str, &str) = ("CREW_STALE_MS", "1000");
 #[test]
 fn of_eight_machines_that_begin_a_task_at_once_one_works_on_it() {
     let world = FleetWorld::new(&format!("wait_for go; {ONE}")).tasks(&["a"], "").by_hand(&[]);
+    let status = world.crew(&["fleet", "status"]).success();
+    assert!(status.contains("\n  next      crew fleet job repo a "), "{status}");
     let jobs = MACHINES.map(|name| world.on(name).job("a"));
     world.until("seven have left it", |_| jobs.iter().filter(|job| job.has_ended()).count() == 7);
     world.allow("go");

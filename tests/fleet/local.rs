@@ -3,16 +3,20 @@
 
 use std::collections::BTreeSet;
 
+use super::answers::ASKS;
 use super::{FleetWorld, LONG, ONE, TWO};
 use crate::child::Running;
 
 #[test]
 fn a_folder_becomes_completed_loops_with_a_slot_and_a_ready_tree_each_and_run_again_changes_nothing()
  {
+    // The first two are at work at once.
     let world = FleetWorld::new(&format!(
         "grep -q key .env || echo $task >> \"$NOTES/unready\"
          exec 9> \"$NOTES/slot.$CREW_SLOT\"; flock -n 9 || echo $task >> \"$NOTES/shared\"
-         sleep 0.2; {TWO}"
+         touch $NOTES/began.$task
+         case $task in a|b) wait_for began.a; wait_for began.b ;; esac
+         {TWO}"
     ));
     let names = ["a", "b", "c", "d"];
     let world = world
@@ -52,6 +56,28 @@ fn a_folder_becomes_completed_loops_with_a_slot_and_a_ready_tree_each_and_run_ag
     assert_eq!(again.code(), 0, "{again:#?}");
     assert_eq!((names.map(|name| world.lease(name)), world.noted("log")), (before, log));
     assert_eq!(world.sandbox.git(&["for-each-ref"]), refs);
+}
+
+#[test]
+fn an_ignored_file_stays_as_its_task_has_it_and_is_new_for_each_landing() {
+    let agent = format!("cat dev.db >> $NOTES/seen.$task; echo changed > dev.db; {ASKS}");
+    let world = FleetWorld::new(&agent)
+        .tasks(&["a", "b"], "")
+        .terms("[land]\ncheck = [\"cat dev.db >> $NOTES/landed; echo changed > dev.db\"]")
+        .file(".gitignore", "dev.db\nlink\n")
+        .file(".worktreeinclude", "dev.db\nlink\n")
+        .file("dev.db", "original\n")
+        .shared()
+        .ready();
+    std::os::unix::fs::symlink("dev.db", world.sandbox.file("link")).unwrap();
+    assert_eq!(world.run(&["--land"]).code(), 13);
+    let ran = world.run(&["--land", "--retry"]);
+    assert_eq!(ran.code(), 0, "{ran:#?}");
+    assert_eq!(["seen.a", "seen.b"].map(|it| world.noted(it)), ["original\nchanged\n"; 2]);
+    assert_eq!(world.noted("landed"), "original\noriginal\n");
+    let log = world.sandbox.crew_home().join("fleets/repo/tasks/a.log");
+    let log = std::fs::read_to_string(log).unwrap();
+    assert!(log.contains("crew: .worktreeinclude leaves out link (link)\n"), "{log}");
 }
 
 #[test]
@@ -146,8 +172,14 @@ fn nothing_starts_without_a_persons_word_or_inside_an_agent() {
 
 #[test]
 fn a_task_starts_from_the_work_of_those_before_it_and_what_touches_the_same_never_runs_at_once() {
+    // While `t1` is at work there is a place for `t2`, which is more urgent than `a` and `b`.
     let world = FleetWorld::new(
-        "case $task in x|y) echo $task > same ;; esac; sleep 0.3; echo done > work-$task; claim",
+        "touch $NOTES/began.$task
+         case $task in
+         a|b|t1) wait_for began.a; wait_for began.b ;;
+         x|y) echo $task > same ;;
+         esac
+         echo done > work-$task; claim",
     )
     .tasks(&["a", "b", "x", "y"], "")
     .tasks(&["both"], "after = [\"a\", \"b\"]\nverify = [\"test -e work-a && test -e work-b\"]")
@@ -198,12 +230,13 @@ fn a_dry_run_shows_the_agent_the_slots_of_this_machine_and_what_will_be_asked() 
     let count = slots.split(' ').next().unwrap();
     assert!(new.contains(&format!(", on this machine, {count} at once, ")), "{new}");
     assert!(slots.ends_with("; --slots N sets another number"), "{slots}");
-    let asked = new.split_once("  trust   what these files say, word for word:\n").unwrap().1;
-    assert!(asked.contains("[fleet repo] task a "), "{new}");
+    let heading = "  trust   what these files say, word for word; a prompt by its fingerprint:\n";
+    let asked = new.split_once(heading).unwrap().1;
+    assert!(asked.contains("[fleet repo] task a, "), "{new}");
     assert!(asked.contains("'--verify=test -e work-a'"), "{new}");
 
     assert_eq!(world.run(&["--slots", "3"]).code(), 0);
-    let known = world.run(&["--dry-run", "--slots", "3"]).success();
+    let known = world.run(&["--dry-run"]).success();
     assert!(known.contains(", 3 at once, ") && !known.contains("  slots   "), "{known}");
     assert!(known.ends_with("  trust   nothing is new: it starts without asking\n"), "{known}");
 }

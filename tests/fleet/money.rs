@@ -32,6 +32,8 @@ fn tasks_without_a_limit_share_what_the_fleet_may_cost_to_within_an_iteration_of
     let all = spent(&world, &tasks);
     assert!((0.09 - 1e-9..0.09 + 2.0 * COST).contains(&all), "{all}");
     assert!(tasks.iter().all(|task| world.begun(task).len() >= 3), "{}", world.noted("log"));
+    let again = world.run(&["--dry-run"]).success();
+    assert!(again.contains("$0.09"), "the next start keeps the limit: {again}");
 }
 
 #[test]

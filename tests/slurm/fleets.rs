@@ -17,17 +17,21 @@ use crate::sandbox::{Sandbox, poll_within, write_executable};
 /// is held back for some more.
 const LONG: Duration = Duration::from_secs(170);
 
-/// Three iterations of a second, each with a line of work; what else a task does is in its name. It
-/// kills crew in the second iteration of `rash`, once.
+/// Three iterations, each as long as the file `pace` says in seconds and with a line of work; what
+/// else a task does is in its name. In its second iteration, once, `rash` kills crew and `endless`
+/// does not end. The first call of `hidden` ends only after another attempt has begun.
 const AGENT: &str = r#"#!/bin/sh
 cat > /dev/null
 branch=$(git rev-parse --abbrev-ref HEAD); task=${branch##*/}
 echo "$task $CREW_ITERATION $SLURMD_NODENAME" >> "$NOTES/calls"
+calls() { grep -c "^$task " "$NOTES/calls"; }
+case $task in hidden) [ "$(calls)" != 1 ] || until [ "$(calls)" != 1 ]; do sleep 0.1; done ;; esac
 sleep "$(cat "$NOTES/pace")"
 echo "$CREW_ITERATION" >> "work-$task"
 case $task in
     blocked*) echo '<promise>BLOCKED: a key</promise>'; exit 0 ;;
     short*) exit 0 ;;
+    endless*) [ "$CREW_ITERATION" != 2 ] || { mkdir "$NOTES/held" 2> /dev/null && sleep 600; } ;;
     rash*) [ "$CREW_ITERATION" != 2 ] || { mkdir "$NOTES/killed" 2> /dev/null && kill -9 "$PPID"; } ;;
 esac
 [ "$CREW_ITERATION" -lt 3 ] || echo '<promise>COMPLETE</promise>'
@@ -75,6 +79,12 @@ impl<'a> Night<'a> {
 
     fn crew(&self, arguments: &[&str]) -> Ran {
         self.sandbox.start_crew(arguments).wait(LONG)
+    }
+
+    /// The numbers of the iterations that a task has begun.
+    fn begun(&self, task: &str) -> Vec<String> {
+        let number = |call: &String| call.split(' ').next().unwrap().to_owned();
+        self.calls(task).iter().map(number).collect()
     }
 
     /// The calls of a task's agent, each as "ITERATION NODE".
@@ -148,9 +158,7 @@ fn twenty_tasks_end_with_their_own_codes_and_one_whose_crew_is_killed_is_taken_u
             assert_eq!(night.work(task), "1\n2\n3", "{task}");
         }
         // The iteration that was cut off is the only one that was begun twice.
-        let rash: Vec<String> =
-            night.calls("rash").iter().map(|call| call[..1].to_owned()).collect();
-        assert_eq!(rash, ["1", "2", "2", "3"]);
+        assert_eq!(night.begun("rash"), ["1", "2", "2", "3"]);
         // On its own node it finds what the iteration that was cut off had left.
         assert!(
             ["1\n2\n3", "1\n2\n2\n3"].contains(&&*night.work("rash")),
@@ -188,17 +196,16 @@ fn the_tasks_of_a_lost_node_go_on_at_the_other_one_with_the_iterations_they_have
 #[test]
 fn an_attempt_on_a_node_that_only_seems_lost_is_fenced_and_no_task_is_done_twice() {
     with_cluster(|sandbox, cluster| {
-        let night = Night::of(sandbox, &["one"], "45");
+        let night = Night::of(sandbox, &["hidden"], "0.5");
         let running = night.start("slurm");
-        let hidden = night.node_of("one");
-        fs::write(night.notes.join("pace"), "0.5").unwrap();
+        let hidden = night.node_of("hidden");
         cluster.poll_saved(cluster.jobs()[0].id);
         cluster.lose_falsely(&hidden);
         let told = running.wait(LONG);
         assert_eq!(told.code(), 0, "{told:#?}");
         let elsewhere: Vec<String> =
-            night.calls("one").into_iter().filter(|call| !call.ends_with(&hidden)).collect();
-        assert_eq!((elsewhere.len(), night.work("one").as_str()), (3, "1\n2\n3"));
+            night.calls("hidden").into_iter().filter(|call| !call.ends_with(&hidden)).collect();
+        assert_eq!((elsewhere.len(), night.work("hidden").as_str()), (3, "1\n2\n3"));
         // The attempt on the hidden node is refused once its iteration is over, and ends itself.
         let loops = sandbox.crew_home().join("nodes").join(&hidden).join("loops");
         poll_within(LONG, "the hidden attempt ends", || {
@@ -207,14 +214,14 @@ fn an_attempt_on_a_node_that_only_seems_lost_is_fenced_and_no_task_is_done_twice
                 folders.filter_map(|it| fs::read_to_string(it.path().join("loop.json")).ok());
             records.into_iter().any(|text| text.contains("another attempt has this task"))
         });
-        assert_eq!((night.calls("one").len(), night.work("one").as_str()), (4, "1\n2\n3"));
+        assert_eq!((night.calls("hidden").len(), night.work("hidden").as_str()), (4, "1\n2\n3"));
     });
 }
 
 #[test]
 fn a_cancel_sticks_though_the_controller_forgets_it_and_scancel_leaves_the_task_to_the_next_run() {
     with_cluster(|sandbox, cluster| {
-        let night = Night::of(sandbox, &["stays", "left"], "60");
+        let night = Night::of(sandbox, &["stays", "left"], "600");
         let running = night.start("slurm");
         for task in ["stays", "left"] {
             night.node_of(task);
@@ -248,6 +255,41 @@ fn a_cancel_sticks_though_the_controller_forgets_it_and_scancel_leaves_the_task_
         assert!(night.lease("stays").starts_with("is cancelled"), "{}", night.lease("stays"));
         assert_eq!(night.calls("stays").len(), 1);
         assert!(night.lease("left").starts_with("is completed"));
+    });
+}
+
+#[test]
+fn a_terminal_that_is_closed_leaves_the_jobs_of_the_cluster_and_the_next_run_joins_them() {
+    with_cluster(|sandbox, _| {
+        let night = Night::of(sandbox, &["one"], "2");
+        let first = night.start("slurm");
+        night.node_of("one");
+        first.signal(Signal::HUP);
+        let closed = first.wait(LONG);
+        assert_eq!(closed.code(), 129, "{closed:#?}");
+        let again = night.run("slurm");
+        assert_eq!(again.code(), 0, "{again:#?}");
+        assert_eq!(night.begun("one"), ["1", "2", "3"], "nothing was broken off");
+    });
+}
+
+#[test]
+fn a_job_that_meets_its_time_limit_pushes_its_work_and_the_next_one_ends_the_task() {
+    with_cluster(|sandbox, cluster| {
+        let night = Night::of(sandbox, &["endless"], "0.2");
+        let mut command = sandbox.command(sandbox.build().path());
+        command.args(["fleet", "run", "tasks", "--yes", "--on", "slurm"]);
+        // Two minutes: TERM comes one minute or more before.
+        command.env("SBATCH_TIMELIMIT", "2");
+        let told = Running::start(command, None).wait(LONG);
+        assert_eq!(told.code(), 0, "{told:#?}");
+        let jobs = cluster.jobs();
+        let ends: Vec<_> = jobs.iter().map(|job| (&*job.state, &*job.exit, job.restarts)).collect();
+        assert_eq!(ends, [("FAILED", "143:0", 0), ("COMPLETED", "0:0", 0)], "{told:#?}");
+        // What was broken off counts, and what it had done is on the branch.
+        assert_eq!(night.begun("endless"), ["1", "2", "3"]);
+        assert_eq!(night.work("endless"), "1\n2\n3");
+        assert!(night.lease("endless").starts_with("is completed"), "{}", night.lease("endless"));
     });
 }
 

@@ -1,6 +1,6 @@
-//! Slurm, for real: a private cluster for each test, and what crew relies on there, seen through
-//! Slurm's own commands. Without Slurm or root a test says so and passes, unless
-//! `CREW_REQUIRE_SLURM=1`.
+//! Slurm, for real: a private cluster for each test. The tests of this file are of Slurm itself,
+//! with a script in place of crew: what crew relies on there, seen through Slurm's own commands.
+//! Without Slurm or root a test says so and passes, unless `CREW_REQUIRE_SLURM=1`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,24 +14,31 @@ mod cluster;
 mod doctor;
 mod fleets;
 mod processes;
-mod sshd;
+pub(crate) mod sshd;
 
-pub(crate) use cluster::Cluster;
+pub(crate) use cluster::{Cluster, program};
 pub(crate) use sshd::Sshd;
 
 /// Runs a scenario in a cluster of its own, which all children of its sandbox reach.
 pub(crate) fn with_cluster(scenario: impl FnOnce(&Sandbox, &mut Cluster)) {
-    let Some(reason) = cluster::missing().or_else(sshd::missing) else {
-        let mut sandbox = Sandbox::new();
-        let mut cluster = Cluster::start(&sandbox);
-        for (name, value) in cluster.env() {
-            sandbox = sandbox.env(name, &value);
-        }
-        return scenario(&sandbox, &mut cluster);
-    };
+    if is_skipped(cluster::missing().or_else(sshd::missing)) {
+        return;
+    }
+    let mut sandbox = Sandbox::new();
+    let mut cluster = Cluster::start(&sandbox);
+    for (name, value) in cluster.env() {
+        sandbox = sandbox.env(name, &value);
+    }
+    scenario(&sandbox, &mut cluster);
+}
+
+/// Whether something is missing that a scenario needs: then it says so, unless it is required.
+pub(crate) fn is_skipped(missing: Option<String>) -> bool {
+    let Some(reason) = missing else { return false };
     let is_required = std::env::var("CREW_REQUIRE_SLURM").as_deref() == Ok("1");
     assert!(!is_required, "CREW_REQUIRE_SLURM=1, but {reason}");
     say(&format!("skipped: {reason}"));
+    true
 }
 
 /// In place of crew: a task named after a number exits with it. `patient` works until it gets TERM
@@ -53,18 +60,18 @@ while :; do
 done
 "#;
 
-/// Submits `crew fleet job night TASK` with the batch script of crew.
+/// Submits `crew fleet job night TASK` with the words and the batch script that crew has for it,
+/// written once more: what is tried here is Slurm.
 fn submit(sandbox: &Sandbox, task: &str) -> u64 {
     let folder = sandbox.root().display().to_string();
     write_executable(&sandbox.root().join("crew"), CREW);
     let script =
         format!("#!/bin/sh\ncd -- {folder} || exit 1\nexec {folder}/crew fleet job night {task}\n");
     let name = format!("--job-name=crew/night/{task}");
-    let mut arguments = vec!["--parsable", &name, "--requeue", "--open-mode=append"];
     let log = format!("{folder}/%j.log");
-    arguments.extend(["--signal=B:TERM@60", "-n1", "-c1", "-o", &log]);
     let mut command = sandbox.command("sbatch");
-    command.args(&arguments);
+    command.args(["--parsable", &name, "--requeue", "--open-mode=append"]);
+    command.args(["--signal=B:TERM@60", "-o", &log]);
     let told = Running::start(command, Some(script.into_bytes())).wait(DEADLINE).success();
     told.trim().parse().unwrap()
 }
@@ -127,7 +134,7 @@ fn twenty_jobs_end_with_the_very_exit_codes_of_crew() {
 }
 
 #[test]
-fn a_cancel_and_a_time_limit_reach_crew_as_term_and_its_exit_code_stays() {
+fn a_cancel_and_a_signal_to_the_batch_script_reach_it_as_term_and_its_exit_code_stays() {
     with_cluster(|sandbox, cluster| {
         let [patient, rash, limited] = ["patient", "rash", "patient"].map(|task| {
             let id = submit(sandbox, task);
@@ -142,7 +149,7 @@ fn a_cancel_and_a_time_limit_reach_crew_as_term_and_its_exit_code_stays() {
         assert_eq!(ended(&patient, "CANCELLED"), "14:0");
         assert_eq!(ended(&rash, "CANCELLED"), "143:0");
         assert_eq!(events(sandbox, "asked patient"), 1);
-        // What --signal=B:TERM@60 does a minute before the limit: only the script gets it.
+        // As --signal=B:TERM@60 sends it before the limit: only the script gets it.
         cluster.run("scancel", &["--batch", "--signal=TERM", &limited]);
         assert_eq!(ended(&limited, "FAILED"), "14:0");
     });

@@ -22,7 +22,10 @@ pub(crate) struct Sshd {
 }
 
 /// Why no login node can be had here.
-pub(super) fn missing() -> Option<String> {
+pub(crate) fn missing() -> Option<String> {
+    if !rustix::process::geteuid().is_root() {
+        return Some("a login node needs root".to_owned());
+    }
     let missing = PROGRAMS.into_iter().find(|name| program(name).is_none())?;
     Some(format!("no login node can be made: there is no {missing}"))
 }

@@ -43,7 +43,7 @@ fn a_short_name_runs_what_its_page_says() {
 #[test]
 fn every_test_that_a_short_name_or_a_profile_picks_is_there() {
     let tests: String = source("tests/").into_iter().map(|file| file.text).collect();
-    let recipes = [recipe("slow"), recipe("client"), recipe("agents")].concat().join("\n");
+    let recipes = ["slow", "client", "agents", "slurm"].map(recipe).concat().join("\n");
     let mut picked = found(r"(?m)--test it (?:-- )?(.+)$", &recipes);
     let profiles = read(".config/nextest.toml");
     picked.extend(found(r"test\(/([^/]+)/\)", &profiles));

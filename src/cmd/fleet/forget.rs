@@ -11,8 +11,9 @@ use crate::report::fleet::forgotten::page;
 /// Forgets the fleet of that name.
 pub fn forget(name: &str) -> Result<Exit> {
     refuse_an_agent("an agent cannot have a fleet forgotten\nhint: a person can, in a terminal")?;
-    let Forgotten { repository, remote, was_readable, left } = forget_fleet(&home()?, name)?;
-    print::out(&page(name, repository.as_deref(), remote.as_ref()));
+    let Forgotten { repository, stays_here, remote, was_readable, left } =
+        forget_fleet(&home()?, name)?;
+    print::out(&page(name, repository.as_deref(), stays_here, remote.as_ref()));
     if !was_readable {
         print::err(&format!(
             "crew: its terms could not be read\n\

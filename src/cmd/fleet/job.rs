@@ -27,7 +27,7 @@ pub fn job(fleet: &str, name: &str, remote: Option<&str>) -> Result<Exit> {
     let task = task(name)?;
     let signals = Signals::listen()?;
     if let Some(url) = remote {
-        let joined = node::join(&home, fleet, url, &|| signals.times() > 0);
+        let joined = node::join(&home, fleet, url, &signals);
         if let (Err(_), Some(signal)) = (&joined, signals.exit_code()) {
             return Ok(Exit::signalled(signal));
         }

@@ -10,7 +10,7 @@ use crate::engine::fleet::manifest::FleetRequest;
 use crate::engine::fleet::task::TaskId;
 use crate::exit::Exit;
 use crate::parse::arguments::FleetOrderArgs;
-use crate::report::fleet::orders::{page, told};
+use crate::report::fleet::orders::{accepted, page, told};
 
 /// Gives an order for the tasks named, or for all.
 pub fn order(arguments: &FleetOrderArgs, what: FleetRequest, reason: Option<&str>) -> Result<Exit> {
@@ -29,15 +29,21 @@ pub fn order(arguments: &FleetOrderArgs, what: FleetRequest, reason: Option<&str
     Ok(Exit::SUCCESS)
 }
 
-/// Sends a message to the agents of a fleet, or to that of one task.
-pub fn tell(words: &[String], fleet: &str, name: Option<&str>) -> Result<Exit> {
+/// Sends a message to the agents of a fleet, or to that of one task, whose changed checks a person
+/// may accept with it.
+pub fn tell(words: &[String], fleet: &str, name: Option<&str>, accepts_exam: bool) -> Result<Exit> {
     refuse_an_agent(
         "an agent cannot send messages to a fleet\nhint: say it in your last message, which the next iteration reads",
     )?;
     let only = name.map(task).transpose()?;
-    let (_, memory, fleet) = requested(Some(fleet))?;
+    let (home, memory, fleet) = requested(Some(fleet))?;
+    if let Some(task) = only.as_ref().filter(|_| accepts_exam) {
+        control::accept_exam(&home, &memory, task, &words.join(" "))?;
+        print::out(&accepted(&fleet, task));
+        return Ok(Exit::SUCCESS);
+    }
     let Delivery { open, ended, full } =
-        control::tell(&memory, &fleet, only.as_ref(), &words.join(" "))?;
+        control::tell(&home, &memory, &fleet, only.as_ref(), &words.join(" "))?;
     print::out(&told(&fleet, &open, &ended, &full));
     Ok(Exit::SUCCESS)
 }

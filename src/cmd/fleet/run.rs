@@ -18,7 +18,6 @@ use crate::engine::fleet::events::FleetEvent;
 use crate::engine::fleet::lease::Lease;
 use crate::engine::fleet::manifest::{Fleet, FleetRequest};
 use crate::engine::fleet::overlap::overlap;
-use crate::engine::fleet::task::TaskId;
 use crate::engine::record::Outcome;
 use crate::exit::Exit;
 use crate::parse::arguments::{FleetRunArgs, UsageError};
@@ -53,18 +52,11 @@ pub fn run(arguments: &FleetRunArgs) -> Result<Exit> {
     let fleet = &described.fleet;
     if fleet.engine == MANUAL {
         for start in begin::starts(&Memory::of(&home, &fleet.name)?, fleet)? {
-            print::out(&command(fleet, &start));
+            print::out(&fleet.job(&start));
         }
         return Ok(Exit::SUCCESS);
     }
     coordinate(&home, fleet)
-}
-
-/// The command that makes an attempt at a task on any machine.
-fn command(fleet: &Fleet, task: &TaskId) -> String {
-    let url = fleet.remote.as_ref().map_or("", |remote| remote.url.as_str());
-    let remote = format!("--remote={url}");
-    shell_words::join(["crew", "fleet", "job", &fleet.name, task.as_str(), &remote])
 }
 
 /// The page before a start.
@@ -108,7 +100,7 @@ fn asked(described: &Described, say: &dyn Fn(&str)) {
     if described.untrusted.is_empty() {
         return say("  trust   nothing is new: it starts without asking");
     }
-    say("  trust   what these files say, word for word:");
+    say("  trust   what these files say, word for word; a prompt by its fingerprint:");
     for need in &described.untrusted {
         say(&format!("          {need}"));
     }

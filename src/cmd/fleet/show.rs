@@ -6,15 +6,13 @@ use anyhow::{Result, bail};
 use super::{requested, task};
 use crate::cli::ShowArgs;
 use crate::cmd::{print, show as loops};
-use crate::engine::fleet::lease::Landed;
-use crate::engine::text::{Shown, distinct, start};
+use crate::engine::text::{Shown, distinct};
 use crate::exit::Exit;
+use crate::report::fleet::events;
 use crate::world::store;
 
 /// The most entries of a journal that are printed.
 const ENTRIES_MAX: usize = 200;
-/// The first characters of a commit's name.
-const COMMIT_CHARS: usize = 7;
 
 /// Shows what became of a task.
 pub fn show(name: &str, fleet: Option<&str>) -> Result<Exit> {
@@ -23,15 +21,7 @@ pub fn show(name: &str, fleet: Option<&str>) -> Result<Exit> {
     let lease = &kept.value;
     print::out(&format!("task {name} of fleet {}, branch {}", fleet.name, lease.branch));
     if let Some(ending) = lease.ending() {
-        let landed = match &ending.landed {
-            Some(Landed::Main(commit)) => {
-                format!("landed as {} on {}: ", start(commit, COMMIT_CHARS), fleet.base)
-            }
-            Some(Landed::Request(address)) => format!("pull request {}: ", Shown(address)),
-            None => String::new(),
-        };
-        let outcome = ending.outcome.label();
-        print::out(&format!("{landed}{outcome}: {}\n", Shown(&ending.why)));
+        print::out(&format!("{}\n", events::ended(ending)));
     }
     if let Some(id) = lease.loop_id.as_ref().filter(|id| store::load(&home, id).is_ok()) {
         return loops::show(&ShowArgs { name: Some(id.to_string()), ..ShowArgs::default() });

@@ -3,13 +3,13 @@
 use std::io::{IsTerminal, stdin, stdout};
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use super::requested;
 use crate::cmd::watch::screen::FullScreen;
 use crate::cmd::{print, reading};
-use crate::drive::error_text::git_trouble;
-use crate::drive::fleet::engines::LOCAL;
+use crate::drive::error_text::error_text;
+use crate::drive::fleet::engines::{LOCAL, MANUAL};
 use crate::drive::fleet::memory::Memory;
 use crate::drive::fleet::places::slots_of;
 use crate::drive::fleet::run::REMOTE_LOOKS;
@@ -20,7 +20,6 @@ use crate::engine::fleet::pace::Pace;
 use crate::engine::fleet::plan::FleetPlan;
 use crate::engine::fleet::standing::Standing;
 use crate::engine::fleet::stored::UnreadableLease;
-use crate::engine::git::GitTrouble;
 use crate::exit::Exit;
 use crate::parse::arguments::FleetStatusArgs;
 use crate::report::board::BoardKey;
@@ -79,9 +78,12 @@ impl FleetView {
         let plan = FleetPlan::of(fleet, leases, slots_of(fleet), &overlap);
         let is_unknown = fleet.max_cost_micros > 0 && !unreadable.is_empty();
         let plan = if is_unknown { plan.without_money() } else { plan };
-        // A cluster starts by itself what was handed to it.
-        let is_left = fleet.engine == LOCAL && !is_run;
-        let plan = if is_left { plan.unattended() } else { plan };
+        let plan = match fleet.engine.as_str() {
+            MANUAL => plan.by_hand(),
+            LOCAL if !is_run => plan.unattended(),
+            // A cluster starts by itself what was handed to it.
+            _ => plan,
+        };
         Standing::of(fleet, leases, unreadable, &plan, clock::now().wall)
     }
 
@@ -105,12 +107,12 @@ pub fn at(host: &str) -> FleetReading<'_> {
 }
 
 /// Redraws the board until a person leaves it, or the fleet is over and no crew runs it: its last
-/// page stays on the terminal then.
+/// page stays on the terminal then. It fails only where the fleet is gone.
 fn watch(home: &Home, memory: &Memory, mut view: FleetView) -> Result<Exit> {
     let (mut screen, host) = (FullScreen::open()?, host());
     let [least, most] = if memory.is_shared() { REMOTE_LOOKS } else { [LOOK; 2] };
     let mut pace = Pace::of(least, most);
-    let mut next = Deadline::after(pace.after(true));
+    let (mut next, mut unseen) = (Deadline::after(pace.after(true)), None);
     loop {
         let standing = view.standing();
         if standing.is_over() && !view.is_run {
@@ -120,7 +122,8 @@ fn watch(home: &Home, memory: &Memory, mut view: FleetView) -> Result<Exit> {
         }
         let (width, rows) = screen.size()?;
         let reading = Reading { width, ..reading() };
-        let lines = words::board(&standing, FleetReading { reading, host: &host }, rows);
+        let at = FleetReading { reading, host: &host };
+        let lines = words::board(&standing, at, rows, unseen.as_deref());
         let lines: Vec<_> = lines.into_iter().map(ratatui::text::Line::from).collect();
         screen.draw(&lines)?;
         let key = screen.key(LOOK.min(next.left()))?;
@@ -128,14 +131,32 @@ fn watch(home: &Home, memory: &Memory, mut view: FleetView) -> Result<Exit> {
             return Ok(Exit::SUCCESS);
         }
         if next.passed() {
-            // A remote that does not answer leaves the page as it was.
-            let now = match FleetView::of(home, memory) {
-                Err(error) if git_trouble(&error) == Some(GitTrouble::Network) => None,
-                now => Some(now?),
+            let now = look_again(home, memory, &view.fleet)?;
+            let is_new = now.as_ref().is_ok_and(|now| !now.is_still(&view));
+            next = Deadline::after(pace.after(is_new));
+            // What cannot be seen leaves the page as it was.
+            (view, unseen) = match now {
+                Ok(now) => (now, None),
+                Err(why) => (view, Some(why)),
             };
-            next =
-                Deadline::after(pace.after(now.as_ref().is_some_and(|now| !now.is_still(&view))));
-            view = now.unwrap_or(view);
         }
     }
+}
+
+/// Another look at a fleet, or why it failed, in one line.
+///
+/// # Errors
+/// If the fleet is gone: no later look would find it.
+fn look_again(home: &Home, memory: &Memory, fleet: &Fleet) -> Result<Result<FleetView, String>> {
+    let is_gone = || match memory.known_manifest() {
+        Ok(terms) => terms.is_none(),
+        Err(_) => !fleets::is_kept(home, &fleet.name),
+    };
+    Ok(match FleetView::of(home, memory) {
+        Err(_) if is_gone() => {
+            bail!("there is no fleet {} any more\nhint: crew fleet status lists them", fleet.name)
+        }
+        Err(error) => Err(error_text(&error).lines().next().unwrap_or_default().to_owned()),
+        Ok(view) => Ok(view),
+    })
 }

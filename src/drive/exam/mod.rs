@@ -62,6 +62,11 @@ pub fn begin(home: &Home, record: &mut Loop, commit: Option<String>) -> Vec<Stri
     notes
 }
 
+/// Whether the snapshot is in this working tree's store.
+pub fn is_here(home: &Home, record: &Loop, commit: &str) -> bool {
+    parts(&Snapshots::of(home, record), record, commit).is_ok()
+}
+
 /// Lets the exam follow what crew itself did to the tree since the last boundary, as by a rebase.
 /// What had differed before stays as it was held.
 pub fn follow(home: &Home, before: &Loop, record: &mut Loop) {

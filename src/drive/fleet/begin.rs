@@ -8,6 +8,7 @@ use anyhow::{Result, bail};
 
 use super::describe::Described;
 use super::memory::Memory;
+use super::workspace::continue_branches;
 use crate::engine::fleet::lease::{self, Carried, Lease, TaskEnding, TaskState};
 use crate::engine::fleet::manifest::{Fleet, FleetOrder, FleetRequest, LandingMode};
 use crate::engine::fleet::overlap::overlap;
@@ -40,7 +41,7 @@ pub fn foreseen(home: &Home, described: &Described, retry: bool) -> Result<Vec<L
         };
         let found = &kept.value;
         let is_taken_up = wants_landing(fleet, found)
-            || (retry && may_be_retried(found) && spent(found, contract).is_none())
+            || (retry && may_be_retried(found) && !stays_exhausted(found, contract))
             || (gets_a_remote && moves(found));
         let state = if is_taken_up { TaskState::Waiting } else { found.state.clone() };
         Lease { state, ..found.clone() }
@@ -52,7 +53,7 @@ pub fn foreseen(home: &Home, described: &Described, retry: bool) -> Result<Vec<L
 pub fn new_commands(described: &Described) -> BTreeSet<String> {
     let Described { fleet, tasks, untrusted, .. } = described;
     let is_new = |text: &str| untrusted.iter().any(|need| need.text.contains(text));
-    let of_tasks = tasks.iter().filter(|(task, _)| is_new(&format!("task {} ", task.id)));
+    let of_tasks = tasks.iter().filter(|(task, _)| is_new(&format!("task {}, ", task.id)));
     let checks = of_tasks.flat_map(|(_, contract)| contract.checks.iter().map(|it| &it.run));
     let setup = fleet.setup.iter().filter(|run| is_new(&format!("setup: {run}")));
     let land = fleet.land_checks.iter().map(|check| &check.run);
@@ -75,10 +76,11 @@ pub fn starts(memory: &Memory, fleet: &Fleet) -> Result<Vec<TaskId>> {
     Ok(plan.starts.into_iter().map(|start| start.task).collect())
 }
 
-/// Every ref of the remote that holds a part of the fleet's memory.
+/// Every ref of the remote that will hold a part of the fleet's memory.
 pub fn refs(fleet: &Fleet, leases: &[Lease]) -> Vec<String> {
     let Some(remote) = &fleet.remote else { return Vec::new() };
-    let own = ["_fleet", "_land"].map(str::to_owned).into_iter();
+    let lands = (fleet.landing == LandingMode::Main).then_some("_land");
+    let own = ["_fleet"].into_iter().chain(lands).map(str::to_owned);
     let names = leases.iter().map(|lease| lease.id().to_string()).chain(own);
     names.map(|name| remote.lease(&fleet.name, &name)).collect()
 }
@@ -125,6 +127,9 @@ pub fn record(home: &Home, described: &mut Described, retry: bool) -> Result<Vec
             None => new.push(known_here(home, fleet, (task, contract), retry)?),
         }
     }
+    if !new.is_empty() {
+        notes.extend(continue_branches(&memory, fleet, &mut new)?);
+    }
     if !memory.put_new(&new)? {
         bail!("a task was started by somebody else meanwhile\nhint: try again");
     }
@@ -134,7 +139,7 @@ pub fn record(home: &Home, described: &mut Described, retry: bool) -> Result<Vec
 /// Makes the fleet's own repository, and finds out whether its remote takes refs of crew's own.
 fn join_remote(home: &Home, fleet: &mut Fleet, here: Option<&Fleet>) -> Result<Option<String>> {
     let hub = home.fleet(&fleet.name).join("hub.git");
-    hub::make(&hub, &fleet.repository, true)?;
+    hub::make(&hub, &fleet.repository, fleet.trusted.as_ref())?;
     let Some(remote) = &mut fleet.remote else { return Ok(None) };
     let known = here.and_then(|here| here.remote.as_ref()).filter(|known| known.url == remote.url);
     if let Some(known) = known {
@@ -217,6 +222,7 @@ fn lease(fleet: &Fleet, task: &FleetTask, contract: &Contract) -> Lease {
         sent_back: None,
         needs_no_agent: false,
         is_retried: false,
+        accepted_exam: None,
         messages: Vec::new(),
         at: clock::now().wall,
     }
@@ -267,9 +273,14 @@ fn settle(
     Ok(())
 }
 
-/// The limit at which an exhausted task would end again at once, by its name in files.
+/// Whether an exhausted task would end again at once.
+fn stays_exhausted(found: &Lease, contract: &Contract) -> bool {
+    let is_exhausted = found.ending().is_some_and(|it| it.outcome == Outcome::Exhausted);
+    is_exhausted && spent(found, contract).is_some()
+}
+
+/// The limit that leaves a task no further iteration, by its name in files.
 fn spent(found: &Lease, contract: &Contract) -> Option<String> {
-    found.ending().filter(|ending| ending.outcome == Outcome::Exhausted)?;
     let limit = Lease { contract: contract.clone(), ..found.clone() }.spent_limit()?;
     Some(limit.row().name.replace('_', "-"))
 }
@@ -302,8 +313,8 @@ fn revise(
         return Ok(is_new.then(|| format!("{id} has changed, but {why}")));
     }
     let has_ended = found.ending().is_some();
-    let spent = spent(found, contract).filter(|_| retry);
-    let retry = retry && spent.is_none();
+    let spent = spent(found, contract).filter(|_| retry && has_ended);
+    let retry = retry && !stays_exhausted(found, contract);
     memory.change(id, |lease| {
         if lease.attempt().is_some() {
             return false;
@@ -311,14 +322,14 @@ fn revise(
         if has_ended && retry {
             lease.try_again();
         }
-        if lease.ending().is_none() {
-            lease.renew(task, contract);
-        }
+        lease.renew(task, contract);
         lease != found
     })?;
     if let Some(limit) = spent {
+        let what =
+            if retry { "is tried again, but has no iteration left" } else { "stays exhausted" };
         return Ok(Some(format!(
-            "{id} stays exhausted: its {limit} is used up\n\
+            "{id} {what}: its {limit} is used up\n\
              hint: raise {limit} in {}/{id}.md, or under [task] in {FLEET_FILE}, and try again",
             fleet.folder
         )));

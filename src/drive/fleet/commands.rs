@@ -50,9 +50,12 @@ impl<'a> FleetCommands<'a> {
         folder: &Path,
         within: Duration,
     ) -> io::Result<FinishedProcess> {
-        self.run_by_lines(run, folder, within, &mut |line| {
-            self.sink.borrow_mut().on_event(&RunEvent::Noted(&format!("setup: {line}")));
-        })
+        self.run_by_lines(run, folder, within, &mut |line| self.note(&format!("setup: {line}")))
+    }
+
+    /// A line for the job's log.
+    pub fn note(&self, words: &str) {
+        self.sink.borrow_mut().on_event(&RunEvent::Noted(words));
     }
 
     fn run_by_lines(

@@ -1,6 +1,8 @@
 //! What a person orders of a fleet: the order is recorded first, then the jobs that run are told.
 //! A job that an engine starts later reads the record, so no engine's memory undoes an order.
 
+use std::cell::Cell;
+
 use anyhow::{Result, bail};
 
 use super::engines::{JobState, LOCAL, engine_of};
@@ -12,7 +14,7 @@ use crate::engine::fleet::manifest::{Fleet, FleetOrder, FleetRequest};
 use crate::engine::fleet::task::TaskId;
 use crate::engine::record::{Actor, Ending, Outcome};
 use crate::world::clock;
-use crate::world::store::fleets::{Kept, Leases};
+use crate::world::store::fleets::{self, Kept, Leases};
 use crate::world::store::{self, Home};
 
 /// The most messages that wait for a task's loop.
@@ -51,7 +53,7 @@ pub fn order(
     order: &FleetOrder,
     now: bool,
 ) -> Result<Ordered> {
-    let leases = leases(memory, tasks)?;
+    let leases = leases(home, memory, tasks)?;
     if tasks.is_empty() && leases.iter().all(|kept| kept.value.ending().is_some()) {
         let what = if order.what == FleetRequest::Pause { "pause" } else { "cancel" };
         bail!(
@@ -96,13 +98,19 @@ pub fn order(
 }
 
 /// The leases of a fleet that can be read, these tasks' among them.
-fn leases(memory: &Memory, tasks: &[TaskId]) -> Result<Vec<Kept<Lease>>> {
+fn leases(home: &Home, memory: &Memory, tasks: &[TaskId]) -> Result<Vec<Kept<Lease>>> {
     let Leases { readable: leases, unreadable } = memory.leases()?;
     if let Some(found) = unreadable.iter().find(|it| tasks.contains(&it.task)) {
         bail!("task {} obeys no order: {}", found.task, found.why);
     }
     let unknown = tasks.iter().find(|id| !leases.iter().any(|kept| kept.value.id() == *id));
     if let Some(unknown) = unknown {
+        if fleets::is_kept(home, unknown.as_str()) {
+            bail!(
+                "there is no task {unknown}: that is a fleet\n\
+                 hint: --fleet {unknown} instead means all of its tasks"
+            );
+        }
         bail!("there is no task {unknown}\nhint: crew fleet status names them");
     }
     Ok(leases)
@@ -174,6 +182,7 @@ fn stop(home: &Home, lease: &Lease, order: &FleetOrder) -> Result<bool> {
 /// Sends a message to the agents of all tasks that are not over or that are blocked, or of `task`
 /// alone, however that ended. Fails where `task` is completed or cancelled, or takes no more.
 pub fn tell(
+    home: &Home,
     memory: &Memory,
     fleet: &Fleet,
     task: Option<&TaskId>,
@@ -181,7 +190,7 @@ pub fn tell(
 ) -> Result<Delivery> {
     let words = control::tellable(words)?;
     let mut delivery = Delivery::default();
-    for kept in leases(memory, task.map_or(&[], std::slice::from_ref))? {
+    for kept in leases(home, memory, task.map_or(&[], std::slice::from_ref))? {
         let id = kept.value.id();
         if task.is_some_and(|task| task != id) {
             continue;
@@ -190,28 +199,80 @@ pub fn tell(
             bail!(refused);
         }
         let has_room = |lease: &Lease| lease.messages.len() < MESSAGES_MAX;
+        let has_it = Cell::new(false);
         let kept = memory.change(id, |lease| {
-            let takes = reads(lease, task.is_some()) && has_room(lease);
-            if takes {
+            has_it.set(reads(lease, task.is_some()) && has_room(lease));
+            if has_it.get() {
                 lease.messages.push(words.clone());
             }
-            takes
+            has_it.get()
         })?;
         let (id, lease) = (id.clone(), &kept.value);
-        let has_it = lease.messages.last() == Some(&words);
         match lease.ending() {
             _ if !reads(lease, task.is_some()) => {}
-            _ if !has_it => delivery.full.push(id),
+            _ if !has_it.get() => delivery.full.push(id),
             None => delivery.open.push(id),
             Some(ending) => delivery.ended.push((id, ending.outcome)),
         }
     }
     if let (Some(task), [_]) = (task, &delivery.full[..]) {
-        bail!(
-            "{MESSAGES_MAX} messages already wait for task {task}\nhint: its agent gets them with its next prompt"
-        );
+        bail!(full(task));
     }
     Ok(delivery)
+}
+
+/// Frees a task that is blocked because its agent changed what its checks rest on: a person accepts
+/// that as the task ended with it. `words` are a message to its agent, if not empty.
+///
+/// # Errors
+/// If the task ended otherwise or not at all, if one of its limits is used up, if the fleet is
+/// cancelled, or if the task takes no more messages.
+pub fn accept_exam(home: &Home, memory: &Memory, task: &TaskId, words: &str) -> Result<()> {
+    let fleet = memory.manifest()?.value;
+    let run = fleet.task(task).run();
+    let words = (!words.is_empty()).then(|| control::tellable(words)).transpose()?;
+    let unfit = |lease: &Lease| {
+        let is_meant = lease.ending().is_some_and(TaskEnding::rests_on_a_changed_exam);
+        if !is_meant {
+            return Some(format!(
+                "task {task} is not blocked by a change of what its checks rest on\n\
+                 hint: crew fleet show {task} says how it stands"
+            ));
+        }
+        if let Some(limit) = lease.spent_limit() {
+            let (limit, folder) = (limit.row().name.replace('_', "-"), &fleet.folder);
+            return Some(format!(
+                "task {task} has used up its {limit}\n\
+                 hint: raise {limit} in {folder}/{task}.md, type {run}, then accept"
+            ));
+        }
+        // The order would end the task again.
+        if fleet.order_of(task).is_some_and(|order| order.what == FleetRequest::Cancel) {
+            return Some(format!("the fleet is cancelled\nhint: type {run}, then accept"));
+        }
+        (words.is_some() && lease.messages.len() >= MESSAGES_MAX).then(|| full(task))
+    };
+    leases(home, memory, std::slice::from_ref(task))?;
+    let refused = Cell::new(None);
+    memory.change(task, |lease| {
+        let why = unfit(lease);
+        let fits = why.is_none();
+        refused.set(why);
+        if fits {
+            lease.accept_exam();
+            lease.messages.extend(words.clone());
+            lease.at = clock::now().wall;
+        }
+        fits
+    })?;
+    refused.into_inner().map_or(Ok(()), |refused| bail!(refused))
+}
+
+fn full(task: &TaskId) -> String {
+    format!(
+        "{MESSAGES_MAX} messages already wait for task {task}\n\
+         hint: its agent gets them with its next prompt"
+    )
 }
 
 /// Whether a message is meant for the agent of a task. One that ended otherwise than with a

@@ -118,8 +118,8 @@ fn in_a_line(error: &anyhow::Error) -> String {
     error_text(error).replace("\nhint: ", "; ")
 }
 
-/// A fleet that is known goes on as it was started, unless another way is typed or in its file:
-/// with its remote, its landing, its engine and its limits. Returns what has come into the
+/// A fleet that is known goes on as it was started, unless another way is typed: with its remote,
+/// its landing, its engine, its slots and what it may cost. Returns what has come into the
 /// repository's settings since.
 fn keep_its_way(
     home: &Home,
@@ -162,7 +162,8 @@ fn keep_its_way(
     let (Some(before), Some(now)) = (&known.trusted, &fleet.trusted) else {
         return Ok(Vec::new());
     };
-    let changed = now.changed_since(before).filter(|setting| setting.names_a_program());
+    let concerns = |it: &&GitSetting| it.names_a_program() || it.leads_a_remote();
+    let changed = now.changed_since(before).filter(concerns);
     Ok(changed.cloned().collect())
 }
 
@@ -342,7 +343,7 @@ fn needs(
             let found: Vec<&str> = contract.checks.iter().map(|check| check.run.as_str()).collect();
             words = format!("{words} (auto: {})", found.join("; "));
         }
-        let text = format!("[fleet {}] task {id} {revision}: {words}", fleet.name);
+        let text = format!("[fleet {}] task {id}, fingerprint {revision}: {words}", fleet.name);
         TrustRequest {
             text,
             origin: ValueOrigin::File { path: folder.join(format!("{id}.md")), line: 1 },

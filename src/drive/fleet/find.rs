@@ -56,6 +56,15 @@ pub fn newest_here(home: &Home, folder: &Path) -> Option<Fleet> {
     newest(&known, &worktree::roots(folder)).cloned()
 }
 
+/// Which fleets of this machine can be named, as a hint.
+pub(super) fn names(home: &Home) -> io::Result<String> {
+    let known = fleets::names(home)?;
+    if known.is_empty() {
+        return Ok("crew fleet run FOLDER starts one".to_owned());
+    }
+    Ok(format!("name one of these: {}", known.join(", ")))
+}
+
 fn known(
     home: &Home,
     name: Option<&str>,

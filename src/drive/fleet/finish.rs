@@ -30,6 +30,8 @@ use crate::world::store::fleets::Kept;
 
 /// Milliseconds between two looks for a cancel during a landing.
 const ORDERS_MS: u64 = 5000;
+/// The longest that one talk with the remote may take for such a look, which has two.
+const ORDERS_WITHIN: Duration = Duration::from_secs(7);
 
 impl Job<'_> {
     /// What follows from the loop's end.
@@ -96,7 +98,7 @@ impl Job<'_> {
         if record.state.git.commits.count == 0 {
             return None;
         }
-        let stop = || self.signals.times() > 0;
+        let stop = || self.signals.times() > 1;
         let again = || -> Result<()> {
             let trusted = self.fleet.trusted.as_ref().or(record.trusted.as_ref());
             let trusted = trusted.context("there is no repository")?;
@@ -138,7 +140,8 @@ impl Job<'_> {
         let ended = |lease: &Lease, commit: &str| {
             let landed = Some(Landed::Main(commit.to_owned()));
             let ending = TaskEnding { landed, ..TaskEnding::of(ending.clone()) };
-            Lease { state: TaskState::Ended(ending), at: clock::now().wall, ..lease.clone() }
+            let (state, at) = (TaskState::Ended(ending), clock::now().wall);
+            Lease { state, at, is_retried: false, accepted_exam: None, ..lease.clone() }
         };
         match landing.land(kept, checkout, &ended)? {
             LandEnd::Landed(lease) => {
@@ -151,19 +154,29 @@ impl Job<'_> {
                 let ending = lease.ending().cloned().context("a landed task has ended")?;
                 Ok(AfterLoop::Over(JobEnd::Ended(ending)))
             }
-            LandEnd::Refused(refusal)
-                if refusal.can_be_settled() && self.lease.sent_back.is_none() =>
-            {
-                sink.on_event(&RunEvent::Noted(&format!("sent back: {}", refusal.why())));
-                self.sent_back(&refusal, record)
-            }
-            LandEnd::Refused(refusal) => {
-                let ending = Ending::new(Outcome::Blocked, refusal.why());
-                self.ended(ending, Some(record)).map(AfterLoop::Over)
-            }
+            LandEnd::Refused(refusal) => self.refused(&refusal, record, sink),
             LandEnd::Fenced => Ok(AfterLoop::Over(JobEnd::Fenced)),
             LandEnd::Stopped => self.leave(JobEnd::Interrupted, Some(record)).map(AfterLoop::Over),
         }
+    }
+
+    /// What follows from a refusal: once, the task goes back to its loop, if that has an iteration
+    /// left to settle it.
+    fn refused(
+        &self,
+        refusal: &Refusal,
+        record: &Loop,
+        sink: &mut dyn EventSink,
+    ) -> Result<AfterLoop> {
+        let mut why = refusal.why();
+        if refusal.can_be_settled() && self.lease.sent_back.is_none() {
+            let Some(limit) = self.spent(record) else {
+                sink.on_event(&RunEvent::Noted(&format!("sent back: {why}")));
+                return self.sent_back(refusal, record);
+            };
+            why = format!("{why}; {limit}: raise it, then --retry");
+        }
+        self.ended(Ending::new(Outcome::Blocked, why), Some(record)).map(AfterLoop::Over)
     }
 
     /// Says in the lease that the branch is being landed. `None` where another attempt has the
@@ -186,7 +199,7 @@ impl Job<'_> {
 
     fn is_cancelled(&self) -> bool {
         // It is asked while a check runs, which nobody watches meanwhile.
-        let memory = self.memory.clone().with_patience(self.signals, Duration::ZERO);
+        let memory = self.memory.clone().with_haste(self.signals, ORDERS_WITHIN);
         let fleet = memory.manifest().map(|kept| kept.value);
         fleet.is_ok_and(|fleet| {
             fleet.order_of(self.lease.id()).is_some_and(|it| it.what == FleetRequest::Cancel)
@@ -201,7 +214,8 @@ impl Job<'_> {
             if is_ours {
                 lease.sent_back = Some(refusal.clone());
                 lease.needs_no_agent = false;
-                lease.carried = Carried::of(record);
+                // What main brings changes the exam, too.
+                lease.carried = Carried { exam: None, ..Carried::of(record) };
                 lease.loop_id = None;
             }
             is_ours
@@ -311,7 +325,11 @@ impl Job<'_> {
             }
             lease.state = state.clone();
             lease.at = clock::now().wall;
-            lease.is_retried = false;
+            // An attempt that is left before its loop goes on has not used up what a person asked.
+            if record.is_some() || *state != TaskState::Waiting {
+                lease.is_retried = false;
+                lease.accepted_exam = None;
+            }
             if let Some(record) = record {
                 lease.carried = Carried::of(record);
                 lease.loop_id = Some(record.id.clone());

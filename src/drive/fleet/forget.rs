@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use super::commands;
 use super::memory::{HELD_WAIT, Memory};
+use super::{commands, find};
 use crate::engine::fleet::manifest::Remote;
 use crate::engine::text::Shown;
 use crate::world::files::disk::{self, Lock};
@@ -23,6 +23,8 @@ pub struct Forgotten {
     /// The repository with its branches and working trees; `None` where that was a clone of crew's
     /// own, is gone, or is not known.
     pub repository: Option<PathBuf>,
+    /// Whether branches of its tasks are left there; their working trees need them.
+    pub stays_here: bool,
     /// Where its leases and branches are, if it has a remote and that is known.
     pub remote: Option<Remote>,
     /// Whether its terms could be read: they name both.
@@ -39,14 +41,10 @@ pub struct Forgotten {
 pub fn forget(home: &Home, name: &str) -> Result<Forgotten> {
     fleets::remove_taken(home)?;
     if !fleets::is_kept(home, name) {
-        let known = fleets::names(home)?;
-        let hint = if known.is_empty() {
-            "crew fleet run FOLDER starts one".to_owned()
-        } else {
-            format!("name one of these: {}", known.join(", "))
-        };
+        let hint = find::names(home)?;
         bail!("there is no fleet {} on this machine\nhint: {hint}", Shown(name));
     }
+    let _door = fleets::hold_door(home, name)?;
     let _held = end_leftovers(home, name)?;
     let Some(_run) = fleets::hold_fleet(home, name)? else {
         bail!("a crew runs the fleet {name}\nhint: crew fleet pause --fleet {name} ends it");
@@ -66,7 +64,11 @@ pub fn forget(home: &Home, name: &str) -> Result<Forgotten> {
     fleets::take_out(home, name)?;
     let left = fleets::remove_taken(home).err();
     let repository = repository.filter(|it| *it != clone && disk::exists(it));
-    Ok(Forgotten { repository, remote, was_readable, left })
+    // Where git does not answer, they may be.
+    let branches = repository.as_deref().and_then(git::branches);
+    let is_of_it = |(branch, _): &(String, String)| branch.starts_with(&format!("fleet/{name}/"));
+    let stays_here = branches.is_none_or(|branches| branches.iter().any(is_of_it));
+    Ok(Forgotten { repository, stays_here, remote, was_readable, left })
 }
 
 /// Ends what attempts that are gone have left on this machine, and keeps new ones away. Fails if
@@ -74,7 +76,7 @@ pub fn forget(home: &Home, name: &str) -> Result<Forgotten> {
 fn end_leftovers(home: &Home, name: &str) -> Result<Vec<Lock>> {
     let mut held = Vec::new();
     for task in fleets::taken_once(home, name)? {
-        let Some(lock) = fleets::hold(home, name, &task, HELD_WAIT)? else {
+        let Some(lock) = fleets::hold_behind_the_door(home, name, &task, HELD_WAIT)? else {
             bail!(
                 "task {task} of the fleet {name} runs here\n\
                  hint: wait for it, or crew fleet pause --fleet {name} --now ends its iteration"
@@ -98,11 +100,17 @@ fn nothing_is_lost(home: &Home, name: &str, clone: &Path, remote: Option<Remote>
     let (memory, hub) = (Memory::shared_by(home, name, &remote), home.fleet(name).join("hub.git"));
     let land = home.fleet(name).join("land");
     let land = disk::real_path(&land).unwrap_or(land);
-    // The clone itself has no files.
-    let trees = worktree::roots(clone).into_iter().skip(1);
-    for tree in trees.filter(|tree| disk::exists(tree) && *tree != land) {
-        if git::status_text(&tree).is_none_or(|text| !text.is_empty()) {
-            bail!("{} holds files that are not committed\nhint: {by_hand}", tree.display());
+    let trees = worktree::roots(clone);
+    for (at, tree) in trees.iter().enumerate().filter(|(_, it)| disk::exists(it) && **it != land) {
+        let shown = tree.display();
+        // The clone itself has no files.
+        if at > 0 && git::status_text(tree).is_none_or(|text| !text.is_empty()) {
+            bail!("{shown} holds files that are not committed\nhint: {by_hand}");
+        }
+        if git::has_stray_commits(tree) != Some(false) {
+            bail!(
+                "{shown} holds commits that are on no branch, such as those of a stash\nhint: {by_hand}"
+            );
         }
     }
     for (branch, commit) in branches {

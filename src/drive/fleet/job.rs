@@ -15,6 +15,7 @@ use super::seat::{self, Stillness};
 use super::tie::JobTie;
 use super::workspace;
 use crate::drive::owner::NewOwner;
+use crate::drive::resume::adapt::accept_exam_of;
 use crate::drive::resume::resume;
 use crate::drive::run::{RunEnd, drive};
 use crate::drive::start::baseline::baseline;
@@ -219,7 +220,7 @@ impl Job<'_> {
             workspace::set_up(self.fleet, &found.place.checkout, &commands(sink))?;
             // The attempt that ended it was cut off before it could say so.
             let is_over = found.outcome().is_some_and(|outcome| outcome != Outcome::Interrupted);
-            let stays = found.outcome() == Some(Outcome::Completed) || self.is_spent(&found);
+            let stays = found.outcome() == Some(Outcome::Completed) || self.spent(&found).is_some();
             return if is_over && (stays || !self.lease.is_retried) {
                 Ok(found)
             } else {
@@ -275,20 +276,33 @@ impl Job<'_> {
         (is_newest && place::gone(&found.place).is_none()).then_some(found)
     }
 
-    /// Whether a loop has used up one of the task's limits, as they are now.
-    fn is_spent(&self, found: &Loop) -> bool {
+    /// That a loop has used up one of the task's limits, as they are now.
+    pub(super) fn spent(&self, found: &Loop) -> Option<String> {
         let mut as_now = found.clone();
         as_now.contract.limits = self.limits();
-        reached(&as_now).is_some()
+        reached(&as_now)
     }
 
     fn resume(&self, found: &Loop, sink: &mut dyn EventSink) -> Result<Loop> {
         let numbers = self.limits().by_key().into_iter().filter(|(key, _)| *key != Key::MaxWait);
         let changes = numbers.map(|(key, number)| (key, LimitChange::To(number))).collect();
         let new_owner = NewOwner::process()?;
-        let resumed =
-            resume(self.home, &found.id, &changes, new_owner, |_| Ok(()), |_, ()| Ok(()))?;
+        let is_blocked = found.outcome() == Some(Outcome::Blocked);
+        let is_accepted = is_blocked && self.lease.accepted_exam == Some(found.state.completed);
+        let mut notes = Vec::new();
+        let adapt = |record: &mut Loop, ()| {
+            if is_accepted {
+                // As the loop left it, which the person saw, and not as anybody made it since.
+                let seen = record.state.trees.snapshot.clone();
+                notes = accept_exam_of(self.home, record, seen)?;
+            }
+            Ok(())
+        };
+        let resumed = resume(self.home, &found.id, &changes, new_owner, |_| Ok(()), adapt)?;
         sink.on_event(&RunEvent::Resumed(&resumed.record));
+        for note in &notes {
+            sink.on_event(&RunEvent::Noted(note));
+        }
         if let Some(note) = &resumed.unproved {
             sink.on_event(&RunEvent::Noted(note));
         }

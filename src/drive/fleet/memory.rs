@@ -2,16 +2,19 @@
 //! machines work too. A change is written only over the state it was made from, so that of two
 //! writers one is refused. With a lease goes its branch, both or neither.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+use super::find;
 use super::shared::{SharedMemory, text};
 use crate::engine::fleet::lease::Lease;
 use crate::engine::fleet::manifest::{Fleet, Remote};
 use crate::engine::fleet::task::TaskId;
-use crate::engine::git::{GitFault, GitStep, GitTrouble, RefUpdate, SwapResult};
+use crate::engine::git::{GitFault, GitStep, GitTrouble, RefUpdate, RemoteRef, SwapResult};
+use crate::engine::text::Shown;
 use crate::world::files::disk::Lock;
 use crate::world::process::Stop;
 use crate::world::process::signals::Signals;
@@ -26,6 +29,8 @@ const PUSHED_AT_ONCE: usize = 200;
 pub const HELD_WAIT: Duration = Duration::from_secs(2);
 /// How long a job waits for others that make their working trees.
 const TREES_WAIT: Duration = Duration::from_secs(30 * 60);
+/// Before the name of a branch.
+const HEADS: &str = "refs/heads/";
 /// The name of the terms beside those of the tasks, which never begin with `_`.
 const TERMS: &str = "_fleet";
 
@@ -68,6 +73,13 @@ impl Memory {
         self
     }
 
+    /// The same, which asks once, and does not wait longer than so for each answer of the remote.
+    pub fn with_haste(mut self, signals: &Signals, talk: Duration) -> Self {
+        self = self.with_patience(signals, Duration::ZERO);
+        self.remote.iter_mut().for_each(|shared| shared.talk = talk);
+        self
+    }
+
     /// Whether other machines work on it too.
     pub fn is_shared(&self) -> bool {
         self.remote.is_some()
@@ -79,9 +91,15 @@ impl Memory {
             Some(shared) => shared.read(TERMS)?,
             None => fleets::manifest(&self.home, &self.fleet)?,
         };
-        found.with_context(|| {
-            format!("there is no fleet {} here\nhint: crew fleet status lists them", self.fleet)
-        })
+        let Some(found) = found else {
+            let hint = find::names(&self.home)?;
+            bail!(
+                "there is no fleet {} here\n\
+                 hint: {hint}; a job of one that another machine started takes --remote=URL",
+                Shown(&self.fleet)
+            );
+        };
+        Ok(found)
     }
 
     /// The terms if there are any.
@@ -127,7 +145,12 @@ impl Memory {
     /// The lease of a task. Fails if there is none.
     pub fn lease(&self, task: &TaskId) -> Result<Kept<Lease>> {
         let found = self.known_lease(task)?;
-        found.with_context(|| format!("the fleet {} has no task {task}", self.fleet))
+        found.with_context(|| {
+            let fleet = &self.fleet;
+            format!(
+                "the fleet {fleet} has no task {task}\nhint: crew fleet status {fleet} names them"
+            )
+        })
     }
 
     /// The lease of a task if there is one.
@@ -157,7 +180,7 @@ impl Memory {
             Some(shared) => {
                 let before = old.and_then(|old| old.value.commit.clone());
                 let branch = (before != lease.commit).then(|| RefUpdate {
-                    name: format!("refs/heads/{}", lease.branch),
+                    name: format!("{HEADS}{}", lease.branch),
                     old: before,
                     new: lease.commit.clone(),
                 });
@@ -268,10 +291,21 @@ impl Memory {
         bail!("{name} is changed all the time\nhint: try again")
     }
 
+    /// The branches of the remote that a pattern names, with their commits.
+    pub fn branches(&self, pattern: &str) -> Result<BTreeMap<String, String>> {
+        let Some(shared) = &self.remote else { return Ok(BTreeMap::new()) };
+        let found = shared.refs().list(&[&format!("{HEADS}{pattern}")])?;
+        let named = found.into_iter().filter_map(|RemoteRef { name, id }| {
+            let branch = name.strip_prefix(HEADS)?.to_owned();
+            Some((branch, id))
+        });
+        Ok(named.collect())
+    }
+
     /// Brings the commit of a branch of the remote into the hub, and returns it.
     pub fn fetch_branch(&self, branch: &str) -> Result<Option<String>> {
         let Some(shared) = &self.remote else { return Ok(None) };
-        let name = format!("refs/heads/{branch}");
+        let name = format!("{HEADS}{branch}");
         let found = self.seen(&name)?;
         if found.is_some() {
             shared.refs().fetch(&[&name])?;

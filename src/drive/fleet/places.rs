@@ -1,12 +1,14 @@
 //! How many tasks of a fleet run at once, and how many of them on one machine.
 
-use super::engines::LOCAL;
+use super::engines::{LOCAL, MANUAL};
 use crate::engine::fleet::manifest::Fleet;
 use crate::world::slots;
 
-/// How many tasks of a fleet run at once. A cluster gives each job its place by itself.
+/// How many tasks of a fleet run at once. A cluster gives each job its place by itself, and nobody
+/// counts the jobs that are started by hand.
 pub fn slots_of(fleet: &Fleet) -> usize {
     let slots = match fleet.slots {
+        _ if fleet.engine == MANUAL => u32::MAX,
         0 if fleet.engine != LOCAL => u32::MAX,
         0 => slots::default_count().count,
         slots => slots,

@@ -243,10 +243,9 @@ impl<'a> Coordinator<'a> {
 
     /// Reports once why the engine lets a job wait; its reasons may change every second.
     fn tell_queued(&mut self, job: &SeenJob) {
-        let why = job.state.why();
-        let is_queued = matches!(job.state, JobState::Waiting(_)) && !why.is_empty();
-        let was_queued = |it: &SeenJob| it.id == job.id && !it.state.why().is_empty();
-        if is_queued && !self.seen.iter().any(was_queued) {
+        let was_told = |it: &SeenJob| it.id == job.id && !it.state.why().is_empty();
+        let JobState::Waiting(why) = &job.state else { return };
+        if !why.is_empty() && !self.seen.iter().any(was_told) {
             (self.sink)(&FleetEvent::Noted(format!("{} is queued: {why}", job.task)));
         }
     }

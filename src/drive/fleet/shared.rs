@@ -13,7 +13,7 @@ use crate::engine::fleet::lease::Lease;
 use crate::engine::fleet::manifest::Remote;
 use crate::engine::fleet::stored::{self, RecordFault, StoredRecord, UnreadableLease};
 use crate::engine::git::{RefUpdate, RemoteRef, SwapResult};
-use crate::world::git::refs::{Patience, Refs};
+use crate::world::git::refs::{Patience, Refs, WITHIN};
 use crate::world::process::descendants;
 use crate::world::process::signals::Signals;
 use crate::world::store::Home;
@@ -29,6 +29,8 @@ pub(super) struct SharedMemory {
     url: String,
     /// The signals that end a talk, and how long a remote that cannot be reached is asked again.
     pub patience: Option<(Signals, Duration)>,
+    /// The longest that one talk with the remote may take, where signals are heard.
+    pub talk: Duration,
     /// Before the name of a task: `refs/crew/<fleet>/`.
     prefix: String,
     /// Leases by the commits that hold them, as last read.
@@ -44,6 +46,7 @@ impl SharedMemory {
             hub: home.fleet(fleet).join("hub.git"),
             url: remote.url.clone(),
             patience: None,
+            talk: WITHIN,
             prefix: remote.lease(fleet, ""),
             known: Arc::default(),
             held: Arc::default(),
@@ -52,7 +55,11 @@ impl SharedMemory {
 
     pub fn refs(&self) -> Refs<'_> {
         let patience = self.patience.as_ref();
-        let patience = patience.map(|(signals, within)| Patience { signals, within: *within });
+        let patience = patience.map(|(signals, within)| Patience {
+            signals,
+            within: *within,
+            talk: self.talk,
+        });
         Refs { folder: &self.hub, remote: &self.url, stop: &descendants::are_ending, patience }
     }
 

@@ -9,11 +9,12 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use super::commands::FleetCommands;
 use super::memory::Memory;
-use crate::engine::fleet::lease::Lease;
+use crate::engine::fleet::landing::INCLUDE;
+use crate::engine::fleet::lease::{Lease, TaskState};
 use crate::engine::fleet::manifest::{Fleet, LandingMode, Remote};
 use crate::engine::fleet::task::TaskId;
 use crate::engine::git::GitStep;
-use crate::engine::text::tail_of;
+use crate::engine::text::{named, tail_of};
 use crate::world::files::disk::{self, Durability};
 use crate::world::git::merge::{MergeResult, merge};
 use crate::world::git::worktree::{clear_half_made, clear_half_merged, worktree};
@@ -23,6 +24,8 @@ use crate::world::store::home::hash;
 
 /// The longest that a setup may take.
 const SETUP_WITHIN: Duration = Duration::from_secs(45 * 60);
+/// How many files that are not copied the job's log names.
+const LEFT_OUT_NAMED: usize = 5;
 /// The most characters of a failed setup's output that the error shows.
 const TAIL_CHARS: usize = 400;
 /// The file in a working tree's own git folder that names the setup that succeeded, and its size.
@@ -45,8 +48,9 @@ pub(super) fn make(
     if !made.is_new && lease.loop_id.is_none() {
         clear_half_merged(&made.path);
     }
-    if lease.carried.completed == 0 && lease.commit.is_none() && fleet.landing != LandingMode::Main
-    {
+    // A commit before the first loop is that of an earlier fleet, which had other work before it.
+    let is_first = lease.commit.is_none() || lease.loop_id.is_none();
+    if lease.carried.completed == 0 && is_first && fleet.landing != LandingMode::Main {
         for before in &lease.task.after {
             take_in(&made.path, &before_of(memory, fleet, before)?)?;
         }
@@ -86,6 +90,38 @@ fn start(memory: &Memory, fleet: &Fleet, lease: &Lease) -> Result<(String, Strin
     Ok((if is_as_pushed { lease.branch.clone() } else { beside() }, start))
 }
 
+/// Has new leases continue from the branches that the remote has of their tasks: an earlier fleet
+/// left them, and the first push of another commit would be refused. Returns a note for each.
+///
+/// # Errors
+/// If a task has worked here beside what such a branch holds.
+pub(super) fn continue_branches(
+    memory: &Memory,
+    fleet: &Fleet,
+    leases: &mut [Lease],
+) -> Result<Vec<String>> {
+    let Some(hub) = memory.hub() else { return Ok(Vec::new()) };
+    let there = memory.branches(&fleet.branch_of("*"))?;
+    let mut notes = Vec::new();
+    for lease in leases.iter_mut().filter(|lease| lease.state == TaskState::Waiting) {
+        let (id, branch) = (lease.id().clone(), &lease.branch);
+        let Some(commit) = there.get(branch) else { continue };
+        if lease.loop_id.is_some() {
+            memory.fetch_branch(branch)?;
+            let own = git::commit(&fleet.repository, &format!("refs/heads/{branch}"));
+            if own.and_then(|own| git::lacking(hub, commit, &own)) != Some(0) {
+                bail!(
+                    "the remote's branch {branch} holds work that {id} lacks here\n\
+                     hint: move it to another branch there, or merge it into {branch} here"
+                );
+            }
+        }
+        lease.commit = Some(commit.clone());
+        notes.push(format!("{id} continues from the remote's branch {branch}"));
+    }
+    Ok(notes)
+}
+
 /// Brings a branch of the remote into the repository, and returns its commit.
 fn bring(
     memory: &Memory,
@@ -121,13 +157,14 @@ fn take_in(folder: &Path, branch: &str) -> Result<()> {
     }
 }
 
-/// Copies the ignored files that the fleet names, and runs its setup once. The folder remembers a
-/// setup that succeeded.
+/// Copies the ignored files that the fleet names, except those that are there: its agent may have
+/// changed them. Runs its setup once; the folder remembers one that succeeded.
 pub(super) fn set_up(fleet: &Fleet, folder: &Path, commands: &FleetCommands<'_>) -> Result<()> {
     set_up_by(fleet, folder, false, commands)
 }
 
-/// The same for a working tree whose files are now others: the setup runs again.
+/// The same for a working tree whose files are now others: they are copied over what is there, and
+/// the setup runs again.
 pub(super) fn set_up_again(
     fleet: &Fleet,
     folder: &Path,
@@ -143,8 +180,11 @@ fn set_up_by(
     commands: &FleetCommands<'_>,
 ) -> Result<()> {
     if let Some(patterns) = &fleet.include {
-        let copied = include::copy(patterns, &fleet.repository, folder);
-        copied.map_err(|why| anyhow!(".worktreeinclude: {why}"))?;
+        let copied = include::copy(patterns, &fleet.repository, folder, again);
+        let left_out = copied.map_err(|why| anyhow!("{INCLUDE}: {why}"))?;
+        if !left_out.is_empty() {
+            commands.note(&format!("{INCLUDE} leaves out {}", named(&left_out, LEFT_OUT_NAMED)));
+        }
     }
     let Some(command) = &fleet.setup else { return Ok(()) };
     let done = pin::repository(folder).unwrap_or_else(|| folder.join(".git")).join(SET_UP);

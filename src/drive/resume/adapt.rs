@@ -148,6 +148,18 @@ fn accept_exam(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
     // What a cut-off attempt left is a part of what is accepted.
     let snapshot =
         tree::begin(home, record).seen.and(tree::look(home, record)).and_then(|it| it.snapshot);
+    accept_exam_of(home, record, snapshot)
+}
+
+/// Holds the exam of a loop to what it is in a snapshot. Returns what the user should know.
+///
+/// # Errors
+/// Without a snapshot.
+pub fn accept_exam_of(
+    home: &Home,
+    record: &mut Loop,
+    snapshot: Option<String>,
+) -> Result<Vec<String>> {
     if snapshot.is_none() {
         bail!("the checks cannot be accepted: no snapshot can be taken here\nhint: crew doctor");
     }

@@ -121,7 +121,9 @@ fn look(home: &Home, record: &mut Loop) -> Vec<String> {
         });
         notes.extend(tree.note);
         record.state.remember_tree(tree.seen);
-        notes.extend(exam::begin(home, record, record.state.trees.snapshot.clone()));
+        let held = record.state.exam.take().filter(|held| exam::is_here(home, record, held));
+        let held = held.or(record.state.trees.snapshot.clone());
+        notes.extend(exam::begin(home, record, held));
     }
     if !record.contract.protect.is_empty() {
         match protected::begin(record) {

@@ -47,7 +47,7 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
     let is_one = !facts.seen.breaks_off() && facts.seen.ran_an_iteration();
     let counted = is_one && unfit::of(before, facts).is_none();
     let proof = proof(before, facts).filter(|_| counted);
-    let unfair = || facts.exam.as_ref().and_then(ExamFinding::refusal);
+    let unfair = || facts.exam.as_ref().and_then(|it| it.refusal(&before.accept_exam()));
     let required = before.contract.require;
     let why_not = facts.trial.as_ref().and_then(Trial::why_not);
     let why_not = why_not.or_else(|| facts.as_found.as_ref()?.why_not());

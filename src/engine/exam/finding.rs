@@ -34,8 +34,9 @@ pub struct ExamFinding {
 }
 
 impl ExamFinding {
-    /// Why the end is refused, with the remedy; `None` if it stands.
-    pub fn refusal(&self) -> Option<String> {
+    /// Why the end is refused, with the remedy; `None` if it stands. `accept` is the command by
+    /// which a person accepts what differs.
+    pub fn refusal(&self, accept: &str) -> Option<String> {
         let why = match self.old.as_ref()? {
             OldExam::Passed => return None,
             OldExam::Failed(how) => format!("as they were, {how}"),
@@ -43,13 +44,13 @@ impl ExamFinding {
             OldExam::Unseen(why) => {
                 return Some(format!(
                     "what the checks rest on could not be compared with what the loop began with ({why}); a \
-                     person can accept it as it is: crew resume --accept-exam"
+                     person can accept it as it is: {accept}"
                 ));
             }
         };
         Some(format!(
             "the checks rest on {}, changed since the loop began, and {why}; put it back as it was, or let a \
-             person accept it: crew resume --accept-exam",
+             person accept it: {accept}",
             named(&self.changed, NAMED_MAX)
         ))
     }

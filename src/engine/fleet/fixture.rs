@@ -63,6 +63,7 @@ pub fn a_lease(name: &str) -> Lease {
         sent_back: None,
         needs_no_agent: false,
         is_retried: false,
+        accepted_exam: None,
         messages: Vec::new(),
         loop_id: None,
         at: at(0).wall,

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::engine::record::{Check, Role};
+use crate::engine::text::named;
 
 /// The most files that a sentence names.
 const NAMED_MAX: usize = 5;
@@ -32,7 +33,9 @@ impl Refusal {
     /// The reason in one line, which begins with its kind.
     pub fn why(&self) -> String {
         match self {
-            Self::Conflict(files) => format!("conflict: {} changed on main too", named(files)),
+            Self::Conflict(files) => {
+                format!("conflict: {} changed on main too", named(files, NAMED_MAX))
+            }
             Self::Red { run, .. } => format!("red: `{run}` fails on main with this work"),
             Self::Folder(path) => {
                 format!("tasks folder: it changes {path}, which only a person may land")
@@ -40,14 +43,6 @@ impl Refusal {
             Self::Moved(why) => format!("moved: {why}"),
         }
     }
-}
-
-fn named(files: &[String]) -> String {
-    let mut names: Vec<&str> = files.iter().take(NAMED_MAX).map(String::as_str).collect();
-    if files.len() > NAMED_MAX {
-        names.push("…");
-    }
-    names.join(", ")
 }
 
 /// The first path that belongs to the fleet itself: its folder, or the list of files for new
@@ -136,7 +131,7 @@ mod tests {
         ];
         let told = refusals.map(|it| format!("{} {}", it.can_be_settled(), it.why()));
         insta::assert_snapshot!(told.join("\n"), @"
-        true conflict: a, b, c, d, e, … changed on main too
+        true conflict: a, b, c, d, e and 1 more changed on main too
         true red: `cargo test` fails on main with this work
         false tasks folder: it changes tasks/a.md, which only a person may land
         false moved: main moved 8 times

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::landing::Refusal;
 use super::task::{FleetTask, TaskId};
 use crate::engine::evidence::Verdict;
+use crate::engine::exam::finding::ACCEPT;
 use crate::engine::record::{CheckMemory, Contract, Ending, Loop, LoopId, Outcome, Proof};
 use crate::engine::settings::Key;
 use crate::engine::text::{clip_at_word, count, one_line};
@@ -18,6 +19,8 @@ use crate::engine::usage::times::Earlier;
 
 /// The format this crew writes.
 pub const SCHEMA: u32 = 1;
+/// How the reason begins where an agent asked for a person; its own words follow.
+pub const ASKED: &str = "the agent said BLOCKED: ";
 /// The most characters of what was last seen.
 const LAST_CHARS: usize = 120;
 /// The most characters of a commit's subject.
@@ -61,6 +64,10 @@ pub struct Lease {
     /// Whether a person asked for another attempt after it ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_retried: bool,
+    /// After how many iterations a person accepted what its checks rest on as it was then. What is
+    /// changed after that is not accepted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted_exam: Option<u32>,
     /// A person's messages to its agent that no loop has taken yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<String>,
@@ -83,8 +90,8 @@ pub struct Attempt {
     /// Random: two attempts of one process id or host differ.
     pub id: String,
     pub host: String,
-    /// A hash of that machine's start and of its `$CREW_HOME`: whether the process lives can be
-    /// told there alone.
+    /// A hash of that machine's name, of its start and of its `$CREW_HOME`: whether the process
+    /// lives can be told there alone.
     #[serde(default)]
     pub seat: String,
     pub pid: i32,
@@ -112,7 +119,7 @@ pub enum JobPhase {
 }
 
 impl JobPhase {
-    /// The word used in messages and JSON.
+    /// The words of the lease's title.
     pub fn label(&self) -> &'static str {
         match self {
             Self::Prepares => "prepares",
@@ -143,6 +150,12 @@ impl TaskEnding {
         let Ending { outcome, proof, why } = ending;
         Self { outcome, proof, why, landed: None }
     }
+
+    /// Whether it waits for a person to accept what its checks rest on.
+    pub fn rests_on_a_changed_exam(&self) -> bool {
+        let is_asked = self.why.starts_with(ASKED);
+        self.outcome == Outcome::Blocked && !is_asked && self.why.contains(ACCEPT)
+    }
 }
 
 /// Where a task's work went.
@@ -167,6 +180,9 @@ pub struct Carried {
     pub times: Earlier,
     /// What each check has shown, so that a proof rests on all attempts.
     pub checks: BTreeMap<String, CheckMemory>,
+    /// The snapshot that its exam is held to, on the machine that has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exam: Option<String>,
     /// What was last seen of it, in one line.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub last: String,
@@ -186,6 +202,7 @@ impl Carried {
             usage: state.usage.clone(),
             times,
             checks: state.checks.clone(),
+            exam: state.exam.clone(),
             last: last(record),
         }
     }
@@ -199,6 +216,7 @@ impl Carried {
         state.awake_ms = self.awake_ms;
         state.usage = self.usage.clone();
         state.checks = self.checks.clone();
+        state.exam.clone_from(&self.exam);
         record.earlier = self.times;
     }
 }
@@ -246,10 +264,13 @@ impl Lease {
     }
 
     /// Takes the task as its file is now. Only other limits leave its loop what it is: a loop keeps
-    /// its prompt and its checks.
+    /// its prompt and its checks, and a task that ended keeps those that it ended with.
     pub fn renew(&mut self, task: &FleetTask, contract: &Contract) {
         let as_before = Contract { limits: self.contract.limits.clone(), ..contract.clone() };
         if as_before != self.contract {
+            if self.ending().is_some() {
+                return;
+            }
             self.loop_id = None;
             self.needs_no_agent = false;
         }
@@ -265,6 +286,15 @@ impl Lease {
         self.sent_back = None;
         self.carried.consecutive_failures = 0;
         self.carried.iterations_without_progress = 0;
+    }
+
+    /// The same for one that only a changed exam keeps from its end: a person accepts that as it
+    /// is. That its checks failed before no longer counts.
+    pub fn accept_exam(&mut self) {
+        self.try_again();
+        self.accepted_exam = Some(self.carried.completed);
+        self.carried.exam = None;
+        self.carried.checks.values_mut().for_each(|memory| memory.ever_failed = false);
     }
 
     /// Whether nothing has happened between the two: a heartbeat moves its time alone.

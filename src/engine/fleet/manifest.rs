@@ -122,6 +122,13 @@ impl Fleet {
         TaskOfFleet { name: self.name.clone(), folder: self.folder.clone(), task: id.clone() }
     }
 
+    /// The command that makes an attempt at a task on any machine.
+    pub fn job(&self, task: &TaskId) -> String {
+        let remote = self.remote.as_ref().map(|remote| format!("--remote={}", remote.url));
+        let words = ["crew", "fleet", "job", &self.name, task.as_str()];
+        shell_words::join(words.into_iter().chain(remote.as_deref()))
+    }
+
     /// The branch of a task.
     pub fn branch(&self, task: &TaskId) -> String {
         self.branch_of(&task.to_string())

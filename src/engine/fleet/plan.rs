@@ -18,6 +18,8 @@ pub enum WaitsFor {
     Nothing,
     /// No crew runs the fleet: nobody starts it.
     Run,
+    /// A person who starts its job: the fleet leaves that to somebody else.
+    Job,
     /// As many tasks run as there are slots.
     Slot,
     /// A task that comes before it is not done yet.
@@ -55,6 +57,15 @@ impl FleetPlan {
         waits
             .filter(|it| matches!(it, WaitsFor::Nothing | WaitsFor::Slot | WaitsFor::Files { .. }))
             .for_each(|it| *it = WaitsFor::Run);
+        self
+    }
+
+    /// The same for a fleet whose jobs are started by somebody else: what could start waits for
+    /// that.
+    pub fn by_hand(mut self) -> Self {
+        for Start { task, .. } in self.starts.drain(..) {
+            self.waits.insert(task, WaitsFor::Job);
+        }
         self
     }
 

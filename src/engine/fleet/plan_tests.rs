@@ -63,6 +63,20 @@ fn without_a_crew_that_runs_the_fleet_nothing_starts_and_what_could_waits_for_on
 }
 
 #[test]
+fn what_could_start_waits_for_a_person_where_somebody_else_starts_the_jobs() {
+    let leases = [
+        touching(a_lease("a"), "src/**"),
+        touching(a_lease("b"), "src/**"),
+        coming_after("c", &["a"]),
+        a_lease("d"),
+    ];
+    let plan = FleetPlan::of(&free(), &leases, 9, &same_globs).by_hand();
+    let is_by_hand = |name: &str| plan.waits[&id(name)] == WaitsFor::Job;
+    assert_eq!(["a", "b", "c", "d"].map(is_by_hand), [true, false, false, true]);
+    assert_eq!(plan.starts, []);
+}
+
+#[test]
 fn a_job_that_rests_gives_its_place_to_one_other_and_no_more() {
     let leases = [a_lease("a"), a_lease("b"), running("r", rests()), running("s", rests())];
     assert_eq!(told(&free(), &leases, 2), ["a starts with 0", "b starts with 0"]);

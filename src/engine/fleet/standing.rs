@@ -5,7 +5,7 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use super::lease::{JobPhase, Landed, Lease, TaskEnding, TaskState};
+use super::lease::{ASKED, JobPhase, Landed, Lease, TaskEnding, TaskState};
 use super::manifest::{Fleet, FleetRequest, LandingMode};
 use super::plan::{FleetPlan, WaitsFor};
 use super::stored::UnreadableLease;
@@ -17,8 +17,6 @@ use crate::engine::usage::{Money, Usage};
 /// How the reason begins where a landing was refused, and the word for it.
 pub const LANDING_REFUSALS: [(&str, &str); 3] =
     [("conflict: ", "conflict"), ("red: ", "red"), ("tasks folder: ", "folder")];
-/// How the reason begins where an agent asked for a person; its own words follow.
-const ASKED: &str = "the agent said BLOCKED: ";
 /// The fewest ended tasks from which the time of the others is estimated.
 const ESTIMATE_LEAST: usize = 2;
 
@@ -107,6 +105,8 @@ pub struct StandingRow {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Standing {
     pub name: String,
+    /// The branch that tasks start from and land on.
+    pub base: String,
     pub landing: LandingMode,
     /// What a person ordered for all tasks.
     pub order: Option<FleetRequest>,
@@ -149,6 +149,7 @@ impl Standing {
         }
         Self {
             name: fleet.name.clone(),
+            base: fleet.base.clone(),
             landing: fleet.landing,
             order: fleet.order.as_ref().map(|order| order.what),
             counts,
@@ -166,7 +167,7 @@ impl Standing {
         !self.rows.iter().any(|row| match &row.news {
             _ if row.group == StandingGroup::Running => true,
             Some(StandingNews::Waits(waits)) => {
-                matches!(waits, WaitsFor::Nothing | WaitsFor::Slot | WaitsFor::Run)
+                matches!(waits, WaitsFor::Nothing | WaitsFor::Slot | WaitsFor::Run | WaitsFor::Job)
             }
             _ => false,
         })
@@ -336,7 +337,7 @@ fn left(leases: &[Lease], plan: &FleetPlan, now: DateTime<Utc>) -> Option<u64> {
     let mean = sum(ended().map(|lease| lease.carried.awake_ms)) / ended().count() as u64;
     let is_held = |lease: &Lease| {
         let waits = plan.waits.get(lease.id());
-        matches!(waits, Some(WaitsFor::Ended(_) | WaitsFor::Order(_)))
+        matches!(waits, Some(WaitsFor::Ended(_) | WaitsFor::Order(_) | WaitsFor::Job))
     };
     let open = leases.iter().filter(|lease| lease.ending().is_none() && !is_held(lease));
     let left = sum(open.map(|lease| mean.saturating_sub(used(lease, now)))) / running;
@@ -371,7 +372,12 @@ fn next(fleet: &Fleet, rows: &[StandingRow]) -> Option<String> {
     if needs().next().is_some() {
         return Some(format!("{run} --retry"));
     }
-    rows.iter().any(is_for_a_run).then_some(run)
+    let by_hand = rows.iter().find(|row| row.news == Some(StandingNews::Waits(WaitsFor::Job)));
+    match by_hand {
+        // A run sets its money aside before it prints the command.
+        Some(row) if fleet.max_cost_micros == 0 => Some(fleet.job(&row.task)),
+        by_hand => (by_hand.is_some() || rows.iter().any(is_for_a_run)).then_some(run),
+    }
 }
 
 /// Whether a task waits until the fleet is run again.

@@ -8,7 +8,7 @@ use crate::engine::boundary::judge::judge;
 use crate::engine::claim::Claim;
 use crate::engine::fixture::{a_loop, at, facts};
 use crate::engine::fleet::fixture::{a_fleet, a_lease, after, ended, id, landed, running};
-use crate::engine::fleet::manifest::FleetOrder;
+use crate::engine::fleet::manifest::{FleetOrder, Remote};
 use crate::engine::record::Actor;
 
 fn standing(leases: &[Lease]) -> Standing {
@@ -190,6 +190,7 @@ fn what_waits_for_a_run_names_it_next_and_a_fleet_is_over_when_nothing_would_sta
     let (run, show) = (Some("crew fleet run tasks"), Some("crew fleet show b"));
     let table = [
         (waiting(WaitsFor::Run), run, false),
+        (waiting(WaitsFor::Job), run, false),
         (waiting(WaitsFor::Order(FleetRequest::Pause)), run, true),
         (waiting(WaitsFor::Nothing), None, false),
         (waiting(WaitsFor::Ended(id("gone"))), None, true),
@@ -200,6 +201,18 @@ fn what_waits_for_a_run_names_it_next_and_a_fleet_is_over_when_nothing_would_sta
     for (standing, next, is_over) in table {
         assert_eq!((standing.next.as_deref(), standing.is_over()), (next, is_over), "{standing:?}");
     }
+}
+
+#[test]
+fn a_job_to_be_started_by_hand_is_next_as_the_command_that_any_machine_takes() {
+    let url = "ssh://host/my shop".to_owned();
+    let remote = Remote { name: "origin".to_owned(), url, only_branches: false };
+    let fleet = Fleet { max_cost_micros: 0, remote: Some(remote), ..a_fleet() };
+    let leases = [a_lease("a")];
+    let plan = FleetPlan::of(&fleet, &leases, 4, &|_, _| None).by_hand();
+    let standing = Standing::of(&fleet, &leases, &[], &plan, at(7200).wall);
+    let next = "crew fleet job billing-cleanup a '--remote=ssh://host/my shop'";
+    assert_eq!(standing.next.as_deref(), Some(next));
 }
 
 #[test]

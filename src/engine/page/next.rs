@@ -7,7 +7,7 @@ use super::{ChangesFrom, PageInputs};
 use crate::engine::evidence::ClaimResult;
 use crate::engine::exam::finding::ACCEPT;
 use crate::engine::journal::regression::{Regression, regressions};
-use crate::engine::record::{Driver, FALLS_SHORT, Outcome, Proof, Role, Status};
+use crate::engine::record::{Driver, FALLS_SHORT, Outcome, Proof, Role, Status, TaskOfFleet};
 use crate::engine::text::clip;
 
 /// The longest command of a check, in characters.
@@ -45,8 +45,9 @@ pub fn steps(inputs: &PageInputs<'_>) -> (Step, Option<Step>) {
             );
             (answer, record.fleet.is_some().then(|| resume("tries it again with your answer")))
         }
-        Some(Outcome::Blocked) if has_reason(inputs, ACCEPT) && record.fleet.is_none() => {
-            let accept = format!("{} --accept-exam", inputs.resume);
+        Some(Outcome::Blocked) if has_reason(inputs, ACCEPT) => {
+            let own = || format!("{} {ACCEPT}", inputs.resume);
+            let accept = record.fleet.as_ref().map_or_else(own, TaskOfFleet::accept_exam);
             (look(inputs), Some(Step::new(accept, "if you accept that change")))
         }
         Some(Outcome::Blocked) if !can_resume(inputs) => (look(inputs), None),

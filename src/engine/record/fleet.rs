@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::{Loop, Outcome};
+use crate::engine::exam::finding::ACCEPT;
 use crate::engine::fleet::task::TaskId;
 
 /// A task, by its fleet.
@@ -33,6 +34,11 @@ impl TaskOfFleet {
     pub fn tell(&self) -> String {
         format!("crew tell --fleet {} --task {}", self.name, self.task)
     }
+
+    /// The command that accepts what the task's checks rest on as its agent has changed it.
+    pub fn accept_exam(&self) -> String {
+        format!("{} {ACCEPT}", self.tell())
+    }
 }
 
 impl fmt::Display for TaskOfFleet {
@@ -47,6 +53,13 @@ impl Loop {
         let task = self.fleet.as_ref()?;
         let is_over = self.outcome().is_some_and(|outcome| outcome != Outcome::Interrupted);
         Some(if is_over { task.retry() } else { task.run() })
+    }
+
+    /// The command by which a person accepts what its checks rest on as it is now.
+    pub fn accept_exam(&self) -> String {
+        self.fleet
+            .as_ref()
+            .map_or_else(|| format!("crew resume {ACCEPT}"), TaskOfFleet::accept_exam)
     }
 }
 

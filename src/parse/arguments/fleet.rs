@@ -66,7 +66,7 @@ const AFTER_RUN: &str = "\
 A task is a Markdown file. Its front matter, between --- or +++ lines, has the options of crew run by \
 their long names, and after, priority and touches. fleet.toml holds what all share.
 
-Exit codes: 0 all completed · 10 some did not · 13 some need you · 14 cancelled · 130 paused or \
+Exit codes: 0 all completed · 10 some did not · 13 some are blocked · 14 cancelled · 130 paused or \
 interrupted.
 
 Examples:
@@ -90,7 +90,7 @@ pub struct FleetRunArgs {
     /// The folder of the tasks
     #[arg(value_name = "FOLDER")]
     pub folder: PathBuf,
-    /// At most N iterations at once on this machine (half its cores, at most 4)
+    /// At most N iterations at once on this machine (half its cores, one for each 2 GB, at most 4)
     #[arg(long, value_name = "N", value_parser = values::some)]
     pub slots: Option<u32>,
     /// At most this many dollars for all tasks together (0 = no limit)
@@ -153,7 +153,7 @@ pub struct FleetOrderArgs {
     pub now: bool,
 }
 
-/// An engine other than this machine.
+/// What runs the jobs of a fleet.
 fn engine(text: &str) -> Result<String, &'static str> {
     let is_known = ["local", "manual"].contains(&text) || cluster(text).is_ok();
     if is_known { Ok(text.to_owned()) } else { Err("local, slurm, slurm:HOST, or manual") }

@@ -123,6 +123,24 @@ fn unknown_of_fleet(typed: &str) -> UsageError {
     UsageError::new(format!("there is no command `fleet {}`", shown(typed)), hint)
 }
 
+/// The error for a folder that stands where `--land` looks for its value.
+pub fn swallowed(error: &clap::Error, words: &[OsString]) -> Option<UsageError> {
+    let [argument, folder] =
+        [ContextKind::InvalidArg, ContextKind::InvalidValue].map(|kind| match error.get(kind) {
+            Some(ContextValue::String(text)) => text.as_str(),
+            _ => "",
+        });
+    let follows = |two: &[OsString]| two[0] == "--land" && two[1] == folder;
+    let is_it = argument.starts_with("--land ") && words.windows(2).any(follows);
+    let folder = shown(folder);
+    is_it.then(|| {
+        UsageError::new(
+            format!("`{folder}` follows --land, whose only value is pr"),
+            format!("the folder stands before it: crew fleet run {} --land", shell_word(&folder)),
+        )
+    })
+}
+
 fn own(program: &str, verb: &[&str], rest: &[&str]) -> Vec<OsString> {
     [&[program], verb, rest].concat().into_iter().map(OsString::from).collect()
 }

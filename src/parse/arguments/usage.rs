@@ -64,7 +64,10 @@ impl UsageError {
                 format!("unknown option `{argument}`")
             }
             ErrorKind::UnknownArgument => format!("unexpected word `{argument}`"),
-            ErrorKind::MissingRequiredArgument => format!("`{argument}` is missing"),
+            ErrorKind::MissingRequiredArgument => match argument.rsplit_once(", ") {
+                Some((others, last)) => format!("`{others}` and `{last}` are missing"),
+                None => format!("`{argument}` is missing"),
+            },
             ErrorKind::ArgumentConflict => match typed(ContextKind::PriorArg) {
                 prior if prior == argument => format!("`{argument}` is given twice"),
                 prior => format!("`{argument}` cannot be used with `{prior}`"),

@@ -49,9 +49,9 @@ impl<'file> Faults<'file> {
         self.found.push(FleetFault { file: self.file.to_owned(), line, what });
     }
 
-    /// What was read, unless something was wrong.
-    pub(super) fn or<T>(mut self, read: Option<T>) -> Result<T, Vec<FleetFault>> {
+    /// All of them, by line.
+    pub(super) fn sorted(mut self) -> Vec<FleetFault> {
         self.found.sort();
-        read.filter(|_| self.found.is_empty()).ok_or(self.found)
+        self.found
     }
 }

@@ -59,7 +59,8 @@ pub(super) fn read(text: &str) -> Result<(FleetTerms, Asked), Vec<FleetFault>> {
         }
     }
     terms.words = asked.words();
-    faults.or(Some((terms, asked)))
+    let faults = faults.sorted();
+    if faults.is_empty() { Ok((terms, asked)) } else { Err(faults) }
 }
 
 /// What a table holds, in the order of the file.

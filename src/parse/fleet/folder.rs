@@ -26,13 +26,20 @@ pub fn folder(
 ) -> Result<(FleetTerms, Vec<FleetTask>), Vec<String>> {
     files.sort();
     let mut faults = Vec::new();
-    let mut kept = |found: Vec<FleetFault>| faults.extend(found);
     let terms = text_of(FLEET_FILE, fleet_toml.unwrap_or_default());
-    let (terms, asked) = terms.and_then(fleet_file::read).map_err(&mut kept).unwrap_or_default();
-    let read = files
-        .iter()
-        .map(|(name, bytes)| text_of(name, bytes).and_then(|text| read_task(name, text)));
-    let tasks: Vec<TaskFile> = read.filter_map(|task| task.map_err(&mut kept).ok()).collect();
+    let terms = terms.and_then(fleet_file::read).map_err(|found| faults.extend(found));
+    let (terms, asked) = terms.unwrap_or_default();
+    let mut tasks = Vec::new();
+    for (name, bytes) in &files {
+        match text_of(name, bytes).map(|text| read_task(name, text)) {
+            Ok(Ok(task)) => tasks.push(task),
+            Ok(Err(refused)) => {
+                faults.extend(refused.faults);
+                tasks.extend(refused.rest.map(|it| *it));
+            }
+            Err(found) => faults.extend(found),
+        }
+    }
     let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
     faults.extend(twins(&names));
     faults.extend(strangers(&names, &tasks));

@@ -199,7 +199,7 @@ fn what_is_wrong_between_the_files_of_a_folder_is_told_together() {
         ("f.md", "---\nafter: [d, e]\n---\ndo it"),
         ("g.md", "---\nafter: [h, f]\n---\ndo it"),
         ("h.md", "---\nafter: auth.md\n---\ndo it"),
-        ("i.md", "---\nverfy: x\n---\n"),
+        ("i.md", "---\nverfy: x\nafter: [nobdoy, j]\n---\n"),
         ("j.md", "---\nafter: i\n---\ndo it"),
     ];
     insta::assert_snapshot!(read(&files, Some("slot = 4")).unwrap_err(), @r#"
@@ -213,6 +213,8 @@ fn what_is_wrong_between_the_files_of_a_folder_is_told_together() {
     h.md:2: there is no task `auth.md`: did you mean `Auth`?
     i.md: there is no prompt: write what is to be done under the front matter
     i.md:2: unknown key `verfy`: did you mean `verify`?
+    i.md:3: there is no task `nobdoy`: after names files of this folder, without .md
+    i.md:3: these tasks wait for each other: i → j → i
     "#);
 }
 

@@ -27,6 +27,15 @@ pub struct TaskFile {
     pub priority: u8,
 }
 
+/// A task file in which something is wrong.
+#[derive(Debug)]
+pub struct RefusedTask {
+    /// All of it, by line.
+    pub faults: Vec<FleetFault>,
+    /// The rest, for what is wrong between files: a fault here must not hide one there.
+    pub rest: Option<Box<TaskFile>>,
+}
+
 /// Whether a file of a fleet's folder is a task, by its name. A README and a file whose name begins
 /// with `_` or `.` is none.
 pub fn is_task(name: &str) -> bool {
@@ -43,14 +52,14 @@ pub(super) fn id_of(file: &str) -> Result<TaskId, String> {
 ///
 /// # Errors
 /// Everything that is wrong in it.
-pub fn read_task(name: &str, text: &str) -> Result<TaskFile, Vec<FleetFault>> {
+pub fn read_task(name: &str, text: &str) -> Result<TaskFile, RefusedTask> {
     let mut faults = Faults::of(name);
     let id = id_of(name).map_err(|why| faults.whole(format!("{why}; rename the file"))).ok();
     let (entries, body) = match split(text) {
         Ok(parts) => parts,
         Err((line, what)) => {
             faults.at(line, what);
-            return faults.or(None);
+            return Err(RefusedTask { faults: faults.sorted(), rest: None });
         }
     };
     let prompt = body.trim_start_matches(['\r', '\n']).trim_end();
@@ -80,7 +89,11 @@ pub fn read_task(name: &str, text: &str) -> Result<TaskFile, Vec<FleetFault>> {
     options.check(&mut faults);
     let prompt = prompt.to_owned();
     let whole = |id| TaskFile { id, prompt, options, after, after_line, touches, priority };
-    faults.or(id.map(whole))
+    let (task, faults) = (id.map(whole), faults.sorted());
+    match task {
+        Some(task) if faults.is_empty() => Ok(task),
+        rest => Err(RefusedTask { faults, rest: rest.map(Box::new) }),
+    }
 }
 
 fn urgency(entry: &KeyValue, faults: &mut Faults<'_>) -> u8 {

@@ -21,7 +21,7 @@ pub(super) fn told(faults: &[FleetFault]) -> String {
 
 /// What is told of a task file.
 fn refused(text: &str) -> String {
-    told(&read_task("auth.md", text).expect_err(text))
+    told(&read_task("auth.md", text).expect_err(text).faults)
 }
 
 #[test]
@@ -278,7 +278,7 @@ fn a_file_without_a_prompt_or_with_a_bad_name_is_refused() {
         ("my task.md", "do it"),
         ("-x.md", "do it"),
     ];
-    let all = files.map(|(name, text)| told(&read_task(name, text).expect_err(name)));
+    let all = files.map(|(name, text)| told(&read_task(name, text).expect_err(name).faults));
     insta::assert_snapshot!(all.join("\n"), @r#"
     auth.md: there is no prompt: write what is to be done under the front matter
     auth.md: there is no prompt: write what is to be done under the front matter

@@ -249,7 +249,7 @@ fn kind(check: &Check) -> (&str, &str, bool) {
 }
 
 fn command(text: &mut String, start: &FleetStart<'_>, name: &str, run: &str, remark: &str) {
-    let new = if start.new.contains(run) { ", new" } else { "" };
+    let new = if start.new.contains(run) { ", not trusted yet" } else { "" };
     let _ = writeln!(text, "  {name:<7} `{}`{remark}{new}", Shown(run));
 }
 
@@ -280,10 +280,18 @@ fn pushes(text: &mut String, start: &FleetStart<'_>, open: &[&Lease], width: usi
     let (name, url) = (shown(&remote.name), shown(&remote.url));
     value(text, "pushes", &format!("to {name} ({url}), each iteration:"), width);
     let branches: Vec<String> = open.iter().map(|lease| lease.branch.clone()).collect();
-    let kinds = [
+    let refs = |what: &str| {
+        let refs = start.refs.iter().filter(|name| memory_in(name) == what);
+        refs.cloned().collect::<Vec<_>>()
+    };
+    let mut kinds = vec![
         (branches, "branches of tasks; your CI runs unless it skips these:"),
-        (start.refs.to_vec(), "leases: who works on what, and how far it is:"),
+        (refs(LEASE), LEASE),
     ];
+    // The pattern of the leases names them, too.
+    if start.is_dry {
+        kinds.extend([TERMS, TURN].map(|what| (refs(what), what)));
+    }
     for (names, what) in kinds.into_iter().filter(|(names, _)| !names.is_empty()) {
         let _ = writeln!(text, "{:INDENT$}{what}", "");
         for name in if start.is_dry { names } else { folders(names) } {
@@ -292,6 +300,19 @@ fn pushes(text: &mut String, start: &FleetStart<'_>, open: &[&Lease], width: usi
     }
     if let Some(lands) = lands(start.fleet, remote) {
         let _ = writeln!(text, "{:INDENT$}{lands}", "");
+    }
+}
+
+const LEASE: &str = "leases: who works on what, and how far it is:";
+const TERMS: &str = "the fleet's terms and your orders:";
+const TURN: &str = "whose turn it is to land:";
+
+/// What a ref is for; no task's name begins with `_`.
+fn memory_in(name: &str) -> &'static str {
+    match name.rsplit('/').next() {
+        Some("_fleet") => TERMS,
+        Some("_land") => TURN,
+        _ => LEASE,
     }
 }
 

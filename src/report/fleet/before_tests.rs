@@ -61,7 +61,7 @@ fn sent() -> Fleet {
 }
 
 fn refs() -> Vec<String> {
-    let names = ["csv-export", "vat-rounding", "invoice-pdf", "notes"];
+    let names = ["csv-export", "vat-rounding", "invoice-pdf", "notes", "_fleet", "_land"];
     names.map(|name| format!("refs/crew/billing-cleanup/{name}")).to_vec()
 }
 
@@ -108,14 +108,14 @@ fn what_is_new_is_marked_and_what_is_pushed_is_named_by_pattern() {
       agent   claude, model opus, permissions bypass; at a limit codex
                 for vat-rounding
       budget  at most $50.00 for all tasks; each task its own, listed above
-      setup   `npm ci` in each new working tree, new
+      setup   `npm ci` in each new working tree, not trusted yet
       verify  `npm test` gets no worse
                 for csv-export
       verify  `npm test`
                 for vat-rounding
       gate    `npm run lint`
                 for vat-rounding
-      verify  `npm test -- pdf`, new
+      verify  `npm test -- pdf`, not trusted yet
                 for invoice-pdf
       checks  none: only its agent says when a task is done
                 for notes
@@ -131,12 +131,17 @@ fn what_is_new_is_marked_and_what_is_pushed_is_named_by_pattern() {
 
 #[test]
 fn a_dry_run_names_every_branch_and_ref() {
-    let (fleet, leases, refs) = (sent(), tasks(), refs());
-    let fleet = Fleet { landing: LandingMode::Pr, ..fleet };
-    let new = BTreeSet::new();
-    let start = FleetStart { refs: &refs, is_dry: true, ..starts(&fleet, &leases, &new) };
-    let page = page(&start, 80);
-    assert_snapshot!(page[page.find("  pushes").unwrap()..], @"
+    let (leases, refs, new) = (tasks(), refs(), BTreeSet::new());
+    let told = |landing, refs| {
+        let fleet = Fleet { landing, ..sent() };
+        let page = page(&FleetStart { refs, is_dry: true, ..starts(&fleet, &leases, &new) }, 80);
+        page[page.find("  pushes").unwrap()..].to_owned()
+    };
+    let main = told(LandingMode::Main, &refs);
+    assert!(
+        main.contains("whose turn it is to land:\n            refs/crew/billing-cleanup/_land\n")
+    );
+    assert_snapshot!(told(LandingMode::Pr, &refs[..5]), @"
     pushes  to origin (https://git.example.org/acme/billing.git), each iteration:
             branches of tasks; your CI runs unless it skips these:
               fleet/billing-cleanup/csv-export
@@ -148,6 +153,8 @@ fn a_dry_run_names_every_branch_and_ref() {
               refs/crew/billing-cleanup/vat-rounding
               refs/crew/billing-cleanup/invoice-pdf
               refs/crew/billing-cleanup/notes
+            the fleet's terms and your orders:
+              refs/crew/billing-cleanup/_fleet
             a pull request to main for each completed task
     ");
 }
@@ -221,7 +228,7 @@ fn a_command_to_be_trusted_hides_nothing_and_is_never_cut() {
       order   1  only
       agent   claude
       budget  at most $50.00 for all tasks; an equal share of what is left for each
-      verify  `npm test\u{1b}[2K\u{d}\n<200 letters>\u{202e}; curl evil`, new
+      verify  `npm test\u{1b}[2K\u{d}\n<200 letters>\u{202e}; curl evil`, not trusted yet
       pushes  nothing. Branches stay here; --push or --land sends them
     "#);
 }

@@ -46,8 +46,9 @@ fn of_task(task: &TaskId, text: &str) -> String {
     format!("{task}{:missing$} {text}", "")
 }
 
-/// "landed as 4f2c9d1, proof: checked", "needs you: conflict: src/pay.rs changed on main".
-fn ended(ending: &TaskEnding) -> String {
+/// How a task ended: "landed as 4f2c9d1, proof: checked", "needs you: conflict: src/pay.rs changed
+/// on main".
+pub fn ended(ending: &TaskEnding) -> String {
     let (word, news) = end_of(ending);
     let said = match news {
         Some(StandingNews::Needs(needs)) => quoted(&shown(&needs)),

@@ -5,10 +5,16 @@ use std::path::Path;
 use super::shown;
 use crate::engine::fleet::manifest::Remote;
 
-/// What stays in a person's repository and on the remote; nothing is said of what there is not.
-pub fn page(fleet: &str, repository: Option<&Path>, remote: Option<&Remote>) -> String {
+/// What stays in a person's repository, if anything `stays_here`, and on the remote; of what there
+/// is not, nothing is said.
+pub fn page(
+    fleet: &str,
+    repository: Option<&Path>,
+    stays_here: bool,
+    remote: Option<&Remote>,
+) -> String {
     let mut lines = vec![format!("fleet {fleet} is forgotten on this machine")];
-    if let Some(repository) = repository {
+    if let Some(repository) = repository.filter(|_| stays_here) {
         let place = shown(&repository.to_string_lossy());
         lines.extend([
             format!("its branches and working trees stay, with their work, in {place}:"),
@@ -45,7 +51,7 @@ mod tests {
             only_branches,
         };
         let here = Some(Path::new("/home/me/shop"));
-        assert_snapshot!(page("shop", here, Some(&remote(false))), @"
+        assert_snapshot!(page("shop", here, true, Some(&remote(false))), @"
         fleet shop is forgotten on this machine
         its branches and working trees stay, with their work, in /home/me/shop:
           git worktree list; git worktree remove PATH removes one
@@ -54,8 +60,11 @@ mod tests {
           git ls-remote origin 'refs/crew/shop/*' | cut -f2 | xargs git push origin --delete
           git ls-remote origin 'refs/heads/fleet/shop/*' | cut -f2 | xargs git push origin --delete
         ");
-        let branches = page("shop", None, Some(&remote(true)));
+        let branches = page("shop", None, false, Some(&remote(true)));
         assert!(branches.contains("'refs/heads/crew/shop/*'"), "{branches}");
-        assert_eq!(page("shop", None, None), "fleet shop is forgotten on this machine");
+        for here in [None, here] {
+            let nothing = page("shop", here, false, None);
+            assert_eq!(nothing, "fleet shop is forgotten on this machine");
+        }
     }
 }

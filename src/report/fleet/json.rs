@@ -93,6 +93,7 @@ fn waits(row: &StandingRow) -> Option<Value> {
     Some(match waits {
         WaitsFor::Nothing => json!({ "for": "nothing" }),
         WaitsFor::Run => json!({ "for": "run" }),
+        WaitsFor::Job => json!({ "for": "job" }),
         WaitsFor::Slot => json!({ "for": "slot" }),
         WaitsFor::Task(other) => json!({ "for": "task", "task": other }),
         WaitsFor::Ended(other) => json!({ "for": "ended_task", "task": other }),
@@ -238,6 +239,7 @@ mod tests {
         let all = [
             WaitsFor::Nothing,
             WaitsFor::Run,
+            WaitsFor::Job,
             WaitsFor::Slot,
             WaitsFor::Task(id("b")),
             WaitsFor::Ended(id("b")),
@@ -249,6 +251,7 @@ mod tests {
         assert_snapshot!(told.join("\n"), @r#"
         {"for":"nothing"}
         {"for":"run"}
+        {"for":"job"}
         {"for":"slot"}
         {"for":"task","task":"b"}
         {"for":"ended_task","task":"b"}

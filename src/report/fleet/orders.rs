@@ -3,7 +3,7 @@
 use crate::engine::fleet::manifest::{Fleet, FleetRequest};
 use crate::engine::fleet::task::TaskId;
 use crate::engine::record::Outcome;
-use crate::engine::text::count;
+use crate::engine::text::{count, named};
 
 /// The most tasks that a line names.
 const NAMED_MAX: usize = 8;
@@ -19,7 +19,7 @@ pub fn page(fleet: &str, what: FleetRequest, groups: [&[TaskId]; 3]) -> String {
     let lines = [(done, at_once), (still, later), ("had ended already", over)].into_iter();
     let lines = lines.filter(|(_, tasks)| !tasks.is_empty());
     let mut lines: Vec<String> =
-        lines.map(|(what, tasks)| format!("fleet {fleet}: {what}: {}", named(tasks))).collect();
+        lines.map(|(what, tasks)| format!("fleet {fleet}: {what}: {}", listed(tasks))).collect();
     if lines.is_empty() {
         lines.push(format!("fleet {fleet}: nothing is {done}: it has no task"));
     }
@@ -46,15 +46,18 @@ pub fn told(
         format!("{id} is {}: {retry} tries it again with this", outcome.label())
     }));
     if !full.is_empty() {
-        lines.push(format!("too many messages already wait for {}", named(full)));
+        lines.push(format!("too many messages already wait for {}", listed(full)));
     }
     lines.join("\n")
 }
 
-fn named(tasks: &[TaskId]) -> String {
-    let mut names: Vec<String> = tasks.iter().take(NAMED_MAX).map(ToString::to_string).collect();
-    if tasks.len() > NAMED_MAX {
-        names.push(format!("… {} more", tasks.len() - NAMED_MAX));
-    }
-    names.join(", ")
+/// What follows from accepting the changed checks of a task.
+pub fn accepted(fleet: &Fleet, task: &TaskId) -> String {
+    let run = fleet.task(task).run();
+    format!("{task}: what its checks rest on counts as it ended with it; {run} tries it again")
+}
+
+fn listed(tasks: &[TaskId]) -> String {
+    let names: Vec<String> = tasks.iter().map(ToString::to_string).collect();
+    named(&names, NAMED_MAX)
 }

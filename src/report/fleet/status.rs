@@ -11,7 +11,9 @@ use super::{COMMIT_CHARS, counted, rests, shown};
 use crate::engine::fleet::lease::Landed;
 use crate::engine::fleet::manifest::{FleetRequest, LandingMode};
 use crate::engine::fleet::plan::WaitsFor;
-use crate::engine::fleet::standing::{Standing, StandingGroup, StandingNews, StandingRow};
+use crate::engine::fleet::standing::{
+    Standing, StandingCounts, StandingGroup, StandingNews, StandingRow,
+};
 use crate::engine::record::Proof;
 use crate::engine::text::{quoted, start};
 use crate::engine::usage::{Money, Usage};
@@ -44,10 +46,20 @@ pub fn page(standing: &Standing, at: FleetReading<'_>) -> String {
     lines(standing, at, ROWS_MAX, usize::MAX).join("\n") + "\n"
 }
 
-/// A screen of at most `rows` lines, none wider than the terminal.
-pub fn board(standing: &Standing, at: FleetReading<'_>, rows: usize) -> Vec<String> {
-    let mut lines = lines(standing, at, rows, rows);
-    lines.truncate(rows);
+/// A screen of at most `rows` lines, none wider than the terminal. `unseen`: why it is that of an
+/// earlier look.
+pub fn board(
+    standing: &Standing,
+    at: FleetReading<'_>,
+    rows: usize,
+    unseen: Option<&str>,
+) -> Vec<String> {
+    let unseen =
+        unseen.map(|why| labelled("unseen", &format!("{}; it is asked again", shown(why))));
+    let room = rows.saturating_sub(usize::from(unseen.is_some()));
+    let mut lines = lines(standing, at, room, room);
+    lines.truncate(room);
+    lines.extend(unseen.filter(|_| rows > 0));
     lines.into_iter().map(|line| fitting(&line, at.reading.width)).collect()
 }
 
@@ -85,7 +97,12 @@ fn head(standing: &Standing, width: usize) -> Vec<String> {
         return vec![fitting(&format!("{name}    no tasks"), width)];
     }
     let left = standing.left_ms.map(|ms| format!("about {} left", brief(rounded(ms))));
-    let used = [cost(standing), Some(brief(standing.elapsed_ms)), left];
+    // Nights between two runs count, so it is no time of work.
+    let elapsed = match (brief(standing.elapsed_ms), &standing.counts) {
+        (all, StandingCounts { running: 0, waiting: 0, .. }) => all,
+        (so_far, _) => format!("begun {so_far} ago"),
+    };
+    let used = [cost(standing), Some(elapsed), left];
     let used = used.into_iter().flatten().collect::<Vec<_>>().join(" · ");
     let counts = counts(standing);
     let column = name.width() + 4;
@@ -153,7 +170,7 @@ fn block(
     let rows: Vec<&StandingRow> = standing.rows.iter().filter(|row| row.group == group).collect();
     if matches!(group, StandingGroup::Done | StandingGroup::Cancelled) {
         let words = ["landed", "requested", "completed", "cancelled"];
-        let lines = words.map(|word| over(&rows, word, at.reading.width));
+        let lines = words.map(|word| over(standing, &rows, word, at.reading.width));
         return lines.into_iter().flatten().take(most).collect();
     }
     if most == 0 {
@@ -169,11 +186,11 @@ fn block(
 
 /// "landed    user-model, addresses, … 8 more    main 4f2c9d1": what ended so, and where the newest
 /// of it is. `None` if nothing did.
-fn over(rows: &[&StandingRow], word: &str, width: usize) -> Option<String> {
+fn over(standing: &Standing, rows: &[&StandingRow], word: &str, width: usize) -> Option<String> {
     let rows: Vec<&StandingRow> = rows.iter().copied().filter(|it| it.what == word).collect();
     let first = rows.first()?;
     let place = if let Some(Landed::Main(commit)) = &first.landed {
-        format!("main {}", start(&shown(commit), COMMIT_CHARS))
+        format!("{} {}", shown(&standing.base), start(&shown(commit), COMMIT_CHARS))
     } else {
         let folder = first.branch.rsplit_once('/').map(|(folder, _)| folder);
         folder.map_or_else(String::new, |folder| format!("on {}/*", shown(folder)))
@@ -300,6 +317,7 @@ fn waiting(standing: &Standing, waits: &WaitsFor) -> String {
     match waits {
         WaitsFor::Nothing => "starts next".to_owned(),
         WaitsFor::Run => "for crew fleet run".to_owned(),
+        WaitsFor::Job => "for you to start its job".to_owned(),
         WaitsFor::Slot => "for a slot".to_owned(),
         WaitsFor::Task(other) => format!("after {other}"),
         WaitsFor::Ended(other) => {

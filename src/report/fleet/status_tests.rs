@@ -87,7 +87,7 @@ fn sixty() -> Vec<Lease> {
 fn a_page_says_the_whole_in_one_line_then_what_needs_a_person_then_the_rest() {
     assert_snapshot!(page(&standing(&lands(), &a_night(), 3), read_at(80)), @r#"
     fleet billing-cleanup    12 of 20 landed    4 run    2 wait    2 need you
-                             $18.45 of $50.00 · 3h 12m · about 20m left
+                             $18.45 of $50.00 · begun 3h 12m ago · about 20m left
 
       pay-retries   conflict  src/pay/client.rs changed on main; sent back…   2h ago
       sso-logout    blocked   "client secret of the staging IdP"              2h ago
@@ -111,7 +111,8 @@ fn where_it_is_narrow_the_counts_stand_below_the_name_and_the_least_columns_are_
     assert_snapshot!(page(&standing(&lands(), &a_night(), 3), read_at(50)), @r#"
     fleet billing-cleanup
       12 of 20 landed · 4 run · 2 wait · 2 need you
-      $18.45 of $50.00 · 3h 12m · about 20m left
+      $18.45 of $50.00 · begun 3h 12m ago · about 20m
+      left
 
       pay-retries   conflict  src/pay/client.rs chang…
       sso-logout    blocked   "client secret of the…"
@@ -132,11 +133,11 @@ fn where_it_is_narrow_the_counts_stand_below_the_name_and_the_least_columns_are_
 
 #[test]
 fn sixty_tasks_fit_a_small_terminal_and_what_is_left_out_is_counted() {
-    let board = board(&standing(&lands(), &sixty(), 3), read_at(80), 24);
+    let board = board(&standing(&lands(), &sixty(), 3), read_at(80), 24, None);
     assert!(board.len() <= 24);
     assert_snapshot!(board.join("\n"), @r#"
     fleet billing-cleanup    12 of 60 landed    4 run    42 wait    2 need you
-                             $18.45 of $50.00 · 3h 12m · about 7h left
+                             $18.45 of $50.00 · begun 3h 12m ago · about 7h left
 
       pay-retries   conflict  src/pay/client.rs changed on main; sent back…   2h ago
       sso-logout    blocked   "client secret of the staging IdP"              2h ago
@@ -164,16 +165,29 @@ fn sixty_tasks_fit_a_small_terminal_and_what_is_left_out_is_counted() {
 
 #[test]
 fn a_board_that_is_too_low_keeps_what_needs_a_person() {
-    let board = board(&standing(&lands(), &sixty(), 3), read_at(80), 8);
+    let board = board(&standing(&lands(), &sixty(), 3), read_at(80), 8, None);
     assert_snapshot!(board.join("\n"), @r#"
     fleet billing-cleanup    12 of 60 landed    4 run    42 wait    2 need you
-                             $18.45 of $50.00 · 3h 12m · about 7h left
+                             $18.45 of $50.00 · begun 3h 12m ago · about 7h left
 
       pay-retries   conflict  src/pay/client.rs changed on main; sent back…   2h ago
       sso-logout    blocked   "client secret of the staging IdP"              2h ago
 
       next      crew fleet show pay-retries
     "#);
+}
+
+#[test]
+fn a_board_of_an_earlier_look_says_why_it_is_none_of_now() {
+    let unseen = Some("lease failed: Permission denied");
+    let board = board(&standing(&lands(), &[a_lease("a")], 3), read_at(80), 8, unseen);
+    assert_snapshot!(board.join("\n"), @"
+    fleet billing-cleanup    0 of 1 landed    1 waits
+                             $0.00 of $50.00 · begun 3h 12m ago
+
+      a  waits  starts next
+      unseen    lease failed: Permission denied; it is asked again
+    ");
 }
 
 #[test]
@@ -198,7 +212,7 @@ fn one_task_and_none_have_a_page_too() {
     fleet billing-cleanup    no tasks
     ---
     fleet billing-cleanup    0 of 1 completed    1 runs
-                             3h 12m
+                             begun 3h 12m ago
 
       only  1/10  20s  first iteration                                        slot 0
     ---
@@ -238,6 +252,7 @@ fn every_phase_every_reason_to_wait_and_every_end_is_told() {
     let waits = [
         ("next", WaitsFor::Nothing),
         ("left", WaitsFor::Run),
+        ("yours", WaitsFor::Job),
         ("slotless", WaitsFor::Slot),
         ("later", WaitsFor::Task(id("begun"))),
         ("orphan", WaitsFor::Ended(id("gone"))),
@@ -254,8 +269,8 @@ fn every_phase_every_reason_to_wait_and_every_end_is_told() {
     let standing = Standing::of(&fleet, &leases, &[], &plan, at(11_520).wall);
     assert_snapshot!(page(&standing, read_at(80)), @"
     fleet billing-cleanup, paused
-      0 of 17 landed · 1 requested · 1 completed · 5 run · 9 wait · 1 cancelled
-      $0.00 of $50.00 · 3h 12m
+      0 of 18 landed · 1 requested · 1 completed · 5 run · 10 wait · 1 cancelled
+      $0.00 of $50.00 · begun 3h 12m ago
 
       prepared  1/10  3h 12m  its working tree is set up
       queued    1/10          in the line for a slot
@@ -265,6 +280,7 @@ fn every_phase_every_reason_to_wait_and_every_end_is_told() {
 
       next      waits   starts next
       left      waits   for crew fleet run
+      yours     waits   for you to start its job
       slotless  waits   for a slot
       later     waits   after begun
       orphan    waits   after gone, which was cancelled
@@ -298,7 +314,7 @@ fn foreign_text_stays_on_its_line_and_sends_no_codes() {
     let page = page(&standing(&fleet, &leases, 3), read_at(80));
     assert_snapshot!(page, @r#"
     fleet xy z    1 of 5 landed    2 run    2 need you
-                  $1.10 of $50.00 · 3h 12m
+                  $1.10 of $50.00 · begun 3h 12m ago
 
       asks   blocked  "all is well 日本語 all is well 日本語 all is well…"    3h ago
       fails  error    all is well 日本語 all is well 日本語 all is well 日…   3h ago
@@ -333,13 +349,14 @@ proptest! {
         leases in vec((any_lease(), "[a-z]{1,30}"), 0..30),
         width in 20..140_usize,
         rows in 0..40_usize,
+        unseen in proptest::option::of(".{0,200}"),
     ) {
         let named = leases.into_iter().enumerate().map(|(index, (mut lease, name))| {
             lease.task.id = id(&format!("{name}{index}"));
             lease
         });
         let standing = standing(&lands(), &named.collect::<Vec<_>>(), 4);
-        let board = board(&standing, read_at(width), rows);
+        let board = board(&standing, read_at(width), rows, unseen.as_deref());
         prop_assert!(board.len() <= rows);
         prop_assert!(board.iter().all(|line| line.width() <= width), "{board:?}");
         let page = page(&standing, read_at(width));

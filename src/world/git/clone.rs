@@ -8,12 +8,13 @@ use super::push::ssh;
 use super::steps::said;
 use crate::engine::git::{GitFault, GitStep, GitTrouble};
 use crate::world::files::{disk, tree};
+use crate::world::process::Stop;
 
 /// The longest that it may take.
 const WITHIN: Duration = Duration::from_secs(30 * 60);
 
-/// Clones the remote into a folder that does not exist, or does nothing.
-pub fn clone(url: &str, folder: &Path) -> Result<(), GitFault> {
+/// Clones the remote into a folder that does not exist, or does nothing. `stop` ends git at once.
+pub fn clone(url: &str, folder: &Path, stop: Stop<'_>) -> Result<(), GitFault> {
     if disk::exists(folder) {
         return Ok(());
     }
@@ -33,6 +34,6 @@ pub fn clone(url: &str, folder: &Path) -> Result<(), GitFault> {
         within: Some(WITHIN),
         ..Command::default()
     };
-    said(parent, &arguments, &[], terms, || false).well(GitStep::Lease)?;
+    said(parent, &arguments, &[], terms, stop).well(GitStep::Lease)?;
     disk::rename(&part, folder).map_err(refuse)
 }

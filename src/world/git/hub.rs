@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use super::command::Command;
 use super::git;
-use super::steps::{hooks, said};
-use crate::engine::git::{GitFault, GitStep, GitTrouble};
+use super::steps::{hooks, said, without_value};
+use crate::engine::git::{GitBaseline, GitFault, GitSetting, GitStep, GitTrouble};
 use crate::parse::git_refs::is_disturbed;
 use crate::world::clock::{self, Deadline};
 use crate::world::files::disk::{self, Durability};
@@ -21,12 +21,13 @@ const DISTURBED: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(50);
 /// The file of the hub's copied settings.
 const SETTINGS: &str = "settings";
-/// Settings of a checkout's own configuration that a remote may need.
+/// Settings of a checkout's own configuration that a remote may need. A baseline has them all.
 const NEEDED: &str = r"^(credential|http|url|ssh|protocol)\.|^core\.sshcommand$";
 
 /// Makes the repository if it is not there. `checkout` lends its objects and, where a person starts
-/// the fleet, the settings that its remote needs.
-pub fn make(hub: &Path, checkout: &Path, copies_settings: bool) -> Result<(), GitFault> {
+/// the fleet, the settings that its remote needs, if they are as the person has `agreed` to them:
+/// an agent may work while that is asked.
+pub fn make(hub: &Path, checkout: &Path, agreed: Option<&GitBaseline>) -> Result<(), GitFault> {
     let fault = |why: String| GitFault::new(GitStep::Lease, GitTrouble::Other, why, "try again");
     if !disk::is_file(&hub.join("HEAD")) {
         let parent = hub.parent().unwrap_or(hub);
@@ -42,10 +43,14 @@ pub fn make(hub: &Path, checkout: &Path, copies_settings: bool) -> Result<(), Gi
     let lent = lent.ok_or_else(|| fault(format!("{} is no repository", checkout.display())))?;
     disk::write(&hub.join("objects/info/alternates"), lent.as_bytes(), Durability::Process)
         .map_err(|error| fault(error.to_string()))?;
-    if copies_settings {
+    if let Some(GitBaseline(agreed)) = agreed {
         let listed = git(checkout, &["config", "--local", "-z", "--get-regexp", NEEDED]);
         let settings = listed.unwrap_or_default();
         let settings = settings.split('\0').filter_map(|setting| setting.split_once('\n'));
+        let settings = settings.filter(|(name, value)| {
+            let (name, value) = ((*name).to_owned(), (*value).to_owned());
+            agreed.contains(&without_value(GitSetting { name, value }))
+        });
         let text: String = settings.map(|(name, value)| written(name, value)).collect();
         disk::write(&hub.join(SETTINGS), text.as_bytes(), Durability::Process)
             .map_err(|error| fault(error.to_string()))?;
@@ -98,9 +103,11 @@ pub fn give(hub: &Path, checkout: &Path, commit: &str, name: &str) -> Result<(),
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::world::git::steps::trusted;
 
     #[test]
-    fn every_setting_that_a_remote_needs_reaches_the_hub_as_it_is_and_in_no_command() {
+    fn every_setting_that_a_remote_needs_and_a_person_knows_reaches_the_hub_as_it_is_and_in_no_command()
+     {
         let yard = tempfile::tempdir().unwrap();
         let (checkout, hub) = (yard.path().join("repo"), yard.path().join("hub.git"));
         let run = |folder: &Path, arguments: &[&str]| git(folder, arguments).unwrap();
@@ -115,14 +122,17 @@ mod tests {
         ] {
             run(&checkout, &["config", "--add", name, value]);
         }
-        make(&hub, &checkout, true).unwrap();
-        make(&hub, &checkout, true).unwrap();
+        let agreed = trusted(&checkout);
+        make(&hub, &checkout, agreed.as_ref()).unwrap();
+        run(&checkout, &["config", "url./evil.insteadOf", "/hub"]);
+        run(&checkout, &["config", "http.proxy", "evil"]);
+        make(&hub, &checkout, agreed.as_ref()).unwrap();
         let all = |name: &str| run(&hub, &["config", "--includes", "--get-all", name]);
         assert_eq!(all("http.https://example.org/.extraheader"), format!("{header}\nX: second\n"));
         assert_eq!(all("credential.helper"), "!f() { echo \"password=x\"; }; f\n");
         assert_eq!(all("core.sshcommand"), "ssh -i 'a key'\n");
-        assert!(
-            git(&hub, &["config", "--includes", "core.fsmonitor"]).is_none_or(|it| it != "evil\n")
-        );
+        for planted in ["core.fsmonitor", "url./evil.insteadof", "http.proxy"] {
+            assert_eq!(git(&hub, &["config", "--local", "--includes", planted]), None, "{planted}");
+        }
     }
 }

@@ -18,39 +18,58 @@ const FILE_BYTES: u64 = 50 << 20;
 const PATTERNS_MAX: usize = 2000;
 
 /// Copies the files that `patterns` name and git ignores in `from` to the same places in `to`, as
-/// they are now. The error is a sentence.
-pub fn copy(patterns: &str, from: &Path, to: &Path) -> Result<(), String> {
+/// they are now; what is there already stays, unless this `replaces` it. Returns what was left out,
+/// each with its reason. The error is a sentence.
+pub fn copy(patterns: &str, from: &Path, to: &Path, replaces: bool) -> Result<Vec<String>, String> {
     let lines = patterns.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
-    let patterns: Vec<String> =
-        lines.take(PATTERNS_MAX).map(|line| format!("--exclude={line}")).collect();
+    let patterns: Vec<String> = lines.map(|line| format!("--exclude={line}")).collect();
     if patterns.is_empty() {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let mut list = vec!["ls-files", "-z", "--others", "--ignored"];
-    list.extend(patterns.iter().map(String::as_str));
+    list.extend(patterns.iter().take(PATTERNS_MAX).map(String::as_str));
     let listed = Git::here(from).printed(&list, &[]).ok_or("git cannot list the files")?;
     let paths = listed.split(|byte| *byte == 0).filter(|path| !path.is_empty());
-    copy_files(paths, from, to)
+    let mut left_out = copy_files(paths, from, to, replaces)?;
+    let more = patterns.len().saturating_sub(PATTERNS_MAX);
+    if more > 0 {
+        left_out.insert(0, format!("{more} patterns beyond {PATTERNS_MAX}"));
+    }
+    Ok(left_out)
 }
 
-/// Copies plain files by their paths, except those that are there already.
+/// The same for files by their paths. One that is replaced differs in size or time.
 pub fn copy_files<'a>(
-    paths: impl Iterator<Item = &'a [u8]>,
+    mut paths: impl Iterator<Item = &'a [u8]>,
     from: &Path,
     to: &Path,
-) -> Result<(), String> {
-    for path in paths.take(FILES_MAX) {
+    replaces: bool,
+) -> Result<Vec<String>, String> {
+    let mut left_out = Vec::new();
+    for path in paths.by_ref().take(FILES_MAX) {
         let path = Path::new(OsStr::from_bytes(path));
         let (source, target) = (from.join(path), to.join(path));
         let is_known = disk::stamp(&source) == disk::stamp(&target);
-        let is_plain = matches!(tree::kind(&source), "file" | "program");
-        if is_known || !is_plain || disk::size(&source) > FILE_BYTES {
+        if is_known || (!replaces && disk::exists(&target)) {
             continue;
         }
-        let parent = target.parent().unwrap_or(to);
-        let copied =
-            disk::make_folder(parent).and_then(|()| tree::copy_with_time(&source, &target));
-        copied.map_err(|error| format!("{}: {error}", path.display()))?;
+        let why = match tree::kind(&source) {
+            "gone" => continue,
+            "file" | "program" if disk::size(&source) <= FILE_BYTES => {
+                let parent = target.parent().unwrap_or(to);
+                let copied =
+                    disk::make_folder(parent).and_then(|()| tree::copy_with_time(&source, &target));
+                copied.map_err(|error| format!("{}: {error}", path.display()))?;
+                continue;
+            }
+            "file" | "program" => "over 50 MiB",
+            kind => kind,
+        };
+        left_out.push(format!("{} ({why})", path.display()));
     }
-    Ok(())
+    let more = paths.count();
+    if more > 0 {
+        left_out.insert(0, format!("{more} files beyond {FILES_MAX}"));
+    }
+    Ok(left_out)
 }

@@ -124,6 +124,16 @@ pub fn lacking(top: &Path, of: &str, other: &str) -> Option<u64> {
     counted.trim_end().parse().ok()
 }
 
+/// Whether a working tree's `HEAD`, the stash or another ref has a commit that is on no branch here
+/// and on none that was seen of a remote. `None` if it cannot be read. Tags and refs of crew's own
+/// are left out: a clone has them from its remote.
+pub fn has_stray_commits(top: &Path) -> Option<bool> {
+    let ours = ["--exclude=refs/tags/*", "--exclude=refs/crew/*", "--single-worktree", "--all"];
+    let known = ["--not", "--branches", "--remotes"];
+    let found = git(top, &[&["rev-list", "--max-count=1"], &ours[..], &known].concat())?;
+    Some(!found.is_empty())
+}
+
 /// What differs from the commit, with every untracked file; `None` outside a repository, or when
 /// git took too long or printed too much.
 pub fn look(top: &Path) -> Option<GitStatus> {

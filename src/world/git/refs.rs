@@ -26,7 +26,7 @@ use crate::world::process::signals::Signals;
 use crate::world::process::{ExitCause, FinishedProcess, Stop};
 
 /// The longest that one talk with the remote may take.
-const WITHIN: Duration = Duration::from_secs(120);
+pub const WITHIN: Duration = Duration::from_secs(120);
 /// Between two tries to reach a remote, at first and at most.
 const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
 /// The longest that a talk may take once a signal has come.
@@ -46,6 +46,8 @@ const CREW: &str = "crew <crew@localhost>";
 pub struct Patience<'a> {
     pub signals: &'a Signals,
     pub within: Duration,
+    /// The longest that one talk may take.
+    pub talk: Duration,
 }
 
 /// A repository here, and the remote whose refs are shared.
@@ -263,13 +265,14 @@ impl Refs<'_> {
 
     /// The terms of a talk with the remote.
     fn online<'b>(&self, variables: &'b [(&'b str, String)]) -> Command<'b> {
-        let within = if self.signalled() > 0 { WITHIN_AT_THE_END } else { WITHIN };
+        let most = if self.signalled() > 0 { WITHIN_AT_THE_END } else { WITHIN };
+        let within = self.patience.map_or(most, |it| it.talk.min(most));
         Command { variables, online: true, within: Some(within), ..Command::default() }
     }
 
     /// Asks again while the remote is out of reach.
     fn patiently<T>(&self, ask: impl Fn() -> T, is_out_of_reach: impl Fn(&T) -> bool) -> T {
-        let Some(Patience { signals, within }) = self.patience else { return ask() };
+        let Some(Patience { signals, within, .. }) = self.patience else { return ask() };
         let (deadline, mut pause) = (Deadline::after(within), PAUSES[0]);
         let is_asked = || (signals.times() > 0).then_some(());
         loop {

@@ -14,6 +14,7 @@ use super::pin::{repository, stand};
 use crate::engine::git::{GitBaseline, GitFault, GitSetting, GitStep, GitTrouble};
 use crate::engine::record::Place;
 use crate::parse::git::{Stand, complaint, scoped};
+use crate::parse::git_push::without_secrets;
 use crate::world::files::disk;
 use crate::world::process::{ExitCause, FinishedProcess, Stop};
 use crate::world::store::home::hash;
@@ -43,10 +44,14 @@ pub fn trusted(checkout: &Path) -> Option<GitBaseline> {
     let listed = git(checkout, &["config", "--list", "--show-scope", "-z"])?;
     let mut found = scoped(&listed);
     found.retain(|setting| setting.names_a_program() || setting.names_a_place());
-    for setting in &mut found {
-        setting.value = hash(setting.value.as_bytes());
-    }
-    Some(GitBaseline(found))
+    Some(GitBaseline(found.into_iter().map(without_value).collect()))
+}
+
+/// A setting as it is kept: a hash in place of its value, and no password in its name.
+pub(super) fn without_value(GitSetting { name, value }: GitSetting) -> GitSetting {
+    let clean = without_secrets(&name);
+    let kept = if clean == name { value } else { format!("{name}\n{value}") };
+    GitSetting { name: clean, value: hash(kept.as_bytes()) }
 }
 
 /// The same after one of crew's pushes set the upstream of `branch` to its name at `remote`.

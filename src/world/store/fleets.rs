@@ -15,7 +15,7 @@ use crate::engine::fleet::lease::Lease;
 use crate::engine::fleet::manifest::Fleet;
 use crate::engine::fleet::stored::{self, StoredRecord, UnreadableLease};
 use crate::engine::fleet::task::TaskId;
-use crate::world::clock::Deadline;
+use crate::world::clock::{self, Deadline};
 use crate::world::fault;
 use crate::world::files::disk::{self, Durability, Lock};
 use crate::world::files::tree;
@@ -31,6 +31,8 @@ const NAMES_MAX: usize = 60_000;
 const TAKEN: &str = ".removed-";
 /// Longer than somebody holds a lock who only looks whether it is held.
 const RUN_WAIT: Duration = Duration::from_millis(50);
+/// Between two tries to take a task.
+const HELD_LOOK: Duration = Duration::from_millis(50);
 /// Between two looks whether a long wait is to end.
 const STOP_LOOK: Duration = Duration::from_millis(200);
 
@@ -100,10 +102,44 @@ pub fn swap_lease(home: &Home, old: Option<&str>, lease: &Lease) -> io::Result<O
 }
 
 /// Takes a task for as long as this process lives: its death frees it. `None` while another process
-/// of this machine has it.
+/// of this machine has it. Fails for a fleet that is not kept here, or that is being forgotten.
 pub fn hold(home: &Home, fleet: &str, task: &TaskId, wait: Duration) -> io::Result<Option<Lock>> {
+    let deadline = Deadline::after(wait);
+    loop {
+        let taken = {
+            let _door = hold_door(home, fleet)?;
+            if !disk::is_file(&manifest_file(home, fleet)) {
+                return Err(io::Error::other(format!(
+                    "the fleet {fleet} was forgotten on this machine\n\
+                     hint: crew fleet run FOLDER starts it again"
+                )));
+            }
+            hold_behind_the_door(home, fleet, task, Duration::ZERO)?
+        };
+        if taken.is_some() || deadline.passed() {
+            return Ok(taken);
+        }
+        clock::sleep(HELD_LOOK);
+    }
+}
+
+/// The same for whoever holds the door.
+pub fn hold_behind_the_door(
+    home: &Home,
+    fleet: &str,
+    task: &TaskId,
+    wait: Duration,
+) -> io::Result<Option<Lock>> {
     disk::make_private_folder(&tasks(home, fleet))?;
     disk::lock(&task_file(home, fleet, task, "lock"), wait)
+}
+
+/// Held while a task is taken, and by whoever forgets the fleet, from the look whether somebody
+/// works on it until it is gone. It is outside of the fleet's folder, and stays.
+pub fn hold_door(home: &Home, fleet: &str) -> io::Result<Lock> {
+    disk::make_private_folder(&home.fleets())?;
+    let lock = disk::lock(&home.fleets().join(format!("{fleet}.door.lock")), LOCK_WAIT)?;
+    lock.ok_or_else(|| io::Error::other(format!("the fleet {fleet} is being forgotten")))
 }
 
 /// Whether a process of this machine has taken the task.
@@ -255,6 +291,7 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
+    use crate::engine::fleet::fixture::{a_fleet, id};
 
     #[test]
     fn a_long_wait_for_a_lock_ends_once_it_is_told_to_and_a_free_one_is_taken_all_the_same() {
@@ -270,5 +307,30 @@ mod tests {
         drop(held);
         let taken = hold_trees(&home, Path::new("/repo"), wait, &|| true).unwrap();
         assert!(taken.is_some());
+    }
+
+    #[test]
+    fn a_task_is_not_taken_while_its_fleet_is_forgotten_and_not_after_that() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(folder.path());
+        swap_manifest(&home, None, &a_fleet()).unwrap();
+        let (fleet, wait) = (a_fleet().name, Duration::ZERO);
+        let takes = || match hold(&home, &fleet, &id("vat"), wait) {
+            Ok(lock) => lock.map_or("held", |_| "taken").to_owned(),
+            Err(error) => error.to_string(),
+        };
+        assert_eq!(takes(), "taken");
+        let held = hold(&home, &fleet, &id("vat"), wait).unwrap();
+        assert_eq!(takes(), "held");
+        drop(held);
+        let door = hold_door(&home, &fleet).unwrap();
+        assert_eq!(takes(), "the fleet billing-cleanup is being forgotten");
+        take_out(&home, &fleet).unwrap();
+        drop(door);
+        insta::assert_snapshot!(takes(), @"
+        the fleet billing-cleanup was forgotten on this machine
+        hint: crew fleet run FOLDER starts it again
+        ");
+        assert!(!is_kept(&home, &fleet), "nothing of it is made anew");
     }
 }

@@ -127,7 +127,7 @@ impl Snapshots {
         let held = self.printed(&held, &[])?;
         let held: BTreeSet<&[u8]> = held.split(|byte| *byte == 0).collect();
         let files = listed.split(|byte| *byte == 0).filter(|path| !held.contains(path));
-        copy_files(files, &self.checkout, folder)
+        copy_files(files, &self.checkout, folder, true).map(drop)
     }
 
     fn reset(&self, commit: &str, index: &Path) -> Result<(), String> {

@@ -4,6 +4,7 @@
 
 mod commit;
 mod commits;
+mod include;
 mod push;
 mod rebase;
 mod refs;

@@ -246,6 +246,7 @@ fn neither_a_hook_nor_a_planted_program_runs_for_a_push() {
         ("branch.main.pushRemote", ".git/evil"),
         ("remote.pushDefault", ".git/evil"),
         ("push.default", "upstream"),
+        ("http.https://host/.sslVerify", "false"),
     ] {
         yard.git("repo", &["config", name, value]);
         let fault = super::Steps::new(&yard.place(), &trusted, &|| false)

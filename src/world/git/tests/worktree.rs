@@ -120,7 +120,7 @@ fn a_working_tree_that_a_killed_git_left_half_made_is_made_anew() {
 fn commits_reach_a_checkout_while_somebody_makes_a_working_tree_there() {
     let yard = Yard::new();
     let (checkout, there) = (yard.path("repo"), yard.path("hub.git"));
-    hub::make(&there, &checkout, false).unwrap();
+    hub::make(&there, &checkout, None).unwrap();
     let commit = yard.git("hub.git", &["hash-object", "-w", "/dev/null"]);
     yard.sh("repo", BEGUN);
     std::thread::scope(|scope| {

@@ -3,12 +3,15 @@
 mod objects;
 mod swap;
 
+use std::time::Duration;
+
 use insta::assert_snapshot;
 
 use super::Yard;
 use crate::engine::git::{GitFault, GitTrouble, RefUpdate, SwapResult};
 use crate::parse::git_refs::is_ref_name;
-use crate::world::git::refs::Refs;
+use crate::world::git::refs::{Patience, Refs};
+use crate::world::process::signals::Signals;
 
 const LEASE: &str = "refs/crew/fleet/task";
 
@@ -102,6 +105,22 @@ fn a_remote_that_is_not_there_and_one_that_refuses_who_asks_are_told_apart() {
     hint: make git push file:///hub.git work without a question here: a key, a credential helper, the right to push
     ");
     assert_eq!(machines.tip(LEASE), Some(taken));
+}
+
+#[test]
+fn an_answer_is_not_waited_for_longer_than_the_asker_has_time() {
+    let machines = Machines::new(1);
+    machines.hook("pre-receive", "sleep 100; exit 1");
+    let signals = Signals::listen().unwrap();
+    let talk = Duration::from_secs(1);
+    let patience = Some(Patience { signals: &signals, within: Duration::ZERO, talk });
+    let fault = machines.on(0, |refs| {
+        let new = refs.commit("new", None).unwrap();
+        let refs = Refs { patience, ..*refs };
+        refs.swap(&[update(LEASE, None, Some(&new))]).unwrap_err()
+    });
+    assert_eq!(fault.trouble, GitTrouble::Network);
+    assert!(fault.to_string().contains("git gave no answer within 1 s"), "{fault}");
 }
 
 #[test]

@@ -1,0 +1,40 @@
+//! Ignored files for new working trees: what is copied, what stays, and what is left out.
+
+use super::Yard;
+use crate::world::git::include::{copy, copy_files};
+
+#[test]
+fn what_is_there_already_stays_unless_it_is_to_be_replaced() {
+    let yard = Yard::new();
+    yard.write("repo/.git/info/exclude", "*.db\n");
+    yard.write("repo/a/dev.db", "one\n");
+    yard.write("repo/other.db", "other\n");
+    let copied = |replaces| {
+        copy("# data\n\ndev.db\n", &yard.path("repo"), &yard.path("tree"), replaces).unwrap()
+    };
+    yard.write("tree/file", "");
+    let dev = || yard.read("tree/a/dev.db");
+    assert_eq!((copied(false), dev()), (vec![], "one\n".into()));
+    yard.write("tree/a/dev.db", "two\n");
+    assert_eq!((copied(false), dev()), (vec![], "two\n".into()));
+    assert_eq!((copied(true), dev()), (vec![], "one\n".into()));
+    assert!(!yard.path("tree/other.db").exists());
+}
+
+#[test]
+fn what_is_left_out_is_named_with_its_reason() {
+    let yard = Yard::new();
+    yard.write("repo/.git/info/exclude", "data\n");
+    yard.sh("repo", "mkdir data; truncate -s 51M data/big; ln -s big data/link; : > data/small");
+    let (repository, tree) = (yard.path("repo"), yard.path("tree"));
+    let left_out = copy("data\n", &repository, &tree, false).unwrap();
+    assert_eq!(left_out, ["data/big (over 50 MiB)", "data/link (link)"]);
+    assert!(tree.join("data/small").exists() && !tree.join("data/big").exists());
+
+    let patterns = "small\n".repeat(2003);
+    let left_out = copy(&patterns, &repository, &tree, false).unwrap();
+    assert_eq!(left_out, ["3 patterns beyond 2000"]);
+    let paths = std::iter::repeat_n(&b"data/small"[..], 10_002);
+    let left_out = copy_files(paths, &repository, &tree, false).unwrap();
+    assert_eq!(left_out, ["2 files beyond 10000"]);
+}
