@@ -70,6 +70,7 @@ fn a_person_who_changes_the_check_after_accepting_it_has_to_accept_that_too() {
     let tree = world.sandbox.root().join("repo.worktrees/fleet/repo/a");
     std::fs::write(tree.join("bad"), "").unwrap();
     std::fs::write(tree.join("check.sh"), "true\n").unwrap();
+    let world = world.tasks(&["a"], "verify = [\"sh check.sh\"]\ntimeout = \"9m\"");
     is_blocked(&world, world.run(&["--land"]).code());
 }
 

@@ -228,6 +228,8 @@ fn a_task_that_lacks_what_its_branch_on_the_remote_holds_costs_nothing_until_a_p
                     hint: move it to another branch there, or merge it into fleet/repo/a here\n";
     assert!(refused.stderr.ends_with(expected), "{refused:#?}");
     assert_eq!(world.begun("a"), [1]);
+    let as_before = world.crew(&["fleet", "status", "--json"]).success();
+    assert!(as_before.contains("\"blocked\""), "{as_before}");
 
     world.sandbox.git(&["push", "--quiet", "--force", "origin", "fleet/repo/a"]);
     let pushed = world.run(&["--push"]);

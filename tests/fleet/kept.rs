@@ -27,6 +27,8 @@ fn work_that_could_not_be_committed_needs_a_person_and_is_committed_when_it_is_t
     assert!(world.why("a").starts_with("its work is in no commit: "), "{}", world.why("a"));
     let lock = world.sandbox.repository().join(".git/worktrees/a/index.lock");
     std::fs::remove_file(lock).unwrap();
+    // Another text does not make it begin anew.
+    let world = world.tasks(&["a"], "verify = [\"test -s work-a\"]");
     let again = world.run(&["--retry"]);
     assert_eq!((again.code(), world.begun("a")), (0, vec![1]), "{again:#?}");
     assert_eq!(world.work("a", "work-a"), "1\n");
@@ -78,6 +80,52 @@ fn the_limits_of_a_fleet_stay_until_others_are_named() {
     assert!(kept.contains("3 at once") && kept.contains("$5.00"), "{kept}");
     let other = told(&["--max-cost", "0", "--slots", "1"]);
     assert!(other.contains("1 at once") && !other.contains('$'), "{other}");
+}
+
+#[test]
+fn a_limit_that_was_typed_goes_before_that_of_the_file_until_it_is_lifted() {
+    let world = FleetWorld::new(ONE).tasks(&["a"], "").terms("max-cost = 50").ready();
+    world.run(&["--max-cost", "10"]);
+    let budget = |more: &[&str]| {
+        let dry = world.crew(&[&["fleet", "run", "tasks", "--dry-run"], more].concat()).success();
+        let money = ["$10.00", "$50.00"].map(|limit| dry.contains(&format!("at most {limit}")));
+        (money[0], money[1])
+    };
+    assert_eq!(budget(&[]), (true, false));
+    assert_eq!(budget(&["--max-cost", "50"]), (false, true));
+    assert_eq!(budget(&["--max-cost", "0"]), (false, false));
+}
+
+#[test]
+fn no_other_text_lets_the_markers_of_a_conflict_land() {
+    let agent = "case $task in b) wait_for go;; esac; echo \"$task $call\" > same; claim";
+    let leaves = "[ $call -lt 2 ] || { echo $call > work-$task; claim; exit; }";
+    let world = FleetWorld::new(&format!("{leaves}\n{agent}"))
+        .file("same", "one\n")
+        .tasks(&["a", "b"], "max-iterations = 2")
+        .terms("slots = 2")
+        .shared()
+        .ready();
+    let running = world.start(&["--land"]);
+    world.until("a is on main", |world| world.shown("main", "same") == "a 1\n");
+    world.allow("go");
+    assert_eq!((running.wait(LONG).code(), world.state("b")), (13, "blocked".into()));
+    let world = world.tasks(&["b"], "max-iterations = 3\ntimeout = \"9m\"");
+    let ran = world.run(&["--land", "--retry"]);
+    assert_eq!((ran.code(), world.state("b")), (10, "exhausted".into()), "{ran:#?}");
+    assert_eq!(world.shown("main", "same"), "a 1\n");
+}
+
+#[test]
+fn a_loop_goes_on_committing_once_a_person_has_agreed_to_a_setting_that_came_meanwhile() {
+    let agent = "[ $call -gt 1 ] || git config filter.x.clean cat
+        echo \"$iteration\" >> work-$task; [ \"$iteration\" -lt 3 ] || claim";
+    let world = FleetWorld::new(agent).tasks(&["a"], "max-iterations = 2").ready();
+    assert_eq!((world.run(&[]).code(), world.work("a", "work-a")), (10, String::new()));
+    let world = world.tasks(&["a"], "max-iterations = 4");
+    let ran = world.run(&["--retry"]);
+    assert_eq!((ran.code(), world.begun("a")), (0, vec![1, 2, 3]), "{ran:#?}");
+    assert_eq!(world.work("a", "work-a"), "1\n2\n3\n");
 }
 
 #[test]

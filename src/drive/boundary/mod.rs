@@ -141,7 +141,7 @@ pub fn recover(home: &Home, known: &Loop, memory: &Loop) -> Result<Loop> {
         Err(StoreError::Absent(_) | StoreError::Corrupt { .. }) => memory.clone(),
         Err(error) => return Err(error.into()),
     };
-    Ok(held.record(next, |next| Event::Recovered { record: Box::new(next.clone()) })?)
+    Ok(held.record(next, |next| Event::Recovered { what: None, record: Box::new(next.clone()) })?)
 }
 
 /// Opens a boundary that is kept in memory only: what its driver remembers overrides what is on

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, bail};
 
-use super::describe::Described;
+use super::describe::{Described, keep_limits};
 use super::memory::Memory;
 use super::workspace::continue_branches;
 use crate::engine::fleet::lease::{self, Carried, Lease, TaskEnding, TaskState};
@@ -88,7 +88,7 @@ pub fn refs(fleet: &Fleet, leases: &[Lease]) -> Vec<String> {
 /// Records the fleet and its tasks, or brings those that are recorded up to date. `retry`: what
 /// ended without being completed is tried again. Returns what the user should know.
 pub fn record(home: &Home, described: &mut Described, retry: bool) -> Result<Vec<String>> {
-    let Described { fleet, tasks, .. } = described;
+    let Described { fleet, terms, tasks, .. } = described;
     let here = fleets::manifest(home, &fleet.name)?;
     let mut notes = Vec::new();
     if let Err(error) = fleets::remove_taken(home) {
@@ -104,8 +104,21 @@ pub fn record(home: &Home, described: &mut Described, retry: bool) -> Result<Vec
     let names: BTreeSet<&TaskId> = tasks.iter().map(|(task, _)| &task.id).collect();
     if let Some(known) = &known {
         fleet.started_at = known.value.started_at;
+        if here.is_none() {
+            keep_limits(fleet, terms, known.value.typed);
+        }
         settle(&memory, &known.value, &names, &mut notes)?;
         fleet.orders = standing_orders(&memory, &known.value)?;
+    }
+    let Leases { readable: found, unreadable } = memory.leases()?;
+    notes.extend(unreadable.iter().map(|it| format!("{} needs you: {}", it.task, it.why)));
+    let is_known = |id: &TaskId| found.iter().any(|kept| kept.value.id() == id);
+    let is_new = |id: &TaskId| !is_known(id) && !unreadable.iter().any(|it| it.task == *id);
+    let new = tasks.iter().filter(|(task, _)| is_new(&task.id));
+    let new = new.map(|(task, contract)| known_here(home, fleet, (task, contract), retry));
+    let mut new = new.collect::<Result<Vec<Lease>>>()?;
+    if !new.is_empty() {
+        notes.extend(continue_branches(&memory, fleet, &mut new)?);
     }
     if !memory.put_manifest(known.as_ref().map(|it| it.id.as_str()), fleet)? {
         bail!("the fleet {} was changed by somebody else meanwhile\nhint: try again", fleet.name);
@@ -113,22 +126,10 @@ pub fn record(home: &Home, described: &mut Described, retry: bool) -> Result<Vec
     if memory.is_shared() {
         fleets::swap_manifest(home, here.as_ref().map(|it| it.id.as_str()), fleet)?;
     }
-    let Leases { readable: found, unreadable } = memory.leases()?;
-    notes.extend(unreadable.iter().map(|it| format!("{} needs you: {}", it.task, it.why)));
-    let mut new = Vec::new();
-    for (task, contract) in tasks {
-        if unreadable.iter().any(|it| it.task == task.id) {
-            continue;
+    for kept in &found {
+        if let Some((task, contract)) = tasks.iter().find(|(task, _)| task.id == *kept.value.id()) {
+            notes.extend(revise(&memory, fleet, &kept.value, (task, contract), retry)?);
         }
-        match found.iter().find(|kept| *kept.value.id() == task.id) {
-            Some(kept) => {
-                notes.extend(revise(&memory, fleet, &kept.value, (task, contract), retry)?);
-            }
-            None => new.push(known_here(home, fleet, (task, contract), retry)?),
-        }
-    }
-    if !new.is_empty() {
-        notes.extend(continue_branches(&memory, fleet, &mut new)?);
     }
     if !memory.put_new(&new)? {
         bail!("a task was started by somebody else meanwhile\nhint: try again");
@@ -220,6 +221,8 @@ fn lease(fleet: &Fleet, task: &FleetTask, contract: &Contract) -> Lease {
         carried: Carried::default(),
         reserved_micros: 0,
         sent_back: None,
+        conflicts: Vec::new(),
+        is_renewed: false,
         needs_no_agent: false,
         is_retried: false,
         accepted_exam: None,

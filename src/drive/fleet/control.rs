@@ -91,8 +91,10 @@ pub fn order(
             TaskState::Running(_) => ordered.later.push(id),
         }
     }
-    if order.what == FleetRequest::Cancel && fleet.engine != LOCAL {
-        ordered.untold = end_jobs(home, fleet, tasks, now).err().map(|error| error_text(&error));
+    let is_cancel = order.what == FleetRequest::Cancel;
+    if (is_cancel || now) && fleet.engine != LOCAL {
+        let ended = end_jobs(home, fleet, tasks, is_cancel, now);
+        ordered.untold = ended.err().map(|error| error_text(&error));
     }
     Ok(ordered)
 }
@@ -116,13 +118,13 @@ fn leases(home: &Home, memory: &Memory, tasks: &[TaskId]) -> Result<Vec<Kept<Lea
     Ok(leases)
 }
 
-/// Ends the jobs of tasks that have no place yet, and with `now` those that run.
-fn end_jobs(home: &Home, fleet: &Fleet, tasks: &[TaskId], now: bool) -> Result<()> {
+/// With `queued` ends the jobs of tasks that have no place yet, and with `now` those that run.
+fn end_jobs(home: &Home, fleet: &Fleet, tasks: &[TaskId], queued: bool, now: bool) -> Result<()> {
     let mut engine = engine_of(home, fleet, &|| false)?;
     for job in engine.list()? {
         let is_meant = tasks.is_empty() || tasks.iter().any(|task| task.as_str() == job.task);
         let is_to_end = match job.state {
-            JobState::Waiting(_) => true,
+            JobState::Waiting(_) => queued,
             JobState::Running => now,
             JobState::Ended(_) => false,
         };

@@ -11,7 +11,7 @@ use crate::drive::error_text::error_text;
 use crate::drive::start::run::{Prepared, prepare_at};
 use crate::drive::start::{place, settings};
 use crate::engine::fleet::landing::INCLUDE;
-use crate::engine::fleet::manifest::{self, Fleet, LandingMode, Remote};
+use crate::engine::fleet::manifest::{self, Fleet, LandingMode, Remote, TypedTerms};
 use crate::engine::fleet::task::{FleetTask, FleetTerms, TaskId};
 use crate::engine::git::GitSetting;
 use crate::engine::record::{Check, Contract, Fragment, GitSteps, Recipe, Role};
@@ -35,6 +35,8 @@ const NAMES_MAX: usize = 20_000;
 #[derive(Debug)]
 pub struct Described {
     pub fleet: Fleet,
+    /// What its file says.
+    pub terms: FleetTerms,
     /// In the order in which they start.
     pub tasks: Vec<(FleetTask, Contract)>,
     /// Files of the folder that are no tasks.
@@ -95,7 +97,7 @@ pub fn describe(home: &Home, arguments: &FleetRunArgs, here: &Path) -> Result<De
     }
     notes.extend(reach(home, &fleet)?);
     let untrusted = trust::untrusted(home, &top, needs(&fleet, &terms, &described, &planted))?;
-    Ok(Described { fleet, tasks: described, left_out, notes, untrusted })
+    Ok(Described { fleet, terms, tasks: described, left_out, notes, untrusted })
 }
 
 /// The contract of a task with what the fleet decides itself, and what the user should know of it.
@@ -153,18 +155,25 @@ fn keep_its_way(
     if arguments.on.is_none() {
         fleet.engine = known.engine;
     }
-    if arguments.max_cost_micros.or(terms.max_cost_micros).is_none() {
-        fleet.max_cost_micros = known.max_cost_micros;
-    }
-    if arguments.slots.or(terms.slots).is_none() {
-        fleet.slots = known.slots;
-    }
+    keep_limits(fleet, terms, known.typed);
     let (Some(before), Some(now)) = (&known.trusted, &fleet.trusted) else {
         return Ok(Vec::new());
     };
     let concerns = |it: &&GitSetting| it.names_a_program() || it.leads_a_remote();
     let changed = now.changed_since(before).filter(concerns);
     Ok(changed.cloned().collect())
+}
+
+/// Keeps the limits that were typed before, unless others are typed now.
+pub(super) fn keep_limits(fleet: &mut Fleet, terms: &FleetTerms, before: TypedTerms) {
+    let typed = fleet.typed.or(before);
+    if fleet.typed.slots.is_none() {
+        fleet.slots = typed.slots.or(terms.slots).unwrap_or(0);
+    }
+    if fleet.typed.max_cost_micros.is_none() {
+        fleet.max_cost_micros = typed.max_cost_micros.or(terms.max_cost_micros).unwrap_or(0);
+    }
+    fleet.typed = typed;
 }
 
 /// Refuses a landing that could not keep the tasks themselves from being changed.
@@ -251,6 +260,7 @@ fn fleet(top: &Path, folder: &Path, terms: &FleetTerms, arguments: &FleetRunArgs
         base,
         slots: arguments.slots.or(terms.slots).unwrap_or(0),
         max_cost_micros: arguments.max_cost_micros.or(terms.max_cost_micros).unwrap_or(0),
+        typed: TypedTerms { slots: arguments.slots, max_cost_micros: arguments.max_cost_micros },
         setup: terms.setup.clone(),
         include: disk::read_text(&top.join(INCLUDE), INCLUDE_BYTES)?,
         engine: arguments.on.clone().unwrap_or_else(|| LOCAL.to_owned()),

@@ -141,7 +141,14 @@ impl Job<'_> {
             let landed = Some(Landed::Main(commit.to_owned()));
             let ending = TaskEnding { landed, ..TaskEnding::of(ending.clone()) };
             let (state, at) = (TaskState::Ended(ending), clock::now().wall);
-            Lease { state, at, is_retried: false, accepted_exam: None, ..lease.clone() }
+            Lease {
+                state,
+                at,
+                is_retried: false,
+                is_renewed: false,
+                accepted_exam: None,
+                ..lease.clone()
+            }
         };
         match landing.land(kept, checkout, &ended)? {
             LandEnd::Landed(lease) => {
@@ -213,6 +220,9 @@ impl Job<'_> {
             let is_ours = own(lease, self.attempt).is_some();
             if is_ours {
                 lease.sent_back = Some(refusal.clone());
+                if let Refusal::Conflict(files) = refusal {
+                    lease.conflicts.clone_from(files);
+                }
                 lease.needs_no_agent = false;
                 // What main brings changes the exam, too.
                 lease.carried = Carried { exam: None, ..Carried::of(record) };
@@ -329,6 +339,7 @@ impl Job<'_> {
             if record.is_some() || *state != TaskState::Waiting {
                 lease.is_retried = false;
                 lease.accepted_exam = None;
+                lease.is_renewed = false;
             }
             if let Some(record) = record {
                 lease.carried = Carried::of(record);

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 
 use super::attempt::{AfterLoop, Job, JobEnd};
 use super::commands::{self, FleetCommands};
@@ -27,9 +27,12 @@ use crate::engine::fleet::landing::{evidence, without_markers};
 use crate::engine::fleet::lease::{Attempt, Carried, JobPhase, Lease, TaskEnding, TaskState};
 use crate::engine::fleet::manifest::{FleetOrder, FleetRequest};
 use crate::engine::fleet::task::TaskId;
+use crate::engine::journal::Event;
 use crate::engine::record::{Contract, Ending, Fragment, Limits, Loop, Outcome, Phase};
 use crate::engine::settings::Key;
 use crate::engine::settings::run::LogRetention;
+use crate::world::files::protected;
+use crate::world::git::steps;
 use crate::world::process::identity::my_id;
 use crate::world::process::signals::Signals;
 use crate::world::store::{self, Home};
@@ -245,10 +248,10 @@ impl Job<'_> {
 
     /// The contract of the task's next loop: the lease's, with what a landing found.
     fn contract(&self) -> Contract {
-        let Lease { contract, sent_back, .. } = &self.lease;
+        let Lease { contract, sent_back, conflicts, .. } = &self.lease;
         let mut contract = Contract { limits: self.limits(), ..contract.clone() };
-        if let Some(refusal) = sent_back {
-            contract.checks.extend(without_markers(refusal));
+        contract.checks.extend(without_markers(conflicts));
+        if sent_back.is_some() {
             contract.checks.extend(self.fleet.land_checks.iter().cloned());
         }
         if let Some(run) = &mut contract.run {
@@ -283,7 +286,42 @@ impl Job<'_> {
         reached(&as_now)
     }
 
+    /// Gives the loop that is to be resumed the text that its task has now, and the settings of git
+    /// that a person has agreed to since it began.
+    fn renew(&self, found: &Loop) -> Result<()> {
+        let held = store::hold(self.home, &found.id, store::LOCK_WAIT)?;
+        let before = held.load()?;
+        let mut record = before.clone();
+        if self.lease.is_renewed {
+            let limits = before.contract.limits.clone();
+            record.contract = Contract { limits, ..self.contract() };
+            if record.contract.protect != before.contract.protect {
+                let protects = !record.contract.protect.is_empty();
+                let marks = protects.then(|| protected::begin(&record)).transpose();
+                let marks = marks.map_err(|unseen| anyhow!(unseen.at_the_start()))?;
+                record.protected = marks.map(|(marks, _)| marks);
+            }
+        }
+        let checkout = &record.place.checkout;
+        if self.fleet.trusted.is_some() && self.unplanted(checkout).is_ok() {
+            record.trusted = steps::trusted(checkout).or(record.trusted);
+        }
+        if record != before {
+            let what = if self.lease.is_renewed {
+                "took the new text of its task"
+            } else {
+                "took the settings of git that a person agreed to"
+            };
+            held.record(record, |next| Event::Recovered {
+                what: Some(what.to_owned()),
+                record: Box::new(next.clone()),
+            })?;
+        }
+        Ok(())
+    }
+
     fn resume(&self, found: &Loop, sink: &mut dyn EventSink) -> Result<Loop> {
+        self.renew(found)?;
         let numbers = self.limits().by_key().into_iter().filter(|(key, _)| *key != Key::MaxWait);
         let changes = numbers.map(|(key, number)| (key, LimitChange::To(number))).collect();
         let new_owner = NewOwner::process()?;

@@ -262,7 +262,7 @@ impl Landing<'_, '_> {
             let output = format!("it changed files that are committed: {}", altered.join(", "));
             return Ok(Err(Refusal::Red { run, output }));
         }
-        let markers = lease.sent_back.as_ref().and_then(without_markers);
+        let markers = without_markers(&lease.conflicts);
         let checks = lease.contract.checks.iter().chain(&self.fleet.land_checks).chain(&markers);
         for check in checks {
             if let Some(output) = self.fails(check, &folder)? {

@@ -106,7 +106,7 @@ pub(super) fn continue_branches(
     for lease in leases.iter_mut().filter(|lease| lease.state == TaskState::Waiting) {
         let (id, branch) = (lease.id().clone(), &lease.branch);
         let Some(commit) = there.get(branch) else { continue };
-        if lease.loop_id.is_some() {
+        if lease.loop_id.is_some() || lease.carried.completed > 0 {
             memory.fetch_branch(branch)?;
             let own = git::commit(&fleet.repository, &format!("refs/heads/{branch}"));
             if own.and_then(|own| git::lacking(hub, commit, &own)) != Some(0) {

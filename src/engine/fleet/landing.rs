@@ -74,9 +74,11 @@ pub fn evidence(refusal: &Refusal) -> String {
     format!("{begin}\n\n{what}\n\nFix what no longer holds, and change nothing else.")
 }
 
-/// The check that the loop of a conflict gets: no file may keep a marker.
-pub fn without_markers(refusal: &Refusal) -> Option<Check> {
-    let Refusal::Conflict(files) = refusal else { return None };
+/// The check that the loop of a conflict gets: none of these files may keep a marker.
+pub fn without_markers(files: &[String]) -> Option<Check> {
+    if files.is_empty() {
+        return None;
+    }
     let files: Vec<String> =
         files.iter().map(|file| format!("'{}'", file.replace('\'', r"'\''"))).collect();
     let run = format!("! grep -nEs '^(<<<<<<<|>>>>>>>) ' -- {}", files.join(" "));
@@ -107,16 +109,16 @@ mod tests {
 
     #[test]
     fn the_loop_of_a_conflict_is_told_its_files_and_gets_a_check_for_their_markers() {
-        let conflict = Refusal::Conflict(vec!["it's.rs".to_owned(), "b.rs".to_owned()]);
-        insta::assert_snapshot!(evidence(&conflict), @"
+        let files = vec!["it's.rs".to_owned(), "b.rs".to_owned()];
+        let check = without_markers(&files).unwrap();
+        assert_eq!(check.run, r"! grep -nEs '^(<<<<<<<|>>>>>>>) ' -- 'it'\''s.rs' 'b.rs'");
+        insta::assert_snapshot!(evidence(&Refusal::Conflict(files)), @"
         Your work was complete on its own branch. The main branch has moved since, and is now merged into this branch.
 
         These files have conflicts, committed with their markers (<<<<<<<, =======, >>>>>>>): it's.rs, b.rs. Resolve each so that both changes hold, and remove every marker.
 
         Fix what no longer holds, and change nothing else.
         ");
-        let check = without_markers(&conflict).unwrap();
-        assert_eq!(check.run, r"! grep -nEs '^(<<<<<<<|>>>>>>>) ' -- 'it'\''s.rs' 'b.rs'");
     }
 
     #[test]

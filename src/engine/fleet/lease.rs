@@ -58,6 +58,12 @@ pub struct Lease {
     /// Why a landing has sent it back to its loop; it does so once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent_back: Option<Refusal>,
+    /// The files into which a landing has merged conflicts: none may keep a marker.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conflicts: Vec<String>,
+    /// Whether its text has changed since its newest loop began.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_renewed: bool,
     /// Whether its loop is completed, and what is left is to push or land its branch.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub needs_no_agent: bool,
@@ -263,16 +269,16 @@ impl Lease {
             .find(is_spent)
     }
 
-    /// Takes the task as its file is now. Only other limits leave its loop what it is: a loop keeps
-    /// its prompt and its checks, and a task that ended keeps those that it ended with.
+    /// Takes the task as its file is now, for its next attempt. A task that ended, or has only to
+    /// be pushed or landed, takes other limits alone.
     pub fn renew(&mut self, task: &FleetTask, contract: &Contract) {
         let as_before = Contract { limits: self.contract.limits.clone(), ..contract.clone() };
         if as_before != self.contract {
-            if self.ending().is_some() {
+            if self.ending().is_some() || self.needs_no_agent {
+                self.contract.limits = contract.limits.clone();
                 return;
             }
-            self.loop_id = None;
-            self.needs_no_agent = false;
+            self.is_renewed = true;
         }
         self.task = task.clone();
         self.contract = contract.clone();

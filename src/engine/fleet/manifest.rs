@@ -13,6 +13,8 @@ use crate::engine::record::{Actor, Check, TaskOfFleet};
 
 /// The format this crew writes.
 pub const SCHEMA: u32 = 1;
+/// The engine that is this machine.
+pub const LOCAL: &str = "local";
 
 /// A fleet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +39,9 @@ pub struct Fleet {
     /// The text of `.worktreeinclude` when the fleet was started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub include: Option<String>,
+    /// The limits that a person typed; they go before those of the file.
+    #[serde(default)]
+    pub typed: TypedTerms,
     /// What runs its jobs: `local`, `slurm`, `slurm:HOST`, or `manual` for somebody else.
     pub engine: String,
     /// Where leases and branches are kept for other machines; `None` keeps everything here.
@@ -58,6 +63,24 @@ pub struct Fleet {
     /// runs one that was planted since. Other machines have their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trusted: Option<GitBaseline>,
+}
+
+/// What was typed last of the limits of a fleet; `None` leaves them to its file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TypedTerms {
+    pub slots: Option<u32>,
+    pub max_cost_micros: Option<u64>,
+}
+
+impl TypedTerms {
+    /// With what was typed before, where nothing was typed now; a 0 is typed to lift a limit, once.
+    pub fn or(self, before: Self) -> Self {
+        Self {
+            slots: self.slots.or(before.slots).filter(|slots| *slots > 0),
+            max_cost_micros: self.max_cost_micros.or(before.max_cost_micros).filter(|it| *it > 0),
+        }
+    }
 }
 
 /// The remote of a fleet.

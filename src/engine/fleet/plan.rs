@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::lease::{JobPhase, Landed, Lease, TaskState};
-use super::manifest::{Fleet, FleetRequest, LandingMode};
+use super::manifest::{Fleet, FleetRequest, LOCAL, LandingMode};
 use super::task::{FleetTask, TaskId};
 use crate::engine::record::Outcome;
 
@@ -154,6 +154,8 @@ struct Money {
     left: Option<u64>,
     /// How many tasks without a limit of their own share it.
     sharers: u64,
+    /// Whether every job finds the loops of those before it.
+    is_local: bool,
 }
 
 impl Money {
@@ -166,7 +168,8 @@ impl Money {
         let left = fleet.max_cost_micros.saturating_sub(gone);
         let left = (fleet.max_cost_micros > 0).then_some(left);
         let waits = |lease: &&Lease| lease.state == TaskState::Waiting && own(lease) == 0;
-        Self { left, sharers: leases.iter().filter(waits).count() as u64 }
+        let sharers = leases.iter().filter(waits).count() as u64;
+        Self { left, sharers, is_local: fleet.engine == LOCAL }
     }
 
     /// Sets aside what a task may still cost, or all of its share. `None` where it does not fit.
@@ -178,8 +181,9 @@ impl Money {
             own => own.saturating_sub(cost(lease)),
         };
         if more > left || more == 0 {
-            // What is completed costs nothing more.
-            return lease.needs_no_agent.then(|| cost(lease));
+            // What is completed costs nothing more, on the machine that has its loop. A 0 would be
+            // no limit.
+            return (lease.needs_no_agent && self.is_local).then(|| cost(lease).max(1));
         }
         self.left = Some(left - more);
         if own == 0 {

@@ -68,8 +68,13 @@ pub enum Event {
         protected: Option<Box<Protected>>,
         state: Box<State>,
     },
-    /// The whole record, after boundaries that only its driver's memory held.
-    Recovered { record: Box<Loop> },
+    /// The whole record: after boundaries that only its driver's memory held, or with what else
+    /// `what` names.
+    Recovered {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        what: Option<String>,
+        record: Box<Loop>,
+    },
     /// For information; changes nothing.
     Noted { what: String },
 }
@@ -106,7 +111,7 @@ impl Event {
     /// The state that the loop has after this; `None` for a note.
     pub fn state(&self) -> Option<&State> {
         match self {
-            Self::Started { record } | Self::Recovered { record } => Some(&record.state),
+            Self::Started { record } | Self::Recovered { record, .. } => Some(&record.state),
             Self::Boundary { state, .. } | Self::Changed { state, .. } => Some(state),
             Self::Noted { .. } => None,
         }
@@ -190,7 +195,7 @@ pub fn replay(entries: &[JournalEntry]) -> Option<Loop> {
     let mut record: Option<Loop> = None;
     for entry in settled.iter() {
         match (&entry.event, &mut record) {
-            (Event::Started { record: whole } | Event::Recovered { record: whole }, _) => {
+            (Event::Started { record: whole } | Event::Recovered { record: whole, .. }, _) => {
                 record = Some((**whole).clone());
             }
             (Event::Boundary { elapsed_ms, state, .. }, Some(record)) => {
@@ -278,7 +283,7 @@ mod tests {
         let start = entry(0, Event::Started { record: Box::new(started) });
         assert_eq!(replay(&[start.clone(), line.clone()]), None);
         let generation = recovered.state.generation;
-        let whole = entry(generation, Event::Recovered { record: Box::new(recovered) });
+        let whole = entry(generation, Event::Recovered { what: None, record: Box::new(recovered) });
         assert_eq!(replay(&[start, whole, line]), Some(last));
     }
 

@@ -152,8 +152,9 @@ impl Story {
                     _ => What::Changed { what, by, limits },
                 }
             }
-            Event::Recovered { .. } => {
-                What::Changed { what: "recorded after all".to_owned(), by: None, limits: None }
+            Event::Recovered { what, .. } => {
+                let what = what.unwrap_or_else(|| "recorded after all".to_owned());
+                What::Changed { what, by: None, limits: None }
             }
             Event::Noted { what } => What::Noted { what },
         };

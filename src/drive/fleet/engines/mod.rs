@@ -12,6 +12,7 @@ pub mod step;
 use self::local::Local;
 use self::slurm::Slurm;
 use crate::engine::fleet::manifest::Fleet;
+pub use crate::engine::fleet::manifest::LOCAL;
 use crate::engine::fleet::task::TaskId;
 pub use crate::parse::fleet::job::JobState;
 use crate::world::env;
@@ -19,8 +20,6 @@ use crate::world::process::Stop;
 use crate::world::store::Home;
 use crate::world::store::home::hash;
 
-/// The name of this machine among the engines.
-pub const LOCAL: &str = "local";
 /// The name for jobs that somebody else starts: a person, a CI, another scheduler.
 pub const MANUAL: &str = "manual";
 /// Where jobs on a cluster leave their output, below the home of the account there.
