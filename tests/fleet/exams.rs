@@ -85,6 +85,15 @@ fn a_changed_text_does_not_accept_the_changed_check_of_the_loop_before() {
 }
 
 #[test]
+fn a_check_that_comes_with_a_new_text_is_held_as_the_others_are() {
+    let world = world("touch w; [ $call -gt 1 ] || exit 0; echo true > check.sh; claim");
+    let world = world.file("tasks/a.md", "+++\nmax-iterations = 1\n+++\nDo task a.\n");
+    assert_eq!((world.run(&["--land"]).code(), world.state("a")), (10, "exhausted".into()));
+    let world = world.tasks(&["a"], "verify = [\"sh check.sh\"]\nmax-iterations = 6");
+    is_blocked(&world, world.run(&["--land", "--retry"]).code());
+}
+
+#[test]
 fn a_machine_that_never_saw_the_loop_takes_the_accepted_check_as_it_is() {
     let world = FleetWorld::new(CHANGES)
         .tasks(&["a"], "verify = [\"sh check.sh\"]")

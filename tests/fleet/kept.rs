@@ -162,6 +162,37 @@ fn a_changed_task_that_is_tried_again_has_its_new_prompt_and_its_new_checks() {
 }
 
 #[test]
+fn a_new_text_waits_until_a_loop_has_room_for_it() {
+    let agent = "[ $call -gt 1 ] || { echo '<promise>BLOCKED: why?</promise>'; exit; }";
+    let world =
+        FleetWorld::new(&format!("{agent}\n{ONE}")).tasks(&["a"], "max-iterations = 1").ready();
+    assert_eq!((world.run(&[]).code(), world.state("a")), (13, "blocked".into()));
+    let task = |most: u32| format!("+++\nmax-iterations = {most}\n+++\nThe new text.\n");
+    let world = world.file("tasks/a.md", &task(1));
+    let refused = world.run(&["--retry"]);
+    assert!(refused.stderr.contains("its max-iterations is used up"), "{refused:#?}");
+    let world = world.file("tasks/a.md", &task(3));
+    let ran = world.run(&["--retry"]);
+    assert_eq!((ran.code(), world.begun("a")), (0, vec![1, 2]), "{ran:#?}");
+    assert!(world.prompt("a", 2).contains("The new text."));
+}
+
+#[test]
+fn a_check_that_cannot_pass_on_main_is_corrected_in_the_file_and_the_work_lands() {
+    let world = FleetWorld::new("echo done > out.log; echo x > work; claim")
+        .file(".gitignore", "*.log\n")
+        .tasks(&["a"], "verify = [\"test -e out.log\"]")
+        .shared()
+        .ready();
+    assert_eq!((world.run(&["--land"]).code(), world.state("a")), (13, "blocked".into()));
+    let before = world.begun("a").len();
+    let world = world.tasks(&["a"], "verify = [\"test -e work\"]");
+    let ran = world.run(&["--land", "--retry"]);
+    assert_eq!((ran.code(), world.begun("a").len()), (0, before), "{ran:#?}");
+    assert_eq!(world.shown("main", "work"), "x\n");
+}
+
+#[test]
 fn a_changed_local_task_goes_on_from_its_work_when_the_fleet_gets_a_remote() {
     let world = FleetWorld::new(TWO)
         .tasks(&["a"], "verify = [\"grep -q 2 work-a\"]\nmax-iterations = 1")

@@ -76,9 +76,31 @@ fn gone() {
     assert_eq!(world.work("a", "work-a"), "1 old\n2 new\n3 new\n");
 }
 
+/// The machine is stopped, another one takes the task and dies before its loop begins, and the
+/// first one takes it back.
+fn taken_back() {
+    let setup = "setup = '[ $MACHINE = old ] || { touch $NOTES/held; sleep 600; }'";
+    let world = FleetWorld::with_faults(SIGNED)
+        .tasks(&["a"], "max-iterations = 4\nverify = [\"grep -q 3 work-a\"]")
+        .terms(setup)
+        .by_hand(&[]);
+    let old = world.on("old").job("a");
+    world.until_noted("here");
+    old.signal(Signal::STOP);
+    let new = world.on("new").job_with("a", &[STALE]);
+    world.until_noted("held");
+    old.signal(Signal::CONT);
+    world.allow("go");
+    assert_eq!(old.wait(LONG).code(), 14);
+    new.signal(Signal::KILL);
+    new.wait(LONG);
+    let again = world.on("old").job_with("a", &[STALE]).wait(LONG);
+    assert_eq!((again.code(), world.state("a")), (0, "completed".into()), "{again:#?}");
+}
+
 #[test]
 fn a_machine_that_is_gone_is_replaced_and_one_that_comes_back_is_refused() {
-    side_by_side([stopped, gone]);
+    side_by_side([stopped, gone, taken_back]);
 }
 
 #[test]

@@ -15,8 +15,8 @@ use crate::drive::fleet::memory::Memory;
 use crate::drive::fleet::places::slots_of;
 use crate::drive::fleet::run::{Coordinator, FleetEnd};
 use crate::engine::fleet::events::FleetEvent;
-use crate::engine::fleet::lease::Lease;
-use crate::engine::fleet::manifest::{Fleet, FleetRequest};
+use crate::engine::fleet::lease::{Lease, TaskEnding};
+use crate::engine::fleet::manifest::{Fleet, FleetRequest, LandingMode};
 use crate::engine::fleet::overlap::overlap;
 use crate::engine::record::Outcome;
 use crate::exit::Exit;
@@ -179,7 +179,11 @@ fn exit(view: &FleetView) -> Exit {
     let ordered = fleet.order.as_ref().map(|order| order.what);
     let is_paused = || fleet.orders.values().any(|order| order.what == FleetRequest::Pause);
     let is_readable = unreadable.is_empty();
-    if is_readable && outcomes().all(|outcome| outcome == Some(Outcome::Completed)) {
+    let is_done = |ending: &TaskEnding| {
+        let is_where_it_belongs = fleet.landing == LandingMode::No || ending.landed.is_some();
+        ending.outcome == Outcome::Completed && is_where_it_belongs
+    };
+    if is_readable && leases.iter().all(|lease| lease.ending().is_some_and(is_done)) {
         Exit::SUCCESS
     } else if ordered == Some(FleetRequest::Cancel) {
         Exit::of(Outcome::Cancelled)

@@ -64,8 +64,12 @@ pub fn new_commands(described: &Described) -> BTreeSet<String> {
 /// The tasks that may start now, for somebody else to start: each has its part of the fleet's money
 /// set aside.
 pub fn starts(memory: &Memory, fleet: &Fleet) -> Result<Vec<TaskId>> {
-    let leases: Vec<Lease> = memory.leases()?.readable.into_iter().map(|kept| kept.value).collect();
-    let plan = FleetPlan::of(fleet, &leases, usize::MAX, &overlap);
+    let Leases { readable, unreadable } = memory.leases()?;
+    let leases: Vec<Lease> = readable.into_iter().map(|kept| kept.value).collect();
+    let mut plan = FleetPlan::of(fleet, &leases, usize::MAX, &overlap);
+    if fleet.max_cost_micros > 0 && !unreadable.is_empty() {
+        plan = plan.without_money();
+    }
     for Start { task, reserved_micros } in &plan.starts {
         memory.change(task, |lease| {
             let is_new = lease.reserved_micros != *reserved_micros;
@@ -88,7 +92,7 @@ pub fn refs(fleet: &Fleet, leases: &[Lease]) -> Vec<String> {
 /// Records the fleet and its tasks, or brings those that are recorded up to date. `retry`: what
 /// ended without being completed is tried again. Returns what the user should know.
 pub fn record(home: &Home, described: &mut Described, retry: bool) -> Result<Vec<String>> {
-    let Described { fleet, terms, tasks, .. } = described;
+    let Described { fleet, terms, typed, tasks, .. } = described;
     let here = fleets::manifest(home, &fleet.name)?;
     let mut notes = Vec::new();
     if let Err(error) = fleets::remove_taken(home) {
@@ -104,10 +108,10 @@ pub fn record(home: &Home, described: &mut Described, retry: bool) -> Result<Vec
     let names: BTreeSet<&TaskId> = tasks.iter().map(|(task, _)| &task.id).collect();
     if let Some(known) = &known {
         fleet.started_at = known.value.started_at;
-        if here.is_none() {
-            keep_limits(fleet, terms, known.value.typed);
-        }
-        settle(&memory, &known.value, &names, &mut notes)?;
+        // Another machine may have typed others since this one last did.
+        fleet.typed = *typed;
+        keep_limits(fleet, terms, known.value.typed);
+        settle(&memory, &known.value, &names, here.is_some(), &mut notes)?;
         fleet.orders = standing_orders(&memory, &known.value)?;
     }
     let Leases { readable: found, unreadable } = memory.leases()?;
@@ -173,6 +177,17 @@ fn known_here(
             task.id,
             task.id
         );
+    }
+    let before = fleets::manifest(home, &fleet.name)?.map(|kept| kept.value);
+    let order = before.as_ref().and_then(|before| before.order_of(&task.id));
+    let cancel = order.filter(|order| order.what == FleetRequest::Cancel);
+    if let (Some(order), None) = (cancel, found.ending()) {
+        let ending = Ending::cancelled(order.by, order.reason.as_deref());
+        return Ok(Lease {
+            state: TaskState::Ended(TaskEnding::of(ending)),
+            commit: None,
+            ..found
+        });
     }
     let is_retried = retry && may_be_retried(&found) && spent(&found, contract).is_none();
     let outcome = found.ending().map(|it| it.outcome);
@@ -245,11 +260,12 @@ fn standing_orders(memory: &Memory, known: &Fleet) -> Result<BTreeMap<TaskId, Fl
 }
 
 /// Ends what a person's orders ended, and what is in no file any more, before the orders are
-/// forgotten.
+/// forgotten. `is_known`: this machine has started the fleet before.
 fn settle(
     memory: &Memory,
     known: &Fleet,
     names: &BTreeSet<&TaskId>,
+    is_known: bool,
     notes: &mut Vec<String>,
 ) -> Result<()> {
     for kept in memory.leases()?.readable {
@@ -260,7 +276,8 @@ fn settle(
         let order = known.order_of(id).filter(|order| order.what == FleetRequest::Cancel);
         let ending = match order {
             Some(order) => Ending::cancelled(order.by, order.reason.as_deref()),
-            None if names.contains(id) => continue,
+            // Another clone may be behind.
+            None if names.contains(id) || !is_known => continue,
             None => {
                 notes.push(format!("{id} is cancelled: its file is gone"));
                 Ending::new(Outcome::Cancelled, "its file is gone")
@@ -268,9 +285,12 @@ fn settle(
         };
         let ending = TaskEnding::of(ending);
         memory.change(id, |lease| {
-            lease.state = TaskState::Ended(ending.clone());
-            lease.at = clock::now().wall;
-            true
+            let is_free = lease.state == TaskState::Waiting;
+            if is_free {
+                lease.state = TaskState::Ended(ending.clone());
+                lease.at = clock::now().wall;
+            }
+            is_free
         })?;
     }
     Ok(())
@@ -340,6 +360,9 @@ fn revise(
     Ok(match (has_ended, retry) {
         (true, true) => Some(format!("{id} is tried again")),
         (true, false) => Some(format!("{id} ended and stays so; --retry tries it again")),
+        (false, _) if found.needs_no_agent => {
+            is_new.then(|| format!("{id} has changed, but its work only has to land"))
+        }
         (false, _) => is_new.then(|| format!("{id} has changed: its new text counts")),
     })
 }

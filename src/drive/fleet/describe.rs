@@ -37,6 +37,8 @@ pub struct Described {
     pub fleet: Fleet,
     /// What its file says.
     pub terms: FleetTerms,
+    /// What was typed now of its limits.
+    pub typed: TypedTerms,
     /// In the order in which they start.
     pub tasks: Vec<(FleetTask, Contract)>,
     /// Files of the folder that are no tasks.
@@ -65,6 +67,7 @@ pub fn describe(home: &Home, arguments: &FleetRunArgs, here: &Path) -> Result<De
         );
     }
     let mut fleet = fleet(&top, &folder, &terms, arguments)?;
+    let typed = fleet.typed;
     let planted = keep_its_way(home, &mut fleet, &terms, arguments)?;
     landable(&fleet)?;
     let place = place::place(&top, None)?;
@@ -97,7 +100,7 @@ pub fn describe(home: &Home, arguments: &FleetRunArgs, here: &Path) -> Result<De
     }
     notes.extend(reach(home, &fleet)?);
     let untrusted = trust::untrusted(home, &top, needs(&fleet, &terms, &described, &planted))?;
-    Ok(Described { fleet, terms, tasks: described, left_out, notes, untrusted })
+    Ok(Described { fleet, terms, typed, tasks: described, left_out, notes, untrusted })
 }
 
 /// The contract of a task with what the fleet decides itself, and what the user should know of it.

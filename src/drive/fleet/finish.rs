@@ -18,7 +18,7 @@ use crate::drive::error_text::{error_text, git_trouble};
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::fleet::landing::Refusal;
 use crate::engine::fleet::lease::{Carried, JobPhase, Landed, Lease, TaskEnding, TaskState};
-use crate::engine::fleet::manifest::{FleetOrder, FleetRequest, LandingMode};
+use crate::engine::fleet::manifest::{Fleet, FleetOrder, FleetRequest, LandingMode};
 use crate::engine::git::GitTrouble;
 use crate::engine::record::{Actor, Ending, Loop, Outcome};
 use crate::engine::words::commit_message::commit_message;
@@ -36,7 +36,12 @@ const ORDERS_WITHIN: Duration = Duration::from_secs(7);
 impl Job<'_> {
     /// What follows from the loop's end.
     pub(super) fn settled(&self, record: &Loop, sink: &mut dyn EventSink) -> Result<AfterLoop> {
-        self.finished(record, sink)
+        // The fleet may have been started in another way meanwhile, as with --land.
+        let known = self.memory.manifest().map(|kept| kept.value);
+        let now = |landing| Fleet { landing, ..self.fleet.clone() };
+        let fleet = known.map_or_else(|_| self.fleet.clone(), |known| now(known.landing));
+        let job = Job { fleet: &fleet, lease: self.lease.clone(), ..*self };
+        job.finished(record, sink)
             .or_else(|error| self.failed(error, Some(record)).map(AfterLoop::Over))
     }
 
@@ -338,8 +343,9 @@ impl Job<'_> {
             // An attempt that is left before its loop goes on has not used up what a person asked.
             if record.is_some() || *state != TaskState::Waiting {
                 lease.is_retried = false;
+            }
+            if record.is_some() {
                 lease.accepted_exam = None;
-                lease.is_renewed = false;
             }
             if let Some(record) = record {
                 lease.carried = Carried::of(record);

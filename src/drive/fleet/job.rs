@@ -12,8 +12,9 @@ use super::heartbeat::Heartbeat;
 use super::memory::Memory;
 use super::places::job_slots;
 use super::seat::{self, Stillness};
-use super::tie::JobTie;
+use super::tie::{FENCED, JobTie};
 use super::workspace;
+use crate::drive::exam;
 use crate::drive::owner::NewOwner;
 use crate::drive::resume::adapt::accept_exam_of;
 use crate::drive::resume::resume;
@@ -222,7 +223,9 @@ impl Job<'_> {
         if let Some(found) = self.left_here() {
             workspace::set_up(self.fleet, &found.place.checkout, &commands(sink))?;
             // The attempt that ended it was cut off before it could say so.
-            let is_over = found.outcome().is_some_and(|outcome| outcome != Outcome::Interrupted);
+            let goes_on =
+                |it: &Ending| it.outcome == Outcome::Interrupted || it.why.ends_with(FENCED);
+            let is_over = found.state.ending.as_ref().is_some_and(|ending| !goes_on(ending));
             let stays = found.outcome() == Some(Outcome::Completed) || self.spent(&found).is_some();
             return if is_over && (stays || !self.lease.is_retried) {
                 Ok(found)
@@ -296,10 +299,19 @@ impl Job<'_> {
             let limits = before.contract.limits.clone();
             record.contract = Contract { limits, ..self.contract() };
             if record.contract.protect != before.contract.protect {
+                record.protected = None;
                 let protects = !record.contract.protect.is_empty();
                 let marks = protects.then(|| protected::begin(&record)).transpose();
                 let marks = marks.map_err(|unseen| anyhow!(unseen.at_the_start()))?;
                 record.protected = marks.map(|(marks, _)| marks);
+            }
+            if record.contract.checks != before.contract.checks {
+                // It was said of the others.
+                record.state.checked_as_found = false;
+            }
+            if record.state.exam.is_none() {
+                let tree = record.state.trees.snapshot.clone();
+                exam::begin(self.home, &mut record, tree);
             }
         }
         let checkout = &record.place.checkout;

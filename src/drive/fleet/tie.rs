@@ -53,6 +53,8 @@ impl JobTie {
             let Some(attempt) = own(lease, &self.attempt) else { return false };
             attempt.phase = phase.clone();
             lease.loop_id = Some(record.id.clone());
+            // A loop that runs has taken them.
+            (lease.is_renewed, lease.is_retried, lease.needs_no_agent) = (false, false, false);
             lease.carried = Carried::of(record);
             if commit.is_some() {
                 lease.commit = commit.cloned();

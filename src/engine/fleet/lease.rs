@@ -270,11 +270,11 @@ impl Lease {
     }
 
     /// Takes the task as its file is now, for its next attempt. A task that ended, or has only to
-    /// be pushed or landed, takes other limits alone.
+    /// be pushed or landed, takes other limits alone, unless a person has it tried again.
     pub fn renew(&mut self, task: &FleetTask, contract: &Contract) {
         let as_before = Contract { limits: self.contract.limits.clone(), ..contract.clone() };
         if as_before != self.contract {
-            if self.ending().is_some() || self.needs_no_agent {
+            if self.ending().is_some() || (self.needs_no_agent && !self.is_retried) {
                 self.contract.limits = contract.limits.clone();
                 return;
             }

@@ -143,9 +143,9 @@ fn files(lease: &Lease, busy: &[&Lease], overlap: Overlap<'_>) -> Option<WaitsFo
     })
 }
 
-/// What a task has cost, in millionths of a dollar, rounded up.
+/// What a task has cost at most, in millionths of a dollar, rounded up.
 pub fn cost(lease: &Lease) -> u64 {
-    lease.carried.usage.cost.micros()
+    lease.carried.usage.cost_at_most().micros()
 }
 
 /// The fleet's money.

@@ -2,7 +2,7 @@ use super::*;
 use crate::engine::fleet::fixture::{a_fleet, a_lease, after, ended, id, landed, running};
 use crate::engine::fleet::lease::JobPhase;
 use crate::engine::fleet::manifest::FleetOrder;
-use crate::engine::record::Actor;
+use crate::engine::record::{Actor, Outcome};
 
 const WORKS: JobPhase = JobPhase::Lines;
 
@@ -208,4 +208,12 @@ fn completed_work_lands_though_the_money_is_used_up() {
     // Its loop may be on another node.
     let fleet = Fleet { engine: "slurm".to_owned(), ..fleet };
     assert_eq!(told(&fleet, &[done], 1), ["a Money"]);
+}
+
+#[test]
+fn tokens_without_a_price_count_at_the_highest_one() {
+    let fleet = Fleet { max_cost_micros: 3_000_000, ..a_fleet() };
+    let mut over = ended("a", Outcome::Completed, "done", 1);
+    over.carried.usage.unpriced.output = 1_000_000;
+    assert_eq!(told(&fleet, &[over, a_lease("b")], 1), ["b Money"]);
 }
