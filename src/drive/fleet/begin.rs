@@ -39,12 +39,14 @@ pub fn foreseen(home: &Home, described: &Described, retry: bool) -> Result<Vec<L
         let Some(kept) = found.filter(|kept| !is_free(kept)) else {
             return lease(fleet, task, contract);
         };
-        let found = &kept.value;
-        let is_taken_up = wants_landing(fleet, found)
-            || (retry && may_be_retried(found) && !stays_exhausted(found, contract))
-            || (gets_a_remote && moves(found));
-        let state = if is_taken_up { TaskState::Waiting } else { found.state.clone() };
-        Lease { state, ..found.clone() }
+        let mut lease = kept.value.clone();
+        if wants_landing(fleet, &lease) || (gets_a_remote && moves(&lease)) {
+            lease.state = TaskState::Waiting;
+        } else if retry && may_be_retried(&lease) && !stays_exhausted(&lease, contract) {
+            lease.try_again();
+            lease.renew(task, contract);
+        }
+        lease
     };
     Ok(tasks.iter().filter(|(task, _)| is_readable(&task.id)).map(of).collect())
 }
