@@ -150,6 +150,13 @@ pub fn complaint(text: &str) -> String {
     start(plain(line.unwrap_or("git said nothing")), COMPLAINT_CHARS).to_owned()
 }
 
+/// The lock of an index that git found taken. That of a linked working tree is not in it.
+pub fn taken_lock(text: &str) -> Option<&str> {
+    let (before, _) = text.split_once("': File exists")?;
+    let (_, path) = before.rsplit_once("Unable to create '")?;
+    path.ends_with("index.lock").then_some(path)
+}
+
 /// Whether a text is the full name of an object.
 pub fn is_id(text: &str) -> bool {
     [40, 64].contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
@@ -290,5 +297,8 @@ mod tests {
                     \tu\n\ta file\nPlease move or remove them before you switch branches.\nAborting\n";
         assert_eq!(in_the_way(text), ["u", "a file"]);
         assert_eq!(in_the_way("nothing of the kind"), [""; 0]);
+        let text = "fatal: Unable to create '/r/.git/index.lock': File exists.\n\nAnother git\n";
+        assert_eq!(taken_lock(text), Some("/r/.git/index.lock"));
+        assert_eq!(taken_lock(&text.replace("index", "HEAD")), None);
     }
 }

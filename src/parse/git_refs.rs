@@ -28,8 +28,10 @@ pub fn is_ref_name(name: &str) -> bool {
 /// beginning of one with `*` after it. git itself also finds them at the end of longer names.
 pub fn refs(text: &str, patterns: &[&str]) -> Vec<RemoteRef> {
     let is_named = |name: &str| {
-        let fits = |pattern: &&str| match pattern.strip_suffix('*') {
-            Some(beginning) => name.starts_with(beginning),
+        let fits = |pattern: &&str| match pattern.split_once('*') {
+            Some((begins, ends)) => {
+                name.strip_prefix(begins).is_some_and(|rest| rest.ends_with(ends))
+            }
             None => name == *pattern,
         };
         patterns.iter().any(fits)

@@ -109,7 +109,7 @@ pub fn value(text: &mut String, name: &str, value: &str, width: usize) {
 }
 
 /// A command is never wrapped, and has its line to itself: it must be possible to copy it.
-fn step(text: &mut String, name: &str, step: &Step, width: usize) {
+pub fn step(text: &mut String, name: &str, step: &Step, width: usize) {
     row(text, name, &step.command);
     for line in wrapped(&step.what, width.saturating_sub(INDENT), usize::MAX) {
         let _ = writeln!(text, "{:INDENT$}{line}", "");

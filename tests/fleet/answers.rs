@@ -109,6 +109,21 @@ fn a_message_to_a_task_whose_agent_will_never_read_it_is_refused() {
 }
 
 #[test]
+fn a_message_to_a_fleet_whose_tasks_are_all_over_is_refused_and_one_of_them_can_be_named() {
+    let world = FleetWorld::new("[ $task = a ] && claim")
+        .tasks(&["a"], "")
+        .tasks(&["b"], "max-iterations = 1")
+        .ready();
+    assert_eq!(world.run(&[]).code(), 10);
+    let refused = world.crew(&["tell", "--fleet", "repo", "Hello"]);
+    let expected = "crew: no task of fleet repo is open, so none reads it\n\
+                    hint: --task TASK reaches one that ended, unless it is completed or cancelled\n";
+    assert_eq!((refused.code(), refused.stderr.as_str()), (1, expected));
+    let told = world.crew(&["tell", "--fleet", "repo", "--task", "b", "Hello"]).success();
+    assert!(told.starts_with("b is exhausted: "), "{told}");
+}
+
+#[test]
 fn the_loop_of_a_task_is_resumed_by_its_fleet_alone_and_its_page_says_so() {
     let world = asked();
     let id = world.lease("a")["loop_id"].as_str().unwrap().to_owned();

@@ -1,7 +1,10 @@
 //! What a later start keeps and what it takes anew: limits, finished work, cancels and new texts;
 //! and work that no commit holds, which is never called done.
 
+use rustix::process::Signal;
+
 use super::{FleetWorld, LONG, ONE, TWO};
+use crate::child::Running;
 
 #[test]
 fn work_that_git_ignores_does_not_count_as_landed() {
@@ -24,14 +27,113 @@ fn work_that_could_not_be_committed_needs_a_person_and_is_committed_when_it_is_t
         .ready();
     let ran = world.run(&[]);
     assert_eq!((ran.code(), world.state("a")), (13, "blocked".into()), "{ran:#?}");
-    assert!(world.why("a").starts_with("its work is in no commit: "), "{}", world.why("a"));
+    assert!(world.why("a").starts_with("its branch lacks its work: "), "{}", world.why("a"));
     let lock = world.sandbox.repository().join(".git/worktrees/a/index.lock");
+    let page = world.crew(&["fleet", "show", "a"]).success();
+    assert!(page.contains(&format!("if there is none, remove {}\n", lock.display())), "{page}");
     std::fs::remove_file(lock).unwrap();
-    // Another text does not make it begin anew.
-    let world = world.tasks(&["a"], "verify = [\"test -s work-a\"]");
     let again = world.run(&["--retry"]);
     assert_eq!((again.code(), world.begun("a")), (0, vec![1]), "{again:#?}");
     assert_eq!(world.work("a", "work-a"), "1\n");
+}
+
+#[test]
+fn a_completed_loop_whose_end_was_refused_is_not_taken_for_the_end_of_another_text() {
+    let locks = "[ $call -gt 1 ] || touch \"$(git rev-parse --git-dir)/index.lock\"";
+    let world = FleetWorld::new(&format!("{locks}\n{ONE}"))
+        .tasks(&["a"], "verify = [\"test -e work-a\"]")
+        .ready();
+    assert_eq!((world.run(&[]).code(), world.state("a")), (13, "blocked".into()));
+    let lock = world.sandbox.repository().join(".git/worktrees/a/index.lock");
+    std::fs::remove_file(lock).unwrap();
+    let world = world.tasks(&["a"], "verify = [\"grep -q 2 work-a\"]");
+    let again = world.run(&["--retry"]);
+    assert_eq!((again.code(), world.begun("a")), (0, vec![1, 2]), "{again:#?}");
+    assert_eq!(world.work("a", "work-a"), "1\n2\n", "the work of both is committed");
+}
+
+#[test]
+fn what_a_killed_attempt_left_uncommitted_is_work_also_for_a_fleet_that_was_forgotten_since() {
+    let agent = "[ $call -gt 1 ] || { echo first > work-a; touch $NOTES/here; wait_for never; }
+        echo second > more-a; claim";
+    let world = FleetWorld::new(agent)
+        .file(".gitignore", "ignored\n")
+        .tasks(&["a"], "")
+        .terms("setup = \"touch made-by-setup ignored\"")
+        .ready();
+    let running = world.start(&[]);
+    world.until_noted("here");
+    running.signal(Signal::KILL);
+    world.kill_job("a");
+    running.wait(LONG);
+    world.until("it can be forgotten", |world| {
+        world.crew(&["fleet", "forget", "repo"]).status.success()
+    });
+    let ran = world.run(&[]);
+    assert_eq!(ran.code(), 0, "{ran:#?}");
+    let files = ["work-a", "more-a", "made-by-setup"].map(|file| world.work("a", file));
+    assert_eq!(files, ["first\n", "second\n", ""]);
+}
+
+#[test]
+fn an_ended_task_that_its_fleet_takes_to_a_remote_is_pushed_and_begins_nothing() {
+    let agent = "[ $call -lt 2 ] || wait_for go; echo $call >> work-a; claim";
+    let world = FleetWorld::new(agent)
+        .tasks(&["a"], "verify = [\"grep -q 3 work-a\"]")
+        .terms("setup = \"true\"")
+        .ready();
+    let running = world.start(&[]);
+    world.until("a is in its second iteration", |world| world.begun("a") == [1, 2]);
+    running.signal(Signal::INT);
+    running.wait(LONG);
+    let world = world.terms("setup = \"false\"");
+    assert_eq!((world.run(&[]).code(), world.state("a")), (10, "error".into()));
+    let why = world.why("a");
+    let world = world.terms("setup = \"true\"").shared().ready();
+    let pushed = world.run(&["--push"]);
+    assert_eq!((pushed.code(), world.state("a"), world.why("a")), (10, "error".into(), why));
+    assert_eq!((world.begun("a"), world.work("a", "work-a")), (vec![1, 2], "1\n".into()));
+    world.allow("go");
+    let again = world.run(&["--push", "--retry"]);
+    assert_eq!((again.code(), world.begun("a").len()), (0, 3), "{again:#?}");
+    assert_eq!(world.work("a", "work-a"), "1\n3\n");
+}
+
+#[test]
+fn a_second_clone_changes_the_way_of_a_fleet_only_by_what_it_names() {
+    let world = FleetWorld::new(ONE).tasks(&["a"], "").shared().ready();
+    assert_eq!(world.run(&["--land"]).code(), 0);
+    let elsewhere = |more: &[&str]| {
+        let mut command = world.sandbox.command(world.sandbox.build().path());
+        command.args(["fleet", "run", "tasks", "--yes"]).args(more);
+        command.env("CREW_HOME", world.sandbox.root().join("second"));
+        Running::start(command, None).wait(LONG)
+    };
+    let refused = elsewhere(&["--push"]);
+    let told = "crew: the fleet repo was last started elsewhere, with --land --on local from main\n\
+                hint: type the same on main to join it\n";
+    assert_eq!((refused.code(), refused.stderr.as_str()), (1, told), "{refused:#?}");
+    let joined = elsewhere(&["--land"]);
+    assert_eq!((joined.code(), world.begun("a")), (0, vec![1]), "{joined:#?}");
+    let terms = world.git_there(&["log", "-1", "--format=%B", "refs/crew/repo/_fleet"]);
+    assert!(terms.contains("\"landing\": \"main\""), "{terms}");
+}
+
+#[test]
+fn tasks_that_run_when_their_fleet_is_started_with_land_land_once_they_are_done() {
+    let world = FleetWorld::new(&format!("wait_for go; {ONE}")).tasks(&["a"], "").shared().ready();
+    let running = world.start(&["--push"]);
+    world.until("a works", |world| world.begun("a") == [1]);
+    let joining = world.start(&["--land"]);
+    world.until("the fleet lands", |world| {
+        world
+            .git_there(&["log", "-1", "--format=%B", "refs/crew/repo/_fleet"])
+            .contains("\"landing\": \"main\"")
+    });
+    world.allow("go");
+    let ran = [running, joining].map(|it| it.wait(LONG));
+    assert!(ran.iter().all(|it| it.code() == 0), "{ran:#?}");
+    assert_eq!((world.shown("main", "work-a"), world.begun("a")), ("1\n".into(), vec![1]));
 }
 
 #[test]

@@ -143,3 +143,24 @@ fn a_landing_refused_after_the_last_iteration_names_the_limit_and_sends_back_onc
     assert!(raised.stdout.contains("sent back to its loop: conflict: same"), "{raised:#?}");
     assert_eq!((raised.code(), world.begun(task)), (0, vec![1, 2]), "{raised:#?}");
 }
+
+#[test]
+fn a_landing_whose_check_has_no_program_here_starts_nothing_and_without_a_landing_here_none_is_needed()
+ {
+    let world = FleetWorld::new(ONE)
+        .tasks(&["a"], "")
+        .terms("[land]\ncheck = ['nosuch -x', 'sh later.sh']")
+        .shared()
+        .ready();
+    let look = |more: &[&str]| world.run(&[&["--dry-run"], more].concat());
+    let refused = look(&["--land"]);
+    let row = "\n  fleet.toml: [land] check: nosuch is not on PATH: `nosuch -x` (verify) cannot run; \
+               install it, or name another command\n";
+    assert!(refused.code() == 2 && refused.stderr.contains(row), "{refused:#?}");
+    for more in [&["--push"][..], &["--land", "--on", "manual"]] {
+        assert_eq!((look(more).code(), look(more).stderr), (0, String::new()), "{more:?}");
+    }
+    let world = world.terms("[land]\ncheck = ['sh later.sh']");
+    let told = world.run(&["--land", "--dry-run"]);
+    assert_eq!(told.stderr, "crew: later.sh does not exist yet: the agent may create it\n");
+}

@@ -5,6 +5,7 @@ use std::fs::{self, File};
 
 use rustix::process::Signal;
 
+use super::records::store;
 use super::{FleetWorld, LONG, ONE};
 use crate::lanes::side_by_side;
 
@@ -101,6 +102,32 @@ fn taken_back() {
 #[test]
 fn a_machine_that_is_gone_is_replaced_and_one_that_comes_back_is_refused() {
     side_by_side([stopped, gone, taken_back]);
+}
+
+#[test]
+fn the_job_of_a_machine_that_is_gone_is_offered_again_once_its_lease_stands_still() {
+    let agent = format!("if mkdir $NOTES/here; then wait_for never; fi; {ONE}");
+    let terms = "touches = \"work-*\"";
+    let world = FleetWorld::new(&agent).tasks(&["a", "b"], terms).by_hand(&[]);
+    let old = world.on("old").job("a");
+    world.until_noted("here");
+    old.signal(Signal::KILL);
+    old.wait(LONG);
+    let offered = || {
+        let told = world.run(&["--on", "manual"]).success();
+        told.lines().map(|line| line.split(' ').nth(4).unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(offered(), [""; 0], "it may only be slow");
+    let mut lease = world.lease("a");
+    lease["at"] = "2026-01-01T00:00:00Z".into();
+    store(&world, "a", &lease.to_string());
+    assert_eq!(offered(), ["a"]);
+    let status = world.crew(&["fleet", "status"]).success();
+    assert!(status.contains("silent for "), "{status}");
+    assert!(status.ends_with("\n  next      crew fleet run tasks\n"), "{status}");
+    let again = world.on("old").job("a").wait(LONG);
+    assert_eq!((again.code(), world.state("a")), (0, "completed".into()), "{again:#?}");
+    assert_eq!(offered(), ["b"]);
 }
 
 #[test]

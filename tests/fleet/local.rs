@@ -131,16 +131,20 @@ fn tasks_that_cannot_be_prepared_are_told_together_and_files_with_one_fault_in_o
         .tasks(&["a", "b"], "agent = \"nobody\"")
         .tasks(&["c"], "no-worse = [\"true\"]")
         .tasks(&["d"], "")
+        .tasks(&["e"], "agent-cmd = \"nosuch -p\"")
         .shared()
         .ready();
     let ran = world.crew(&["fleet", "run", "tasks", "--land", "--dry-run"]);
     assert_eq!(ran.code(), 2, "{ran:#?}");
     let lines: Vec<&str> = ran.stderr.lines().filter(|line| line.contains(".md: ")).collect();
-    assert_eq!(lines.len(), 2, "{}", ran.stderr);
+    assert_eq!(lines.len(), 3, "{}", ran.stderr);
     assert!(lines[0].starts_with("  a.md, b.md: ") && lines[0].contains("nobody"), "{lines:?}");
     let worse =
         "  c.md: no-worse cannot be judged on main as it will be; use verify, or leave --land out";
     assert_eq!(lines[1], worse);
+    let missing = "  e.md: agent nosuch: there is no program `nosuch` on PATH; install it, or name another: \
+                   agent = \"NAME\", or agent-cmd = \"COMMAND\" (under [task] in fleet.toml, or in the front matter)";
+    assert_eq!(lines[2], missing);
 }
 
 #[test]
@@ -239,4 +243,24 @@ fn a_dry_run_shows_the_agent_the_slots_of_this_machine_and_what_will_be_asked() 
     let known = world.run(&["--dry-run"]).success();
     assert!(known.contains(", 3 at once, ") && !known.contains("  slots   "), "{known}");
     assert!(known.ends_with("  trust   nothing is new: it starts without asking\n"), "{known}");
+}
+
+#[test]
+fn one_line_names_all_completed_tasks_that_have_changed_in_vain() {
+    let tasks = ["c1", "c2", "c3", "c4", "c5"];
+    let world = FleetWorld::new(ONE).tasks(&tasks, "").ready();
+    assert_eq!(world.run(&[]).code(), 0);
+    let notes = |world: &FleetWorld| {
+        let ran = world.run(&[]);
+        assert_eq!(ran.code(), 0, "{ran:#?}");
+        let lines = ran.stdout.lines().chain(ran.stderr.lines());
+        let lines = lines.filter(|line| line.contains("changed, but"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let one = "c1 has changed, but it is completed; another name makes it a new task";
+    let world = world.tasks(&["c1"], "max-iterations = 3");
+    assert!(matches!(&notes(&world)[..], [note] if note.ends_with(one)), "{:?}", notes(&world));
+    let all = "c1, c2, c3 and 2 more have changed, but they are completed; another name makes them new tasks";
+    let world = world.terms("[task]\nstall = 7");
+    assert!(matches!(&notes(&world)[..], [note] if note.ends_with(all)), "{:?}", notes(&world));
 }

@@ -3,6 +3,8 @@
 //! leases and the agents' own notes, and not on the words of a page.
 
 mod answers;
+mod branches;
+mod clones;
 mod exams;
 mod forget;
 mod kept;
@@ -16,6 +18,7 @@ mod pulls;
 mod records;
 mod remotes;
 mod shares;
+mod show;
 mod slots;
 mod tampering;
 mod trust;

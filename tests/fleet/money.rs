@@ -1,6 +1,6 @@
 //! The money of a fleet, for agents that report what they cost.
 
-use super::FleetWorld;
+use super::{FleetWorld, LONG, TWO};
 use crate::run::claude::{COST, answer};
 
 fn spent(world: &FleetWorld, tasks: &[&str]) -> f64 {
@@ -52,4 +52,96 @@ fn a_task_whose_limit_does_not_fit_waits_for_what_others_leave() {
 
     let again = world.run(&["--max-cost", "1"]);
     assert_eq!((again.code(), world.begun("c").len()), (10, 3), "{again:#?}");
+}
+
+#[test]
+fn a_task_that_runs_when_its_fleet_gets_a_limit_keeps_to_it_from_its_next_iteration() {
+    let agent = format!(
+        "[ $call -lt 2 ] || wait_for go\necho $iteration >> work-$task\n{}",
+        answer("More.")
+    );
+    let world = FleetWorld::new(&agent)
+        .settings("agents.fake.output = \"claude\"\n")
+        .tasks(&["a", "b"], "max-iterations = 50")
+        .terms("slots = 1")
+        .ready();
+    let running = world.start(&[]);
+    world.until("a is in its second iteration", |world| world.begun("a") == [1, 2]);
+    let watching = world.start(&["--max-cost", "0.08"]);
+    let terms = world.sandbox.crew_home().join("fleets/repo/fleet.json");
+    world.until("the limit stands", |_| {
+        std::fs::read_to_string(&terms).unwrap_or_default().contains("80000")
+    });
+    world.allow("go");
+    let ran = running.wait(LONG);
+    watching.wait(LONG);
+    assert_eq!(ran.code(), 10, "{ran:#?}");
+    let all = spent(&world, &["a", "b"]);
+    assert!((0.08 - 1e-9..0.08 + COST).contains(&all), "{all} {ran:#?}");
+    assert!(!ran.stdout.contains("gone"), "{ran:#?}");
+}
+
+#[test]
+fn a_job_by_hand_begins_nothing_for_which_no_money_is_set_aside() {
+    let world =
+        world("true").tasks(&["a", "b"], "max-cost = 0.03").by_hand(&["--max-cost", "0.05"]);
+    let refused = world.on("home").job("b").wait(LONG);
+    let told = "crew: nothing of the fleet's money is set aside for b\n\
+                hint: crew fleet run tasks does that, as soon as there is enough\n";
+    assert_eq!((refused.code(), refused.stderr.as_str()), (1, told), "{refused:#?}");
+    assert_eq!(world.on("home").job("a").wait(LONG).code(), 0);
+    assert_eq!((world.begun("a"), world.begun("b")), (vec![1], vec![]));
+}
+
+#[test]
+fn jobs_by_hand_begin_nothing_once_those_before_them_have_used_up_the_money() {
+    let tasks = ["a", "b", "c", "d"];
+    let world = world("[ $iteration = 2 ]").tasks(&tasks, "").by_hand(&["--max-cost", "0.015"]);
+    let job = |task: &str| world.on("home").job(task).wait(LONG);
+    assert_eq!([job("a").code(), job("b").code()], [10, 10], "each costs more than its part");
+    let refused = job("c");
+    let told = "crew: the fleet's money is used up or set aside, and c does not fit below its limit\n\
+                hint: wait for the tasks that run, or type crew fleet run tasks with a larger --max-cost\n";
+    assert_eq!((refused.code(), refused.stderr.as_str()), (1, told), "{refused:#?}");
+    assert_eq!((world.begun("c"), world.state("c")), (vec![], "waiting".into()));
+    let all = spent(&world, &tasks);
+    assert!(all < 0.015 + COST, "{all}");
+
+    assert_eq!(world.run(&["--max-cost", "0.1"]).code(), 0);
+    assert_eq!([job("c").code(), job("d").code()], [0, 0]);
+}
+
+#[test]
+fn a_dead_attempt_from_before_the_limit_gives_its_place_to_the_next_start() {
+    let agent = "if mkdir $NOTES/here; then wait_for never; fi; claim";
+    let world = FleetWorld::new(agent).tasks(&["a", "b"], "").by_hand(&[]);
+    let job = world.on("home").job("a");
+    world.until_noted("here");
+    world.kill_job("a");
+    job.wait(LONG);
+    let jobs = |world: &FleetWorld| {
+        let told = world.run(&["--on", "manual", "--max-cost", "1"]);
+        (told.code(), told.stdout.lines().filter(|line| line.contains("fleet job")).count())
+    };
+    assert_eq!(jobs(&world), (0, 0), "nobody knows what it may still cost");
+    let refused = world.on("home").job("a").wait(LONG);
+    assert!(refused.stderr.contains("nothing of the fleet's money is set aside"), "{refused:#?}");
+    assert_eq!(jobs(&world), (0, 2));
+}
+
+#[test]
+fn a_task_whose_cost_nobody_reports_says_how_its_file_and_the_fleet_go_on_without_a_limit() {
+    let blocked = "its limit on cost or tokens cannot be kept: the agent does not report what it used; to go on \
+                   without it: max-cost = 0 and max-tokens = 0 in the task's file (--max-cost 0 lifts the fleet's), \
+                   then crew fleet run tasks --retry";
+    let table: [(_, _, &[&str]); 2] =
+        [("max-cost = 1", "", &["--retry"]), ("", "max-cost = 1", &["--retry", "--max-cost", "0"])];
+    for (own, whole, again) in table {
+        let world = FleetWorld::new(TWO).tasks(&["a"], own).terms(whole).ready();
+        let ran = world.run(&[]);
+        assert_eq!((ran.code(), world.why("a").as_str()), (13, blocked), "{ran:#?}");
+        let world = world.tasks(&["a"], "max-cost = 0\nmax-tokens = 0");
+        let again = world.run(again);
+        assert_eq!((again.code(), world.begun("a")), (0, vec![1, 2]), "{again:#?}");
+    }
 }

@@ -6,6 +6,7 @@ use rustix::process::Signal;
 
 use super::{FleetWorld, LONG, ONE, TWO};
 use crate::child::Running;
+use crate::run::claude::limited;
 
 /// Two tasks at work on two slots, each in its first iteration until the note `go`, and one that
 /// waits.
@@ -215,4 +216,41 @@ fn where_the_loops_of_a_fleet_match_the_first_are_listed_and_the_fleet_is_named(
     assert_eq!((lines.len(), lines[5]), (6, "… 2 more: crew status --all"), "{told:#?}");
     let refused = world.crew(&["pause"]);
     assert_eq!((refused.code(), refused.stderr), (2, format!("{hint}{}", told.stdout)));
+}
+
+#[test]
+fn a_pause_does_not_undo_a_cancel() {
+    let (world, running) = at_work("");
+    world.crew(&["fleet", "cancel", "b"]).success();
+    let paused = world.crew(&["fleet", "pause", "a", "b"]).success();
+    assert_eq!(
+        paused,
+        "fleet repo: paused after the running iteration: a\n\
+         fleet repo: had ended or was cancelled already: b\n\
+         the next crew fleet run resumes what is paused\n"
+    );
+    world.crew(&["fleet", "cancel"]).success();
+    for what in [&["fleet", "pause"][..], &["fleet", "pause", "--now"]] {
+        let refused = world.crew(what);
+        let told =
+            "crew: that is cancelled already\nhint: crew fleet status says what still ends\n";
+        assert_eq!((refused.code(), refused.stderr.as_str()), (1, told), "{refused:#?}");
+    }
+    world.allow("go");
+    running.wait(LONG);
+    assert_eq!(["a", "b", "c"].map(|task| world.state(task)), ["cancelled"; 3]);
+}
+
+#[test]
+fn a_task_that_rests_for_a_limit_obeys_at_once_on_this_machine() {
+    let agent = format!("{}\nexit 1", limited(3600));
+    let world = FleetWorld::new(&agent)
+        .settings("agents.fake.output = \"claude\"\n")
+        .tasks(&["a"], "")
+        .ready();
+    let running = world.start(&[]);
+    world.until("it rests", |world| world.phase("a") == "rests");
+    world.crew(&["fleet", "cancel", "a"]).success();
+    let ran = running.wait(LONG);
+    assert_eq!((world.state("a"), ran.code()), ("cancelled".into(), 10), "{ran:#?}");
 }

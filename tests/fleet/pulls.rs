@@ -39,6 +39,84 @@ fn a_pull_request_is_opened_once_for_each_task_also_by_the_next_attempt() {
 }
 
 #[test]
+fn an_open_request_lands_once_the_fleet_lands_on_main_and_one_that_a_person_settled_stays() {
+    let world = FleetWorld::new(ONE).tasks(&["open", "merged", "closed"], "").shared().ready();
+    let view = "\"pr view\") case $3 in *merged) echo MERGED 0123abc ;; *closed) echo 'CLOSED ' ;;
+        *) echo 'OPEN ' ;; esac ;;\n*)";
+    let gh = GH.replace("mkdir", "false").replace("\n*)", &format!("\n{view}"));
+    world.sandbox.program("gh", &gh);
+    assert_eq!(world.run(&["--land", "pr"]).code(), 0);
+    let ran = world.run(&["--land"]);
+    assert_eq!(ran.code(), 0, "{ran:#?}");
+    let told = "open is completed, and lands if its pull request is still open";
+    assert!(ran.stderr.contains(told), "{ran:#?}");
+    assert_eq!(world.git_there(&["log", "--format=%s", "main"]), "Do task open.\nTasks\nBegin");
+    let landed = |task: &str| world.lease(task)["state"]["landed"].to_string();
+    assert!(landed("open").contains("\"main\""), "{}", landed("open"));
+    assert_eq!(landed("merged"), "{\"main\":\"0123abc\"}");
+    assert!(landed("closed").contains("\"request\""), "{}", landed("closed"));
+    assert_eq!(world.noted("calls").lines().count(), 3);
+}
+
+/// Removes a task's branch from the remote, and what only that held.
+fn delete_branch(world: &FleetWorld, task: &str) {
+    world.git_there(&["update-ref", "-d", &format!("refs/heads/fleet/repo/{task}")]);
+    world.git_there(&["gc", "--quiet", "--prune=now"]);
+}
+
+#[test]
+fn a_task_after_a_request_whose_branch_is_gone_builds_on_its_commit_or_else_on_main() {
+    let agent = format!("ls > \"$NOTES/seen-$task\"; {ONE}");
+    let world = FleetWorld::new(&agent).tasks(&["a"], "").tasks(&["b", "c"], "after = \"a\"");
+    let world = world.shared().ready();
+    world.sandbox.program("gh", &GH.replace("mkdir", "false"));
+    assert_eq!(world.run(&["--on", "manual", "--land", "pr"]).code(), 0);
+    assert_eq!(world.on("m1").job("a").wait(LONG).code(), 0);
+    delete_branch(&world, "a");
+    let [c, b] = [("m2", "c"), ("m1", "b")].map(|(name, task)| world.on(name).job(task).wait(LONG));
+    assert_eq!((b.code(), c.code()), (0, 0), "{b:#?} {c:#?}");
+    let sees = ["seen-b", "seen-c"].map(|note| world.noted(note).contains("work-a"));
+    assert_eq!(sees, [true, false], "the other machine never had the commit");
+    let told = "the branch fleet/repo/a is gone: a is taken from main alone";
+    assert_eq!([b, c].map(|ran| format!("{ran:?}").contains(told)), [false, true]);
+}
+
+#[test]
+fn a_task_after_one_whose_work_is_nowhere_says_what_to_push() {
+    let world = FleetWorld::new(ONE).tasks(&["a"], "").tasks(&["b"], "after = \"a\"").by_hand(&[]);
+    assert_eq!(world.on("m1").job("a").wait(LONG).code(), 0);
+    delete_branch(&world, "a");
+    let ran = world.on("m2").job("b").wait(LONG);
+    let why =
+        "the remote has no branch fleet/repo/a, which comes before: push it again, then --retry";
+    assert_eq!((world.state("b"), world.why("b").as_str()), ("error".into(), why), "{ran:#?}");
+}
+
+#[test]
+fn a_request_whose_state_cannot_be_asked_stays_one() {
+    let world = FleetWorld::new(ONE).tasks(&["a"], "").shared().ready();
+    world.sandbox.program("gh", &GH.replace("mkdir", "false"));
+    assert_eq!(world.run(&["--land", "pr"]).code(), 0);
+    let ran = world.run(&["--land"]);
+    assert_eq!((ran.code(), world.state("a")), (0, "completed".into()), "{ran:#?}");
+    let landed = world.lease("a")["state"]["landed"].to_string();
+    assert!(landed.contains("\"request\""), "{landed}");
+    assert_eq!(world.git_there(&["log", "--format=%s", "main"]), "Tasks\nBegin");
+}
+
+#[test]
+fn an_agent_that_names_another_remote_leads_no_request_there() {
+    let agent = format!("git remote set-url origin /elsewhere; {ONE}");
+    let world = FleetWorld::new(&agent).tasks(&["a"], "").shared().ready();
+    let notes = "git remote get-url origin >> \"$NOTES/remote\"";
+    world.sandbox.program("gh", &format!("{notes}\n{}", GH.replace("mkdir", "false")));
+    let ran = world.run(&["--land", "pr"]);
+    assert_eq!(ran.code(), 0, "{ran:#?}");
+    let hub = format!("{}\n", world.hub().display());
+    assert_eq!(world.noted("remote"), hub.repeat(2));
+}
+
+#[test]
 fn pull_requests_without_gh_are_refused_before_anything_runs() {
     let world = FleetWorld::new(ONE).tasks(&["a"], "").shared().ready();
     world.sandbox.program("git", "PATH=/usr/bin:/bin; exec git \"$@\"");
@@ -74,7 +152,28 @@ fn commits_that_the_remote_lacks_are_told_once_and_a_base_that_it_lacks_starts_n
     world.sandbox.git(&["branch", "next"]);
     for how in ["--dry-run", "--yes"] {
         let refused = world.crew(&["fleet", "run", "tasks", "--land", how]);
-        let expected = "crew: origin has no branch next\nhint: git push origin next\n";
+        let expected = "crew: origin has no branch next\nhint: git push origin next, or base = \"BRANCH\" in fleet.toml names another\n";
         assert_eq!((refused.code(), refused.stderr.as_str()), (1, expected), "{how}");
     }
+}
+
+#[test]
+fn a_base_that_is_no_branch_is_not_to_be_pushed_but_another_named() {
+    let world = FleetWorld::new(ONE).tasks(&["a"], "").shared().ready();
+    let refused = |expected: &str| {
+        let ran = world.crew(&["fleet", "run", "tasks", "--dry-run", "--push"]);
+        assert_eq!((ran.code(), ran.stderr.as_str()), (1, expected));
+    };
+    world.sandbox.git(&["checkout", "--quiet", "--detach"]);
+    refused(
+        "crew: no branch is checked out, so the tasks have nothing to start from at origin\n\
+         hint: git switch BRANCH, or base = \"BRANCH\" in fleet.toml\n",
+    );
+    world.sandbox.git(&["switch", "--quiet", "main"]);
+    world.sandbox.git(&["tag", "v1"]);
+    world.sandbox.write("tasks/fleet.toml", "base = 'v1'\n");
+    refused(
+        "crew: the tasks start from v1, which is no branch, so origin has none for them\n\
+         hint: base = \"BRANCH\" in fleet.toml\n",
+    );
 }

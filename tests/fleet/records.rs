@@ -15,7 +15,7 @@ fn stored(world: &FleetWorld, task: &str) -> String {
     std::fs::read_to_string(file).unwrap()
 }
 
-fn store(world: &FleetWorld, task: &str, text: &str) {
+pub(super) fn store(world: &FleetWorld, task: &str, text: &str) {
     if world.has_hub {
         let tree = world.git_there(&["hash-object", "-t", "tree", "-w", "/dev/null"]);
         let message = format!("a lease\n\n{text}");

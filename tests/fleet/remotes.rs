@@ -105,7 +105,9 @@ fn a_main_that_the_remote_does_not_take_needs_a_person_and_says_why() {
     let ran = world.run(&["--land"]);
     assert_eq!(ran.code(), 13, "{ran:#?}");
     assert_eq!(world.state("a"), "blocked");
-    assert!(world.why("a").contains("main is protected"), "{}", world.why("a"));
+    let why = world.why("a");
+    assert!(why.starts_with("push failed: main is not taken: "), "{why}");
+    assert!(why.contains("main is protected (--land pr opens"), "{why}");
     assert_eq!(world.work("a", "work-a"), "1\n", "the work is on its branch there");
     assert_eq!(world.git_there(&["for-each-ref", "refs/crew/repo/_land"]), "", "nobody lands");
 }

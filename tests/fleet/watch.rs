@@ -2,6 +2,7 @@
 
 use rustix::process::Signal;
 
+use super::answers::ASKS;
 use super::{FleetWorld, LONG, ONE};
 use crate::client::{Terminal, in_a_terminal};
 
@@ -73,5 +74,23 @@ fn a_board_stays_through_any_look_that_fails_and_ends_once_its_fleet_is_forgotte
         assert!(terminal.screen().contains("1 waits"), "{}", terminal.screen());
         world.crew(&["fleet", "forget", "repo"]).success();
         terminal.wait_for_text("left with 1");
+    });
+}
+
+#[test]
+fn an_answer_typed_on_the_board_of_loops_is_kept_by_the_fleet_of_a_blocked_task() {
+    in_a_terminal(|| {
+        let world = FleetWorld::new(ASKS).tasks(&["a"], "").ready();
+        assert_eq!(world.run(&[]).code(), 13);
+        let mut watch = world.sandbox.command(world.sandbox.build().path());
+        watch.arg("watch");
+        let terminal = Terminal::start(&world.sandbox, &watch);
+        terminal.wait_for_text("NEEDS YOU");
+        terminal.type_text("tport 8080");
+        terminal.wait_for_text("port 8080_");
+        terminal.enter();
+        terminal
+            .wait_for_text("a is blocked: crew fleet run tasks --retry tries it again with this");
+        assert_eq!(world.lease("a")["messages"], serde_json::json!(["port 8080"]));
     });
 }

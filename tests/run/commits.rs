@@ -194,8 +194,12 @@ fn a_commit_that_failed_is_on_the_pages_until_one_works() {
     let world = World::new(&["touch .git/index.lock; echo x >> work.txt"]);
     let ran = world.crew(&["run", "write lines", "-n", "2", "--commit"]);
     assert_eq!(ran.code(), 10, "{ran:#?}");
-    let undone = "  git     not committed, 2 tries failed: another git is running here, or one crashed; let the other git \
-                  finish; if there is none, remove .git/index.lock\n";
+    let lock = world.sandbox.file(".git/index.lock");
+    let undone = &format!(
+        "  git     not committed, 2 tries failed: another git is running here, or one crashed; let the other git \
+         finish; if there is none, remove {}\n",
+        lock.display()
+    );
     assert!(ran.stdout.contains(undone), "{}", ran.stdout);
     assert!(world.crew(&["status"]).success().contains(undone));
     assert!(world.crew(&["show"]).success().contains(undone));
@@ -204,7 +208,7 @@ fn a_commit_that_failed_is_on_the_pages_until_one_works() {
     assert!(
         std::fs::read_to_string(handoff).unwrap().contains("git: not committed, 2 tries failed")
     );
-    std::fs::remove_file(world.sandbox.file(".git/index.lock")).unwrap();
+    std::fs::remove_file(lock).unwrap();
     world.steps(&[WORK]);
     let ran = world.crew(&["resume", "-n", "+1"]);
     assert_eq!(ran.code(), 10, "{ran:#?}");

@@ -230,7 +230,7 @@ fn a_fallback_that_does_not_report_what_it_used_has_no_part_where_that_is_limite
     assert_eq!((ran.code(), world.calls(), world.loops().len()), (1, 0, 0), "{ran:#?}");
     insta::assert_snapshot!(ran.stderr, @"
     crew: fallback mute: its output is plain text, which does not tell what it used, so no limit on cost or tokens can be kept
-    hint: name other fallbacks, or none: --fallback none; or --max-cost 0 --max-tokens 0
+    hint: name other fallbacks, or none: --fallback none; or --max-cost 0 and --max-tokens 0
     ");
     assert_eq!(world.crew(&["run", "Do it", "--fallback", "mute"]).code(), 0);
 

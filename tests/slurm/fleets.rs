@@ -274,6 +274,26 @@ fn a_terminal_that_is_closed_leaves_the_jobs_of_the_cluster_and_the_next_run_joi
 }
 
 #[test]
+fn a_pause_now_ends_the_jobs_of_the_cluster_and_the_next_run_resumes_their_tasks() {
+    with_cluster(|sandbox, cluster| {
+        let night = Night::of(sandbox, &["one"], "600");
+        let running = night.start("slurm");
+        night.node_of("one");
+        night.crew(&["fleet", "pause", "--now"]).success();
+        let paused = running.wait(LONG);
+        assert_eq!((paused.code(), exits(cluster)[0].1.as_str()), (130, "143:0"), "{paused:#?}");
+        fs::write(night.notes.join("pace"), "0.1").unwrap();
+        let again = night.run("slurm");
+        assert_eq!(again.code(), 0, "{again:#?}");
+        // What was broken off counts.
+        assert_eq!(
+            (night.begun("one").join(" "), night.work("one")),
+            ("1 2 3".into(), "2\n3".into())
+        );
+    });
+}
+
+#[test]
 fn a_job_that_meets_its_time_limit_pushes_its_work_and_the_next_one_ends_the_task() {
     with_cluster(|sandbox, cluster| {
         let night = Night::of(sandbox, &["endless"], "0.2");

@@ -1,21 +1,28 @@
 //! What the board's orders do: the same as the verbs of the same names, with the answer in a line.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Result;
 
 use crate::cmd::{actor, control_replies, reading, refuse_an_agent};
+use crate::drive::fleet::control::{self as fleet_control, Delivery};
+use crate::drive::fleet::memory::Memory;
 use crate::drive::resume::{refuse_a_task, refuse_the_spent};
 use crate::drive::{control, end};
-use crate::engine::record::{LoopId, ProcessIdentity};
+use crate::engine::record::{LoopId, ProcessIdentity, TaskOfFleet};
 use crate::exit;
 use crate::report::board::BoardOrder;
+use crate::report::fleet::orders::told;
 use crate::world::files::disk;
+use crate::world::process::signals::Signals;
 use crate::world::process::{detach, identity};
-use crate::world::store::{self, Home};
+use crate::world::store::{self, Home, fleets};
 
 /// How much of the output of a crew is searched for its last line, in bytes.
 const END: u64 = 4 << 10;
+/// The longest that one talk with a fleet's remote may take: no key is heard meanwhile.
+const TALK: Duration = Duration::from_secs(10);
 
 /// A crew that was started to resume a loop.
 #[derive(Debug)]
@@ -40,14 +47,19 @@ impl Resuming {
 }
 
 /// Obeys, and says in a line what came of it.
-pub fn act(home: &Home, order: &BoardOrder, resuming: &mut Vec<Resuming>) -> String {
+pub fn act(
+    home: &Home,
+    signals: &Signals,
+    order: &BoardOrder,
+    resuming: &mut Vec<Resuming>,
+) -> String {
     let done = match order {
         BoardOrder::Pause(id) => {
             control::pause(home, id, actor(), false).map(|paused| control_replies::paused(&paused))
         }
         BoardOrder::Cancel(id) => end::cancel(home, id, actor(), None)
             .map(|attempt| control_replies::cancelled(&attempt, reading())),
-        BoardOrder::Tell(id, words) => tell(home, id, words),
+        BoardOrder::Tell(id, words) => tell(home, signals, id, words),
         BoardOrder::Resume(id, words) => {
             resume(home, id, words.as_deref()).map(|(started, told)| {
                 resuming.push(started);
@@ -60,12 +72,25 @@ pub fn act(home: &Home, order: &BoardOrder, resuming: &mut Vec<Resuming>) -> Str
     text.lines().next().unwrap_or_default().to_owned()
 }
 
-fn tell(home: &Home, id: &LoopId, words: &str) -> Result<String> {
+fn tell(home: &Home, signals: &Signals, id: &LoopId, words: &str) -> Result<String> {
     refuse_an_agent(
         "an agent cannot send itself a message\nhint: say it in your last message, which the next iteration reads",
     )?;
+    let task = store::load(home, id)?.fleet;
+    if let Some(task) = task.filter(|task| fleets::is_kept(home, &task.name)) {
+        return tell_task(home, signals, &task, words);
+    }
     let record = control::tell(home, id, words)?;
     Ok(format!("loop {id}: {}", control_replies::told(&record)))
+}
+
+/// The same through the fleet of its task, which keeps the message where the loop is over.
+fn tell_task(home: &Home, signals: &Signals, task: &TaskOfFleet, words: &str) -> Result<String> {
+    let memory = Memory::of(home, &task.name)?.with_haste(signals, TALK);
+    let fleet = memory.manifest()?.value;
+    let Delivery { open, ended, full } =
+        fleet_control::tell(home, &memory, &fleet, Some(&task.task), words)?;
+    Ok(told(&fleet, &open, &ended, &full))
 }
 
 /// Resumes a loop in a crew of its own, with a message for its agent: its checks run first, which

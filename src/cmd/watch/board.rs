@@ -42,7 +42,7 @@ const LINES_MAX: usize = 50_000;
 pub fn board(home: &Home, first: Option<&Loop>) -> Result<Exit> {
     let signals = Signals::listen()?;
     let mut screen = FullScreen::open()?;
-    let mut desk = Desk::of(home);
+    let mut desk = Desk::of(home, &signals);
     desk.look(screen.size()?.0);
     if let Some(record) = first {
         desk.board.choose(&record.id);
@@ -71,6 +71,7 @@ pub fn board(home: &Home, first: Option<&Loop>) -> Result<Exit> {
 /// The board and what it is read from.
 struct Desk<'a> {
     home: &'a Home,
+    signals: &'a Signals,
     machine: Machine<'a>,
     board: Board,
     looked: Stopwatch,
@@ -89,11 +90,12 @@ struct Desk<'a> {
 }
 
 impl<'a> Desk<'a> {
-    fn of(home: &'a Home) -> Self {
+    fn of(home: &'a Home, signals: &'a Signals) -> Self {
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(env::text);
         let locale = locale.unwrap_or_default().to_ascii_lowercase();
         Self {
             home,
+            signals,
             machine: Machine::of(home),
             board: Board::default(),
             looked: Stopwatch::start(),
@@ -137,7 +139,7 @@ impl<'a> Desk<'a> {
             self.read(kind, id, width);
             return;
         }
-        let told = act(self.home, &order, &mut self.resuming);
+        let told = act(self.home, self.signals, &order, &mut self.resuming);
         self.look(width);
         self.board.tell(clean(&told));
     }

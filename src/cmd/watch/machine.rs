@@ -11,7 +11,7 @@ use crate::drive::session::dialog::waiting_dialog;
 use crate::engine::record::{Loop, LoopId};
 use crate::report::board::{BoardFacts, BoardRow};
 use crate::world::files::disk;
-use crate::world::store::{self, Home};
+use crate::world::store::{self, Home, fleets};
 
 /// Every loop of a home, as it was read last.
 #[derive(Debug)]
@@ -79,6 +79,7 @@ impl<'a> Machine<'a> {
                 owner_is_gone: gone,
                 dialog: waiting_dialog(record).filter(|_| !gone),
                 is_pausing: record.is_live() && store::is_pausing(self.home, record),
+                task: record.fleet.as_ref().filter(|it| fleets::is_kept(self.home, &it.name)),
                 running_ms: spent_ms(record),
                 is_replaced: newest.get(&record.place.checkout) > Some(&record.started_at),
                 now,

@@ -64,7 +64,9 @@ pub fn begin(home: &Home, record: &mut Loop, commit: Option<String>) -> Vec<Stri
 
 /// Whether the snapshot is in this working tree's store.
 pub fn is_here(home: &Home, record: &Loop, commit: &str) -> bool {
-    parts(&Snapshots::of(home, record), record, commit).is_ok()
+    let snapshots = Snapshots::of(home, record);
+    // A check that names no file asks for none.
+    snapshots.holds(commit, ".").is_ok() && parts(&snapshots, record, commit).is_ok()
 }
 
 /// Lets the exam follow what crew itself did to the tree since the last boundary, as by a rebase.

@@ -1,8 +1,11 @@
 //! One attempt at a task, as a value: what it works with, and what becomes of it.
 
+use std::path::Path;
+
 use super::memory::Memory;
 use crate::engine::fleet::lease::{Lease, TaskEnding};
 use crate::engine::fleet::manifest::Fleet;
+use crate::engine::record::Loop;
 use crate::world::process::signals::Signals;
 use crate::world::store::Home;
 
@@ -36,4 +39,14 @@ pub(super) enum AfterLoop {
     Over(JobEnd),
     /// Another loop of the task, by this lease.
     Again(Box<Lease>),
+}
+
+/// The completed work of a task.
+#[derive(Clone, Copy)]
+pub(super) struct DoneWork<'a> {
+    /// A working tree of its branch.
+    pub checkout: &'a Path,
+    /// The loop that did it; `None` where that is on another machine, and the branch is on the
+    /// remote.
+    pub record: Option<&'a Loop>,
 }

@@ -6,21 +6,26 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, bail};
 
-use super::describe::{Described, keep_limits};
+use super::describe::Described;
 use super::memory::Memory;
+use super::way::{goes_the_same_way, is_up_to_date, keep_limits};
 use super::workspace::continue_branches;
-use crate::engine::fleet::lease::{self, Carried, Lease, TaskEnding, TaskState};
+use crate::engine::fleet::lease::{Landed, Lease, TaskEnding, TaskState};
 use crate::engine::fleet::manifest::{Fleet, FleetOrder, FleetRequest, LandingMode};
 use crate::engine::fleet::overlap::overlap;
 use crate::engine::fleet::plan::{FleetPlan, Start};
 use crate::engine::fleet::task::{FleetTask, TaskId};
 use crate::engine::record::{Contract, Ending, Outcome};
+use crate::engine::text::named;
 use crate::parse::fleet::FLEET_FILE;
 use crate::world::clock;
 use crate::world::git::hub;
 use crate::world::git::refs::Refs;
 use crate::world::store::fleets::{Kept, Leases};
 use crate::world::store::{Home, fleets};
+
+/// The most tasks that a note names.
+const NAMED_MAX: usize = 3;
 
 /// The leases as they will be once the fleet is recorded, in the order in which tasks start.
 /// Nothing is written.
@@ -64,7 +69,7 @@ pub fn new_commands(described: &Described) -> BTreeSet<String> {
 }
 
 /// The tasks that may start now, for somebody else to start: each has its part of the fleet's money
-/// set aside.
+/// set aside. Those of silent attempts come last: a job of theirs waits until it is sure.
 pub fn starts(memory: &Memory, fleet: &Fleet) -> Result<Vec<TaskId>> {
     let Leases { readable, unreadable } = memory.leases()?;
     let leases: Vec<Lease> = readable.into_iter().map(|kept| kept.value).collect();
@@ -79,7 +84,10 @@ pub fn starts(memory: &Memory, fleet: &Fleet) -> Result<Vec<TaskId>> {
             is_new && lease.state == TaskState::Waiting
         })?;
     }
-    Ok(plan.starts.into_iter().map(|start| start.task).collect())
+    let now = clock::now().wall;
+    let silent = leases.iter().filter(|lease| lease.silent_ms(now).is_some());
+    let silent = silent.map(|lease| lease.id().clone());
+    Ok(plan.starts.into_iter().map(|start| start.task).chain(silent).collect())
 }
 
 /// Every ref of the remote that will hold a part of the fleet's memory.
@@ -94,7 +102,7 @@ pub fn refs(fleet: &Fleet, leases: &[Lease]) -> Vec<String> {
 /// Records the fleet and its tasks, or brings those that are recorded up to date. `retry`: what
 /// ended without being completed is tried again. Returns what the user should know.
 pub fn record(home: &Home, described: &mut Described, retry: bool) -> Result<Vec<String>> {
-    let Described { fleet, terms, typed, tasks, .. } = described;
+    let Described { fleet, terms, typed, names_its_way, head, tasks, .. } = described;
     let here = fleets::manifest(home, &fleet.name)?;
     let mut notes = Vec::new();
     if let Err(error) = fleets::remove_taken(home) {
@@ -109,6 +117,8 @@ pub fn record(home: &Home, described: &mut Described, retry: bool) -> Result<Vec
     fleet.started_at = clock::now().wall;
     let names: BTreeSet<&TaskId> = tasks.iter().map(|(task, _)| &task.id).collect();
     if let Some(known) = &known {
+        goes_the_same_way(fleet, &known.value, *names_its_way)?;
+        is_up_to_date(&memory, fleet, head.as_deref())?;
         fleet.started_at = known.value.started_at;
         // Another machine may have typed others since this one last did.
         fleet.typed = *typed;
@@ -132,11 +142,21 @@ pub fn record(home: &Home, described: &mut Described, retry: bool) -> Result<Vec
     if memory.is_shared() {
         fleets::swap_manifest(home, here.as_ref().map(|it| it.id.as_str()), fleet)?;
     }
+    let mut completed = Vec::new();
     for kept in &found {
-        if let Some((task, contract)) = tasks.iter().find(|(task, _)| task.id == *kept.value.id()) {
-            notes.extend(revise(&memory, fleet, &kept.value, (task, contract), retry)?);
+        let lease = &kept.value;
+        let Some((task, contract)) = tasks.iter().find(|(task, _)| task.id == *lease.id()) else {
+            continue;
+        };
+        let is_completed = lease.ending().is_some_and(|it| it.outcome == Outcome::Completed);
+        if is_completed && !wants_landing(fleet, lease) {
+            let is_new = lease.task.revision != task.revision;
+            completed.extend(is_new.then(|| task.id.to_string()));
+        } else {
+            notes.extend(revise(&memory, fleet, lease, (task, contract), retry)?);
         }
     }
+    notes.extend(changed_in_vain(&completed));
     if !memory.put_new(&new)? {
         bail!("a task was started by somebody else meanwhile\nhint: try again");
     }
@@ -174,11 +194,7 @@ fn known_here(
         return Ok(lease(fleet, task, contract));
     };
     if fleets::is_held(home, &fleet.name, &task.id) {
-        bail!(
-            "task {} still runs here\nhint: wait for it, or crew fleet pause {}",
-            task.id,
-            task.id
-        );
+        bail!("task {0} still runs here\nhint: wait for it, or crew fleet pause {0}", task.id);
     }
     let before = fleets::manifest(home, &fleet.name)?.map(|kept| kept.value);
     let order = before.as_ref().and_then(|before| before.order_of(&task.id));
@@ -192,16 +208,16 @@ fn known_here(
         });
     }
     let is_retried = retry && may_be_retried(&found) && spent(&found, contract).is_none();
-    let outcome = found.ending().map(|it| it.outcome);
+    let ending = found.ending().cloned();
+    let has_ended = ending.is_some();
     let mut lease = Lease { commit: None, ..found };
-    if moves(&lease) {
-        lease.state = TaskState::Waiting;
-        lease.needs_no_agent = outcome == Some(Outcome::Completed);
-    }
     if is_retried {
         lease.try_again();
+    } else if !has_ended || moves(&lease) {
+        lease.state = TaskState::Waiting;
+        lease.loop_end = ending.or(lease.loop_end.take());
     }
-    if is_retried || outcome.is_none() {
+    if is_retried || !has_ended {
         lease.renew(task, contract);
     }
     Ok(lease)
@@ -218,34 +234,19 @@ fn may_be_retried(found: &Lease) -> bool {
     found.ending().is_some_and(|it| it.outcome != Outcome::Completed)
 }
 
-/// Whether a task is completed and still has to land, because the fleet lands now.
-fn wants_landing(fleet: &Fleet, lease: &Lease) -> bool {
+/// Whether a task is completed and still has to land, because the fleet lands now, or no longer by
+/// pull requests.
+pub(super) fn wants_landing(fleet: &Fleet, lease: &Lease) -> bool {
     let ending = lease.ending().filter(|ending| ending.outcome == Outcome::Completed);
-    fleet.landing != LandingMode::No && ending.is_some_and(|ending| ending.landed.is_none())
+    ending.is_some_and(|ending| match (fleet.landing, &ending.landed) {
+        (LandingMode::No, _) | (_, Some(Landed::Main(_))) => false,
+        (LandingMode::Pr, landed) => landed.is_none(),
+        (LandingMode::Main, _) => true,
+    })
 }
 
 fn lease(fleet: &Fleet, task: &FleetTask, contract: &Contract) -> Lease {
-    Lease {
-        schema: lease::SCHEMA,
-        fleet: fleet.name.clone(),
-        task: task.clone(),
-        contract: contract.clone(),
-        branch: fleet.branch(&task.id),
-        commit: None,
-        state: TaskState::Waiting,
-        loop_id: None,
-        attempts: 0,
-        carried: Carried::default(),
-        reserved_micros: 0,
-        sent_back: None,
-        conflicts: Vec::new(),
-        is_renewed: false,
-        needs_no_agent: false,
-        is_retried: false,
-        accepted_exam: None,
-        messages: Vec::new(),
-        at: clock::now().wall,
-    }
+    Lease::new(fleet, task.clone(), contract.clone(), clock::now().wall)
 }
 
 /// The cancels that a task has not obeyed yet: one that runs, or may run.
@@ -310,7 +311,29 @@ fn spent(found: &Lease, contract: &Contract) -> Option<String> {
     Some(limit.row().name.replace('_', "-"))
 }
 
-/// Brings the lease of a known task up to date, unless it is completed or runs.
+/// Lets a completed task land, too.
+pub(super) fn land_too(memory: &Memory, found: &Lease) -> Result<Lease> {
+    let kept = memory.change(found.id(), |lease| {
+        let is_meant = lease.state == found.state;
+        lease.state = TaskState::Waiting;
+        lease.loop_end = found.ending().cloned();
+        is_meant
+    })?;
+    Ok(kept.value)
+}
+
+/// The note for the completed tasks whose files have changed.
+fn changed_in_vain(completed: &[String]) -> Option<String> {
+    let names = named(completed, NAMED_MAX);
+    let rest = match completed.len() {
+        0 => return None,
+        1 => "has changed, but it is completed; another name makes it a new task",
+        _ => "have changed, but they are completed; another name makes them new tasks",
+    };
+    Some(format!("{names} {rest}"))
+}
+
+/// Brings the lease of a known task up to date, unless it runs. One that is completed only lands.
 fn revise(
     memory: &Memory,
     fleet: &Fleet,
@@ -319,22 +342,14 @@ fn revise(
     retry: bool,
 ) -> Result<Option<String>> {
     if wants_landing(fleet, found) {
-        memory.change(&task.id, |lease| {
-            let is_meant = lease.state == found.state;
-            lease.state = TaskState::Waiting;
-            lease.needs_no_agent = true;
-            is_meant
-        })?;
-        return Ok(Some(format!("{} is completed, and lands now", task.id)));
+        land_too(memory, found)?;
+        let how = if found.is_requested() { "if its pull request is still open" } else { "now" };
+        return Ok(Some(format!("{} is completed, and lands {how}", task.id)));
     }
     let id = &task.id;
     let is_new = found.task.revision != task.revision;
-    let is_completed = found.ending().is_some_and(|it| it.outcome == Outcome::Completed);
-    let why = match found.attempt() {
-        Some(_) => Some("it runs; the next start takes it"),
-        None => is_completed.then_some("it is completed; another name makes it a new task"),
-    };
-    if let Some(why) = why {
+    if found.attempt().is_some() {
+        let why = "it runs; the next start takes it";
         return Ok(is_new.then(|| format!("{id} has changed, but {why}")));
     }
     let has_ended = found.ending().is_some();
@@ -362,7 +377,7 @@ fn revise(
     Ok(match (has_ended, retry) {
         (true, true) => Some(format!("{id} is tried again")),
         (true, false) => Some(format!("{id} ended and stays so; --retry tries it again")),
-        (false, _) if found.needs_no_agent => {
+        (false, _) if found.loop_end.is_some() => {
             is_new.then(|| format!("{id} has changed, but its work only has to land"))
         }
         (false, _) => is_new.then(|| format!("{id} has changed: its new text counts")),

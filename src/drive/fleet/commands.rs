@@ -7,12 +7,19 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use anyhow::{Context, Result};
+
 use super::seat;
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::fleet::task::TaskId;
+use crate::engine::record::Check;
+use crate::engine::text::tail_of;
 use crate::world::process::groups::{self, Note};
-use crate::world::process::{self, FinishedProcess, ProcessSpec, Stop};
+use crate::world::process::{self, ExitCause, FinishedProcess, ProcessSpec, Stop};
 use crate::world::store::{Home, fleets};
+
+/// The most characters of a failed check's output that its loop is told.
+const TAIL_CHARS: usize = 4000;
 
 /// How the commands of one attempt run.
 pub(super) struct FleetCommands<'a> {
@@ -43,7 +50,16 @@ impl<'a> FleetCommands<'a> {
         self.run_by_lines(run, folder, within, &mut |_| {})
     }
 
-    /// The same, and passes on each line that it prints, as one of the setup.
+    /// Runs a check; its output, if it fails.
+    pub fn fails(&self, check: &Check, folder: &Path) -> Result<Option<String>> {
+        let within = Duration::from_secs(check.timeout_s.max(1));
+        let ended = self.run(&check.run, folder, within);
+        let ended = ended.with_context(|| format!("the check `{}`", check.run))?;
+        let passes = ended.cause == ExitCause::Exit(check.success_exit_code);
+        Ok((!passes).then(|| tail_of(&ended.text(), TAIL_CHARS)))
+    }
+
+    /// Runs the setup to its end, and passes on each line that it prints.
     pub fn run_setup(
         &self,
         run: &str,

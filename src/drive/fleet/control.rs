@@ -62,12 +62,21 @@ pub fn order(
             fleet.name
         );
     }
+    let is_cancelled = match tasks {
+        [] => outranks(fleet.order.as_ref(), order),
+        tasks => tasks.iter().all(|id| outranks(fleet.orders.get(id), order)),
+    };
+    if is_cancelled {
+        bail!("that is cancelled already\nhint: crew fleet status says what still ends");
+    }
     memory.change_manifest(|fleet| {
-        if tasks.is_empty() {
+        if tasks.is_empty() && !outranks(fleet.order.as_ref(), order) {
             fleet.order = Some(order.clone());
         }
         for id in tasks {
-            fleet.orders.insert(id.clone(), order.clone());
+            if !outranks(fleet.orders.get(id), order) {
+                fleet.orders.insert(id.clone(), order.clone());
+            }
         }
     })?;
     let mut ordered = Ordered::default();
@@ -86,8 +95,13 @@ pub fn order(
                 ordered.at_once.push(id);
             }
             TaskState::Ended(_) => ordered.over.push(id),
+            _ if outranks(fleet.order_of(&id), order) => ordered.over.push(id),
             TaskState::Waiting => ordered.at_once.push(id),
-            TaskState::Running(_) if now && stop(home, &lease, order)? => ordered.at_once.push(id),
+            TaskState::Running(attempt)
+                if (now || attempt.rests()) && stop(home, &lease, order)? =>
+            {
+                ordered.at_once.push(id);
+            }
             TaskState::Running(_) => ordered.later.push(id),
         }
     }
@@ -97,6 +111,12 @@ pub fn order(
         ordered.untold = ended.err().map(|error| error_text(&error));
     }
     Ok(ordered)
+}
+
+/// Whether an order stands that another one does not undo: what is cancelled stays so.
+fn outranks(standing: Option<&FleetOrder>, order: &FleetOrder) -> bool {
+    let is_cancelled = standing.is_some_and(|it| it.what == FleetRequest::Cancel);
+    is_cancelled && order.what == FleetRequest::Pause
 }
 
 /// The leases of a fleet that can be read, these tasks' among them.
@@ -182,7 +202,7 @@ fn stop(home: &Home, lease: &Lease, order: &FleetOrder) -> Result<bool> {
 }
 
 /// Sends a message to the agents of all tasks that are not over or that are blocked, or of `task`
-/// alone, however that ended. Fails where `task` is completed or cancelled, or takes no more.
+/// alone, however that ended. Fails where nobody would read it, or where `task` takes no more.
 pub fn tell(
     home: &Home,
     memory: &Memory,
@@ -219,6 +239,13 @@ pub fn tell(
     }
     if let (Some(task), [_]) = (task, &delivery.full[..]) {
         bail!(full(task));
+    }
+    if delivery == Delivery::default() {
+        bail!(
+            "no task of fleet {} is open, so none reads it\n\
+             hint: --task TASK reaches one that ended, unless it is completed or cancelled",
+            fleet.name
+        );
     }
     Ok(delivery)
 }

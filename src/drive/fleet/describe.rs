@@ -6,15 +6,17 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use super::engines::LOCAL;
-use super::reach::reach;
+use super::reach::{reach, remote};
+use super::way::{KeptWay, keep_its_way};
 use crate::drive::error_text::error_text;
+use crate::drive::missing;
 use crate::drive::start::run::{Prepared, prepare_at};
 use crate::drive::start::{place, settings};
 use crate::engine::fleet::landing::INCLUDE;
 use crate::engine::fleet::manifest::{self, Fleet, LandingMode, Remote, TypedTerms};
 use crate::engine::fleet::task::{FleetTask, FleetTerms, TaskId};
 use crate::engine::git::GitSetting;
-use crate::engine::record::{Check, Contract, Fragment, GitSteps, Recipe, Role};
+use crate::engine::record::{Check, Contract, Fragment, GitSteps, Place, Recipe, Role};
 use crate::engine::settings::ValueOrigin;
 use crate::engine::settings::trust::TrustRequest;
 use crate::engine::text::distinct;
@@ -25,7 +27,7 @@ use crate::world::files::disk;
 use crate::world::git::include::INCLUDE_BYTES;
 use crate::world::git::steps;
 use crate::world::store::home::hash;
-use crate::world::store::{Home, fleets, trust};
+use crate::world::store::{Home, trust};
 use crate::world::{clock, git};
 
 /// The most names in a folder of tasks.
@@ -39,6 +41,10 @@ pub struct Described {
     pub terms: FleetTerms,
     /// What was typed now of its limits.
     pub typed: TypedTerms,
+    /// Whether a landing, an engine and a base are named now.
+    pub names_its_way: [bool; 3],
+    /// The commit that is checked out where they were read.
+    pub head: Option<String>,
     /// In the order in which they start.
     pub tasks: Vec<(FleetTask, Contract)>,
     /// Files of the folder that are no tasks.
@@ -68,12 +74,18 @@ pub fn describe(home: &Home, arguments: &FleetRunArgs, here: &Path) -> Result<De
     }
     let mut fleet = fleet(&top, &folder, &terms, arguments)?;
     let typed = fleet.typed;
-    let planted = keep_its_way(home, &mut fleet, &terms, arguments)?;
+    let KeptWay { planted, note, takes_a_base } =
+        keep_its_way(home, &mut fleet, &terms, arguments)?;
+    let mut notes: Vec<String> = note.into_iter().collect();
     landable(&fleet)?;
     let place = place::place(&top, None)?;
     let known = settings::look(home, &place.checkout, true)?;
-    let (mut described, mut notes) = (Vec::new(), Vec::new());
+    let mut described = Vec::new();
     let mut faults: Vec<(String, Vec<String>)> = Vec::new();
+    match land_checks(&fleet, &place) {
+        Ok(told) => notes.extend(told),
+        Err(error) => faults.push((in_a_line(&error), vec![FLEET_FILE.to_owned()])),
+    }
     for task in read {
         let prepared = tasks::run_args(&task).map_err(Into::into).and_then(|mut typed| {
             // One word would be the name of a procedure.
@@ -100,7 +112,18 @@ pub fn describe(home: &Home, arguments: &FleetRunArgs, here: &Path) -> Result<De
     }
     notes.extend(reach(home, &fleet)?);
     let untrusted = trust::untrusted(home, &top, needs(&fleet, &terms, &described, &planted))?;
-    Ok(Described { fleet, terms, typed, tasks: described, left_out, notes, untrusted })
+    let names_its_way = [arguments.land.is_some(), arguments.on.is_some(), takes_a_base];
+    Ok(Described {
+        fleet,
+        terms,
+        typed,
+        names_its_way,
+        head: git::head(&top).1,
+        tasks: described,
+        left_out,
+        notes,
+        untrusted,
+    })
 }
 
 /// The contract of a task with what the fleet decides itself, and what the user should know of it.
@@ -118,65 +141,19 @@ fn contract(fleet: &Fleet, prepared: Prepared) -> Result<(Contract, Vec<String>)
     Ok((contract, notes))
 }
 
+/// Refuses a landing's check whose program is missing. Another engine's jobs land elsewhere.
+fn land_checks(fleet: &Fleet, place: &Place) -> Result<Option<String>> {
+    if fleet.landing != LandingMode::Main || fleet.engine != LOCAL {
+        return Ok(None);
+    }
+    missing::at_the_start(place, &fleet.land_checks).context("[land] check")
+}
+
 /// An error with its way out, as a row of a list.
 fn in_a_line(error: &anyhow::Error) -> String {
-    error_text(error).replace("\nhint: ", "; ")
-}
-
-/// A fleet that is known goes on as it was started, unless another way is typed: with its remote,
-/// its landing, its engine, its slots and what it may cost. Returns what has come into the
-/// repository's settings since.
-fn keep_its_way(
-    home: &Home,
-    fleet: &mut Fleet,
-    terms: &FleetTerms,
-    arguments: &FleetRunArgs,
-) -> Result<Vec<GitSetting>> {
-    let Some(known) = fleets::manifest(home, &fleet.name)?.map(|kept| kept.value) else {
-        return Ok(Vec::new());
-    };
-    if known.repository != fleet.repository {
-        bail!(
-            "there is a fleet {0} of another repository, {1}\n\
-             hint: name = \"NAME\" in {FLEET_FILE}, or crew fleet forget {0}",
-            fleet.name,
-            known.repository.display()
-        );
-    }
-    if known.folder != fleet.folder {
-        bail!(
-            "the fleet {} is of the tasks in {}\nhint: name = \"NAME\" in {}/{FLEET_FILE} makes this a fleet of its own",
-            fleet.name,
-            known.folder,
-            fleet.folder
-        );
-    }
-    fleet.remote = fleet.remote.take().or(known.remote);
-    if arguments.land.is_none() {
-        fleet.landing = known.landing;
-    }
-    if arguments.on.is_none() {
-        fleet.engine = known.engine;
-    }
-    keep_limits(fleet, terms, known.typed);
-    let (Some(before), Some(now)) = (&known.trusted, &fleet.trusted) else {
-        return Ok(Vec::new());
-    };
-    let concerns = |it: &&GitSetting| it.names_a_program() || it.leads_a_remote();
-    let changed = now.changed_since(before).filter(concerns);
-    Ok(changed.cloned().collect())
-}
-
-/// Keeps the limits that were typed before, unless others are typed now.
-pub(super) fn keep_limits(fleet: &mut Fleet, terms: &FleetTerms, before: TypedTerms) {
-    let typed = fleet.typed.or(before);
-    if fleet.typed.slots.is_none() {
-        fleet.slots = typed.slots.or(terms.slots).unwrap_or(0);
-    }
-    if fleet.typed.max_cost_micros.is_none() {
-        fleet.max_cost_micros = typed.max_cost_micros.or(terms.max_cost_micros).unwrap_or(0);
-    }
-    fleet.typed = typed;
+    let told = error_text(error);
+    let in_a_line = |(what, way_out)| format!("{what}; {}", tasks::as_keys(way_out));
+    told.split_once("\nhint: ").map_or_else(|| told.clone(), in_a_line)
 }
 
 /// Refuses a landing that could not keep the tasks themselves from being changed.
@@ -281,32 +258,17 @@ fn fleet(top: &Path, folder: &Path, terms: &FleetTerms, arguments: &FleetRunArgs
     })
 }
 
-/// The remote of a fleet that pushes.
-fn remote(top: &Path, arguments: &FleetRunArgs) -> Result<Option<Remote>> {
-    let is_elsewhere = arguments.on.as_ref().is_some_and(|on| on != LOCAL);
-    if !arguments.push && arguments.land.is_none() && !is_elsewhere {
-        return Ok(None);
-    }
-    let Some((name, url)) = git::remote(top) else {
-        bail!(
-            "this repository has no remote to push to\nhint: git remote add origin ADDRESS, or leave --push, --land and --on out"
-        );
-    };
-    let authority = url.split_once("://").and_then(|(_, rest)| rest.split('/').next());
-    if url.starts_with("http") && authority.is_some_and(|it| it.contains('@')) {
-        bail!(
-            "the address of {name} holds a name or a password, and every user of a machine sees the words of its processes\n\
-             hint: git remote set-url {name} without it, and a credential helper"
-        );
-    }
-    Ok(Some(Remote { name, url, only_branches: false }))
-}
-
-/// The folder's name or, where that says nothing, the repository's.
+/// The folder's name or, where that says nothing, the repository's, in whichever of its working
+/// trees.
 fn usual_name(top: &Path, folder: &Path) -> String {
     let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let own = name(folder);
-    if ["tasks", "fleet"].contains(&own.as_str()) { name(top) } else { own }
+    if !["tasks", "fleet"].contains(&own.as_str()) {
+        return own;
+    }
+    // A bare repository is no working tree.
+    let main = git::worktree::roots(top).into_iter().next().filter(|it| git::top(it).is_some());
+    name(main.as_deref().unwrap_or(top))
 }
 
 /// Everything in the folder that names a program or widens a limit, and the words of each task.

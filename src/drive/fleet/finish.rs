@@ -5,27 +5,27 @@ use std::cell::Cell;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Error, Result, anyhow};
+use anyhow::{Context, Error, Result, anyhow, bail};
 
-use super::attempt::{AfterLoop, Job, JobEnd};
+use super::attempt::{AfterLoop, DoneWork, Job, JobEnd};
 use super::commands::FleetCommands;
-use super::land::{LandEnd, Landing, send_back};
+use super::land::{LandEnd, Landing, slot_for_checks};
 use super::places::job_slots;
-use super::request;
-use super::tie::{FENCED, own};
-use super::workspace::unplanted;
+use super::request::{self, RequestState};
+use super::tie::{FENCED, own, tip};
+use super::workspace::{self, MadeTree, unplanted};
 use crate::drive::error_text::{error_text, git_trouble};
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::fleet::landing::Refusal;
 use crate::engine::fleet::lease::{Carried, JobPhase, Landed, Lease, TaskEnding, TaskState};
-use crate::engine::fleet::manifest::{Fleet, FleetOrder, FleetRequest, LandingMode};
+use crate::engine::fleet::manifest::{Fleet, FleetRequest, LandingMode};
 use crate::engine::git::GitTrouble;
-use crate::engine::record::{Actor, Ending, Loop, Outcome};
+use crate::engine::record::{Ending, Loop, Outcome};
 use crate::engine::words::commit_message::commit_message;
 use crate::world::clock::{self, Stopwatch};
 use crate::world::git::drafts::Drafts;
 use crate::world::git::steps::Steps;
-use crate::world::git::{self, hub, land};
+use crate::world::git::{hub, land};
 use crate::world::store::fleets::Kept;
 
 /// Milliseconds between two looks for a cancel during a landing.
@@ -83,17 +83,83 @@ impl Job<'_> {
             };
             return self.ended(ending, Some(record)).map(AfterLoop::Over);
         }
-        if let Some(why) = self.uncommitted(record) {
-            let ending = Ending::new(Outcome::Blocked, format!("its work is in no commit: {why}"));
+        // The loop was over when this attempt found it: what is left is its end.
+        let was_over = record.state.completed == self.lease.carried.completed;
+        let mut why = tip(record).astray.or_else(|| self.uncommitted(record));
+        if why.is_none() && was_over && self.lease.is_retried {
+            why = self.fails_again(record, sink)?;
+            if self.signals.times() > 0 {
+                return self.leave(JobEnd::Interrupted, Some(record)).map(AfterLoop::Over);
+            }
+        }
+        if let Some(why) = why {
+            let ending = Ending::new(Outcome::Blocked, format!("its branch lacks its work: {why}"));
             return self.ended(ending, Some(record)).map(AfterLoop::Over);
         }
         if self.fleet.landing != LandingMode::No && self.is_cancelled() {
             return self.leave(JobEnd::Interrupted, Some(record)).map(AfterLoop::Over);
         }
+        let work = DoneWork { checkout: &record.place.checkout, record: Some(record) };
+        let before = self.lease.loop_end.as_ref().filter(|_| was_over);
+        let landed = before.and_then(|ending| ending.landed.clone());
+        self.completed(&TaskEnding { landed, ..TaskEnding::of(ending) }, work, sink)
+    }
+
+    /// The check that fails where a person has put the branch in order: nobody has run it since. A
+    /// landing runs them itself.
+    fn fails_again(&self, record: &Loop, sink: &mut dyn EventSink) -> Result<Option<String>> {
+        if self.fleet.landing == LandingMode::Main {
+            return Ok(None);
+        }
+        let stop = || self.signals.times() > 0;
+        let _slot = slot_for_checks(self.home, job_slots(self.fleet), &stop)?;
+        let task = self.lease.id();
+        let commands = FleetCommands::of(self.home, &self.fleet.name, task, &stop, sink);
+        for check in &record.contract.checks {
+            if commands.fails(check, &record.place.checkout)?.is_some() {
+                return Ok(Some(format!("`{}` fails on it", check.run)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// What follows from the end of a loop that another machine had: its branch is all it takes.
+    pub(super) fn finished_elsewhere(
+        &self,
+        ending: &TaskEnding,
+        sink: &mut dyn EventSink,
+    ) -> Result<AfterLoop> {
+        let stop = || self.signals.times() > 0;
+        let task = self.lease.id();
+        let commands = FleetCommands::of(self.home, &self.fleet.name, task, &stop, &mut *sink);
+        let made = workspace::make(self.memory, self.fleet, &self.lease, &commands);
+        let done = made.and_then(|MadeTree { folder, .. }| {
+            self.completed(ending, DoneWork { checkout: &folder, record: None }, sink)
+        });
+        done.or_else(|error| self.failed(error, None).map(AfterLoop::Over))
+    }
+
+    fn completed(
+        &self,
+        ending: &TaskEnding,
+        work: DoneWork<'_>,
+        sink: &mut dyn EventSink,
+    ) -> Result<AfterLoop> {
+        if let (LandingMode::Main, Some(Landed::Request(address))) =
+            (self.fleet.landing, &ending.landed)
+        {
+            let stays = self.requested(ending, address).unwrap_or_else(|error| {
+                sink.on_event(&RunEvent::Noted(&format!("its pull request stays: {error:#}")));
+                Some(ending.clone())
+            });
+            if let Some(ending) = stays {
+                return self.close(work.record, ending).map(AfterLoop::Over);
+            }
+        }
         match self.fleet.landing {
-            LandingMode::Main => self.land(&ending, record, sink),
-            LandingMode::Pr => self.request(ending, record).map(AfterLoop::Over),
-            LandingMode::No => self.ended(ending, Some(record)).map(AfterLoop::Over),
+            LandingMode::Main => self.land(ending, work, sink),
+            LandingMode::Pr => self.request(ending, work).map(AfterLoop::Over),
+            LandingMode::No => self.close(work.record, ending.clone()).map(AfterLoop::Over),
         }
     }
 
@@ -116,9 +182,30 @@ impl Job<'_> {
         again().err().map(|error| first_line(&error))
     }
 
-    fn land(&self, ending: &Ending, record: &Loop, sink: &mut dyn EventSink) -> Result<AfterLoop> {
+    /// How a task stays that has a pull request; `None` where that is open still, and lands.
+    fn requested(&self, ending: &TaskEnding, address: &str) -> Result<Option<TaskEnding>> {
+        let stop = || self.signals.times() > 0;
+        let hub = self.memory.hub().context("a request needs a remote")?;
+        Ok(match request::state(hub, address, &stop)? {
+            RequestState::Open => None,
+            RequestState::Merged(commit) => {
+                Some(TaskEnding { landed: Some(Landed::Main(commit)), ..ending.clone() })
+            }
+            // What a person has turned down does not land.
+            RequestState::Closed => Some(ending.clone()),
+        })
+    }
+
+    fn land(
+        &self,
+        ending: &TaskEnding,
+        work: DoneWork<'_>,
+        sink: &mut dyn EventSink,
+    ) -> Result<AfterLoop> {
         sink.on_event(&RunEvent::Noted("lands its branch"));
-        let Some(kept) = self.lands(record)? else { return Ok(AfterLoop::Over(JobEnd::Fenced)) };
+        let Some(kept) = self.lands(ending, work)? else {
+            return Ok(AfterLoop::Over(JobEnd::Fenced));
+        };
         let asked = Cell::new((Stopwatch::start(), false));
         let stop = || {
             let (since, was_cancelled) = asked.get();
@@ -141,10 +228,9 @@ impl Job<'_> {
             commands: &commands,
             signals,
         };
-        let checkout = &record.place.checkout;
         let ended = |lease: &Lease, commit: &str| {
             let landed = Some(Landed::Main(commit.to_owned()));
-            let ending = TaskEnding { landed, ..TaskEnding::of(ending.clone()) };
+            let ending = TaskEnding { landed, ..ending.clone() };
             let (state, at) = (TaskState::Ended(ending), clock::now().wall);
             Lease {
                 state,
@@ -155,20 +241,20 @@ impl Job<'_> {
                 ..lease.clone()
             }
         };
-        match landing.land(kept, checkout, &ended)? {
+        match landing.land(kept, work.checkout, &ended)? {
             LandEnd::Landed(lease) => {
                 // A working tree that stays costs room alone; the work has landed.
                 let trees = self.memory.hold_trees(&self.fleet.repository, &stop);
-                if trees.is_ok() && self.unplanted(checkout).is_ok() {
-                    land::remove(&self.fleet.repository, checkout);
+                if trees.is_ok() && self.unplanted(work.checkout).is_ok() {
+                    land::remove(&self.fleet.repository, work.checkout);
                 }
                 drop(trees);
                 let ending = lease.ending().cloned().context("a landed task has ended")?;
                 Ok(AfterLoop::Over(JobEnd::Ended(ending)))
             }
-            LandEnd::Refused(refusal) => self.refused(&refusal, record, sink),
+            LandEnd::Refused(refusal) => self.refused(&refusal, work, sink),
             LandEnd::Fenced => Ok(AfterLoop::Over(JobEnd::Fenced)),
-            LandEnd::Stopped => self.leave(JobEnd::Interrupted, Some(record)).map(AfterLoop::Over),
+            LandEnd::Stopped => self.leave(JobEnd::Interrupted, work.record).map(AfterLoop::Over),
         }
     }
 
@@ -177,31 +263,40 @@ impl Job<'_> {
     fn refused(
         &self,
         refusal: &Refusal,
-        record: &Loop,
+        work: DoneWork<'_>,
         sink: &mut dyn EventSink,
     ) -> Result<AfterLoop> {
         let mut why = refusal.why();
         if refusal.can_be_settled() && self.lease.sent_back.is_none() {
-            let Some(limit) = self.spent(record) else {
+            let spent = match work.record {
+                Some(record) => self.spent(record),
+                None => self
+                    .lease
+                    .spent_limit()
+                    .map(|it| format!("its {} is used up", it.row().name.replace('_', "-"))),
+            };
+            let Some(limit) = spent else {
                 sink.on_event(&RunEvent::Noted(&format!("sent back: {why}")));
-                return self.sent_back(refusal, record);
+                return self.sent_back(refusal, work.record);
             };
             why = format!("{why}; {limit}: raise it, then --retry");
         }
-        self.ended(Ending::new(Outcome::Blocked, why), Some(record)).map(AfterLoop::Over)
+        self.ended(Ending::new(Outcome::Blocked, why), work.record).map(AfterLoop::Over)
     }
 
     /// Says in the lease that the branch is being landed. `None` where another attempt has the
     /// task.
-    fn lands(&self, record: &Loop) -> Result<Option<Kept<Lease>>> {
-        let commit = git::head(&record.place.checkout).1;
+    fn lands(&self, ending: &TaskEnding, work: DoneWork<'_>) -> Result<Option<Kept<Lease>>> {
+        let commit = self.branch_now(work.record);
         let kept = self.memory.change(self.lease.id(), |lease| {
             let Some(attempt) = own(lease, self.attempt) else { return false };
             attempt.phase = JobPhase::Lands;
-            lease.needs_no_agent = true;
-            lease.carried = Carried::of(record);
-            lease.loop_id = Some(record.id.clone());
-            lease.commit.clone_from(&commit);
+            lease.loop_end = Some(ending.clone());
+            if let Some(record) = work.record {
+                lease.carried = Carried::of(record);
+                lease.loop_id = Some(record.id.clone());
+            }
+            lease.commit = commit.clone().or(lease.commit.take());
             lease.at = clock::now().wall;
             true
         })?;
@@ -220,7 +315,7 @@ impl Job<'_> {
 
     /// Records that the landing sent the task back, which happens once; then its next loop begins
     /// with the main branch merged in. A crash in between finds it in the lease.
-    fn sent_back(&self, refusal: &Refusal, record: &Loop) -> Result<AfterLoop> {
+    fn sent_back(&self, refusal: &Refusal, record: Option<&Loop>) -> Result<AfterLoop> {
         let kept = self.memory.change(self.lease.id(), |lease| {
             let is_ours = own(lease, self.attempt).is_some();
             if is_ours {
@@ -228,9 +323,10 @@ impl Job<'_> {
                 if let Refusal::Conflict(files) = refusal {
                     lease.conflicts.clone_from(files);
                 }
-                lease.needs_no_agent = false;
+                lease.loop_end = None;
+                let carried = record.map_or_else(|| lease.carried.clone(), Carried::of);
                 // What main brings changes the exam, too.
-                lease.carried = Carried { exam: None, ..Carried::of(record) };
+                lease.carried = Carried { exam: None, ..carried };
                 lease.loop_id = None;
             }
             is_ours
@@ -243,122 +339,53 @@ impl Job<'_> {
         })
     }
 
-    /// Brings the main branch into the task's own branch, for its next loop.
-    pub(super) fn merge_main(&self, folder: &Path) -> Result<()> {
-        let Some(hub) = self.memory.hub() else { return Ok(()) };
+    /// Brings the main branch into the task's own branch, for its next loop. The lease names the
+    /// files in conflict before their markers are committed.
+    pub(super) fn merge_main(&self, folder: &Path) -> Result<Lease> {
+        let Some(hub) = self.memory.hub() else { return Ok(self.lease.clone()) };
         let base = &self.fleet.base;
         let main = self.memory.fetch_branch(base)?;
         let main = main.with_context(|| format!("the remote has no branch {base}"))?;
         let name = format!("refs/crew/{}/main", self.fleet.name);
         hub::give(hub, folder, &main, &name)?;
-        send_back(folder, &main)
+        let files = land::merge_to_conflicts(folder, &main)?;
+        if files.is_empty() {
+            return Ok(self.lease.clone());
+        }
+        let kept = self.memory.change(self.lease.id(), |lease| {
+            let is_ours = own(lease, self.attempt).is_some();
+            let known = |file: &&String| !self.lease.conflicts.contains(file);
+            lease.conflicts.extend(files.iter().filter(known).cloned());
+            is_ours
+        })?;
+        if !kept.value.is_of(self.attempt) {
+            bail!(FENCED);
+        }
+        land::commit_markers(folder, &files)?;
+        Ok(kept.value)
     }
 
-    fn request(&self, ending: Ending, record: &Loop) -> Result<JobEnd> {
-        if self.lands(record)?.is_none() {
+    fn request(&self, ending: &TaskEnding, work: DoneWork<'_>) -> Result<JobEnd> {
+        if self.lands(ending, work)?.is_none() {
             return Ok(JobEnd::Fenced);
         }
         let stop = || self.signals.times() > 0;
-        match request::open(self.fleet, &self.lease, &record.place.checkout, &stop) {
+        let hub = self.memory.hub().context("a request needs a remote")?;
+        match request::open(self.fleet, &self.lease, hub, &stop) {
             Ok(address) => {
                 let landed = Some(Landed::Request(address));
-                self.close(Some(record), TaskEnding { landed, ..TaskEnding::of(ending) })
+                self.close(work.record, TaskEnding { landed, ..ending.clone() })
             }
-            Err(_) if stop() => self.leave(JobEnd::Interrupted, Some(record)),
+            Err(_) if stop() => self.leave(JobEnd::Interrupted, work.record),
             Err(error) => {
                 let why = format!("pull request: {error:#}");
-                self.ended(Ending::new(Outcome::Blocked, why), Some(record))
+                self.ended(Ending::new(Outcome::Blocked, why), work.record)
             }
         }
-    }
-
-    pub(super) fn paused(&self) -> Result<JobEnd> {
-        if self.memory.manifest()?.value.order_of(self.lease.id()).is_none() {
-            let order = FleetOrder { what: FleetRequest::Pause, by: Actor::User, reason: None };
-            self.memory.change_manifest(|fleet| {
-                fleet.orders.insert(self.lease.id().clone(), order.clone());
-            })?;
-        }
-        self.leave(JobEnd::Paused, None)
-    }
-
-    /// Leaves the task to the next attempt, unless a person ended it meanwhile.
-    pub(super) fn leave(&self, end: JobEnd, record: Option<&Loop>) -> Result<JobEnd> {
-        let fleet = self.memory.manifest()?.value;
-        let order = fleet.order_of(self.lease.id());
-        if let Some(order) = order.filter(|order| order.what == FleetRequest::Cancel) {
-            return self.ended(Ending::cancelled(order.by, order.reason.as_deref()), record);
-        }
-        // What the last iteration could not push goes with it.
-        let written = self.write(record, &TaskState::Waiting);
-        let is_ours = match written {
-            Err(error) if git_trouble(&error).is_some_and(GitTrouble::needs_a_person) => {
-                self.put(record, None, &TaskState::Waiting)?
-            }
-            written => written?,
-        };
-        Ok(if is_ours { end } else { JobEnd::Fenced })
-    }
-
-    pub(super) fn ended(&self, ending: Ending, record: Option<&Loop>) -> Result<JobEnd> {
-        self.close(record, TaskEnding::of(ending))
-    }
-
-    /// Ends the task. Where its remote does not take the branch, it needs a person: what is there
-    /// stays, and the rest is on this machine.
-    fn close(&self, record: Option<&Loop>, ending: TaskEnding) -> Result<JobEnd> {
-        let ended = |ending: &TaskEnding| TaskState::Ended(ending.clone());
-        let (ending, is_ours) = match self.write(record, &ended(&ending)) {
-            Ok(is_ours) => (ending, is_ours),
-            Err(error) if git_trouble(&error).is_some_and(GitTrouble::needs_a_person) => {
-                let ending = TaskEnding::of(Ending::new(Outcome::Blocked, first_line(&error)));
-                let is_ours = self.put(record, None, &ended(&ending))?;
-                (ending, is_ours)
-            }
-            Err(error) => return Err(error),
-        };
-        Ok(if is_ours { JobEnd::Ended(ending) } else { JobEnd::Fenced })
-    }
-
-    /// Writes the attempt's last state, with the branch as it is here. False where another attempt
-    /// has the task.
-    fn write(&self, record: Option<&Loop>, state: &TaskState) -> Result<bool> {
-        let commit = record.and_then(|record| git::head(&record.place.checkout).1);
-        self.put(record, commit.as_ref(), state)
-    }
-
-    /// The same; without a commit the branch stays as its remote has it.
-    fn put(
-        &self,
-        record: Option<&Loop>,
-        commit: Option<&String>,
-        state: &TaskState,
-    ) -> Result<bool> {
-        let kept = self.memory.change(self.lease.id(), |lease| {
-            if own(lease, self.attempt).is_none() {
-                return false;
-            }
-            lease.state = state.clone();
-            lease.at = clock::now().wall;
-            // An attempt that is left before its loop goes on has not used up what a person asked.
-            if record.is_some() || *state != TaskState::Waiting {
-                lease.is_retried = false;
-            }
-            if record.is_some() {
-                lease.accepted_exam = None;
-            }
-            if let Some(record) = record {
-                lease.carried = Carried::of(record);
-                lease.loop_id = Some(record.id.clone());
-                lease.commit = commit.or(lease.commit.as_ref()).cloned();
-            }
-            true
-        })?;
-        Ok(kept.value.state == *state)
     }
 }
 
 /// What an error says, without the way out.
-fn first_line(error: &Error) -> String {
+pub(super) fn first_line(error: &Error) -> String {
     error_text(error).lines().next().unwrap_or_default().to_owned()
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::memory::Memory;
 use super::tie::{FENCED, own};
+use crate::engine::fleet::manifest::FleetRequest;
 use crate::engine::fleet::task::TaskId;
 use crate::engine::record::{Actor, LoopId};
 use crate::world::clock::{self, Stopwatch};
@@ -64,9 +65,22 @@ fn beat(home: &Home, memory: &Memory, task: &TaskId, attempt: &str, own_loop: &m
         is_ours
     });
     let Ok(kept) = beaten else { return };
-    if kept.value.is_of(attempt) {
-        *own_loop = kept.value.loop_id;
+    if let Some(found) = kept.value.attempt().filter(|found| found.id == attempt) {
+        own_loop.clone_from(&kept.value.loop_id);
+        if let (true, Some(id)) = (found.rests(), &kept.value.loop_id) {
+            wake(home, memory, task, id);
+        }
     } else if let Some(id) = own_loop {
         let _ = store::order_cancel(home, id, Actor::User, Some(FENCED));
     }
+}
+
+/// Passes an order of the fleet on to a loop that rests, and would only ask after that.
+fn wake(home: &Home, memory: &Memory, task: &TaskId, id: &LoopId) {
+    let Ok(fleet) = memory.manifest() else { return };
+    let Some(order) = fleet.value.order_of(task) else { return };
+    let _ = match order.what {
+        FleetRequest::Pause => store::order_pause(home, id, order.by, true),
+        FleetRequest::Cancel => store::order_cancel(home, id, order.by, order.reason.as_deref()),
+    };
 }

@@ -8,12 +8,13 @@ use anyhow::{Result, anyhow, bail};
 
 use super::attempt::{AfterLoop, Job, JobEnd};
 use super::commands::{self, FleetCommands};
+use super::engines::MANUAL;
 use super::heartbeat::Heartbeat;
 use super::memory::Memory;
 use super::places::job_slots;
-use super::seat::{self, Stillness};
+use super::takeover::{free, is_alive_elsewhere, obey, take};
 use super::tie::{FENCED, JobTie};
-use super::workspace;
+use super::workspace::{self, MadeTree};
 use crate::drive::exam;
 use crate::drive::owner::NewOwner;
 use crate::drive::resume::adapt::accept_exam_of;
@@ -25,22 +26,20 @@ use crate::drive::start::run::{Prepared, begin};
 use crate::engine::boundary::limits::{LimitChange, reached};
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::fleet::landing::{evidence, without_markers};
-use crate::engine::fleet::lease::{Attempt, Carried, JobPhase, Lease, TaskEnding, TaskState};
-use crate::engine::fleet::manifest::{FleetOrder, FleetRequest};
+use crate::engine::fleet::lease::{Carried, Lease, TaskState};
+use crate::engine::fleet::manifest::{Fleet, LandingMode};
+use crate::engine::fleet::plan::fitting;
 use crate::engine::fleet::task::TaskId;
 use crate::engine::journal::Event;
 use crate::engine::record::{Contract, Ending, Fragment, Limits, Loop, Outcome, Phase};
 use crate::engine::settings::Key;
 use crate::engine::settings::run::LogRetention;
+use crate::world::env;
 use crate::world::files::protected;
 use crate::world::git::steps;
-use crate::world::process::identity::my_id;
 use crate::world::process::signals::Signals;
 use crate::world::store::{self, Home};
-use crate::world::{clock, env, host};
 
-/// Between two looks at the lease of an attempt that may be gone.
-const LOOK: Duration = Duration::from_secs(5);
 /// How long a remote that cannot be reached is asked again.
 const PATIENCE: Duration = Duration::from_secs(30 * 60);
 
@@ -70,8 +69,12 @@ pub fn job(
     if is_alive_elsewhere(home, &memory, &lease, signals)? {
         return Ok(JobEnd::Elsewhere);
     }
-    let attempt = format!("{:016x}", env::random());
     let gone = lease.attempt().map(|attempt| attempt.id.clone());
+    if let Some(why) = lacks_money(&memory, &fleet, &lease)? {
+        free(&memory, task, gone.as_ref())?;
+        bail!(why);
+    }
+    let attempt = format!("{:016x}", env::random());
     let taken = memory.change(task, |lease| take(home, lease, gone.as_ref(), &attempt))?.value;
     match &taken.state {
         TaskState::Ended(ending) => return Ok(JobEnd::Ended(ending.clone())),
@@ -94,90 +97,50 @@ pub fn job(
     }
 }
 
-/// Whether another machine's attempt at the task is alive: it is waited for until its lease moves,
-/// or has stood still for too long.
-fn is_alive_elsewhere(
-    home: &Home,
-    memory: &Memory,
-    lease: &Lease,
-    signals: &Signals,
-) -> Result<bool> {
-    let Some(attempt) = lease.attempt().filter(|attempt| !seat::is_here(home, attempt)) else {
-        return Ok(false);
+/// Why the fleet's money allows no further iteration of a task. A command that a person runs may
+/// come long after its money was set aside, and others have cost more than their part since.
+fn lacks_money(memory: &Memory, fleet: &Fleet, lease: &Lease) -> Result<Option<String>> {
+    let (task, run) = (lease.id(), fleet.task(lease.id()).run());
+    if lease.loop_end.is_some() {
+        return Ok(None);
+    }
+    if lease.lacks_a_share(fleet) {
+        return Ok(Some(format!(
+            "nothing of the fleet's money is set aside for {task}\n\
+             hint: {run} does that, as soon as there is enough"
+        )));
+    }
+    if fleet.engine != MANUAL || fleet.max_cost_micros == 0 {
+        return Ok(None);
+    }
+    let leases = memory.leases()?.readable.into_iter().map(|kept| kept.value);
+    let leases: Vec<Lease> = leases.collect();
+    let Some(fits) = fitting(fleet, lease, &leases) else {
+        return Ok(Some(format!(
+            "the fleet's money is used up or set aside, and {task} does not fit below its limit\n\
+             hint: wait for the tasks that run, or type {run} with a larger --max-cost"
+        )));
     };
-    // The engine started its own job again: it says that the first start is over.
-    let is_restarted = env::text("SLURM_RESTART_COUNT").is_some_and(|count| count != "0");
-    if is_restarted && attempt.job.is_some() && attempt.job == env::text("SLURM_JOB_ID") {
-        return Ok(false);
+    if fits < lease.reserved_micros {
+        memory.change(task, |lease| std::mem::replace(&mut lease.reserved_micros, fits) != fits)?;
     }
-    let mut still = Stillness::default();
-    loop {
-        let kept = memory.lease(lease.id())?;
-        let is_same = kept.value.is_of(&attempt.id);
-        if !is_same || signals.times() > 0 {
-            return Ok(kept.value.attempt().is_some());
-        }
-        if still.is_stale(&kept.id) {
-            return Ok(false);
-        }
-        if still.has_moved() {
-            return Ok(true);
-        }
-        clock::sleep(LOOK);
-    }
-}
-
-/// Takes a task that nobody works on, or whose attempt is the one that is gone. Another machine may
-/// have taken it meanwhile.
-fn take(home: &Home, lease: &mut Lease, gone: Option<&String>, attempt: &str) -> bool {
-    let is_free = match &lease.state {
-        TaskState::Waiting => true,
-        TaskState::Running(found) => Some(&found.id) == gone,
-        TaskState::Ended(_) => false,
-    };
-    if !is_free {
-        return false;
-    }
-    let now = clock::now().wall;
-    lease.attempts += 1;
-    lease.at = now;
-    lease.state = TaskState::Running(Attempt {
-        id: attempt.to_owned(),
-        host: host::host().map(|host| host.name).unwrap_or_default(),
-        seat: seat::seat(home),
-        pid: my_id(),
-        job: env::text("SLURM_JOB_ID"),
-        began_at: now,
-        phase: JobPhase::Prepares,
-    });
-    true
-}
-
-/// Ends or leaves a task that a person ordered to end or to wait.
-fn obey(home: &Home, memory: &Memory, task: &TaskId, order: &FleetOrder) -> Result<JobEnd> {
-    if order.what == FleetRequest::Pause {
-        return Ok(JobEnd::Paused);
-    }
-    let ending = TaskEnding::of(Ending::cancelled(order.by, order.reason.as_deref()));
-    let kept = memory.change(task, |lease| {
-        // The lock of this machine's attempts is held here; another machine's obeys by itself.
-        let is_free = match &lease.state {
-            TaskState::Waiting => true,
-            TaskState::Running(attempt) => seat::is_here(home, attempt),
-            TaskState::Ended(_) => false,
-        };
-        if is_free {
-            lease.state = TaskState::Ended(ending.clone());
-            lease.at = clock::now().wall;
-        }
-        is_free
-    })?;
-    Ok(kept.value.ending().cloned().map_or(JobEnd::Elsewhere, JobEnd::Ended))
+    Ok(None)
 }
 
 impl Job<'_> {
     /// One loop of the task, and what follows from its end.
     fn work(&self, sink: &mut dyn EventSink) -> Result<AfterLoop> {
+        let Lease { loop_end, is_retried, is_renewed, .. } = &self.lease;
+        match (loop_end, self.left_here()) {
+            (Some(ending), found) if ending.outcome != Outcome::Completed => {
+                return self.close(found.as_ref(), ending.clone()).map(AfterLoop::Over);
+            }
+            // Another text is for an agent.
+            (Some(ending), None) if self.has_its_branch() && !(*is_retried && *is_renewed) => {
+                return self.finished_elsewhere(ending, sink);
+            }
+            _ => {}
+        }
         let run = self.begin(sink).map(|record| {
             let tie = Box::new(self.tie());
             drive(self.home, record, self.signals, sink, Some(tie))
@@ -210,6 +173,8 @@ impl Job<'_> {
             line: None,
             slot: None,
             looked: None,
+            stood_on: self.lease.stands_on.clone(),
+            brought: None,
         }
     }
 
@@ -220,7 +185,7 @@ impl Job<'_> {
         self.unplanted(&self.fleet.repository)?;
         let commands =
             |sink| FleetCommands::of(self.home, &self.fleet.name, self.lease.id(), &stop, sink);
-        if let Some(found) = self.left_here() {
+        if let Some(found) = self.left_here().filter(|found| !self.begins_anew(found)) {
             workspace::set_up(self.fleet, &found.place.checkout, &commands(sink))?;
             // The attempt that ended it was cut off before it could say so.
             let goes_on =
@@ -233,20 +198,30 @@ impl Job<'_> {
                 self.resume(&found, sink)
             };
         }
-        let folder = workspace::make(self.memory, self.fleet, &self.lease, &commands(sink))?;
-        if self.lease.sent_back.is_some() {
-            self.merge_main(&folder)?;
-        }
+        let made = workspace::make(self.memory, self.fleet, &self.lease, &commands(sink))?;
+        let MadeTree { folder, is_as_left } = made;
+        let sent_back = self.lease.sent_back.is_some();
+        let lease = if sent_back { self.merge_main(&folder)? } else { self.lease.clone() };
         let prepared = Prepared {
             place: place::place(&folder, None)?,
-            contract: self.contract(),
+            contract: Job { lease, ..*self }.contract(),
             notes: Vec::new(),
             keep: LogRetention::default(),
             replace: true,
             carried: (self.lease.carried != Carried::default()).then(|| self.lease.carried.clone()),
             fleet: Some(self.fleet.task(self.lease.id())),
+            is_as_left,
         };
         begin(self.home, prepared, self.signals, sink)
+    }
+
+    /// Whether a task that is tried again has another text than its completed loop had. Where only
+    /// its checks are others, a landing runs them itself.
+    fn begins_anew(&self, found: &Loop) -> bool {
+        let Lease { is_retried, is_renewed, contract, .. } = &self.lease;
+        let is_judged = self.fleet.landing == LandingMode::Main;
+        let is_another = *is_renewed && !(is_judged && contract.task == found.contract.task);
+        *is_retried && is_another && found.outcome() == Some(Outcome::Completed)
     }
 
     /// The contract of the task's next loop: the lease's, with what a landing found.
@@ -258,7 +233,8 @@ impl Job<'_> {
             contract.checks.extend(self.fleet.land_checks.iter().cloned());
         }
         if let Some(run) = &mut contract.run {
-            let told = sent_back.as_ref().map(|refusal| Fragment::Text(evidence(refusal)));
+            let told =
+                sent_back.as_ref().map(|refusal| Fragment::Text(evidence(refusal, conflicts)));
             run.recipe.0.entry(Phase::Context).or_default().extend(told);
             run.git.rebase =
                 self.fleet.remote.as_ref().map(|it| format!("{}/{}", it.name, self.fleet.base));

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result};
 
 use super::commands::FleetCommands;
 use super::memory::Memory;
@@ -19,15 +19,13 @@ use crate::engine::fleet::lease::{JobPhase, Landed, Lease};
 use crate::engine::fleet::manifest::{Fleet, FleetRequest, Remote};
 use crate::engine::fleet::stored::RecordFault;
 use crate::engine::fleet::task::{MAX_PRIORITY, TaskId};
-use crate::engine::git::{GitTrouble, RefUpdate};
-use crate::engine::record::Check;
-use crate::engine::text::tail_of;
+use crate::engine::git::{GitFault, GitStep, GitTrouble, RefUpdate};
 use crate::world::clock::{self, Deadline};
 use crate::world::files::disk;
-use crate::world::git::hub;
 use crate::world::git::land::{self, Squashed};
 use crate::world::git::worktree::{clear_half_made, clear_half_merged};
-use crate::world::process::ExitCause;
+use crate::world::git::{self, hub};
+use crate::world::process::Stop;
 use crate::world::process::signals::Signals;
 use crate::world::slots::{Line, Slot};
 use crate::world::store::Home;
@@ -41,8 +39,6 @@ const ASKS: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(5)];
 const PATIENCE: Duration = Duration::from_secs(30 * 60);
 /// The name of the landing's lease beside those of the tasks.
 const LANDING: &str = "_land";
-/// The most characters of a failed check's output that its loop is told.
-const TAIL_CHARS: usize = 4000;
 
 /// A landing in progress.
 #[derive(Clone, Copy)]
@@ -162,7 +158,8 @@ impl Landing<'_, '_> {
                 let push = RefUpdate { name: base.clone(), old, new };
                 let also = Some(push).filter(|_| commit != main);
                 let lease = ended(&kept.value, &commit);
-                if let Some(kept) = self.memory.put_with(Some(&kept), &lease, also)? {
+                let put = self.memory.put_with(Some(&kept), &lease, also);
+                if let Some(kept) = put.map_err(|error| not_taken(error, &self.fleet.base))? {
                     return Ok(LandEnd::Landed(Box::new(kept.value)));
                 }
                 kept = self.memory.lease(kept.value.id())?;
@@ -181,14 +178,8 @@ impl Landing<'_, '_> {
         if self.slots == 0 {
             return Ok(true);
         }
-        let mut line = Line::join(self.home, MAX_PRIORITY, self.slots)?;
-        loop {
-            *slot = line.poll()?;
-            if slot.is_some() || (self.commands.stop())() {
-                return Ok(slot.is_some());
-            }
-            clock::sleep(ASKS[0]);
-        }
+        *slot = slot_for_checks(self.home, self.slots, self.commands.stop())?;
+        Ok(slot.is_some())
     }
 
     /// The landing's lease and a slot. Neither is held while the other is waited for: then other
@@ -240,6 +231,13 @@ impl Landing<'_, '_> {
         if let Some(path) = touches_the_fleet(&self.fleet.folder, &changed) {
             return Ok(Err(Refusal::Folder(path.to_owned())));
         }
+        if let Some(before) = &lease.stands_on
+            && is_rewritten(checkout, before, branch, main)
+        {
+            let (base, before) = (&self.fleet.base, before.get(..7).unwrap_or(before));
+            let why = format!("{base} was rewritten: it lacks {before}, which this branch holds");
+            return Ok(Err(Refusal::Moved(why)));
+        }
         let folder = self.folder();
         let repository = &self.fleet.repository;
         let trees = self.memory.hold_trees(repository, self.commands.stop())?;
@@ -265,7 +263,7 @@ impl Landing<'_, '_> {
         let markers = without_markers(&lease.conflicts);
         let checks = lease.contract.checks.iter().chain(&self.fleet.land_checks).chain(&markers);
         for check in checks {
-            if let Some(output) = self.fails(check, &folder)? {
+            if let Some(output) = self.commands.fails(check, &folder)? {
                 return Ok(Err(Refusal::Red { run: check.run.clone(), output }));
             }
         }
@@ -275,15 +273,6 @@ impl Landing<'_, '_> {
     /// Where landings of this fleet are tried on this machine.
     fn folder(&self) -> PathBuf {
         self.home.fleet(&self.fleet.name).join("land")
-    }
-
-    /// Runs a check; its output, if it fails.
-    fn fails(&self, check: &Check, folder: &Path) -> Result<Option<String>> {
-        let within = Duration::from_secs(check.timeout_s.max(1));
-        let ended = self.commands.run(&check.run, folder, within);
-        let ended = ended.with_context(|| format!("the check `{}`", check.run))?;
-        let passes = ended.cause == ExitCause::Exit(check.success_exit_code);
-        Ok((!passes).then(|| tail_of(&ended.text(), TAIL_CHARS)))
     }
 
     /// Takes the landing's lease on the remote; `None` where something came first, or where it is
@@ -349,8 +338,38 @@ impl Landing<'_, '_> {
     }
 }
 
-/// Merges the main branch into a task's own branch, for its loop to settle what the landing found.
-pub fn send_back(checkout: &Path, main: &str) -> Result<()> {
-    land::merge_with_markers(checkout, main)?;
-    Ok(())
+/// A slot of this machine for checks, before every task that waits for one. `None` where `slots` is
+/// 0, or `stop` came first.
+pub(super) fn slot_for_checks(home: &Home, slots: u32, stop: Stop<'_>) -> Result<Option<Slot>> {
+    if slots == 0 {
+        return Ok(None);
+    }
+    let mut line = Line::join(home, MAX_PRIORITY, slots)?;
+    loop {
+        let slot = line.poll()?;
+        if slot.is_some() || stop() {
+            return Ok(slot);
+        }
+        clock::sleep(ASKS[0]);
+    }
+}
+
+/// Whether a branch holds a commit that the main branch had, and has no longer: its squash would
+/// bring that back.
+fn is_rewritten(checkout: &Path, before: &str, branch: &str, main: &str) -> bool {
+    let lacks = |of: &str| git::lacking(checkout, before, of).is_some_and(|some| some > 0);
+    lacks(main) && !lacks(branch)
+}
+
+/// The error of a landing's push: the lease and the branch went up before.
+fn not_taken(error: Error, base: &str) -> Error {
+    match error.downcast::<GitFault>() {
+        Ok(fault) if fault.trouble == GitTrouble::Rejected => {
+            let cause = format!("{base} is not taken: {}", fault.cause);
+            let cause = format!("{cause} (--land pr opens a pull request instead)");
+            GitFault::new(GitStep::Push, fault.trouble, cause, fault.cure).into()
+        }
+        Ok(fault) => fault.into(),
+        Err(error) => error,
+    }
 }

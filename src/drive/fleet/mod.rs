@@ -5,6 +5,7 @@
 
 pub mod attempt;
 pub mod begin;
+mod close;
 mod commands;
 pub mod control;
 pub mod describe;
@@ -22,7 +23,10 @@ pub mod places;
 mod reach;
 mod request;
 pub mod run;
+mod run_end;
 mod seat;
 mod shared;
+mod takeover;
 mod tie;
+mod way;
 mod workspace;

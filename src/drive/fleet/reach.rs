@@ -2,24 +2,32 @@
 //! that it starts from at its remote, and the host's command line for pull requests. It writes
 //! nothing.
 
+use std::path::Path;
+
 use anyhow::{Result, bail};
 
 use super::engines::LOCAL;
 use crate::engine::fleet::manifest::{Fleet, LandingMode, Remote};
-use crate::engine::text::count;
+use crate::engine::git::RemoteRef;
+use crate::engine::text::{count, named};
+use crate::parse::arguments::FleetRunArgs;
 use crate::world::client::on_path;
 use crate::world::files::disk;
 use crate::world::git;
 use crate::world::git::refs::Refs;
-use crate::world::store::Home;
+use crate::world::store::{Home, fleets};
+
+/// The most fleets that a note names.
+const NAMED_MAX: usize = 5;
 
 /// Returns what the user should know: commits that the remote does not have.
 ///
 /// # Errors
-/// If the remote has no such branch or does not answer, or if requests cannot be opened from here.
-pub fn reach(home: &Home, fleet: &Fleet) -> Result<Option<String>> {
+/// If the remote has no such branch or does not answer, if requests cannot be opened from here, or
+/// if not all commits are here or would be there.
+pub fn reach(home: &Home, fleet: &Fleet) -> Result<Vec<String>> {
     let Fleet { repository, base, remote, landing, engine, .. } = fleet;
-    let Some(Remote { name, url, .. }) = remote else { return Ok(None) };
+    let Some(Remote { name, url, .. }) = remote else { return Ok(Vec::new()) };
     // Another engine's jobs run it on machines of their own.
     if *landing == LandingMode::Pr && engine == LOCAL && on_path("gh").is_empty() {
         bail!(
@@ -27,25 +35,95 @@ pub fn reach(home: &Home, fleet: &Fleet) -> Result<Option<String>> {
              hint: install the GitHub CLI, and log in with gh auth login"
         );
     }
+    if git::is_shallow(repository) {
+        bail!(
+            "this clone is shallow, and a fleet that pushes needs all of it\nhint: git fetch --unshallow"
+        );
+    }
     let branch = format!("refs/heads/{base}");
     // An agent may have written into the repository since the fleet was started.
     let hub = home.fleet(&fleet.name).join("hub.git");
     let folder = if disk::exists(&hub) { &hub } else { repository };
     let refs = Refs { folder, remote: url, stop: &|| false, patience: None };
-    let there = refs.list(&[&branch])?;
+    let there = refs.list(&[&branch, "refs/crew/*/_fleet", "refs/heads/crew/*/_fleet"])?;
+    let mut notes: Vec<String> = others(home, fleet, &there).into_iter().collect();
     let Some(tip) = there.into_iter().find(|it| it.name == branch) else {
-        bail!("{name} has no branch {base}\nhint: git push {name} {base}");
+        let hint = "base = \"BRANCH\" in fleet.toml";
+        if git::is_a_commit(repository, &branch) {
+            bail!(
+                "{name} has no branch {base}\nhint: git push {name} {base}, or {hint} names another"
+            );
+        }
+        if git::head(repository) == (None, Some(base.clone())) {
+            bail!(
+                "no branch is checked out, so the tasks have nothing to start from at {name}\n\
+                 hint: git switch BRANCH, or {hint}"
+            );
+        }
+        bail!(
+            "the tasks start from {base}, which is no branch, so {name} has none for them\nhint: {hint}"
+        );
     };
     // The tip is not here if others pushed since the last fetch.
     let tracked = format!("refs/remotes/{name}/{base}");
-    let ahead = git::lacking(repository, &branch, &tip.id)
-        .or_else(|| git::lacking(repository, &branch, &tracked));
-    Ok(ahead.filter(|ahead| *ahead > 0).map(|ahead| {
-        let commits = count(ahead, "commit");
-        let them = if ahead == 1 { "it" } else { "them" };
-        format!(
-            "{base} here is {commits} ahead of {name}/{base}: the tasks start without {them}\n\
+    let lacks = |known: String| Some((git::lacking(repository, &branch, &known)?, known));
+    let (ahead, known) = [tip.id, tracked].into_iter().find_map(lacks).unwrap_or_default();
+    if ahead == 0 {
+        return Ok(notes);
+    }
+    let branches = format!("refs/heads/{}", fleet.branch_of(""));
+    if *landing == LandingMode::Main
+        && let Some(task) = git::begun_beyond(repository, &branch, &known, &branches)
+    {
+        bail!(
+            "{task} began on commits that {name}/{base} lacks, and would land them too\n\
              hint: git push {name} {base}"
-        )
-    }))
+        );
+    }
+    let commits = count(ahead, "commit");
+    let them = if ahead == 1 { "it" } else { "them" };
+    notes.push(format!(
+        "{base} here is {commits} ahead of {name}/{base}: the tasks start without {them}\n\
+         hint: git push {name} {base}"
+    ));
+    Ok(notes)
+}
+
+/// The note about other fleets of the remote, where this one is new: a clone in a folder of another
+/// name would begin all over.
+fn others(home: &Home, fleet: &Fleet, there: &[RemoteRef]) -> Option<String> {
+    let name =
+        |it: &RemoteRef| Some(it.name.strip_suffix("/_fleet")?.rsplit('/').next()?.to_owned());
+    let names: Vec<String> = there.iter().filter_map(name).collect();
+    if names.is_empty() || names.contains(&fleet.name) || fleets::is_kept(home, &fleet.name) {
+        return None;
+    }
+    Some(format!(
+        "the fleet {} is new, and its remote has {}\n\
+         hint: name = \"{}\" in fleet.toml joins that one, if these are its tasks",
+        fleet.name,
+        named(&names, NAMED_MAX),
+        names[0]
+    ))
+}
+
+/// The remote of a fleet that pushes.
+pub(super) fn remote(top: &Path, arguments: &FleetRunArgs) -> Result<Option<Remote>> {
+    let is_elsewhere = arguments.on.as_ref().is_some_and(|on| on != LOCAL);
+    if !arguments.push && arguments.land.is_none() && !is_elsewhere {
+        return Ok(None);
+    }
+    let Some((name, url)) = git::remote(top) else {
+        bail!(
+            "this repository has no remote to push to\nhint: git remote add origin ADDRESS, or leave --push, --land and --on out"
+        );
+    };
+    let authority = url.split_once("://").and_then(|(_, rest)| rest.split('/').next());
+    if url.starts_with("http") && authority.is_some_and(|it| it.contains('@')) {
+        bail!(
+            "the address of {name} holds a name or a password, and every user of a machine sees the words of its processes\n\
+             hint: git remote set-url {name} without it, and a credential helper"
+        );
+    }
+    Ok(Some(Remote { name, url, only_branches: false }))
 }

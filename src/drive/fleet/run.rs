@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
+use super::begin::{land_too, wants_landing};
 use super::engines::{Engine, JobCall, JobState, LOCAL, SeenJob};
 use super::memory::Memory;
 use super::outage::Outage;
@@ -19,20 +20,17 @@ use crate::engine::fleet::pace::Pace;
 use crate::engine::fleet::plan::{FleetPlan, Start};
 use crate::engine::fleet::stored::UnreadableLease;
 use crate::engine::fleet::task::TaskId;
-use crate::engine::record::{Ending, Outcome, ProcessIdentity};
+use crate::engine::record::{Ending, Outcome};
 use crate::world::clock::{self, Deadline};
 use crate::world::files::disk::Lock;
-use crate::world::process::identity::{identity, is_alive};
-use crate::world::process::signals::{Signals, ask_to_end};
+use crate::world::process::signals::Signals;
 use crate::world::store::Home;
 use crate::world::store::fleets::{self, Leases};
 
 /// Between two looks at everything.
-const LOOK: Duration = Duration::from_millis(100);
+pub(super) const LOOK: Duration = Duration::from_millis(100);
 /// The same where a remote is asked, at first and once nothing has changed for a while.
 pub const REMOTE_LOOKS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(15)];
-/// How long jobs get to end after a signal: an agent gets 5 s, a commit may take minutes.
-const END_WITHIN: Duration = Duration::from_secs(360);
 /// How often in a row a task's process may be gone without an iteration to show for it.
 const GONE_MAX: u32 = 3;
 /// How often in a row an engine may refuse every job that is handed to it.
@@ -56,12 +54,12 @@ pub struct Coordinator<'a> {
     pub signals: &'a Signals,
     pub sink: &'a mut dyn FnMut(&FleetEvent),
     /// The jobs handed in here, by their ids.
-    jobs: BTreeMap<String, TaskId>,
+    pub(super) jobs: BTreeMap<String, TaskId>,
     /// The newest job of each task.
     newest: BTreeMap<TaskId, String>,
     /// Jobs that have ended, until it is known what that means for their tasks.
     ended: Vec<SeenJob>,
-    known: BTreeMap<TaskId, Lease>,
+    pub(super) known: BTreeMap<TaskId, Lease>,
     /// The tasks whose leases could not be read at the last look.
     unreadable: Option<Vec<UnreadableLease>>,
     /// How often in a row each task's process was gone, and after how many iterations.
@@ -76,7 +74,7 @@ pub struct Coordinator<'a> {
     /// What the engine said last instead of an answer.
     unanswered: Option<String>,
     outage: Outage,
-    lock: Option<Lock>,
+    pub(super) lock: Option<Lock>,
 }
 
 impl<'a> Coordinator<'a> {
@@ -164,10 +162,8 @@ impl<'a> Coordinator<'a> {
         // Its end cannot be written while the remote is away.
         let looks = is_local && !self.outage.is_on();
         let seen = if looks { self.engine.list() } else { Ok(Vec::new()) };
-        let is_over = |job: &SeenJob| job.state.is_ended();
-        seen.is_ok_and(|jobs| {
-            jobs.iter().any(|job| is_over(job) && self.jobs.contains_key(&job.id))
-        })
+        let is_over = |job: &SeenJob| job.state.is_ended() && self.jobs.contains_key(&job.id);
+        seen.is_ok_and(|jobs| jobs.iter().any(is_over))
     }
 
     /// The leases as they are, after those whose process is gone are free again.
@@ -192,11 +188,16 @@ impl<'a> Coordinator<'a> {
                         over.as_ref().is_some_and(|job| attempt.job.as_ref() == Some(&job.id));
                     is_over || still.is_stale(&kept.id)
                 }
+                TaskState::Waiting if lease.lacks_a_share(fleet) => false,
                 TaskState::Waiting => over.is_some() && fleet.order_of(lease.id()).is_none(),
                 TaskState::Ended(_) => false,
             };
             if is_gone && self.lock.is_some() {
                 lease = self.take_up(&lease, over.as_ref())?;
+            }
+            // It was completed just before its fleet was started with --land.
+            if wants_landing(fleet, &lease) && !lease.is_requested() && self.lock.is_some() {
+                lease = land_too(self.memory, &lease)?;
             }
             self.ended.retain(|job| job.task != lease.id().as_str());
             leases.push(lease);
@@ -353,45 +354,6 @@ impl<'a> Coordinator<'a> {
             self.newest.insert(task.clone(), id.clone());
             self.jobs.insert(id, task.clone());
         }))
-    }
-
-    /// Ends the jobs of this fleet that the engine knows, in order, and waits for them; also those
-    /// that an earlier crew started. Nothing, where another crew runs the fleet, and where a
-    /// terminal was closed whose jobs run elsewhere.
-    fn end_all(&mut self, is_local: bool) {
-        let (told, ends) = if self.lock.is_none() {
-            ("this crew only watched: the other one runs on", false)
-        } else if !is_local && self.signals.is_hangup() {
-            ("the terminal was closed: the jobs run on, and crew fleet run joins them", false)
-        } else {
-            ("ending: each agent is stopped, its work is kept, and the task waits", true)
-        };
-        (self.sink)(&FleetEvent::Noted(told.to_owned()));
-        if !ends {
-            return;
-        }
-        self.jobs.keys().for_each(|id| drop(self.engine.cancel(id)));
-        let joined = self.joined();
-        joined.iter().for_each(ask_to_end);
-        let deadline = Deadline::after(END_WITHIN);
-        let is_left = |jobs: &BTreeMap<_, _>| !jobs.is_empty() || joined.iter().any(is_alive);
-        while is_left(&self.jobs) && !deadline.passed() && self.signals.times() < 2 {
-            if let Ok(seen) = self.engine.list() {
-                let lives = |it: &SeenJob| !it.state.is_ended();
-                self.jobs.retain(|id, _| seen.iter().any(|it| it.id == *id && lives(it)));
-            }
-            clock::sleep(LOOK);
-        }
-    }
-
-    /// The jobs of this machine that another crew has started.
-    fn joined(&self) -> Vec<ProcessIdentity> {
-        let here = self.known.values().filter(|lease| self.memory.is_held(lease.id()));
-        let attempts = here.filter_map(Lease::attempt);
-        let others = attempts.filter(|attempt| {
-            seat::is_here(self.home, attempt) && !self.jobs.contains_key(&attempt.pid.to_string())
-        });
-        others.filter_map(|attempt| identity(attempt.pid)).collect()
     }
 }
 

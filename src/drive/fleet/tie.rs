@@ -14,6 +14,7 @@ use crate::engine::fleet::manifest::{Fleet, FleetRequest};
 use crate::engine::fleet::task::TaskId;
 use crate::engine::record::{Ending, Loop, Outcome};
 use crate::world::clock::{self, Stopwatch};
+use crate::world::git::branch::{OwnTip, own_tip};
 use crate::world::git::{self, hub};
 use crate::world::slots::{Line, Slot};
 use crate::world::store::Home;
@@ -39,6 +40,10 @@ pub struct JobTie {
     pub line: Option<Line>,
     pub slot: Option<Slot>,
     pub looked: Option<Stopwatch>,
+    /// The commit of the main branch that the branch was on, as far as is known.
+    pub stood_on: Option<String>,
+    /// The one that was brought last.
+    pub brought: Option<String>,
 }
 
 impl JobTie {
@@ -49,16 +54,18 @@ impl JobTie {
 
     /// The same with the commit of its branch, which other machines then see.
     fn say_with(&self, record: &Loop, phase: &JobPhase, commit: Option<&String>) -> Option<Ending> {
+        let stands_on = self.stands_on(record);
         let changed = self.memory.change(&self.task, |lease| {
             let Some(attempt) = own(lease, &self.attempt) else { return false };
             attempt.phase = phase.clone();
             lease.loop_id = Some(record.id.clone());
             // A loop that runs has taken them.
-            (lease.is_renewed, lease.is_retried, lease.needs_no_agent) = (false, false, false);
+            (lease.is_renewed, lease.is_retried, lease.loop_end) = (false, false, None);
             lease.carried = Carried::of(record);
             if commit.is_some() {
                 lease.commit = commit.cloned();
             }
+            lease.stands_on.clone_from(&stands_on);
             lease.at = clock::now().wall;
             true
         });
@@ -70,13 +77,17 @@ impl JobTie {
         (!is_ours).then(|| Ending::new(Outcome::Cancelled, FENCED))
     }
 
-    fn ordered(&mut self) -> Option<Leave> {
+    /// What the fleet wants of the loop, if anything. One that began before the fleet's money had a
+    /// limit stops, and gets its share with its next start.
+    fn ordered(&mut self, record: &Loop) -> Option<Leave> {
         if self.looked.as_ref().is_some_and(|looked| looked.elapsed_ms() < ORDERS_MS) {
             return None;
         }
         self.looked = Some(Stopwatch::start());
         let fleet = self.memory.manifest().ok()?.value;
-        obeys(&fleet, &self.task)
+        let is_unlimited = record.contract.limits.max_cost_micros == 0;
+        let lacks_a_share = fleet.max_cost_micros > 0 && is_unlimited;
+        obeys(&fleet, &self.task).or(lacks_a_share.then_some(Leave::Paused))
     }
 
     /// Passes a person's messages on to the loop. One that it cannot take now stays in the lease.
@@ -95,12 +106,23 @@ impl JobTie {
 
     /// Brings the main branch of the remote into the checkout: the iteration begins with a rebase
     /// onto it. Without an answer of the remote it begins without.
-    fn bring_main(&self, record: &Loop) {
+    fn bring_main(&mut self, record: &Loop) {
         let (Some(hub), Some((remote, base))) = (self.memory.hub(), &self.main) else { return };
         if let Ok(Some(commit)) = self.memory.fetch_branch(base) {
             let name = format!("refs/remotes/{remote}/{base}");
-            let _ = hub::give(hub, &record.place.checkout, &commit, &name);
+            if hub::give(hub, &record.place.checkout, &commit, &name).is_ok() {
+                self.stood_on = self.stands_on(record);
+                self.brought = Some(commit);
+            }
         }
+    }
+
+    /// The commit of the main branch that the branch is on now: the one that was brought last, if a
+    /// rebase onto it has worked.
+    fn stands_on(&self, record: &Loop) -> Option<String> {
+        let checkout = &record.place.checkout;
+        let is_in = |commit: &&String| git::lacking(checkout, commit, "HEAD") == Some(0);
+        self.brought.as_ref().filter(is_in).or(self.stood_on.as_ref()).cloned()
     }
 
     fn take_slot(&mut self) -> io::Result<Option<usize>> {
@@ -138,6 +160,15 @@ fn obeys(fleet: &Fleet, task: &TaskId) -> Option<Leave> {
     })
 }
 
+/// What a loop's working tree has of the task's branch.
+pub fn tip(record: &Loop) -> OwnTip {
+    let checkout = &record.place.checkout;
+    match record.branch() {
+        Some(branch) => own_tip(checkout, branch),
+        None => OwnTip { commit: git::head(checkout).1, astray: None },
+    }
+}
+
 /// The attempt of a lease, if it is this one.
 pub fn own<'a>(lease: &'a mut Lease, attempt: &str) -> Option<&'a mut Attempt> {
     match &mut lease.state {
@@ -148,7 +179,7 @@ pub fn own<'a>(lease: &'a mut Lease, attempt: &str) -> Option<&'a mut Attempt> {
 
 impl Tie for JobTie {
     fn leave(&mut self, record: &Loop) -> Leave {
-        if let Some(ordered) = self.ordered() {
+        if let Some(ordered) = self.ordered(record) {
             self.line = None;
             return ordered;
         }
@@ -180,6 +211,10 @@ impl Tie for JobTie {
         fenced
     }
 
+    fn stood_on(&self) -> Option<String> {
+        self.stood_on.clone()
+    }
+
     fn rests(&mut self, record: &Loop) {
         self.slot = None;
         let why = record.state.wait_reason.clone().unwrap_or_default();
@@ -188,7 +223,7 @@ impl Tie for JobTie {
 
     fn is_over(&mut self, record: &Loop) -> Option<Ending> {
         self.slot = None;
-        let commit = git::head(&record.place.checkout).1;
+        let commit = tip(record).commit;
         self.say_with(record, &JobPhase::Lines, commit.as_ref())
     }
 }

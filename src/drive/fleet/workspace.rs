@@ -14,7 +14,7 @@ use crate::engine::fleet::lease::{Lease, TaskState};
 use crate::engine::fleet::manifest::{Fleet, LandingMode, Remote};
 use crate::engine::fleet::task::TaskId;
 use crate::engine::git::GitStep;
-use crate::engine::text::{named, tail_of};
+use crate::engine::text::{named, one_line, tail_of, with_reason};
 use crate::world::files::disk::{self, Durability};
 use crate::world::git::merge::{MergeResult, merge};
 use crate::world::git::worktree::{clear_half_made, clear_half_merged, worktree};
@@ -28,17 +28,26 @@ const SETUP_WITHIN: Duration = Duration::from_secs(45 * 60);
 const LEFT_OUT_NAMED: usize = 5;
 /// The most characters of a failed setup's output that the error shows.
 const TAIL_CHARS: usize = 400;
+/// The most characters of its command that the error shows.
+const COMMAND_CHARS: usize = 60;
 /// The file in a working tree's own git folder that names the setup that succeeded, and its size.
 const SET_UP: &str = "crew-set-up";
 const MARK_BYTES: u64 = 4096;
 
-/// Makes the working tree of a task ready, and returns its folder.
+/// The working tree of a task, ready for work.
+pub(super) struct MadeTree {
+    pub folder: PathBuf,
+    /// Whether it was there, and its setup had run: what it holds beyond its commits is work.
+    pub is_as_left: bool,
+}
+
+/// Makes the working tree of a task ready.
 pub(super) fn make(
     memory: &Memory,
     fleet: &Fleet,
     lease: &Lease,
     commands: &FleetCommands<'_>,
-) -> Result<PathBuf> {
+) -> Result<MadeTree> {
     let (name, start) = start(memory, fleet, lease)?;
     let trees = memory.hold_trees(&fleet.repository, commands.stop())?;
     unplanted(fleet, &fleet.repository)?;
@@ -51,12 +60,16 @@ pub(super) fn make(
     // A commit before the first loop is that of an earlier fleet, which had other work before it.
     let is_first = lease.commit.is_none() || lease.loop_id.is_none();
     if lease.carried.completed == 0 && is_first && fleet.landing != LandingMode::Main {
+        let mut others = vec![fleet.base.as_str()];
         for before in &lease.task.after {
-            take_in(&made.path, &before_of(memory, fleet, before)?)?;
+            if let Some(work) = before_of(memory, fleet, before, commands)? {
+                take_in(&made.path, before, &work, &others)?;
+                others.push(before.as_str());
+            }
         }
     }
-    set_up(fleet, &made.path, commands)?;
-    Ok(made.path)
+    let has_run = set_up(fleet, &made.path, commands)?;
+    Ok(MadeTree { folder: made.path, is_as_left: !made.is_new && !has_run })
 }
 
 /// Fails if a program was planted in the configuration that holds in `folder` since the fleet was
@@ -138,28 +151,54 @@ fn bring(
 }
 
 /// What holds the work of a task that comes before: its branch here or, where other machines work
-/// too, the commit that the remote has.
-fn before_of(memory: &Memory, fleet: &Fleet, before: &TaskId) -> Result<String> {
-    let branch = fleet.branch(before);
-    let (Some(hub), Some(remote)) = (memory.hub(), &fleet.remote) else { return Ok(branch) };
-    let found = bring(memory, hub, &fleet.repository, remote, &branch)?;
-    found.with_context(|| format!("the remote has no branch {branch}, which comes before"))
+/// too, the commit that the remote has. A host may delete the branch of a merged pull request: then
+/// it is the commit as it was pushed, or nothing where that cannot be seen from here.
+fn before_of(
+    memory: &Memory,
+    fleet: &Fleet,
+    before: &TaskId,
+    commands: &FleetCommands<'_>,
+) -> Result<Option<String>> {
+    let (branch, repository) = (fleet.branch(before), &fleet.repository);
+    let (Some(hub), Some(remote)) = (memory.hub(), &fleet.remote) else { return Ok(Some(branch)) };
+    if let Some(found) = bring(memory, hub, repository, remote, &branch)? {
+        return Ok(Some(found));
+    }
+    let lease = memory.lease(before)?.value;
+    if let Some(commit) = &lease.commit {
+        if git::commit(repository, commit).is_some() {
+            return Ok(Some(commit.clone()));
+        }
+        if git::commit(hub, commit).is_some() {
+            let name = format!("refs/remotes/{}/{branch}", remote.name);
+            hub::give(hub, repository, commit, &name)?;
+            return Ok(Some(commit.clone()));
+        }
+    }
+    if lease.ending().is_some_and(|ending| ending.landed.is_some()) {
+        let base = &fleet.base;
+        commands.note(&format!("the branch {branch} is gone: {before} is taken from {base} alone"));
+        return Ok(None);
+    }
+    bail!("the remote has no branch {branch}, which comes before: push it again, then --retry")
 }
 
-/// Merges the branch of a task that comes before.
-fn take_in(folder: &Path, branch: &str) -> Result<()> {
-    match merge(folder, branch)? {
+/// Merges the work of a task that comes before into that of the `others`.
+fn take_in(folder: &Path, before: &TaskId, work: &str, others: &[&str]) -> Result<()> {
+    match merge(folder, work)? {
         MergeResult::Done => Ok(()),
         MergeResult::Conflict(files) => bail!(
-            "conflict: {branch}, which comes before, and the others before it change the same lines: {}",
+            "conflict: {before}, which comes before, and {} change the same lines: {}",
+            others.join(" or "),
             files.join(", ")
         ),
     }
 }
 
 /// Copies the ignored files that the fleet names, except those that are there: its agent may have
-/// changed them. Runs its setup once; the folder remembers one that succeeded.
-pub(super) fn set_up(fleet: &Fleet, folder: &Path, commands: &FleetCommands<'_>) -> Result<()> {
+/// changed them. Runs its setup once; the folder remembers one that succeeded. Returns whether it
+/// ran.
+pub(super) fn set_up(fleet: &Fleet, folder: &Path, commands: &FleetCommands<'_>) -> Result<bool> {
     set_up_by(fleet, folder, false, commands)
 }
 
@@ -170,7 +209,7 @@ pub(super) fn set_up_again(
     folder: &Path,
     commands: &FleetCommands<'_>,
 ) -> Result<()> {
-    set_up_by(fleet, folder, true, commands)
+    set_up_by(fleet, folder, true, commands).map(drop)
 }
 
 fn set_up_by(
@@ -178,7 +217,7 @@ fn set_up_by(
     folder: &Path,
     again: bool,
     commands: &FleetCommands<'_>,
-) -> Result<()> {
+) -> Result<bool> {
     if let Some(patterns) = &fleet.include {
         let copied = include::copy(patterns, &fleet.repository, folder, again);
         let left_out = copied.map_err(|why| anyhow!("{INCLUDE}: {why}"))?;
@@ -186,19 +225,32 @@ fn set_up_by(
             commands.note(&format!("{INCLUDE} leaves out {}", named(&left_out, LEFT_OUT_NAMED)));
         }
     }
-    let Some(command) = &fleet.setup else { return Ok(()) };
+    let Some(command) = &fleet.setup else { return Ok(false) };
     let done = pin::repository(folder).unwrap_or_else(|| folder.join(".git")).join(SET_UP);
     let mark = hash(command.as_bytes());
     if !again && disk::read_text(&done, MARK_BYTES).ok().flatten().as_deref() == Some(&*mark) {
-        return Ok(());
+        return Ok(false);
     }
     let ended = commands.run_setup(command, folder, SETUP_WITHIN);
-    let ended = ended.with_context(|| format!("setup `{command}`"))?;
-    let tail = || tail_of(&ended.text(), TAIL_CHARS);
+    // Of an error only the first line becomes the reason for a task's end.
+    let setup = format!("setup `{}`", one_line(command, COMMAND_CHARS));
+    let ended = ended.with_context(|| setup.clone())?;
     match ended.cause {
-        ExitCause::Exit(0) => Ok(disk::write(&done, mark.as_bytes(), Durability::Process)?),
-        ExitCause::Exit(code) => bail!("setup `{command}` exits {code}: {}", tail()),
-        ExitCause::TimedOut => bail!("setup `{command}` took longer than 45 minutes"),
-        _ => bail!("setup `{command}` was ended"),
+        ExitCause::Exit(0) => {
+            disk::write(&done, mark.as_bytes(), Durability::Process)?;
+            Ok(true)
+        }
+        ExitCause::Exit(code) => {
+            bail!(with_reason(&format!("{setup} exits {code}"), &last_lines(&ended.text())))
+        }
+        ExitCause::TimedOut => bail!("{setup} took longer than 45 minutes"),
+        _ => bail!("{setup} was ended"),
     }
+}
+
+/// The last lines of an output that are not empty, as one line.
+fn last_lines(output: &str) -> String {
+    let tail = tail_of(output, TAIL_CHARS);
+    let lines = tail.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.collect::<Vec<_>>().join("; ")
 }

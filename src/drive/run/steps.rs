@@ -271,7 +271,9 @@ impl Runner<'_> {
         let is_watched = self.ledger.record.watches_the_tree();
         let seen = is_watched.then(|| tree::look(self.home, &self.ledger.record)).flatten();
         let left = seen.and_then(|seen| seen.snapshot);
-        match self.steps(|steps| steps.rebase(self.ledger.record.branch(), onto)) {
+        let stood_on = self.tie.as_ref().and_then(|tie| tie.stood_on());
+        let branch = self.ledger.record.branch();
+        match self.steps(|steps| steps.rebase(branch, onto, stood_on.as_deref())) {
             None | Some(Ok(Rebased::NothingNew)) => true,
             Some(Err(fault)) if fault.trouble == GitTrouble::Branch => {
                 self.tell(&RunEvent::Noted(&fault.line()));

@@ -27,6 +27,8 @@ pub trait Tie {
     fn leave(&mut self, record: &Loop) -> Leave;
     /// An iteration begins with this leave. Returns the end of a loop that may not go on.
     fn begins(&mut self, record: &Loop) -> Option<Ending>;
+    /// The commit of the main branch that the loop's branch was on, before it is rebased again.
+    fn stood_on(&self) -> Option<String>;
     /// The loop waits until what is due, and needs no place meanwhile.
     fn rests(&mut self, record: &Loop);
     /// An iteration is over and its work is kept. Returns the end of a loop that may not go on.

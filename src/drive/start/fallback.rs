@@ -82,7 +82,7 @@ pub fn refuse_useless(run: &Run, limits: &Limits, folder: &Path) -> Result<()> {
             bail!(
                 "fallback {}: its output is plain text, which does not tell what it used, so no \
                  limit on cost or tokens can be kept\n\
-                 hint: {LEAVE_OUT}; or --max-cost 0 --max-tokens 0",
+                 hint: {LEAVE_OUT}; or --max-cost 0 and --max-tokens 0",
                 agent.name
             );
         }

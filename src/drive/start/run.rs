@@ -31,7 +31,9 @@ use crate::parse::duration::whole_seconds;
 use crate::parse::fragment::fragment as read_fragment;
 use crate::prompts::procedures::procedure_of;
 use crate::world::files::disk;
+use crate::world::git::drafts;
 use crate::world::process::signals::Signals;
+use crate::world::store::home::read_pointer;
 use crate::world::store::{self, Home, logs};
 use crate::world::{clock, env, git};
 
@@ -51,6 +53,8 @@ pub struct Prepared {
     pub carried: Option<Carried>,
     /// That task; `None` for a loop of no fleet.
     pub fleet: Option<TaskOfFleet>,
+    /// Whether an earlier loop of that task left the working tree as it is.
+    pub is_as_left: bool,
 }
 
 /// Makes the terms of a run from what was typed in `folder`. `--worktree` makes the working tree,
@@ -99,6 +103,7 @@ pub fn prepare_at(
         replace: start.replace,
         carried: None,
         fleet: None,
+        is_as_left: false,
     })
 }
 
@@ -313,7 +318,9 @@ pub fn begin(
     if let Some(run) = &prepared.contract.run {
         fallback::try_logins(run, &prepared.place.folder, &|| signals.times() > 0)?;
     }
-    let Prepared { place, contract, mut notes, replace, carried, fleet, .. } = prepared;
+    let Prepared { place, contract, mut notes, replace, carried, fleet, is_as_left, .. } = prepared;
+    let task = fleet.as_ref().filter(|_| is_as_left);
+    let earlier = task.and_then(|task| earlier_of(home, task, &place));
     let beginning = Beginning {
         place,
         contract,
@@ -327,6 +334,9 @@ pub fn begin(
     let begun = establish(home, beginning, |_| false)?.context("the loop was started already")?;
     let (held, record, vacated) = begun;
     drop(held);
+    if let Some(earlier) = earlier {
+        drafts::hand_on(home, &earlier, &record.id)?;
+    }
     notes.extend(vacated);
     notes.extend(write_view(&record));
     if record.contract.checks.is_empty() {
@@ -345,6 +355,14 @@ pub fn begin(
         sink.on_event(&RunEvent::Noted(note));
     }
     baseline(home, record, false, signals, sink)
+}
+
+/// The loop of the same task that had this working tree before: one that was killed left its work
+/// there, which is nobody's draft.
+fn earlier_of(home: &Home, task: &TaskOfFleet, place: &Place) -> Option<LoopId> {
+    let id = read_pointer(&home.checkout_pointer(&place.checkout)).ok()??;
+    let found = store::load(home, &id).ok()?;
+    (found.fleet.as_ref() == Some(task)).then_some(id)
 }
 
 /// Lists the user's own files before the first commit, and returns notes about them. If they cannot

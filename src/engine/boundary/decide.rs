@@ -12,7 +12,7 @@ use super::limits::{
 use super::{crash, unfit};
 use crate::engine::claim::Claim;
 use crate::engine::exam::trial::Trial;
-use crate::engine::record::{Driver, Ending, Loop, Moment, Outcome, Proof, Status};
+use crate::engine::record::{Driver, Ending, Loop, Moment, Outcome, Proof, Status, TaskOfFleet};
 use crate::engine::text::duration;
 
 /// How the reason begins of a loop that was refused twice for what its agent cannot change.
@@ -227,10 +227,11 @@ fn unmeasured(judged: &Judged, facts: &Facts) -> Option<Decision> {
             Driver::Session => "the client keeps no transcript to count from",
             Driver::Process => "the agent does not report what it used",
         };
-        let why = format!(
-            "its limit on cost or tokens cannot be kept: {silent}; \
-             --max-cost 0 --max-tokens 0 continues without it"
+        let way_out = judged.after.fleet.as_ref().map_or_else(
+            || "--max-cost 0 --max-tokens 0 continues without it".to_owned(),
+            TaskOfFleet::without_usage_limits,
         );
+        let why = format!("its limit on cost or tokens cannot be kept: {silent}; {way_out}");
         finish(Outcome::Blocked, None, why)
     })
 }

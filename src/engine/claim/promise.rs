@@ -84,7 +84,7 @@ impl Promise {
             }
         }
         match (found, word) {
-            (None, Some(word)) => Err(PromiseError::Reserved(word)),
+            (None, Some(word)) => Err(PromiseError::ReservedInTask(word)),
             (found, _) => Ok(found),
         }
     }
@@ -127,6 +127,8 @@ pub enum PromiseError {
     AngleBracket,
     /// A reserved word, which makes another claim.
     Reserved(&'static str),
+    /// The task has no tag but those with a reserved word, of which this is the last.
+    ReservedInTask(&'static str),
     /// More than `MAX_CHARACTERS` characters.
     TooLong,
     /// The task names two promises: the first, and the next one that differs.
@@ -145,6 +147,11 @@ impl fmt::Display for PromiseError {
                 f,
                 "the promise cannot be {word}: that word is how the agent says it is not done; \
                  choose another, such as COMPLETE"
+            ),
+            Self::ReservedInTask(word) => write!(
+                f,
+                "the task's only promise is <promise>{word}</promise>, which is how the agent says it is not \
+                 done: name another too, such as <promise>COMPLETE</promise>, or leave the tag out"
             ),
             Self::TooLong => write!(f, "the promise is longer than {MAX_CHARACTERS} characters"),
             Self::Different(first, second) => write!(
@@ -235,7 +242,12 @@ mod tests {
         assert_eq!(named("a stray </promise>"), Ok(None));
         let way_out = "<promise>X</promise>, or <promise>BLOCKED: why</promise> if you cannot";
         assert_eq!(named(way_out), promise("X"));
-        assert_eq!(named("<promise>BLOCKED</promise>"), Err(PromiseError::Reserved(BLOCKED)));
+        let reserved = named("If you cannot, say <promise>BLOCKED: why</promise>.").unwrap_err();
+        assert_eq!(
+            reserved.to_string(),
+            "the task's only promise is <promise>BLOCKED</promise>, which is how the agent says it is not done: \
+             name another too, such as <promise>COMPLETE</promise>, or leave the tag out"
+        );
         assert_eq!(named("<promise> </promise>"), Err(PromiseError::Empty));
         assert_eq!(named("<promise>a\nb</promise>"), Err(PromiseError::LineBreak));
         assert_eq!(named("<promise>a <b></promise>"), Err(PromiseError::AngleBracket));

@@ -56,22 +56,27 @@ pub fn touches_the_fleet<'a>(folder: &str, changed: &'a [String]) -> Option<&'a 
 }
 
 /// What the loop is told of a landing that was refused, once the main branch is merged into its
-/// own.
-pub fn evidence(refusal: &Refusal) -> String {
+/// own, with these files in conflict.
+pub fn evidence(refusal: &Refusal, conflicts: &[String]) -> String {
     let begin = "Your work was complete on its own branch. The main branch has moved since, and is now \
                  merged into this branch.";
     let what = match refusal {
-        Refusal::Conflict(files) => format!(
+        Refusal::Conflict(_) => None,
+        Refusal::Red { run, output } => {
+            Some(format!("With both, this check fails: `{run}`. Its output ends with:\n{output}"))
+        }
+        Refusal::Folder(_) | Refusal::Moved(_) => Some(refusal.why()),
+    };
+    let markers = (!conflicts.is_empty()).then(|| {
+        format!(
             "These files have conflicts, committed with their markers (<<<<<<<, =======, >>>>>>>): {}. \
              Resolve each so that both changes hold, and remove every marker.",
-            files.join(", ")
-        ),
-        Refusal::Red { run, output } => {
-            format!("With both, this check fails: `{run}`. Its output ends with:\n{output}")
-        }
-        Refusal::Folder(_) | Refusal::Moved(_) => refusal.why(),
-    };
-    format!("{begin}\n\n{what}\n\nFix what no longer holds, and change nothing else.")
+            conflicts.join(", ")
+        )
+    });
+    let end = "Fix what no longer holds, and change nothing else.".to_owned();
+    let parts = [Some(begin.to_owned()), markers, what, Some(end)];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n")
 }
 
 /// The check that the loop of a conflict gets: none of these files may keep a marker.
@@ -112,7 +117,7 @@ mod tests {
         let files = vec!["it's.rs".to_owned(), "b.rs".to_owned()];
         let check = without_markers(&files).unwrap();
         assert_eq!(check.run, r"! grep -nEs '^(<<<<<<<|>>>>>>>) ' -- 'it'\''s.rs' 'b.rs'");
-        insta::assert_snapshot!(evidence(&Refusal::Conflict(files)), @"
+        insta::assert_snapshot!(evidence(&Refusal::Conflict(files.clone()), &files), @"
         Your work was complete on its own branch. The main branch has moved since, and is now merged into this branch.
 
         These files have conflicts, committed with their markers (<<<<<<<, =======, >>>>>>>): it's.rs, b.rs. Resolve each so that both changes hold, and remove every marker.

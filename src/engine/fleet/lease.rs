@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::landing::Refusal;
+use super::manifest::Fleet;
 use super::task::{FleetTask, TaskId};
 use crate::engine::evidence::Verdict;
 use crate::engine::exam::finding::ACCEPT;
@@ -27,6 +28,9 @@ const LAST_CHARS: usize = 120;
 const SUBJECT_CHARS: usize = 72;
 /// The most characters of a task's first line.
 const FIRST_CHARS: usize = 1000;
+/// How long a lease that other machines read stands still at most while its attempt lives, in
+/// milliseconds: five heartbeats.
+const STILL_MS: u64 = 5 * 60 * 1000;
 
 /// A task as the fleet holds it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,6 +45,9 @@ pub struct Lease {
     /// The branch's commit when the lease was last written; `None` before the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
+    /// The commit of the main branch that its newest iteration began with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stands_on: Option<String>,
     pub state: TaskState,
     /// Its newest loop, on the machine of the newest attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -64,9 +71,9 @@ pub struct Lease {
     /// Whether its text has changed since its newest loop began.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_renewed: bool,
-    /// Whether its loop is completed, and what is left is to push or land its branch.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub needs_no_agent: bool,
+    /// How its newest loop ended, where what is left is to push or land its branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loop_end: Option<TaskEnding>,
     /// Whether a person asked for another attempt after it ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_retried: bool,
@@ -106,6 +113,13 @@ pub struct Attempt {
     pub job: Option<String>,
     pub began_at: DateTime<Utc>,
     pub phase: JobPhase,
+}
+
+impl Attempt {
+    /// Whether its loop waits for the model's service, or after a crash.
+    pub fn rests(&self) -> bool {
+        matches!(self.phase, JobPhase::Rests { .. })
+    }
 }
 
 /// What an attempt does now.
@@ -238,6 +252,32 @@ fn last(record: &Loop) -> String {
 }
 
 impl Lease {
+    /// That of a task on which nobody has worked yet.
+    pub fn new(fleet: &Fleet, task: FleetTask, contract: Contract, at: DateTime<Utc>) -> Self {
+        Self {
+            schema: SCHEMA,
+            fleet: fleet.name.clone(),
+            branch: fleet.branch(&task.id),
+            task,
+            contract,
+            commit: None,
+            stands_on: None,
+            state: TaskState::Waiting,
+            loop_id: None,
+            attempts: 0,
+            carried: Carried::default(),
+            reserved_micros: 0,
+            sent_back: None,
+            conflicts: Vec::new(),
+            is_renewed: false,
+            loop_end: None,
+            is_retried: false,
+            accepted_exam: None,
+            messages: Vec::new(),
+            at,
+        }
+    }
+
     /// The attempt that works on it.
     pub fn attempt(&self) -> Option<&Attempt> {
         match &self.state {
@@ -251,12 +291,25 @@ impl Lease {
         self.attempt().is_some_and(|found| found.id == attempt)
     }
 
+    /// For how many milliseconds its attempt has not been heard of, if that is more than five
+    /// heartbeats. Only where other machines read the lease does an attempt that lives renew it.
+    pub fn silent_ms(&self, now: DateTime<Utc>) -> Option<u64> {
+        let still = u64::try_from((now - self.at).num_milliseconds()).unwrap_or_default();
+        (self.attempt().is_some() && still > STILL_MS).then_some(still)
+    }
+
     /// How it ended.
     pub fn ending(&self) -> Option<&TaskEnding> {
         match &self.state {
             TaskState::Ended(ending) => Some(ending),
             TaskState::Waiting | TaskState::Running(_) => None,
         }
+    }
+
+    /// Whether it ended as a pull request.
+    pub fn is_requested(&self) -> bool {
+        let landed = self.ending().and_then(|ending| ending.landed.as_ref());
+        matches!(landed, Some(Landed::Request(_)))
     }
 
     /// The first of its limits that its attempts have used up: another one would end at once.
@@ -269,12 +322,17 @@ impl Lease {
             .find(is_spent)
     }
 
+    /// Whether it was started before the money of its fleet had a limit.
+    pub fn lacks_a_share(&self, fleet: &Fleet) -> bool {
+        fleet.max_cost_micros > 0 && self.reserved_micros == 0
+    }
+
     /// Takes the task as its file is now, for its next attempt. A task that ended, or has only to
     /// be pushed or landed, takes other limits alone, unless a person has it tried again.
     pub fn renew(&mut self, task: &FleetTask, contract: &Contract) {
         let as_before = Contract { limits: self.contract.limits.clone(), ..contract.clone() };
         if as_before != self.contract {
-            if self.ending().is_some() || (self.needs_no_agent && !self.is_retried) {
+            if self.ending().is_some() || (self.loop_end.is_some() && !self.is_retried) {
                 self.contract.limits = contract.limits.clone();
                 return;
             }
@@ -289,6 +347,8 @@ impl Lease {
     pub fn try_again(&mut self) {
         self.state = TaskState::Waiting;
         self.is_retried = true;
+        // What is completed has only to land.
+        self.loop_end.take_if(|ending| ending.outcome != Outcome::Completed);
         self.sent_back = None;
         self.carried.consecutive_failures = 0;
         self.carried.iterations_without_progress = 0;

@@ -12,6 +12,7 @@ pub mod slots;
 pub mod standing;
 pub mod stored;
 pub mod task;
+pub mod way_out;
 
 #[cfg(test)]
 pub mod fixture;

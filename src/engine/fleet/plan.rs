@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::lease::{JobPhase, Landed, Lease, TaskState};
+use super::lease::{Attempt, Landed, Lease, TaskState};
 use super::manifest::{Fleet, FleetRequest, LOCAL, LandingMode};
 use super::task::{FleetTask, TaskId};
 use crate::engine::record::Outcome;
@@ -111,7 +111,7 @@ impl FleetPlan {
 }
 
 fn takes_a_slot(lease: &Lease) -> bool {
-    !lease.attempt().is_some_and(|attempt| matches!(attempt.phase, JobPhase::Rests { .. }))
+    !lease.attempt().is_some_and(Attempt::rests)
 }
 
 /// Whether a task that comes before another is done: it is on the branch that the other starts
@@ -148,6 +148,18 @@ pub fn cost(lease: &Lease) -> u64 {
     lease.carried.usage.cost_at_most().micros()
 }
 
+/// What may stay set aside for a task below the fleet's limit, beside what the others have cost and
+/// what is set aside for those that run: all of it, or for a task without a limit of its own what
+/// is left. `None` where that leaves it nothing.
+pub fn fitting(fleet: &Fleet, task: &Lease, leases: &[Lease]) -> Option<u64> {
+    let others = leases.iter().filter(|other| other.id() != task.id());
+    let others: Vec<Lease> = others.cloned().collect();
+    let Some(left) = Money::of(fleet, &others).left else { return Some(task.reserved_micros) };
+    let is_shared_out = own(task) == 0 && left > cost(task);
+    let most = if is_shared_out { left } else { task.reserved_micros };
+    (task.reserved_micros.min(most) <= left).then(|| task.reserved_micros.min(most))
+}
+
 /// The fleet's money.
 struct Money {
     /// What is neither spent nor set aside; `None` without a limit.
@@ -166,7 +178,10 @@ impl Money {
         };
         let gone = leases.iter().map(aside).fold(0, u64::saturating_add);
         let left = fleet.max_cost_micros.saturating_sub(gone);
-        let left = (fleet.max_cost_micros > 0).then_some(left);
+        // Nobody knows what a task may still cost that runs without a limit: it ends its iteration,
+        // and waits for its share.
+        let is_unknown = leases.iter().any(|it| it.attempt().is_some() && it.lacks_a_share(fleet));
+        let left = (fleet.max_cost_micros > 0).then_some(if is_unknown { 0 } else { left });
         let waits = |lease: &&Lease| lease.state == TaskState::Waiting && own(lease) == 0;
         let sharers = leases.iter().filter(waits).count() as u64;
         Self { left, sharers, is_local: fleet.engine == LOCAL }
@@ -181,9 +196,10 @@ impl Money {
             own => own.saturating_sub(cost(lease)),
         };
         if more > left || more == 0 {
-            // What is completed costs nothing more, on the machine that has its loop. A 0 would be
-            // no limit.
-            return (lease.needs_no_agent && self.is_local).then(|| cost(lease).max(1));
+            // What is completed costs nothing more, where its loop or its branch is at hand. A 0
+            // would be no limit.
+            let is_at_hand = self.is_local || lease.commit.is_some();
+            return (lease.loop_end.is_some() && is_at_hand).then(|| cost(lease).max(1));
         }
         self.left = Some(left - more);
         if own == 0 {

@@ -199,11 +199,46 @@ proptest::proptest! {
 }
 
 #[test]
+fn what_is_set_aside_for_a_task_fitting_what_others_have_cost_or_may_cost_while_they_run() {
+    let fleet = Fleet { max_cost_micros: 10_000_000, ..a_fleet() };
+    let reserving = |mut lease: Lease, micros| {
+        lease.reserved_micros = micros;
+        lease
+    };
+    let runs = |cents| reserving(after(running("r", WORKS), 1, 1, cents, ""), 4_000_000);
+    let over = || after(ended("o", Outcome::Completed, "so", 1), 3, 9, 200, "");
+    let waits = || reserving(a_lease("w"), 9_000_000);
+    let unlimited = || after(running("u", WORKS), 1, 1, 0, "");
+    let table = [
+        (
+            "4 of the one that runs, 2 are spent",
+            vec![runs(100), over(), waits()],
+            4_000_000,
+            Some(4),
+        ),
+        ("a cent more", vec![runs(100), over(), waits()], 4_010_000, Some(4)),
+        ("it has cost more than its part", vec![runs(500), over(), waits()], 4_000_000, None),
+        ("nobody knows what one may cost", vec![unlimited()], 1, None),
+        ("nobody has cost anything", vec![waits()], 10_000_000, Some(10)),
+    ];
+    for (case, mut leases, micros, fits) in table {
+        let own = reserving(after(a_lease("a"), 1, 1, 300, ""), micros);
+        leases.push(own.clone());
+        assert_eq!(fitting(&fleet, &own, &leases), fits.map(|it: u64| it * 1_000_000), "{case}");
+        assert_eq!(fitting(&free(), &own, &leases), Some(micros), "{case}");
+        let mut limited = own.clone();
+        limited.contract.limits.max_cost_micros = micros;
+        let is_all = fits.is_some_and(|it| it * 1_000_000 >= micros);
+        assert_eq!(fitting(&fleet, &limited, &leases), is_all.then_some(micros), "{case}");
+    }
+}
+
+#[test]
 fn completed_work_lands_though_the_money_is_used_up() {
     let fleet = Fleet { max_cost_micros: 3_000_000, ..a_fleet() };
     let mut done = after(a_lease("a"), 1, 1, 400, "");
     assert_eq!(told(&fleet, &[done.clone()], 1), ["a Money"]);
-    done.needs_no_agent = true;
+    done.loop_end = ended("a", Outcome::Completed, "", 1).ending().cloned();
     assert_eq!(told(&fleet, &[done.clone()], 1), ["a starts with 4000000"]);
     // Its loop may be on another node.
     let fleet = Fleet { engine: "slurm".to_owned(), ..fleet };

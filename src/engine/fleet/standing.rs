@@ -65,6 +65,8 @@ pub enum StandingNews {
     Needs(String),
     /// It rests until then, or for a time that nobody knows.
     Rests { until: Option<DateTime<Utc>>, why: String },
+    /// Its lease has not moved for so many milliseconds: its attempt may be gone.
+    Silent(u64),
     /// What it waits for.
     Waits(WaitsFor),
     /// A person's order, which it obeys after its iteration.
@@ -138,7 +140,7 @@ impl Standing {
         let mut sorted: Vec<&Lease> = leases.iter().collect();
         sorted.sort_by_key(|lease| (group(lease), place(lease)));
         let unreadable = unreadable.iter().map(|it| row_without_a_lease(fleet, it));
-        let readable = sorted.into_iter().map(|lease| row(fleet, lease, plan));
+        let readable = sorted.into_iter().map(|lease| row(fleet, lease, plan, now));
         let rows: Vec<StandingRow> = unreadable.chain(readable).collect();
         let counts = counts(&rows);
         let is_over = counts.running + counts.waiting == 0;
@@ -229,7 +231,7 @@ fn place(lease: &Lease) -> i64 {
     }
 }
 
-fn row(fleet: &Fleet, lease: &Lease, plan: &FleetPlan) -> StandingRow {
+fn row(fleet: &Fleet, lease: &Lease, plan: &FleetPlan, now: DateTime<Utc>) -> StandingRow {
     let waits = plan.waits.get(lease.id());
     let (what, news) = match &lease.state {
         TaskState::Waiting => {
@@ -240,7 +242,9 @@ fn row(fleet: &Fleet, lease: &Lease, plan: &FleetPlan) -> StandingRow {
             let (what, news) = doing(&attempt.phase);
             let works = matches!(attempt.phase, JobPhase::Works { .. });
             let order = fleet.order_of(lease.id()).filter(|_| works);
-            (what, order.map(|order| StandingNews::Obeys(order.what)).or(news))
+            let news = order.map(|order| StandingNews::Obeys(order.what)).or(news);
+            let silent = lease.silent_ms(now).filter(|_| fleet.remote.is_some());
+            (what, silent.map(StandingNews::Silent).or(news))
         }
         TaskState::Ended(ending) => end_of(ending),
     };
@@ -380,9 +384,11 @@ fn next(fleet: &Fleet, rows: &[StandingRow]) -> Option<String> {
     }
 }
 
-/// Whether a task waits until the fleet is run again.
+/// Whether a task waits until the fleet is run again, or may do so.
 fn is_for_a_run(row: &StandingRow) -> bool {
-    let Some(StandingNews::Waits(waits)) = &row.news else { return false };
+    let Some(StandingNews::Waits(waits)) = &row.news else {
+        return matches!(row.news, Some(StandingNews::Silent(_)));
+    };
     matches!(waits, WaitsFor::Run | WaitsFor::Order(FleetRequest::Pause))
 }
 

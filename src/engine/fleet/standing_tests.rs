@@ -182,6 +182,29 @@ fn a_paused_task_says_so_and_one_that_waits_names_what_it_waits_for() {
 }
 
 #[test]
+fn an_attempt_that_other_machines_may_take_over_is_silent_once_its_lease_stood_still() {
+    let url = "/r.git".to_owned();
+    let remote = Some(Remote { name: "origin".to_owned(), url, only_branches: false });
+    let (here, shared) = (a_fleet(), Fleet { remote, ..a_fleet() });
+    let works = |second| Lease { at: at(second).wall, ..works("a", 1) };
+    let ended = ended("a", Outcome::Completed, "so", 1);
+    let (silent, run) = (Some(StandingNews::Silent(360_000)), Some("crew fleet run tasks"));
+    let table = [
+        (&shared, works(6840), silent, run),
+        (&shared, works(6900), None, None),
+        (&shared, works(7300), None, None),
+        (&here, works(6840), None, None),
+        (&shared, ended, None, None),
+    ];
+    for (fleet, lease, news, next) in table {
+        let leases = [lease];
+        let standing = Standing::of(fleet, &leases, &[], &FleetPlan::default(), at(7200).wall);
+        let row = &standing.rows[0];
+        assert_eq!((&row.news, standing.next.as_deref()), (&news, next), "{}", leases[0].at);
+    }
+}
+
+#[test]
 fn what_waits_for_a_run_names_it_next_and_a_fleet_is_over_when_nothing_would_start() {
     let waiting = |waits: WaitsFor| {
         let plan = FleetPlan { waits: [(id("a"), waits)].into(), ..FleetPlan::default() };

@@ -30,6 +30,15 @@ impl TaskOfFleet {
         format!("{} --retry", self.run())
     }
 
+    /// How a person lifts a limit on cost or tokens. A limit of the fleet gives each task a part.
+    pub fn without_usage_limits(&self) -> String {
+        format!(
+            "to go on without it: max-cost = 0 and max-tokens = 0 in the task's file \
+             (--max-cost 0 lifts the fleet's), then {}",
+            self.retry()
+        )
+    }
+
     /// The command that sends the task's agent a message, which stands behind it.
     pub fn tell(&self) -> String {
         format!("crew tell --fleet {} --task {}", self.name, self.task)

@@ -5,8 +5,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::faults::{Faults, FleetFault};
 use super::front_matter::{KeyValue, entry};
-use super::options::{Asked, each, is_option, key_name, refuse, refuse_repeats};
-use super::task_file::TASK_KEYS;
+use super::keys::{CHECK, TABLES, TASK_KEYS, TOP_KEYS};
+use super::options::{Asked, COMMAND, each, is_option, key_name, refuse, refuse_repeats};
 use crate::engine::fleet::task::{FleetTerms, TaskId};
 use crate::parse::settings::{broken, in_order, is_branch, line};
 use crate::parse::spelling::{nearest, shown};
@@ -14,12 +14,6 @@ use crate::parse::{amounts, arguments};
 
 /// The name of the file.
 pub const FLEET_FILE: &str = "fleet.toml";
-
-/// The keys above the first table.
-const TOP_KEYS: [&str; 5] = ["name", "base", "slots", "max-cost", "setup"];
-const TABLES: [&str; 2] = ["task", "land"];
-/// The only key of `[land]`.
-const CHECK: &str = "check";
 
 /// Reads the text of a fleet.toml.
 ///
@@ -95,7 +89,7 @@ fn take(terms: &mut FleetTerms, entry: &KeyValue, faults: &mut Faults<'_>) {
             let micros = text.and_then(amounts::dollars).map(amounts::micros);
             put(&mut terms.max_cost_micros, micros, "an amount in US dollars")
         }
-        "setup" => put(&mut terms.setup, text.map(str::to_owned), "a command"),
+        "setup" => put(&mut terms.setup, text.map(str::to_owned), COMMAND),
         _ => return faults.at(entry.line, unknown(&entry.key)),
     };
     if let Err(wanted) = wanted {
@@ -154,6 +148,6 @@ fn take_landing(terms: &mut FleetTerms, entry: &KeyValue, faults: &mut Faults<'_
         return faults.at(entry.line, format!("unknown key `{key}` in [land]: its key is {CHECK}"));
     }
     terms.land_check = each(entry, faults, |text| {
-        is_filled(text).then(|| text.to_owned()).ok_or_else(|| "a command".to_owned())
+        is_filled(text).then(|| text.to_owned()).ok_or_else(|| COMMAND.to_owned())
     });
 }

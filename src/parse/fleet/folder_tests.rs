@@ -89,7 +89,9 @@ verify = "cargo test"
 check = ["cargo test", "", true]
 "#;
     let mut all = told(&read_fleet_file(text).expect_err("faults"));
-    for broken in ["task = 3\nland = 3", "slots = \n", "[task\n", "slots = 1\nslots = 2\n"] {
+    for broken in
+        ["setup = true", "task = 3\nland = 3", "slots = \n", "[task\n", "slots = 1\nslots = 2\n"]
+    {
         all = format!("{all}\n{}", told(&read_fleet_file(broken).expect_err(broken)));
     }
     insta::assert_snapshot!(all, @r#"
@@ -110,7 +112,8 @@ check = ["cargo test", "", true]
     fleet.toml:17: invalid value `lots` for `--max-cost <USD>`: US dollars, such as 5.00
     fleet.toml:19: unknown key `verify` in [land]: its key is check
     fleet.toml:20: check takes a command, not ``
-    fleet.toml:20: check takes a text or a list of texts, not `true`
+    fleet.toml:20: check takes a text or a list of texts, not `true` (as a text it needs quotes)
+    fleet.toml:1: setup takes a command, not `true` (as a text it needs quotes)
     fleet.toml:1: task is a table: write its keys under a line [task]
     fleet.toml:2: land is a table: write its keys under a line [land]
     fleet.toml:1: this is not TOML: string values must be quoted, expected literal string

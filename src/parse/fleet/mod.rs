@@ -8,6 +8,7 @@ mod folder;
 mod folder_tests;
 mod front_matter;
 pub mod job;
+mod keys;
 mod options;
 #[cfg(test)]
 mod properties;
@@ -18,6 +19,7 @@ mod tests;
 
 pub use self::fleet_file::FLEET_FILE;
 pub use self::folder::folder;
+pub use self::options::as_keys;
 pub use self::task_file::is_task;
 use crate::engine::fleet::task::FleetTask;
 use crate::parse::arguments::{RunArgs, UsageError, task};

@@ -12,6 +12,10 @@ use crate::parse::spelling::{nearest, shown};
 
 /// The key of the agent's own words, which a command line has after `--`.
 const AGENTS_WORDS: &str = "words";
+/// What a key takes that may be given several times.
+const TEXTS: &str = "a text or a list of texts";
+/// What a key takes that names one program.
+pub(super) const COMMAND: &str = "a command";
 /// Words behind it are the agent's.
 const END_OF_OPTIONS: &str = "--";
 
@@ -70,7 +74,10 @@ pub(super) fn refuse_repeats<'entry>(
 /// "KEY takes WANTED, not VALUE", which is the entry's value or one of its list.
 pub(super) fn refuse(entry: &KeyValue, wanted: &str, value: &FileValue, faults: &mut Faults<'_>) {
     let (key, found) = (shown(&entry.key), value.found());
-    faults.at(entry.line, format!("{key} takes {wanted}, not {found}"));
+    // `true` is a command, too.
+    let is_bare = matches!(value, FileValue::Switch(_)) && [COMMAND, TEXTS].contains(&wanted);
+    let way_out = if is_bare { " (as a text it needs quotes)" } else { "" };
+    faults.at(entry.line, format!("{key} takes {wanted}, not {found}{way_out}"));
 }
 
 /// Each text of a list that `read` takes; any other is told.
@@ -85,7 +92,7 @@ pub(super) fn each<T>(
     };
     let mut taken = Vec::new();
     for value in list {
-        match value.text().map_err(|_| "a text or a list of texts".to_owned()).and_then(&read) {
+        match value.text().map_err(|_| TEXTS.to_owned()).and_then(&read) {
             Ok(read) => taken.push(read),
             Err(wanted) => refuse(entry, &wanted, value, faults),
         }
@@ -104,6 +111,30 @@ fn options() -> impl Iterator<Item = &'static str> {
     longs.filter(|long| !REFUSED.iter().any(|(name, _)| name == long)).chain([AGENTS_WORDS])
 }
 
+/// A way out that names options, such as `--agent NAME`, as one that names keys of a file:
+/// `agent = "NAME"`.
+pub fn as_keys(way_out: &str) -> String {
+    let (mut told, mut follows_a_key): (Vec<String>, _) = (Vec::new(), false);
+    for word in way_out.split(' ') {
+        let bare = word.trim_end_matches([',', ';']);
+        let mark = &word[bare.len()..];
+        let key = bare.strip_prefix("--").filter(|name| is_option(name));
+        let is_text = bare == "none" || bare.starts_with(|first: char| first.is_ascii_uppercase());
+        told.push(match key {
+            Some(key) => format!("{key}{mark}"),
+            None if follows_a_key && is_text => format!("= \"{bare}\"{mark}"),
+            None if follows_a_key && bare.starts_with(['"', '0']) => format!("= {word}"),
+            None => word.to_owned(),
+        });
+        follows_a_key = key.is_some();
+    }
+    let told = told.join(" ");
+    if told == way_out {
+        return told;
+    }
+    format!("{told} (under [task] in fleet.toml, or in the front matter)")
+}
+
 impl Asked {
     /// Takes a key that is an option. `others` are the keys that this place of the file may have
     /// besides.
@@ -119,9 +150,10 @@ impl Asked {
         }
         let Some(key) = options().find(|known| *known == name) else {
             let known: Vec<&str> = others.iter().copied().chain(options()).collect();
+            let own = [others, &[AGENTS_WORDS]].concat().join(", ");
             let guess = match nearest(&name, &known) {
                 Some(meant) => format!("did you mean `{meant}`?"),
-                None => "the keys are the options that crew run --help lists".to_owned(),
+                None => format!("the keys are {own}, and the options that crew run --help lists"),
             };
             return faults.at(entry.line, format!("unknown key `{}`: {guess}", shown(&entry.key)));
         };
@@ -195,7 +227,7 @@ fn words<'value>(
             return Ok(on.then(|| format!("--{key}")).into_iter().collect());
         }
         (Some(option), _) if option.is_switch() => (false, "true or false"),
-        (Some(option), _) if option.repeats() => (true, "a text or a list of texts"),
+        (Some(option), _) if option.repeats() => (true, TEXTS),
         (Some(_), _) => (!is_list, "one text or number"),
         (None, _) => (is_list, "a list of words"),
     };

@@ -3,12 +3,11 @@
 
 use super::faults::{Faults, FleetFault};
 use super::front_matter::{KeyValue, split};
+use super::keys::{TASK_KEYS, home_of};
 use super::options::{Asked, each, key_name, refuse, refuse_repeats};
 use crate::engine::boundary::protect;
 use crate::engine::fleet::task::{MAX_PRIORITY, TaskId, USUAL_PRIORITY};
 
-/// The keys of a task that are no options of `crew run`.
-pub(super) const TASK_KEYS: [&str; 3] = ["after", "priority", "touches"];
 /// The end of a task file's name.
 const ENDING: &str = ".md";
 
@@ -75,7 +74,8 @@ pub fn read_task(name: &str, text: &str) -> Result<TaskFile, RefusedTask> {
     for entry in &entries {
         match key_name(&entry.key).as_str() {
             "after" => {
-                let name = |text: &str| text.parse().map_err(|_| "names of tasks".to_owned());
+                let wanted = || "the name of a task or a list such as [a, b]".to_owned();
+                let name = |text: &str| text.parse().map_err(|_| wanted());
                 (after, after_line) = (each(entry, &mut faults, name), Some(entry.line));
             }
             "touches" => {
@@ -83,7 +83,10 @@ pub fn read_task(name: &str, text: &str) -> Result<TaskFile, RefusedTask> {
                 touches = each(entry, &mut faults, glob);
             }
             "priority" => priority = urgency(entry, &mut faults),
-            _ => options.take(entry, &TASK_KEYS, &mut faults),
+            name => match home_of(name) {
+                Some(home) => faults.at(entry.line, format!("`{name}` belongs {home}")),
+                None => options.take(entry, &TASK_KEYS, &mut faults),
+            },
         }
     }
     options.check(&mut faults);

@@ -2,7 +2,7 @@
 
 use super::faults::FleetFault;
 use super::front_matter::split;
-use super::options::Asked;
+use super::options::{Asked, as_keys};
 use super::task_file::{TaskFile, read_task};
 use super::*;
 
@@ -197,10 +197,10 @@ permissions: all";
     insta::assert_snapshot!(refused(&text), @r#"
     auth.md: there is no prompt: write what is to be done under the front matter
     auth.md:2: unknown key `verfy`: did you mean `verify`?
-    auth.md:3: unknown key `frobnicate`: the keys are the options that crew run --help lists
+    auth.md:3: unknown key `frobnicate`: the keys are after, priority, touches, words, and the options that crew run --help lists
     auth.md:4: invalid value `lots` for `--max-cost <USD>`: US dollars, such as 5.00
     auth.md:5: no-promise takes true or false, not `yes please`
-    auth.md:6: verify takes a text or a list of texts, not `true`
+    auth.md:6: verify takes a text or a list of texts, not `true` (as a text it needs quotes)
     auth.md:7: model takes one text or number, not a list
     auth.md:8: invalid value `90` for `--timeout <D>`: a time with its unit, such as 90m, 12h or "1h 30m"
     auth.md:9: gate takes a text or a list of texts, not an empty value
@@ -210,7 +210,7 @@ permissions: all";
     auth.md:14: n is given twice, also in line 13: keep one
     auth.md:15: words takes a list of words, not `--effort high`
     auth.md:16: priority takes a whole number from 0 to 9, the most urgent, not `10`
-    auth.md:17: after takes names of tasks, not `a b`
+    auth.md:17: after takes the name of a task or a list such as [a, b], not `a b`
     auth.md:18: touches takes a glob (unclosed character class; missing ']'), not `a[`
     auth.md:18: touches takes a text or a list of texts, not an alias (a value that begins with `*` needs quotes)
     auth.md:18: touches takes paths from the root of the checkout, not `../x`
@@ -223,6 +223,21 @@ permissions: all";
 }
 
 #[test]
+fn a_key_that_holds_for_all_tasks_is_sent_to_fleet_toml_and_a_list_of_names_to_brackets() {
+    let keys = "setup: npm ci\nslots: 2\nbase: main\nname: x\nland: {check: a}\ntask: 3\ncheck: true\nafter: a, b";
+    insta::assert_snapshot!(refused(&format!("---\n{keys}\n---\nFix the login.\n")), @"
+    auth.md:2: `setup` belongs in fleet.toml
+    auth.md:3: `slots` belongs in fleet.toml
+    auth.md:4: `base` belongs in fleet.toml
+    auth.md:5: `name` belongs in fleet.toml
+    auth.md:6: `land` belongs in fleet.toml
+    auth.md:7: `task` belongs in fleet.toml
+    auth.md:8: `check` belongs under [land] in fleet.toml
+    auth.md:9: after takes the name of a task or a list such as [a, b], not `a, b`
+    ");
+}
+
+#[test]
 fn options_that_only_go_together_or_alone_are_held_to_it() {
     let texts = [
         "---\nagent: codex\nagent-cmd: mine\n---\nFix the login.\n",
@@ -231,6 +246,24 @@ fn options_that_only_go_together_or_alone_are_held_to_it() {
     insta::assert_snapshot!(texts.map(refused).join("\n"), @r#"
     auth.md: `--agent <NAME>` cannot be used with `--agent-cmd <CMD>`: give one of the two
     auth.md: `--no-promise` cannot be used with `--completion-promise <TEXT>`: give one of the two
+    "#);
+}
+
+#[test]
+fn a_way_out_that_names_options_names_the_keys_of_a_file() {
+    let way_outs = [
+        "install it, or name another: --agent NAME, or --agent-cmd \"COMMAND\"",
+        "name other fallbacks, or none: --fallback none; or --max-cost 0 and --max-tokens 0",
+        "give --verify \"your test command\", or leave --prove out",
+        "give --max-iterations, --max-duration or --until",
+        "use verify, or leave --land out",
+    ];
+    insta::assert_snapshot!(way_outs.map(as_keys).join("\n"), @r#"
+    install it, or name another: agent = "NAME", or agent-cmd = "COMMAND" (under [task] in fleet.toml, or in the front matter)
+    name other fallbacks, or none: fallback = "none"; or max-cost = 0 and max-tokens = 0 (under [task] in fleet.toml, or in the front matter)
+    give verify = "your test command", or leave prove out (under [task] in fleet.toml, or in the front matter)
+    give max-iterations, max-duration or until (under [task] in fleet.toml, or in the front matter)
+    use verify, or leave --land out
     "#);
 }
 

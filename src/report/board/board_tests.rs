@@ -8,6 +8,7 @@ use crate::engine::boundary::judge::judge;
 use crate::engine::claim::Claim;
 use crate::engine::evidence::Verdict;
 use crate::engine::fixture::{a_loop_with, at, facts, result};
+use crate::engine::fleet::fixture::{a_fleet, id as task};
 use crate::engine::record::{Ending, Loop, Outcome, Proof, Role, Status};
 use crate::engine::usage::{Money, Usage};
 
@@ -42,6 +43,7 @@ fn row(record: &Loop, owner_is_gone: bool) -> Option<BoardRow> {
         owner_is_gone,
         dialog: None,
         is_pausing: false,
+        task: record.fleet.as_ref(),
         running_ms: 180_000,
         is_replaced: false,
         now: now(),
@@ -253,6 +255,20 @@ fn a_completed_loop_takes_no_message_and_no_resume() {
 }
 
 #[test]
+fn a_message_to_the_loop_of_a_task_goes_to_its_fleet_however_that_loop_ended() {
+    for outcome in [Outcome::Blocked, Outcome::Exhausted, Outcome::Completed] {
+        let mut record = ended(a_loop("aaaaaaaa", "api"), outcome, None);
+        record.fleet = Some(a_fleet().task(&task("vat")));
+        let rows: Vec<BoardRow> = row(&record, false).into_iter().collect();
+        let mut board = Board::default();
+        board.update(rows.clone(), &ids(&rows), false);
+        let typed = [BoardKey::Char('t'), BoardKey::Char('x'), BoardKey::Enter];
+        let tells = BoardOrder::Tell(id("aaaaaaaa"), "x".to_owned());
+        assert_eq!(pressed(&mut board, &typed), [tells], "{outcome:?}");
+    }
+}
+
+#[test]
 fn a_screen_of_any_size_is_drawn() {
     for (width, height) in (0..90).step_by(7).flat_map(|width| (0..30).map(move |it| (width, it))) {
         drawn(&a_board(), width, height);
@@ -294,6 +310,7 @@ fn an_old_end_is_left_to_the_history_and_one_that_needs_a_person_stays_for_a_wee
             owner_is_gone: false,
             dialog: None,
             is_pausing: false,
+            task: None,
             running_ms: 0,
             is_replaced,
             now,

@@ -192,8 +192,15 @@ impl Board {
 
     fn about_the_chosen(&mut self, key: BoardKey) -> Option<BoardOrder> {
         let id = self.open.as_ref().map(|open| &open.id).or(self.chosen.as_ref())?.clone();
-        let is_completed = self.rows.iter().any(|row| row.id == id && row.is_completed);
-        if is_completed && matches!(key, BoardKey::Char('t' | 'r')) {
+        let row = self.rows.iter().find(|row| row.id == id);
+        let is_completed = row.is_some_and(|row| row.is_completed);
+        let is_of_a_fleet = row.is_some_and(|row| row.is_of_a_fleet);
+        let is_in_vain = match key {
+            BoardKey::Char('t') => is_completed && !is_of_a_fleet,
+            BoardKey::Char('r') => is_completed,
+            _ => false,
+        };
+        if is_in_vain {
             self.notice = Some(format!("loop {id} is completed: nothing is left to resume"));
             return None;
         }
@@ -220,8 +227,8 @@ impl Board {
             (Typing::Answer(_), _) | (_, BoardKey::Escape) => None,
             (Typing::Message(_, text), BoardKey::Enter) if text.trim().is_empty() => None,
             (Typing::Message(id, text), BoardKey::Enter) => {
-                let is_over = self.rows.iter().any(|row| row.id == id && row.is_over);
-                if is_over {
+                let has_to_resume = |row: &BoardRow| row.is_over && !row.is_of_a_fleet;
+                if self.rows.iter().any(|row| row.id == id && has_to_resume(row)) {
                     return self.begin(Typing::Answer(BoardOrder::Resume(id, Some(text))));
                 }
                 Some(BoardOrder::Tell(id, text))

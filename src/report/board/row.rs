@@ -6,7 +6,7 @@ use chrono::{DateTime, FixedOffset, Utc};
 
 use crate::engine::boundary::decide::INCURABLE;
 use crate::engine::page::{asked_for_help, at_dialog, state_of_the_checks};
-use crate::engine::record::{Dialog, Ending, Loop, LoopId, Outcome, Status};
+use crate::engine::record::{Dialog, Ending, Loop, LoopId, Outcome, Status, TaskOfFleet};
 use crate::engine::text::{clean, clock_time, one_line, quoted, with_reason};
 use crate::report::line;
 use crate::report::list::folder;
@@ -44,6 +44,8 @@ pub struct BoardRow {
     pub task: String,
     pub is_over: bool,
     pub is_completed: bool,
+    /// A message goes to its fleet, which keeps it however the loop ended.
+    pub is_of_a_fleet: bool,
     /// Under which heading it stands, and where there; the smallest comes first. The heading is
     /// that of its group, except while no row may move.
     pub place: (BoardGroup, i64),
@@ -58,6 +60,8 @@ pub struct BoardFacts<'a> {
     pub dialog: Option<&'a Dialog>,
     /// An order to pause waits for the end of the iteration.
     pub is_pausing: bool,
+    /// Its task, if this machine keeps the fleet of that.
+    pub task: Option<&'a TaskOfFleet>,
     /// Milliseconds since its iteration began.
     pub running_ms: u64,
     /// Whether a later loop works, or worked, in the same working tree.
@@ -91,6 +95,7 @@ impl BoardRow {
             task: one_line(&clean(&crate::report::run::task(record)), NEWS_CHARS),
             is_over: !record.is_live(),
             is_completed: record.outcome() == Some(Outcome::Completed),
+            is_of_a_fleet: facts.task.is_some(),
             place: (group, order),
         })
     }

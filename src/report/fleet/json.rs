@@ -126,9 +126,10 @@ mod tests {
         let mut later = a_lease("later");
         later.task.after = vec![id("pay")];
         let rests = JobPhase::Rests { until: Some(at(9000).wall), why: "usage limit".to_owned() };
+        let vat = Lease { at: at(7190).wall, ..running("vat", rests) };
         let leases = [
             after(ended("pay", Outcome::Blocked, why, 600), 4, 30, 250, "2 of 5 tests fail"),
-            after(running("vat", rests), 2, 15, 125, ""),
+            after(vat, 2, 15, 125, ""),
             later,
         ];
         let plan = FleetPlan::of(&fleet, &leases, 4, &|_, _| None);

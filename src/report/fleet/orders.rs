@@ -16,7 +16,8 @@ pub fn page(fleet: &str, what: FleetRequest, groups: [&[TaskId]; 3]) -> String {
         FleetRequest::Pause => ("paused", "paused after the running iteration"),
         FleetRequest::Cancel => ("cancelled", "cancelled after the running iteration"),
     };
-    let lines = [(done, at_once), (still, later), ("had ended already", over)].into_iter();
+    let lines =
+        [(done, at_once), (still, later), ("had ended or was cancelled already", over)].into_iter();
     let lines = lines.filter(|(_, tasks)| !tasks.is_empty());
     let mut lines: Vec<String> =
         lines.map(|(what, tasks)| format!("fleet {fleet}: {what}: {}", listed(tasks))).collect();
@@ -37,7 +38,7 @@ pub fn told(
     full: &[TaskId],
 ) -> String {
     let mut lines = Vec::new();
-    if !open.is_empty() || ended.is_empty() {
+    if !open.is_empty() {
         let tasks = count(open.len() as u64, "task");
         lines.push(format!("fleet {}: {tasks} will read it with the next prompt", fleet.name));
     }

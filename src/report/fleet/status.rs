@@ -15,7 +15,7 @@ use crate::engine::fleet::standing::{
     Standing, StandingCounts, StandingGroup, StandingNews, StandingRow,
 };
 use crate::engine::record::Proof;
-use crate::engine::text::{quoted, start};
+use crate::engine::text::{quoted, start, with_reason};
 use crate::engine::usage::{Money, Usage};
 use crate::report::page::{Reading, fitting, padded, wrapped};
 use crate::report::words::{ago, brief};
@@ -78,6 +78,16 @@ fn lines(standing: &Standing, at: FleetReading<'_>, most: usize, rows: usize) ->
     }
     lines.extend(next.into_iter().flat_map(|next| [String::new(), next]));
     lines
+}
+
+/// How a task that has not ended stands, in one line: "waits: after vat", "runs on node7: first
+/// iteration".
+pub fn stands(standing: &Standing, row: &StandingRow, at: FleetReading<'_>) -> String {
+    let host = row.host.as_deref().filter(|host| *host != at.host).map(shown);
+    let host = host.map_or_else(String::new, |host| format!(" on {host}"));
+    let is_running = row.group == StandingGroup::Running;
+    let word = if is_running { format!("runs{host}") } else { row.what.to_owned() };
+    with_reason(&word, &news(standing, row, at))
 }
 
 fn labelled(name: &str, value: &str) -> String {
@@ -295,6 +305,7 @@ fn news(standing: &Standing, row: &StandingRow, at: FleetReading<'_>) -> String 
         Some(StandingNews::Why(why)) => shown(why),
         Some(StandingNews::Needs(needs)) => quoted(&shown(needs)),
         Some(StandingNews::Rests { until, why }) => rests(*until, why, at.reading.clock()),
+        Some(StandingNews::Silent(ms)) => format!("silent for {}", brief(*ms)),
         Some(StandingNews::Waits(waits)) => waiting(standing, waits),
         Some(StandingNews::Obeys(FleetRequest::Pause)) => "pauses after this iteration".to_owned(),
         Some(StandingNews::Obeys(FleetRequest::Cancel)) => "ends after this iteration".to_owned(),

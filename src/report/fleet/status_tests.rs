@@ -9,7 +9,7 @@ use crate::engine::fixture::at;
 use crate::engine::fleet::fixture::{a_fleet, a_lease, after, ended, id, landed, running};
 use crate::engine::fleet::landing::Refusal;
 use crate::engine::fleet::lease::{JobPhase, Lease, TaskState};
-use crate::engine::fleet::manifest::{Fleet, FleetOrder};
+use crate::engine::fleet::manifest::{Fleet, FleetOrder, Remote};
 use crate::engine::fleet::plan::FleetPlan;
 use crate::engine::fleet::task::FleetTask;
 use crate::engine::record::{Actor, Outcome};
@@ -299,6 +299,15 @@ fn every_phase_every_reason_to_wait_and_every_end_is_told() {
 }
 
 #[test]
+fn a_row_says_for_how_long_an_attempt_of_a_shared_fleet_was_not_heard_of() {
+    let remote = Remote { name: "origin".to_owned(), url: "/r".to_owned(), only_branches: false };
+    let fleet = Fleet { remote: Some(remote), ..lands() };
+    let silent = Lease { at: at(11_130).wall, ..works("a", 1, 11_130) };
+    let page = page(&standing(&fleet, &[silent], 1), read_at(80));
+    assert!(page.contains("\n  a  1/10  6m  silent for 6m  "), "{page}");
+}
+
+#[test]
 fn foreign_text_stays_on_its_line_and_sends_no_codes() {
     let hostile = "\u{1b}[2J\u{1b}]0;title\u{7}all\nis \u{202e}well\r\n\u{9b}31m日本語 ".repeat(9);
     let why = format!("the agent said BLOCKED: {hostile}");
@@ -365,4 +374,23 @@ proptest! {
         prop_assert!(widest <= width.max(next), "{page}");
         prop_assert_eq!(crate::engine::text::clean(&page), page);
     }
+}
+
+#[test]
+fn a_task_that_has_not_ended_says_in_one_line_where_it_runs_or_what_it_waits_for() {
+    let mut rests = running("logs", JobPhase::Rests { until: None, why: "usage limit".into() });
+    if let TaskState::Running(attempt) = &mut rests.state {
+        attempt.host = "node7".to_owned();
+    }
+    let mut waits = a_lease("mail");
+    waits.task.after = vec![id("roles")];
+    let leases = [works("roles", 1, 0), rests, running("tags", JobPhase::Prepares), waits];
+    let standing = standing(&a_fleet(), &leases, 4);
+    let told = standing.rows.iter().map(|row| stands(&standing, row, read_at(80)));
+    assert_snapshot!(told.collect::<Vec<_>>().join("\n"), @"
+    runs: first iteration
+    runs on node7: rests: usage limit
+    runs: its working tree is set up
+    waits: after roles
+    ");
 }

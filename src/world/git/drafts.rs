@@ -98,6 +98,11 @@ pub fn list(home: &Home, id: &LoopId, steps: &Steps<'_>) -> Result<Listed, GitFa
     Ok(listed)
 }
 
+/// Gives a loop the list of an earlier one in the same working tree: what has come since is work.
+pub fn hand_on(home: &Home, from: &LoopId, to: &LoopId) -> io::Result<()> {
+    Drafts::read(home, from)?.map_or(Ok(()), |drafts| drafts.save(home, to))
+}
+
 fn unwritten(error: &io::Error) -> GitFault {
     let cause = format!("the user's uncommitted files cannot be listed: {error}");
     GitFault::new(GitStep::Commit, GitTrouble::Other, cause, "fix that, then crew resume")

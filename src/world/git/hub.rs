@@ -59,6 +59,12 @@ pub fn make(hub: &Path, checkout: &Path, agreed: Option<&GitBaseline>) -> Result
     Ok(())
 }
 
+/// Names the address of the remote in the hub, for programs that look for it there.
+pub fn name_remote(hub: &Path, url: &str) -> Result<(), GitFault> {
+    let arguments = ["config", "remote.origin.url", url];
+    said(hub, &arguments, &[], Command::default(), || false).well(GitStep::Lease).map(drop)
+}
+
 /// A setting as a configuration file has it: its value may be a secret, so it is no word of a
 /// command.
 fn written(name: &str, value: &str) -> String {

@@ -73,29 +73,41 @@ pub fn squash(folder: &Path, branch: &str, message: &str) -> Result<Squashed, Gi
 
 /// The paths that a branch changes against where it left another commit.
 pub fn changed(repository: &Path, from: &str, branch: &str) -> Option<Vec<String>> {
-    let range = format!("{from}...{branch}");
-    let listed = git(repository, &["diff", "--name-only", "--no-renames", "-z", &range])?;
+    compared(repository, &[&format!("{from}...{branch}")])
+}
+
+/// The paths that differ between two commits.
+pub fn differing(repository: &Path, one: &str, other: &str) -> Option<Vec<String>> {
+    compared(repository, &[one, other])
+}
+
+fn compared(repository: &Path, what: &[&str]) -> Option<Vec<String>> {
+    let form = ["diff", "--name-only", "--no-renames", "-z"];
+    let listed = git(repository, &[&form[..], what].concat())?;
     Some(listed.split('\0').filter(|path| !path.is_empty()).map(str::to_owned).collect())
 }
 
-/// Merges a commit into the branch that is checked out. A conflict is committed with its markers:
-/// this branch alone gets them, and its agent resolves them. Returns the files in conflict.
-pub fn merge_with_markers(folder: &Path, commit: &str) -> Result<Vec<String>, GitFault> {
+/// Merges a commit into the branch that is checked out. Returns the files in conflict; the merge is
+/// then under way.
+pub fn merge_to_conflicts(folder: &Path, commit: &str) -> Result<Vec<String>, GitFault> {
     let arguments = ["merge", "--no-edit", "--no-verify", "--no-gpg-sign", "--quiet", commit];
     let merged = run(folder, &arguments);
-    if merged.exit == Some(0) {
-        return Ok(Vec::new());
+    let files = if merged.exit == Some(0) { Vec::new() } else { unmerged(folder) };
+    if merged.exit == Some(0) || !files.is_empty() {
+        Ok(files)
+    } else {
+        Err(merged.fault(GitStep::Merge))
     }
-    let files = unmerged(folder);
-    if files.is_empty() {
-        return Err(merged.fault(GitStep::Merge));
-    }
+}
+
+/// Commits the files in conflict with their markers: this branch alone gets them, and its agent
+/// resolves them.
+pub fn commit_markers(folder: &Path, files: &[String]) -> Result<(), GitFault> {
     // Only these: the loop's own commits leave out what a person had not committed.
     let add: Vec<&str> =
         ["add", "--all", "--"].into_iter().chain(files.iter().map(String::as_str)).collect();
     step(folder, &add)?;
-    step(folder, &["commit", "--quiet", "--no-verify", "--no-gpg-sign", "--no-edit"])?;
-    Ok(files)
+    step(folder, &["commit", "--quiet", "--no-verify", "--no-gpg-sign", "--no-edit"])
 }
 
 /// Removes a working tree that holds nothing that is not committed. False where it does.

@@ -2,6 +2,7 @@
 //! configuration, so programs that the configuration names are never run: no file-system monitor,
 //! no hooks, no filters. What changes a repository is in `steps`.
 
+pub mod branch;
 mod changes;
 pub mod clone;
 mod command;
@@ -122,6 +123,21 @@ pub fn branches(top: &Path) -> Option<Vec<(String, String)>> {
 pub fn lacking(top: &Path, of: &str, other: &str) -> Option<u64> {
     let counted = git(top, &["rev-list", "--count", of, "--not", other, "--"])?;
     counted.trim_end().parse().ok()
+}
+
+/// A branch below `below` that has some of the commits of one that another lacks.
+pub fn begun_beyond(top: &Path, of: &str, other: &str, below: &str) -> Option<String> {
+    let listed = git(top, &["for-each-ref", "--format=%(refname:lstrip=2)", below])?;
+    let is_beyond = |branch: &&str| {
+        let common = git(top, &["merge-base", of, branch]);
+        common.is_some_and(|it| lacking(top, it.trim_end(), other).is_some_and(|some| some > 0))
+    };
+    listed.lines().find(is_beyond).map(str::to_owned)
+}
+
+/// Whether a repository lacks the commits before some.
+pub fn is_shallow(top: &Path) -> bool {
+    git(top, &["rev-parse", "--is-shallow-repository"]).is_some_and(|it| it.trim_end() == "true")
 }
 
 /// Whether a working tree's `HEAD`, the stash or another ref has a commit that is on no branch here

@@ -1,10 +1,12 @@
 //! The rebase onto another branch that moved. A conflict that needs a person is undone, so that the
 //! working tree is as it was.
 
+use std::path::Path;
+
 use super::command::Command;
 use super::staged::Staged;
 use super::steps::{Said, Steps, unmerged};
-use super::{Git, git, look};
+use super::{Git, git, lacking, look};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, Rebased, named};
 use crate::parse::git::in_the_way;
 
@@ -15,7 +17,13 @@ impl Steps<'_> {
     /// Rebases onto `onto`, a branch or any other name of a commit, if that has commits which this
     /// branch lacks, and if `branch` is what is checked out. Nothing is fetched. What is not
     /// committed is set aside meanwhile. A conflict undoes it all.
-    pub fn rebase(&self, branch: Option<&str>, onto: &str) -> Result<Rebased, GitFault> {
+    /// `stood_on` is the commit of `onto` that the branch was on before, where that is known.
+    pub fn rebase(
+        &self,
+        branch: Option<&str>,
+        onto: &str,
+        stood_on: Option<&str>,
+    ) -> Result<Rebased, GitFault> {
         let stand = self.begin(GitStep::Rebase)?;
         if stand.branch.as_deref() != branch {
             return Err(another(stand.branch.as_deref(), branch));
@@ -23,12 +31,12 @@ impl Steps<'_> {
         let status = look(self.checkout()).unwrap_or_default();
         match status.entries.iter().find(|entry| entry.line.starts_with("u ")) {
             Some(entry) => Err(unmerged(GitStep::Rebase, &entry.path)),
-            None => rebase(self, onto),
+            None => rebase(self, onto, stood_on),
         }
     }
 }
 
-fn rebase(steps: &Steps<'_>, onto: &str) -> Result<Rebased, GitFault> {
+fn rebase(steps: &Steps<'_>, onto: &str, stood_on: Option<&str>) -> Result<Rebased, GitFault> {
     let Some(tip) = Git::here(steps.checkout()).commit(onto) else {
         let (cause, cure) = (format!("there is no branch {onto}"), "git branch --all lists them");
         return Err(GitFault::new(GitStep::Rebase, GitTrouble::Other, cause, cure));
@@ -43,24 +51,34 @@ fn rebase(steps: &Steps<'_>, onto: &str) -> Result<Rebased, GitFault> {
         return Ok(Rebased::NothingNew);
     }
     let staged = Staged::read(steps, &head)?;
-    let rebased = apply(steps, onto, &tip, &head);
+    let before = rewritten(steps.checkout(), stood_on, &tip);
+    let rebased = apply(steps, onto, (&tip, before), &head);
     if !matches!(&rebased, Err(fault) if fault.trouble == GitTrouble::Unfinished) {
         staged.put_back(steps, &head)?;
     }
     rebased.map(|()| Rebased::Onto(lacking))
 }
 
-/// Rebases onto the commit `tip`, or restores everything except the index.
-fn apply(steps: &Steps<'_>, onto: &str, tip: &str, head: &str) -> Result<(), GitFault> {
-    let arguments = [
+/// Rebases onto the commit `tip` what has come since the commit `before`, or restores everything
+/// except the index.
+fn apply(
+    steps: &Steps<'_>,
+    onto: &str,
+    (tip, before): (&str, Option<&str>),
+    head: &str,
+) -> Result<(), GitFault> {
+    let mut arguments = vec![
         "rebase",
         "--no-verify",
         "--no-gpg-sign",
         "--no-autosquash",
         "--no-update-refs",
         "--autostash",
-        tip,
     ];
+    match before {
+        Some(before) => arguments.extend(["--onto", tip, before]),
+        None => arguments.push(tip),
+    }
     // A partial clone fetches the files it lacks.
     let said = steps.run_with(&arguments, Command { online: true, ..Command::default() });
     if said.exit == Some(0) && !said.text.contains(UNFIT) {
@@ -69,6 +87,13 @@ fn apply(steps: &Steps<'_>, onto: &str, tip: &str, head: &str) -> Result<(), Git
     let fault = fault(steps, &said, onto);
     undo(steps, head, said.exit == Some(0))?;
     Err(fault)
+}
+
+/// Where this branch left an earlier state of what it is rebased onto, if that was rewritten since:
+/// what it had then is nobody's work here.
+fn rewritten<'a>(checkout: &Path, stood_on: Option<&'a str>, tip: &str) -> Option<&'a str> {
+    let lacks = |of: &str, commit| lacking(checkout, commit, of).is_none_or(|some| some > 0);
+    stood_on.filter(|before| !lacks("HEAD", before) && lacks(tip, before))
 }
 
 /// The error when a branch other than the loop's, `own`, is checked out: crew must not rewrite it.

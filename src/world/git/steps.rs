@@ -13,7 +13,7 @@ use super::git;
 use super::pin::{repository, stand};
 use crate::engine::git::{GitBaseline, GitFault, GitSetting, GitStep, GitTrouble};
 use crate::engine::record::Place;
-use crate::parse::git::{Stand, complaint, scoped};
+use crate::parse::git::{Stand, complaint, scoped, taken_lock};
 use crate::parse::git_push::without_secrets;
 use crate::world::files::disk;
 use crate::world::process::{ExitCause, FinishedProcess, Stop};
@@ -203,6 +203,12 @@ const UNFINISHED: [(&str, &str); 5] = [
     ("REVERT_HEAD", "revert"),
 ];
 
+/// Whether git is in the middle of something in a working tree.
+pub(super) fn is_unfinished(checkout: &Path) -> bool {
+    let folder = repository(checkout).unwrap_or_else(|| checkout.join(".git"));
+    UNFINISHED.iter().any(|(file, _)| disk::exists(&folder.join(file)))
+}
+
 /// What git printed, and how it ended.
 #[derive(Debug)]
 pub(super) struct Said {
@@ -271,13 +277,13 @@ impl Said {
     pub fn fault(&self, step: GitStep) -> GitFault {
         let has = |words: &str| self.text.contains(words);
         let (trouble, cause, cure) = if has("Please tell me who you are") || has("empty ident") {
-            let cure = "git config user.name NAME and git config user.email ADDRESS";
+            let cure = "git config user.name NAME and git config user.email ADDRESS".to_owned();
             (GitTrouble::NoIdentity, "git does not know who commits".to_owned(), cure)
-        } else if has("index.lock': File exists") {
-            let cure = "let the other git finish; if there is none, remove .git/index.lock";
+        } else if let Some(lock) = taken_lock(&self.text) {
+            let cure = format!("let the other git finish; if there is none, remove {lock}");
             (GitTrouble::Unfinished, "another git is running here, or one crashed".to_owned(), cure)
         } else {
-            let cure = "run the same with git by hand to see all of it";
+            let cure = "run the same with git by hand to see all of it".to_owned();
             (GitTrouble::Other, complaint(&self.text), cure)
         };
         GitFault::new(step, trouble, cause, cure)

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use super::{Steps, Yard};
+use super::{Steps, Yard, place_of};
 use crate::engine::git::GitTrouble;
 
 #[test]
@@ -164,12 +164,19 @@ fn the_users_own_filters_run_and_one_that_was_planted_does_not() {
 #[test]
 fn a_lock_that_another_git_left_is_named() {
     let yard = Yard::new();
-    yard.write("repo/file", "two\n");
-    yard.write("repo/.git/index.lock", "");
-    assert_snapshot!(yard.commit("message").unwrap_err(), @"
-    commit failed: another git is running here, or one crashed
-    hint: let the other git finish; if there is none, remove .git/index.lock
-    ");
+    yard.git("repo", &["worktree", "add", "-q", "../tree"]);
+    for (tree, lock) in [("repo", "index.lock"), ("tree", "worktrees/tree/index.lock")] {
+        yard.write(&format!("{tree}/file"), "two\n");
+        yard.write(&format!("repo/.git/{lock}"), "");
+        let place = place_of(&yard.path(tree));
+        let kept = Steps::new(&place, &yard.trusted(), &|| false).commit("message", None);
+        let told = kept.unwrap_err().to_string().replace(&yard.path("").display().to_string(), "");
+        let expected = format!(
+            "commit failed: another git is running here, or one crashed\n\
+             hint: let the other git finish; if there is none, remove repo/.git/{lock}"
+        );
+        assert_eq!(told, expected);
+    }
 }
 
 #[test]
@@ -216,7 +223,7 @@ fn a_commit_in_a_linked_working_tree_is_that_trees_own() {
     yard.write("tree/file", "two\n");
     let tree = yard.path("tree");
     let trusted = super::trusted(&tree).unwrap();
-    let place = super::place_of(&tree);
+    let place = place_of(&tree);
     assert!(
         Steps::new(&place, &trusted, &|| false).commit("message", None).unwrap().commit.is_some()
     );

@@ -118,7 +118,7 @@ impl Yard {
 
     fn rebase(&self, onto: &str) -> Result<Rebased, GitFault> {
         let place = self.place();
-        Steps::new(&place, &self.trusted(), &|| false).rebase(place.branch.as_deref(), onto)
+        Steps::new(&place, &self.trusted(), &|| false).rebase(place.branch.as_deref(), onto, None)
     }
 
     /// Branch, commit, state of every file, and the changes: everything that a step could leave

@@ -40,6 +40,30 @@ fn a_branch_that_moved_is_taken_under_the_work_committed_or_not() {
 }
 
 #[test]
+fn what_the_other_branch_had_and_has_no_longer_is_left_out_only_where_the_branch_is_known_to_stand_on_it()
+ {
+    for is_known in [true, false] {
+        let yard = Yard::new();
+        yard.commit_file("repo", "secret", "key\n");
+        let stood_on = yard.git("repo", &["rev-parse", "HEAD"]).trim_end().to_owned();
+        yard.git("repo", &["switch", "-qc", "work"]);
+        yard.commit_file("repo", "file", "work's\n");
+        yard.git("repo", &["branch", "-qf", "main", "main~1"]);
+        yard.git("repo", &["switch", "-q", "main"]);
+        yard.commit_file("repo", "other", "main's\n");
+        yard.git("repo", &["switch", "-q", "work"]);
+        let place = yard.place();
+        let trusted = yard.trusted();
+        let steps = super::Steps::new(&place, &trusted, &|| false);
+        let rebased = steps.rebase(Some("work"), "main", is_known.then_some(&*stood_on));
+        assert_eq!(rebased, Ok(Rebased::Onto(1)));
+        let log = yard.git("repo", &["log", "--format=%s"]);
+        let own = if is_known { "" } else { "change secret\n" };
+        assert_eq!(log, format!("change file\n{own}change other\nfirst\n"));
+    }
+}
+
+#[test]
 fn what_was_staged_stays_staged_and_nothing_that_came_is_taken_back() {
     for conflicts in [false, true] {
         let yard = parted(if conflicts { "file" } else { "other" });
@@ -178,7 +202,7 @@ fn a_rebase_that_is_ended_early_is_undone() {
     let stop = || begun.exists();
     let place = yard.place();
     let steps = super::Steps::new(&place, &trusted, &stop);
-    assert_snapshot!(steps.rebase(Some("work"), "main").unwrap_err(), @"
+    assert_snapshot!(steps.rebase(Some("work"), "main", None).unwrap_err(), @"
     rebase failed: git was ended before it was done
     hint: run the same with git by hand to see all of it
     ");

@@ -1,0 +1,148 @@
+//! Other clones and working trees of a fleet's repository, and a main branch that somebody rewrites
+//! meanwhile.
+
+use std::path::{Path, PathBuf};
+
+use super::{FleetWorld, LONG, ONE, TWO};
+use crate::child::{Ran, Running};
+
+/// Runs the fleet from another folder; with a `$CREW_HOME` of its own it is another machine.
+#[track_caller]
+fn run_in(world: &FleetWorld, folder: &Path, home: Option<&str>, more: &[&str]) -> Ran {
+    let mut command = world.sandbox.command(world.sandbox.build().path());
+    command.args(["fleet", "run", "tasks", "--yes"]).args(more).current_dir(folder);
+    command.envs(home.map(|home| ("CREW_HOME", world.sandbox.root().join(home))));
+    Running::start(command, None).wait(LONG)
+}
+
+/// A clone of the remote, in a folder of this name.
+fn cloned(world: &FleetWorld, path: &str) -> PathBuf {
+    let clone = world.sandbox.root().join(path);
+    world.sandbox.git(&[
+        "clone",
+        "--quiet",
+        &world.hub().display().to_string(),
+        &clone.display().to_string(),
+    ]);
+    clone
+}
+
+/// Takes `secret` out of the newest commit of main, as if it had never been there.
+fn rewrite(world: &FleetWorld) {
+    let clone = cloned(world, "person").display().to_string();
+    let git = |arguments: &[&str]| world.sandbox.git(&[&["-C", &clone], arguments].concat());
+    git(&["rm", "--quiet", "secret"]);
+    git(&["commit", "--quiet", "--amend", "--no-edit"]);
+    git(&["push", "--quiet", "--force"]);
+}
+
+fn with_secret(agent: &str) -> FleetWorld {
+    let world = FleetWorld::new(agent).tasks(&["a"], "").file("other", "one\n").shared().ready();
+    world.file("secret", "key\n").file("other", "two\n").ready()
+}
+
+#[test]
+fn what_a_person_took_out_of_main_meanwhile_does_not_come_back_with_a_task() {
+    let world = with_secret(&format!("[ $call -gt 1 ] || wait_for go; {TWO}"));
+    let running = world.start(&["--land"]);
+    world.until("a works", |world| world.begun("a") == [1]);
+    rewrite(&world);
+    world.allow("go");
+    let ran = running.wait(LONG);
+    assert_eq!((ran.code(), world.shown("main", "work-a")), (0, "1\n2\n".into()), "{ran:#?}");
+    assert_eq!(world.shown("main", "secret"), "");
+}
+
+#[test]
+fn a_branch_that_stands_on_what_main_has_no_longer_needs_a_person() {
+    let world = with_secret(&format!("wait_for go; {ONE}"));
+    let before = world.git_there(&["rev-parse", "--short=7", "main"]);
+    let running = world.start(&["--land"]);
+    world.until("a works", |world| world.begun("a") == [1]);
+    rewrite(&world);
+    world.allow("go");
+    assert_eq!((running.wait(LONG).code(), world.state("a")), (13, "blocked".into()));
+    let why = format!("moved: main was rewritten: it lacks {before}, which this branch holds");
+    assert_eq!((world.why("a"), world.shown("main", "secret")), (why, String::new()));
+    let tree = world.sandbox.root().join("repo.worktrees/fleet/repo/a").display().to_string();
+    world.sandbox.git(&["-C", &tree, "fetch", "--quiet", "origin"]);
+    world.sandbox.git(&["-C", &tree, "rebase", "--quiet", "--onto", "origin/main", &before]);
+    let again = world.run(&["--land", "--retry"]);
+    assert_eq!((again.code(), world.shown("main", "work-a")), (0, "1\n".into()), "{again:#?}");
+    assert_eq!((world.shown("main", "secret"), world.begun("a")), (String::new(), vec![1]));
+}
+
+#[test]
+fn every_working_tree_of_a_repository_has_the_same_fleet() {
+    let world = FleetWorld::new(ONE).tasks(&["a"], "").ready();
+    assert_eq!(world.run(&[]).code(), 0);
+    let tree = world.sandbox.root().join("other-tree");
+    world.sandbox.git(&["worktree", "add", "--quiet", "-b", "wip", &tree.display().to_string()]);
+    let ran = run_in(&world, &tree, None, &[]);
+    assert_eq!((ran.code(), world.begun("a")), (0, vec![1]), "{ran:#?}");
+}
+
+#[test]
+fn a_clone_in_a_folder_of_another_name_is_told_of_the_fleet_that_its_remote_has() {
+    let world = FleetWorld::new(ONE).tasks(&["a"], "").shared().ready();
+    assert_eq!(world.run(&["--land"]).code(), 0);
+    let clone = cloned(&world, "shop2");
+    let told = run_in(&world, &clone, Some("second"), &["--land", "--dry-run"]);
+    let expected = "crew: the fleet shop2 is new, and its remote has repo\n\
+                    hint: name = \"repo\" in fleet.toml joins that one, if these are its tasks\n";
+    assert_eq!((told.code(), told.stderr.as_str()), (0, expected), "{told:#?}");
+    std::fs::write(clone.join("tasks/fleet.toml"), "name = \"repo\"\n").unwrap();
+    let joined = run_in(&world, &clone, Some("second"), &["--land"]);
+    assert_eq!((joined.code(), world.begun("a")), (0, vec![1]), "{joined:#?}");
+}
+
+#[test]
+fn a_clone_whose_tasks_are_older_changes_and_cancels_nothing() {
+    let world = FleetWorld::new(ONE).tasks(&["a"], "").shared().ready();
+    let clone = cloned(&world, "second/repo");
+    assert_eq!(run_in(&world, &clone, Some("home-2"), &["--push"]).code(), 0);
+    let world = world.tasks(&["b"], "verify = [\"false\"]\nmax-iterations = 1").ready();
+    assert_eq!(world.run(&["--push"]).code(), 10);
+    let refused = run_in(&world, &clone, Some("home-2"), &["--push"]);
+    let told = "crew: tasks/b.md has changed on the remote's main, and this clone lacks that\n\
+                hint: git pull, or merge main\n";
+    assert_eq!((refused.code(), refused.stderr.as_str()), (1, told), "{refused:#?}");
+    assert_eq!(world.state("b"), "exhausted");
+    world.sandbox.git(&["-C", &clone.display().to_string(), "pull", "--quiet"]);
+    assert_eq!(run_in(&world, &clone, Some("home-2"), &["--push"]).code(), 10);
+}
+
+#[test]
+fn the_tasks_of_the_working_tree_count_in_which_the_fleet_is_started() {
+    let world = FleetWorld::new(ONE).tasks(&["a"], "").terms("base = \"main\"").shared().ready();
+    let (tree, main) = (world.sandbox.root().join("tree"), world.sandbox.repository());
+    assert_eq!(world.run(&["--push"]).code(), 0);
+    world.sandbox.git(&["switch", "--quiet", "--create", "feature"]);
+    world.sandbox.git(&["worktree", "add", "--quiet", &tree.display().to_string(), "main"]);
+    let git = |arguments: &[&str]| {
+        world.sandbox.git(&[&["-C", &*tree.display().to_string()], arguments].concat())
+    };
+    std::fs::write(tree.join("tasks/b.md"), "Do task b.\n").unwrap();
+    git(&["add", "."]);
+    git(&["commit", "--quiet", "--message", "B"]);
+    git(&["push", "--quiet", "origin", "main"]);
+    let ran = run_in(&world, &tree, None, &[]);
+    assert_eq!((ran.code(), world.state("b")), (0, "completed".into()), "{ran:#?}");
+    let stale = run_in(&world, &main, None, &[]);
+    assert!(stale.stderr.contains("tasks/b.md has changed on the remote's main"), "{stale:#?}");
+    assert_eq!(world.state("b"), "completed");
+}
+
+#[test]
+fn a_fleet_goes_on_from_another_working_tree_once_the_one_of_its_start_is_removed() {
+    let world = FleetWorld::new(ONE).tasks(&["a"], "").shared().ready();
+    let tree = world.sandbox.root().join("tree");
+    let there = tree.display().to_string();
+    world.sandbox.git(&["worktree", "add", "--quiet", "-b", "wip", &there]);
+    let world = world.terms("base = \"main\"").ready();
+    world.sandbox.git(&["-C", &there, "merge", "--quiet", "main"]);
+    assert_eq!(run_in(&world, &tree, None, &["--push"]).code(), 0);
+    world.sandbox.git(&["worktree", "remove", "--force", &there]);
+    let ran = world.run(&["--push"]);
+    assert_eq!((ran.code(), world.begun("a")), (0, vec![1]), "{ran:#?}");
+}
