@@ -280,11 +280,11 @@ pub enum Verb {
         shell: Shell,
     },
     /// Print a page for man(1)
-    #[command(after_help = "Examples:\n  crew man | man -l -\n  crew man run > crew-run.1")]
+    #[command(after_help = "Examples:\n  crew man | man -l -\n  crew man fleet run | man -l -")]
     Man {
         /// The command the page is for; crew itself if absent
         #[arg(value_name = "COMMAND")]
-        verb: Option<String>,
+        verbs: Vec<String>,
     },
 }
 

@@ -292,6 +292,7 @@ fn man_takes_the_pages_without_a_warning() {
         (&["man"][..], "crew-doctor(1)"),
         (&["man", "run"], "--max-iterations"),
         (&["man", "resume"], "--tell"),
+        (&["man", "fleet", "run"], "--land"),
     ] {
         let page = sandbox.crew(words).success();
         assert!(!page.contains("crew-drive"), "{page}");

@@ -10,10 +10,10 @@ use crate::exit::Exit;
 use crate::parse::arguments::UsageError;
 
 /// Prints the page of crew, or of one of its commands.
-pub fn man(verb: Option<&str>) -> Result<Exit> {
+pub fn man(verbs: &[String]) -> Result<Exit> {
     let mut command = Cli::command();
     command.build();
-    if let Some(verb) = verb {
+    for verb in verbs {
         let found = command.find_subcommand(verb).cloned();
         let found = found.ok_or_else(|| {
             UsageError::new(format!("there is no command `{verb}`"), "crew --help names them")

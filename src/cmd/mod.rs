@@ -89,7 +89,7 @@ pub fn dispatch(verb: &Verb) -> Result<Exit> {
         Verb::Clean(arguments) => clean::clean(arguments),
         Verb::Demo(arguments) => demo::demo(arguments),
         Verb::Completions { shell } => Ok(completions::completions(*shell)),
-        Verb::Man { verb } => man::man(verb.as_deref()),
+        Verb::Man { verbs } => man::man(verbs),
     }
 }
 

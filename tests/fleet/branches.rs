@@ -72,6 +72,43 @@ fn conflicts_that_come_with_a_red_check_are_told_and_no_marker_lands() {
 }
 
 #[test]
+fn a_conflict_that_a_person_has_merged_and_settled_is_found_on_main_and_no_agent_touches_it() {
+    let agent = "[ $task = a ] || wait_for go; [ $task.$call != b.2 ] || exit 0
+        echo $task > same; claim";
+    let world = FleetWorld::new(agent)
+        .file("same", "base\n")
+        .tasks(&["a", "b"], "max-iterations = 2\nverify = [\"test -e same\"]")
+        .terms("slots = 2")
+        .shared()
+        .ready();
+    let running = world.start(&["--land"]);
+    world.until("a is on main", |world| world.shown("main", "same") == "a\n");
+    world.allow("go");
+    assert_eq!((running.wait(LONG).code(), world.state("b")), (13, "blocked".into()));
+    let begun = world.begun("b").len();
+    world.sandbox.git(&["pull", "--quiet", "origin", "main"]);
+    world.sandbox.git(&["fetch", "--quiet", "origin"]);
+    world.sandbox.git(&["merge", "--quiet", "--no-edit", "origin/fleet/repo/b"]);
+    let world = world.file("same", "both\n");
+    world.sandbox.git(&["commit", "--quiet", "--all", "--message", "Settled"]);
+    world.sandbox.git(&["push", "--quiet", "origin", "main"]);
+    let ran = world.run(&["--land", "--retry"]);
+    assert_eq!((ran.code(), world.shown("main", "same")), (0, "both\n".into()), "{ran:#?}");
+    assert_eq!(world.begun("b").len(), begun);
+}
+
+#[test]
+fn a_task_whose_setup_failed_begins_in_the_same_working_tree_once_it_is_fixed() {
+    let world = FleetWorld::new(ONE).tasks(&["a"], "").terms("setup = \"false\"").shared().ready();
+    assert_eq!((world.run(&["--land"]).code(), world.state("a")), (10, "error".into()));
+    let world = world.terms("setup = \"true\"");
+    let ran = world.run(&["--land", "--retry"]);
+    assert_eq!((ran.code(), world.shown("main", "work-a")), (0, "1\n".into()), "{ran:#?}");
+    let trees = world.sandbox.git(&["worktree", "list"]);
+    assert!(!trees.contains("fleet/repo/a"), "{trees}");
+}
+
+#[test]
 fn work_whose_landing_was_cut_off_lands_from_another_machine_without_an_agent() {
     let world = FleetWorld::new(ONE)
         .tasks(&["a"], "max-iterations = 1")

@@ -7,6 +7,7 @@ use rustix::process::Signal;
 
 use super::records::store;
 use super::{FleetWorld, LONG, ONE};
+use crate::child::Running;
 use crate::lanes::side_by_side;
 
 const MACHINES: [&str; 8] = ["m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8"];
@@ -148,4 +149,18 @@ fn a_job_that_waits_for_another_ones_clone_ends_at_once_when_it_is_asked_to() {
     let ended = job.wait(LONG);
     assert_eq!(ended.code(), 143, "{ended:#?}");
     assert_eq!(world.state("a"), "waiting");
+}
+
+#[test]
+fn a_second_machine_has_slots_of_its_own() {
+    let meets = "touch $NOTES/began.$task; for other in a b; do wait_for began.$other; done";
+    let world = FleetWorld::new(&format!("{meets}\n{ONE}")).tasks(&["a", "b"], "").shared().ready();
+    let first = world.start(&["--push", "--slots", "1"]);
+    world.until_noted("began.a");
+    let mut command = world.sandbox.command(world.sandbox.build().path());
+    command.args(["fleet", "run", "tasks", "--yes", "--push", "--slots", "1"]);
+    command.env("CREW_HOME", world.sandbox.root().join("second"));
+    let second = Running::start(command, None).wait(LONG);
+    assert_eq!((first.wait(LONG).code(), second.code()), (0, 0), "{second:#?}");
+    assert_eq!((world.begun("a"), world.begun("b")), (vec![1], vec![1]));
 }

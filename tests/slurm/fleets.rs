@@ -285,11 +285,9 @@ fn a_pause_now_ends_the_jobs_of_the_cluster_and_the_next_run_resumes_their_tasks
         fs::write(night.notes.join("pace"), "0.1").unwrap();
         let again = night.run("slurm");
         assert_eq!(again.code(), 0, "{again:#?}");
-        // What was broken off counts.
-        assert_eq!(
-            (night.begun("one").join(" "), night.work("one")),
-            ("1 2 3".into(), "2\n3".into())
-        );
+        // What was broken off counts; its agent may have come to its line of work.
+        assert_eq!(night.begun("one"), ["1", "2", "3"]);
+        assert!(night.work("one").ends_with("2\n3"), "{}", night.work("one"));
     });
 }
 

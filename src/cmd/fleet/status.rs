@@ -11,7 +11,7 @@ use crate::cmd::{print, reading};
 use crate::drive::error_text::error_text;
 use crate::drive::fleet::engines::{LOCAL, MANUAL};
 use crate::drive::fleet::memory::Memory;
-use crate::drive::fleet::places::slots_of;
+use crate::drive::fleet::places::{places_here, slots_of};
 use crate::drive::fleet::run::REMOTE_LOOKS;
 use crate::engine::fleet::lease::Lease;
 use crate::engine::fleet::manifest::Fleet;
@@ -60,6 +60,8 @@ pub struct FleetView {
     pub leases: Vec<Lease>,
     /// The tasks whose leases cannot be read.
     pub unreadable: Vec<UnreadableLease>,
+    /// How many tasks may run at once, those of other machines included.
+    places: usize,
     is_run: bool,
 }
 
@@ -67,15 +69,16 @@ impl FleetView {
     /// Looks at the terms, at all leases, and whether a crew runs the fleet.
     pub fn of(home: &Home, memory: &Memory) -> Result<Self> {
         let (fleet, found) = (memory.manifest()?.value, memory.leases()?);
-        let leases = found.readable.into_iter().map(|kept| kept.value).collect();
+        let leases: Vec<Lease> = found.readable.into_iter().map(|kept| kept.value).collect();
         let is_run = fleets::is_run(home, &fleet.name);
-        Ok(Self { fleet, leases, unreadable: found.unreadable, is_run })
+        let places = places_here(home, &fleet, slots_of(&fleet), &leases);
+        Ok(Self { fleet, leases, unreadable: found.unreadable, places, is_run })
     }
 
     /// How the fleet stands now.
     pub fn standing(&self) -> Standing {
-        let Self { fleet, leases, unreadable, is_run } = self;
-        let plan = FleetPlan::of(fleet, leases, slots_of(fleet), &overlap);
+        let Self { fleet, leases, unreadable, places, is_run } = self;
+        let plan = FleetPlan::of(fleet, leases, *places, &overlap);
         let is_unknown = fleet.max_cost_micros > 0 && !unreadable.is_empty();
         let plan = if is_unknown { plan.without_money() } else { plan };
         let plan = match fleet.engine.as_str() {

@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use super::describe::Described;
 use super::memory::Memory;
 use super::way::{goes_the_same_way, is_up_to_date, keep_limits};
-use super::workspace::continue_branches;
+use super::workspace::{continue_branches, is_merged};
 use crate::engine::fleet::lease::{Landed, Lease, TaskEnding, TaskState};
 use crate::engine::fleet::manifest::{Fleet, FleetOrder, FleetRequest, LandingMode};
 use crate::engine::fleet::overlap::overlap;
@@ -353,6 +353,18 @@ fn revise(
         return Ok(is_new.then(|| format!("{id} has changed, but {why}")));
     }
     let has_ended = found.ending().is_some();
+    if has_ended && retry && is_merged(memory, fleet, found)? {
+        memory.change(id, |lease| {
+            let is_meant = lease.state == found.state;
+            lease.try_again();
+            lease.renew(task, contract);
+            let why = "its branch was merged by hand";
+            lease.loop_end = Some(TaskEnding::of(Ending::new(Outcome::Completed, why)));
+            (lease.loop_id, lease.is_renewed) = (None, false);
+            is_meant
+        })?;
+        return Ok(Some(format!("{id} is on {}, and is checked there", fleet.base)));
+    }
     let spent = spent(found, contract).filter(|_| retry && has_ended);
     let retry = retry && !stays_exhausted(found, contract);
     memory.change(id, |lease| {

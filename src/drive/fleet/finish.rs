@@ -267,6 +267,11 @@ impl Job<'_> {
         sink: &mut dyn EventSink,
     ) -> Result<AfterLoop> {
         let mut why = refusal.why();
+        if let Refusal::Red { output, .. } = refusal {
+            output
+                .lines()
+                .for_each(|line| sink.on_event(&RunEvent::Noted(&format!("red: {line}"))));
+        }
         if refusal.can_be_settled() && self.lease.sent_back.is_none() {
             let spent = match work.record {
                 Some(record) => self.spent(record),

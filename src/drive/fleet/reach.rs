@@ -80,11 +80,14 @@ pub fn reach(home: &Home, fleet: &Fleet) -> Result<Vec<String>> {
              hint: git push {name} {base}"
         );
     }
+    let is_behind = git::lacking(repository, &known, &branch) != Some(0);
+    let pull =
+        if is_behind { format!("git pull --rebase {name} {base}, and ") } else { String::new() };
     let commits = count(ahead, "commit");
     let them = if ahead == 1 { "it" } else { "them" };
     notes.push(format!(
         "{base} here is {commits} ahead of {name}/{base}: the tasks start without {them}\n\
-         hint: git push {name} {base}"
+         hint: {pull}git push {name} {base}"
     ));
     Ok(notes)
 }

@@ -11,6 +11,7 @@ use super::begin::{land_too, wants_landing};
 use super::engines::{Engine, JobCall, JobState, LOCAL, SeenJob};
 use super::memory::Memory;
 use super::outage::Outage;
+use super::places::places_here;
 use super::seat::{self, Stillness};
 use crate::engine::fleet::events::FleetEvent;
 use crate::engine::fleet::lease::{Attempt, JobPhase, Lease, TaskEnding, TaskState};
@@ -302,7 +303,7 @@ impl<'a> Coordinator<'a> {
                 lease.state = TaskState::Running(Attempt {
                     id: String::new(),
                     host: String::new(),
-                    seat: String::new(),
+                    seat: seat::seat(self.home),
                     pid: 0,
                     job: None,
                     began_at: lease.at,
@@ -310,7 +311,8 @@ impl<'a> Coordinator<'a> {
                 });
             }
         }
-        let plan = FleetPlan::of(fleet, leases, self.slots, &overlap);
+        let places = places_here(self.home, fleet, self.slots, leases);
+        let plan = FleetPlan::of(fleet, leases, places, &overlap);
         let is_unknown = self.unreadable.as_ref().is_some_and(|it| !it.is_empty());
         if fleet.max_cost_micros > 0 && is_unknown { plan.without_money() } else { plan }
     }

@@ -98,7 +98,10 @@ fn start(memory: &Memory, fleet: &Fleet, lease: &Lease) -> Result<(String, Strin
     let own = git::commit(repository, &format!("refs/heads/{}", lease.branch));
     // A local fleet that got a remote has work here that was never pushed.
     let is_local_work = lease.commit.is_none() && lease.carried.completed > 0;
-    let is_as_pushed = own.is_none() || own == lease.commit || is_local_work;
+    // An attempt whose setup failed leaves a branch without work.
+    let is_in_main = |own: &String| git::lacking(repository, own, &start) == Some(0);
+    let is_empty = lease.commit.is_none() && own.as_ref().is_some_and(is_in_main);
+    let is_as_pushed = own.is_none() || own == lease.commit || is_local_work || is_empty;
     let beside = || format!("{}+{}", lease.branch, lease.attempts);
     Ok((if is_as_pushed { lease.branch.clone() } else { beside() }, start))
 }
@@ -133,6 +136,21 @@ pub(super) fn continue_branches(
         notes.push(format!("{id} continues from the remote's branch {branch}"));
     }
     Ok(notes)
+}
+
+/// Whether the main branch of the remote has the work of a task as its branch has it, by a person's
+/// merge.
+pub(super) fn is_merged(memory: &Memory, fleet: &Fleet, lease: &Lease) -> Result<bool> {
+    let (Some(hub), Some(commit), Some(stood)) = (memory.hub(), &lease.commit, &lease.stands_on)
+    else {
+        return Ok(false);
+    };
+    if fleet.landing != LandingMode::Main || git::lacking(hub, commit, stood) == Some(0) {
+        return Ok(false);
+    }
+    memory.fetch_branch(&lease.branch)?;
+    let main = memory.fetch_branch(&fleet.base)?;
+    Ok(main.is_some_and(|main| git::lacking(hub, commit, &main) == Some(0)))
 }
 
 /// Brings a branch of the remote into the repository, and returns its commit.

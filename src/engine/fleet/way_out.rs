@@ -25,7 +25,8 @@ pub fn way_out(fleet: &Fleet, lease: &Lease) -> Vec<Step> {
         (Some(answer), "tries it again with your answer")
     } else if let Some(remote) = remote.filter(|_| is_merged_by_hand) {
         let merge = format!("git fetch {0} && git merge {0}/{1}", remote.name, lease.branch);
-        let what = format!("on {}, if you want what it changes; then push", fleet.base);
+        let markers = if lease.conflicts.is_empty() { "" } else { ", without its <<<<<<< markers" };
+        let what = format!("on {}, if you want what it changes{markers}; then push", fleet.base);
         (Some(step(merge, &what)), "finds its work there")
     } else {
         (None, "once its cause is gone")

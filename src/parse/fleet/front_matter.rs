@@ -107,6 +107,15 @@ fn misplaced(text: &str) -> Option<Broken> {
     let is_blank = |line: &str| line.trim_matches('\u{feff}').trim().is_empty();
     let (at, first) = text.lines().enumerate().find(|(_, line)| !is_blank(line))?;
     let fence = first.trim_matches('\u{feff}').trim();
+    if first.starts_with("<<<<<<<") {
+        return Some((at + 1, "a merge is open here: resolve it".to_owned()));
+    }
+    let is_of = |mark: char| fence.len() > 1 && fence.chars().all(|it| it == mark);
+    if fence.len() != 3 && (is_of('-') || is_of('+')) {
+        let told =
+            format!("`{fence}` is no fence: front matter stands between lines `---` or `+++`");
+        return Some((at + 1, told));
+    }
     let told = format!(
         "front matter begins on the first line: remove what stands above this `{fence}`, or write the prompt above it"
     );

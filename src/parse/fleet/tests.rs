@@ -57,7 +57,6 @@ fn front_matter_stands_between_two_fences_and_the_first_is_the_first_line() {
         ("---\nn: 3\n---\nabove\n---\nbelow", 1, "above\n---\nbelow"),
         ("---\nn: 3\n---\n+++\nn = 3\n+++", 1, "+++\nn = 3\n+++"),
         ("do it\n---\nn: 3\n", 0, "do it\n---\nn: 3\n"),
-        ("----\nn: 3\n----\n", 0, "----\nn: 3\n----\n"),
         ("--- n\n---\n", 0, "--- n\n---\n"),
     ];
     for (text, keys, body) in table {
@@ -83,6 +82,8 @@ fn a_fence_that_is_broken_starts_nothing() {
         "\n---\nn: 3\n---\nFix the login.\n",
         "\u{feff} \r\n\r\n+++\r\nn = 3\r\n+++\r\nFix the login.\r\n",
         "\u{feff}\u{feff}---\nn: 3\n---\nFix the login.\n",
+        "----\nverify: a\n----\nDo it.",
+        "<<<<<<< HEAD\n---\nverify: a\n---\nDo it.",
     ];
     insta::assert_snapshot!(texts.map(refused).join("\n"), @r#"
     auth.md:1: `---` opens the front matter and nothing closes it: end it with a line `---`
@@ -98,6 +99,8 @@ fn a_fence_that_is_broken_starts_nothing() {
     auth.md:2: front matter begins on the first line: remove what stands above this `---`, or write the prompt above it
     auth.md:3: front matter begins on the first line: remove what stands above this `+++`, or write the prompt above it
     auth.md:1: front matter begins on the first line: remove what stands above this `---`, or write the prompt above it
+    auth.md:1: `----` is no fence: front matter stands between lines `---` or `+++`
+    auth.md:1: a merge is open here: resolve it
     "#);
 }
 

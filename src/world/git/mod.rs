@@ -129,8 +129,10 @@ pub fn lacking(top: &Path, of: &str, other: &str) -> Option<u64> {
 pub fn begun_beyond(top: &Path, of: &str, other: &str, below: &str) -> Option<String> {
     let listed = git(top, &["for-each-ref", "--format=%(refname:lstrip=2)", below])?;
     let is_beyond = |branch: &&str| {
-        let common = git(top, &["merge-base", of, branch]);
-        common.is_some_and(|it| lacking(top, it.trim_end(), other).is_some_and(|some| some > 0))
+        let common = git(top, &["merge-base", of, branch]).unwrap_or_default();
+        // One that was merged by hand holds nothing else.
+        let is_merged = commit(top, branch).as_deref() == Some(common.trim_end());
+        !is_merged && lacking(top, common.trim_end(), other).is_some_and(|some| some > 0)
     };
     listed.lines().find(is_beyond).map(str::to_owned)
 }
