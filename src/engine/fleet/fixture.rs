@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::lease::{self, Attempt, Carried, JobPhase, Landed, Lease, TaskEnding, TaskState};
+use super::lease::{Attempt, Carried, JobPhase, Landed, Lease, TaskEnding, TaskState};
 use super::manifest::{self, Fleet, LandingMode};
 use super::task::{FleetTask, TaskId};
 use crate::engine::fixture::{a_run, at};
@@ -42,36 +42,16 @@ pub fn a_fleet() -> Fleet {
 
 /// A task that nobody works on, without checks and without a limit on its cost.
 pub fn a_lease(name: &str) -> Lease {
-    Lease {
-        schema: lease::SCHEMA,
-        fleet: "billing-cleanup".to_owned(),
-        task: FleetTask {
-            id: id(name),
-            prompt: format!("Do {name}"),
-            words: Vec::new(),
-            after: Vec::new(),
-            touches: Vec::new(),
-            priority: 5,
-            revision: "0123456789ab".to_owned(),
-        },
-        contract: a_run(None).contract,
-        branch: format!("fleet/billing-cleanup/{name}"),
-        commit: None,
-        stands_on: None,
-        state: TaskState::Waiting,
-        attempts: 0,
-        carried: Carried::default(),
-        reserved_micros: 0,
-        sent_back: None,
-        conflicts: Vec::new(),
-        is_renewed: false,
-        loop_end: None,
-        is_retried: false,
-        accepted_exam: None,
-        messages: Vec::new(),
-        loop_id: None,
-        at: at(0).wall,
-    }
+    let task = FleetTask {
+        id: id(name),
+        prompt: format!("Do {name}"),
+        words: Vec::new(),
+        after: Vec::new(),
+        touches: Vec::new(),
+        priority: 5,
+        revision: "0123456789ab".to_owned(),
+    };
+    Lease::new(&a_fleet(), task, a_run(None).contract, at(0).wall)
 }
 
 /// A task on which an attempt of this machine works since second 0.
