@@ -10,6 +10,7 @@ use crate::drive::owner::owner_is_gone;
 use crate::drive::page;
 use crate::engine::doctor::shell_word;
 use crate::engine::journal::story::Story;
+use crate::engine::page::{Page, Step};
 use crate::engine::record::Loop;
 use crate::exit::Exit;
 use crate::parse::arguments::UsageError;
@@ -42,13 +43,8 @@ pub fn show(arguments: &ShowArgs) -> Result<Exit> {
         iteration(&home, &record, &story, number, arguments.json)?;
         return Ok(Exit::SUCCESS);
     }
-    let known = StoryPage {
-        record: &record,
-        owner_is_gone: owner_is_gone(&home, &record),
-        story: &story,
-        page: &page::of(&home, &record, &story),
-        reading: reading(),
-    };
+    let page = page::of(&home, &record, &story);
+    let known = story_page(&home, &record, &story, &page);
     if let Some(file) = &arguments.html {
         refuse_a_folder(&record, file)?;
         let page = words::html::html(&known);
@@ -60,6 +56,29 @@ pub fn show(arguments: &ShowArgs) -> Result<Exit> {
         print::out(&words::page(&known));
     }
     Ok(Exit::SUCCESS)
+}
+
+/// Shows the loop of a task. One that its fleet has given up would name the way of a loop that goes
+/// on: `steps` are the way out then.
+pub fn of_task(home: &Home, record: &Loop, steps: Vec<Step>) -> Result<()> {
+    let story = page::story(home, record, None)?;
+    let mut page = page::of(home, record, &story);
+    let mut steps = steps.into_iter().filter(|_| record.is_live());
+    if let Some(next) = steps.next() {
+        (page.next, page.then) = (next, steps.next());
+    }
+    print::out(&words::page(&story_page(home, record, &story, &page)));
+    Ok(())
+}
+
+fn story_page<'a>(
+    home: &Home,
+    record: &'a Loop,
+    story: &'a Story,
+    page: &'a Page,
+) -> StoryPage<'a> {
+    let owner_is_gone = owner_is_gone(home, record);
+    StoryPage { record, owner_is_gone, story, page, reading: reading() }
 }
 
 /// A page is written to a file, and none has the name of a folder.

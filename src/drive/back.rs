@@ -29,7 +29,11 @@ pub fn difference(home: &Home, record: &Loop, of: Option<Iterations>) -> Result<
         }
         Some(Iterations::One(iteration)) => snapshots.of_iteration(&record.id, iteration),
         Some(Iterations::Between(from, to)) => end(from).zip(end(to)),
-        None => end(0).zip(snapshots.final_state(&record.id, is_at_rest(record))),
+        // What a rebase brought is not the loop's.
+        None => {
+            let last = snapshots.final_state(&record.id, is_at_rest(record));
+            snapshots.as_found(&record.id).zip(last)
+        }
     };
     let (from, to) = sides.with_context(|| none(record))?;
     snapshots.text(&from, &to, false).map_err(|why| anyhow!(why))

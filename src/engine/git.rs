@@ -96,6 +96,8 @@ pub enum GitStep {
     Worktree,
     /// Reading or moving the refs that fleets share.
     Lease,
+    /// Opening a pull request, or asking about one.
+    Request,
 }
 
 impl GitStep {

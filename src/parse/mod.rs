@@ -9,6 +9,7 @@ pub mod duration;
 pub mod exam;
 pub mod fleet;
 pub mod fragment;
+pub mod gh;
 pub mod git;
 pub mod git_changes;
 pub mod git_push;

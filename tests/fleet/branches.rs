@@ -94,6 +94,10 @@ fn a_conflict_that_a_person_has_merged_and_settled_is_found_on_main_and_no_agent
     world.sandbox.git(&["push", "--quiet", "origin", "main"]);
     let ran = world.run(&["--land", "--retry"]);
     assert_eq!((ran.code(), world.shown("main", "same")), (0, "both\n".into()), "{ran:#?}");
+    let told = "landed: main has its work already";
+    assert!(ran.stdout.contains(told) && !ran.stdout.contains("landed as"), "{ran:#?}");
+    let status = world.crew(&["fleet", "status"]).success();
+    assert!(status.contains("  landed    b, a    main\n"), "{status}");
     assert_eq!(world.begun("b").len(), begun);
 }
 

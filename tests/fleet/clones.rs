@@ -3,20 +3,27 @@
 
 use std::path::{Path, PathBuf};
 
+use rustix::process::Signal;
+use serde_json::Value;
+
 use super::{FleetWorld, LONG, ONE, TWO};
 use crate::child::{Ran, Running};
 
 /// Runs the fleet from another folder; with a `$CREW_HOME` of its own it is another machine.
 #[track_caller]
-fn run_in(world: &FleetWorld, folder: &Path, home: Option<&str>, more: &[&str]) -> Ran {
+pub(super) fn run_in(world: &FleetWorld, folder: &Path, home: Option<&str>, more: &[&str]) -> Ran {
+    start_in(world, folder, home, more).wait(LONG)
+}
+
+fn start_in(world: &FleetWorld, folder: &Path, home: Option<&str>, more: &[&str]) -> Running {
     let mut command = world.sandbox.command(world.sandbox.build().path());
     command.args(["fleet", "run", "tasks", "--yes"]).args(more).current_dir(folder);
     command.envs(home.map(|home| ("CREW_HOME", world.sandbox.root().join(home))));
-    Running::start(command, None).wait(LONG)
+    Running::start(command, None)
 }
 
 /// A clone of the remote, in a folder of this name.
-fn cloned(world: &FleetWorld, path: &str) -> PathBuf {
+pub(super) fn cloned(world: &FleetWorld, path: &str) -> PathBuf {
     let clone = world.sandbox.root().join(path);
     world.sandbox.git(&[
         "clone",
@@ -113,6 +120,38 @@ fn a_clone_whose_tasks_are_older_changes_and_cancels_nothing() {
 }
 
 #[test]
+fn a_repository_that_was_cloned_anew_in_its_place_lands_and_burns_no_iteration_in_an_old_tree() {
+    let world = FleetWorld::new(TWO)
+        .tasks(&["a"], "verify = [\"grep -q 2 work-a\"]")
+        .tasks(&["b"], "verify = [\"grep -q 2 work-b\"]\nmax-iterations = 1")
+        .shared()
+        .ready();
+    assert_eq!((world.run(&["--land"]).code(), world.state("b")), (10, "exhausted".into()));
+    let repository = world.sandbox.repository();
+    let clone = cloned(&world, "clone");
+    std::fs::remove_dir_all(&repository).unwrap();
+    std::fs::rename(clone, &repository).unwrap();
+    let world = world.tasks(&["b", "c"], "verify = [\"grep -q 2 work-*\"]").ready();
+    let ran = world.run(&["--land", "--retry"]);
+    assert_eq!(
+        (world.state("c"), world.state("b")),
+        ("completed".into(), "error".into()),
+        "{ran:#?}"
+    );
+    let tree = world.sandbox.root().join("repo.worktrees/fleet/repo/b");
+    let why = format!(
+        "{} is no working tree of {} any more: move it away, run git worktree prune, then --retry",
+        tree.display(),
+        repository.display()
+    );
+    assert_eq!((world.why("b"), world.begun("b")), (why, vec![1]));
+    std::fs::rename(&tree, world.sandbox.root().join("aside")).unwrap();
+    let again = world.run(&["--land", "--retry"]);
+    assert_eq!((again.code(), world.begun("b")), (0, vec![1, 2]), "{again:#?}");
+    assert_eq!(["work-b", "work-c"].map(|it| world.shown("main", it)), ["1\n2\n"; 2]);
+}
+
+#[test]
 fn the_tasks_of_the_working_tree_count_in_which_the_fleet_is_started() {
     let world = FleetWorld::new(ONE).tasks(&["a"], "").terms("base = \"main\"").shared().ready();
     let (tree, main) = (world.sandbox.root().join("tree"), world.sandbox.repository());
@@ -145,4 +184,33 @@ fn a_fleet_goes_on_from_another_working_tree_once_the_one_of_its_start_is_remove
     world.sandbox.git(&["worktree", "remove", "--force", &there]);
     let ran = world.run(&["--push"]);
     assert_eq!((ran.code(), world.begun("a")), (0, vec![1]), "{ran:#?}");
+}
+
+#[test]
+fn the_slots_that_are_typed_on_one_machine_are_not_those_of_another() {
+    let agent = format!(
+        "touch $NOTES/began.$task
+        case $task in a) wait_for go ;; b) wait_for began.c ;; c) wait_for began.b ;; esac; {ONE}"
+    );
+    let world = FleetWorld::new(&agent).tasks(&["a"], "").tasks(&["b", "c"], "after = 'a'");
+    let world = world.shared().ready();
+    let first = world.start(&["--push", "--slots", "2"]);
+    world.until_noted("began.a");
+    let clone = cloned(&world, "second/repo");
+    for (home, more, typed) in
+        [("m2", &["--slots", "1"][..], Value::from(1)), ("m3", &[], Value::Null)]
+    {
+        let joins = start_in(&world, &clone, Some(home), &[&["--push"], more].concat());
+        let terms = world.sandbox.root().join(home).join("fleets/repo/fleet.json");
+        world.until("it has joined", |_| terms.exists());
+        // It may not hear signals yet.
+        joins.signal(Signal::KILL);
+        joins.wait(LONG);
+        let terms = std::fs::read_to_string(terms).unwrap();
+        let terms: Value = serde_json::from_str(&terms).unwrap();
+        assert_eq!((home, &terms["typed"]["slots"]), (home, &typed));
+    }
+    world.allow("go");
+    let ran = first.wait(LONG);
+    assert_eq!((ran.code(), world.most_at_once()), (0, 2), "{ran:#?}");
 }

@@ -38,6 +38,23 @@ fn work_that_could_not_be_committed_needs_a_person_and_is_committed_when_it_is_t
 }
 
 #[test]
+fn a_working_tree_that_lost_its_link_to_the_repository_names_the_commands_that_help() {
+    let world =
+        FleetWorld::new(&format!("[ $call -gt 1 ] || rm .git; {ONE}")).tasks(&["a"], "").ready();
+    let ran = world.run(&[]);
+    assert_eq!((ran.code(), world.state("a")), (13, "blocked".into()), "{ran:#?}");
+    let own = world.sandbox.repository().join(".git").display().to_string();
+    let why = world.why("a");
+    let told = why.split_once(".git is gone; ").map(|(_, told)| told);
+    let ways =
+        format!("git -C {own} worktree repair puts it back, then crew fleet run tasks --retry");
+    assert_eq!(told, Some(ways.as_str()), "{why}");
+    world.sandbox.git(&["-C", &own, "worktree", "repair"]);
+    let again = world.run(&["--retry"]);
+    assert_eq!((again.code(), world.work("a", "work-a")), (0, "1\n2\n".into()), "{again:#?}");
+}
+
+#[test]
 fn a_completed_loop_whose_end_was_refused_is_not_taken_for_the_end_of_another_text() {
     let locks = "[ $call -gt 1 ] || touch \"$(git rev-parse --git-dir)/index.lock\"";
     let world = FleetWorld::new(&format!("{locks}\n{ONE}"))

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rustix::process::Signal;
 
-use super::{FleetWorld, LONG, TWO};
+use super::{FleetWorld, LONG, ONE, TWO};
 use crate::lanes::side_by_side;
 use crate::sandbox::poll_until;
 
@@ -28,7 +28,7 @@ struct Moment {
     is_ended: bool,
 }
 
-fn moments() -> [Moment; 6] {
+fn moments() -> [Moment; 7] {
     let usual = |name, begun| Moment {
         name,
         agent: TWO.to_owned(),
@@ -62,6 +62,15 @@ fn moments() -> [Moment; 6] {
                 "grep -qs 'begin a 2' $NOTES/log && case \" $* \" in *' update-ref -m commit: '*) {HOLD} ;; esac"
             ),
             ..usual("the last commit", &[1, 2])
+        },
+        Moment {
+            git: format!(
+                "[ -n \"$GIT_INDEX_FILE\" ] || case \" $* \" in *' update-index --add --replace '*)
+                if [ $(/usr/bin/git rev-list --count HEAD) = 3 ]; then
+                test -d $NOTES/here || touch \"$(/usr/bin/git rev-parse --git-dir)/index.lock\"
+                {HOLD}; fi ;; esac"
+            ),
+            ..usual("the index", &[1, 2])
         },
     ]
 }
@@ -100,9 +109,29 @@ fn a_job_killed_at_any_moment_is_taken_up_and_repeats_at_most_the_iteration_that
 }
 
 #[test]
+fn a_rebase_that_a_killed_job_had_begun_is_undone_and_made_again_with_all_work() {
+    let world = FleetWorld::new(&format!("[ $iteration -gt 1 ] || wait_for moved; {TWO}"))
+        .file(".gitattributes", "*.held filter=held\n")
+        .tasks(&["a"], "verify = [\"grep -q 2 work-a\"]")
+        .shared()
+        .ready();
+    world.sandbox.git(&["config", "filter.held.smudge", &format!("{HOLD}; cat")]);
+    let running = world.start(&["--push"]);
+    world.until("a works", |world| world.begun("a") == [1]);
+    let world = world.file("new.held", "new\n").ready();
+    world.allow("moved");
+    world.until("it is held", |world| world.noted("holder").ends_with('\n'));
+    assert!(world.sandbox.file(".git/worktrees/a/rebase-merge").exists());
+    world.kill_job("a");
+    let ran = running.wait(LONG);
+    assert_eq!((ran.code(), world.begun("a")), (0, vec![1, 2]), "{ran:#?}");
+    assert_eq!(["work-a", "new.held"].map(|it| world.work("a", it)), ["1\n2\n", "new\n"]);
+}
+
+#[test]
 fn jobs_outlive_the_crew_that_runs_the_fleet_and_the_next_one_joins_them() {
     let world = FleetWorld::new(&format!("wait_for go; {TWO}"))
-        .tasks(&["a", "b"], "verify = [\"grep -q 2 work-*\"]")
+        .tasks(&["a", "b"], "")
         .terms("slots = 1")
         .ready();
     let first = world.start(&[]);
@@ -125,6 +154,30 @@ fn jobs_outlive_the_crew_that_runs_the_fleet_and_the_next_one_joins_them() {
     assert_eq!((world.begun("a"), world.begun("b")), (vec![1, 2], vec![1, 2]));
     assert_eq!(world.lease("a")["attempts"], 1);
     assert_eq!(world.most_at_once(), 1);
+}
+
+#[test]
+fn what_ran_here_when_the_machine_was_started_anew_is_taken_up_at_once() {
+    let agent = format!("[ $call -gt 1 ] || {{ touch $NOTES/here.$task; wait_for go; }}; {ONE}");
+    let world = FleetWorld::new(&agent).tasks(&["a", "b"], "").ready();
+    let running = world.start(&["--slots", "2"]);
+    for note in ["here.a", "here.b"] {
+        world.until_noted(note);
+    }
+    running.signal(Signal::KILL);
+    running.wait(LONG);
+    for task in ["a", "b"] {
+        world.kill_job(task);
+        let file = format!("fleets/repo/tasks/{task}.json");
+        let file = world.sandbox.crew_home().join(file);
+        let seat = world.lease(task)["state"]["seat"].as_str().unwrap().to_owned();
+        let text = std::fs::read_to_string(&file).unwrap();
+        std::fs::write(&file, text.replace(&seat, "of another boot")).unwrap();
+    }
+    let job = world.on("home").job("a").wait(LONG);
+    assert_eq!((job.code(), world.begun("a")), (0, vec![1, 1]), "{job:#?}");
+    let ran = world.run(&[]);
+    assert_eq!((ran.code(), world.begun("b")), (0, vec![1, 1]), "{ran:#?}");
 }
 
 /// The records that an attempt of two iterations writes in its life.

@@ -164,3 +164,19 @@ fn a_landing_whose_check_has_no_program_here_starts_nothing_and_without_a_landin
     let told = world.run(&["--land", "--dry-run"]);
     assert_eq!(told.stderr, "crew: later.sh does not exist yet: the agent may create it\n");
 }
+
+#[test]
+fn a_file_of_worktreeinclude_that_is_committed_refuses_the_landing_in_words() {
+    let adds = "echo $task > $task.local; git add -f $task.local; git commit -qm mine; claim";
+    let world = FleetWorld::new(adds)
+        .tasks(&["a"], "")
+        .file(".gitignore", "*.local\n")
+        .file(".worktreeinclude", "*.local\n")
+        .shared()
+        .ready()
+        .file("a.local", "secret\n");
+    let ran = world.run(&["--land"]);
+    assert_eq!((ran.code(), world.state("a")), (13, "blocked".into()), "{ran:#?}");
+    let why = "red: what .worktreeinclude names replaces files that are committed: a.local";
+    assert!(world.why("a").contains(why), "{}", world.why("a"));
+}

@@ -9,6 +9,7 @@ use super::records::store;
 use super::{FleetWorld, LONG, ONE};
 use crate::child::Running;
 use crate::lanes::side_by_side;
+use crate::sandbox::Sandbox;
 
 const MACHINES: [&str; 8] = ["m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8"];
 /// A lease that stands still for so long counts as a dead machine's, in milliseconds.
@@ -103,6 +104,36 @@ fn taken_back() {
 #[test]
 fn a_machine_that_is_gone_is_replaced_and_one_that_comes_back_is_refused() {
     side_by_side([stopped, gone, taken_back]);
+}
+
+/// A task is cancelled whose machine is gone.
+fn cancelled_too_late() -> FleetWorld {
+    let sandbox = Sandbox::new().with_faults().env(STALE.0, STALE.1);
+    let world = FleetWorld::of(sandbox, SIGNED).tasks(&["a"], "").by_hand(&[]);
+    let old = world.on("old").job("a");
+    world.until_noted("here");
+    old.signal(Signal::KILL);
+    old.wait(LONG);
+    world.crew(&["fleet", "cancel", "a"]).success();
+    assert_eq!(world.state("a"), "running");
+    world
+}
+
+#[test]
+fn a_cancel_is_obeyed_for_a_machine_that_is_gone_by_a_run_or_a_job_of_another_one() {
+    let by_a_job = || {
+        let world = cancelled_too_late();
+        let job = world.on("new").job("a").wait(LONG);
+        assert_eq!((job.code(), world.state("a")), (14, "cancelled".into()), "{job:#?}");
+    };
+    let by_a_run = || {
+        let world = cancelled_too_late();
+        let ran = world.run(&["--on", "local"]);
+        assert_eq!((ran.code(), world.state("a")), (10, "cancelled".into()), "{ran:#?}");
+        assert!(!ran.stdout.contains("taken up"), "{ran:#?}");
+    };
+    let both: [fn(); 2] = [by_a_job, by_a_run];
+    side_by_side(both);
 }
 
 #[test]

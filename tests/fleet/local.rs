@@ -81,6 +81,27 @@ fn an_ignored_file_stays_as_its_task_has_it_and_is_new_for_each_landing() {
 }
 
 #[test]
+fn a_copy_of_an_ignored_file_that_was_cut_off_is_made_again_and_no_half_of_it_is_committed() {
+    let world = FleetWorld::new(ONE)
+        .tasks(&["a"], "verify = [\"cmp .env $NOTES/whole\"]")
+        .file(".gitignore", ".env\n")
+        .file(".worktreeinclude", ".env\n")
+        .file(".env", &"key\n".repeat(1 << 19))
+        .ready();
+    std::fs::copy(world.sandbox.file(".env"), world.note("whole")).unwrap();
+    // No file can become longer than this, as on a full disk.
+    let mut limited = world.sandbox.command("sh");
+    limited.args(["-c", "ulimit -f 1024; exec \"$@\"", "sh"]).arg(world.sandbox.build().path());
+    limited.args(["fleet", "run", "tasks", "--yes"]);
+    let ran = Running::start(limited, None).wait(LONG);
+    assert_eq!((world.begun("a"), world.state("a")), (vec![], "error".into()), "{ran:#?}");
+    let again = world.run(&["--retry"]);
+    assert_eq!((again.code(), world.begun("a")), (0, vec![1]), "{again:#?}");
+    let files = world.sandbox.git(&["ls-tree", "-r", "--name-only", "fleet/repo/a"]);
+    assert_eq!(files, ".gitignore\n.worktreeinclude\nREADME\ntasks/a.md\nwork-a");
+}
+
+#[test]
 fn what_is_exhausted_stays_so_until_a_retry_which_counts_on_from_where_it_was() {
     let world = FleetWorld::new(TWO)
         .tasks(&["a"], "verify = [\"grep -q 2 work-a\"]\nmax-iterations = 1")
@@ -243,6 +264,20 @@ fn a_dry_run_shows_the_agent_the_slots_of_this_machine_and_what_will_be_asked() 
     let known = world.run(&["--dry-run"]).success();
     assert!(known.contains(", 3 at once, ") && !known.contains("  slots   "), "{known}");
     assert!(known.ends_with("  trust   nothing is new: it starts without asking\n"), "{known}");
+}
+
+#[test]
+fn a_folder_is_found_from_below_the_root_of_the_repository_where_none_is_nearer() {
+    let world = FleetWorld::new(ONE).tasks(&["a"], "").file("deep/er/file", "").ready();
+    let dry = |below: &str| {
+        let mut command = world.sandbox.command(world.sandbox.build().path());
+        command.current_dir(world.sandbox.repository().join(below));
+        command.args(["fleet", "run", "tasks", "--dry-run"]);
+        Running::start(command, None).wait(LONG)
+    };
+    assert_eq!(dry("deep/er").success(), dry("").success());
+    world.sandbox.write("deep/tasks/near.md", "Do it.\n");
+    assert!(dry("deep").success().contains("near"), "the nearer one comes first");
 }
 
 #[test]

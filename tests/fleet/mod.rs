@@ -3,6 +3,7 @@
 //! leases and the agents' own notes, and not on the words of a page.
 
 mod answers;
+mod between;
 mod branches;
 mod clones;
 mod exams;

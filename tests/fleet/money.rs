@@ -1,6 +1,6 @@
 //! The money of a fleet, for agents that report what they cost.
 
-use super::{FleetWorld, LONG, TWO};
+use super::{FleetWorld, LONG, ONE, TWO};
 use crate::run::claude::{COST, answer};
 
 fn spent(world: &FleetWorld, tasks: &[&str]) -> f64 {
@@ -132,7 +132,7 @@ fn a_dead_attempt_from_before_the_limit_gives_its_place_to_the_next_start() {
 #[test]
 fn a_task_whose_cost_nobody_reports_says_how_its_file_and_the_fleet_go_on_without_a_limit() {
     let blocked = "its limit on cost or tokens cannot be kept: the agent does not report what it used; to go on \
-                   without it: max-cost = 0 and max-tokens = 0 in the task's file (--max-cost 0 lifts the fleet's), \
+                   without it: max-cost: 0 and max-tokens: 0 in the task's file (--max-cost 0 lifts the fleet's), \
                    then crew fleet run tasks --retry";
     let table: [(_, _, &[&str]); 2] =
         [("max-cost = 1", "", &["--retry"]), ("", "max-cost = 1", &["--retry", "--max-cost", "0"])];
@@ -140,8 +140,28 @@ fn a_task_whose_cost_nobody_reports_says_how_its_file_and_the_fleet_go_on_withou
         let world = FleetWorld::new(TWO).tasks(&["a"], own).terms(whole).ready();
         let ran = world.run(&[]);
         assert_eq!((ran.code(), world.why("a").as_str()), (13, blocked), "{ran:#?}");
-        let world = world.tasks(&["a"], "max-cost = 0\nmax-tokens = 0");
+        let text = "---\nmax-cost: 0\nmax-tokens: 0\n---\nDo task a.\n";
+        let world = world.file("tasks/a.md", text);
         let again = world.run(again);
         assert_eq!((again.code(), world.begun("a")), (0, vec![1, 2]), "{again:#?}");
     }
+}
+
+#[test]
+fn what_nobody_reports_is_announced_before_a_start_and_is_unknown_afterwards_and_never_nothing() {
+    let world = FleetWorld::new(ONE).tasks(&["a", "b", "c", "d"], "").terms("max-cost = 1").ready();
+    let told = "crew: max-cost cannot count what these use: a, b, c and 1 more. Their agent does not report it, \
+                so each has one iteration, and is blocked if it is not done then\n";
+    let dry = world.run(&["--dry-run"]);
+    assert!(dry.stderr.contains(told), "{dry:#?}");
+    let ran = world.run(&[]);
+    assert_eq!(ran.code(), 0, "{ran:#?}");
+    assert!(ran.stderr.contains(told) && ran.stdout.contains("unknown of $1.00"), "{ran:#?}");
+    assert!(world.crew(&["fleet", "status"]).stdout.contains("unknown of $1.00"));
+
+    let unlimited = world.run(&["--dry-run", "--max-cost", "0"]);
+    assert!(!unlimited.stderr.contains("cannot count"), "{unlimited:#?}");
+    let reports = world.settings("agents.fake.output = \"claude\"\n");
+    let reported = reports.run(&["--dry-run"]);
+    assert!(!reported.stderr.contains("cannot count"), "{reported:#?}");
 }

@@ -6,7 +6,7 @@ use rustix::process::Signal;
 
 use super::{FleetWorld, LONG, ONE, TWO};
 use crate::child::Running;
-use crate::run::claude::limited;
+use crate::run::claude::{answer, limited};
 
 /// Two tasks at work on two slots, each in its first iteration until the note `go`, and one that
 /// waits.
@@ -82,6 +82,12 @@ fn a_cancel_of_all_now_ends_everything_and_no_job_undoes_it() {
     }
     assert_eq!(world.noted("log"), log, "nothing runs any more");
     assert!(world.why("c").contains("enough"), "{}", world.why("c"));
+    let again = world.run(&[]);
+    assert_eq!((again.code(), world.noted("log")), (14, log), "{again:#?}");
+    assert!(again.stdout.contains("\nfleet repo, cancelled "), "{again:#?}");
+    let more = world.tasks(&["d"], "").run(&[]);
+    assert_eq!(more.code(), 10, "a new task is not cancelled: {more:#?}");
+    assert!(more.stdout.contains("\nfleet repo    1 of 4 completed"), "{more:#?}");
 }
 
 #[test]
@@ -251,6 +257,30 @@ fn a_task_that_rests_for_a_limit_obeys_at_once_on_this_machine() {
     let running = world.start(&[]);
     world.until("it rests", |world| world.phase("a") == "rests");
     world.crew(&["fleet", "cancel", "a"]).success();
+    let ran = running.wait(LONG);
+    assert_eq!((world.state("a"), ran.code()), ("cancelled".into(), 10), "{ran:#?}");
+}
+
+#[test]
+fn a_run_says_once_that_a_task_waits_for_a_limit_and_once_that_it_resumes() {
+    let done = answer("<promise>COMPLETE</promise>");
+    let agent = format!("[ $call = 1 ] || {{ {done}; exit; }}\n{}\nexit 1", limited(2));
+    let world = FleetWorld::new(&agent)
+        .settings("agents.fake.output = \"claude\"\n")
+        .tasks(&["a"], "")
+        .ready();
+    let ran = world.run(&[]);
+    let told = |line: &str| ran.stdout.matches(&format!("] a              {line}")).count();
+    assert_eq!((told("rests until"), told("resumes\n"), ran.code()), (1, 1, 0), "{ran:#?}");
+}
+
+#[test]
+fn a_task_whose_process_dies_after_its_cancel_is_cancelled_by_the_run_that_sees_it() {
+    let world = FleetWorld::new("wait_for never").tasks(&["a"], "").ready();
+    let running = world.start(&[]);
+    world.until("a works", |world| world.begun("a") == [1]);
+    world.crew(&["fleet", "cancel", "a"]).success();
+    world.kill_job("a");
     let ran = running.wait(LONG);
     assert_eq!((world.state("a"), ran.code()), ("cancelled".into(), 10), "{ran:#?}");
 }

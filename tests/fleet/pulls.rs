@@ -5,7 +5,7 @@ use crate::child::Running;
 
 /// Stays after it has opened its first request.
 const GH: &str = r#"case "$1 $2" in
-"pr list") grep -s "^$4 " "$NOTES/open" | cut -d' ' -f2 ;;
+"pr list") grep -s "^$4 " "$NOTES/open" | sed 's/^[^ ]* //; s/$/ 0123abc OPEN /' ;;
 "pr create")
     echo "$4 https://example.invalid/pull/$4" >> "$NOTES/open"
     if mkdir "$NOTES/here" 2>/dev/null; then while test -d $NOTES; do sleep 0.1; done; fi
@@ -36,6 +36,37 @@ fn a_pull_request_is_opened_once_for_each_task_also_by_the_next_attempt() {
     assert_eq!(world.git_there(&["log", "--format=%s", "main"]), "Tasks\nBegin");
     assert_eq!(world.run(&["--land", "pr"]).code(), 0);
     assert_eq!(world.noted("open").lines().count(), 2);
+}
+
+/// A host that is away at first, and then has these requests of every branch.
+const AWAY: &str = r#"echo "$1 $2" >> "$NOTES/asked"
+if [ "$(grep -c . "$NOTES/asked")" -lt 3 ]; then
+    echo "error connecting to api.github.com" >&2
+    echo "check your internet connection or https://githubstatus.com" >&2
+    exit 1
+fi
+case "$1 $2" in
+"pr list") cat "$NOTES/requests" ;;
+*) echo "pull request create failed: GraphQL: No commits between main and $4" >&2; exit 1 ;;
+esac"#;
+
+#[test]
+fn a_request_that_was_merged_before_the_lease_named_it_has_landed_and_a_host_may_be_away() {
+    let world = FleetWorld::new(ONE).tasks(&["a"], "").shared().ready();
+    world.sandbox.program("gh", GH);
+    let running = world.start(&["--land", "pr"]);
+    world.until_noted("here");
+    let commit = world.git_there(&["rev-parse", "fleet/repo/a"]);
+    let requests =
+        ["https://h/1 0000000 MERGED 4567def", &format!("https://h/2 {commit} MERGED 0123abc")];
+    std::fs::write(world.note("requests"), requests.join("\n")).unwrap();
+    world.sandbox.program("gh", AWAY);
+    delete_branch(&world, "a");
+    world.kill_job("a");
+    let ran = running.wait(LONG);
+    assert_eq!((ran.code(), world.state("a")), (0, "completed".into()), "{ran:#?}");
+    assert_eq!(world.lease("a")["state"]["landed"].to_string(), "{\"main\":\"0123abc\"}");
+    assert_eq!((world.noted("asked"), world.begun("a")), ("pr list\n".repeat(3), vec![1]));
 }
 
 #[test]

@@ -6,6 +6,7 @@ use rustix::process::Signal;
 
 use super::{FleetWorld, LONG, ONE, TWO};
 use crate::child::Running;
+use crate::sandbox::Sandbox;
 
 /// In place of ssh: it reaches the remote's folder on this machine, unless the test says that it is
 /// down or hangs.
@@ -81,6 +82,44 @@ fn a_branch_that_the_remote_does_not_take_ends_its_task_at_once_with_what_the_re
 }
 
 #[test]
+fn a_start_says_which_remote_cannot_be_reached_and_what_goes_without_it() {
+    let world = FleetWorld::new(ONE).tasks(&["a"], "").shared().ready();
+    let hub = world.hub();
+    let away = hub.with_extension("away");
+    let told = |more: &[&str]| {
+        std::fs::rename(&hub, &away).unwrap();
+        let ran = world.crew(&[&["fleet", "run", "tasks", "--dry-run"], more].concat());
+        std::fs::rename(&away, &hub).unwrap();
+        assert_eq!(ran.code(), 1, "{ran:#?}");
+        ran.stderr.replace(&hub.display().to_string(), "HUB")
+    };
+    insta::assert_snapshot!(told(&["--push"]), @"
+    crew: the remote origin cannot be reached: 'HUB' does not appear to be a git repository
+    hint: look at git remote -v: git ls-remote HUB must list the refs; without --push, --land and --on it is not needed
+    ");
+    assert_eq!(world.run(&["--push"]).code(), 0);
+    insta::assert_snapshot!(told(&[]), @"
+    crew: the remote origin cannot be reached: 'HUB' does not appear to be a git repository
+    hint: look at git remote -v: git ls-remote HUB must list the refs
+    ");
+}
+
+#[test]
+fn of_two_who_start_a_fleet_at_once_the_second_joins_it() {
+    let world = FleetWorld::new(ONE).tasks(&["a"], "").shared().ready();
+    let waits = "#!/bin/sh\ncase $1 in refs/crew/repo/_fleet)\n\
+                 mkdir $NOTES/first || exit 0; until test -e $NOTES/go; do sleep 0.05; done ;; esac\n";
+    crate::sandbox::write_executable(&world.hub().join("hooks/update"), waits);
+    let late = world.start(&["--on", "manual"]);
+    world.until_noted("first");
+    let other = world.run(&["--on", "manual"]);
+    world.allow("go");
+    let late = late.wait(LONG);
+    assert_eq!((other.code(), late.code()), (0, 0), "{other:#?} {late:#?}");
+    assert!(late.stdout.ends_with(&other.stdout), "both print its command: {late:#?}");
+}
+
+#[test]
 fn what_the_remote_has_of_a_branch_stays_though_it_takes_no_more() {
     let world = FleetWorld::new(TWO).tasks(&["a"], "").shared().ready();
     let hook = world.hub().join("hooks/update");
@@ -138,4 +177,43 @@ fn a_job_of_a_remote_leaves_the_fleet_of_that_name_that_is_of_this_machine_alone
     );
     assert_eq!((refused.code(), &*refused.stderr), (1, &*expected));
     assert!(kept() == before, "its terms and leases are others now");
+}
+
+#[test]
+fn a_fleet_goes_by_what_a_person_includes_for_the_checkout_and_names_its_own_bare_repository() {
+    let sandbox = Sandbox::new();
+    let root = sandbox.root().display().to_string();
+    let sandbox = sandbox.env("GIT_CONFIG_GLOBAL", &format!("{root}/person.config"));
+    let world = FleetWorld::of(sandbox, ONE).tasks(&["a"], "").shared().ready();
+    let hub = world.hub().display().to_string();
+    let condition = format!("includeIf.gitdir:{}/.path", world.sandbox.repository().display());
+    let included = format!("{root}/work.config");
+    let address = format!("url.{hub}.insteadOf");
+    world.sandbox.git(&["config", "--global", &condition, &included]);
+    world.sandbox.git(&["config", "--global", "safe.bareRepository", "explicit"]);
+    world.sandbox.git(&["config", "--file", &included, &address, "work:shop"]);
+    world.sandbox.git(&["remote", "set-url", "--push", "origin", "work:shop"]);
+    let ran = world.run(&["--push"]);
+    assert_eq!(ran.code(), 0, "{ran:#?}");
+    world.sandbox.git(&["config", "--global", "--unset", "safe.bareRepository"]);
+    assert_eq!(world.work("a", "work-a"), "1\n");
+}
+
+#[test]
+fn a_loop_of_which_the_remote_does_not_know_yet_waits_for_it_with_its_first_iteration() {
+    let agent = format!("! test -e $NOTES/down || touch $NOTES/early; {TWO}");
+    let world = FleetWorld::new(&agent).tasks(&["a"], "").terms("setup = 'touch $NOTES/down'");
+    let world = world.shared().ready();
+    world.sandbox.program("ssh", SSH);
+    let there = format!("ssh://there{}", world.hub().display());
+    world.sandbox.git(&["remote", "set-url", "origin", &there]);
+    let running = world.start(&["--push"]);
+    world.until("the job has asked for longer than it takes to begin", |world| {
+        let job = world.lease("a")["state"]["pid"].to_string();
+        world.noted("refused").lines().filter(|line| *line == job).count() > 12
+    });
+    std::fs::remove_file(world.note("down")).unwrap();
+    let ran = running.wait(LONG);
+    assert_eq!((ran.code(), world.begun("a")), (0, vec![1, 2]), "{ran:#?}");
+    assert!(!world.note("early").exists(), "it began before its lease named it");
 }

@@ -1,6 +1,6 @@
 //! What `crew fleet show` says of a task: never less than how it stands, and where to look.
 
-use super::{FleetWorld, ONE};
+use super::{FleetWorld, LONG, ONE, TWO};
 
 /// Has two lines, and fails with three on its output, one of them empty.
 const FAILS: &str = "setup = '''echo fetching; echo\necho no such package >&2; exit 3'''";
@@ -83,6 +83,64 @@ loop ";
     world.run(&["--retry"]);
     assert_eq!((world.state("a"), world.begun("a")), ("completed".into(), vec![1]));
     assert!(!world.page("a").contains("--retry"), "{}", world.page("a"));
+}
+
+#[test]
+fn a_task_that_was_given_up_because_its_process_dies_names_one_command() {
+    let world = FleetWorld::new("wait_for never").tasks(&["a"], "").ready();
+    let running = world.start(&[]);
+    for begun in 1..=3 {
+        world.until("it works", |world| world.begun("a").len() == begun);
+        world.kill_job("a");
+    }
+    assert_eq!((running.wait(LONG).code(), world.state("a")), (10, "error".into()));
+    let page = world.page("a");
+    let commands: Vec<&str> = page.lines().filter(|line| line.contains("fleet run")).collect();
+    assert_eq!(commands, ["  next    crew fleet run tasks --retry"], "{page}");
+}
+
+#[test]
+fn what_a_rebase_brings_to_the_branch_of_a_task_counts_as_none_of_its_loops_work() {
+    let world = FleetWorld::new(&format!("wait_for moved; {TWO}")).tasks(&["a"], "").shared();
+    let world = world.ready();
+    let running = world.start(&["--push"]);
+    world.until("it works", |world| world.begun("a") == [1]);
+    let world = world.file("theirs", "x\n").ready();
+    world.allow("moved");
+    let ran = running.wait(LONG);
+    assert_eq!((ran.code(), world.work("a", "theirs")), (0, "x\n".into()), "{ran:#?}");
+    let page = world.page("a");
+    assert!(page.contains("commits 2 on fleet/repo/a") && !page.contains("theirs"), "{page}");
+    let diff = world.crew(&["diff", world.lease("a")["loop_id"].as_str().unwrap()]).success();
+    assert!(diff.contains("work-a") && !diff.contains("theirs"), "{diff}");
+}
+
+/// A check that fails where a branch lands, and says for the how-manieth time.
+const RED: &str = r"[land]
+check = ['case $PWD in */land) echo >> $NOTES/red; echo no tax $(wc -l < $NOTES/red); exit 1; esac']";
+
+#[test]
+fn a_task_whose_landing_is_red_shows_what_failed_and_the_end_of_its_output() {
+    let world = FleetWorld::new(ONE).tasks(&["a"], "max-iterations = 3").terms(RED).shared();
+    let world = world.ready();
+    let ran = world.run(&["--land"]);
+    assert_eq!((ran.code(), world.begun("a")), (13, vec![1, 2]), "{ran:#?}");
+    let page = world.page("a");
+    let said = "\nbefore its landing on main, `case $PWD in */land) echo >> $NOTES/red; \
+                echo no tax $(wc -l < $NOTES/red); exit 1; esac` failed and its output ended with:\n  \
+                no tax 2\n\nloop ";
+    assert!(page.contains(said), "{page}");
+}
+
+#[test]
+fn a_red_landing_that_cannot_be_sent_back_shows_the_end_of_its_log() {
+    let world = FleetWorld::new(ONE).tasks(&["a"], "max-iterations = 1").terms(RED).shared();
+    let world = world.ready();
+    let ran = world.run(&["--land"]);
+    assert_eq!((ran.code(), world.begun("a")), (13, vec![1]), "{ran:#?}");
+    let page = world.page("a");
+    let (_, log) = page.split_once("\nthe end of ~/.local/state/crew/").expect("its log");
+    assert!(log.contains("\n  crew: red: no tax 1\n"), "{page}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The slots of a machine under many jobs, some of which die: no more work at once than there are
 //! slots, and nobody waits for the dead.
 
-use super::{FleetWorld, LONG};
+use super::{FleetWorld, LONG, ONE};
 
 const SLOTS: usize = 4;
 const JOBS: usize = 50;
@@ -55,4 +55,13 @@ fn fifty_jobs_share_four_slots_though_eight_of_them_are_killed() {
     assert_eq!(world.noted("shared"), "", "two agents had one slot");
     let line = std::fs::read_dir(world.sandbox.crew_home().join("slots/line")).unwrap();
     assert_eq!(line.count(), 0, "the line is empty");
+}
+
+#[test]
+fn the_checks_before_the_first_iteration_hold_a_slot_too() {
+    let check =
+        "verify = [\"echo ${CREW_SLOT-none} >> $NOTES/slots; test -e work-$(basename $PWD)\"]";
+    let world = FleetWorld::new(ONE).tasks(&["a", "b"], check).terms("slots = 1").ready();
+    assert_eq!(world.run(&[]).code(), 0);
+    assert_eq!(world.noted("slots"), "0\n0\n0\n0\n");
 }

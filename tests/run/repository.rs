@@ -98,7 +98,10 @@ fn a_claim_completes_no_run_that_lost_its_repository() {
     let ran = world.crew(&["run", "write lines", "-n", "3", "--commit"]);
     assert_eq!((ran.code(), world.calls()), (13, 1), "{ran:#?}");
     let lines = world.lines(&ran);
-    assert!(lines.contains("Blocked: ROOT/repo/.git is gone; "), "{lines}");
+    assert!(
+        lines.contains("Blocked: ROOT/repo/.git is gone; put it back as it was, then crew resume"),
+        "{lines}"
+    );
     let folder = world.sandbox.repository().join(".claude/branches/main/handoffs");
     let pages = || std::fs::read_dir(&folder).unwrap().count();
     let before = pages();

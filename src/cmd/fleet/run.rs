@@ -63,7 +63,7 @@ pub fn run(arguments: &FleetRunArgs) -> Result<Exit> {
 fn page(home: &Home, described: &Described, retry: bool, is_dry: bool) -> Result<String> {
     let Described { fleet, left_out, .. } = described;
     let leases = begin::foreseen(home, described, retry)?;
-    let new = begin::new_commands(described);
+    let new = described.new_commands();
     let is_local = fleet.engine == LOCAL;
     let slots = (is_local && fleet.slots == 0).then(slots::default_count);
     let start = FleetStart {
@@ -74,7 +74,7 @@ fn page(home: &Home, described: &Described, retry: bool, is_dry: bool) -> Result
         engine: (!is_local).then_some(fleet.engine.as_str()),
         slots: slots.as_ref(),
         new: &new,
-        refs: &begin::refs(fleet, &leases),
+        refs: &fleet.refs(leases.iter().map(Lease::id)),
         is_dry,
     };
     Ok(before::page(&start, reading().width))

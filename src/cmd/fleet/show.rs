@@ -1,12 +1,15 @@
 //! `crew fleet show`: how a task stands, and the story of its newest loop, where that is on this
 //! machine; else the journal of its lease and the end of its jobs' log, as far as they are here.
+//! Why its landing was red is in its lease or, where it could not be sent back, in that log.
 
 use anyhow::Result;
 
 use super::status::{FleetView, at, host};
 use super::{requested, task};
-use crate::cli::ShowArgs;
 use crate::cmd::{print, reading, show as loops};
+use crate::engine::fleet::landing::Refusal;
+use crate::engine::fleet::lease::Lease;
+use crate::engine::fleet::manifest::Fleet;
 use crate::engine::fleet::task::TaskId;
 use crate::engine::fleet::way_out::way_out;
 use crate::engine::page::Step;
@@ -20,8 +23,9 @@ use crate::world::store::{self, Home, fleets};
 
 /// The most entries of a journal that are printed.
 const ENTRIES_MAX: usize = 200;
-/// The most lines of a log that are printed, and how much of its end is read, in bytes.
-const LOG_LINES: usize = 20;
+/// The most lines of a log or an output that are printed.
+const END_LINES: usize = 20;
+/// How much of the end of a log is read, in bytes.
 const LOG_BYTES: u64 = 16 << 10;
 
 /// Shows what became of a task.
@@ -36,12 +40,19 @@ pub fn show(name: &str, fleet: Option<&str>) -> Result<Exit> {
     let record = lease.loop_id.as_ref().and_then(|id| store::load(&home, id).ok());
     let own = record.as_ref().and_then(|record| record.state.ending.as_ref());
     // The page of a loop that ended the task itself says what follows.
-    if own.map(|ending| &ending.why) != lease.ending().map(|ending| &ending.why) {
-        print_steps(&way_out(&fleet, lease));
+    let is_own = own.map(|ending| &ending.why) == lease.ending().map(|ending| &ending.why);
+    let steps = if is_own { Vec::new() } else { way_out(&fleet, lease) };
+    if !record.as_ref().is_some_and(Loop::is_live) {
+        print_steps(&steps);
     }
-    if let Some(Loop { id, .. }) = record {
+    print_red(&fleet, lease);
+    if let Some(record) = record {
         print::out("");
-        return loops::show(&ShowArgs { name: Some(id.to_string()), ..ShowArgs::default() });
+        loops::of_task(&home, &record, steps)?;
+        if !is_own && lease.sent_back.is_none() {
+            print_log(&home, &fleet.name, lease.id());
+        }
+        return Ok(Exit::SUCCESS);
     }
     if lease.ending().is_none() {
         let standing = FleetView::of(&home, &memory)?.standing();
@@ -69,6 +80,15 @@ fn print_steps(steps: &[Step]) {
     }
 }
 
+/// Prints the check that failed when the task was to land, and the end of its output.
+fn print_red(fleet: &Fleet, lease: &Lease) {
+    let Some(Refusal::Red { run, output }) = &lease.sent_back else { return };
+    let lines: Vec<&str> = output.lines().collect();
+    let said = if lines.is_empty() { "printed nothing" } else { "its output ended with:" };
+    print::out(&format!("\nbefore its landing on {}, `{run}` failed and {said}", fleet.base));
+    print_end(&lines);
+}
+
 /// Prints the end of what a task's jobs said on this machine, if they did, below its path.
 fn print_log(home: &Home, fleet: &str, task: &TaskId) {
     let log = fleets::log(home, fleet, task);
@@ -78,7 +98,11 @@ fn print_log(home: &Home, fleet: &str, task: &TaskId) {
         return;
     }
     print::out(&format!("\nthe end of {}:", log.display()));
-    for line in &lines[lines.len().saturating_sub(LOG_LINES)..] {
+    print_end(&lines);
+}
+
+fn print_end(lines: &[&str]) {
+    for line in &lines[lines.len().saturating_sub(END_LINES)..] {
         print::out(&format!("  {line}"));
     }
 }

@@ -38,12 +38,15 @@ const LOOK: Duration = Duration::from_millis(500);
 /// Shows the fleet that is meant.
 pub fn status(arguments: &FleetStatusArgs) -> Result<Exit> {
     let (home, memory, _) = requested(arguments.fleet.as_deref())?;
-    let view = FleetView::of(&home, &memory)?;
+    let mut view = FleetView::of(&home, &memory)?;
     let has_screen = stdin().is_terminal()
         && stdout().is_terminal()
         && env::text("TERM").is_some_and(|term| term != "dumb");
     if arguments.watch && has_screen {
         return watch(&home, &memory, view);
+    }
+    if arguments.watch {
+        view = at_its_end(&home, &memory, view)?;
     }
     if arguments.json {
         print::json(&json::status(&view.standing(), &view.fleet, &view.leases));
@@ -68,7 +71,7 @@ pub struct FleetView {
 impl FleetView {
     /// Looks at the terms, at all leases, and whether a crew runs the fleet.
     pub fn of(home: &Home, memory: &Memory) -> Result<Self> {
-        let (fleet, found) = (memory.manifest()?.value, memory.leases()?);
+        let (fleet, found) = (memory.manifest_here()?, memory.leases()?);
         let leases: Vec<Lease> = found.readable.into_iter().map(|kept| kept.value).collect();
         let is_run = fleets::is_run(home, &fleet.name);
         let places = places_here(home, &fleet, slots_of(&fleet), &leases);
@@ -144,6 +147,22 @@ fn watch(home: &Home, memory: &Memory, mut view: FleetView) -> Result<Exit> {
             };
         }
     }
+}
+
+/// Waits until the fleet is over and no crew runs it, where there is no screen for a board. It
+/// fails only where the fleet is gone.
+fn at_its_end(home: &Home, memory: &Memory, mut view: FleetView) -> Result<FleetView> {
+    let [least, most] = if memory.is_shared() { REMOTE_LOOKS } else { [LOOK; 2] };
+    let mut pace = Pace::of(least, most);
+    let mut is_new = true;
+    while view.is_run || !view.standing().is_over() {
+        clock::sleep(pace.after(is_new));
+        if let Ok(now) = look_again(home, memory, &view.fleet)? {
+            is_new = !now.is_still(&view);
+            view = now;
+        }
+    }
+    Ok(view)
 }
 
 /// Another look at a fleet, or why it failed, in one line.

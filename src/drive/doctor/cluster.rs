@@ -28,7 +28,7 @@ pub fn ask(
     // As for the jobs of a fleet: elsewhere PATH must lead to it.
     let crew = if host.is_some() { "crew".into() } else { env::program()? };
     let top = git::top(here);
-    let remote = named_remote(top.as_deref().and_then(git::remote).map(|(_, url)| url));
+    let remote = named_remote(top.as_deref().and_then(git::remotes::of).map(|(_, url)| url));
     let mut words = vec!["doctor", "--node", "--json", "--agent", &agent];
     if let NamedRemote::Url(url) = &remote {
         words.extend(["--remote", url]);

@@ -69,15 +69,15 @@ pub fn is_here(home: &Home, record: &Loop, commit: &str) -> bool {
     snapshots.holds(commit, ".").is_ok() && parts(&snapshots, record, commit).is_ok()
 }
 
-/// Lets the exam follow what crew itself did to the tree since the last boundary, as by a rebase.
+/// Lets the exam, and the tree as found, follow what crew itself did to the tree since the last
+/// boundary, as by a rebase.
 /// What had differed before stays as it was held.
 pub fn follow(home: &Home, before: &Loop, record: &mut Loop) {
-    let (Some(exam), Some(was)) = (&before.state.exam, &before.state.trees.snapshot) else {
-        return;
-    };
+    let Some(was) = &before.state.trees.snapshot else { return };
     let Some(now) = record.state.trees.snapshot.clone().filter(|now| now != was) else { return };
     let snapshots = Snapshots::of(home, before);
     let _ = snapshots.follow(&before.id, was, &now);
+    let Some(exam) = &before.state.exam else { return };
     let held = || {
         let [held, then] = [exam, was].map(|commit| parts(&snapshots, before, commit));
         let mut files = differing(&held?, &then?).files;

@@ -8,15 +8,18 @@ use anyhow::{Result, bail};
 
 use super::describe::Described;
 use super::memory::Memory;
+use super::settle::{
+    is_completed, is_stale, remember, settle, standing_cancel, standing_orders, wants_landing,
+};
 use super::way::{goes_the_same_way, is_up_to_date, keep_limits};
 use super::workspace::{continue_branches, is_merged};
-use crate::engine::fleet::lease::{Landed, Lease, TaskEnding, TaskState};
-use crate::engine::fleet::manifest::{Fleet, FleetOrder, FleetRequest, LandingMode};
+use crate::engine::fleet::lease::{Lease, TaskEnding, TaskState};
+use crate::engine::fleet::manifest::{Fleet, FleetRequest, LOCAL};
 use crate::engine::fleet::overlap::overlap;
 use crate::engine::fleet::plan::{FleetPlan, Start};
 use crate::engine::fleet::task::{FleetTask, TaskId};
 use crate::engine::record::{Contract, Ending, Outcome};
-use crate::engine::text::named;
+use crate::engine::text::{distinct, named};
 use crate::parse::fleet::FLEET_FILE;
 use crate::world::clock;
 use crate::world::git::hub;
@@ -26,6 +29,8 @@ use crate::world::store::{Home, fleets};
 
 /// The most tasks that a note names.
 const NAMED_MAX: usize = 3;
+/// How often a fleet is recorded again because somebody else was first.
+const TRIES: u32 = 5;
 
 /// The leases as they will be once the fleet is recorded, in the order in which tasks start.
 /// Nothing is written.
@@ -53,19 +58,20 @@ pub fn foreseen(home: &Home, described: &Described, retry: bool) -> Result<Vec<L
         }
         lease
     };
-    Ok(tasks.iter().filter(|(task, _)| is_readable(&task.id)).map(of).collect())
+    Ok(in_order(tasks.iter().filter(|(task, _)| is_readable(&task.id)).map(of).collect()))
 }
 
-/// The commands of what nobody has trusted yet.
-pub fn new_commands(described: &Described) -> BTreeSet<String> {
-    let Described { fleet, tasks, untrusted, .. } = described;
-    let is_new = |text: &str| untrusted.iter().any(|need| need.text.contains(text));
-    let of_tasks = tasks.iter().filter(|(task, _)| is_new(&format!("task {}, ", task.id)));
-    let checks = of_tasks.flat_map(|(_, contract)| contract.checks.iter().map(|it| &it.run));
-    let setup = fleet.setup.iter().filter(|run| is_new(&format!("setup: {run}")));
-    let land = fleet.land_checks.iter().map(|check| &check.run);
-    let land = land.filter(|run| is_new(&format!("land check: {run}")));
-    checks.chain(setup).chain(land).cloned().collect()
+/// Puts each task behind those that come before it, and else leaves the order as it is.
+fn in_order(mut left: Vec<Lease>) -> Vec<Lease> {
+    let mut names: BTreeSet<TaskId> = left.iter().map(|lease| lease.id().clone()).collect();
+    let mut ordered = Vec::new();
+    while !left.is_empty() {
+        let is_first = |lease: &Lease| !lease.task.after.iter().any(|id| names.contains(id));
+        let lease = left.remove(left.iter().position(is_first).unwrap_or(0));
+        names.remove(lease.id());
+        ordered.push(lease);
+    }
+    ordered
 }
 
 /// The tasks that may start now, for somebody else to start: each has its part of the fleet's money
@@ -90,21 +96,27 @@ pub fn starts(memory: &Memory, fleet: &Fleet) -> Result<Vec<TaskId>> {
     Ok(plan.starts.into_iter().map(|start| start.task).chain(silent).collect())
 }
 
-/// Every ref of the remote that will hold a part of the fleet's memory.
-pub fn refs(fleet: &Fleet, leases: &[Lease]) -> Vec<String> {
-    let Some(remote) = &fleet.remote else { return Vec::new() };
-    let lands = (fleet.landing == LandingMode::Main).then_some("_land");
-    let own = ["_fleet"].into_iter().chain(lands).map(str::to_owned);
-    let names = leases.iter().map(|lease| lease.id().to_string()).chain(own);
-    names.map(|name| remote.lease(&fleet.name, &name)).collect()
-}
-
 /// Records the fleet and its tasks, or brings those that are recorded up to date. `retry`: what
 /// ended without being completed is tried again. Returns what the user should know.
 pub fn record(home: &Home, described: &mut Described, retry: bool) -> Result<Vec<String>> {
+    let mut notes = Vec::new();
+    for _ in 0..TRIES {
+        if record_once(home, described, retry, &mut notes)? {
+            return Ok(distinct(notes.into_iter()));
+        }
+    }
+    bail!("the fleet {} is changed all the time\nhint: try again", described.fleet.name)
+}
+
+/// False where somebody else was first: what they have recorded has to be read.
+fn record_once(
+    home: &Home,
+    described: &mut Described,
+    retry: bool,
+    notes: &mut Vec<String>,
+) -> Result<bool> {
     let Described { fleet, terms, typed, names_its_way, head, tasks, .. } = described;
     let here = fleets::manifest(home, &fleet.name)?;
-    let mut notes = Vec::new();
     if let Err(error) = fleets::remove_taken(home) {
         notes.push(format!("a fleet was forgotten, but {error}"));
     }
@@ -115,15 +127,19 @@ pub fn record(home: &Home, described: &mut Described, retry: bool) -> Result<Vec
     let known = memory.known_manifest()?;
     // A question of trust may have stood for long since the folder was read.
     fleet.started_at = clock::now().wall;
+    let files = here.as_ref().map(|here| here.value.files.clone()).unwrap_or_default();
     let names: BTreeSet<&TaskId> = tasks.iter().map(|(task, _)| &task.id).collect();
     if let Some(known) = &known {
         goes_the_same_way(fleet, &known.value, *names_its_way)?;
         is_up_to_date(&memory, fleet, head.as_deref())?;
         fleet.started_at = known.value.started_at;
-        // Another machine may have typed others since this one last did.
+        // Another machine may have typed others since this one last did. Slots are its own.
         fleet.typed = *typed;
-        keep_limits(fleet, terms, known.value.typed);
-        settle(&memory, &known.value, &names, here.is_some(), &mut notes)?;
+        let (mut before, there) = (known.value.typed, known.value.typed.slots);
+        let own = here.as_ref().and_then(|here| here.value.typed.slots);
+        before.slots = if fleet.engine == LOCAL { own } else { there.or(own) };
+        keep_limits(fleet, terms, before);
+        notes.extend(settle(&memory, fleet, &known.value, (&files, &names))?);
         fleet.orders = standing_orders(&memory, &known.value)?;
     }
     let Leases { readable: found, unreadable } = memory.leases()?;
@@ -136,30 +152,51 @@ pub fn record(home: &Home, described: &mut Described, retry: bool) -> Result<Vec
     if !new.is_empty() {
         notes.extend(continue_branches(&memory, fleet, &mut new)?);
     }
+    fleet.files.clone_from(&files);
+    if let Some(known) =
+        known.as_ref().filter(|_| !retry && new.is_empty() && unreadable.is_empty())
+    {
+        fleet.order = standing_cancel(fleet, &known.value, &found);
+    }
     if !memory.put_manifest(known.as_ref().map(|it| it.id.as_str()), fleet)? {
-        bail!("the fleet {} was changed by somebody else meanwhile\nhint: try again", fleet.name);
+        return Ok(false);
     }
     if memory.is_shared() {
         fleets::swap_manifest(home, here.as_ref().map(|it| it.id.as_str()), fleet)?;
     }
-    let mut completed = Vec::new();
-    for kept in &found {
-        let lease = &kept.value;
+    notes.extend(revise_all(&memory, fleet, (tasks, &found), &files, retry)?);
+    if !memory.put_new(&new)? {
+        return Ok(false);
+    }
+    remember(home, &memory, tasks, &files)?;
+    Ok(true)
+}
+
+/// Brings the leases that are `found` up to date, except those of tasks without a file.
+fn revise_all(
+    memory: &Memory,
+    fleet: &Fleet,
+    (tasks, found): (&[(FleetTask, Contract)], &[Kept<Lease>]),
+    files: &BTreeMap<TaskId, String>,
+    retry: bool,
+) -> Result<Vec<String>> {
+    let (mut notes, mut completed, mut stale) = (Vec::new(), Vec::new(), Vec::new());
+    for Kept { value: lease, .. } in found {
         let Some((task, contract)) = tasks.iter().find(|(task, _)| task.id == *lease.id()) else {
             continue;
         };
-        let is_completed = lease.ending().is_some_and(|it| it.outcome == Outcome::Completed);
-        if is_completed && !wants_landing(fleet, lease) {
+        if is_completed(lease) && !wants_landing(fleet, lease) {
             let is_new = lease.task.revision != task.revision;
             completed.extend(is_new.then(|| task.id.to_string()));
+        } else if memory.is_shared() && is_stale(lease, task, files) {
+            notes.extend(revise(memory, fleet, lease, (&lease.task, &lease.contract), retry)?);
+            stale.push(task.id.to_string());
         } else {
-            notes.extend(revise(&memory, fleet, lease, (task, contract), retry)?);
+            notes.extend(revise(memory, fleet, lease, (task, contract), retry)?);
         }
     }
     notes.extend(changed_in_vain(&completed));
-    if !memory.put_new(&new)? {
-        bail!("a task was started by somebody else meanwhile\nhint: try again");
-    }
+    notes.extend(changed_elsewhere(&stale));
     Ok(notes)
 }
 
@@ -234,69 +271,8 @@ fn may_be_retried(found: &Lease) -> bool {
     found.ending().is_some_and(|it| it.outcome != Outcome::Completed)
 }
 
-/// Whether a task is completed and still has to land, because the fleet lands now, or no longer by
-/// pull requests.
-pub(super) fn wants_landing(fleet: &Fleet, lease: &Lease) -> bool {
-    let ending = lease.ending().filter(|ending| ending.outcome == Outcome::Completed);
-    ending.is_some_and(|ending| match (fleet.landing, &ending.landed) {
-        (LandingMode::No, _) | (_, Some(Landed::Main(_))) => false,
-        (LandingMode::Pr, landed) => landed.is_none(),
-        (LandingMode::Main, _) => true,
-    })
-}
-
 fn lease(fleet: &Fleet, task: &FleetTask, contract: &Contract) -> Lease {
     Lease::new(fleet, task.clone(), contract.clone(), clock::now().wall)
-}
-
-/// The cancels that a task has not obeyed yet: one that runs, or may run.
-fn standing_orders(memory: &Memory, known: &Fleet) -> Result<BTreeMap<TaskId, FleetOrder>> {
-    let leases = memory.leases()?;
-    let running = leases.readable.iter().map(|kept| &kept.value);
-    let running = running.filter(|lease| lease.attempt().is_some()).map(Lease::id);
-    let open = running.chain(leases.unreadable.iter().map(|it| &it.task));
-    let cancels = open.filter_map(|id| {
-        let order = known.order_of(id)?;
-        (order.what == FleetRequest::Cancel).then(|| (id.clone(), order.clone()))
-    });
-    Ok(cancels.collect())
-}
-
-/// Ends what a person's orders ended, and what is in no file any more, before the orders are
-/// forgotten. `is_known`: this machine has started the fleet before.
-fn settle(
-    memory: &Memory,
-    known: &Fleet,
-    names: &BTreeSet<&TaskId>,
-    is_known: bool,
-    notes: &mut Vec<String>,
-) -> Result<()> {
-    for kept in memory.leases()?.readable {
-        let id = kept.value.id();
-        if kept.value.state != TaskState::Waiting || memory.is_held(id) {
-            continue;
-        }
-        let order = known.order_of(id).filter(|order| order.what == FleetRequest::Cancel);
-        let ending = match order {
-            Some(order) => Ending::cancelled(order.by, order.reason.as_deref()),
-            // Another clone may be behind.
-            None if names.contains(id) || !is_known => continue,
-            None => {
-                notes.push(format!("{id} is cancelled: its file is gone"));
-                Ending::new(Outcome::Cancelled, "its file is gone")
-            }
-        };
-        let ending = TaskEnding::of(ending);
-        memory.change(id, |lease| {
-            let is_free = lease.state == TaskState::Waiting;
-            if is_free {
-                lease.state = TaskState::Ended(ending.clone());
-                lease.at = clock::now().wall;
-            }
-            is_free
-        })?;
-    }
-    Ok(())
 }
 
 /// Whether an exhausted task would end again at once.
@@ -331,6 +307,17 @@ fn changed_in_vain(completed: &[String]) -> Option<String> {
         _ => "have changed, but they are completed; another name makes them new tasks",
     };
     Some(format!("{names} {rest}"))
+}
+
+/// The note for tasks whose files here are older than what another machine has started.
+fn changed_elsewhere(stale: &[String]) -> Option<String> {
+    let names = named(stale, NAMED_MAX);
+    (!stale.is_empty()).then(|| {
+        format!(
+            "the text that another machine has started counts, and not that of the file here: {names}\n\
+             hint: pull it, or change the file"
+        )
+    })
 }
 
 /// Brings the lease of a known task up to date, unless it runs. One that is completed only lands.

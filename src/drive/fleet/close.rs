@@ -1,12 +1,11 @@
 //! What an attempt writes last: how the task ended, or that it waits for the next attempt. The
 //! branch goes with it as it is here, and is left as its remote has it where that takes no more.
 
-use anyhow::Result;
+use anyhow::{Error, Result};
 
 use super::attempt::{Job, JobEnd};
-use super::finish::first_line;
 use super::tie::{own, tip};
-use crate::drive::error_text::git_trouble;
+use crate::drive::error_text::{error_text, git_trouble};
 use crate::engine::fleet::lease::{Carried, Lease, TaskEnding, TaskState};
 use crate::engine::fleet::manifest::{FleetOrder, FleetRequest};
 use crate::engine::git::GitTrouble;
@@ -119,4 +118,9 @@ impl Job<'_> {
         })?;
         Ok(kept.value.state == *state)
     }
+}
+
+/// What an error says, without the way out.
+pub(super) fn first_line(error: &Error) -> String {
+    error_text(error).lines().next().unwrap_or_default().to_owned()
 }

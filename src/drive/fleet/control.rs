@@ -9,7 +9,7 @@ use super::engines::{JobState, LOCAL, engine_of};
 use super::memory::Memory;
 use crate::drive::error_text::error_text;
 use crate::drive::{control, end};
-use crate::engine::fleet::lease::{Lease, TaskEnding, TaskState};
+use crate::engine::fleet::lease::{Landed, Lease, TaskEnding, TaskState};
 use crate::engine::fleet::manifest::{Fleet, FleetOrder, FleetRequest};
 use crate::engine::fleet::task::TaskId;
 use crate::engine::record::{Actor, Ending, Outcome};
@@ -160,8 +160,8 @@ fn words(order: &FleetOrder) -> String {
     Ending::cancelled(order.by, order.reason.as_deref()).why
 }
 
-/// Ends a task that nobody works on; one that is named also if it ended without being completed, as
-/// a task does that needs a person.
+/// Ends a task that nobody works on. One that is named also ends if it needs a person, or if it is
+/// completed and has not landed: a person turns its work down.
 fn end_waiting(
     memory: &Memory,
     lease: &Lease,
@@ -174,7 +174,8 @@ fn end_waiting(
             TaskState::Waiting => true,
             TaskState::Running(_) => false,
             TaskState::Ended(ending) => {
-                is_named && !matches!(ending.outcome, Outcome::Completed | Outcome::Cancelled)
+                let has_landed = matches!(ending.landed, Some(Landed::Main(_)));
+                is_named && !has_landed && ending.outcome != Outcome::Cancelled
             }
         };
         if waits {

@@ -1,6 +1,7 @@
 //! Reads a folder of tasks and makes it a fleet: the terms, a contract for each task, and what a
 //! person has to trust first. A fault in any file starts nothing. It writes nothing.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -16,10 +17,12 @@ use crate::engine::fleet::landing::INCLUDE;
 use crate::engine::fleet::manifest::{self, Fleet, LandingMode, Remote, TypedTerms};
 use crate::engine::fleet::task::{FleetTask, FleetTerms, TaskId};
 use crate::engine::git::GitSetting;
-use crate::engine::record::{Check, Contract, Fragment, GitSteps, Place, Recipe, Role};
+use crate::engine::record::{
+    Check, Contract, Dialect, Fragment, GitSteps, Place, Recipe, Role, Run,
+};
 use crate::engine::settings::ValueOrigin;
 use crate::engine::settings::trust::TrustRequest;
-use crate::engine::text::distinct;
+use crate::engine::text::{distinct, named};
 use crate::engine::usage::Money;
 use crate::parse::arguments::{FleetRunArgs, UsageError};
 use crate::parse::fleet::{self as tasks, FLEET_FILE, MAX_FLEET_FILE_BYTES};
@@ -32,6 +35,8 @@ use crate::world::{clock, git};
 
 /// The most names in a folder of tasks.
 const NAMES_MAX: usize = 20_000;
+/// The most tasks that a note names.
+const NAMED_MAX: usize = 3;
 
 /// A fleet as its folder describes it; nothing is written yet.
 #[derive(Debug)]
@@ -55,9 +60,24 @@ pub struct Described {
     pub untrusted: Vec<TrustRequest>,
 }
 
-/// Reads a fleet's folder; a relative one starts at `here`.
+impl Described {
+    /// The commands of what nobody has trusted yet.
+    pub fn new_commands(&self) -> BTreeSet<String> {
+        let Self { fleet, tasks, untrusted, .. } = self;
+        let is_new = |text: &str| untrusted.iter().any(|need| need.text.contains(text));
+        let of_tasks = tasks.iter().filter(|(task, _)| is_new(&format!("task {}, ", task.id)));
+        let checks = of_tasks.flat_map(|(_, contract)| contract.checks.iter().map(|it| &it.run));
+        let setup = fleet.setup.iter().filter(|run| is_new(&format!("setup: {run}")));
+        let land = fleet.land_checks.iter().map(|check| &check.run);
+        let land = land.filter(|run| is_new(&format!("land check: {run}")));
+        checks.chain(setup).chain(land).cloned().collect()
+    }
+}
+
+/// Reads a fleet's folder. A relative one starts at `here`, or at the root of the repository there,
+/// as every command that crew prints names it.
 pub fn describe(home: &Home, arguments: &FleetRunArgs, here: &Path) -> Result<Described> {
-    let folder = folder_of(&here.join(&arguments.folder))?;
+    let folder = folder_of(here, &arguments.folder)?;
     let top = git::top(&folder).context(
         "a fleet needs a git repository, and its folder is in none\nhint: git init, and a first commit",
     )?;
@@ -110,7 +130,7 @@ pub fn describe(home: &Home, arguments: &FleetRunArgs, here: &Path) -> Result<De
         let line = |(what, files): &(String, Vec<String>)| format!("{}: {what}", files.join(", "));
         return Err(refusal(&folder, &faults.iter().map(line).collect::<Vec<_>>()));
     }
-    notes.extend(reach(home, &fleet)?);
+    notes.extend(reach(home, &fleet)?.into_iter().chain(unmeasured(&fleet, &described)));
     let untrusted = trust::untrusted(home, &top, needs(&fleet, &terms, &described, &planted))?;
     let names_its_way = [arguments.land.is_some(), arguments.on.is_some(), takes_a_base];
     Ok(Described {
@@ -139,6 +159,20 @@ fn contract(fleet: &Fleet, prepared: Prepared) -> Result<(Contract, Vec<String>)
         freeze(&mut run.recipe)?;
     }
     Ok((contract, notes))
+}
+
+/// The note for the tasks whose agents never report what they use, where the fleet limits that.
+fn unmeasured(fleet: &Fleet, tasks: &[(FleetTask, Contract)]) -> Option<String> {
+    let is_silent = |run: &Run| run.agent.dialect == Dialect::TEXT;
+    let silent = tasks.iter().filter(|(_, contract)| contract.run.as_ref().is_some_and(is_silent));
+    let names: Vec<String> = silent.map(|(task, _)| task.id.to_string()).collect();
+    (fleet.max_cost_micros > 0 && !names.is_empty()).then(|| {
+        format!(
+            "max-cost cannot count what these use: {}. Their agent does not report it, so each has \
+             one iteration, and is blocked if it is not done then",
+            named(&names, NAMED_MAX)
+        )
+    })
 }
 
 /// Refuses a landing's check whose program is missing. Another engine's jobs land elsewhere.
@@ -181,11 +215,15 @@ fn freeze(recipe: &mut Recipe) -> Result<()> {
     Ok(())
 }
 
-fn folder_of(folder: &Path) -> Result<PathBuf> {
-    if disk::is_file(folder) {
+fn folder_of(here: &Path, named: &Path) -> Result<PathBuf> {
+    let below = here.join(named);
+    let from_the_root = || Some(git::top(here)?.join(named)).filter(|it| disk::exists(it));
+    let is_found = disk::exists(&below);
+    let folder = if is_found { below } else { from_the_root().unwrap_or(below) };
+    if disk::is_file(&folder) {
         bail!("{} is a file\nhint: name the folder of the tasks", folder.display());
     }
-    Ok(disk::real_path(folder)?)
+    Ok(disk::real_path(&folder)?)
 }
 
 /// The names and bytes of files.
@@ -253,6 +291,7 @@ fn fleet(top: &Path, folder: &Path, terms: &FleetTerms, arguments: &FleetRunArgs
         land_checks: terms.land_check.iter().map(check).collect(),
         order: None,
         orders: [].into(),
+        files: [].into(),
         started_at: clock::now().wall,
         trusted: steps::trusted(top),
     })

@@ -8,17 +8,18 @@ use std::time::Duration;
 use anyhow::{Context, Error, Result, anyhow, bail};
 
 use super::attempt::{AfterLoop, DoneWork, Job, JobEnd};
+use super::close::first_line;
 use super::commands::FleetCommands;
-use super::land::{LandEnd, Landing, slot_for_checks};
-use super::places::job_slots;
-use super::request::{self, RequestState};
+use super::land::{LandEnd, Landing};
+use super::places::{job_slots, slot_for_checks};
 use super::tie::{FENCED, own, tip};
 use super::workspace::{self, MadeTree, unplanted};
-use crate::drive::error_text::{error_text, git_trouble};
+use crate::drive::error_text::git_trouble;
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::fleet::landing::Refusal;
 use crate::engine::fleet::lease::{Carried, JobPhase, Landed, Lease, TaskEnding, TaskState};
-use crate::engine::fleet::manifest::{Fleet, FleetRequest, LandingMode};
+use crate::engine::fleet::manifest::{FleetRequest, LandingMode};
+use crate::engine::fleet::task::MAX_PRIORITY;
 use crate::engine::git::GitTrouble;
 use crate::engine::record::{Ending, Loop, Outcome};
 use crate::engine::words::commit_message::commit_message;
@@ -37,9 +38,9 @@ impl Job<'_> {
     /// What follows from the loop's end.
     pub(super) fn settled(&self, record: &Loop, sink: &mut dyn EventSink) -> Result<AfterLoop> {
         // The fleet may have been started in another way meanwhile, as with --land.
-        let known = self.memory.manifest().map(|kept| kept.value);
-        let now = |landing| Fleet { landing, ..self.fleet.clone() };
-        let fleet = known.map_or_else(|_| self.fleet.clone(), |known| now(known.landing));
+        let known = self.memory.manifest();
+        let fleet =
+            known.map_or_else(|_| self.fleet.clone(), |now| self.fleet.landing_as(&now.value));
         let job = Job { fleet: &fleet, lease: self.lease.clone(), ..*self };
         job.finished(record, sink)
             .or_else(|error| self.failed(error, Some(record)).map(AfterLoop::Over))
@@ -112,7 +113,7 @@ impl Job<'_> {
             return Ok(None);
         }
         let stop = || self.signals.times() > 0;
-        let _slot = slot_for_checks(self.home, job_slots(self.fleet), &stop)?;
+        let _slot = slot_for_checks(self.home, MAX_PRIORITY, job_slots(self.fleet), &stop)?;
         let task = self.lease.id();
         let commands = FleetCommands::of(self.home, &self.fleet.name, task, &stop, sink);
         for check in &record.contract.checks {
@@ -182,20 +183,6 @@ impl Job<'_> {
         again().err().map(|error| first_line(&error))
     }
 
-    /// How a task stays that has a pull request; `None` where that is open still, and lands.
-    fn requested(&self, ending: &TaskEnding, address: &str) -> Result<Option<TaskEnding>> {
-        let stop = || self.signals.times() > 0;
-        let hub = self.memory.hub().context("a request needs a remote")?;
-        Ok(match request::state(hub, address, &stop)? {
-            RequestState::Open => None,
-            RequestState::Merged(commit) => {
-                Some(TaskEnding { landed: Some(Landed::Main(commit)), ..ending.clone() })
-            }
-            // What a person has turned down does not land.
-            RequestState::Closed => Some(ending.clone()),
-        })
-    }
-
     fn land(
         &self,
         ending: &TaskEnding,
@@ -228,8 +215,8 @@ impl Job<'_> {
             commands: &commands,
             signals,
         };
-        let ended = |lease: &Lease, commit: &str| {
-            let landed = Some(Landed::Main(commit.to_owned()));
+        let ended = |lease: &Lease, commit: Option<&String>| {
+            let landed = Some(Landed::Main(commit.cloned()));
             let ending = TaskEnding { landed, ..ending.clone() };
             let (state, at) = (TaskState::Ended(ending), clock::now().wall);
             Lease {
@@ -286,12 +273,23 @@ impl Job<'_> {
             };
             why = format!("{why}; {limit}: raise it, then --retry");
         }
+        if self.lease.sent_back.is_some() {
+            self.memory.change(self.lease.id(), |lease| {
+                let is_ours = own(lease, self.attempt).is_some();
+                lease.sent_back = is_ours.then(|| refusal.clone()).or(lease.sent_back.take());
+                is_ours
+            })?;
+        }
         self.ended(Ending::new(Outcome::Blocked, why), work.record).map(AfterLoop::Over)
     }
 
     /// Says in the lease that the branch is being landed. `None` where another attempt has the
     /// task.
-    fn lands(&self, ending: &TaskEnding, work: DoneWork<'_>) -> Result<Option<Kept<Lease>>> {
+    pub(super) fn lands(
+        &self,
+        ending: &TaskEnding,
+        work: DoneWork<'_>,
+    ) -> Result<Option<Kept<Lease>>> {
         let commit = self.branch_now(work.record);
         let kept = self.memory.change(self.lease.id(), |lease| {
             let Some(attempt) = own(lease, self.attempt) else { return false };
@@ -369,28 +367,4 @@ impl Job<'_> {
         land::commit_markers(folder, &files)?;
         Ok(kept.value)
     }
-
-    fn request(&self, ending: &TaskEnding, work: DoneWork<'_>) -> Result<JobEnd> {
-        if self.lands(ending, work)?.is_none() {
-            return Ok(JobEnd::Fenced);
-        }
-        let stop = || self.signals.times() > 0;
-        let hub = self.memory.hub().context("a request needs a remote")?;
-        match request::open(self.fleet, &self.lease, hub, &stop) {
-            Ok(address) => {
-                let landed = Some(Landed::Request(address));
-                self.close(work.record, TaskEnding { landed, ..ending.clone() })
-            }
-            Err(_) if stop() => self.leave(JobEnd::Interrupted, work.record),
-            Err(error) => {
-                let why = format!("pull request: {error:#}");
-                self.ended(Ending::new(Outcome::Blocked, why), work.record)
-            }
-        }
-    }
-}
-
-/// What an error says, without the way out.
-pub(super) fn first_line(error: &Error) -> String {
-    error_text(error).lines().next().unwrap_or_default().to_owned()
 }

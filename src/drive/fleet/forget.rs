@@ -93,7 +93,7 @@ fn nothing_is_lost(home: &Home, name: &str, clone: &Path, remote: Option<Remote>
     let there = clone.display();
     let by_hand = format!("push or remove it there, or remove {there} if nothing of it is needed");
     let own = |(name, url)| Remote { name, url, only_branches: false };
-    let remote = remote.or_else(|| git::remote(clone).map(own));
+    let remote = remote.or_else(|| git::remotes::of(clone).map(own));
     let (Some(remote), Some(branches)) = (remote, git::branches(clone)) else {
         bail!("{there} may hold work, and git cannot read it\nhint: {by_hand}");
     };

@@ -11,8 +11,8 @@ use super::commands::{self, FleetCommands};
 use super::engines::MANUAL;
 use super::heartbeat::Heartbeat;
 use super::memory::Memory;
-use super::places::job_slots;
-use super::takeover::{free, is_alive_elsewhere, obey, take};
+use super::places::{job_slots, slot_for_checks};
+use super::takeover::{end_cancelled, free, is_alive_elsewhere, take};
 use super::tie::{FENCED, JobTie};
 use super::workspace::{self, MadeTree};
 use crate::drive::exam;
@@ -27,7 +27,7 @@ use crate::engine::boundary::limits::{LimitChange, reached};
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::fleet::landing::{evidence, without_markers};
 use crate::engine::fleet::lease::{Carried, Lease, TaskState};
-use crate::engine::fleet::manifest::{Fleet, LandingMode};
+use crate::engine::fleet::manifest::{Fleet, FleetRequest, LandingMode};
 use crate::engine::fleet::plan::fitting;
 use crate::engine::fleet::task::TaskId;
 use crate::engine::journal::Event;
@@ -35,9 +35,11 @@ use crate::engine::record::{Contract, Ending, Fragment, Limits, Loop, Outcome, P
 use crate::engine::settings::Key;
 use crate::engine::settings::run::LogRetention;
 use crate::world::env;
-use crate::world::files::protected;
+use crate::world::files::{disk, protected};
 use crate::world::git::steps;
+use crate::world::git::underway::put_back;
 use crate::world::process::signals::Signals;
+use crate::world::slots::Slot;
 use crate::world::store::{self, Home};
 
 /// How long a remote that cannot be reached is asked again.
@@ -52,24 +54,25 @@ pub fn job(
     sink: &mut dyn EventSink,
 ) -> Result<JobEnd> {
     let memory = Memory::of(home, fleet)?.with_patience(signals, PATIENCE);
-    let mut fleet = memory.manifest()?.value;
-    if let Some(here) = store::fleets::manifest(home, &fleet.name)? {
-        fleet.repository = here.value.repository;
-        fleet.trusted = here.value.trusted;
-    }
+    let fleet = memory.manifest_here()?;
     let lease = memory.lease(task)?.value;
     if let Some(ending) = lease.ending() {
         return Ok(JobEnd::Ended(ending.clone()));
     }
     let Some(_held) = memory.hold(task)? else { return Ok(JobEnd::Elsewhere) };
     commands::end_leftovers(home, &fleet.name, task);
-    if let Some(order) = fleet.order_of(task) {
-        return obey(home, &memory, task, order);
+    let order = fleet.order_of(task);
+    if order.is_some_and(|order| order.what == FleetRequest::Pause) {
+        return Ok(JobEnd::Paused);
     }
-    if is_alive_elsewhere(home, &memory, &lease, signals)? {
+    if is_alive_elsewhere(&memory, &lease, signals)? {
         return Ok(JobEnd::Elsewhere);
     }
     let gone = lease.attempt().map(|attempt| attempt.id.clone());
+    if let Some(order) = order {
+        let ended = end_cancelled(&memory, task, order, gone.as_ref())?;
+        return Ok(ended.ending().cloned().map_or(JobEnd::Elsewhere, JobEnd::Ended));
+    }
     if let Some(why) = lacks_money(&memory, &fleet, &lease)? {
         free(&memory, task, gone.as_ref())?;
         bail!(why);
@@ -131,15 +134,21 @@ impl Job<'_> {
     /// One loop of the task, and what follows from its end.
     fn work(&self, sink: &mut dyn EventSink) -> Result<AfterLoop> {
         let Lease { loop_end, is_retried, is_renewed, .. } = &self.lease;
-        match (loop_end, self.left_here()) {
-            (Some(ending), found) if ending.outcome != Outcome::Completed => {
-                return self.close(found.as_ref(), ending.clone()).map(AfterLoop::Over);
+        let found = self.left_here();
+        if let Some(ending) = loop_end.as_ref().filter(|it| it.outcome != Outcome::Completed) {
+            return self.close(found.as_ref(), ending.clone()).map(AfterLoop::Over);
+        }
+        if found.is_none() {
+            if let Some(why) = self.stranded() {
+                return self.failed(anyhow!(why), None).map(AfterLoop::Over);
             }
             // Another text is for an agent.
-            (Some(ending), None) if self.has_its_branch() && !(*is_retried && *is_renewed) => {
+            if let Some(ending) = loop_end
+                && self.has_its_branch()
+                && !(*is_retried && *is_renewed)
+            {
                 return self.finished_elsewhere(ending, sink);
             }
-            _ => {}
         }
         let run = self.begin(sink).map(|record| {
             let tie = Box::new(self.tie());
@@ -169,6 +178,8 @@ impl Job<'_> {
             attempt: self.attempt.to_owned(),
             priority: self.lease.task.priority,
             slots: job_slots(self.fleet),
+            named: self.lease.loop_id.clone(),
+            unheard: None,
             main,
             line: None,
             slot: None,
@@ -186,7 +197,11 @@ impl Job<'_> {
         let commands =
             |sink| FleetCommands::of(self.home, &self.fleet.name, self.lease.id(), &stop, sink);
         if let Some(found) = self.left_here().filter(|found| !self.begins_anew(found)) {
-            workspace::set_up(self.fleet, &found.place.checkout, &commands(sink))?;
+            let checkout = &found.place.checkout;
+            if self.unplanted(checkout).is_ok() {
+                put_back(checkout, found.branch())?;
+            }
+            workspace::set_up(self.fleet, checkout, &commands(sink))?;
             // The attempt that ended it was cut off before it could say so.
             let goes_on =
                 |it: &Ending| it.outcome == Outcome::Interrupted || it.why.ends_with(FENCED);
@@ -212,7 +227,16 @@ impl Job<'_> {
             fleet: Some(self.fleet.task(self.lease.id())),
             is_as_left,
         };
+        let _slot = self.slot_at_first(&prepared.contract)?;
         begin(self.home, prepared, self.signals, sink)
+    }
+
+    /// A slot for the checks that run before the first iteration, if there are any.
+    fn slot_at_first(&self, contract: &Contract) -> Result<Option<Slot>> {
+        let has_some = contract.before_the_first().next().is_some();
+        let slots = if has_some { job_slots(self.fleet) } else { 0 };
+        let stop = || self.signals.times() > 0;
+        slot_for_checks(self.home, self.lease.task.priority, slots, &stop)
     }
 
     /// Whether a task that is tried again has another text than its completed loop had. Where only
@@ -255,7 +279,24 @@ impl Job<'_> {
     fn left_here(&self) -> Option<Loop> {
         let found = store::load(self.home, self.lease.loop_id.as_ref()?).ok()?;
         let is_newest = found.state.completed >= self.lease.carried.completed;
-        (is_newest && place::gone(&found.place).is_none()).then_some(found)
+        let is_there = place::gone(&found.place).is_none();
+        let is_ours = || workspace::is_of(self.fleet, &found.place.checkout);
+        (is_newest && is_there && is_ours()).then_some(found)
+    }
+
+    /// Why the task cannot go on where its loop was: the repository was moved or made anew since,
+    /// and what is left in that folder may be work.
+    fn stranded(&self) -> Option<String> {
+        let place = store::load(self.home, self.lease.loop_id.as_ref()?).ok()?.place;
+        let (folder, repository) = (place.checkout.display(), self.fleet.repository.display());
+        let is_stranded =
+            disk::is_folder(&place.checkout) && !workspace::is_of(self.fleet, &place.checkout);
+        is_stranded.then(|| {
+            format!(
+                "{folder} is no working tree of {repository} any more: move it away, run \
+                 git worktree prune, then --retry"
+            )
+        })
     }
 
     /// That a loop has used up one of the task's limits, as they are now.
@@ -332,6 +373,10 @@ impl Job<'_> {
         if let Some(note) = &resumed.unproved {
             sink.on_event(&RunEvent::Noted(note));
         }
-        baseline(self.home, resumed.record, true, self.signals, sink)
+        let is_first = resumed.record.state.completed == 0;
+        let slot = is_first.then(|| self.slot_at_first(&resumed.record.contract)).transpose()?;
+        let record = baseline(self.home, resumed.record, true, self.signals, sink);
+        drop(slot);
+        record
     }
 }

@@ -10,6 +10,7 @@ use anyhow::{Context, Error, Result};
 
 use super::commands::FleetCommands;
 use super::memory::Memory;
+use super::places::slot_for_checks;
 use super::seat::Stillness;
 use super::tie::own;
 use super::workspace;
@@ -21,11 +22,10 @@ use crate::engine::fleet::stored::RecordFault;
 use crate::engine::fleet::task::{MAX_PRIORITY, TaskId};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, RefUpdate};
 use crate::world::clock::{self, Deadline};
-use crate::world::files::disk;
+use crate::world::files::{disk, tree};
 use crate::world::git::land::{self, Squashed};
 use crate::world::git::worktree::{clear_half_made, clear_half_merged};
 use crate::world::git::{self, hub};
-use crate::world::process::Stop;
 use crate::world::process::signals::Signals;
 use crate::world::slots::{Line, Slot};
 use crate::world::store::Home;
@@ -68,12 +68,13 @@ pub enum LandEnd {
 }
 
 impl Landing<'_, '_> {
-    /// Lands the branch of a lease. `ended` makes the lease of a task that has landed as a commit.
+    /// Lands the branch of a lease. `ended` makes the lease of a task that has landed as a
+    /// commit; without one main had its work already.
     pub fn land(
         &self,
         mut kept: Kept<Lease>,
         checkout: &Path,
-        ended: &dyn Fn(&Lease, &str) -> Lease,
+        ended: &dyn Fn(&Lease, Option<&String>) -> Lease,
     ) -> Result<LandEnd> {
         let here = self.home.fleet(&self.fleet.name).join("land.lock");
         let mut own = None;
@@ -116,7 +117,7 @@ impl Landing<'_, '_> {
         &self,
         kept: &Kept<Lease>,
         checkout: &Path,
-        ended: &dyn Fn(&Lease, &str) -> Lease,
+        ended: &dyn Fn(&Lease, Option<&String>) -> Lease,
     ) -> Result<LandEnd> {
         let memory = self.memory.clone().with_patience(self.signals, Duration::ZERO);
         let hasty = Landing { memory: &memory, ..*self };
@@ -133,13 +134,15 @@ impl Landing<'_, '_> {
         &self,
         mut kept: Kept<Lease>,
         checkout: &Path,
-        ended: &dyn Fn(&Lease, &str) -> Lease,
+        ended: &dyn Fn(&Lease, Option<&String>) -> Lease,
     ) -> Result<LandEnd> {
         let base = format!("refs/heads/{}", self.fleet.base);
+        let mut terms = self.fleet.clone();
         for _ in 0..TRIES {
             let main = self.bring_main(checkout)?;
             let branch = kept.value.commit.clone().unwrap_or_default();
-            let commit = match self.prepare(&kept.value, checkout, &main, &branch)? {
+            let now = Landing { fleet: &terms, ..*self };
+            let commit = match now.prepare(&kept.value, checkout, &main, &branch)? {
                 Ok(commit) => commit,
                 Err(_) if (self.commands.stop())() => return Ok(LandEnd::Stopped),
                 Err(refusal) => {
@@ -152,12 +155,18 @@ impl Landing<'_, '_> {
             if order.is_some_and(|order| order.what == FleetRequest::Cancel) {
                 return Ok(LandEnd::Stopped);
             }
+            // A person may have added a check while those of before ran.
+            let newest = terms.landing_as(&fleet);
+            if newest != terms {
+                terms = newest;
+                continue;
+            }
             // A heartbeat may have moved the lease: what was checked still holds.
             while self.memory.seen(&base)?.as_ref() == Some(&main) {
-                let (old, new) = (Some(main.clone()), Some(commit.clone()));
-                let push = RefUpdate { name: base.clone(), old, new };
-                let also = Some(push).filter(|_| commit != main);
-                let lease = ended(&kept.value, &commit);
+                let new = Some(commit.clone()).filter(|commit| *commit != main);
+                let lease = ended(&kept.value, new.as_ref());
+                let (name, old) = (base.clone(), Some(main.clone()));
+                let also = new.map(|new| RefUpdate { name, old, new: Some(new) });
                 let put = self.memory.put_with(Some(&kept), &lease, also);
                 if let Some(kept) = put.map_err(|error| not_taken(error, &self.fleet.base))? {
                     return Ok(LandEnd::Landed(Box::new(kept.value)));
@@ -178,7 +187,7 @@ impl Landing<'_, '_> {
         if self.slots == 0 {
             return Ok(true);
         }
-        *slot = slot_for_checks(self.home, self.slots, self.commands.stop())?;
+        *slot = slot_for_checks(self.home, MAX_PRIORITY, self.slots, self.commands.stop())?;
         Ok(slot.is_some())
     }
 
@@ -241,6 +250,10 @@ impl Landing<'_, '_> {
         let folder = self.folder();
         let repository = &self.fleet.repository;
         let trees = self.memory.hold_trees(repository, self.commands.stop())?;
+        // It is crew's own, and what landings made in it is made again.
+        if disk::exists(&folder.join(".git")) && !workspace::is_of(self.fleet, &folder) {
+            tree::remove(&folder)?;
+        }
         workspace::unplanted(self.fleet, if disk::exists(&folder) { &folder } else { repository })?;
         clear_half_made(repository, &folder)?;
         clear_half_merged(&folder);
@@ -256,9 +269,7 @@ impl Landing<'_, '_> {
         workspace::set_up_again(self.fleet, &folder, self.commands)?;
         let altered = land::altered(&folder);
         if !altered.is_empty() {
-            let run = self.fleet.setup.clone().unwrap_or_default();
-            let output = format!("it changed files that are committed: {}", altered.join(", "));
-            return Ok(Err(Refusal::Red { run, output }));
+            return Ok(Err(altered_by(self.fleet, &altered.join(", "))));
         }
         let markers = without_markers(&lease.conflicts);
         let checks = lease.contract.checks.iter().chain(&self.fleet.land_checks).chain(&markers);
@@ -338,20 +349,16 @@ impl Landing<'_, '_> {
     }
 }
 
-/// A slot of this machine for checks, before every task that waits for one. `None` where `slots` is
-/// 0, or `stop` came first.
-pub(super) fn slot_for_checks(home: &Home, slots: u32, stop: Stop<'_>) -> Result<Option<Slot>> {
-    if slots == 0 {
-        return Ok(None);
-    }
-    let mut line = Line::join(home, MAX_PRIORITY, slots)?;
-    loop {
-        let slot = line.poll()?;
-        if slot.is_some() || stop() {
-            return Ok(slot);
+/// The refusal where files that are committed differ before any check has run.
+fn altered_by(fleet: &Fleet, files: &str) -> Refusal {
+    let (run, what) = match (&fleet.setup, &fleet.include) {
+        (Some(setup), _) => (setup.clone(), "it changed files that are committed"),
+        (None, Some(_)) => {
+            (String::new(), "what .worktreeinclude names replaces files that are committed")
         }
-        clock::sleep(ASKS[0]);
-    }
+        (None, None) => (String::new(), "git checks out files that differ from their commit"),
+    };
+    Refusal::Red { run, output: format!("{what}: {files}") }
 }
 
 /// Whether a branch holds a commit that the main branch had, and has no longer: its squash would

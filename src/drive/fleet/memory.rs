@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail};
 
-use super::find;
 use super::shared::{SharedMemory, text};
-use crate::engine::fleet::lease::Lease;
+use super::{find, seat};
+use crate::drive::error_text::git_trouble;
+use crate::engine::fleet::lease::{Attempt, Lease};
 use crate::engine::fleet::manifest::{Fleet, Remote};
 use crate::engine::fleet::task::TaskId;
 use crate::engine::git::{GitFault, GitStep, GitTrouble, RefUpdate, RemoteRef, SwapResult};
@@ -24,7 +25,7 @@ use crate::world::store::fleets::{self, Kept, Leases};
 /// How often a change is made again because somebody else was first.
 const TRIES: u32 = 20;
 /// The most new refs in one push.
-const PUSHED_AT_ONCE: usize = 200;
+pub(super) const PUSHED_AT_ONCE: usize = 200;
 /// How long a job waits for another that may be ending.
 pub const HELD_WAIT: Duration = Duration::from_secs(2);
 /// How long a job waits for others that make their working trees.
@@ -85,6 +86,12 @@ impl Memory {
         self.remote.is_some()
     }
 
+    /// Whether an attempt's process can be looked at from here. What is not shared has no other
+    /// machine: an attempt of another name is of before this one was started anew.
+    pub fn is_here(&self, attempt: &Attempt) -> bool {
+        !self.is_shared() || seat::is_here(&self.home, attempt)
+    }
+
     /// The terms and orders. Fails if there is no such fleet.
     pub fn manifest(&self) -> Result<Kept<Fleet>> {
         let found = match &self.remote {
@@ -102,6 +109,16 @@ impl Memory {
         Ok(found)
     }
 
+    /// The terms, with what this machine has of its own.
+    pub fn manifest_here(&self) -> Result<Fleet> {
+        let fleet = self.manifest()?.value;
+        let here = fleets::manifest(&self.home, &self.fleet)?;
+        Ok(match here {
+            Some(here) => fleet.with_own(here.value),
+            None => fleet,
+        })
+    }
+
     /// The terms if there are any.
     pub fn known_manifest(&self) -> Result<Option<Kept<Fleet>>> {
         match &self.remote {
@@ -116,8 +133,7 @@ impl Memory {
             return Ok(fleets::swap_manifest(&self.home, old, fleet)?.is_some());
         };
         let title = format!("fleet {}", fleet.name);
-        let terms = Fleet { trusted: None, ..fleet.clone() };
-        Ok(shared.write(TERMS, &title, old, &terms, None)?.is_some())
+        Ok(shared.write(TERMS, &title, old, &fleet.shared(), None)?.is_some())
     }
 
     /// Changes the terms.
@@ -316,6 +332,13 @@ impl Memory {
     /// The fleet's own repository here.
     pub fn hub(&self) -> Option<&PathBuf> {
         self.remote.as_ref().map(|shared| &shared.hub)
+    }
+
+    /// Asks the remote's host, and again for as long as the patience lasts and it is out of reach.
+    pub fn patiently<T>(&self, ask: impl Fn() -> Result<T>) -> Result<T> {
+        let Some(shared) = &self.remote else { return ask() };
+        let is_network = |error: &Error| git_trouble(error) == Some(GitTrouble::Network);
+        shared.refs().patiently(ask, |answer| answer.as_ref().is_err_and(is_network))
     }
 
     /// Moves refs of the remote together. False where somebody else was first.

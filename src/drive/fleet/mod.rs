@@ -25,6 +25,7 @@ mod request;
 pub mod run;
 mod run_end;
 mod seat;
+mod settle;
 mod shared;
 mod takeover;
 mod tie;

@@ -4,11 +4,11 @@
 
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::{Error, Result, anyhow, bail};
 
 use super::engines::LOCAL;
 use crate::engine::fleet::manifest::{Fleet, LandingMode, Remote};
-use crate::engine::git::RemoteRef;
+use crate::engine::git::{GitFault, GitTrouble, RemoteRef};
 use crate::engine::text::{count, named};
 use crate::parse::arguments::FleetRunArgs;
 use crate::world::client::on_path;
@@ -45,24 +45,15 @@ pub fn reach(home: &Home, fleet: &Fleet) -> Result<Vec<String>> {
     let hub = home.fleet(&fleet.name).join("hub.git");
     let folder = if disk::exists(&hub) { &hub } else { repository };
     let refs = Refs { folder, remote: url, stop: &|| false, patience: None };
-    let there = refs.list(&[&branch, "refs/crew/*/_fleet", "refs/heads/crew/*/_fleet"])?;
-    let mut notes: Vec<String> = others(home, fleet, &there).into_iter().collect();
+    let there = refs.list(&[&branch, "refs/crew/*/_fleet", "refs/heads/crew/*/_fleet"]);
+    let there = there.map_err(|fault| unreached(home, fleet, name, fault))?;
+    let named =
+        |it: &RemoteRef| Some(it.name.strip_suffix("/_fleet")?.rsplit('/').next()?.to_owned());
+    let fleets: Vec<String> = there.iter().filter_map(named).collect();
+    has_its_memory(home, fleet, &fleets)?;
+    let mut notes: Vec<String> = others(home, fleet, &fleets).into_iter().collect();
     let Some(tip) = there.into_iter().find(|it| it.name == branch) else {
-        let hint = "base = \"BRANCH\" in fleet.toml";
-        if git::is_a_commit(repository, &branch) {
-            bail!(
-                "{name} has no branch {base}\nhint: git push {name} {base}, or {hint} names another"
-            );
-        }
-        if git::head(repository) == (None, Some(base.clone())) {
-            bail!(
-                "no branch is checked out, so the tasks have nothing to start from at {name}\n\
-                 hint: git switch BRANCH, or {hint}"
-            );
-        }
-        bail!(
-            "the tasks start from {base}, which is no branch, so {name} has none for them\nhint: {hint}"
-        );
+        return Err(no_base(fleet, name));
     };
     // The tip is not here if others pushed since the last fetch.
     let tracked = format!("refs/remotes/{name}/{base}");
@@ -92,12 +83,59 @@ pub fn reach(home: &Home, fleet: &Fleet) -> Result<Vec<String>> {
     Ok(notes)
 }
 
+/// That the remote lacks the branch that the tasks start from.
+fn no_base(fleet: &Fleet, name: &str) -> Error {
+    let Fleet { repository, base, .. } = fleet;
+    let hint = "base = \"BRANCH\" in fleet.toml";
+    if git::is_a_commit(repository, &format!("refs/heads/{base}")) {
+        return anyhow!(
+            "{name} has no branch {base}\nhint: git push {name} {base}, or {hint} names another"
+        );
+    }
+    if git::head(repository) == (None, Some(base.clone())) {
+        return anyhow!(
+            "no branch is checked out, so the tasks have nothing to start from at {name}\n\
+             hint: git switch BRANCH, or {hint}"
+        );
+    }
+    anyhow!(
+        "the tasks start from {base}, which is no branch, so {name} has none for them\nhint: {hint}"
+    )
+}
+
+/// Refuses a remote at another address than before that lacks the fleet's memory: there all of it
+/// would be done again.
+fn has_its_memory(home: &Home, fleet: &Fleet, names: &[String]) -> Result<()> {
+    let Some(known) = fleets::manifest(home, &fleet.name)? else { return Ok(()) };
+    let (Some(before), Some(now)) = (known.value.remote, &fleet.remote) else { return Ok(()) };
+    if before.url == now.url || names.contains(&fleet.name) {
+        return Ok(());
+    }
+    bail!(
+        "the leases of the fleet {0} are at {1}, and {2} has none of them\n\
+         hint: push refs/crew/{0}/* to {2}, or crew fleet forget {0} to begin anew there",
+        fleet.name,
+        before.url,
+        now.name
+    )
+}
+
+/// Why the remote gave no list. Only a fleet that has not pushed yet goes on without it.
+fn unreached(home: &Home, fleet: &Fleet, name: &str, fault: GitFault) -> Error {
+    use GitTrouble::{Auth, Network, NoRemote};
+    let GitFault { trouble: Auth | Network | NoRemote, cause, cure, .. } = fault else {
+        return fault.into();
+    };
+    let known = fleets::manifest(home, &fleet.name).ok().flatten();
+    let has_pushed = known.is_some_and(|known| known.value.remote.is_some());
+    let without =
+        if has_pushed { "" } else { "; without --push, --land and --on it is not needed" };
+    anyhow!("the remote {name} cannot be reached: {cause}\nhint: {cure}{without}")
+}
+
 /// The note about other fleets of the remote, where this one is new: a clone in a folder of another
 /// name would begin all over.
-fn others(home: &Home, fleet: &Fleet, there: &[RemoteRef]) -> Option<String> {
-    let name =
-        |it: &RemoteRef| Some(it.name.strip_suffix("/_fleet")?.rsplit('/').next()?.to_owned());
-    let names: Vec<String> = there.iter().filter_map(name).collect();
+fn others(home: &Home, fleet: &Fleet, names: &[String]) -> Option<String> {
     if names.is_empty() || names.contains(&fleet.name) || fleets::is_kept(home, &fleet.name) {
         return None;
     }
@@ -105,7 +143,7 @@ fn others(home: &Home, fleet: &Fleet, there: &[RemoteRef]) -> Option<String> {
         "the fleet {} is new, and its remote has {}\n\
          hint: name = \"{}\" in fleet.toml joins that one, if these are its tasks",
         fleet.name,
-        named(&names, NAMED_MAX),
+        named(names, NAMED_MAX),
         names[0]
     ))
 }
@@ -116,7 +154,7 @@ pub(super) fn remote(top: &Path, arguments: &FleetRunArgs) -> Result<Option<Remo
     if !arguments.push && arguments.land.is_none() && !is_elsewhere {
         return Ok(None);
     }
-    let Some((name, url)) = git::remote(top) else {
+    let Some((name, url)) = git::remotes::of(top) else {
         bail!(
             "this repository has no remote to push to\nhint: git remote add origin ADDRESS, or leave --push, --land and --on out"
         );

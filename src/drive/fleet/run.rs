@@ -7,15 +7,17 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::begin::{land_too, wants_landing};
+use super::begin::land_too;
 use super::engines::{Engine, JobCall, JobState, LOCAL, SeenJob};
 use super::memory::Memory;
 use super::outage::Outage;
 use super::places::places_here;
 use super::seat::{self, Stillness};
+use super::settle::wants_landing;
+use super::takeover::end_cancelled;
 use crate::engine::fleet::events::FleetEvent;
 use crate::engine::fleet::lease::{Attempt, JobPhase, Lease, TaskEnding, TaskState};
-use crate::engine::fleet::manifest::Fleet;
+use crate::engine::fleet::manifest::{Fleet, FleetRequest};
 use crate::engine::fleet::overlap::overlap;
 use crate::engine::fleet::pace::Pace;
 use crate::engine::fleet::plan::{FleetPlan, Start};
@@ -179,7 +181,7 @@ impl<'a> Coordinator<'a> {
             let over = self.ended.iter().find(|job| job.task == lease.id().as_str()).cloned();
             let is_gone = match &lease.state {
                 TaskState::Running(_) if is_ours => false,
-                TaskState::Running(attempt) if seat::is_here(self.home, attempt) => {
+                TaskState::Running(attempt) if self.memory.is_here(attempt) => {
                     !self.memory.is_held(lease.id())
                 }
                 TaskState::Running(attempt) => {
@@ -193,7 +195,12 @@ impl<'a> Coordinator<'a> {
                 TaskState::Waiting => over.is_some() && fleet.order_of(lease.id()).is_none(),
                 TaskState::Ended(_) => false,
             };
-            if is_gone && self.lock.is_some() {
+            let order = fleet.order_of(lease.id()).filter(|it| it.what == FleetRequest::Cancel);
+            let is_left = is_gone || lease.state == TaskState::Waiting;
+            if let (true, true, Some(order)) = (is_left, self.lock.is_some(), order) {
+                let gone = lease.attempt().map(|attempt| &attempt.id);
+                lease = end_cancelled(self.memory, lease.id(), order, gone)?;
+            } else if is_gone && self.lock.is_some() {
                 lease = self.take_up(&lease, over.as_ref())?;
             }
             // It was completed just before its fleet was started with --land.

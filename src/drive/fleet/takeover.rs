@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::attempt::JobEnd;
 use super::memory::Memory;
 use super::seat::{self, Stillness};
 use crate::engine::fleet::lease::{Attempt, JobPhase, Lease, TaskEnding, TaskState};
-use crate::engine::fleet::manifest::{FleetOrder, FleetRequest};
+use crate::engine::fleet::manifest::FleetOrder;
 use crate::engine::fleet::task::TaskId;
 use crate::engine::record::Ending;
 use crate::world::process::identity::my_id;
@@ -22,12 +21,11 @@ const LOOK: Duration = Duration::from_secs(5);
 /// Whether another machine's attempt at the task is alive: it is waited for until its lease moves,
 /// or has stood still for too long.
 pub(super) fn is_alive_elsewhere(
-    home: &Home,
     memory: &Memory,
     lease: &Lease,
     signals: &Signals,
 ) -> Result<bool> {
-    let Some(attempt) = lease.attempt().filter(|attempt| !seat::is_here(home, attempt)) else {
+    let Some(attempt) = lease.attempt().filter(|attempt| !memory.is_here(attempt)) else {
         return Ok(false);
     };
     // The engine started its own job again: it says that the first start is over.
@@ -55,12 +53,7 @@ pub(super) fn is_alive_elsewhere(
 /// Takes a task that nobody works on, or whose attempt is the one that is gone. Another machine may
 /// have taken it meanwhile.
 pub(super) fn take(home: &Home, lease: &mut Lease, gone: Option<&String>, attempt: &str) -> bool {
-    let is_free = match &lease.state {
-        TaskState::Waiting => true,
-        TaskState::Running(found) => Some(&found.id) == gone,
-        TaskState::Ended(_) => false,
-    };
-    if !is_free {
+    if !is_free(lease, gone) {
         return false;
     }
     let now = clock::now().wall;
@@ -90,29 +83,31 @@ pub(super) fn free(memory: &Memory, task: &TaskId, gone: Option<&String>) -> Res
     Ok(())
 }
 
-/// Ends or leaves a task that a person ordered to end or to wait.
-pub(super) fn obey(
-    home: &Home,
+/// Ends a task that a person cancelled and nobody works on, or whose attempt is the one that is
+/// gone. An attempt that lives obeys by itself.
+pub(super) fn end_cancelled(
     memory: &Memory,
     task: &TaskId,
     order: &FleetOrder,
-) -> Result<JobEnd> {
-    if order.what == FleetRequest::Pause {
-        return Ok(JobEnd::Paused);
-    }
+    gone: Option<&String>,
+) -> Result<Lease> {
     let ending = TaskEnding::of(Ending::cancelled(order.by, order.reason.as_deref()));
     let kept = memory.change(task, |lease| {
-        // The lock of this machine's attempts is held here; another machine's obeys by itself.
-        let is_free = match &lease.state {
-            TaskState::Waiting => true,
-            TaskState::Running(attempt) => seat::is_here(home, attempt),
-            TaskState::Ended(_) => false,
-        };
+        let is_free = is_free(lease, gone);
         if is_free {
             lease.state = TaskState::Ended(ending.clone());
             lease.at = clock::now().wall;
         }
         is_free
     })?;
-    Ok(kept.value.ending().cloned().map_or(JobEnd::Elsewhere, JobEnd::Ended))
+    Ok(kept.value)
+}
+
+/// Whether nobody works on a task, or only the attempt that is gone.
+fn is_free(lease: &Lease, gone: Option<&String>) -> bool {
+    match &lease.state {
+        TaskState::Waiting => true,
+        TaskState::Running(found) => Some(&found.id) == gone,
+        TaskState::Ended(_) => false,
+    }
 }

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use anyhow::Error;
+use anyhow::{Error, Result};
 
 use super::memory::Memory;
 use crate::drive::control;
@@ -12,15 +12,19 @@ use crate::drive::run::tie::{Leave, Tie};
 use crate::engine::fleet::lease::{Attempt, Carried, JobPhase, Lease, TaskState};
 use crate::engine::fleet::manifest::{Fleet, FleetRequest};
 use crate::engine::fleet::task::TaskId;
-use crate::engine::record::{Ending, Loop, Outcome};
+use crate::engine::git::GitTrouble;
+use crate::engine::record::{Ending, Loop, LoopId, Outcome};
 use crate::world::clock::{self, Stopwatch};
 use crate::world::git::branch::{OwnTip, own_tip};
 use crate::world::git::{self, hub};
 use crate::world::slots::{Line, Slot};
 use crate::world::store::Home;
 
-/// Milliseconds between two looks for an order while the job waits for a slot.
+/// Milliseconds between two looks for an order while the job waits for a slot, and between two
+/// requests of a remote that is away.
 const ORDERS_MS: u64 = 1000;
+/// Milliseconds that a loop waits for its remote before its first iteration begins without.
+const NAMED_WITHIN_MS: u64 = 30 * 60 * 1000;
 
 /// The end of a loop whose task another attempt has taken.
 pub const FENCED: &str = "another attempt has this task";
@@ -35,6 +39,10 @@ pub struct JobTie {
     pub priority: u8,
     /// How many slots this machine has for the fleet; 0 where the engine has given a place.
     pub slots: u32,
+    /// The loop that the lease is known to name.
+    pub named: Option<LoopId>,
+    /// Since when the remote has not answered, and since when it was not asked again.
+    pub unheard: Option<[Stopwatch; 2]>,
     /// The remote's name and main branch, where the fleet has one.
     pub main: Option<(String, String)>,
     pub line: Option<Line>,
@@ -54,8 +62,17 @@ impl JobTie {
 
     /// The same with the commit of its branch, which other machines then see.
     fn say_with(&self, record: &Loop, phase: &JobPhase, commit: Option<&String>) -> Option<Ending> {
+        match self.write(record, phase, commit) {
+            Ok(true) => None,
+            Ok(false) => Some(Ending::new(Outcome::Cancelled, FENCED)),
+            Err(error) => unwritten(&error),
+        }
+    }
+
+    /// Writes it into the lease. False where another attempt has the task.
+    fn write(&self, record: &Loop, phase: &JobPhase, commit: Option<&String>) -> Result<bool> {
         let stands_on = self.stands_on(record);
-        let changed = self.memory.change(&self.task, |lease| {
+        let kept = self.memory.change(&self.task, |lease| {
             let Some(attempt) = own(lease, &self.attempt) else { return false };
             attempt.phase = phase.clone();
             lease.loop_id = Some(record.id.clone());
@@ -68,13 +85,39 @@ impl JobTie {
             lease.stands_on.clone_from(&stands_on);
             lease.at = clock::now().wall;
             true
-        });
-        let kept = match changed {
-            Ok(kept) => kept,
-            Err(error) => return unwritten(&error),
+        })?;
+        Ok(kept.value.is_of(&self.attempt))
+    }
+
+    /// Has the lease name a new loop before its first iteration, and waits for its remote, though
+    /// not for ever: the work of one that no lease names would be done again, and counted to no
+    /// limit.
+    fn wait_for_name(&mut self, record: &Loop) -> Option<Leave> {
+        let later = || Some(Leave::Later("the remote, which is out of reach".to_owned()));
+        if self.named.as_ref() == Some(&record.id) {
+            return None;
+        }
+        if let Some([since, asked]) = self.unheard {
+            if since.elapsed_ms() >= NAMED_WITHIN_MS {
+                return None;
+            }
+            if asked.elapsed_ms() < ORDERS_MS {
+                return later();
+            }
+        }
+        let error = match self.write(record, &JobPhase::Prepares, None) {
+            Ok(true) => {
+                self.named = Some(record.id.clone());
+                return None;
+            }
+            Ok(false) => return Some(Leave::Ends(Ending::new(Outcome::Cancelled, FENCED))),
+            Err(error) => error,
         };
-        let is_ours = kept.value.is_of(&self.attempt);
-        (!is_ours).then(|| Ending::new(Outcome::Cancelled, FENCED))
+        // Any other fault is told as the iteration begins.
+        let is_away = matches!(git_trouble(&error)?, GitTrouble::Network | GitTrouble::NoRemote);
+        let now = Stopwatch::start();
+        self.unheard = is_away.then(|| [self.unheard.map_or(now, |[since, _]| since), now]);
+        if is_away { later() } else { None }
     }
 
     /// What the fleet wants of the loop, if anything. One that began before the fleet's money had a
@@ -182,6 +225,9 @@ impl Tie for JobTie {
         if let Some(ordered) = self.ordered(record) {
             self.line = None;
             return ordered;
+        }
+        if let Some(unnamed) = self.wait_for_name(record) {
+            return unnamed;
         }
         let is_new = self.line.is_none();
         match self.take_slot() {

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use super::memory::Memory;
 use crate::engine::fleet::landing::touches_the_fleet;
 use crate::engine::fleet::lease::{Landed, Lease};
-use crate::engine::fleet::manifest::{Fleet, LandingMode, TypedTerms};
+use crate::engine::fleet::manifest::{Fleet, LandingMode, Remote, TypedTerms};
 use crate::engine::fleet::task::FleetTerms;
 use crate::engine::git::GitSetting;
 use crate::engine::record::Outcome;
@@ -50,7 +50,7 @@ pub(super) fn keep_its_way(
             fleet.folder
         );
     }
-    fleet.remote = fleet.remote.take().or(known.remote.clone());
+    keep_remote(fleet, &known);
     if arguments.land.is_none() {
         fleet.landing = known.landing;
     }
@@ -76,6 +76,18 @@ pub(super) fn keep_its_way(
     Ok(kept)
 }
 
+/// Keeps the remote that holds the fleet's memory: the branch that is checked out may follow
+/// another one. Where no remote has that address any more, it is the one that is found.
+fn keep_remote(fleet: &mut Fleet, known: &Fleet) {
+    let Some(before) = &known.remote else { return };
+    let there = git::remotes::at(&fleet.repository, &before.url, &before.name);
+    fleet.remote = match (there, fleet.remote.take()) {
+        (None, Some(found)) => Some(found),
+        (Some(name), _) => Some(Remote { name, ..before.clone() }),
+        (None, None) => Some(before.clone()),
+    };
+}
+
 /// Takes the working tree in which a fleet was started before, where this is another one of the
 /// same repository. Refuses another repository.
 fn same_repository(fleet: &mut Fleet, known: &Fleet) -> Result<()> {
@@ -87,7 +99,7 @@ fn same_repository(fleet: &mut Fleet, known: &Fleet) -> Result<()> {
         fleet.repository.clone_from(before);
         return Ok(());
     }
-    let url = git::remote(now).map(|(_, url)| url);
+    let url = git::remotes::of(now).map(|(_, url)| url);
     let is_moved = url.is_some() && url.as_ref() == known.remote.as_ref().map(|it| &it.url);
     if git::top(before).is_none() && is_moved {
         return Ok(());

@@ -8,15 +8,16 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 
 use super::commands::FleetCommands;
-use super::memory::Memory;
+use super::memory::{Memory, PUSHED_AT_ONCE};
 use crate::engine::fleet::landing::INCLUDE;
 use crate::engine::fleet::lease::{Lease, TaskState};
 use crate::engine::fleet::manifest::{Fleet, LandingMode, Remote};
 use crate::engine::fleet::task::TaskId;
-use crate::engine::git::GitStep;
+use crate::engine::git::{GitStep, RefUpdate};
 use crate::engine::text::{named, one_line, tail_of, with_reason};
 use crate::world::files::disk::{self, Durability};
 use crate::world::git::merge::{MergeResult, merge};
+use crate::world::git::underway::put_back;
 use crate::world::git::worktree::{clear_half_made, clear_half_merged, worktree};
 use crate::world::git::{self, hub, include, pin, steps};
 use crate::world::process::ExitCause;
@@ -52,14 +53,20 @@ pub(super) fn make(
     let trees = memory.hold_trees(&fleet.repository, commands.stop())?;
     unplanted(fleet, &fleet.repository)?;
     clear_half_made(&fleet.repository, Path::new(&name))?;
+    let is_made_anew = git::commit(&fleet.repository, &format!("refs/heads/{name}")).is_none()
+        && (memory.hub().is_none() || lease.commit.is_none());
     let made = worktree(&fleet.repository, &name, &start)?;
     drop(trees);
+    if !made.is_new {
+        put_back(&made.path, Some(&name))?;
+    }
     if !made.is_new && lease.loop_id.is_none() {
         clear_half_merged(&made.path);
     }
     // A commit before the first loop is that of an earlier fleet, which had other work before it.
     let is_first = lease.commit.is_none() || lease.loop_id.is_none();
-    if lease.carried.completed == 0 && is_first && fleet.landing != LandingMode::Main {
+    let is_first = lease.carried.completed == 0 && is_first;
+    if (is_first || is_made_anew) && fleet.landing != LandingMode::Main {
         let mut others = vec![fleet.base.as_str()];
         for before in &lease.task.after {
             if let Some(work) = before_of(memory, fleet, before, commands)? {
@@ -70,6 +77,13 @@ pub(super) fn make(
     }
     let has_run = set_up(fleet, &made.path, commands)?;
     Ok(MadeTree { folder: made.path, is_as_left: !made.is_new && !has_run })
+}
+
+/// Whether a folder is a working tree of the fleet's repository. One that was moved, or cloned anew
+/// in its place, is another. A repository that cannot be read tells nothing.
+pub(super) fn is_of(fleet: &Fleet, folder: &Path) -> bool {
+    let repository = git::shared_folder(&fleet.repository);
+    repository.is_none() || git::shared_folder(folder) == repository
 }
 
 /// Fails if a program was planted in the configuration that holds in `folder` since the fleet was
@@ -106,8 +120,10 @@ fn start(memory: &Memory, fleet: &Fleet, lease: &Lease) -> Result<(String, Strin
     Ok((if is_as_pushed { lease.branch.clone() } else { beside() }, start))
 }
 
-/// Has new leases continue from the branches that the remote has of their tasks: an earlier fleet
-/// left them, and the first push of another commit would be refused. Returns a note for each.
+/// Has new leases continue from the work that there is: from the branch that the remote has of a
+/// task, for the first push of another commit would be refused, and from what a local fleet has
+/// kept here, which goes to the remote first, for any machine may take the task. Returns what the
+/// user should know.
 ///
 /// # Errors
 /// If a task has worked here beside what such a branch holds.
@@ -119,21 +135,34 @@ pub(super) fn continue_branches(
     let Some(hub) = memory.hub() else { return Ok(Vec::new()) };
     let there = memory.branches(&fleet.branch_of("*"))?;
     let mut notes = Vec::new();
+    let mut kept = Vec::new();
     for lease in leases.iter_mut().filter(|lease| lease.state == TaskState::Waiting) {
         let (id, branch) = (lease.id().clone(), &lease.branch);
-        let Some(commit) = there.get(branch) else { continue };
-        if lease.loop_id.is_some() || lease.carried.completed > 0 {
+        let name = format!("refs/heads/{branch}");
+        let old = there.get(branch);
+        let has_worked = lease.loop_id.is_some() || lease.carried.completed > 0;
+        let own = has_worked.then(|| git::commit(&fleet.repository, &name)).flatten();
+        if let Some(old) = old.filter(|_| has_worked) {
             memory.fetch_branch(branch)?;
-            let own = git::commit(&fleet.repository, &format!("refs/heads/{branch}"));
-            if own.and_then(|own| git::lacking(hub, commit, &own)) != Some(0) {
+            if own.as_ref().and_then(|own| git::lacking(hub, old, own)) != Some(0) {
                 bail!(
                     "the remote's branch {branch} holds work that {id} lacks here\n\
                      hint: move it to another branch there, or merge it into {branch} here"
                 );
             }
         }
-        lease.commit = Some(commit.clone());
-        notes.push(format!("{id} continues from the remote's branch {branch}"));
+        if old.is_some() {
+            notes.push(format!("{id} continues from the remote's branch {branch}"));
+        }
+        lease.commit = own.as_ref().or(old).cloned();
+        if own.is_some() && own.as_ref() != old {
+            kept.push(RefUpdate { name, old: old.cloned(), new: own });
+        }
+    }
+    for some in kept.chunks(PUSHED_AT_ONCE) {
+        if !memory.swap(some)? {
+            bail!("a task's branch was pushed by somebody else meanwhile\nhint: try again");
+        }
     }
     Ok(notes)
 }
@@ -169,8 +198,8 @@ fn bring(
 }
 
 /// What holds the work of a task that comes before: its branch here or, where other machines work
-/// too, the commit that the remote has. A host may delete the branch of a merged pull request: then
-/// it is the commit as it was pushed, or nothing where that cannot be seen from here.
+/// too, the commit that the remote has. A person or a host may delete a branch that was merged: it
+/// is then the commit as it was, or nothing where that cannot be seen from here.
 fn before_of(
     memory: &Memory,
     fleet: &Fleet,
@@ -178,16 +207,22 @@ fn before_of(
     commands: &FleetCommands<'_>,
 ) -> Result<Option<String>> {
     let (branch, repository) = (fleet.branch(before), &fleet.repository);
-    let (Some(hub), Some(remote)) = (memory.hub(), &fleet.remote) else { return Ok(Some(branch)) };
-    if let Some(found) = bring(memory, hub, repository, remote, &branch)? {
-        return Ok(Some(found));
+    let shared = memory.hub().zip(fleet.remote.as_ref());
+    let found = match shared {
+        Some((hub, remote)) => bring(memory, hub, repository, remote, &branch)?,
+        None => git::commit(repository, &format!("refs/heads/{branch}")).map(|_| branch.clone()),
+    };
+    if found.is_some() {
+        return Ok(found);
     }
     let lease = memory.lease(before)?.value;
     if let Some(commit) = &lease.commit {
         if git::commit(repository, commit).is_some() {
             return Ok(Some(commit.clone()));
         }
-        if git::commit(hub, commit).is_some() {
+        if let Some((hub, remote)) = shared
+            && git::commit(hub, commit).is_some()
+        {
             let name = format!("refs/remotes/{}/{branch}", remote.name);
             hub::give(hub, repository, commit, &name)?;
             return Ok(Some(commit.clone()));
@@ -198,7 +233,11 @@ fn before_of(
         commands.note(&format!("the branch {branch} is gone: {before} is taken from {base} alone"));
         return Ok(None);
     }
-    bail!("the remote has no branch {branch}, which comes before: push it again, then --retry")
+    let (whose, back) = match shared {
+        Some(_) => ("the remote has no", "push it again"),
+        None => ("there is no", "bring it back"),
+    };
+    bail!("{whose} branch {branch}, which comes before: {back}, then --retry")
 }
 
 /// Merges the work of a task that comes before into that of the `others`.

@@ -33,7 +33,7 @@ impl Runner<'_> {
         }
         let fault = pin::stand(place, GitStep::Commit).err();
         let fault = fault.filter(|fault| fault.trouble == GitTrouble::Repository)?;
-        Some(Ending::new(Outcome::Blocked, reason(&fault)))
+        Some(Ending::new(Outcome::Blocked, self.reason(&fault)))
     }
 
     /// Commits and pushes what an iteration changed. Returns the fault of a lost repository.
@@ -50,10 +50,11 @@ impl Runner<'_> {
     pub(super) fn end_without_a_repository(&mut self, fault: &GitFault) {
         let why = self.ledger.record.state.ending.as_ref().map(|ending| ending.why.clone());
         if self.ledger.record.is_live() {
-            self.end(Outcome::Blocked, &reason(fault));
-        } else if self.run().git.commit && why != Some(reason(fault)) {
+            self.end(Outcome::Blocked, &self.reason(fault));
+        } else if self.run().git.commit && why != Some(self.reason(fault)) {
             self.tell(&RunEvent::CommitFailed { why: &fault.line() });
-            self.remember_of_git(|git| git.commits.add(reason(fault)));
+            let reason = self.reason(fault);
+            self.remember_of_git(|git| git.commits.add(reason.clone()));
         }
     }
 
@@ -75,7 +76,8 @@ impl Runner<'_> {
             Err(fault) => {
                 if fault.trouble != GitTrouble::Repository {
                     self.tell(&RunEvent::CommitFailed { why: &fault.line() });
-                    self.remember_of_git(|git| git.commits.add(reason(&fault)));
+                    let reason = self.reason(&fault);
+                    self.remember_of_git(|git| git.commits.add(reason.clone()));
                 }
                 Some(fault)
             }
@@ -84,13 +86,22 @@ impl Runner<'_> {
 
     /// Reports a commit, and what is not in it.
     fn committed(&mut self, message: &str, kept: CommitResult, mut drafts: Option<Drafts>) {
-        let CommitResult { commit, branch, taken, ignored, left, nested } = kept;
+        let CommitResult { commit, branch, taken, ignored, left, nested, behind } = kept;
         let ignored: Vec<_> =
             ignored.into_iter().filter(|it| self.missed.insert(it.clone())).collect();
         if !ignored.is_empty() {
             self.tell(&RunEvent::Noted(&format!(
                 "ignored when the loop began, and left out of crew's commits: {} (--commit=all takes it in)",
                 drafts::listed(&ignored)
+            )));
+        }
+        let behind: Vec<_> =
+            behind.into_iter().filter(|it| self.missed.insert(it.clone())).collect();
+        if !behind.is_empty() {
+            self.tell(&RunEvent::Noted(&format!(
+                "another commit of a submodule came, and the old one is still checked out, which \
+                 crew's commits leave out: {} (git submodule update)",
+                drafts::listed(&behind)
             )));
         }
         for path in nested {
@@ -206,7 +217,8 @@ impl Runner<'_> {
             }
             Err(fault) => {
                 self.tell(&RunEvent::PushFailed { why: &fault.line() });
-                self.remember_of_git(|git| git.pushes.add(reason(&fault)));
+                let reason = self.reason(&fault);
+                self.remember_of_git(|git| git.pushes.add(reason.clone()));
                 Some(fault)
             }
         }
@@ -307,6 +319,13 @@ impl Runner<'_> {
         }
     }
 
+    /// The cause and the way out.
+    fn reason(&self, fault: &GitFault) -> String {
+        let why = format!("{}; {}", fault.cause, fault.cure);
+        let task = self.ledger.record.fleet.as_ref();
+        task.map_or_else(|| why.clone(), |task| why.replace("crew resume", &task.retry()))
+    }
+
     /// What crew pushed last, or what was pushed before the loop, if it is an ancestor of the head:
     /// a rebase then makes another commit of it.
     fn sent_commit_below(&self) -> Option<Sent> {
@@ -327,11 +346,6 @@ impl Runner<'_> {
         let sent = Sent { rebased: head, ..sent };
         self.remember_of_git(|git| git.pushed = Some(sent.clone()));
     }
-}
-
-/// The cause and the way out.
-fn reason(fault: &GitFault) -> String {
-    format!("{}; {}", fault.cause, fault.cure)
 }
 
 /// The fault when git's settings are unknown: crew then cannot tell which programs the user's

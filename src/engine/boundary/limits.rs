@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use crate::engine::evidence::Evidence;
 use crate::engine::record::{Limits, Loop, Moment, Outcome};
 use crate::engine::settings::Key;
 use crate::engine::text::{count, duration, period};
@@ -233,7 +234,7 @@ fn is_unmeasured(subject: &Loop) -> bool {
     let state = &subject.state;
     subject.contract.limits.bound_usage()
         && state.ending.as_ref().is_some_and(|ending| ending.outcome == Outcome::Blocked)
-        && state.evidence.as_ref().is_some_and(|it| it.skipped.is_none() && it.usage.is_none())
+        && state.evidence.as_ref().is_some_and(Evidence::hides_its_use)
 }
 
 /// By how much a limit is raised so that there is room again: as much as it was, `most` at most.

@@ -105,6 +105,11 @@ impl Evidence {
         self.context_percent.map(|percent| format!("context {percent}% full"))
     }
 
+    /// Whether an iteration that ran to its end used what its agent did not report.
+    pub fn hides_its_use(&self) -> bool {
+        self.skipped.is_none() && self.usage.is_none()
+    }
+
     /// What it cost, where that is known: "$1.84".
     pub fn cost(&self) -> Option<String> {
         self.usage.as_ref()?.cost_text(false)

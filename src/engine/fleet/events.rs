@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::lease::{JobPhase, Lease, TaskEnding, TaskState};
+use super::lease::{Attempt, JobPhase, Lease, TaskEnding, TaskState};
 use super::task::TaskId;
 
 /// A moment of a fleet.
@@ -29,6 +29,10 @@ pub enum FleetEvent {
         task: TaskId,
         until: Option<DateTime<Utc>>,
         why: String,
+    },
+    /// That wait is over.
+    Resumes {
+        task: TaskId,
     },
     /// Its branch is being landed.
     Lands {
@@ -64,6 +68,11 @@ impl FleetEvent {
             }
             None if after.attempt().is_some() => events.push(Self::Joined { task: task() }),
             _ => {}
+        }
+        let rested = before.and_then(Lease::attempt).filter(|attempt| attempt.rests());
+        let is_awake = |now: &Attempt| rested.is_some_and(|then| then.id == now.id) && !now.rests();
+        if after.attempt().is_some_and(is_awake) {
+            events.push(Self::Resumes { task: task() });
         }
         let (was, is) = (before.map_or(0, |it| it.carried.completed), after.carried.completed);
         let (of, last) = (after.contract.limits.max_iterations, &after.carried.last);
@@ -117,20 +126,23 @@ mod tests {
         let mut settled = after(running("a", JobPhase::Lines), 2, 2, 0, "");
         settled.sent_back.clone_from(&back.sent_back);
         let lands = after(running("a", JobPhase::Lands), 1, 1, 0, "files changed");
-        let looks = [&waits, &works, &works, &one, &rests, &one, &back, &over];
+        let looks = [&waits, &works, &works, &one, &rests, &rests, &one, &back, &over];
         let told = looks.windows(2).map(|two| {
             let events = FleetEvent::between(Some(two[0]), two[1]);
             let words = events.iter().map(|event| format!("{event:?}"));
             let words = words.map(|it| it.split_whitespace().next().unwrap_or_default().to_owned());
             words.collect::<Vec<_>>().join(" ")
         });
-        let expected = ["Started", "", "Boundary", "Rests", "", "SentBack Lands", "Boundary Ended"];
+        let expected =
+            ["Started", "", "Boundary", "Rests", "", "Resumes", "SentBack Lands", "Boundary Ended"];
         assert_eq!(told.collect::<Vec<_>>(), expected);
         let both = FleetEvent::between(Some(&lands), &settled);
         assert!(
             matches!(&both[..], [FleetEvent::SentBack { .. }, FleetEvent::Boundary { .. }]),
             "{both:?}"
         );
+        let met_again = FleetEvent::between(Some(&rests), &after(rests.clone(), 2, 1, 0, ""));
+        assert!(matches!(&met_again[..], [FleetEvent::Boundary { .. }]), "{met_again:?}");
         assert!(matches!(&FleetEvent::between(None, &works)[..], [FleetEvent::Joined { .. }]));
         assert_eq!(FleetEvent::between(None, &over), []);
     }

@@ -35,6 +35,7 @@ pub fn a_fleet() -> Fleet {
         land_checks: Vec::new(),
         order: None,
         orders: BTreeMap::new(),
+        files: BTreeMap::new(),
         started_at: at(0).wall,
         trusted: None,
     }
@@ -80,7 +81,7 @@ pub fn ended(name: &str, outcome: Outcome, why: &str, second: u32) -> Lease {
 pub fn landed(name: &str, commit: &str, second: u32) -> Lease {
     let mut lease = ended(name, Outcome::Completed, "done", second);
     if let TaskState::Ended(ending) = &mut lease.state {
-        ending.landed = Some(Landed::Main(commit.to_owned()));
+        ending.landed = Some(Landed::Main(Some(commit.to_owned())));
     }
     lease
 }

@@ -16,7 +16,8 @@ pub const INCLUDE: &str = ".worktreeinclude";
 pub enum Refusal {
     /// These files changed on the main branch too.
     Conflict(Vec<String>),
-    /// A check fails on the main branch as it would be.
+    /// A check fails on the main branch as it would be. Where `run` is empty no command did, and
+    /// `output` is a sentence.
     Red { run: String, output: String },
     /// It changes this path, which only a person may.
     Folder(String),
@@ -36,6 +37,7 @@ impl Refusal {
             Self::Conflict(files) => {
                 format!("conflict: {} changed on main too", named(files, NAMED_MAX))
             }
+            Self::Red { run, output } if run.is_empty() => format!("red: {output}"),
             Self::Red { run, .. } => format!("red: `{run}` fails on main with this work"),
             Self::Folder(path) => {
                 format!("tasks folder: it changes {path}, which only a person may land")
@@ -62,6 +64,9 @@ pub fn evidence(refusal: &Refusal, conflicts: &[String]) -> String {
                  merged into this branch.";
     let what = match refusal {
         Refusal::Conflict(_) => None,
+        Refusal::Red { run, output } if run.is_empty() => {
+            Some(format!("With both, it is not accepted: {output}."))
+        }
         Refusal::Red { run, output } => {
             Some(format!("With both, this check fails: `{run}`. Its output ends with:\n{output}"))
         }
@@ -136,6 +141,11 @@ mod tests {
             Refusal::Folder("tasks/a.md".to_owned()),
             Refusal::Moved("main moved 8 times".to_owned()),
         ];
+        let without_a_command =
+            Refusal::Red { run: String::new(), output: "f is another".to_owned() };
+        assert_eq!(without_a_command.why(), "red: f is another");
+        let told_its_loop = "\n\nWith both, it is not accepted: f is another.\n\n";
+        assert!(evidence(&without_a_command, &[]).contains(told_its_loop));
         let told = refusals.map(|it| format!("{} {}", it.can_be_settled(), it.why()));
         insta::assert_snapshot!(told.join("\n"), @"
         true conflict: a, b, c, d, e and 1 more changed on main too

@@ -62,7 +62,7 @@ pub struct Lease {
     /// dollar; 0 without a limit.
     #[serde(default)]
     pub reserved_micros: u64,
-    /// Why a landing has sent it back to its loop; it does so once.
+    /// Why a landing has sent it back to its loop, once; then, why the next one was refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent_back: Option<Refusal>,
     /// The files into which a landing has merged conflicts: none may keep a marker.
@@ -182,8 +182,8 @@ impl TaskEnding {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Landed {
-    /// As this commit of the main branch.
-    Main(String),
+    /// As this commit of the main branch; `None` where that had the work already.
+    Main(Option<String>),
     /// As a pull request at this address.
     Request(String),
 }
@@ -219,7 +219,7 @@ impl Carried {
             consecutive_failures: state.consecutive_failures,
             iterations_without_progress: state.iterations_without_progress,
             awake_ms: state.awake_ms,
-            usage: state.usage.clone(),
+            usage: record.use_so_far(),
             times,
             checks: state.checks.clone(),
             exam: state.exam.clone(),

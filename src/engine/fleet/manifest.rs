@@ -58,6 +58,10 @@ pub struct Fleet {
     /// What a person ordered for single tasks.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub orders: BTreeMap<TaskId, FleetOrder>,
+    /// The tasks that had a file at this machine's last start, each with the revision of its text
+    /// that held then. Other machines have their own.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<TaskId, String>,
     pub started_at: DateTime<Utc>,
     /// The programs that the configuration of `repository` names, as the fleet found them: no step
     /// runs one that was planted since. Other machines have their own.
@@ -134,6 +138,29 @@ pub enum FleetRequest {
 }
 
 impl Fleet {
+    /// The same fleet, which lands as it was started last.
+    pub fn landing_as(&self, newest: &Self) -> Self {
+        let Self { landing, setup, include, land_checks, .. } = newest.clone();
+        Self { setup, include, landing, land_checks, ..self.clone() }
+    }
+
+    /// What other machines are told: each has programs of its own, and slots where no cluster gives
+    /// the places, so that a number typed here stays here.
+    pub fn shared(&self) -> Self {
+        let mut shared = Self { trusted: None, files: BTreeMap::new(), ..self.clone() };
+        if self.engine == LOCAL && shared.typed.slots.take().is_some() {
+            shared.slots = 0;
+        }
+        shared
+    }
+
+    /// The same fleet with what the record of this machine has of its own.
+    pub fn with_own(self, here: Self) -> Self {
+        let slots = if self.engine == LOCAL { here.slots } else { self.slots };
+        let Self { repository, trusted, .. } = here;
+        Self { repository, slots, trusted, ..self }
+    }
+
     /// The order that holds for a task; a cancel before a pause.
     pub fn order_of(&self, task: &TaskId) -> Option<&FleetOrder> {
         let both = [self.orders.get(task), self.order.as_ref()].into_iter().flatten();
@@ -143,6 +170,15 @@ impl Fleet {
     /// One of its tasks, as the record of that task's loop names it.
     pub fn task(&self, id: &TaskId) -> TaskOfFleet {
         TaskOfFleet { name: self.name.clone(), folder: self.folder.clone(), task: id.clone() }
+    }
+
+    /// Every ref of the remote that will hold a part of the fleet's memory.
+    pub fn refs<'a>(&self, tasks: impl Iterator<Item = &'a TaskId>) -> Vec<String> {
+        let Some(remote) = &self.remote else { return Vec::new() };
+        let lands = (self.landing == LandingMode::Main).then_some("_land");
+        let own = ["_fleet"].into_iter().chain(lands).map(str::to_owned);
+        let names = tasks.map(ToString::to_string).chain(own);
+        names.map(|name| remote.lease(&self.name, &name)).collect()
     }
 
     /// The command that makes an attempt at a task on any machine.

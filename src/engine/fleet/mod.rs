@@ -8,6 +8,7 @@ pub mod manifest;
 pub mod overlap;
 pub mod pace;
 pub mod plan;
+mod rows;
 pub mod slots;
 pub mod standing;
 pub mod stored;

@@ -3,15 +3,15 @@
 //! no process: an attempt runs as long as its lease says so.
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
 
 use super::lease::{ASKED, JobPhase, Landed, Lease, TaskEnding, TaskState};
 use super::manifest::{Fleet, FleetRequest, LandingMode};
 use super::plan::{FleetPlan, WaitsFor};
+pub use super::rows::{StandingCounts, StandingGroup, StandingNews, StandingRow};
 use super::stored::UnreadableLease;
 use super::task::TaskId;
 use crate::engine::boundary::decide::INCURABLE;
-use crate::engine::record::{Outcome, Proof};
+use crate::engine::record::{Outcome, fleet_run};
 use crate::engine::usage::{Money, Usage};
 
 /// How the reason begins where a landing was refused, and the word for it.
@@ -19,89 +19,6 @@ pub const LANDING_REFUSALS: [(&str, &str); 3] =
     [("conflict: ", "conflict"), ("red: ", "red"), ("tasks folder: ", "folder")];
 /// The fewest ended tasks from which the time of the others is estimated.
 const ESTIMATE_LEAST: usize = 2;
-
-/// Where a task stands, from the top of a page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StandingGroup {
-    /// It ended undone, and not because a person ended it; or its lease cannot be read.
-    NeedsYou,
-    /// An attempt works on it, or rests until the model's service answers again.
-    Running,
-    Waiting,
-    /// It is completed, wherever its work went.
-    Done,
-    Cancelled,
-}
-
-impl StandingGroup {
-    /// All of them, from the top.
-    pub const ALL: [Self; 5] =
-        [Self::NeedsYou, Self::Running, Self::Waiting, Self::Done, Self::Cancelled];
-}
-
-/// How many tasks are where. All but the total add up to it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct StandingCounts {
-    pub total: usize,
-    /// Completed, and on the main branch.
-    pub landed: usize,
-    /// Completed, and in a pull request.
-    pub requested: usize,
-    /// Completed, and only on a branch.
-    pub completed: usize,
-    pub running: usize,
-    pub waiting: usize,
-    pub needs_you: usize,
-    pub cancelled: usize,
-}
-
-/// What a row says beyond its word and its numbers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StandingNews {
-    /// Why it ended, as crew saw it.
-    Why(String),
-    /// What its agent needs, in the agent's words.
-    Needs(String),
-    /// It rests until then, or for a time that nobody knows.
-    Rests { until: Option<DateTime<Utc>>, why: String },
-    /// Its lease has not moved for so many milliseconds: its attempt may be gone.
-    Silent(u64),
-    /// What it waits for.
-    Waits(WaitsFor),
-    /// A person's order, which it obeys after its iteration.
-    Obeys(FleetRequest),
-}
-
-/// One task.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StandingRow {
-    pub task: TaskId,
-    pub group: StandingGroup,
-    /// One word: `conflict`, `blocked`, `works`, `rests`, `waits`, `landed`.
-    pub what: &'static str,
-    pub news: Option<StandingNews>,
-    /// The iteration that runs or is next; of a task that nobody works on, the last one.
-    pub iteration: u32,
-    /// The most iterations; 0 without a limit.
-    pub of: u32,
-    /// When it ended, or when its iteration or its preparation began; `None` where no one moment
-    /// says it.
-    pub since: Option<DateTime<Utc>>,
-    /// Milliseconds of work in all attempts, as of the last boundary.
-    pub elapsed_ms: u64,
-    pub usage: Usage,
-    /// What was last seen of it.
-    pub last: String,
-    pub slot: Option<u32>,
-    /// The machine of its attempt.
-    pub host: Option<String>,
-    pub branch: String,
-    /// Whether a landing has sent it back to its loop.
-    pub was_sent_back: bool,
-    pub proof: Option<Proof>,
-    pub landed: Option<Landed>,
-}
 
 /// How a fleet stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -166,13 +83,7 @@ impl Standing {
 
     /// Whether nothing runs, and nothing would start if a crew ran the fleet.
     pub fn is_over(&self) -> bool {
-        !self.rows.iter().any(|row| match &row.news {
-            _ if row.group == StandingGroup::Running => true,
-            Some(StandingNews::Waits(waits)) => {
-                matches!(waits, WaitsFor::Nothing | WaitsFor::Slot | WaitsFor::Run | WaitsFor::Job)
-            }
-            _ => false,
-        })
+        !self.rows.iter().any(goes_on)
     }
 
     /// The row of a task; `None` if there is no such task.
@@ -214,9 +125,9 @@ fn group(lease: &Lease) -> StandingGroup {
         TaskState::Waiting => StandingGroup::Waiting,
         TaskState::Running(_) => StandingGroup::Running,
         TaskState::Ended(ending) => match ending.outcome {
-            Outcome::Completed => StandingGroup::Done,
+            outcome if outcome.leaves_a_task_undone() => StandingGroup::NeedsYou,
             Outcome::Cancelled => StandingGroup::Cancelled,
-            _ => StandingGroup::NeedsYou,
+            _ => StandingGroup::Done,
         },
     }
 }
@@ -366,22 +277,33 @@ fn between(from: DateTime<Utc>, to: DateTime<Utc>) -> u64 {
 }
 
 /// An interrupted loop only has to go on. Everything else is to be looked at before a retry spends
-/// more on it. What nobody starts comes last.
+/// more on it. What nobody starts comes last, and then what only a person's decision frees.
 fn next(fleet: &Fleet, rows: &[StandingRow]) -> Option<String> {
     let needs = || rows.iter().filter(|row| row.group == StandingGroup::NeedsYou);
     if let Some(row) = needs().find(|row| row.what != Outcome::Interrupted.label()) {
         return Some(format!("crew fleet show {}", row.task));
     }
-    let run = format!("crew fleet run {}", shell_words::quote(&fleet.folder));
+    let run = fleet_run(&fleet.folder);
     if needs().next().is_some() {
         return Some(format!("{run} --retry"));
     }
     let by_hand = rows.iter().find(|row| row.news == Some(StandingNews::Waits(WaitsFor::Job)));
     match by_hand {
         // A run sets its money aside before it prints the command.
-        Some(row) if fleet.max_cost_micros == 0 => Some(fleet.job(&row.task)),
-        by_hand => (by_hand.is_some() || rows.iter().any(is_for_a_run)).then_some(run),
+        Some(row) if fleet.max_cost_micros == 0 => return Some(fleet.job(&row.task)),
+        by_hand if by_hand.is_some() || rows.iter().any(is_for_a_run) => return Some(run),
+        _ if rows.iter().any(goes_on) => return None,
+        _ => {}
     }
+    let more = rows.iter().find_map(|row| match &row.news {
+        Some(StandingNews::Waits(WaitsFor::Money)) => Some("--max-cost MORE"),
+        Some(StandingNews::Waits(WaitsFor::Ended(other))) => {
+            let other = rows.iter().find(|row| row.task == *other)?;
+            (other.group == StandingGroup::Cancelled).then_some("--retry")
+        }
+        _ => None,
+    })?;
+    Some(format!("{run} {more}"))
 }
 
 /// Whether a task waits until the fleet is run again, or may do so.
@@ -390,6 +312,17 @@ fn is_for_a_run(row: &StandingRow) -> bool {
         return matches!(row.news, Some(StandingNews::Silent(_)));
     };
     matches!(waits, WaitsFor::Run | WaitsFor::Order(FleetRequest::Pause))
+}
+
+/// Whether a task runs, or would start if a crew ran the fleet.
+fn goes_on(row: &StandingRow) -> bool {
+    match &row.news {
+        _ if row.group == StandingGroup::Running => true,
+        Some(StandingNews::Waits(waits)) => {
+            matches!(waits, WaitsFor::Nothing | WaitsFor::Slot | WaitsFor::Run | WaitsFor::Job)
+        }
+        _ => false,
+    }
 }
 
 #[cfg(test)]

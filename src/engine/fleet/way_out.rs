@@ -5,13 +5,12 @@ use super::lease::{ASKED, Lease};
 use super::manifest::{Fleet, LandingMode};
 use super::standing::LANDING_REFUSALS;
 use crate::engine::page::Step;
-use crate::engine::record::Outcome;
 
 /// The commands, in their order; none for a task that is open, completed or cancelled.
 pub fn way_out(fleet: &Fleet, lease: &Lease) -> Vec<Step> {
     let ending = lease.ending();
-    let undone = |outcome| !matches!(outcome, Outcome::Completed | Outcome::Cancelled);
-    let Some(ending) = ending.filter(|ending| undone(ending.outcome)) else { return Vec::new() };
+    let undone = ending.filter(|ending| ending.outcome.leaves_a_task_undone());
+    let Some(ending) = undone else { return Vec::new() };
     let task = fleet.task(lease.id());
     let remote = fleet.remote.as_ref().filter(|_| fleet.landing == LandingMode::Main);
     // What is red would be so on the main branch, too.
@@ -43,6 +42,7 @@ mod tests {
     use super::*;
     use crate::engine::fleet::fixture::{a_fleet, a_lease, ended, landed};
     use crate::engine::fleet::manifest::Remote;
+    use crate::engine::record::Outcome;
 
     #[test]
     fn every_task_that_needs_a_person_names_the_command_that_tries_it_again() {

@@ -19,10 +19,16 @@ pub struct TaskOfFleet {
     pub task: TaskId,
 }
 
+/// The command that starts a fleet or joins it; `folder` is below the root of its repository.
+pub fn fleet_run(folder: &str) -> String {
+    let folder = if folder.is_empty() { "." } else { folder };
+    format!("crew fleet run {}", shell_words::quote(folder))
+}
+
 impl TaskOfFleet {
     /// The command that starts the fleet, and takes up what is not over.
     pub fn run(&self) -> String {
-        format!("crew fleet run {}", shell_words::quote(&self.folder))
+        fleet_run(&self.folder)
     }
 
     /// The same, which also tries again what ended without being completed.
@@ -33,7 +39,7 @@ impl TaskOfFleet {
     /// How a person lifts a limit on cost or tokens. A limit of the fleet gives each task a part.
     pub fn without_usage_limits(&self) -> String {
         format!(
-            "to go on without it: max-cost = 0 and max-tokens = 0 in the task's file \
+            "to go on without it: max-cost: 0 and max-tokens: 0 in the task's file \
              (--max-cost 0 lifts the fleet's), then {}",
             self.retry()
         )
@@ -64,6 +70,16 @@ impl Loop {
         Some(if is_over { task.retry() } else { task.run() })
     }
 
+    /// Why nobody resumes it alone, and the way out; `None` if it belongs to no fleet.
+    pub fn refusal_of_its_fleet(&self) -> Option<String> {
+        let (task, resume) = (self.fleet.as_ref()?, self.fleet_resume()?);
+        let tell = task.tell();
+        Some(format!(
+            "loop {} is {task}\nhint: {resume} resumes it; {tell} \"...\" answers it",
+            self.id
+        ))
+    }
+
     /// The command by which a person accepts what its checks rest on as it is now.
     pub fn accept_exam(&self) -> String {
         self.fleet
@@ -74,6 +90,7 @@ impl Loop {
 
 #[cfg(test)]
 mod tests {
+    use super::fleet_run;
     use crate::engine::fixture::a_run;
     use crate::engine::fleet::fixture::{a_fleet, id};
     use crate::engine::fleet::manifest::Fleet;
@@ -81,6 +98,7 @@ mod tests {
 
     #[test]
     fn a_fleet_takes_up_what_is_not_over_and_retries_only_what_ended_undone() {
+        assert_eq!(fleet_run(""), "crew fleet run .", "tasks at the root of their repository");
         let fleet = Fleet { folder: "my tasks".to_owned(), ..a_fleet() };
         let resumed = |outcome: Option<Outcome>| {
             let mut record = Loop { fleet: Some(fleet.task(&id("vat"))), ..a_run(None) };

@@ -32,7 +32,7 @@ pub use self::agent::{Agent, Dialect, Permissions, PromptVia};
 pub use self::check_memory::CheckMemory;
 pub use self::contract::{Check, Contract, Limits, Place, Role};
 pub use self::environment::{Environment, Foreign, Plan};
-pub use self::fleet::TaskOfFleet;
+pub use self::fleet::{TaskOfFleet, fleet_run};
 pub use self::git_memory::{Failures, GitMemory, Sent};
 pub use self::moment::Moment;
 pub use self::outcome::{Actor, Ending, FALLS_SHORT, Outcome, Proof};
@@ -346,6 +346,13 @@ impl Loop {
     /// "$1.84 · 123k tokens"; `None` while no use is known.
     pub fn spent(&self) -> Option<String> {
         self.state.usage.text(self.contract.limits.max_cost_micros > 0)
+    }
+
+    /// What it used, which is not all where its last iteration did not report that.
+    pub fn use_so_far(&self) -> Usage {
+        let mut usage = self.state.usage.clone();
+        usage.lost |= self.state.evidence.as_ref().is_some_and(Evidence::hides_its_use);
+        usage
     }
 
     /// Checks this record's own rules. The error says which one is broken.

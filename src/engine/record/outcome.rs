@@ -40,6 +40,11 @@ impl Outcome {
     pub fn label(self) -> &'static str {
         word(&self)
     }
+
+    /// Whether a task of a fleet that ended so needs a person: nothing else tries it again.
+    pub fn leaves_a_task_undone(self) -> bool {
+        !matches!(self, Self::Completed | Self::Cancelled)
+    }
 }
 
 /// The proof of a `completed` loop.

@@ -64,11 +64,21 @@ pub(super) fn refuse_repeats<'entry>(
 ) {
     let mut seen = BTreeMap::new();
     for entry in entries {
-        if let Some(line) = seen.insert(key_name(&entry.key), entry.line) {
+        let name = key_name(&entry.key);
+        let is_list = takes_a_list(&name);
+        if let Some(line) = seen.insert(name, entry.line) {
             let key = shown(&entry.key);
-            faults.at(entry.line, format!("{key} is given twice, also in line {line}: keep one"));
+            let way = if is_list { ", which may be a list such as [a, b]" } else { "" };
+            let what = format!("{key} is given twice, also in line {line}: keep one{way}");
+            faults.at(entry.line, what);
         }
     }
+}
+
+/// Whether a key takes several values.
+fn takes_a_list(name: &str) -> bool {
+    let option = NamedOption::all().find(|option| option.long() == name);
+    option.map_or([AGENTS_WORDS, "after", "touches"].contains(&name), NamedOption::repeats)
 }
 
 /// "KEY takes WANTED, not VALUE", which is the entry's value or one of its list.

@@ -11,6 +11,10 @@ use crate::engine::fleet::task::{MAX_PRIORITY, TaskId, USUAL_PRIORITY};
 /// The end of a task file's name.
 const ENDING: &str = ".md";
 
+/// The largest prompt, in bytes. A lease holds it twice, as JSON, in the message of a commit, which
+/// git keeps up to 1 MiB: half of that is left for escapes, checks and messages.
+const MAX_PROMPT_BYTES: usize = 256 << 10;
+
 /// A task as its own file says it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskFile {
@@ -66,6 +70,12 @@ pub fn read_task(name: &str, text: &str) -> Result<TaskFile, RefusedTask> {
         faults.whole("there is no prompt: write what is to be done under the front matter");
     } else if prompt.contains('\0') {
         faults.whole("the prompt holds a NUL character: is it a text?");
+    }
+    if prompt.len() > MAX_PROMPT_BYTES {
+        let [has, most] = [prompt.len(), MAX_PROMPT_BYTES].map(|bytes| bytes.div_ceil(1 << 10));
+        faults.whole(format!(
+            "the prompt has {has} KiB, and may have {most}: put some of it into another file, and name that"
+        ));
     }
     refuse_repeats(entries.iter(), &mut faults);
     let (mut after, mut after_line) = (Vec::new(), None);

@@ -195,7 +195,9 @@ touches: [/etc, ../x, 'a[', **/*.rs]
 orient: [[a]]
 decide: ''
 no-worse: \"a\\0b\"
-permissions: all";
+permissions: all
+verify: b
+touches: c";
     let text = format!("---\n{keys}\n---\n");
     insta::assert_snapshot!(refused(&text), @r#"
     auth.md: there is no prompt: write what is to be done under the front matter
@@ -222,7 +224,16 @@ permissions: all";
     auth.md:20: --decide needs a value: --decide TEXT
     auth.md:21: no-worse takes no NUL character, not `a b`
     auth.md:22: invalid value `all` for `--permissions <KIND>`: it can be default, accept-edits, auto, bypass
+    auth.md:23: verify is given twice, also in line 6: keep one, which may be a list such as [a, b]
+    auth.md:24: touches is given twice, also in line 18: keep one, which may be a list such as [a, b]
     "#);
+}
+
+#[test]
+fn a_prompt_that_no_lease_can_hold_is_refused_with_its_size_and_the_limit() {
+    let text = |bytes| format!("---\nn: 3\n---\n{}\n", "x".repeat(bytes));
+    assert_eq!(task(&text(262_144)).prompt.len(), 262_144);
+    insta::assert_snapshot!(refused(&text(262_145)), @"auth.md: the prompt has 257 KiB, and may have 256: put some of it into another file, and name that");
 }
 
 #[test]

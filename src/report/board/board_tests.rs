@@ -269,6 +269,18 @@ fn a_message_to_the_loop_of_a_task_goes_to_its_fleet_however_that_loop_ended() {
 }
 
 #[test]
+fn the_loop_of_a_task_is_refused_its_resume_before_anything_is_asked() {
+    let mut record = ended(a_loop("aaaaaaaa", "api"), Outcome::Exhausted, None);
+    record.fleet = Some(a_fleet().task(&task("vat")));
+    let rows: Vec<BoardRow> = row(&record, false).into_iter().collect();
+    let mut board = Board::default();
+    board.update(rows.clone(), &ids(&rows), false);
+    assert_eq!(pressed(&mut board, &[BoardKey::Char('r')]), []);
+    let foot = drawn(&board, 200, 12).lines().last().unwrap_or_default().to_owned();
+    assert_snapshot!(foot.trim(), @r#"loop aaaaaaaa is task vat of fleet billing-cleanup · crew fleet run tasks --retry resumes it; crew tell --fleet billing-cleanup --task vat "..." answers it"#);
+}
+
+#[test]
 fn a_screen_of_any_size_is_drawn() {
     for (width, height) in (0..90).step_by(7).flat_map(|width| (0..30).map(move |it| (width, it))) {
         drawn(&a_board(), width, height);
@@ -328,6 +340,22 @@ fn an_old_end_is_left_to_the_history_and_one_that_needs_a_person_stays_for_a_wee
     assert_eq!(aged(Outcome::Blocked, 168, false), None);
     assert_eq!(aged(Outcome::Blocked, 100, true), None, "a later loop works there");
     assert_eq!(aged(Outcome::Blocked, 1, true), Some(BoardGroup::Ended));
+}
+
+#[test]
+fn a_task_of_a_fleet_that_ended_undone_needs_a_person_as_its_fleet_says() {
+    let group = |outcome, is_task: bool| {
+        let mut record = ended(a_loop("aaaaaaaa", "api"), outcome, None);
+        record.fleet = is_task.then(|| a_fleet().task(&task("vat")));
+        row(&record, false).map(|row| row.group)
+    };
+    for outcome in [Outcome::Exhausted, Outcome::Aborted, Outcome::Stalled, Outcome::Error] {
+        assert_eq!(group(outcome, true), Some(BoardGroup::NeedsYou), "{outcome:?}");
+        assert_eq!(group(outcome, false), Some(BoardGroup::Ended), "{outcome:?}");
+    }
+    for outcome in [Outcome::Completed, Outcome::Cancelled, Outcome::Interrupted] {
+        assert_eq!(group(outcome, true), Some(BoardGroup::Ended), "{outcome:?}");
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod row;
 pub use self::draw::{BoardScreen, lines};
 pub use self::row::{BoardFacts, BoardGroup, BoardRow};
 use crate::engine::record::{LoopId, MESSAGE_CHARS};
+use crate::engine::text::clean;
 
 /// A key, as far as the board knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -194,14 +195,18 @@ impl Board {
         let id = self.open.as_ref().map(|open| &open.id).or(self.chosen.as_ref())?.clone();
         let row = self.rows.iter().find(|row| row.id == id);
         let is_completed = row.is_some_and(|row| row.is_completed);
-        let is_of_a_fleet = row.is_some_and(|row| row.is_of_a_fleet);
+        let refusal = row.and_then(|row| row.fleets_refusal.as_ref());
         let is_in_vain = match key {
-            BoardKey::Char('t') => is_completed && !is_of_a_fleet,
+            BoardKey::Char('t') => is_completed && refusal.is_none(),
             BoardKey::Char('r') => is_completed,
             _ => false,
         };
         if is_in_vain {
             self.notice = Some(format!("loop {id} is completed: nothing is left to resume"));
+            return None;
+        }
+        if let (BoardKey::Char('r'), Some(refusal)) = (key, refusal) {
+            self.notice = Some(clean(&refusal.replace("\nhint:", " ·")));
             return None;
         }
         match key {
@@ -227,7 +232,7 @@ impl Board {
             (Typing::Answer(_), _) | (_, BoardKey::Escape) => None,
             (Typing::Message(_, text), BoardKey::Enter) if text.trim().is_empty() => None,
             (Typing::Message(id, text), BoardKey::Enter) => {
-                let has_to_resume = |row: &BoardRow| row.is_over && !row.is_of_a_fleet;
+                let has_to_resume = |row: &BoardRow| row.is_over && row.fleets_refusal.is_none();
                 if self.rows.iter().any(|row| row.id == id && has_to_resume(row)) {
                     return self.begin(Typing::Answer(BoardOrder::Resume(id, Some(text))));
                 }

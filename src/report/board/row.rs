@@ -44,8 +44,8 @@ pub struct BoardRow {
     pub task: String,
     pub is_over: bool,
     pub is_completed: bool,
-    /// A message goes to its fleet, which keeps it however the loop ended.
-    pub is_of_a_fleet: bool,
+    /// Why only its fleet resumes it. That also keeps a message, however the loop ended.
+    pub fleets_refusal: Option<String>,
     /// Under which heading it stands, and where there; the smallest comes first. The heading is
     /// that of its group, except while no row may move.
     pub place: (BoardGroup, i64),
@@ -95,7 +95,7 @@ impl BoardRow {
             task: one_line(&clean(&crate::report::run::task(record)), NEWS_CHARS),
             is_over: !record.is_live(),
             is_completed: record.outcome() == Some(Outcome::Completed),
-            is_of_a_fleet: facts.task.is_some(),
+            fleets_refusal: facts.task.and_then(|_| record.refusal_of_its_fleet()),
             place: (group, order),
         })
     }
@@ -109,11 +109,18 @@ fn group(facts: &BoardFacts<'_>) -> Option<BoardGroup> {
         _ if needs => Some(BoardGroup::NeedsYou),
         (Status::Running, _) => Some(BoardGroup::Running),
         (Status::Waiting | Status::Paused, _) => Some(BoardGroup::Waiting),
-        (Status::Finished, Some(Outcome::Blocked)) if !facts.is_replaced => {
+        (Status::Finished, Some(outcome)) if !facts.is_replaced && is_left(facts, outcome) => {
             (age.num_hours() < BLOCKED_HOURS).then_some(BoardGroup::NeedsYou)
         }
         (Status::Finished, _) => (age.num_hours() < ENDED_HOURS).then_some(BoardGroup::Ended),
     }
+}
+
+/// Whether a person must act on a loop that ended so. Beyond what is blocked, that is each task of
+/// a fleet that ended undone; one that was only interrupted waits for its fleet.
+fn is_left(facts: &BoardFacts<'_>, outcome: Outcome) -> bool {
+    let is_undone = outcome.leaves_a_task_undone() && outcome != Outcome::Interrupted;
+    outcome == Outcome::Blocked || (facts.task.is_some() && is_undone)
 }
 
 fn when(facts: &BoardFacts<'_>, group: BoardGroup) -> String {

@@ -27,6 +27,7 @@ pub fn line(event: &FleetEvent, at: DateTime<FixedOffset>) -> String {
             of_task(task, &with_reason(&ended, &shown(last)))
         }
         FleetEvent::Rests { task, until, why } => of_task(task, &rests(*until, why, at)),
+        FleetEvent::Resumes { task } => of_task(task, "resumes"),
         FleetEvent::Lands { task } => of_task(task, "is being landed"),
         FleetEvent::SentBack { task, why } => {
             of_task(task, &with_reason("sent back to its loop", &shown(why)))
@@ -58,9 +59,10 @@ pub fn ended(ending: &TaskEnding) -> String {
     match ending.outcome {
         Outcome::Completed => {
             let place = match &ending.landed {
-                Some(Landed::Main(commit)) => {
+                Some(Landed::Main(Some(commit))) => {
                     format!(" as {}", start(&shown(commit), COMMIT_CHARS))
                 }
+                Some(Landed::Main(None)) => ": main has its work already".to_owned(),
                 Some(Landed::Request(address)) => format!(": {}", shown(address)),
                 None => String::new(),
             };
@@ -80,7 +82,7 @@ mod tests {
     use super::*;
     use crate::engine::fixture::at;
     use crate::engine::fleet::fixture::{ended, id, landed};
-    use crate::engine::fleet::lease::{Lease, TaskState};
+    use crate::engine::fleet::lease::TaskState;
 
     #[test]
     fn an_event_is_one_line_with_its_task_in_front() {
@@ -98,6 +100,7 @@ mod tests {
             FleetEvent::Rests { task: vat(), until: Some(at(119).wall), why: none() },
             FleetEvent::Rests { task: vat(), until: Some(at(120).wall), why: none() },
             FleetEvent::Rests { task: vat(), until: None, why: none() },
+            FleetEvent::Resumes { task: vat() },
             FleetEvent::Lands { task: vat() },
             FleetEvent::SentBack { task: vat(), why: "src/tax.rs changed on main".to_owned() },
             FleetEvent::Joined { task: vat() },
@@ -115,6 +118,7 @@ mod tests {
         vat-rounding   rests until 11:08:39
         vat-rounding   rests until 11:08
         vat-rounding   rests
+        vat-rounding   resumes
         vat-rounding   is being landed
         vat-rounding   sent back to its loop: src/tax.rs changed on main
         vat-rounding   runs already, joined
@@ -126,17 +130,18 @@ mod tests {
 
     #[test]
     fn an_end_says_where_the_work_went_or_what_it_needs() {
-        let request = |mut lease: Lease| {
-            let address = "https://example.org/7".to_owned();
+        let went = |place: Landed| {
+            let mut lease = ended("vat-rounding", Outcome::Completed, "done", 1);
             if let TaskState::Ended(ending) = &mut lease.state {
-                ending.landed = Some(Landed::Request(address));
+                ending.landed = Some(place);
             }
             lease
         };
         let leases = [
             ended("vat-rounding", Outcome::Completed, "done", 1),
             landed("vat-rounding", "4f2c9d1", 1),
-            request(ended("vat-rounding", Outcome::Completed, "done", 1)),
+            went(Landed::Main(None)),
+            went(Landed::Request("https://example.org/7".to_owned())),
             ended("vat-rounding", Outcome::Blocked, "conflict: a.rs changed on main", 1),
             ended("vat-rounding", Outcome::Blocked, "the agent said BLOCKED: a \"key\"", 1),
             ended("vat-rounding", Outcome::Stalled, "no progress", 1),
@@ -149,6 +154,7 @@ mod tests {
         assert_snapshot!(lines.collect::<Vec<_>>().join("\n"), @r#"
         vat-rounding   completed, proof: checked
         vat-rounding   landed as 4f2c9d1, proof: checked
+        vat-rounding   landed: main has its work already, proof: checked
         vat-rounding   requested: https://example.org/7, proof: checked
         vat-rounding   needs you: conflict: a.rs changed on main
         vat-rounding   needs you: blocked: "a 'key'"

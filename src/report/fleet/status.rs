@@ -155,14 +155,16 @@ fn counts(standing: &Standing) -> Vec<String> {
     .collect()
 }
 
-/// "$18.20 of $50.00"; `None` where nothing is known and nothing limits it.
+/// "$18.20 of $50.00", "unknown of $50.00"; `None` where nothing is known and nothing limits it.
 fn cost(standing: &Standing) -> Option<String> {
     let is_limited = standing.max_cost > Money::default();
     let spent = standing.spent.cost_text(is_limited);
     if !is_limited {
         return spent;
     }
-    Some(format!("{} of {}", spent.unwrap_or(Money::default().to_string()), standing.max_cost))
+    let is_unknown = standing.spent.is_lower_bound();
+    let none = || if is_unknown { "unknown".to_owned() } else { Money::default().to_string() };
+    Some(format!("{} of {}", spent.unwrap_or_else(none), standing.max_cost))
 }
 
 fn rounded(ms: u64) -> u64 {
@@ -199,11 +201,16 @@ fn block(
 fn over(standing: &Standing, rows: &[&StandingRow], word: &str, width: usize) -> Option<String> {
     let rows: Vec<&StandingRow> = rows.iter().copied().filter(|it| it.what == word).collect();
     let first = rows.first()?;
-    let place = if let Some(Landed::Main(commit)) = &first.landed {
-        format!("{} {}", shown(&standing.base), start(&shown(commit), COMMIT_CHARS))
-    } else {
-        let folder = first.branch.rsplit_once('/').map(|(folder, _)| folder);
-        folder.map_or_else(String::new, |folder| format!("on {}/*", shown(folder)))
+    let base = shown(&standing.base);
+    let place = match &first.landed {
+        Some(Landed::Main(Some(commit))) => {
+            format!("{base} {}", start(&shown(commit), COMMIT_CHARS))
+        }
+        Some(Landed::Main(None)) => base,
+        _ => {
+            let folder = first.branch.rsplit_once('/').map(|(folder, _)| folder);
+            folder.map_or_else(String::new, |folder| format!("on {}/*", shown(folder)))
+        }
     };
     let name = |row: &&StandingRow| {
         let is_claimed = row.proof == Some(Proof::Claimed);

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::world::env;
+use crate::world::files::disk;
 use crate::world::process::{Capture, ExitCause, FinishedProcess, ProcessSpec, run};
 
 /// A git setting for one command: name and value.
@@ -24,6 +25,8 @@ pub const OF_ANOTHER: [&str; 7] = [
     "GIT_NAMESPACE",
 ];
 
+/// The name of a fleet's own bare repository.
+const HUB: &str = "hub.git";
 /// The longest a look at the working tree may take.
 const LOOK: Duration = Duration::from_secs(20);
 
@@ -56,7 +59,8 @@ impl Command<'_> {
         stop: impl Fn() -> bool,
     ) -> io::Result<FinishedProcess> {
         let fixed = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "--no-pager"];
-        let arguments: Vec<&str> = fixed.iter().chain(arguments).copied().collect();
+        let named: &[&str] = if is_hub(folder) { &["--git-dir=."] } else { &[] };
+        let arguments: Vec<&str> = fixed.iter().chain(named).chain(arguments).copied().collect();
         let theirs = usize::from(self.settings_before());
         let mut named = Vec::new();
         for (index, (name, value)) in (theirs..).zip(self.settings) {
@@ -102,6 +106,14 @@ impl Command<'_> {
         let inherited = is_passed.then(|| env::text(COUNT)).flatten();
         given.map(|(_, count)| count.clone()).or(inherited).map_or(0, |it| it.parse().unwrap_or(0))
     }
+}
+
+/// Whether git has to be told that a folder is a repository: where a person has set
+/// `safe.bareRepository`, it takes no bare one that is not named.
+fn is_hub(folder: &Path) -> bool {
+    folder.file_name().is_some_and(|name| name == HUB)
+        && disk::is_file(&folder.join("HEAD"))
+        && disk::is_missing(&folder.join(".git"))
 }
 
 /// The output, if the command exited with 0 and all of its output was kept.

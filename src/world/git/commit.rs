@@ -9,6 +9,8 @@ use super::changes::changes;
 use super::command::Command;
 use super::drafts::{Drafts, Left};
 use super::steps::{Steps, unmerged};
+use super::submodules::Behind;
+use super::underway::Underway;
 use crate::engine::git::{GitFault, GitStep};
 use crate::parse::git_changes::{FileChange, FileChangeKind};
 use crate::world::files::disk;
@@ -30,6 +32,9 @@ pub struct CommitResult {
     pub left: Left,
     /// Nested repositories in the working tree, which are left out.
     pub nested: Vec<PathBuf>,
+    /// Submodules that are as they were before a rebase or a merge moved what the head records of
+    /// them, which are left out.
+    pub behind: Vec<PathBuf>,
 }
 
 /// The prefix of the separate index in git's folder; the id of the crew process follows.
@@ -45,7 +50,7 @@ impl Steps<'_> {
     pub fn commit(&self, message: &str, drafts: Option<&Drafts>) -> Result<CommitResult, GitFault> {
         let stand = self.begin(GitStep::Commit)?;
         let mut kept = CommitResult { branch: stand.branch.clone(), ..CommitResult::default() };
-        let mut paths = Paths::default();
+        let (mut paths, behind) = (Paths::default(), Behind::read(self.checkout()));
         let changes = changes(self, GitStep::Commit)?;
         if let Some(drafts) = drafts {
             kept.left = drafts.left(self, &changes)?;
@@ -61,6 +66,10 @@ impl Steps<'_> {
             let is_draft = drafts.is_some_and(|drafts| drafts.hold(&change.path));
             if is_draft && drafts.is_some_and(|it| it.are_untouched(self.checkout(), &change.path))
             {
+                continue;
+            }
+            if behind.holds(&change.path) {
+                kept.behind.push(change.path);
                 continue;
             }
             let is_nested = match change.kind {
@@ -93,9 +102,9 @@ impl Steps<'_> {
         let commit = id(&beside.fed(&arguments, message.as_bytes())?);
         let subject = format!("commit: {}", message.lines().next().unwrap_or_default());
         let before = stand.head.as_deref().unwrap_or_default();
+        let _underway = Underway::begin(self, GitStep::Commit, before);
         self.well(GitStep::Commit, &["update-ref", "-m", &subject, "HEAD", &commit, before])?;
-        // After the branch is updated, and both or neither: a path that one lacks would look
-        // staged.
+        // Then the index, and both or neither: a path that one of them lacks would look staged.
         if let Err(fault) = paths.update(|arguments, input| self.fed(arguments, input)) {
             let back = match before {
                 "" => vec!["update-ref", "-d", "HEAD", &commit],

@@ -44,6 +44,8 @@ pub fn make(hub: &Path, checkout: &Path, agreed: Option<&GitBaseline>) -> Result
     disk::write(&hub.join("objects/info/alternates"), lent.as_bytes(), Durability::Process)
         .map_err(|error| fault(error.to_string()))?;
     if let Some(GitBaseline(agreed)) = agreed {
+        let of_person = of_person(hub, checkout);
+        let of_person = of_person.iter().filter_map(|setting| setting.split_once('\n'));
         let listed = git(checkout, &["config", "--local", "-z", "--get-regexp", NEEDED]);
         let settings = listed.unwrap_or_default();
         let settings = settings.split('\0').filter_map(|setting| setting.split_once('\n'));
@@ -51,12 +53,39 @@ pub fn make(hub: &Path, checkout: &Path, agreed: Option<&GitBaseline>) -> Result
             let (name, value) = ((*name).to_owned(), (*value).to_owned());
             agreed.contains(&without_value(GitSetting { name, value }))
         });
+        let settings = of_person.chain(settings);
         let text: String = settings.map(|(name, value)| written(name, value)).collect();
         disk::write(&hub.join(SETTINGS), text.as_bytes(), Durability::Process)
             .map_err(|error| fault(error.to_string()))?;
         git(hub, &["config", "include.path", SETTINGS]);
     }
     Ok(())
+}
+
+/// What a person's own configuration says in the checkout and not in the hub, where the condition
+/// of an include does not hold. They need no agreement, as little as what holds in both; but no
+/// file of the checkout is a person's own.
+fn of_person(hub: &Path, checkout: &Path) -> Vec<String> {
+    let form = ["config", "--includes", "--show-scope", "--show-origin", "-z"];
+    let listed = |folder: &Path| {
+        let listed = git(folder, &[&form[..], &["--get-regexp", NEEDED]].concat());
+        let listed = listed.unwrap_or_default();
+        let mut parts = listed.split('\0');
+        let mut settings = Vec::new();
+        while let (Some(scope), Some(origin), Some(setting)) =
+            (parts.next(), parts.next(), parts.next())
+        {
+            let file = disk::real_path(Path::new(origin.strip_prefix("file:").unwrap_or(origin)));
+            let is_own = ["global", "system"].contains(&scope)
+                && file.is_ok_and(|file| !file.starts_with(checkout));
+            settings.extend(is_own.then(|| setting.to_owned()));
+        }
+        settings
+    };
+    let known = listed(hub);
+    let mut found = listed(checkout);
+    found.retain(|setting| !known.contains(setting));
+    found
 }
 
 /// Names the address of the remote in the hub, for programs that look for it there.

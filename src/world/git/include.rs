@@ -1,12 +1,18 @@
 //! Copies the ignored files that a new working tree needs, as `.worktreeinclude` names them. It
-//! copies plain files of a bounded size, and no link: it could lead out of the working tree.
+//! copies plain files of a bounded size, and no link: it could lead out of the working tree. What
+//! git does not ignore is not copied either: a commit there would take it in.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::Git;
+use super::command::Command;
+use crate::parse::git::BRANCHES;
 use crate::world::files::{disk, tree};
+use crate::world::process::ExitCause;
 
 /// The most bytes of it.
 pub const INCLUDE_BYTES: u64 = 1 << 20;
@@ -16,6 +22,10 @@ const FILES_MAX: usize = 10_000;
 const FILE_BYTES: u64 = 50 << 20;
 /// The most lines of patterns, which become words of a command.
 const PATTERNS_MAX: usize = 2000;
+/// Begins a path that git would otherwise take for a pattern, such as `:(glob)a`.
+const HERE: &[u8] = b"./";
+/// The name of a file that is not copied whole yet.
+const HALF: &str = "copied.tmp";
 
 /// Copies the files that `patterns` name and git ignores in `from` to the same places in `to`, as
 /// they are now; what is there already stays, unless this `replaces` it. Returns what was left out,
@@ -28,14 +38,37 @@ pub fn copy(patterns: &str, from: &Path, to: &Path, replaces: bool) -> Result<Ve
     }
     let mut list = vec!["ls-files", "-z", "--others", "--ignored"];
     list.extend(patterns.iter().take(PATTERNS_MAX).map(String::as_str));
-    let listed = Git::here(from).printed(&list, &[]).ok_or("git cannot list the files")?;
-    let paths = listed.split(|byte| *byte == 0).filter(|path| !path.is_empty());
-    let mut left_out = copy_files(paths, from, to, replaces)?;
+    let unlisted = "git cannot list the files";
+    let listed = Git::here(from).printed(&list, &[]).ok_or(unlisted)?;
+    let ignored = ignored(from, &listed).ok_or(unlisted)?;
+    let ignored: BTreeSet<&[u8]> =
+        zero_ended(&ignored).filter_map(|path| path.strip_prefix(HERE)).collect();
+    let (ignored, others): (Vec<&[u8]>, Vec<&[u8]>) =
+        zero_ended(&listed).partition(|path| ignored.contains(path));
+    let mut left_out = copy_files(ignored.into_iter(), from, to, replaces)?;
+    left_out.extend(others.into_iter().map(|path| {
+        format!("{} (git does not ignore it)", Path::new(OsStr::from_bytes(path)).display())
+    }));
     let more = patterns.len().saturating_sub(PATTERNS_MAX);
     if more > 0 {
         left_out.insert(0, format!("{more} patterns beyond {PATTERNS_MAX}"));
     }
     Ok(left_out)
+}
+
+/// Which of these paths, each followed by a zero byte, git ignores: each begins with [`HERE`].
+fn ignored(folder: &Path, paths: &[u8]) -> Option<Vec<u8>> {
+    let input = zero_ended(paths).flat_map(|path| [HERE, path, b"\0"].concat());
+    let input: Vec<u8> = input.collect();
+    let command = Command { input: &input, ..Command::default() };
+    let ended = command.run(folder, &["check-ignore", "-z", "--stdin"], || false).ok()?;
+    // 1 is none of them.
+    let is_whole = matches!(ended.cause, ExitCause::Exit(0 | 1)) && !ended.cut;
+    is_whole.then_some(ended.output)
+}
+
+fn zero_ended(paths: &[u8]) -> impl Iterator<Item = &[u8]> {
+    paths.split(|byte| *byte == 0).filter(|path| !path.is_empty())
 }
 
 /// The same for files by their paths. One that is replaced differs in size or time.
@@ -46,6 +79,9 @@ pub fn copy_files<'a>(
     replaces: bool,
 ) -> Result<Vec<String>, String> {
     let mut left_out = Vec::new();
+    // A killed crew may have left a half there.
+    let half = to.join(BRANCHES).join(HALF);
+    disk::remove(&half).map_err(|error| error.to_string())?;
     for path in paths.by_ref().take(FILES_MAX) {
         let path = Path::new(OsStr::from_bytes(path));
         let (source, target) = (from.join(path), to.join(path));
@@ -56,9 +92,7 @@ pub fn copy_files<'a>(
         let why = match tree::kind(&source) {
             "gone" => continue,
             "file" | "program" if disk::size(&source) <= FILE_BYTES => {
-                let parent = target.parent().unwrap_or(to);
-                let copied =
-                    disk::make_folder(parent).and_then(|()| tree::copy_with_time(&source, &target));
+                let copied = copy_whole(&source, &half, &target);
                 copied.map_err(|error| format!("{}: {error}", path.display()))?;
                 continue;
             }
@@ -72,4 +106,20 @@ pub fn copy_files<'a>(
         left_out.insert(0, format!("{more} files beyond {FILES_MAX}"));
     }
     Ok(left_out)
+}
+
+/// Copies one file whole or not at all: a half of it would stay as if the agent had made it. Until
+/// then it is where no commit of crew's looks, for it may be a secret.
+fn copy_whole(source: &Path, half: &Path, target: &Path) -> io::Result<()> {
+    for file in [half, target] {
+        file.parent().map_or(Ok(()), disk::make_folder)?;
+    }
+    let copied = tree::copy_with_time(source, half).and_then(|()| disk::rename(half, target));
+    if copied.is_err() {
+        let _ = disk::remove(half);
+    }
+    for folder in half.ancestors().skip(1).take(Path::new(BRANCHES).components().count()) {
+        tree::remove_if_empty(folder);
+    }
+    copied
 }

@@ -8,7 +8,7 @@ use super::command::Command;
 use super::merge::unmerged;
 use super::steps::{Said, hooks, said};
 use super::worktree::roots;
-use super::{Git, git};
+use super::{Git, git, submodules};
 use crate::engine::git::{GitFault, GitStep};
 use crate::world::files::disk;
 
@@ -91,7 +91,9 @@ fn compared(repository: &Path, what: &[&str]) -> Option<Vec<String>> {
 /// then under way.
 pub fn merge_to_conflicts(folder: &Path, commit: &str) -> Result<Vec<String>, GitFault> {
     let arguments = ["merge", "--no-edit", "--no-verify", "--no-gpg-sign", "--quiet", commit];
+    let before = Git::here(folder).commit("HEAD").unwrap_or_default();
     let merged = run(folder, &arguments);
+    submodules::note(folder, &before);
     let files = if merged.exit == Some(0) { Vec::new() } else { unmerged(folder) };
     if merged.exit == Some(0) || !files.is_empty() {
         Ok(files)

@@ -7,6 +7,7 @@ mod changes;
 pub mod clone;
 mod command;
 pub mod commit;
+mod commits;
 pub mod drafts;
 pub mod head;
 pub mod hub;
@@ -18,39 +19,28 @@ pub mod probe;
 mod push;
 mod rebase;
 pub mod refs;
+pub mod remotes;
 pub mod snapshots;
 mod staged;
 pub mod steps;
+mod submodules;
 #[cfg(test)]
 mod tests;
+pub mod underway;
 pub mod worktree;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use self::command::{Command, OF_ANOTHER, whole};
+pub use self::commits::{OwnCommit, commits_since};
 use super::files::disk;
 use super::store::home::hash;
 use super::{env, recorded_environment};
 use crate::engine::evidence::changes::{ChangeKind, ChangedFile, Changes};
-use crate::engine::evidence::commits::Commits;
 use crate::engine::record::Loop;
-use crate::engine::text::one_line;
 use crate::parse::git::{BRANCHES, GitStatus, files as files_of, status};
 use crate::parse::tree_changes::tree_changes;
-
-/// The longest line of a commit, in characters.
-const SUBJECT_CHARS: usize = 200;
-/// How many of crew's own commits are searched on the branch that is checked out, the newest first.
-const APART_MAX: usize = 30;
-
-/// A commit that crew made.
-#[derive(Debug)]
-pub struct OwnCommit {
-    pub id: String,
-    /// Whether crew rebased later. It may then be on no branch without being lost.
-    pub may_have_copy: bool,
-}
 
 /// Whether git can be run.
 pub fn answers(folder: &Path) -> bool {
@@ -80,25 +70,6 @@ fn head_by(line: impl Fn(&[&str]) -> Option<String>) -> (Option<String>, Option<
     let branch = line(&["symbolic-ref", "--quiet", "HEAD"]);
     let branch = branch.and_then(|name| name.strip_prefix("refs/heads/").map(str::to_owned));
     (branch, line(&["rev-parse", "--quiet", "--verify", "HEAD^{commit}"]))
-}
-
-/// The name and the address of the remote that a working tree pushes to: that of its branch, else
-/// `origin`, else the only one. A path becomes absolute.
-pub fn remote(top: &Path) -> Option<(String, String)> {
-    let line = |arguments: &[&str]| Some(git(top, arguments)?.trim_end().to_owned());
-    let listed = git(top, &["remote"])?;
-    let names: Vec<&str> = listed.lines().collect();
-    let of_branch =
-        head(top).0.and_then(|branch| line(&["config", &format!("branch.{branch}.remote")]));
-    let of_branch = of_branch.filter(|name| names.contains(&name.as_str()));
-    let origin = names.contains(&"origin").then(|| "origin".to_owned());
-    let only = (names.len() == 1).then(|| names[0].to_owned());
-    let name = of_branch.or(origin).or(only)?;
-    let url = line(&["remote", "get-url", "--push", &name])?;
-    let path = disk::real_path(&top.join(&url));
-    let is_path = !url.contains("://") && (!url.contains(':') || url.starts_with(['/', '.']));
-    let url = path.ok().filter(|_| is_path).map_or(url, |path| path.display().to_string());
-    Some((name, url))
 }
 
 /// The commit that a name denotes at the root of a working tree.
@@ -176,67 +147,6 @@ pub fn fingerprint(subject: &Loop) -> Option<String> {
     Some(hash(text.as_bytes()))
 }
 
-/// The commits since a loop started, and those that its branch has lost; `None` if they are not
-/// known. `by_crew` are those that crew made. What is uncommitted is another look,
-/// [`uncommitted`].
-pub fn commits_since(subject: &Loop, by_crew: &[OwnCommit]) -> Option<Commits> {
-    let log = |of: &[&str]| {
-        let most = format!("-{}", Commits::MOST);
-        let form = ["log", "--no-show-signature", "--format=%h %s", &most];
-        let text = Git::of(subject).run(&[&form[..], of].concat())?;
-        Some(text.lines().map(|line| one_line(line, SUBJECT_CHARS)).collect::<Vec<_>>())
-    };
-    // One that was only rebased is not lost, nor is a merge, which a rebase leaves out. One that
-    // was rebased with other lines cannot be told from a lost one.
-    let missing = |branch: &str, commit: &str| {
-        let apart = format!("{branch}...{commit}");
-        log(&["--cherry-pick", "--right-only", "--no-merges", &apart])
-    };
-    let line = |of: &[&str]| Some(Git::of(subject).run(of)?.trim_end().to_owned());
-    let (branch, commit) = head_by(line);
-    let (made, lost) = match &subject.place.head {
-        Some(start) => {
-            let own = subject.place.branch.as_ref().map(|branch| format!("refs/heads/{branch}"));
-            let lost = own.and_then(|own| missing(&own, start)).or_else(|| missing("HEAD", start));
-            (log(&[&format!("{start}..HEAD")])?, lost.unwrap_or_default())
-        }
-        // The first commit came after the start.
-        None => (log(&[commit.as_ref()?])?, Vec::new()),
-    };
-    let apart =
-        apart(subject, by_crew).into_iter().filter_map(|OwnCommit { id, may_have_copy }| {
-            let line = missing("HEAD", id)?.into_iter().next()?;
-            let there = branch_with(subject, id).map(|branch| format!("on {branch}"));
-            let there = there.or_else(|| (!may_have_copy).then(|| "on no branch".to_owned()))?;
-            line.starts_with(id.get(..7)?).then(|| format!("{line} ({there})"))
-        });
-    let apart: Vec<String> = apart.collect();
-    let is_own = branch.as_deref() == subject.branch();
-    let switched_to = branch.or_else(|| Some(commit?.get(..12)?.to_owned()));
-    let (made, switched_to) = (Some(made), switched_to.filter(|_| !is_own));
-    Some(Commits { made, switched_to, lost, apart, uncommitted: None })
-}
-
-/// Those of crew's newest commits that are not among the ones of what is checked out.
-fn apart<'a>(subject: &Loop, by_crew: &'a [OwnCommit]) -> Vec<&'a OwnCommit> {
-    let newest = &by_crew[by_crew.len().saturating_sub(APART_MAX)..];
-    if newest.is_empty() {
-        return Vec::new();
-    }
-    let ids: Vec<&str> = newest.iter().map(|commit| commit.id.as_str()).collect();
-    let list = [&["rev-list", "--ignore-missing"], &ids[..], &["--not", "HEAD"]].concat();
-    let listed = Git::of(subject).run(&list).unwrap_or_default();
-    let is_listed = |it: &&OwnCommit| listed.lines().any(|line| line.starts_with(it.id.as_str()));
-    newest.iter().rev().filter(is_listed).collect()
-}
-
-/// A branch that has the commit.
-fn branch_with(subject: &Loop, id: &str) -> Option<String> {
-    let list = ["branch", "--list", "--format=%(refname:short)", "--contains", id];
-    let named = Git::of(subject).run(&list)?;
-    named.lines().find(|name| !name.starts_with('(')).map(str::to_owned)
-}
-
 /// How many of these changed files are in no commit; `None` outside a repository, or when git took
 /// too long or printed too much.
 pub fn uncommitted(subject: &Loop, changes: &Changes) -> Option<u64> {
@@ -287,10 +197,8 @@ pub fn files(subject: &Loop, below: &[String]) -> Option<BTreeMap<String, String
 /// The files of ignore rules that belong to no folder: the user's, then the repository's.
 pub fn exclude_files(subject: &Loop) -> Vec<PathBuf> {
     let git = Git::of(subject);
-    let place = |arguments: &[&str]| {
-        let text = git.run(arguments)?;
-        Some(git.folder.join(text.trim_end_matches('\n')))
-    };
+    let place =
+        |arguments: &[&str]| Some(git.folder.join(git.run(arguments)?.trim_end_matches('\n')));
     let usual = || {
         let config = env::path("XDG_CONFIG_HOME");
         let config = config.or_else(|| Some(env::path("HOME")?.join(".config")));

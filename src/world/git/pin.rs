@@ -45,7 +45,7 @@ pub fn stand(place: &Place, step: GitStep) -> Result<Stand, GitFault> {
     let ExitCause::Exit(code) = end else {
         return Err(GitFault::new(step, Other, "git gave no answer", "try git status here"));
     };
-    let lost = |cause: String| GitFault::new(step, Repository, cause, BACK);
+    let lost = |cause: String| GitFault::new(step, Repository, cause, way_back(place));
     let Some(rest) = text.strip_prefix(&pinned(place)) else {
         return Err(lost(other(place, &text)));
     };
@@ -68,8 +68,18 @@ pub fn stand(place: &Place, step: GitStep) -> Result<Stand, GitFault> {
     Err(lost(format!("{branch} no longer has a commit")))
 }
 
-/// The hint when a repository cannot be found.
-const BACK: &str = "put it back as it was, then crew resume";
+/// The hint when a repository cannot be found. Of a working tree that shares one, git itself makes
+/// the lost link anew, from the shared one alone without a complaint.
+fn way_back(place: &Place) -> String {
+    let is_lost = disk::is_missing(&place.checkout.join(".git"));
+    let trees = place.repository.as_ref().and_then(|own| own.parent()).filter(|_| is_lost);
+    let shared = trees.filter(|trees| trees.ends_with("worktrees")).and_then(Path::parent);
+    let back = shared.map_or("put it back as it was".to_owned(), |shared| {
+        let shared = shared.to_string_lossy();
+        format!("git -C {} worktree repair puts it back", shell_words::quote(&shared))
+    });
+    format!("{back}, then crew resume")
+}
 
 /// What git's answer must start with in the repository where the loop started.
 fn pinned(place: &Place) -> String {

@@ -6,7 +6,8 @@ use std::path::Path;
 use super::command::Command;
 use super::staged::Staged;
 use super::steps::{Said, Steps, unmerged};
-use super::{Git, git, lacking, look};
+use super::underway::Underway;
+use super::{Git, git, lacking, look, submodules};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, Rebased, named};
 use crate::parse::git::in_the_way;
 
@@ -51,8 +52,12 @@ fn rebase(steps: &Steps<'_>, onto: &str, stood_on: Option<&str>) -> Result<Rebas
         return Ok(Rebased::NothingNew);
     }
     let staged = Staged::read(steps, &head)?;
+    let _underway = Underway::begin(steps, GitStep::Rebase, &head);
     let before = rewritten(steps.checkout(), stood_on, &tip);
     let rebased = apply(steps, onto, (&tip, before), &head);
+    if rebased.is_ok() {
+        submodules::note(steps.checkout(), &head);
+    }
     if !matches!(&rebased, Err(fault) if fault.trouble == GitTrouble::Unfinished) {
         staged.put_back(steps, &head)?;
     }

@@ -271,7 +271,7 @@ impl Refs<'_> {
     }
 
     /// Asks again while the remote is out of reach.
-    fn patiently<T>(&self, ask: impl Fn() -> T, is_out_of_reach: impl Fn(&T) -> bool) -> T {
+    pub fn patiently<T>(&self, ask: impl Fn() -> T, is_out_of_reach: impl Fn(&T) -> bool) -> T {
         let Some(Patience { signals, within, .. }) = self.patience else { return ask() };
         let (deadline, mut pause) = (Deadline::after(within), PAUSES[0]);
         let is_asked = || (signals.times() > 0).then_some(());

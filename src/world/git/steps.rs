@@ -24,10 +24,13 @@ const WITHIN: Duration = Duration::from_secs(300);
 
 /// Settings of every step. Nobody can type a passphrase or edit a message, and background work of
 /// git would be ended with the step.
-const SETTINGS: [(&str, &str); 10] = [
+const SETTINGS: [(&str, &str); 12] = [
     ("commit.gpgSign", "false"),
     ("push.gpgSign", "false"),
     ("user.useConfigOnly", "true"),
+    // Each merge says itself what becomes of it, and the commits of agents have no signature.
+    ("merge.ff", "true"),
+    ("merge.verifySignatures", "false"),
     ("core.editor", "true"),
     ("sequence.editor", "true"),
     ("maintenance.auto", "false"),

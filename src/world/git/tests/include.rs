@@ -38,3 +38,19 @@ fn what_is_left_out_is_named_with_its_reason() {
     let left_out = copy_files(paths, &repository, &tree, false).unwrap();
     assert_eq!(left_out, ["2 files beyond 10000"]);
 }
+
+#[test]
+fn a_file_that_git_does_not_ignore_is_not_copied_whatever_its_name() {
+    let yard = Yard::new();
+    yard.write("repo/.gitignore", "db.*\n:(glob)d.local\n");
+    for name in ["db.local", "api.local", ":(glob)d.local", ":(glob)e.local"] {
+        yard.write(&format!("repo/{name}"), "");
+    }
+    let (repository, tree) = (yard.path("repo"), yard.path("tree"));
+    let left_out = copy("*.local\n", &repository, &tree, false).unwrap();
+    let expected =
+        [":(glob)e.local", "api.local"].map(|it| format!("{it} (git does not ignore it)"));
+    assert_eq!(left_out, expected);
+    assert_eq!(yard.sh("tree", "ls"), ":(glob)d.local\ndb.local\n");
+    assert_eq!(copy("api.*\n", &repository, &tree, false).unwrap(), expected[1..]);
+}

@@ -9,6 +9,7 @@ mod push;
 mod rebase;
 mod refs;
 mod snapshots;
+mod underway;
 mod worktree;
 
 use std::path::{Path, PathBuf};

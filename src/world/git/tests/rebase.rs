@@ -4,6 +4,7 @@ use insta::assert_snapshot;
 
 use super::Yard;
 use crate::engine::git::{GitTrouble, Rebased};
+use crate::world::git::land::{commit_markers, merge_to_conflicts};
 
 /// `main` and `work` diverge after the first commit; `work` is checked out, and `main` changed
 /// `file`.
@@ -94,6 +95,74 @@ fn what_was_staged_stays_staged_and_nothing_that_came_is_taken_back() {
     assert_eq!(yard.rebase("main"), Ok(Rebased::Onto(1)));
     assert_eq!(yard.git("repo", &["diff", "--cached", "--raw", "HEAD"]), "");
     assert_eq!(yard.git("repo", &["diff", "--numstat"]), "1\t1\tfile\n");
+}
+
+/// A repository with the submodule `lib` at the first of its commits; `work` is checked out.
+fn with_a_submodule() -> (Yard, [String; 3]) {
+    let yard = Yard::new();
+    yard.sh(".", "git init -q lib");
+    yard.identify("lib");
+    let commits = ["1", "2", "3"].map(|text| {
+        yard.commit_file("lib", "v", text);
+        yard.git("lib", &["rev-parse", "HEAD"]).trim_end().to_owned()
+    });
+    yard.git("lib", &["reset", "-q", "--hard", &commits[0]]);
+    let add = ["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", "../lib", "lib"];
+    yard.git("repo", &add);
+    yard.commit_file("repo", "more", "x\n");
+    yard.git("lib", &["reset", "-q", "--hard", &commits[2]]);
+    yard.git("repo/lib", &["-c", "protocol.file.allow=always", "fetch", "-q"]);
+    yard.git("repo", &["switch", "-qc", "work"]);
+    (yard, commits)
+}
+
+/// Has `main` record another commit of it.
+fn bump(yard: &Yard, commit: &str) {
+    let there = format!("160000,{commit},lib");
+    yard.sh("repo", &format!(
+        "git switch -q main; git update-index --cacheinfo {there}; git commit -qm Bump; git switch -q work"
+    ));
+}
+
+#[test]
+fn a_submodule_that_the_other_branch_moved_is_not_moved_back_but_by_somebody_who_moves_it() {
+    let (yard, [_, second, third]) = with_a_submodule();
+    let recorded = || yard.git("repo", &["rev-parse", "HEAD:lib"]).trim_end().to_owned();
+    for moved in [&second, &third] {
+        bump(&yard, moved);
+        yard.write("repo/file", moved);
+        yard.commit("Before").unwrap().unwrap();
+        assert_eq!(yard.rebase("main"), Ok(Rebased::Onto(1)));
+        assert_eq!(yard.commit("None"), Ok(None), "it alone is no work");
+        yard.write("repo/more", moved);
+        yard.commit("Work").unwrap().unwrap();
+        assert_eq!(&recorded(), moved);
+    }
+    yard.git("repo/lib", &["checkout", "-q", &second]);
+    yard.commit("Moved").unwrap().unwrap();
+    assert_eq!(recorded(), second);
+}
+
+#[test]
+fn a_submodule_that_a_merge_moved_is_not_moved_back_whether_other_files_conflict_or_not() {
+    for text in ["work's\n", "one\n"] {
+        let (yard, [_, second, _]) = with_a_submodule();
+        yard.write("repo/file", text);
+        yard.write("repo/own", "x\n");
+        yard.commit("Work").unwrap().unwrap();
+        bump(&yard, &second);
+        yard.sh(
+            "repo",
+            "git switch -q main; echo main > file; git add file; git commit -qm M; git switch -q work",
+        );
+        let files = merge_to_conflicts(&yard.path("repo"), "main").unwrap();
+        if !files.is_empty() {
+            commit_markers(&yard.path("repo"), &files).unwrap();
+        }
+        yard.write("repo/own", "more\n");
+        yard.commit("More").unwrap().unwrap();
+        assert_eq!(yard.git("repo", &["rev-parse", "HEAD:lib"]).trim_end(), second);
+    }
 }
 
 #[test]

@@ -1,0 +1,217 @@
+//! What a person does between two starts of a fleet: another remote, work that is turned down, a
+//! branch that is removed, a check that is added, a second machine.
+
+use super::clones::{cloned, run_in};
+use super::{FleetWorld, LONG, ONE, TWO};
+
+#[test]
+fn a_fleet_stays_at_its_remote_though_the_branch_that_is_checked_out_follows_another() {
+    let world = FleetWorld::new(ONE).tasks(&["a"], "").tasks(&["b"], "max-iterations = 1").ready();
+    let world = world.shared().ready();
+    let upstream = world.sandbox.root().join("upstream.git").display().to_string();
+    world.sandbox.git(&[
+        "clone",
+        "--quiet",
+        "--bare",
+        &world.hub().display().to_string(),
+        &upstream,
+    ]);
+    world.sandbox.git(&["remote", "add", "upstream", &upstream]);
+    world.sandbox.git(&["fetch", "--quiet", "upstream"]);
+    let world = world.acts(&format!("[ $task = b ] || {{ {ONE}; }}"));
+    assert_eq!(world.run(&["--land"]).code(), 10);
+    world.sandbox.git(&["checkout", "--quiet", "-b", "wip", "upstream/main"]);
+    let ran = world.run(&["--land"]);
+    assert_eq!(
+        (ran.code(), world.begun("a"), world.begun("b")),
+        (10, vec![1], vec![1]),
+        "{ran:#?}"
+    );
+    assert_eq!(world.sandbox.git(&["-C", &upstream, "for-each-ref", "refs/crew"]), "");
+}
+
+#[test]
+fn a_remote_that_moved_without_the_leases_is_refused_and_with_them_is_the_same_fleet() {
+    let world = FleetWorld::new(ONE).tasks(&["a"], "").shared().ready();
+    assert_eq!(world.run(&["--land"]).code(), 0);
+    let (old, new) = (world.hub(), world.sandbox.root().join("new.git").display().to_string());
+    let old = old.display().to_string();
+    world.sandbox.git(&["init", "--quiet", "--bare", "--initial-branch=main", &new]);
+    world.sandbox.git(&["-C", &old, "push", "--quiet", &new, "refs/heads/*:refs/heads/*"]);
+    world.sandbox.git(&["remote", "set-url", "origin", &new]);
+    world.sandbox.git(&["pull", "--quiet", "origin", "main"]);
+    let refused = world.run(&["--land"]);
+    let told = format!(
+        "crew: the leases of the fleet repo are at {old}, and origin has none of them\n\
+         hint: push refs/crew/repo/* to origin, or crew fleet forget repo to begin anew there\n"
+    );
+    assert_eq!((refused.code(), refused.stderr), (1, told));
+    world.sandbox.git(&["-C", &old, "push", "--quiet", &new, "refs/crew/*:refs/crew/*"]);
+    let ran = world.run(&["--land"]);
+    assert_eq!((ran.code(), world.begun("a")), (0, vec![1]), "{ran:#?}");
+}
+
+#[test]
+fn completed_work_that_a_person_turns_down_does_not_land_later() {
+    let world = FleetWorld::new(ONE).tasks(&["a", "b", "c"], "").shared().ready();
+    assert_eq!(world.run(&["--push"]).code(), 0);
+    world.crew(&["fleet", "cancel", "b"]).success();
+    world.sandbox.git(&["rm", "--quiet", "tasks/a.md"]);
+    let world = world.ready();
+    let ran = world.run(&["--land"]);
+    assert_eq!(ran.code(), 10, "{ran:#?}");
+    assert!(ran.stderr.contains("crew: a is cancelled: its file is gone\n"), "{ran:#?}");
+    let ends = world.states(&["a", "b", "c"]);
+    let expected = [("a", "cancelled"), ("b", "cancelled"), ("c", "completed")];
+    assert_eq!(ends, expected.map(|(task, end)| (task, end.to_owned())));
+    let on_main = ["work-a", "work-b", "work-c"].map(|file| world.shown("main", file));
+    assert_eq!(on_main, ["", "", "1\n"]);
+    let again = world.run(&["--land", "--retry"]);
+    assert_eq!((again.code(), world.shown("main", "work-b")), (10, "1\n".into()), "{again:#?}");
+    assert_eq!(world.begun("b"), [1], "its work was completed before");
+}
+
+#[test]
+fn a_landing_check_that_is_added_holds_for_the_tasks_that_run() {
+    let agent = format!("wait_for go; {ONE}");
+    let world = FleetWorld::new(&agent).tasks(&["a"], "max-iterations = 1").shared().ready();
+    let running = world.start(&["--land"]);
+    world.until("a works", |world| world.begun("a") == [1]);
+    let world = world.terms("[land]\ncheck = [\"test -e never\"]").ready();
+    let joined = world.start(&["--land"]);
+    world.until("the new terms are recorded", |world| {
+        world.git_there(&["log", "-1", "--format=%B", "refs/crew/repo/_fleet"]).contains("never")
+    });
+    world.allow("go");
+    assert_eq!((running.wait(LONG).code(), joined.wait(LONG).code()), (13, 13));
+    let red = "red: `test -e never` fails on main with this work";
+    assert!(world.why("a").starts_with(red), "{}", world.why("a"));
+    assert_eq!(world.shown("main", "work-a"), "");
+}
+
+#[test]
+fn a_landing_does_not_depend_on_how_a_person_likes_their_merges() {
+    for (name, value) in
+        [("merge.ff", "false"), ("merge.ff", "only"), ("merge.verifySignatures", "true")]
+    {
+        let world = FleetWorld::new(ONE).tasks(&["a", "b"], "").shared().ready();
+        world.sandbox.git(&["config", name, value]);
+        let ran = world.run(&["--land"]);
+        assert_eq!(ran.code(), 0, "{name}={value}: {ran:#?}");
+    }
+}
+
+#[test]
+fn a_task_builds_on_one_whose_branch_was_merged_and_deleted() {
+    let world = FleetWorld::new(ONE).tasks(&["a"], "").ready();
+    assert_eq!(world.run(&[]).code(), 0);
+    let tree = world.sandbox.root().join("repo.worktrees/fleet/repo/a").display().to_string();
+    world.sandbox.git(&["merge", "--quiet", "fleet/repo/a"]);
+    world.sandbox.git(&["worktree", "remove", "--force", &tree]);
+    world.sandbox.git(&["branch", "--quiet", "--delete", "fleet/repo/a"]);
+    let world = world.tasks(&["b"], "after = [\"a\"]\nverify = [\"test -e work-a\"]").ready();
+    let ran = world.run(&[]);
+    assert_eq!((ran.code(), world.state("b")), (0, "completed".into()), "{ran:#?}");
+}
+
+#[test]
+fn a_task_that_is_begun_anew_builds_again_on_those_before_it() {
+    let agent = format!("[ $task = a ] || test -e $NOTES/go || exit 0; {ONE}");
+    let world = FleetWorld::new(&agent).tasks(&["a"], "");
+    let terms = "after = [\"a\"]\nverify = [\"test -e work-a\"]\nmax-iterations = ";
+    let world = world.tasks(&["b"], &format!("{terms}1")).ready();
+    assert_eq!(world.run(&[]).code(), 10);
+    let tree = world.sandbox.root().join("repo.worktrees/fleet/repo/b").display().to_string();
+    world.sandbox.git(&["worktree", "remove", "--force", &tree]);
+    world.sandbox.git(&["branch", "--quiet", "-D", "fleet/repo/b"]);
+    world.allow("go");
+    let world = world.tasks(&["b"], &format!("{terms}2")).ready();
+    let ran = world.run(&["--retry"]);
+    assert_eq!((ran.code(), world.state("b")), (0, "completed".into()), "{ran:#?}");
+}
+
+#[test]
+fn what_a_local_fleet_kept_goes_to_the_remote_before_another_machine_may_take_it() {
+    let agent = format!("[ $task = b ] && {{ {ONE}; exit 0; }}; {TWO}");
+    let world = FleetWorld::new(&agent).tasks(&["b"], "").tasks(&["a"], "max-iterations = 1");
+    let world = world.ready();
+    assert_eq!(world.run(&[]).code(), 10);
+    let world = world.tasks(&["a"], "max-iterations = 2").by_hand(&["--retry"]);
+    for task in ["a", "b"] {
+        let ran = world.on("second").job(task).wait(LONG);
+        assert_eq!(ran.code(), 0, "{task}: {ran:#?}");
+    }
+    assert_eq!((world.begun("a"), world.begun("b")), (vec![1, 2], vec![1]));
+    assert_eq!(
+        (world.work("a", "work-a"), world.work("b", "work-b")),
+        ("1\n2\n".into(), "1\n".into())
+    );
+}
+
+#[test]
+fn a_clone_neither_cancels_nor_puts_back_what_another_machine_has_started_since() {
+    let world = FleetWorld::new(ONE).tasks(&["a"], "verify = [\"false\"]\nmax-iterations = 1");
+    let world = world.shared().ready();
+    let clone = cloned(&world, "second/repo");
+    let second = |more: &[&str]| run_in(&world, &clone, Some("home-2"), more);
+    assert_eq!(second(&["--on", "manual"]).code(), 0);
+    std::fs::write(clone.join("tasks/own.md"), "Own.\n").unwrap();
+    assert_eq!(second(&["--on", "manual"]).code(), 0);
+    world.sandbox.write("tasks/a.md", "Do task a in another way.\n");
+    world.sandbox.write("tasks/c.md", "Do task c.\n");
+    let first = world.run(&["--on", "manual"]);
+    assert_eq!(first.code(), 0, "{first:#?}");
+    std::fs::remove_file(clone.join("tasks/own.md")).unwrap();
+    let ran = second(&["--on", "manual"]);
+    let told = "crew: own is cancelled: its file is gone\n\
+                crew: the text that another machine has started counts, and not that of the file \
+                here: a\nhint: pull it, or change the file\n";
+    assert!(ran.stderr.ends_with(told), "{ran:#?}");
+    let ends = world.states(&["a", "c", "own"]);
+    let expected = [("a", "waiting"), ("c", "waiting"), ("own", "cancelled")];
+    assert_eq!(ends, expected.map(|(task, end)| (task, end.to_owned())));
+    assert_eq!(world.lease("a")["task"]["prompt"], "Do task a in another way.");
+}
+
+#[test]
+fn a_changed_task_takes_its_new_text_also_after_a_start_that_did_not_retry_it() {
+    for more in [None, Some("--push")] {
+        let world = FleetWorld::new(TWO).tasks(&["a"], "max-iterations = 1").shared().ready();
+        let run =
+            |with: &[&str]| world.run(&with.iter().copied().chain(more).collect::<Vec<_>>()).code();
+        assert_eq!(run(&[]), 10);
+        world.sandbox.write("tasks/a.md", "+++\nmax-iterations = 2\n+++\nDo it in the new way.\n");
+        assert_eq!(run(&[]), 10);
+        assert_eq!(run(&["--retry"]), 0);
+        assert!(world.prompt("a", 2).contains("in the new way"), "{more:?}");
+    }
+}
+
+#[test]
+fn a_retry_leaves_what_has_landed_though_its_file_was_changed_before_it_did() {
+    let agent = format!("[ $task = a ] || exit 0; {ONE}");
+    let world = FleetWorld::new(&agent).tasks(&["a", "b"], "max-iterations = 1").shared().ready();
+    assert_eq!(world.run(&["--push"]).code(), 10);
+    let world = world.tasks(&["a"], "max-iterations = 2").ready();
+    assert_eq!(world.run(&["--land"]).code(), 10);
+    let landed = world.git_there(&["rev-parse", "main"]);
+    let again = world.run(&["--land", "--retry"]);
+    assert_eq!((again.code(), world.begun("a")), (10, vec![1]), "{again:#?}");
+    assert!(!again.stdout.contains("a              starts"), "{again:#?}");
+    assert_eq!(world.git_there(&["rev-parse", "main"]), landed);
+}
+
+#[test]
+fn what_was_completed_before_the_whole_fleet_was_cancelled_may_land() {
+    let agent = format!("[ $task = a ] || wait_for never; {ONE}");
+    let world = FleetWorld::new(&agent).tasks(&["a", "b"], "").terms("slots = 2").shared().ready();
+    let running = world.start(&["--push"]);
+    world.until("a is completed and b works", |world| {
+        world.state("a") == "completed" && world.begun("b") == [1]
+    });
+    world.crew(&["fleet", "cancel", "--now"]).success();
+    running.wait(LONG);
+    let ran = world.run(&["--land"]);
+    assert_eq!(world.shown("main", "work-a"), "1\n", "{ran:#?}");
+    assert_eq!(world.states(&["a", "b"])[1].1, "cancelled");
+}
