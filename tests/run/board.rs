@@ -42,7 +42,8 @@ fn at_all_sizes(terminal: &Terminal<'_>) -> String {
 
 /// A screen without what differs between runs: times, and the folder of the test.
 fn settled(screen: &str) -> String {
-    let changes = [(r"\d\d:\d\d", "##:##"), (r"(?m)[ \d]\d[sm](  |$)", " #s$1"), (r"(?m) +$", "")];
+    let changes =
+        [(r"\d\d:\d\d", "##:##"), (r"(?m) [ \d]\d[sm](  |$)", "  #s$1"), (r"(?m) +$", "")];
     let settle = |text: String, (regex, same): &(&str, &str)| {
         pattern(regex).replace_all(&text, *same).into_owned()
     };
