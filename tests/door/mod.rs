@@ -325,7 +325,7 @@ impl Answer {
 /// Waits for the end of processes that a check has named. If nobody reaps an orphan it stays as a
 /// zombie, which is also an end.
 #[track_caller]
-fn assert_gone(pids: &str) {
+pub(crate) fn assert_gone(pids: &str) {
     for pid in pids.split_whitespace() {
         let id = Pid::from_raw(pid.parse().unwrap()).unwrap();
         poll_until(&format!("the end of process {pid}"), || {

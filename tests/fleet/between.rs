@@ -40,6 +40,12 @@ fn a_remote_that_moved_without_the_leases_is_refused_and_with_them_is_the_same_f
     world.sandbox.git(&["-C", &old, "push", "--quiet", &new, "refs/heads/*:refs/heads/*"]);
     world.sandbox.git(&["remote", "set-url", "origin", &new]);
     world.sandbox.git(&["pull", "--quiet", "origin", "main"]);
+    let stays = world.run(&[]);
+    let told = format!(
+        "crew: the fleet stays at {old}, which is the address of no remote here any more\n\
+         hint: --push or --land goes to the one that there is\n"
+    );
+    assert!(stays.code() == 0 && stays.stderr.contains(&told), "{stays:#?}");
     let refused = world.run(&["--land"]);
     let told = format!(
         "crew: the leases of the fleet repo are at {old}, and origin has none of them\n\
@@ -72,6 +78,19 @@ fn completed_work_that_a_person_turns_down_does_not_land_later() {
 }
 
 #[test]
+fn a_task_that_ended_undone_is_given_up_once_its_file_is_removed() {
+    let world = FleetWorld::new("true").tasks(&["a"], "max-iterations = 1").ready();
+    assert_eq!((world.run(&[]).code(), world.state("a")), (10, "exhausted".into()));
+    world.sandbox.git(&["mv", "tasks/a.md", "tasks/b.md"]);
+    let world = world.acts(ONE).ready();
+    let ran = world.run(&[]);
+    let told = "crew: a is cancelled: its file is gone\n";
+    assert!(ran.stderr.contains(told), "{ran:#?}");
+    let ends = ["a", "b"].map(|task| world.state(task));
+    assert_eq!(ends, ["cancelled", "completed"].map(str::to_owned));
+}
+
+#[test]
 fn a_landing_check_that_is_added_holds_for_the_tasks_that_run() {
     let agent = format!("wait_for go; {ONE}");
     let world = FleetWorld::new(&agent).tasks(&["a"], "max-iterations = 1").shared().ready();
@@ -87,6 +106,31 @@ fn a_landing_check_that_is_added_holds_for_the_tasks_that_run() {
     let red = "red: `test -e never` fails on main with this work";
     assert!(world.why("a").starts_with(red), "{}", world.why("a"));
     assert_eq!(world.shown("main", "work-a"), "");
+}
+
+#[test]
+fn a_landing_check_that_a_person_corrects_holds_for_the_task_that_it_sent_back() {
+    let agent =
+        format!("[ $call != 2 ] || {{ echo '<promise>BLOCKED: no</promise>'; exit; }}\n{ONE}");
+    let world = FleetWorld::new(&agent).tasks(&["a"], "");
+    let world = world.terms("[land]\ncheck = [\"test -e never\"]").shared().ready();
+    assert_eq!((world.run(&["--land"]).code(), world.state("a")), (13, "blocked".into()));
+    let world = world.terms("[land]\ncheck = [\"test -e work-a\"]").ready();
+    let ran = world.run(&["--retry"]);
+    assert_eq!((ran.code(), world.shown("main", "work-a")), (0, "1\n3\n".into()), "{ran:#?}");
+}
+
+#[test]
+fn work_in_the_fleets_folder_that_a_person_squashed_onto_main_is_found_there() {
+    let agent = format!("echo more >> tasks/note; {ONE}");
+    let world = FleetWorld::new(&agent).tasks(&["a"], "").file("tasks/note", "one\n");
+    let world = world.shared().ready();
+    assert_eq!((world.run(&["--land"]).code(), world.state("a")), (13, "blocked".into()));
+    world.sandbox.git(&["fetch", "--quiet", "origin"]);
+    world.sandbox.git(&["merge", "--quiet", "--squash", "origin/fleet/repo/a"]);
+    let world = world.ready();
+    let ran = world.run(&["--retry"]);
+    assert_eq!((ran.code(), world.begun("a")), (0, vec![1]), "{ran:#?}");
 }
 
 #[test]
@@ -214,4 +258,20 @@ fn what_was_completed_before_the_whole_fleet_was_cancelled_may_land() {
     let ran = world.run(&["--land"]);
     assert_eq!(world.shown("main", "work-a"), "1\n", "{ran:#?}");
     assert_eq!(world.states(&["a", "b"])[1].1, "cancelled");
+}
+
+#[test]
+fn work_of_a_local_fleet_that_a_person_has_merged_and_deleted_is_not_done_again_for_a_remote() {
+    let world = FleetWorld::new(ONE).tasks(&["a"], "").ready();
+    assert_eq!(world.run(&[]).code(), 0);
+    let tree = world.sandbox.root().join("repo.worktrees/fleet/repo/a").display().to_string();
+    world.sandbox.git(&["merge", "--quiet", "--squash", "fleet/repo/a"]);
+    world.sandbox.git(&["commit", "--quiet", "--message", "Take a"]);
+    world.sandbox.git(&["worktree", "remove", "--force", &tree]);
+    world.sandbox.git(&["branch", "--quiet", "-D", "fleet/repo/a"]);
+    let world = world.tasks(&["b"], "").shared().ready();
+    let ran = world.run(&["--land"]);
+    assert_eq!((ran.code(), world.begun("a"), world.begun("b")), (0, vec![1], vec![1]), "{ran:#?}");
+    let on_main = ["work-a", "work-b"].map(|file| world.shown("main", file));
+    assert_eq!(on_main, ["1\n", "1\n"]);
 }

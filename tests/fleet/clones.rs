@@ -210,7 +210,78 @@ fn the_slots_that_are_typed_on_one_machine_are_not_those_of_another() {
         let terms: Value = serde_json::from_str(&terms).unwrap();
         assert_eq!((home, &terms["typed"]["slots"]), (home, &typed));
     }
+    // The first machine has tasks to start yet, and none of them in a folder of another.
+    std::fs::remove_dir_all(clone).unwrap();
     world.allow("go");
     let ran = first.wait(LONG);
     assert_eq!((ran.code(), world.most_at_once()), (0, 2), "{ran:#?}");
+}
+
+#[test]
+fn a_start_in_another_working_tree_gives_up_no_task_whose_file_is_where_the_fleet_began() {
+    let agent = format!("[ $task != b ] || test -e $NOTES/go || exit 0; {ONE}");
+    let world = FleetWorld::new(&agent).tasks(&["a", "b"], "max-iterations = 2").ready();
+    let tree = world.sandbox.root().join("tree");
+    let there = tree.display().to_string();
+    world.sandbox.git(&["worktree", "add", "--quiet", "-b", "wip", &there]);
+    world.sandbox.git(&["-C", &there, "mv", "tasks/b.md", "tasks/x.md"]);
+    let running = world.start(&["--slots", "1"]);
+    world.until("a is done", |world| world.state("a") == "completed");
+    running.signal(Signal::INT);
+    running.wait(LONG);
+    world.allow("go");
+    let ran = run_in(&world, &tree, None, &[]);
+    let done = ["a", "b", "x"].map(|task| world.state(task));
+    assert_eq!((ran.code(), done), (0, ["completed"; 3].map(str::to_owned)), "{ran:#?}");
+    let mut again = world.sandbox.command(world.sandbox.build().path());
+    again.args(["fleet", "run", "tasks"]).current_dir(&tree);
+    let again = Running::start(again, None).wait(LONG);
+    assert_eq!(again.code(), 0, "what was trusted there is trusted: {again:#?}");
+}
+
+#[test]
+fn who_joins_a_fleet_takes_the_agent_that_it_was_started_with() {
+    let world = FleetWorld::new(&format!("[ $task = b ] || wait_for go; {ONE}"))
+        .tasks(&["a", "b"], "")
+        .terms("slots = 1")
+        .shared()
+        .ready();
+    let first = world.start(&["--push"]);
+    world.until("a works", |world| world.begun("a") == [1]);
+    let clone = cloned(&world, "second/repo");
+    let of_another = "agent.name = \"other\"\nagents.other.command = [\"other\"]\n";
+    std::fs::write(world.sandbox.home().join(".config/crew/config.toml"), of_another).unwrap();
+    let completes = "cat > /dev/null; echo '<promise>COMPLETE</promise>'";
+    let program = world.sandbox.program("other", completes);
+    let joins = start_in(&world, &clone, Some("m2"), &["--push", "--slots", "1"]);
+    let told = "crew: the agent that another machine has started them with works on: a (`agent`, \
+                permissions accept-edits), b (`agent`, permissions accept-edits)\n";
+    world.until("it is told", |_| joins.stderr().contains(told));
+    world.until("b is done there", |world| world.state("b") == "completed");
+    assert_eq!(world.begun("b"), [1], "by the agent of the fleet");
+    for running in [joins, first] {
+        running.signal(Signal::INT);
+        running.wait(LONG);
+    }
+    std::fs::remove_file(program.with_file_name("agent")).unwrap();
+    let ran = run_in(&world, &clone, Some("m2"), &["--push"]);
+    let told = "crew: the agent of another machine is not here, so yours works on: a\n";
+    assert!(ran.stderr.contains(told), "{ran:#?}");
+    assert_eq!((ran.code(), world.state("a")), (0, "completed".into()), "{ran:#?}");
+}
+
+#[test]
+fn an_agent_that_a_person_changes_counts_from_the_next_start_on_that_can_take_it() {
+    let world = FleetWorld::new("wait_for never").tasks(&["a"], "").shared().ready();
+    let running = world.start(&["--push"]);
+    world.until("a works", |world| world.begun("a") == [1]);
+    world.crew(&["fleet", "cancel", "a", "--now"]).success();
+    running.wait(LONG);
+    let of_another = "agent.name = \"other\"\nagents.other.command = [\"other\"]\n";
+    std::fs::write(world.sandbox.home().join(".config/crew/config.toml"), of_another).unwrap();
+    world.sandbox.program("other", "cat > /dev/null; echo '<promise>COMPLETE</promise>'");
+    assert_ne!(world.run(&["--push"]).code(), 0, "it stays cancelled");
+    let ran = world.run(&["--push", "--retry"]);
+    assert!(!ran.stderr.contains("another machine"), "{ran:#?}");
+    assert_eq!((ran.code(), world.state("a")), (0, "completed".into()), "{ran:#?}");
 }

@@ -6,6 +6,7 @@ use rustix::process::Signal;
 
 use super::{FleetWorld, LONG, ONE, TWO};
 use crate::child::Running;
+use crate::door::assert_gone;
 use crate::run::claude::{answer, limited};
 
 /// Two tasks at work on two slots, each in its first iteration until the note `go`, and one that
@@ -29,6 +30,12 @@ fn a_pause_lets_running_iterations_end_and_nothing_begin_until_the_fleet_is_run_
     assert_eq!(paused.code(), 130, "{paused:#?}");
     assert_eq!(["a", "b", "c"].map(|task| world.begun(task)), [vec![1], vec![1], vec![]]);
     assert_eq!(world.work("a", "work-a"), "1\n", "the iteration that ended is kept");
+    for task in ["a", "b"] {
+        assert!(
+            paused.stdout.contains(&format!("] {task}              is paused\n")),
+            "{paused:#?}"
+        );
+    }
     let by_hand = world.on("home").job("c").wait(LONG);
     assert_eq!((by_hand.code(), world.begun("c")), (130, vec![]), "{by_hand:#?}");
 
@@ -264,23 +271,57 @@ fn a_task_that_rests_for_a_limit_obeys_at_once_on_this_machine() {
 #[test]
 fn a_run_says_once_that_a_task_waits_for_a_limit_and_once_that_it_resumes() {
     let done = answer("<promise>COMPLETE</promise>");
-    let agent = format!("[ $call = 1 ] || {{ {done}; exit; }}\n{}\nexit 1", limited(2));
+    let agent =
+        format!("[ $call = 1 ] || {{ wait_for go; {done}; exit; }}\n{}\nexit 1", limited(5));
     let world = FleetWorld::new(&agent)
         .settings("agents.fake.output = \"claude\"\n")
         .tasks(&["a"], "")
         .ready();
-    let ran = world.run(&[]);
-    let told = |line: &str| ran.stdout.matches(&format!("] a              {line}")).count();
-    assert_eq!((told("rests until"), told("resumes\n"), ran.code()), (1, 1, 0), "{ran:#?}");
+    let running = world.start(&[]);
+    let times = |text: &str, line| text.matches(&format!("] a              {line}")).count();
+    world.until("it is said to resume", |_| times(&running.stdout(), "resumes\n") > 0);
+    world.allow("go");
+    let ran = running.wait(LONG);
+    let told = ["rests until", "resumes\n"].map(|line| times(&ran.stdout, line));
+    assert_eq!((told, ran.code()), ([1, 1], 0), "{ran:#?}");
 }
 
 #[test]
 fn a_task_whose_process_dies_after_its_cancel_is_cancelled_by_the_run_that_sees_it() {
-    let world = FleetWorld::new("wait_for never").tasks(&["a"], "").ready();
+    let agent = "echo $$ > $NOTES/agent.$iteration; wait_for never";
+    let world = FleetWorld::new(agent).tasks(&["a"], "").ready();
     let running = world.start(&[]);
-    world.until("a works", |world| world.begun("a") == [1]);
+    world.until_noted("agent.1");
     world.crew(&["fleet", "cancel", "a"]).success();
     world.kill_job("a");
     let ran = running.wait(LONG);
     assert_eq!((world.state("a"), ran.code()), ("cancelled".into(), 10), "{ran:#?}");
+    assert_gone(&world.noted("agent.1"));
+    let told = world.crew(&["history"]).success();
+    assert!(told.contains("cancelled"), "{told}");
+}
+
+#[test]
+fn a_cancel_ends_the_setup_of_a_task() {
+    let setup = "setup = 'touch $NOTES/here; sleep 600'";
+    let world = FleetWorld::new(ONE).tasks(&["a"], "").terms(setup).ready();
+    let running = world.start(&[]);
+    world.until_noted("here");
+    world.crew(&["fleet", "cancel", "a", "--now"]).success();
+    let ran = running.wait(LONG);
+    assert_eq!((world.state("a"), world.begun("a")), ("cancelled".into(), vec![]), "{ran:#?}");
+}
+
+#[test]
+fn a_pause_that_a_new_run_lifts_while_the_agent_still_ends_is_not_written_again() {
+    let agent =
+        format!("trap '' TERM\n[ $call -gt 1 ] || {{ touch $NOTES/here; wait_for never; }}\n{ONE}");
+    let world = FleetWorld::new(&agent).tasks(&["a"], "").ready();
+    let first = world.start(&[]);
+    world.until_noted("here");
+    world.crew(&["fleet", "pause", "a", "--now"]).success();
+    let second = world.start(&[]);
+    let (first, second) = (first.wait(LONG), second.wait(LONG));
+    assert_eq!((first.code(), second.code()), (0, 0), "{first:#?}\n{second:#?}");
+    assert_eq!((world.state("a"), world.begun("a")), ("completed".into(), vec![1, 1]));
 }

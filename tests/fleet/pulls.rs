@@ -208,3 +208,21 @@ fn a_base_that_is_no_branch_is_not_to_be_pushed_but_another_named() {
          hint: base = \"BRANCH\" in fleet.toml\n",
     );
 }
+
+/// A host that is away until the note `back`.
+const BACK: &str = r#"echo "$1 $2" >> "$NOTES/asked"
+[ "$1 $2" != "pr create" ] || echo "https://example.invalid/pull/1"
+test -e "$NOTES/back" || { echo "error connecting to api.github.com" >&2; exit 1; }"#;
+
+#[test]
+fn a_task_that_is_cancelled_while_the_host_is_away_opens_no_request_later() {
+    let world = FleetWorld::new(ONE).tasks(&["a"], "").shared().ready();
+    world.sandbox.program("gh", BACK);
+    let running = world.start(&["--land", "pr"]);
+    world.until_noted("asked");
+    world.crew(&["fleet", "cancel", "a"]).success();
+    world.allow("back");
+    let ran = running.wait(LONG);
+    assert_eq!((world.state("a"), ran.code()), ("cancelled".into(), 10), "{ran:#?}");
+    assert!(!world.noted("asked").contains("create"), "{}", world.noted("asked"));
+}

@@ -70,7 +70,8 @@ fn a_task_that_only_a_person_may_land_names_the_commands_by_which_a_retry_finds_
     let world = FleetWorld::new(&agent).tasks(&["a"], "").shared().ready();
     assert_eq!(world.run(&["--land"]).code(), 13);
     let page = world.page("a");
-    let steps = "  next    git fetch origin && git merge origin/fleet/repo/a
+    let steps =
+        "  next    git fetch origin && git merge origin/main && git merge origin/fleet/repo/a
           on main, if you want what it changes; then push
   then    crew fleet run tasks --retry
           finds its work there

@@ -1,7 +1,10 @@
 //! The slots of a machine under many jobs, some of which die: no more work at once than there are
 //! slots, and nobody waits for the dead.
 
+use rustix::process::Signal;
+
 use super::{FleetWorld, LONG, ONE};
+use crate::child::Running;
 
 const SLOTS: usize = 4;
 const JOBS: usize = 50;
@@ -17,7 +20,7 @@ fn fifty_jobs_share_four_slots_though_eight_of_them_are_killed() {
     // It records the tasks and starts the first ones; the others are started by hand.
     let first = world.start(&[]);
     world.until("four work", |world| world.noted("log").lines().count() == SLOTS);
-    first.signal(rustix::process::Signal::KILL);
+    first.signal(Signal::KILL);
     first.wait(LONG);
     let (working, waiting) = names.split_at(SLOTS);
     let jobs: Vec<_> = waiting.iter().map(|task| world.on("home").job(task)).collect();
@@ -64,4 +67,39 @@ fn the_checks_before_the_first_iteration_hold_a_slot_too() {
     let world = FleetWorld::new(ONE).tasks(&["a", "b"], check).terms("slots = 1").ready();
     assert_eq!(world.run(&[]).code(), 0);
     assert_eq!(world.noted("slots"), "0\n0\n0\n0\n");
+}
+
+/// One task has the only slot until the note `go`; the job of the other waits for it with the check
+/// that comes before its first iteration.
+fn in_line() -> (FleetWorld, Running, Running) {
+    let agent = format!("[ $task = b ] || wait_for go; {ONE}");
+    let world = FleetWorld::new(&agent).tasks(&["a"], "");
+    let world = world.tasks(&["b"], "verify = [\"test -e work-b\"]").terms("slots = 1").ready();
+    let first = world.start(&[]);
+    world.until("a works", |world| world.begun("a") == [1]);
+    let second = world.on("home").job("b");
+    world.until("b is in line", |world| world.phase("b") == "lines");
+    (world, first, second)
+}
+
+#[test]
+fn a_job_that_is_stopped_in_the_line_for_its_first_slot_does_its_work_later() {
+    let (world, first, second) = in_line();
+    second.signal(Signal::TERM);
+    second.wait(LONG);
+    world.allow("go");
+    let ran = first.wait(LONG);
+    assert_eq!((ran.code(), world.begun("b")), (0, vec![1]), "{ran:#?}");
+    assert_eq!(world.work("b", "work-b"), "1\n");
+}
+
+#[test]
+fn a_job_in_the_line_for_its_first_slot_obeys_an_order() {
+    let (world, first, second) = in_line();
+    world.crew(&["fleet", "cancel", "b"]).success();
+    let ended = second.wait(LONG);
+    assert_eq!((world.state("b"), world.begun("b")), ("cancelled".into(), vec![]), "{ended:#?}");
+    assert_eq!(world.state("a"), "running", "it still has its slot");
+    world.allow("go");
+    assert_eq!((first.wait(LONG).code(), world.state("a")), (10, "completed".into()));
 }

@@ -94,3 +94,10 @@ fn an_answer_typed_on_the_board_of_loops_is_kept_by_the_fleet_of_a_blocked_task(
         assert_eq!(world.lease("a")["messages"], serde_json::json!(["port 8080"]));
     });
 }
+
+#[test]
+fn without_a_screen_a_watch_ends_where_nobody_is_left_to_run_a_local_fleet() {
+    let world = interrupted();
+    let watched = world.crew(&["fleet", "status", "--watch"]);
+    waits_for_a_run(&watched.stdout);
+}

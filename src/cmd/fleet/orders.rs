@@ -17,7 +17,7 @@ pub fn order(arguments: &FleetOrderArgs, what: FleetRequest, reason: Option<&str
     let tasks: Result<Vec<TaskId>> = arguments.tasks.iter().map(|name| task(name)).collect();
     let (home, memory, fleet) = requested(arguments.which.fleet.as_deref())?;
     let order = control::by(what, actor(), reason);
-    let ordered = control::order(&home, &memory, &fleet, &tasks?, &order, arguments.now)?;
+    let ordered = control::order(&home, &memory, &tasks?, &order, arguments.now)?;
     let Ordered { at_once, later, over, untold } = &ordered;
     print::out(&page(&fleet.name, what, [at_once, later, over]));
     if let Some(why) = untold {

@@ -83,6 +83,10 @@ fn print_steps(steps: &[Step]) {
 /// Prints the check that failed when the task was to land, and the end of its output.
 fn print_red(fleet: &Fleet, lease: &Lease) {
     let Some(Refusal::Red { run, output }) = &lease.sent_back else { return };
+    if run.is_empty() {
+        // Its ending says it in a sentence.
+        return;
+    }
     let lines: Vec<&str> = output.lines().collect();
     let said = if lines.is_empty() { "printed nothing" } else { "its output ended with:" };
     print::out(&format!("\nbefore its landing on {}, `{run}` failed and {said}", fleet.base));

@@ -11,13 +11,13 @@ use crate::cmd::{print, reading};
 use crate::drive::error_text::error_text;
 use crate::drive::fleet::engines::{LOCAL, MANUAL};
 use crate::drive::fleet::memory::Memory;
-use crate::drive::fleet::places::{places_here, slots_of};
+use crate::drive::fleet::places::{slots_of, takes_one};
 use crate::drive::fleet::run::REMOTE_LOOKS;
-use crate::engine::fleet::lease::Lease;
+use crate::engine::fleet::lease::{Attempt, Lease};
 use crate::engine::fleet::manifest::Fleet;
 use crate::engine::fleet::overlap::overlap;
 use crate::engine::fleet::pace::Pace;
-use crate::engine::fleet::plan::FleetPlan;
+use crate::engine::fleet::plan::{FleetPlan, Places};
 use crate::engine::fleet::standing::Standing;
 use crate::engine::fleet::stored::UnreadableLease;
 use crate::exit::Exit;
@@ -63,8 +63,7 @@ pub struct FleetView {
     pub leases: Vec<Lease>,
     /// The tasks whose leases cannot be read.
     pub unreadable: Vec<UnreadableLease>,
-    /// How many tasks may run at once, those of other machines included.
-    places: usize,
+    home: Home,
     is_run: bool,
 }
 
@@ -74,14 +73,15 @@ impl FleetView {
         let (fleet, found) = (memory.manifest_here()?, memory.leases()?);
         let leases: Vec<Lease> = found.readable.into_iter().map(|kept| kept.value).collect();
         let is_run = fleets::is_run(home, &fleet.name);
-        let places = places_here(home, &fleet, slots_of(&fleet), &leases);
-        Ok(Self { fleet, leases, unreadable: found.unreadable, places, is_run })
+        Ok(Self { fleet, leases, unreadable: found.unreadable, home: home.clone(), is_run })
     }
 
     /// How the fleet stands now.
     pub fn standing(&self) -> Standing {
-        let Self { fleet, leases, unreadable, places, is_run } = self;
-        let plan = FleetPlan::of(fleet, leases, *places, &overlap);
+        let Self { fleet, leases, unreadable, home, is_run } = self;
+        let takes_one = |attempt: &Attempt| takes_one(home, fleet, attempt);
+        let places = Places { slots: slots_of(fleet), takes_one: &takes_one };
+        let plan = FleetPlan::of(fleet, leases, places, &overlap);
         let is_unknown = fleet.max_cost_micros > 0 && !unreadable.is_empty();
         let plan = if is_unknown { plan.without_money() } else { plan };
         let plan = match fleet.engine.as_str() {
@@ -156,6 +156,11 @@ fn at_its_end(home: &Home, memory: &Memory, mut view: FleetView) -> Result<Fleet
     let mut pace = Pace::of(least, most);
     let mut is_new = true;
     while view.is_run || !view.standing().is_over() {
+        let rests = !view.leases.iter().any(|lease| memory.is_held(lease.id()));
+        if rests && !view.is_run && !memory.is_shared() {
+            // Nobody is left who could end it.
+            break;
+        }
         clock::sleep(pace.after(is_new));
         if let Ok(now) = look_again(home, memory, &view.fleet)? {
             is_new = !now.is_still(&view);

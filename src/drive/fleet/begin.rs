@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Result, bail};
 
 use super::describe::Described;
+use super::joined::as_started;
 use super::memory::Memory;
 use super::settle::{
     is_completed, is_stale, remember, settle, standing_cancel, standing_orders, wants_landing,
@@ -127,6 +128,7 @@ fn record_once(
     let known = memory.known_manifest()?;
     // A question of trust may have stood for long since the folder was read.
     fleet.started_at = clock::now().wall;
+    fleet.ran_at = Some(fleet.started_at);
     let files = here.as_ref().map(|here| here.value.files.clone()).unwrap_or_default();
     let names: BTreeSet<&TaskId> = tasks.iter().map(|(task, _)| &task.id).collect();
     if let Some(known) = &known {
@@ -144,15 +146,18 @@ fn record_once(
     }
     let Leases { readable: found, unreadable } = memory.leases()?;
     notes.extend(unreadable.iter().map(|it| format!("{} needs you: {}", it.task, it.why)));
+    let (all, told) = as_started(&memory, fleet, here.as_ref(), tasks, &found, retry)?;
+    notes.extend(told);
     let is_known = |id: &TaskId| found.iter().any(|kept| kept.value.id() == id);
     let is_new = |id: &TaskId| !is_known(id) && !unreadable.iter().any(|it| it.task == *id);
-    let new = tasks.iter().filter(|(task, _)| is_new(&task.id));
+    let new = all.iter().filter(|(task, _)| is_new(&task.id));
     let new = new.map(|(task, contract)| known_here(home, fleet, (task, contract), retry));
     let mut new = new.collect::<Result<Vec<Lease>>>()?;
     if !new.is_empty() {
         notes.extend(continue_branches(&memory, fleet, &mut new)?);
     }
     fleet.files.clone_from(&files);
+    fleet.agents = here.as_ref().map(|here| here.value.agents.clone()).unwrap_or_default();
     if let Some(known) =
         known.as_ref().filter(|_| !retry && new.is_empty() && unreadable.is_empty())
     {
@@ -164,7 +169,7 @@ fn record_once(
     if memory.is_shared() {
         fleets::swap_manifest(home, here.as_ref().map(|it| it.id.as_str()), fleet)?;
     }
-    notes.extend(revise_all(&memory, fleet, (tasks, &found), &files, retry)?);
+    notes.extend(revise_all(&memory, fleet, (&all, &found), &files, retry)?);
     if !memory.put_new(&new)? {
         return Ok(false);
     }
@@ -247,7 +252,7 @@ fn known_here(
     let is_retried = retry && may_be_retried(&found) && spent(&found, contract).is_none();
     let ending = found.ending().cloned();
     let has_ended = ending.is_some();
-    let mut lease = Lease { commit: None, ..found };
+    let mut lease = found;
     if is_retried {
         lease.try_again();
     } else if !has_ended || moves(&lease) {
@@ -256,6 +261,9 @@ fn known_here(
     }
     if is_retried || !has_ended {
         lease.renew(task, contract);
+    }
+    if lease.state != TaskState::Waiting {
+        lease.commit = None;
     }
     Ok(lease)
 }

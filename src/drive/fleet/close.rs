@@ -2,32 +2,45 @@
 //! branch goes with it as it is here, and is left as its remote has it where that takes no more.
 
 use anyhow::{Error, Result};
+use chrono::{DateTime, Utc};
 
 use super::attempt::{Job, JobEnd};
 use super::tie::{own, tip};
 use crate::drive::error_text::{error_text, git_trouble};
 use crate::engine::fleet::lease::{Carried, Lease, TaskEnding, TaskState};
-use crate::engine::fleet::manifest::{FleetOrder, FleetRequest};
+use crate::engine::fleet::manifest::{Fleet, FleetOrder, FleetRequest};
 use crate::engine::git::GitTrouble;
 use crate::engine::record::{Actor, Ending, Loop, Outcome};
-use crate::world::{clock, git};
+use crate::world::{clock, git, store};
 
 impl Job<'_> {
     /// Leaves a task whose loop was paused. Where no order of the fleet did that, a person has
-    /// paused the loop alone.
+    /// paused the loop alone, or has run the fleet again since: a run lifts what was paused before.
     pub(super) fn paused(&self) -> Result<JobEnd> {
-        let fleet = self.memory.manifest()?.value;
-        let is_ordered = fleet.order_of(self.lease.id()).is_some();
-        if !is_ordered && self.lease.lacks_a_share(&fleet) {
-            return self.leave(JobEnd::Interrupted, None);
-        }
-        if !is_ordered {
+        let paused_at = self.paused_at();
+        let is_lifted =
+            |fleet: &Fleet| fleet.ran_at.zip(paused_at).is_some_and(|(ran, paused)| ran > paused);
+        let goes_on = |fleet: &Fleet| is_lifted(fleet) || self.lease.lacks_a_share(fleet);
+        let id = self.lease.id();
+        let is_kept = |fleet: &Fleet| fleet.order_of(id).is_none() && !goes_on(fleet);
+        let mut fleet = self.memory.manifest()?.value;
+        if is_kept(&fleet) {
             let order = FleetOrder { what: FleetRequest::Pause, by: Actor::User, reason: None };
-            self.memory.change_manifest(|fleet| {
-                fleet.orders.insert(self.lease.id().clone(), order.clone());
+            fleet = self.memory.change_manifest(|fleet| {
+                // A run may have been first with its write.
+                if is_kept(fleet) {
+                    fleet.orders.insert(id.clone(), order.clone());
+                }
             })?;
         }
-        self.leave(JobEnd::Paused, None)
+        let is_ordered = fleet.order_of(id).is_some();
+        self.leave(if is_ordered { JobEnd::Paused } else { JobEnd::Interrupted }, None)
+    }
+
+    /// When the task's loop was told to pause; `None` if it is not, as far as this machine knows.
+    fn paused_at(&self) -> Option<DateTime<Utc>> {
+        let id = self.memory.lease(self.lease.id()).ok()?.value.loop_id?;
+        store::paused_at(self.home, &id)
     }
 
     /// Leaves the task to the next attempt, unless a person ended it meanwhile.

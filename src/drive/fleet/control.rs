@@ -7,6 +7,8 @@ use anyhow::{Result, bail};
 
 use super::engines::{JobState, LOCAL, engine_of};
 use super::memory::Memory;
+use crate::drive::control::PauseResult;
+use crate::drive::end::EndAttempt;
 use crate::drive::error_text::error_text;
 use crate::drive::{control, end};
 use crate::engine::fleet::lease::{Landed, Lease, TaskEnding, TaskState};
@@ -48,11 +50,12 @@ pub struct Delivery {
 pub fn order(
     home: &Home,
     memory: &Memory,
-    fleet: &Fleet,
     tasks: &[TaskId],
     order: &FleetOrder,
     now: bool,
 ) -> Result<Ordered> {
+    // This machine's own copy has the orders of its last start.
+    let fleet = &memory.manifest_here()?;
     let leases = leases(home, memory, tasks)?;
     if tasks.is_empty() && leases.iter().all(|kept| kept.value.ending().is_some()) {
         let what = if order.what == FleetRequest::Pause { "pause" } else { "cancel" };
@@ -187,19 +190,24 @@ fn end_waiting(
     Ok(kept.value)
 }
 
-/// Ends the running iteration of a task's loop. False where its loop is not on this machine.
-fn stop(home: &Home, lease: &Lease, order: &FleetOrder) -> Result<bool> {
+/// Ends the running iteration of a task's loop. False where its loop is over, or not on this
+/// machine.
+pub(super) fn stop(home: &Home, lease: &Lease, order: &FleetOrder) -> Result<bool> {
     let Some(id) = &lease.loop_id else { return Ok(false) };
     if store::load(home, id).is_err() {
         return Ok(false);
     }
-    match order.what {
-        FleetRequest::Pause => control::pause(home, id, order.by, true).map(drop)?,
-        FleetRequest::Cancel => {
-            end::cancel(home, id, order.by, order.reason.as_deref()).map(drop)?;
+    // One that is over already may be about to land.
+    Ok(match order.what {
+        FleetRequest::Pause => {
+            let paused = control::pause(home, id, order.by, true)?;
+            !matches!(paused.how, PauseResult::Over)
         }
-    }
-    Ok(true)
+        FleetRequest::Cancel => {
+            let ended = end::cancel(home, id, order.by, order.reason.as_deref())?;
+            !matches!(ended, EndAttempt::Over(_))
+        }
+    })
 }
 
 /// Sends a message to the agents of all tasks that are not over or that are blocked, or of `task`

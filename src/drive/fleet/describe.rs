@@ -87,16 +87,15 @@ pub fn describe(home: &Home, arguments: &FleetRunArgs, here: &Path) -> Result<De
     let (terms, read) = read.map_err(|faults| refusal(&folder, &faults))?;
     if read.is_empty() {
         bail!(
-            "there is no task in {}\nhint: write one as a Markdown file: {}/NAME.md",
+            "there is no task in {}\nhint: write one as a Markdown file: {}",
             folder.display(),
-            arguments.folder.display()
+            arguments.folder.join("NAME.md").display()
         );
     }
     let mut fleet = fleet(&top, &folder, &terms, arguments)?;
     let typed = fleet.typed;
-    let KeptWay { planted, note, takes_a_base } =
+    let KeptWay { planted, mut notes, takes_a_base } =
         keep_its_way(home, &mut fleet, &terms, arguments)?;
-    let mut notes: Vec<String> = note.into_iter().collect();
     landable(&fleet)?;
     let place = place::place(&top, None)?;
     let known = settings::look(home, &place.checkout, true)?;
@@ -131,7 +130,8 @@ pub fn describe(home: &Home, arguments: &FleetRunArgs, here: &Path) -> Result<De
         return Err(refusal(&folder, &faults.iter().map(line).collect::<Vec<_>>()));
     }
     notes.extend(reach(home, &fleet)?.into_iter().chain(unmeasured(&fleet, &described)));
-    let untrusted = trust::untrusted(home, &top, needs(&fleet, &terms, &described, &planted))?;
+    let asked = needs(&fleet, &terms, &described, &planted);
+    let untrusted = trust::untrusted(home, &fleet.repository, asked)?;
     let names_its_way = [arguments.land.is_some(), arguments.on.is_some(), takes_a_base];
     Ok(Described {
         fleet,
@@ -266,7 +266,11 @@ fn fleet(top: &Path, folder: &Path, terms: &FleetTerms, arguments: &FleetRunArgs
     let head = head.context("there is no commit here yet\nhint: git commit the first one")?;
     let base = terms.base.clone().or(branch).unwrap_or(head);
     if !git::is_a_commit(top, &base) {
-        bail!("there is no branch {base} here to start from\nhint: git branch --all lists them");
+        let named =
+            if terms.base.is_some() { format!("base in {FLEET_FILE}: ") } else { String::new() };
+        bail!(
+            "{named}there is no branch {base} here to start from\nhint: git branch --all lists them"
+        );
     }
     let check = |run: &String| Check::new(run.as_str(), Role::Verify);
     Ok(Fleet {
@@ -292,6 +296,8 @@ fn fleet(top: &Path, folder: &Path, terms: &FleetTerms, arguments: &FleetRunArgs
         order: None,
         orders: [].into(),
         files: [].into(),
+        agents: [].into(),
+        ran_at: None,
         started_at: clock::now().wall,
         trusted: steps::trusted(top),
     })

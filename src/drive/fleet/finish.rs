@@ -1,9 +1,7 @@
 //! What follows from the end of a task's loop: the branch lands, goes back to its loop once,
 //! becomes a pull request, or stays; then the lease says how the task ended.
 
-use std::cell::Cell;
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::{Context, Error, Result, anyhow, bail};
 
@@ -23,16 +21,11 @@ use crate::engine::fleet::task::MAX_PRIORITY;
 use crate::engine::git::GitTrouble;
 use crate::engine::record::{Ending, Loop, Outcome};
 use crate::engine::words::commit_message::commit_message;
-use crate::world::clock::{self, Stopwatch};
+use crate::world::clock;
 use crate::world::git::drafts::Drafts;
 use crate::world::git::steps::Steps;
 use crate::world::git::{hub, land};
 use crate::world::store::fleets::Kept;
-
-/// Milliseconds between two looks for a cancel during a landing.
-const ORDERS_MS: u64 = 5000;
-/// The longest that one talk with the remote may take for such a look, which has two.
-const ORDERS_WITHIN: Duration = Duration::from_secs(7);
 
 impl Job<'_> {
     /// What follows from the loop's end.
@@ -113,7 +106,7 @@ impl Job<'_> {
             return Ok(None);
         }
         let stop = || self.signals.times() > 0;
-        let _slot = slot_for_checks(self.home, MAX_PRIORITY, job_slots(self.fleet), &stop)?;
+        let _slot = slot_for_checks(self.home, MAX_PRIORITY, job_slots(self.fleet), &stop, || ())?;
         let task = self.lease.id();
         let commands = FleetCommands::of(self.home, &self.fleet.name, task, &stop, sink);
         for check in &record.contract.checks {
@@ -193,15 +186,7 @@ impl Job<'_> {
         let Some(kept) = self.lands(ending, work)? else {
             return Ok(AfterLoop::Over(JobEnd::Fenced));
         };
-        let asked = Cell::new((Stopwatch::start(), false));
-        let stop = || {
-            let (since, was_cancelled) = asked.get();
-            if since.elapsed_ms() >= ORDERS_MS && !was_cancelled {
-                let is_cancelled = self.is_cancelled();
-                asked.set((Stopwatch::start(), is_cancelled));
-            }
-            self.signals.times() > 0 || asked.get().1
-        };
+        let stop = self.ends_by(|order| order == FleetRequest::Cancel);
         let remote = self.fleet.remote.as_ref().context("landing needs a remote")?;
         let (task, signals) = (self.lease.id(), self.signals);
         let commands = FleetCommands::of(self.home, &self.fleet.name, task, &stop, &mut *sink);
@@ -305,15 +290,6 @@ impl Job<'_> {
         })?;
         let is_ours = kept.value.is_of(self.attempt);
         Ok(is_ours.then_some(kept))
-    }
-
-    fn is_cancelled(&self) -> bool {
-        // It is asked while a check runs, which nobody watches meanwhile.
-        let memory = self.memory.clone().with_haste(self.signals, ORDERS_WITHIN);
-        let fleet = memory.manifest().map(|kept| kept.value);
-        fleet.is_ok_and(|fleet| {
-            fleet.order_of(self.lease.id()).is_some_and(|it| it.what == FleetRequest::Cancel)
-        })
     }
 
     /// Records that the landing sent the task back, which happens once; then its next loop begins

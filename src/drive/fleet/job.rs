@@ -11,7 +11,7 @@ use super::commands::{self, FleetCommands};
 use super::engines::MANUAL;
 use super::heartbeat::Heartbeat;
 use super::memory::Memory;
-use super::places::{job_slots, slot_for_checks};
+use super::places::job_slots;
 use super::takeover::{end_cancelled, free, is_alive_elsewhere, take};
 use super::tie::{FENCED, JobTie};
 use super::workspace::{self, MadeTree};
@@ -22,6 +22,7 @@ use crate::drive::resume::resume;
 use crate::drive::run::{RunEnd, drive};
 use crate::drive::start::baseline::baseline;
 use crate::drive::start::place;
+use crate::drive::start::repository::drafts_of;
 use crate::drive::start::run::{Prepared, begin};
 use crate::engine::boundary::limits::{LimitChange, reached};
 use crate::engine::events::{EventSink, RunEvent};
@@ -31,15 +32,14 @@ use crate::engine::fleet::manifest::{Fleet, FleetRequest, LandingMode};
 use crate::engine::fleet::plan::fitting;
 use crate::engine::fleet::task::TaskId;
 use crate::engine::journal::Event;
-use crate::engine::record::{Contract, Ending, Fragment, Limits, Loop, Outcome, Phase};
+use crate::engine::record::{Check, Contract, Ending, Fragment, Limits, Loop, Outcome, Phase};
 use crate::engine::settings::Key;
 use crate::engine::settings::run::LogRetention;
 use crate::world::env;
 use crate::world::files::{disk, protected};
-use crate::world::git::steps;
 use crate::world::git::underway::put_back;
+use crate::world::git::{drafts, steps};
 use crate::world::process::signals::Signals;
-use crate::world::slots::Slot;
 use crate::world::store::{self, Home};
 
 /// How long a remote that cannot be reached is asked again.
@@ -70,7 +70,7 @@ pub fn job(
     }
     let gone = lease.attempt().map(|attempt| attempt.id.clone());
     if let Some(order) = order {
-        let ended = end_cancelled(&memory, task, order, gone.as_ref())?;
+        let ended = end_cancelled(home, &memory, &lease, order)?;
         return Ok(ended.ending().cloned().map_or(JobEnd::Elsewhere, JobEnd::Ended));
     }
     if let Some(why) = lacks_money(&memory, &fleet, &lease)? {
@@ -164,6 +164,7 @@ impl Job<'_> {
             Err(_) if self.signals.times() > 0 => {
                 self.leave(JobEnd::Interrupted, None).map(AfterLoop::Over)
             }
+            Err(_) if self.order().is_some() => self.paused().map(AfterLoop::Over),
             Err(error) => self.failed(error, None).map(AfterLoop::Over),
         }
     }
@@ -192,7 +193,7 @@ impl Job<'_> {
     /// The loop of the task in this process: the one that an earlier attempt left here, or a new
     /// one with what earlier loops used.
     fn begin(&self, sink: &mut dyn EventSink) -> Result<Loop> {
-        let stop = || self.signals.times() > 0;
+        let stop = self.ends_by(|order| order == FleetRequest::Cancel);
         self.unplanted(&self.fleet.repository)?;
         let commands =
             |sink| FleetCommands::of(self.home, &self.fleet.name, self.lease.id(), &stop, sink);
@@ -229,14 +230,6 @@ impl Job<'_> {
         };
         let _slot = self.slot_at_first(&prepared.contract)?;
         begin(self.home, prepared, self.signals, sink)
-    }
-
-    /// A slot for the checks that run before the first iteration, if there are any.
-    fn slot_at_first(&self, contract: &Contract) -> Result<Option<Slot>> {
-        let has_some = contract.before_the_first().next().is_some();
-        let slots = if has_some { job_slots(self.fleet) } else { 0 };
-        let stop = || self.signals.times() > 0;
-        slot_for_checks(self.home, self.lease.task.priority, slots, &stop)
     }
 
     /// Whether a task that is tried again has another text than its completed loop had. Where only
@@ -291,12 +284,13 @@ impl Job<'_> {
         let (folder, repository) = (place.checkout.display(), self.fleet.repository.display());
         let is_stranded =
             disk::is_folder(&place.checkout) && !workspace::is_of(self.fleet, &place.checkout);
-        is_stranded.then(|| {
-            format!(
-                "{folder} is no working tree of {repository} any more: move it away, run \
-                 git worktree prune, then --retry"
-            )
-        })
+        // Where only its `.git` is gone, git finds the rest by what the repository knows.
+        let cure = if disk::exists(&place.checkout.join(".git")) {
+            "move it away, run git worktree prune, then --retry".to_owned()
+        } else {
+            format!("git -C {repository} worktree repair puts back its .git, then --retry")
+        };
+        is_stranded.then(|| format!("{folder} is no working tree of {repository} any more: {cure}"))
     }
 
     /// That a loop has used up one of the task's limits, as they are now.
@@ -312,7 +306,12 @@ impl Job<'_> {
         let held = store::hold(self.home, &found.id, store::LOCK_WAIT)?;
         let before = held.load()?;
         let mut record = before.clone();
-        if self.lease.is_renewed {
+        let (had, now) = (&before.contract.checks, self.contract().checks);
+        // A person may have corrected the check that sent it back. One that still holds stays,
+        // though a retry has forgotten that it was red.
+        let holds = |check: &Check| now.contains(check) || self.fleet.land_checks.contains(check);
+        let has_others = !had.iter().all(holds) || !now.iter().all(|check| had.contains(check));
+        if self.lease.is_renewed || has_others {
             let limits = before.contract.limits.clone();
             record.contract = Contract { limits, ..self.contract() };
             if record.contract.protect != before.contract.protect {
@@ -338,6 +337,8 @@ impl Job<'_> {
         if record != before {
             let what = if self.lease.is_renewed {
                 "took the new text of its task"
+            } else if has_others {
+                "took the checks that hold now"
             } else {
                 "took the settings of git that a person agreed to"
             };
@@ -363,6 +364,10 @@ impl Job<'_> {
                 let seen = record.state.trees.snapshot.clone();
                 notes = accept_exam_of(self.home, record, seen)?;
             }
+            // A signal came before they were listed, and before any agent.
+            if record.state.completed == 0 && !drafts::are_listed(self.home, &record.id) {
+                notes.extend(drafts_of(self.home, record, &|| false)?);
+            }
             Ok(())
         };
         let resumed = resume(self.home, &found.id, &changes, new_owner, |_| Ok(()), adapt)?;
@@ -374,9 +379,9 @@ impl Job<'_> {
             sink.on_event(&RunEvent::Noted(note));
         }
         let is_first = resumed.record.state.completed == 0;
-        let slot = is_first.then(|| self.slot_at_first(&resumed.record.contract)).transpose()?;
-        let record = baseline(self.home, resumed.record, true, self.signals, sink);
-        drop(slot);
-        record
+        let slot = is_first.then(|| self.slot_at_first(&resumed.record.contract)).transpose();
+        // Whoever ended the wait is obeyed before the first iteration.
+        let Ok(_slot) = slot else { return Ok(resumed.record) };
+        baseline(self.home, resumed.record, true, self.signals, sink)
     }
 }

@@ -187,7 +187,7 @@ impl Landing<'_, '_> {
         if self.slots == 0 {
             return Ok(true);
         }
-        *slot = slot_for_checks(self.home, MAX_PRIORITY, self.slots, self.commands.stop())?;
+        *slot = slot_for_checks(self.home, MAX_PRIORITY, self.slots, self.commands.stop(), || ())?;
         Ok(slot.is_some())
     }
 
@@ -235,8 +235,13 @@ impl Landing<'_, '_> {
         main: &str,
         branch: &str,
     ) -> Result<Result<String, Refusal>> {
-        let changed = land::changed(checkout, main, branch)
+        let changed = land::changed(checkout, main, branch);
+        let differing = land::differing(checkout, main, branch);
+        let (mut changed, differing) = changed
+            .zip(differing)
             .with_context(|| format!("git cannot compare {} with main", lease.branch))?;
+        // A person may have brought it there otherwise than by a merge.
+        changed.retain(|path| differing.contains(path));
         if let Some(path) = touches_the_fleet(&self.fleet.folder, &changed) {
             return Ok(Err(Refusal::Folder(path.to_owned())));
         }

@@ -3,12 +3,15 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
+use super::attempt::Job;
 use super::engines::{LOCAL, MANUAL};
 use super::seat;
-use crate::engine::fleet::lease::{Attempt, Lease};
+use super::tie::own;
+use crate::engine::fleet::lease::{Attempt, JobPhase};
 use crate::engine::fleet::manifest::Fleet;
+use crate::engine::record::Contract;
 use crate::world::clock;
 use crate::world::process::Stop;
 use crate::world::slots::{self, Line, Slot};
@@ -29,11 +32,10 @@ pub fn slots_of(fleet: &Fleet) -> usize {
     usize::try_from(slots).unwrap_or(usize::MAX)
 }
 
-/// The same for a plan that is made here: what other machines work on takes none of its places.
-pub fn places_here(home: &Home, fleet: &Fleet, slots: usize, leases: &[Lease]) -> usize {
-    let is_elsewhere = |attempt: &&Attempt| !attempt.rests() && !seat::is_here(home, attempt);
-    let elsewhere = leases.iter().filter_map(Lease::attempt).filter(is_elsewhere).count();
-    slots.saturating_add(if fleet.engine == LOCAL { elsewhere } else { 0 })
+/// Whether an attempt takes one of them in a plan that is made here: what another machine works on
+/// takes none where each has slots of its own.
+pub fn takes_one(home: &Home, fleet: &Fleet, attempt: &Attempt) -> bool {
+    fleet.engine != LOCAL || seat::is_here(home, attempt)
 }
 
 /// How many slots of its machine a job of the fleet shares; 0 where the engine has given it a
@@ -42,22 +44,61 @@ pub fn job_slots(fleet: &Fleet) -> u32 {
     if fleet.engine == LOCAL { u32::try_from(slots_of(fleet)).unwrap_or(1) } else { 0 }
 }
 
+impl Job<'_> {
+    /// A slot for the checks that run before the first iteration, if there are any.
+    ///
+    /// # Errors
+    /// If a signal or a person's order ends the wait.
+    pub(super) fn slot_at_first(&self, contract: &Contract) -> Result<Option<Slot>> {
+        let has_some = contract.before_the_first().next().is_some();
+        let slots = if has_some { job_slots(self.fleet) } else { 0 };
+        let stop = self.ends_by(|_| true);
+        let mut has_waited = false;
+        let waits = || {
+            has_waited = true;
+            self.shows(&JobPhase::Lines);
+        };
+        let slot = slot_for_checks(self.home, self.lease.task.priority, slots, &stop, waits)?;
+        if slot.is_none() && stop() {
+            bail!("the wait for a slot was ended");
+        }
+        if has_waited {
+            self.shows(&JobPhase::Prepares);
+        }
+        Ok(slot)
+    }
+
+    /// Says in the lease what the attempt does, for those who look on; nothing rests on it.
+    fn shows(&self, phase: &JobPhase) {
+        let _ = self.memory.change(self.lease.id(), |lease| {
+            let attempt = own(lease, self.attempt);
+            attempt.map(|attempt| attempt.phase = phase.clone()).is_some()
+        });
+    }
+}
+
 /// A slot of this machine for checks outside an iteration; those of a landing go before every task
-/// that waits for one. `None` where `slots` is 0, or `stop` came first.
+/// that waits for one. `waits` is called once if there is none at first. `None` where `slots` is 0,
+/// or `stop` came first.
 pub(super) fn slot_for_checks(
     home: &Home,
     priority: u8,
     slots: u32,
     stop: Stop<'_>,
+    waits: impl FnOnce(),
 ) -> Result<Option<Slot>> {
     if slots == 0 {
         return Ok(None);
     }
     let mut line = Line::join(home, priority, slots)?;
+    let mut waits = Some(waits);
     loop {
         let slot = line.poll()?;
         if slot.is_some() || stop() {
             return Ok(slot);
+        }
+        if let Some(waits) = waits.take() {
+            waits();
         }
         clock::sleep(ASKED);
     }

@@ -48,11 +48,18 @@ impl Job<'_> {
         let Some(kept) = self.lands(ending, work)? else { return Ok(JobEnd::Fenced) };
         let stop = || self.signals.times() > 0;
         let hub = self.memory.hub().context("a request needs a remote")?;
-        match self.memory.patiently(|| open(self.fleet, &kept.value, hub, &stop)) {
+        let opened = self.memory.patiently(|| {
+            // The host may have been away for long.
+            if self.is_cancelled() {
+                bail!("it is cancelled");
+            }
+            open(self.fleet, &kept.value, hub, &stop)
+        });
+        match opened {
             Ok(landed) => {
                 self.close(work.record, TaskEnding { landed: Some(landed), ..ending.clone() })
             }
-            Err(_) if stop() => self.leave(JobEnd::Interrupted, work.record),
+            Err(_) if stop() || self.is_cancelled() => self.leave(JobEnd::Interrupted, work.record),
             Err(error) if git_trouble(&error) == Some(GitTrouble::Network) => Err(error),
             Err(error) => {
                 let why = format!("pull request: {error:#}");

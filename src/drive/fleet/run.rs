@@ -11,7 +11,7 @@ use super::begin::land_too;
 use super::engines::{Engine, JobCall, JobState, LOCAL, SeenJob};
 use super::memory::Memory;
 use super::outage::Outage;
-use super::places::places_here;
+use super::places::takes_one;
 use super::seat::{self, Stillness};
 use super::settle::wants_landing;
 use super::takeover::end_cancelled;
@@ -20,7 +20,7 @@ use crate::engine::fleet::lease::{Attempt, JobPhase, Lease, TaskEnding, TaskStat
 use crate::engine::fleet::manifest::{Fleet, FleetRequest};
 use crate::engine::fleet::overlap::overlap;
 use crate::engine::fleet::pace::Pace;
-use crate::engine::fleet::plan::{FleetPlan, Start};
+use crate::engine::fleet::plan::{FleetPlan, Places, Start};
 use crate::engine::fleet::stored::UnreadableLease;
 use crate::engine::fleet::task::TaskId;
 use crate::engine::record::{Ending, Outcome};
@@ -117,7 +117,7 @@ impl<'a> Coordinator<'a> {
     pub fn run(&mut self) -> Result<FleetEnd> {
         let [least, most] = if self.memory.is_shared() { REMOTE_LOOKS } else { [LOOK; 2] };
         let (mut was_told, mut pace) = (false, Pace::of(least, most));
-        let fleet = self.memory.manifest()?.value;
+        let fleet = self.memory.manifest_here()?;
         loop {
             if self.signals.times() > 0 {
                 self.end_all(fleet.engine == LOCAL);
@@ -147,9 +147,9 @@ impl<'a> Coordinator<'a> {
     /// One look at everything, and what follows from it. Whether nothing runs and nothing can
     /// start.
     fn round(&mut self) -> Result<bool> {
-        let fleet = self.memory.manifest()?.value;
+        let fleet = self.memory.manifest_here()?;
         let mut leases = self.look(&fleet)?;
-        self.tell(&leases);
+        self.tell(&fleet, &leases);
         let starts = self.plan(&fleet, &mut leases).starts;
         if self.lock.is_some() {
             self.start_all(&fleet, &starts)?;
@@ -198,8 +198,10 @@ impl<'a> Coordinator<'a> {
             let order = fleet.order_of(lease.id()).filter(|it| it.what == FleetRequest::Cancel);
             let is_left = is_gone || lease.state == TaskState::Waiting;
             if let (true, true, Some(order)) = (is_left, self.lock.is_some(), order) {
-                let gone = lease.attempt().map(|attempt| &attempt.id);
-                lease = end_cancelled(self.memory, lease.id(), order, gone)?;
+                // An attempt that has begun meanwhile obeys by itself.
+                if let Some(_held) = self.memory.hold(lease.id())? {
+                    lease = end_cancelled(self.home, self.memory, &lease, order)?;
+                }
             } else if is_gone && self.lock.is_some() {
                 lease = self.take_up(&lease, over.as_ref())?;
             }
@@ -291,14 +293,15 @@ impl<'a> Coordinator<'a> {
     }
 
     /// Tells what has happened since the last look, in the order in which it happened.
-    fn tell(&mut self, leases: &[Lease]) {
+    fn tell(&mut self, fleet: &Fleet, leases: &[Lease]) {
         let is_new = |lease: &&Lease| self.known.get(lease.id()) != Some(*lease);
         let mut changed: Vec<&Lease> = leases.iter().filter(is_new).collect();
         changed.sort_by_key(|lease| lease.at);
         for lease in changed {
             let before = self.known.get(lease.id());
             self.has_changed |= !before.is_some_and(|before| lease.is_still(before));
-            FleetEvent::between(before, lease).iter().for_each(&mut *self.sink);
+            let order = fleet.order_of(lease.id()).map(|order| order.what);
+            FleetEvent::between(before, lease, order).iter().for_each(&mut *self.sink);
             self.known.insert(lease.id().clone(), lease.clone());
         }
     }
@@ -318,7 +321,8 @@ impl<'a> Coordinator<'a> {
                 });
             }
         }
-        let places = places_here(self.home, fleet, self.slots, leases);
+        let takes_one = |attempt: &Attempt| takes_one(self.home, fleet, attempt);
+        let places = Places { slots: self.slots, takes_one: &takes_one };
         let plan = FleetPlan::of(fleet, leases, places, &overlap);
         let is_unknown = self.unreadable.as_ref().is_some_and(|it| !it.is_empty());
         if fleet.max_cost_micros > 0 && is_unknown { plan.without_money() } else { plan }

@@ -79,9 +79,12 @@ fn an_engine_that_takes_one_job_of_many_may_refuse_the_others_for_ever() {
 #[test]
 fn what_happened_between_two_looks_is_told_in_the_order_in_which_it_happened() {
     let told = with_six(&[], |coordinator| {
-        coordinator.tell(&NAMES.map(a_lease));
+        coordinator.tell(&a_fleet(), &NAMES.map(a_lease));
         let ends = [3, 1, 2, 9, 8, 7].into_iter().zip(NAMES);
-        coordinator.tell(&ends.map(|(second, name)| landed(name, "1", second)).collect::<Vec<_>>());
+        coordinator.tell(
+            &a_fleet(),
+            &ends.map(|(second, name)| landed(name, "1", second)).collect::<Vec<_>>(),
+        );
     });
     let both = |name: &str| [format!("{name} started"), format!("{name} ended")];
     assert_eq!(told, ["b", "c", "a", "f", "e", "d"].map(both).concat());
@@ -92,7 +95,7 @@ fn a_heartbeat_is_no_change_and_all_else_is() {
     with_six(&[], |coordinator| {
         let mut lease = a_lease("a");
         let mut is_changed = |lease: &Lease| {
-            coordinator.tell(std::slice::from_ref(lease));
+            coordinator.tell(&a_fleet(), std::slice::from_ref(lease));
             std::mem::take(&mut coordinator.has_changed)
         };
         assert!(is_changed(&lease));

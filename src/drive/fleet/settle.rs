@@ -5,12 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 
+use super::joined::agents;
 use super::memory::Memory;
 use crate::engine::fleet::lease::{Landed, Lease, TaskEnding, TaskState};
 use crate::engine::fleet::manifest::{Fleet, FleetOrder, FleetRequest, LandingMode};
 use crate::engine::fleet::task::{FleetTask, TaskId};
 use crate::engine::record::{Contract, Ending, Outcome};
 use crate::world::clock;
+use crate::world::files::disk;
 use crate::world::store::Home;
 use crate::world::store::fleets::{self, Kept};
 
@@ -60,11 +62,21 @@ pub(super) fn settle(
     let mut notes = Vec::new();
     for Kept { value: lease, .. } in memory.leases()?.readable {
         let id = lease.id();
-        let has_no_file = files.contains_key(id) && !names.contains(id);
+        // Another working tree of the repository may have tasks of its own.
+        let own = fleet.repository.join(&fleet.folder).join(format!("{id}.md"));
+        let is_missed = files.contains_key(id) && !names.contains(id);
+        let has_no_file = is_missed && !disk::exists(&own);
+        if is_missed && !has_no_file && lease.ending().is_none() {
+            let there = own.display();
+            notes.push(format!("{id} stays: its file is {there}\nhint: crew fleet cancel {id}"));
+        }
         if has_no_file && lease.attempt().is_some() {
             notes.push(format!("{id} runs on without its file\nhint: crew fleet cancel {id}"));
         }
-        let is_open = lease.state == TaskState::Waiting || wants_landing(fleet, &lease);
+        let is_undone = lease.ending().is_some_and(|it| it.outcome.leaves_a_task_undone());
+        let is_open = lease.state == TaskState::Waiting
+            || wants_landing(fleet, &lease)
+            || (has_no_file && is_undone);
         if !is_open || memory.is_held(id) {
             continue;
         }
@@ -119,7 +131,8 @@ pub(super) fn is_stale(lease: &Lease, task: &FleetTask, files: &BTreeMap<TaskId,
 }
 
 /// Keeps on this machine which tasks have had a file, each with the text that its lease has after
-/// the start. A file that is older than its lease stays so.
+/// the start, and with the agent that the settings here name. A file that is older than its lease
+/// stays so.
 pub(super) fn remember(
     home: &Home,
     memory: &Memory,
@@ -127,15 +140,17 @@ pub(super) fn remember(
     before: &BTreeMap<TaskId, String>,
 ) -> Result<()> {
     let mut files = before.clone();
-    for Kept { value: lease, .. } in memory.leases()?.readable {
+    let leases = memory.leases()?.readable;
+    for Kept { value: lease, .. } in &leases {
         let file = tasks.iter().find(|(task, _)| task.id == *lease.id());
-        if file.is_some_and(|(task, _)| !is_stale(&lease, task, before)) {
+        if file.is_some_and(|(task, _)| !is_stale(lease, task, before)) {
             files.insert(lease.id().clone(), lease.task.revision.clone());
         }
     }
     for _ in 0..TRIES {
         let Some(Kept { value, id }) = fleets::manifest(home, &memory.fleet)? else { break };
-        let fleet = Fleet { files: files.clone(), ..value };
+        let agents = agents(tasks, &leases, &value.agents);
+        let fleet = Fleet { files: files.clone(), agents, ..value };
         if fleets::swap_manifest(home, Some(&id), &fleet)?.is_some() {
             break;
         }

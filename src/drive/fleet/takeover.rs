@@ -7,6 +7,7 @@ use anyhow::Result;
 
 use super::memory::Memory;
 use super::seat::{self, Stillness};
+use super::{commands, control};
 use crate::engine::fleet::lease::{Attempt, JobPhase, Lease, TaskEnding, TaskState};
 use crate::engine::fleet::manifest::FleetOrder;
 use crate::engine::fleet::task::TaskId;
@@ -83,16 +84,21 @@ pub(super) fn free(memory: &Memory, task: &TaskId, gone: Option<&String>) -> Res
     Ok(())
 }
 
-/// Ends a task that a person cancelled and nobody works on, or whose attempt is the one that is
-/// gone. An attempt that lives obeys by itself.
+/// Ends a task that a person cancelled and nobody works on, or whose attempt is gone, with what
+/// that attempt left running here. An attempt that lives obeys by itself. The task must be held.
 pub(super) fn end_cancelled(
+    home: &Home,
     memory: &Memory,
-    task: &TaskId,
+    lease: &Lease,
     order: &FleetOrder,
-    gone: Option<&String>,
 ) -> Result<Lease> {
+    if lease.attempt().is_some() {
+        commands::end_leftovers(home, &memory.fleet, lease.id());
+        control::stop(home, lease, order)?;
+    }
+    let gone = lease.attempt().map(|attempt| &attempt.id);
     let ending = TaskEnding::of(Ending::cancelled(order.by, order.reason.as_deref()));
-    let kept = memory.change(task, |lease| {
+    let kept = memory.change(lease.id(), |lease| {
         let is_free = is_free(lease, gone);
         if is_free {
             lease.state = TaskState::Ended(ending.clone());

@@ -12,6 +12,7 @@ use crate::engine::git::GitSetting;
 use crate::engine::record::Outcome;
 use crate::parse::arguments::FleetRunArgs;
 use crate::parse::fleet::FLEET_FILE;
+use crate::parse::git_push::without_secrets;
 use crate::world::git::{self, land};
 use crate::world::store::Home;
 use crate::world::store::fleets::{self, Leases};
@@ -21,8 +22,8 @@ use crate::world::store::fleets::{self, Leases};
 pub(super) struct KeptWay {
     /// What has come into the repository's settings since.
     pub planted: Vec<GitSetting>,
-    /// What the user should know of the base.
-    pub note: Option<String>,
+    /// What the user should know of the remote and the base.
+    pub notes: Vec<String>,
     /// Whether the start names a base, or the fleet is over and takes the one that is checked out.
     pub takes_a_base: bool,
 }
@@ -50,7 +51,7 @@ pub(super) fn keep_its_way(
             fleet.folder
         );
     }
-    keep_remote(fleet, &known);
+    kept.notes.extend(keep_remote(fleet, &known));
     if arguments.land.is_none() {
         fleet.landing = known.landing;
     }
@@ -59,7 +60,7 @@ pub(super) fn keep_its_way(
     }
     if !takes_a_base && fleet.base != known.base {
         kept.takes_a_base = is_over(home, &known, fleet.landing)?;
-        kept.note = Some(if kept.takes_a_base {
+        kept.notes.push(if kept.takes_a_base {
             let Fleet { name, base, .. } = &*fleet;
             format!("all tasks of {name} are over: those that are new start from {base}")
         } else {
@@ -77,15 +78,24 @@ pub(super) fn keep_its_way(
 }
 
 /// Keeps the remote that holds the fleet's memory: the branch that is checked out may follow
-/// another one. Where no remote has that address any more, it is the one that is found.
-fn keep_remote(fleet: &mut Fleet, known: &Fleet) {
-    let Some(before) = &known.remote else { return };
+/// another one. Where no remote has that address any more, a start that names its way goes to the
+/// one that it finds; any other stays, for an agent may have set another address.
+fn keep_remote(fleet: &mut Fleet, known: &Fleet) -> Option<String> {
+    let before = known.remote.as_ref()?;
     let there = git::remotes::at(&fleet.repository, &before.url, &before.name);
+    let is_gone = there.is_none() && fleet.remote.is_none();
     fleet.remote = match (there, fleet.remote.take()) {
         (None, Some(found)) => Some(found),
         (Some(name), _) => Some(Remote { name, ..before.clone() }),
         (None, None) => Some(before.clone()),
     };
+    is_gone.then(|| {
+        format!(
+            "the fleet stays at {}, which is the address of no remote here any more\n\
+             hint: --push or --land goes to the one that there is",
+            without_secrets(&before.url)
+        )
+    })
 }
 
 /// Takes the working tree in which a fleet was started before, where this is another one of the

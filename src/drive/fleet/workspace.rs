@@ -141,7 +141,9 @@ pub(super) fn continue_branches(
         let name = format!("refs/heads/{branch}");
         let old = there.get(branch);
         let has_worked = lease.loop_id.is_some() || lease.carried.completed > 0;
-        let own = has_worked.then(|| git::commit(&fleet.repository, &name)).flatten();
+        // A person may have deleted a branch that was merged.
+        let known = lease.commit.take().and_then(|it| git::commit(&fleet.repository, &it));
+        let own = has_worked.then(|| git::commit(&fleet.repository, &name).or(known)).flatten();
         if let Some(old) = old.filter(|_| has_worked) {
             memory.fetch_branch(branch)?;
             if own.as_ref().and_then(|own| git::lacking(hub, old, own)) != Some(0) {

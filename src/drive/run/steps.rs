@@ -321,9 +321,13 @@ impl Runner<'_> {
 
     /// The cause and the way out.
     fn reason(&self, fault: &GitFault) -> String {
-        let why = format!("{}; {}", fault.cause, fault.cure);
-        let task = self.ledger.record.fleet.as_ref();
-        task.map_or_else(|| why.clone(), |task| why.replace("crew resume", &task.retry()))
+        let Some(task) = &self.ledger.record.fleet else {
+            return format!("{}; {}", fault.cause, fault.cure);
+        };
+        // An option of that command is none of a fleet's.
+        let cure = fault.cure.split("crew resume --").next().unwrap_or_default();
+        let cure = cure.trim_end_matches(", or ").replace("crew resume", &task.retry());
+        if cure.is_empty() { fault.cause.clone() } else { format!("{}; {cure}", fault.cause) }
     }
 
     /// What crew pushed last, or what was pushed before the loop, if it is an ancestor of the head:

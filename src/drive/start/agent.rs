@@ -43,7 +43,7 @@ pub fn has_program(agent: &Agent, folder: &Path) -> Result<()> {
 }
 
 /// Says that an agent's program does not exist, as seen from `folder`, if it does not.
-pub(super) fn missing_program(agent: &Agent, folder: &Path) -> Option<String> {
+pub fn missing_program(agent: &Agent, folder: &Path) -> Option<String> {
     let program = agent.command.first().map_or("", String::as_str);
     if program.contains('/') {
         let is_there = disk::exists(&folder.join(program));

@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::lease::{Attempt, JobPhase, Lease, TaskEnding, TaskState};
+use super::manifest::FleetRequest;
 use super::task::TaskId;
 
 /// A moment of a fleet.
@@ -34,6 +35,10 @@ pub enum FleetEvent {
     Resumes {
         task: TaskId,
     },
+    /// A person's pause has stopped it.
+    Paused {
+        task: TaskId,
+    },
     /// Its branch is being landed.
     Lands {
         task: TaskId,
@@ -57,8 +62,12 @@ pub enum FleetEvent {
 }
 
 impl FleetEvent {
-    /// What happened to a task between two looks at its lease.
-    pub fn between(before: Option<&Lease>, after: &Lease) -> Vec<Self> {
+    /// What happened to a task between two looks at its lease, with the order that it is under.
+    pub fn between(
+        before: Option<&Lease>,
+        after: &Lease,
+        order: Option<FleetRequest>,
+    ) -> Vec<Self> {
         let task = || after.id().clone();
         let mut events = Vec::new();
         match before {
@@ -97,6 +106,12 @@ impl FleetEvent {
             }
         }
         match &after.state {
+            TaskState::Waiting
+                if order == Some(FleetRequest::Pause)
+                    && before.is_some_and(|it| it.attempt().is_some()) =>
+            {
+                events.push(Self::Paused { task: task() });
+            }
             TaskState::Ended(ending) if before.is_some_and(|it| it.ending() != Some(ending)) => {
                 events.push(Self::Ended { task: task(), ending: ending.clone() });
             }
@@ -128,7 +143,7 @@ mod tests {
         let lands = after(running("a", JobPhase::Lands), 1, 1, 0, "files changed");
         let looks = [&waits, &works, &works, &one, &rests, &rests, &one, &back, &over];
         let told = looks.windows(2).map(|two| {
-            let events = FleetEvent::between(Some(two[0]), two[1]);
+            let events = FleetEvent::between(Some(two[0]), two[1], None);
             let words = events.iter().map(|event| format!("{event:?}"));
             let words = words.map(|it| it.split_whitespace().next().unwrap_or_default().to_owned());
             words.collect::<Vec<_>>().join(" ")
@@ -136,14 +151,25 @@ mod tests {
         let expected =
             ["Started", "", "Boundary", "Rests", "", "Resumes", "SentBack Lands", "Boundary Ended"];
         assert_eq!(told.collect::<Vec<_>>(), expected);
-        let both = FleetEvent::between(Some(&lands), &settled);
+        let both = FleetEvent::between(Some(&lands), &settled, None);
         assert!(
             matches!(&both[..], [FleetEvent::SentBack { .. }, FleetEvent::Boundary { .. }]),
             "{both:?}"
         );
-        let met_again = FleetEvent::between(Some(&rests), &after(rests.clone(), 2, 1, 0, ""));
+        let met_again = FleetEvent::between(Some(&rests), &after(rests.clone(), 2, 1, 0, ""), None);
         assert!(matches!(&met_again[..], [FleetEvent::Boundary { .. }]), "{met_again:?}");
-        assert!(matches!(&FleetEvent::between(None, &works)[..], [FleetEvent::Joined { .. }]));
-        assert_eq!(FleetEvent::between(None, &over), []);
+        assert!(matches!(
+            &FleetEvent::between(None, &works, None)[..],
+            [FleetEvent::Joined { .. }]
+        ));
+        assert_eq!(FleetEvent::between(None, &over, None), []);
+        let rested = after(a_lease("a"), 1, 1, 0, "files changed");
+        let pause = Some(FleetRequest::Pause);
+        let paused = [&one, &rested].map(|it| FleetEvent::between(Some(it), &rested, pause));
+        assert!(matches!(&paused[0][..], [FleetEvent::Paused { .. }]), "{paused:?}");
+        assert_eq!(
+            (&paused[1][..], FleetEvent::between(Some(&one), &rested, None)),
+            (&[][..], vec![])
+        );
     }
 }

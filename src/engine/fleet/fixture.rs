@@ -36,6 +36,8 @@ pub fn a_fleet() -> Fleet {
         order: None,
         orders: BTreeMap::new(),
         files: BTreeMap::new(),
+        agents: [].into(),
+        ran_at: None,
         started_at: at(0).wall,
         trusted: None,
     }

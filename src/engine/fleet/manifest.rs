@@ -62,7 +62,14 @@ pub struct Fleet {
     /// that held then. Other machines have their own.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<TaskId, String>,
+    /// The agent that this machine's settings named for each task at its last start, as a
+    /// fingerprint.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub agents: BTreeMap<TaskId, String>,
     pub started_at: DateTime<Utc>,
+    /// When it was started last, which lifted every pause before that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ran_at: Option<DateTime<Utc>>,
     /// The programs that the configuration of `repository` names, as the fleet found them: no step
     /// runs one that was planted since. Other machines have their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -147,7 +154,8 @@ impl Fleet {
     /// What other machines are told: each has programs of its own, and slots where no cluster gives
     /// the places, so that a number typed here stays here.
     pub fn shared(&self) -> Self {
-        let mut shared = Self { trusted: None, files: BTreeMap::new(), ..self.clone() };
+        let (files, agents) = (BTreeMap::new(), BTreeMap::new());
+        let mut shared = Self { trusted: None, files, agents, ..self.clone() };
         if self.engine == LOCAL && shared.typed.slots.take().is_some() {
             shared.slots = 0;
         }
@@ -157,8 +165,8 @@ impl Fleet {
     /// The same fleet with what the record of this machine has of its own.
     pub fn with_own(self, here: Self) -> Self {
         let slots = if self.engine == LOCAL { here.slots } else { self.slots };
-        let Self { repository, trusted, .. } = here;
-        Self { repository, slots, trusted, ..self }
+        let Self { repository, trusted, remote, .. } = here;
+        Self { repository, slots, trusted, remote: remote.or(self.remote), ..self }
     }
 
     /// The order that holds for a task; a cancel before a pause.

@@ -49,6 +49,20 @@ pub struct FleetPlan {
     pub waits: BTreeMap<TaskId, WaitsFor>,
 }
 
+/// How many tasks may run at once, and which attempts take such a place: machines whose slots are
+/// their own have nothing to do with each other's.
+#[derive(Clone, Copy)]
+pub struct Places<'a> {
+    pub slots: usize,
+    pub takes_one: &'a dyn Fn(&Attempt) -> bool,
+}
+
+impl From<usize> for Places<'_> {
+    fn from(slots: usize) -> Self {
+        Self { slots, takes_one: &|_| true }
+    }
+}
+
 impl FleetPlan {
     /// The same while no crew runs the fleet: what could start now or next waits for that.
     pub fn unattended(mut self) -> Self {
@@ -77,16 +91,23 @@ impl FleetPlan {
         self
     }
 
-    /// Decides for all tasks; `leases` are in the order in which they start, `slots` how many may
-    /// run. A job that only waits for the model's service takes no place, but of all jobs there are
-    /// at most twice as many: a limit of the account holds each new one, too.
-    pub fn of(fleet: &Fleet, leases: &[Lease], slots: usize, overlap: Overlap<'_>) -> Self {
+    /// Decides for all tasks; `leases` are in the order in which they start. A job that only waits
+    /// for the model's service takes no place, but of all jobs there are at most twice as many: a
+    /// limit of the account holds each new one, too.
+    pub fn of<'a>(
+        fleet: &Fleet,
+        leases: &[Lease],
+        places: impl Into<Places<'a>>,
+        overlap: Overlap<'_>,
+    ) -> Self {
+        let Places { slots, takes_one } = places.into();
         let mut plan = Self::default();
         let mut money = Money::of(fleet, leases);
-        let mut busy: Vec<&Lease> =
-            leases.iter().filter(|lease| lease.attempt().is_some()).collect();
-        let active = busy.iter().filter(|lease| takes_a_slot(lease)).count();
-        let most = slots.saturating_mul(2).saturating_sub(busy.len());
+        let is_busy = |lease: &&Lease| lease.attempt().is_some();
+        let mut busy: Vec<&Lease> = leases.iter().filter(is_busy).collect();
+        let here = || leases.iter().filter_map(Lease::attempt).filter(|it| takes_one(it));
+        let active = here().filter(|attempt| !attempt.rests()).count();
+        let most = slots.saturating_mul(2).saturating_sub(here().count());
         let mut free = slots.saturating_sub(active).min(most);
         for lease in leases.iter().filter(|lease| lease.state == TaskState::Waiting) {
             let files = || files(lease, &busy, overlap);
@@ -108,10 +129,6 @@ impl FleetPlan {
         }
         plan
     }
-}
-
-fn takes_a_slot(lease: &Lease) -> bool {
-    !lease.attempt().is_some_and(Attempt::rests)
 }
 
 /// Whether a task that comes before another is done: it is on the branch that the other starts

@@ -252,3 +252,12 @@ fn tokens_without_a_price_count_at_the_highest_one() {
     over.carried.usage.unpriced.output = 1_000_000;
     assert_eq!(told(&fleet, &[over, a_lease("b")], 1), ["b Money"]);
 }
+
+#[test]
+fn what_rests_on_another_machine_with_slots_of_its_own_holds_no_start_here() {
+    let leases = [running("r", rests()), running("s", rests()), running("w", WORKS), a_lease("a")];
+    let starts = |takes_one: &dyn Fn(&Attempt) -> bool| {
+        FleetPlan::of(&free(), &leases, Places { slots: 1, takes_one }, &same_globs).starts.len()
+    };
+    assert_eq!((starts(&|_| true), starts(&|_| false)), (0, 1));
+}

@@ -167,7 +167,8 @@ fn row(fleet: &Fleet, lease: &Lease, plan: &FleetPlan, now: DateTime<Utc>) -> St
         None => (None, lease.ending().map(|_| lease.at)),
     };
     let of = lease.contract.limits.max_iterations;
-    let is_iterating = attempt.is_some_and(|attempt| attempt.phase != JobPhase::Lands);
+    let is_over = lease.loop_end.is_some();
+    let is_iterating = attempt.is_some_and(|attempt| !is_over && attempt.phase != JobPhase::Lands);
     let iteration = lease.carried.completed.saturating_add(u32::from(is_iterating));
     StandingRow {
         task: lease.id().clone(),

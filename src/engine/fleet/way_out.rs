@@ -23,7 +23,9 @@ pub fn way_out(fleet: &Fleet, lease: &Lease) -> Vec<Step> {
         let answer = step(format!("{} \"your answer\"", task.tell()), "no secrets in it");
         (Some(answer), "tries it again with your answer")
     } else if let Some(remote) = remote.filter(|_| is_merged_by_hand) {
-        let merge = format!("git fetch {0} && git merge {0}/{1}", remote.name, lease.branch);
+        let (name, base, branch) = (&remote.name, &fleet.base, &lease.branch);
+        let merge =
+            format!("git fetch {name} && git merge {name}/{base} && git merge {name}/{branch}");
         let markers = if lease.conflicts.is_empty() { "" } else { ", without its <<<<<<< markers" };
         let what = format!("on {}, if you want what it changes{markers}; then push", fleet.base);
         (Some(step(merge, &what)), "finds its work there")
@@ -77,10 +79,10 @@ mod tests {
         done
         cancelled by the user
         tasks folder: it changes tasks/vat.md, which only a person may land
-          git fetch origin && git merge origin/fleet/billing-cleanup/vat · on main, if you want what it changes; then push
+          git fetch origin && git merge origin/main && git merge origin/fleet/billing-cleanup/vat · on main, if you want what it changes; then push
           crew fleet run tasks --retry · finds its work there
         conflict: src/tax.rs changed on main too
-          git fetch origin && git merge origin/fleet/billing-cleanup/vat · on main, if you want what it changes; then push
+          git fetch origin && git merge origin/main && git merge origin/fleet/billing-cleanup/vat · on main, if you want what it changes; then push
           crew fleet run tasks --retry · finds its work there
         red: `cargo test` fails on main with this work
           crew fleet run tasks --retry · once its cause is gone

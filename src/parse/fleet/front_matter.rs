@@ -138,7 +138,8 @@ pub(super) fn entry(text: &str, (key, value): Item<'_>) -> KeyValue {
 
 fn written(text: &str, value: &toml::Spanned<DeValue<'_>>) -> FileValue {
     match value.get_ref() {
-        DeValue::String(text) => FileValue::Text(text.to_string()),
+        // In a file of Windows a shell would take the carriage return for a part of the last word.
+        DeValue::String(text) => FileValue::Text(text.replace("\r\n", "\n")),
         // The number that a program would make of it may be written in another way.
         DeValue::Integer(_) | DeValue::Float(_) => {
             FileValue::Text(text.get(value.span()).unwrap_or_default().replace('_', ""))

@@ -334,3 +334,11 @@ fn a_file_without_a_prompt_or_with_a_bad_name_is_refused() {
     -x.md: "-x" cannot be a part of a branch: it begins with `.` or `-`; rename the file
     "#);
 }
+
+#[test]
+fn a_command_of_several_lines_is_read_alike_however_its_file_ends_a_line() {
+    let unix = "+++\nverify = \"\"\"\ntrue\ntest -f x\n\"\"\"\n+++\nDo it.\n";
+    let told = [unix.to_owned(), unix.replace('\n', "\r\n")].map(|text| task(&text).options);
+    assert_eq!(told[0], told[1]);
+    assert!(format!("{told:?}").contains("true\\ntest -f x"), "{told:?}");
+}

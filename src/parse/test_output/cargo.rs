@@ -1,7 +1,7 @@
 //! `cargo test`, plain and quiet: one "test result:" line a suite. A test is named with its suite,
 //! the program that holds it, because two suites may have a test of the same name.
 
-use super::{Runner, at_dots};
+use super::{Line, Runner};
 use crate::engine::evidence::test_run::{TESTS_NAMED, TestRun, TestStatus, add};
 
 #[derive(Default)]
@@ -14,20 +14,20 @@ pub(super) struct Cargo {
 }
 
 impl Runner for Cargo {
-    fn line(&mut self, line: &str) {
+    fn line(&mut self, Line { whole: line, text, at_dots }: Line<'_>) {
         if let Some(totals) = line.strip_prefix("test result: ") {
             self.totals(totals);
-        } else if let Some(test) = line.strip_prefix("test ") {
-            self.test(test);
+        } else if line.starts_with("test ") {
+            self.test(at_dots);
         } else if line == "failures:" {
             self.list = Some(Vec::new());
         } else if let (Some(list), Some(name)) = (&mut self.list, line.strip_prefix("    ")) {
             if list.len() < TESTS_NAMED {
                 list.push(name.to_owned());
             }
-        } else if let Some(program) = line.trim_start().strip_prefix("Running ") {
+        } else if let Some(program) = text.strip_prefix("Running ") {
             program_of(program).unwrap_or_default().clone_into(&mut self.suite);
-        } else if let Some(package) = line.trim_start().strip_prefix("Doc-tests ") {
+        } else if let Some(package) = text.strip_prefix("Doc-tests ") {
             package.clone_into(&mut self.suite);
         } else if line.starts_with("error: could not compile") || was_killed(line) {
             add(&mut self.run.errors, 1);
@@ -63,9 +63,10 @@ impl Cargo {
         }
     }
 
-    /// `tests::adds ... ok`
-    fn test(&mut self, test: &str) {
-        let Some((name, end)) = at_dots(test) else { return };
+    /// `test tests::adds ... ok`
+    fn test(&mut self, at_dots: Option<(&str, &str)>) {
+        let Some((test, end)) = at_dots else { return };
+        let Some(name) = test.strip_prefix("test ") else { return };
         let status = match end.split([' ', ',', '<']).next() {
             Some("ok") => TestStatus::Passed,
             Some("FAILED") => TestStatus::Failed,

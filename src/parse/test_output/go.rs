@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-use super::Runner;
+use super::{Line, Runner};
 use crate::engine::evidence::test_run::{TESTS_NAMED, TestRun, TestStatus, add};
 
 #[derive(Default)]
@@ -27,14 +27,14 @@ struct Event {
 }
 
 impl Runner for Go {
-    fn line(&mut self, line: &str) {
+    fn line(&mut self, Line { whole: line, text, .. }: Line<'_>) {
         if line.starts_with("{\"") {
             if line.contains("\"Action\":")
                 && let Ok(event) = serde_json::from_str::<Event>(line)
             {
                 self.event(&event);
             }
-        } else if let Some(rest) = line.trim_start().strip_prefix("--- ") {
+        } else if let Some(rest) = text.strip_prefix("--- ") {
             self.test(rest);
         } else if let Some(rest) = line.strip_prefix("ok  \t") {
             self.package(rest, true);

@@ -1,7 +1,7 @@
 //! Jest: "Tests: 1 failed, 3 passed, 4 total". Failed tests are named once each, with `--verbose`
 //! all of them.
 
-use super::{Runner, counts};
+use super::{Line, Runner, counts};
 use crate::engine::evidence::test_run::{TestRun, TestStatus, add};
 
 #[derive(Default)]
@@ -12,8 +12,7 @@ pub(super) struct Jest {
 }
 
 impl Runner for Jest {
-    fn line(&mut self, line: &str) {
-        let text = line.trim_start();
+    fn line(&mut self, Line { whole: line, text, .. }: Line<'_>) {
         if let Some(totals) = line.strip_prefix("Tests: ") {
             self.totals(totals);
         } else if line.starts_with("No tests found, exiting with code ") {

@@ -3,6 +3,7 @@
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 
+use super::Line;
 use crate::engine::evidence::test_run::{TestRun, TestStatus, add};
 
 /// The largest report that is read, in bytes.
@@ -26,8 +27,8 @@ struct Case {
 
 impl JUnit {
     /// Takes a line, if a report has begun.
-    pub(super) fn line(&mut self, line: &str) {
-        let begins = |mark: &str| line.trim_start().starts_with(mark);
+    pub(super) fn line(&mut self, Line { whole: line, text, .. }: Line<'_>) {
+        let begins = |mark: &str| text.starts_with(mark);
         if !self.is_open && !begins("<?xml") && !begins("<testsuite") {
             return;
         }

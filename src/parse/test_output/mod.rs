@@ -13,13 +13,25 @@ mod tests;
 mod unittest;
 mod vitest;
 
+use memchr::{memchr, memrchr};
+
 use crate::engine::evidence::test_run::TestRun;
 use crate::engine::text::plain;
 
+/// A line without its break, its terminal codes and the blanks at its end. What several runners
+/// look for in it is found once.
+#[derive(Clone, Copy)]
+struct Line<'a> {
+    whole: &'a str,
+    /// It without its indentation.
+    text: &'a str,
+    /// What is before and behind its last " ... ".
+    at_dots: Option<(&'a str, &'a str)>,
+}
+
 /// A reader of one runner's output.
 trait Runner {
-    /// Takes a line without its break and without terminal codes.
-    fn line(&mut self, line: &str);
+    fn line(&mut self, line: Line<'_>);
     /// What it reported; `None` if no line was its own.
     fn report(self: Box<Self>) -> Option<TestRun>;
 }
@@ -50,14 +62,15 @@ impl TestOutput {
 
     /// Takes the next line, without its break.
     pub fn line(&mut self, line: &str) {
-        if line.contains('\x1b') {
+        if memchr(b'\x1b', line.as_bytes()).is_some() {
             return plain(line).lines().for_each(|line| self.plain_line(line));
         }
         self.plain_line(line);
     }
 
     fn plain_line(&mut self, line: &str) {
-        let line = line.trim_end();
+        let whole = line.trim_end();
+        let line = Line { whole, text: whole.trim_start(), at_dots: at_dots(whole) };
         self.junit.line(line);
         self.runners.iter_mut().for_each(|runner| runner.line(line));
     }
@@ -77,11 +90,11 @@ impl TestOutput {
     }
 }
 
-/// What is before and behind the last " ... ". The search for a text builds tables for every line;
-/// that for a character is three times as quick, and this is asked of every line of a log.
+/// What is before and behind the last " ... ". Every line of a log is asked: the search for a text
+/// builds tables each time, and that for a byte does not.
 fn at_dots(text: &str) -> Option<(&str, &str)> {
     let mut end = text.len();
-    while let Some(dot) = text[..end].rfind('.') {
+    while let Some(dot) = memrchr(b'.', &text.as_bytes()[..end]) {
         let behind = text[dot + 1..].strip_prefix(' ');
         if let (Some(before), Some(behind)) = (text[..=dot].strip_suffix(" ..."), behind) {
             return Some((before, behind));

@@ -1,7 +1,7 @@
 //! `cargo nextest run`: a line a test, and a summary. What a filter leaves out is "skipped" there,
 //! like what is ignored.
 
-use super::{Runner, counts};
+use super::{Line, Runner, counts};
 use crate::engine::evidence::test_run::{TestRun, TestStatus, add};
 
 #[derive(Default)]
@@ -11,8 +11,7 @@ pub(super) struct Nextest {
 }
 
 impl Runner for Nextest {
-    fn line(&mut self, line: &str) {
-        let line = line.trim_start();
+    fn line(&mut self, Line { text: line, .. }: Line<'_>) {
         if let Some(summary) = line.strip_prefix("Summary [") {
             self.summary(summary);
         } else if line.starts_with(|first: char| first.is_ascii_uppercase())

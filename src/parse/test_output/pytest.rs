@@ -1,6 +1,6 @@
 //! pytest: its last line has the totals; the short summary names what failed, `-v` every test.
 
-use super::{Runner, counts};
+use super::{Line, Runner, counts};
 use crate::engine::evidence::test_run::{TestRun, TestStatus, add};
 
 #[derive(Default)]
@@ -10,7 +10,7 @@ pub(super) struct Pytest {
 }
 
 impl Runner for Pytest {
-    fn line(&mut self, line: &str) {
+    fn line(&mut self, Line { whole: line, .. }: Line<'_>) {
         if let Some(failed) = line.strip_prefix("FAILED ").or(line.strip_prefix("ERROR ")) {
             let name = name_of(failed);
             if name.contains(".py") {

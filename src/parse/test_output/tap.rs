@@ -1,7 +1,7 @@
 //! The Test Anything Protocol and those who print it: `node --test` (also its reporter "spec"),
 //! prove. Where totals are printed they count, else the lines of the outermost tests.
 
-use super::Runner;
+use super::{Line, Runner};
 use crate::engine::evidence::test_run::{TESTS_NAMED, TestRun, TestStatus, add};
 
 #[derive(Default)]
@@ -25,7 +25,7 @@ struct Prove {
 }
 
 impl Runner for Tap {
-    fn line(&mut self, line: &str) {
+    fn line(&mut self, Line { whole: line, text, .. }: Line<'_>) {
         if line.starts_with("TAP version ") || is_plan(line) {
             self.is_known = true;
         } else if let Some(test) = line.strip_prefix("ok ") {
@@ -47,11 +47,11 @@ impl Runner for Tap {
             self.prove_failures(numbers);
         } else if let Some(numbers) = line.strip_prefix("  Failed test:  ") {
             self.prove_failures(numbers);
-        } else if let Some(name) = line.trim_start().strip_prefix("✖ ") {
+        } else if let Some(name) = text.strip_prefix("✖ ") {
             self.spec(name, TestStatus::Failed);
-        } else if let Some(name) = line.trim_start().strip_prefix("✔ ") {
+        } else if let Some(name) = text.strip_prefix("✔ ") {
             self.spec(name, TestStatus::Passed);
-        } else if let Some(name) = line.trim_start().strip_prefix("﹣ ") {
+        } else if let Some(name) = text.strip_prefix("﹣ ") {
             self.spec(name, TestStatus::Skipped);
         }
     }

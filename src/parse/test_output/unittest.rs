@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Runner, at_dots};
+use super::{Line, Runner};
 use crate::engine::evidence::test_run::{TESTS_NAMED, TestRun, TestStatus, add};
 
 #[derive(Default)]
@@ -20,7 +20,7 @@ pub(super) struct Unittest {
 const FAILURES: [&str; 3] = ["FAIL: ", "ERROR: ", "UNEXPECTED SUCCESS: "];
 
 impl Runner for Unittest {
-    fn line(&mut self, line: &str) {
+    fn line(&mut self, Line { whole: line, at_dots, .. }: Line<'_>) {
         if let Some(ran) = line.strip_prefix("Ran ").and_then(|rest| rest.split_once(" test")) {
             self.ran = ran.0.parse().ok().filter(|_| ran.1.contains(" in "));
         } else if let (Some(ran), false) = (self.ran, line.is_empty()) {
@@ -29,7 +29,7 @@ impl Runner for Unittest {
         } else if let Some(rest) = FAILURES.iter().find_map(|word| line.strip_prefix(word)) {
             self.failure(rest);
         } else {
-            self.verbose(line);
+            self.verbose(line, at_dots);
         }
     }
 
@@ -79,10 +79,9 @@ impl Unittest {
     }
 
     /// `test_a (test_a.Shop.test_a) ... ok`; with a docstring, its words are on a second line.
-    fn verbose(&mut self, line: &str) {
+    fn verbose(&mut self, line: &str, at_dots: Option<(&str, &str)>) {
         let begun = self.begun.take();
-        let parts = at_dots(line);
-        let Some((head, end)) = parts else {
+        let Some((head, end)) = at_dots else {
             let is_name = line.starts_with("test") && line.ends_with(')');
             self.begun = is_name.then(|| name_of(line)).flatten();
             return;
@@ -92,7 +91,8 @@ impl Unittest {
             Some("skipped" | "expected") => TestStatus::Skipped,
             _ => return,
         };
-        if let Some(name) = name_of(head).or(begun) {
+        let named = head.ends_with(')').then(|| name_of(head)).flatten();
+        if let Some(name) = named.or(begun) {
             self.run.name(&name, status);
         }
     }

@@ -1,7 +1,7 @@
 //! Vitest: "      Tests  1 failed | 3 passed (4)". What failed is named in its summary, with
 //! `--reporter=verbose` every test.
 
-use super::Runner;
+use super::{Line, Runner};
 use crate::engine::evidence::test_run::{TestRun, TestStatus, add};
 
 #[derive(Default)]
@@ -11,8 +11,7 @@ pub(super) struct Vitest {
 }
 
 impl Runner for Vitest {
-    fn line(&mut self, line: &str) {
-        let text = line.trim_start();
+    fn line(&mut self, Line { whole: line, text, .. }: Line<'_>) {
         if let Some(totals) = text.strip_prefix("Tests  ") {
             self.totals(totals);
         } else if line.starts_with("No test files found, exiting with code ") {

@@ -28,6 +28,7 @@ pub fn line(event: &FleetEvent, at: DateTime<FixedOffset>) -> String {
         }
         FleetEvent::Rests { task, until, why } => of_task(task, &rests(*until, why, at)),
         FleetEvent::Resumes { task } => of_task(task, "resumes"),
+        FleetEvent::Paused { task } => of_task(task, "is paused"),
         FleetEvent::Lands { task } => of_task(task, "is being landed"),
         FleetEvent::SentBack { task, why } => {
             of_task(task, &with_reason("sent back to its loop", &shown(why)))

@@ -207,6 +207,8 @@ fn over(standing: &Standing, rows: &[&StandingRow], word: &str, width: usize) ->
             format!("{base} {}", start(&shown(commit), COMMIT_CHARS))
         }
         Some(Landed::Main(None)) => base,
+        // Without an iteration it may have no branch.
+        _ if word == "cancelled" && rows.iter().all(|row| row.iteration == 0) => String::new(),
         _ => {
             let folder = first.branch.rsplit_once('/').map(|(folder, _)| folder);
             folder.map_or_else(String::new, |folder| format!("on {}/*", shown(folder)))

@@ -292,7 +292,7 @@ fn every_phase_every_reason_to_wait_and_every_end_is_told() {
       requested asked    on fleet/billing-cleanup/*
       completed apart (claimed)    on fleet/billing-cleanup/*
 
-      cancelled gone    on fleet/billing-cleanup/*
+      cancelled gone
 
       next      crew fleet run tasks
     ");

@@ -90,7 +90,7 @@ fn into_text(bytes: Vec<u8>) -> String {
 }
 
 /// The largest part of a line that is kept.
-const LINE_BYTES: u64 = 1 << 20;
+const LINE_BYTES: usize = 1 << 20;
 
 /// Passes each whole line of a file, from `start` on, to `each`, with whether the line was cut
 /// because it is very long. No line starts after `limit` bytes. Returns where the next line starts,
@@ -106,13 +106,15 @@ pub fn read_lines(
         let size = file.metadata()?.len();
         file.seek(SeekFrom::Start(start))?;
         let mut source = BufReader::with_capacity(64 << 10, file.take(size.saturating_sub(start)));
-        let mut line = Vec::new();
+        // Room of this size is mapped for itself: what a long line took is given back at once.
+        let mut line = Vec::with_capacity(LINE_BYTES);
         let mut at = start;
         while at < start.saturating_add(limit) {
             line.clear();
-            let mut length = source.by_ref().take(LINE_BYTES).read_until(b'\n', &mut line)?;
+            let mut length =
+                source.by_ref().take(LINE_BYTES as u64).read_until(b'\n', &mut line)?;
             let mut is_whole = line.ends_with(b"\n");
-            let cut = !is_whole && length as u64 == LINE_BYTES;
+            let cut = !is_whole && length == LINE_BYTES;
             if cut {
                 let rest = source.skip_until(b'\n')?;
                 length += rest;

@@ -37,6 +37,8 @@ pub struct CommitResult {
     pub behind: Vec<PathBuf>,
 }
 
+/// A partial clone lacks what is outside its sparse checkout.
+const WRITE_TREE: &[&str] = &["write-tree", "--missing-ok"];
 /// The prefix of the separate index in git's folder; the id of the crew process follows.
 const INDEX: &str = "crew.index.";
 /// The most names in git's folder that are searched for files that a killed crew left.
@@ -92,7 +94,7 @@ impl Steps<'_> {
         let beside = Beside::new(self);
         beside.fed(&["read-tree", stand.head.as_deref().unwrap_or("--empty")], &[])?;
         paths.update(|arguments, input| beside.fed(arguments, input))?;
-        let tree = id(&beside.fed(&["write-tree"], &[])?);
+        let tree = id(&beside.fed(WRITE_TREE, &[])?);
         if stand.tree.as_deref() == Some(&*tree) {
             kept.taken.clear();
             return Ok(kept);

@@ -134,8 +134,10 @@ pub fn discard(folder: &Path) -> Result<(), GitFault> {
     run(repository, &arguments).well(GitStep::Worktree).map(drop)
 }
 
+/// A partial clone fetches the files it lacks.
 fn run(folder: &Path, arguments: &[&str]) -> Said {
-    said(folder, arguments, &hooks(folder), Command::default(), || false)
+    let terms = Command { online: true, ..Command::default() };
+    said(folder, arguments, &hooks(folder), terms, || false)
 }
 
 fn step(folder: &Path, arguments: &[&str]) -> Result<(), GitFault> {

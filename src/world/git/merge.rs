@@ -18,7 +18,9 @@ pub enum MergeResult {
 /// Merges a branch, or another name of a commit, with a commit of its own.
 pub fn merge(folder: &Path, branch: &str) -> Result<MergeResult, GitFault> {
     let arguments = ["merge", "--no-edit", "--no-verify", "--no-gpg-sign", "--quiet", branch];
-    let said = said(folder, &arguments, &hooks(folder), Command::default(), || false);
+    // A partial clone fetches the files it lacks.
+    let terms = Command { online: true, ..Command::default() };
+    let said = said(folder, &arguments, &hooks(folder), terms, || false);
     if said.exit == Some(0) {
         return Ok(MergeResult::Done);
     }

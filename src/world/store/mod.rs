@@ -19,6 +19,7 @@ use std::io;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -217,6 +218,12 @@ pub fn breaks_off(home: &Home, id: &LoopId) -> bool {
 pub fn is_pausing(home: &Home, record: &Loop) -> bool {
     let is_over = !record.is_live() || record.state.status == Status::Paused;
     !is_over && order(home, &record.id) == Some(ControlRequest::Pause)
+}
+
+/// When a loop was told to pause, if it has not been resumed since; the line itself has seconds.
+pub fn paused_at(home: &Home, id: &LoopId) -> Option<DateTime<Utc>> {
+    let (_, at) = disk::stamp(&home.loop_file(id, "pause"))?;
+    Some(DateTime::from_timestamp_nanos(i64::try_from(at).ok()?))
 }
 
 fn pauses_now(home: &Home, id: &LoopId) -> bool {

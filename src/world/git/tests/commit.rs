@@ -1,9 +1,13 @@
 //! What a commit includes, what it leaves out, and when none is made.
 
+use std::path::PathBuf;
+
 use insta::assert_snapshot;
 
 use super::{Steps, Yard, place_of};
 use crate::engine::git::GitTrouble;
+use crate::world::git::land::{Squashed, lay_out, squash};
+use crate::world::git::merge::{MergeResult, merge};
 
 #[test]
 fn a_commit_takes_all_that_differs_and_gives_its_short_id() {
@@ -228,4 +232,34 @@ fn a_commit_in_a_linked_working_tree_is_that_trees_own() {
         Steps::new(&place, &trusted, &|| false).commit("message", None).unwrap().commit.is_some()
     );
     assert_eq!(yard.git("repo", &["log", "--format=%s", "main..other"]), "message\n");
+}
+
+/// A clone without the contents of files that it does not show.
+fn partial(yard: &Yard) -> Yard {
+    let address = format!("file://{}", yard.path("repo").display());
+    yard.git("repo", &["config", "uploadpack.allowFilter", "true"]);
+    yard.git("repo", &["config", "uploadpack.allowAnySHA1InWant", "true"]);
+    let part = Yard { root: tempfile::tempdir().unwrap(), checkout: PathBuf::new() };
+    let part = Yard { checkout: part.path("repo"), ..part };
+    part.git(".", &["clone", "-q", "--filter=blob:none", "--sparse", &address, "repo"]);
+    part.identify("repo");
+    part
+}
+
+#[test]
+fn a_sparse_partial_clone_commits_without_what_it_lacks_and_merges_with_it() {
+    let yard = Yard::new();
+    yard.commit_file("repo", "deep/other", "one\n");
+    let part = partial(&yard);
+    part.write("repo/file", "two\n");
+    assert!(part.commit("message").unwrap().is_some());
+    yard.commit_file("repo", "more", "new\n");
+    part.git("repo", &["fetch", "-q"]);
+    let merged = merge(&part.checkout, "origin/main");
+    assert_eq!((merged, part.read("repo/more")), (Ok(MergeResult::Done), "new\n".to_owned()));
+    let land = part.path("land");
+    lay_out(&part.checkout, &land, "origin/main").unwrap();
+    let squashed = squash(&land, "main", "Do it");
+    assert!(matches!(squashed, Ok(Squashed::Commit(_))), "{squashed:?}");
+    assert_eq!(part.read("land/file"), "two\n");
 }
