@@ -206,8 +206,10 @@ const CORE: &str = "\tsharedRepository = 0600
 \tautocrlf = false
 \tfsyncMethod = batch
 ";
+/// `skipHash`: three commands of a snapshot write the index, and each would add up all its bytes.
 const OTHERS: &str = "[index]
 \tversion = 4
+\tskipHash = true
 [gc]
 \tauto = 0
 [maintenance]
