@@ -26,9 +26,12 @@ fn rejection(text: &str) -> Option<(GitTrouble, String)> {
     let line = text.lines().find(|line| line.starts_with("!\t"))?;
     let summary = line.splitn(3, '\t').nth(2).unwrap_or_default();
     let behind = ["(fetch first)", "(non-fast-forward)", "(stale info)", "but expected"];
-    // A remote that takes no rewritten branch says the same: `receive.denyNonFastForwards`.
-    let is_denied = summary.starts_with("[remote rejected] (non-fast-forward)");
-    if !is_denied && behind.iter().any(|words| summary.contains(words)) {
+    if summary.starts_with("[remote rejected] (non-fast-forward)") {
+        let cause =
+            "the remote takes no rewritten branch: receive.denyNonFastForwards is set there";
+        return Some((GitTrouble::Rejected, cause.to_owned()));
+    }
+    if behind.iter().any(|words| summary.contains(words)) {
         let cause = "the branch on the remote has commits that this one lacks".to_owned();
         return Some((GitTrouble::NonFastForward, cause));
     }
@@ -162,7 +165,7 @@ mod tests {
         (
             "remote: error: denying non-fast-forward refs/heads/a (you should pull first)        \nTo file:///r.git\n!\trefs/heads/a:refs/heads/a\t[remote rejected] (non-fast-forward)\nDone\n",
             GitTrouble::Rejected,
-            "[remote rejected] (non-fast-forward): denying non-fast-forward refs/heads/a (you should pull first)",
+            "the remote takes no rewritten branch: receive.denyNonFastForwards is set there",
         ),
         (
             "remote: Resolving deltas: 100% (1/1), done.        \nremote: error: GH006: Protected branch update failed for refs/heads/main.        \nremote: error: Changes must be made through a pull request.        \nTo https://host/r.git\n!\trefs/heads/main:refs/heads/main\t[remote rejected] (protected branch hook declined)\nDone\n",

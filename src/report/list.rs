@@ -228,9 +228,9 @@ mod tests {
         let all = [(200, true), (80, false), (40, true)]
             .map(|(width, is_everywhere)| ended(ends, read_at(width), is_everywhere));
         assert_snapshot!(all.join("\n"), @"
-        haaaaaaa  2026-11-18 11:06  completed, checked  3  2m  ~/w/日本/shop (main)  Split a discount over the lines of an order so that refunds add up
+        haaaaaaa  2026-11-18 11:06  completed, checked  3  2m  $1.84  ~/w/日本/shop (main)  Split a discount over the lines of an order so that refunds add up
 
-        haaaaaaa  2026-11-18 11:06  completed, checked  3  2m  Split a discount over th…
+        haaaaaaa  2026-11-18 11:06  completed, checked  3  2m  $1.84  Split a discount…
 
         haaaaaaa  completed, checked  Split a d…
         ");

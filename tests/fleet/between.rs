@@ -4,6 +4,11 @@
 use super::clones::{cloned, run_in};
 use super::{FleetWorld, LONG, ONE, TWO};
 
+/// The fleet as its remote has it.
+fn fleet(world: &FleetWorld) -> String {
+    world.git_there(&["log", "-1", "--format=%B", "refs/crew/repo/_fleet"])
+}
+
 #[test]
 fn a_fleet_stays_at_its_remote_though_the_branch_that_is_checked_out_follows_another() {
     let world = FleetWorld::new(ONE).tasks(&["a"], "").tasks(&["b"], "max-iterations = 1").ready();
@@ -98,14 +103,67 @@ fn a_landing_check_that_is_added_holds_for_the_tasks_that_run() {
     world.until("a works", |world| world.begun("a") == [1]);
     let world = world.terms("[land]\ncheck = [\"test -e never\"]").ready();
     let joined = world.start(&["--land"]);
-    world.until("the new terms are recorded", |world| {
-        world.git_there(&["log", "-1", "--format=%B", "refs/crew/repo/_fleet"]).contains("never")
-    });
+    world.until("the new terms are recorded", |world| fleet(world).contains("never"));
     world.allow("go");
     assert_eq!((running.wait(LONG).code(), joined.wait(LONG).code()), (13, 13));
     let red = "red: `test -e never` fails on main with this work";
     assert!(world.why("a").starts_with(red), "{}", world.why("a"));
     assert_eq!(world.shown("main", "work-a"), "");
+}
+
+#[test]
+fn a_loop_that_is_sent_back_is_held_to_a_landing_check_that_was_added_meanwhile() {
+    let agent = format!("wait_for go; [ $iteration -lt 3 ] || touch extra; {ONE}");
+    let world = FleetWorld::new(&agent).tasks(&["a"], "").shared().ready();
+    let running = world.start(&["--land"]);
+    world.until("a works", |world| world.begun("a") == [1]);
+    let world = world.terms("[land]\ncheck = [\"test -e extra\"]").ready();
+    let joined = world.start(&["--land"]);
+    world.until("the new terms are recorded", |world| fleet(world).contains("extra"));
+    world.allow("go");
+    assert_eq!((running.wait(LONG).code(), joined.wait(LONG).code()), (0, 0));
+    assert_eq!(
+        (world.begun("a"), world.shown("main", "work-a")),
+        (vec![1, 2, 3], "1\n2\n3\n".into())
+    );
+}
+
+/// A landing's check that waits for the note `go`.
+fn waits(then: &str) -> String {
+    let waits = "touch $NOTES/lands; until test -e $NOTES/go; do sleep 0.05; done";
+    format!("[land]\ncheck = [\"{waits}; {then}\"]")
+}
+
+#[test]
+fn a_red_check_that_a_person_corrects_while_it_runs_sends_nothing_back() {
+    let world = FleetWorld::new(ONE).tasks(&["a"], "").terms(&waits("false")).shared().ready();
+    let running = world.start(&["--land"]);
+    world.until_noted("lands");
+    let world = world.terms("[land]\ncheck = [\"test -e work-a\"]").ready();
+    let joined = world.start(&["--land"]);
+    world.until("the new terms are recorded", |world| fleet(world).contains("work-a"));
+    world.allow("go");
+    assert_eq!((running.wait(LONG).code(), joined.wait(LONG).code()), (0, 0));
+    assert_eq!((world.begun("a"), world.shown("main", "work-a")), (vec![1], "1\n".into()));
+}
+
+#[test]
+fn a_branch_that_is_being_landed_becomes_a_request_once_a_person_wants_that() {
+    let world = FleetWorld::new(ONE).tasks(&["a", "b"], "").terms(&waits("true")).shared().ready();
+    world
+        .sandbox
+        .program("gh", "[ \"$1 $2\" != 'pr create' ] || echo \"https://example.invalid/$4\"");
+    let running = world.start(&["--land"]);
+    world.until_noted("lands");
+    let joined = world.start(&["--land", "pr"]);
+    world.until("requests are wanted", |world| fleet(world).contains("\"pr\""));
+    world.allow("go");
+    assert_eq!((running.wait(LONG).code(), joined.wait(LONG).code()), (0, 0));
+    for task in ["a", "b"] {
+        let address = format!("https://example.invalid/fleet/repo/{task}");
+        assert_eq!(world.lease(task)["state"]["landed"]["request"], address);
+    }
+    assert_eq!(world.git_there(&["log", "--format=%s", "main"]), "Tasks\nBegin");
 }
 
 #[test]

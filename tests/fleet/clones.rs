@@ -96,7 +96,7 @@ fn a_clone_in_a_folder_of_another_name_is_told_of_the_fleet_that_its_remote_has(
     let clone = cloned(&world, "shop2");
     let told = run_in(&world, &clone, Some("second"), &["--land", "--dry-run"]);
     let expected = "crew: the fleet shop2 is new, and its remote has repo\n\
-                    hint: name = \"repo\" in fleet.toml joins that one, if these are its tasks\n";
+                    hint: name = \"repo\" in fleet.toml joins it, if these are its tasks\n";
     assert_eq!((told.code(), told.stderr.as_str()), (0, expected), "{told:#?}");
     std::fs::write(clone.join("tasks/fleet.toml"), "name = \"repo\"\n").unwrap();
     let joined = run_in(&world, &clone, Some("second"), &["--land"]);
@@ -270,6 +270,102 @@ fn who_joins_a_fleet_takes_the_agent_that_it_was_started_with() {
     assert_eq!((ran.code(), world.state("a")), (0, "completed".into()), "{ran:#?}");
 }
 
+/// A start in a clone on another machine, where nobody answers.
+fn unanswered(world: &FleetWorld, clone: &Path, more: &[&str]) -> Ran {
+    let mut command = world.sandbox.command(world.sandbox.build().path());
+    command.args(["fleet", "run", "tasks"]).args(more).current_dir(clone);
+    command.env("CREW_HOME", world.sandbox.root().join("m2"));
+    let ran = Running::start(command, None).wait(LONG);
+    assert_eq!(ran.code(), 2, "{ran:#?}");
+    ran
+}
+
+/// The texts and agents that a start has asked about, without their fingerprints.
+fn asked(ran: &Ran) -> Vec<String> {
+    let parts = ran.stdout.lines().filter_map(|line| line.split_once(", fingerprint "));
+    parts.map(|(what, rest)| format!("{}{}", what.trim(), &rest[12..])).collect()
+}
+
+/// The settings of a person who works with another agent.
+fn another_agent(world: &FleetWorld) {
+    let settings = "agent.name = \"other\"\nagents.other.command = [\"other\"]\n";
+    std::fs::write(world.sandbox.home().join(".config/crew/config.toml"), settings).unwrap();
+    world.sandbox.program("other", "cat > /dev/null; echo '<promise>COMPLETE</promise>'");
+}
+
+/// What is asked about an agent of somebody else.
+const OF_ANOTHER: &str =
+    "[fleet repo] an agent of another machine, permissions accept-edits: agent";
+
+#[test]
+fn the_agent_of_another_machine_works_here_only_once_a_person_has_trusted_it() {
+    let asks = "echo '<promise>BLOCKED: no</promise>'";
+    let world = FleetWorld::new(asks).tasks(&["a", "b", "c"], "").shared().ready();
+    assert_eq!(world.run(&["--push"]).code(), 13);
+    let clone = cloned(&world, "second/repo");
+    another_agent(&world);
+    // What the folder says is trusted there, and nothing is tried again.
+    assert_eq!(run_in(&world, &clone, Some("m2"), &["--push"]).code(), 13);
+    std::fs::remove_file(clone.join("tasks/c.md")).unwrap();
+    let refused = unanswered(&world, &clone, &["--retry"]);
+    assert_eq!(asked(&refused), [OF_ANOTHER], "{refused:#?}");
+    assert_eq!((world.begun("a"), world.state("c")), (vec![1], "blocked".into()), "no answer");
+    let world = world.acts(ONE);
+    let ran = run_in(&world, &clone, Some("m2"), &["--retry"]);
+    let begun = ["a", "b", "c"].map(|task| world.begun(task));
+    assert_eq!((ran.code(), begun), (10, [vec![1, 2], vec![1, 2], vec![1]]), "{ran:#?}");
+    assert!(ran.stderr.contains("crew: c is cancelled: its file is gone\n"), "{ran:#?}");
+}
+
+#[test]
+fn what_a_landing_may_send_back_to_the_agent_of_another_machine_is_asked_about_first() {
+    let world = FleetWorld::new(ONE).settings("[on]\niteration_end = 'true'\n");
+    let world = world.tasks(&["a"], "").shared().ready();
+    assert_eq!(world.run(&["--push"]).code(), 0);
+    let clone = cloned(&world, "second/repo");
+    another_agent(&world);
+    assert_eq!(run_in(&world, &clone, Some("m2"), &["--push"]).code(), 0);
+    let ran = run_in(&world, &clone, Some("m2"), &["--land"]);
+    assert_eq!((ran.code(), asked(&ran)), (0, vec![OF_ANOTHER.to_owned()]), "{ran:#?}");
+    let reaction = "[fleet repo] a reaction of another machine, on iteration_end: true\n";
+    assert!(ran.stdout.contains(reaction), "{ran:#?}");
+    assert_eq!(world.shown("main", "work-a"), "1\n");
+}
+
+#[test]
+fn what_runs_on_another_machine_is_asked_about_where_it_may_be_taken_up() {
+    let world = FleetWorld::new("wait_for go; claim").tasks(&["a"], "").shared().ready();
+    let clone = cloned(&world, "second/repo");
+    let world = world.tasks(&["a"], "verify = 'true'");
+    let running = world.start(&["--push"]);
+    world.until("a works", |world| world.begun("a") == [1]);
+    let joins = start_in(&world, &clone, Some("m2"), &["--push"]);
+    world.until("it joins", |_| joins.stderr().contains("has changed, but it runs"));
+    world.allow("go");
+    let (ran, joined) = (running.wait(LONG), joins.wait(LONG));
+    assert_eq!((ran.code(), joined.code()), (0, 0), "{ran:#?}{joined:#?}");
+    let asked = asked(&joined);
+    assert_eq!(asked, ["[fleet repo] task a: ", "[fleet repo] task a: '--verify=true'"]);
+}
+
+#[test]
+fn a_text_that_only_another_machine_has_runs_here_once_a_person_has_trusted_it() {
+    let asks = "echo '<promise>BLOCKED: no</promise>'";
+    let world = FleetWorld::new(asks).tasks(&["a"], "").shared().ready();
+    assert_eq!(world.run(&["--push"]).code(), 13);
+    let clone = cloned(&world, "second/repo");
+    assert_eq!(run_in(&world, &clone, Some("m2"), &["--push"]).code(), 13);
+    let world = world.tasks(&["a", "b"], "verify = 'true'");
+    assert_eq!(world.run(&["--push", "--retry"]).code(), 13);
+    let of = |task: &str| format!("[fleet repo] task {task}: '--verify=true'");
+    let refused = unanswered(&world, &clone, &["--retry"]);
+    assert_eq!(asked(&refused), [of("a")], "b has no file there: {refused:#?}");
+    let world = world.acts(ONE);
+    let ran = run_in(&world, &clone, Some("m2"), &["--retry"]);
+    let begun = ["a", "b"].map(|task| world.begun(task));
+    assert_eq!((ran.code(), begun), (13, [vec![1, 2, 3], vec![1]]), "{ran:#?}");
+}
+
 #[test]
 fn an_agent_that_a_person_changes_counts_from_the_next_start_on_that_can_take_it() {
     let world = FleetWorld::new("wait_for never").tasks(&["a"], "").shared().ready();
@@ -277,9 +373,7 @@ fn an_agent_that_a_person_changes_counts_from_the_next_start_on_that_can_take_it
     world.until("a works", |world| world.begun("a") == [1]);
     world.crew(&["fleet", "cancel", "a", "--now"]).success();
     running.wait(LONG);
-    let of_another = "agent.name = \"other\"\nagents.other.command = [\"other\"]\n";
-    std::fs::write(world.sandbox.home().join(".config/crew/config.toml"), of_another).unwrap();
-    world.sandbox.program("other", "cat > /dev/null; echo '<promise>COMPLETE</promise>'");
+    another_agent(&world);
     assert_ne!(world.run(&["--push"]).code(), 0, "it stays cancelled");
     let ran = world.run(&["--push", "--retry"]);
     assert!(!ran.stderr.contains("another machine"), "{ran:#?}");

@@ -255,7 +255,7 @@ fn a_dry_run_shows_the_agent_the_slots_of_this_machine_and_what_will_be_asked() 
     let count = slots.split(' ').next().unwrap();
     assert!(new.contains(&format!(", on this machine, {count} at once, ")), "{new}");
     assert!(slots.ends_with("; --slots N sets another number"), "{slots}");
-    let heading = "  trust   what these files say, word for word; a prompt by its fingerprint:\n";
+    let heading = "  trust   what is new, word for word; a prompt by its fingerprint:\n";
     let asked = new.split_once(heading).unwrap().1;
     assert!(asked.contains("[fleet repo] task a, "), "{new}");
     assert!(asked.contains("'--verify=test -e work-a'"), "{new}");
@@ -289,13 +289,13 @@ fn one_line_names_all_completed_tasks_that_have_changed_in_vain() {
         let ran = world.run(&[]);
         assert_eq!(ran.code(), 0, "{ran:#?}");
         let lines = ran.stdout.lines().chain(ran.stderr.lines());
-        let lines = lines.filter(|line| line.contains("changed, but"));
+        let lines = lines.filter(|line| line.contains("what changed"));
         lines.map(str::to_owned).collect::<Vec<_>>()
     };
-    let one = "c1 has changed, but it is completed; another name makes it a new task";
+    let one = "c1 is completed, so what changed in its file or in fleet.toml is for a new task: give it another name";
     let world = world.tasks(&["c1"], "max-iterations = 3");
     assert!(matches!(&notes(&world)[..], [note] if note.ends_with(one)), "{:?}", notes(&world));
-    let all = "c1, c2, c3 and 2 more have changed, but they are completed; another name makes them new tasks";
+    let all = "c1, c2, c3 and 2 more are completed, so what changed in their files or in fleet.toml is for new tasks: give them other names";
     let world = world.terms("[task]\nstall = 7");
     assert!(matches!(&notes(&world)[..], [note] if note.ends_with(all)), "{:?}", notes(&world));
 }

@@ -165,3 +165,17 @@ fn what_nobody_reports_is_announced_before_a_start_and_is_unknown_afterwards_and
     let reported = reports.run(&["--dry-run"]);
     assert!(!reported.stderr.contains("cannot count"), "{reported:#?}");
 }
+
+#[test]
+fn what_an_iteration_cost_before_its_crew_was_killed_makes_the_sum_a_lower_bound() {
+    let world = world("wait_for go").tasks(&["a"], "").terms("max-cost = 1").ready();
+    let running = world.start(&[]);
+    world.until("a works", |world| world.begun("a") == [1]);
+    world.kill_job("a");
+    world.until("it is taken up", |world| world.begun("a") == [1, 1]);
+    world.allow("go");
+    let ran = running.wait(LONG);
+    assert_eq!(ran.code(), 0, "{ran:#?}");
+    assert_eq!(world.lease("a")["carried"]["usage"]["lost"], true);
+    assert!(ran.stdout.contains("at least $"), "{ran:#?}");
+}

@@ -2,6 +2,7 @@
 //! slots, and nobody waits for the dead.
 
 use rustix::process::Signal;
+use serde_json::Value;
 
 use super::{FleetWorld, LONG, ONE};
 use crate::child::Running;
@@ -102,4 +103,25 @@ fn a_job_in_the_line_for_its_first_slot_obeys_an_order() {
     assert_eq!(world.state("a"), "running", "it still has its slot");
     world.allow("go");
     assert_eq!((first.wait(LONG).code(), world.state("a")), (10, "completed".into()));
+}
+
+#[test]
+fn a_number_of_slots_that_is_typed_while_loops_run_holds_from_their_next_iteration_on() {
+    let agent = "[ $iteration -gt 1 ] || wait_for go
+sleep 0.2; echo $iteration >> work-$task; [ $iteration -lt 3 ] || claim";
+    let world = FleetWorld::new(agent).tasks(&["a", "b"], "").ready();
+    let running = world.start(&["--slots", "2"]);
+    world.until("both work", |world| world.noted("log").lines().count() == 2);
+    let joined = world.start(&["--slots", "1"]);
+    let fleet = world.sandbox.crew_home().join("fleets/repo/fleet.json");
+    world.until("it is recorded", |_| {
+        let fleet: Value = serde_json::from_slice(&std::fs::read(&fleet).unwrap()).unwrap();
+        fleet["slots"] == 1
+    });
+    world.allow("go");
+    assert_eq!((running.wait(LONG).code(), joined.wait(LONG).code()), (0, 0));
+    let log = world.noted("log");
+    let later = log.lines().filter(|line| line.split(' ').nth(2) != Some("1"));
+    let words: Vec<&str> = later.filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(words, ["begin", "end"].repeat(4), "{log}");
 }

@@ -101,3 +101,25 @@ fn without_a_screen_a_watch_ends_where_nobody_is_left_to_run_a_local_fleet() {
     let watched = world.crew(&["fleet", "status", "--watch"]);
     waits_for_a_run(&watched.stdout);
 }
+
+#[test]
+fn a_task_whose_process_is_gone_waits_for_a_run() {
+    for remote in [false, true] {
+        let world = FleetWorld::new("wait_for never").tasks(&["a"], "");
+        let world = if remote { world.shared().ready() } else { world.ready() };
+        let running = world.start(if remote { &["--push"] } else { &[] });
+        world.until("a works", |world| world.begun("a") == [1]);
+        running.signal(Signal::KILL);
+        running.wait(LONG);
+        assert!(world.crew(&["fleet", "status"]).stdout.contains("1 runs"), "its job still does");
+        world.kill_job("a");
+        let told = ["  a  waits  for crew fleet run\n", "  next      crew fleet run tasks\n"];
+        world.until("it waits for a run", |world| {
+            let page = world.crew(&["fleet", "status"]).stdout;
+            told.iter().all(|line| page.contains(line))
+        });
+        // What it left running ends with the next attempt, or here.
+        world.crew(&["fleet", "cancel"]).success();
+        world.run(&[]);
+    }
+}

@@ -11,9 +11,10 @@ use crate::cmd::{home, print, reading};
 use crate::drive::fleet::begin;
 use crate::drive::fleet::describe::{Described, describe};
 use crate::drive::fleet::engines::{LOCAL, MANUAL, engine_of};
+use crate::drive::fleet::foreseen::foreseen;
 use crate::drive::fleet::memory::Memory;
-use crate::drive::fleet::places::slots_of;
 use crate::drive::fleet::run::{Coordinator, FleetEnd};
+use crate::drive::fleet::slots::slots_of;
 use crate::engine::fleet::events::FleetEvent;
 use crate::engine::fleet::lease::{Lease, TaskEnding};
 use crate::engine::fleet::manifest::{Fleet, FleetRequest, LandingMode};
@@ -43,10 +44,17 @@ pub fn run(arguments: &FleetRunArgs) -> Result<Exit> {
         return Ok(Exit::SUCCESS);
     }
     home.make().with_context(|| format!("cannot keep fleets in {}", home.root().display()))?;
-    if !is_agreed(&home, arguments, &described)? {
-        return Ok(Exit::USAGE);
+    if !described.untrusted.is_empty() {
+        saying(&described.fleet)(&page(&home, &described, arguments.retry, false)?);
     }
-    for note in begin::record(&home, &mut described, arguments.retry)? {
+    let mut notes = None;
+    while notes.is_none() {
+        if !is_agreed(&home, arguments, &described)? {
+            return Ok(Exit::USAGE);
+        }
+        notes = begin::record(&home, &mut described, arguments.retry)?;
+    }
+    for note in notes.into_iter().flatten() {
         print::err(&format!("crew: {note}"));
     }
     let fleet = &described.fleet;
@@ -62,7 +70,7 @@ pub fn run(arguments: &FleetRunArgs) -> Result<Exit> {
 /// The page before a start.
 fn page(home: &Home, described: &Described, retry: bool, is_dry: bool) -> Result<String> {
     let Described { fleet, left_out, .. } = described;
-    let leases = begin::foreseen(home, described, retry)?;
+    let leases = foreseen(home, described, retry)?;
     let new = described.new_commands();
     let is_local = fleet.engine == LOCAL;
     let slots = (is_local && fleet.slots == 0).then(slots::default_count);
@@ -98,12 +106,22 @@ fn overlaps(leases: &[Lease]) -> Vec<FleetOverlap> {
 /// What a person has not trusted yet.
 fn asked(described: &Described, say: &dyn Fn(&str)) {
     if described.untrusted.is_empty() {
-        return say("  trust   nothing is new: it starts without asking");
+        return say(match described.fleet.remote {
+            None => "  trust   nothing is new: it starts without asking",
+            Some(_) => {
+                "  trust   nothing is new here; what other machines changed is asked about at the start"
+            }
+        });
     }
-    say("  trust   what these files say, word for word; a prompt by its fingerprint:");
+    say("  trust   what is new, word for word; a prompt by its fingerprint:");
     for need in &described.untrusted {
         say(&format!("          {need}"));
     }
+}
+
+/// Where a person reads the page and the list: a script reads the commands on standard output.
+fn saying(fleet: &Fleet) -> impl Fn(&str) {
+    if fleet.engine == MANUAL { print::err } else { print::out }
 }
 
 /// Shows what a person has not trusted yet, and asks.
@@ -112,10 +130,7 @@ fn is_agreed(home: &Home, arguments: &FleetRunArgs, described: &Described) -> Re
     if untrusted.is_empty() {
         return Ok(true);
     }
-    // A script reads the commands on standard output.
-    let say = if fleet.engine == MANUAL { print::err } else { print::out };
-    say(&page(home, described, arguments.retry, false)?);
-    asked(described, &say);
+    asked(described, &saying(fleet));
     if !arguments.yes {
         if !terminal::is_interactive() {
             print::err(

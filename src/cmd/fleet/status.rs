@@ -11,9 +11,9 @@ use crate::cmd::{print, reading};
 use crate::drive::error_text::error_text;
 use crate::drive::fleet::engines::{LOCAL, MANUAL};
 use crate::drive::fleet::memory::Memory;
-use crate::drive::fleet::places::{slots_of, takes_one};
 use crate::drive::fleet::run::REMOTE_LOOKS;
-use crate::engine::fleet::lease::{Attempt, Lease};
+use crate::drive::fleet::slots::{slots_of, takes_one};
+use crate::engine::fleet::lease::{Attempt, Lease, TaskState};
 use crate::engine::fleet::manifest::Fleet;
 use crate::engine::fleet::overlap::overlap;
 use crate::engine::fleet::pace::Pace;
@@ -71,8 +71,12 @@ impl FleetView {
     /// Looks at the terms, at all leases, and whether a crew runs the fleet.
     pub fn of(home: &Home, memory: &Memory) -> Result<Self> {
         let (fleet, found) = (memory.manifest_here()?, memory.leases()?);
-        let leases: Vec<Lease> = found.readable.into_iter().map(|kept| kept.value).collect();
+        let mut leases: Vec<Lease> = found.readable.into_iter().map(|kept| kept.value).collect();
         let is_run = fleets::is_run(home, &fleet.name);
+        // A run would take them up; without one nobody notices that their processes are gone.
+        for lease in leases.iter_mut().filter(|lease| !is_run && is_gone(memory, lease)) {
+            lease.state = TaskState::Waiting;
+        }
         Ok(Self { fleet, leases, unreadable: found.unreadable, home: home.clone(), is_run })
     }
 
@@ -99,6 +103,13 @@ impl FleetView {
         self.leases.len() == before.leases.len()
             && self.leases.iter().zip(&before.leases).all(is_same)
     }
+}
+
+/// Whether the process of a task's attempt has ended on this machine without saying so.
+fn is_gone(memory: &Memory, lease: &Lease) -> bool {
+    let is_here = lease.attempt().is_some_and(|attempt| memory.is_here(attempt));
+    let stays = || memory.lease(lease.id()).is_ok_and(|now| now.value.state == lease.state);
+    is_here && !memory.is_held(lease.id()) && stays()
 }
 
 /// This machine's name, which no row repeats.

@@ -263,9 +263,10 @@ pub fn end(home: &Home, id: &LoopId, ending: Ending, wait: Duration) -> Result<E
     let was_at_work = works(home, &record);
     let turn_goes_on = was_at_work && needs_hooks(home, &record);
     ended(home, &mut record, ending);
+    let late = (breaks_off && !was_at_work).then(|| left_uncounted(&mut record));
     let record = held.record(record, |next| Event::changed(what, next))?;
-    if breaks_off && !was_at_work {
-        let _ = held.note(&record, clock::now(), counted_late(record.driver()));
+    if let Some(late) = late {
+        let _ = held.note(&record, clock::now(), late);
     }
     drop(held);
     end_work(home, &record);
@@ -275,6 +276,13 @@ pub fn end(home: &Home, id: &LoopId, ending: Ending, wait: Duration) -> Result<E
         tree::close(home, &record);
     }
     Ok(EndAttempt::Ended(Box::new(EndedLoop { turn_goes_on, ..wind_up(home, record) })))
+}
+
+/// Takes into account that nobody drove a loop any more: what its iteration had used until then is
+/// counted nowhere, unless a session's transcript still tells it. Returns the note about it.
+pub fn left_uncounted(record: &mut Loop) -> String {
+    record.state.usage.lost |= record.driver() == Driver::Process;
+    counted_late(record.driver())
 }
 
 /// Waits for the crew of a run that is over, which may still commit and push. Fails if it stays.

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Result, bail};
 
 use super::describe::Described;
+use super::foreign;
 use super::joined::as_started;
 use super::memory::Memory;
 use super::settle::{
@@ -33,48 +34,6 @@ const NAMED_MAX: usize = 3;
 /// How often a fleet is recorded again because somebody else was first.
 const TRIES: u32 = 5;
 
-/// The leases as they will be once the fleet is recorded, in the order in which tasks start.
-/// Nothing is written.
-pub fn foreseen(home: &Home, described: &Described, retry: bool) -> Result<Vec<Lease>> {
-    let Described { fleet, tasks, .. } = described;
-    let here = fleets::manifest(home, &fleet.name)?.map(|kept| kept.value);
-    let known = match &here {
-        Some(_) => Memory::of(home, &fleet.name)?.leases()?,
-        None => Leases::default(),
-    };
-    let gets_a_remote = fleet.remote.is_some() && here.is_some_and(|here| here.remote.is_none());
-    let is_readable = |id: &TaskId| !known.unreadable.iter().any(|it| it.task == *id);
-    let of = |(task, contract): &(FleetTask, Contract)| {
-        let found = known.readable.iter().find(|kept| *kept.value.id() == task.id);
-        let is_free = |lease: &&Kept<Lease>| lease.value.state == TaskState::Waiting;
-        let Some(kept) = found.filter(|kept| !is_free(kept)) else {
-            return lease(fleet, task, contract);
-        };
-        let mut lease = kept.value.clone();
-        if wants_landing(fleet, &lease) || (gets_a_remote && moves(&lease)) {
-            lease.state = TaskState::Waiting;
-        } else if retry && may_be_retried(&lease) && !stays_exhausted(&lease, contract) {
-            lease.try_again();
-            lease.renew(task, contract);
-        }
-        lease
-    };
-    Ok(in_order(tasks.iter().filter(|(task, _)| is_readable(&task.id)).map(of).collect()))
-}
-
-/// Puts each task behind those that come before it, and else leaves the order as it is.
-fn in_order(mut left: Vec<Lease>) -> Vec<Lease> {
-    let mut names: BTreeSet<TaskId> = left.iter().map(|lease| lease.id().clone()).collect();
-    let mut ordered = Vec::new();
-    while !left.is_empty() {
-        let is_first = |lease: &Lease| !lease.task.after.iter().any(|id| names.contains(id));
-        let lease = left.remove(left.iter().position(is_first).unwrap_or(0));
-        names.remove(lease.id());
-        ordered.push(lease);
-    }
-    ordered
-}
-
 /// The tasks that may start now, for somebody else to start: each has its part of the fleet's money
 /// set aside. Those of silent attempts come last: a job of theirs waits until it is sure.
 pub fn starts(memory: &Memory, fleet: &Fleet) -> Result<Vec<TaskId>> {
@@ -98,55 +57,66 @@ pub fn starts(memory: &Memory, fleet: &Fleet) -> Result<Vec<TaskId>> {
 }
 
 /// Records the fleet and its tasks, or brings those that are recorded up to date. `retry`: what
-/// ended without being completed is tried again. Returns what the user should know.
-pub fn record(home: &Home, described: &mut Described, retry: bool) -> Result<Vec<String>> {
+/// ended without being completed is tried again. Returns what the user should know; `None` where
+/// the fleet's memory names programs that a person has to trust first: they are in `described`.
+pub fn record(home: &Home, described: &mut Described, retry: bool) -> Result<Option<Vec<String>>> {
     let mut notes = Vec::new();
+    described.untrusted.clear();
     for _ in 0..TRIES {
         if record_once(home, described, retry, &mut notes)? {
-            return Ok(distinct(notes.into_iter()));
+            return Ok(Some(distinct(notes.into_iter())));
+        }
+        if !described.untrusted.is_empty() {
+            return Ok(None);
         }
     }
     bail!("the fleet {} is changed all the time\nhint: try again", described.fleet.name)
 }
 
-/// False where somebody else was first: what they have recorded has to be read.
+/// False where somebody else was first, whose record has to be read, or where a person has to be
+/// asked.
 fn record_once(
     home: &Home,
     described: &mut Described,
     retry: bool,
     notes: &mut Vec<String>,
 ) -> Result<bool> {
-    let Described { fleet, terms, typed, names_its_way, head, tasks, .. } = described;
+    let Described { fleet, terms, typed, names_its_way, head, tasks, untrusted, .. } = described;
     let here = fleets::manifest(home, &fleet.name)?;
+    let own = here.as_ref().map(|here| &here.value);
     if let Err(error) = fleets::remove_taken(home) {
         notes.push(format!("a fleet was forgotten, but {error}"));
     }
     if fleet.remote.is_some() {
-        notes.extend(join_remote(home, fleet, here.as_ref().map(|here| &here.value))?);
+        notes.extend(join_remote(home, fleet, own)?);
     }
     let memory = Memory::described(home, fleet);
     let known = memory.known_manifest()?;
     // A question of trust may have stood for long since the folder was read.
     fleet.started_at = clock::now().wall;
     fleet.ran_at = Some(fleet.started_at);
-    let files = here.as_ref().map(|here| here.value.files.clone()).unwrap_or_default();
+    let files = own.map(|own| own.files.clone()).unwrap_or_default();
     let names: BTreeSet<&TaskId> = tasks.iter().map(|(task, _)| &task.id).collect();
     if let Some(known) = &known {
         goes_the_same_way(fleet, &known.value, *names_its_way)?;
         is_up_to_date(&memory, fleet, head.as_deref())?;
+        *untrusted = foreign::untrusted(home, &memory, fleet, own, tasks, retry)?;
+        if !untrusted.is_empty() {
+            return Ok(false);
+        }
         fleet.started_at = known.value.started_at;
         // Another machine may have typed others since this one last did. Slots are its own.
         fleet.typed = *typed;
         let (mut before, there) = (known.value.typed, known.value.typed.slots);
-        let own = here.as_ref().and_then(|here| here.value.typed.slots);
-        before.slots = if fleet.engine == LOCAL { own } else { there.or(own) };
+        let here = own.and_then(|own| own.typed.slots);
+        before.slots = if fleet.engine == LOCAL { here } else { there.or(here) };
         keep_limits(fleet, terms, before);
         notes.extend(settle(&memory, fleet, &known.value, (&files, &names))?);
         fleet.orders = standing_orders(&memory, &known.value)?;
     }
     let Leases { readable: found, unreadable } = memory.leases()?;
     notes.extend(unreadable.iter().map(|it| format!("{} needs you: {}", it.task, it.why)));
-    let (all, told) = as_started(&memory, fleet, here.as_ref(), tasks, &found, retry)?;
+    let (all, told) = as_started(&memory, fleet, own, tasks, &found, retry)?;
     notes.extend(told);
     let is_known = |id: &TaskId| found.iter().any(|kept| kept.value.id() == id);
     let is_new = |id: &TaskId| !is_known(id) && !unreadable.iter().any(|it| it.task == *id);
@@ -157,10 +127,9 @@ fn record_once(
         notes.extend(continue_branches(&memory, fleet, &mut new)?);
     }
     fleet.files.clone_from(&files);
-    fleet.agents = here.as_ref().map(|here| here.value.agents.clone()).unwrap_or_default();
-    if let Some(known) =
-        known.as_ref().filter(|_| !retry && new.is_empty() && unreadable.is_empty())
-    {
+    fleet.agents = own.map(|own| own.agents.clone()).unwrap_or_default();
+    let adds_nothing = !retry && new.is_empty() && unreadable.is_empty();
+    if let (true, Some(known)) = (adds_nothing, &known) {
         fleet.order = standing_cancel(fleet, &known.value, &found);
     }
     if !memory.put_manifest(known.as_ref().map(|it| it.id.as_str()), fleet)? {
@@ -269,22 +238,22 @@ fn known_here(
 }
 
 /// Whether the job of a task has something to push, once its fleet has a remote.
-fn moves(found: &Lease) -> bool {
+pub(super) fn moves(found: &Lease) -> bool {
     let is_cancelled = found.ending().is_some_and(|it| it.outcome == Outcome::Cancelled);
     found.loop_id.is_some() && !is_cancelled
 }
 
 /// Whether a task ended without being completed.
-fn may_be_retried(found: &Lease) -> bool {
+pub(super) fn may_be_retried(found: &Lease) -> bool {
     found.ending().is_some_and(|it| it.outcome != Outcome::Completed)
 }
 
-fn lease(fleet: &Fleet, task: &FleetTask, contract: &Contract) -> Lease {
+pub(super) fn lease(fleet: &Fleet, task: &FleetTask, contract: &Contract) -> Lease {
     Lease::new(fleet, task.clone(), contract.clone(), clock::now().wall)
 }
 
 /// Whether an exhausted task would end again at once.
-fn stays_exhausted(found: &Lease, contract: &Contract) -> bool {
+pub(super) fn stays_exhausted(found: &Lease, contract: &Contract) -> bool {
     let is_exhausted = found.ending().is_some_and(|it| it.outcome == Outcome::Exhausted);
     is_exhausted && spent(found, contract).is_some()
 }
@@ -311,8 +280,12 @@ fn changed_in_vain(completed: &[String]) -> Option<String> {
     let names = named(completed, NAMED_MAX);
     let rest = match completed.len() {
         0 => return None,
-        1 => "has changed, but it is completed; another name makes it a new task",
-        _ => "have changed, but they are completed; another name makes them new tasks",
+        1 => {
+            "is completed, so what changed in its file or in fleet.toml is for a new task: give it another name"
+        }
+        _ => {
+            "are completed, so what changed in their files or in fleet.toml is for new tasks: give them other names"
+        }
     };
     Some(format!("{names} {rest}"))
 }

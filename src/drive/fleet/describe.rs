@@ -11,7 +11,7 @@ use super::reach::{reach, remote};
 use super::way::{KeptWay, keep_its_way};
 use crate::drive::error_text::error_text;
 use crate::drive::missing;
-use crate::drive::start::run::{Prepared, prepare_at};
+use crate::drive::start::run::{Prepared, first_prompt, prepare_at};
 use crate::drive::start::{place, settings};
 use crate::engine::fleet::landing::INCLUDE;
 use crate::engine::fleet::manifest::{self, Fleet, LandingMode, Remote, TypedTerms};
@@ -109,7 +109,8 @@ pub fn describe(home: &Home, arguments: &FleetRunArgs, here: &Path) -> Result<De
         let prepared = tasks::run_args(&task).map_err(Into::into).and_then(|mut typed| {
             // One word would be the name of a procedure.
             typed.start.task = Some(format!("{}\n", task.prompt));
-            contract(&fleet, prepare_at(home, typed, &top, place.clone(), known.clone())?)
+            let known = known.clone();
+            contract(home, &fleet, prepare_at(home, typed, &top, place.clone(), known)?)
         });
         match prepared {
             Ok((contract, told)) => {
@@ -147,7 +148,8 @@ pub fn describe(home: &Home, arguments: &FleetRunArgs, here: &Path) -> Result<De
 }
 
 /// The contract of a task with what the fleet decides itself, and what the user should know of it.
-fn contract(fleet: &Fleet, prepared: Prepared) -> Result<(Contract, Vec<String>)> {
+fn contract(home: &Home, fleet: &Fleet, prepared: Prepared) -> Result<(Contract, Vec<String>)> {
+    first_prompt(home, &prepared)?;
     let Prepared { mut contract, notes, .. } = prepared;
     if fleet.landing != LandingMode::No && contract.checks.iter().any(|check| check.no_worse) {
         bail!(
@@ -356,19 +358,7 @@ fn needs(
         format!("pushes to {name} ({url}): branches {branches}, {leases}{main}")
     });
     let include = fleet.include.iter().map(|text| format!("{INCLUDE}: {text}"));
-    let of_tasks = tasks.iter().map(|(task, contract)| {
-        let FleetTask { id, revision, words, .. } = task;
-        let mut words = shell_words::join(words);
-        if task.words.iter().any(|word| word == "--verify=auto") {
-            let found: Vec<&str> = contract.checks.iter().map(|check| check.run.as_str()).collect();
-            words = format!("{words} (auto: {})", found.join("; "));
-        }
-        let text = format!("[fleet {}] task {id}, fingerprint {revision}: {words}", fleet.name);
-        TrustRequest {
-            text,
-            origin: ValueOrigin::File { path: folder.join(format!("{id}.md")), line: 1 },
-        }
-    });
+    let of_tasks = tasks.iter().map(|(task, contract)| need(fleet, task, contract));
     terms
         .chain(planted)
         .chain(setup)
@@ -378,4 +368,17 @@ fn needs(
         .map(of_fleet)
         .chain(of_tasks)
         .collect()
+}
+
+/// What a person has to trust of a task: its options, word for word, and its prompt.
+pub(super) fn need(fleet: &Fleet, task: &FleetTask, contract: &Contract) -> TrustRequest {
+    let FleetTask { id, revision, words, .. } = task;
+    let mut words = shell_words::join(words);
+    if task.words.iter().any(|word| word == "--verify=auto") {
+        let found: Vec<&str> = contract.checks.iter().map(|check| check.run.as_str()).collect();
+        words = format!("{words} (auto: {})", found.join("; "));
+    }
+    let text = format!("[fleet {}] task {id}, fingerprint {revision}: {words}", fleet.name);
+    let path = Path::new(&fleet.folder).join(format!("{id}.md"));
+    TrustRequest { text, origin: ValueOrigin::File { path, line: 1 } }
 }

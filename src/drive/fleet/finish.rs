@@ -9,7 +9,8 @@ use super::attempt::{AfterLoop, DoneWork, Job, JobEnd};
 use super::close::first_line;
 use super::commands::FleetCommands;
 use super::land::{LandEnd, Landing};
-use super::places::{job_slots, slot_for_checks};
+use super::places::slot_for_checks;
+use super::slots::job_slots_now;
 use super::tie::{FENCED, own, tip};
 use super::workspace::{self, MadeTree, unplanted};
 use crate::drive::error_text::git_trouble;
@@ -106,7 +107,13 @@ impl Job<'_> {
             return Ok(None);
         }
         let stop = || self.signals.times() > 0;
-        let _slot = slot_for_checks(self.home, MAX_PRIORITY, job_slots(self.fleet), &stop, || ())?;
+        let _slot = slot_for_checks(
+            self.home,
+            MAX_PRIORITY,
+            job_slots_now(self.home, self.fleet),
+            &stop,
+            || (),
+        )?;
         let task = self.lease.id();
         let commands = FleetCommands::of(self.home, &self.fleet.name, task, &stop, sink);
         for check in &record.contract.checks {
@@ -196,7 +203,7 @@ impl Job<'_> {
             fleet: self.fleet,
             remote,
             attempt: self.attempt,
-            slots: job_slots(self.fleet),
+            slots: job_slots_now(self.home, self.fleet),
             commands: &commands,
             signals,
         };
@@ -225,6 +232,7 @@ impl Job<'_> {
                 Ok(AfterLoop::Over(JobEnd::Ended(ending)))
             }
             LandEnd::Refused(refusal) => self.refused(&refusal, work, sink),
+            LandEnd::Requested => self.request(ending, work).map(AfterLoop::Over),
             LandEnd::Fenced => Ok(AfterLoop::Over(JobEnd::Fenced)),
             LandEnd::Stopped => self.leave(JobEnd::Interrupted, work.record).map(AfterLoop::Over),
         }

@@ -11,7 +11,7 @@ use super::commands::{self, FleetCommands};
 use super::engines::MANUAL;
 use super::heartbeat::Heartbeat;
 use super::memory::Memory;
-use super::places::job_slots;
+use super::slots::job_slots;
 use super::takeover::{end_cancelled, free, is_alive_elsewhere, take};
 use super::tie::{FENCED, JobTie};
 use super::workspace::{self, MadeTree};
@@ -90,12 +90,16 @@ pub fn job(
         task,
         &attempt,
     );
-    let mut job =
-        Job { home, memory: &memory, fleet: &fleet, lease: taken, attempt: &attempt, signals };
+    let (mut fleet, mut lease) = (fleet, taken);
     loop {
+        let job = Job { home, memory: &memory, fleet: &fleet, lease, attempt: &attempt, signals };
         match job.work(sink)? {
             AfterLoop::Over(end) => return Ok(end),
-            AfterLoop::Again(lease) => job.lease = *lease,
+            AfterLoop::Again(sent_back) => lease = *sent_back,
+        }
+        // Its next loop is held to the checks that the landing was.
+        if let Ok(newest) = memory.manifest() {
+            fleet = fleet.landing_as(&newest.value);
         }
     }
 }

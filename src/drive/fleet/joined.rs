@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use super::engines::LOCAL;
 use super::memory::Memory;
 use crate::drive::start::agent::missing_program;
-use crate::engine::fleet::lease::Lease;
+use crate::engine::fleet::lease::{Lease, TaskEnding};
 use crate::engine::fleet::manifest::Fleet;
 use crate::engine::fleet::task::{FleetTask, TaskId};
 use crate::engine::record::{Contract, Run};
@@ -20,6 +20,8 @@ use crate::world::store::home::hash;
 
 /// The most names of tasks that a note lists.
 const NAMED_MAX: usize = 3;
+/// How much of a hash a person sees, as of a task's text.
+const FINGERPRINT_DIGITS: usize = 12;
 
 /// Tasks, each with the contract of its loop.
 type Tasks = Vec<(FleetTask, Contract)>;
@@ -32,7 +34,7 @@ type Tasks = Vec<(FleetTask, Contract)>;
 pub(super) fn as_started(
     memory: &Memory,
     fleet: &Fleet,
-    here: Option<&Kept<Fleet>>,
+    here: Option<&Fleet>,
     tasks: &[(FleetTask, Contract)],
     found: &[Kept<Lease>],
     retry: bool,
@@ -41,7 +43,6 @@ pub(super) fn as_started(
     let is_elsewhere = |lease: &Lease| lease.attempt().is_some_and(|it| !memory.is_here(it));
     let works_there = |lease: &Lease| is_elsewhere(lease) && lease.silent_ms(now).is_none();
     let works_elsewhere = found.iter().any(|kept| works_there(&kept.value));
-    let here = here.map(|here| &here.value);
     let (mut theirs, mut own) = (Vec::new(), Vec::new());
     let mut all = tasks.to_vec();
     for (task, contract) in all.iter_mut().filter(|_| memory.is_shared()) {
@@ -49,10 +50,9 @@ pub(super) fn as_started(
         let Some(lease) = lease.filter(|lease| counts(lease, task, contract, here)) else {
             continue;
         };
-        let is_undone = lease.ending().is_some_and(|ending| ending.outcome.leaves_a_task_undone());
-        let is_open = lease.ending().is_none() || (retry && is_undone);
+        let is_open = is_open(lease, retry);
         let (Some(run), Some(started)) = (&mut contract.run, &lease.contract.run) else { continue };
-        if fleet.engine == LOCAL && missing_program(&started.agent, &fleet.repository).is_some() {
+        if !is_here(fleet, started) {
             if is_open && works_elsewhere {
                 bail!(
                     "another machine works on this fleet with the agent {}, which is not here\n\
@@ -85,8 +85,24 @@ pub(super) fn as_started(
     Ok((all, told.collect()))
 }
 
+/// Whether a start leaves a task to somebody who works on it.
+pub(super) fn is_open(lease: &Lease, retry: bool) -> bool {
+    let is_undone = |ending: &TaskEnding| ending.outcome.leaves_a_task_undone();
+    lease.ending().is_none_or(|ending| retry && is_undone(ending))
+}
+
+/// Whether the agent of a run is where its jobs run, as far as this machine knows.
+pub(super) fn is_here(fleet: &Fleet, run: &Run) -> bool {
+    fleet.engine != LOCAL || missing_program(&run.agent, &fleet.repository).is_none()
+}
+
 /// Whether the agent of a lease counts, and not the one that this machine's settings name.
-fn counts(lease: &Lease, task: &FleetTask, contract: &Contract, here: Option<&Fleet>) -> bool {
+pub(super) fn counts(
+    lease: &Lease,
+    task: &FleetTask,
+    contract: &Contract,
+    here: Option<&Fleet>,
+) -> bool {
     let own = fingerprint(contract);
     let is_changed = here.is_some_and(|here| {
         let (file, agent) = (here.files.get(&task.id), here.agents.get(&task.id));
@@ -113,10 +129,11 @@ pub(super) fn agents(
     kept.collect()
 }
 
-fn fingerprint(contract: &Contract) -> String {
+pub(super) fn fingerprint(contract: &Contract) -> String {
     let of = |run: &Run| {
         let who = (run.agent.clone(), run.fallback.clone(), run.model.clone(), run.account.clone());
         (who, run.permissions, run.max_turns)
     };
-    hash(&serde_json::to_vec(&contract.run.as_ref().map(of)).unwrap_or_default())
+    let whole = hash(&serde_json::to_vec(&contract.run.as_ref().map(of)).unwrap_or_default());
+    whole[..FINGERPRINT_DIGITS].to_owned()
 }

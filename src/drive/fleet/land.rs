@@ -17,7 +17,7 @@ use super::workspace;
 use crate::drive::error_text::git_trouble;
 use crate::engine::fleet::landing::{Refusal, touches_the_fleet, without_markers};
 use crate::engine::fleet::lease::{JobPhase, Landed, Lease};
-use crate::engine::fleet::manifest::{Fleet, FleetRequest, Remote};
+use crate::engine::fleet::manifest::{Fleet, FleetRequest, LandingMode, Remote};
 use crate::engine::fleet::stored::RecordFault;
 use crate::engine::fleet::task::{MAX_PRIORITY, TaskId};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, RefUpdate};
@@ -63,6 +63,8 @@ pub enum LandEnd {
     Refused(Refusal),
     /// The lease has another owner.
     Fenced,
+    /// A person wants a request by now.
+    Requested,
     /// A signal or an order came first.
     Stopped,
 }
@@ -137,30 +139,36 @@ impl Landing<'_, '_> {
         ended: &dyn Fn(&Lease, Option<&String>) -> Lease,
     ) -> Result<LandEnd> {
         let base = format!("refs/heads/{}", self.fleet.base);
-        let mut terms = self.fleet.clone();
+        let mut terms = self.fleet.landing_as(&self.memory.manifest()?.value);
         for _ in 0..TRIES {
+            if terms.landing != LandingMode::Main {
+                return Ok(LandEnd::Requested);
+            }
             let main = self.bring_main(checkout)?;
             let branch = kept.value.commit.clone().unwrap_or_default();
             let now = Landing { fleet: &terms, ..*self };
-            let commit = match now.prepare(&kept.value, checkout, &main, &branch)? {
-                Ok(commit) => commit,
-                Err(_) if (self.commands.stop())() => return Ok(LandEnd::Stopped),
-                Err(refusal) => {
-                    land::clear(&self.folder());
-                    return Ok(LandEnd::Refused(refusal));
-                }
-            };
+            let prepared = now.prepare(&kept.value, checkout, &main, &branch)?;
+            if prepared.is_err() {
+                land::clear(&self.folder());
+            }
+            if prepared.is_err() && (self.commands.stop())() {
+                return Ok(LandEnd::Stopped);
+            }
             let fleet = self.memory.manifest()?.value;
             let order = fleet.order_of(kept.value.id());
             if order.is_some_and(|order| order.what == FleetRequest::Cancel) {
                 return Ok(LandEnd::Stopped);
             }
-            // A person may have added a check while those of before ran.
+            // A person may have changed the checks while those of before ran.
             let newest = terms.landing_as(&fleet);
             if newest != terms {
                 terms = newest;
                 continue;
             }
+            let commit = match prepared {
+                Ok(commit) => commit,
+                Err(refusal) => return Ok(LandEnd::Refused(refusal)),
+            };
             // A heartbeat may have moved the lease: what was checked still holds.
             while self.memory.seen(&base)?.as_ref() == Some(&main) {
                 let new = Some(commit.clone()).filter(|commit| *commit != main);

@@ -1,48 +1,21 @@
-//! How many tasks of a fleet run at once, and how many of them on one machine; and a place there
-//! for checks alone.
+//! A slot for checks alone: those before the first iteration, and those of a landing.
 
 use std::time::Duration;
 
 use anyhow::{Result, bail};
 
 use super::attempt::Job;
-use super::engines::{LOCAL, MANUAL};
-use super::seat;
+use super::slots::job_slots_now;
 use super::tie::own;
-use crate::engine::fleet::lease::{Attempt, JobPhase};
-use crate::engine::fleet::manifest::Fleet;
+use crate::engine::fleet::lease::JobPhase;
 use crate::engine::record::Contract;
 use crate::world::clock;
 use crate::world::process::Stop;
-use crate::world::slots::{self, Line, Slot};
+use crate::world::slots::{Line, Slot};
 use crate::world::store::Home;
 
 /// Between two looks for a slot.
 const ASKED: Duration = Duration::from_millis(50);
-
-/// How many tasks of a fleet run at once. A cluster gives each job its place by itself, and nobody
-/// counts the jobs that are started by hand.
-pub fn slots_of(fleet: &Fleet) -> usize {
-    let slots = match fleet.slots {
-        _ if fleet.engine == MANUAL => u32::MAX,
-        0 if fleet.engine != LOCAL => u32::MAX,
-        0 => slots::default_count().count,
-        slots => slots,
-    };
-    usize::try_from(slots).unwrap_or(usize::MAX)
-}
-
-/// Whether an attempt takes one of them in a plan that is made here: what another machine works on
-/// takes none where each has slots of its own.
-pub fn takes_one(home: &Home, fleet: &Fleet, attempt: &Attempt) -> bool {
-    fleet.engine != LOCAL || seat::is_here(home, attempt)
-}
-
-/// How many slots of its machine a job of the fleet shares; 0 where the engine has given it a
-/// place.
-pub fn job_slots(fleet: &Fleet) -> u32 {
-    if fleet.engine == LOCAL { u32::try_from(slots_of(fleet)).unwrap_or(1) } else { 0 }
-}
 
 impl Job<'_> {
     /// A slot for the checks that run before the first iteration, if there are any.
@@ -51,7 +24,7 @@ impl Job<'_> {
     /// If a signal or a person's order ends the wait.
     pub(super) fn slot_at_first(&self, contract: &Contract) -> Result<Option<Slot>> {
         let has_some = contract.before_the_first().next().is_some();
-        let slots = if has_some { job_slots(self.fleet) } else { 0 };
+        let slots = if has_some { job_slots_now(self.home, self.fleet) } else { 0 };
         let stop = self.ends_by(|_| true);
         let mut has_waited = false;
         let waits = || {

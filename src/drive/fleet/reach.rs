@@ -145,12 +145,14 @@ fn others(home: &Home, fleet: &Fleet, names: &[String]) -> Option<String> {
     if names.is_empty() || names.contains(&fleet.name) || fleets::is_kept(home, &fleet.name) {
         return None;
     }
+    let way_out = match names {
+        [one] => format!("name = \"{one}\" in fleet.toml joins it, if these are its tasks"),
+        _ => "name = \"NAME\" in fleet.toml joins the one that has these tasks".to_owned(),
+    };
     Some(format!(
-        "the fleet {} is new, and its remote has {}\n\
-         hint: name = \"{}\" in fleet.toml joins that one, if these are its tasks",
+        "the fleet {} is new, and its remote has {}\nhint: {way_out}",
         fleet.name,
-        named(names, NAMED_MAX),
-        names[0]
+        named(names, NAMED_MAX)
     ))
 }
 

@@ -11,9 +11,9 @@ use super::begin::land_too;
 use super::engines::{Engine, JobCall, JobState, LOCAL, SeenJob};
 use super::memory::Memory;
 use super::outage::Outage;
-use super::places::takes_one;
 use super::seat::{self, Stillness};
 use super::settle::wants_landing;
+use super::slots::{slots_of, takes_one};
 use super::takeover::end_cancelled;
 use crate::engine::fleet::events::FleetEvent;
 use crate::engine::fleet::lease::{Attempt, JobPhase, Lease, TaskEnding, TaskState};
@@ -81,7 +81,7 @@ pub struct Coordinator<'a> {
 }
 
 impl<'a> Coordinator<'a> {
-    /// A fleet, `slots` tasks at once.
+    /// A fleet, `slots` tasks at once where its engine is a cluster.
     pub fn new(
         home: &'a Home,
         memory: &'a Memory,
@@ -322,7 +322,9 @@ impl<'a> Coordinator<'a> {
             }
         }
         let takes_one = |attempt: &Attempt| takes_one(self.home, fleet, attempt);
-        let places = Places { slots: self.slots, takes_one: &takes_one };
+        // A person may have typed another number since.
+        let slots = if fleet.engine == LOCAL { slots_of(fleet) } else { self.slots };
+        let places = Places { slots, takes_one: &takes_one };
         let plan = FleetPlan::of(fleet, leases, places, &overlap);
         let is_unknown = self.unreadable.as_ref().is_some_and(|it| !it.is_empty());
         if fleet.max_cost_micros > 0 && is_unknown { plan.without_money() } else { plan }

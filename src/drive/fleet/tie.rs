@@ -6,6 +6,7 @@ use std::io;
 use anyhow::{Error, Result};
 
 use super::memory::Memory;
+use super::slots::job_slots;
 use crate::drive::control;
 use crate::drive::error_text::{error_text, git_trouble};
 use crate::drive::run::tie::{Leave, Tie};
@@ -18,7 +19,7 @@ use crate::world::clock::{self, Stopwatch};
 use crate::world::git::branch::{OwnTip, own_tip};
 use crate::world::git::{self, hub};
 use crate::world::slots::{Line, Slot};
-use crate::world::store::Home;
+use crate::world::store::{Home, fleets};
 
 /// Milliseconds between two looks for an order while the job waits for a slot, and between two
 /// requests of a remote that is away.
@@ -78,7 +79,11 @@ impl JobTie {
             lease.loop_id = Some(record.id.clone());
             // A loop that runs has taken them.
             (lease.is_renewed, lease.is_retried, lease.loop_end) = (false, false, None);
-            lease.carried = Carried::of(record);
+            let before = std::mem::replace(&mut lease.carried, Carried::of(record));
+            if record.state.evidence.is_none() {
+                // Whoever looks from time to time still learns how the last iteration ended.
+                lease.carried.last = before.last;
+            }
             if commit.is_some() {
                 lease.commit = commit.cloned();
             }
@@ -172,9 +177,14 @@ impl JobTie {
         if self.slots == 0 {
             return Ok(None);
         }
-        let line = match &mut self.line {
-            Some(line) => line,
-            None => self.line.insert(Line::join(&self.home, self.priority, self.slots)?),
+        let line = if let Some(line) = &mut self.line {
+            line
+        } else {
+            // A person may have started the fleet with another number since.
+            let now = fleets::manifest(&self.home, &self.memory.fleet).ok().flatten();
+            let now = now.map_or(0, |now| job_slots(&now.value));
+            self.slots = if now > 0 { now } else { self.slots };
+            self.line.insert(Line::join(&self.home, self.priority, self.slots)?)
         };
         self.slot = line.poll()?;
         if self.slot.is_none() {

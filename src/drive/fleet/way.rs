@@ -114,11 +114,16 @@ fn same_repository(fleet: &mut Fleet, known: &Fleet) -> Result<()> {
     if git::top(before).is_none() && is_moved {
         return Ok(());
     }
+    let (name, before) = (&fleet.name, before.display());
+    if is_moved {
+        bail!(
+            "the fleet {name} was started in another clone of this remote, {before}\n\
+             hint: run it there; or crew fleet forget {name}, and join it here"
+        );
+    }
     bail!(
-        "there is a fleet {0} of another repository, {1}\n\
-         hint: name = \"NAME\" in {FLEET_FILE}, or crew fleet forget {0}",
-        fleet.name,
-        before.display()
+        "there is a fleet {name} of another repository, {before}\n\
+         hint: name = \"NAME\" in {FLEET_FILE}, or crew fleet forget {name}"
     )
 }
 

@@ -16,9 +16,7 @@ use super::tree;
 use crate::clients;
 use crate::clients::spelling::{self, going_on};
 use crate::engine::boundary::limits::{LimitChanges, changed, raise, reached};
-use crate::engine::journal::{
-    DELIVERED, Event, RESUMED_IN_A_RUN, RESUMED_IN_A_SESSION, TOLD, counted_late,
-};
+use crate::engine::journal::{DELIVERED, Event, RESUMED_IN_A_RUN, RESUMED_IN_A_SESSION, TOLD};
 use crate::engine::record::{Driver, Life, Loop, LoopId, Outcome, Owner, Status};
 use crate::world::files::{disk, room};
 use crate::world::store::home::{read_pointer, write_pointer};
@@ -79,7 +77,7 @@ pub fn resume<P>(
         tree::close(home, &record);
     }
     let was_gone = is_open && owner_is_gone(home, &record);
-    let late = was_gone.then(|| counted_late(record.driver()));
+    let late = was_gone.then(|| end::left_uncounted(&mut record));
     let former = record.state.owner.session_id.clone();
     let is_another = former.is_none() || former != new_owner.owner.session_id;
     let made = if is_another { handoff::for_the_next(home, &record) } else { None };

@@ -192,6 +192,11 @@ impl Usage {
         self.lost || self.behind
     }
 
+    /// Whether anything was used, as far as is known; an agent may report its cost alone.
+    pub fn is_reported(&self) -> bool {
+        self.tokens.total() > 0 || self.cost > Money::default()
+    }
+
     /// The cost compared with a limit: a model without a known price counts at the highest rate.
     pub fn cost_at_most(&self) -> Money {
         self.cost.plus(HIGHEST.of(&self.unpriced))
@@ -201,7 +206,7 @@ impl Usage {
     /// price. `limited` says that the cost has a limit; a model without a known price then counts
     /// at the highest rate. `None` while nothing was used.
     pub fn cost_text(&self, limited: bool) -> Option<String> {
-        if self.tokens.total() == 0 {
+        if !self.is_reported() {
             return None;
         }
         let bound = if self.is_lower_bound() { "at least " } else { "" };
@@ -222,7 +227,8 @@ impl Usage {
     /// "$1.84 · 123k tokens", or the tokens alone where none has a known price.
     pub fn text(&self, limited: bool) -> Option<String> {
         let cost = self.cost_text(limited)?;
-        Some(if limited || self.has_price() {
+        let tokens = self.tokens.total() > 0;
+        Some(if tokens && (limited || self.has_price()) {
             format!("{cost} · {} tokens", tokens_text(self.tokens.total()))
         } else {
             cost

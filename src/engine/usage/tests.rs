@@ -99,3 +99,11 @@ fn sums_are_spoken_as_people_say_them() {
     let money = money.map(|money| money.to_string());
     assert_eq!(money, ["$0.00", "$0.0012", "$0.01", "$1.84", "$1000.00"]);
 }
+
+#[test]
+fn the_cost_of_an_agent_that_reports_no_tokens_is_told_alone() {
+    let usage = Usage { cost: Money::from_micros(2_500_000), ..Usage::default() };
+    let told = [usage.cost_text(true), usage.text(true), usage.text(false)];
+    assert_eq!(told, ["$2.50"; 3].map(|cost| Some(cost.to_owned())));
+    assert_eq!(Usage::default().text(false), None);
+}

@@ -60,7 +60,7 @@ fn iteration(subject: &Loop, on: LoopMoment) -> u32 {
 /// Dollars, as a number that a script can compare; `None` while no use is known.
 fn cost(subject: &Loop) -> Option<f64> {
     let usage = &subject.state.usage;
-    (usage.tokens.total() > 0).then(|| (usage.cost.dollars() * 1e6).round() / 1e6)
+    usage.is_reported().then(|| (usage.cost.dollars() * 1e6).round() / 1e6)
 }
 
 fn why(subject: &Loop) -> Option<&String> {

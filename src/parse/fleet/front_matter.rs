@@ -117,7 +117,7 @@ fn misplaced(text: &str) -> Option<Broken> {
         return Some((at + 1, told));
     }
     let told = format!(
-        "front matter begins on the first line: remove what stands above this `{fence}`, or write the prompt above it"
+        "front matter begins on the first line: remove what stands before this `{fence}`, or write the prompt above it"
     );
     ["---", "+++"].contains(&fence).then_some((at + 1, told))
 }

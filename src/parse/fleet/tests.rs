@@ -96,9 +96,9 @@ fn a_fence_that_is_broken_starts_nothing() {
     auth.md:2: this is not YAML: unclosed bracket '['; a value that holds `: ` or ` #`, or begins with a mark, needs quotes
     auth.md:3: n is given twice: keep one of them
     auth.md:2: this is not TOML: key with no value, expected `=`
-    auth.md:2: front matter begins on the first line: remove what stands above this `---`, or write the prompt above it
-    auth.md:3: front matter begins on the first line: remove what stands above this `+++`, or write the prompt above it
-    auth.md:1: front matter begins on the first line: remove what stands above this `---`, or write the prompt above it
+    auth.md:2: front matter begins on the first line: remove what stands before this `---`, or write the prompt above it
+    auth.md:3: front matter begins on the first line: remove what stands before this `+++`, or write the prompt above it
+    auth.md:1: front matter begins on the first line: remove what stands before this `---`, or write the prompt above it
     auth.md:1: `----` is no fence: front matter stands between lines `---` or `+++`
     auth.md:1: a merge is open here: resolve it
     "#);

@@ -352,6 +352,9 @@ fn waiting(standing: &Standing, waits: &WaitsFor) -> String {
         WaitsFor::Money if standing.counts.running > 0 => {
             "for money: what is left is set aside for those that run".to_owned()
         }
+        WaitsFor::Money if standing.spent.cost_at_most() < standing.max_cost => {
+            "for money: what is left does not cover its max-cost".to_owned()
+        }
         WaitsFor::Money => "the fleet's money is used up".to_owned(),
         WaitsFor::Order(FleetRequest::Pause) => "until the fleet is run again".to_owned(),
         WaitsFor::Order(FleetRequest::Cancel) => "to be cancelled".to_owned(),
