@@ -9,7 +9,6 @@ use super::scratch::ScratchTerms;
 use super::start::place;
 use crate::engine::boundary::protect::Cover;
 use crate::engine::evidence::CheckResult;
-use crate::engine::exam::finding::ExamFinding;
 use crate::engine::exam::test_path::is_test;
 use crate::engine::exam::trial::{Trial, cannot_be_told_apart, failing_test, judge};
 use crate::engine::record::{Check, Loop, Role, Status};
@@ -52,8 +51,8 @@ pub fn by_hand(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<Trial> {
     let tests = test_memory::read(home, id);
     let finding = exam::look(home, record, left, None, &tests, None, stop);
     let refused = finding.as_ref().and_then(|it| it.refusal(&record.accept_exam()));
-    let lowered = finding.filter(ExamFinding::lowers_the_proof);
-    let against = refused.or_else(|| lowered.and_then(|finding| finding.remark()));
+    let doubts = finding.map_or_else(Vec::new, |finding| finding.doubts());
+    let against = refused.or_else(|| (!doubts.is_empty()).then(|| doubts.join("; ")));
     let (subject, now) = (record, last.as_deref());
     let terms = ScratchTerms { home, subject, now, latest: None, stop };
     let trial = against.map_or_else(|| run(terms), Trial::Failed);

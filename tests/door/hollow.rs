@@ -26,7 +26,7 @@ fn a_loop_that_only_its_limit_ends_is_completed_if_every_check_passes_there() {
         (
             "--verify true",
             "completed",
-            json!("unbroken"),
+            json!("passing"),
             "ran its 1 iteration, and every check passes",
         ),
         ("", "completed", json!("claimed"), "ran its 1 iteration; nothing was checked"),
@@ -182,7 +182,7 @@ fn a_required_proof_refuses_a_claim_whose_checks_were_never_seen_to_fail() {
     let door = Door::new();
     let id = door.begin("\"go on\" -n 9 --stall 0 --require checked --verify 'test ! -e red'");
     let answer = door.stop(&format!("one\n{CLAIM}")).assert_goes_on();
-    let short = "the proof would be `unbroken` and this loop requires `checked`";
+    let short = "the proof would be `passing` and this loop requires `checked`";
     assert!(answer.line().contains(&format!("claim refused: {short}")), "{answer:#?}");
     assert!(answer.context().contains(short), "{answer:#?}");
     std::fs::write(door.sandbox.file("red"), "").unwrap();

@@ -45,7 +45,7 @@ fn a_task_with_a_changed_check_lands_once_a_person_accepts_that_check() {
     let lease = world.lease("a");
     assert_eq!(
         (&lease["state"]["proof"], &lease["accepted_exam"]),
-        (&"unbroken".into(), &().into())
+        (&"passing".into(), &().into())
     );
 }
 
@@ -106,7 +106,7 @@ fn a_machine_that_never_saw_the_loop_takes_the_accepted_check_as_it_is() {
     let lease = world.lease("a");
     assert_eq!(
         (&lease["state"]["proof"], &lease["accepted_exam"]),
-        (&"unbroken".into(), &().into())
+        (&"passing".into(), &().into())
     );
 }
 

@@ -183,7 +183,7 @@ const ROWS: &[Row] = &[
         )
     },
     Row {
-        end: "completed unbroken",
+        end: "completed passing",
         why: "tests/conftest.py",
         ..sh(
             "a conftest that imports a hook",
@@ -207,17 +207,17 @@ const ROWS: &[Row] = &[
         ..sh("a swap that is only told", "echo true > check.sh", DONE, "")
     },
     Row {
-        end: "completed unbroken",
+        end: "completed passing",
         why: "pytest.ini",
         ..sh("a runner's settings", "touch done; echo '[pytest]' > pytest.ini", DONE, "")
     },
     Row {
-        end: "completed unbroken",
+        end: "completed passing",
         why: "conftest.py",
         ..sh("a planted conftest", "touch done; echo 'x=1' > conftest.py", DONE, "")
     },
     Row {
-        end: "completed unbroken",
+        end: "completed passing",
         why: "tests/conftest.py",
         ..sh(
             "a planted conftest that is ignored",
@@ -229,7 +229,7 @@ const ROWS: &[Row] = &[
     },
     sh("a dependency", "touch done; printf '[dependencies]\\na=\"1\"\\n' > Cargo.toml", DONE, ""),
     Row {
-        end: "completed unbroken",
+        end: "completed passing",
         why: "Cargo.toml",
         ..sh(
             "tests switched off",
@@ -286,7 +286,7 @@ fn the_start_names_what_is_held_and_a_person_can_accept_the_change() {
     assert_eq!((&told["outcome"], &told["consecutive_failures"]), (&json!("blocked"), &json!(0)));
     assert!(told["why"].as_str().unwrap().contains("crew resume --accept-exam"), "{told:#}");
     assert_eq!(world.sandbox.crew(&["resume", "--accept-exam"]).code(), 0);
-    assert_eq!(world.the_loop()["proof"], "unbroken", "what had failed was another check");
+    assert_eq!(world.the_loop()["proof"], "passing", "what had failed was another check");
 }
 
 #[test]

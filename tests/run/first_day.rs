@@ -82,7 +82,7 @@ fn that_every_check_passes_already_is_said_of_all_of_them_or_not_at_all() {
         let world = World::new(&[&format!("touch done; {CLAIM}")]);
         let ran = world.crew(&[&["run", "Build it", "--verify", "true"], more].concat());
         assert_eq!((ran.code(), ran.stderr.contains(note)), (0, is_said), "{ran:#?}");
-        let proof = if is_said { "unbroken" } else { "checked" };
+        let proof = if is_said { "passing" } else { "checked" };
         assert_eq!(world.the_loop()["proof"], proof);
     }
 }
@@ -108,7 +108,7 @@ fn an_answer_is_told_with_the_resume_and_the_page_of_a_blocked_loop_says_how() {
 fn a_required_proof_refuses_less_and_takes_a_check_that_failed_first() {
     let required = ["run", "Build it", "--require", "checked"];
     let run = |world: &World, more: &[&str]| world.crew(&[&required[..], more].concat());
-    let short = "the proof would be `unbroken` and this loop requires `checked`";
+    let short = "the proof would be `passing` and this loop requires `checked`";
 
     let world = World::new(&[CLAIM, &format!("echo again; {CLAIM}")]);
     let ran = run(&world, &["--verify", "true"]);

@@ -215,7 +215,7 @@ const OTHERS: &[Row] = &[
         "1 newly skipped: tests.test_tax.Tax.test_none",
     ),
     Row {
-        end: "completed unbroken",
+        end: "completed passing",
         ..checked(
             "a refactoring",
             &PASSING,
@@ -224,7 +224,7 @@ const OTHERS: &[Row] = &[
         )
     },
     Row {
-        end: "completed unbroken",
+        end: "completed passing",
         ..checked(
             "a planted conftest",
             &PYTHON,

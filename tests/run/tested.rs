@@ -25,7 +25,7 @@ fn the_start_says_what_a_check_is_worth_by_its_own_words() {
         (
             printed(&["adds"], &["rounds"]),
             "cat out",
-            "`cat out` passes although its tests fail: it proves `unbroken` at most",
+            "`cat out` passes although its tests fail: it proves `passing` at most",
         ),
     ] {
         let world = World::new(&[CLAIM]);
@@ -40,7 +40,7 @@ fn with_no_worse_what_failed_before_may_fail_and_nothing_else() {
     let check = "cat out; ! grep -q FAILED out";
     let before = printed(&["adds", "counts"], &["rounds"]);
     for (after, outcome, proof) in [
-        (printed(&["adds", "counts"], &["rounds"]), "completed", "unbroken"),
+        (printed(&["adds", "counts"], &["rounds"]), "completed", "passing"),
         (printed(&["adds", "counts", "rounds"], &[]), "completed", "checked"),
         (printed(&["counts"], &["adds", "rounds"]), "exhausted", "null"),
         (printed(&["adds", "counts"], &["rounds", "new"]), "exhausted", "null"),

@@ -116,7 +116,7 @@ fn doubt(result: &CheckResult) -> Option<String> {
     let why = match hollow(run, false) {
         Some(why) => format!("`{}` {why}: a claim that rests on it is refused", result.run),
         None if run.has_failed() => {
-            format!("`{}` passes although its tests fail: it proves `unbroken` at most", result.run)
+            format!("`{}` passes although its tests fail: it proves `passing` at most", result.run)
         }
         None if !run.ran() => format!("`{}` ran no test: so far it proves nothing", result.run),
         None => return None,

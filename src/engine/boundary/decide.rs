@@ -54,7 +54,7 @@ pub fn decide(judged: &Judged, facts: &Facts) -> Decision {
             let proof = judged.proved?;
             let meaning = match &facts.trial {
                 Some(Trial::Proven(how)) if proof == Proof::Proven => how,
-                _ if proof == Proof::Unbroken && judged.is_lowered => "the checks pass",
+                _ if proof == Proof::Passing && judged.is_lowered => "the checks pass",
                 _ => proof.meaning(),
             };
             Some(finish(Outcome::Completed, Some(proof), remarked(judged, meaning)))

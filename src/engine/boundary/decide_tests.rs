@@ -167,7 +167,7 @@ fn rule_9_a_loop_that_nothing_could_complete_is_completed_at_its_limit_if_all_it
     assert_eq!(none, (Outcome::Completed, Some(Proof::Claimed), unchecked));
     let passing = "ran its 10 iterations, and every check passes".to_owned();
     let all = at_the_limit(&checks, Passed, Passed);
-    assert_eq!(all, (Outcome::Completed, Some(Proof::Unbroken), passing));
+    assert_eq!(all, (Outcome::Completed, Some(Proof::Passing), passing));
     assert_eq!(at_the_limit(&checks, Failed, Passed), exhausted());
     assert_eq!(at_the_limit(&checks, Unknown, Passed), exhausted());
     assert_eq!(at_the_limit(&checks, Passed, Failed), exhausted());

@@ -2,6 +2,7 @@
 //! failure, the progress. It does not choose the way out: `decide` does, from the loop as counted
 //! here.
 
+use super::belief::{doubts, proof, remark};
 use super::crash;
 use super::facts::{AgentClosing, AgentOutcome, ApiError, Facts, ProcessEnd};
 use super::progress::{Judgement, progress};
@@ -9,11 +10,9 @@ use super::protect::{changed, complaint};
 use super::unfit;
 use crate::engine::claim::Claim;
 use crate::engine::evidence::test_report::TestReport;
-use crate::engine::evidence::test_run::TestRun;
 use crate::engine::evidence::{
     CheckResult, ClaimResult, Evidence, Progress, TAIL_CHARS, Verdict, gate_failed,
 };
-use crate::engine::exam::finding::ExamFinding;
 use crate::engine::exam::trial::Trial;
 use crate::engine::record::{CheckMemory, Loop, Proof, Role, State};
 use crate::engine::text::{period, tail_of, with_reason};
@@ -36,7 +35,7 @@ pub struct Judged {
     pub progress: Progress,
     /// What a person should know of the checks if the loop completes here.
     pub remark: Option<String>,
-    /// Whether something keeps the proof at `unbroken`, whatever the checks did; the remark says
+    /// Whether something keeps the proof at `passing`, whatever the checks did; the remark says
     /// what.
     pub is_lowered: bool,
 }
@@ -108,8 +107,7 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
         after.state.remember_tree(facts.tree_checked.clone());
         after.took(spent);
     }
-    let remark = remark(facts);
-    let is_lowered = is_lowered(facts);
+    let (remark, is_lowered) = (remark(facts), !doubts(facts).is_empty());
     Judged { after, counted, proved, sound, incurable: again, progress, remark, is_lowered }
 }
 
@@ -155,64 +153,6 @@ fn incurable(facts: &Facts) -> Option<String> {
     (!why.is_empty()).then(|| why.join("; "))
 }
 
-/// What the checks prove if all of them passed; `None` if one did not pass or did not run.
-fn proof(subject: &Loop, facts: &Facts) -> Option<Proof> {
-    let all_pass = Role::ALL.into_iter().all(|role| facts.all_pass(&subject.contract, role));
-    if !all_pass || tampered(subject, facts).is_some() {
-        return None;
-    }
-    let is_shown = |it: &&CheckResult| it.verdict == Verdict::Passed && !it.ran_no_test();
-    let mut passing = facts.checks.iter().filter(is_shown).peekable();
-    if passing.peek().is_none() {
-        return Some(Proof::Claimed);
-    }
-    let once_failed = |run: &str| {
-        let ever_failed = subject.state.checks.get(run).is_some_and(|it| it.ever_failed);
-        ever_failed || facts.fails_as_found(run)
-    };
-    let has_failed_before = passing.any(|result| once_failed(&result.run));
-    Some(match &facts.trial {
-        _ if is_lowered(facts) => Proof::Unbroken,
-        Some(Trial::Proven(_)) => Proof::Proven,
-        _ if has_failed_before => Proof::Checked,
-        _ => Proof::Unbroken,
-    })
-}
-
-/// Whether what was found keeps the proof at `unbroken`, whatever the checks did.
-fn is_lowered(facts: &Facts) -> bool {
-    facts.exam.as_ref().is_some_and(ExamFinding::lowers_the_proof) || doubt(facts).is_some()
-}
-
-/// What a person should know of the checks that passed.
-fn remark(facts: &Facts) -> Option<String> {
-    let of_the_exam = facts.exam.as_ref().and_then(ExamFinding::remark);
-    let of_the_trial = facts.trial.as_ref().and_then(Trial::why_not);
-    let of_the_trial = of_the_trial.map(|why| format!("not proven: {why}"));
-    let of_the_tests = facts.checks.iter().filter_map(|check| {
-        let memory = facts.tests_before.get(&check.run);
-        TestReport::of(memory, check.test_run.as_ref()?).taken_away()
-    });
-    let remarks = doubt(facts).into_iter().chain(of_the_tests).chain(of_the_exam);
-    let remarks: Vec<String> = remarks.chain(of_the_trial).collect();
-    (!remarks.is_empty()).then(|| remarks.join("; "))
-}
-
-/// Why the checks that passed prove no more than `unbroken`: the exit status and the words of one
-/// of them disagree.
-fn doubt(facts: &Facts) -> Option<String> {
-    let passing = facts.checks.iter().filter(|it| it.verdict == Verdict::Passed);
-    let reports_failures =
-        |it: &&CheckResult| it.test_run.as_ref().is_some_and(TestRun::has_failed);
-    let ran_once = |run: &str| facts.tests_before.get(run).is_some_and(|it| it.ever_ran);
-    let is_silent = |it: &&CheckResult| it.test_run.is_none() && ran_once(&it.run);
-    if let Some(check) = passing.clone().find(reports_failures) {
-        return Some(format!("`{}` reports failing tests", check.run));
-    }
-    let check = passing.clone().find(is_silent)?;
-    Some(format!("`{}` reports no tests, though it ran some before", check.run))
-}
-
 /// Failed = agent exit ≠ 0 or a signal without a success claim, a closing event that reports an
 /// error or is missing, a timeout without known changes, FAILURE, a failed gate, a changed
 /// protected path, or a request that the model's service refused for its content. For an answer cut
@@ -246,7 +186,7 @@ fn failure(subject: &Loop, facts: &Facts, progress: Progress) -> Option<String> 
 }
 
 /// What is wrong with the protected paths. A look that was wanted and failed is a complaint, too.
-fn tampered(subject: &Loop, facts: &Facts) -> Option<String> {
+pub fn tampered(subject: &Loop, facts: &Facts) -> Option<String> {
     let began = subject.protected.as_ref()?;
     match facts.protected.as_ref()? {
         Ok(now) => complaint(&changed(&began.marks, now), subject.place.head.as_deref()),

@@ -3,7 +3,7 @@
 use super::*;
 use crate::engine::boundary::decide::{Decision, apply, decide};
 use crate::engine::evidence::test_report::TestMemory;
-use crate::engine::evidence::test_run::TestStatus;
+use crate::engine::evidence::test_run::{TestRun, TestStatus};
 use crate::engine::fixture::{a_loop_with, facts, result};
 
 fn tests(passed: u32, failed: u32, skipped: u32, filtered: u32) -> TestRun {
@@ -62,8 +62,8 @@ fn what_a_check_says_about_its_tests_can_only_take_belief_away() {
     refused: `test` ran 0 tests (4 skipped)
     refused: `test` ran 0 tests (it ran some before)
     completed claimed (nothing was checked: this is the agent's word)
-    completed unbroken (the checks pass; `test` reports failing tests)
-    completed unbroken (the checks pass; `test` reports failing tests)
+    completed passing (the checks pass; `test` reports failing tests)
+    completed passing (the checks pass; `test` reports failing tests)
     completed checked (a check that had failed now passes)
     ");
 }

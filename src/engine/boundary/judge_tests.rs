@@ -14,10 +14,10 @@ fn a_claim_with_nothing_checked_is_proved_by_the_agents_word_alone() {
 }
 
 #[test]
-fn a_claim_with_checks_never_seen_to_fail_is_unbroken() {
+fn a_claim_with_checks_never_seen_to_fail_is_passing() {
     let mut facts = facts(Claim::Success);
     facts.checks = vec![result("cargo test", Verdict::Passed)];
-    assert_eq!(judge(&a_loop_with(&TEST), &facts).proved, Some(Proof::Unbroken));
+    assert_eq!(judge(&a_loop_with(&TEST), &facts).proved, Some(Proof::Passing));
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn a_check_that_failed_before_and_passes_now_is_the_proof() {
 fn a_proof_below_the_required_one_proves_nothing_and_no_agent_can_cure_that() {
     let mut subject = a_loop_with(&TEST);
     subject.contract.require = Some(Proof::Checked);
-    let short = "the proof would be `unbroken` and this loop requires `checked`: the checks pass; nothing shows \
+    let short = "the proof would be `passing` and this loop requires `checked`: the checks pass; nothing shows \
                  that the work made them pass; start it without --require, or with a check that fails now";
     let mut green = facts(Claim::Success);
     green.checks = vec![result("cargo test", Verdict::Passed)];
@@ -81,7 +81,7 @@ fn until_proves_without_a_claim_only_with_verify_and_gate_and_no_claim_proves_wi
     facts.checks = vec![result("deployed", Verdict::Passed)];
     assert_eq!(judge(&a_loop_with(&checks), &facts).proved, None);
     facts.checks.push(result("cargo test", Verdict::Passed));
-    assert_eq!(judge(&a_loop_with(&checks), &facts).proved, Some(Proof::Unbroken));
+    assert_eq!(judge(&a_loop_with(&checks), &facts).proved, Some(Proof::Passing));
     facts.seen.claim = Claim::Success;
     facts.checks[0] = result("deployed", Verdict::Failed);
     let judged = judge(&a_loop_with(&checks), &facts);

@@ -2,6 +2,7 @@
 //! iteration was (`judge`), what to do about it (`decide`). Each is a function of its arguments and
 //! does no I/O; what was not looked at is absent, never zero.
 
+pub mod belief;
 pub mod crash;
 pub mod decide;
 pub mod facts;

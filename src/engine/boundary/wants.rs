@@ -64,13 +64,13 @@ pub fn wants_the_tree_as_found(subject: &Loop, known: &Facts) -> bool {
     let mut free = subject.clone();
     free.contract.require = None;
     let judged = judge(&free, known);
-    let is_unbroken = match decide(&judged, known) {
+    let is_passing = match decide(&judged, known) {
         Decision::Finish(ending) => {
-            (ending.outcome, ending.proof) == (Outcome::Completed, Some(Proof::Unbroken))
+            (ending.outcome, ending.proof) == (Outcome::Completed, Some(Proof::Passing))
         }
         _ => false,
     };
-    is_unbroken && !judged.is_lowered
+    is_passing && !judged.is_lowered
 }
 
 /// Whether the work is worth a trial: the loop asks for one and would end `completed` here, and

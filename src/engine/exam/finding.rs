@@ -55,29 +55,25 @@ impl ExamFinding {
         ))
     }
 
-    /// Whether the proof is at most `unbroken`.
-    pub fn lowers_the_proof(&self) -> bool {
-        !self.settings.is_empty() || self.uncompared.is_some()
+    /// Why the proof is at most `passing`.
+    pub fn doubts(&self) -> Vec<String> {
+        let uncompared = self.uncompared.iter();
+        let uncompared =
+            uncompared.map(|why| format!("what the checks rest on could not be compared: {why}"));
+        let settings = (!self.settings.is_empty()).then(|| {
+            format!("settings of the tests were changed: {}", named(&self.settings, NAMED_MAX))
+        });
+        uncompared.chain(settings).collect()
     }
 
     /// What a person should know of an end that stands: "proved by the checks as they were".
     pub fn remark(&self) -> Option<String> {
-        let mut remarks = Vec::new();
-        if !self.changed.is_empty() {
-            let how = match self.old {
-                Some(OldExam::Passed) => "proved by the checks as they were; changed since",
-                _ => "the checks rest on what was changed",
-            };
-            remarks.push(format!("{how}: {}", named(&self.changed, NAMED_MAX)));
-        }
-        if let Some(why) = &self.uncompared {
-            remarks.push(format!("what the checks rest on could not be compared: {why}"));
-        }
-        if !self.settings.is_empty() {
-            let settings = named(&self.settings, NAMED_MAX);
-            remarks.push(format!("settings of the tests were changed: {settings}"));
-        }
-        (!remarks.is_empty()).then(|| remarks.join("; "))
+        let how = match self.old {
+            Some(OldExam::Passed) => "proved by the checks as they were; changed since",
+            _ => "the checks rest on what was changed",
+        };
+        let is_changed = !self.changed.is_empty();
+        is_changed.then(|| format!("{how}: {}", named(&self.changed, NAMED_MAX)))
     }
 }
 
@@ -138,7 +134,7 @@ mod tests {
         completed checked: a check that had failed now passes
         completed checked: a check that had failed now passes; proved by the checks as they were; changed since: check.sh
         completed checked: a check that had failed now passes; the checks rest on what was changed: check.sh
-        completed unbroken: the checks pass; settings of the tests were changed: pytest.ini
+        completed passing: the checks pass; settings of the tests were changed: pytest.ini
         ");
     }
 

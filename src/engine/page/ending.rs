@@ -161,7 +161,7 @@ fn why_it_ended(inputs: &PageInputs<'_>, ending: &Ending) -> String {
     };
     let history = match proof {
         Proof::Checked => evidence.checks.iter().find_map(|check| had_failed(inputs, check)),
-        Proof::Unbroken => evidence.checks.first().map(|check| {
+        Proof::Passing => evidence.checks.first().map(|check| {
             let was_green = inputs.story.green_before.contains(&check.run);
             let before = if was_green {
                 "as it did before the loop"

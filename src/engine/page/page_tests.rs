@@ -221,7 +221,7 @@ fn a_proof_that_a_person_can_cure_is_resumed_and_one_that_nobody_can_is_not() {
         record.state.checked_as_found = is_known;
         let memory = CheckMemory::of(&result("npm test", found), 0, None);
         record.state.checks.insert("npm test".to_owned(), memory);
-        let why = Proof::Unbroken.falls_short(Some(required), None).unwrap();
+        let why = Proof::Passing.falls_short(Some(required), None).unwrap();
         ended(&mut record, Outcome::Blocked, None, &why);
         let page = page(&record, &none.0, &none.1, &none.2);
         let offers = (page.then.is_some(), page.resume.is_some());

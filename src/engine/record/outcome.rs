@@ -56,7 +56,7 @@ pub enum Proof {
     /// A check that had failed in or before this loop now passes, and so do all others.
     Checked,
     /// The checks pass, and no earlier failure shows that the work made them pass.
-    Unbroken,
+    Passing,
     /// Nothing was checked; it rests on the agent's word.
     Claimed,
 }
@@ -102,7 +102,7 @@ impl Proof {
         match self {
             Self::Proven => "a test fails without the work and passes with it",
             Self::Checked => "a check that had failed now passes",
-            Self::Unbroken => "the checks pass; nothing shows that the work made them pass",
+            Self::Passing => "the checks pass; nothing shows that the work made them pass",
             Self::Claimed => "nothing was checked: this is the agent's word",
         }
     }

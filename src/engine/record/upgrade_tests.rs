@@ -242,7 +242,7 @@ fn the_words_in_a_record_are_these() {
     let table = [
         spelled([Status::Running, Status::Waiting, Status::Paused, Status::Finished]),
         spelled([Completed, Exhausted, Aborted, Stalled, Blocked, Cancelled, Interrupted, Error]),
-        spelled([Proof::Proven, Proof::Checked, Proof::Unbroken, Proof::Claimed]),
+        spelled([Proof::Proven, Proof::Checked, Proof::Passing, Proof::Claimed]),
         spelled([Driver::Session, Driver::Process]),
         spelled(Role::ALL),
         spelled(QuestionMode::ALL),
@@ -258,7 +258,7 @@ fn the_words_in_a_record_are_these() {
     insta::assert_snapshot!(table.join("\n"), @"
     running waiting paused finished
     completed exhausted aborted stalled blocked cancelled interrupted error
-    proven checked unbroken claimed
+    proven checked passing claimed
     session process
     verify gate until
     auto ask defer

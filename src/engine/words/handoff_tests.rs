@@ -98,7 +98,7 @@ fn a_loop_that_no_resume_can_help_names_no_command_for_it() {
     subject.state.checked_as_found = true;
     let memory = CheckMemory::of(&result("cargo test", Verdict::Passed), 0, None);
     subject.state.checks.insert("cargo test".to_owned(), memory);
-    let why = Proof::Unbroken.falls_short(Some(Proof::Checked), None).unwrap();
+    let why = Proof::Passing.falls_short(Some(Proof::Checked), None).unwrap();
     subject.state.ending = Some(Ending::new(Outcome::Blocked, why));
     subject.state.status = Status::Finished;
     let page = a_page(&subject, &Story::picking(None));

@@ -167,7 +167,7 @@ mod tests {
         CREW_MAX_ITERATIONS=10
         CREW_STATUS=finished
         CREW_OUTCOME=completed
-        CREW_PROOF=unbroken
+        CREW_PROOF=passing
         CREW_WHY=the checks pass; nothing shows that the work made them pass
         CREW_CHECKOUT=/repo
         CREW_BRANCH=main
@@ -254,7 +254,7 @@ mod tests {
           "on": "finish",
           "outcome": "completed",
           "procedure": null,
-          "proof": "unbroken",
+          "proof": "passing",
           "schema": 1,
           "started_at": "2026-11-18T11:06:40Z",
           "status": "finished",
