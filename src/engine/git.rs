@@ -47,7 +47,7 @@ impl GitSetting {
         match section {
             "remote" if key == "pushdefault" => true,
             "branch" => ["remote", "pushremote", "merge"].contains(&key),
-            "push" => key == "default",
+            "push" => ["default", "recursesubmodules"].contains(&key),
             _ => self.leads_a_remote(),
         }
     }
@@ -134,6 +134,8 @@ pub enum GitTrouble {
     Repository,
     /// A branch other than the loop's is checked out.
     Branch,
+    /// What the commits refer to, of a submodule or of git LFS, is not on its remote.
+    Incomplete,
     /// Anything else, in git's own words.
     Other,
 }
@@ -153,7 +155,8 @@ impl GitTrouble {
             | Self::Conflict
             | Self::NoIdentity
             | Self::Unfinished
-            | Self::Changed => true,
+            | Self::Changed
+            | Self::Incomplete => true,
             Self::Network | Self::NoRemote | Self::Repository | Self::Branch | Self::Other => false,
         }
     }

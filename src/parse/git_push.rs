@@ -2,7 +2,7 @@
 //! the result for the branch, or why the push failed. Where git has no code, its wording decides
 //! (`LC_ALL=C`).
 
-use super::git::{complaint, plain};
+use super::git::{complaint, is_id, plain};
 use crate::engine::git::GitTrouble;
 use crate::engine::text::start;
 
@@ -13,6 +13,40 @@ const CAUSE_CHARS: usize = 300;
 pub fn was_up_to_date(text: &str) -> Option<bool> {
     let line = text.lines().find(|line| line.contains("\trefs/heads/"))?;
     Some(line.starts_with('='))
+}
+
+/// The submodules that have a commit which is pushed as theirs and is on no remote, by path.
+pub fn submodules_on_no_remote(text: &str) -> Vec<String> {
+    let heading = |line: &&str| !line.starts_with("The following submodule paths contain changes");
+    let mut lines = text.lines().skip_while(heading);
+    let paths = lines.by_ref().skip(1).map_while(|line| match line {
+        "not be found on any remote:" => Some(None),
+        line => Some(Some(line.strip_prefix("  ")?.to_owned())),
+    });
+    paths.flatten().collect()
+}
+
+/// The files of git LFS whose pointers are among what `git cat-file --batch` printed, by the hash
+/// of their contents.
+pub fn lfs_pointers(batch: &[u8]) -> Vec<String> {
+    let mut files = Vec::new();
+    let mut lines = batch.split(|byte| *byte == b'\n');
+    while let Some(line) = lines.next() {
+        let mut words = line.split(|byte| *byte == b' ');
+        let is_blob = words.nth(1) == Some(b"blob");
+        if !is_blob || lines.next() != Some(b"version https://git-lfs.github.com/spec/v1") {
+            continue;
+        }
+        let id = |line: &[u8]| {
+            let id = str::from_utf8(line.strip_prefix(b"oid sha256:")?).ok()?;
+            is_id(id).then(|| id.to_owned())
+        };
+        // Lines of extensions may come first.
+        files.extend(lines.by_ref().take_while(|line| !line.starts_with(b"size ")).find_map(id));
+    }
+    files.sort_unstable();
+    files.dedup();
+    files
 }
 
 /// Why a push failed, and the message about it.
@@ -260,6 +294,28 @@ mod tests {
         for (text, expected, cause) in TABLE {
             assert_eq!(trouble(text), (*expected, (*cause).to_owned()), "{text}");
         }
+    }
+
+    #[test]
+    fn submodules_that_must_be_pushed_first_are_named() {
+        let text = "The following submodule paths contain changes that can\n\
+            not be found on any remote:\n  lib\n  third party/x\n\nPlease try\n\n\
+            \tgit push --recurse-submodules=on-demand\n\nfatal: Aborting.\n";
+        assert_eq!(submodules_on_no_remote(text), ["lib", "third party/x"]);
+        assert_eq!(submodules_on_no_remote("Everything up-to-date\n"), [""; 0]);
+    }
+
+    #[test]
+    fn a_pointer_of_git_lfs_is_a_small_file_that_begins_as_one() {
+        let id = "4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393";
+        let version = "version https://git-lfs.github.com/spec/v1";
+        let batch = format!(
+            "c0 commit 9\na\n\nsubject\n\nb1 blob 130\n{version}\noid sha256:{id}\nsize 12\n\n\
+             b2 blob 160\n{version}\next-0-foo sha256:00\noid sha256:{id}\nsize 1\n\n\
+             b3 blob 99\nquoted:\n{version}\noid sha256:{id}\nsize 12\n\n"
+        );
+        assert_eq!(lfs_pointers(batch.as_bytes()), [id]);
+        assert_eq!(lfs_pointers(b"b3 blob 3\nabc\n"), [""; 0]);
     }
 
     #[test]

@@ -58,7 +58,8 @@ impl Command<'_> {
         arguments: &[&str],
         stop: impl Fn() -> bool,
     ) -> io::Result<FinishedProcess> {
-        let fixed = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "--no-pager"];
+        let off = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "--no-pager"];
+        let fixed = [&off[..], &["-c", "i18n.logOutputEncoding=UTF-8"]].concat();
         let named: &[&str] = if is_hub(folder) { &["--git-dir=."] } else { &[] };
         let arguments: Vec<&str> = fixed.iter().chain(named).chain(arguments).copied().collect();
         let theirs = usize::from(self.settings_before());
@@ -72,6 +73,8 @@ impl Command<'_> {
         variables.extend(self.variables.iter().cloned());
         variables.extend([
             ("GIT_TERMINAL_PROMPT", "0".to_owned()),
+            // Otherwise a ref below refs/replace could substitute one object for another.
+            ("GIT_NO_REPLACE_OBJECTS", "1".to_owned()),
             ("LC_ALL", "C".to_owned()),
             ("GIT_CONFIG_COUNT", (theirs + self.settings.len()).to_string()),
         ]);

@@ -19,10 +19,7 @@ const DEPTH_MAX: usize = 5;
 /// Reads it; `None` if the folder is not the root of a working tree.
 pub fn checked_out(checkout: &Path) -> Option<CheckedOut> {
     let folder = folder(checkout)?;
-    let common = match line(&folder.join("commondir")) {
-        Some(common) => folder.join(common),
-        None => folder.clone(),
-    };
+    let common = common(&folder);
     let mut named = line(&folder.join("HEAD"))?;
     let mut branch = None;
     for _ in 0..DEPTH_MAX {
@@ -55,7 +52,7 @@ pub fn moved(subject: &Loop, old: &CheckedOut, new: &CheckedOut) -> Option<HeadM
         return Some(HeadMove { commits, switched_to, holds_work: commits > 0, gone: 0 });
     };
     let range = format!("{from}...{to}");
-    let counts = git.run(&["--no-replace-objects", "rev-list", "--left-right", "--count", &range]);
+    let counts = git.run(&["rev-list", "--left-right", "--count", &range]);
     let counts = counts.unwrap_or_default();
     let mut counts = counts.split_whitespace().filter_map(|count| count.parse().ok());
     let (gone, commits) = (counts.next().unwrap_or_default(), counts.next().unwrap_or_default());
@@ -68,8 +65,13 @@ pub fn moved(subject: &Loop, old: &CheckedOut, new: &CheckedOut) -> Option<HeadM
     Some(HeadMove { commits, gone, switched_to, holds_work })
 }
 
+/// The folder that all working trees of a repository share, of git's folder of one.
+pub(super) fn common(folder: &Path) -> PathBuf {
+    line(&folder.join("commondir")).map_or_else(|| folder.to_owned(), |it| folder.join(it))
+}
+
 /// git's folder of a working tree; a linked one and a submodule have a file that names it.
-fn folder(checkout: &Path) -> Option<PathBuf> {
+pub(super) fn folder(checkout: &Path) -> Option<PathBuf> {
     let git = checkout.join(".git");
     if disk::is_folder(&git) {
         return Some(git);

@@ -13,6 +13,7 @@ pub mod head;
 pub mod hub;
 pub mod include;
 pub mod land;
+mod lfs;
 pub mod merge;
 pub mod pin;
 pub mod probe;
@@ -39,7 +40,7 @@ use super::store::home::hash;
 use super::{env, recorded_environment};
 use crate::engine::evidence::changes::{ChangeKind, ChangedFile, Changes};
 use crate::engine::record::Loop;
-use crate::parse::git::{BRANCHES, GitStatus, files as files_of, status};
+use crate::parse::git::{BRANCHES, GitStatus, files as files_of, is_id, status};
 use crate::parse::tree_changes::tree_changes;
 
 /// Whether git can be run.
@@ -188,8 +189,7 @@ pub fn files(subject: &Loop, below: &[String]) -> Option<BTreeMap<String, String
         return None;
     }
     let Some(start) = &subject.place.head else { return Some(BTreeMap::new()) };
-    // Otherwise a replacement ref could substitute another commit for this one.
-    let mut arguments = vec!["--no-replace-objects", "ls-tree", "-r", "-z", start, "--"];
+    let mut arguments = vec!["ls-tree", "-r", "-z", start, "--"];
     arguments.extend(below.iter().map(String::as_str));
     Some(files_of(&git.run(&arguments)?))
 }
@@ -215,12 +215,19 @@ pub fn status_text(top: &Path) -> Option<String> {
 
 /// `git diff HEAD`, for a prompt.
 pub fn diff_text(top: &Path) -> Option<String> {
-    Git::here(top).run_on_theirs(&["diff", "--no-ext-diff", "--no-textconv", NO_SUBMODULES, "HEAD"])
+    Git::here(top).run_on_theirs(&[
+        "diff",
+        "--no-color",
+        "--no-ext-diff",
+        "--no-textconv",
+        NO_SUBMODULES,
+        "HEAD",
+    ])
 }
 
 /// `git log --oneline -10`, for a prompt.
 pub fn log_text(top: &Path) -> Option<String> {
-    git(top, &["log", "--no-show-signature", "--oneline", "-10"])
+    git(top, &["log", "--no-color", "--no-show-signature", "--oneline", "-10"])
 }
 
 /// In which folder and environment git runs. At the root of a working tree it never accepts a
@@ -247,12 +254,30 @@ impl<'a> Git<'a> {
         self.run_with(arguments, &[])
     }
 
-    /// The commit that a name denotes.
+    /// The commit that a name denotes: that of a branch, also where a tag has the same name.
     fn commit(self, name: &str) -> Option<String> {
+        if name.starts_with('-') {
+            return None;
+        }
+        let is_full = name == "HEAD" || name.starts_with("refs/") || is_id(name);
+        if let Some(id) = if is_full { None } else { self.branch(name) } {
+            return Some(id);
+        }
         let name = format!("{name}^{{commit}}");
-        let is_plain = !name.starts_with('-');
-        let id = is_plain.then(|| self.run(&["rev-parse", "--verify", "--quiet", &name]));
-        Some(id??.trim_end().to_owned())
+        Some(self.run(&["rev-parse", "--verify", "--quiet", &name])?.trim_end().to_owned())
+    }
+
+    /// The commit of a branch, else of one that was seen of a remote.
+    fn branch(self, name: &str) -> Option<String> {
+        let names = ["heads", "remotes"].map(|kind| format!("refs/{kind}/{name}"));
+        let list = ["for-each-ref", "--format=%(refname) %(objectname)", &names[0], &names[1]];
+        let listed = self.run(&list)?;
+        let of = |name: &String| {
+            let id =
+                |line: &str| line.strip_prefix(name.as_str())?.strip_prefix(' ').map(str::to_owned);
+            listed.lines().find_map(id)
+        };
+        names.iter().find_map(of)
     }
 
     fn look(self) -> Option<GitStatus> {

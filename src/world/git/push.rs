@@ -4,13 +4,15 @@
 use std::path::Path;
 use std::time::Duration;
 
+use shell_words::quote;
+
 use super::command::Command;
 use super::steps::{Said, Steps};
 use super::{Git, git};
-use crate::engine::git::{GitFault, GitStep, GitTrouble, Pushed};
+use crate::engine::git::{GitFault, GitStep, GitTrouble, Pushed, named};
 use crate::engine::record::Sent;
 use crate::parse::git::Stand;
-use crate::parse::git_push::{trouble, was_up_to_date};
+use crate::parse::git_push::{submodules_on_no_remote, trouble, was_up_to_date};
 use crate::world::env;
 
 /// The longest a push may take. What is missing is sent by the next push.
@@ -42,14 +44,20 @@ impl Steps<'_> {
         }
         let way = way(self, &stand)?;
         let commit = stand.head.clone().unwrap_or_default();
+        self.send_lfs(&way.remote, &way.branch)?;
         let refspec = format!("refs/heads/{}:refs/heads/{}", way.branch, way.target);
+        let of_submodules = of_submodules(self.checkout());
+        // With it a push would have to send every ref.
+        let no_mirror = format!("remote.{}.mirror=false", way.remote);
         let mut arguments = vec![
+            "-c",
+            &no_mirror,
             "push",
             "--porcelain",
             "--no-progress",
             "--no-verify",
             "--no-signed",
-            "--no-recurse-submodules",
+            of_submodules,
         ];
         if !way.has_upstream {
             arguments.push("--set-upstream");
@@ -99,7 +107,17 @@ fn lease(steps: &Steps<'_>, way: &Way, commit: &str, sent: Option<&Sent>) -> Opt
     let sent = sent.filter(|sent| (&sent.remote, &sent.branch) == (&way.remote, &way.target))?;
     let is_ours = steps.holds(sent.rebased.as_ref()?, commit);
     let is_new = is_ours && !steps.holds(&sent.commit, commit);
-    is_new.then(|| format!("--force-with-lease={}:{}", way.target, sent.commit))
+    is_new.then(|| format!("--force-with-lease=refs/heads/{}:{}", way.target, sent.commit))
+}
+
+/// What becomes of the commits of submodules that a push refers to: as the user's setting says, and
+/// without one it is refused where they are on no remote.
+fn of_submodules(folder: &Path) -> &'static str {
+    match setting(folder, "push.recurseSubmodules").as_deref() {
+        Some("no" | "false" | "off" | "0") => "--recurse-submodules=no",
+        Some("on-demand" | "only") => "--recurse-submodules=on-demand",
+        _ => "--recurse-submodules=check",
+    }
 }
 
 /// An ssh command that never prompts, unless the user has chosen one.
@@ -154,13 +172,19 @@ fn only_remote(steps: &Steps<'_>, branch: &str) -> Result<String, GitFault> {
     Err(fault(GitTrouble::NoRemote, cause, cure))
 }
 
-fn setting(folder: &Path, name: &str) -> Option<String> {
+pub(super) fn setting(folder: &Path, name: &str) -> Option<String> {
     let value = git(folder, &["config", "--get", name])?;
     Some(value.trim_end_matches('\n').to_owned()).filter(|value| !value.is_empty())
 }
 
 fn failed(said: &Said, way: &Way, leased: bool, rebases: bool) -> GitFault {
     let Way { remote, branch, target, .. } = way;
+    let lacking = submodules_on_no_remote(&said.text);
+    if let Some(first) = lacking.first() {
+        let cause = format!("commits of submodules are on no remote: {}", named(&lacking));
+        let cure = format!("push them first: git -C {} push origin HEAD:BRANCH", quote(first));
+        return fault(GitTrouble::Incomplete, cause, cure);
+    }
     let (trouble, cause) = match said.exit {
         Some(_) => trouble(&said.text),
         None => (GitTrouble::Network, said.text.clone()),
@@ -195,6 +219,6 @@ fn failed(said: &Said, way: &Way, leased: bool, rebases: bool) -> GitFault {
     fault(trouble, cause, cure)
 }
 
-fn fault(trouble: GitTrouble, cause: String, cure: String) -> GitFault {
+pub(super) fn fault(trouble: GitTrouble, cause: String, cure: String) -> GitFault {
     GitFault { step: GitStep::Push, trouble, cause, cure }
 }

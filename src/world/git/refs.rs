@@ -130,7 +130,7 @@ impl Refs<'_> {
         while let Some(rest) = ids.get(messages.len()..).filter(|rest| !rest.is_empty()) {
             let asked = rest.iter().map(|id| if is_id(id) { id } else { NO_OBJECT });
             let input = asked.collect::<Vec<_>>().join("\n");
-            let arguments = ["--no-replace-objects", "cat-file", "--batch"];
+            let arguments = ["cat-file", "--batch"];
             let terms = Command { input: input.as_bytes(), ..Command::default() };
             let read = git_refs::messages(&self.printed(&arguments, terms)?.output);
             if read.is_empty() {
@@ -206,7 +206,7 @@ impl Refs<'_> {
     pub fn journal(&self, id: &str, most: usize) -> Result<Vec<String>, GitFault> {
         identified(id)?;
         let most = format!("--max-count={most}");
-        let arguments = ["--no-replace-objects", "rev-list", "--first-parent", &most, id, "--"];
+        let arguments = ["rev-list", "--first-parent", &most, id, "--"];
         let ids = self.printed(&arguments, Command::default())?.text();
         let ids: Vec<String> = ids.lines().map(str::to_owned).collect();
         Ok(self.messages(&ids)?.into_iter().flatten().collect())

@@ -24,9 +24,12 @@ const WITHIN: Duration = Duration::from_secs(300);
 
 /// Settings of every step. Nobody can type a passphrase or edit a message, and background work of
 /// git would be ended with the step.
-const SETTINGS: [(&str, &str); 12] = [
+const SETTINGS: [(&str, &str); 14] = [
     ("commit.gpgSign", "false"),
     ("push.gpgSign", "false"),
+    // A push names what it sends, and the messages of commits are in UTF-8.
+    ("push.followTags", "false"),
+    ("i18n.commitEncoding", "UTF-8"),
     ("user.useConfigOnly", "true"),
     // Each merge says itself what becomes of it, and the commits of agents have no signature.
     ("merge.ff", "true"),
@@ -156,7 +159,17 @@ impl<'a> Steps<'a> {
 
     /// All that git printed, byte for byte.
     pub(super) fn printed(&self, step: GitStep, arguments: &[&str]) -> Result<Vec<u8>, GitFault> {
-        match start(self.checkout(), arguments, self.hooks(), Command::default(), self.stop) {
+        self.printed_with(step, arguments, Command::default())
+    }
+
+    /// The same, on other terms.
+    pub(super) fn printed_with(
+        &self,
+        step: GitStep,
+        arguments: &[&str],
+        terms: Command<'_>,
+    ) -> Result<Vec<u8>, GitFault> {
+        match start(self.checkout(), arguments, self.hooks(), terms, self.stop) {
             Ok(FinishedProcess { cause: ExitCause::Exit(0), output, cut: false, .. }) => Ok(output),
             Ok(FinishedProcess { cause: ExitCause::Exit(0), .. }) => {
                 let cause = "more paths differ than crew lists";
@@ -164,7 +177,7 @@ impl<'a> Steps<'a> {
                 Err(GitFault::new(step, GitTrouble::Other, cause, cure))
             }
             // The error text is read from a second run, of which only a part of the output is kept.
-            _ => Err(self.run(arguments).fault(step)),
+            _ => Err(self.run_with(arguments, terms).fault(step)),
         }
     }
 

@@ -263,3 +263,13 @@ fn a_sparse_partial_clone_commits_without_what_it_lacks_and_merges_with_it() {
     assert!(matches!(squashed, Ok(Squashed::Commit(_))), "{squashed:?}");
     assert_eq!(part.read("land/file"), "two\n");
 }
+
+#[test]
+fn a_message_is_in_utf_8_whatever_the_settings_say() {
+    let yard = Yard::new();
+    yard.git("repo", &["config", "i18n.commitEncoding", "ISO-8859-1"]);
+    yard.write("repo/file", "two\n");
+    yard.commit("Prüfe €").unwrap();
+    let read = ["-c", "i18n.logOutputEncoding=UTF-8", "log", "-1", "--format=%s"];
+    assert_eq!(yard.git("repo", &read), "Prüfe €\n");
+}

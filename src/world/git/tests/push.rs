@@ -246,6 +246,7 @@ fn neither_a_hook_nor_a_planted_program_runs_for_a_push() {
         ("branch.main.pushRemote", ".git/evil"),
         ("remote.pushDefault", ".git/evil"),
         ("push.default", "upstream"),
+        ("push.recurseSubmodules", "no"),
         ("http.https://host/.sslVerify", "false"),
     ] {
         yard.git("repo", &["config", name, value]);
@@ -262,4 +263,71 @@ fn neither_a_hook_nor_a_planted_program_runs_for_a_push() {
             .push(Some("main"), None, false)
             .is_ok()
     );
+}
+
+#[test]
+fn nothing_is_pushed_but_the_branch_whatever_the_settings_add() {
+    let yard = Yard::with_origin();
+    yard.commit_file("repo", "file", "two\n");
+    yard.git("repo", &["tag", "-a", "v9", "-m", "a release"]);
+    yard.git("repo", &["branch", "other"]);
+    yard.git("repo", &["config", "push.followTags", "true"]);
+    yard.git("repo", &["config", "remote.origin.mirror", "true"]);
+    assert_eq!(yard.push(), Ok(pushed("origin", "main")));
+    let refs = yard.git("origin.git", &["for-each-ref", "--format=%(refname)"]);
+    assert_eq!(refs, "refs/heads/main\n");
+}
+
+/// A repository with a submodule `lib` whose last commit is on no remote.
+fn with_a_submodule() -> Yard {
+    let yard = Yard::with_origin();
+    yard.git(".", &["clone", "-q", "--bare", "repo", "lib.git"]);
+    let allowed = ["-c", "protocol.file.allow=always", "submodule", "--quiet", "add"];
+    yard.git("repo", &[&allowed[..], &["../lib.git", "lib"]].concat());
+    yard.identify("repo/lib");
+    yard.git("repo", &["commit", "-qm", "add lib"]);
+    yard.commit_file("repo/lib", "file", "two\n");
+    yard.git("repo", &["commit", "-qam", "move lib"]);
+    yard
+}
+
+#[test]
+fn a_commit_of_a_submodule_that_is_on_no_remote_is_pushed_first() {
+    let yard = with_a_submodule();
+    assert_snapshot!(yard.push().unwrap_err(), @"
+    push failed: commits of submodules are on no remote: lib
+    hint: push them first: git -C lib push origin HEAD:BRANCH
+    ");
+    yard.git("repo/lib", &["push", "-q", "origin", "HEAD:main"]);
+    assert_eq!(yard.push(), Ok(pushed("origin", "main")));
+    let yard = with_a_submodule();
+    yard.git("repo", &["config", "push.recurseSubmodules", "on-demand"]);
+    assert_eq!(yard.push(), Ok(pushed("origin", "main")));
+    assert_eq!(yard.git("lib.git", &["log", "-1", "--format=%s", "main"]), "change file\n");
+    let yard = with_a_submodule();
+    yard.git("repo", &["config", "push.recurseSubmodules", "no"]);
+    assert_eq!(yard.push(), Ok(pushed("origin", "main")));
+}
+
+#[test]
+fn a_file_of_git_lfs_that_the_remote_lacks_is_named_before_the_push() {
+    let yard = Yard::with_origin();
+    let id = "4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393";
+    let pointer =
+        format!("version https://git-lfs.github.com/spec/v1\noid sha256:{id}\nsize 12345\n");
+    yard.commit_file("repo", ".gitattributes", "*.bin -text\n");
+    yard.commit_file("repo", "a.bin", &pointer);
+    // Without git LFS such a text is a text like any other.
+    assert_eq!(yard.push(), Ok(pushed("origin", "main")));
+    yard.commit_file("repo", ".gitattributes", "*.bin filter=lfs -text\n");
+    assert_eq!(yard.push(), Ok(pushed("origin", "main")));
+    yard.commit_file("repo", "b.bin", &pointer.replace("4d7a", "5d7a"));
+    let fault = yard.push().unwrap_err();
+    assert_eq!(fault.trouble, GitTrouble::Incomplete);
+    assert_eq!(fault.cure, "git lfs push origin main");
+    // On this machine it can be seen there.
+    yard.write(&format!("origin.git/lfs/objects/5d/7a/5d7a{}", &id[4..]), "content");
+    if fault.cause.ends_with("git-lfs is not installed here") {
+        assert_eq!(yard.push(), Ok(pushed("origin", "main")));
+    }
 }

@@ -277,3 +277,14 @@ fn a_rebase_that_is_ended_early_is_undone() {
     ");
     assert_eq!(yard.shape(), before);
 }
+
+#[test]
+fn a_branch_is_meant_also_where_a_tag_has_its_name() {
+    let yard = Yard::new();
+    yard.git("repo", &["switch", "-qc", "feature"]);
+    yard.git("repo", &["tag", "main"]);
+    yard.git("repo", &["switch", "-q", "main"]);
+    yard.commit_file("repo", "other", "theirs\n");
+    yard.git("repo", &["switch", "-q", "feature"]);
+    assert_eq!(yard.rebase("main"), Ok(Rebased::Onto(1)));
+}
