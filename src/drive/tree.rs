@@ -1,15 +1,19 @@
 //! Looks at the working tree of a loop: by its snapshots, else by one hash of what git lists, else
 //! by a walk. It says what an iteration changed and names the snapshots, and judges nothing.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
 use crate::engine::boundary::decide::{Decision, Hold};
 use crate::engine::evidence::changes::Changes;
 use crate::engine::record::{Loop, Status, TreeSeen};
 use crate::world::files::fingerprint::{Fingerprint, fingerprint};
-use crate::world::git;
-use crate::world::git::head::{checked_out, moved};
+use crate::world::git::head::{checked_out, moved, new_elsewhere, tips};
 use crate::world::git::snapshots::history::CHECKED;
 use crate::world::git::snapshots::{Snapshot, Snapshots};
+use crate::world::git::{self, inside};
 use crate::world::store::Home;
+use crate::world::store::home::hash;
 
 /// The tree that a loop begins with.
 #[derive(Debug, Default)]
@@ -20,6 +24,8 @@ pub struct TreeBegun {
     pub watched: Option<usize>,
     /// What the user should know of the snapshots.
     pub note: Option<String>,
+    /// Why no snapshot holds it, and the cure.
+    pub unrecorded: Option<String>,
 }
 
 /// Looks at the tree of a loop that starts or resumes, and makes what later looks need.
@@ -31,9 +37,9 @@ pub fn begin(home: &Home, subject: &Loop) -> TreeBegun {
         Err(why) => {
             let found = fingerprint(subject);
             let watched = found.as_ref().and_then(|found| found.watched);
-            let is_lost = found.is_some() && watched.is_none();
-            let note = is_lost.then(|| format!("no snapshots here: {why}"));
-            return TreeBegun { seen: found.map(|found| hashed(subject, found)), watched, note };
+            let note = Some(format!("no snapshots here: {why}"));
+            let seen = found.map(|found| hashed(subject, found));
+            return TreeBegun { seen, watched, note, unrecorded: Some(why) };
         }
     };
     let found = without_cut_off(&snapshots, subject, &snapshot.commit);
@@ -60,7 +66,8 @@ pub fn begin(home: &Home, subject: &Loop) -> TreeBegun {
     });
     let note =
         filled.words().into_iter().chain(unlisted).reduce(|one, other| format!("{one}; {other}"));
-    TreeBegun { seen: Some(kept(subject, &snapshot)), watched: filled.watched, note }
+    let seen = Some(kept(subject, &snapshot));
+    TreeBegun { seen, watched: filled.watched, note, unrecorded: None }
 }
 
 /// The tree as it is now, but for what an attempt did that was cut off: that counts as the work of
@@ -134,16 +141,25 @@ pub fn changes(home: &Home, subject: &Loop, seen: &TreeSeen) -> Option<Changes> 
     let head = heads.and_then(|(before, now)| moved(subject, before, now));
     let is_new = subject.state.tree.as_ref() != Some(&seen.identity);
     let left_out = if is_new { seen.left_out.clone() } else { Vec::new() };
+    let memory = &subject.state.trees;
+    let is_same = |path: &&String| memory.repositories.get(*path) == seen.repositories.get(*path);
+    let all: BTreeSet<&String> =
+        memory.repositories.keys().chain(seen.repositories.keys()).collect();
+    let repositories = all.into_iter().filter(|path| !is_same(path)).cloned().collect();
+    let elsewhere = new_elsewhere(subject, &memory.tips, &seen.tips);
+    let beside = Changes { head, left_out, repositories, elsewhere, ..Changes::default() };
     if before == now {
-        return Some(Changes { head, left_out, ..Changes::default() });
+        return Some(beside);
     }
     let snapshots = Snapshots::of(home, subject);
     let mut changes = snapshots.compare(before, now).ok()?;
     let yours = snapshots.yours(&subject.id);
     changes.mark_yours(|path| yours.iter().any(|it| it == path));
     let is_plain = changes.total() == changes.modified;
+    let is_plain = is_plain && beside.repositories.is_empty();
     changes.white_space = is_plain && snapshots.differ_in_white_space(before, now);
-    Some(Changes { head, left_out, ..changes })
+    let Changes { head, left_out, repositories, elsewhere, .. } = beside;
+    Some(Changes { head, left_out, repositories, elsewhere, ..changes })
 }
 
 /// Names what the running iteration left: the agent, and then the checks.
@@ -197,17 +213,26 @@ fn take(home: &Home, subject: &Loop) -> Option<(Snapshots, Snapshot)> {
 }
 
 fn kept(subject: &Loop, snapshot: &Snapshot) -> TreeSeen {
-    let head = checked_out(&subject.place.checkout);
-    let left_out = snapshot.left_out.iter().map(|it| it.path.display().to_string()).collect();
-    TreeSeen {
-        identity: snapshot.identity(),
-        snapshot: Some(snapshot.commit.clone()),
-        head,
-        left_out,
-    }
+    let files = snapshot.left_out.iter().filter(|it| !it.is_repository);
+    let left_out = files.map(|it| it.path.display().to_string()).collect();
+    let commit = Some(snapshot.commit.clone());
+    let seen = seen(subject, snapshot.identity(), &snapshot.repositories);
+    TreeSeen { snapshot: commit, left_out, ..seen }
 }
 
 fn hashed(subject: &Loop, found: Fingerprint) -> TreeSeen {
-    let head = checked_out(&subject.place.checkout);
-    TreeSeen { identity: found.hash, snapshot: None, head, left_out: Vec::new() }
+    seen(subject, found.hash, &[])
+}
+
+/// A tree with the repositories inside it, which are a part of its identity.
+fn seen(subject: &Loop, identity: String, repositories: &[PathBuf]) -> TreeSeen {
+    let checkout = &subject.place.checkout;
+    let repositories = inside::look(subject, repositories);
+    let identity = if repositories.is_empty() {
+        identity
+    } else {
+        hash(format!("{identity}\0{repositories:?}").as_bytes())
+    };
+    let (head, tips) = (checked_out(checkout), tips(checkout));
+    TreeSeen { identity, head, repositories, tips, ..TreeSeen::default() }
 }

@@ -25,6 +25,7 @@ mod first_day;
 mod full_disk;
 mod git;
 mod gone;
+mod inside;
 #[cfg(target_os = "linux")]
 mod kills;
 mod limits;

@@ -322,7 +322,7 @@ impl Job<'_> {
                 record.protected = None;
                 let protects = !record.contract.protect.is_empty();
                 let marks = protects.then(|| protected::begin(&record)).transpose();
-                let marks = marks.map_err(|unseen| anyhow!(unseen.at_the_start()))?;
+                let marks = marks.map_err(|unseen| anyhow!(unseen.at_the_start().0))?;
                 record.protected = marks.map(|(marks, _)| marks);
             }
             if record.contract.checks != before.contract.checks {

@@ -18,8 +18,8 @@ use crate::engine::words::commit_message::commit_message;
 use crate::world::files::protected;
 use crate::world::git::commit::CommitResult;
 use crate::world::git::drafts::{self, Drafts, Left};
-use crate::world::git::pin;
 use crate::world::git::steps::{Steps, following};
+use crate::world::git::{pin, refusal};
 use crate::world::process::Stop;
 
 impl Runner<'_> {
@@ -40,6 +40,9 @@ impl Runner<'_> {
     pub(super) fn keep_work(&mut self) -> Option<GitFault> {
         let run = self.run().git;
         let fault = if run.commit { self.commit() } else { None };
+        if run.commit || run.push {
+            self.tell_of_repositories_inside();
+        }
         let pushes = run.push && fault.is_none() && self.signals.times() == 0;
         let fault = if pushes { self.push() } else { fault };
         fault.filter(|fault| fault.trouble == GitTrouble::Repository)
@@ -208,8 +211,9 @@ impl Runner<'_> {
             self.steps_until(&stop, |steps| steps.push(self.ledger.record.branch(), sent, rebases))
         };
         let is_here = self.ledger.record.place.repository.is_some();
-        let pushed = pushed
-            .unwrap_or_else(|| Err(if is_here { unlisted(GitStep::Push) } else { without_git() }));
+        let pushed = pushed.unwrap_or_else(|| {
+            Err(if is_here { unlisted(GitStep::Push) } else { self.without_git() })
+        });
         match pushed {
             Ok(pushed) => {
                 self.pushed(&pushed);
@@ -341,6 +345,32 @@ impl Runner<'_> {
         self.steps(|steps| steps.holds(last, &head))?.then_some(sent)
     }
 
+    fn without_git(&self) -> GitFault {
+        let none = || ("this is not a git repository".to_owned(), "git init".to_owned());
+        let (cause, cure) = refusal(&self.ledger.record.place.checkout).unwrap_or_else(none);
+        GitFault::new(GitStep::Push, GitTrouble::NoRemote, cause, cure)
+    }
+
+    /// Reports once each repository inside with work that no commit of the loop holds.
+    fn tell_of_repositories_inside(&mut self) {
+        let state = &self.ledger.record.state;
+        let changes = state.evidence.as_ref().and_then(|evidence| evidence.changes.as_ref());
+        let is_left = |path: &&String| {
+            let seen = state.trees.repositories.get(*path);
+            seen.is_some_and(|seen| seen.uncommitted.is_some())
+        };
+        let changed = changes.into_iter().flat_map(|changes| &changes.repositories);
+        let left: Vec<String> = changed.filter(is_left).cloned().collect();
+        for path in left {
+            if self.nested.insert(PathBuf::from(&path)) {
+                self.tell(&RunEvent::Noted(&format!(
+                    "{path} is a repository inside, with work that is not committed there: no \
+                     commit and no push of this loop has it (git -C {path} commit)"
+                )));
+            }
+        }
+    }
+
     /// Remembers the commit that a rebase made of it.
     fn carry(&mut self, sent: Option<Sent>) {
         let Some(sent) = sent else { return };
@@ -357,8 +387,4 @@ impl Runner<'_> {
 fn unlisted(step: GitStep) -> GitFault {
     let cause = "git's settings could not be listed when the loop began";
     GitFault::new(step, GitTrouble::Other, cause, "crew resume looks again")
-}
-
-fn without_git() -> GitFault {
-    GitFault::new(GitStep::Push, GitTrouble::NoRemote, "this is not a git repository", "git init")
 }

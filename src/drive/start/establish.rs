@@ -19,7 +19,7 @@ use crate::engine::record::{
 use crate::engine::text::count;
 use crate::parse::exam::only_what_changed;
 use crate::world::files::fingerprint::NO_STALL_RULE;
-use crate::world::files::{disk, protected, room};
+use crate::world::files::{disk, protected, room, tree as tree_files};
 use crate::world::store::StoreError::{self, Absent, Corrupt, Newer};
 use crate::world::store::home::{read_pointer, write_pointer};
 use crate::world::store::{self, Held, Home, LOCK_WAIT, view};
@@ -81,7 +81,13 @@ pub fn establish(
         }
     }
     record.state.session = memory;
-    notes.extend(look(home, &mut record));
+    match look(home, &mut record) {
+        Ok(seen) => notes.extend(seen),
+        Err(refused) => {
+            let _ = tree_files::remove(&home.loop_folder(&record.id));
+            return Err(refused);
+        }
+    }
     write_pointer(&pointer, &record.id)?;
     if let Some(session_pointer) = &session_pointer {
         write_pointer(session_pointer, &record.id)?;
@@ -105,7 +111,7 @@ pub fn write_view(record: &Loop) -> Option<String> {
 
 /// Takes the baseline for progress and protected paths, and returns what the user should know of
 /// it.
-fn look(home: &Home, record: &mut Loop) -> Vec<String> {
+fn look(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
     let mut notes: Vec<String> = overtime(record).into_iter().collect();
     notes.extend(record.contract.checks.iter().filter_map(partial));
     if record.watches_the_tree() {
@@ -113,13 +119,18 @@ fn look(home: &Home, record: &mut Loop) -> Vec<String> {
         notes.extend(match (&tree.seen, tree.watched) {
             _ if record.contract.limits.stall == 0 => None,
             (_, Some(files)) => {
-                let git = git::top(&record.place.checkout).map_or("no git", |_| "git cannot tell");
+                let git = if tree.unrecorded.is_some() { "git cannot tell" } else { "no git" };
                 Some(format!("{git}: watching {}", count(files as u64, "file")))
             }
             (Some(_), None) => None,
             (None, None) => Some(NO_STALL_RULE.to_owned()),
         });
         notes.extend(tree.note);
+        if tree.unrecorded.is_some() && !record.contract.checks.is_empty() {
+            let what = "the tree as it is now cannot be recorded";
+            notes.push(format!("{what}, so an end of this loop proves `passing` at most"));
+        }
+        record.state.unrecorded = tree.unrecorded;
         record.state.remember_tree(tree.seen);
         let held = record.state.exam.take().filter(|held| exam::is_here(home, record, held));
         let held = held.or(record.state.trees.snapshot.clone());
@@ -131,10 +142,14 @@ fn look(home: &Home, record: &mut Loop) -> Vec<String> {
                 notes.extend(protect::left_out(&left_out));
                 record.protected = Some(protected);
             }
-            Err(unseen) => notes.push(unseen.at_the_start().to_owned()),
+            Err(unseen) => {
+                let refused = git::refusal(&record.place.checkout);
+                let (why, cure) = refused.unwrap_or_else(|| unseen.at_the_start());
+                bail!("what `protect` names cannot be recorded: {why}\nhint: {cure}");
+            }
         }
     }
-    notes
+    Ok(notes)
 }
 
 /// The note on a check that runs only the tests of what changed.

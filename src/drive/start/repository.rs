@@ -24,11 +24,23 @@ pub fn without_git(options: &RunOptions, steps: &GitSteps, here: &Path) -> Resul
         ("--rebase", options.rebase.is_some()),
     ];
     if let Some((option, _)) = typed.iter().find(|(_, is_typed)| *is_typed) {
-        bail!(
-            "{option} needs a git repository, and there is none here\nhint: git init, or leave {option} out"
-        );
+        return Err(needed(option, here));
     }
-    Ok(Some("this is not a git repository: nothing is committed, pushed or rebased".to_owned()))
+    let why = git::refusal(here).map_or_else(
+        || "this is not a git repository".to_owned(),
+        |(cause, cure)| format!("{cause} ({cure})"),
+    );
+    Ok(Some(format!("{why}: nothing is committed, pushed or rebased")))
+}
+
+/// The error where something needs a git repository and git finds none, or refuses it.
+pub fn needed(what: &str, here: &Path) -> Error {
+    match git::refusal(here) {
+        Some((cause, cure)) => anyhow!("{what} needs git here: {cause}\nhint: {cure}"),
+        None => anyhow!(
+            "{what} needs a git repository, and there is none here\nhint: git init, or leave {what} out"
+        ),
+    }
 }
 
 /// Refuses git steps in a repository whose settings git cannot list.

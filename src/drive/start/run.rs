@@ -8,7 +8,9 @@ use anyhow::{Context, Error, Result, bail};
 
 use super::baseline::baseline;
 use super::establish::{Beginning, establish, write_view};
-use super::repository::{NO_BRANCH, drafts_of, some_commit, some_settings, unlisted, without_git};
+use super::repository::{
+    NO_BRANCH, drafts_of, needed, some_commit, some_settings, unlisted, without_git,
+};
 use super::{agent, fallback, place, procedures, session, settings, terms};
 use crate::agents::catalogue::is_tried;
 use crate::agents::{self, Launch};
@@ -115,8 +117,7 @@ fn worktree(arguments: &RunArgs, folder: &Path) -> Result<(PathBuf, Option<Strin
             "--dry-run writes nothing, but --worktree would create a working tree\nhint: leave one of them out"
         );
     }
-    let top =
-        git::top(folder).context("--worktree needs a git repository, and there is none here\nhint: git init, or leave --worktree out")?;
+    let top = git::top(folder).ok_or_else(|| needed("--worktree", folder))?;
     let made = git::worktree::worktree(&top, name, "HEAD")?;
     let verb = if made.is_new { "made" } else { "found" };
     let note = format!("working tree {verb}: {}", made.path.display());

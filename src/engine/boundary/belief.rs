@@ -27,7 +27,7 @@ pub fn proof(subject: &Loop, facts: &Facts) -> Option<Proof> {
     };
     let has_failed_before = passing.any(|result| once_failed(&result.run));
     Some(match &facts.trial {
-        _ if !doubts(facts).is_empty() => Proof::Passing,
+        _ if !doubts(subject, facts).is_empty() => Proof::Passing,
         Some(Trial::Proven(_)) => Proof::Proven,
         _ if has_failed_before => Proof::Checked,
         _ => Proof::Passing,
@@ -35,13 +35,16 @@ pub fn proof(subject: &Loop, facts: &Facts) -> Option<Proof> {
 }
 
 /// Why the proof is at most `passing`, whatever the checks did; empty if nothing keeps it there.
-pub fn doubts(facts: &Facts) -> Vec<String> {
+pub fn doubts(subject: &Loop, facts: &Facts) -> Vec<String> {
     let of_the_exam = facts.exam.iter().flat_map(ExamFinding::doubts);
-    disagreement(facts).into_iter().chain(of_the_exam).collect()
+    let of_the_start = subject.state.unrecorded.as_ref();
+    let of_the_start =
+        of_the_start.map(|why| format!("the tree as the loop found it is not known: {why}"));
+    disagreement(facts).into_iter().chain(of_the_start).chain(of_the_exam).collect()
 }
 
 /// What a person should know of the checks that passed.
-pub fn remark(facts: &Facts) -> Option<String> {
+pub fn remark(subject: &Loop, facts: &Facts) -> Option<String> {
     let of_the_exam = facts.exam.as_ref().and_then(ExamFinding::remark);
     let of_the_trial = facts.trial.as_ref().and_then(Trial::why_not);
     let of_the_trial = of_the_trial.map(|why| format!("not proven: {why}"));
@@ -49,7 +52,7 @@ pub fn remark(facts: &Facts) -> Option<String> {
         let memory = facts.tests_before.get(&check.run);
         TestReport::of(memory, check.test_run.as_ref()?).taken_away()
     });
-    let remarks = doubts(facts).into_iter().chain(of_the_tests).chain(of_the_exam);
+    let remarks = doubts(subject, facts).into_iter().chain(of_the_tests).chain(of_the_exam);
     let remarks: Vec<String> = remarks.chain(of_the_trial).collect();
     (!remarks.is_empty()).then(|| remarks.join("; "))
 }

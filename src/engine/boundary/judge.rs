@@ -107,7 +107,7 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
         after.state.remember_tree(facts.tree_checked.clone());
         after.took(spent);
     }
-    let (remark, is_lowered) = (remark(facts), !doubts(facts).is_empty());
+    let (remark, is_lowered) = (remark(before, facts), !doubts(before, facts).is_empty());
     Judged { after, counted, proved, sound, incurable: again, progress, remark, is_lowered }
 }
 

@@ -57,6 +57,9 @@ fn tree(subject: &Loop, facts: &Facts) -> (Progress, String) {
     };
     let (state, changes) = (&subject.state, facts.changes.as_ref());
     let words = || changes.and_then(Changes::words);
+    if changes.is_some_and(|changes| changes.elsewhere > 0) {
+        return (Progress::Made, words().unwrap_or_default());
+    }
     if state.tree.as_ref() == Some(&tree.identity) {
         let head = changes.and_then(|changes| changes.head.as_ref());
         let is_committed = head.is_some_and(|head| head.commits > 0 && head.holds_work);

@@ -122,14 +122,13 @@ pub enum Unseen {
 }
 
 impl Unseen {
-    /// The message for it when a loop begins.
-    pub fn at_the_start(self) -> &'static str {
-        match self {
-            Self::Git => "nothing is protected here: that takes git",
-            Self::TooMuch => {
-                "nothing is protected here: the globs of `protect` cover more files than crew reads"
-            }
-        }
+    /// The cause and the cure when a loop begins.
+    pub fn at_the_start(self) -> (String, String) {
+        let (cause, cure) = match self {
+            Self::Git => ("there is no git repository here", "git init, or leave `protect` out"),
+            Self::TooMuch => ("its globs cover more files than crew reads", "use narrower globs"),
+        };
+        (cause.to_owned(), cure.to_owned())
     }
 
     /// The complaint for it if the paths could be read when the loop began.

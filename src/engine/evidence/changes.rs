@@ -85,9 +85,15 @@ pub struct Changes {
     /// Whether the files differ in white space alone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub white_space: bool,
-    /// Files and repositories that snapshots leave out, by path, if one of them may have changed.
+    /// Files that snapshots leave out, by path, if one of them may have changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
+    /// Submodules and other repositories inside the tree that changed, by path.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repositories: Vec<String>,
+    /// New commits on other branches, or in other working trees.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub elsewhere: u64,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -158,8 +164,13 @@ impl Changes {
             [first, new, some(self.renamed, "renamed"), some(self.deleted, "deleted"), lines];
         let large = (self.total() == 0 && !self.left_out.is_empty())
             .then(|| format!("{}, too large for snapshots", self.left_out_named()));
+        let inside = (!self.repositories.is_empty())
+            .then(|| format!("work in {}", named(&self.repositories, LEFT_OUT_NAMED)));
         let head = self.head.iter().flat_map(HeadMove::words);
-        let words: Vec<String> = files.into_iter().flatten().chain(large).chain(head).collect();
+        let elsewhere =
+            (self.elsewhere > 0).then(|| format!("{} elsewhere", count(self.elsewhere, "commit")));
+        let words = files.into_iter().flatten().chain(large).chain(inside);
+        let words: Vec<String> = words.chain(head).chain(elsewhere).collect();
         (!words.is_empty()).then(|| words.join(", "))
     }
 }
@@ -209,6 +220,9 @@ mod tests {
             (vec![], head(3, 0, Some("feat")), Some("switched to feat, 3 commits")),
             (vec![], head(3, 1, Some("feat")), Some("switched to feat")),
         ];
+        let inside =
+            Changes { repositories: vec!["lib".to_owned()], elsewhere: 2, ..Changes::default() };
+        assert_eq!(inside.words().as_deref(), Some("work in lib, 2 commits elsewhere"));
         for (files, head, expected) in table {
             let files = files.into_iter().map(|(kind, lines)| file(kind, lines));
             let changes = Changes { head, ..Changes::of(files) };

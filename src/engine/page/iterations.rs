@@ -168,6 +168,9 @@ pub fn files(changes: &Changes) -> String {
         (0, None) if !changes.left_out.is_empty() => {
             one_line(&changes.left_out_named(), PATH_CHARS)
         }
+        (0, None) if !changes.repositories.is_empty() || changes.elsewhere > 0 => {
+            one_line(&changes.words().unwrap_or_default(), PATH_CHARS)
+        }
         (0, None) => "nothing".to_owned(),
         (total, _) => count(total, if all_new { "new file" } else { "file" }),
     }];

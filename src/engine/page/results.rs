@@ -191,12 +191,25 @@ fn changed(changes: &Changes) -> Option<Fact> {
 
 /// What changed, or may have, and is in no snapshot.
 fn left_out(inputs: &PageInputs<'_>) -> Option<Fact> {
-    let changes = inputs.story.iterations().filter_map(|it| it.evidence.changes.as_ref());
-    let paths: BTreeSet<&String> = changes.flat_map(|changes| &changes.left_out).collect();
-    let paths: Vec<String> = paths.into_iter().map(|path| one_line(path, PATH_CHARS)).collect();
-    let text =
-        format!("{}: too large for snapshots, or a repository of its own", named(&paths, NAMED));
-    (!paths.is_empty()).then(|| Fact::new("beside", text))
+    let all = |of: fn(&Changes) -> &Vec<String>| {
+        let changes = inputs.story.iterations().filter_map(|it| it.evidence.changes.as_ref());
+        let paths: BTreeSet<&String> = changes.flat_map(of).collect();
+        paths.into_iter().map(|path| one_line(path, PATH_CHARS)).collect::<Vec<_>>()
+    };
+    let known = &inputs.record.state.trees.repositories;
+    let is_left = |path: &String| known.get(path).is_some_and(|it| it.uncommitted.is_some());
+    let inside = all(|changes| &changes.repositories)
+        .into_iter()
+        .map(|path| if is_left(&path) { format!("{path} (not committed there)") } else { path });
+    let inside: Vec<String> = inside.collect();
+    let rows = [
+        (all(|changes| &changes.left_out), "too large for snapshots"),
+        (inside, "a repository inside, in no snapshot"),
+    ];
+    let rows = rows.into_iter().filter(|(paths, _)| !paths.is_empty());
+    let rows: Vec<String> =
+        rows.map(|(paths, why)| format!("{}: {why}", named(&paths, NAMED))).collect();
+    Fact::of("beside", (!rows.is_empty()).then(|| rows.join("; ")))
 }
 
 fn commits(inputs: &PageInputs<'_>) -> Option<Fact> {

@@ -43,7 +43,7 @@ pub use self::owner::{
 pub use self::question::{Dialog, Question, QuestionMode};
 pub use self::run::{Fragment, GitSteps, IterationTimes, LoopMoment, Phase, Reaction, Recipe, Run};
 pub use self::stand_in::{AgentMemory, StandIn};
-pub use self::tree_memory::{CheckedOut, TreeMemory, TreeSeen};
+pub use self::tree_memory::{CheckedOut, RepositoryInside, TreeMemory, TreeSeen};
 use super::boundary::protect::{Marks, Protected};
 use super::evidence::Evidence;
 use super::git::GitBaseline;
@@ -228,6 +228,9 @@ pub struct State {
     /// checks, or no snapshots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exam: Option<String>,
+    /// Why the tree as the loop found it is not known, and the cure; `None` if it was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unrecorded: Option<String>,
     /// Why the last requested end was refused, if no agent can change the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incurable: Option<String>,
@@ -310,10 +313,11 @@ impl Loop {
     }
 
     /// Whether the working tree is looked at: for the stall rule, for an iteration that runs into
-    /// its timeout, and for what the checks rest on.
+    /// its timeout, for what the checks rest on, and for what a commit leaves out.
     pub fn watches_the_tree(&self) -> bool {
         let bounded = || self.driver() == Driver::Process && self.contract.bounds_an_iteration();
-        self.contract.limits.stall > 0 || !self.contract.checks.is_empty() || bounded()
+        let commits = || self.contract.run.as_ref().is_some_and(|run| run.git.commit);
+        self.contract.limits.stall > 0 || !self.contract.checks.is_empty() || bounded() || commits()
     }
 
     /// The driver that runs the loop.

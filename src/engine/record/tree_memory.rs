@@ -1,6 +1,8 @@
 //! What a loop remembers of its working tree: the last snapshot, what was checked out, and which
 //! states it has already been in. A record of an older crew has none of it.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::State;
@@ -21,6 +23,17 @@ pub struct CheckedOut {
     pub commit: Option<String>,
 }
 
+/// A repository inside a working tree: a submodule, or another one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RepositoryInside {
+    /// `None` before its first commit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// A hash of what is not committed there; `None` if all is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uncommitted: Option<String>,
+}
+
 /// A working tree as it was looked at.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TreeSeen {
@@ -32,6 +45,10 @@ pub struct TreeSeen {
     pub head: Option<CheckedOut>,
     /// What differs from the snapshot and is not in it, by path.
     pub left_out: Vec<String>,
+    /// The repositories inside it, by path.
+    pub repositories: BTreeMap<String, RepositoryInside>,
+    /// The commits of all branches and working trees; empty where they are too many.
+    pub tips: Vec<String>,
 }
 
 /// The part of a loop's state that is about its tree, besides the identity.
@@ -42,6 +59,12 @@ pub struct TreeMemory {
     pub snapshot: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<CheckedOut>,
+    /// The repositories inside the tree at the last boundary, by path.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub repositories: BTreeMap<String, RepositoryInside>,
+    /// The commits of all branches and working trees at the last boundary.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tips: Vec<String>,
     /// The beginnings of the identities at the ends of iterations, the newest last; 0 is the state
     /// before the first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -59,7 +82,7 @@ impl TreeMemory {
 impl State {
     /// Remembers the tree at the end of the last iteration, or before the first.
     pub fn remember_tree(&mut self, seen: Option<TreeSeen>) {
-        let Some(TreeSeen { identity, snapshot, head, .. }) = seen else {
+        let Some(TreeSeen { identity, snapshot, head, repositories, tips, .. }) = seen else {
             (self.tree, self.trees.snapshot) = (None, None);
             return;
         };
@@ -68,6 +91,7 @@ impl State {
         recent.push((self.completed, beginning(&identity).to_owned()));
         recent.drain(..recent.len().saturating_sub(REMEMBERED));
         (self.tree, self.trees.snapshot, self.trees.head) = (Some(identity), snapshot, head);
+        (self.trees.repositories, self.trees.tips) = (repositories, tips);
     }
 }
 

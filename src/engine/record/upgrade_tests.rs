@@ -99,10 +99,11 @@ fn state() -> Value {
         "agents": agents(),
         "window": { "name": "a", "model": "m" }, "awake_ms": 4,
         "began": { "wall": "2026-11-22T08:00:00Z", "awake_ms": 5 },
-        "last_iteration_at": "2026-11-22T08:00:00Z", "ended_at": "2026-11-22T08:00:00Z", "tree": "t", "trees": { "snapshot": "s", "head": { "branch": "b", "commit": "c" }, "recent": [[1, "i"]] },
+        "last_iteration_at": "2026-11-22T08:00:00Z", "ended_at": "2026-11-22T08:00:00Z", "tree": "t", "trees": { "snapshot": "s", "head": { "branch": "b", "commit": "c" },
+            "repositories": { "lib": { "commit": "c", "uncommitted": "u" } }, "tips": ["c"], "recent": [[1, "i"]] },
         "checks": { "c": {
             "last": "timedout", "ever_failed": true, "after": 3, "exit": 4, "elapsed_ms": 5, "tail": "t",
-        } }, "checked_as_found": true, "checked_after_work": true, "exam": "s", "incurable": "i",
+        } }, "checked_as_found": true, "checked_after_work": true, "exam": "s", "unrecorded": "u", "incurable": "i",
         "evidence": evidence(),
         "usage": usage(), "words": ["w"], "told": 1,
         "asked": [{ "iteration": 1, "question": "q", "options": ["o"] }],
@@ -121,7 +122,7 @@ fn changes() -> Value {
         ],
         "created": 1, "modified": 2, "deleted": 3, "renamed": 4, "added": 5, "removed": 6,
         "head": { "commits": 7, "gone": 8, "switched_to": "b", "holds_work": true },
-        "white_space": true, "left_out": ["l"],
+        "white_space": true, "left_out": ["l"], "repositories": ["lib"], "elsewhere": 9,
     })
 }
 

@@ -58,8 +58,8 @@ impl Command<'_> {
         arguments: &[&str],
         stop: impl Fn() -> bool,
     ) -> io::Result<FinishedProcess> {
-        let off = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "--no-pager"];
-        let fixed = [&off[..], &["-c", "i18n.logOutputEncoding=UTF-8"]].concat();
+        let off = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"];
+        let fixed = [&off[..], &["-c", "i18n.logOutputEncoding=UTF-8", "--no-pager"]].concat();
         let named: &[&str] = if is_hub(folder) { &["--git-dir=."] } else { &[] };
         let arguments: Vec<&str> = fixed.iter().chain(named).chain(arguments).copied().collect();
         let theirs = usize::from(self.settings_before());

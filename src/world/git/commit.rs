@@ -9,7 +9,7 @@ use super::changes::changes;
 use super::command::Command;
 use super::drafts::{Drafts, Left};
 use super::steps::{Steps, unmerged};
-use super::submodules::Behind;
+use super::submodules::{Behind, listed};
 use super::underway::Underway;
 use crate::engine::git::{GitFault, GitStep};
 use crate::parse::git_changes::{FileChange, FileChangeKind};
@@ -43,8 +43,6 @@ const WRITE_TREE: &[&str] = &["write-tree", "--missing-ok"];
 const INDEX: &str = "crew.index.";
 /// The most names in git's folder that are searched for files that a killed crew left.
 const NAMES_MAX: usize = 10_000;
-/// The most that is read of `.gitmodules`, in bytes.
-const MODULES_BYTES: u64 = 1 << 20;
 
 impl Steps<'_> {
     /// Commits what differs, staged or not, except crew's own files and `drafts`, the user's, that
@@ -76,7 +74,7 @@ impl Steps<'_> {
             }
             let is_nested = match change.kind {
                 FileChangeKind::Repository => true,
-                FileChangeKind::Added => !is_submodule(self.checkout(), &change.path),
+                FileChangeKind::Added => !listed(self.checkout()).contains(&change.path),
                 _ => false,
             };
             if is_nested {
@@ -125,13 +123,6 @@ impl Steps<'_> {
 fn id(text: &str) -> String {
     let is_id = |line: &&str| line.len() >= 40 && line.bytes().all(|it| it.is_ascii_hexdigit());
     text.lines().find(is_id).unwrap_or_default().to_owned()
-}
-
-/// Whether `.gitmodules` names a path.
-fn is_submodule(checkout: &Path, path: &Path) -> bool {
-    let modules = disk::read_text(&checkout.join(".gitmodules"), MODULES_BYTES);
-    let named = |line: &str| line.trim().strip_prefix("path = ").map(Path::new) == Some(path);
-    modules.ok().flatten().is_some_and(|text| text.lines().any(named))
 }
 
 /// The paths of a commit, each followed by a zero byte.

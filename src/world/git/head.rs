@@ -1,18 +1,22 @@
 //! What is checked out in a working tree, read from git's own files: a look that starts no process
 //! and runs at every boundary. Only when it changed, git is asked what happened.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::Git;
 use crate::engine::evidence::changes::HeadMove;
 use crate::engine::record::{CheckedOut, Loop};
 use crate::parse::git::is_id;
-use crate::world::files::disk;
+use crate::world::files::{disk, tree};
 
 /// The most bytes of a file with one reference.
 const LINE_BYTES: u64 = 4096;
 /// The most bytes of the file with all packed references.
 const PACKED_BYTES: u64 = 32 << 20;
+/// The most commits of branches that are compared, and bytes of the file that is read for them.
+const TIPS_MAX: usize = 256;
+const TIPS_BYTES: u64 = 1 << 20;
 /// How many references may name each other.
 const DEPTH_MAX: usize = 5;
 
@@ -35,6 +39,48 @@ pub fn checked_out(checkout: &Path) -> Option<CheckedOut> {
         }
     }
     None
+}
+
+/// The commits of all branches, and of what is checked out in any working tree of the repository;
+/// empty where they are more than crew compares.
+pub fn tips(checkout: &Path) -> Vec<String> {
+    let Some(own) = folder(checkout) else { return Vec::new() };
+    let common = common(&own);
+    let loose = tree::files(&common.join("refs/heads"), TIPS_MAX + 1);
+    let trees = disk::names(&common.join("worktrees"), TIPS_MAX + 1);
+    let packed = disk::read_text(&common.join("packed-refs"), TIPS_BYTES);
+    let (true, true, Ok(packed)) = (loose.len() <= TIPS_MAX, trees.len() <= TIPS_MAX, packed)
+    else {
+        return Vec::new();
+    };
+    let branch = |line: &str| {
+        let (id, name) = line.split_once(' ')?;
+        Some((PathBuf::from(name.strip_prefix("refs/heads/")?), id.to_owned()))
+    };
+    let mut branches: BTreeMap<PathBuf, String> =
+        packed.unwrap_or_default().lines().filter_map(branch).collect();
+    for name in loose {
+        branches.extend(line(&common.join("refs/heads").join(&name)).map(|id| (name, id)));
+    }
+    let heads = trees.iter().map(|name| common.join("worktrees").join(name)).chain([own]);
+    let heads = heads.filter_map(|folder| line(&folder.join("HEAD")));
+    let tips: BTreeSet<String> =
+        branches.into_values().chain(heads).filter(|id| is_id(id)).collect();
+    if tips.len() > TIPS_MAX { Vec::new() } else { tips.into_iter().collect() }
+}
+
+/// How many commits that change a file are new on other branches and in other working trees.
+pub fn new_elsewhere(subject: &Loop, old: &[String], new: &[String]) -> u64 {
+    let added: Vec<&str> =
+        new.iter().filter(|tip| !old.contains(tip)).map(String::as_str).collect();
+    if old.is_empty() || added.is_empty() {
+        return 0;
+    }
+    let known = old.iter().map(String::as_str).chain(["HEAD"]);
+    let count = ["rev-list", "--count", "--ignore-missing"].into_iter().chain(added);
+    let arguments: Vec<&str> = count.chain(["--not"]).chain(known).chain(["--", "."]).collect();
+    let counted = Git::of(subject).run(&arguments);
+    counted.and_then(|count| count.trim_end().parse().ok()).unwrap_or_default()
 }
 
 /// What happened between two looks; `None` if nothing did.

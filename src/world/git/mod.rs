@@ -12,6 +12,7 @@ pub mod drafts;
 pub mod head;
 pub mod hub;
 pub mod include;
+pub mod inside;
 pub mod land;
 mod lfs;
 pub mod merge;
@@ -33,6 +34,8 @@ pub mod worktree;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use shell_words::quote;
+
 use self::command::{Command, OF_ANOTHER, whole};
 pub use self::commits::{OwnCommit, commits_since};
 use super::files::disk;
@@ -40,8 +43,9 @@ use super::store::home::hash;
 use super::{env, recorded_environment};
 use crate::engine::evidence::changes::{ChangeKind, ChangedFile, Changes};
 use crate::engine::record::Loop;
-use crate::parse::git::{BRANCHES, GitStatus, files as files_of, is_id, status};
+use crate::parse::git::{BRANCHES, GitStatus, complaint, files as files_of, is_id, status};
 use crate::parse::tree_changes::tree_changes;
+use crate::world::process::ExitCause;
 
 /// Whether git can be run.
 pub fn answers(folder: &Path) -> bool {
@@ -52,6 +56,32 @@ pub fn answers(folder: &Path) -> bool {
 pub fn top(folder: &Path) -> Option<PathBuf> {
     let text = Git { climbs: true, ..Git::here(folder) }.run(&["rev-parse", "--show-toplevel"])?;
     disk::real_path(Path::new(text.trim_end_matches('\n'))).ok()
+}
+
+/// Why git refuses a repository that is there, in its own words, and the cure; `None` where there
+/// is none, or git accepts it.
+pub fn refusal(folder: &Path) -> Option<(String, String)> {
+    let is_there = |folder: &&Path| {
+        let git = folder.join(".git");
+        disk::size(&git) > 0 && (disk::is_file(&git) || !disk::names(&git, 1).is_empty())
+    };
+    let top = folder.ancestors().find(is_there)?.display().to_string();
+    let command = Command { climbs: true, with_errors: true, ..Command::default() };
+    let cause = match command.run(folder, &["rev-parse", "--show-toplevel"], || false) {
+        Ok(ended) if ended.cause == ExitCause::Exit(0) => return None,
+        Ok(ended) => format!("git refuses {top}: {}", complaint(&ended.text())),
+        Err(error) => format!("git cannot be started: {error}"),
+    };
+    let cures = [
+        ("cannot be started", "put git on PATH".to_owned()),
+        ("dubious ownership", format!("git config --global --add safe.directory {}", quote(&top))),
+        ("config", "correct that setting, then start again".to_owned()),
+        ("repo version", "update git".to_owned()),
+        ("repository extension", "update git".to_owned()),
+    ];
+    let known = cures.into_iter().find(|(words, _)| cause.contains(words));
+    let usual = || format!("git status in {top} shows it; put back what is missing");
+    Some((cause, known.map_or_else(usual, |(_, cure)| cure)))
 }
 
 /// The folder in which git keeps the repository that holds `folder`, one for all its working trees.

@@ -78,6 +78,13 @@ pub(super) fn note(checkout: &Path, before: &str) {
     behind.keep(checkout);
 }
 
+/// The submodules that `.gitmodules` names, by path.
+pub(super) fn listed(checkout: &Path) -> Vec<PathBuf> {
+    let modules = disk::read_text(&checkout.join(".gitmodules"), LIST_BYTES).ok().flatten();
+    let path = |line: &str| line.trim().strip_prefix("path = ").map(PathBuf::from);
+    modules.unwrap_or_default().lines().filter_map(path).collect()
+}
+
 fn is_at(checkout: &Path, path: &Path, commit: &str) -> bool {
     let there = git(&checkout.join(path), &["rev-parse", "HEAD"]);
     there.is_some_and(|there| there.trim_end() == commit)

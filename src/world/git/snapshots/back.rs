@@ -6,11 +6,13 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::{FILE_BYTES, Snapshots};
+use super::{FILE_BYTES, Paths, Snapshots};
 use crate::engine::record::LoopId;
 use crate::parse::git_changes::{IndexEntry, entries};
 use crate::world::files::{disk, tree};
 
+/// The files of ignore rules.
+const RULES: &str = ".gitignore";
 /// The most names a loop may have for returns.
 const RETURNS_MAX: u32 = 100_000;
 
@@ -72,9 +74,26 @@ impl Snapshots {
         let (gone, there): (Vec<&IndexEntry>, Vec<&IndexEntry>) =
             changed.into_iter().partition(|entry| is_gone(entry));
         let undone = |why: String| format!("{why}; crew back {id} {kept_as} brings the tree back");
+        let rules = |entry: &&IndexEntry| path_of(entry).file_name() == Some(RULES.as_ref());
+        let (rules_gone, gone): (Vec<&IndexEntry>, Vec<&IndexEntry>) =
+            gone.into_iter().partition(rules);
+        for entry in &rules_gone {
+            self.remove(path_of(entry)).map_err(undone)?;
+        }
+        let rules: Vec<&IndexEntry> = there.iter().copied().filter(rules).collect();
+        self.write_out(target, &rules).map_err(undone)?;
+        // What the rules of then cover was in no snapshot of then: it stays, and is nobody's.
+        let ignored = self.ignored_of(&gone);
+        let (ignored, gone): (Vec<&IndexEntry>, Vec<&IndexEntry>) =
+            gone.into_iter().partition(|entry| ignored.contains(&entry.path));
         for entry in &gone {
             self.remove(path_of(entry)).map_err(undone)?;
         }
+        let mut forgotten = Paths::default();
+        for entry in &ignored {
+            forgotten.gone(path_of(entry));
+        }
+        forgotten.update(self).map_err(undone)?;
         let (covered, there): (Vec<&IndexEntry>, Vec<&IndexEntry>) =
             there.into_iter().partition(|it| it.is_new && self.is_covered(path_of(it)));
         let modes: Vec<KeptMode> = there.iter().filter_map(|it| self.mode(it)).collect();
@@ -82,10 +101,24 @@ impl Snapshots {
         let set = modes.iter().try_for_each(KeptMode::give_back);
         written.and(set).map_err(undone)?;
         self.taken().map_err(undone)?;
-        let (written, removed) = (there.len(), gone.len());
+        let (written, removed) = (there.len(), gone.len() + rules_gone.len());
         let left = present.left_out.iter().map(|it| it.path.clone());
-        let left = left.chain(covered.iter().map(|it| path_of(it).to_owned())).collect();
+        let left =
+            left.chain(covered.iter().chain(&ignored).map(|it| path_of(it).to_owned())).collect();
         Ok(Restored { written, removed, kept_as, left })
+    }
+
+    /// Which of these paths the ignore rules that are in force now cover.
+    fn ignored_of(&self, entries: &[&IndexEntry]) -> BTreeSet<Vec<u8>> {
+        let paths: Vec<u8> = entries.iter().flat_map(|it| [&*it.path, b"\0"].concat()).collect();
+        let form = ["--no-index", "--verbose", "--non-matching", "-z", "--stdin"];
+        let ask = || self.printed(&[&["check-ignore"], &form[..]].concat(), &paths).ok();
+        // It fails where no path is covered.
+        let printed = if paths.is_empty() { None } else { ask() }.unwrap_or_default();
+        let fields: Vec<&[u8]> = printed.split(|byte| *byte == 0).collect();
+        // The rule's file, line and text, then the path.
+        let is_covered = |it: &&[&[u8]]| !it[2].is_empty() && !it[2].starts_with(b"!");
+        fields.chunks_exact(4).filter(is_covered).map(|it| it[3].to_vec()).collect()
     }
 
     /// The mode of a file that will be replaced: git would make every file readable for all.

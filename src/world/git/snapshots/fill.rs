@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::objects::{self, Filled};
-use super::{FILE_BYTES, Paths, Snapshots, write};
+use super::{FILE_BYTES, LINKS, Paths, Snapshots, write};
 use crate::engine::record::{Driver, Loop};
 use crate::parse::git::BRANCHES;
 use crate::world::clock::{Deadline, Stopwatch};
-use crate::world::files::{disk, tree, walk};
-use crate::world::git::{Git, exclude_files};
+use crate::world::files::disk::{self, Durability};
+use crate::world::files::{tree, walk};
+use crate::world::git::{Git, exclude_files, refusal};
 use crate::world::store::removal::LISTS;
 
 /// The longest that filling may take, and the longest in a client's hook, which the client ends
@@ -135,7 +136,11 @@ impl Snapshots {
         let git = Git::of(subject);
         let places = ["--git-path", "objects", "--git-path", "index", "--show-object-format"];
         let places = git.run(&[&["rev-parse"], &places[..]].concat());
-        let places = places.ok_or("git does not accept the repository")?;
+        let refused = || match refusal(&self.checkout) {
+            Some((cause, cure)) => format!("{cause} ({cure})"),
+            None => "git gave no answer".to_owned(),
+        };
+        let places = places.ok_or_else(refused)?;
         let [objects, index, format] = places.lines().collect::<Vec<_>>()[..] else {
             return Err("git is too old".to_owned());
         };
@@ -168,13 +173,17 @@ impl Snapshots {
         let mut converted: Vec<&[u8]> = converted.split(|byte| *byte == 0).collect();
         converted.sort_unstable();
         let listed = self.printed(&["ls-files", "-s", "-v", "-z"], &[])?;
-        let mut anew = Paths::default();
+        let (mut anew, mut links) = (Paths::default(), Vec::new());
         for record in listed.split(|byte| *byte == 0) {
             let Some(tab) = record.iter().position(|byte| *byte == b'\t') else { continue };
             let (about, path) = (&record[..tab], &record[tab + 1..]);
             let is_link = about[2..].starts_with(b"160000");
             let is_converted = theirs.converts_all || converted.binary_search(&path).is_ok();
-            let is_hidden = about[0] != b'H' && about[0] != b'M';
+            // Also unmerged: with such an entry no tree can be written.
+            let is_hidden = about[0] != b'H';
+            if is_link {
+                links.extend([path, b"\0"].concat());
+            }
             let path = Path::new(OsStr::from_bytes(path));
             let is_ours = path.starts_with(BRANCHES);
             if is_ours || ((is_hidden || is_converted) && !is_link) {
@@ -185,6 +194,9 @@ impl Snapshots {
                     anew.there(path);
                 }
             }
+        }
+        if !links.is_empty() {
+            let _ = disk::write(&self.folder.join(LINKS), &links, Durability::Remade);
         }
         anew.update(self)
     }

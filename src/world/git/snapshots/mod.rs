@@ -13,7 +13,7 @@ pub mod prune;
 mod read;
 pub mod scratch;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -39,6 +39,9 @@ const LOCK_WAIT: Duration = Duration::from_secs(5);
 const WITHIN: Duration = Duration::from_secs(20);
 /// The most paths that one snapshot takes, except the first.
 const CHANGES_MAX: usize = 100_000;
+/// The list of the repositories inside, in the git dir, and the most bytes that are read of it.
+const LINKS: &str = "crew.repositories";
+const LINKS_BYTES: u64 = 1 << 20;
 /// The most bytes of a file that holds one id.
 const ID_BYTES: u64 = 4096;
 
@@ -64,12 +67,15 @@ pub struct Snapshot {
     pub commit: String,
     /// What differs from the commit and is not in it.
     pub left_out: Vec<LeftOut>,
+    /// The repositories inside that it knows of.
+    pub repositories: Vec<PathBuf>,
 }
 
 /// A file or a repository that a snapshot leaves out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
     pub path: PathBuf,
+    pub is_repository: bool,
     /// Changes when its content seems to.
     stamp: String,
 }
@@ -141,11 +147,21 @@ impl Snapshots {
             return Err("more paths differ than a snapshot takes at once".to_owned());
         }
         let (paths, left_out) = self.sorted(changes);
+        let beside = left_out.iter().filter(|it| it.is_repository).map(|it| it.path.clone());
+        let repositories = self.links().into_iter().chain(beside).collect();
         if paths.gone.is_empty() && paths.there.is_empty() {
-            return Ok(Snapshot { commit: last, left_out });
+            return Ok(Snapshot { commit: last, left_out, repositories });
         }
         paths.update(self)?;
-        Ok(Snapshot { commit: self.commit()?, left_out })
+        Ok(Snapshot { commit: self.commit()?, left_out, repositories })
+    }
+
+    /// The repositories that the user's index named when this git dir was filled.
+    fn links(&self) -> Vec<PathBuf> {
+        let listed = disk::read(&self.folder.join(LINKS), LINKS_BYTES).ok().flatten();
+        let listed = listed.unwrap_or_default();
+        let paths = listed.split(|byte| *byte == 0).filter(|path| !path.is_empty());
+        paths.map(|path| OsStr::from_bytes(path).into()).collect()
     }
 
     /// What a snapshot takes, and what it leaves out.
@@ -159,14 +175,14 @@ impl Snapshots {
             }
             if matches!(kind, FileChangeKind::Repository | FileChangeKind::Added) {
                 let commit = checked_out(&file).and_then(|head| head.commit);
-                let stamp = format!("{} {stamp:?} {commit:?}", path.display());
-                left_out.push(LeftOut { path, stamp });
+                let stamp = format!("{} {commit:?}", path.display());
+                left_out.push(LeftOut { path, is_repository: true, stamp });
             } else if kind == FileChangeKind::Gone || stamp.is_none() {
                 paths.gone(&path);
             } else if stamp.is_some_and(|(size, _)| size > FILE_BYTES) || !tree::is_readable(&file)
             {
                 let stamp = format!("{} {stamp:?}", path.display());
-                left_out.push(LeftOut { path, stamp });
+                left_out.push(LeftOut { path, is_repository: false, stamp });
             } else {
                 paths.there(&path);
             }

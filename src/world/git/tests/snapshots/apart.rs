@@ -339,3 +339,27 @@ fn many_files_are_read_at_once_in_their_order() {
     let many: Vec<&str> = std::iter::repeat_n("a", 250).collect();
     assert_eq!(kept.snapshots.texts(&commit, &many), vec!["a\n"; 250]);
 }
+
+#[test]
+fn an_unresolved_conflict_at_the_start_is_recorded_as_it_is() {
+    let kept = Kept::after(
+        "git switch -qc side; echo a > file; git commit -qam a; git switch -q main
+         echo b > file; git commit -qam b; git merge -q side || true",
+    );
+    let resolve = "echo ab > file; git add file; git commit -qm merged";
+    assert_eq!(kept.changed_by(resolve), "M file");
+}
+
+#[test]
+fn a_return_leaves_a_file_that_the_rules_of_then_cover() {
+    let kept = Kept::after("");
+    let first = kept.commit();
+    kept.sh("echo '*.txt' > .gitignore; echo notes > n.txt; echo two > new");
+    let second = kept.commit();
+    for target in [&first, &second] {
+        kept.snapshots.restore(&kept.subject.id, target).unwrap();
+        assert_eq!(kept.yard.read("repo/n.txt"), "notes\n");
+        assert_eq!(kept.yard.path("repo/new").exists(), *target == second);
+    }
+    assert_eq!(kept.commit(), second);
+}
