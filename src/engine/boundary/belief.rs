@@ -2,7 +2,7 @@
 //! from it. Nothing here ever adds belief to what the checks showed.
 
 use super::facts::Facts;
-use super::judge::tampered;
+use super::protect::{changed, complaint};
 use crate::engine::evidence::test_report::TestReport;
 use crate::engine::evidence::test_run::TestRun;
 use crate::engine::evidence::{CheckResult, Verdict};
@@ -32,6 +32,15 @@ pub fn proof(subject: &Loop, facts: &Facts) -> Option<Proof> {
         _ if has_failed_before => Proof::Checked,
         _ => Proof::Passing,
     })
+}
+
+/// What is wrong with the protected paths. A look that was wanted and failed is a complaint, too.
+pub fn tampered(subject: &Loop, facts: &Facts) -> Option<String> {
+    let began = subject.protected.as_ref()?;
+    match facts.protected.as_ref()? {
+        Ok(now) => complaint(&changed(&began.marks, now), subject.place.head.as_deref()),
+        Err(unseen) => Some(unseen.complaint().to_owned()),
+    }
 }
 
 /// Why the proof is at most `passing`, whatever the checks did; empty if nothing keeps it there.

@@ -2,11 +2,10 @@
 //! failure, the progress. It does not choose the way out: `decide` does, from the loop as counted
 //! here.
 
-use super::belief::{doubts, proof, remark};
+use super::belief::{doubts, proof, remark, tampered};
 use super::crash;
 use super::facts::{AgentClosing, AgentOutcome, ApiError, Facts, ProcessEnd};
 use super::progress::{Judgement, progress};
-use super::protect::{changed, complaint};
 use super::unfit;
 use crate::engine::claim::Claim;
 use crate::engine::evidence::test_report::TestReport;
@@ -183,15 +182,6 @@ fn failure(subject: &Loop, facts: &Facts, progress: Progress) -> Option<String> 
         matches!(facts.verdict(&gate.run), Some(Verdict::Failed | Verdict::TimedOut))
     })?;
     Some(gate_failed(&failed_gate.run))
-}
-
-/// What is wrong with the protected paths. A look that was wanted and failed is a complaint, too.
-pub fn tampered(subject: &Loop, facts: &Facts) -> Option<String> {
-    let began = subject.protected.as_ref()?;
-    match facts.protected.as_ref()? {
-        Ok(now) => complaint(&changed(&began.marks, now), subject.place.head.as_deref()),
-        Err(unseen) => Some(unseen.complaint().to_owned()),
-    }
 }
 
 fn process_failure(agent: &AgentOutcome, claim: &Claim, progress: Progress) -> Option<String> {
