@@ -216,7 +216,7 @@ impl Job<'_> {
                 at,
                 is_retried: false,
                 is_renewed: false,
-                accepted_exam: None,
+                accepted_test_changes: None,
                 ..lease.clone()
             }
         };
