@@ -173,7 +173,7 @@ pub enum Verb {
     #[command(after_help = AFTER_TELL)]
     Tell {
         /// The message; quote what your shell would change
-        #[arg(value_name = "TEXT", required_unless_present = "accept_test_changes")]
+        #[arg(value_name = "TEXT", required_unless_present = "accept_exam")]
         words: Vec<String>,
         /// A loop's id or the beginning of one; if absent, the loop here, else the only live one
         #[arg(long = "loop", value_name = "LOOP")]
@@ -186,7 +186,7 @@ pub enum Verb {
         task: Option<String>,
         /// Accept the checks of that task, and the files they rest on, as its agent changed them
         #[arg(long, requires = "task")]
-        accept_test_changes: bool,
+        accept_exam: bool,
     },
     /// Change the limits of a live loop
     #[command(mut_args(without_default), after_help = AFTER_SET)]

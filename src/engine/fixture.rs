@@ -9,7 +9,7 @@ use super::claim::promise::Promise;
 use super::evidence::commits::Commits;
 use super::evidence::test_report::TestMemories;
 use super::evidence::{CheckResult, Verdict};
-use super::exam::TestChanges;
+use super::exam::ExamMode;
 use super::exam::trial::TrialTerms;
 use super::journal::story::Story;
 use super::page::{ChangesFrom, Page, PageInputs};
@@ -50,7 +50,7 @@ pub fn a_loop() -> Loop {
             limits: Limits::default(),
             protect: Vec::new(),
             require: None,
-            exam: TestChanges::default(),
+            exam: ExamMode::default(),
             questions: QuestionMode::default(),
             silent: false,
             trial: TrialTerms::default(),

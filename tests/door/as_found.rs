@@ -243,7 +243,7 @@ fn what_a_session_left_in_its_first_turn_is_not_what_the_loop_found() {
 #[test]
 fn a_person_may_accept_the_checks_that_a_session_left_in_its_first_turn() {
     let (door, id) = cut_off("--verify 'sh check.sh'", &[("check.sh", "true\n")]);
-    let ran = door.sandbox.crew(&["resume", &id, "--accept-test-changes"]);
+    let ran = door.sandbox.crew(&["resume", &id, "--accept-exam"]);
     assert_eq!(ran.code(), 0, "{ran:#?}");
     let diff = door.sandbox.crew(&["diff", &id, "1"]).success();
     assert!(diff.contains("-test -e never"), "{diff}");
@@ -255,8 +255,8 @@ fn after_a_first_turn_that_was_cut_off_no_worse_compares_with_the_tree_as_found(
     for (out, more, code) in [
         (ONE_FAILS, "-q", 0),
         (BOTH_FAIL, "-q", 10),
-        (ONE_FAILS, "--accept-test-changes", 0),
-        (BOTH_FAIL, "--accept-test-changes", 10),
+        (ONE_FAILS, "--accept-exam", 0),
+        (BOTH_FAIL, "--accept-exam", 10),
     ] {
         let (door, id) = cut_off(check, &[("out", out), ("half", "work\n")]);
         let ran = door.sandbox.crew(&["resume", &id, "-n", "2", more]);

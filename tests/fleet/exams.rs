@@ -4,7 +4,7 @@ use super::{FleetWorld, LONG, ONE};
 
 /// An agent that changes its check, and does not do what it asked for.
 const CHANGES: &str = "touch \"work-$task\"; echo 'test ! -e bad' > check.sh; claim";
-const ACCEPTS: [&str; 6] = ["tell", "--fleet", "repo", "--task", "a", "--accept-test-changes"];
+const ACCEPTS: [&str; 6] = ["tell", "--fleet", "repo", "--task", "a", "--accept-exam"];
 const ACCEPTED: &str =
     "a: what its checks rest on counts as it ended with it; crew fleet run tasks tries it again\n";
 
@@ -22,7 +22,7 @@ fn is_blocked(world: &FleetWorld, code: i32) {
     assert_eq!((code, world.state("a")), (13, "blocked".to_owned()));
     let why = world.why("a");
     assert!(why.contains("the checks rest on check.sh, changed"), "{why}");
-    assert!(why.ends_with(": crew tell --fleet repo --task a --accept-test-changes"), "{why}");
+    assert!(why.ends_with(": crew tell --fleet repo --task a --accept-exam"), "{why}");
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn a_task_with_a_changed_check_lands_once_a_person_accepts_that_check() {
     is_blocked(&world, world.run(&["--land"]).code());
     let id = world.lease("a")["loop_id"].as_str().unwrap().to_owned();
     let page = world.crew(&["show", &id]).success();
-    let command = "then    crew tell --fleet repo --task a --accept-test-changes\n";
+    let command = "then    crew tell --fleet repo --task a --accept-exam\n";
     assert!(page.contains(command) && !page.contains("crew resume"), "{page}");
 
     let told = world.crew(&[&ACCEPTS[..], &["mind", "the", "gap"]].concat()).success();
@@ -44,7 +44,7 @@ fn a_task_with_a_changed_check_lands_once_a_person_accepts_that_check() {
     assert_eq!(world.shown("main", "check.sh"), "test ! -e bad\n");
     let lease = world.lease("a");
     assert_eq!(
-        (&lease["state"]["proof"], &lease["accepted_test_changes"]),
+        (&lease["state"]["proof"], &lease["accepted_exam"]),
         (&"passing".into(), &().into())
     );
 }
@@ -105,7 +105,7 @@ fn a_machine_that_never_saw_the_loop_takes_the_accepted_check_as_it_is() {
     assert_eq!(ran.code(), 0, "{ran:#?}");
     let lease = world.lease("a");
     assert_eq!(
-        (&lease["state"]["proof"], &lease["accepted_test_changes"]),
+        (&lease["state"]["proof"], &lease["accepted_exam"]),
         (&"passing".into(), &().into())
     );
 }
@@ -113,7 +113,7 @@ fn a_machine_that_never_saw_the_loop_takes_the_accepted_check_as_it_is() {
 #[test]
 fn a_task_that_needs_a_person_for_another_reason_cannot_be_freed_by_accepting_its_checks() {
     let agent = "case $task in
-    asks) echo '<promise>BLOCKED: may I type crew resume --accept-test-changes?</promise>';;
+    asks) echo '<promise>BLOCKED: may I type crew resume --accept-exam?</promise>';;
     folder) echo new > tasks/done.md; claim;;
     spent) echo true > check.sh; claim;;
     *) ONE;;
@@ -127,7 +127,7 @@ fn a_task_that_needs_a_person_for_another_reason_cannot_be_freed_by_accepting_it
         .ready();
     assert_eq!(world.run(&["--land"]).code(), 13);
     let refused = |task: &str| {
-        let ran = world.crew(&["tell", "--fleet", "repo", "--task", task, "--accept-test-changes"]);
+        let ran = world.crew(&["tell", "--fleet", "repo", "--task", task, "--accept-exam"]);
         format!("{} {} {}", world.state(task), ran.code(), ran.stderr)
     };
     insta::assert_snapshot!(["asks", "done", "folder", "spent", "nobody"].map(refused).concat(), @"

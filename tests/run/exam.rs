@@ -284,11 +284,8 @@ fn the_start_names_what_is_held_and_a_person_can_accept_the_change() {
     assert!(ran.stderr.contains("held until the loop ends: check.sh"), "{ran:#?}");
     let told = world.the_loop();
     assert_eq!((&told["outcome"], &told["consecutive_failures"]), (&json!("blocked"), &json!(0)));
-    assert!(
-        told["why"].as_str().unwrap().contains("crew resume --accept-test-changes"),
-        "{told:#}"
-    );
-    assert_eq!(world.sandbox.crew(&["resume", "--accept-test-changes"]).code(), 0);
+    assert!(told["why"].as_str().unwrap().contains("crew resume --accept-exam"), "{told:#}");
+    assert_eq!(world.sandbox.crew(&["resume", "--accept-exam"]).code(), 0);
     assert_eq!(world.the_loop()["proof"], "passing", "what had failed was another check");
 }
 

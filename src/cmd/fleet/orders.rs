@@ -38,7 +38,7 @@ pub fn tell(words: &[String], fleet: &str, name: Option<&str>, accepts_exam: boo
     let only = name.map(task).transpose()?;
     let (home, memory, fleet) = requested(Some(fleet))?;
     if let Some(task) = only.as_ref().filter(|_| accepts_exam) {
-        control::accept_test_changes(&home, &memory, task, &words.join(" "))?;
+        control::accept_exam(&home, &memory, task, &words.join(" "))?;
         print::out(&accepted(&fleet, task));
         return Ok(Exit::SUCCESS);
     }

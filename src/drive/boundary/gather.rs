@@ -107,10 +107,10 @@ impl Open {
             facts.tree_checked = is_looked_at.then(|| tree::look(&self.home, subject)).flatten();
         }
         if let Some(left) = exam_left.filter(|_| wants_exam(subject, &facts)) {
-            facts.exam = exam::look(terms, left, &facts.checks, &facts.tests_before);
-            if stop() {
-                return None;
-            }
+            let checked = facts.tree_checked.as_ref().filter(|_| !facts.checks.is_empty());
+            let checked = checked.and_then(|tree| tree.snapshot.as_deref());
+            let tests = &facts.tests_before;
+            facts.exam = exam::look(&self.home, subject, left, checked, tests, latest, stop);
         }
         if wants_trial(subject, &facts) {
             tell(&RunEvent::TrialStarted);

@@ -265,7 +265,7 @@ pub fn tell(
 /// # Errors
 /// If the task ended otherwise or not at all, if one of its limits is used up, if the fleet is
 /// cancelled, or if the task takes no more messages.
-pub fn accept_test_changes(home: &Home, memory: &Memory, task: &TaskId, words: &str) -> Result<()> {
+pub fn accept_exam(home: &Home, memory: &Memory, task: &TaskId, words: &str) -> Result<()> {
     let fleet = memory.manifest()?.value;
     let run = fleet.task(task).run();
     let words = (!words.is_empty()).then(|| control::tellable(words)).transpose()?;
@@ -297,7 +297,7 @@ pub fn accept_test_changes(home: &Home, memory: &Memory, task: &TaskId, words: &
         let fits = why.is_none();
         refused.set(why);
         if fits {
-            lease.accept_test_changes();
+            lease.accept_exam();
             lease.messages.extend(words.clone());
             lease.at = clock::now().wall;
         }

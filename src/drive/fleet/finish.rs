@@ -216,7 +216,7 @@ impl Job<'_> {
                 at,
                 is_retried: false,
                 is_renewed: false,
-                accepted_test_changes: None,
+                accepted_exam: None,
                 ..lease.clone()
             }
         };

@@ -17,7 +17,7 @@ use super::tie::{FENCED, JobTie};
 use super::workspace::{self, MadeTree};
 use crate::drive::exam;
 use crate::drive::owner::NewOwner;
-use crate::drive::resume::adapt::accept_test_changes_of;
+use crate::drive::resume::adapt::accept_exam_of;
 use crate::drive::resume::resume;
 use crate::drive::run::{RunEnd, drive};
 use crate::drive::start::baseline::baseline;
@@ -360,14 +360,13 @@ impl Job<'_> {
         let changes = numbers.map(|(key, number)| (key, LimitChange::To(number))).collect();
         let new_owner = NewOwner::process()?;
         let is_blocked = found.outcome() == Some(Outcome::Blocked);
-        let is_accepted =
-            is_blocked && self.lease.accepted_test_changes == Some(found.state.completed);
+        let is_accepted = is_blocked && self.lease.accepted_exam == Some(found.state.completed);
         let mut notes = Vec::new();
         let adapt = |record: &mut Loop, ()| {
             if is_accepted {
                 // As the loop left it, which the person saw, and not as anybody made it since.
                 let seen = record.state.trees.snapshot.clone();
-                notes = accept_test_changes_of(self.home, record, seen)?;
+                notes = accept_exam_of(self.home, record, seen)?;
             }
             // A signal came before they were listed, and before any agent.
             if record.state.completed == 0 && !drafts::are_listed(self.home, &record.id) {

@@ -78,8 +78,8 @@ pub fn adapt(
         notes.extend(drafts_of(home, record, &|| false).map_err(|fault| unlisted(&fault))?);
     }
     // Last, because it forgets on disk what the old checks said.
-    if arguments.accept_test_changes {
-        notes.extend(accept_test_changes(home, record)?);
+    if arguments.accept_exam {
+        notes.extend(accept_exam(home, record)?);
     }
     Ok(notes)
 }
@@ -144,18 +144,18 @@ fn stand_ins(
 }
 
 /// Holds the exam to what it is now.
-fn accept_test_changes(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
+fn accept_exam(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
     // What a cut-off attempt left is a part of what is accepted.
     let snapshot =
         tree::begin(home, record).seen.and(tree::look(home, record)).and_then(|it| it.snapshot);
-    accept_test_changes_of(home, record, snapshot)
+    accept_exam_of(home, record, snapshot)
 }
 
 /// Holds the exam of a loop to what it is in a snapshot. Returns what the user should know.
 ///
 /// # Errors
 /// Without a snapshot.
-pub fn accept_test_changes_of(
+pub fn accept_exam_of(
     home: &Home,
     record: &mut Loop,
     snapshot: Option<String>,

@@ -132,11 +132,9 @@ fn look(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
         }
         record.state.unrecorded = tree.unrecorded;
         record.state.remember_tree(tree.seen);
-        let found = record.state.exam.take().filter(|found| exam::is_here(home, record, found));
-        match found {
-            Some(found) => record.state.exam = Some(found),
-            None => notes.extend(exam::begin(home, record, record.state.trees.snapshot.clone())),
-        }
+        let held = record.state.exam.take().filter(|held| exam::is_here(home, record, held));
+        let held = held.or(record.state.trees.snapshot.clone());
+        notes.extend(exam::begin(home, record, held));
     }
     if !record.contract.protect.is_empty() {
         match protected::begin(record) {

@@ -6,7 +6,6 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use super::detect;
-use crate::engine::boundary::protect::glob;
 use crate::engine::claim::promise::Promise;
 use crate::engine::record::{Check, Contract, Role, Run};
 use crate::engine::settings::merge::Settings;
@@ -27,8 +26,7 @@ pub fn typed(arguments: &LoopArgs, folder: &Path) -> Result<Layer> {
     layer.type_in(arguments.limits.by_key().map(|(key, value)| (key, Some(Value::Number(value)))));
     layer.type_in([
         (Key::Require, arguments.require.map(Value::Proof)),
-        (Key::Exam, arguments.test_changes.map(Value::Exam)),
-        (Key::MayChange, globs(&arguments.may_change)?),
+        (Key::Exam, arguments.exam.map(Value::Exam)),
         (Key::Questions, arguments.questions.map(Value::Questions)),
         (Key::Prove, arguments.prove.then_some(Value::Switch(true))),
         (Key::ProveTimeout, arguments.prove_timeout.map(|it| Value::Number(whole_seconds(it)))),
@@ -46,18 +44,6 @@ pub fn typed(arguments: &LoopArgs, folder: &Path) -> Result<Layer> {
         layer.checks.extend(checks.map(Sourced::typed));
     }
     Ok(layer)
-}
-
-/// Typed globs; an error names the one that is not.
-fn globs(texts: &[String]) -> Result<Option<Value>> {
-    for text in texts {
-        if let Err(expected) = glob(text) {
-            bail!(
-                "--may-change takes {expected}, not {text:?}\nhint: --may-change 'tests/golden/**'"
-            );
-        }
-    }
-    Ok((!texts.is_empty()).then(|| Value::Words(texts.to_vec())))
 }
 
 fn verify(arguments: &LoopArgs, folder: &Path) -> Result<Vec<String>> {

@@ -6,7 +6,7 @@ use super::protect::{changed, complaint};
 use crate::engine::evidence::test_report::TestReport;
 use crate::engine::evidence::test_run::TestRun;
 use crate::engine::evidence::{CheckResult, Verdict};
-use crate::engine::exam::finding::TestChangesFinding;
+use crate::engine::exam::finding::ExamFinding;
 use crate::engine::exam::trial::Trial;
 use crate::engine::record::{Loop, Proof, Role};
 
@@ -45,16 +45,16 @@ pub fn tampered(subject: &Loop, facts: &Facts) -> Option<String> {
 
 /// Why the proof is at most `passing`, whatever the checks did; empty if nothing keeps it there.
 pub fn doubts(subject: &Loop, facts: &Facts) -> Vec<String> {
-    let of_the_tests = facts.exam.iter().flat_map(|finding| finding.doubts.clone());
+    let of_the_exam = facts.exam.iter().flat_map(ExamFinding::doubts);
     let of_the_start = subject.state.unrecorded.as_ref();
     let of_the_start =
         of_the_start.map(|why| format!("the tree as the loop found it is not known: {why}"));
-    disagreement(facts).into_iter().chain(of_the_start).chain(of_the_tests).collect()
+    disagreement(facts).into_iter().chain(of_the_start).chain(of_the_exam).collect()
 }
 
 /// What a person should know of the checks that passed.
 pub fn remark(subject: &Loop, facts: &Facts) -> Option<String> {
-    let of_the_exam = facts.exam.as_ref().and_then(TestChangesFinding::remark);
+    let of_the_exam = facts.exam.as_ref().and_then(ExamFinding::remark);
     let of_the_trial = facts.trial.as_ref().and_then(Trial::why_not);
     let of_the_trial = of_the_trial.map(|why| format!("not proven: {why}"));
     let of_the_tests = facts.checks.iter().filter_map(|check| {

@@ -16,7 +16,7 @@ use crate::engine::record::{Driver, Ending, Loop, Moment, Outcome, Proof, Status
 use crate::engine::text::duration;
 
 /// How the reason begins of a loop that was refused twice for what its agent cannot change.
-pub const INCURABLE: &str = "refused for what only a person can change: ";
+pub const INCURABLE: &str = "refused twice for what only a person can change: ";
 
 /// What happens next.
 #[must_use]

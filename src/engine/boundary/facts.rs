@@ -8,7 +8,7 @@ use crate::engine::claim::Claim;
 use crate::engine::evidence::changes::Changes;
 use crate::engine::evidence::test_report::{TestMemories, hollow, remembered, worse};
 use crate::engine::evidence::{CheckResult, Verdict};
-use crate::engine::exam::finding::TestChangesFinding;
+use crate::engine::exam::finding::ExamFinding;
 use crate::engine::exam::trial::{AsFound, Trial};
 use crate::engine::record::{Actor, Contract, Loop, Moment, Role, TreeSeen};
 use crate::engine::text::named;
@@ -205,7 +205,7 @@ pub struct Facts {
     /// The state of the protected paths; `None` if not looked at.
     pub protected: Option<Result<Marks, Unseen>>,
     /// What differs in the exam; `None` if not looked at.
-    pub exam: Option<TestChangesFinding>,
+    pub exam: Option<ExamFinding>,
     /// Whether a check fails on the tree as the loop found it; `None` if none was run there.
     pub as_found: Option<AsFound>,
     /// The result of the trial of the work; `None` if there was none.

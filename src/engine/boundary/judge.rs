@@ -45,22 +45,17 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
     let is_one = !facts.seen.breaks_off() && facts.seen.ran_an_iteration();
     let counted = is_one && unfit::of(before, facts).is_none();
     let proof = proof(before, facts).filter(|_| counted);
-    let unfair = facts.exam.as_ref().and_then(|it| it.refusal.clone());
+    let unfair = || facts.exam.as_ref().and_then(|it| it.refusal(&before.accept_exam()));
     let required = before.contract.require;
     let why_not = facts.trial.as_ref().and_then(Trial::why_not);
     let why_not = why_not.or_else(|| facts.as_found.as_ref()?.why_not());
-    let doubts = doubts(before, facts).join("; ");
-    let why_not = Some(doubts.as_str()).filter(|doubts| !doubts.is_empty()).or(why_not);
-    let short = proof.and_then(|proof| unfair.clone().or(proof.falls_short(required, why_not)));
+    let short = proof.and_then(|proof| unfair().or(proof.falls_short(required, why_not)));
     let proof = proof.filter(|_| short.is_none());
     let is_asked = counted && asks_for_the_end(before, facts);
     let proved = proof.filter(|_| is_asked);
-    let is_curable = matches!(facts.trial, Some(Trial::Failed(_))) || unfair.is_some();
+    let is_curable = matches!(facts.trial, Some(Trial::Failed(_)));
     let refusal = (is_asked && proved.is_none())
         .then(|| short.clone().filter(|_| !is_curable).or_else(|| incurable(facts)));
-    let refusals = before.state.test_refusals + 1;
-    let threshold = before.contract.limits.failure_threshold;
-    let for_good = unfair.clone().filter(|_| is_asked && threshold > 0 && refusals >= threshold);
     let Judgement { progress, why: progress_why } = progress(before, facts);
     let failure = failure(before, facts, progress);
     let sound = proof.filter(|_| failure.is_none() && skipped(facts).is_none());
@@ -76,12 +71,7 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
     let again = refusal.clone().flatten().filter(|why| state.incurable.as_ref() == Some(why));
     if let Some(refusal) = refusal {
         state.incurable = refusal;
-        state.test_refusals = if unfair.is_some() { refusals } else { 0 };
     }
-    let again = again.or_else(|| {
-        let accept = before.accept_test_changes();
-        for_good.map(|why| format!("{why} A person can accept the change: {accept}"))
-    });
     let transient = matches!(facts.seen.agent.error, Some(ApiError::Transient { .. }));
     state.transient_errors = if transient { state.transient_errors + 1 } else { 0 };
     if counted {
@@ -116,7 +106,7 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
         after.state.remember_tree(facts.tree_checked.clone());
         after.took(spent);
     }
-    let (remark, is_lowered) = (remark(before, facts), !doubts.is_empty());
+    let (remark, is_lowered) = (remark(before, facts), !doubts(before, facts).is_empty());
     Judged { after, counted, proved, sound, incurable: again, progress, remark, is_lowered }
 }
 

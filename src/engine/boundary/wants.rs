@@ -107,7 +107,6 @@ mod tests {
     use super::*;
     use crate::engine::boundary::facts::{ApiError, ControlRequest};
     use crate::engine::evidence::Verdict;
-    use crate::engine::exam::Baseline;
     use crate::engine::exam::trial::AsFound;
     use crate::engine::fixture::{a_loop_with, facts, result};
 
@@ -174,7 +173,7 @@ mod tests {
             subject.contract.require = require;
             let mut known = Facts { checks: vec![result("test", verdict)], ..facts(claim) };
             assert_eq!(wants_the_tree_as_found(&subject, &known), expected, "{require:?}");
-            subject.state.exam = Some(Baseline::default());
+            subject.state.exam = Some("snapshot".to_owned());
             assert!(!expected || wants_exam(&subject, &known), "no changed exam shows anything");
             for (found, proved, is_known) in [
                 (AsFound::Failed("test".to_owned()), Some(Proof::Checked), true),

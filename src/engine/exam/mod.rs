@@ -1,36 +1,31 @@
-//! The changes that a loop makes to its tests and to what runs them. A change can only take belief
-//! away, never add it, and fails no iteration.
+//! The exam: the checks of a loop and the parts of files they rest on. A changed part can only take
+//! belief away, never add it, and fails no iteration.
 
 pub mod finding;
-pub mod kind;
 pub mod test_path;
 pub mod trial;
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
-
-use self::kind::NamedPaths;
 
 use crate::engine::text::word;
 
-/// The most tests or paths that a message names.
+/// The most parts that a message names.
 pub const NAMED_MAX: usize = 5;
 
-/// What happens where the original tests contradict an end.
+/// What happens when a part that a check rests on has changed where the loop would end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum TestChanges {
-    /// An end that needs the change of a failing test is refused.
+pub enum ExamMode {
+    /// The exam as it was decides.
     #[default]
-    Refuse,
-    /// The change only lowers the proof, and is reported.
-    Report,
+    Hold,
+    /// The change is only reported.
+    Tell,
 }
 
-impl TestChanges {
+impl ExamMode {
     /// Both, the default first.
-    pub const ALL: [Self; 2] = [Self::Refuse, Self::Report];
+    pub const ALL: [Self; 2] = [Self::Hold, Self::Tell];
 
     /// The word used in options, files and JSON.
     pub fn label(self) -> &'static str {
@@ -39,21 +34,57 @@ impl TestChanges {
 
     /// Whether it is the default.
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-    pub fn is_refuse(&self) -> bool {
-        *self == Self::Refuse
+    pub fn is_hold(&self) -> bool {
+        *self == Self::Hold
     }
 }
 
-/// What a loop found of its tests and check configuration.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Baseline {
-    /// The snapshot that holds them.
-    pub commit: String,
-    /// What the commands of the checks named.
-    pub named: NamedPaths,
-    /// The hashes of files that no snapshot holds, by path: what may be a secret, and what checks
-    /// run from folders that git ignores as a whole.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub hashes: BTreeMap<String, String>,
+/// A part of a file that a check rests on.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ExamPart {
+    /// From the root of the checkout.
+    pub file: String,
+    /// What of it.
+    pub extent: HeldExtent,
+}
+
+/// What of a file a check rests on.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HeldExtent {
+    Whole,
+    /// The rule, recipe or script of that name in it.
+    Entry(String),
+    /// Its place, which has to stay free.
+    Place,
+}
+
+impl ExamPart {
+    /// A whole file.
+    pub fn whole(file: impl Into<String>) -> Self {
+        Self { file: file.into(), extent: HeldExtent::Whole }
+    }
+
+    /// One entry of a file.
+    pub fn entry(file: impl Into<String>, entry: impl Into<String>) -> Self {
+        Self { file: file.into(), extent: HeldExtent::Entry(entry.into()) }
+    }
+
+    /// The place of a file, which has to stay free.
+    pub fn place(file: impl Into<String>) -> Self {
+        Self { file: file.into(), extent: HeldExtent::Place }
+    }
+
+    /// Whether it is the place of a file.
+    pub fn is_place(&self) -> bool {
+        self.extent == HeldExtent::Place
+    }
+
+    /// "check.sh", "`test` in Makefile": for messages.
+    pub fn name(&self) -> String {
+        match &self.extent {
+            HeldExtent::Place => format!("a file named {}", self.file),
+            HeldExtent::Entry(entry) => format!("`{entry}` in {}", self.file),
+            HeldExtent::Whole => self.file.clone(),
+        }
+    }
 }

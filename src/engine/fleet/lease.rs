@@ -11,7 +11,6 @@ use super::landing::Refusal;
 use super::manifest::Fleet;
 use super::task::{FleetTask, TaskId};
 use crate::engine::evidence::Verdict;
-use crate::engine::exam::Baseline;
 use crate::engine::exam::finding::ACCEPT;
 use crate::engine::record::{CheckMemory, Contract, Ending, Loop, LoopId, Outcome, Proof};
 use crate::engine::settings::Key;
@@ -81,7 +80,7 @@ pub struct Lease {
     /// After how many iterations a person accepted what its checks rest on as it was then. What is
     /// changed after that is not accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub accepted_test_changes: Option<u32>,
+    pub accepted_exam: Option<u32>,
     /// A person's messages to its agent that no loop has taken yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<String>,
@@ -201,9 +200,9 @@ pub struct Carried {
     pub times: Earlier,
     /// What each check has shown, so that a proof rests on all attempts.
     pub checks: BTreeMap<String, CheckMemory>,
-    /// The tests and check configuration as its loop found them, on the machine that has them.
+    /// The snapshot that its exam is held to, on the machine that has it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub exam: Option<Baseline>,
+    pub exam: Option<String>,
     /// What was last seen of it, in one line.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub last: String,
@@ -273,7 +272,7 @@ impl Lease {
             is_renewed: false,
             loop_end: None,
             is_retried: false,
-            accepted_test_changes: None,
+            accepted_exam: None,
             messages: Vec::new(),
             at,
         }
@@ -357,9 +356,9 @@ impl Lease {
 
     /// The same for one that only a changed exam keeps from its end: a person accepts that as it
     /// is. That its checks failed before no longer counts.
-    pub fn accept_test_changes(&mut self) {
+    pub fn accept_exam(&mut self) {
         self.try_again();
-        self.accepted_test_changes = Some(self.carried.completed);
+        self.accepted_exam = Some(self.carried.completed);
         self.carried.exam = None;
         self.carried.checks.values_mut().for_each(|memory| memory.ever_failed = false);
     }

@@ -47,7 +47,7 @@ pub fn steps(inputs: &PageInputs<'_>) -> (Step, Option<Step>) {
         }
         Some(Outcome::Blocked) if has_reason(inputs, ACCEPT) => {
             let own = || format!("{} {ACCEPT}", inputs.resume);
-            let accept = record.fleet.as_ref().map_or_else(own, TaskOfFleet::accept_test_changes);
+            let accept = record.fleet.as_ref().map_or_else(own, TaskOfFleet::accept_exam);
             (look(inputs), Some(Step::new(accept, "if you accept that change")))
         }
         Some(Outcome::Blocked) if !can_resume(inputs) => (look(inputs), None),

@@ -10,7 +10,7 @@ use super::outcome::Proof;
 use super::question::QuestionMode;
 use super::run::Run;
 use crate::engine::claim::promise::Promise;
-use crate::engine::exam::TestChanges;
+use crate::engine::exam::ExamMode;
 use crate::engine::exam::trial::TrialTerms;
 use crate::engine::text::word;
 
@@ -31,8 +31,8 @@ pub struct Contract {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub require: Option<Proof>,
     /// What becomes of a changed exam.
-    #[serde(default, skip_serializing_if = "TestChanges::is_refuse")]
-    pub exam: TestChanges,
+    #[serde(default, skip_serializing_if = "ExamMode::is_hold")]
+    pub exam: ExamMode,
     /// Who answers what the agent asks in a session.
     #[serde(default, skip_serializing_if = "QuestionMode::is_auto")]
     pub questions: QuestionMode,

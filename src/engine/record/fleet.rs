@@ -51,7 +51,7 @@ impl TaskOfFleet {
     }
 
     /// The command that accepts what the task's checks rest on as its agent has changed it.
-    pub fn accept_test_changes(&self) -> String {
+    pub fn accept_exam(&self) -> String {
         format!("{} {ACCEPT}", self.tell())
     }
 }
@@ -81,10 +81,10 @@ impl Loop {
     }
 
     /// The command by which a person accepts what its checks rest on as it is now.
-    pub fn accept_test_changes(&self) -> String {
+    pub fn accept_exam(&self) -> String {
         self.fleet
             .as_ref()
-            .map_or_else(|| format!("crew resume {ACCEPT}"), TaskOfFleet::accept_test_changes)
+            .map_or_else(|| format!("crew resume {ACCEPT}"), TaskOfFleet::accept_exam)
     }
 }
 

@@ -46,7 +46,6 @@ pub use self::stand_in::{AgentMemory, StandIn};
 pub use self::tree_memory::{CheckedOut, RepositoryInside, TreeMemory, TreeSeen};
 use super::boundary::protect::{Marks, Protected};
 use super::evidence::Evidence;
-use super::exam::Baseline;
 use super::git::GitBaseline;
 use super::text::word;
 use super::usage::Usage;
@@ -225,13 +224,10 @@ pub struct State {
     /// Whether those before the first iteration ran on the work of an attempt that was cut off.
     #[serde(default, skip_serializing_if = "is_default")]
     pub checked_after_work: bool,
-    /// The tests and check configuration as the loop found them; `None` if there are no checks, or
-    /// no snapshots.
+    /// The snapshot that holds what the checks rest on as the loop found it; `None` if there are no
+    /// checks, or no snapshots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exam: Option<Baseline>,
-    /// How many claims in a row were refused for a change of tests.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub test_refusals: u32,
+    pub exam: Option<String>,
     /// Why the tree as the loop found it is not known, and the cure; `None` if it was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unrecorded: Option<String>,

@@ -5,7 +5,7 @@
 
 use super::{Kind, Value};
 use crate::engine::claim::promise::Promise;
-use crate::engine::exam::TestChanges;
+use crate::engine::exam::ExamMode;
 use crate::engine::exam::trial::TRIAL_TIMEOUT_S;
 use crate::engine::record::{Permissions, QuestionMode, Role};
 
@@ -54,8 +54,6 @@ pub enum Key {
     Setup,
     /// Globs of paths that are tests.
     Tests,
-    /// Tests and check configuration that are the task.
-    MayChange,
     /// The name of the agent that fresh processes run.
     Agent,
     /// The agents that stand in for it while it is at a limit, in their order.
@@ -155,7 +153,7 @@ impl KeyRow {
 }
 
 /// A misspelled name is compared with the rows in this order.
-const ROWS: [KeyRow; 40] = {
+const ROWS: [KeyRow; 39] = {
     use Kind::{Branch, Bytes, Commands, Days, Globs, Iterations, Micros, Name, Percent, Proof};
     use Kind::{Seconds, Switch, Tokens, Turns, Words};
     use Part::{Bound, Keep, Process, Step, Term, Wait};
@@ -183,10 +181,10 @@ const ROWS: [KeyRow; 40] = {
             "\"checked\"",
             "a loop completes only if a check that had failed now passes",
         ),
-        row(Key::Exam, Term, "test_changes", Kind::Exam, Other).says(
+        row(Key::Exam, Term, "exam", Kind::Exam, Other).says(
             0,
-            "\"report\"",
-            "a changed test that failed at the start refuses no end, it only lowers the proof",
+            "\"tell\"",
+            "only report it when what the checks rest on has changed",
         ),
         row(Key::Questions, Term, "questions", Kind::Questions, Other).says(
             0,
@@ -217,11 +215,6 @@ const ROWS: [KeyRow; 40] = {
             0,
             "[\"checks/**\"]",
             "paths that are tests, in addition to those known by their names",
-        ),
-        row(Key::MayChange, Term, "may_change", Words, All).says(
-            0,
-            "[\"tests/golden/**\"]",
-            "tests and check settings that are the task, and so count as work",
         ),
         row(Key::FailureThreshold, Bound, "failure_threshold", Iterations, More)
             .says(3, "3", "failed iterations in a row after which it is aborted")
@@ -335,7 +328,7 @@ impl Key {
         match self.row().kind {
             Kind::Switch => Some(Value::Switch(number > 0)),
             Kind::Promise => Some(Value::Promise(Promise::default())),
-            Kind::Exam => Some(Value::Exam(TestChanges::default())),
+            Kind::Exam => Some(Value::Exam(ExamMode::default())),
             Kind::Questions => Some(Value::Questions(QuestionMode::default())),
             Kind::Permissions => Some(Value::Permissions(Permissions::default())),
             Kind::Branch => Some(Value::Off),

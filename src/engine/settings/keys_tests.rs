@@ -5,7 +5,7 @@ use super::merge::{Layers, VariableTrust, merge};
 use super::trust::needs;
 use super::{Kind, Layer, Sourced, Value};
 use crate::engine::claim::promise::Promise;
-use crate::engine::exam::TestChanges;
+use crate::engine::exam::ExamMode;
 use crate::engine::record::{Permissions, Proof, QuestionMode};
 
 fn number(number: u64) -> Value {
@@ -79,7 +79,7 @@ fn of_proof() -> Rules {
 }
 
 fn of_exam() -> Rules {
-    let [hold, tell] = TestChanges::ALL.map(Value::Exam);
+    let [hold, tell] = ExamMode::ALL.map(Value::Exam);
     vec![
         (None, hold, false, false),
         (None, tell.clone(), true, false),
@@ -130,10 +130,6 @@ fn rules(key: Key) -> Rules {
         }
         Key::Tests => {
             vec![(None, Value::Words(vec!["checks/**".to_owned()]), false, false)]
-        }
-        Key::MayChange => {
-            let globs = Value::Words(vec!["tests/**".to_owned()]);
-            vec![(None, globs.clone(), true, false), (Some(globs.clone()), globs, true, false)]
         }
         Key::Require => vec![(None, Value::Proof(Proof::Checked), false, false)],
         Key::Agent => vec![

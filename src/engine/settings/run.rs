@@ -3,7 +3,7 @@
 use super::merge::Settings;
 use super::{Key, Value};
 use crate::engine::claim::promise::Promise;
-use crate::engine::exam::TestChanges;
+use crate::engine::exam::ExamMode;
 use crate::engine::exam::trial::TrialTerms;
 use crate::engine::record::{
     Check, GitSteps, IterationTimes, Limits, Permissions, Proof, QuestionMode, Reaction,
@@ -54,9 +54,9 @@ impl Settings {
     }
 
     /// What becomes of a changed exam.
-    pub fn exam(&self) -> TestChanges {
+    pub fn exam(&self) -> ExamMode {
         let value = self.layer.value(Key::Exam);
-        if let Some(Value::Exam(mode)) = value { *mode } else { TestChanges::default() }
+        if let Some(Value::Exam(mode)) = value { *mode } else { ExamMode::default() }
     }
 
     /// Who answers what the agent asks in a session.
@@ -67,16 +67,12 @@ impl Settings {
 
     /// Whether and how the work is tried before the loop ends.
     pub fn trial(&self) -> TrialTerms {
-        let globs = |key| match self.layer.value(key) {
-            Some(Value::Words(globs)) => globs.clone(),
-            _ => Vec::new(),
-        };
+        let tests = self.layer.value(Key::Tests);
         TrialTerms {
             prove: self.is_on(Key::Prove),
             timeout_s: self.number(Key::ProveTimeout),
             setup: self.layer.word(Key::Setup).map(str::to_owned),
-            tests: globs(Key::Tests),
-            may_change: globs(Key::MayChange),
+            tests: if let Some(Value::Words(globs)) = tests { globs.clone() } else { Vec::new() },
         }
     }
 

@@ -2,7 +2,7 @@
 //! key.
 
 use crate::engine::claim::promise::Promise;
-use crate::engine::exam::TestChanges;
+use crate::engine::exam::ExamMode;
 use crate::engine::record::{Permissions, Proof, QuestionMode, Role};
 use crate::engine::text::period;
 
@@ -48,7 +48,7 @@ pub enum Value {
     Text(String),
     Promise(Promise),
     Proof(Proof),
-    Exam(TestChanges),
+    Exam(ExamMode),
     Questions(QuestionMode),
     Permissions(Permissions),
     Words(Vec<String>),

@@ -1,207 +1,67 @@
-//! What the command of a check names: the scripts and programs it runs, the files it passes to a
-//! runner of tests, and whether it compares what they print. Names are looked for in every folder
-//! that the command changes to, so a name in doubt counts.
+//! Cuts a text of `sh` into its commands that rest on a file. Quotes are obeyed. Variables and
+//! substitutions are not expanded, so a word with one names no file.
 
-use super::split::{SimpleCommand, split_commands};
-use crate::engine::exam::kind::NamedPaths;
 use crate::parse::program::INTERPRETERS;
 
-/// Programs that run the command after them; words before it may be their own.
-const WRAPPERS: [&str; 38] = [
-    "env", "time", "timeout", "nice", "nohup", "setsid", "stdbuf", "flock", "ionice", "chronic",
-    "exec", "command", "builtin", "sudo", "xvfb-run", "xargs", "if", "then", "do", "else", "elif",
-    "while", "until", "for", "!", "{", "npx", "bunx", "pnpx", "uv", "uvx", "poetry", "pipenv",
-    "pdm", "hatch", "rye", "bundle", "mise",
-];
-/// Shells, and what runs its words as a text of one.
-const SHELLS: [&str; 11] =
-    ["sh", "bash", "dash", "zsh", "ksh", "ash", "busybox", "eval", "su", "watch", "script"];
-/// Programs that run tests, and modules of Python that do.
-const TEST_RUNNERS: [&str; 19] = [
-    "pytest",
-    "py.test",
-    "unittest",
-    "nose2",
-    "jest",
-    "vitest",
-    "mocha",
-    "ava",
-    "tap",
-    "rspec",
-    "phpunit",
-    "bats",
-    "prove",
-    "minitest",
-    "playwright",
-    "cypress",
-    "behave",
-    "busted",
-    "ctest",
-];
-/// Programs that compare what they read.
-const COMPARERS: [&str; 9] =
-    ["grep", "egrep", "fgrep", "rg", "diff", "cmp", "jq", "comm", "xmllint"];
-/// Programs that read or write files, and obey none.
-const READERS: [&str; 27] = [
-    "test",
-    "[",
-    "[[",
-    "cat",
-    "head",
-    "tail",
-    "wc",
-    "ls",
-    "stat",
-    "echo",
-    "printf",
-    "cp",
-    "mv",
-    "rm",
-    "touch",
-    "mkdir",
-    "find",
-    "sort",
-    "sed",
-    "tr",
-    "cut",
-    "tee",
-    "git",
-    "curl",
-    "sha256sum",
-    "md5sum",
-    "file",
-];
-/// Options whose value is a file that a runner or an interpreter obeys.
-const OBEYED: [&str; 16] = [
-    "-c",
-    "-f",
-    "-r",
-    "-p",
-    "--config",
-    "--config-file",
-    "--file",
-    "--makefile",
-    "--justfile",
-    "--require",
-    "--import",
-    "--loader",
-    "--rcfile",
-    "--confcutdir",
-    "--init-file",
-    "--env-file",
-];
-/// Options whose value is the folder that a program works in.
-const FOLDERS: [&str; 7] = [
-    "-C",
-    "--directory",
-    "--prefix",
-    "--cwd",
-    "--rootdir",
-    "--working-directory",
-    "--manifest-path",
-];
-/// Formatters, linters and type checkers.
-const STATIC_PROGRAMS: [&str; 41] = [
-    "ruff",
-    "black",
-    "isort",
-    "flake8",
-    "pylint",
-    "pyflakes",
-    "mypy",
-    "pyright",
-    "basedpyright",
-    "eslint",
-    "prettier",
-    "biome",
-    "stylelint",
-    "tsc",
-    "vue-tsc",
-    "golangci-lint",
-    "staticcheck",
-    "gofmt",
-    "goimports",
-    "rustfmt",
-    "clang-format",
-    "clang-tidy",
-    "cppcheck",
-    "shellcheck",
-    "shfmt",
-    "actionlint",
-    "yamllint",
-    "markdownlint",
-    "rubocop",
-    "phpstan",
-    "psalm",
-    "phpcs",
-    "ktlint",
-    "detekt",
-    "swiftlint",
-    "swiftformat",
-    "hadolint",
-    "codespell",
-    "typos",
-    "py_compile",
-    "compileall",
-];
-/// What a build tool or a task runner is asked for that runs no test.
-const STATIC_GOALS: [&str; 15] = [
-    "fmt",
-    "format",
-    "lint",
-    "clippy",
-    "vet",
-    "typecheck",
-    "type-check",
-    "types",
-    "build",
-    "doc",
-    "compile",
-    "format-check",
-    "fmt-check",
-    "lint-check",
-    "check-format",
-];
-
-/// What the command of a check names. `folder`, from the root of the checkout, is where it runs,
-/// `checkout` the absolute path of that root, and `is_file` whether there is a file at a path from
-/// it.
-pub fn named_paths(
-    run: &str,
-    folder: &str,
-    checkout: &str,
-    is_file: &dyn Fn(&str) -> bool,
-) -> NamedPaths {
-    let mut reader =
-        Reader { checkout, is_file, folders: vec![String::new()], found: NamedPaths::default() };
-    reader.add_folder(folder);
-    let commands = commands(run);
-    for command in &commands {
-        reader.follow(&command.words);
-    }
-    for command in &commands {
-        reader.read(command);
-    }
-    reader.found
+/// One command, by what it rests on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SimpleCommand {
+    /// `cd`: where the following commands run.
+    Folder(String),
+    /// `sh -c TEXT`.
+    Shell(String),
+    /// A program or script with a path of its own.
+    Script(String),
+    Make {
+        folder: String,
+        file: Option<String>,
+        goals: Vec<String>,
+    },
+    Just {
+        recipes: Vec<String>,
+    },
+    /// A script of `package.json`.
+    Package {
+        script: String,
+    },
+    /// A test runner, with the files that it was given.
+    Tests(Vec<String>),
+    /// A module of Python, found in the folder before anywhere else, with the files that it was
+    /// given if it runs tests.
+    Module {
+        name: String,
+        tests: Vec<String>,
+    },
+    /// A program without a path, found on `PATH`; what it is given follows.
+    Program(String),
 }
 
-/// Whether a command only formats, lints, checks types or builds, by its name: to it tests are
-/// nothing but source files.
-pub fn is_static(run: &str) -> bool {
-    let is_set_up =
-        |words: &[String]| ["cd", "set", "export", "echo", "true", "."].contains(&base(&words[0]));
-    let commands = commands(run);
-    let mut rest = commands.iter().filter(|it| !is_set_up(&it.words)).peekable();
-    rest.peek().is_some()
-        && rest.all(|command| {
-            let words = command.words.iter().map(|word| base(word));
-            let plain: Vec<&str> = words.filter(|word| !word.starts_with('-')).collect();
-            let is_test = plain.iter().any(|word| TEST_RUNNERS.contains(word) || *word == "test");
-            let is_cargo_check = plain.starts_with(&["cargo", "check"]);
-            let is_such =
-                |word: &&str| STATIC_PROGRAMS.contains(word) || STATIC_GOALS.contains(word);
-            !is_test && (is_cargo_check || plain.iter().any(is_such))
-        })
+/// Words before a command that run it; a number after one is its argument.
+const WRAPPERS: [&str; 16] = [
+    "env", "time", "timeout", "nice", "exec", "command", "sudo", "xvfb-run", "npx", "bunx", "!",
+    "if", "then", "do", "else", "while",
+];
+/// Programs that run the rest of their words after `run` or `exec`.
+const RUNNERS: [&str; 8] = ["uv", "poetry", "pipenv", "pdm", "hatch", "rye", "bundle", "mise"];
+/// Programs that run tests, and modules of Python that do.
+const TEST_RUNNERS: [&str; 14] = [
+    "pytest", "py.test", "unittest", "nose2", "jest", "vitest", "mocha", "ava", "tap", "rspec",
+    "phpunit", "bats", "prove", "minitest",
+];
+/// Options of interpreters that take the next word.
+const WITH_VALUE: [&str; 5] = ["-r", "--require", "-W", "-X", "--import"];
+
+/// The commands of a text that rest on a file, in order.
+pub fn simple_commands(run: &str) -> Vec<SimpleCommand> {
+    let mut commands = Vec::new();
+    for piece in pieces(run) {
+        let Ok(mut words) = shell_words::split(&piece) else { continue };
+        unwrap(&mut words);
+        let program = words.first().filter(|word| !word.contains('/'));
+        commands.extend(program.cloned().map(SimpleCommand::Program));
+        commands.extend(read(&words));
+    }
+    commands
 }
 
 /// The word of a command that limits its tests to what changed: `--onlyChanged`, `nx affected`.
@@ -217,347 +77,143 @@ pub fn only_what_changed(run: &str) -> Option<String> {
         "--affected",
         "--findRelatedTests",
     ];
+    let words = pieces(run).into_iter().filter_map(|piece| shell_words::split(&piece).ok());
     let is_such = |word: &String| OPTIONS.contains(&word.split('=').next().unwrap_or_default());
-    commands(run).into_iter().find_map(|command| {
-        let words = command.words;
+    words.into_iter().find_map(|words| {
         let is_nx = words.iter().any(|word| word == "nx");
         let affected = words.iter().find(|word| is_nx && word.starts_with("affected"));
         words.iter().find(|word| is_such(word)).or(affected).cloned()
     })
 }
 
-/// The commands of a text, with those in the words of shells.
-fn commands(run: &str) -> Vec<SimpleCommand> {
-    let mut all = Vec::new();
-    let mut waiting = split_commands(run);
-    waiting.reverse();
-    while let Some(command) = waiting.pop() {
-        let is_shell = command.words.iter().any(|word| SHELLS.contains(&base(word)));
-        for text in command.words.iter().filter(|word| is_shell && word.contains([' ', ';', '|'])) {
-            let inner = split_commands(text).into_iter().map(|inner| SimpleCommand {
-                is_substituted: inner.is_substituted || command.is_substituted,
-                pipes_into: [inner.pipes_into, command.pipes_into.clone()].concat(),
-                ..inner
-            });
-            // Each is shorter than the text it came from.
-            waiting.extend(inner.filter(|inner| inner.words != command.words));
+/// The text between unquoted operators.
+fn pieces(run: &str) -> Vec<String> {
+    let mut pieces = vec![String::new()];
+    let mut quote = None;
+    let mut is_escaped = false;
+    for letter in run.chars() {
+        let is_operator = quote.is_none() && !is_escaped && ";&|\n(){}".contains(letter);
+        if is_operator {
+            pieces.push(String::new());
+            continue;
         }
-        all.push(command);
-    }
-    all
-}
-
-/// The last part of a path.
-fn base(word: &str) -> &str {
-    word.rsplit('/').next().unwrap_or(word)
-}
-
-fn is_interpreter(program: &str) -> bool {
-    let is_version = |it: &char| it.is_ascii_digit() || *it == '.';
-    let name = program.trim_end_matches(|it| is_version(&it));
-    INTERPRETERS.contains(&program)
-        || ["python", "ts-node", "deno", "bun", "Rscript"].contains(&name)
-}
-
-struct Reader<'a> {
-    checkout: &'a str,
-    is_file: &'a dyn Fn(&str) -> bool,
-    /// Where words are looked for, from the root of the checkout.
-    folders: Vec<String>,
-    found: NamedPaths,
-}
-
-impl Reader<'_> {
-    fn add_folder(&mut self, folder: &str) {
-        let folder = self.stripped(folder).to_owned();
-        let joined: Vec<String> =
-            self.folders.iter().filter_map(|above| joined(above, &folder)).collect();
-        for folder in joined {
-            if !self.folders.contains(&folder) && self.folders.len() < 64 {
-                self.folders.push(folder);
-            }
+        match (quote, letter) {
+            _ if is_escaped => {}
+            (None, '\'' | '"') => quote = Some(letter),
+            (Some(open), close) if open == close => quote = None,
+            _ => {}
+        }
+        is_escaped = letter == '\\' && !is_escaped && quote != Some('\'');
+        if let Some(piece) = pieces.last_mut() {
+            piece.push(letter);
         }
     }
+    pieces
+}
 
-    /// Notes the folders that a command changes to.
-    fn follow(&mut self, words: &[String]) {
-        for (at, word) in words.iter().enumerate() {
-            let next = words.get(at + 1).map(String::as_str);
-            let by_option = FOLDERS.iter().find_map(|option| {
-                let rest = word.strip_prefix(option)?;
-                let rest = rest.strip_prefix('=').unwrap_or(rest);
-                if rest.is_empty() {
-                    next
-                } else {
-                    (*option == "-C").then_some(rest).or(Some(rest))
-                }
-            });
-            let is_change = ["cd", "pushd"].contains(&word.as_str());
-            let grouped = word.starts_with('-') && word.ends_with('C') && !word.starts_with("--");
-            let folder = by_option.or_else(|| next.filter(|_| is_change || grouped));
-            if let Some(folder) = folder.map(str::to_owned) {
-                self.add_folder(&folder);
-            }
+fn read(words: &[String]) -> Option<SimpleCommand> {
+    let program = words.first()?.clone();
+    let rest = &words[1..];
+    let plain = |word: &&String| !word.starts_with('-') && !word.contains('=');
+    Some(match program.rsplit('/').next().unwrap_or_default() {
+        "cd" => SimpleCommand::Folder(rest.iter().find(plain)?.clone()),
+        "." | "source" => SimpleCommand::Script(rest.first()?.clone()),
+        "make" | "gmake" => make(rest),
+        "just" => SimpleCommand::Just { recipes: rest.iter().filter(plain).cloned().collect() },
+        "npm" | "pnpm" | "yarn" | "bun" => {
+            SimpleCommand::Package { script: script(&program, rest)? }
         }
-    }
-
-    /// A word as a path from a folder of the checkout: without the checkout, and without a variable
-    /// or a substitution before it.
-    fn stripped<'w>(&self, word: &'w str) -> &'w str {
-        let inside =
-            word.strip_prefix(self.checkout).filter(|it| it.is_empty() || it.starts_with('/'));
-        let word = inside.unwrap_or(word);
-        let word = match word.strip_prefix('$') {
-            Some(named) => named.find('/').map_or("", |at| &named[at..]),
-            None => word,
-        };
-        word.trim_start_matches(['}', '/'])
-    }
-
-    /// The files that a word may name.
-    fn files(&self, word: &str) -> Vec<String> {
-        let word = self.stripped(word.split("::").next().unwrap_or_default());
-        if word.is_empty() {
-            return Vec::new();
+        "sh" | "bash" | "dash" | "zsh" | "ksh" if has_text(rest) => {
+            SimpleCommand::Shell(rest.iter().find(plain)?.clone())
         }
-        let paths = self.folders.iter().filter_map(|folder| joined(folder, word));
-        paths.filter(|path| !path.is_empty() && (self.is_file)(path)).collect()
-    }
+        name if TEST_RUNNERS.contains(&name) => SimpleCommand::Tests(files(rest)),
+        name if INTERPRETERS.contains(&name) => interpreted(rest)?,
+        _ if program.contains('/') => SimpleCommand::Script(program),
+        _ => return None,
+    })
+}
 
-    fn read(&mut self, command: &SimpleCommand) {
-        let is_compared = command.is_substituted
-            || command.pipes_into.iter().any(|program| COMPARERS.contains(&base(program)));
-        let feeds_a_shell = command.pipes_into.iter().any(|program| {
-            SHELLS.contains(&base(program))
-                || base(program) == "xargs"
-                || is_interpreter(base(program))
+/// Takes away assignments, and programs that only run another one.
+fn unwrap(words: &mut Vec<String>) {
+    let mut is_wrapped = false;
+    while let Some(first) = words.first() {
+        let is_assignment = first.split_once('=').is_some_and(|(name, _)| {
+            !name.is_empty() && name.chars().all(|it| it.is_ascii_alphanumeric() || it == '_')
         });
-        let words: Vec<&str> = command.words.iter().map(String::as_str).collect();
-        let (mut run, mut tests) = (Vec::new(), Vec::new());
-        let mut sourced = Vec::new();
-        let mut at = self.unwrap(&words, &mut run);
-        let program = words.get(at).copied().unwrap_or_default();
-        if !program.contains('/') && !program.is_empty() {
-            self.found.programs.insert(program.to_owned());
-        }
-        run.extend(self.files(program));
-        at += 1;
-        let rest = words.get(at..).unwrap_or_default();
-        let options: Vec<String> = obeyed(rest).into_iter().flat_map(|it| self.files(it)).collect();
-        let module = rest.iter().position(|word| *word == "-m").and_then(|at| rest.get(at + 1));
-        let is_runner = TEST_RUNNERS.contains(&base(program))
-            || module.is_some_and(|name| TEST_RUNNERS.contains(name))
-            || rest.contains(&"--test");
-        if is_runner {
-            run.extend(options.iter().cloned());
-            let plain = rest.iter().filter(|word| !word.starts_with('-'));
-            let given =
-                plain.flat_map(|word| [self.files(word), self.files(&module_path(word))].concat());
-            tests.extend(given.filter(|path| !options.contains(path)));
-        } else if SHELLS.contains(&base(program)) || is_interpreter(base(program)) {
-            run.extend(options);
-            run.extend(module.iter().flat_map(|name| self.files(&module_path(name))));
-            let plain = rest.iter().filter(|word| !word.starts_with('-'));
-            run.extend(
-                plain
-                    .map(|word| self.files(word))
-                    .find(|files| !files.is_empty())
-                    .into_iter()
-                    .flatten(),
-            );
-        } else if [".", "source"].contains(&program) {
-            sourced.extend(rest.iter().take(1).flat_map(|word| self.files(word)));
-        } else if feeds_a_shell {
-            run.extend(rest.iter().flat_map(|word| self.files(word)));
-        } else if !COMPARERS.contains(&base(program)) && !READERS.contains(&base(program)) {
-            run.extend(options);
-        }
-        let found = &mut self.found;
-        found.compared.extend(sourced.iter().chain(run.iter().filter(|_| is_compared)).cloned());
-        found.run.extend(run.into_iter().chain(sourced));
-        found.tests.extend(tests);
-    }
-
-    /// Where the program of a command is: after assignments, and after programs that only run
-    /// another one. Files on the way there may be run.
-    fn unwrap(&self, words: &[&str], run: &mut Vec<String>) -> usize {
-        let mut at = 0;
-        let mut is_wrapped = false;
-        while let Some(word) = words.get(at) {
-            let assigned = word.split_once('=').filter(|(name, _)| {
-                !name.is_empty() && name.chars().all(|it| it.is_ascii_alphanumeric() || it == '_')
-            });
-            let is_known = SHELLS.contains(&base(word))
-                || TEST_RUNNERS.contains(&base(word))
-                || is_interpreter(base(word));
-            if let Some((_, value)) = assigned {
-                run.extend(self.files(value));
-            } else if WRAPPERS.contains(word) {
-                is_wrapped = true;
-            } else if !is_wrapped || is_known {
-                break;
-            } else if let [_, ..] = &self.files(word)[..] {
-                break;
-            }
-            at += 1;
-        }
-        // Nothing that is known follows: the first word after the wrappers.
-        if at == words.len() {
-            words.iter().position(|it| !WRAPPERS.contains(it)).unwrap_or(at)
+        let runs = |word: &String| word == "run" || word == "exec";
+        let is_argument = is_wrapped
+            && (first.starts_with('-') || first.starts_with(|it: char| it.is_ascii_digit()));
+        let taken = if RUNNERS.contains(&first.as_str()) && words.get(1).is_some_and(runs) {
+            2
+        } else if is_assignment || is_argument || WRAPPERS.contains(&first.as_str()) {
+            1
         } else {
-            at
-        }
-    }
-}
-
-/// The values of options that a runner or an interpreter obeys as files.
-fn obeyed<'a>(words: &[&'a str]) -> Vec<&'a str> {
-    let mut values = Vec::new();
-    for (at, word) in words.iter().enumerate() {
-        if *word == "<" || OBEYED.contains(word) {
-            values.extend(words.get(at + 1));
-        }
-        values.extend(word.split_once('=').filter(|_| word.starts_with('-')).map(|(_, it)| it));
-        values.extend(word.strip_prefix("-f").filter(|it| !it.is_empty()));
-    }
-    values
-}
-
-/// The file of a module of Python: `tools.check` is `tools/check.py`.
-fn module_path(name: &str) -> String {
-    format!("{}.py", name.replace('.', "/"))
-}
-
-/// A path below a folder, without `.` and `..`; `None` if it leads out of the tree.
-fn joined(folder: &str, path: &str) -> Option<String> {
-    if path.starts_with('~') {
-        return None;
-    }
-    let mut parts: Vec<&str> = Vec::new();
-    for part in folder.split('/').chain(path.split('/')) {
-        match part {
-            "" | "." => {}
-            ".." => drop(parts.pop()?),
-            part => parts.push(part),
-        }
-    }
-    Some(parts.join("/"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// "run", "tests" and "compared", each with its paths.
-    fn named(run: &str) -> String {
-        let files = [
-            "check.sh",
-            "a/check.sh",
-            "b/check.sh",
-            "scripts/gate.py",
-            "vat.sh",
-            "tax.py",
-            "test_tax.py",
-            "node_modules/.bin/jest",
-            "bin/sh",
-            "mk/test.mk",
-            "jest.setup.js",
-            "notes.txt",
-            "tools/check.py",
-            "conf/ci.ini",
-        ];
-        let found = named_paths(run, "", "/w/repo", &|path| files.contains(&path));
-        let show = |name: &str, paths: &std::collections::BTreeSet<String>| {
-            let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
-            if paths.is_empty() { String::new() } else { format!("{name}: {} ", paths.join(" ")) }
+            return;
         };
-        let shown = [
-            show("run", &found.run),
-            show("tests", &found.tests),
-            show("compared", &found.compared),
-        ];
-        shown.concat().trim_end().to_owned()
+        is_wrapped = true;
+        words.drain(..taken);
     }
+}
 
-    #[test]
-    fn a_command_names_what_it_runs_wherever_the_name_stands() {
-        for (run, expected) in [
-            ("sh check.sh", "run: check.sh"),
-            ("./check.sh --fast", "run: check.sh"),
-            ("/w/repo/check.sh", "run: check.sh"),
-            ("\"$PWD/check.sh\"", "run: check.sh"),
-            ("$(git rev-parse --show-toplevel)/check.sh", "run: check.sh"),
-            ("bash -o pipefail -c 'sh check.sh'", "run: check.sh"),
-            ("bash -euo pipefail -c 'cd a && sh check.sh'", "run: a/check.sh check.sh"),
-            (
-                "(cd a && sh check.sh) && (cd b && sh check.sh)",
-                "run: a/check.sh b/check.sh check.sh",
-            ),
-            ("nohup sh check.sh", "run: check.sh"),
-            ("timeout -s KILL 5 ./check.sh", "run: check.sh"),
-            ("env -u HOME A=1 sh check.sh", "run: check.sh"),
-            ("flock /tmp/lock ./check.sh", "run: check.sh"),
-            ("eval 'sh check.sh'", "run: check.sh"),
-            ("C=check.sh; sh $C", "run: check.sh"),
-            ("sh < check.sh", "run: check.sh"),
-            ("cat check.sh | sh", "run: check.sh"),
-            ("echo check.sh | xargs sh", "run: check.sh"),
-            ("for f in check.sh; do sh $f; done", "run: check.sh"),
-            ("pushd a && ./check.sh", "run: a/check.sh check.sh"),
-            ("python3 scripts/gate.py tax.py", "run: scripts/gate.py"),
-            ("python3 -m tools.check", "run: tools/check.py"),
-            ("make -f mk/test.mk unit", "run: mk/test.mk"),
-            ("make --file=mk/test.mk", "run: mk/test.mk"),
-            ("make -Cb test && sh check.sh", "run: b/check.sh check.sh"),
-            (
-                "node_modules/.bin/jest --setupFiles=jest.setup.js",
-                "run: jest.setup.js node_modules/.bin/jest",
-            ),
-            ("bin/sh check.sh", "run: bin/sh check.sh"),
-            ("pytest -c conf/ci.ini test_tax.py::test_a", "run: conf/ci.ini tests: test_tax.py"),
-            ("python3 -m unittest test_tax", "tests: test_tax.py"),
-            ("node --test test_tax.py", "tests: test_tax.py"),
-            ("grep -q done notes.txt", ""),
-            ("cargo test", ""),
-            ("[ \"$(sh vat.sh)\" = 12 ]", "run: vat.sh compared: vat.sh"),
-            ("sh vat.sh | grep -q 12", "run: vat.sh compared: vat.sh"),
-            (". ./vat.sh && vat 10", "run: vat.sh compared: vat.sh"),
-            ("mypy tax.py", ""),
-            ("test -f notes.txt && [ -f notes.txt ]", ""),
-        ] {
-            assert_eq!(named(run), expected, "{run}");
+/// Whether a shell is given its commands as a text: `-c`, `-ec`.
+fn has_text(words: &[String]) -> bool {
+    words.iter().take_while(|word| word.starts_with('-')).any(|word| word.ends_with('c'))
+}
+
+/// What an interpreter runs: a script, the module after `-m`, or tests.
+fn interpreted(words: &[String]) -> Option<SimpleCommand> {
+    if words.iter().any(|word| word == "--test") {
+        return Some(SimpleCommand::Tests(files(words)));
+    }
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        if word == "-m" {
+            let name = words.next()?.clone();
+            let is_runner = TEST_RUNNERS.contains(&name.as_str());
+            let tests = if is_runner { files(words.as_slice()) } else { Vec::new() };
+            return Some(SimpleCommand::Module { name, tests });
+        }
+        if WITH_VALUE.contains(&word.as_str()) {
+            words.next()?;
+        } else if !word.starts_with('-') {
+            return Some(SimpleCommand::Script(word.clone()));
         }
     }
+    None
+}
 
-    #[test]
-    fn formatters_linters_type_checkers_and_builds_are_known_by_name() {
-        for (run, expected) in [
-            ("cargo fmt --check", true),
-            ("cargo clippy --all-targets -- -D warnings", true),
-            ("cd web && npx tsc --noEmit", true),
-            ("npm run lint", true),
-            ("ruff check . && mypy src", true),
-            ("make lint", true),
-            ("cargo build && cargo test", false),
-            ("npm test", false),
-            ("make check", false),
-            ("pytest", false),
-            ("grep -q x y", false),
-            ("", false),
-        ] {
-            assert_eq!(is_static(run), expected, "{run}");
+/// The words of a test runner that may be files: `test_tax.py::test_round` names one.
+fn files(words: &[String]) -> Vec<String> {
+    let files = words.iter().filter(|word| !word.starts_with('-'));
+    files.map(|word| word.split("::").next().unwrap_or_default().to_owned()).collect()
+}
+
+fn make(words: &[String]) -> SimpleCommand {
+    let (mut folder, mut file, mut goals) = (String::new(), None, Vec::new());
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "-C" | "--directory" => folder = words.next().cloned().unwrap_or_default(),
+            "-f" | "--file" => file = words.next().cloned(),
+            word if word.starts_with('-') || word.contains('=') => {}
+            word if word.starts_with(|it: char| it.is_ascii_digit()) => {}
+            goal => goals.push(goal.to_owned()),
         }
     }
+    SimpleCommand::Make { folder, file, goals }
+}
 
-    #[test]
-    fn a_command_that_runs_only_what_changed_is_known() {
-        for (run, expected) in [
-            ("npx jest --onlyChanged", Some("--onlyChanged")),
-            ("sh -c 'nx affected -t test'", Some("affected")),
-            ("pytest --lf", Some("--lf")),
-            ("cargo test", None),
-        ] {
-            assert_eq!(only_what_changed(run).as_deref(), expected, "{run}");
-        }
+/// The script that a package manager runs; `None` for its own commands.
+fn script(program: &str, words: &[String]) -> Option<String> {
+    let mut words = words.iter().filter(|word| !word.starts_with('-'));
+    let first = words.next()?;
+    match first.as_str() {
+        "run" | "run-script" => words.next().cloned(),
+        "test" | "t" if program == "bun" => None,
+        "test" | "t" | "tst" => Some("test".to_owned()),
+        "start" | "stop" => Some(first.clone()),
+        "exec" | "install" | "ci" | "add" | "x" | "dlx" => None,
+        _ if program == "npm" || program == "bun" => None,
+        name => Some(name.to_owned()),
     }
 }

@@ -5,7 +5,7 @@ use toml::de::DeValue;
 
 use super::{Reader, Value};
 use crate::engine::claim::promise::Promise;
-use crate::engine::exam::TestChanges;
+use crate::engine::exam::ExamMode;
 use crate::engine::record::{Permissions, Proof, QuestionMode};
 use crate::engine::settings::{self, KeyRow, Kind};
 use crate::parse::spelling::{nearest, shown};
@@ -180,7 +180,7 @@ impl<'text> Written<'text> {
                 promise.map(Is::Promise).map_err(|error| format!("{}: {error}", self.name))
             }
             Kind::Proof => self.choice(&Proof::REQUIRED, Proof::label).map(Is::Proof),
-            Kind::Exam => self.choice(&TestChanges::ALL, TestChanges::label).map(Is::Exam),
+            Kind::Exam => self.choice(&ExamMode::ALL, ExamMode::label).map(Is::Exam),
             Kind::Questions => {
                 self.choice(&QuestionMode::ALL, QuestionMode::label).map(Is::Questions)
             }
