@@ -104,12 +104,10 @@ pub fn removable(loops: &[Loop], bytes: &[u64], at: ListReading<'_>) -> String {
 fn state(subject: &Loop, at: ListReading<'_>) -> String {
     let word = subject.status_word();
     let proof = subject.state.ending.as_ref().and_then(|ending| ending.proof);
-    let left = subject.state.git.first_left().filter(|_| !subject.is_live());
-    let left = left.map(|left| format!(", {left}")).unwrap_or_default();
     match (subject.state.due.filter(|_| subject.is_live()), proof) {
         (Some(due), _) => format!("waiting until {}", clock_time(due, at.reading.clock())),
-        (None, Some(proof)) => format!("{word}, {}{left}", proof.label()),
-        (None, None) => word.to_owned() + &left,
+        (None, Some(proof)) => format!("{word}, {}", proof.label()),
+        (None, None) => word.to_owned(),
     }
 }
 

@@ -8,12 +8,12 @@ use crate::clients::spelling::of_loop;
 use crate::drive::missing;
 use crate::engine::boundary::limits::{overtime_ms, time_left_ms};
 use crate::engine::evidence::{CheckResult, Verdict};
-use crate::engine::record::{Check, Driver, Loop};
+use crate::engine::record::{Check, Loop};
 use crate::engine::text::{period, plain};
 use crate::parse::test_output::TestOutput;
 use crate::world::clock::{self, Deadline};
 use crate::world::process::groups::{self, Note};
-use crate::world::process::{self, ExitCause, ProcessSpec, Stop, descendants};
+use crate::world::process::{self, ExitCause, ProcessSpec, Stop};
 use crate::world::store::Home;
 use crate::world::{env, recorded_environment};
 
@@ -90,17 +90,7 @@ pub fn run(
     let note = groups::note(home, &subject.id).ok();
     let note = note.as_ref().map(Note::file);
     let mut tests = TestOutput::new();
-    // The hook of a session starts nothing else that could outlive its check.
-    if subject.driver() == Driver::Session {
-        let _ = descendants::adopt();
-    }
-    let ended = process::run_by_lines(&spec, note, stop, &mut |line| tests.line(line));
-    if descendants::are_adopted() {
-        descendants::end_all();
-    } else {
-        descendants::end_marked(&subject.id);
-    }
-    let ended = match ended {
+    let ended = match process::run_by_lines(&spec, note, stop, &mut |line| tests.line(line)) {
         Ok(ended) => ended,
         Err(error) => return Some(unknown(format!("could not be started: {error}"), 0, "")),
     };

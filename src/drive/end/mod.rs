@@ -16,7 +16,7 @@ use super::owner::{is, life, needs_hooks, spent_ms, works};
 use super::{meter, page, tree};
 use crate::engine::journal::{Event, counted_late};
 use crate::engine::page::Page;
-use crate::engine::record::{Actor, Driver, Ending, Life, Loop, LoopId, Outcome, Pending, Status};
+use crate::engine::record::{Actor, Driver, Ending, Life, Loop, LoopId, Outcome, Status};
 use crate::engine::usage::Usage;
 use crate::engine::words::view::ViewState;
 use crate::world::files::disk;
@@ -111,20 +111,6 @@ pub fn amend(home: &Home, id: &LoopId, what: &str, change: impl FnOnce(&mut Loop
         result::write(home, &record, &commits, clock::now().wall);
     }
     Ok(())
-}
-
-/// Crosses out what is done of an end that is recorded.
-pub fn cross_out(home: &Home, id: &LoopId, change: impl Fn(&mut Pending)) {
-    let is_left = |record: Loop| {
-        let mut after = record.state.git.pending;
-        change(&mut after);
-        after != record.state.git.pending
-    };
-    if store::load(home, id).is_ok_and(is_left) {
-        let _ = amend(home, id, "did what was pending", |record| {
-            change(&mut record.state.git.pending);
-        });
-    }
 }
 
 /// Does the work of an ending whose process was killed before it could.
@@ -328,8 +314,4 @@ pub fn ended(home: &Home, record: &mut Loop, ending: Ending) {
     record.state.due = None;
     meter::catch_up(record);
     record.state.ending = Some(ending);
-    // A crew that is gone reacts to nothing.
-    if life(&record.state.owner) == Life::Alive {
-        record.state.git.pending = Pending::after(record, false);
-    }
 }

@@ -19,7 +19,6 @@ use crate::engine::boundary::limits::{LimitChanges, changed, raise, reached};
 use crate::engine::journal::{DELIVERED, Event, RESUMED_IN_A_RUN, RESUMED_IN_A_SESSION, TOLD};
 use crate::engine::record::{Driver, Life, Loop, LoopId, Outcome, Owner, Status};
 use crate::world::files::{disk, room};
-use crate::world::git::underway::put_back;
 use crate::world::store::home::{read_pointer, write_pointer};
 use crate::world::store::{self, Held, Home, LOCK_WAIT, view, wakes};
 use crate::world::{clock, recorded_environment};
@@ -68,7 +67,6 @@ pub fn resume<P>(
         Driver::Process => "crew resume".to_owned(),
     };
     refuse_the_spent(&record, &command)?;
-    let _ = put_back(&record.place.checkout, record.branch());
     let messages = record.state.messages.len();
     adapt(&mut record, prepared)?;
     let is_told = record.state.messages.len() > messages;
@@ -208,7 +206,6 @@ fn hand_over(home: &Home, record: &mut Loop, new_owner: NewOwner) {
     let state = &mut record.state;
     state.status = Status::Running;
     state.ending = None;
-    state.git.pending.reaction = false;
     state.due = None;
     state.transient_errors = 0;
     // What was told in an iteration that never reached its boundary is told again; a session is

@@ -17,22 +17,19 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use anyhow::{Error, Result};
+use anyhow::Error;
 
 use self::ledger::Ledger;
 use self::tie::Tie;
-use super::end::{self, EndedLoop};
-use super::owner::myself;
+use super::end::EndedLoop;
 use super::page;
 use super::windows::LoopTurn;
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::git::GitBaseline;
-use crate::engine::journal::Event;
-use crate::engine::record::{Loop, LoopId, Run, Status};
-use crate::world::git::underway::put_back;
+use crate::engine::record::{Loop, LoopId, LoopMoment, Run, Status};
 use crate::world::process::signals::Signals;
 use crate::world::process::{awake, descendants};
-use crate::world::store::{self, Home, LOCK_WAIT, view};
+use crate::world::store::{Home, view};
 
 /// What became of a loop in this process.
 #[derive(Debug)]
@@ -65,43 +62,28 @@ pub fn drive(
     // Without this an agent's orphans outlive their iteration; it fails only on a system without
     // the call.
     let _ = descendants::adopt();
+    let trusted = record.trusted.clone();
     let sink = RefCell::new(&mut *sink as &mut dyn EventSink);
-    let mut runner = Runner::new(home, record, signals, &sink, tie);
+    let mut runner = Runner {
+        home,
+        ledger: Ledger::new(home, record, &sink),
+        signals,
+        sink: &sink,
+        trusted,
+        handoff: None,
+        is_rested: true,
+        is_typed: tie.is_none(),
+        nested: BTreeSet::new(),
+        missed: BTreeSet::new(),
+        met: Vec::new(),
+        elsewhere: None,
+        tie,
+    };
     if runner.tie.is_some() && runner.ledger.record.state.status == Status::Finished {
         // Its process may have been cut off between its last record and its last commit.
         runner.keep_work();
     }
     runner.go()
-}
-
-/// Does what the record of an ended loop still asks for: its commit, its push, its reaction. This
-/// process becomes its owner, so that nobody starts beside it. Returns the loop as it then is.
-///
-/// # Errors
-/// If the loop cannot be recorded, or its own crew is still doing that.
-pub fn settle(
-    home: &Home,
-    id: &LoopId,
-    signals: &Signals,
-    sink: &mut dyn EventSink,
-) -> Result<Loop> {
-    end::let_end(&store::load(home, id)?)?;
-    let held = store::hold(home, id, LOCK_WAIT)?;
-    let mut record = held.load()?;
-    if record.is_live() || record.state.git.left().is_empty() {
-        return Ok(record);
-    }
-    let _ = put_back(&record.place.checkout, record.branch());
-    record.state.owner = myself()?;
-    let record = held.record(record, |next| Event::changed("doing what is pending", next))?;
-    drop(held);
-    let what = record.state.git.left().names().join(", ");
-    sink.on_event(&RunEvent::Noted(&format!("loop {id} ended with this pending: {what}")));
-    let sink = RefCell::new(&mut *sink as &mut dyn EventSink);
-    Runner::new(home, record, signals, &sink, None).do_pending();
-    let record = store::load(home, id)?;
-    end::complete(home, &record);
-    Ok(record)
 }
 
 /// A run in progress.
@@ -128,32 +110,6 @@ struct Runner<'a> {
     elsewhere: Option<String>,
     /// The fleet that it belongs to; `None` for a run that a person typed.
     tie: Option<Box<dyn Tie>>,
-}
-
-impl<'a> Runner<'a> {
-    fn new(
-        home: &'a Home,
-        record: Loop,
-        signals: &'a Signals,
-        sink: &'a RefCell<&'a mut dyn EventSink>,
-        tie: Option<Box<dyn Tie>>,
-    ) -> Self {
-        Self {
-            home,
-            trusted: record.trusted.clone(),
-            ledger: Ledger::new(home, record, sink),
-            signals,
-            sink,
-            handoff: None,
-            is_rested: true,
-            is_typed: tie.is_none(),
-            nested: BTreeSet::new(),
-            missed: BTreeSet::new(),
-            met: Vec::new(),
-            elsewhere: None,
-            tie,
-        }
-    }
 }
 
 impl Runner<'_> {
@@ -204,7 +160,7 @@ impl Runner<'_> {
     /// from outside did.
     fn finished(&self) -> EndedLoop {
         let page = page::read(self.home, &self.ledger.record);
-        self.react_to_the_end();
+        self.react(LoopMoment::Finish);
         let ended = EndedLoop { record: self.ledger.record.clone(), page, turn_goes_on: false };
         let saved = !self.ledger.is_behind();
         self.tell(&RunEvent::Finished { record: &ended.record, page: &ended.page, saved });

@@ -13,7 +13,7 @@ use crate::engine::boundary::decide::{Decision, spent_at_rest};
 use crate::engine::boundary::facts::{Facts, ProcessEnd, Seen};
 use crate::engine::boundary::unfit;
 use crate::engine::events::RunEvent;
-use crate::engine::journal::{COMMITTED, DELIVERED};
+use crate::engine::journal::DELIVERED;
 use crate::engine::record::{Loop, LoopMoment, Outcome, Status};
 use crate::engine::usage::Usage;
 use crate::world::env;
@@ -213,15 +213,6 @@ impl Runner<'_> {
         first
     }
 
-    /// Runs the user's commands for the end, and crosses them out unless a signal ended them.
-    pub(super) fn react_to_the_end(&self) {
-        self.react(LoopMoment::Finish);
-        if self.signals.times() <= 1 && !self.ledger.is_behind() {
-            let id = &self.ledger.record.id;
-            end::cross_out(self.home, id, |pending| pending.reaction = false);
-        }
-    }
-
     /// Marks what crew itself did to the working tree, so that it is not the agent's progress.
     /// `left` is the snapshot from just before.
     pub(super) fn look_at_the_tree(&mut self, what: &str, left: Option<&str>) {
@@ -235,7 +226,6 @@ impl Runner<'_> {
             record.state.remember_tree(tree.clone());
             exam::follow(home, &before, record);
             record.protected.clone_from(&protected);
-            record.state.git.pending.commit &= !what.starts_with(COMMITTED);
         });
     }
 

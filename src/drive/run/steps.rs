@@ -13,7 +13,7 @@ use crate::engine::boundary::protect;
 use crate::engine::events::RunEvent;
 use crate::engine::git::{GitFault, GitStep, GitTrouble, Pushed, Rebased};
 use crate::engine::journal::{COMMITTED, REBASED};
-use crate::engine::record::{Ending, Failures, GitMemory, Outcome, Pending, Sent};
+use crate::engine::record::{Ending, Failures, GitMemory, Outcome, Sent};
 use crate::engine::words::commit_message::commit_message;
 use crate::world::files::protected;
 use crate::world::git::commit::CommitResult;
@@ -39,44 +39,12 @@ impl Runner<'_> {
     /// Commits and pushes what an iteration changed. Returns the fault of a lost repository.
     pub(super) fn keep_work(&mut self) -> Option<GitFault> {
         let run = self.run().git;
-        self.take_steps(run.commit, run.push)
-    }
-
-    /// Does what the record of an ended loop still asks for.
-    pub(super) fn do_pending(&mut self) {
-        let left = self.ledger.record.state.git.left();
-        let own = self.ledger.record.branch().map(str::to_owned);
-        let current = pin::stand(&self.ledger.record.place, GitStep::Commit);
-        match current {
-            // What is there may be another branch's work.
-            Ok(current) if left.commit && current.branch != own => {
-                let why = on_another_branch(own.as_deref(), current.branch.as_deref());
-                self.tell(&RunEvent::CommitFailed { why: &why });
-            }
-            _ => {
-                if let Some(fault) = self.take_steps(left.commit, left.push) {
-                    self.end_without_a_repository(&fault);
-                }
-            }
-        }
-        if left.reaction {
-            self.react_to_the_end();
-        }
-    }
-
-    fn take_steps(&mut self, commits: bool, pushes: bool) -> Option<GitFault> {
-        let fault = if commits { self.commit() } else { None };
-        if commits || pushes {
+        let fault = if run.commit { self.commit() } else { None };
+        if run.commit || run.push {
             self.tell_of_repositories_inside();
         }
-        let pushes = pushes && fault.is_none() && self.signals.times() == 0;
+        let pushes = run.push && fault.is_none() && self.signals.times() == 0;
         let fault = if pushes { self.push() } else { fault };
-        let before = self.ledger.record.state.git.pending;
-        let after =
-            Pending { commit: before.commit && !commits, push: before.push && !pushes, ..before };
-        if after != before {
-            self.remember_of_git(|git| git.pending = after);
-        }
         fault.filter(|fault| fault.trouble == GitTrouble::Repository)
     }
 
@@ -284,7 +252,6 @@ impl Runner<'_> {
                 record.trusted.clone_from(&trusted);
                 record.state.git.pushed = Some(sent.clone());
                 record.state.git.pushes = Failures::default();
-                record.state.git.pending.push = false;
             });
         }
     }

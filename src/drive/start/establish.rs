@@ -20,7 +20,6 @@ use crate::engine::text::count;
 use crate::parse::exam::only_what_changed;
 use crate::world::files::fingerprint::NO_STALL_RULE;
 use crate::world::files::{disk, protected, room, tree as tree_files};
-use crate::world::git::underway::put_back;
 use crate::world::store::StoreError::{self, Absent, Corrupt, Newer};
 use crate::world::store::home::{read_pointer, write_pointer};
 use crate::world::store::{self, Held, Home, LOCK_WAIT, view};
@@ -65,7 +64,6 @@ pub fn establish(
         notes.extend(told);
     }
     let Beginning { place, contract, owner, memory, carried, fleet, .. } = beginning;
-    notes.extend(put_back(&place.checkout, place.branch.as_deref()).err().map(|it| it.line()));
     let id = LoopId::from_random(env::random());
     let mut record = Loop::begin(id, contract, place, owner, clock::now());
     record.fleet = fleet;

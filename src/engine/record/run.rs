@@ -47,13 +47,6 @@ pub struct Run {
     pub may_sleep: bool,
 }
 
-impl Run {
-    /// Whether commands of the user's run at a moment.
-    pub fn reacts_on(&self, on: LoopMoment) -> bool {
-        self.reactions.iter().any(|reaction| reaction.on == on)
-    }
-}
-
 impl Loop {
     /// How full the last iteration's context was, if that passed the run's redline.
     pub fn past_redline(&self) -> Option<u8> {

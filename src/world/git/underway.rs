@@ -3,25 +3,18 @@
 //! Without the mark nothing is put back: an agent may have left that on purpose.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use super::command::Command;
 use super::pin::repository;
 use super::steps::{Said, Steps, hooks, said};
 use super::{git, shared_folder};
-use crate::engine::git::{GitFault, GitStep, GitTrouble};
-use crate::world::clock::Deadline;
+use crate::engine::git::{GitFault, GitStep};
 use crate::world::files::disk::{self, Durability};
 use crate::world::files::tree;
-#[cfg(target_os = "linux")]
-use crate::world::process::table;
 
 /// Its name, and the most that is read of it, in bytes.
 const MARK: &str = "crew-step";
 const MARK_BYTES: u64 = 4096;
-/// How long the git of a killed crew is waited for, and how often it is looked for.
-const GIT_ENDS: Duration = Duration::from_secs(5);
-const GIT_STEP: Duration = Duration::from_millis(20);
 
 /// The mark, which is removed when this is dropped.
 #[derive(Debug)]
@@ -32,9 +25,9 @@ impl Underway {
     /// Marks that a step begins, with the commit that is checked out. A lock that is there already
     /// is somebody else's: then there is no mark, and the step will fail.
     pub fn begin(steps: &Steps<'_>, step: GitStep, head: &str) -> Self {
-        let mark = steps.folder().join(MARK);
-        let locks = locks(steps.checkout(), &steps.folder(), steps.place.branch.as_deref());
-        if !locks.iter().any(|lock| disk::exists(lock)) {
+        let folder = steps.folder();
+        let mark = folder.join(MARK);
+        if !disk::exists(&folder.join("index.lock")) {
             let text = format!("{} {head}", step.label());
             let _ = disk::write(&mark, text.as_bytes(), Durability::Remade);
         }
@@ -58,12 +51,10 @@ pub fn put_back(checkout: &Path, branch: Option<&str>) -> Result<(), GitFault> {
     let Some(folder) = repository(checkout) else { return Ok(()) };
     let mark = folder.join(MARK);
     let Some(text) = disk::read_text(&mark, MARK_BYTES).ok().flatten() else { return Ok(()) };
-    let ended = || (!git_works(checkout)).then_some(());
-    if Deadline::after(GIT_ENDS).poll(GIT_STEP, ended).is_none() {
-        let cause = "another git works here";
-        return Err(GitFault::new(GitStep::Commit, GitTrouble::Unfinished, cause, "let it finish"));
-    }
-    for lock in locks(checkout, &folder, branch) {
+    let of_branch =
+        |branch| Some(shared_folder(checkout)?.join(format!("refs/heads/{branch}.lock")));
+    let locks = ["index.lock", "HEAD.lock"].map(|lock| folder.join(lock));
+    for lock in locks.into_iter().chain(branch.and_then(of_branch)) {
         let _ = disk::remove(&lock);
     }
     match text.split_once(' ') {
@@ -78,37 +69,6 @@ pub fn put_back(checkout: &Path, branch: Option<&str>) -> Result<(), GitFault> {
     }
     let _ = disk::remove(&mark);
     Ok(())
-}
-
-/// The locks that a step of crew's may make: of the working tree's git folder, and of the one that
-/// all working trees share.
-fn locks(checkout: &Path, folder: &Path, branch: Option<&str>) -> Vec<PathBuf> {
-    let own = ["index", "HEAD", "ORIG_HEAD", "AUTO_MERGE", "MERGE_HEAD", "CHERRY_PICK_HEAD"];
-    let mut locks: Vec<PathBuf> =
-        own.iter().map(|name| folder.join(format!("{name}.lock"))).collect();
-    if let Some(shared) = shared_folder(checkout) {
-        let of_branch = branch.map(|branch| format!("refs/heads/{branch}"));
-        let names = ["packed-refs", "config"].into_iter().map(str::to_owned).chain(of_branch);
-        locks.extend(names.map(|name| shared.join(format!("{name}.lock"))));
-    }
-    locks
-}
-
-/// Whether a git lives that works in this tree, whoever started it: a lock may be its own.
-#[cfg(target_os = "linux")]
-fn git_works(checkout: &Path) -> bool {
-    let is_git = |pid| {
-        let command = table::command(pid);
-        let program = command.split(' ').next().unwrap_or_default();
-        let name = program.rsplit('/').next().unwrap_or_default();
-        name.starts_with("git") && table::works_in(pid, checkout)
-    };
-    table::table().into_iter().any(|(pid, row)| !row.has_ended && is_git(pid))
-}
-
-#[cfg(not(target_os = "linux"))]
-fn git_works(_: &Path) -> bool {
-    false
 }
 
 fn run(checkout: &Path, arguments: &[&str], input: &[u8]) -> Said {

@@ -50,7 +50,7 @@ pub fn run(
     note: Option<&File>,
     watch: &mut dyn Watch,
 ) -> io::Result<FinishedAgent> {
-    let command = in_a_session(spec, note)?;
+    let command = in_a_session(spec.program, note)?;
     let mut feed = Feed::new(terms.log, watch);
     let mut running = Running::start(command, spec, Streams::Apart, note, &mut feed)?;
     running.linger = fault::linger(CLOSED);

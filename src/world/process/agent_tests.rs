@@ -74,7 +74,6 @@ fn child(script: &str, asked: Terms) -> (FinishedAgent, Seen, String) {
         variables: &[("CHILDREN", ids.display().to_string()), ("SECONDS_STOPPED", "4".to_owned())],
         input: Some(&input),
         within: Some(Duration::from_millis(asked.timeout_ms.unwrap_or(60_000))),
-        is_asked_to_end: false,
     };
     let terms = AgentTerms {
         idle: asked.idle_ms.map(Duration::from_millis),
@@ -153,7 +152,6 @@ fn a_prompt_of_ten_megabytes_comes_back_whole() {
             variables: &[],
             input: Some(&line.repeat(10 << 10)),
             within: Some(Duration::from_secs(60)),
-            is_asked_to_end: false,
         };
         let terms = AgentTerms { idle: None, log: &folder.path().join("0001.log") };
         let mut seen = Seen::default();
@@ -257,7 +255,6 @@ fn a_signal_that_crew_did_not_send_is_told() {
             variables: &[],
             input: Some(b""),
             within: None,
-            is_asked_to_end: false,
         };
         let terms = AgentTerms { idle: None, log: &folder.path().join("0001.log") };
         let ended = run(&spec, &terms, None, &mut Seen::default()).unwrap();
@@ -278,7 +275,6 @@ fn a_full_disk_costs_the_log_and_nothing_else() {
             variables: &[],
             input: Some(b""),
             within: None,
-            is_asked_to_end: false,
         };
         let terms = AgentTerms { idle: None, log: Path::new("/dev/full") };
         let mut seen = Seen::default();

@@ -286,7 +286,6 @@ mod tests {
                 variables: &[("CREW_LOOP", "k3v9aaaa".to_owned())],
                 input: None,
                 within: Some(Duration::from_secs(10)),
-                is_asked_to_end: false,
             };
             assert_eq!(
                 run(&spec, Capture::ForParsing, None, || false).unwrap().cause,

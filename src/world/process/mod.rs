@@ -62,24 +62,12 @@ pub struct ProcessSpec<'a> {
     pub input: Option<&'a [u8]>,
     /// The longest it may run.
     pub within: Option<Duration>,
-    /// Whether it is asked to end, not killed, when crew dies: git then removes its locks. Only
-    /// Linux ends a child with its parent.
-    pub is_asked_to_end: bool,
 }
 
 impl<'a> ProcessSpec<'a> {
     /// A child with this process's environment, no input and no deadline.
     pub fn of(program: &'a str, arguments: &'a [&'a str], folder: &'a Path) -> Self {
-        Self {
-            program,
-            arguments,
-            folder,
-            without: &[],
-            variables: &[],
-            input: None,
-            within: None,
-            is_asked_to_end: false,
-        }
+        Self { program, arguments, folder, without: &[], variables: &[], input: None, within: None }
     }
 }
 
@@ -153,7 +141,7 @@ pub fn run(
     note: Option<&File>,
     stop: impl Fn() -> bool,
 ) -> io::Result<FinishedProcess> {
-    finish(in_a_session(spec, note)?, spec, capture, note, stop, None)
+    finish(in_a_session(spec.program, note)?, spec, capture, note, stop, None)
 }
 
 /// Runs a child to its end, as `run` does for reading, and passes on every line of its output, also
@@ -164,7 +152,7 @@ pub fn run_by_lines(
     stop: impl Fn() -> bool,
     each: EachLine<'_>,
 ) -> io::Result<FinishedProcess> {
-    let command = in_a_session(spec, note)?;
+    let command = in_a_session(spec.program, note)?;
     finish(command, spec, Capture::ForReading, note, stop, Some(each))
 }
 
@@ -172,22 +160,17 @@ pub fn run_by_lines(
 pub fn run_apart(spec: &ProcessSpec<'_>, stop: impl Fn() -> bool) -> io::Result<FinishedProcess> {
     let mut command = Command::new(spec.program);
     command.env_clear();
-    spawn::lead_a_session(&mut command, None, false);
+    spawn::lead_a_session(&mut command, None);
     finish(command, spec, Capture::ForReading, None, stop, None)
 }
 
-/// A child in a separate session, without the variables of a client's session or of a git
-/// around crew.
-fn in_a_session(spec: &ProcessSpec<'_>, note: Option<&File>) -> io::Result<Command> {
-    let mut command = Command::new(spec.program);
+/// A child in a separate session, without the variables of a client's session around crew.
+fn in_a_session(program: &str, note: Option<&File>) -> io::Result<Command> {
+    let mut command = Command::new(program);
     for name in variables::own() {
         command.env_remove(name);
     }
-    spawn::lead_a_session(
-        &mut command,
-        note.map(File::try_clone).transpose()?,
-        spec.is_asked_to_end,
-    );
+    spawn::lead_a_session(&mut command, note.map(File::try_clone).transpose()?);
     Ok(command)
 }
 

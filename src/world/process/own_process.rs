@@ -26,7 +26,6 @@ pub fn alone<T: FnOnce()>(test: T) {
         variables: &[("CREW_TEST_ALONE", "1".to_owned()), ("CREW_GRACE_MS", "300".to_owned())],
         input: None,
         within: Some(Duration::from_secs(120)),
-        is_asked_to_end: false,
     };
     let ended = run(&spec, Capture::ForReading, None, || false).unwrap();
     let output = String::from_utf8_lossy(&ended.output);

@@ -159,7 +159,6 @@ fn start(folder: &Path, program: &str, arguments: &[&str]) -> String {
         variables: &variables,
         input: None,
         within: Some(std::time::Duration::from_secs(60)),
-        is_asked_to_end: false,
     };
     let ended = run(&spec, Capture::ForReading, None, || false).unwrap();
     let output = String::from_utf8_lossy(&ended.output).into_owned();
