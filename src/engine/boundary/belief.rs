@@ -76,10 +76,6 @@ fn disagreement(facts: &Facts) -> Option<String> {
     if let Some(check) = passing.clone().find(reports_failures) {
         return Some(format!("`{}` reports failing tests", check.run));
     }
-    let replayed = |it: &CheckResult| it.test_run.as_ref().and_then(|run| run.replayed.clone());
-    if let Some((check, words)) = passing.clone().find_map(|it| Some((it, replayed(it)?))) {
-        return Some(format!("`{}` repeats a cached result (\"{words}\")", check.run));
-    }
     let check = passing.clone().find(is_silent)?;
     Some(format!("`{}` reports no tests, though it ran some before", check.run))
 }

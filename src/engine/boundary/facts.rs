@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use super::protect::{Marks, Unseen};
 use crate::engine::claim::Claim;
 use crate::engine::evidence::changes::Changes;
-use crate::engine::evidence::test_report::{TestMemories, ran_nothing, remembered, worse};
+use crate::engine::evidence::test_report::{TestMemories, hollow, remembered, worse};
 use crate::engine::evidence::{CheckResult, Verdict};
 use crate::engine::exam::finding::ExamFinding;
 use crate::engine::exam::trial::{AsFound, Trial};
@@ -220,26 +220,21 @@ impl Facts {
         self.checks.iter().find(|result| result.run == run).map(|result| result.verdict)
     }
 
-    /// Whether every check of a role passed at this boundary and ran something; true if the
+    /// Whether every check of a role passed at this boundary and was not hollow; true if the
     /// contract has none.
     pub fn all_pass(&self, contract: &Contract, role: Role) -> bool {
         let passed = |run: &str| {
             let result = self.checks.iter().find(|result| result.run == run);
-            result.is_some_and(|it| it.verdict == Verdict::Passed && self.ran_nothing(it).is_none())
+            result.is_some_and(|it| it.verdict == Verdict::Passed && self.hollow(it).is_none())
         };
         contract.of_role(role).all(|check| passed(&check.run))
     }
 
     /// Why a check that passed has shown nothing: "`cargo test x` ran 0 tests (57 filtered out)".
-    pub fn ran_nothing(&self, result: &CheckResult) -> Option<String> {
+    pub fn hollow(&self, result: &CheckResult) -> Option<String> {
         let run = result.test_run.as_ref().filter(|_| result.verdict == Verdict::Passed)?;
         let ever_ran = self.tests_before.get(&result.run).is_some_and(|memory| memory.ever_ran);
-        // `tests | tail` exits with the status of `tail`. Where a check has to fail, or only what
-        // is worse counts, failures are expected.
-        if run.has_failed() && result.exit == Some(0) {
-            return Some(format!("`{}` reports failing tests, though it exits with 0", result.run));
-        }
-        ran_nothing(run, ever_ran).map(|why| format!("`{}` {why}", result.run))
+        hollow(run, ever_ran).map(|why| format!("`{}` {why}", result.run))
     }
 
     /// How a check that did not pass ended, with the tests that got worse where only those count.

@@ -147,7 +147,7 @@ fn asks_for_the_end(subject: &Loop, facts: &Facts) -> bool {
 /// The reasons for a refusal that no agent can change.
 fn incurable(facts: &Facts) -> Option<String> {
     let why =
-        facts.checks.iter().filter_map(|it| it.incurable.clone().or_else(|| facts.ran_nothing(it)));
+        facts.checks.iter().filter_map(|it| it.incurable.clone().or_else(|| facts.hollow(it)));
     let why: Vec<String> = why.collect();
     (!why.is_empty()).then(|| why.join("; "))
 }
@@ -303,7 +303,7 @@ fn claim_result(
             let failing = facts.checks.iter().filter(|check| check.verdict != Verdict::Passed);
             let against: Vec<String> = failing
                 .map(|check| format!("`{}` {}", check.run, facts.what_happened(subject, check)))
-                .chain(facts.checks.iter().filter_map(|check| facts.ran_nothing(check)))
+                .chain(facts.checks.iter().filter_map(|check| facts.hollow(check)))
                 .chain(tampered)
                 .collect();
             ClaimResult::Refused(against.join("; "))
