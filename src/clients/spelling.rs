@@ -19,29 +19,24 @@ pub fn of_loop(subject: &Loop, name: &str) -> String {
     }
 }
 
-/// The command that resumes a loop from a terminal: by its fleet, else with the limits raised that
-/// are reached.
+/// The command that resumes a loop: by its fleet, else with its current driver and with the limits
+/// raised that are reached.
 pub fn going_on(subject: &Loop) -> String {
-    let alone = || format!("crew resume {}{}", subject.id, raise(subject));
+    let alone = || format!("{} {}{}", of_loop(subject, "resume"), subject.id, raise(subject));
     subject.fleet_resume().unwrap_or_else(alone)
 }
 
-/// How a loop is stopped from a terminal while it runs.
+/// How a loop is stopped while it runs: "crew pause k3v9abcd, crew cancel k3v9abcd".
 pub fn stopping(subject: &Loop) -> String {
     let id = &subject.id;
-    format!("crew pause {id}, crew cancel {id}")
-}
-
-/// A text about a loop, with the commands of a terminal in it as they are typed in the session that
-/// reads it.
-pub fn in_its_session(text: &str, subject: &Loop) -> String {
-    if subject.driver() == Driver::Process {
-        return text.to_owned();
+    match subject.driver() {
+        Driver::Session => format!(
+            "{}, {}; in any terminal: crew cancel {id}",
+            of_loop(subject, "pause"),
+            of_loop(subject, "cancel-loop")
+        ),
+        Driver::Process => format!("crew pause {id}, crew cancel {id}"),
     }
-    let resume = format!("{} {}", of_loop(subject, "resume"), subject.id);
-    let [pause, cancel] = ["pause", "cancel-loop"].map(|name| of_loop(subject, name));
-    let stop = format!("{pause}, {cancel}; in any terminal: crew cancel {}", subject.id);
-    text.replace(&format!("crew resume {}", subject.id), &resume).replace(&stopping(subject), &stop)
 }
 
 /// How a loop that is over may go on, for a hint: "crew resume k3v9abcd resumes it".

@@ -4,7 +4,7 @@
 use anyhow::Result;
 
 use super::{actor, control_replies, ordered, reading};
-use crate::drive::control;
+use crate::drive::end;
 use crate::exit::Exit;
 use crate::world::store;
 
@@ -13,7 +13,7 @@ pub fn cancel(name: Option<&str>, reason: Option<&str>) -> Result<Exit> {
     ordered(
         name,
         |home, id| {
-            let attempt = control::cancel_from_outside(home, id, actor(), reason)?;
+            let attempt = end::cancel(home, id, actor(), reason)?;
             Ok(control_replies::cancelled_from_outside(&attempt, reading()))
         },
         ("cancelled", |home, id| store::order_cancel(home, id, actor(), reason)),

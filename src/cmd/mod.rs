@@ -163,14 +163,6 @@ fn actor() -> Actor {
 
 /// The home, and the requested loop in it. Several that match are listed in the error.
 fn requested(name: Option<&str>) -> Result<(Home, Loop)> {
-    requested_by(name, find)
-}
-
-/// The same by another way to find it.
-fn requested_by(
-    name: Option<&str>,
-    find: impl Fn(&Home, Option<&str>, &Path) -> Result<Found>,
-) -> Result<(Home, Loop)> {
     let (home, folder) = (home()?, env::current_folder()?);
     match find(&home, name, &folder)? {
         Found::One(record) => {

@@ -62,11 +62,6 @@ pub fn status(arguments: &StatusArgs) -> Result<Exit> {
             }
             Ok(Exit::SUCCESS)
         }
-        // Nobody named one, so nothing is ambiguous: all of them are shown.
-        Found::Many(loops) if arguments.name.is_none() => {
-            show_list(&home, loops, arguments.json);
-            Ok(Exit::SUCCESS)
-        }
         Found::Many(loops) => {
             print::err(&format!("crew: {MANY}\nhint: {}", which(&loops)));
             if arguments.json {

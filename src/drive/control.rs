@@ -6,10 +6,9 @@ use std::cell::Cell;
 
 use anyhow::{Result, bail};
 
-use super::end::{self, EndAttempt};
 use super::owner::{life, owner_is_gone, spent_ms};
 use super::session::interruption::is_marked;
-use super::{meter, tree};
+use super::{end, meter, tree};
 use crate::clients;
 use crate::clients::spelling::way_on;
 use crate::engine::boundary::limits::{LimitChanges, changed, named};
@@ -17,7 +16,6 @@ use crate::engine::journal::{Event, TOLD};
 use crate::engine::record::{Actor, Driver, Life, Loop, LoopId, MESSAGE_CHARS, Status};
 use crate::parse::arguments::UsageError;
 use crate::world::clock::{self, Stopwatch};
-use crate::world::files::disk::{self, Durability};
 use crate::world::store::{self, Home, LOCK_WAIT, view, wakes};
 
 /// The most messages to the agent that may be queued.
@@ -87,26 +85,6 @@ pub fn pause(home: &Home, id: &LoopId, by: Actor, at_once: bool) -> Result<Pause
             _ => Err(error),
         },
     }
-}
-
-/// Marks a cancel that the session of its loop does not know of.
-pub const UNSAID: &str = "unsaid";
-
-/// Cancels a loop from a terminal. A session learns of it at its next event.
-pub fn cancel_from_outside(
-    home: &Home,
-    id: &LoopId,
-    by: Actor,
-    reason: Option<&str>,
-) -> Result<EndAttempt> {
-    let attempt = end::cancel(home, id, by, reason)?;
-    if let EndAttempt::Ended(ended) = &attempt
-        && ended.record.driver() == Driver::Session
-    {
-        // It only informs; the loop is over either way.
-        let _ = disk::write(&home.loop_file(id, UNSAID), b"", Durability::Process);
-    }
-    Ok(attempt)
 }
 
 /// Pauses a loop in the middle of an iteration: the agent was interrupted, or only a wait is broken

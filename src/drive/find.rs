@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
-use crate::engine::record::{Loop, LoopId, Outcome};
+use crate::engine::record::{Loop, LoopId};
 use crate::world::files::disk;
 use crate::world::git;
 use crate::world::store::home::read_pointer;
@@ -24,23 +24,8 @@ pub enum Found {
 /// the repository's others (a live one before those that are over), else the only live one of this
 /// machine.
 pub fn find(home: &Home, name: Option<&str>, folder: &Path) -> Result<Found> {
-    find_any(home, name, folder, |_| true)
-}
-
-/// The same for a resume: of a procedure's loops, one that is not completed.
-pub fn find_to_resume(home: &Home, name: Option<&str>, folder: &Path) -> Result<Found> {
-    find_any(home, name, folder, |record| record.outcome() != Some(Outcome::Completed))
-}
-
-/// `is_meant` chooses among the loops of one procedure, if it accepts any of them.
-fn find_any(
-    home: &Home,
-    name: Option<&str>,
-    folder: &Path,
-    is_meant: impl Fn(&Loop) -> bool,
-) -> Result<Found> {
     if let Some(name) = name {
-        return by_name(home, name, folder, is_meant);
+        return by_name(home, name, folder);
     }
     if let Some(record) = of_working_tree(home, folder)? {
         return Ok(Found::One(Box::new(record)));
@@ -75,12 +60,7 @@ pub fn of_other_trees(home: &Home, folder: &Path) -> Vec<Loop> {
     loops
 }
 
-fn by_name(
-    home: &Home,
-    name: &str,
-    folder: &Path,
-    is_meant: impl Fn(&Loop) -> bool,
-) -> Result<Found> {
+fn by_name(home: &Home, name: &str, folder: &Path) -> Result<Found> {
     if let Ok(id) = name.parse::<LoopId>() {
         match store::load(home, &id) {
             Ok(record) => return Ok(Found::One(Box::new(record))),
@@ -89,7 +69,7 @@ fn by_name(
             Err(error) => return Err(error.into()),
         }
     }
-    if let Some(found) = by_procedure(home, name, folder, is_meant) {
+    if let Some(found) = by_procedure(home, name, folder) {
         return Ok(found);
     }
     let mut matching: Vec<LoopId> =
@@ -109,17 +89,9 @@ fn by_name(
 
 /// The newest loop of that procedure in this working tree, else in the repository's others, else
 /// the only live one of the machine, else the only one. `None` when the procedure has no loop.
-fn by_procedure(
-    home: &Home,
-    name: &str,
-    folder: &Path,
-    is_meant: impl Fn(&Loop) -> bool,
-) -> Option<Found> {
+fn by_procedure(home: &Home, name: &str, folder: &Path) -> Option<Found> {
     let mut loops = store::load_all(home);
     loops.retain(|record| record.procedure() == Some(name));
-    if loops.iter().any(&is_meant) {
-        loops.retain(is_meant);
-    }
     for trees in [roots(folder), git::worktree::roots(folder)] {
         if let Some(here) = loops.iter().position(|it| trees.contains(&it.place.checkout)) {
             return Some(Found::One(Box::new(loops.swap_remove(here))));

@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use crate::cmd::tell::NOT_FOR_AN_AGENT;
 use crate::cmd::{actor, control_replies, reading, refuse_an_agent};
-use crate::drive::control;
 use crate::drive::fleet::control::{self as fleet_control, Delivery};
 use crate::drive::fleet::memory::Memory;
 use crate::drive::resume::{refuse_a_task, refuse_the_spent};
+use crate::drive::{control, end};
 use crate::engine::record::{LoopId, ProcessIdentity, TaskOfFleet};
 use crate::exit;
 use crate::report::board::BoardOrder;
@@ -58,7 +57,7 @@ pub fn act(
         BoardOrder::Pause(id) => {
             control::pause(home, id, actor(), false).map(|paused| control_replies::paused(&paused))
         }
-        BoardOrder::Cancel(id) => control::cancel_from_outside(home, id, actor(), None)
+        BoardOrder::Cancel(id) => end::cancel(home, id, actor(), None)
             .map(|attempt| control_replies::cancelled(&attempt, reading())),
         BoardOrder::Tell(id, words) => tell(home, signals, id, words),
         BoardOrder::Resume(id, words) => {
@@ -74,7 +73,9 @@ pub fn act(
 }
 
 fn tell(home: &Home, signals: &Signals, id: &LoopId, words: &str) -> Result<String> {
-    refuse_an_agent(NOT_FOR_AN_AGENT)?;
+    refuse_an_agent(
+        "an agent cannot send itself a message\nhint: say it in your last message, which the next iteration reads",
+    )?;
     let task = store::load(home, id)?.fleet;
     if let Some(task) = task.filter(|task| fleets::is_kept(home, &task.name)) {
         return tell_task(home, signals, &task, words);

@@ -69,8 +69,6 @@ pub enum EventResult {
     BrokenOff(Box<Loop>),
     /// The context was compacted: the agent gets the task, the rules and the evidence again.
     Reminded(Box<Loop>),
-    /// The session's loop was cancelled in a terminal; reported once.
-    CancelledElsewhere(Box<Loop>),
     /// A loop of this working tree was interrupted; reported once.
     Interrupted(Box<Loop>),
     /// The loop waits for the model's service, or ended because of it: a notice for the terminal.
@@ -115,14 +113,7 @@ pub fn within(home: &Home, hook: &Hook<'_>, record: &Loop, prompt: String) -> St
 
 /// Answers one event. An error means: let everything through.
 pub fn answer(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
-    let answer = answer_to(home, hook).map(|answer| match answer {
-        EventResult::Silent => cancelled_elsewhere(home, hook).unwrap_or(EventResult::Silent),
-        EventResult::Stopped(StopResult::NotOurs, asides) if asides.is_empty() => {
-            let silent = EventResult::Stopped(StopResult::NotOurs, asides);
-            cancelled_elsewhere(home, hook).unwrap_or(silent)
-        }
-        answer => answer,
-    });
+    let answer = answer_to(home, hook);
     if hook.event.is_typed() {
         questions::note_typing(home, hook);
     }
@@ -153,22 +144,6 @@ fn answer_to(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
         HookEvent::AtDialog { tool } => questions::dialog(home, hook, tool.as_deref()),
         HookEvent::Answered | HookEvent::NotOurs => Ok(EventResult::Silent),
     }
-}
-
-/// The loop that this session had, if it was cancelled in a terminal and the session does not know
-/// yet.
-fn cancelled_elsewhere(home: &Home, hook: &Hook<'_>) -> Option<EventResult> {
-    let says = matches!(
-        hook.event,
-        HookEvent::Stopped(_) | HookEvent::Prompted | HookEvent::SessionBegan { .. }
-    );
-    let session_id = hook.session_id.as_ref().filter(|_| says)?;
-    let id = read_pointer(&home.last_pointer(session_id)).ok()??;
-    let mark = home.loop_file(&id, control::UNSAID);
-    let record = store::load(home, &id).ok().filter(|_| disk::exists(&mark))?;
-    disk::remove(&mark).ok()?;
-    let is_over = record.outcome() == Some(Outcome::Cancelled);
-    is_over.then(|| EventResult::CancelledElsewhere(Box::new(record)))
 }
 
 /// Journals what went wrong with an event, if its session's loop can be found and written.
@@ -252,7 +227,7 @@ fn resume_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
     let folder = hook.folder.as_deref().context("the hook's payload has no folder (cwd)")?;
     let record = match (&typed.set.name, of_session(home, hook)?) {
         (None, Some(record)) => record,
-        (name, _) => match find::find_to_resume(home, name.as_deref(), folder)? {
+        (name, _) => match find::find(home, name.as_deref(), folder)? {
             Found::One(record) => *record,
             Found::None => bail!("there is no loop to resume\nhint: crew status --all lists them"),
             Found::Many(_) => bail!("more than one loop matches\nhint: crew status --all"),

@@ -1,14 +1,13 @@
-//! Merges the tiers: built-in, the user's file, the project's file, the requested procedure, the
-//! environment, what was typed. A value of a higher tier replaces the lower one's. Of two files the
-//! checks do so role by role and the reactions moment by moment. Typed checks are added to those of
-//! the files, so that none is dropped in silence. An empty list says nothing, so no file can remove
-//! the user's own checks without naming others. Protected paths add up, because they only narrow.
-//! Where a client runs the hook that starts a loop, the project's own settings can plant variables:
-//! there the environment may only narrow.
+//! Merges the tiers: built-in, the user's file, the project's file, the environment, what was
+//! typed. A value of a higher tier replaces the lower one's. Checks do so role by role and
+//! reactions moment by moment, so a typed `--verify` keeps the project's gates. An empty list says
+//! nothing, so no file can remove the user's own checks without naming others. Protected paths add
+//! up, because they only narrow. Where a client runs the hook that starts a loop, the project's own
+//! settings can plant variables: there the environment may only narrow.
 
 use std::collections::BTreeMap;
 
-use super::{Key, Layer, NamedCheck, ProcedureSettings, Sourced, Value};
+use super::{Key, Layer, ProcedureSettings, Sourced, Value};
 use crate::engine::record::{IterationTimes, Limits, LoopMoment, Recipe, Role};
 
 /// The tiers, from the lowest to the highest.
@@ -48,7 +47,7 @@ pub struct Settings {
     pub notes: Vec<String>,
 }
 
-/// Merges the tiers. The procedure's own terms take precedence over those of all loops.
+/// Merges the tiers. A procedure's value takes precedence over the loop's in the same tier.
 pub fn merge(layers: &Layers, environment: VariableTrust, procedure: Option<&str>) -> Settings {
     let built_in = Key::all().filter_map(|key| Some((key, Sourced::built_in(key.built_in()?))));
     let mut laid = Layer { values: built_in.collect(), ..Layer::default() };
@@ -63,10 +62,11 @@ pub fn merge(layers: &Layers, environment: VariableTrust, procedure: Option<&str
             }
         }
     };
-    let files = [&layers.built_in, &layers.user, &layers.project];
-    files.into_iter().for_each(|layer| lay(&mut laid, layer));
-    if let Some(procedure) = procedure.and_then(|name| laid.procedures.get(name)).cloned() {
-        lay(&mut laid, &procedure.value.terms);
+    for layer in [&layers.built_in, &layers.user, &layers.project] {
+        lay(&mut laid, layer);
+        if let Some(procedure) = procedure.and_then(|name| layer.procedures.get(name)) {
+            lay(&mut laid, &procedure.value.terms);
+        }
     }
     let mut notes = Vec::new();
     match environment {
@@ -77,9 +77,7 @@ pub fn merge(layers: &Layers, environment: VariableTrust, procedure: Option<&str
             lay(&mut laid, &narrowing);
         }
     }
-    let of_files = std::mem::take(&mut laid.checks);
     lay(&mut laid, &layers.typed);
-    laid.checks = added(&layers.typed.checks, of_files);
     let agent = laid.value(Key::Agent).cloned();
     laid.values.retain(|key, _| meant_for.get(key).is_none_or(|of| *of == agent));
     let recipe = procedure.and_then(|name| laid.procedures.get(name));
@@ -134,23 +132,6 @@ fn by_kind<K: PartialEq, V: Clone>(
         if own.is_empty() { of(lower, kind) } else { own }
     });
     chosen.collect()
-}
-
-/// Typed checks and those of the files, role by role; a command that both name is kept as typed.
-fn added(
-    typed: &[Sourced<NamedCheck>],
-    of_files: Vec<Sourced<NamedCheck>>,
-) -> Vec<Sourced<NamedCheck>> {
-    let role = |check: &Sourced<NamedCheck>| check.value.check.role;
-    let is_typed = |check: &Sourced<NamedCheck>| {
-        typed
-            .iter()
-            .any(|own| own.value.check.run == check.value.check.run && role(own) == role(check))
-    };
-    let more = of_files.into_iter().filter(|check| !is_typed(check));
-    let all: Vec<_> = typed.iter().cloned().chain(more).collect();
-    let of = |kind| all.iter().filter(move |check| role(check) == kind).cloned();
-    Role::ALL.into_iter().flat_map(of).collect()
 }
 
 /// The planted variables that narrow what the files say.
@@ -249,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn checks_of_files_replace_each_other_role_by_role_and_typed_ones_are_added() {
+    fn checks_replace_each_other_role_by_role() {
         let user = checks(&[("mine", Role::Verify), ("mine too", Role::Gate)]);
         let project = checks(&[("lint", Role::Gate), ("a", Role::Verify), ("b", Role::Verify)]);
         let typed = checks(&[("typed", Role::Verify)]);
@@ -262,28 +243,8 @@ mod tests {
                 .collect()
         };
         assert_eq!(runs(&layers), ["a", "b", "lint"]);
-        assert_eq!(runs(&Layers { typed, ..layers.clone() }), ["typed", "a", "b", "lint"]);
-        let typed = checks(&[("b", Role::Verify), ("lint", Role::Until)]);
-        assert_eq!(runs(&Layers { typed, ..layers }), ["b", "a", "lint", "lint"]);
+        assert_eq!(runs(&Layers { typed, ..layers }), ["typed", "lint"]);
         assert_eq!(runs(&Layers::default()), Vec::<String>::new());
-    }
-
-    #[test]
-    fn a_procedures_own_limit_wins_over_one_for_all_loops_and_a_typed_one_over_both() {
-        let procedure = ProcedureSettings { terms: limit(7), ..ProcedureSettings::default() };
-        let procedures = [("p".to_owned(), Sourced::built_in(procedure))].into();
-        let mut layers = Layers {
-            built_in: Layer { procedures, ..Layer::default() },
-            user: limit(20),
-            project: limit(30),
-            ..Layers::default()
-        };
-        let max = |layers: &Layers, name| merge(layers, NARROWS, name).number(Key::MaxIterations);
-        assert_eq!((max(&layers, None), max(&layers, Some("p"))), (30, 7));
-        layers.environment = limit(5);
-        assert_eq!(max(&layers, Some("p")), 5);
-        layers.typed = limit(9);
-        assert_eq!(max(&layers, Some("p")), 9);
     }
 
     #[test]

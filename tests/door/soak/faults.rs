@@ -209,7 +209,7 @@ impl Soak {
 
     fn pause(&mut self) {
         let answer = self.prompt("crew pause");
-        assert!(answer.refusal().contains("pauses when its turn ends"), "{answer:#?}");
+        assert!(answer.refusal().contains("pauses after iteration"), "{answer:#?}");
         let turn = self.turn();
         let answer = self.stopping(turn).send().assert_lets_go();
         self.model().obey(Standing::Paused);
