@@ -116,7 +116,7 @@ fn show(home: &Home, prepared: &Prepared) -> Result<Exit> {
 
 fn list(home: &Home, arguments: &RunArgs) -> Result<Exit> {
     let known = settings::look(home, &checkout()?, !arguments.start.project.no_project)?;
-    let settings = merge(&known.layers, settings::environment(), None);
+    let settings = merge(&known.layers, None);
     let Some(name) = &arguments.start.task else {
         print::folded(&prompts::list(&procedures::own(&settings)));
         return Ok(Exit::SUCCESS);

@@ -97,8 +97,7 @@ fn run_here(
         let known = settings::look(home, &record.place.checkout, !arguments.project.no_project)?;
         let mut typed = Layer::default();
         type_run(&mut typed, options);
-        let (settings, told) =
-            settings::in_force(home, known, typed, settings::environment(), procedure)?;
+        let (settings, told) = settings::in_force(home, known, typed, procedure)?;
         *notes = told;
         Ok(settings)
     };

@@ -126,7 +126,7 @@ fn at(origin: &ValueOrigin, what: &str) -> String {
 mod tests {
     use super::*;
     use crate::agents::outputs;
-    use crate::engine::settings::merge::{Layers, VariableTrust, merge};
+    use crate::engine::settings::merge::{Layers, merge};
     use crate::parse::settings::{Whose, parse};
 
     fn resolved(file: &str) -> String {
@@ -134,7 +134,7 @@ mod tests {
             .unwrap()
             .layer;
         let layers = Layers { user, ..Layers::default() };
-        match resolve(&merge(&layers, VariableTrust::IsTheUsers, None), None) {
+        match resolve(&merge(&layers, None), None) {
             Ok(agent) => {
                 let Agent { name, command, prompt, dialect, permissions, max_turns, .. } = agent;
                 let (prompt, dialect) = (prompt.label(), &*dialect.0);
@@ -202,8 +202,7 @@ mod tests {
         let user = parse(user, Path::new("config.toml"), Whose::Users, &outputs(), &|_| true)
             .unwrap()
             .layer;
-        let settings =
-            merge(&Layers { user, ..Layers::default() }, VariableTrust::IsTheUsers, None);
+        let settings = merge(&Layers { user, ..Layers::default() }, None);
         let agent = resolve(&settings, Some("my-agent 'a b'")).unwrap();
         assert_eq!(
             (agent.name.as_str(), agent.command),

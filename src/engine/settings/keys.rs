@@ -1,4 +1,4 @@
-//! Every setting that a settings file or a variable may hold, one row each: where it is written,
+//! Every setting that a settings file may hold, one row each: where it is written,
 //! what kind of value it takes, its default, and which of two values is wider. Readers, tiers,
 //! trust, `crew config` and the file of `crew init` use these rows. A name without a row here is
 //! not a setting.
@@ -101,8 +101,6 @@ enum Wider {
     Less,
     /// On, or on with another word.
     On,
-    /// On, if a variable says so; a project's file may say so without trust.
-    OnByVariable,
     /// Any other value.
     Other,
     /// Any other value, and off if the user says nothing.
@@ -119,8 +117,6 @@ pub struct KeyRow {
     pub part: Part,
     /// The name in its own table.
     pub name: &'static str,
-    /// The environment variable for it.
-    pub variable: Option<&'static str>,
     pub kind: Kind,
     wider: Wider,
     /// The name in `[loop]`, if its own table is another one.
@@ -134,15 +130,11 @@ pub struct KeyRow {
 }
 
 const fn row(key: Key, part: Part, name: &'static str, kind: Kind, wider: Wider) -> KeyRow {
-    let (variable, in_loop, built_in, example, help) = (None, None, 0, "", "");
-    KeyRow { key, part, name, variable, kind, wider, in_loop, built_in, example, help }
+    let (in_loop, built_in, example, help) = (None, 0, "", "");
+    KeyRow { key, part, name, kind, wider, in_loop, built_in, example, help }
 }
 
 impl KeyRow {
-    const fn variable(self, variable: &'static str) -> Self {
-        Self { variable: Some(variable), ..self }
-    }
-
     const fn says(self, built_in: u64, example: &'static str, help: &'static str) -> Self {
         Self { built_in, example, help, ..self }
     }
@@ -153,24 +145,23 @@ impl KeyRow {
 }
 
 /// A misspelled name is compared with the rows in this order.
-const ROWS: [KeyRow; 39] = {
-    use Kind::{Branch, Bytes, Commands, Days, Globs, Iterations, Micros, Name, Percent, Proof};
-    use Kind::{Seconds, Switch, Tokens, Turns, Words};
-    use Part::{Bound, Keep, Process, Step, Term, Wait};
-    use Wider::{All, Less, More, Nothing, On, OnByVariable, Other, OtherOrOff};
-    [
+const ROWS: [KeyRow; 39] =
+    {
+        use Kind::{
+            Branch, Bytes, Commands, Days, Globs, Iterations, Micros, Name, Percent, Proof,
+        };
+        use Kind::{Seconds, Switch, Tokens, Turns, Words};
+        use Part::{Bound, Keep, Process, Step, Term, Wait};
+        use Wider::{All, Less, More, Nothing, On, Other, OtherOrOff};
+        [
         row(Key::MaxIterations, Bound, "max_iterations", Iterations, More)
-            .says(10, "15", "iterations after which a loop ends")
-            .variable("CREW_MAX_ITERATIONS"),
+            .says(10, "15", "iterations after which a loop ends"),
         row(Key::MaxDuration, Bound, "max_duration", Seconds, More)
-            .says(12 * 3600, "\"12h\"", "time after which it ends, not counting sleep")
-            .variable("CREW_MAX_DURATION"),
+            .says(12 * 3600, "\"12h\"", "time after which it ends, not counting sleep"),
         row(Key::MaxCost, Bound, "max_cost", Micros, More)
-            .says(0, "5.00", "US dollars after which it ends, such as 5.00")
-            .variable("CREW_MAX_COST"),
+            .says(0, "5.00", "US dollars after which it ends, such as 5.00"),
         row(Key::MaxTokens, Bound, "max_tokens", Tokens, More)
-            .says(0, "\"500k\"", "tokens after which it ends, such as \"500k\"")
-            .variable("CREW_MAX_TOKENS"),
+            .says(0, "\"500k\"", "tokens after which it ends, such as \"500k\""),
         row(Key::Promise, Term, "completion_promise", Kind::Promise, OtherOrOff).says(
             0,
             "\"ALL DONE\"",
@@ -217,44 +208,33 @@ const ROWS: [KeyRow; 39] = {
             "paths that are tests, in addition to those known by their names",
         ),
         row(Key::FailureThreshold, Bound, "failure_threshold", Iterations, More)
-            .says(3, "3", "failed iterations in a row after which it is aborted")
-            .variable("CREW_FAILURE_THRESHOLD"),
+            .says(3, "3", "failed iterations in a row after which it is aborted"),
         row(Key::Stall, Bound, "stall", Iterations, More)
-            .says(5, "3", "iterations in a row without progress after which it is stalled")
-            .variable("CREW_STALL"),
+            .says(5, "3", "iterations in a row without progress after which it is stalled"),
         row(Key::Verify, Term, "verify", Commands(Role::Verify), All),
         row(Key::Gate, Term, "gate", Commands(Role::Gate), All),
         row(Key::Until, Term, "until", Commands(Role::Until), All),
         row(Key::Timeout, Process, "timeout", Seconds, More)
-            .says(3600, "\"10m\"", "the longest an iteration may take")
-            .variable("CREW_TIMEOUT"),
+            .says(3600, "\"10m\"", "the longest an iteration may take"),
         row(Key::IdleTimeout, Process, "idle_timeout", Seconds, More)
-            .says(900, "\"15m\"", "the longest the agent may be silent while no tool call is open")
-            .variable("CREW_IDLE_TIMEOUT"),
+            .says(900, "\"15m\"", "the longest the agent may be silent while no tool call is open"),
         row(Key::Delay, Step, "delay", Seconds, Less)
-            .says(0, "\"30s\"", "the wait between two iterations")
-            .variable("CREW_DELAY"),
+            .says(0, "\"30s\"", "the wait between two iterations"),
         row(Key::MaxTurns, Process, "max_turns", Turns, More)
-            .says(0, "50", "the most turns of the agent in one iteration")
-            .variable("CREW_MAX_TURNS"),
+            .says(0, "50", "the most turns of the agent in one iteration"),
         row(Key::TokenBudget, Process, "token_budget", Tokens, Nothing)
-            .says(100_000, "\"100k\"", "tokens above which a prompt causes a warning")
-            .variable("CREW_TOKEN_BUDGET"),
+            .says(100_000, "\"100k\"", "tokens above which a prompt causes a warning"),
         row(Key::Redline, Process, "redline", Percent, Nothing)
-            .says(80, "\"80%\"", "how full a context may be before a handoff page follows it")
-            .variable("CREW_REDLINE"),
-        row(Key::Agent, Part::Agent, "name", Name, Other).in_loop("agent").variable("CREW_AGENT"),
+            .says(80, "\"80%\"", "how full a context may be before a handoff page follows it"),
+        row(Key::Agent, Part::Agent, "name", Name, Other).in_loop("agent"),
         row(Key::Fallback, Part::Agent, "fallback", Kind::Agents, Other)
-            .in_loop("fallback")
-            .variable("CREW_FALLBACK"),
+            .in_loop("fallback"),
         row(Key::Model, Part::Agent, "model", Kind::Model, Other)
             .says(0, "\"opus\"", "")
-            .in_loop("model")
-            .variable("CREW_MODEL"),
+            .in_loop("model"),
         row(Key::Account, Part::Agent, "account", Name, Other)
             .says(0, "\"work\"", "")
-            .in_loop("account")
-            .variable("CREW_ACCOUNT"),
+            .in_loop("account"),
         row(Key::Arguments, Part::Agent, "args", Words, All).says(
             0,
             "[\"--effort\", \"high\"]",
@@ -262,33 +242,25 @@ const ROWS: [KeyRow; 39] = {
         ),
         row(Key::Permissions, Part::Agent, "permissions", Kind::Permissions, More)
             .says(0, "\"accept-edits\"", "")
-            .in_loop("permissions")
-            .variable("CREW_PERMISSIONS"),
+            .in_loop("permissions"),
         row(Key::Commit, Step, "commit", Switch, On)
-            .says(0, "true", "commit after each iteration what it changed")
-            .variable("CREW_COMMIT"),
+            .says(0, "true", "commit after each iteration what it changed"),
         row(Key::Push, Step, "push", Switch, On)
-            .says(0, "true", "push after each iteration")
-            .variable("CREW_PUSH"),
+            .says(0, "true", "push after each iteration"),
         row(Key::Rebase, Step, "rebase", Branch, On)
-            .says(0, "\"main\"", "before an iteration, rebase onto this branch if it has moved")
-            .variable("CREW_REBASE"),
-        row(Key::Awake, Step, "awake", Switch, OnByVariable)
-            .says(1, "true", "let this machine sleep while an agent works")
-            .variable("CREW_AWAKE"),
+            .says(0, "\"main\"", "before an iteration, rebase onto this branch if it has moved"),
+        row(Key::Awake, Step, "awake", Switch, Nothing)
+            .says(1, "true", "let this machine sleep while an agent works"),
         row(Key::Protect, Term, "protect", Globs, Nothing),
         row(Key::MaxWait, Wait, "max", Seconds, More)
-            .says(12 * 3600, "\"12h\"", "the longest wait for a rate limit or an outage")
-            .variable("CREW_MAX_WAIT"),
+            .says(12 * 3600, "\"12h\"", "the longest wait for a rate limit or an outage"),
         row(Key::KeepLogs, Keep, "logs", Bytes, More)
-            .says(2 << 30, "\"2GiB\"", "")
-            .variable("CREW_KEEP_LOGS"),
+            .says(2 << 30, "\"2GiB\"", ""),
         row(Key::KeepSnapshots, Keep, "snapshots", Bytes, More)
-            .says(10 << 30, "\"10GiB\"", "")
-            .variable("CREW_KEEP_SNAPSHOTS"),
-        row(Key::KeepDays, Keep, "days", Days, More).says(90, "90", "").variable("CREW_KEEP_DAYS"),
+            .says(10 << 30, "\"10GiB\"", ""),
+        row(Key::KeepDays, Keep, "days", Days, More).says(90, "90", ""),
     ]
-};
+    };
 
 impl Key {
     /// All keys, in the order in which a misspelled name is compared with them.
@@ -315,11 +287,6 @@ impl Key {
     pub fn name_in(self, table: &str) -> Option<&'static str> {
         let of_the_loop = self.row().in_loop.filter(|_| table == "loop");
         of_the_loop.or_else(|| (self.table() == table).then(|| self.row().name))
-    }
-
-    /// Whether it has no effect on a session's loop.
-    pub fn is_for_processes(self) -> bool {
-        matches!(self.row().part, Part::Process | Part::Step | Part::Agent | Part::Keep)
     }
 
     /// Its value if no setting names one.
@@ -350,8 +317,7 @@ impl Key {
         }
         let allowed = allowed.cloned().or_else(|| self.built_in());
         match (self.row().wider, value, allowed) {
-            (Wider::Nothing | Wider::OnByVariable, ..)
-            | (Wider::On, Value::Off | Value::Switch(false), _) => false,
+            (Wider::Nothing, ..) | (Wider::On, Value::Off | Value::Switch(false), _) => false,
             (Wider::More, Value::Permissions(value), Some(Value::Permissions(allowed))) => {
                 *value > allowed
             }
@@ -362,15 +328,6 @@ impl Key {
             (Wider::Less, Value::Switch(value), Some(Value::Switch(allowed))) => !*value & allowed,
             (Wider::On | Wider::Other | Wider::OtherOrOff, own, Some(allowed)) => *own != allowed,
             _ => true,
-        }
-    }
-
-    /// Whether a variable that the user may not have set may replace `below` by `value`.
-    pub fn is_narrower(self, value: &Value, below: Option<&Value>) -> bool {
-        match self.row().wider {
-            Wider::More | Wider::Less => below.is_some_and(|it| self.is_wider(it, Some(value))),
-            Wider::On | Wider::OnByVariable => matches!(value, Value::Off | Value::Switch(false)),
-            Wider::Other | Wider::OtherOrOff | Wider::All | Wider::Nothing => false,
         }
     }
 }
