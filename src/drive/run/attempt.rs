@@ -202,7 +202,7 @@ impl Runner<'_> {
         };
         let usage = report.used(&process);
         let errors = tail_of(&plain(&ended.errors), TAIL_CHARS);
-        let told = agents::reported_limit(&run.agent, &process, &errors, clock::local());
+        let told = agents::reported_limit(&run.agent, report, &process, &errors, clock::local());
         // A claim contradicts it: an agent that says that all is done was not kept from its work.
         let told = told.filter(|_| claim != Claim::Success);
         let mut agent =

@@ -110,6 +110,7 @@ fn changed(base: Agent, name: &str, entry: &AgentEntry) -> Agent {
         allow: entry.allow.clone().or(base.allow),
         environment,
         usage_file: entry.usage_file.clone().or(base.usage_file),
+        answer_mark: base.answer_mark,
         login: entry.login.clone().unwrap_or(base.login),
     }
 }

@@ -34,7 +34,7 @@ fn contract() -> Value {
         "name": "mine", "command": ["agent"], "prompt": "argument", "dialect": "codex",
         "permissions": permissions, "max_turns": "--max-turns",
         "model": "--model", "allow": "--allow=Bash({check})",
-        "environment": { "V": "1" }, "usage_file": "--usage", "login": ["auth"],
+        "environment": { "V": "1" }, "usage_file": "--usage", "answer_mark": ">", "login": ["auth"],
     });
     let pieces = json!([{ "text": "t" }, { "file": "/f.hbs" }, { "built_in": "b" }]);
     json!({
