@@ -99,15 +99,12 @@ pub enum Verb {
     )]
     Status(StatusArgs),
     /// List the loops that are over, newest first
-    #[command(
-        after_help = "Examples:\n  crew history\n  crew history --outcome stalled --since 2d\n  \
-                      crew history --all --limit 100 --json"
-    )]
+    #[command(after_help = "Examples:\n  crew history --outcome stalled --since 2d --json")]
     History(HistoryArgs),
     /// Show the whole story of a loop
-    #[command(after_help = "Examples:\n  crew show\n  crew show k3v9 --iteration 4\n  \
-                      crew show --log -f\n  crew show --before notes.txt\n  \
-                      crew show --html story.html")]
+    #[command(
+        after_help = "Examples:\n  crew show k3v9 --iteration 4 --prompt\n  crew show --log -f"
+    )]
     Show(ShowArgs),
     /// Show what a loop changed, or some of its iterations
     #[command(
@@ -335,6 +332,9 @@ pub struct ShowArgs {
     /// One iteration with all its evidence
     #[arg(long, value_name = "N", value_parser = iteration)]
     pub iteration: Option<u32>,
+    /// The prompt that iteration N was started with
+    #[arg(long, requires = "iteration", conflicts_with_all = ["log", "json"])]
+    pub prompt: bool,
     /// What the agent did in that iteration, or in the latest
     #[arg(long, conflicts_with_all = ["html", "json"])]
     pub log: bool,

@@ -127,6 +127,7 @@ impl Runner<'_> {
             ..ProcessSpec::of(&launch.program, &arguments, &record.place.folder)
         };
         let log = logs::path(self.home, &record.id, record.iteration());
+        logs::keep_prompt(self.home, &record.id, record.iteration(), prompt);
         logs::begin(&log, &run.agent.name, !run.fallback.is_empty());
         let terms = AgentTerms { idle: within(run.pace.idle_timeout_s), log: &log };
         if run.agent.usage_file.is_some() {
