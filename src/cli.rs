@@ -170,7 +170,7 @@ pub enum Verb {
     #[command(after_help = AFTER_TELL)]
     Tell {
         /// The message; quote what your shell would change
-        #[arg(value_name = "TEXT", required_unless_present = "accept_exam")]
+        #[arg(value_name = "TEXT", required_unless_present = "accept_test_changes")]
         words: Vec<String>,
         /// A loop's id or the beginning of one; if absent, the loop here, else the only live one
         #[arg(long = "loop", value_name = "LOOP")]
@@ -181,9 +181,9 @@ pub enum Verb {
         /// Only this task of the fleet; one that ended reads it once it is tried again
         #[arg(long, value_name = "TASK", requires = "fleet")]
         task: Option<String>,
-        /// Accept the checks of that task, and the files they rest on, as its agent changed them
+        /// Accept the tests and check settings of that task as its agent changed them
         #[arg(long, requires = "task")]
-        accept_exam: bool,
+        accept_test_changes: bool,
     },
     /// Change the limits of a live loop
     #[command(mut_args(without_default), after_help = AFTER_SET)]

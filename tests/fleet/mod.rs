@@ -6,7 +6,6 @@ mod answers;
 mod between;
 mod branches;
 mod clones;
-mod exams;
 mod forget;
 mod kept;
 mod kills;
@@ -22,6 +21,7 @@ mod shares;
 mod show;
 mod slots;
 mod tampering;
+mod test_changes;
 mod trust;
 mod watch;
 

@@ -16,7 +16,6 @@ mod crashes;
 mod cut_off;
 #[cfg(target_os = "linux")]
 mod cycles;
-mod exam;
 mod examples;
 mod exits;
 mod fallback;
@@ -52,6 +51,7 @@ mod snapshots;
 mod state;
 #[cfg(target_os = "linux")]
 mod terminal;
+mod test_changes;
 mod tested;
 mod waits;
 mod windows;

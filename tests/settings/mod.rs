@@ -226,7 +226,7 @@ fn config_shows_every_value_and_where_it_came_from() {
     keep.snapshots           10GiB         built-in
     keep.days                90            built-in
     loop.completion_promise  COMPLETE      built-in
-    loop.exam                hold          built-in
+    loop.test_changes        refuse        built-in
     loop.questions           auto          built-in
     loop.notices             true          built-in
     loop.prove               false         built-in

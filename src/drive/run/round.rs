@@ -8,7 +8,7 @@ use crate::drive::boundary::{Boundary, DriverNotes, Open};
 use crate::drive::control::Cancels;
 use crate::drive::end;
 use crate::drive::start::place;
-use crate::drive::{exam, tree};
+use crate::drive::{test_changes, tree};
 use crate::engine::boundary::decide::{Decision, spent_at_rest};
 use crate::engine::boundary::facts::{Facts, ProcessEnd, Seen};
 use crate::engine::boundary::unfit;
@@ -224,7 +224,7 @@ impl Runner<'_> {
         self.ledger.change(what, |record| {
             let before = record.clone();
             record.state.remember_tree(tree.clone());
-            exam::follow(home, &before, record);
+            test_changes::follow(home, &before, record);
             record.protected.clone_from(&protected);
         });
     }

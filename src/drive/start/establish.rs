@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use crate::clients::spelling::going_on;
 use crate::drive::end::{self, EndAttempt};
 use crate::drive::owner::{elsewhere, environment_of, gone_why, owner_is_gone};
-use crate::drive::{exam, tree};
+use crate::drive::{test_changes, tree};
 use crate::engine::boundary::limits::overtime_ms;
 use crate::engine::boundary::protect;
 use crate::engine::fleet::lease::Carried;
@@ -17,7 +17,7 @@ use crate::engine::record::{
     Status, TaskOfFleet,
 };
 use crate::engine::text::count;
-use crate::parse::exam::only_what_changed;
+use crate::parse::test_changes::only_what_changed;
 use crate::world::files::fingerprint::NO_STALL_RULE;
 use crate::world::files::{disk, protected, room, tree as tree_files};
 use crate::world::store::StoreError::{self, Absent, Corrupt, Newer};
@@ -132,9 +132,14 @@ fn look(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
         }
         record.state.unrecorded = tree.unrecorded;
         record.state.remember_tree(tree.seen);
-        let held = record.state.exam.take().filter(|held| exam::is_here(home, record, held));
-        let held = held.or(record.state.trees.snapshot.clone());
-        notes.extend(exam::begin(home, record, held));
+        let found =
+            record.state.baseline.take().filter(|found| test_changes::is_here(home, record, found));
+        match found {
+            Some(found) => record.state.baseline = Some(found),
+            None => {
+                notes.extend(test_changes::begin(home, record, record.state.trees.snapshot.clone()))
+            }
+        }
     }
     if !record.contract.protect.is_empty() {
         match protected::begin(record) {

@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use super::detect;
+use crate::engine::boundary::protect::glob;
 use crate::engine::claim::promise::Promise;
 use crate::engine::record::{Check, Contract, Role, Run};
 use crate::engine::settings::merge::Settings;
@@ -26,7 +27,8 @@ pub fn typed(arguments: &LoopArgs, folder: &Path) -> Result<Layer> {
     layer.type_in(arguments.limits.by_key().map(|(key, value)| (key, Some(Value::Number(value)))));
     layer.type_in([
         (Key::Require, arguments.require.map(Value::Proof)),
-        (Key::Exam, arguments.exam.map(Value::Exam)),
+        (Key::TestChanges, arguments.test_changes.map(Value::TestChanges)),
+        (Key::MayChange, globs(&arguments.may_change)?),
         (Key::Questions, arguments.questions.map(Value::Questions)),
         (Key::Prove, arguments.prove.then_some(Value::Switch(true))),
         (Key::ProveTimeout, arguments.prove_timeout.map(|it| Value::Number(whole_seconds(it)))),
@@ -44,6 +46,18 @@ pub fn typed(arguments: &LoopArgs, folder: &Path) -> Result<Layer> {
         layer.checks.extend(checks.map(Sourced::typed));
     }
     Ok(layer)
+}
+
+/// Typed globs; an error names the one that is not.
+fn globs(texts: &[String]) -> Result<Option<Value>> {
+    for text in texts {
+        if let Err(expected) = glob(text) {
+            bail!(
+                "--may-change takes {expected}, not {text:?}\nhint: --may-change 'tests/golden/**'"
+            );
+        }
+    }
+    Ok((!texts.is_empty()).then(|| Value::Words(texts.to_vec())))
 }
 
 fn verify(arguments: &LoopArgs, folder: &Path) -> Result<Vec<String>> {
@@ -81,7 +95,7 @@ pub fn contract(
     let promise = promise(arguments, settings, &task)?;
     let checks = settings.contract_checks();
     let protect = settings.protected();
-    let (require, exam) = (settings.require(), settings.exam());
+    let (require, test_changes) = (settings.require(), settings.test_changes());
     if (require.is_some() || arguments.prove) && checks.is_empty() {
         let (option, grade) = match require {
             Some(grade) => ("--require", format!(" {}", grade.label())),
@@ -101,7 +115,7 @@ pub fn contract(
         limits,
         protect,
         require,
-        exam,
+        test_changes,
         questions,
         silent,
         trial,

@@ -78,7 +78,7 @@ fn a_run_that_could_not_be_loaded_or_was_filtered_takes_no_test_away() {
 }
 
 #[test]
-fn a_check_that_ran_no_test_is_hollow_unless_there_never_was_one() {
+fn a_check_that_ran_no_test_ran_nothing_unless_there_never_was_one() {
     let filtered = TestRun { filtered: 57, ..TestRun::default() };
     let failed_to_load = TestRun { errors: 1, ..TestRun::default() };
     let uncounted = TestRun { uncounted: 1, ..TestRun::default() };
@@ -93,7 +93,7 @@ fn a_check_that_ran_no_test_is_hollow_unless_there_never_was_one() {
         (uncounted, false, None),
         (failed_to_load, true, None),
     ] {
-        assert_eq!(hollow(&run, ever_ran).as_deref(), expected, "{run:?} {ever_ran}");
+        assert_eq!(ran_nothing(&run, ever_ran).as_deref(), expected, "{run:?} {ever_ran}");
     }
 }
 

@@ -5,9 +5,9 @@ use serde::Serialize;
 use super::ending::asked_for_help;
 use super::{ChangesFrom, PageInputs};
 use crate::engine::evidence::ClaimResult;
-use crate::engine::exam::finding::ACCEPT;
 use crate::engine::journal::regression::{Regression, regressions};
 use crate::engine::record::{Driver, FALLS_SHORT, Outcome, Proof, Role, Status, TaskOfFleet};
+use crate::engine::test_changes::finding::ACCEPT;
 use crate::engine::text::clip;
 
 /// The longest command of a check, in characters.
@@ -47,7 +47,7 @@ pub fn steps(inputs: &PageInputs<'_>) -> (Step, Option<Step>) {
         }
         Some(Outcome::Blocked) if has_reason(inputs, ACCEPT) => {
             let own = || format!("{} {ACCEPT}", inputs.resume);
-            let accept = record.fleet.as_ref().map_or_else(own, TaskOfFleet::accept_exam);
+            let accept = record.fleet.as_ref().map_or_else(own, TaskOfFleet::accept_test_changes);
             (look(inputs), Some(Step::new(accept, "if you accept that change")))
         }
         Some(Outcome::Blocked) if !can_resume(inputs) => (look(inputs), None),

@@ -10,10 +10,10 @@ use crate::engine::evidence::changes::{ChangeKind, ChangedFile, Changes};
 use crate::engine::evidence::commits::Commits;
 use crate::engine::evidence::test_report::TestMemory;
 use crate::engine::evidence::test_run::{TestRun, TestStatus};
-use crate::engine::exam::finding::ACCEPT;
 use crate::engine::journal::story::What;
 use crate::engine::journal::{BROUGHT_BACK, COUNTED_LATE};
 use crate::engine::record::{CheckMemory, Loop, Outcome};
+use crate::engine::test_changes::finding::ACCEPT;
 use crate::engine::text::{clip, count, named, one_line, quoted, tail_of};
 
 /// The most names in a row.

@@ -10,8 +10,8 @@ use super::outcome::Proof;
 use super::question::QuestionMode;
 use super::run::Run;
 use crate::engine::claim::promise::Promise;
-use crate::engine::exam::ExamMode;
-use crate::engine::exam::trial::TrialTerms;
+use crate::engine::test_changes::TestChanges;
+use crate::engine::test_changes::trial::TrialTerms;
 use crate::engine::text::word;
 
 /// The fixed part of a loop.
@@ -30,9 +30,9 @@ pub struct Contract {
     /// The weakest proof that completes the loop; `None` accepts any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub require: Option<Proof>,
-    /// What becomes of a changed exam.
-    #[serde(default, skip_serializing_if = "ExamMode::is_hold")]
-    pub exam: ExamMode,
+    /// What becomes of a changed test_changes.
+    #[serde(default, skip_serializing_if = "TestChanges::is_refuse")]
+    pub test_changes: TestChanges,
     /// Who answers what the agent asks in a session.
     #[serde(default, skip_serializing_if = "QuestionMode::is_auto")]
     pub questions: QuestionMode,

@@ -47,6 +47,7 @@ pub use self::tree_memory::{CheckedOut, RepositoryInside, TreeMemory, TreeSeen};
 use super::boundary::protect::{Marks, Protected};
 use super::evidence::Evidence;
 use super::git::GitBaseline;
+use super::test_changes::Baseline;
 use super::text::word;
 use super::usage::Usage;
 use super::usage::times::{self, Earlier, Spread};
@@ -224,10 +225,13 @@ pub struct State {
     /// Whether those before the first iteration ran on the work of an attempt that was cut off.
     #[serde(default, skip_serializing_if = "is_default")]
     pub checked_after_work: bool,
-    /// The snapshot that holds what the checks rest on as the loop found it; `None` if there are no
-    /// checks, or no snapshots.
+    /// The tests and check configuration as the loop found them; `None` if there are no checks, or
+    /// no snapshots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exam: Option<String>,
+    pub baseline: Option<Baseline>,
+    /// How many claims in a row were refused for a change of tests.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub test_refusals: u32,
     /// Why the tree as the loop found it is not known, and the cure; `None` if it was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unrecorded: Option<String>,
@@ -313,7 +317,7 @@ impl Loop {
     }
 
     /// Whether the working tree is looked at: for the stall rule, for an iteration that runs into
-    /// its timeout, for what the checks rest on, and for what a commit leaves out.
+    /// its timeout, for test changes, and for what a commit leaves out.
     pub fn watches_the_tree(&self) -> bool {
         let bounded = || self.driver() == Driver::Process && self.contract.bounds_an_iteration();
         let commits = || self.contract.run.as_ref().is_some_and(|run| run.git.commit);

@@ -38,9 +38,9 @@ fn contract() -> Value {
     });
     let pieces = json!([{ "text": "t" }, { "file": "/f.hbs" }, { "built_in": "b" }]);
     json!({
-        "task": "t", "promise": "P", "protect": ["tests/**"], "require": "checked", "exam": "tell",
+        "task": "t", "promise": "P", "protect": ["tests/**"], "require": "checked", "test_changes": "report",
         "questions": "defer", "silent": true,
-        "trial": { "prove": true, "timeout_s": 1, "setup": "s", "tests": ["t"] },
+        "trial": { "prove": true, "timeout_s": 1, "setup": "s", "tests": ["t"], "may_change": ["g"] },
         "checks": [{
             "run": "c", "role": "verify", "timeout_s": 1, "success_exit_code": 2, "no_worse": true,
         }],
@@ -103,7 +103,7 @@ fn state() -> Value {
             "repositories": { "lib": { "commit": "c", "uncommitted": "u" } }, "tips": ["c"], "recent": [[1, "i"]] },
         "checks": { "c": {
             "last": "timedout", "ever_failed": true, "after": 3, "exit": 4, "elapsed_ms": 5, "tail": "t",
-        } }, "checked_as_found": true, "checked_after_work": true, "exam": "s", "unrecorded": "u", "incurable": "i",
+        } }, "checked_as_found": true, "checked_after_work": true, "baseline": { "commit": "s", "named": { "run": ["r"], "compared": ["c"], "tests": ["t"], "programs": ["p"] }, "hashes": { "h": "1" } }, "test_refusals": 1, "unrecorded": "u", "incurable": "i",
         "evidence": evidence(),
         "usage": usage(), "words": ["w"], "told": 1,
         "asked": [{ "iteration": 1, "question": "q", "options": ["o"] }],
@@ -178,7 +178,7 @@ fn tests() -> Value {
     json!({
         "passed": 1, "failed": 2, "skipped": 3, "filtered": 4, "errors": 5, "failing": names,
         "same_failures": 6, "fixed": names, "broken": names, "gone": names, "newly_skipped": names,
-        "total_before": 7, "failed_before": 8,
+        "total_before": 7, "skipped_before": 2, "failed_before": 8,
     })
 }
 

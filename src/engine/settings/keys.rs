@@ -5,9 +5,9 @@
 
 use super::{Kind, Value};
 use crate::engine::claim::promise::Promise;
-use crate::engine::exam::ExamMode;
-use crate::engine::exam::trial::TRIAL_TIMEOUT_S;
 use crate::engine::record::{Permissions, QuestionMode, Role};
+use crate::engine::test_changes::TestChanges;
+use crate::engine::test_changes::trial::TRIAL_TIMEOUT_S;
 
 /// A setting, in the order of display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,8 +40,8 @@ pub enum Key {
     Promise,
     /// The weakest proof that completes a loop.
     Require,
-    /// What becomes of a changed exam.
-    Exam,
+    /// What becomes of a changed test_changes.
+    TestChanges,
     /// Who answers what the agent asks.
     Questions,
     /// Whether the user's terminal gets notices and a title.
@@ -54,6 +54,8 @@ pub enum Key {
     Setup,
     /// Globs of paths that are tests.
     Tests,
+    /// Tests and check configuration that are the task.
+    MayChange,
     /// The name of the agent that fresh processes run.
     Agent,
     /// The agents that stand in for it while it is at a limit, in their order.
@@ -145,7 +147,7 @@ impl KeyRow {
 }
 
 /// A misspelled name is compared with the rows in this order.
-const ROWS: [KeyRow; 39] =
+const ROWS: [KeyRow; 40] =
     {
         use Kind::{
             Branch, Bytes, Commands, Days, Globs, Iterations, Micros, Name, Percent, Proof,
@@ -172,10 +174,10 @@ const ROWS: [KeyRow; 39] =
             "\"checked\"",
             "a loop completes only if a check that had failed now passes",
         ),
-        row(Key::Exam, Term, "exam", Kind::Exam, Other).says(
+        row(Key::TestChanges, Term, "test_changes", Kind::TestChanges, Other).says(
             0,
-            "\"tell\"",
-            "only report it when what the checks rest on has changed",
+            "\"report\"",
+            "a changed test that failed at the start refuses no end, it only lowers the proof",
         ),
         row(Key::Questions, Term, "questions", Kind::Questions, Other).says(
             0,
@@ -206,6 +208,11 @@ const ROWS: [KeyRow; 39] =
             0,
             "[\"checks/**\"]",
             "paths that are tests, in addition to those known by their names",
+        ),
+        row(Key::MayChange, Term, "may_change", Words, All).says(
+            0,
+            "[\"tests/golden/**\"]",
+            "tests and check settings that are the task, and so count as work",
         ),
         row(Key::FailureThreshold, Bound, "failure_threshold", Iterations, More)
             .says(3, "3", "failed iterations in a row after which it is aborted"),
@@ -295,7 +302,7 @@ impl Key {
         match self.row().kind {
             Kind::Switch => Some(Value::Switch(number > 0)),
             Kind::Promise => Some(Value::Promise(Promise::default())),
-            Kind::Exam => Some(Value::Exam(ExamMode::default())),
+            Kind::TestChanges => Some(Value::TestChanges(TestChanges::default())),
             Kind::Questions => Some(Value::Questions(QuestionMode::default())),
             Kind::Permissions => Some(Value::Permissions(Permissions::default())),
             Kind::Branch => Some(Value::Off),

@@ -4,8 +4,8 @@ use super::keys::Key;
 use super::trust::needs;
 use super::{Kind, Layer, Value};
 use crate::engine::claim::promise::Promise;
-use crate::engine::exam::ExamMode;
 use crate::engine::record::{Permissions, Proof, QuestionMode};
+use crate::engine::test_changes::TestChanges;
 
 fn number(number: u64) -> Value {
     Value::Number(number)
@@ -76,9 +76,9 @@ fn of_proof() -> Rules {
     ]
 }
 
-fn of_exam() -> Rules {
-    let [hold, tell] = ExamMode::ALL.map(Value::Exam);
-    vec![(None, hold, false), (None, tell.clone(), true), (Some(tell.clone()), tell, false)]
+fn of_test_changes() -> Rules {
+    let [refuse, report] = TestChanges::ALL.map(Value::TestChanges);
+    vec![(None, refuse, false), (None, report.clone(), true), (Some(report.clone()), report, false)]
 }
 
 fn of_questions() -> Rules {
@@ -114,7 +114,7 @@ fn rules(key: Key) -> Rules {
             vec![(Some(number(7)), number(0), false), (Some(number(7)), number(6), false)]
         }
         Key::Promise => of_promise(),
-        Key::Exam => of_exam(),
+        Key::TestChanges => of_test_changes(),
         Key::Questions => of_questions(),
         Key::Notices => vec![(None, switch(false), false)],
         Key::Prove => of_proof(),
@@ -123,6 +123,10 @@ fn rules(key: Key) -> Rules {
         }
         Key::Tests => {
             vec![(None, Value::Words(vec!["checks/**".to_owned()]), false)]
+        }
+        Key::MayChange => {
+            let globs = Value::Words(vec!["tests/**".to_owned()]);
+            vec![(None, globs.clone(), true), (Some(globs.clone()), globs, true)]
         }
         Key::Require => vec![(None, Value::Proof(Proof::Checked), false)],
         Key::Agent => vec![

@@ -5,9 +5,9 @@ use toml::de::DeValue;
 
 use super::{Reader, Value};
 use crate::engine::claim::promise::Promise;
-use crate::engine::exam::ExamMode;
 use crate::engine::record::{Permissions, Proof, QuestionMode};
 use crate::engine::settings::{self, KeyRow, Kind};
+use crate::engine::test_changes::TestChanges;
 use crate::parse::spelling::{nearest, shown};
 use crate::parse::{amounts, duration};
 
@@ -166,7 +166,9 @@ impl<'text> Written<'text> {
                 promise.map(Is::Promise).map_err(|error| format!("{}: {error}", self.name))
             }
             Kind::Proof => self.choice(&Proof::REQUIRED, Proof::label).map(Is::Proof),
-            Kind::Exam => self.choice(&ExamMode::ALL, ExamMode::label).map(Is::Exam),
+            Kind::TestChanges => {
+                self.choice(&TestChanges::ALL, TestChanges::label).map(Is::TestChanges)
+            }
             Kind::Questions => {
                 self.choice(&QuestionMode::ALL, QuestionMode::label).map(Is::Questions)
             }

@@ -25,11 +25,21 @@ pub struct TrialTerms {
     /// Globs of paths that are tests, beside those known by their names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tests: Vec<String>,
+    /// Globs of tests and check configuration that are the task and count as work; a person named
+    /// them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub may_change: Vec<String>,
 }
 
 impl Default for TrialTerms {
     fn default() -> Self {
-        Self { prove: false, timeout_s: TRIAL_TIMEOUT_S, setup: None, tests: Vec::new() }
+        Self {
+            prove: false,
+            timeout_s: TRIAL_TIMEOUT_S,
+            setup: None,
+            tests: Vec::new(),
+            may_change: Vec::new(),
+        }
     }
 }
 
