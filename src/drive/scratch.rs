@@ -155,7 +155,7 @@ impl<'a> ScratchFolder<'a> {
     }
 
     /// Gives the folder what it may lack: by `setup`, else the folders that git ignores as a whole,
-    /// such as node_modules, of the working tree. False if nothing was added.
+    /// such as `node_modules`, of the working tree. False if nothing was added.
     pub fn prepare(&mut self) -> Result<bool, String> {
         if self.set_up_again()? {
             return Ok(true);

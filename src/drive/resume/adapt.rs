@@ -142,7 +142,7 @@ fn stand_ins(
     Ok(())
 }
 
-/// Holds the test_changes to what it is now.
+/// Takes the tests as they are now for the original ones.
 fn accept_test_changes(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
     // What a cut-off attempt left is a part of what is accepted.
     let snapshot =
@@ -150,7 +150,7 @@ fn accept_test_changes(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
     accept_test_changes_of(home, record, snapshot)
 }
 
-/// Holds the test_changes of a loop to what it is in a snapshot. Returns what the user should know.
+/// Takes the tests of a snapshot for the original ones. Returns what the user should know.
 ///
 /// # Errors
 /// Without a snapshot.

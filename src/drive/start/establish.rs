@@ -137,7 +137,11 @@ fn look(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
         match found {
             Some(found) => record.state.baseline = Some(found),
             None => {
-                notes.extend(test_changes::begin(home, record, record.state.trees.snapshot.clone()))
+                notes.extend(test_changes::begin(
+                    home,
+                    record,
+                    record.state.trees.snapshot.clone(),
+                ));
             }
         }
     }

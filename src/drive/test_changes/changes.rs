@@ -69,7 +69,8 @@ impl Changes {
                 PathKind::Manifest if is_new => drop(changes.work.insert(path)),
                 PathKind::Manifest => manifests.push(path),
                 PathKind::Work => {
-                    if path.ends_with(".rs") && !is_new && !rules.may_change.covers(&path) {
+                    let is_rust = matches!(path.rsplit_once('.'), Some((_, "rs")));
+                    if is_rust && !is_new && !rules.may_change.covers(&path) {
                         sources.push(path.clone());
                     }
                     changes.work.insert(path);

@@ -144,7 +144,7 @@ fn changed_by_checks(snapshots: &Snapshots, left: &str, checked: &str) -> Vec<St
     let changed = snapshots.changed(left, checked).unwrap_or_default().into_iter();
     let is_output = |path: &str| {
         let name = path.rsplit('/').next().unwrap_or(path).to_lowercase();
-        name.ends_with(".lock") || name.ends_with("-lock.json") || name.ends_with("-lock.yaml")
+        ["lock", "-lock.json", "-lock.yaml"].iter().any(|ending| name.ends_with(ending))
     };
     changed.filter(|it| !it.is_new && !is_output(&it.path)).map(|it| it.path).collect()
 }

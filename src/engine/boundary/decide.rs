@@ -189,7 +189,7 @@ fn spent(judged: &Judged) -> Option<Decision> {
     Some(Decision::Finish(Ending { why, ..ending }))
 }
 
-/// Why a loop is completed, with what a person should know of its test_changes.
+/// Why a loop is completed, with what a person should know of its tests.
 fn remarked(judged: &Judged, why: &str) -> String {
     judged.remark.as_ref().map_or_else(|| why.to_owned(), |remark| format!("{why}; {remark}"))
 }

@@ -204,7 +204,7 @@ pub struct Facts {
     pub changes: Option<Changes>,
     /// The state of the protected paths; `None` if not looked at.
     pub protected: Option<Result<Marks, Unseen>>,
-    /// What differs in the test_changes; `None` if not looked at.
+    /// What the run with the original tests found; `None` if not looked at.
     pub test_changes: Option<TestChangesFinding>,
     /// Whether a check fails on the tree as the loop found it; `None` if none was run there.
     pub as_found: Option<AsFound>,

@@ -75,7 +75,8 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
         state.test_refusals = unfair.as_ref().map_or(0, |_| state.test_refusals + 1);
     }
     let refusals = state.test_refusals;
-    let again = again.or_else(|| refused_too_often(before, unfair.filter(|_| is_asked)?, refusals));
+    let again = again
+        .or_else(|| refused_too_often(before, unfair.as_deref().filter(|_| is_asked)?, refusals));
     let is_transient = matches!(facts.seen.agent.error, Some(ApiError::Transient { .. }));
     state.transient_errors = if is_transient { state.transient_errors + 1 } else { 0 };
     if counted {
@@ -154,7 +155,7 @@ fn why_not<'a>(doubts: &'a str, facts: &'a Facts) -> Option<&'a str> {
 }
 
 /// The reason with which a loop ends whose claims were refused too often for a change of tests.
-fn refused_too_often(subject: &Loop, why: String, refusals: u32) -> Option<String> {
+fn refused_too_often(subject: &Loop, why: &str, refusals: u32) -> Option<String> {
     let threshold = subject.contract.limits.failure_threshold;
     let accept = subject.accept_test_changes();
     (threshold > 0 && refusals >= threshold)

@@ -47,7 +47,7 @@ pub fn may_complete(subject: &Loop, seen: &Seen) -> bool {
     subject.state.baseline.is_some() && may_end && seen.looks(contract).checks
 }
 
-/// Whether the test_changes is worth a look: the loop would end `completed` on its checks.
+/// Whether changed tests are looked for: the loop would end `completed` on its checks.
 pub fn wants_test_changes(subject: &Loop, known: &Facts) -> bool {
     subject.state.baseline.is_some()
         && (would_complete(subject, known) || wants_the_tree_as_found(subject, known))

@@ -30,7 +30,7 @@ pub struct Contract {
     /// The weakest proof that completes the loop; `None` accepts any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub require: Option<Proof>,
-    /// What becomes of a changed test_changes.
+    /// What a changed test does to a claim.
     #[serde(default, skip_serializing_if = "TestChanges::is_refuse")]
     pub test_changes: TestChanges,
     /// Who answers what the agent asks in a session.

@@ -40,7 +40,7 @@ pub enum Key {
     Promise,
     /// The weakest proof that completes a loop.
     Require,
-    /// What becomes of a changed test_changes.
+    /// What a changed test does to a claim.
     TestChanges,
     /// Who answers what the agent asks.
     Questions,

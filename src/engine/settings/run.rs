@@ -53,7 +53,7 @@ impl Settings {
         Some(*proof)
     }
 
-    /// What becomes of a changed test_changes.
+    /// What a changed test does to a claim.
     pub fn test_changes(&self) -> TestChanges {
         let value = self.layer.value(Key::TestChanges);
         if let Some(Value::TestChanges(mode)) = value { *mode } else { TestChanges::default() }

@@ -71,10 +71,10 @@ fn name_of(path: &str) -> String {
 }
 
 fn format_of(path: &str) -> Option<Format> {
-    Some(match &*name_of(path) {
-        "setup.cfg" => Format::Sections,
-        name if name.ends_with(".toml") => Format::Toml,
-        name if name.ends_with(".json") || name.ends_with(".jsonc") => Format::Json,
+    Some(match name_of(path).rsplit_once('.')? {
+        ("setup", "cfg") => Format::Sections,
+        (_, "toml") => Format::Toml,
+        (_, "json" | "jsonc") => Format::Json,
         _ => return None,
     })
 }

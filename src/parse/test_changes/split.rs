@@ -35,20 +35,19 @@ pub fn split_commands(run: &str) -> Vec<SimpleCommand> {
     while let Some(letter) = letters.next() {
         let next = letters.peek().copied();
         let Some(frame) = splitter.frames.last_mut() else { break };
+        if frame.quote == Some('\'') && letter != '\'' {
+            frame.text.push(letter);
+            continue;
+        }
         match (frame.quote, letter) {
-            (Some('\''), _) if letter != '\'' => frame.text.push(letter),
             (_, '\\') => frame.text.extend([Some(letter), letters.next()].into_iter().flatten()),
             (None, _) if frame.end == Some(letter) => splitter.close(),
             (_, '`') => splitter.open('`'),
-            (_, '$') if next == Some('(') => {
+            (_, '$') | (None, '<' | '>') if next == Some('(') => {
                 letters.next();
                 splitter.open(')');
             }
             (_, '$') if next == Some('{') => while letters.next_if(|it| *it != '}').is_some() {},
-            (None, '<' | '>') if next == Some('(') => {
-                letters.next();
-                splitter.open(')');
-            }
             (None, '<' | '>') => {
                 frame.text.extend([' ', letter, ' ']);
                 while letters.next_if(|it| "<>&".contains(*it)).is_some() {}
@@ -57,7 +56,6 @@ pub fn split_commands(run: &str) -> Vec<SimpleCommand> {
                 frame.quote = None;
                 frame.text.push(letter);
             }
-            (Some(_), _) => frame.text.push(letter),
             (None, '\'' | '"') => {
                 frame.quote = Some(letter);
                 frame.text.push(letter);
@@ -65,7 +63,7 @@ pub fn split_commands(run: &str) -> Vec<SimpleCommand> {
             (None, '|') if next != Some('|') => splitter.end_command(),
             (None, ';' | '&' | '|' | '\n' | '(' | ')') => splitter.end_pipeline(),
             (None, '{' | '}') if frame.text.trim_end().is_empty() => splitter.end_pipeline(),
-            (None, _) => frame.text.push(letter),
+            _ => frame.text.push(letter),
         }
     }
     while !splitter.frames.is_empty() {

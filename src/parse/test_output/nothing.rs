@@ -63,7 +63,7 @@ const REPLAYS: [&str; 4] = [
 
 #[derive(Default)]
 pub(super) struct Nothing {
-    nothing: Option<String>,
+    stated: Option<String>,
     zero: Option<String>,
     replayed: Option<String>,
     ran: bool,
@@ -80,10 +80,10 @@ impl Nothing {
         let may_begin =
             matches!(text.as_bytes()[0], b'N' | b'w' | b'e' | b'E' | b'[' | b'T' | 0xe2);
         if may_begin && BEGINNINGS.iter().any(|it| text.starts_with(it)) || is_up_to_date(text) {
-            keep(&mut self.nothing);
+            keep(&mut self.stated);
         } else if let Some(task) = text.strip_prefix("> Task :") {
             match task.rsplit_once(' ') {
-                Some((task, "NO-SOURCE")) if is_action(task) => keep(&mut self.nothing),
+                Some((task, "NO-SOURCE")) if is_action(task) => keep(&mut self.stated),
                 Some((task, "UP-TO-DATE" | "FROM-CACHE")) if is_action(task) => {
                     keep(&mut self.replayed);
                 }
@@ -105,7 +105,7 @@ impl Nothing {
         let is_new = run.is_none();
         let mut run = run.unwrap_or_default();
         let ran = self.ran || run.ran() || run.skipped > 0 || self.replayed.is_some();
-        run.nothing = self.nothing.or(self.zero.filter(|_| is_new)).filter(|_| !ran);
+        run.nothing = self.stated.or(self.zero.filter(|_| is_new)).filter(|_| !ran);
         if self.replayed.is_some() && !run.ran() {
             add(&mut run.uncounted, 1);
         }

@@ -16,7 +16,8 @@ impl Runner for Pytest {
         if let Some(failed) = line.strip_prefix("FAILED ").or(line.strip_prefix("ERROR ")) {
             let name = name_of(failed);
             // A log line has blanks after its level: "ERROR    app:client.py:42 no answer".
-            let is_test = name.contains(".py::") || name.ends_with(".py");
+            let is_test =
+                name.contains(".py::") || matches!(name.rsplit_once('.'), Some((_, "py")));
             if is_test && !name.starts_with(' ') {
                 self.run.name(name, TestStatus::Failed);
             }

@@ -161,7 +161,7 @@ impl Snapshots {
 }
 
 /// Gives a scratch folder the folders that git ignores as a whole in a working tree, such as
-/// node_modules: each is a folder of links to what is in there, so that what a check adds to it
+/// `node_modules`: each is a folder of links to what is in there, so that what a check adds to it
 /// stays in the scratch folder. A link into the working tree is made anew. False if nothing was
 /// added.
 pub fn link_ignored(
