@@ -36,7 +36,7 @@ use std::path::{Path, PathBuf};
 
 use shell_words::quote;
 
-use self::command::{Command, OF_ANOTHER, whole};
+use self::command::{Command, whole};
 pub use self::commits::{OwnCommit, commits_since};
 use super::files::disk;
 use super::store::home::hash;
@@ -344,7 +344,6 @@ impl<'a> Git<'a> {
         let plan = self.subject.map(recorded_environment::plan).unwrap_or_default();
         let path = self.subject.and_then(|subject| subject.state.owner.search_path.clone());
         let mut variables = plan.variables();
-        variables.retain(|(name, _)| !OF_ANOTHER.contains(name));
         variables.extend(path.map(|path| ("PATH", path)));
         let command = Command {
             settings: &settings.collect::<Vec<_>>(),
