@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::engine::evidence::changes::Changes;
 use crate::engine::evidence::commits::Commits;
-use crate::engine::record::Loop;
+use crate::engine::record::{Loop, Outcome};
 use crate::world::files::disk::{self, Durability};
 use crate::world::git::{self, OwnCommit};
 use crate::world::store::Home;
@@ -57,6 +57,10 @@ pub fn commits(
     let Some(mut commits) = git::commits_since(record, by_crew) else { return Commits::default() };
     if let Some(changes) = changes.filter(|changes| changes.total() > 0 && !record.is_live()) {
         commits.uncommitted = git::uncommitted(record, changes);
+    }
+    let commits_all = record.contract.run.as_ref().is_some_and(|run| run.git.commit);
+    if commits_all && record.outcome() == Some(Outcome::Completed) {
+        commits.ignored = git::ignored_since(record);
     }
     commits
 }

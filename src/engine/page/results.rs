@@ -223,12 +223,21 @@ fn commits(inputs: &PageInputs<'_>) -> Option<Fact> {
     };
     let detail: Vec<String> = made.iter().take(COMMITS).cloned().collect();
     let files = inputs.changes.map_or(0, Changes::total);
+    let ignored = &inputs.commits.ignored;
+    let ignored = match ignored.values().sum() {
+        0 => String::new(),
+        files => {
+            let roots: Vec<String> = ignored.keys().cloned().collect();
+            let files = count(files, "changed file");
+            format!("; {files} in no commit, ignored: {}", named(&roots, NAMED))
+        }
+    };
     let left = match uncommitted.unwrap_or_default() {
         0 => String::new(),
         1 if files == 1 && made.is_empty() => "; the file is uncommitted".to_owned(),
         left if left == files && made.is_empty() => "; the files are uncommitted".to_owned(),
         left => format!("; {} uncommitted", count(left, "file")),
-    };
+    } + &ignored;
     // That nothing was committed is news where there is something to commit.
     let text = match made.len() {
         0 if left.is_empty() && switched_to.is_none() => return None,

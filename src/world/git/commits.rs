@@ -59,7 +59,7 @@ pub fn commits_since(subject: &Loop, by_crew: &[OwnCommit]) -> Option<Commits> {
     let is_own = branch.as_deref() == subject.branch();
     let switched_to = branch.or_else(|| Some(commit?.get(..12)?.to_owned()));
     let (made, switched_to) = (Some(made), switched_to.filter(|_| !is_own));
-    Some(Commits { made, switched_to, lost, apart, uncommitted: None })
+    Some(Commits { made, switched_to, lost, apart, ..Commits::default() })
 }
 
 /// Leaves out what a rebase has brought to the branch of a task. A run that a person typed may push

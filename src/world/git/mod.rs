@@ -190,6 +190,23 @@ pub fn uncommitted(subject: &Loop, changes: &Changes) -> Option<u64> {
     is_told.then_some(if named == known { all } else { named as u64 })
 }
 
+/// How many files changed since a loop started that git ignores, by the name at the root that they
+/// have or are below. Empty also when git took too long or printed too much.
+pub fn ignored_since(subject: &Loop) -> BTreeMap<String, u64> {
+    let list = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard"];
+    let listed = Git::of(subject).run_on_theirs(&list).unwrap_or_default();
+    let began = i128::from(subject.started_at.timestamp_micros()) * 1000;
+    let mut found = BTreeMap::new();
+    for path in listed.split_terminator('\0') {
+        let stamp = disk::stamp(&subject.place.checkout.join(path));
+        if stamp.is_some_and(|(_, changed)| changed >= began) {
+            let root = path.split_inclusive('/').next().unwrap_or(path).to_owned();
+            *found.entry(root).or_insert(0) += 1;
+        }
+    }
+    found
+}
+
 /// What differs from the commit at which a loop started, for a loop without snapshots: changes from
 /// before the start and after the end are among them. `None` if it started without a commit.
 pub fn changes_since(subject: &Loop) -> Option<Changes> {
