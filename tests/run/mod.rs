@@ -37,6 +37,8 @@ mod moves;
 mod notices;
 mod orders;
 mod owners;
+#[cfg(target_os = "linux")]
+mod pending;
 mod prompts;
 mod protection;
 mod proven;

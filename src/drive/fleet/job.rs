@@ -204,7 +204,7 @@ impl Job<'_> {
         if let Some(found) = self.left_here().filter(|found| !self.begins_anew(found)) {
             let checkout = &found.place.checkout;
             if self.unplanted(checkout).is_ok() {
-                put_back(checkout, found.branch())?;
+                put_back(checkout)?;
             }
             workspace::set_up(self.fleet, checkout, &commands(sink))?;
             // The attempt that ended it was cut off before it could say so.

@@ -206,6 +206,7 @@ fn hand_over(home: &Home, record: &mut Loop, new_owner: NewOwner) {
     let state = &mut record.state;
     state.status = Status::Running;
     state.ending = None;
+    state.git.pending.reaction = false;
     state.due = None;
     state.transient_errors = 0;
     // What was told in an iteration that never reached its boundary is told again; a session is
@@ -277,7 +278,7 @@ fn refuse(home: &Home, record: &Loop, new_owner: &Owner) -> Result<()> {
 }
 
 /// Fails if the pointer names another live loop.
-fn make_way(home: &Home, pointer: &Path, id: &LoopId) -> Result<()> {
+pub fn make_way(home: &Home, pointer: &Path, id: &LoopId) -> Result<()> {
     let Some(other) = read_pointer(pointer)?.filter(|other| other != id) else { return Ok(()) };
     let Ok(record) = store::load(home, &other) else { return Ok(()) };
     if !record.is_live() {

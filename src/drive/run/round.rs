@@ -13,7 +13,7 @@ use crate::engine::boundary::decide::{Decision, spent_at_rest};
 use crate::engine::boundary::facts::{Facts, ProcessEnd, Seen};
 use crate::engine::boundary::unfit;
 use crate::engine::events::RunEvent;
-use crate::engine::journal::DELIVERED;
+use crate::engine::journal::{COMMITTED, DELIVERED};
 use crate::engine::record::{Loop, LoopMoment, Outcome, Status};
 use crate::engine::usage::Usage;
 use crate::world::env;
@@ -226,6 +226,7 @@ impl Runner<'_> {
             record.state.remember_tree(tree.clone());
             test_changes::follow(home, &before, record);
             record.protected.clone_from(&protected);
+            record.state.git.pending.commit &= !what.starts_with(COMMITTED);
         });
     }
 

@@ -39,13 +39,7 @@ impl Runner<'_> {
     /// Commits and pushes what an iteration changed. Returns the fault of a lost repository.
     pub(super) fn keep_work(&mut self) -> Option<GitFault> {
         let run = self.run().git;
-        let fault = if run.commit { self.commit() } else { None };
-        if run.commit || run.push {
-            self.tell_of_repositories_inside();
-        }
-        let pushes = run.push && fault.is_none() && self.signals.times() == 0;
-        let fault = if pushes { self.push() } else { fault };
-        fault.filter(|fault| fault.trouble == GitTrouble::Repository)
+        self.take_steps(run.commit, run.push)
     }
 
     /// Ends the loop, which cannot continue without its repository. If it ends anyway, its last
@@ -62,7 +56,7 @@ impl Runner<'_> {
     }
 
     /// Commits what the iteration changed. The commit does not count as progress of the next one.
-    fn commit(&mut self) -> Option<GitFault> {
+    pub(super) fn commit(&mut self) -> Option<GitFault> {
         self.ledger.record.place.repository.as_ref()?;
         let message = commit_message(&self.ledger.record);
         let drafts = if self.run().git.all { Ok(None) } else { self.drafts().map(Some) };
@@ -203,7 +197,7 @@ impl Runner<'_> {
         }
     }
 
-    fn push(&mut self) -> Option<GitFault> {
+    pub(super) fn push(&mut self) -> Option<GitFault> {
         let pushed = {
             let stop = self.second_request("push");
             let sent = self.ledger.record.state.git.pushed.as_ref();
@@ -252,11 +246,12 @@ impl Runner<'_> {
                 record.trusted.clone_from(&trusted);
                 record.state.git.pushed = Some(sent.clone());
                 record.state.git.pushes = Failures::default();
+                record.state.git.pending.push = false;
             });
         }
     }
 
-    fn remember_of_git(&mut self, change: impl Fn(&mut GitMemory)) {
+    pub(super) fn remember_of_git(&mut self, change: impl Fn(&mut GitMemory)) {
         self.ledger.change("a step of git", |record| change(&mut record.state.git));
     }
 
@@ -352,7 +347,7 @@ impl Runner<'_> {
     }
 
     /// Reports once each repository inside with work that no commit of the loop holds.
-    fn tell_of_repositories_inside(&mut self) {
+    pub(super) fn tell_of_repositories_inside(&mut self) {
         let state = &self.ledger.record.state;
         let changes = state.evidence.as_ref().and_then(|evidence| evidence.changes.as_ref());
         let is_left = |path: &&String| {

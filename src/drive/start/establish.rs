@@ -20,6 +20,7 @@ use crate::engine::text::count;
 use crate::parse::test_changes::only_what_changed;
 use crate::world::files::fingerprint::NO_STALL_RULE;
 use crate::world::files::{disk, protected, room, tree as tree_files};
+use crate::world::git::underway::put_back;
 use crate::world::store::StoreError::{self, Absent, Corrupt, Newer};
 use crate::world::store::home::{read_pointer, write_pointer};
 use crate::world::store::{self, Held, Home, LOCK_WAIT, view};
@@ -64,6 +65,7 @@ pub fn establish(
         notes.extend(told);
     }
     let Beginning { place, contract, owner, memory, carried, fleet, .. } = beginning;
+    notes.extend(put_back(&place.checkout).err().map(|it| it.line()));
     let id = LoopId::from_random(env::random());
     let mut record = Loop::begin(id, contract, place, owner, clock::now());
     record.fleet = fleet;
@@ -212,12 +214,16 @@ fn vacate(
     if !record.is_live() {
         end::let_end(&record)?;
         end::complete(home, &record);
-        let offer = (record.outcome() == Some(Outcome::Interrupted)).then(|| {
-            let (was, resume) = (after(&record), going_on(&record));
-            format!(
+        let (was, resume) = (after(&record), going_on(&record));
+        let offer = match record.state.git.undone() {
+            _ if record.outcome() == Some(Outcome::Interrupted) => Some(format!(
                 "loop {id} was interrupted {was}; this is a new one · to resume that one: {resume}"
-            )
-        });
+            )),
+            Some(undone) if record.fleet.is_none() => {
+                Some(format!("loop {id} is {was}, but {undone} · crew resume {id} does that"))
+            }
+            _ => None,
+        };
         return Ok(Some(offer.into_iter().collect()));
     }
     let same_command =

@@ -34,6 +34,9 @@ pub fn steps(inputs: &PageInputs<'_>) -> (Step, Option<Step>) {
     let resume = |what: &str| Step::new(inputs.resume, what);
     let is_run = record.driver() == Driver::Process;
     match record.outcome() {
+        Some(Outcome::Completed) if can_resume(inputs) => {
+            (resume("does what is pending"), Some(look(inputs)))
+        }
         None if is_at_rest(inputs) => (resume(""), None),
         None if is_run => (Step::new(format!("crew show {} --log -f", record.id), ""), None),
         None | Some(Outcome::Completed) => (look(inputs), None),
@@ -59,7 +62,10 @@ pub fn steps(inputs: &PageInputs<'_>) -> (Step, Option<Step>) {
 /// Whether resuming the loop leads anywhere.
 pub fn can_resume(inputs: &PageInputs<'_>) -> bool {
     match inputs.record.outcome() {
-        Some(Outcome::Completed) => false,
+        // Not to continue it, but to do what is pending.
+        Some(Outcome::Completed) => {
+            inputs.record.fleet.is_none() && !inputs.record.state.git.left().is_empty()
+        }
         // Only a new loop can require less.
         Some(Outcome::Blocked) => asked_for_help(inputs.record).is_some() || !never_failed(inputs),
         _ => true,

@@ -33,7 +33,7 @@ pub use self::check_memory::CheckMemory;
 pub use self::contract::{Check, Contract, Limits, Place, Role};
 pub use self::environment::{Environment, Foreign, Plan};
 pub use self::fleet::{TaskOfFleet, fleet_run};
-pub use self::git_memory::{Failures, GitMemory, Sent};
+pub use self::git_memory::{Failures, GitMemory, Pending, Sent};
 pub use self::moment::Moment;
 pub use self::outcome::{Actor, Ending, FALLS_SHORT, Outcome, Proof};
 pub use self::owner::{

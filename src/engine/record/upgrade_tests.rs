@@ -110,6 +110,7 @@ fn state() -> Value {
         "git": {
             "pushed": { "remote": "r", "branch": "b", "commit": "c", "rebased": "d" },
             "commits": { "count": 1, "why": "w" }, "pushes": { "count": 2, "why": "w" },
+            "pending": { "commit": true, "push": true, "reaction": true },
         },
         "session": session(),
     })
