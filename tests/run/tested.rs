@@ -25,7 +25,7 @@ fn the_start_says_what_a_check_is_worth_by_its_own_words() {
         (
             printed(&["adds"], &["rounds"]),
             "cat out",
-            "`cat out` passes although its tests fail: it proves `passing` at most",
+            "`cat out` reports failing tests, and its exit status hides them: a claim that rests on it is refused",
         ),
     ] {
         let world = World::new(&[CLAIM]);

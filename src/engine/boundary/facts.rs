@@ -233,6 +233,10 @@ impl Facts {
     /// Why a check that passed has shown nothing: "`cargo test x` ran 0 tests (57 filtered out)".
     pub fn ran_nothing(&self, result: &CheckResult) -> Option<String> {
         let run = result.test_run.as_ref().filter(|_| result.verdict == Verdict::Passed)?;
+        // With `--no-worse`, or where another status is success, failing tests may be expected.
+        if run.has_failed() && result.exit != Some(0) {
+            return None;
+        }
         let ever_ran = self.tests_before.get(&result.run).is_some_and(|memory| memory.ever_ran);
         ran_nothing(run, ever_ran).map(|why| format!("`{}` {why}", result.run))
     }

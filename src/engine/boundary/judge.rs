@@ -9,6 +9,7 @@ use super::progress::{Judgement, progress};
 use super::unfit;
 use crate::engine::claim::Claim;
 use crate::engine::evidence::test_report::TestReport;
+use crate::engine::evidence::test_run::TestRun;
 use crate::engine::evidence::{
     CheckResult, ClaimResult, Evidence, Progress, TAIL_CHARS, Verdict, gate_failed,
 };
@@ -171,8 +172,9 @@ fn asks_for_the_end(subject: &Loop, facts: &Facts) -> bool {
 
 /// The reasons for a refusal that no agent can change.
 fn incurable(facts: &Facts) -> Option<String> {
-    let why =
-        facts.checks.iter().filter_map(|it| it.incurable.clone().or_else(|| facts.ran_nothing(it)));
+    let has_failed = |it: &CheckResult| it.test_run.as_ref().is_some_and(TestRun::has_failed);
+    let ran_nothing = |it| facts.ran_nothing(it).filter(|_| !has_failed(it));
+    let why = facts.checks.iter().filter_map(|it| it.incurable.clone().or_else(|| ran_nothing(it)));
     let why: Vec<String> = why.collect();
     (!why.is_empty()).then(|| why.join("; "))
 }

@@ -62,8 +62,8 @@ fn what_a_check_says_about_its_tests_can_only_take_belief_away() {
     refused: `test` ran 0 tests (4 skipped)
     refused: `test` ran 0 tests (it ran some before)
     completed claimed (nothing was checked: this is the agent's word)
-    completed passing (the checks pass; `test` reports failing tests)
-    completed passing (the checks pass; `test` reports failing tests)
+    refused: `test` reports failing tests, and its exit status hides them
+    refused: `test` reports failing tests, and its exit status hides them
     completed checked (a check that had failed now passes)
     ");
 }

@@ -251,18 +251,21 @@ fn passes(run: &TestRun, name: &str) -> bool {
     }
 }
 
-/// Why a check that passed has shown nothing: by its own words it ran no test, although it ran some
-/// before, or left all of them out, or it began and reported no end; `None` if it did run one, or
-/// there never was a test.
+/// Why a check that passed has shown nothing: by its own words tests fail, or it ran no test,
+/// although it ran some before, or left all of them out, or it began and reported no end; `None` if
+/// it did run one, or there never was a test.
 pub fn ran_nothing(run: &TestRun, ever_ran: bool) -> Option<String> {
+    if run.has_failed() {
+        return Some("reports failing tests, and its exit status hides them".to_owned());
+    }
     if let Some(what) = &run.unfinished {
         return Some(format!("did not finish its tests ({what})"));
     }
-    if let Some(words) = run.nothing.as_ref().filter(|_| !run.has_failed()) {
+    if let Some(words) = &run.nothing {
         return Some(format!("ran nothing (\"{words}\")"));
     }
     let what = match (run.filtered, run.skipped) {
-        _ if run.ran() || run.has_failed() => return None,
+        _ if run.ran() => return None,
         (0, 0) if !ever_ran => return None,
         (0, 0) => "it ran some before".to_owned(),
         (0, skipped) => format!("{skipped} skipped"),
