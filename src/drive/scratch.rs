@@ -10,7 +10,9 @@ use crate::engine::evidence::{CheckResult, Verdict};
 use crate::engine::record::{Check, Loop, Role};
 use crate::engine::test_changes::trial::{TriedCheck, passed};
 use crate::engine::text::period;
+use crate::parse::test_changes::way_to;
 use crate::world::clock::{self, Deadline, Stopwatch};
+use crate::world::env;
 use crate::world::files::disk::{self, Lock};
 use crate::world::git::snapshots::Snapshots;
 use crate::world::git::snapshots::scratch::{is_set_up, link_ignored, mark_set_up};
@@ -223,6 +225,11 @@ impl<'a> ScratchFolder<'a> {
         let [checkout, scratch] =
             [&place.checkout, &self.folder].map(|it| it.display().to_string());
         let here = Check { run: check.run.replace(&checkout, &scratch), ..check.clone() };
+        let real = |path: &str| disk::real_path(Path::new(path)).unwrap_or_else(|_| path.into());
+        let variable = |name: &str| env::text(name);
+        if let Some(path) = way_to(&place.checkout, &here.run, &variable, &real) {
+            return Err(format!("`{}` may leave the scratch folder by {path}", check.run));
+        }
         let result = check::run(self.home, self.subject, &here, &folder, &self.within, self.stop);
         let result = result.ok_or_else(|| "it was interrupted".to_owned())?;
         Ok(CheckResult { run: check.run.clone(), ..result })

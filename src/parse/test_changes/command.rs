@@ -2,6 +2,8 @@
 //! runner of tests, and whether it compares what they print. Names are looked for in every folder
 //! that the command changes to, so a name in doubt counts.
 
+use std::path::{Path, PathBuf};
+
 use super::split::{SimpleCommand, split_commands};
 use crate::engine::test_changes::kind::NamedPaths;
 use crate::engine::text::{is_word_of, words_of};
@@ -77,6 +79,44 @@ pub fn is_static(run: &str) -> bool {
                 |word: &&str| is_word_of(STATIC_PROGRAMS, word) || is_word_of(STATIC_GOALS, word);
             !is_test && (is_cargo_check || plain.iter().any(is_such))
         })
+}
+
+/// The first path in a command by which it may leave the tree that it runs on for the checkout: it
+/// leads into it or to a folder above it. `checkout` is its absolute path, `value` that of a
+/// variable, and `real` follows links.
+pub fn way_to(
+    checkout: &Path,
+    run: &str,
+    value: &dyn Fn(&str) -> Option<String>,
+    real: &dyn Fn(&str) -> PathBuf,
+) -> Option<String> {
+    let mut before = "";
+    run.split([' ', '\t', '\n', '\'', '"', '`', ';', '&', '|', '<', '>', '(', ')', '=', ',', ':'])
+        .filter(|word| !word.is_empty())
+        .find_map(|word| {
+            let changes_to = is_word_of(FOLDERS, before) || ["cd", "pushd"].contains(&before);
+            before = word;
+            let path = expanded(word, value).filter(|path| path.starts_with('/'))?;
+            let real = real(&path);
+            let is_above = checkout.starts_with(&real) && (changes_to || real.parent().is_some());
+            (is_above || real.starts_with(checkout)).then_some(path)
+        })
+}
+
+/// A word with the home or the variable that it begins with; `None` where that is not known, or is
+/// that of the present folder.
+fn expanded(word: &str, value: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+    let named = word.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
+    let (name, rest) = match (named, word.strip_prefix('$')) {
+        (Some(rest), _) => ("HOME", rest),
+        (None, None) => return Some(word.to_owned()),
+        (None, Some(variable)) => match variable.strip_prefix('{') {
+            Some(braced) => braced.split_once('}')?,
+            None => variable.split_at(variable.find('/').unwrap_or(variable.len())),
+        },
+    };
+    let value = value(name).filter(|_| !["PWD", "OLDPWD"].contains(&name))?;
+    Some(value + rest)
 }
 
 /// The word of a command that limits its tests to what changed: `--onlyChanged`, `nx affected`.

@@ -79,6 +79,33 @@ fn a_command_names_what_it_runs_wherever_the_name_stands() {
 }
 
 #[test]
+fn a_way_out_of_the_tree_that_a_command_runs_on_is_found() {
+    let value = |name: &str| match name {
+        "HOME" => Some("/w".to_owned()),
+        "PWD" | "HERE" => Some("/w/repo".to_owned()),
+        "PATH" => Some("/bin:/usr/bin".to_owned()),
+        _ => None,
+    };
+    let real = |path: &str| PathBuf::from(if path == "/link" { "/w/repo/a" } else { path });
+    for (run, expected) in [
+        ("cd /w && cd repo && sh check.sh", Some("/w")),
+        ("make -C /w/repo test", Some("/w/repo")),
+        ("D=/w; sh $D/repo/check.sh", Some("/w")),
+        ("sh ~/repo/check.sh", Some("/w/repo/check.sh")),
+        ("cd \"$HOME\" && sh repo/check.sh", Some("/w")),
+        ("sh ${HERE}/check.sh", Some("/w/repo/check.sh")),
+        ("sh /link", Some("/link")),
+        ("cd / && sh w/repo/check.sh", Some("/")),
+        ("sh \"$PWD/check.sh\"", None),
+        ("grep -r / a", None),
+        ("PATH=$HOME/bin:$PATH make test > /w/log", None),
+        ("cd sub && sh ../check.sh $1 ${2}", None),
+    ] {
+        assert_eq!(way_to(Path::new("/w/repo"), run, &value, &real).as_deref(), expected, "{run}");
+    }
+}
+
+#[test]
 fn formatters_linters_type_checkers_and_builds_are_known_by_name() {
     for (run, expected) in [
         ("cargo fmt --check", true),
