@@ -71,7 +71,7 @@ pub struct KindRules {
 const NAMES: &str = "makefile gnumakefile justfile .justfile taskfile.yml taskfile.yaml taskfile.dist.yml \
     rakefile dodo.py tasks.py fabfile.py noxfile.py conftest.py tox.ini .coveragerc .nycrc \
     .taprc .rspec sitecustomize.py usercustomize.py .npmrc .yarnrc .yarnrc.yml .pnpmfile.cjs \
-    bunfig.toml .env .envrc turbo.json nx.json lerna.json mypy.ini .mypy.ini \
+    bunfig.toml .env .envrc env.sh turbo.json nx.json lerna.json mypy.ini .mypy.ini \
     pyrightconfig.json ruff.toml .ruff.toml .flake8 pylintrc .pylintrc biome.json \
     clippy.toml .clippy.toml rustfmt.toml .rustfmt.toml .shellcheckrc \
     .pre-commit-config.yaml .gitlab-ci.yml .travis.yml azure-pipelines.yml jenkinsfile \
@@ -85,6 +85,9 @@ const BEGINNINGS: &str = "pytest. .pytest. phpunit. nextest. .nycrc. .env. .moch
 const ENDINGS: &str = ".mk .make .just .pth .runsettings .testplan .dist-info .egg-link";
 /// Folders whose files they are, in lower case.
 const FOLDERS: &str = ".github/workflows .circleci .husky .cargo .mocharc .buildkite";
+/// Folders of what tests read, in lower case: there it is no settings of theirs.
+const DATA_FOLDERS: &str =
+    "data testdata test_data fixtures __fixtures__ snapshots __snapshots__ __mocks__ golden";
 /// Manifests, in lower case.
 const MANIFESTS: &str =
     "package.json pyproject.toml setup.cfg cargo.toml deno.json deno.jsonc composer.json";
@@ -123,11 +126,15 @@ impl KindRules {
         }
         let is_given = self.named.tests.contains(path);
         let is_linked = || changed.is_link && is_test(&format!("{path}/file"));
+        let lower = path.to_lowercase();
+        let (folder, name) = lower.rsplit_once('/').unwrap_or(("", &lower));
+        let is_settings = is_settings(folder, name);
+        let lies_among_data = || folder.split('/').any(|part| is_word_of(DATA_FOLDERS, part));
+        let is_test =
+            |path| is_test(path) && !(is_settings && !is_test(name) && !lies_among_data());
         if is_given || self.tests.iter().any(|it| it.covers(path)) || is_test(path) || is_linked() {
             return PathKind::Test;
         }
-        let lower = path.to_lowercase();
-        let (folder, name) = lower.rsplit_once('/').unwrap_or(("", &lower));
         if is_word_of(MANIFESTS, name) {
             return PathKind::Manifest;
         }
@@ -136,7 +143,7 @@ impl KindRules {
         let is_run = self.named.run.contains(path) || says_that_it_checks && is_script(changed);
         let is_program = changed.is_executable
             && if *is_new { self.shadows(name) } else { !is_word_of(SOURCES, ending(name)) };
-        let is_configuration = is_settings(folder, name)
+        let is_configuration = is_settings
             || !is_compared && (is_run || is_program)
             || *is_new && is_runner_module(&lower);
         if is_configuration { PathKind::Configuration } else { PathKind::Work }

@@ -23,6 +23,11 @@ fn path(path: &str) -> ChangedPath {
 fn a_path_is_of_one_kind_and_work_where_it_is_in_doubt() {
     for (name, expected) in [
         ("tests/tax.py", Test),
+        ("tests/conftest.py", Configuration),
+        ("tests/Makefile", Configuration),
+        ("tests/fixtures/conftest.py", Test),
+        ("tests/jest.test.js", Test),
+        ("env.sh", Configuration),
         ("tests/golden/page.html", Work),
         ("acceptance/login.txt", Test),
         ("contract.txt", Test),
