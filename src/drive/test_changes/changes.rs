@@ -22,7 +22,7 @@ fn rules(subject: &Loop, named: NamedPaths) -> KindRules {
 }
 
 /// What differs between the tree that a loop found and the one that it left.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Changes {
     /// Files that are tests as a whole.
     pub tests: BTreeSet<String>,
@@ -34,7 +34,7 @@ pub struct Changes {
     pub old_modules: BTreeMap<String, String>,
     /// Manifests with the old running parts in them, by path.
     pub old_parts: BTreeMap<String, String>,
-    /// The scripts among the configuration that a check names by path.
+    /// The scripts among both that a check names by path.
     pub scripts: BTreeSet<String>,
     /// What takes belief away without a run.
     pub doubts: Vec<String>,
@@ -56,16 +56,15 @@ impl Changes {
         for changed in snapshots.changed(&found.commit, &left.commit)? {
             let kind = rules.kind(&changed);
             let ChangedPath { path, is_new, .. } = changed;
+            let is_run = rules.named.run.contains(&path) && !rules.named.compared.contains(&path);
+            if is_run && matches!(kind, PathKind::Test | PathKind::Configuration) {
+                changes.scripts.insert(path.clone());
+            }
             match kind {
                 // A new test that the command names is what the task asked for.
                 PathKind::Test if is_new && rules.named.tests.contains(&path) => {}
                 PathKind::Test => drop(changes.tests.insert(path)),
-                PathKind::Configuration => {
-                    if rules.named.run.contains(&path) && !rules.named.compared.contains(&path) {
-                        changes.scripts.insert(path.clone());
-                    }
-                    changes.configuration.insert(path);
-                }
+                PathKind::Configuration => drop(changes.configuration.insert(path)),
                 PathKind::Manifest if is_new => drop(changes.work.insert(path)),
                 PathKind::Manifest => manifests.push(path),
                 PathKind::Work => {
@@ -120,6 +119,12 @@ impl Changes {
         }
     }
 
+    /// Whether a path is among the tests or the configuration that differ.
+    pub fn holds(&self, path: &str) -> bool {
+        [&self.tests, &self.configuration].iter().any(|it| it.contains(path))
+            || [&self.old_modules, &self.old_parts].iter().any(|it| it.contains_key(path))
+    }
+
     /// Whether no test and no check configuration differs.
     pub fn are_none(&self) -> bool {
         !self.have_tests() && !self.have_configuration()
@@ -131,6 +136,20 @@ impl Changes {
 
     pub fn have_configuration(&self) -> bool {
         !self.configuration.is_empty() || !self.old_parts.is_empty()
+    }
+
+    /// The same without these paths, which then stay as they are now.
+    pub fn without(&self, others: &[String]) -> Self {
+        let mut rest = self.clone();
+        for path in others {
+            for paths in [&mut rest.tests, &mut rest.configuration, &mut rest.scripts] {
+                paths.remove(path);
+            }
+            for texts in [&mut rest.old_modules, &mut rest.old_parts] {
+                texts.remove(path);
+            }
+        }
+        rest
     }
 
     /// The paths of the configuration that differs.

@@ -15,15 +15,16 @@ use crate::engine::test_changes::finding::{
 use crate::engine::test_changes::trial::passed;
 use crate::engine::test_changes::{Baseline, TestChanges};
 use crate::parse::test_changes::is_static;
+use crate::world::git::commits::changed_by_others;
 
 /// What the runs of one end share.
-struct OriginalRuns<'a> {
-    scratch: ScratchFolder<'a>,
+struct OriginalRuns<'s, 'a> {
+    scratch: &'s mut ScratchFolder<'a>,
     terms: ScratchTerms<'a>,
-    changes: &'a Changes,
-    memories: &'a TestMemories,
-    found: &'a str,
-    left: &'a str,
+    changes: &'s Changes,
+    memories: &'s TestMemories,
+    found: &'s str,
+    left: &'s str,
 }
 
 /// Runs every check that a change of tests or configuration concerns.
@@ -35,7 +36,7 @@ pub fn run(
     memories: &TestMemories,
 ) -> TestChangesFinding {
     let mut finding = TestChangesFinding::default();
-    let scratch = match terms.open() {
+    let mut scratch = match terms.open() {
         Ok(scratch) => scratch,
         Err(why) => {
             finding.add(WithOriginalTests::Unknown(why), true);
@@ -43,17 +44,20 @@ pub fn run(
         }
     };
     let (found, left) = (&*found.commit, &*left.commit);
-    let mut runs = OriginalRuns { scratch, terms, changes, memories, found, left };
+    let mut runs = OriginalRuns { scratch: &mut scratch, terms, changes, memories, found, left };
     let refuses = terms.subject.contract.test_changes == TestChanges::Refuse;
     let mut known: Vec<&str> = Vec::new();
     let mut ran = 0;
     for check in &terms.subject.contract.checks {
-        let has_tests = changes.have_tests() && !is_static(&check.run);
-        if known.contains(&&*check.run) || !has_tests && !changes.have_configuration() {
+        let is_concerned = changes.have_configuration() || have_tests_for(changes, check);
+        if known.contains(&&*check.run) || !is_concerned {
             continue;
         }
         known.push(&check.run);
-        let shown = runs.try_check(check, has_tests).unwrap_or_else(WithOriginalTests::Unknown);
+        let mut shown = runs.try_check(check).unwrap_or_else(WithOriginalTests::Unknown);
+        if shown.refuses() {
+            shown = runs.without_others(check, shown).unwrap_or_else(WithOriginalTests::Unknown);
+        }
         ran += 1;
         finding.add(shown, refuses);
     }
@@ -61,7 +65,12 @@ pub fn run(
     finding
 }
 
-impl OriginalRuns<'_> {
+/// Whether tests that differ concern a check.
+fn have_tests_for(changes: &Changes, check: &Check) -> bool {
+    changes.have_tests() && !is_static(&check.run)
+}
+
+impl OriginalRuns<'_, '_> {
     fn original(&self, tests: bool, configuration: bool) -> Result<String, String> {
         let snapshots = &self.scratch.snapshots;
         self.changes.original(snapshots, self.found, self.left, (tests, configuration))
@@ -72,8 +81,32 @@ impl OriginalRuns<'_> {
         is_whole && (passed(result) || check.no_worse && is_no_worse(self.memories, result))
     }
 
-    fn try_check(&mut self, check: &Check, has_tests: bool) -> Result<WithOriginalTests, String> {
-        let has_configuration = self.changes.have_configuration();
+    /// What a check shows where the tests and settings that came with commits of others stay as they
+    /// are now; `shown` refuses, which only a change of the agent's may.
+    fn without_others(
+        &mut self,
+        check: &Check,
+        shown: WithOriginalTests,
+    ) -> Result<WithOriginalTests, String> {
+        let mut others = changed_by_others(self.terms.subject);
+        others.retain(|path| self.changes.holds(path));
+        if others.is_empty() {
+            return Ok(shown);
+        }
+        let changes = self.changes.without(&others);
+        let OriginalRuns { terms, memories, found, left, .. } = *self;
+        let scratch = &mut *self.scratch;
+        let mut rest = OriginalRuns { scratch, terms, changes: &changes, memories, found, left };
+        let is_concerned = changes.have_configuration() || have_tests_for(&changes, check);
+        let shown = if is_concerned { Some(rest.try_check(check)?) } else { None };
+        let only_with = || WithOriginalTests::OnlyWith(others);
+        Ok(shown.filter(WithOriginalTests::refuses).unwrap_or_else(only_with))
+    }
+
+    fn try_check(&mut self, check: &Check) -> Result<WithOriginalTests, String> {
+        let changes = self.changes;
+        let has_tests = have_tests_for(changes, check);
+        let has_configuration = changes.have_configuration();
         let original = self.original(has_tests, has_configuration)?;
         if self.runs_clean(&original, check)?.is_none() {
             return Ok(WithOriginalTests::Passes);
@@ -95,12 +128,12 @@ impl OriginalRuns<'_> {
             let tests_alone = self.original(true, false)?;
             match self.runs_clean(&tests_alone, check)? {
                 Some(failed) => failed,
-                None => return self.judge_configuration(check),
+                None => return self.judge_scripts(check, changes.configuration_paths()),
             }
         } else if has_tests {
             failed
         } else {
-            return self.judge_configuration(check);
+            return self.judge_scripts(check, changes.configuration_paths());
         };
         self.judge_tests(check, &failed, &control)
     }
@@ -114,12 +147,16 @@ impl OriginalRuns<'_> {
         Ok((!self.passes(check, &result)).then_some(result))
     }
 
-    /// The configuration alone makes the check pass: as a script that it names by path, or as
-    /// settings.
-    fn judge_configuration(&mut self, check: &Check) -> Result<WithOriginalTests, String> {
+    /// These changed paths make the check pass, and no test is named: as scripts that it names by
+    /// path, or otherwise.
+    fn judge_scripts(
+        &mut self,
+        check: &Check,
+        paths: Vec<String>,
+    ) -> Result<WithOriginalTests, String> {
         let changes = self.changes;
         let scripts: Vec<&str> = changes.scripts.iter().map(String::as_str).collect();
-        let only_with = || WithOriginalTests::OnlyWith(changes.configuration_paths());
+        let only_with = || WithOriginalTests::OnlyWith(paths);
         if scripts.is_empty() || !self.was_red(check)? {
             return Ok(only_with());
         }
@@ -162,7 +199,7 @@ impl OriginalRuns<'_> {
                 return Ok(judged);
             }
         }
-        Ok(WithOriginalTests::OnlyWith(changes.test_paths()))
+        self.judge_scripts(check, changes.test_paths())
     }
 
     /// The tests that failed when the loop began, or at its last boundary.

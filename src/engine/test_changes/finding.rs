@@ -32,6 +32,13 @@ pub enum WithOriginalTests {
     Unknown(String),
 }
 
+impl WithOriginalTests {
+    /// Whether it refuses an end.
+    pub fn refuses(&self) -> bool {
+        matches!(self, Self::StillRed(_) | Self::ScriptStillRed(_))
+    }
+}
+
 /// What was found of the tests and the check configuration that a loop changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TestChangesFinding {

@@ -7,7 +7,7 @@ mod changes;
 pub mod clone;
 mod command;
 pub mod commit;
-mod commits;
+pub mod commits;
 pub mod drafts;
 pub mod head;
 pub mod hub;
