@@ -141,14 +141,14 @@ fn other_checks(inputs: &PageInputs<'_>) -> Vec<Fact> {
     let others = record.contract.checks.iter().filter(|check| !is_told(&check.run));
     let word = |run: &str| record.last_of(run).unwrap_or_else(|| "never ran".to_owned());
     let ending = record.state.ending.as_ref();
-    let refused = ending
-        .filter(|ending| ending.outcome == Outcome::Blocked && ending.why.contains(ACCEPT))
-        .map_or("", |ending| &ending.why);
+    // Only a check that had failed is refused for a change of its tests.
+    let is_refused = ending
+        .is_some_and(|ending| ending.outcome == Outcome::Blocked && ending.why.contains(ACCEPT));
     let fixed = |run: &str| {
         let memory = record.state.checks.get(run);
         let is_fixed = memory.is_some_and(|memory| memory.ever_failed);
         match word(run) == "passed" {
-            true if refused.contains(&format!("`{run}` ")) => " as it is now, which does not count",
+            true if is_fixed && is_refused => " as it is now, which does not count",
             true if is_fixed => ", after it had failed",
             _ => "",
         }
