@@ -12,6 +12,7 @@ use super::boundary::undelivered;
 use super::end::{self, EndAttempt, handoff};
 use super::owner::{NewOwner, elsewhere, environment_of, gone_why, life, owner_is_gone};
 use super::start::place;
+use super::test_changes;
 use super::tree;
 use crate::clients;
 use crate::clients::spelling::{self, going_on};
@@ -234,7 +235,9 @@ fn hand_over(home: &Home, record: &mut Loop, new_owner: NewOwner) {
     state.began = clock::now();
     let is_watched = record.watches_the_tree();
     let tree = is_watched.then(|| tree::begin(home, record).seen).flatten();
+    let was = record.state.trees.snapshot.clone();
     record.state.remember_tree(tree);
+    test_changes::follow_person(home, was.as_deref(), record);
 }
 
 /// Fails with the reason why a loop cannot be taken.

@@ -55,24 +55,42 @@ pub fn is_here(home: &Home, record: &Loop, baseline: &Baseline) -> bool {
     Snapshots::of(home, record).holds(&baseline.commit, ".").is_ok()
 }
 
-/// Lets the baseline, and the tree as found, follow what was changed since the last boundary by
-/// somebody else than the agent: by crew in a rebase, or by a person between two iterations. What
-/// the agent had changed before stays as the loop found it.
+/// Lets the baseline, and the tree as found, follow what crew itself changed since the last
+/// boundary, as in a rebase. What the agent had changed before stays as the loop found it.
 pub fn follow(home: &Home, before: &Loop, record: &mut Loop) {
-    let Some(was) = &before.state.trees.snapshot else { return };
+    if let Some(was) = &before.state.trees.snapshot {
+        follow_from(home, record, was, false);
+    }
+}
+
+/// The same for what a person changed since the snapshot `was` while no agent was at work: it is
+/// then as the loop found it, even where the agent had changed it before.
+pub fn follow_person(home: &Home, was: Option<&str>, record: &mut Loop) {
+    if let Some(was) = was {
+        follow_from(home, record, was, true);
+    }
+}
+
+fn follow_from(home: &Home, record: &mut Loop, was: &str, is_by_person: bool) {
     let Some(now) = record.state.trees.snapshot.clone().filter(|now| now != was) else { return };
-    let snapshots = Snapshots::of(home, before);
-    let _ = snapshots.follow(&before.id, was, &now);
-    let Some(baseline) = &before.state.baseline else { return };
-    let moved = || {
-        let agents = snapshots.paths(&baseline.commit, was)?;
+    let snapshots = Snapshots::of(home, record);
+    let moved = |found: &str| {
+        let mut agents = snapshots.paths(found, was)?;
+        if is_by_person {
+            let persons = snapshots.paths(was, &now)?;
+            agents.retain(|path| !persons.contains(path));
+        }
         let agents: Vec<&str> = agents.iter().map(String::as_str).collect();
-        let commit = snapshots.mixed(&now, &baseline.commit, &agents)?;
-        snapshots.name(&before.id, BASELINE, &commit)?;
-        Ok::<_, String>(Baseline { commit, ..baseline.clone() })
+        snapshots.mixed(&now, found, &agents)
     };
-    if let Ok(moved) = moved() {
-        record.state.baseline = Some(moved);
+    if let Some(Ok(found)) = snapshots.as_found(&record.id).map(|found| moved(&found)) {
+        let _ = snapshots.find_anew(&record.id, &found);
+    }
+    if let Some(baseline) = &mut record.state.baseline
+        && let Ok(commit) = moved(&baseline.commit)
+        && snapshots.name(&record.id, BASELINE, &commit).is_ok()
+    {
+        baseline.commit = commit;
     }
 }
 

@@ -81,8 +81,8 @@ impl OriginalRuns<'_, '_> {
         is_whole && (passed(result) || check.no_worse && is_no_worse(self.memories, result))
     }
 
-    /// What a check shows where the tests and settings that came with commits of others stay as they
-    /// are now; `shown` refuses, which only a change of the agent's may.
+    /// What a check shows where the tests and settings that came with commits of others stay as
+    /// they are now; `shown` refuses, which only a change of the agent's may.
     fn without_others(
         &mut self,
         check: &Check,
