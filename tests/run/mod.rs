@@ -41,7 +41,7 @@ mod owners;
 mod pending;
 mod prompts;
 mod protection;
-mod proven;
+pub(crate) mod proven;
 mod reactions;
 mod redline;
 mod repository;

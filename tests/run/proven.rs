@@ -240,7 +240,7 @@ const OTHERS: &[Row] = &[
 ];
 
 /// With the programs of this machine and the toolchain that built the tests.
-fn sandbox() -> Sandbox {
+pub(crate) fn sandbox() -> Sandbox {
     let sandbox = Sandbox::new();
     let toolchain = Path::new(env!("CARGO")).parent().unwrap().display().to_string();
     let programs = std::env::var("PATH").unwrap();
