@@ -7,6 +7,7 @@ use super::reporter::Reporter;
 use super::run::drive_or_detach;
 use super::{print, refuse_an_agent, requested};
 use crate::drive::control;
+use crate::drive::find::resumable;
 use crate::drive::owner::NewOwner;
 use crate::drive::resume::adapt::{adapt, prepare};
 use crate::drive::resume::{Resumed, refuse_a_task, resume as take};
@@ -23,7 +24,12 @@ pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
     refuse_an_agent(
         "an agent cannot resume a loop\nhint: a person can, in a terminal or with /crew:resume",
     )?;
-    let (home, record) = requested(arguments.set.name.as_deref())?;
+    let name = arguments.set.name.as_deref();
+    let (home, record) = requested(name)?;
+    let record = resumable(&home, record, name);
+    if record.procedure().is_some() && record.procedure() == name {
+        print::err(&format!("crew: this is loop {}: {}", record.id, record.status_word()));
+    }
     let changes = arguments.set.limits.by_key().collect();
     if arguments.now
         && let Some(woken) = control::wake(&home, &record.id, &changes, arguments.tell.as_deref())?

@@ -63,14 +63,21 @@ pub fn status(arguments: &StatusArgs) -> Result<Exit> {
             Ok(Exit::SUCCESS)
         }
         Found::Many(loops) => {
-            print::err(&format!("crew: {MANY}\nhint: {}", which(&loops)));
+            // If nobody named one, none is ambiguous.
+            let is_ambiguous = arguments.name.is_some();
+            if is_ambiguous {
+                print::err(&format!("crew: {MANY}\nhint: {}", which(&loops)));
+            }
             if arguments.json {
                 show_list(&home, loops, true);
             } else {
                 print::out(&first_of(&home, &loops));
                 show_windows(&home);
+                if !is_ambiguous {
+                    point_to_a_fleet(&home, &folder);
+                }
             }
-            Ok(Exit::USAGE)
+            Ok(if is_ambiguous { Exit::USAGE } else { Exit::SUCCESS })
         }
     }
 }

@@ -71,6 +71,9 @@ fn tried(terms: ScratchTerms<'_>) -> std::result::Result<Trial, Trial> {
         work(&snapshots, subject, &found, now).map_err(Trial::Impossible)?;
     if files.is_empty() {
         return Err(Trial::Failed(match &mixed[..] {
+            [] if snapshots.paths(&found, now).is_ok_and(|paths| paths.is_empty()) => {
+                "nothing was changed".to_owned()
+            }
             [] => "nothing but tests was changed".to_owned(),
             mixed => cannot_be_told_apart(mixed),
         }));

@@ -7,9 +7,10 @@ use chrono::{DateTime, FixedOffset, Utc};
 use super::line::numbered;
 use super::words::took;
 use crate::engine::boundary::judge::exited;
+use crate::engine::boundary::limits;
 use crate::engine::events::RunEvent;
 use crate::engine::evidence::{CheckResult, ClaimResult, Evidence, Verdict};
-use crate::engine::record::{Ending, Loop, Outcome, Proof};
+use crate::engine::record::{Ending, Loop, LoopMoment, Outcome, Proof};
 use crate::engine::text::{self, clip, clip_line_at_word, clock_time, count, with_reason};
 use crate::engine::usage::tokens_text;
 
@@ -68,9 +69,10 @@ pub fn lines(event: &RunEvent<'_>, at: DateTime<FixedOffset>) -> Vec<ProgressLin
             numbered(record, record.iteration()),
             resume(record)
         ))],
-        RunEvent::ReactionFailed { on, run, why } => {
-            let (run, why) = (short(run), short(why));
-            vec![warning(format!("Reaction to {} failed: `{run}`: {why}", on.label()))]
+        // The line of the skipped iteration says it.
+        RunEvent::ReactionFailed { on: LoopMoment::IterationStart, .. } => Vec::new(),
+        RunEvent::ReactionFailed { why, .. } => {
+            vec![warning(format!("Reaction to {}", short(why)))]
         }
         RunEvent::Unsaved { why } => vec![error(format!(
             "State cannot be written: {}. The run continues within its limits; this is said once",
@@ -137,7 +139,7 @@ fn subject(record: &Loop) -> String {
 fn started(record: &Loop) -> String {
     let max = record.contract.limits.max_iterations;
     let bound = match max {
-        0 => "unlimited iterations".to_owned(),
+        0 => limits::in_force(&record.contract.limits),
         _ => format!("max {}", count(max, "iteration")),
     };
     match record.procedure() {
@@ -148,7 +150,10 @@ fn started(record: &Loop) -> String {
 
 fn resumed(record: &Loop) -> Vec<Said> {
     let max = record.contract.limits.max_iterations;
-    let bound = if max > 0 { format!("max {max}") } else { "unlimited".to_owned() };
+    let bound = match max {
+        0 => limits::in_force(&record.contract.limits),
+        _ => format!("max {max}"),
+    };
     // The last counted iteration; the line of the next one follows anyway.
     let (subject, iteration) = (subject(record), record.state.completed.max(1));
     let colon = if record.procedure().is_some() { "" } else { ":" };

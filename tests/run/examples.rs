@@ -112,7 +112,7 @@ fn a_run_without_limit_forgives_a_failure_and_goes_on() {
     world.settings("[procedures.build]\nmax_iterations = 0\n");
     let ran = world.interrupted(&["run", "build"]);
     assert_snapshot!(world.lines(&ran), @"
-    [10:00:00] Starting procedure: build (unlimited iterations)
+    [10:00:00] Starting procedure: build (unlimited iterations, up to 12h, 3 failures in a row abort, 5 iterations without progress stall)
     [10:00:00] Iteration 1 starting...
     [10:00:00] Iteration 1 completed in 1.0s
     [10:00:00] Iteration 2 starting...
@@ -150,7 +150,7 @@ fn no_limit_lasts_until_ctrl_c() {
     let world = World::new(&[WORK, WORK, WORK, HANG]);
     let ran = world.interrupted(&["run", "bootstrap", "--max-iterations", "0"]);
     assert_snapshot!(world.lines(&ran), @"
-    [10:00:00] Starting procedure: bootstrap (unlimited iterations)
+    [10:00:00] Starting procedure: bootstrap (unlimited iterations, up to 12h, 3 failures in a row abort, 5 iterations without progress stall)
     [10:00:00] Iteration 1 starting...
     [10:00:00] Iteration 1 completed in 1.0s
     [10:00:00] Iteration 2 starting...

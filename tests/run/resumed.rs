@@ -1,6 +1,6 @@
 //! What `crew resume` reads, tries and refuses before a run of fresh processes continues.
 
-use super::{WORK, World};
+use super::{CLAIM, WORK, World};
 
 #[test]
 fn a_resumed_run_reads_no_settings_it_has_a_copy_of() {
@@ -18,6 +18,18 @@ fn a_resumed_run_reads_no_settings_it_has_a_copy_of() {
     let ran = world.crew(&[&named[..], &["--no-project"]].concat());
     assert_eq!((ran.code(), world.calls()), (10, 4), "{ran:#?}");
     assert!(!world.sandbox.file("planted").exists());
+}
+
+#[test]
+fn a_procedures_newest_loop_that_is_not_completed_is_resumed_and_named() {
+    let world = World::new(&[WORK, CLAIM, WORK]);
+    world.settings("[procedures.build]\nmax_iterations = 1\ncompletion_promise = \"COMPLETE\"\n");
+    assert_eq!(world.crew(&["run", "build"]).code(), 10);
+    let id = world.id();
+    assert_eq!(world.crew(&["run", "build"]).code(), 0);
+    let ran = world.crew(&["resume", "build", "-n", "+1"]);
+    assert_eq!(ran.code(), 10, "{ran:#?}");
+    assert!(ran.stderr.contains(&format!("crew: this is loop {id}: exhausted\n")), "{ran:#?}");
 }
 
 #[test]

@@ -15,7 +15,7 @@ use super::start::place;
 use super::test_changes;
 use super::tree;
 use crate::clients;
-use crate::clients::spelling::{self, going_on};
+use crate::clients::spelling::{self, going_on_at};
 use crate::engine::boundary::limits::{LimitChanges, changed, raise, reached};
 use crate::engine::journal::{DELIVERED, Event, RESUMED_IN_A_RUN, RESUMED_IN_A_SESSION, TOLD};
 use crate::engine::record::{Driver, Life, Loop, LoopId, Outcome, Owner, Status};
@@ -48,7 +48,7 @@ pub fn resume<P>(
 ) -> Result<Resumed> {
     let found = store::load(home, id)?;
     refuse(home, &found, &new_owner.owner)?;
-    look_around(home, &found)?;
+    look_around(home, &found, &new_owner.owner)?;
     let prepared = prepare(&found)?;
     end::complete(home, &found);
     let pointer = home.checkout_pointer(&found.place.checkout);
@@ -168,13 +168,13 @@ fn refuse_the_completed(record: &Loop) -> Result<()> {
 
 /// Fails if the loop's place prevents a resume: a person switched it off there, or its folder is
 /// gone.
-fn look_around(home: &Home, found: &Loop) -> Result<()> {
+fn look_around(home: &Home, found: &Loop, owner: &Owner) -> Result<()> {
     let id = &found.id;
     if end::obey_view(home, found)?.is_some() {
         bail!(
             "loop {id} is cancelled now: {}\nhint: {} still resumes it",
             end::SWITCHED_OFF,
-            going_on(found)
+            going_on_at(owner, found)
         );
     }
     if let Some(gone) = place::gone(&found.place) {

@@ -69,6 +69,8 @@ pub enum EventResult {
     BrokenOff(Box<Loop>),
     /// The context was compacted: the agent gets the task, the rules and the evidence again.
     Reminded(Box<Loop>),
+    /// The session's loop was cancelled elsewhere, as in a terminal; reported once.
+    CancelledElsewhere(Box<Loop>),
     /// A loop of this working tree was interrupted; reported once.
     Interrupted(Box<Loop>),
     /// The loop waits for the model's service, or ended because of it: a notice for the terminal.
@@ -113,7 +115,14 @@ pub fn within(home: &Home, hook: &Hook<'_>, record: &Loop, prompt: String) -> St
 
 /// Answers one event. An error means: let everything through.
 pub fn answer(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
-    let answer = answer_to(home, hook);
+    let mut answer = answer_to(home, hook);
+    let is_silent = match &answer {
+        Ok(EventResult::Stopped(StopResult::NotOurs, asides)) => asides.is_empty(),
+        answer => matches!(answer, Ok(EventResult::Silent)),
+    };
+    if let Some(record) = cancelled_elsewhere(home, hook).filter(|_| is_silent) {
+        answer = Ok(EventResult::CancelledElsewhere(record));
+    }
     if hook.event.is_typed() {
         questions::note_typing(home, hook);
     }
@@ -144,6 +153,22 @@ fn answer_to(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
         HookEvent::AtDialog { tool } => questions::dialog(home, hook, tool.as_deref()),
         HookEvent::Answered | HookEvent::NotOurs => Ok(EventResult::Silent),
     }
+}
+
+/// The last loop of this session, if it was cancelled and the session was not told: now it is, by
+/// this or by what the event's own answer says.
+fn cancelled_elsewhere(home: &Home, hook: &Hook<'_>) -> Option<Box<Loop>> {
+    let tells = match hook.event {
+        HookEvent::Stopped(_) | HookEvent::Prompted | HookEvent::SessionBegan { .. } => true,
+        HookEvent::Command { .. } | HookEvent::Order(_) => true,
+        _ => false,
+    };
+    let session_id = hook.session_id.as_ref().filter(|_| tells)?;
+    let id = read_pointer(&home.last_pointer(session_id)).ok()??;
+    let mark = home.loop_file(&id, end::UNREPORTED);
+    let record = store::load(home, &id).ok().filter(|_| disk::exists(&mark))?;
+    disk::remove(&mark).ok()?;
+    (record.outcome() == Some(Outcome::Cancelled)).then(|| Box::new(record))
 }
 
 /// Journals what went wrong with an event, if its session's loop can be found and written.

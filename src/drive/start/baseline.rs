@@ -79,7 +79,7 @@ pub fn baseline(
             Some(Proof::Checked) if !found.contract.is_tried() => {
                 "; this loop requires `checked`: no claim is believed unless a check fails first"
             }
-            _ => "",
+            _ => "; add one that fails until it is done",
         };
         tell(&RunEvent::Noted(&format!(
             "every check passes already, so none can show that the work was done{more}"

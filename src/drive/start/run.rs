@@ -18,6 +18,7 @@ use crate::drive::control::Cancels;
 use crate::drive::owner::myself;
 use crate::drive::prompt::{self, Prompt};
 use crate::drive::{end, missing};
+use crate::engine::boundary::limits;
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::fleet::lease::Carried;
 use crate::engine::record::{
@@ -340,10 +341,7 @@ pub fn begin(
     notes.extend(vacated);
     notes.extend(write_view(&record));
     if record.contract.checks.is_empty() {
-        let what = match record.contract.promise {
-            Some(_) => "nothing is checked: a claim is the agent's word",
-            None => "nothing is checked, and no claim ends it: it runs to its limit",
-        };
+        let what = limits::without_checks(&record.contract);
         let way_out = session::suggestion(&record).map_or_else(String::new, |check| {
             format!("; `{check}` would prove the job: --verify \"{check}\"")
         });

@@ -90,7 +90,7 @@ impl Contract {
 }
 
 /// When a check runs, and what its failure means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// Must pass before a claim is believed.
