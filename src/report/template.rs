@@ -148,7 +148,7 @@ mod tests {
         # require = "checked"            # a loop completes only if a check that had failed now passes
         # test_changes = "report"        # a changed test that failed at the start refuses no end, it only lowers the proof
         # questions = "defer"            # the agent decides what it would ask; "ask": it waits for you
-        # notices = false                # no notices on your terminal, and no change of its title
+        # notices = false                # no notices on your terminal
         # prove = true                   # before a loop completes, run the checks without its work, to see whether a test fails
         # prove_timeout = "15m"          # the time limit of what runs in the scratch folder; 0 = no limit
         # setup = "npm ci"               # prepares the scratch folder where checks run on another state of the tree

@@ -44,7 +44,7 @@ pub enum Key {
     TestChanges,
     /// Who answers what the agent asks.
     Questions,
-    /// Whether the user's terminal gets notices and a title.
+    /// Whether the user's terminal gets notices.
     Notices,
     /// Whether the work is tried before a loop ends.
     Prove,
@@ -187,7 +187,7 @@ const ROWS: [KeyRow; 40] =
         row(Key::Notices, Term, "notices", Switch, Nothing).says(
             1,
             "false",
-            "no notices on your terminal, and no change of its title",
+            "no notices on your terminal",
         ),
         row(Key::Prove, Term, "prove", Switch, Less).says(
             0,
