@@ -177,7 +177,7 @@ impl Job<'_> {
             let drafts = Drafts::read(self.home, &record.id)?;
             let drafts = drafts.context("the list of what was there at the start is gone")?;
             let steps = Steps::new(&record.place, trusted, &stop);
-            steps.commit(&commit_message(record), Some(&drafts))?;
+            steps.commit(&commit_message(record), &drafts)?;
             Ok(())
         };
         again().err().map(|error| first_line(&error))

@@ -55,7 +55,7 @@ pub fn adapt(
     // Once an iteration has been committed, changed files may be the agent's.
     let had_commits = record.contract.run.as_ref().is_some_and(|had| had.git.commit);
     let is_the_users = !had_commits || record.state.completed == 0;
-    let commits = run.git.commit && !run.git.all && record.place.repository.is_some();
+    let commits = run.git.commit && record.place.repository.is_some();
     let now = git::head(&record.place.checkout).0;
     if options.push {
         run.git.branch.clone_from(&now);
@@ -206,10 +206,9 @@ fn unchanged(had: Run, options: &RunOptions) -> Run {
             delay_s: options.delay.map_or(had.pace.delay_s, whole_seconds),
         },
         git: GitSteps {
-            commit: had.git.commit || options.commit.is_some(),
+            commit: had.git.commit || options.commit,
             push: had.git.push || options.push,
             rebase: options.rebase.clone().or(had.git.rebase),
-            all: had.git.all || options.commits_all(),
             branch: had.git.branch,
         },
         ..had

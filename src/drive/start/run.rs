@@ -22,7 +22,7 @@ use crate::engine::boundary::limits;
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::fleet::lease::Carried;
 use crate::engine::record::{
-    Agent, Contract, Ending, Fragment, GitSteps, Loop, LoopId, Outcome, Phase, Place, Recipe, Run,
+    Agent, Contract, Ending, Fragment, Loop, LoopId, Outcome, Phase, Place, Recipe, Run,
     SessionMemory, TaskOfFleet,
 };
 use crate::engine::settings::merge::{Settings, merge};
@@ -155,7 +155,7 @@ pub fn type_run(layer: &mut Layer, options: &RunOptions) {
         (Key::Fallback, options.fallback.clone().map(Value::Words)),
         (Key::Model, options.model.clone().map(Value::Text)),
         (Key::Permissions, options.permissions.map(Value::Permissions)),
-        (Key::Commit, options.commit.is_some().then_some(Value::Switch(true))),
+        (Key::Commit, options.commit.then_some(Value::Switch(true))),
         (Key::Push, options.push.then_some(Value::Switch(true))),
         (Key::Rebase, options.rebase.clone().map(Value::Text)),
         (Key::Awake, options.no_awake.then_some(Value::Switch(false))),
@@ -183,7 +183,7 @@ pub fn run(
         max_turns: settings.count(Key::MaxTurns),
         token_budget: settings.number(Key::TokenBudget),
         redline: u8::try_from(settings.number(Key::Redline)).unwrap_or_default(),
-        git: GitSteps { all: options.commits_all(), ..settings.git() },
+        git: settings.git(),
         reactions: settings.contract_reactions(),
         may_sleep: !settings.is_on(Key::Awake),
     })
@@ -372,9 +372,6 @@ fn before_commits(home: &Home, record: &Loop, signals: &Signals) -> Result<Vec<S
     }
     let mut notes: Vec<String> =
         record.place.branch.is_none().then(|| NO_BRANCH.to_owned()).into_iter().collect();
-    if git.all {
-        return Ok(notes);
-    }
     let cancels = Cancels::new(home, &record.id);
     let stop = || signals.times() > 0 || cancels.any();
     match drafts_of(home, record, &stop) {

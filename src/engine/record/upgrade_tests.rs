@@ -57,7 +57,7 @@ fn contract() -> Value {
             "pace": { "timeout_s": 1, "idle_timeout_s": 2, "delay_s": 3 },
             "max_turns": 1, "token_budget": 2, "redline": 80,
             "git": {
-                "commit": true, "all": true, "push": true, "rebase": "main", "branch": "b",
+                "commit": true, "push": true, "rebase": "main", "branch": "b",
             },
             "reactions": [{ "on": "iteration_start", "run": "r", "timeout_s": 1 }],
             "may_sleep": true,

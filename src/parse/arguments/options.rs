@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::values::{self, Amount};
 use crate::engine::boundary::limits::LimitChange;
@@ -196,11 +196,9 @@ pub struct RunOptions {
     #[arg(long, value_name = "D", value_parser = duration::parse)]
     pub delay: Option<Duration>,
     /// Commit what an iteration changed; what you had not committed before stays out until the
-    /// agent changes it (--commit=all takes it in)
-    #[arg(long, value_name = "all", require_equals = true, help_heading = AROUND_IT)]
-    #[arg(num_args = 0..=1, default_missing_value = "", hide_possible_values = true)]
-    #[arg(value_parser = [PossibleValue::new("all"), PossibleValue::new("").hide(true)])]
-    pub commit: Option<String>,
+    /// agent changes it
+    #[arg(long, help_heading = AROUND_IT)]
+    pub commit: bool,
     /// Push after an iteration
     #[arg(long, help_heading = AROUND_IT)]
     pub push: bool,
@@ -271,13 +269,6 @@ pub struct ResumeArgs {
     /// End the wait of a running loop, so that it tries at once; Enter at its terminal does too
     #[arg(long, help_heading = AROUND_IT)]
     pub now: bool,
-}
-
-impl RunOptions {
-    /// `--commit=all`.
-    pub fn commits_all(&self) -> bool {
-        self.commit.as_deref() == Some("all")
-    }
 }
 
 impl<T: Amount> LimitArgs<T> {

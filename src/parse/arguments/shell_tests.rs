@@ -122,11 +122,10 @@ fn every_option_of_the_terminal_has_its_field() {
     let times = [run.timeout, run.idle_timeout, run.delay];
     assert_eq!(times, [3600, 0, 30].map(|seconds| Some(Duration::from_secs(seconds))));
     assert_eq!(run.max_turns, Some(7));
-    assert!(run.commit.is_some() && run.push && typed.dry_run && run.detach);
+    assert!(run.commit && run.push && typed.dry_run && run.detach);
     let OutputArgs { json, verbose, quiet } = run.output;
     assert!(json && verbose && quiet);
     assert_eq!([run.rebase.as_deref(), typed.worktree.as_deref()], [Some("main"), Some("w")]);
-    assert!(read(&["x", "--commit=all"]).options.commits_all());
 }
 
 #[test]
@@ -168,7 +167,7 @@ fn what_cannot_be_read_is_refused_with_the_way_out() {
         (&["x", "-v", "--verbose"], "`--verbose` is given twice\nhint: crew run --help"),
         (
             &["x", "--commit=some"],
-            "invalid value `some` for `--commit[=<all>]`\nhint: it can be all",
+            "`--commit` takes no value, but `some` follows it\nhint: crew run --help",
         ),
         (
             &["x", "--permissions", "all"],

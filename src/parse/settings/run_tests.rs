@@ -86,7 +86,7 @@ fn every_key_of_a_run_becomes_a_value() {
     ), @r#"
     IterationTimes { timeout_s: 2700, idle_timeout_s: 0, delay_s: 90 }
     50 turns, 80000 tokens
-    GitSteps { commit: true, all: false, push: false, rebase: Some("main"), branch: None }
+    GitSteps { commit: true, push: false, rebase: Some("main"), branch: None }
     ["tests/**", "Cargo.lock"]
     codex None auto
     like = "codex", prompt = "argument", output = "text", permissions.accept-edits = ["--edit"], permissions.bypass = [], max_turns = "--turns", args = ["-x"], command = ["my agent", "-p"]
