@@ -103,8 +103,8 @@ fn a_wait_and_half_a_stall_are_told_when_they_begin() {
 #[test]
 fn a_bound_on_turns_reaches_the_agent() {
     let world = World::new(&["echo \"$*\" > \"$notes/arguments\""]);
-    world.settings("agents.fake.max_turns = \"--max-turns\"\n");
-    assert_eq!(world.crew(&["run", "Do it", "-n", "1", "--max-turns", "7"]).code(), 10);
+    world.settings("loop.max_turns = 7\nagents.fake.max_turns = \"--max-turns\"\n");
+    assert_eq!(world.crew(&["run", "Do it", "-n", "1"]).code(), 10);
     let arguments = std::fs::read_to_string(world.note("arguments")).unwrap();
     assert!(arguments.contains("--max-turns 7"), "{arguments}");
 }

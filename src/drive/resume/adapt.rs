@@ -197,9 +197,6 @@ fn pin(record: &mut Loop, run: &Run) -> Result<()> {
 fn unchanged(had: Run, options: &RunOptions) -> Run {
     Run {
         permissions: options.permissions.unwrap_or(had.permissions),
-        max_turns: options.max_turns.unwrap_or(had.max_turns),
-        redline: options.redline.unwrap_or(had.redline),
-        may_sleep: had.may_sleep || options.no_awake,
         pace: IterationTimes {
             timeout_s: options.timeout.map_or(had.pace.timeout_s, whole_seconds),
             idle_timeout_s: options.idle_timeout.map_or(had.pace.idle_timeout_s, whole_seconds),

@@ -149,8 +149,6 @@ pub fn type_run(layer: &mut Layer, options: &RunOptions) {
         (Key::Timeout, seconds(options.timeout)),
         (Key::IdleTimeout, seconds(options.idle_timeout)),
         (Key::Delay, seconds(options.delay)),
-        (Key::MaxTurns, options.max_turns.map(|turns| Value::Number(turns.into()))),
-        (Key::Redline, options.redline.map(|percent| Value::Number(percent.into()))),
         (Key::Agent, options.agent.clone().map(Value::Text)),
         (Key::Fallback, options.fallback.clone().map(Value::Words)),
         (Key::Model, options.model.clone().map(Value::Text)),
@@ -158,7 +156,6 @@ pub fn type_run(layer: &mut Layer, options: &RunOptions) {
         (Key::Commit, options.commit.then_some(Value::Switch(true))),
         (Key::Push, options.push.then_some(Value::Switch(true))),
         (Key::Rebase, options.rebase.clone().map(Value::Text)),
-        (Key::Awake, options.no_awake.then_some(Value::Switch(false))),
     ]);
 }
 

@@ -224,7 +224,7 @@ fn process_failure(agent: &AgentOutcome, claim: &Claim, progress: Progress) -> O
 
 /// Why an agent did not come to its own end.
 fn ended_early(agent: &AgentOutcome) -> Option<String> {
-    let turns = agent.out_of_turns.then(|| "the agent used up its turns (--max-turns)".to_owned());
+    let turns = agent.out_of_turns.then(|| "the agent used up its turns (max_turns)".to_owned());
     turns.or_else(|| overdue(agent.process.as_ref()?))
 }
 

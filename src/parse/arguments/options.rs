@@ -180,12 +180,6 @@ pub struct RunOptions {
     /// What the agent may do without asking (accept-edits; claude may run the checks too)
     #[arg(long, value_name = "KIND", value_parser = permissions())]
     pub permissions: Option<Permissions>,
-    /// At most N turns of the agent in one iteration (0 = no limit)
-    #[arg(long, value_name = "N", value_parser = values::whole)]
-    pub max_turns: Option<u32>,
-    /// After an iteration that filled its context this much, send a handoff page (80%; 0 = never)
-    #[arg(long, value_name = "PERCENT", value_parser = values::percent)]
-    pub redline: Option<u8>,
     /// The time limit of one iteration (60m; 0 = none)
     #[arg(long, value_name = "D", value_parser = duration::parse)]
     pub timeout: Option<Duration>,
@@ -205,9 +199,6 @@ pub struct RunOptions {
     /// Rebase onto BRANCH before an iteration, when it moved
     #[arg(long, value_name = "BRANCH", help_heading = AROUND_IT)]
     pub rebase: Option<String>,
-    /// Let this machine sleep while an agent works
-    #[arg(long, help_heading = AROUND_IT)]
-    pub no_awake: bool,
     /// Run in the background, independent of this terminal
     #[arg(long, help_heading = AROUND_IT)]
     pub detach: bool,

@@ -98,8 +98,6 @@ fn every_option_of_the_terminal_has_its_field() {
         "0",
         "--delay",
         "30s",
-        "--max-turns",
-        "7",
         "--commit",
         "--push",
         "--rebase",
@@ -121,7 +119,6 @@ fn every_option_of_the_terminal_has_its_field() {
     assert_eq!(run.permissions, Some(Permissions::Bypass));
     let times = [run.timeout, run.idle_timeout, run.delay];
     assert_eq!(times, [3600, 0, 30].map(|seconds| Some(Duration::from_secs(seconds))));
-    assert_eq!(run.max_turns, Some(7));
     assert!(run.commit && run.push && typed.dry_run && run.detach);
     let OutputArgs { json, verbose, quiet } = run.output;
     assert!(json && verbose && quiet);
