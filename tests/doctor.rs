@@ -129,16 +129,16 @@ const FAULTS: [Fault; 25] = [
     ("settings-untrusted", "crew trust", 1, |it| {
         drop(it.write(".claude/crew.toml", "[loop]\nverify = [\"true\"]\n"));
     }),
-    ("agent-missing", "[agent]", 1, |it| {
+    ("agent-missing", "[loop]", 1, |it| {
         let folder = it.home().join(".config/crew");
         std::fs::create_dir_all(&folder).unwrap();
-        let agent = "[agent]\nname = \"a\"\n[agents.a]\ncommand = [\"nosuchagent\"]\n";
+        let agent = "[loop]\nagent = \"a\"\n[agents.a]\ncommand = [\"nosuchagent\"]\n";
         std::fs::write(folder.join("config.toml"), agent).unwrap();
     }),
-    ("agent-missing", "[agent]", 1, |it| {
+    ("agent-missing", "[loop]", 1, |it| {
         let folder = it.home().join(".config/crew");
         std::fs::create_dir_all(&folder).unwrap();
-        let agent = "[agent]\nfallback = [\"a\"]\n[agents.a]\ncommand = [\"nosuchagent\"]\n";
+        let agent = "[loop]\nfallback = [\"a\"]\n[agents.a]\ncommand = [\"nosuchagent\"]\n";
         std::fs::write(folder.join("config.toml"), agent).unwrap();
     }),
     ("check-missing", "another command", 1, |it| {
@@ -277,7 +277,7 @@ fn where_only_another_agent_is_set_up_nothing_is_broken() {
     let sandbox = Sandbox::new();
     let folder = sandbox.home().join(".config/crew");
     std::fs::create_dir_all(&folder).unwrap();
-    std::fs::write(folder.join("config.toml"), "agent.name = \"codex\"\n").unwrap();
+    std::fs::write(folder.join("config.toml"), "loop.agent = \"codex\"\n").unwrap();
     let codes = |ran: &Ran| findings(ran).iter().map(|it| it["code"].clone()).collect::<Vec<_>>();
     let ran = sandbox.crew(&["doctor", "--json"]);
     assert_eq!((ran.code(), codes(&ran)[0].clone()), (1, json!("client-missing")), "{ran:#?}");
@@ -363,7 +363,7 @@ fn a_node_is_asked_for_the_agent_in_force_here_or_the_named_one() {
 
     nothing is broken
     ");
-    sandbox.write(".claude/crew.toml", "[agent]\nname = \"qwen\"\n");
+    sandbox.write(".claude/crew.toml", "[loop]\nagent = \"qwen\"\n");
     let (code, page) = asked(&[]);
     assert_eq!(code, 1);
     assert!(page.contains("broken: n9: agent qwen: there is no program `qwen` on PATH"), "{page}");

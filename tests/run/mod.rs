@@ -113,7 +113,7 @@ impl World {
     pub(crate) fn settings(&self, more: &str) {
         let file = self.sandbox.home().join(".config/crew/config.toml");
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-        let agent = "agent.name = \"fake\"\nagents.fake.command = [\"agent\"]\n";
+        let agent = "loop.agent = \"fake\"\nagents.fake.command = [\"agent\"]\n";
         std::fs::write(file, format!("{agent}{more}")).unwrap();
     }
 

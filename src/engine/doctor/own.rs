@@ -23,7 +23,7 @@ pub(super) fn settings(facts: &DoctorFacts, all: &mut Vec<Finding>) {
         add(all, "settings-untrusted", Broken, what, fix.to_owned());
     }
     for what in &own.agents_missing {
-        let fix = "install it, or name another under [agent]: until then crew run starts nothing";
+        let fix = "install it, or name another under [loop]: until then crew run starts nothing";
         add(all, "agent-missing", Broken, what.clone(), fix.to_owned());
     }
     if let Some(what) = &own.check_missing {

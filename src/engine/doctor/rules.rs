@@ -40,7 +40,7 @@ pub(super) fn client(facts: &DoctorFacts, all: &mut Vec<Finding>) {
             format!("`{program}` is not on PATH, so no session can run loops"),
             format!(
                 "install {name}, or name its program: crew doctor --client PATH; for crew run alone name \
-                 another agent under [agent] in your settings file (crew config names it)"
+                 another agent under [loop] in your settings file (crew config names it)"
             ),
         ),
         ClientCheck::Silent(why) => (

@@ -121,8 +121,6 @@ pub struct KeyRow {
     pub name: &'static str,
     pub kind: Kind,
     wider: Wider,
-    /// The name in `[loop]`, if its own table is another one.
-    in_loop: Option<&'static str>,
     /// The default of a number or a switch.
     built_in: u64,
     /// A sensible value, as a file writes it.
@@ -132,17 +130,13 @@ pub struct KeyRow {
 }
 
 const fn row(key: Key, part: Part, name: &'static str, kind: Kind, wider: Wider) -> KeyRow {
-    let (in_loop, built_in, example, help) = (None, 0, "", "");
-    KeyRow { key, part, name, kind, wider, in_loop, built_in, example, help }
+    let (built_in, example, help) = (0, "", "");
+    KeyRow { key, part, name, kind, wider, built_in, example, help }
 }
 
 impl KeyRow {
     const fn says(self, built_in: u64, example: &'static str, help: &'static str) -> Self {
         Self { built_in, example, help, ..self }
-    }
-
-    const fn in_loop(self, name: &'static str) -> Self {
-        Self { in_loop: Some(name), ..self }
     }
 }
 
@@ -233,23 +227,19 @@ const ROWS: [KeyRow; 40] =
             .says(100_000, "\"100k\"", "tokens above which a prompt causes a warning"),
         row(Key::Redline, Process, "redline", Percent, Nothing)
             .says(80, "\"80%\"", "how full a context may be before a handoff page follows it"),
-        row(Key::Agent, Part::Agent, "name", Name, Other).in_loop("agent"),
-        row(Key::Fallback, Part::Agent, "fallback", Kind::Agents, Other)
-            .in_loop("fallback"),
+        row(Key::Agent, Part::Agent, "agent", Name, Other),
+        row(Key::Fallback, Part::Agent, "fallback", Kind::Agents, Other),
         row(Key::Model, Part::Agent, "model", Kind::Model, Other)
-            .says(0, "\"opus\"", "")
-            .in_loop("model"),
+            .says(0, "\"opus\"", ""),
         row(Key::Account, Part::Agent, "account", Name, Other)
-            .says(0, "\"work\"", "")
-            .in_loop("account"),
+            .says(0, "\"work\"", ""),
         row(Key::Arguments, Part::Agent, "args", Words, All).says(
             0,
             "[\"--effort\", \"high\"]",
             "",
         ),
         row(Key::Permissions, Part::Agent, "permissions", Kind::Permissions, More)
-            .says(0, "\"accept-edits\"", "")
-            .in_loop("permissions"),
+            .says(0, "\"accept-edits\"", ""),
         row(Key::Commit, Step, "commit", Switch, On)
             .says(0, "true", "commit after each iteration what it changed"),
         row(Key::Push, Step, "push", Switch, On)
@@ -283,17 +273,15 @@ impl Key {
     /// Its own table.
     pub fn table(self) -> &'static str {
         match self.row().part {
-            Part::Agent => "agent",
             Part::Wait => "wait",
             Part::Keep => "keep",
-            Part::Bound | Part::Term | Part::Process | Part::Step => "loop",
+            _ => "loop",
         }
     }
 
     /// Its name in a table of a settings file; `None` if it may not be in that table.
     pub fn name_in(self, table: &str) -> Option<&'static str> {
-        let of_the_loop = self.row().in_loop.filter(|_| table == "loop");
-        of_the_loop.or_else(|| (self.table() == table).then(|| self.row().name))
+        (self.table() == table).then(|| self.row().name)
     }
 
     /// Its value if no setting names one.

@@ -7,8 +7,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Key, Layer, NamedCheck, ProcedureSettings, Sourced, Value};
-use crate::engine::record::{IterationTimes, Limits, LoopMoment, Recipe, Role};
+use super::{Key, Layer, ProcedureSettings, Sourced, Value};
+use crate::engine::record::{Check, IterationTimes, Limits, LoopMoment, Recipe, Role};
 
 /// The tiers, from the lowest to the highest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -99,7 +99,7 @@ impl Layer {
         }
         Self {
             values: with(&lower.values, &self.values),
-            checks: by_kind(&Role::ALL, &self.checks, &lower.checks, |named| named.check.role),
+            checks: by_kind(&Role::ALL, &self.checks, &lower.checks, |check| check.role),
             protect: self.protect.iter().chain(kept).cloned().collect(),
             reactions: by_kind(&LoopMoment::ALL, &self.reactions, &lower.reactions, |it| it.on),
             agents: with(&lower.agents, &self.agents),
@@ -131,14 +131,11 @@ fn by_kind<K: PartialEq, V: Clone>(
 }
 
 /// Typed checks and those of the files, in the order of roles; one that both name is kept as typed.
-fn added(
-    typed: &[Sourced<NamedCheck>],
-    of_files: Vec<Sourced<NamedCheck>>,
-) -> Vec<Sourced<NamedCheck>> {
-    let key = |named: &Sourced<NamedCheck>| (named.value.check.role, named.value.check.run.clone());
+fn added(typed: &[Sourced<Check>], of_files: Vec<Sourced<Check>>) -> Vec<Sourced<Check>> {
+    let key = |check: &Sourced<Check>| (check.value.role, check.value.run.clone());
     let more = of_files.into_iter().filter(|it| typed.iter().all(|own| key(own) != key(it)));
     let mut all: Vec<_> = typed.iter().cloned().chain(more).collect();
-    all.sort_by_key(|named| named.value.check.role);
+    all.sort_by_key(|check| check.value.role);
     all
 }
 
@@ -173,7 +170,7 @@ mod tests {
     }
 
     fn checks(checks: &[(&str, Role)]) -> Layer {
-        let checks = checks.iter().map(|(run, role)| Check::new(*run, *role).into());
+        let checks = checks.iter().map(|(run, role)| Check::new(*run, *role));
         let checks = checks.map(Sourced::typed).collect();
         Layer { checks, ..Layer::default() }
     }

@@ -82,7 +82,7 @@ impl Settings {
 
     /// The checks of a contract.
     pub fn contract_checks(&self) -> Vec<Check> {
-        self.layer.checks.iter().map(|check| check.value.check.clone()).collect()
+        self.layer.checks.iter().map(|check| check.value.clone()).collect()
     }
 
     /// What the agent may do without being asked.

@@ -1,13 +1,12 @@
-//! `[[check]]`: a command that crew runs, with its name, role and terms. A value that cannot be
+//! `[[check]]`: a command that crew runs, with its role and terms. A value that cannot be
 //! used is refused with a working line.
 
 use super::values::Written;
 use super::{Item, KeyText, Reader, Value, in_order};
 use crate::engine::record::{Check, Role};
-use crate::engine::settings::{Layer, NamedCheck};
+use crate::engine::settings::Layer;
 
-pub(super) const CHECK: [&str; 6] =
-    ["name", "run", "role", "timeout", "success_exit_code", "no_worse"];
+pub(super) const CHECK: [&str; 5] = ["run", "role", "timeout", "success_exit_code", "no_worse"];
 
 impl Reader<'_> {
     pub(super) fn checks(&mut self, layer: &mut Layer, key: &KeyText<'_>, value: &Value<'_>) {
@@ -24,25 +23,23 @@ impl Reader<'_> {
     fn check(&mut self, layer: &mut Layer, value: &Value<'_>) {
         let at = value.span();
         let Some(table) = value.get_ref().as_table() else { return self.no_list(&at) };
-        let mut named = NamedCheck::from(Check::new("", Role::Verify));
+        let mut check = Check::new("", Role::Verify);
         let faults = self.faults.len();
         for (key, value) in in_order(table) {
-            self.check_key(layer, &mut named, (key, value));
+            self.check_key(&mut check, (key, value));
         }
         if self.faults.len() > faults {
             return;
         }
-        if named.check.run.is_empty() {
+        if check.run.is_empty() {
             self.fault(&at, "this [[check]] has no command: run = \"cargo test\"");
             return;
         }
-        layer.checks.push(self.sourced(&at, named));
+        layer.checks.push(self.sourced(&at, check));
     }
 
-    fn check_key(&mut self, layer: &Layer, named: &mut NamedCheck, (key, value): Item<'_>) {
-        let check = &mut named.check;
+    fn check_key(&mut self, check: &mut Check, (key, value): Item<'_>) {
         match key.get_ref().as_ref() {
-            "name" => named.name = self.name(layer, value),
             "run" => {
                 let run = self.read("run", "\"cargo test\"", value, Written::command);
                 check.run = run.unwrap_or_default();
@@ -73,14 +70,5 @@ impl Reader<'_> {
             }
             name => self.unknown(&key.span(), name, "[[check]]", &CHECK),
         }
-    }
-
-    fn name(&mut self, layer: &Layer, value: &Value<'_>) -> Option<String> {
-        let name = self.read("name", "\"tests\"", value, Written::text)?;
-        if layer.checks.iter().any(|check| check.value.name.as_ref() == Some(&name)) {
-            self.fault(&value.span(), format!("two checks have the name `{name}`: rename one"));
-            return None;
-        }
-        Some(name)
     }
 }

@@ -8,15 +8,11 @@ use super::terms::names_in;
 use super::{KeyText, Reader, Whose, in_order};
 use crate::engine::settings::Layer;
 
-const TABLES: [&str; 8] = ["loop", "check", "agent", "agents", "procedures", "on", "wait", "keep"];
+const TABLES: [&str; 7] = ["loop", "check", "agents", "procedures", "on", "wait", "keep"];
 
-/// The table that holds a key, as a file writes it; what `[loop]` may hold, too, has its own.
+/// The table that holds a key, as a file writes it.
 pub(super) fn table_of(key: &str) -> Option<&'static str> {
-    let tables = [
-        ("[agent]", names_in("agent")),
-        ("[loop]", names_in("loop")),
-        ("[[check]]", CHECK.to_vec()),
-    ];
+    let tables = [("[loop]", names_in("loop")), ("[[check]]", CHECK.to_vec())];
     tables.into_iter().find_map(|(table, keys)| keys.contains(&key).then_some(table))
 }
 

@@ -5,7 +5,7 @@ use super::values::{Written, example};
 use super::{Item, Reader, Value};
 use crate::engine::boundary::protect;
 use crate::engine::record::{Check, Role};
-use crate::engine::settings::{Key, Kind, Layer, NamedCheck};
+use crate::engine::settings::{Key, Kind, Layer};
 
 /// The names of the keys that a table may hold.
 pub(super) fn names_in(table: &str) -> Vec<&'static str> {
@@ -22,28 +22,17 @@ impl Reader<'_> {
         match key.row().kind {
             Kind::Commands(role) => self.commands(layer, role, value),
             Kind::Globs => self.protect(layer, value),
-            _ => self.scalar(layer, key, table, item),
+            _ => self.scalar(layer, key, item),
         }
         true
     }
 
-    fn scalar(&mut self, layer: &mut Layer, key: Key, table: &str, (name, value): Item<'_>) {
+    fn scalar(&mut self, layer: &mut Layer, key: Key, (name, value): Item<'_>) {
         let row = key.row();
         let read = self.read(name.get_ref(), example(row), value, |it| it.read(row.kind));
-        let Some(read) = read else { return };
-        let Some(known) = layer.values.get(&key) else {
+        if let Some(read) = read {
             layer.values.insert(key, self.sourced(&value.span(), read));
-            return;
-        };
-        // One file sets the same setting with two keys.
-        let other = if table == "loop" { key.table() } else { "loop" };
-        let what = format!(
-            "{} says the same as [{other}] {} ({}): keep one of them",
-            name.get_ref(),
-            key.name_in(other).unwrap_or_default(),
-            known.origin
-        );
-        self.fault(&name.span(), what);
+        }
     }
 
     fn commands(&mut self, layer: &mut Layer, role: Role, list: &Value<'_>) {
@@ -55,7 +44,7 @@ impl Reader<'_> {
         for command in commands {
             let run = self.read(key, "[\"cargo test\"]", command, Written::command);
             if let Some(run) = run {
-                let check = NamedCheck::from(Check::new(run, role));
+                let check = Check::new(run, role);
                 layer.checks.push(self.sourced(&command.span(), check));
             }
         }
