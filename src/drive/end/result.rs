@@ -68,7 +68,6 @@ pub fn commits(
 fn read(home: &Home, record: &Loop) -> Option<Value> {
     let result = disk::read(&home.loop_file(&record.id, "result.json"), RESULT_BYTES).ok()??;
     let result: Value = serde_json::from_slice(&result).ok()?;
-    // An older crew's result names no generation.
-    let generation = result.get("generation").map(Value::as_u64);
-    generation.is_none_or(|of| of >= Some(record.state.generation)).then_some(result)
+    let generation = result.get("generation").and_then(Value::as_u64);
+    (generation >= Some(record.state.generation)).then_some(result)
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::engine::boundary::facts::{AgentClosing, ControlRequest, ProcessEnd};
-use crate::engine::boundary::protect::{Marks, Protected, Unseen};
+use crate::engine::boundary::protect::{IgnoreRules, Marks, Protected, Unseen};
 use crate::engine::fixture::{a_loop, a_loop_with, at, facts, result};
 use crate::engine::record::Actor;
 
@@ -340,7 +340,7 @@ fn a_changed_protected_path_fails_the_iteration_and_refuses_the_claim() {
 }
 
 fn held_to(marks: Marks) -> Protected {
-    Protected { ignored: None, marks }
+    Protected { ignored: IgnoreRules::default(), marks }
 }
 
 #[test]

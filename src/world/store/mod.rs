@@ -29,7 +29,6 @@ use super::files::room;
 use super::{clock, fault};
 use crate::engine::boundary::facts::ControlRequest;
 use crate::engine::journal::{Event, JournalEntry, SCHEMA, replay};
-use crate::engine::record::upgrade::upgraded;
 use crate::engine::record::{Actor, Loop, LoopId, Moment, Status, VERSION};
 use crate::engine::words::handoff::file_time;
 use crate::parse::git::BRANCHES;
@@ -121,12 +120,6 @@ pub fn load(home: &Home, id: &LoopId) -> Result<Loop, StoreError> {
     }
 }
 
-/// Whether an older crew wrote the record last, in an older format.
-pub fn is_older(home: &Home, id: &LoopId) -> Result<bool, StoreError> {
-    let (_, version) = bytes(home, id)?;
-    Ok(version.version < VERSION)
-}
-
 /// The bytes of a record, and the part that every version of crew can read.
 fn bytes(home: &Home, id: &LoopId) -> Result<(Vec<u8>, Version), StoreError> {
     let bytes = disk::read(&home.loop_file(id, "loop.json"), RECORD_BYTES)?;
@@ -148,7 +141,7 @@ fn read(home: &Home, id: &LoopId) -> Result<Loop, StoreError> {
     let record: Loop =
         serde_json::from_slice(&bytes).map_err(|error| corrupt(error.to_string()))?;
     record.check().map_err(corrupt)?;
-    Ok(placed(upgraded(record)))
+    Ok(placed(record))
 }
 
 /// Adds what a record does not store because it is the same for all.

@@ -2,9 +2,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::engine::boundary::protect::{Marks, Protected};
 use crate::engine::evidence::{ClaimResult, Progress, Verdict};
-use crate::engine::fixture::a_loop;
 use crate::engine::journal::JournalEntry;
 use crate::engine::record::agent::{Agent, Dialect, Permissions, PromptVia};
 use crate::engine::record::contract::Role;
@@ -12,7 +10,7 @@ use crate::engine::record::outcome::{Outcome, Proof};
 use crate::engine::record::owner::Driver;
 use crate::engine::record::question::QuestionMode;
 use crate::engine::record::run::{Fragment, LoopMoment};
-use crate::engine::record::{Run, Status};
+use crate::engine::record::Status;
 
 fn usage() -> Value {
     let tokens = json!({
@@ -161,14 +159,14 @@ fn protected() -> Value {
 /// A record with every field, as this crew writes it.
 fn every_field() -> Value {
     json!({
-        "version": VERSION, "id": "k3v9abcd", "made_by": THIS,
+        "version": VERSION, "id": "k3v9abcd", "made_by": "0.1.0",
         "started_at": "2026-11-22T08:00:00Z", "contract": contract(),
         "place": {
             "checkout": "/r", "folder": "/r/f", "branch": "b", "branch_dir": "b",
             "repository": "/r/.git", "head": "h", "apart": "/a",
         },
         "elapsed_ms": [1],
-        "earlier": { "count": 1, "min_ms": 2, "max_ms": 3, "sum_ms": 4, "squares": 5 }, "trusted": [{ "name": "n", "value": "v" }],
+        "earlier": { "count": 1, "min_ms": 2, "max_ms": 3, "sum_ms": 4 }, "trusted": [{ "name": "n", "value": "v" }],
         "environment": environment(), "protected": protected(),
         "fleet": { "name": "n", "folder": "f", "task": "t" }, "state": state(),
     })
@@ -183,17 +181,14 @@ fn tests() -> Value {
     })
 }
 
-/// A name changed here breaks every existing record: keep the old name on disk with
-/// `serde(rename)`, or read both.
+/// A name changed here breaks every existing record.
 #[test]
 fn the_names_in_a_record_are_these() {
     let mut record: Loop = serde_json::from_value(every_field()).unwrap();
     record.place.branches = "in no record";
     assert_eq!(record.check(), Ok(()));
     assert_eq!(serde_json::to_value(&record).unwrap(), every_field());
-    let known = format!("{record:?}")
-        .replace("old_marks: None", "")
-        .replace("incurable: None, test_run: None,", "");
+    let known = format!("{record:?}").replace("incurable: None, test_run: None,", "");
     for unset in ["None", "[]", "{}", "\"\"", "false", ": 0,", ": 0 "] {
         assert!(!known.contains(unset), "a field is {unset}: set it in every_field(): {known}");
     }
@@ -273,33 +268,6 @@ fn the_words_in_a_record_are_these() {
     stdin argument
     claude codex text
     ");
-}
-
-#[test]
-fn a_record_of_an_older_crew_is_brought_up_to_date_and_one_of_this_crew_stays() {
-    let mut older = Loop { version: 1, made_by: "0.0.1".to_owned(), ..a_loop() };
-    older.state.completed = 1;
-    let marks: Marks = [("tests/a.rs".to_owned(), "m".to_owned())].into();
-    older.state.old_marks = Some(marks.clone());
-    let agent = Agent { allow: Some("--allowedTools".to_owned()), ..Agent::default() };
-    older.contract.run = Some(Run { agent, ..Run::default() });
-    let newest = upgraded(older.clone());
-    assert_eq!((newest.version, newest.made_by.as_str()), (VERSION, THIS));
-    let allow = newest.contract.run.as_ref().and_then(|run| run.agent.allow.as_deref());
-    assert_eq!(allow, Some("--allowedTools=Bash({check})"));
-    assert_eq!(newest.protected, Some(Protected { ignored: None, marks }));
-    older.state.old_marks = None;
-    assert_eq!(newest.state, older.state);
-    assert_eq!(upgraded(newest.clone()), newest);
-}
-
-#[test]
-fn a_record_from_before_there_were_fleets_belongs_to_none() {
-    let mut older = every_field();
-    older.as_object_mut().unwrap().remove("fleet");
-    let record: Loop = serde_json::from_value(older.clone()).unwrap();
-    assert_eq!(record.fleet, None);
-    assert_eq!(serde_json::to_value(&record).unwrap(), older);
 }
 
 #[test]
