@@ -74,7 +74,7 @@ fn leave_a_loop(sandbox: &Sandbox) {
 type Fault = (&'static str, &'static str, i32, fn(&Sandbox));
 
 /// The finding, a part of its fix, the exit code, and the fault.
-const FAULTS: [Fault; 25] = [
+const FAULTS: [Fault; 23] = [
     ("client-silent", "install Claude Code again", 1, |it| drop(it.program("claude", "exit 7"))),
     ("client-too-old", "claude update", 1, |it| {
         tell(it, "version", &json!("2.1.100 (Claude Code)"));
@@ -115,9 +115,6 @@ const FAULTS: [Fault; 25] = [
         std::fs::create_dir_all(&data).unwrap();
         std::fs::write(data.join("home"), "/elsewhere\n").unwrap();
     }),
-    ("cap-unreadable", "unset it in", 0, |it| {
-        settings(it, &json!({"env": {"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "many"}}));
-    }),
     ("settings-unreadable", "correct that line", 1, |it| {
         drop(it.write(".claude/crew.toml", "[loop\n"));
     }),
@@ -156,10 +153,6 @@ const FAULTS: [Fault; 25] = [
         std::fs::write(above, "a file").unwrap();
     }),
     ("loop-ownerless", "crew cancel", 0, |it| leave_a_loop(it)),
-    ("leftovers", "harmless", 0, |it| {
-        make_home(it, 0o700);
-        std::fs::write(it.crew_home().join(".loop.json.4194305.tmp"), "").unwrap();
-    }),
 ];
 
 fn findings(ran: &Ran) -> Vec<Value> {
