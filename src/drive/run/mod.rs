@@ -6,7 +6,6 @@ mod attempt;
 pub mod handover;
 pub mod ledger;
 pub mod pending;
-pub mod reactions;
 mod round;
 pub mod stand_in;
 pub mod steps;

@@ -3,12 +3,11 @@
 
 use super::Runner;
 use super::attempt::IterationRun;
-use super::reactions::react;
+use super::handover::react;
 use crate::drive::boundary::{Boundary, DriverNotes, Open};
 use crate::drive::control::Cancels;
-use crate::drive::end;
 use crate::drive::start::place;
-use crate::drive::{test_changes, tree};
+use crate::drive::{end, test_changes, tree};
 use crate::engine::boundary::decide::{Decision, spent_at_rest};
 use crate::engine::boundary::facts::{Facts, ProcessEnd, Seen};
 use crate::engine::boundary::unfit;
