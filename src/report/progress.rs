@@ -69,9 +69,8 @@ pub fn lines(event: &RunEvent<'_>, at: DateTime<FixedOffset>) -> Vec<ProgressLin
             numbered(record, record.iteration()),
             resume(record)
         ))],
-        // The line of the skipped iteration says it.
-        RunEvent::ReactionFailed { on: LoopMoment::IterationStart, .. } => Vec::new(),
-        RunEvent::ReactionFailed { why, .. } => {
+        // The line of a skipped iteration says it at its start.
+        RunEvent::ReactionFailed { on, why, .. } if on != LoopMoment::IterationStart => {
             vec![warning(format!("Reaction to {}", short(why)))]
         }
         RunEvent::Unsaved { why } => vec![error(format!(
@@ -94,7 +93,10 @@ pub fn lines(event: &RunEvent<'_>, at: DateTime<FixedOffset>) -> Vec<ProgressLin
         RunEvent::TrialStarted => {
             vec![plain("Running the checks without the work...".to_owned())]
         }
-        RunEvent::Said(_) | RunEvent::CheckStarted(_) | RunEvent::Stopping => Vec::new(),
+        RunEvent::Said(_)
+        | RunEvent::CheckStarted(_)
+        | RunEvent::Stopping
+        | RunEvent::ReactionFailed { .. } => Vec::new(),
     };
     let stamp = at.format("[%H:%M:%S]");
     said.into_iter()

@@ -62,7 +62,7 @@ fn a_session_is_told_once_that_its_loop_was_cancelled_elsewhere() {
         let id = door.begin("\"go on\" -n 9");
         match typed {
             "/crew:cancel-loop" => {
-                drop(door.command("").with("command_name", "crew:cancel-loop").send())
+                drop(door.command("").with("command_name", "crew:cancel-loop").send());
             }
             "crew cancel" => drop(door.type_in(typed)),
             _ => drop(door.command("\"go further\" -n 9 --replace").send()),

@@ -156,12 +156,15 @@ fn answer_to(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
 /// The last loop of this session, if it was cancelled and the session was not told: now it is, by
 /// this or by what the event's own answer says.
 fn cancelled_elsewhere(home: &Home, hook: &Hook<'_>) -> Option<Box<Loop>> {
-    let tells = match hook.event {
-        HookEvent::Stopped(_) | HookEvent::Prompted | HookEvent::SessionBegan { .. } => true,
-        HookEvent::Command { .. } | HookEvent::Order(_) => true,
-        _ => false,
-    };
-    let session_id = hook.session_id.as_ref().filter(|_| tells)?;
+    let is_answered = matches!(
+        hook.event,
+        HookEvent::Stopped(_)
+            | HookEvent::Prompted
+            | HookEvent::SessionBegan { .. }
+            | HookEvent::Command { .. }
+            | HookEvent::Order(_)
+    );
+    let session_id = hook.session_id.as_ref().filter(|_| is_answered)?;
     let id = read_pointer(&home.last_pointer(session_id)).ok()??;
     let mark = home.loop_file(&id, end::UNREPORTED);
     let record = store::load(home, &id).ok().filter(|_| disk::exists(&mark))?;

@@ -48,6 +48,7 @@ impl Pending {
     }
 
     /// Whether everything is done.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

@@ -52,8 +52,9 @@ pub fn merge(layers: &Layers, procedure: Option<&str>) -> Settings {
             }
         }
     };
-    let files = [&layers.built_in, &layers.user, &layers.project];
-    files.into_iter().for_each(|layer| lay(&mut laid, layer));
+    for layer in [&layers.built_in, &layers.user, &layers.project] {
+        lay(&mut laid, layer);
+    }
     if let Some(procedure) = procedure.and_then(|name| laid.procedures.get(name)).cloned() {
         lay(&mut laid, &procedure.value.terms);
     }
