@@ -1,5 +1,7 @@
 //! The reply to a client's event, built from the driver's result. It decides nothing.
 
+use std::path::PathBuf;
+
 use super::{control_replies, reading_in_a_client};
 use crate::clients::spelling::{command, in_its_session};
 use crate::clients::{Hook, Reply};
@@ -20,7 +22,7 @@ use crate::parse::typed::Order;
 use crate::report::called::called;
 use crate::report::{attention, help, line, page};
 use crate::world::store::{Home, journal};
-use crate::world::{client, clock};
+use crate::world::{client, clock, env};
 
 /// The reply to an event, in the client-neutral form that each client writes in its own.
 pub fn reply(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
@@ -68,6 +70,11 @@ fn accounts(home: &Home, record: &Loop) -> Vec<Account> {
     journal::accounts(&home.loop_file(&record.id, "journal.jsonl")).unwrap_or_default()
 }
 
+/// The program that the agent runs as crew.
+fn crew() -> PathBuf {
+    env::program().unwrap_or_else(|_| "crew".into())
+}
+
 fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
     match answer {
         // A notice says all there is.
@@ -79,19 +86,20 @@ fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
         }
         EventResult::Started(started) => {
             let record = &started.record;
-            let prompt = prompt::start(record);
+            let prompt = prompt::start(record, &crew());
             go_on(home, hook, record, prompt, greeting(&started, hook.caution))
         }
         EventResult::Resumed(resumed) => {
             let record = &resumed.record;
-            let prompt = prompt::again(record, resumed.handoff.as_deref(), &accounts(home, record));
+            let page = resumed.handoff.as_deref();
+            let prompt = prompt::again(record, page, &accounts(home, record), &crew());
             let caution = hook.caution.map(cautioned);
             let told = [Some(line::resumed(record)), resumed.accepted, caution];
             let told = told.into_iter().flatten();
             go_on(home, hook, record, prompt, told.collect::<Vec<_>>().join("\n"))
         }
         EventResult::Reminded(record) => {
-            let prompt = prompt::again(&record, None, &accounts(home, &record));
+            let prompt = prompt::again(&record, None, &accounts(home, &record), &crew());
             go_on(home, hook, &record, prompt, line::reminded(&record, clock::local()))
         }
         EventResult::Refused(why) => Reply::Instead(format!("crew: {why}")),

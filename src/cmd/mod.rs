@@ -111,6 +111,8 @@ fn listed(home: &Home, loops: &[Loop]) -> String {
     let gone = loops.iter().filter(|record| owner_is_gone(home, record));
     let gone: Vec<LoopId> = gone.map(|record| record.id.clone()).collect();
     match loops {
+        // Those that cannot be read were named instead.
+        [] if store::look_at_all(home).is_ok_and(|(_, others)| !others.is_empty()) => String::new(),
         [] => help::NO_LOOPS.to_owned(),
         loops => list::standing(loops, &gone, listing(user.as_deref())),
     }

@@ -6,11 +6,11 @@ use chrono::{DateTime, FixedOffset, Utc};
 
 use super::line::numbered;
 use super::words::took;
-use crate::engine::boundary::judge::exited;
+use crate::engine::boundary::crash::exited;
 use crate::engine::boundary::limits;
 use crate::engine::events::RunEvent;
 use crate::engine::evidence::{CheckResult, ClaimResult, Evidence, Verdict};
-use crate::engine::record::{Ending, Loop, LoopMoment, Outcome, Proof};
+use crate::engine::record::{Ending, Loop, Outcome, Proof};
 use crate::engine::text::{self, clip, clip_line_at_word, clock_time, count, with_reason};
 use crate::engine::usage::tokens_text;
 
@@ -69,8 +69,7 @@ pub fn lines(event: &RunEvent<'_>, at: DateTime<FixedOffset>) -> Vec<ProgressLin
             numbered(record, record.iteration()),
             resume(record)
         ))],
-        // The line of a skipped iteration says it at its start.
-        RunEvent::ReactionFailed { on, why, .. } if on != LoopMoment::IterationStart => {
+        RunEvent::ReactionFailed { is_told: false, why, .. } => {
             vec![warning(format!("Reaction to {}", short(why)))]
         }
         RunEvent::Unsaved { why } => vec![error(format!(

@@ -271,6 +271,13 @@ fn what_happens_around_an_iteration_is_told_each_in_one_line() {
             on: LoopMoment::Finish,
             run: "notify-send done",
             why: "finish `notify-send done` failed (exit 1)",
+            is_told: false,
+        },
+        RunEvent::ReactionFailed {
+            on: LoopMoment::IterationStart,
+            run: "make ready",
+            why: "iteration_start `make ready` failed (exit 1)",
+            is_told: true,
         },
         RunEvent::Committed {
             commit: "1a2b3c4d5e6f7a8b9c0d",

@@ -2,7 +2,12 @@
 
 use anyhow::{Result, bail};
 
+use super::{begin_anew, refuse, refuse_the_spent};
+use crate::agents::Launch;
 use crate::drive::control::tellable;
+use crate::drive::end::handoff;
+use crate::drive::owner::NewOwner;
+use crate::drive::prompt::Prompt;
 use crate::drive::start::agent::has_program;
 use crate::drive::start::fallback;
 use crate::drive::start::repository::{
@@ -14,7 +19,7 @@ use crate::drive::start::run::{
 use crate::drive::start::settings;
 use crate::drive::{test_changes, tree};
 use crate::engine::boundary::limits::{LimitChanges, changed};
-use crate::engine::record::{GitSteps, IterationTimes, Loop, Run};
+use crate::engine::record::{Driver, GitSteps, IterationTimes, Loop, Run};
 use crate::engine::settings::Layer;
 use crate::engine::settings::merge::Settings;
 use crate::parse::arguments::{RecipeArgs, ResumeArgs, RunOptions};
@@ -39,6 +44,28 @@ pub fn prepare(
     fallback::refuse_useless(&run, &changed(changes, record, 0), &record.place.folder)?;
     fallback::try_logins(&run, &record.place.folder, stop)?;
     Ok((run, notes))
+}
+
+/// The prompt that a loop would get if it were resumed here, and for each agent the command line
+/// that would carry it. Nothing is recorded, written or tried.
+pub fn preview(
+    home: &Home,
+    mut record: Loop,
+    arguments: &ResumeArgs,
+    changes: &LimitChanges,
+) -> Result<(Loop, Prompt, Vec<Launch>)> {
+    refuse(home, &record, &NewOwner::process()?.owner)?;
+    same_repository(&record.place)?;
+    record.contract.limits = changed(changes, &record, 0);
+    refuse_the_spent(&record, "crew resume")?;
+    record.contract.run = Some(run_here(home, &record, arguments, &mut Vec::new())?);
+    if let Some(words) = &arguments.tell {
+        record.state.messages.push(tellable(words)?);
+    }
+    let page = handoff::text_for_the_next(home, &record);
+    begin_anew(&mut record, Driver::Process);
+    let (prompt, launches) = try_launch(home, &record, page.as_ref())?;
+    Ok((record, prompt, launches))
 }
 
 /// Gives a loop that resumes here its prepared `run`. Whether the agent can be started is tried
@@ -73,7 +100,7 @@ pub fn adapt(
     if let Some(words) = &arguments.tell {
         record.state.messages.push(tellable(words)?);
     }
-    try_launch(home, record)?;
+    try_launch(home, record, None)?;
     if commits && is_the_users {
         notes.extend(drafts_of(home, record, &|| false).map_err(|fault| unlisted(&fault))?);
     }

@@ -201,8 +201,8 @@ fn is_cut_off(home: &Home, record: &Loop) -> bool {
     owner_is_gone(home, record) || why == Some(gone_why(record))
 }
 
-/// Changes the record to its new owner's.
-fn hand_over(home: &Home, record: &mut Loop, new_owner: NewOwner) {
+/// The state of a loop that continues under a driver: what ended it, or kept it waiting, is over.
+fn begin_anew(record: &mut Loop, driver: Driver) {
     let outcome = record.outcome();
     let state = &mut record.state;
     state.status = Status::Running;
@@ -212,7 +212,7 @@ fn hand_over(home: &Home, record: &mut Loop, new_owner: NewOwner) {
     state.transient_errors = 0;
     // What was told in an iteration that never reached its boundary is told again; a session is
     // told at once.
-    state.told = match new_owner.owner.driver {
+    state.told = match driver {
         Driver::Session => state.messages.len(),
         Driver::Process => 0,
     };
@@ -225,6 +225,11 @@ fn hand_over(home: &Home, record: &mut Loop, new_owner: NewOwner) {
         state.consecutive_failures = 0;
         state.iterations_without_progress = 0;
     }
+}
+
+/// Changes the record to its new owner's.
+fn hand_over(home: &Home, record: &mut Loop, new_owner: NewOwner) {
+    begin_anew(record, new_owner.owner.driver);
     record.environment = match new_owner.owner.driver {
         Driver::Session => Some(environment_of(&new_owner.owner, &record.place)),
         Driver::Process => None,

@@ -200,12 +200,18 @@ impl Runner<'_> {
     /// Runs the user's commands for a moment, reports those that failed, and returns the first of
     /// them.
     pub(super) fn react(&self, on: LoopMoment) -> Option<String> {
+        self.react_around(on, false)
+    }
+
+    /// The same around an iteration. `is_told` says that its line will have the first reason.
+    pub(super) fn react_around(&self, on: LoopMoment, is_told: bool) -> Option<String> {
         let stop = || self.signals.times() > 1;
         let mut first = None;
         for end in react(self.home, &self.ledger.record, on, &stop) {
             if end.failed() {
                 let why = end.line();
-                self.tell(&RunEvent::ReactionFailed { on, run: &end.run, why: &why });
+                let is_told = is_told && first.is_none();
+                self.tell(&RunEvent::ReactionFailed { on, run: &end.run, why: &why, is_told });
                 first.get_or_insert(why);
             }
         }

@@ -282,13 +282,17 @@ pub fn first_prompt(home: &Home, prepared: &Prepared) -> Result<(Loop, Prompt, V
     let Prepared { contract, place, .. } = prepared;
     let id = LoopId::from_random(env::random());
     let subject = Loop::begin(id, contract.clone(), place.clone(), myself()?, clock::now());
-    let (prompt, launches) = try_launch(home, &subject)?;
+    let (prompt, launches) = try_launch(home, &subject, None)?;
     Ok((subject, prompt, launches))
 }
 
 /// The loop's next prompt, and for each agent the command line that would carry it.
-pub fn try_launch(home: &Home, subject: &Loop) -> Result<(Prompt, Vec<Launch>)> {
-    let prompt = prompt::assemble(home, subject, None).map_err(Error::msg)?;
+pub fn try_launch(
+    home: &Home,
+    subject: &Loop,
+    handoff: Option<&(PathBuf, String)>,
+) -> Result<(Prompt, Vec<Launch>)> {
+    let prompt = prompt::assemble(home, subject, handoff).map_err(Error::msg)?;
     let run = subject.contract.run.clone().unwrap_or_default();
     let checks = &subject.contract.checks;
     let usage_file = logs::usage_file(home, &subject.id, subject.iteration());

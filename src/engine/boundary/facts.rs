@@ -93,10 +93,14 @@ pub struct AgentOutcome {
     pub out_of_turns: bool,
     /// How full its context was at most; `None` where the agent does not report it.
     pub context_percent: Option<u8>,
+    /// The tokens of its fullest message; `None` where no message is reported.
+    pub context_tokens: Option<u64>,
     /// Its last words, in one line; nothing is judged by them.
     pub said: Option<String>,
     /// The last lines its process wrote to standard error, bounded.
     pub errors: String,
+    /// Milliseconds from its start to its end; `None` where crew did not start it.
+    pub ran_ms: Option<u64>,
     /// Milliseconds of the iteration in which crew itself was stopped and could not watch. They
     /// count neither for the iteration nor for the loop.
     pub missed_ms: u64,

@@ -3,7 +3,7 @@
 //! here.
 
 use super::belief::{doubts, proof, remark, tampered};
-use super::crash;
+use super::crash::{self, exited, overdue};
 use super::facts::{AgentClosing, AgentOutcome, ApiError, Facts, ProcessEnd};
 use super::progress::{Judgement, progress};
 use super::unfit;
@@ -15,7 +15,7 @@ use crate::engine::evidence::{
 };
 use crate::engine::record::{CheckMemory, Loop, Proof, Role, State};
 use crate::engine::test_changes::trial::Trial;
-use crate::engine::text::{period, tail_of, with_reason};
+use crate::engine::text::{tail_of, with_reason};
 
 /// A judged boundary.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,11 +88,9 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
         }
         evidence.words = left_for_next_prompt(state, facts);
         state.completed += 1;
-        state.crashes = match crash::of(&facts.seen.agent) {
-            Some(_) => state.crashes + 1,
-            None if skipped(facts).is_some() => state.crashes,
-            None => 0,
-        };
+        if skipped(facts).is_none() {
+            state.crashes = crash::in_a_row(state.crashes, &facts.seen.agent, progress);
+        }
         state.skips += u32::from(skipped(facts).is_some());
         state.last_iteration_at = Some(facts.now.wall);
         count_in_a_row(state, facts, failure.is_some(), progress);
@@ -228,24 +226,6 @@ fn ended_early(agent: &AgentOutcome) -> Option<String> {
     turns.or_else(|| overdue(agent.process.as_ref()?))
 }
 
-/// Why crew ended the agent, if its time or its silence was the reason.
-fn overdue(end: &ProcessEnd) -> Option<String> {
-    match end {
-        ProcessEnd::TimedOut(limit) => {
-            Some(format!("the iteration ran into its timeout of {}", period(*limit)))
-        }
-        ProcessEnd::Silent(limit) => {
-            Some(format!("the agent printed nothing for {} and was ended", period(*limit)))
-        }
-        _ => None,
-    }
-}
-
-/// The failure of an agent whose process exited with `code`.
-pub fn exited(code: i32) -> String {
-    format!("the agent exited with status {code}")
-}
-
 fn evidence(
     before: &Loop,
     facts: &Facts,
@@ -290,6 +270,7 @@ fn evidence(
         newly_passing: u32::try_from(newly_passing).unwrap_or(u32::MAX),
         usage: facts.usage.clone(),
         context_percent: facts.seen.agent.context_percent,
+        context_tokens: facts.seen.agent.context_tokens,
         said: facts.seen.agent.said.clone(),
         words: Vec::new(),
         cut: facts.seen.agent.cut,

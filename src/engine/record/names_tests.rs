@@ -23,7 +23,7 @@ fn usage() -> Value {
 }
 
 fn mark() -> Value {
-    json!({ "bytes": 1, "recent": [{ "id": "m", "tokens": usage()["tokens"], "cost": 1 }] })
+    json!({ "bytes": 1, "ends": "d", "recent": [{ "id": "m", "tokens": usage()["tokens"], "cost": 1 }] })
 }
 
 fn contract() -> Value {
@@ -134,7 +134,7 @@ fn evidence() -> Value {
         }],
         "failure": "f", "errors": "e", "skipped": "s", "ended": "e", "progress": "made", "mended": 3,
         "progress_why": "w", "changes": changes(),
-        "usage": usage(), "agent": "mine", "context_percent": 86, "said": "s", "words": ["w"], "cut": true,
+        "usage": usage(), "agent": "mine", "context_percent": 86, "context_tokens": 93_000, "said": "s", "words": ["w"], "cut": true,
     })
 }
 

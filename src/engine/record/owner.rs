@@ -181,6 +181,10 @@ pub struct Metered {
 #[serde(default)]
 pub struct Mark {
     pub bytes: u64,
+    /// A digest of what is just before it; empty if unknown. A file that was written anew has
+    /// another.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub ends: String,
     /// The last messages before it; further lines of them may follow.
     pub recent: Vec<Counted>,
 }

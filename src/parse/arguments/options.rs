@@ -260,6 +260,9 @@ pub struct ResumeArgs {
     /// End the wait of a running loop, so that it tries at once; Enter at its terminal does too
     #[arg(long, help_heading = AROUND_IT)]
     pub now: bool,
+    /// Show the prompt that the resumed loop would get, and change nothing
+    #[arg(long, conflicts_with = "now", help_heading = AROUND_IT)]
+    pub dry_run: bool,
 }
 
 impl<T: Amount> LimitArgs<T> {

@@ -81,10 +81,9 @@ impl fmt::Display for StoreError {
                 out,
                 "loop {id} was started by crew {made_by}, newer than this one; update crew to continue it"
             ),
-            Self::Corrupt { id, why } => write!(
-                out,
-                "the record of loop {id} is broken ({why}) and was kept aside; its journal is broken too"
-            ),
+            Self::Corrupt { id, why } => {
+                write!(out, "the record of loop {id} is broken, and so is its journal: {why}")
+            }
             Self::Busy(id) => write!(out, "loop {id} is busy; try again in a moment"),
             Self::Io(error) => write!(out, "{error}"),
         }
@@ -296,8 +295,10 @@ impl Held {
         let name = format!("loop.json.corrupt-{}", file_time(now.wall));
         let path = self.home.loop_file(&self.id, "loop.json");
         let entries = journal::read(&self.home.loop_file(&self.id, "journal.jsonl"))?;
+        // Neither is touched: the loop and its folder are named until a person looks at them.
         let Some(record) = replay(&entries).map(placed) else {
-            disk::move_aside(&path, &name)?;
+            let folder = path.parent().unwrap_or(&path).display();
+            let why = format!("{why}; both are in {folder}");
             return Err(StoreError::Corrupt { id: self.id.clone(), why });
         };
         // The broken record stays in place until it is replaced: a crash here must not lose the
