@@ -344,6 +344,9 @@ pub struct ShowArgs {
     /// With `--log`: keep following until the loop is over
     #[arg(short, long, requires = "log")]
     pub follow: bool,
+    /// Print your uncommitted version of a file, as a run with `--commit` found it
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["log", "html", "json", "iteration"])]
+    pub before: Option<PathBuf>,
     /// Write the story as one self-contained HTML page
     #[arg(long, value_name = "FILE", conflicts_with = "iteration")]
     pub html: Option<PathBuf>,

@@ -25,18 +25,13 @@ pub(crate) enum Build {
     WithFaults,
 }
 
-/// Whether the tests, and so the build beside them, are compiled with assertions.
-const fn is_debug_build() -> bool {
-    cfg!(debug_assertions)
-}
-
 impl Build {
     pub(crate) fn path(self) -> &'static Path {
         static PRODUCT: LazyLock<PathBuf> = LazyLock::new(|| {
             std::env::var_os("CREW_TEST_BIN").map_or_else(beside_the_tests, the_named)
         });
         static WITH_FAULTS: LazyLock<PathBuf> = LazyLock::new(|| {
-            assert!(is_debug_build(), "no faults in a release build; hint: omit --release");
+            assert!(cfg!(debug_assertions), "no faults in a release build; hint: omit --release");
             beside_the_tests()
         });
         if self == Self::Product { &PRODUCT } else { &WITH_FAULTS }

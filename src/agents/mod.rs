@@ -147,7 +147,7 @@ pub fn launch(
     if run.max_turns > 0 {
         let Some(option) = &agent.max_turns else {
             return Err(format!(
-                "agent {name} has no limit on turns: take max_turns out of the settings, or bound it by --timeout"
+                "agent {name} has no limit on turns: leave --max-turns out, or bound it by --timeout"
             ));
         };
         arguments.extend([option.clone(), run.max_turns.to_string()]);

@@ -41,8 +41,6 @@ pub struct Report {
     pub turns: Option<u32>,
     /// How full its context was at most, where the agent reports it.
     pub context_percent: Option<u8>,
-    /// The tokens of its fullest message, where the agent reports each.
-    pub context_tokens: Option<u64>,
 }
 
 impl Report {
@@ -98,7 +96,6 @@ impl Report {
             cut: self.cut,
             out_of_turns: self.out_of_turns,
             context_percent: self.context_percent,
-            context_tokens: self.context_tokens,
             said: self.last_words.as_deref().or(self.final_message.as_deref()).and_then(said),
             ..AgentOutcome::default()
         }

@@ -3,13 +3,12 @@
 
 use anyhow::{Result, bail};
 
-use super::drive::{drive_or_detach, show_prompt};
 use super::reporter::Reporter;
+use super::run::drive_or_detach;
 use super::{print, refuse_an_agent, requested};
 use crate::drive::control;
-use crate::drive::find::resumable;
 use crate::drive::owner::NewOwner;
-use crate::drive::resume::adapt::{adapt, prepare, preview};
+use crate::drive::resume::adapt::{adapt, prepare};
 use crate::drive::resume::{Resumed, refuse_a_task, resume as take};
 use crate::drive::run::pending::settle;
 use crate::drive::start::baseline::baseline;
@@ -21,17 +20,10 @@ use crate::world::process::signals::Signals;
 
 /// Takes the requested loop into this process and drives it.
 pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
-    if !arguments.dry_run {
-        refuse_an_agent(
-            "an agent cannot resume a loop\nhint: a person can, in a terminal or with /crew:resume",
-        )?;
-    }
-    let name = arguments.set.name.as_deref();
-    let (home, record) = requested(name)?;
-    let record = resumable(&home, record, name);
-    if record.procedure().is_some() && record.procedure() == name {
-        print::err(&format!("crew: this is loop {}: {}", record.id, record.status_word()));
-    }
+    refuse_an_agent(
+        "an agent cannot resume a loop\nhint: a person can, in a terminal or with /crew:resume",
+    )?;
+    let (home, record) = requested(arguments.set.name.as_deref())?;
     let changes = arguments.set.limits.by_key().collect();
     if arguments.now
         && let Some(woken) = control::wake(&home, &record.id, &changes, arguments.tell.as_deref())?
@@ -41,11 +33,6 @@ pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
         return Ok(Exit::SUCCESS);
     }
     refuse_a_task(&home, &record)?;
-    if arguments.dry_run {
-        let (record, prompt, launches) = preview(&home, record, arguments, &changes)?;
-        show_prompt(&record, &prompt, &launches);
-        return Ok(Exit::SUCCESS);
-    }
     let signals = Signals::listen()?;
     let mut reporter = Reporter::new(arguments.options.output);
     if !record.is_live() && !record.state.git.left().is_empty() {

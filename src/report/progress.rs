@@ -6,8 +6,7 @@ use chrono::{DateTime, FixedOffset, Utc};
 
 use super::line::numbered;
 use super::words::took;
-use crate::engine::boundary::crash::exited;
-use crate::engine::boundary::limits;
+use crate::engine::boundary::judge::exited;
 use crate::engine::events::RunEvent;
 use crate::engine::evidence::{CheckResult, ClaimResult, Evidence, Verdict};
 use crate::engine::record::{Ending, Loop, Outcome, Proof};
@@ -69,8 +68,9 @@ pub fn lines(event: &RunEvent<'_>, at: DateTime<FixedOffset>) -> Vec<ProgressLin
             numbered(record, record.iteration()),
             resume(record)
         ))],
-        RunEvent::ReactionFailed { is_told: false, why, .. } => {
-            vec![warning(format!("Reaction to {}", short(why)))]
+        RunEvent::ReactionFailed { on, run, why } => {
+            let (run, why) = (short(run), short(why));
+            vec![warning(format!("Reaction to {} failed: `{run}`: {why}", on.label()))]
         }
         RunEvent::Unsaved { why } => vec![error(format!(
             "State cannot be written: {}. The run continues within its limits; this is said once",
@@ -92,10 +92,7 @@ pub fn lines(event: &RunEvent<'_>, at: DateTime<FixedOffset>) -> Vec<ProgressLin
         RunEvent::TrialStarted => {
             vec![plain("Running the checks without the work...".to_owned())]
         }
-        RunEvent::Said(_)
-        | RunEvent::CheckStarted(_)
-        | RunEvent::Stopping
-        | RunEvent::ReactionFailed { .. } => Vec::new(),
+        RunEvent::Said(_) | RunEvent::CheckStarted(_) | RunEvent::Stopping => Vec::new(),
     };
     let stamp = at.format("[%H:%M:%S]");
     said.into_iter()
@@ -140,7 +137,7 @@ fn subject(record: &Loop) -> String {
 fn started(record: &Loop) -> String {
     let max = record.contract.limits.max_iterations;
     let bound = match max {
-        0 => limits::in_force(&record.contract.limits),
+        0 => "unlimited iterations".to_owned(),
         _ => format!("max {}", count(max, "iteration")),
     };
     match record.procedure() {
@@ -151,10 +148,7 @@ fn started(record: &Loop) -> String {
 
 fn resumed(record: &Loop) -> Vec<Said> {
     let max = record.contract.limits.max_iterations;
-    let bound = match max {
-        0 => limits::in_force(&record.contract.limits),
-        _ => format!("max {max}"),
-    };
+    let bound = if max > 0 { format!("max {max}") } else { "unlimited".to_owned() };
     // The last counted iteration; the line of the next one follows anyway.
     let (subject, iteration) = (subject(record), record.state.completed.max(1));
     let colon = if record.procedure().is_some() { "" } else { ":" };

@@ -21,11 +21,6 @@ pub fn local() -> DateTime<FixedOffset> {
     DateTime::<Local>::from(SystemTime::now()).fixed_offset() + fault::clock_jump()
 }
 
-/// When a wait after a crash ends: `due`, or earlier in a test.
-pub fn after_a_crash(due: DateTime<Utc>) -> DateTime<Utc> {
-    fault::back_off().map_or(due, |most| due.min(now().wall + most))
-}
-
 /// Milliseconds this machine was awake. A signal handler may call this.
 pub fn awake_ms() -> u64 {
     milliseconds(ClockId::Monotonic)

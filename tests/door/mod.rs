@@ -314,13 +314,6 @@ impl Answer {
         self
     }
 
-    /// The stop after a cancel elsewhere was let through; the first one may say so.
-    #[track_caller]
-    fn assert_lets_go_after_a_cancel(self) {
-        let line = self.assert_lets_go().line().to_owned();
-        assert!(line.is_empty() || line.contains(" was cancelled "), "{line}");
-    }
-
     /// The answer was empty.
     #[track_caller]
     fn assert_silent(self) {

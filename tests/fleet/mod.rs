@@ -87,7 +87,7 @@ impl FleetWorld {
     fn settings(self, more: &str) -> Self {
         let file = self.sandbox.home().join(".config/crew/config.toml");
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-        let agent = "loop.agent = \"fake\"\nagents.fake.command = [\"agent\"]\n";
+        let agent = "agent.name = \"fake\"\nagents.fake.command = [\"agent\"]\n";
         std::fs::write(file, format!("{agent}{more}")).unwrap();
         self
     }

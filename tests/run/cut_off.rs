@@ -142,6 +142,19 @@ fn the_next_worker_of_a_blocked_loop_is_not_told_to_wait() {
 }
 
 #[test]
+fn what_a_person_had_before_a_loop_without_commits_is_printed_from_its_snapshot() {
+    let world = world(&["git reset -q --hard; git clean -qfd"]);
+    world.sandbox.write("seed.txt", "seed, changed\n");
+    world.sandbox.write("new.txt", "new\n");
+    world.crew(&["run", "Build it", "-n", "1", "-q"]);
+    for (file, text) in [("seed.txt", "seed, changed\n"), ("new.txt", "new\n")] {
+        assert_eq!(world.crew(&["show", "--before", file]).success(), text);
+    }
+    let none = world.crew(&["show", "--before", "none.txt"]);
+    assert!(none.stderr.contains("keeps no copy of none.txt: git ignored it"), "{none:?}");
+}
+
+#[test]
 fn a_commit_of_crews_that_is_on_no_branch_is_named_at_the_end() {
     let world = world(&["git checkout -q --detach; echo 1 > one.txt", "git switch -q main"]);
     world.crew(&["run", "Build it", "-n", "2", "-q", "--commit"]);

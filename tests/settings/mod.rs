@@ -229,11 +229,11 @@ fn config_shows_every_value_and_where_it_came_from() {
     loop.test_changes        refuse        built-in
     loop.questions           auto          built-in
     loop.notices             true          built-in
-    loop.prove               false         built-in
+    loop.prove               checked       built-in
     loop.prove_timeout       15m           built-in
-    loop.agent               claude        built-in
-    loop.account             work          $CREW_ACCOUNT
-    loop.permissions         accept-edits  built-in
+    agent.name               claude        built-in
+    agent.account            work          $CREW_ACCOUNT
+    agent.permissions        accept-edits  built-in
     loop.commit              false         built-in
     loop.push                false         built-in
     loop.rebase              none          built-in

@@ -29,7 +29,7 @@ fn config_shows_agents_procedures_and_reactions_and_who_may_not_set_what() {
     exit 0
     loop.timeout                       2h                                        /repo/.claude/crew.toml:2
     keep.days                          30                                        /home/.config/crew/config.toml:2
-    loop.agent                         codex                                     /home/.config/crew/config.toml:6
+    agent.name                         codex                                     /home/.config/crew/config.toml:6
     loop.push                          true                                      /repo/.claude/crew.toml:3
     loop.protect                       tests                                     /repo/.claude/crew.toml:4
     on.finish                          notify                                    /repo/.claude/crew.toml:14
@@ -126,7 +126,7 @@ fn every_key_that_init_explains_is_one_and_has_a_value_that_works() {
     });
     std::fs::write(&file, lines.collect::<Vec<_>>().join("\n")).unwrap();
     let config = sandbox.crew(&["config"]);
-    for shown in ["procedures.nightly.observe", "on.finish", "agents.mine", "loop.args"] {
+    for shown in ["procedures.nightly.observe", "on.finish", "agents.mine", "agent.args"] {
         assert!(config.stdout.contains(shown), "{config:?}");
     }
     assert!(!config.stderr.contains("unknown key"), "{config:?}");
@@ -151,11 +151,11 @@ fn a_key_that_init_explains_belongs_under_the_header_above_it_which_may_be_a_com
     std::fs::write(&file, lines.collect::<Vec<_>>().join("\n")).unwrap();
     let config = sandbox.crew(&["config"]);
     assert!(
-        config.stdout.contains("loop.model") && config.stdout.contains("on.finish"),
+        config.stdout.contains("agent.model") && config.stdout.contains("on.finish"),
         "{config:?}"
     );
     assert!(!config.stderr.contains("unknown key"), "{config:?}");
-    assert!(config.stderr.contains("[loop] model = "), "the table where it stands: {config:?}");
+    assert!(config.stderr.contains("[agent] model = "), "the table where it stands: {config:?}");
 }
 
 /// What a fake agent gets, and what it says and does: `script`, after it has read its prompt.
@@ -167,7 +167,7 @@ fn agent(sandbox: &Sandbox, script: &str) {
 
 #[test]
 fn a_projects_procedure_and_agent_run_only_when_trusted_by_a_person_or_in_a_pipeline() {
-    let text = "[loop]\nagent = \"quick\"\nargs = [\"--b\"]\n\
+    let text = "[agent]\nname = \"quick\"\nargs = [\"--b\"]\n\
         [agents.quick]\nlike = \"fake\"\nargs = [\"--a\"]\n\
         [procedures.nightly]\nobserve = \"prompts/look.md\"\nact = \"Mend it\"\n\
         completion_promise = false\nmax_iterations = 2\n";

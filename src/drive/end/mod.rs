@@ -19,7 +19,7 @@ use crate::engine::page::Page;
 use crate::engine::record::{Actor, Driver, Ending, Life, Loop, LoopId, Outcome, Pending, Status};
 use crate::engine::usage::Usage;
 use crate::engine::words::view::ViewState;
-use crate::world::files::disk::{self, Durability};
+use crate::world::files::disk;
 use crate::world::files::room;
 use crate::world::git::underway::put_back;
 use crate::world::process::{descendants, groups, identity};
@@ -29,9 +29,6 @@ use crate::world::{clock, host};
 
 /// The reason of a loop that a person switched off in its view.
 pub const SWITCHED_OFF: &str = "\"active\": false in state.json";
-
-/// Marks a loop that was cancelled while a session had it; the session does not know yet.
-pub const UNREPORTED: &str = "unreported";
 
 /// The longest wait for a start or a resume in a working tree.
 const START_WAIT: Duration = Duration::from_secs(5);
@@ -274,10 +271,6 @@ pub fn end(home: &Home, id: &LoopId, ending: Ending, wait: Duration) -> Result<E
         let _ = held.note(&record, clock::now(), late);
     }
     drop(held);
-    if record.driver() == Driver::Session && record.outcome() == Some(Outcome::Cancelled) {
-        // It only informs; the loop is over either way.
-        let _ = disk::write(&home.loop_file(id, UNREPORTED), b"", Durability::Process);
-    }
     end_work(home, &record);
     // No boundary has seen the work of the iteration that this breaks off. While the loop rests,
     // what changes in the tree is the user's.

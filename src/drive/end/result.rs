@@ -25,7 +25,8 @@ pub fn write(home: &Home, record: &Loop, commits: &Commits, now: DateTime<Utc>) 
         "iterations": record.state.completed,
         "awake_ms": record.state.awake_ms,
         "usage": record.state.usage,
-        "ended_at": now,
+        "ended_at": record.state.ended_at.unwrap_or(now),
+        "proved_at": record.state.proved_at,
     });
     if let (Some(result), Ok(Value::Object(commits))) =
         (result.as_object_mut(), serde_json::to_value(commits))
@@ -68,6 +69,7 @@ pub fn commits(
 fn read(home: &Home, record: &Loop) -> Option<Value> {
     let result = disk::read(&home.loop_file(&record.id, "result.json"), RESULT_BYTES).ok()??;
     let result: Value = serde_json::from_slice(&result).ok()?;
-    let generation = result.get("generation").and_then(Value::as_u64);
-    (generation >= Some(record.state.generation)).then_some(result)
+    // An older crew's result names no generation.
+    let generation = result.get("generation").map(Value::as_u64);
+    generation.is_none_or(|of| of >= Some(record.state.generation)).then_some(result)
 }

@@ -9,7 +9,8 @@ use super::attempt::{AfterLoop, DoneWork, Job, JobEnd};
 use super::close::first_line;
 use super::commands::FleetCommands;
 use super::land::{LandEnd, Landing};
-use super::places::{job_slots_now, slot_for_checks};
+use super::places::slot_for_checks;
+use super::slots::job_slots_now;
 use super::tie::{FENCED, own, tip};
 use super::workspace::{self, MadeTree, unplanted};
 use crate::drive::error_text::git_trouble;
@@ -176,7 +177,7 @@ impl Job<'_> {
             let drafts = Drafts::read(self.home, &record.id)?;
             let drafts = drafts.context("the list of what was there at the start is gone")?;
             let steps = Steps::new(&record.place, trusted, &stop);
-            steps.commit(&commit_message(record), &drafts)?;
+            steps.commit(&commit_message(record), Some(&drafts))?;
             Ok(())
         };
         again().err().map(|error| first_line(&error))

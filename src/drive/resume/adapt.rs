@@ -2,12 +2,7 @@
 
 use anyhow::{Result, bail};
 
-use super::{begin_anew, refuse, refuse_the_spent};
-use crate::agents::Launch;
 use crate::drive::control::tellable;
-use crate::drive::end::handoff;
-use crate::drive::owner::NewOwner;
-use crate::drive::prompt::Prompt;
 use crate::drive::start::agent::has_program;
 use crate::drive::start::fallback;
 use crate::drive::start::repository::{
@@ -19,7 +14,7 @@ use crate::drive::start::run::{
 use crate::drive::start::settings;
 use crate::drive::{test_changes, tree};
 use crate::engine::boundary::limits::{LimitChanges, changed};
-use crate::engine::record::{Driver, GitSteps, IterationTimes, Loop, Run};
+use crate::engine::record::{CheckMemory, GitSteps, IterationTimes, Loop, Run};
 use crate::engine::settings::Layer;
 use crate::engine::settings::merge::Settings;
 use crate::parse::arguments::{RecipeArgs, ResumeArgs, RunOptions};
@@ -46,28 +41,6 @@ pub fn prepare(
     Ok((run, notes))
 }
 
-/// The prompt that a loop would get if it were resumed here, and for each agent the command line
-/// that would carry it. Nothing is recorded, written or tried.
-pub fn preview(
-    home: &Home,
-    mut record: Loop,
-    arguments: &ResumeArgs,
-    changes: &LimitChanges,
-) -> Result<(Loop, Prompt, Vec<Launch>)> {
-    refuse(home, &record, &NewOwner::process()?.owner)?;
-    same_repository(&record.place)?;
-    record.contract.limits = changed(changes, &record, 0);
-    refuse_the_spent(&record, "crew resume")?;
-    record.contract.run = Some(run_here(home, &record, arguments, &mut Vec::new())?);
-    if let Some(words) = &arguments.tell {
-        record.state.messages.push(tellable(words)?);
-    }
-    let page = handoff::text_for_the_next(home, &record);
-    begin_anew(&mut record, Driver::Process);
-    let (prompt, launches) = try_launch(home, &record, page.as_ref())?;
-    Ok((record, prompt, launches))
-}
-
 /// Gives a loop that resumes here its prepared `run`. Whether the agent can be started is tried
 /// before anything is recorded. Returns what the user should know.
 pub fn adapt(
@@ -82,7 +55,7 @@ pub fn adapt(
     // Once an iteration has been committed, changed files may be the agent's.
     let had_commits = record.contract.run.as_ref().is_some_and(|had| had.git.commit);
     let is_the_users = !had_commits || record.state.completed == 0;
-    let commits = run.git.commit && record.place.repository.is_some();
+    let commits = run.git.commit && !run.git.all && record.place.repository.is_some();
     let now = git::head(&record.place.checkout).0;
     if options.push {
         run.git.branch.clone_from(&now);
@@ -100,7 +73,7 @@ pub fn adapt(
     if let Some(words) = &arguments.tell {
         record.state.messages.push(tellable(words)?);
     }
-    try_launch(home, record, None)?;
+    try_launch(home, record)?;
     if commits && is_the_users {
         notes.extend(drafts_of(home, record, &|| false).map_err(|fault| unlisted(&fault))?);
     }
@@ -190,7 +163,7 @@ pub fn accept_test_changes_of(
         bail!("the checks cannot be accepted: no snapshot can be taken here\nhint: crew doctor");
     }
     // Whatever failed, there or since, was another test_changes.
-    record.state.checks.values_mut().for_each(|memory| memory.ever_failed = false);
+    record.state.checks.values_mut().for_each(CheckMemory::forget_failures);
     record.state.checked_as_found = false;
     let mut tests = test_memory::read(home, &record.id);
     for memory in tests.values_mut() {
@@ -224,15 +197,19 @@ fn pin(record: &mut Loop, run: &Run) -> Result<()> {
 fn unchanged(had: Run, options: &RunOptions) -> Run {
     Run {
         permissions: options.permissions.unwrap_or(had.permissions),
+        max_turns: options.max_turns.unwrap_or(had.max_turns),
+        redline: options.redline.unwrap_or(had.redline),
+        may_sleep: had.may_sleep || options.no_awake,
         pace: IterationTimes {
             timeout_s: options.timeout.map_or(had.pace.timeout_s, whole_seconds),
             idle_timeout_s: options.idle_timeout.map_or(had.pace.idle_timeout_s, whole_seconds),
             delay_s: options.delay.map_or(had.pace.delay_s, whole_seconds),
         },
         git: GitSteps {
-            commit: had.git.commit || options.commit,
+            commit: had.git.commit || options.commit.is_some(),
             push: had.git.push || options.push,
             rebase: options.rebase.clone().or(had.git.rebase),
+            all: had.git.all || options.commits_all(),
             branch: had.git.branch,
         },
         ..had

@@ -15,7 +15,7 @@ use super::start::place;
 use super::test_changes;
 use super::tree;
 use crate::clients;
-use crate::clients::spelling::{self, going_on_at};
+use crate::clients::spelling::{self, going_on};
 use crate::engine::boundary::limits::{LimitChanges, changed, raise, reached};
 use crate::engine::journal::{DELIVERED, Event, RESUMED_IN_A_RUN, RESUMED_IN_A_SESSION, TOLD};
 use crate::engine::record::{Driver, Life, Loop, LoopId, Outcome, Owner, Status};
@@ -48,7 +48,7 @@ pub fn resume<P>(
 ) -> Result<Resumed> {
     let found = store::load(home, id)?;
     refuse(home, &found, &new_owner.owner)?;
-    look_around(home, &found, &new_owner.owner)?;
+    look_around(home, &found)?;
     let prepared = prepare(&found)?;
     end::complete(home, &found);
     let pointer = home.checkout_pointer(&found.place.checkout);
@@ -168,13 +168,13 @@ fn refuse_the_completed(record: &Loop) -> Result<()> {
 
 /// Fails if the loop's place prevents a resume: a person switched it off there, or its folder is
 /// gone.
-fn look_around(home: &Home, found: &Loop, owner: &Owner) -> Result<()> {
+fn look_around(home: &Home, found: &Loop) -> Result<()> {
     let id = &found.id;
     if end::obey_view(home, found)?.is_some() {
         bail!(
             "loop {id} is cancelled now: {}\nhint: {} still resumes it",
             end::SWITCHED_OFF,
-            going_on_at(owner, found)
+            going_on(found)
         );
     }
     if let Some(gone) = place::gone(&found.place) {
@@ -201,8 +201,8 @@ fn is_cut_off(home: &Home, record: &Loop) -> bool {
     owner_is_gone(home, record) || why == Some(gone_why(record))
 }
 
-/// The state of a loop that continues under a driver: what ended it, or kept it waiting, is over.
-fn begin_anew(record: &mut Loop, driver: Driver) {
+/// Changes the record to its new owner's.
+fn hand_over(home: &Home, record: &mut Loop, new_owner: NewOwner) {
     let outcome = record.outcome();
     let state = &mut record.state;
     state.status = Status::Running;
@@ -212,7 +212,7 @@ fn begin_anew(record: &mut Loop, driver: Driver) {
     state.transient_errors = 0;
     // What was told in an iteration that never reached its boundary is told again; a session is
     // told at once.
-    state.told = match driver {
+    state.told = match new_owner.owner.driver {
         Driver::Session => state.messages.len(),
         Driver::Process => 0,
     };
@@ -225,11 +225,6 @@ fn begin_anew(record: &mut Loop, driver: Driver) {
         state.consecutive_failures = 0;
         state.iterations_without_progress = 0;
     }
-}
-
-/// Changes the record to its new owner's.
-fn hand_over(home: &Home, record: &mut Loop, new_owner: NewOwner) {
-    begin_anew(record, new_owner.owner.driver);
     record.environment = match new_owner.owner.driver {
         Driver::Session => Some(environment_of(&new_owner.owner, &record.place)),
         Driver::Process => None,

@@ -6,6 +6,7 @@ mod attempt;
 pub mod handover;
 pub mod ledger;
 pub mod pending;
+pub mod reactions;
 mod round;
 pub mod stand_in;
 pub mod steps;
@@ -56,8 +57,7 @@ pub fn drive(
     let awake = is_wanted.then(awake::keep).flatten();
     if let Some(awake) = &awake {
         let by = awake.by;
-        let told =
-            format!("keeping this machine awake ({by}); awake = false in settings lets it sleep");
+        let told = format!("keeping this machine awake ({by}); --no-awake lets it sleep");
         sink.on_event(&RunEvent::Noted(&told));
     }
     // Without this an agent's orphans outlive their iteration; it fails only on a system without

@@ -3,11 +3,12 @@
 
 use super::Runner;
 use super::attempt::IterationRun;
-use super::handover::react;
+use super::reactions::react;
 use crate::drive::boundary::{Boundary, DriverNotes, Open};
 use crate::drive::control::Cancels;
+use crate::drive::end;
 use crate::drive::start::place;
-use crate::drive::{end, test_changes, tree};
+use crate::drive::{test_changes, tree};
 use crate::engine::boundary::decide::{Decision, spent_at_rest};
 use crate::engine::boundary::facts::{Facts, ProcessEnd, Seen};
 use crate::engine::boundary::unfit;
@@ -120,7 +121,7 @@ impl Runner<'_> {
 
     /// Reports the boundary's result, and does the git steps and reactions that belong to it.
     fn follow(&mut self, boundary: Boundary, facts: &Facts) {
-        let Boundary { after, decision, note } = boundary;
+        let Boundary { after, decision, note, .. } = boundary;
         if let Some(note) = note {
             self.tell(&RunEvent::Noted(&note));
         }
@@ -200,18 +201,12 @@ impl Runner<'_> {
     /// Runs the user's commands for a moment, reports those that failed, and returns the first of
     /// them.
     pub(super) fn react(&self, on: LoopMoment) -> Option<String> {
-        self.react_around(on, false)
-    }
-
-    /// The same around an iteration. `is_told` says that its line will have the first reason.
-    pub(super) fn react_around(&self, on: LoopMoment, is_told: bool) -> Option<String> {
         let stop = || self.signals.times() > 1;
         let mut first = None;
         for end in react(self.home, &self.ledger.record, on, &stop) {
             if end.failed() {
                 let why = end.line();
-                let is_told = is_told && first.is_none();
-                self.tell(&RunEvent::ReactionFailed { on, run: &end.run, why: &why, is_told });
+                self.tell(&RunEvent::ReactionFailed { on, run: &end.run, why: &why });
                 first.get_or_insert(why);
             }
         }

@@ -59,9 +59,10 @@ impl Runner<'_> {
     pub(super) fn commit(&mut self) -> Option<GitFault> {
         self.ledger.record.place.repository.as_ref()?;
         let message = commit_message(&self.ledger.record);
-        let kept = self.drafts().and_then(|drafts| {
+        let drafts = if self.run().git.all { Ok(None) } else { self.drafts().map(Some) };
+        let kept = drafts.and_then(|drafts| {
             let stop = self.second_request("commit");
-            let kept = self.steps_until(&stop, |steps| steps.commit(&message, &drafts));
+            let kept = self.steps_until(&stop, |steps| steps.commit(&message, drafts.as_ref()));
             kept.unwrap_or_else(|| Err(unlisted(GitStep::Commit))).map(|kept| (kept, drafts))
         });
         match kept {
@@ -81,13 +82,13 @@ impl Runner<'_> {
     }
 
     /// Reports a commit, and what is not in it.
-    fn committed(&mut self, message: &str, kept: CommitResult, mut drafts: Drafts) {
+    fn committed(&mut self, message: &str, kept: CommitResult, mut drafts: Option<Drafts>) {
         let CommitResult { commit, branch, taken, ignored, left, nested, behind } = kept;
         let ignored: Vec<_> =
             ignored.into_iter().filter(|it| self.missed.insert(it.clone())).collect();
         if !ignored.is_empty() {
             self.tell(&RunEvent::Noted(&format!(
-                "ignored when the loop began, and left out of crew's commits: {}",
+                "ignored when the loop began, and left out of crew's commits: {} (--commit=all takes it in)",
                 drafts::listed(&ignored)
             )));
         }
@@ -112,15 +113,17 @@ impl Runner<'_> {
         if self.ledger.record.state.git.commits != Failures::default() {
             self.remember_of_git(|git| git.commits = Failures::default());
         }
-        self.tell_of_drafts_that_left(&mut drafts, &left);
+        if let Some(drafts) = &mut drafts {
+            self.tell_of_drafts_that_left(drafts, &left);
+        }
         let Some(commit) = commit else { return };
         let subject = message.lines().next().unwrap_or_default();
         let branch = branch.as_deref();
         self.tell(&RunEvent::Committed { commit: &commit, branch, subject });
-        if !taken.is_empty() {
+        if let (Some(drafts), false) = (&mut drafts, taken.is_empty()) {
             self.tell(&RunEvent::Noted(&format!(
                 "the agent changed files you had not committed, so {commit} holds all of them, \
-                 your changes too: {} (crew diff shows what became of yours)",
+                 your changes too: {} (crew show --before FILE prints yours)",
                 drafts::listed(&taken)
             )));
             let _ = drafts.forget(self.home, &self.ledger.record.id, &taken);
@@ -138,15 +141,18 @@ impl Runner<'_> {
         let gone: Vec<PathBuf> = gone.iter().filter(new).cloned().collect();
         for (paths, what) in [
             (committed, "what you had not committed was committed, but not by crew"),
-            (
-                &gone,
-                "what you had not committed is gone, or equals what is committed (crew diff shows what became of yours)",
-            ),
+            (&gone, "what you had not committed is gone, or equals what is committed"),
         ] {
             if paths.is_empty() {
                 continue;
             }
-            self.tell(&RunEvent::Noted(&format!("{what}: {}", drafts::listed(paths))));
+            let kept = |path: &PathBuf| drafts::is_kept(self.home, &self.ledger.record.id, path);
+            let way_out = match paths.iter().filter(|path| kept(path)).count() {
+                0 => "no copy is kept",
+                count if count == paths.len() => "crew show --before FILE prints yours",
+                _ => "crew show --before FILE prints yours, where a copy is kept",
+            };
+            self.tell(&RunEvent::Noted(&format!("{what}: {} ({way_out})", drafts::listed(paths))));
         }
         self.missed.extend(gone);
         if !committed.is_empty() {
@@ -171,7 +177,7 @@ impl Runner<'_> {
             Ok(None) => "the list of what you had not committed at the start is gone".to_owned(),
             Err(error) => error.to_string(),
         };
-        let cure = "commit what is yours, then start a new loop";
+        let cure = "crew resume --commit=all commits everything";
         Err(GitFault::new(GitStep::Commit, GitTrouble::Other, cause, cure))
     }
 

@@ -11,14 +11,15 @@ use chrono::TimeDelta;
 
 use super::background;
 use super::cap::{self, COMPANION_WAIT, NextTurn};
-use super::questions::still_waits;
+use super::dialog::still_waits;
 use super::queued::{self, Aside};
 use crate::clients::{Hook, Stopped};
 use crate::drive::boundary::{Boundary, DriverNotes, Open, Recorded, open};
+use crate::drive::control;
 use crate::drive::end::{self, EndAttempt, EndedLoop, wind_up};
 use crate::drive::meter::{self, TRANSCRIPT_BYTES, TRANSCRIPT_WAIT};
 use crate::drive::owner::is;
-use crate::drive::{control, tree, windows};
+use crate::drive::{prove, tree, windows};
 use crate::engine::boundary::decide::{Decision, Hold};
 use crate::engine::boundary::facts::{AgentOutcome, ControlRequest, Facts, Seen};
 use crate::engine::claim::{self, Claim};
@@ -78,7 +79,7 @@ pub fn stop(home: &Home, hook: &Hook<'_>, stopped: &Stopped) -> Result<(StopResu
     let work = background.as_ref().map(|background| background.work.clone());
     let decides = open.before.contract.limits.bound_usage();
     let reading = meter::read(&open.before, hook, words, decides);
-    let seen = look(&open, hook, words, work, reading.context_tokens);
+    let seen = look(&open, hook, words, work);
     let Some(mut facts) = facts(home, &open, seen, reading.usage.as_ref())? else {
         return not_ours();
     };
@@ -91,7 +92,6 @@ pub fn stop(home: &Home, hook: &Hook<'_>, stopped: &Stopped) -> Result<(StopResu
         // The last sum for a while, so the final message is waited for now. It decides nothing.
         let reading = meter::read(&open.before, hook, words, true);
         facts.usage = reading.usage;
-        facts.seen.agent.context_tokens = reading.context_tokens;
         reading.metered
     };
     let holds = matches!(foreseen, Decision::Hold(Hold::Background(_)));
@@ -160,7 +160,13 @@ fn answer(
         tree::close(home, &boundary.after);
     }
     Ok(match (&boundary.decision, chosen) {
-        (Decision::Finish(_), _) => StopResult::Finished(Box::new(wind_up(home, boundary.after))),
+        (Decision::Finish(_), _) => {
+            let ended = wind_up(home, boundary.after);
+            if boundary.proves_later {
+                prove::start_in_background(home, &ended.record.id);
+            }
+            StopResult::Finished(Box::new(ended))
+        }
         (Decision::Wait { .. } | Decision::Hold(_), _) => StopResult::Held(Box::new(boundary)),
         (Decision::Continue, Some((file, pid))) => await_wake(home, hook, boundary, &file, pid)?,
         // A cancel that came after the record has ended the loop: the agent must not begin another
@@ -244,13 +250,7 @@ fn new_part<'a>(
 }
 
 /// Looks at what costs little: the order, the claim and the background work.
-fn look(
-    open: &Open,
-    hook: &Hook<'_>,
-    words: Option<&str>,
-    background: Option<String>,
-    context_tokens: Option<u64>,
-) -> Seen {
+fn look(open: &Open, hook: &Hook<'_>, words: Option<&str>, background: Option<String>) -> Seen {
     let words = match (words, hook.transcript.as_deref().zip(hook.reader())) {
         (Some(words), _) => Some(words.to_owned()),
         (None, Some((file, reader))) => {
@@ -269,7 +269,7 @@ fn look(
     Seen {
         order: open.order(),
         claim: words.map_or(Claim::None, read),
-        agent: AgentOutcome { background, said, context_tokens, ..AgentOutcome::default() },
+        agent: AgentOutcome { background, said, ..AgentOutcome::default() },
         jitter: 0,
     }
 }
@@ -284,7 +284,7 @@ pub fn ticket(after: &Loop) -> Ticket {
 }
 
 fn paused(after: Loop) -> Boundary {
-    Boundary { after, decision: Decision::Hold(Hold::Paused), note: None }
+    Boundary { after, decision: Decision::Hold(Hold::Paused), note: None, proves_later: false }
 }
 
 /// Waits until the client has seen the end of the companion that has the ticket, because its wake

@@ -157,9 +157,9 @@ mod tests {
         let words = format!("{:?}", claude.command);
         let words = words.trim_end_matches(']');
         begins("", &format!("claude: {words}] stdin claude"));
-        begins("[loop]\nargs = [\"--x\"]", &format!("claude: {words}, \"--x\"] stdin"));
+        begins("[agent]\nargs = [\"--x\"]", &format!("claude: {words}, \"--x\"] stdin"));
         begins(
-            "[loop]\nagent = \"fast\"\nargs = [\"--y\"]\n[agents.fast]\nlike = \"claude\"\nargs = [\"--x\"]",
+            "[agent]\nname = \"fast\"\nargs = [\"--y\"]\n[agents.fast]\nlike = \"claude\"\nargs = [\"--x\"]",
             &format!("fast: {words}, \"--x\", \"--y\"] stdin claude"),
         );
         begins(
@@ -167,7 +167,7 @@ mod tests {
             &format!("claude: {words}, \"--x\"] stdin claude"),
         );
         begins("[agents.claude]\ncommand = [\"/opt/c\"]", "claude: [\"/opt/c\"] stdin claude");
-        let mine = "[loop]\nagent = \"mine\"\n[agents.mine]\ncommand = [\"m\", \"-p\"]\nprompt = \"argument\"\n\
+        let mine = "[agent]\nname = \"mine\"\n[agents.mine]\ncommand = [\"m\", \"-p\"]\nprompt = \"argument\"\n\
             max_turns = \"--turns\"\npermissions.bypass = [\"--yolo\"]";
         assert_eq!(resolved(mine), r#"mine: ["m", "-p"] argument text ["bypass"] --turns"#);
     }
@@ -176,7 +176,7 @@ mod tests {
     fn what_cannot_be_resolved_names_its_line_and_a_way_out() {
         let table = [
             (
-                "[loop]\nagent = \"claud\"",
+                "[agent]\nname = \"claud\"",
                 "config.toml:2: there is no agent claud: did you mean claude?",
             ),
             (
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_typed_command_goes_before_every_name_and_takes_no_arguments_of_another() {
-        let user = "[loop]\nagent = \"nobody\"\nargs = [\"--x\"]";
+        let user = "[agent]\nname = \"nobody\"\nargs = [\"--x\"]";
         let user = parse(user, Path::new("config.toml"), Whose::Users, &outputs(), &|_| true)
             .unwrap()
             .layer;

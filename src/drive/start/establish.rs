@@ -4,7 +4,7 @@
 
 use anyhow::{Context, Result, bail};
 
-use crate::clients::spelling::{going_on, going_on_at};
+use crate::clients::spelling::going_on;
 use crate::drive::end::{self, EndAttempt};
 use crate::drive::owner::{elsewhere, environment_of, gone_why, owner_is_gone};
 use crate::drive::{test_changes, tree};
@@ -214,7 +214,7 @@ fn vacate(
     if !record.is_live() {
         end::let_end(&record)?;
         end::complete(home, &record);
-        let (was, resume) = (after(&record), going_on_at(&beginning.owner, &record));
+        let (was, resume) = (after(&record), going_on(&record));
         let offer = match record.state.git.undone() {
             _ if record.outcome() == Some(Outcome::Interrupted) => Some(format!(
                 "loop {id} was interrupted {was}; this is a new one · to resume that one: {resume}"
@@ -254,8 +254,8 @@ fn vacate(
             if ended.outcome() != Some(Outcome::Interrupted) {
                 return Ok(Some(vec![is_now]));
             }
-            let resume = going_on_at(&beginning.owner, &ended);
-            let note = format!("{is_now}; this is a new one · to resume that one: {resume}");
+            let note =
+                format!("{is_now}; this is a new one · to resume that one: {}", going_on(&ended));
             let left = end::unproved(&record);
             Ok(Some(std::iter::once(note).chain(left).collect()))
         }

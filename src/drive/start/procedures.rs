@@ -63,13 +63,13 @@ mod tests {
     }
 
     #[test]
-    fn a_procedures_own_value_goes_before_that_of_all_loops() {
+    fn a_procedures_own_value_goes_before_the_loops_of_its_tier_and_no_further() {
         let (loops, build) = ("[loop]\nmax_iterations = ", "[procedures.build]\nmax_iterations = ");
         let table = [
             (String::new(), String::new(), 5),
-            (format!("{loops}20"), String::new(), 5),
+            (format!("{loops}20"), String::new(), 20),
             (format!("{loops}20\n{build}8"), String::new(), 8),
-            (format!("{loops}20\n{build}8"), format!("{loops}7"), 8),
+            (format!("{loops}20\n{build}8"), format!("{loops}7"), 7),
             (format!("{build}8"), format!("{loops}7\n{build}6"), 6),
         ];
         for (user, project, expected) in table {

@@ -10,7 +10,8 @@ use crate::engine::boundary::protect::glob;
 use crate::engine::claim::promise::Promise;
 use crate::engine::record::{Check, Contract, Role, Run};
 use crate::engine::settings::merge::Settings;
-use crate::engine::settings::{Key, Layer, Sourced, Value};
+use crate::engine::settings::{Key, Layer, NamedCheck, Sourced, Value};
+use crate::engine::test_changes::trial::Prove;
 use crate::parse::arguments::LoopArgs;
 use crate::parse::duration::whole_seconds;
 use crate::world::files::disk;
@@ -30,11 +31,11 @@ pub fn typed(arguments: &LoopArgs, folder: &Path) -> Result<Layer> {
         (Key::TestChanges, arguments.test_changes.map(Value::TestChanges)),
         (Key::MayChange, globs(&arguments.may_change)?),
         (Key::Questions, arguments.questions.map(Value::Questions)),
-        (Key::Prove, arguments.prove.then_some(Value::Switch(true))),
+        (Key::Prove, arguments.prove.then_some(Value::Prove(Prove::Proven))),
         (Key::ProveTimeout, arguments.prove_timeout.map(|it| Value::Number(whole_seconds(it)))),
         (Key::Promise, promise.map(Value::Promise)),
     ]);
-    let no_worse = arguments.no_worse.iter().map(Check::no_worse);
+    let no_worse = arguments.no_worse.iter().map(Check::no_worse).map(NamedCheck::from);
     layer.checks.extend(no_worse.map(Sourced::typed));
     for role in Role::ALL {
         let commands = match role {
@@ -42,7 +43,7 @@ pub fn typed(arguments: &LoopArgs, folder: &Path) -> Result<Layer> {
             Role::Gate => arguments.gate.clone(),
             Role::Until => arguments.until.clone(),
         };
-        let checks = commands.iter().map(|run| Check::new(run.as_str(), role));
+        let checks = commands.iter().map(|run| NamedCheck::from(Check::new(run.as_str(), role)));
         layer.checks.extend(checks.map(Sourced::typed));
     }
     Ok(layer)

@@ -93,14 +93,10 @@ pub struct AgentOutcome {
     pub out_of_turns: bool,
     /// How full its context was at most; `None` where the agent does not report it.
     pub context_percent: Option<u8>,
-    /// The tokens of its fullest message; `None` where no message is reported.
-    pub context_tokens: Option<u64>,
     /// Its last words, in one line; nothing is judged by them.
     pub said: Option<String>,
     /// The last lines its process wrote to standard error, bounded.
     pub errors: String,
-    /// Milliseconds from its start to its end; `None` where crew did not start it.
-    pub ran_ms: Option<u64>,
     /// Milliseconds of the iteration in which crew itself was stopped and could not watch. They
     /// count neither for the iteration nor for the loop.
     pub missed_ms: u64,
@@ -206,6 +202,9 @@ pub struct Facts {
     pub tree_checked: Option<TreeSeen>,
     /// What the agent changed; `None` if it is unknown or was not looked at.
     pub changes: Option<Changes>,
+    /// Whether the tree is the one that the loop found; `None` if it is unknown or was not looked
+    /// at.
+    pub unchanged: Option<bool>,
     /// The state of the protected paths; `None` if not looked at.
     pub protected: Option<Result<Marks, Unseen>>,
     /// What the run with the original tests found; `None` if not looked at.
@@ -214,6 +213,8 @@ pub struct Facts {
     pub as_found: Option<AsFound>,
     /// The result of the trial of the work; `None` if there was none.
     pub trial: Option<Trial>,
+    /// Whether what could raise the proof takes long and is run after the end.
+    pub proves_later: bool,
     /// Used since the last boundary; `None` where nothing reports it.
     pub usage: Option<Usage>,
 }

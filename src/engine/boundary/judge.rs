@@ -2,12 +2,13 @@
 //! failure, the progress. It does not choose the way out: `decide` does, from the loop as counted
 //! here.
 
-use super::belief::{doubts, proof, remark, tampered};
-use super::crash::{self, exited, overdue};
+use super::belief::{cause, doubts, proof, remark, tampered};
+use super::crash;
 use super::facts::{AgentClosing, AgentOutcome, ApiError, Facts, ProcessEnd};
 use super::progress::{Judgement, progress};
 use super::unfit;
 use crate::engine::claim::Claim;
+use crate::engine::evidence::cause::NoCause;
 use crate::engine::evidence::test_report::TestReport;
 use crate::engine::evidence::test_run::TestRun;
 use crate::engine::evidence::{
@@ -15,7 +16,7 @@ use crate::engine::evidence::{
 };
 use crate::engine::record::{CheckMemory, Loop, Proof, Role, State};
 use crate::engine::test_changes::trial::Trial;
-use crate::engine::text::{tail_of, with_reason};
+use crate::engine::text::{period, tail_of, with_reason};
 
 /// A judged boundary.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,7 +56,8 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
     let proof = proof.filter(|_| short.is_none());
     let is_asked = counted && asks_for_the_end(before, facts);
     let proved = proof.filter(|_| is_asked);
-    let is_curable = matches!(facts.trial, Some(Trial::Failed(_))) || unfair.is_some();
+    let can_work = cause(before, facts).err().flatten().is_some_and(NoCause::is_curable);
+    let is_curable = matches!(facts.trial, Some(Trial::Failed(_))) || unfair.is_some() || can_work;
     let refusal = (is_asked && proved.is_none())
         .then(|| short.clone().filter(|_| !is_curable).or_else(|| incurable(facts)));
     let Judgement { progress, why: progress_why } = progress(before, facts);
@@ -88,9 +90,11 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
         }
         evidence.words = left_for_next_prompt(state, facts);
         state.completed += 1;
-        if skipped(facts).is_none() {
-            state.crashes = crash::in_a_row(state.crashes, &facts.seen.agent, progress);
-        }
+        state.crashes = match crash::of(&facts.seen.agent) {
+            Some(_) => state.crashes + 1,
+            None if skipped(facts).is_some() => state.crashes,
+            None => 0,
+        };
         state.skips += u32::from(skipped(facts).is_some());
         state.last_iteration_at = Some(facts.now.wall);
         count_in_a_row(state, facts, failure.is_some(), progress);
@@ -139,7 +143,9 @@ fn remember_checks(after: &mut Loop, facts: &Facts) {
     for result in facts.checks.iter().filter(counts) {
         let before = after.state.checks.get(&result.run);
         let mut memory = CheckMemory::of(result, after.state.completed, before);
-        memory.ever_failed |= facts.fails_as_found(&result.run);
+        if facts.fails_as_found(&result.run) {
+            memory.failed_with = Some(0);
+        }
         after.state.checks.insert(result.run.clone(), memory);
     }
     let is_told = facts.as_found.as_ref().is_some_and(|it| it.why_not().is_none());
@@ -222,8 +228,26 @@ fn process_failure(agent: &AgentOutcome, claim: &Claim, progress: Progress) -> O
 
 /// Why an agent did not come to its own end.
 fn ended_early(agent: &AgentOutcome) -> Option<String> {
-    let turns = agent.out_of_turns.then(|| "the agent used up its turns (max_turns)".to_owned());
+    let turns = agent.out_of_turns.then(|| "the agent used up its turns (--max-turns)".to_owned());
     turns.or_else(|| overdue(agent.process.as_ref()?))
+}
+
+/// Why crew ended the agent, if its time or its silence was the reason.
+fn overdue(end: &ProcessEnd) -> Option<String> {
+    match end {
+        ProcessEnd::TimedOut(limit) => {
+            Some(format!("the iteration ran into its timeout of {}", period(*limit)))
+        }
+        ProcessEnd::Silent(limit) => {
+            Some(format!("the agent printed nothing for {} and was ended", period(*limit)))
+        }
+        _ => None,
+    }
+}
+
+/// The failure of an agent whose process exited with `code`.
+pub fn exited(code: i32) -> String {
+    format!("the agent exited with status {code}")
 }
 
 fn evidence(
@@ -270,7 +294,6 @@ fn evidence(
         newly_passing: u32::try_from(newly_passing).unwrap_or(u32::MAX),
         usage: facts.usage.clone(),
         context_percent: facts.seen.agent.context_percent,
-        context_tokens: facts.seen.agent.context_tokens,
         said: facts.seen.agent.said.clone(),
         words: Vec::new(),
         cut: facts.seen.agent.cut,

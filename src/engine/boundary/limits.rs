@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::engine::evidence::Evidence;
-use crate::engine::record::{Contract, Limits, Loop, Moment, Outcome};
+use crate::engine::record::{Limits, Loop, Moment, Outcome};
 use crate::engine::settings::Key;
 use crate::engine::text::{count, duration, period};
 use crate::engine::usage::{Money, Usage, tokens_text};
@@ -121,40 +121,6 @@ pub fn named(limits: &Limits) -> String {
         return "no limit on iterations or time".to_owned();
     }
     format!("up to {}", named.join(", "))
-}
-
-/// The limits as a start names them. Without one on iterations, "unlimited" would promise more than
-/// the others allow, so every one that is on is named.
-pub fn in_force(limits: &Limits) -> String {
-    if limits.max_iterations > 0 {
-        return named(limits);
-    }
-    let [failures, stall] = [limits.failure_threshold, limits.stall].map(u64::from);
-    let bounds = named(limits);
-    let parts = [
-        Some("unlimited iterations".to_owned()),
-        bounds.starts_with("up to").then_some(bounds),
-        (failures > 0).then(|| format!("{} in a row abort", count(failures, "failure"))),
-        (stall > 0).then(|| format!("{} without progress stall", count(stall, "iteration"))),
-    ];
-    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
-}
-
-/// How a loop ends that has no checks, for its start.
-pub fn without_checks(contract: &Contract) -> String {
-    let runs = match contract.limits.max_iterations {
-        0 => "it runs to its limit".to_owned(),
-        1 => "it runs once".to_owned(),
-        max => format!("it runs {max} times"),
-    };
-    match contract.promise {
-        Some(_) => format!(
-            "nothing is checked: a claim is the agent's word, and without one {runs} and ends exhausted"
-        ),
-        None => {
-            format!("nothing is checked, and no claim ends it: {runs} and ends completed, claimed")
-        }
-    }
 }
 
 /// "$1.84", "$1.84 of $5.00": what was used, and the limit if there is one.

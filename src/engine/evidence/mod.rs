@@ -1,6 +1,7 @@
 //! What crew saw at the last boundary, bounded so that it can be kept in the state and shown to the
 //! agent.
 
+pub mod cause;
 pub mod changes;
 pub mod check;
 pub mod commits;
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use self::changes::Changes;
 pub use self::check::{CheckResult, Verdict};
 use self::test_report::TestReport;
-use super::usage::{Usage, tokens_text};
+use super::usage::Usage;
 
 /// How much of a check's or an agent's error output is kept, in characters.
 pub const TAIL_CHARS: usize = 2000;
@@ -60,9 +61,6 @@ pub struct Evidence {
     /// How full the agent's context was at most; `None` where the agent does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_percent: Option<u8>,
-    /// The tokens of its fullest message, answer included, where each message is reported.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub context_tokens: Option<u64>,
     /// The agent's last words, in one line; nothing is judged by them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub said: Option<String>,
@@ -106,10 +104,9 @@ impl Evidence {
         }
     }
 
-    /// "86% full", or "93k tokens" where the agent names no window.
+    /// "context 86% full", where the agent reports it.
     pub fn context(&self) -> Option<String> {
-        let percent = self.context_percent.map(|percent| format!("{percent}% full"));
-        percent.or_else(|| Some(format!("{} tokens", tokens_text(self.context_tokens?))))
+        self.context_percent.map(|percent| format!("context {percent}% full"))
     }
 
     /// Whether an iteration that ran to its end used what its agent did not report.

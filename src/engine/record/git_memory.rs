@@ -48,7 +48,6 @@ impl Pending {
     }
 
     /// Whether everything is done.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

@@ -18,6 +18,7 @@ pub mod run;
 mod stand_in;
 pub mod totals;
 mod tree_memory;
+pub mod upgrade;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -43,7 +44,7 @@ pub use self::question::{Dialog, Question, QuestionMode};
 pub use self::run::{Fragment, GitSteps, IterationTimes, LoopMoment, Phase, Reaction, Recipe, Run};
 pub use self::stand_in::{AgentMemory, StandIn};
 pub use self::tree_memory::{CheckedOut, RepositoryInside, TreeMemory, TreeSeen};
-use super::boundary::protect::Protected;
+use super::boundary::protect::{Marks, Protected};
 use super::evidence::Evidence;
 use super::git::GitBaseline;
 use super::test_changes::Baseline;
@@ -51,7 +52,7 @@ use super::text::word;
 use super::usage::Usage;
 use super::usage::times::{self, Earlier, Spread};
 
-/// The format of a record. That of a newer crew is neither understood nor written.
+/// The format this crew writes. It also reads every earlier one: [`upgrade`].
 pub const VERSION: u32 = 2;
 /// The most characters of one message to the agent.
 pub const MESSAGE_CHARS: usize = 400;
@@ -116,7 +117,8 @@ impl TryFrom<String> for LoopId {
 pub struct Loop {
     pub version: u32,
     pub id: LoopId,
-    /// The crew version that wrote it; an older crew that cannot read it names this version.
+    /// The crew version that first wrote it in this format; an older crew that cannot read it names
+    /// this version.
     pub made_by: String,
     pub started_at: DateTime<Utc>,
     pub contract: Contract,
@@ -130,7 +132,8 @@ pub struct Loop {
     /// first drive the loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trusted: Option<GitBaseline>,
-    /// The environment that checks require in a session; `None` in fresh processes.
+    /// The environment that checks require in a session; `None` in fresh processes, and in loops
+    /// that an older crew began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<Environment>,
     /// The state that protected paths must keep; `None` if none are protected, or their state was
@@ -203,13 +206,22 @@ pub struct State {
     /// When the running iteration began.
     pub began: Moment,
     pub last_iteration_at: Option<DateTime<Utc>>,
-    /// When the end was recorded; `None` of a live loop.
+    /// When the end was recorded; `None` of a live loop, and where an earlier crew wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<DateTime<Utc>>,
+    /// When its proof was last looked for after its end; `None` if it never was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proved_at: Option<DateTime<Utc>>,
+    /// The process that looks for it in the background.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prover: Option<ProcessIdentity>,
     /// The identity of the working tree at the last boundary.
     pub tree: Option<String>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub trees: TreeMemory,
+    /// Where an earlier crew kept what is now [`Loop::protected`]; read, never written.
+    #[serde(default, skip_serializing, rename = "protected")]
+    pub old_marks: Option<Marks>,
     /// The memory of each check, by command.
     pub checks: BTreeMap<String, CheckMemory>,
     /// Whether the tree as the loop found it has nothing more to show: the checks, as they are held
@@ -381,7 +393,5 @@ impl Loop {
     }
 }
 
-#[cfg(test)]
-mod names_tests;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,5 @@
 //! What a loop remembers of its working tree: the last snapshot, what was checked out, and which
-//! states it has already been in.
+//! states it has already been in. A record of an older crew has none of it.
 
 use std::collections::BTreeMap;
 
@@ -76,6 +76,13 @@ impl TreeMemory {
     pub fn seen_after(&self, identity: &str) -> Option<u32> {
         let found = self.recent.iter().rev().find(|(_, seen)| *seen == beginning(identity));
         found.map(|(iteration, _)| *iteration)
+    }
+}
+
+impl TreeMemory {
+    /// Whether the tree was in this state before the first iteration.
+    pub fn began_as(&self, identity: &str) -> bool {
+        self.recent.iter().any(|(after, seen)| *after == 0 && seen == beginning(identity))
     }
 }
 

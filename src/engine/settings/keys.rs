@@ -7,7 +7,7 @@ use super::{Kind, Value};
 use crate::engine::claim::promise::Promise;
 use crate::engine::record::{Permissions, QuestionMode, Role};
 use crate::engine::test_changes::TestChanges;
-use crate::engine::test_changes::trial::TRIAL_TIMEOUT_S;
+use crate::engine::test_changes::trial::{Prove, TRIAL_TIMEOUT_S};
 
 /// A setting, in the order of display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,7 +44,7 @@ pub enum Key {
     TestChanges,
     /// Who answers what the agent asks.
     Questions,
-    /// Whether the user's terminal gets notices.
+    /// Whether the user's terminal gets notices and a title.
     Notices,
     /// Whether the work is tried before a loop ends.
     Prove,
@@ -121,6 +121,8 @@ pub struct KeyRow {
     pub name: &'static str,
     pub kind: Kind,
     wider: Wider,
+    /// The name in `[loop]`, if its own table is another one.
+    in_loop: Option<&'static str>,
     /// The default of a number or a switch.
     built_in: u64,
     /// A sensible value, as a file writes it.
@@ -130,13 +132,17 @@ pub struct KeyRow {
 }
 
 const fn row(key: Key, part: Part, name: &'static str, kind: Kind, wider: Wider) -> KeyRow {
-    let (built_in, example, help) = (0, "", "");
-    KeyRow { key, part, name, kind, wider, built_in, example, help }
+    let (in_loop, built_in, example, help) = (None, 0, "", "");
+    KeyRow { key, part, name, kind, wider, in_loop, built_in, example, help }
 }
 
 impl KeyRow {
     const fn says(self, built_in: u64, example: &'static str, help: &'static str) -> Self {
         Self { built_in, example, help, ..self }
+    }
+
+    const fn in_loop(self, name: &'static str) -> Self {
+        Self { in_loop: Some(name), ..self }
     }
 }
 
@@ -181,11 +187,11 @@ const ROWS: [KeyRow; 40] =
         row(Key::Notices, Term, "notices", Switch, Nothing).says(
             1,
             "false",
-            "no notices on your terminal",
+            "no notices on your terminal, and no change of its title",
         ),
-        row(Key::Prove, Term, "prove", Switch, Less).says(
+        row(Key::Prove, Term, "prove", Kind::Prove, Less).says(
             0,
-            "true",
+            "\"proven\"",
             "before a loop completes, run the checks without its work, to see whether a test fails",
         ),
         row(Key::ProveTimeout, Term, "prove_timeout", Seconds, More).says(
@@ -227,19 +233,23 @@ const ROWS: [KeyRow; 40] =
             .says(100_000, "\"100k\"", "tokens above which a prompt causes a warning"),
         row(Key::Redline, Process, "redline", Percent, Nothing)
             .says(80, "\"80%\"", "how full a context may be before a handoff page follows it"),
-        row(Key::Agent, Part::Agent, "agent", Name, Other),
-        row(Key::Fallback, Part::Agent, "fallback", Kind::Agents, Other),
+        row(Key::Agent, Part::Agent, "name", Name, Other).in_loop("agent"),
+        row(Key::Fallback, Part::Agent, "fallback", Kind::Agents, Other)
+            .in_loop("fallback"),
         row(Key::Model, Part::Agent, "model", Kind::Model, Other)
-            .says(0, "\"opus\"", ""),
+            .says(0, "\"opus\"", "")
+            .in_loop("model"),
         row(Key::Account, Part::Agent, "account", Name, Other)
-            .says(0, "\"work\"", ""),
+            .says(0, "\"work\"", "")
+            .in_loop("account"),
         row(Key::Arguments, Part::Agent, "args", Words, All).says(
             0,
             "[\"--effort\", \"high\"]",
             "",
         ),
         row(Key::Permissions, Part::Agent, "permissions", Kind::Permissions, More)
-            .says(0, "\"accept-edits\"", ""),
+            .says(0, "\"accept-edits\"", "")
+            .in_loop("permissions"),
         row(Key::Commit, Step, "commit", Switch, On)
             .says(0, "true", "commit after each iteration what it changed"),
         row(Key::Push, Step, "push", Switch, On)
@@ -273,15 +283,17 @@ impl Key {
     /// Its own table.
     pub fn table(self) -> &'static str {
         match self.row().part {
+            Part::Agent => "agent",
             Part::Wait => "wait",
             Part::Keep => "keep",
-            _ => "loop",
+            Part::Bound | Part::Term | Part::Process | Part::Step => "loop",
         }
     }
 
     /// Its name in a table of a settings file; `None` if it may not be in that table.
     pub fn name_in(self, table: &str) -> Option<&'static str> {
-        (self.table() == table).then(|| self.row().name)
+        let of_the_loop = self.row().in_loop.filter(|_| table == "loop");
+        of_the_loop.or_else(|| (self.table() == table).then(|| self.row().name))
     }
 
     /// Its value if no setting names one.
@@ -292,6 +304,7 @@ impl Key {
             Kind::Promise => Some(Value::Promise(Promise::default())),
             Kind::TestChanges => Some(Value::TestChanges(TestChanges::default())),
             Kind::Questions => Some(Value::Questions(QuestionMode::default())),
+            Kind::Prove => Some(Value::Prove(Prove::default())),
             Kind::Permissions => Some(Value::Permissions(Permissions::default())),
             Kind::Branch => Some(Value::Off),
             Kind::Proof
@@ -320,7 +333,7 @@ impl Key {
                 allowed != 0 && (*value == 0 || *value > allowed)
             }
             (Wider::Less, Value::Number(value), Some(Value::Number(allowed))) => *value < allowed,
-            (Wider::Less, Value::Switch(value), Some(Value::Switch(allowed))) => !*value & allowed,
+            (Wider::Less, Value::Prove(value), Some(Value::Prove(allowed))) => *value < allowed,
             (Wider::On | Wider::Other | Wider::OtherOrOff, own, Some(allowed)) => *own != allowed,
             _ => true,
         }

@@ -1,14 +1,14 @@
-//! Merges the tiers: built-in, the user's file, the project's file, the requested procedure,
-//! `$CREW_ACCOUNT`, what was typed. A value of a higher tier replaces the lower one's. Of two files
-//! the checks do so role by role and the reactions moment by moment. Typed checks are added to
-//! those of the files, so that none is dropped in silence. An empty list says nothing, so no file
-//! can remove the user's own checks without naming others. Protected paths add up, because they
-//! only narrow. `$CREW_MAX_COST` is above all of them, and can only lower the cost.
+//! Merges the tiers: built-in, the user's file, the project's file, `$CREW_ACCOUNT`, what was
+//! typed. A value of a higher tier replaces the lower one's. Checks do so role by role and
+//! reactions moment by moment, so a typed `--verify` keeps the project's gates. An empty list says
+//! nothing, so no file can remove the user's own checks without naming others. Protected paths add
+//! up, because they only narrow. `$CREW_MAX_COST` is above all of them, and can only lower the
+//! cost.
 
 use std::collections::BTreeMap;
 
 use super::{Key, Layer, ProcedureSettings, Sourced, Value};
-use crate::engine::record::{Check, IterationTimes, Limits, LoopMoment, Recipe, Role};
+use crate::engine::record::{IterationTimes, Limits, LoopMoment, Recipe, Role};
 
 /// The tiers, from the lowest to the highest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub struct Settings {
     pub notes: Vec<String>,
 }
 
-/// Merges the tiers. The procedure's own terms take precedence over those of all loops.
+/// Merges the tiers. A procedure's value takes precedence over the loop's in the same tier.
 pub fn merge(layers: &Layers, procedure: Option<&str>) -> Settings {
     let built_in = Key::all().filter_map(|key| Some((key, Sourced::built_in(key.built_in()?))));
     let mut laid = Layer { values: built_in.collect(), ..Layer::default() };
@@ -54,16 +54,14 @@ pub fn merge(layers: &Layers, procedure: Option<&str>) -> Settings {
     };
     for layer in [&layers.built_in, &layers.user, &layers.project] {
         lay(&mut laid, layer);
-    }
-    if let Some(procedure) = procedure.and_then(|name| laid.procedures.get(name)).cloned() {
-        lay(&mut laid, &procedure.value.terms);
+        if let Some(procedure) = procedure.and_then(|name| layer.procedures.get(name)) {
+            lay(&mut laid, &procedure.value.terms);
+        }
     }
     let mut environment = layers.environment.clone();
     let ceiling = environment.values.remove(&Key::MaxCost);
     lay(&mut laid, &environment);
-    let of_files = std::mem::take(&mut laid.checks);
     lay(&mut laid, &layers.typed);
-    laid.checks = added(&layers.typed.checks, of_files);
     let mut notes = Vec::new();
     if let Some(ceiling) = ceiling
         && laid
@@ -100,7 +98,7 @@ impl Layer {
         }
         Self {
             values: with(&lower.values, &self.values),
-            checks: by_kind(&Role::ALL, &self.checks, &lower.checks, |check| check.role),
+            checks: by_kind(&Role::ALL, &self.checks, &lower.checks, |named| named.check.role),
             protect: self.protect.iter().chain(kept).cloned().collect(),
             reactions: by_kind(&LoopMoment::ALL, &self.reactions, &lower.reactions, |it| it.on),
             agents: with(&lower.agents, &self.agents),
@@ -129,15 +127,6 @@ fn by_kind<K: PartialEq, V: Clone>(
         if own.is_empty() { of(lower, kind) } else { own }
     });
     chosen.collect()
-}
-
-/// Typed checks and those of the files, in the order of roles; one that both name is kept as typed.
-fn added(typed: &[Sourced<Check>], of_files: Vec<Sourced<Check>>) -> Vec<Sourced<Check>> {
-    let key = |check: &Sourced<Check>| (check.value.role, check.value.run.clone());
-    let more = of_files.into_iter().filter(|it| typed.iter().all(|own| key(own) != key(it)));
-    let mut all: Vec<_> = typed.iter().cloned().chain(more).collect();
-    all.sort_by_key(|check| check.value.role);
-    all
 }
 
 fn not_obeyed(typed: &Value, ceiling: &Value) -> String {
@@ -171,7 +160,7 @@ mod tests {
     }
 
     fn checks(checks: &[(&str, Role)]) -> Layer {
-        let checks = checks.iter().map(|(run, role)| Check::new(*run, *role));
+        let checks = checks.iter().map(|(run, role)| Check::new(*run, *role).into());
         let checks = checks.map(Sourced::typed).collect();
         Layer { checks, ..Layer::default() }
     }
@@ -202,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn checks_of_files_replace_each_other_role_by_role_and_typed_ones_are_added() {
+    fn checks_replace_each_other_role_by_role() {
         let user = checks(&[("mine", Role::Verify), ("mine too", Role::Gate)]);
         let project = checks(&[("lint", Role::Gate), ("a", Role::Verify), ("b", Role::Verify)]);
         let typed = checks(&[("typed", Role::Verify)]);
@@ -211,29 +200,8 @@ mod tests {
             merge(layers, None).contract_checks().into_iter().map(|check| check.run).collect()
         };
         assert_eq!(runs(&layers), ["a", "b", "lint"]);
-        assert_eq!(runs(&Layers { typed, ..layers.clone() }), ["typed", "a", "b", "lint"]);
-        let typed = checks(&[("b", Role::Verify), ("lint", Role::Until)]);
-        assert_eq!(runs(&Layers { typed, ..layers }), ["b", "a", "lint", "lint"]);
+        assert_eq!(runs(&Layers { typed, ..layers }), ["typed", "lint"]);
         assert_eq!(runs(&Layers::default()), Vec::<String>::new());
-    }
-
-    #[test]
-    fn a_procedures_own_limit_wins_over_one_for_all_loops_and_a_typed_one_over_both() {
-        let procedure = ProcedureSettings {
-            terms: layer(Key::MaxIterations, 7),
-            ..ProcedureSettings::default()
-        };
-        let procedures = [("p".to_owned(), Sourced::built_in(procedure))].into();
-        let mut layers = Layers {
-            built_in: Layer { procedures, ..Layer::default() },
-            user: layer(Key::MaxIterations, 20),
-            project: layer(Key::MaxIterations, 30),
-            ..Layers::default()
-        };
-        let max = |layers: &Layers, name| merge(layers, name).number(Key::MaxIterations);
-        assert_eq!((max(&layers, None), max(&layers, Some("p"))), (30, 7));
-        layers.typed = layer(Key::MaxIterations, 9);
-        assert_eq!(max(&layers, Some("p")), 9);
     }
 
     #[test]

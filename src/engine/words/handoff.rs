@@ -36,9 +36,10 @@ pub fn file_time(at: DateTime<Utc>) -> String {
     at.format("%Y%m%dT%H%M%SZ").to_string()
 }
 
-/// Whether a page is one of this loop.
+/// Whether a page is one of this loop; an older crew named the loop in the title.
 pub fn is_of(subject: &Loop, page: &str) -> bool {
-    page.lines().any(|line| line == format!("loop: {}", subject.id))
+    let names = [format!("loop: {}", subject.id), format!("# Handoff: loop {}", subject.id)];
+    page.lines().any(|line| names.iter().any(|name| name == line))
 }
 
 /// Whether crew wrote a page, with all its facts.

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use super::values::{self, Amount};
 use crate::engine::boundary::limits::LimitChange;
@@ -180,6 +180,12 @@ pub struct RunOptions {
     /// What the agent may do without asking (accept-edits; claude may run the checks too)
     #[arg(long, value_name = "KIND", value_parser = permissions())]
     pub permissions: Option<Permissions>,
+    /// At most N turns of the agent in one iteration (0 = no limit)
+    #[arg(long, value_name = "N", value_parser = values::whole)]
+    pub max_turns: Option<u32>,
+    /// After an iteration that filled its context this much, send a handoff page (80%; 0 = never)
+    #[arg(long, value_name = "PERCENT", value_parser = values::percent)]
+    pub redline: Option<u8>,
     /// The time limit of one iteration (60m; 0 = none)
     #[arg(long, value_name = "D", value_parser = duration::parse)]
     pub timeout: Option<Duration>,
@@ -190,15 +196,20 @@ pub struct RunOptions {
     #[arg(long, value_name = "D", value_parser = duration::parse)]
     pub delay: Option<Duration>,
     /// Commit what an iteration changed; what you had not committed before stays out until the
-    /// agent changes it
-    #[arg(long, help_heading = AROUND_IT)]
-    pub commit: bool,
+    /// agent changes it (--commit=all takes it in)
+    #[arg(long, value_name = "all", require_equals = true, help_heading = AROUND_IT)]
+    #[arg(num_args = 0..=1, default_missing_value = "", hide_possible_values = true)]
+    #[arg(value_parser = [PossibleValue::new("all"), PossibleValue::new("").hide(true)])]
+    pub commit: Option<String>,
     /// Push after an iteration
     #[arg(long, help_heading = AROUND_IT)]
     pub push: bool,
     /// Rebase onto BRANCH before an iteration, when it moved
     #[arg(long, value_name = "BRANCH", help_heading = AROUND_IT)]
     pub rebase: Option<String>,
+    /// Let this machine sleep while an agent works
+    #[arg(long, help_heading = AROUND_IT)]
+    pub no_awake: bool,
     /// Run in the background, independent of this terminal
     #[arg(long, help_heading = AROUND_IT)]
     pub detach: bool,
@@ -260,9 +271,13 @@ pub struct ResumeArgs {
     /// End the wait of a running loop, so that it tries at once; Enter at its terminal does too
     #[arg(long, help_heading = AROUND_IT)]
     pub now: bool,
-    /// Show the prompt that the resumed loop would get, and change nothing
-    #[arg(long, conflicts_with = "now", help_heading = AROUND_IT)]
-    pub dry_run: bool,
+}
+
+impl RunOptions {
+    /// `--commit=all`.
+    pub fn commits_all(&self) -> bool {
+        self.commit.as_deref() == Some("all")
+    }
 }
 
 impl<T: Amount> LimitArgs<T> {

@@ -22,8 +22,6 @@ use crate::report::words::{ago, brief};
 
 /// The most lines of a group on a page.
 const ROWS_MAX: usize = 20;
-/// The columns of the reason for which a task was cancelled.
-const REASON_COLUMNS: usize = 40;
 /// The widest columns: task, word or iteration, time, cost, news, place.
 const WIDEST: [usize; 6] = [24, 11, 8, 8, usize::MAX, 20];
 /// The column that takes what the others leave.
@@ -217,15 +215,8 @@ fn over(standing: &Standing, rows: &[&StandingRow], word: &str, width: usize) ->
         }
     };
     let name = |row: &&StandingRow| {
-        let reason = match &row.news {
-            Some(StandingNews::Why(why)) => why.split_once(": ").map(|(_, reason)| reason),
-            _ => None,
-        };
         let is_claimed = row.proof == Some(Proof::Claimed);
-        match reason {
-            Some(reason) => format!("{} ({})", row.task, fitting(&shown(reason), REASON_COLUMNS)),
-            None => format!("{}{}", row.task, if is_claimed { " (claimed)" } else { "" }),
-        }
+        format!("{}{}", row.task, if is_claimed { " (claimed)" } else { "" })
     };
     let line = |kept: usize| {
         let names = rows[..kept].iter().map(name);

@@ -45,10 +45,8 @@ impl<'a> Underway<'a> {
     pub fn begin(steps: &Steps<'a>, step: GitStep, head: &str) -> Self {
         let (checkout, folder) = (steps.checkout(), steps.folder());
         let before = locks(&folder);
-        let theirs = before.iter().map(|it| it.display().to_string());
-        let lines: Vec<String> =
-            [format!("{} {head}", step.label())].into_iter().chain(theirs).collect();
-        let text = lines.join("\n");
+        let theirs: String = before.iter().map(|it| format!("\n{}", it.display())).collect();
+        let text = format!("{} {head}{theirs}", step.label());
         let _ = disk::write(&folder.join(MARK), text.as_bytes(), Durability::Remade);
         Self { checkout, folder, before }
     }

@@ -109,6 +109,11 @@ impl Snapshots {
         texts
     }
 
+    /// A file in a snapshot, byte for byte; `None` if it is not there.
+    pub fn blob(&self, commit: &str, path: &str) -> Option<Vec<u8>> {
+        self.stored(&["cat-file", "blob", &format!("{commit}:{path}")]).ok()
+    }
+
     /// Whether there is a file or a folder in a snapshot.
     pub fn holds(&self, commit: &str, path: &str) -> Result<bool, String> {
         Ok(!self.printed(&["ls-tree", "-z", commit, "--", path], &[])?.is_empty())

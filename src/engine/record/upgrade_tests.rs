@@ -2,15 +2,17 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::engine::boundary::protect::{Marks, Protected};
 use crate::engine::evidence::{ClaimResult, Progress, Verdict};
+use crate::engine::fixture::a_loop;
 use crate::engine::journal::JournalEntry;
-use crate::engine::record::Status;
 use crate::engine::record::agent::{Agent, Dialect, Permissions, PromptVia};
 use crate::engine::record::contract::Role;
 use crate::engine::record::outcome::{Outcome, Proof};
 use crate::engine::record::owner::Driver;
 use crate::engine::record::question::QuestionMode;
 use crate::engine::record::run::{Fragment, LoopMoment};
+use crate::engine::record::{Run, Status};
 
 fn usage() -> Value {
     let tokens = json!({
@@ -23,7 +25,7 @@ fn usage() -> Value {
 }
 
 fn mark() -> Value {
-    json!({ "bytes": 1, "ends": "d", "recent": [{ "id": "m", "tokens": usage()["tokens"], "cost": 1 }] })
+    json!({ "bytes": 1, "recent": [{ "id": "m", "tokens": usage()["tokens"], "cost": 1 }] })
 }
 
 fn contract() -> Value {
@@ -38,7 +40,7 @@ fn contract() -> Value {
     json!({
         "task": "t", "promise": "P", "protect": ["tests/**"], "require": "checked", "test_changes": "report",
         "questions": "defer", "silent": true,
-        "trial": { "prove": true, "timeout_s": 1, "setup": "s", "tests": ["t"], "may_change": ["g"] },
+        "trial": { "prove": "proven", "timeout_s": 1, "setup": "s", "tests": ["t"], "may_change": ["g"] },
         "checks": [{
             "run": "c", "role": "verify", "timeout_s": 1, "success_exit_code": 2, "no_worse": true,
         }],
@@ -55,7 +57,7 @@ fn contract() -> Value {
             "pace": { "timeout_s": 1, "idle_timeout_s": 2, "delay_s": 3 },
             "max_turns": 1, "token_budget": 2, "redline": 80,
             "git": {
-                "commit": true, "push": true, "rebase": "main", "branch": "b",
+                "commit": true, "all": true, "push": true, "rebase": "main", "branch": "b",
             },
             "reactions": [{ "on": "iteration_start", "run": "r", "timeout_s": 1 }],
             "may_sleep": true,
@@ -84,6 +86,25 @@ fn session() -> Value {
     })
 }
 
+fn trees() -> Value {
+    json!({
+        "snapshot": "s", "head": { "branch": "b", "commit": "c" },
+        "repositories": { "lib": { "commit": "c", "uncommitted": "u" } }, "tips": ["c"], "recent": [[1, "i"]],
+    })
+}
+
+fn baseline() -> Value {
+    json!({ "commit": "s", "named": { "run": ["r"], "compared": ["c"], "tests": ["t"], "programs": ["p"] }, "hashes": { "h": "1" } })
+}
+
+fn git() -> Value {
+    json!({
+        "pushed": { "remote": "r", "branch": "b", "commit": "c", "rebased": "d" },
+        "commits": { "count": 1, "why": "w" }, "pushes": { "count": 2, "why": "w" },
+        "pending": { "commit": true, "push": true, "reaction": true },
+    })
+}
+
 fn state() -> Value {
     json!({
         "generation": 1, "boundaries": 2, "status": "finished",
@@ -97,19 +118,15 @@ fn state() -> Value {
         "agents": agents(),
         "window": { "name": "a", "model": "m" }, "awake_ms": 4,
         "began": { "wall": "2026-11-22T08:00:00Z", "awake_ms": 5 },
-        "last_iteration_at": "2026-11-22T08:00:00Z", "ended_at": "2026-11-22T08:00:00Z", "tree": "t", "trees": { "snapshot": "s", "head": { "branch": "b", "commit": "c" },
-            "repositories": { "lib": { "commit": "c", "uncommitted": "u" } }, "tips": ["c"], "recent": [[1, "i"]] },
+        "last_iteration_at": "2026-11-22T08:00:00Z", "ended_at": "2026-11-22T08:00:00Z", "proved_at": "2026-11-22T08:00:00Z",
+        "prover": { "pid": 42, "started": "9" }, "tree": "t", "trees": trees(),
         "checks": { "c": {
-            "last": "timedout", "ever_failed": true, "after": 3, "exit": 4, "elapsed_ms": 5, "tail": "t",
-        } }, "checked_as_found": true, "checked_after_work": true, "baseline": { "commit": "s", "named": { "run": ["r"], "compared": ["c"], "tests": ["t"], "programs": ["p"] }, "hashes": { "h": "1" } }, "test_refusals": 1, "unrecorded": "u", "incurable": "i",
+            "last": "timedout", "failed_with": 2, "program_missing": true, "after": 3, "exit": 4, "elapsed_ms": 5, "tail": "t",
+        } }, "checked_as_found": true, "checked_after_work": true, "baseline": baseline(), "test_refusals": 1, "unrecorded": "u", "incurable": "i",
         "evidence": evidence(),
         "usage": usage(), "words": ["w"], "told": 1,
         "asked": [{ "iteration": 1, "question": "q", "options": ["o"] }],
-        "git": {
-            "pushed": { "remote": "r", "branch": "b", "commit": "c", "rebased": "d" },
-            "commits": { "count": 1, "why": "w" }, "pushes": { "count": 2, "why": "w" },
-            "pending": { "commit": true, "push": true, "reaction": true },
-        },
+        "git": git(),
         "session": session(),
     })
 }
@@ -134,7 +151,7 @@ fn evidence() -> Value {
         }],
         "failure": "f", "errors": "e", "skipped": "s", "ended": "e", "progress": "made", "mended": 3,
         "progress_why": "w", "changes": changes(),
-        "usage": usage(), "agent": "mine", "context_percent": 86, "context_tokens": 93_000, "said": "s", "words": ["w"], "cut": true,
+        "usage": usage(), "agent": "mine", "context_percent": 86, "said": "s", "words": ["w"], "cut": true,
     })
 }
 
@@ -159,14 +176,14 @@ fn protected() -> Value {
 /// A record with every field, as this crew writes it.
 fn every_field() -> Value {
     json!({
-        "version": VERSION, "id": "k3v9abcd", "made_by": "0.1.0",
+        "version": VERSION, "id": "k3v9abcd", "made_by": THIS,
         "started_at": "2026-11-22T08:00:00Z", "contract": contract(),
         "place": {
             "checkout": "/r", "folder": "/r/f", "branch": "b", "branch_dir": "b",
             "repository": "/r/.git", "head": "h", "apart": "/a",
         },
         "elapsed_ms": [1],
-        "earlier": { "count": 1, "min_ms": 2, "max_ms": 3, "sum_ms": 4 }, "trusted": [{ "name": "n", "value": "v" }],
+        "earlier": { "count": 1, "min_ms": 2, "max_ms": 3, "sum_ms": 4, "squares": 5 }, "trusted": [{ "name": "n", "value": "v" }],
         "environment": environment(), "protected": protected(),
         "fleet": { "name": "n", "folder": "f", "task": "t" }, "state": state(),
     })
@@ -181,14 +198,17 @@ fn tests() -> Value {
     })
 }
 
-/// A name changed here breaks every existing record.
+/// A name changed here breaks every existing record: keep the old name on disk with
+/// `serde(rename)`, or read both.
 #[test]
 fn the_names_in_a_record_are_these() {
     let mut record: Loop = serde_json::from_value(every_field()).unwrap();
     record.place.branches = "in no record";
     assert_eq!(record.check(), Ok(()));
     assert_eq!(serde_json::to_value(&record).unwrap(), every_field());
-    let known = format!("{record:?}").replace("incurable: None, test_run: None,", "");
+    let known = format!("{record:?}")
+        .replace("old_marks: None", "")
+        .replace("incurable: None, program_missing: false, test_run: None,", "");
     for unset in ["None", "[]", "{}", "\"\"", "false", ": 0,", ": 0 "] {
         assert!(!known.contains(unset), "a field is {unset}: set it in every_field(): {known}");
     }
@@ -268,6 +288,33 @@ fn the_words_in_a_record_are_these() {
     stdin argument
     claude codex text
     ");
+}
+
+#[test]
+fn a_record_of_an_older_crew_is_brought_up_to_date_and_one_of_this_crew_stays() {
+    let mut older = Loop { version: 1, made_by: "0.0.1".to_owned(), ..a_loop() };
+    older.state.completed = 1;
+    let marks: Marks = [("tests/a.rs".to_owned(), "m".to_owned())].into();
+    older.state.old_marks = Some(marks.clone());
+    let agent = Agent { allow: Some("--allowedTools".to_owned()), ..Agent::default() };
+    older.contract.run = Some(Run { agent, ..Run::default() });
+    let newest = upgraded(older.clone());
+    assert_eq!((newest.version, newest.made_by.as_str()), (VERSION, THIS));
+    let allow = newest.contract.run.as_ref().and_then(|run| run.agent.allow.as_deref());
+    assert_eq!(allow, Some("--allowedTools=Bash({check})"));
+    assert_eq!(newest.protected, Some(Protected { ignored: None, marks }));
+    older.state.old_marks = None;
+    assert_eq!(newest.state, older.state);
+    assert_eq!(upgraded(newest.clone()), newest);
+}
+
+#[test]
+fn a_record_from_before_there_were_fleets_belongs_to_none() {
+    let mut older = every_field();
+    older.as_object_mut().unwrap().remove("fleet");
+    let record: Loop = serde_json::from_value(older.clone()).unwrap();
+    assert_eq!(record.fleet, None);
+    assert_eq!(serde_json::to_value(&record).unwrap(), older);
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! The verbs about a project's settings.
+//! `crew init`: writes a project's settings file with the checks that were found, and trusts what
+//! it has written. It never overwrites a file, and trusts nothing inside an agent.
 
 use std::path::Path;
 
@@ -6,20 +7,14 @@ use anyhow::{Context, Result, bail};
 
 use super::{checkout, home, print};
 use crate::clients::variables::inside_an_agent;
-use crate::drive::start::detect;
-use crate::drive::start::settings::look_without_a_start;
-use crate::engine::settings::merge::merge;
+use crate::drive::start::{detect, settings};
 use crate::exit::Exit;
 use crate::parse::project::Detected;
-use crate::report::settings::{File, Told, json, page};
 use crate::report::{template, words};
 use crate::world::env;
 use crate::world::files::disk::{self, Durability};
 use crate::world::store::settings::{project_file, user_file};
 use crate::world::store::trust;
-
-// `crew init`: writes a project's settings file with the checks that were found, and trusts what
-// it has written. It never overwrites a file, and trusts nothing inside an agent.
 
 /// Writes the file.
 pub fn init() -> Result<Exit> {
@@ -49,7 +44,7 @@ pub fn init() -> Result<Exit> {
         ));
         return Ok(Exit::SUCCESS);
     }
-    let known = look_without_a_start(&home, &checkout)?;
+    let known = settings::look_without_a_start(&home, &checkout)?;
     trust::trust(&home, &checkout, &known.needs)
         .with_context(|| format!("cannot save what is trusted in {}", home.root().display()))?;
     print::out(&format!("a claim must pass {runs}; trusted on this machine"));
@@ -77,37 +72,4 @@ fn settings_of_the_user() -> String {
 
 fn pairs(detected: &[Detected]) -> Vec<(&str, &str)> {
     detected.iter().map(|check| (check.run.as_str(), check.because)).collect()
-}
-
-// `crew config`: what is in force here, and where each value came from. It changes nothing.
-
-/// Shows what a loop started here would get.
-pub fn config(as_json: bool) -> Result<Exit> {
-    let known = look_without_a_start(&home()?, &checkout()?)?;
-    let settings = merge(&known.layers, None);
-    let files = [("user", known.user_file.as_ref()), ("project", Some(&known.project_file))];
-    let files = files.into_iter().filter_map(|(of, path)| {
-        let path = path?;
-        Some(File { of, path: path.display().to_string(), is_there: disk::exists(path) })
-    });
-    let told = Told {
-        settings: &settings,
-        files: files.collect(),
-        untrusted: &known.untrusted,
-        warnings: &known.warnings,
-    };
-    if as_json {
-        print::json(&json(&told));
-        return Ok(Exit::SUCCESS);
-    }
-    print::folded(&page(&told));
-    for warning in &known.warnings {
-        print::err(&format!("crew: {warning}"));
-    }
-    if !known.untrusted.is_empty() {
-        print::err("crew: these are not trusted, so no loop starts here:");
-        known.untrusted.iter().for_each(|need| print::err(&format!("  {}: {need}", need.origin)));
-        print::err("hint: read them, then run `crew trust`");
-    }
-    Ok(Exit::SUCCESS)
 }
