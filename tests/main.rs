@@ -9,7 +9,6 @@ mod client;
 mod demo;
 mod doctor;
 mod door;
-mod endings;
 mod faults;
 mod fleet;
 mod fleet_recipes;

@@ -58,14 +58,6 @@ impl Report {
         }
     }
 
-    /// Whether the agent ended before it printed any event of its work.
-    pub fn is_without_events(&self) -> bool {
-        self.closing == AgentClosing::Missing
-            && self.last_words.is_none()
-            && self.model.is_none()
-            && self.turns.is_none()
-    }
-
     /// The same for an agent that crew ended because the service failed so: what it printed in its
     /// grace takes that back only with a closing event.
     pub fn ended_for(self, failure: Option<ApiError>) -> Self {

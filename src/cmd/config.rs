@@ -3,8 +3,8 @@
 use anyhow::Result;
 
 use super::{checkout, home, print};
-use crate::drive::start::settings::look_without_a_start;
-use crate::engine::settings::merge::merge;
+use crate::drive::start::settings::{environment, look_without_a_start};
+use crate::engine::settings::merge::{VariableTrust, merge};
 use crate::exit::Exit;
 use crate::report::settings::{File, Told, json, page};
 use crate::world::files::disk;
@@ -12,7 +12,11 @@ use crate::world::files::disk;
 /// Shows what a loop started here would get.
 pub fn config(as_json: bool) -> Result<Exit> {
     let known = look_without_a_start(&home()?, &checkout()?)?;
-    let settings = merge(&known.layers, None);
+    let settings = merge(&known.layers, environment(), None);
+    // A session obeys less, because the project can set variables for its client.
+    let in_session = merge(&known.layers, VariableTrust::OnlyNarrows, None).notes.into_iter();
+    let in_session = in_session.map(|note| format!("in {}, {note}", known.layers.client));
+    let warnings: Vec<String> = known.warnings.iter().cloned().chain(in_session).collect();
     let files = [("user", known.user_file.as_ref()), ("project", Some(&known.project_file))];
     let files = files.into_iter().filter_map(|(of, path)| {
         let path = path?;
@@ -22,14 +26,14 @@ pub fn config(as_json: bool) -> Result<Exit> {
         settings: &settings,
         files: files.collect(),
         untrusted: &known.untrusted,
-        warnings: &known.warnings,
+        warnings: &warnings,
     };
     if as_json {
         print::json(&json(&told));
         return Ok(Exit::SUCCESS);
     }
     print::folded(&page(&told));
-    for warning in &known.warnings {
+    for warning in &warnings {
         print::err(&format!("crew: {warning}"));
     }
     if !known.untrusted.is_empty() {

@@ -69,8 +69,8 @@ pub fn dispatch(verb: &Verb) -> Result<Exit> {
         Verb::Pause { name, now } => pause::pause(name.as_deref(), *now),
         Verb::Cancel { name, reason } => cancel::cancel(name.as_deref(), reason.as_deref()),
         Verb::Resume(arguments) => resume::resume(arguments),
-        Verb::Tell { words, fleet: Some(fleet), task, accept_test_changes, .. } => {
-            fleet::tell(words, fleet, task.as_deref(), *accept_test_changes)
+        Verb::Tell { words, fleet: Some(fleet), task, accept_exam, .. } => {
+            fleet::tell(words, fleet, task.as_deref(), *accept_exam)
         }
         Verb::Tell { words, name, .. } => tell::tell(words, name.as_deref()),
         Verb::Set(arguments) => set::set(arguments),

@@ -1,7 +1,7 @@
 //! `crew resume`: resumes a loop in fresh processes, whichever driver it had. It refuses inside an
 //! agent.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
 use super::reporter::Reporter;
 use super::run::drive_or_detach;
@@ -10,10 +10,8 @@ use crate::drive::control;
 use crate::drive::owner::NewOwner;
 use crate::drive::resume::adapt::{adapt, prepare};
 use crate::drive::resume::{Resumed, refuse_a_task, resume as take};
-use crate::drive::run::pending::settle;
 use crate::drive::start::baseline::baseline;
 use crate::engine::events::{EventSink, RunEvent};
-use crate::engine::record::Outcome;
 use crate::exit::Exit;
 use crate::parse::arguments::ResumeArgs;
 use crate::world::process::signals::Signals;
@@ -34,16 +32,6 @@ pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
     }
     refuse_a_task(&home, &record)?;
     let signals = Signals::listen()?;
-    let mut reporter = Reporter::new(arguments.options.output);
-    if !record.is_live() && !record.state.git.left().is_empty() {
-        let record = settle(&home, &record, &signals, &mut reporter)?;
-        if record.outcome() == Some(Outcome::Completed) {
-            return match record.state.git.undone() {
-                Some(undone) => bail!("loop {} is completed, but {undone}", record.id),
-                None => Ok(Exit::SUCCESS),
-            };
-        }
-    }
     let mut notes = Vec::new();
     let is_ended = || signals.times() > 0;
     let prepared = |record: &_| prepare(&home, record, arguments, &changes, &is_ended);
@@ -55,6 +43,7 @@ pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
     let options = &arguments.options;
     let Resumed { record, unproved, .. } =
         take(&home, &record.id, &changes, NewOwner::process()?, prepared, adapted)?;
+    let mut reporter = Reporter::new(options.output);
     reporter.on_event(&RunEvent::Resumed(&record));
     for note in unproved.iter().chain(&notes) {
         reporter.on_event(&RunEvent::Noted(note));

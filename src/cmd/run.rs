@@ -5,13 +5,10 @@ use anyhow::{Result, bail};
 use super::reporter::Reporter;
 use super::{checkout, home, print};
 use crate::clients::variables::inside_an_agent;
-use crate::drive::find;
 use crate::drive::run::handover::{Detached, hand_over};
-use crate::drive::run::pending::settle;
 use crate::drive::run::{RunEnd, drive};
 use crate::drive::start::run::{Prepared, begin, first_prompt, prepare};
 use crate::drive::start::{procedures, settings};
-use crate::drive::tree;
 use crate::engine::record::{Loop, Outcome};
 use crate::engine::settings::merge::merge;
 use crate::exit::Exit;
@@ -49,15 +46,6 @@ pub fn run(arguments: &RunArgs) -> Result<Exit> {
     logs::keep::prune(&home, keep.bytes, keep.days);
     let signals = Signals::listen()?;
     let mut reporter = Reporter::new(options.output);
-    let here = home.checkout_pointer(&prepared.place.checkout);
-    if let Some(left) = find::named_by(&home, &here).ok().flatten()
-        && !left.is_live()
-        && left.fleet.is_none()
-        && !left.state.git.pending.is_empty()
-        && !tree::has_moved(&home, &left)
-    {
-        settle(&home, &left, &signals, &mut reporter)?;
-    }
     let record = begin(&home, prepared, &signals, &mut reporter)?;
     prune(&home, &Snapshots::of(&home, &record), keep.snapshots, keep.days);
     drive_or_detach(&home, record, options, &signals, &mut reporter)
@@ -128,7 +116,7 @@ fn show(home: &Home, prepared: &Prepared) -> Result<Exit> {
 
 fn list(home: &Home, arguments: &RunArgs) -> Result<Exit> {
     let known = settings::look(home, &checkout()?, !arguments.start.project.no_project)?;
-    let settings = merge(&known.layers, None);
+    let settings = merge(&known.layers, settings::environment(), None);
     let Some(name) = &arguments.start.task else {
         print::folded(&prompts::list(&procedures::own(&settings)));
         return Ok(Exit::SUCCESS);

@@ -38,9 +38,6 @@ pub fn show(arguments: &ShowArgs) -> Result<Exit> {
     if let Some(file) = &arguments.before {
         return before(&home, &record, file);
     }
-    if let Some(number) = arguments.iteration.filter(|_| arguments.prompt) {
-        return prompt(&home, &record, number);
-    }
     let story = page::story(&home, &record, arguments.iteration)?;
     if let Some(number) = arguments.iteration {
         iteration(&home, &record, &story, number, arguments.json)?;
@@ -58,19 +55,6 @@ pub fn show(arguments: &ShowArgs) -> Result<Exit> {
     } else {
         print::out(&words::page(&known));
     }
-    Ok(Exit::SUCCESS)
-}
-
-/// Prints the prompt that an iteration was started with.
-fn prompt(home: &Home, record: &Loop, number: u32) -> Result<Exit> {
-    let Some(text) = logs::read_prompt(home, &record.id, number) else {
-        bail!(
-            "no prompt of iteration {number} of loop {0} is kept: crew run keeps those of its iterations, \
-             and deletes them with its logs\nhint: crew show {0}",
-            record.id
-        );
-    };
-    print::out(text.trim_end());
     Ok(Exit::SUCCESS)
 }
 

@@ -1,13 +1,14 @@
 //! Runs checks on the tree as a loop found it, in the scratch folder, where none ran there before
 //! iteration 1: in a session, and in a run that was resumed with the work of a cut-off attempt.
 
+use super::exam::{self, Present};
 use super::scratch::{ScratchFolder, ScratchTerms};
-use super::test_changes;
 use crate::engine::evidence::test_report::{TestMemories, TestMemory};
 use crate::engine::evidence::test_run::TestRun;
 use crate::engine::evidence::{CheckResult, Verdict};
+use crate::engine::exam::ExamMode;
+use crate::engine::exam::trial::AsFound;
 use crate::engine::record::Check;
-use crate::engine::test_changes::trial::{AsFound, TriedCheck, passed};
 
 /// Adds what a check said about its tests as the loop found them to what is remembered, unless that
 /// is known. `here` is what the check said in the working tree. Nothing is added where it cannot
@@ -46,45 +47,15 @@ fn tests_of(result: CheckResult) -> Option<TestRun> {
     result.test_run.filter(|run| is_whole && run.ran())
 }
 
-/// Whether a check fails there twice and passes on what the agent left, in the same folder. Where
-/// all of them pass at once, nothing else runs.
+/// Whether a check fails there and passes on what the agent left, in the same folder.
 pub fn look(terms: ScratchTerms<'_>) -> AsFound {
-    tried(terms).map_or_else(AsFound::Unknown, |tried| AsFound::of(&tried))
-}
-
-fn tried(terms: ScratchTerms<'_>) -> Result<Vec<TriedCheck>, String> {
-    let (mut scratch, Trees { found, now }) = trees(terms)?;
-    scratch.lay_out(&found)?;
-    let mut red = Vec::new();
-    for check in terms.subject.contract.commands() {
-        let without = scratch.run(check)?;
-        if without.verdict != Verdict::Passed {
-            let tried = TriedCheck { without: Some(without), ..TriedCheck::default() };
-            red.push((check, tried));
-        }
-    }
-    if red.is_empty() {
-        return Ok(Vec::new());
-    }
-    scratch.lay_out(&now)?;
-    for is_prepared in [false, true] {
-        if is_prepared && !scratch.prepare()? {
-            break;
-        }
-        for (check, tried) in &mut red {
-            tried.control = scratch.run(check)?;
-        }
-        if red.iter().any(|(_, tried)| passed(&tried.control)) {
-            break;
-        }
-    }
-    scratch.lay_out(&found)?;
-    for (check, tried) in &mut red {
-        if passed(&tried.control) {
-            tried.again = Some(scratch.run(check)?);
-        }
-    }
-    Ok(red.into_iter().map(|(_, tried)| tried).collect())
+    let runs = || {
+        let (mut scratch, Trees { found, now }) = trees(terms)?;
+        let checks: Vec<Check> = terms.subject.contract.before_the_first().cloned().collect();
+        let fails = |_: &CheckResult, found: &CheckResult| found.verdict == Verdict::Failed;
+        scratch.try_each(&checks, &now, &found, fails)
+    };
+    runs().map_or_else(AsFound::Unknown, |runs| AsFound::of(&runs))
 }
 
 struct Trees {
@@ -92,15 +63,19 @@ struct Trees {
     now: String,
 }
 
-/// The tree as the loop found it and what the agent left, to be compared in one folder. What was
-/// ignored when the loop began is in neither.
+/// The tree as the loop found it and what the agent left, to be compared in one folder. What the
+/// checks rest on is as it is held, because git may ignore it; where a change of it is only
+/// reported, the latter has its own. What was ignored when the loop began is in neither.
 fn trees(terms: ScratchTerms<'_>) -> Result<(ScratchFolder<'_>, Trees), String> {
     let (found, now) = terms.trees()?;
     let subject = terms.subject;
     let scratch = terms.open()?;
-    // The ignored files of both that checks read.
-    let found = subject.state.baseline.as_ref().map_or(found, |baseline| baseline.commit.clone());
-    let now = test_changes::left(terms.home, subject, Some(now))?.commit;
+    let held = |tree: &str| exam::as_held(&scratch.snapshots, subject, tree);
+    let found = held(&found)?;
+    let now = match subject.contract.exam {
+        ExamMode::Hold => held(now)?,
+        ExamMode::Tell => Present::look(&scratch.snapshots, subject, now)?.commit,
+    };
     let revealed = scratch.snapshots.revealed(&subject.id, &found, &now)?;
     let now = scratch.snapshots.with_files_of(&now, &found, &revealed)?;
     Ok((scratch, Trees { found, now }))

@@ -7,15 +7,13 @@ use std::time::Duration;
 
 use super::boundary::check::{self, Within};
 use crate::engine::evidence::{CheckResult, Verdict};
+use crate::engine::exam::trial::{TriedCheck, passed};
 use crate::engine::record::{Check, Loop, Role};
-use crate::engine::test_changes::trial::{TriedCheck, failing_test, passed};
 use crate::engine::text::period;
-use crate::parse::test_changes::way_to;
 use crate::world::clock::{self, Deadline, Stopwatch};
-use crate::world::env;
 use crate::world::files::disk::{self, Lock};
 use crate::world::git::snapshots::Snapshots;
-use crate::world::git::snapshots::scratch::{is_set_up, link_ignored, mark_set_up};
+use crate::world::git::snapshots::scratch::{is_set_up, mark_set_up};
 use crate::world::process::Stop;
 use crate::world::store::Home;
 
@@ -37,29 +35,11 @@ pub struct ScratchTerms<'a> {
     pub now: Option<&'a str>,
     /// When a session's boundary has to be over.
     pub latest: Option<Deadline>,
-    /// What all runs of one end have together, if they have begun.
-    pub shared: Option<SharedLimit>,
     /// Ends a check early.
     pub stop: Stop<'a>,
 }
 
-/// A limit that several runs share.
-#[derive(Clone, Copy)]
-pub struct SharedLimit {
-    deadline: Deadline,
-    seconds: u64,
-}
-
 impl<'a> ScratchTerms<'a> {
-    /// With one limit, from now on, for all runs: the loop's own, or three times what its checks
-    /// took when they last ran.
-    pub fn beginning_now(self, took_ms: u64) -> Self {
-        let own_s = self.subject.contract.trial.timeout_s;
-        let seconds = own_s.max(took_ms.saturating_mul(3).div_ceil(1000));
-        let deadline = Deadline::after(Duration::from_secs(seconds));
-        Self { shared: (own_s > 0).then_some(SharedLimit { deadline, seconds }), ..self }
-    }
-
     /// Takes the folder for as long as all runs in it may take.
     pub fn open(&self) -> Result<ScratchFolder<'a>, String> {
         ScratchFolder::open(self.home, self.subject, self.within(), self.stop)
@@ -73,11 +53,12 @@ impl<'a> ScratchTerms<'a> {
     }
 
     fn within(&self) -> Within {
-        let own = self.shared.map(|shared| (shared.deadline.left(), shared.seconds));
+        let own_s = self.subject.contract.trial.timeout_s;
+        let own = Some(own_s).filter(|own| *own > 0).map(Duration::from_secs);
         let left = self.latest.map(Deadline::left);
         let (time, why) = match (own, left) {
-            (Some((own, seconds)), left) if left.is_none_or(|left| own <= left) => {
-                (own, format!("all runs in the scratch folder took {}", period(seconds)))
+            (Some(own), left) if left.is_none_or(|left| own <= left) => {
+                (own, format!("all runs in the scratch folder took {}", period(own_s)))
             }
             (_, left) => (
                 left.unwrap_or(UNLIMITED),
@@ -97,8 +78,6 @@ pub struct ScratchFolder<'a> {
     within: Within,
     stop: Stop<'a>,
     laid_out: Option<Stopwatch>,
-    /// The snapshot that it holds.
-    holds: Option<String>,
     /// Whether `setup` ran since it was opened.
     was_set_up: bool,
     _lock: Lock,
@@ -119,7 +98,7 @@ impl<'a> ScratchFolder<'a> {
         let lock = lock.map_err(|error| error.to_string())?;
         let lock = lock.ok_or("another crew runs checks in the scratch folder of this checkout")?;
         let snapshots = Snapshots::of(home, subject);
-        let (laid_out, holds, was_set_up) = (None, None, false);
+        let (laid_out, was_set_up) = (None, false);
         Ok(Self {
             home,
             subject,
@@ -128,7 +107,6 @@ impl<'a> ScratchFolder<'a> {
             within,
             stop,
             laid_out,
-            holds,
             was_set_up,
             _lock: lock,
         })
@@ -140,12 +118,10 @@ impl<'a> ScratchFolder<'a> {
             let since = Duration::from_millis(laid_out.elapsed_ms());
             clock::sleep(APART.saturating_sub(since));
         }
-        self.holds = None;
         self.snapshots.check_out(commit, &self.folder)?;
         self.laid_out = Some(Stopwatch::start());
-        let found = self.subject.state.baseline.as_ref().map(|found| &*found.commit);
-        self.snapshots.include(found.unwrap_or(commit), commit, &self.folder)?;
-        self.holds = Some(commit.to_owned());
+        let exam = self.subject.state.exam.as_deref();
+        self.snapshots.include(exam.unwrap_or(commit), commit, &self.folder)?;
         let is_set_up = is_set_up(&self.folder, &self.setup());
         if is_set_up { Ok(()) } else { self.set_up_again().map(drop) }
     }
@@ -166,34 +142,19 @@ impl<'a> ScratchFolder<'a> {
         Ok(true)
     }
 
-    /// Makes it hold a snapshot, unless it does, and runs a check there.
-    pub fn run_on(&mut self, commit: &str, check: &Check) -> Result<CheckResult, String> {
-        // What a check left there may make the next run another one.
-        self.lay_out(commit)?;
-        self.run(check)
-    }
-
-    /// Gives the folder what it may lack: by `setup`, else the folders that git ignores as a whole,
-    /// such as `node_modules`, of the working tree. False if nothing was added.
-    pub fn prepare(&mut self) -> Result<bool, String> {
-        if self.set_up_again()? {
-            return Ok(true);
-        }
-        link_ignored(&self.snapshots, &self.subject.place.checkout, &self.folder)
-    }
-
     /// Runs every check on the final tree, those that pass on the tree without the work, and the
-    /// first that fails there in a test on the final tree again.
+    /// first that `fails` there on the final tree again.
     pub fn try_each(
         &mut self,
         checks: &[Check],
         now: &str,
         without: &str,
+        fails: fn(&CheckResult, &CheckResult) -> bool,
     ) -> Result<Vec<TriedCheck>, String> {
         self.lay_out(now)?;
         let mut runs = self.controls(checks)?;
         let none_passes = |runs: &[TriedCheck]| !runs.iter().any(|it| passed(&it.control));
-        if none_passes(&runs) && self.prepare()? {
+        if none_passes(&runs) && self.set_up_again()? {
             runs = self.controls(checks)?;
         }
         if none_passes(&runs) {
@@ -206,7 +167,7 @@ impl<'a> ScratchFolder<'a> {
                 continue;
             }
             let result = self.run(check)?;
-            let is_found = failing_test(&runs[at].control, &result).is_ok();
+            let is_found = fails(&runs[at].control, &result);
             runs[at].without = Some(result);
             if is_found {
                 failing = Some(at);
@@ -237,17 +198,11 @@ impl<'a> ScratchFolder<'a> {
         if !disk::exists(&folder) {
             return Err(format!("{} is gone", folder.display()));
         }
-        // A command that names the checkout means the tree that it runs on.
-        let [checkout, scratch] =
-            [&place.checkout, &self.folder].map(|it| it.display().to_string());
-        let here = Check { run: check.run.replace(&checkout, &scratch), ..check.clone() };
-        let real = |path: &str| disk::real_path(Path::new(path)).unwrap_or_else(|_| path.into());
-        let variable = |name: &str| env::text(name);
-        if let Some(path) = way_to(&place.checkout, &here.run, &variable, &real) {
-            return Err(format!("`{}` may leave the scratch folder by {path}", check.run));
+        let checkout = place.checkout.display().to_string();
+        if check.run.contains(&checkout) {
+            return Err(format!("`{}` names the checkout by its absolute path", check.run));
         }
-        let result = check::run(self.home, self.subject, &here, &folder, &self.within, self.stop);
-        let result = result.ok_or_else(|| "it was interrupted".to_owned())?;
-        Ok(CheckResult { run: check.run.clone(), ..result })
+        let result = check::run(self.home, self.subject, check, &folder, &self.within, self.stop);
+        result.ok_or_else(|| "it was interrupted".to_owned())
     }
 }

@@ -8,7 +8,7 @@ use super::asked;
 use super::words::commands;
 use crate::clients::spelling::{going_on, of_loop};
 use crate::engine::boundary::limits;
-use crate::engine::evidence::{CUT, CheckResult, ClaimResult, Evidence};
+use crate::engine::evidence::{CheckResult, ClaimResult, Evidence};
 use crate::engine::page::{files, verdict};
 use crate::engine::record::{Check, Loop, Status};
 use crate::engine::text::{clip, clip_line_at_word, clock_time, count, with_reason};
@@ -66,20 +66,15 @@ pub fn boundary(subject: &Loop) -> String {
     parts.join(" · ")
 }
 
-/// "2 of 3 failures", "3 without progress, 5 stall it".
+/// "2 failures in a row, 3 abort", "3 without progress, 5 stall it".
 pub fn in_a_row(subject: &Loop) -> Option<String> {
-    let (still, limit) = (subject.state.iterations_without_progress, subject.contract.limits.stall);
-    let stalls =
-        (limit > 0 && still > 1).then(|| format!("{still} without progress, {limit} stall it"));
-    failures(subject).or(stalls)
-}
-
-/// "1 of 3 failures": those in a row, of as many as abort the loop.
-pub fn failures(subject: &Loop) -> Option<String> {
-    let (failures, threshold) =
-        (subject.state.consecutive_failures, subject.contract.limits.failure_threshold);
-    (threshold > 0 && failures > 0)
-        .then(|| format!("{failures} of {}", count(threshold, "failure")))
+    let (state, limits) = (&subject.state, &subject.contract.limits);
+    let (failures, threshold) = (state.consecutive_failures, limits.failure_threshold);
+    let (still, stall) = (state.iterations_without_progress, limits.stall);
+    if threshold > 0 && failures > 1 {
+        return Some(format!("{failures} failures in a row, {threshold} abort"));
+    }
+    (stall > 0 && still > 1).then(|| format!("{still} without progress, {stall} stall it"))
 }
 
 /// How to stop, where somebody may not know it yet; how to go further, where the end is near.
@@ -168,7 +163,6 @@ pub fn said(evidence: &Evidence) -> Vec<String> {
     });
     parts.extend(failing.filter(|_| !matches!(evidence.claim, ClaimResult::Refused(_))));
     parts.extend(evidence.skipped.clone());
-    parts.extend(evidence.cut.then(|| CUT.to_owned()));
     if parts.is_empty() {
         let changed = ["changed something", "changed nothing", "no claim yet"];
         parts.push(evidence.progress_words(changed));

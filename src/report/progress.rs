@@ -200,9 +200,6 @@ fn iteration_ended(after: &Loop, exit: Option<i32>, ends: Option<Outcome>) -> Ve
         let text = format!("{}{rest}; something changed: not a failure", first.to_uppercase());
         said.push(plain(text));
     }
-    if evidence.is_some_and(|evidence| evidence.cut) {
-        said.push(plain("The answer was cut by the token limit: it makes no claim".to_owned()));
-    }
     let claim = match evidence.map(|last| &last.claim) {
         Some(ClaimResult::Refused(why)) => Some(with_reason("Claim refused", &short(why))),
         Some(ClaimResult::NearMiss(why)) => Some(with_reason("No claim heard", &short(why))),

@@ -146,14 +146,13 @@ mod tests {
         # stall = 5                      # iterations in a row without progress after which it is stalled; 0 = off
         # completion_promise = "COMPLETE"  # what the agent says when it is done
         # require = "checked"            # a loop completes only if a check that had failed now passes
-        # test_changes = "report"        # a changed test that failed at the start refuses no end, it only lowers the proof
+        # exam = "tell"                  # only report it when what the checks rest on has changed
         # questions = "defer"            # the agent decides what it would ask; "ask": it waits for you
         # notices = false                # no notices on your terminal, and no change of its title
-        # prove = "proven"               # before a loop completes, run the checks without its work, to see whether a test fails
+        # prove = true                   # before a loop completes, run the checks without its work, to see whether a test fails
         # prove_timeout = "15m"          # the time limit of what runs in the scratch folder; 0 = no limit
         # setup = "npm ci"               # prepares the scratch folder where checks run on another state of the tree
         # tests = ["checks/**"]          # paths that are tests, in addition to those known by their names
-        # may_change = ["tests/golden/**"]  # tests and check settings that are the task, and so count as work
         # protect = ["tests/**"]         # while the agent has changed one, no claim is believed; ignored files do not count
 
         # For `crew run`, which starts the agent anew for every iteration:

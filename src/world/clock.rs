@@ -2,7 +2,7 @@
 //! machine was awake for durations, so that a closed laptop uses up none of a loop's time.
 #![expect(clippy::disallowed_methods, reason = "this is the one clock")]
 
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use chrono::{DateTime, FixedOffset, Local, Utc};
 use rustix::time::{ClockId, clock_gettime};
@@ -10,15 +10,14 @@ use rustix::time::{ClockId, clock_gettime};
 use super::fault;
 use crate::engine::record::Moment;
 
-/// Now, on both clocks. `Utc::now` would panic on a machine whose clock is before 1970.
+/// Now, on both clocks.
 pub fn now() -> Moment {
-    let wall = DateTime::<Utc>::from(SystemTime::now()) + fault::clock_jump();
-    Moment { wall, awake_ms: awake_ms() }
+    Moment { wall: Utc::now() + fault::clock_jump(), awake_ms: awake_ms() }
 }
 
 /// Now, in the user's local time zone.
 pub fn local() -> DateTime<FixedOffset> {
-    DateTime::<Local>::from(SystemTime::now()).fixed_offset() + fault::clock_jump()
+    Local::now().fixed_offset() + fault::clock_jump()
 }
 
 /// Milliseconds this machine was awake. A signal handler may call this.

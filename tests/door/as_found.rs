@@ -1,26 +1,21 @@
-//! A session, where nothing runs before the first turn: whether a check failed then is looked up at
-//! the end, in a scratch folder, and a failure counts only if the work can have mended it.
+//! `--require checked` in a session, where nothing runs before the first turn: whether a check
+//! failed then is looked up at the end, in a scratch folder.
 
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
+use super::Door;
 use super::tested::{BOTH_FAIL, ONE_FAILS, SOME_PASS};
-use super::{Answer, Door};
 use crate::run::{self, World};
-use crate::sandbox::{DEADLINE, Sandbox, poll_until};
+use crate::sandbox::Sandbox;
 
 const CLAIM: &str = "All is well.\n\n<promise>COMPLETE</promise>";
-const CHANGED: &str =
-    "check.sh changed since the loop began, when the check failed, and as it was then";
+const CHANGED: &str = "the checks rest on check.sh, changed since the loop began";
 const SHORT: &str = "the proof would be `passing` and this loop requires `checked`: ";
 
 fn begin(door: &Door, check: &str) -> String {
     begin_with(door, &format!("--verify '{check}'"))
-}
-
-fn begin_without(door: &Door, check: &str) -> String {
-    door.begin(&format!("Build it --stall 0 --verify '{check}'"))
 }
 
 fn begin_with(door: &Door, terms: &str) -> String {
@@ -49,98 +44,6 @@ fn a_check_that_fails_on_the_tree_as_found_and_passes_on_the_final_one_had_faile
 }
 
 #[test]
-fn a_first_claim_that_is_right_is_checked_unless_the_settings_say_not_to_look() {
-    for (settings, proof) in [("", "checked"), ("loop.prove = \"off\"\n", "passing")] {
-        let door = Door::new();
-        let file = door.sandbox.home().join(".config/crew/config.toml");
-        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-        std::fs::write(file, settings).unwrap();
-        let id = door.begin("Build it --verify 'test -e done'");
-        door.sandbox.write("done", "");
-        door.stop(CLAIM).assert_lets_go();
-        assert_eq!(door.ending(&id, "proof"), proof);
-    }
-}
-
-type Files<'a> = &'a [(&'a str, &'a str)];
-
-/// A check that fails once, wherever it runs first.
-fn flaky(door: &Door) -> String {
-    let runs = door.runs().display().to_string();
-    format!("test -e {runs} || {{ echo >> {runs}; false; }}")
-}
-
-#[test]
-fn a_failure_that_the_work_cannot_have_mended_is_no_cause() {
-    let skipped = SOME_PASS
-        .replace("rounds ... ok", "rounds ... ignored")
-        .replace("2 passed; 0 failed; 0 ignored", "1 passed; 0 failed; 1 ignored");
-    let tests = "cat out; ! grep -q FAILED out";
-    let table: [(Option<&str>, Files, Files, &str); 6] = [
-        // The check (a flaky one), the tree as found, what is done, and why the end is `passing`.
-        (None, &[], &[], "nothing was changed"),
-        (Some("true"), &[], &[], "nothing was changed"),
-        (
-            Some("sh dist/check"),
-            &[(".gitignore", "dist\n"), ("dist/check", "exit 1\n")],
-            &[("dist/check", "exit 0\n")],
-            "nothing was changed",
-        ),
-        (
-            Some("sh -c '. ./bin; it_runs'"),
-            &[("bin", "")],
-            &[("bin", "it_runs() { :; }\n")],
-            "the program was missing",
-        ),
-        (Some(tests), &[("out", ONE_FAILS)], &[("out", &skipped)], "as many tests pass as before"),
-        (
-            Some(tests),
-            &[("out", ONE_FAILS)],
-            &[("out", &skipped.replace("1 ignored", "0 ignored"))],
-            "as many tests pass as before",
-        ),
-    ];
-    for (check, found, work, why) in table {
-        let door = Door::new();
-        let write = |files: Files| {
-            for (name, text) in files {
-                door.sandbox.write(name, text);
-            }
-        };
-        write(found);
-        let check = check.map_or_else(|| flaky(&door), str::to_owned);
-        let id = door.begin(&format!("Build it --stall 0 --verify \"{check}\""));
-        write(work);
-        if door.stop(CLAIM).goes_on() {
-            door.stop(&format!("Again. {CLAIM}")).assert_lets_go();
-        }
-        assert_eq!(door.ending(&id, "proof"), "passing", "{check}");
-        let told = door.ending(&id, "why").to_string();
-        assert!(told.contains(why), "{check}: {told}");
-    }
-}
-
-#[test]
-fn the_proof_of_checks_that_take_over_a_minute_follows_the_end() {
-    let door = Door::new();
-    let slow = "case $PWD in *scratch*) ;; *) sleep 61;; esac; test -e done";
-    let id = begin_without(&door, slow);
-    door.sandbox.write("done", "");
-    let stopping = door.stopping(CLAIM).start();
-    let answer = Answer::of(stopping.wait(2 * DEADLINE)).assert_lets_go();
-    let later = "a better proof is looked for in the background";
-    assert!(answer.line().contains("proof: passing"), "{answer:#?}");
-    assert!(door.ending(&id, "why").to_string().contains(later), "{answer:#?}");
-    poll_until("the proof", || door.record(&id)["state"]["proved_at"].is_string());
-    assert_eq!(door.ending(&id, "proof"), "checked");
-    assert_eq!(door.ending(&id, "why"), "a check that had failed now passes");
-    let page = door.sandbox.crew(&["status"]).success();
-    assert!(page.contains("proof: checked") && page.contains("  proved  after the end"), "{page}");
-    let list = door.sandbox.crew(&["history"]).success();
-    assert!(list.contains("completed, checked at "), "{list}");
-}
-
-#[test]
 fn a_check_that_passes_there_never_failed_which_is_looked_up_once() {
     let door = Door::new();
     let runs = door.runs();
@@ -150,9 +53,9 @@ fn a_check_that_passes_there_never_failed_which_is_looked_up_once() {
     assert!(refused.context().contains(SHORT), "{refused:#?}");
     assert_eq!(door.record(&id)["state"]["checked_as_found"], true);
     let ran = || std::fs::read(&runs).unwrap().len();
-    assert_eq!(ran(), 2, "here, and on the tree as found");
+    assert_eq!(ran(), 3, "here, on the final tree and on the one as found");
     door.stop(CLAIM).assert_lets_go();
-    assert_eq!(ran(), 3);
+    assert_eq!(ran(), 4);
     assert_eq!(door.ending(&id, "outcome"), "blocked");
 }
 
@@ -177,7 +80,6 @@ fn what_a_check_rests_on_cannot_have_been_changed_to_make_it_pass() {
     door.sandbox.write("check.sh", "true\n");
     let refused = door.stop(CLAIM).assert_goes_on();
     assert!(refused.context().contains(CHANGED), "{refused:#?}");
-    door.stop(CLAIM).assert_goes_on();
     door.stop(CLAIM).assert_lets_go();
     assert_eq!(door.ending(&id, "outcome"), "blocked");
 }
@@ -188,17 +90,17 @@ fn a_check_that_git_ignores_is_the_same_on_each_tree() {
     // check had failed.
     type Work = [(&'static str, &'static str)];
     let table: [(&str, &str, &str, &Work, bool); 4] = [
-        ("", "refuse", "test -e done\n", &[("done", "")], true),
-        ("", "report", "test -e done\n", &[("done", "")], true),
-        ("", "refuse", "true\n", &[(".gitignore", "")], false),
-        ("check.sh\n", "refuse", "true\n", &[("check.sh", "test -e done\n"), ("done", "")], false),
+        ("", "hold", "test -e done\n", &[("done", "")], true),
+        ("", "tell", "test -e done\n", &[("done", "")], true),
+        ("", "hold", "true\n", &[(".gitignore", "")], false),
+        ("check.sh\n", "hold", "true\n", &[("check.sh", "test -e done\n"), ("done", "")], false),
     ];
-    for (included, changes, check, work, had_failed) in table {
+    for (included, exam, check, work, had_failed) in table {
         let door = Door::new();
         door.sandbox.write(".gitignore", "check.sh\n");
         door.sandbox.write(".worktreeinclude", included);
         door.sandbox.write("check.sh", check);
-        let id = begin_with(&door, &format!("--verify 'sh check.sh' --test-changes {changes}"));
+        let id = begin_with(&door, &format!("--verify 'sh check.sh' --exam {exam}"));
         for (name, text) in work {
             door.sandbox.write(name, text);
         }
@@ -214,14 +116,14 @@ fn a_check_that_git_ignores_is_the_same_on_each_tree() {
 }
 
 #[test]
-fn a_changed_check_that_is_only_reported_lowers_the_proof() {
+fn a_changed_check_that_is_only_told_counts_as_it_is_on_each_tree() {
     let door = Door::new();
     door.sandbox.write("check.sh", "test -e never\n");
-    let id = door.begin("Build it --stall 0 --verify 'sh check.sh' --test-changes report");
+    let id = begin_with(&door, "--verify 'sh check.sh' --exam tell");
     door.sandbox.write("check.sh", "test -e done\n");
     door.sandbox.write("done", "");
     door.stop(CLAIM).assert_lets_go();
-    assert_eq!(door.ending(&id, "proof"), "passing");
+    assert_eq!(door.ending(&id, "proof"), "checked");
 }
 
 #[test]
@@ -341,7 +243,7 @@ fn what_a_session_left_in_its_first_turn_is_not_what_the_loop_found() {
 #[test]
 fn a_person_may_accept_the_checks_that_a_session_left_in_its_first_turn() {
     let (door, id) = cut_off("--verify 'sh check.sh'", &[("check.sh", "true\n")]);
-    let ran = door.sandbox.crew(&["resume", &id, "--accept-test-changes"]);
+    let ran = door.sandbox.crew(&["resume", &id, "--accept-exam"]);
     assert_eq!(ran.code(), 0, "{ran:#?}");
     let diff = door.sandbox.crew(&["diff", &id, "1"]).success();
     assert!(diff.contains("-test -e never"), "{diff}");
@@ -353,8 +255,8 @@ fn after_a_first_turn_that_was_cut_off_no_worse_compares_with_the_tree_as_found(
     for (out, more, code) in [
         (ONE_FAILS, "-q", 0),
         (BOTH_FAIL, "-q", 10),
-        (ONE_FAILS, "--accept-test-changes", 0),
-        (BOTH_FAIL, "--accept-test-changes", 10),
+        (ONE_FAILS, "--accept-exam", 0),
+        (BOTH_FAIL, "--accept-exam", 10),
     ] {
         let (door, id) = cut_off(check, &[("out", out), ("half", "work\n")]);
         let ran = door.sandbox.crew(&["resume", &id, "-n", "2", more]);

@@ -58,7 +58,7 @@ impl Door {
         Self::of(Sandbox::new())
     }
 
-    pub(crate) fn of(sandbox: Sandbox) -> Self {
+    fn of(sandbox: Sandbox) -> Self {
         sandbox.put_crew_on_the_path();
         let sandbox = sandbox.env("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "0");
         Self { sandbox, last_stop: Mutex::default() }

@@ -6,6 +6,7 @@ mod answers;
 mod between;
 mod branches;
 mod clones;
+mod exams;
 mod forget;
 mod kept;
 mod kills;
@@ -21,7 +22,6 @@ mod shares;
 mod show;
 mod slots;
 mod tampering;
-mod test_changes;
 mod trust;
 mod watch;
 

@@ -235,7 +235,7 @@ fn a_loop_that_is_blocked_by_a_changed_check_does_not_say_that_it_passes() {
 fn a_check_counts_whatever_a_person_says_of_it_when_they_cancel() {
     let world = World::new(&[WORK, HANG]);
     let running = world.hanging(&["run", "Build it", "-n", "3", "-q", "--gate", "true"]);
-    world.crew(&["cancel", "--reason", "`true` needs --accept-test-changes"]).success();
+    world.crew(&["cancel", "--reason", "`true` needs --accept-exam"]).success();
     running.wait(DEADLINE);
     let page = world.crew(&["status"]).success();
     assert!(page.contains("gate    `true` passed\n"), "{page}");

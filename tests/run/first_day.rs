@@ -117,7 +117,7 @@ fn a_required_proof_refuses_less_and_takes_a_check_that_failed_first() {
     assert!(world.prompt(2).contains(short), "{}", world.prompt(2));
     let why = world.the_loop()["why"].as_str().unwrap().to_owned();
     assert!(
-        why.starts_with(&format!("refused for what only a person can change: {short}")),
+        why.starts_with(&format!("refused twice for what only a person can change: {short}")),
         "{why}"
     );
     assert!(!ran.stdout.contains("claims were refused"), "it is told once: {ran:#?}");

@@ -16,6 +16,7 @@ mod crashes;
 mod cut_off;
 #[cfg(target_os = "linux")]
 mod cycles;
+mod exam;
 mod examples;
 mod exits;
 mod fallback;
@@ -37,11 +38,9 @@ mod moves;
 mod notices;
 mod orders;
 mod owners;
-#[cfg(target_os = "linux")]
-mod pending;
 mod prompts;
 mod protection;
-pub(crate) mod proven;
+mod proven;
 mod reactions;
 mod redline;
 mod repository;
@@ -53,7 +52,6 @@ mod snapshots;
 mod state;
 #[cfg(target_os = "linux")]
 mod terminal;
-mod test_changes;
 mod tested;
 mod waits;
 mod windows;

@@ -8,11 +8,8 @@ use crate::sandbox::Sandbox;
 
 #[test]
 fn config_shows_agents_procedures_and_reactions_and_who_may_not_set_what() {
-    let sandbox = Sandbox::new();
-    user(
-        &sandbox,
-        "[keep]\ndays = 30\n[procedures.build]\nact = \"act.md\"\n[loop]\nagent = \"codex\"\n",
-    );
+    let sandbox = Sandbox::new().env("CREW_AGENT", "codex").env("CREW_PERMISSIONS", "bypass");
+    user(&sandbox, "[keep]\ndays = 30\n[procedures.build]\nact = \"act.md\"\n");
     project(
         &sandbox,
         "[loop]\ntimeout = \"2h\"\npush = true\nprotect = [\"tests\"]\n\
@@ -29,7 +26,8 @@ fn config_shows_agents_procedures_and_reactions_and_who_may_not_set_what() {
     exit 0
     loop.timeout                       2h                                        /repo/.claude/crew.toml:2
     keep.days                          30                                        /home/.config/crew/config.toml:2
-    agent.name                         codex                                     /home/.config/crew/config.toml:6
+    agent.name                         codex                                     $CREW_AGENT
+    agent.permissions                  bypass                                    $CREW_PERMISSIONS
     loop.push                          true                                      /repo/.claude/crew.toml:3
     loop.protect                       tests                                     /repo/.claude/crew.toml:4
     on.finish                          notify                                    /repo/.claude/crew.toml:14
@@ -161,8 +159,7 @@ fn a_key_that_init_explains_belongs_under_the_header_above_it_which_may_be_a_com
 /// What a fake agent gets, and what it says and does: `script`, after it has read its prompt.
 fn agent(sandbox: &Sandbox, script: &str) {
     sandbox.program("fake", &format!("cat > \"$HOME/prompt\"\n{script}"));
-    let file = "[loop]\nagent = \"fake\"\n[agents.fake]\ncommand = [\"fake\", \"--old\"]\n";
-    user(sandbox, file);
+    user(sandbox, "[agents.fake]\ncommand = [\"fake\", \"--old\"]\n");
 }
 
 #[test]
@@ -192,8 +189,21 @@ fn a_projects_procedure_and_agent_run_only_when_trusted_by_a_person_or_in_a_pipe
 }
 
 #[test]
+fn a_variable_of_a_terminal_is_obeyed_in_full_and_what_is_typed_goes_before_it() {
+    let sandbox = Sandbox::new().env("CREW_MAX_ITERATIONS", "12").env("CREW_AGENT", "fake");
+    agent(&sandbox, "echo '<promise>COMPLETE</promise>'");
+    sandbox.crew(&["run", "Build it now"]).success();
+    sandbox.crew(&["run", "Build it now", "-n", "3"]).success();
+    let told = sandbox.crew(&["history", "--json"]).success();
+    let told: Value = serde_json::from_str(&told).unwrap();
+    let loops = told["loops"].as_array().unwrap().iter();
+    let limits: Vec<&Value> = loops.map(|it| &it["limits"]["max_iterations"]).collect();
+    assert_eq!(limits, [3, 12], "{told:#}");
+}
+
+#[test]
 fn a_prompt_that_leads_out_of_the_checkout_by_a_link_is_refused() {
-    let sandbox = Sandbox::new();
+    let sandbox = Sandbox::new().env("CREW_AGENT", "fake");
     agent(&sandbox, "echo working");
     project(&sandbox, "[procedures.nightly]\nact = \"act.md\"\n");
     std::fs::write(sandbox.home().join("secret"), "a secret\n").unwrap();
@@ -208,12 +218,9 @@ fn a_prompt_that_leads_out_of_the_checkout_by_a_link_is_refused() {
 
 #[test]
 fn an_agent_that_mends_its_judge_instead_is_told_which_paths_to_put_back() {
-    let sandbox = Sandbox::new();
+    let sandbox = Sandbox::new().env("CREW_AGENT", "fake");
     agent(&sandbox, "echo true > tests/a; echo '<promise>COMPLETE</promise>'");
-    user(
-        &sandbox,
-        "[loop]\nagent = \"fake\"\nprotect = [\"tests\"]\n[agents.fake]\ncommand = [\"fake\"]\n",
-    );
+    user(&sandbox, "[loop]\nprotect = [\"tests\"]\n[agents.fake]\ncommand = [\"fake\"]\n");
     sandbox.write("tests/a", "false\n");
     sandbox.git(&["add", "tests/a"]);
     sandbox.git(&["commit", "--quiet", "--message", "Add a test"]);

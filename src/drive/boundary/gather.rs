@@ -6,19 +6,17 @@ use std::time::Duration;
 use super::Open;
 use super::check::{Within, run};
 use crate::drive::scratch::ScratchTerms;
-use crate::drive::{as_found, test_changes, tree, trial};
-use crate::engine::boundary::belief::proof;
+use crate::drive::{as_found, exam, tree, trial};
 use crate::engine::boundary::facts::{Facts, Seen};
 use crate::engine::boundary::protect::{Marks, Unseen};
 use crate::engine::boundary::wants::{
-    AT_ONCE_MS, may_complete, may_prove_later, takes_long, wants, wants_test_changes,
-    wants_the_tree_as_found, wants_trial,
+    may_complete, wants, wants_exam, wants_the_tree_as_found, wants_trial,
 };
 use crate::engine::events::RunEvent;
 use crate::engine::evidence::changes::Changes;
 use crate::engine::evidence::test_report::{TestMemories, is_no_worse};
 use crate::engine::evidence::{CheckResult, Verdict};
-use crate::engine::record::{Check, Driver, Loop, Proof, TreeSeen};
+use crate::engine::record::{Check, Driver, Loop, TreeSeen};
 use crate::engine::usage::Usage;
 use crate::world::clock::{self, Deadline};
 use crate::world::files::protected;
@@ -82,22 +80,17 @@ impl Open {
             tree_checked: left.clone(),
             tree: left,
             changes,
-            unchanged: None,
             protected,
-            test_changes: None,
+            exam: None,
             as_found: None,
             trial: None,
-            proves_later: false,
             usage,
         };
         let now = facts.tree.as_ref().and_then(|tree| tree.snapshot.clone());
-        let may_complete = may_complete(subject, &facts.seen);
-        let tests_left =
-            may_complete.then(|| test_changes::left(&self.home, subject, now.as_deref()));
-        let seen_tree = facts.tree.as_ref().filter(|_| may_complete);
-        facts.unchanged = seen_tree.and_then(|it| tree::is_unchanged(&self.home, subject, it));
+        let exam_left = may_complete(subject, &facts.seen)
+            .then(|| exam::left(&self.home, subject, now.as_deref()));
         let now = now.as_deref();
-        let terms = ScratchTerms { home: &self.home, subject, now, latest, shared: None, stop };
+        let terms = ScratchTerms { home: &self.home, subject, now, latest, stop };
         let runs = CheckRuns { terms, within, tell };
         loop {
             let wanted = wants(subject, &facts);
@@ -113,45 +106,26 @@ impl Open {
         if !facts.checks.is_empty() {
             facts.tree_checked = is_looked_at.then(|| tree::look(&self.home, subject)).flatten();
         }
-        let terms = terms.beginning_now(facts.checks.iter().map(|check| check.elapsed_ms).sum());
-        if let Some(left) = tests_left.filter(|_| wants_test_changes(subject, &facts)) {
-            let checked = facts.tree_checked.as_ref().and_then(|tree| tree.snapshot.as_deref());
-            facts.test_changes =
-                test_changes::look(terms, left, (&facts.checks, checked), &facts.tests_before);
+        if let Some(left) = exam_left.filter(|_| wants_exam(subject, &facts)) {
+            let checked = facts.tree_checked.as_ref().filter(|_| !facts.checks.is_empty());
+            let checked = checked.and_then(|tree| tree.snapshot.as_deref());
+            let tests = &facts.tests_before;
+            facts.exam = exam::look(&self.home, subject, left, checked, tests, latest, stop);
+        }
+        if wants_trial(subject, &facts) {
+            tell(&RunEvent::TrialStarted);
+            facts.trial = Some(trial::run(terms));
+        }
+        if wants_the_tree_as_found(subject, &facts) {
+            tell(&RunEvent::TrialStarted);
+            facts.as_found = Some(as_found::look(terms));
             if stop() {
                 return None;
             }
         }
-        look_for_a_proof(terms, &mut facts, tell)?;
         facts.now = clock::now();
         Some(facts)
     }
-}
-
-/// Runs what can raise the proof of the end, or leaves it for later where that keeps a session's
-/// end waiting. `None` when `stop` ended it.
-fn look_for_a_proof(
-    terms: ScratchTerms<'_>,
-    facts: &mut Facts,
-    tell: &dyn Fn(&RunEvent<'_>),
-) -> Option<()> {
-    let subject = terms.subject;
-    facts.proves_later = takes_long(facts) && may_prove_later(subject, facts);
-    let at_once = Deadline::after(Duration::from_millis(AT_ONCE_MS));
-    let may_wait = may_prove_later(subject, facts);
-    let terms = if may_wait { ScratchTerms { latest: Some(at_once), ..terms } } else { terms };
-    if wants_trial(subject, facts) {
-        tell(&RunEvent::TrialStarted);
-        facts.trial = Some(trial::run(terms));
-    }
-    if wants_the_tree_as_found(subject, facts) {
-        tell(&RunEvent::TrialStarted);
-        facts.as_found = Some(as_found::look(terms));
-    }
-    if may_wait && at_once.passed() && proof(subject, facts) == Some(Proof::Passing) {
-        (facts.trial, facts.as_found, facts.proves_later) = (None, None, true);
-    }
-    (!(terms.stop)()).then_some(())
 }
 
 /// Runs every check without a known result, each command once, until `stop` ends one. Returns those
@@ -163,7 +137,7 @@ pub fn each(
     tell: &dyn Fn(&RunEvent<'_>),
 ) -> Vec<CheckResult> {
     let within = Within::of(subject, 0);
-    let terms = ScratchTerms { home, subject, now: None, latest: None, shared: None, stop };
+    let terms = ScratchTerms { home, subject, now: None, latest: None, stop };
     let runs = CheckRuns { terms, within, tell };
     let mut done: Vec<CheckResult> = Vec::new();
     for check in subject.contract.before_the_first() {

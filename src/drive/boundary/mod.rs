@@ -21,7 +21,7 @@ use crate::engine::boundary::judge::{Judged, judge};
 use crate::engine::boundary::recovery::reconciled;
 use crate::engine::evidence::test_report::TestMemories;
 use crate::engine::journal::{Choice, Event};
-use crate::engine::record::{Actor, Ending, Loop, LoopId, Outcome, Pending, SessionMemory, Status};
+use crate::engine::record::{Actor, Ending, Loop, LoopId, Outcome, SessionMemory, Status};
 use crate::engine::words::view::ViewState;
 use crate::world::files::disk::{self, Lock};
 use crate::world::files::fingerprint::NO_STALL_RULE;
@@ -63,8 +63,6 @@ pub struct Boundary {
     pub decision: Decision,
     /// What the user should know, once.
     pub note: Option<String>,
-    /// Whether a better proof is looked for after the end.
-    pub proves_later: bool,
 }
 
 /// A boundary just after it was recorded. Nobody else can record before these locks are dropped.
@@ -197,8 +195,7 @@ impl Open {
             let _ = held.note(&after, facts.now, cleared);
         }
         remember_tests(&self.home, &after.id, facts.tests_after());
-        let proves_later = facts.proves_later;
-        let boundary = Boundary { after, decision, note: note.or(cleared), proves_later };
+        let boundary = Boundary { after, decision, note: note.or(cleared) };
         Ok(Some(Recorded { boundary, held, lock: self.lock }))
     }
 
@@ -224,7 +221,7 @@ impl Open {
         name_the_end(&home, &before, &judged, &facts);
         next.state.generation += 1;
         windows::learn(&home, &before, &facts.seen, &mut next);
-        Some((Boundary { after: next, decision, note: None, proves_later: false }, failed))
+        Some((Boundary { after: next, decision, note: None }, failed))
     }
 
     /// Journals an altered or deleted view, an environment that is not obeyed, and how long the
@@ -291,7 +288,6 @@ fn conclude(record: &Loop, facts: &Facts, closing: DriverNotes) -> Concluded {
         _ => decision,
     };
     let mut next = apply(judged.clone(), &decision);
-    next.state.git.pending = Pending::after(&next, judged.counted);
     next.state.session = closing.memory;
     let is_its_wait =
         |turn: &LoopTurn| matches!(&decision, Decision::Wait { until, .. } if *until == turn.at);

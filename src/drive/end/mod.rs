@@ -16,12 +16,11 @@ use super::owner::{is, life, needs_hooks, spent_ms, works};
 use super::{meter, page, tree};
 use crate::engine::journal::{Event, counted_late};
 use crate::engine::page::Page;
-use crate::engine::record::{Actor, Driver, Ending, Life, Loop, LoopId, Outcome, Pending, Status};
+use crate::engine::record::{Actor, Driver, Ending, Life, Loop, LoopId, Outcome, Status};
 use crate::engine::usage::Usage;
 use crate::engine::words::view::ViewState;
 use crate::world::files::disk;
 use crate::world::files::room;
-use crate::world::git::underway::put_back;
 use crate::world::process::{descendants, groups, identity};
 use crate::world::store::home::read_pointer;
 use crate::world::store::{self, Home, LOCK_WAIT, StoreError, view, wakes, windows};
@@ -206,11 +205,10 @@ pub fn obey_view(home: &Home, record: &Loop) -> Result<Option<EndAttempt>> {
 }
 
 /// Ends what a dead crew left running: the process groups it noted, and processes that left those
-/// groups. What its git step left is put back.
+/// groups.
 pub fn end_leftovers(home: &Home, record: &Loop) {
     end_groups(home, record);
     descendants::end_marked(&record.id);
-    let _ = put_back(&record.place.checkout);
 }
 
 /// Names processes that a dead crew may have left but that cannot be proved to be the loop's;
@@ -316,8 +314,4 @@ pub fn ended(home: &Home, record: &mut Loop, ending: Ending) {
     record.state.due = None;
     meter::catch_up(record);
     record.state.ending = Some(ending);
-    // A crew that is gone reacts to nothing.
-    if life(&record.state.owner) == Life::Alive {
-        record.state.git.pending = Pending::after(record, false);
-    }
 }

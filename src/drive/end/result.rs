@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::engine::evidence::changes::Changes;
 use crate::engine::evidence::commits::Commits;
-use crate::engine::record::{Loop, Outcome};
+use crate::engine::record::Loop;
 use crate::world::files::disk::{self, Durability};
 use crate::world::git::{self, OwnCommit};
 use crate::world::store::Home;
@@ -25,8 +25,7 @@ pub fn write(home: &Home, record: &Loop, commits: &Commits, now: DateTime<Utc>) 
         "iterations": record.state.completed,
         "awake_ms": record.state.awake_ms,
         "usage": record.state.usage,
-        "ended_at": record.state.ended_at.unwrap_or(now),
-        "proved_at": record.state.proved_at,
+        "ended_at": now,
     });
     if let (Some(result), Ok(Value::Object(commits))) =
         (result.as_object_mut(), serde_json::to_value(commits))
@@ -58,10 +57,6 @@ pub fn commits(
     let Some(mut commits) = git::commits_since(record, by_crew) else { return Commits::default() };
     if let Some(changes) = changes.filter(|changes| changes.total() > 0 && !record.is_live()) {
         commits.uncommitted = git::uncommitted(record, changes);
-    }
-    let commits_all = record.contract.run.as_ref().is_some_and(|run| run.git.commit);
-    if commits_all && record.outcome() == Some(Outcome::Completed) {
-        commits.ignored = git::ignored_since(record);
     }
     commits
 }

@@ -120,7 +120,7 @@ impl Job<'_> {
                 lease.is_retried = false;
             }
             if record.is_some() {
-                lease.accepted_test_changes = None;
+                lease.accepted_exam = None;
             }
             if let Some(record) = record {
                 lease.carried = Carried::of(record);

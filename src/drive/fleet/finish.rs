@@ -216,7 +216,7 @@ impl Job<'_> {
                 at,
                 is_retried: false,
                 is_renewed: false,
-                accepted_test_changes: None,
+                accepted_exam: None,
                 ..lease.clone()
             }
         };
@@ -312,8 +312,8 @@ impl Job<'_> {
                 }
                 lease.loop_end = None;
                 let carried = record.map_or_else(|| lease.carried.clone(), Carried::of);
-                // What main brings changes the test_changes, too.
-                lease.carried = Carried { baseline: None, ..carried };
+                // What main brings changes the exam, too.
+                lease.carried = Carried { exam: None, ..carried };
                 lease.loop_id = None;
             }
             is_ours

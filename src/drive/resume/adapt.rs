@@ -12,9 +12,9 @@ use crate::drive::start::run::{
     account, model, of_the_agent, run, the_agent, try_launch, type_run,
 };
 use crate::drive::start::settings;
-use crate::drive::{test_changes, tree};
+use crate::drive::{exam, tree};
 use crate::engine::boundary::limits::{LimitChanges, changed};
-use crate::engine::record::{CheckMemory, GitSteps, IterationTimes, Loop, Run};
+use crate::engine::record::{GitSteps, IterationTimes, Loop, Run};
 use crate::engine::settings::Layer;
 use crate::engine::settings::merge::Settings;
 use crate::parse::arguments::{RecipeArgs, ResumeArgs, RunOptions};
@@ -78,8 +78,8 @@ pub fn adapt(
         notes.extend(drafts_of(home, record, &|| false).map_err(|fault| unlisted(&fault))?);
     }
     // Last, because it forgets on disk what the old checks said.
-    if arguments.accept_test_changes {
-        notes.extend(accept_test_changes(home, record)?);
+    if arguments.accept_exam {
+        notes.extend(accept_exam(home, record)?);
     }
     Ok(notes)
 }
@@ -97,7 +97,8 @@ fn run_here(
         let known = settings::look(home, &record.place.checkout, !arguments.project.no_project)?;
         let mut typed = Layer::default();
         type_run(&mut typed, options);
-        let (settings, told) = settings::in_force(home, known, typed, procedure)?;
+        let (settings, told) =
+            settings::in_force(home, known, typed, settings::environment(), procedure)?;
         *notes = told;
         Ok(settings)
     };
@@ -142,19 +143,19 @@ fn stand_ins(
     Ok(())
 }
 
-/// Takes the tests as they are now for the original ones.
-fn accept_test_changes(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
+/// Holds the exam to what it is now.
+fn accept_exam(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
     // What a cut-off attempt left is a part of what is accepted.
     let snapshot =
         tree::begin(home, record).seen.and(tree::look(home, record)).and_then(|it| it.snapshot);
-    accept_test_changes_of(home, record, snapshot)
+    accept_exam_of(home, record, snapshot)
 }
 
-/// Takes the tests of a snapshot for the original ones. Returns what the user should know.
+/// Holds the exam of a loop to what it is in a snapshot. Returns what the user should know.
 ///
 /// # Errors
 /// Without a snapshot.
-pub fn accept_test_changes_of(
+pub fn accept_exam_of(
     home: &Home,
     record: &mut Loop,
     snapshot: Option<String>,
@@ -162,15 +163,15 @@ pub fn accept_test_changes_of(
     if snapshot.is_none() {
         bail!("the checks cannot be accepted: no snapshot can be taken here\nhint: crew doctor");
     }
-    // Whatever failed, there or since, was another test_changes.
-    record.state.checks.values_mut().for_each(CheckMemory::forget_failures);
+    // Whatever failed, there or since, was another exam.
+    record.state.checks.values_mut().for_each(|memory| memory.ever_failed = false);
     record.state.checked_as_found = false;
     let mut tests = test_memory::read(home, &record.id);
     for memory in tests.values_mut() {
         memory.as_found = false;
     }
     let _ = test_memory::write(home, &record.id, &tests);
-    let mut notes = test_changes::begin(home, record, snapshot);
+    let mut notes = exam::begin(home, record, snapshot);
     notes.push(
         "the checks are accepted as they are now; that they failed before no longer counts"
             .to_owned(),

@@ -12,7 +12,6 @@ use super::boundary::undelivered;
 use super::end::{self, EndAttempt, handoff};
 use super::owner::{NewOwner, elsewhere, environment_of, gone_why, life, owner_is_gone};
 use super::start::place;
-use super::test_changes;
 use super::tree;
 use crate::clients;
 use crate::clients::spelling::{self, going_on};
@@ -207,7 +206,6 @@ fn hand_over(home: &Home, record: &mut Loop, new_owner: NewOwner) {
     let state = &mut record.state;
     state.status = Status::Running;
     state.ending = None;
-    state.git.pending.reaction = false;
     state.due = None;
     state.transient_errors = 0;
     // What was told in an iteration that never reached its boundary is told again; a session is
@@ -235,9 +233,7 @@ fn hand_over(home: &Home, record: &mut Loop, new_owner: NewOwner) {
     state.began = clock::now();
     let is_watched = record.watches_the_tree();
     let tree = is_watched.then(|| tree::begin(home, record).seen).flatten();
-    let was = record.state.trees.snapshot.clone();
     record.state.remember_tree(tree);
-    test_changes::follow_person(home, was.as_deref(), record);
 }
 
 /// Fails with the reason why a loop cannot be taken.
@@ -281,7 +277,7 @@ fn refuse(home: &Home, record: &Loop, new_owner: &Owner) -> Result<()> {
 }
 
 /// Fails if the pointer names another live loop.
-pub fn make_way(home: &Home, pointer: &Path, id: &LoopId) -> Result<()> {
+fn make_way(home: &Home, pointer: &Path, id: &LoopId) -> Result<()> {
     let Some(other) = read_pointer(pointer)?.filter(|other| other != id) else { return Ok(()) };
     let Ok(record) = store::load(home, &other) else { return Ok(()) };
     if !record.is_live() {

@@ -127,7 +127,6 @@ impl Runner<'_> {
             ..ProcessSpec::of(&launch.program, &arguments, &record.place.folder)
         };
         let log = logs::path(self.home, &record.id, record.iteration());
-        logs::keep_prompt(self.home, &record.id, record.iteration(), prompt);
         logs::begin(&log, &run.agent.name, !run.fallback.is_empty());
         let terms = AgentTerms { idle: within(run.pace.idle_timeout_s), log: &log };
         if run.agent.usage_file.is_some() {
@@ -203,7 +202,7 @@ impl Runner<'_> {
         };
         let usage = report.used(&process);
         let errors = tail_of(&plain(&ended.errors), TAIL_CHARS);
-        let told = agents::reported_limit(&run.agent, report, &process, &errors, clock::local());
+        let told = agents::reported_limit(&run.agent, &process, &errors, clock::local());
         // A claim contradicts it: an agent that says that all is done was not kept from its work.
         let told = told.filter(|_| claim != Claim::Success);
         let mut agent =

@@ -8,12 +8,12 @@ use crate::drive::boundary::{Boundary, DriverNotes, Open};
 use crate::drive::control::Cancels;
 use crate::drive::end;
 use crate::drive::start::place;
-use crate::drive::{test_changes, tree};
+use crate::drive::{exam, tree};
 use crate::engine::boundary::decide::{Decision, spent_at_rest};
 use crate::engine::boundary::facts::{Facts, ProcessEnd, Seen};
 use crate::engine::boundary::unfit;
 use crate::engine::events::RunEvent;
-use crate::engine::journal::{COMMITTED, DELIVERED};
+use crate::engine::journal::DELIVERED;
 use crate::engine::record::{Loop, LoopMoment, Outcome, Status};
 use crate::engine::usage::Usage;
 use crate::world::env;
@@ -121,7 +121,7 @@ impl Runner<'_> {
 
     /// Reports the boundary's result, and does the git steps and reactions that belong to it.
     fn follow(&mut self, boundary: Boundary, facts: &Facts) {
-        let Boundary { after, decision, note, .. } = boundary;
+        let Boundary { after, decision, note } = boundary;
         if let Some(note) = note {
             self.tell(&RunEvent::Noted(&note));
         }
@@ -224,9 +224,8 @@ impl Runner<'_> {
         self.ledger.change(what, |record| {
             let before = record.clone();
             record.state.remember_tree(tree.clone());
-            test_changes::follow(home, &before, record);
+            exam::follow(home, &before, record);
             record.protected.clone_from(&protected);
-            record.state.git.pending.commit &= !what.starts_with(COMMITTED);
         });
     }
 

@@ -39,7 +39,13 @@ impl Runner<'_> {
     /// Commits and pushes what an iteration changed. Returns the fault of a lost repository.
     pub(super) fn keep_work(&mut self) -> Option<GitFault> {
         let run = self.run().git;
-        self.take_steps(run.commit, run.push)
+        let fault = if run.commit { self.commit() } else { None };
+        if run.commit || run.push {
+            self.tell_of_repositories_inside();
+        }
+        let pushes = run.push && fault.is_none() && self.signals.times() == 0;
+        let fault = if pushes { self.push() } else { fault };
+        fault.filter(|fault| fault.trouble == GitTrouble::Repository)
     }
 
     /// Ends the loop, which cannot continue without its repository. If it ends anyway, its last
@@ -56,7 +62,7 @@ impl Runner<'_> {
     }
 
     /// Commits what the iteration changed. The commit does not count as progress of the next one.
-    pub(super) fn commit(&mut self) -> Option<GitFault> {
+    fn commit(&mut self) -> Option<GitFault> {
         self.ledger.record.place.repository.as_ref()?;
         let message = commit_message(&self.ledger.record);
         let drafts = if self.run().git.all { Ok(None) } else { self.drafts().map(Some) };
@@ -197,7 +203,7 @@ impl Runner<'_> {
         }
     }
 
-    pub(super) fn push(&mut self) -> Option<GitFault> {
+    fn push(&mut self) -> Option<GitFault> {
         let pushed = {
             let stop = self.second_request("push");
             let sent = self.ledger.record.state.git.pushed.as_ref();
@@ -246,12 +252,11 @@ impl Runner<'_> {
                 record.trusted.clone_from(&trusted);
                 record.state.git.pushed = Some(sent.clone());
                 record.state.git.pushes = Failures::default();
-                record.state.git.pending.push = false;
             });
         }
     }
 
-    pub(super) fn remember_of_git(&mut self, change: impl Fn(&mut GitMemory)) {
+    fn remember_of_git(&mut self, change: impl Fn(&mut GitMemory)) {
         self.ledger.change("a step of git", |record| change(&mut record.state.git));
     }
 
@@ -347,7 +352,7 @@ impl Runner<'_> {
     }
 
     /// Reports once each repository inside with work that no commit of the loop holds.
-    pub(super) fn tell_of_repositories_inside(&mut self) {
+    fn tell_of_repositories_inside(&mut self) {
         let state = &self.ledger.record.state;
         let changes = state.evidence.as_ref().and_then(|evidence| evidence.changes.as_ref());
         let is_left = |path: &&String| {

@@ -110,7 +110,6 @@ fn changed(base: Agent, name: &str, entry: &AgentEntry) -> Agent {
         allow: entry.allow.clone().or(base.allow),
         environment,
         usage_file: entry.usage_file.clone().or(base.usage_file),
-        answer_mark: base.answer_mark,
         login: entry.login.clone().unwrap_or(base.login),
     }
 }
@@ -127,7 +126,7 @@ fn at(origin: &ValueOrigin, what: &str) -> String {
 mod tests {
     use super::*;
     use crate::agents::outputs;
-    use crate::engine::settings::merge::{Layers, merge};
+    use crate::engine::settings::merge::{Layers, VariableTrust, merge};
     use crate::parse::settings::{Whose, parse};
 
     fn resolved(file: &str) -> String {
@@ -135,7 +134,7 @@ mod tests {
             .unwrap()
             .layer;
         let layers = Layers { user, ..Layers::default() };
-        match resolve(&merge(&layers, None), None) {
+        match resolve(&merge(&layers, VariableTrust::IsTheUsers, None), None) {
             Ok(agent) => {
                 let Agent { name, command, prompt, dialect, permissions, max_turns, .. } = agent;
                 let (prompt, dialect) = (prompt.label(), &*dialect.0);
@@ -203,7 +202,8 @@ mod tests {
         let user = parse(user, Path::new("config.toml"), Whose::Users, &outputs(), &|_| true)
             .unwrap()
             .layer;
-        let settings = merge(&Layers { user, ..Layers::default() }, None);
+        let settings =
+            merge(&Layers { user, ..Layers::default() }, VariableTrust::IsTheUsers, None);
         let agent = resolve(&settings, Some("my-agent 'a b'")).unwrap();
         assert_eq!(
             (agent.name.as_str(), agent.command),

@@ -6,9 +6,9 @@ use anyhow::Result;
 use crate::drive::boundary::{gather, remember_tests};
 use crate::drive::control::Cancels;
 use crate::drive::owner::{is_ours, spent_ms};
-use crate::drive::{test_changes, tree};
+use crate::drive::{exam, tree};
 use crate::engine::events::{EventSink, RunEvent};
-use crate::engine::evidence::test_report::{TestMemories, as_found, ran_nothing, remembered};
+use crate::engine::evidence::test_report::{TestMemories, as_found, hollow, remembered};
 use crate::engine::evidence::{CheckResult, TAIL_CHARS, Verdict};
 use crate::engine::journal::Event;
 use crate::engine::record::{Check, CheckMemory, Loop, Proof, Status};
@@ -61,14 +61,13 @@ pub fn baseline(
         found.state.began = clock::now();
     }
     let is_known = |check: &Check| found.state.checks.contains_key(&check.run);
-    // A gate alone has not run.
-    let is_complete = found.contract.commands().all(is_known);
+    let is_complete = found.contract.before_the_first().all(is_known);
     found.state.checked_as_found |= is_as_found && is_complete;
     found.state.checked_after_work |= !is_remembered;
     if is_remembered {
         let before = found.clone();
         found.state.remember_tree(tree);
-        test_changes::follow(home, &before, &mut found);
+        exam::follow(home, &before, &mut found);
     }
     let found =
         held.record(found, |next| Event::changed("checked before the first iteration", next))?;
@@ -114,8 +113,11 @@ fn notes(record: &Loop, results: &[CheckResult]) -> Vec<String> {
 /// What the user should know of a check that passed and has shown little by its own words.
 fn doubt(result: &CheckResult) -> Option<String> {
     let run = result.test_run.as_ref().filter(|_| result.verdict == Verdict::Passed)?;
-    let why = match ran_nothing(run, false) {
+    let why = match hollow(run, false) {
         Some(why) => format!("`{}` {why}: a claim that rests on it is refused", result.run),
+        None if run.has_failed() => {
+            format!("`{}` passes although its tests fail: it proves `passing` at most", result.run)
+        }
         None if !run.ran() => format!("`{}` ran no test: so far it proves nothing", result.run),
         None => return None,
     };
@@ -127,7 +129,7 @@ fn remember(record: &mut Loop, results: &[CheckResult]) {
         |result: &&CheckResult| result.verdict != Verdict::Unknown && !result.ran_no_test();
     for result in results.iter().filter(counts) {
         let mut memory = CheckMemory::of(result, 0, None);
-        if result.verdict != Verdict::Passed {
+        if memory.ever_failed {
             memory.tail = tail_of(&result.tail, TAIL_CHARS);
         }
         record.state.checks.insert(result.run.clone(), memory);

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
     use crate::agents::outputs;
     use crate::engine::record::{Fragment, Phase};
-    use crate::engine::settings::merge::{Layers, merge};
+    use crate::engine::settings::merge::{Layers, VariableTrust, merge};
     use crate::parse::settings::{Whose, parse};
 
     fn settings(procedure: &str, user: &str, project: &str) -> Settings {
@@ -59,7 +59,7 @@ mod tests {
         let path = Path::new("/repo/.claude/crew.toml");
         let project = parse(project, path, Whose::Projects, &outputs(), &|_| true).unwrap().layer;
         let layers = Layers { built_in: built_in(), user, project, ..Layers::default() };
-        merge(&layers, Some(procedure))
+        merge(&layers, VariableTrust::IsTheUsers, Some(procedure))
     }
 
     #[test]

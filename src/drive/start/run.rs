@@ -82,7 +82,8 @@ pub fn prepare_at(
     let procedure = procedure(start, &known)?;
     let mut typed = terms::typed(start, &place.folder)?;
     type_run(&mut typed, options);
-    let (settings, notes) = settings::in_force(home, known, typed, procedure.as_deref())?;
+    let (settings, notes) =
+        settings::in_force(home, known, typed, settings::environment(), procedure.as_deref())?;
     let run = run(options, recipe, &settings, procedure, folder)?;
     some_phase(&run)?;
     let without_git = without_git(options, &run.git, folder)?;
@@ -137,7 +138,7 @@ fn procedure(arguments: &mut LoopArgs, known: &settings::LoadedSettings) -> Resu
     if !word.is_ascii() {
         return Ok(None);
     }
-    let own = procedures::own(&merge(&known.layers, None));
+    let own = procedures::own(&merge(&known.layers, settings::environment(), None));
     bail!(UsageError::no_procedure(&word, procedure_of(&word, &own).as_deref()))
 }
 

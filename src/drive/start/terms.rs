@@ -6,12 +6,10 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use super::detect;
-use crate::engine::boundary::protect::glob;
 use crate::engine::claim::promise::Promise;
 use crate::engine::record::{Check, Contract, Role, Run};
 use crate::engine::settings::merge::Settings;
 use crate::engine::settings::{Key, Layer, NamedCheck, Sourced, Value};
-use crate::engine::test_changes::trial::Prove;
 use crate::parse::arguments::LoopArgs;
 use crate::parse::duration::whole_seconds;
 use crate::world::files::disk;
@@ -28,10 +26,9 @@ pub fn typed(arguments: &LoopArgs, folder: &Path) -> Result<Layer> {
     layer.type_in(arguments.limits.by_key().map(|(key, value)| (key, Some(Value::Number(value)))));
     layer.type_in([
         (Key::Require, arguments.require.map(Value::Proof)),
-        (Key::TestChanges, arguments.test_changes.map(Value::TestChanges)),
-        (Key::MayChange, globs(&arguments.may_change)?),
+        (Key::Exam, arguments.exam.map(Value::Exam)),
         (Key::Questions, arguments.questions.map(Value::Questions)),
-        (Key::Prove, arguments.prove.then_some(Value::Prove(Prove::Proven))),
+        (Key::Prove, arguments.prove.then_some(Value::Switch(true))),
         (Key::ProveTimeout, arguments.prove_timeout.map(|it| Value::Number(whole_seconds(it)))),
         (Key::Promise, promise.map(Value::Promise)),
     ]);
@@ -47,18 +44,6 @@ pub fn typed(arguments: &LoopArgs, folder: &Path) -> Result<Layer> {
         layer.checks.extend(checks.map(Sourced::typed));
     }
     Ok(layer)
-}
-
-/// Typed globs; an error names the one that is not.
-fn globs(texts: &[String]) -> Result<Option<Value>> {
-    for text in texts {
-        if let Err(expected) = glob(text) {
-            bail!(
-                "--may-change takes {expected}, not {text:?}\nhint: --may-change 'tests/golden/**'"
-            );
-        }
-    }
-    Ok((!texts.is_empty()).then(|| Value::Words(texts.to_vec())))
 }
 
 fn verify(arguments: &LoopArgs, folder: &Path) -> Result<Vec<String>> {
@@ -96,7 +81,7 @@ pub fn contract(
     let promise = promise(arguments, settings, &task)?;
     let checks = settings.contract_checks();
     let protect = settings.protected();
-    let (require, test_changes) = (settings.require(), settings.test_changes());
+    let (require, exam) = (settings.require(), settings.exam());
     if (require.is_some() || arguments.prove) && checks.is_empty() {
         let (option, grade) = match require {
             Some(grade) => ("--require", format!(" {}", grade.label())),
@@ -116,7 +101,7 @@ pub fn contract(
         limits,
         protect,
         require,
-        test_changes,
+        exam,
         questions,
         silent,
         trial,

@@ -6,11 +6,11 @@ use chrono::{DateTime, Utc};
 use super::protect::{Marks, Unseen};
 use crate::engine::claim::Claim;
 use crate::engine::evidence::changes::Changes;
-use crate::engine::evidence::test_report::{TestMemories, ran_nothing, remembered, worse};
+use crate::engine::evidence::test_report::{TestMemories, hollow, remembered, worse};
 use crate::engine::evidence::{CheckResult, Verdict};
+use crate::engine::exam::finding::ExamFinding;
+use crate::engine::exam::trial::{AsFound, Trial};
 use crate::engine::record::{Actor, Contract, Loop, Moment, Role, TreeSeen};
-use crate::engine::test_changes::finding::TestChangesFinding;
-use crate::engine::test_changes::trial::{AsFound, Trial};
 use crate::engine::text::named;
 use crate::engine::usage::Usage;
 
@@ -202,19 +202,14 @@ pub struct Facts {
     pub tree_checked: Option<TreeSeen>,
     /// What the agent changed; `None` if it is unknown or was not looked at.
     pub changes: Option<Changes>,
-    /// Whether the tree is the one that the loop found; `None` if it is unknown or was not looked
-    /// at.
-    pub unchanged: Option<bool>,
     /// The state of the protected paths; `None` if not looked at.
     pub protected: Option<Result<Marks, Unseen>>,
-    /// What the run with the original tests found; `None` if not looked at.
-    pub test_changes: Option<TestChangesFinding>,
+    /// What differs in the exam; `None` if not looked at.
+    pub exam: Option<ExamFinding>,
     /// Whether a check fails on the tree as the loop found it; `None` if none was run there.
     pub as_found: Option<AsFound>,
     /// The result of the trial of the work; `None` if there was none.
     pub trial: Option<Trial>,
-    /// Whether what could raise the proof takes long and is run after the end.
-    pub proves_later: bool,
     /// Used since the last boundary; `None` where nothing reports it.
     pub usage: Option<Usage>,
 }
@@ -225,25 +220,21 @@ impl Facts {
         self.checks.iter().find(|result| result.run == run).map(|result| result.verdict)
     }
 
-    /// Whether every check of a role passed at this boundary and ran something; true if the
+    /// Whether every check of a role passed at this boundary and was not hollow; true if the
     /// contract has none.
     pub fn all_pass(&self, contract: &Contract, role: Role) -> bool {
         let passed = |run: &str| {
             let result = self.checks.iter().find(|result| result.run == run);
-            result.is_some_and(|it| it.verdict == Verdict::Passed && self.ran_nothing(it).is_none())
+            result.is_some_and(|it| it.verdict == Verdict::Passed && self.hollow(it).is_none())
         };
         contract.of_role(role).all(|check| passed(&check.run))
     }
 
     /// Why a check that passed has shown nothing: "`cargo test x` ran 0 tests (57 filtered out)".
-    pub fn ran_nothing(&self, result: &CheckResult) -> Option<String> {
+    pub fn hollow(&self, result: &CheckResult) -> Option<String> {
         let run = result.test_run.as_ref().filter(|_| result.verdict == Verdict::Passed)?;
-        // With `--no-worse`, or where another status is success, failing tests may be expected.
-        if run.has_failed() && result.exit != Some(0) {
-            return None;
-        }
         let ever_ran = self.tests_before.get(&result.run).is_some_and(|memory| memory.ever_ran);
-        ran_nothing(run, ever_ran).map(|why| format!("`{}` {why}", result.run))
+        hollow(run, ever_ran).map(|why| format!("`{}` {why}", result.run))
     }
 
     /// How a check that did not pass ended, with the tests that got worse where only those count.

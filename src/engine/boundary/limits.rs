@@ -293,12 +293,11 @@ pub fn back_off_s(attempt: u32) -> u64 {
 
 /// When to try again after a transient error. `jitter` is 0 to 999 and adds at most a tenth of the
 /// wait and at most 30 s, so that many loops with one reset do not all retry in the same second. A
-/// reset that is now or past is tried at once; if that is refused too, it says nothing.
+/// reset that is past already says nothing: the service has just refused.
 pub fn wait_until(now: Time, reset: Option<Time>, attempt: u32, jitter: u16) -> Time {
-    let wait = match reset {
-        Some(reset) if reset > now => reset - now,
-        Some(_) if attempt <= 1 => TimeDelta::zero(),
-        _ => TimeDelta::seconds(back_off_s(attempt).cast_signed()),
+    let wait = match reset.filter(|reset| *reset > now) {
+        Some(reset) => reset - now,
+        None => TimeDelta::seconds(back_off_s(attempt).cast_signed()),
     };
     let spread = (wait.num_milliseconds() / 10).min(30_000) * i64::from(jitter) / 1000;
     now + wait + TimeDelta::milliseconds(spread)

@@ -1,17 +1,11 @@
 //! Which checks are worth running at this boundary, from what is known so far. It is asked again
 //! after each batch until it wants no more. It runs nothing itself.
 
-use super::belief::{cause, disbelief};
 use super::decide::{Decision, decide};
 use super::facts::{Facts, Seen};
 use super::judge::judge;
 use crate::engine::claim::Claim;
-use crate::engine::evidence::cause::NoCause;
-use crate::engine::record::{Check, Driver, Loop, Outcome, Proof, Role};
-
-/// The longest that all checks of a session's end may have taken for it to wait for more runs of
-/// them, in milliseconds.
-pub const AT_ONCE_MS: u64 = 60_000;
+use crate::engine::record::{Check, Loop, Outcome, Proof, Role};
 
 /// The checks to run next, in this order, each command once a boundary: every `gate`; every
 /// `verify` if there is a success claim, or a limit ends the loop here; every `until`; and, if all
@@ -50,24 +44,21 @@ pub fn may_complete(subject: &Loop, seen: &Seen) -> bool {
     let contract = &subject.contract;
     let may_end =
         *seen.heard() == Claim::Success || contract.has_until() || contract.promise.is_none();
-    subject.state.baseline.is_some() && may_end && seen.looks(contract).checks
+    subject.state.exam.is_some() && may_end && seen.looks(contract).checks
 }
 
-/// Whether changed tests are looked for: the loop would end `completed` on its checks.
-pub fn wants_test_changes(subject: &Loop, known: &Facts) -> bool {
-    subject.state.baseline.is_some()
+/// Whether the exam is worth a look: the loop would end `completed` on its checks.
+pub fn wants_exam(subject: &Loop, known: &Facts) -> bool {
+    subject.state.exam.is_some()
         && (would_complete(subject, known) || wants_the_tree_as_found(subject, known))
 }
 
 /// Whether the checks are worth a run on the tree as the loop found it: all that keeps it from an
-/// end `checked` is that none was seen to fail, and they did not run there.
+/// end `completed` is that none was seen to fail, and nothing ran before its first iteration.
 pub fn wants_the_tree_as_found(subject: &Loop, known: &Facts) -> bool {
-    let is_told = subject.state.checked_as_found || known.as_found.is_some();
-    let is_moot = matches!(
-        cause(subject, known),
-        Ok(()) | Err(Some(NoCause::NothingChanged | NoCause::AsManyPass))
-    );
-    if !subject.contract.looks_back() || is_told || is_moot || known.proves_later {
+    let has_any = subject.contract.before_the_first().next().is_some();
+    let is_required = subject.contract.require == Some(Proof::Checked);
+    if !is_required || !has_any || subject.state.checked_as_found || known.as_found.is_some() {
         return false;
     }
     let mut free = subject.clone();
@@ -79,27 +70,15 @@ pub fn wants_the_tree_as_found(subject: &Loop, known: &Facts) -> bool {
         }
         _ => false,
     };
-    is_passing && disbelief(subject, known).is_empty()
+    is_passing && !judged.is_lowered
 }
 
 /// Whether the work is worth a trial: the loop asks for one and would end `completed` here, and
 /// nothing that was found keeps the proof low anyway.
 pub fn wants_trial(subject: &Loop, known: &Facts) -> bool {
     subject.contract.is_tried()
-        && !known.proves_later
         && would_complete(subject, known)
-        && disbelief(subject, known).is_empty()
-}
-
-/// Whether runs could raise the proof of a session's end that does not depend on them.
-pub fn may_prove_later(subject: &Loop, known: &Facts) -> bool {
-    let may_wait = subject.driver() == Driver::Session && subject.contract.require.is_none();
-    may_wait && (wants_trial(subject, known) || wants_the_tree_as_found(subject, known))
-}
-
-/// Whether the checks took too long for a person to wait for more runs of them.
-pub fn takes_long(known: &Facts) -> bool {
-    known.checks.iter().map(|check| check.elapsed_ms).sum::<u64>() > AT_ONCE_MS
+        && !judge(subject, known).is_lowered
 }
 
 /// Whether the loop ends `completed` here, if a trial can still give the proof that it requires.
@@ -128,9 +107,8 @@ mod tests {
     use super::*;
     use crate::engine::boundary::facts::{ApiError, ControlRequest};
     use crate::engine::evidence::Verdict;
+    use crate::engine::exam::trial::AsFound;
     use crate::engine::fixture::{a_loop_with, facts, result};
-    use crate::engine::test_changes::Baseline;
-    use crate::engine::test_changes::trial::AsFound;
 
     const ALL: [(&str, Role); 3] =
         [("test", Role::Verify), ("lint", Role::Gate), ("deploy", Role::Until)];
@@ -188,18 +166,15 @@ mod tests {
             (Some(Proof::Checked), Claim::Success, Verdict::Failed, false),
             (Some(Proof::Checked), Claim::None, Verdict::Passed, false),
             (Some(Proof::Proven), Claim::Success, Verdict::Passed, false),
-            (None, Claim::Success, Verdict::Passed, true),
+            (None, Claim::Success, Verdict::Passed, false),
         ];
         for (require, claim, verdict, expected) in table {
             let mut subject = a_loop_with(&[("test", Role::Verify)]);
             subject.contract.require = require;
             let mut known = Facts { checks: vec![result("test", verdict)], ..facts(claim) };
             assert_eq!(wants_the_tree_as_found(&subject, &known), expected, "{require:?}");
-            subject.state.baseline = Some(Baseline::default());
-            assert!(
-                !expected || wants_test_changes(&subject, &known),
-                "no changed test_changes shows anything"
-            );
+            subject.state.exam = Some("snapshot".to_owned());
+            assert!(!expected || wants_exam(&subject, &known), "no changed exam shows anything");
             for (found, proved, is_known) in [
                 (AsFound::Failed("test".to_owned()), Some(Proof::Checked), true),
                 (AsFound::Passed, None, true),
@@ -209,7 +184,6 @@ mod tests {
                 assert!(!wants_the_tree_as_found(&subject, &known), "once a boundary");
                 if expected {
                     let judged = judge(&subject, &known);
-                    let proved = proved.or(Some(Proof::Passing).filter(|_| require.is_none()));
                     assert_eq!(judged.proved, proved);
                     let again = Facts { as_found: None, ..known.clone() };
                     assert_eq!(wants_the_tree_as_found(&judged.after, &again), !is_known);

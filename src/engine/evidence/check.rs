@@ -53,10 +53,6 @@ pub struct CheckResult {
     /// the evidence.
     #[serde(skip)]
     pub incurable: Option<String>,
-    /// Whether it failed because a program was not found, or could not be run: that is no failure
-    /// of what it checks. Not in the evidence.
-    #[serde(skip)]
-    pub program_missing: bool,
     /// What its output said about tests; `None` if it spoke of none. Not in the evidence.
     #[serde(skip)]
     pub test_run: Option<TestRun>,
@@ -68,7 +64,7 @@ pub struct CheckResult {
 impl CheckResult {
     /// Whether it passed and, by its own words, ran no test: it has neither passed nor failed then.
     pub fn ran_no_test(&self) -> bool {
-        let ran_none = |run: &TestRun| run.nothing.is_some() || !run.ran() && !run.has_failed();
+        let ran_none = |run: &TestRun| !run.ran() && !run.has_failed();
         self.verdict == Verdict::Passed && self.test_run.as_ref().is_some_and(ran_none)
     }
 

@@ -1,7 +1,6 @@
 //! What crew saw at the last boundary, bounded so that it can be kept in the state and shown to the
 //! agent.
 
-pub mod cause;
 pub mod changes;
 pub mod check;
 pub mod commits;
@@ -19,9 +18,6 @@ use super::usage::Usage;
 
 /// How much of a check's or an agent's error output is kept, in characters.
 pub const TAIL_CHARS: usize = 2000;
-
-/// What is reported of an answer that the token limit cut.
-pub const CUT: &str = "the answer was cut by the token limit";
 
 /// The summary of one boundary.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,11 +5,9 @@ use serde::Serialize;
 use super::ending::asked_for_help;
 use super::{ChangesFrom, PageInputs};
 use crate::engine::evidence::ClaimResult;
+use crate::engine::exam::finding::ACCEPT;
 use crate::engine::journal::regression::{Regression, regressions};
-use crate::engine::record::{
-    CheckMemory, Driver, FALLS_SHORT, Outcome, Proof, Role, Status, TaskOfFleet,
-};
-use crate::engine::test_changes::finding::ACCEPT;
+use crate::engine::record::{Driver, FALLS_SHORT, Outcome, Proof, Role, Status, TaskOfFleet};
 use crate::engine::text::clip;
 
 /// The longest command of a check, in characters.
@@ -36,9 +34,6 @@ pub fn steps(inputs: &PageInputs<'_>) -> (Step, Option<Step>) {
     let resume = |what: &str| Step::new(inputs.resume, what);
     let is_run = record.driver() == Driver::Process;
     match record.outcome() {
-        Some(Outcome::Completed) if can_resume(inputs) => {
-            (resume("does what is pending"), Some(look(inputs)))
-        }
         None if is_at_rest(inputs) => (resume(""), None),
         None if is_run => (Step::new(format!("crew show {} --log -f", record.id), ""), None),
         None | Some(Outcome::Completed) => (look(inputs), None),
@@ -52,7 +47,7 @@ pub fn steps(inputs: &PageInputs<'_>) -> (Step, Option<Step>) {
         }
         Some(Outcome::Blocked) if has_reason(inputs, ACCEPT) => {
             let own = || format!("{} {ACCEPT}", inputs.resume);
-            let accept = record.fleet.as_ref().map_or_else(own, TaskOfFleet::accept_test_changes);
+            let accept = record.fleet.as_ref().map_or_else(own, TaskOfFleet::accept_exam);
             (look(inputs), Some(Step::new(accept, "if you accept that change")))
         }
         Some(Outcome::Blocked) if !can_resume(inputs) => (look(inputs), None),
@@ -64,10 +59,7 @@ pub fn steps(inputs: &PageInputs<'_>) -> (Step, Option<Step>) {
 /// Whether resuming the loop leads anywhere.
 pub fn can_resume(inputs: &PageInputs<'_>) -> bool {
     match inputs.record.outcome() {
-        // Not to continue it, but to do what is pending.
-        Some(Outcome::Completed) => {
-            inputs.record.fleet.is_none() && !inputs.record.state.git.left().is_empty()
-        }
+        Some(Outcome::Completed) => false,
         // Only a new loop can require less.
         Some(Outcome::Blocked) => asked_for_help(inputs.record).is_some() || !never_failed(inputs),
         _ => true,
@@ -148,7 +140,7 @@ fn never_failed(inputs: &PageInputs<'_>) -> bool {
     has_reason(inputs, FALLS_SHORT)
         && record.contract.require == Some(Proof::Checked)
         && (record.state.checked_as_found || record.contract.before_the_first().next().is_none())
-        && !record.state.checks.values().any(CheckMemory::ever_failed)
+        && !record.state.checks.values().any(|memory| memory.ever_failed)
 }
 
 /// Whether `crew diff` and `crew back` have something to show.

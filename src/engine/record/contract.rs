@@ -10,8 +10,8 @@ use super::outcome::Proof;
 use super::question::QuestionMode;
 use super::run::Run;
 use crate::engine::claim::promise::Promise;
-use crate::engine::test_changes::TestChanges;
-use crate::engine::test_changes::trial::{Prove, TrialTerms};
+use crate::engine::exam::ExamMode;
+use crate::engine::exam::trial::TrialTerms;
 use crate::engine::text::word;
 
 /// The fixed part of a loop.
@@ -30,9 +30,9 @@ pub struct Contract {
     /// The weakest proof that completes the loop; `None` accepts any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub require: Option<Proof>,
-    /// What a changed test does to a claim.
-    #[serde(default, skip_serializing_if = "TestChanges::is_refuse")]
-    pub test_changes: TestChanges,
+    /// What becomes of a changed exam.
+    #[serde(default, skip_serializing_if = "ExamMode::is_hold")]
+    pub exam: ExamMode,
     /// Who answers what the agent asks in a session.
     #[serde(default, skip_serializing_if = "QuestionMode::is_auto")]
     pub questions: QuestionMode,
@@ -74,25 +74,8 @@ impl Contract {
 
     /// Whether the work is taken away on trial before the loop ends.
     pub fn is_tried(&self) -> bool {
-        let asks = self.trial.prove == Prove::Proven || self.require == Some(Proof::Proven);
+        let asks = self.trial.prove || self.require == Some(Proof::Proven);
         asks && !self.checks.is_empty()
-    }
-
-    /// Whether the checks run on the tree as the loop found it where none was seen to fail.
-    pub fn looks_back(&self) -> bool {
-        let asks = match self.require {
-            // That they failed there is not enough.
-            Some(Proof::Proven) => false,
-            Some(_) => true,
-            None => self.trial.prove != Prove::Off,
-        };
-        asks && !self.checks.is_empty()
-    }
-
-    /// The checks, each command once.
-    pub fn commands(&self) -> impl Iterator<Item = &Check> {
-        let mut known = BTreeSet::new();
-        self.checks.iter().filter(move |check| known.insert(&check.run))
     }
 
     /// Whether checks alone end the loop; a claim ends nothing then.

@@ -33,7 +33,7 @@ pub use self::check_memory::CheckMemory;
 pub use self::contract::{Check, Contract, Limits, Place, Role};
 pub use self::environment::{Environment, Foreign, Plan};
 pub use self::fleet::{TaskOfFleet, fleet_run};
-pub use self::git_memory::{Failures, GitMemory, Pending, Sent};
+pub use self::git_memory::{Failures, GitMemory, Sent};
 pub use self::moment::Moment;
 pub use self::outcome::{Actor, Ending, FALLS_SHORT, Outcome, Proof};
 pub use self::owner::{
@@ -47,7 +47,6 @@ pub use self::tree_memory::{CheckedOut, RepositoryInside, TreeMemory, TreeSeen};
 use super::boundary::protect::{Marks, Protected};
 use super::evidence::Evidence;
 use super::git::GitBaseline;
-use super::test_changes::Baseline;
 use super::text::word;
 use super::usage::Usage;
 use super::usage::times::{self, Earlier, Spread};
@@ -209,12 +208,6 @@ pub struct State {
     /// When the end was recorded; `None` of a live loop, and where an earlier crew wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<DateTime<Utc>>,
-    /// When its proof was last looked for after its end; `None` if it never was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub proved_at: Option<DateTime<Utc>>,
-    /// The process that looks for it in the background.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub prover: Option<ProcessIdentity>,
     /// The identity of the working tree at the last boundary.
     pub tree: Option<String>,
     #[serde(default, skip_serializing_if = "is_default")]
@@ -231,13 +224,10 @@ pub struct State {
     /// Whether those before the first iteration ran on the work of an attempt that was cut off.
     #[serde(default, skip_serializing_if = "is_default")]
     pub checked_after_work: bool,
-    /// The tests and check configuration as the loop found them; `None` if there are no checks, or
-    /// no snapshots.
+    /// The snapshot that holds what the checks rest on as the loop found it; `None` if there are no
+    /// checks, or no snapshots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub baseline: Option<Baseline>,
-    /// How many claims in a row were refused for a change of tests.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub test_refusals: u32,
+    pub exam: Option<String>,
     /// Why the tree as the loop found it is not known, and the cure; `None` if it was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unrecorded: Option<String>,
@@ -323,7 +313,7 @@ impl Loop {
     }
 
     /// Whether the working tree is looked at: for the stall rule, for an iteration that runs into
-    /// its timeout, for test changes, and for what a commit leaves out.
+    /// its timeout, for what the checks rest on, and for what a commit leaves out.
     pub fn watches_the_tree(&self) -> bool {
         let bounded = || self.driver() == Driver::Process && self.contract.bounds_an_iteration();
         let commits = || self.contract.run.as_ref().is_some_and(|run| run.git.commit);

@@ -1,13 +1,13 @@
-//! Every setting that a settings file may hold, one row each: where it is written,
+//! Every setting that a settings file or a variable may hold, one row each: where it is written,
 //! what kind of value it takes, its default, and which of two values is wider. Readers, tiers,
 //! trust, `crew config` and the file of `crew init` use these rows. A name without a row here is
 //! not a setting.
 
 use super::{Kind, Value};
 use crate::engine::claim::promise::Promise;
+use crate::engine::exam::ExamMode;
+use crate::engine::exam::trial::TRIAL_TIMEOUT_S;
 use crate::engine::record::{Permissions, QuestionMode, Role};
-use crate::engine::test_changes::TestChanges;
-use crate::engine::test_changes::trial::{Prove, TRIAL_TIMEOUT_S};
 
 /// A setting, in the order of display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,8 +40,8 @@ pub enum Key {
     Promise,
     /// The weakest proof that completes a loop.
     Require,
-    /// What a changed test does to a claim.
-    TestChanges,
+    /// What becomes of a changed exam.
+    Exam,
     /// Who answers what the agent asks.
     Questions,
     /// Whether the user's terminal gets notices and a title.
@@ -54,8 +54,6 @@ pub enum Key {
     Setup,
     /// Globs of paths that are tests.
     Tests,
-    /// Tests and check configuration that are the task.
-    MayChange,
     /// The name of the agent that fresh processes run.
     Agent,
     /// The agents that stand in for it while it is at a limit, in their order.
@@ -103,6 +101,8 @@ enum Wider {
     Less,
     /// On, or on with another word.
     On,
+    /// On, if a variable says so; a project's file may say so without trust.
+    OnByVariable,
     /// Any other value.
     Other,
     /// Any other value, and off if the user says nothing.
@@ -119,6 +119,8 @@ pub struct KeyRow {
     pub part: Part,
     /// The name in its own table.
     pub name: &'static str,
+    /// The environment variable for it.
+    pub variable: Option<&'static str>,
     pub kind: Kind,
     wider: Wider,
     /// The name in `[loop]`, if its own table is another one.
@@ -132,11 +134,15 @@ pub struct KeyRow {
 }
 
 const fn row(key: Key, part: Part, name: &'static str, kind: Kind, wider: Wider) -> KeyRow {
-    let (in_loop, built_in, example, help) = (None, 0, "", "");
-    KeyRow { key, part, name, kind, wider, in_loop, built_in, example, help }
+    let (variable, in_loop, built_in, example, help) = (None, None, 0, "", "");
+    KeyRow { key, part, name, variable, kind, wider, in_loop, built_in, example, help }
 }
 
 impl KeyRow {
+    const fn variable(self, variable: &'static str) -> Self {
+        Self { variable: Some(variable), ..self }
+    }
+
     const fn says(self, built_in: u64, example: &'static str, help: &'static str) -> Self {
         Self { built_in, example, help, ..self }
     }
@@ -147,23 +153,24 @@ impl KeyRow {
 }
 
 /// A misspelled name is compared with the rows in this order.
-const ROWS: [KeyRow; 40] =
-    {
-        use Kind::{
-            Branch, Bytes, Commands, Days, Globs, Iterations, Micros, Name, Percent, Proof,
-        };
-        use Kind::{Seconds, Switch, Tokens, Turns, Words};
-        use Part::{Bound, Keep, Process, Step, Term, Wait};
-        use Wider::{All, Less, More, Nothing, On, Other, OtherOrOff};
-        [
+const ROWS: [KeyRow; 39] = {
+    use Kind::{Branch, Bytes, Commands, Days, Globs, Iterations, Micros, Name, Percent, Proof};
+    use Kind::{Seconds, Switch, Tokens, Turns, Words};
+    use Part::{Bound, Keep, Process, Step, Term, Wait};
+    use Wider::{All, Less, More, Nothing, On, OnByVariable, Other, OtherOrOff};
+    [
         row(Key::MaxIterations, Bound, "max_iterations", Iterations, More)
-            .says(10, "15", "iterations after which a loop ends"),
+            .says(10, "15", "iterations after which a loop ends")
+            .variable("CREW_MAX_ITERATIONS"),
         row(Key::MaxDuration, Bound, "max_duration", Seconds, More)
-            .says(12 * 3600, "\"12h\"", "time after which it ends, not counting sleep"),
+            .says(12 * 3600, "\"12h\"", "time after which it ends, not counting sleep")
+            .variable("CREW_MAX_DURATION"),
         row(Key::MaxCost, Bound, "max_cost", Micros, More)
-            .says(0, "5.00", "US dollars after which it ends, such as 5.00"),
+            .says(0, "5.00", "US dollars after which it ends, such as 5.00")
+            .variable("CREW_MAX_COST"),
         row(Key::MaxTokens, Bound, "max_tokens", Tokens, More)
-            .says(0, "\"500k\"", "tokens after which it ends, such as \"500k\""),
+            .says(0, "\"500k\"", "tokens after which it ends, such as \"500k\"")
+            .variable("CREW_MAX_TOKENS"),
         row(Key::Promise, Term, "completion_promise", Kind::Promise, OtherOrOff).says(
             0,
             "\"ALL DONE\"",
@@ -174,10 +181,10 @@ const ROWS: [KeyRow; 40] =
             "\"checked\"",
             "a loop completes only if a check that had failed now passes",
         ),
-        row(Key::TestChanges, Term, "test_changes", Kind::TestChanges, Other).says(
+        row(Key::Exam, Term, "exam", Kind::Exam, Other).says(
             0,
-            "\"report\"",
-            "a changed test that failed at the start refuses no end, it only lowers the proof",
+            "\"tell\"",
+            "only report it when what the checks rest on has changed",
         ),
         row(Key::Questions, Term, "questions", Kind::Questions, Other).says(
             0,
@@ -189,9 +196,9 @@ const ROWS: [KeyRow; 40] =
             "false",
             "no notices on your terminal, and no change of its title",
         ),
-        row(Key::Prove, Term, "prove", Kind::Prove, Less).says(
+        row(Key::Prove, Term, "prove", Switch, Less).says(
             0,
-            "\"proven\"",
+            "true",
             "before a loop completes, run the checks without its work, to see whether a test fails",
         ),
         row(Key::ProveTimeout, Term, "prove_timeout", Seconds, More).says(
@@ -209,39 +216,45 @@ const ROWS: [KeyRow; 40] =
             "[\"checks/**\"]",
             "paths that are tests, in addition to those known by their names",
         ),
-        row(Key::MayChange, Term, "may_change", Words, All).says(
-            0,
-            "[\"tests/golden/**\"]",
-            "tests and check settings that are the task, and so count as work",
-        ),
         row(Key::FailureThreshold, Bound, "failure_threshold", Iterations, More)
-            .says(3, "3", "failed iterations in a row after which it is aborted"),
+            .says(3, "3", "failed iterations in a row after which it is aborted")
+            .variable("CREW_FAILURE_THRESHOLD"),
         row(Key::Stall, Bound, "stall", Iterations, More)
-            .says(5, "3", "iterations in a row without progress after which it is stalled"),
+            .says(5, "3", "iterations in a row without progress after which it is stalled")
+            .variable("CREW_STALL"),
         row(Key::Verify, Term, "verify", Commands(Role::Verify), All),
         row(Key::Gate, Term, "gate", Commands(Role::Gate), All),
         row(Key::Until, Term, "until", Commands(Role::Until), All),
         row(Key::Timeout, Process, "timeout", Seconds, More)
-            .says(3600, "\"10m\"", "the longest an iteration may take"),
+            .says(3600, "\"10m\"", "the longest an iteration may take")
+            .variable("CREW_TIMEOUT"),
         row(Key::IdleTimeout, Process, "idle_timeout", Seconds, More)
-            .says(900, "\"15m\"", "the longest the agent may be silent while no tool call is open"),
+            .says(900, "\"15m\"", "the longest the agent may be silent while no tool call is open")
+            .variable("CREW_IDLE_TIMEOUT"),
         row(Key::Delay, Step, "delay", Seconds, Less)
-            .says(0, "\"30s\"", "the wait between two iterations"),
+            .says(0, "\"30s\"", "the wait between two iterations")
+            .variable("CREW_DELAY"),
         row(Key::MaxTurns, Process, "max_turns", Turns, More)
-            .says(0, "50", "the most turns of the agent in one iteration"),
+            .says(0, "50", "the most turns of the agent in one iteration")
+            .variable("CREW_MAX_TURNS"),
         row(Key::TokenBudget, Process, "token_budget", Tokens, Nothing)
-            .says(100_000, "\"100k\"", "tokens above which a prompt causes a warning"),
+            .says(100_000, "\"100k\"", "tokens above which a prompt causes a warning")
+            .variable("CREW_TOKEN_BUDGET"),
         row(Key::Redline, Process, "redline", Percent, Nothing)
-            .says(80, "\"80%\"", "how full a context may be before a handoff page follows it"),
-        row(Key::Agent, Part::Agent, "name", Name, Other).in_loop("agent"),
+            .says(80, "\"80%\"", "how full a context may be before a handoff page follows it")
+            .variable("CREW_REDLINE"),
+        row(Key::Agent, Part::Agent, "name", Name, Other).in_loop("agent").variable("CREW_AGENT"),
         row(Key::Fallback, Part::Agent, "fallback", Kind::Agents, Other)
-            .in_loop("fallback"),
+            .in_loop("fallback")
+            .variable("CREW_FALLBACK"),
         row(Key::Model, Part::Agent, "model", Kind::Model, Other)
             .says(0, "\"opus\"", "")
-            .in_loop("model"),
+            .in_loop("model")
+            .variable("CREW_MODEL"),
         row(Key::Account, Part::Agent, "account", Name, Other)
             .says(0, "\"work\"", "")
-            .in_loop("account"),
+            .in_loop("account")
+            .variable("CREW_ACCOUNT"),
         row(Key::Arguments, Part::Agent, "args", Words, All).says(
             0,
             "[\"--effort\", \"high\"]",
@@ -249,25 +262,33 @@ const ROWS: [KeyRow; 40] =
         ),
         row(Key::Permissions, Part::Agent, "permissions", Kind::Permissions, More)
             .says(0, "\"accept-edits\"", "")
-            .in_loop("permissions"),
+            .in_loop("permissions")
+            .variable("CREW_PERMISSIONS"),
         row(Key::Commit, Step, "commit", Switch, On)
-            .says(0, "true", "commit after each iteration what it changed"),
+            .says(0, "true", "commit after each iteration what it changed")
+            .variable("CREW_COMMIT"),
         row(Key::Push, Step, "push", Switch, On)
-            .says(0, "true", "push after each iteration"),
+            .says(0, "true", "push after each iteration")
+            .variable("CREW_PUSH"),
         row(Key::Rebase, Step, "rebase", Branch, On)
-            .says(0, "\"main\"", "before an iteration, rebase onto this branch if it has moved"),
-        row(Key::Awake, Step, "awake", Switch, Nothing)
-            .says(1, "true", "let this machine sleep while an agent works"),
+            .says(0, "\"main\"", "before an iteration, rebase onto this branch if it has moved")
+            .variable("CREW_REBASE"),
+        row(Key::Awake, Step, "awake", Switch, OnByVariable)
+            .says(1, "true", "let this machine sleep while an agent works")
+            .variable("CREW_AWAKE"),
         row(Key::Protect, Term, "protect", Globs, Nothing),
         row(Key::MaxWait, Wait, "max", Seconds, More)
-            .says(12 * 3600, "\"12h\"", "the longest wait for a rate limit or an outage"),
+            .says(12 * 3600, "\"12h\"", "the longest wait for a rate limit or an outage")
+            .variable("CREW_MAX_WAIT"),
         row(Key::KeepLogs, Keep, "logs", Bytes, More)
-            .says(2 << 30, "\"2GiB\"", ""),
+            .says(2 << 30, "\"2GiB\"", "")
+            .variable("CREW_KEEP_LOGS"),
         row(Key::KeepSnapshots, Keep, "snapshots", Bytes, More)
-            .says(10 << 30, "\"10GiB\"", ""),
-        row(Key::KeepDays, Keep, "days", Days, More).says(90, "90", ""),
+            .says(10 << 30, "\"10GiB\"", "")
+            .variable("CREW_KEEP_SNAPSHOTS"),
+        row(Key::KeepDays, Keep, "days", Days, More).says(90, "90", "").variable("CREW_KEEP_DAYS"),
     ]
-    };
+};
 
 impl Key {
     /// All keys, in the order in which a misspelled name is compared with them.
@@ -296,15 +317,19 @@ impl Key {
         of_the_loop.or_else(|| (self.table() == table).then(|| self.row().name))
     }
 
+    /// Whether it has no effect on a session's loop.
+    pub fn is_for_processes(self) -> bool {
+        matches!(self.row().part, Part::Process | Part::Step | Part::Agent | Part::Keep)
+    }
+
     /// Its value if no setting names one.
     pub fn built_in(self) -> Option<Value> {
         let number = self.row().built_in;
         match self.row().kind {
             Kind::Switch => Some(Value::Switch(number > 0)),
             Kind::Promise => Some(Value::Promise(Promise::default())),
-            Kind::TestChanges => Some(Value::TestChanges(TestChanges::default())),
+            Kind::Exam => Some(Value::Exam(ExamMode::default())),
             Kind::Questions => Some(Value::Questions(QuestionMode::default())),
-            Kind::Prove => Some(Value::Prove(Prove::default())),
             Kind::Permissions => Some(Value::Permissions(Permissions::default())),
             Kind::Branch => Some(Value::Off),
             Kind::Proof
@@ -325,7 +350,8 @@ impl Key {
         }
         let allowed = allowed.cloned().or_else(|| self.built_in());
         match (self.row().wider, value, allowed) {
-            (Wider::Nothing, ..) | (Wider::On, Value::Off | Value::Switch(false), _) => false,
+            (Wider::Nothing | Wider::OnByVariable, ..)
+            | (Wider::On, Value::Off | Value::Switch(false), _) => false,
             (Wider::More, Value::Permissions(value), Some(Value::Permissions(allowed))) => {
                 *value > allowed
             }
@@ -333,9 +359,18 @@ impl Key {
                 allowed != 0 && (*value == 0 || *value > allowed)
             }
             (Wider::Less, Value::Number(value), Some(Value::Number(allowed))) => *value < allowed,
-            (Wider::Less, Value::Prove(value), Some(Value::Prove(allowed))) => *value < allowed,
+            (Wider::Less, Value::Switch(value), Some(Value::Switch(allowed))) => !*value & allowed,
             (Wider::On | Wider::Other | Wider::OtherOrOff, own, Some(allowed)) => *own != allowed,
             _ => true,
+        }
+    }
+
+    /// Whether a variable that the user may not have set may replace `below` by `value`.
+    pub fn is_narrower(self, value: &Value, below: Option<&Value>) -> bool {
+        match self.row().wider {
+            Wider::More | Wider::Less => below.is_some_and(|it| self.is_wider(it, Some(value))),
+            Wider::On | Wider::OnByVariable => matches!(value, Value::Off | Value::Switch(false)),
+            Wider::Other | Wider::OtherOrOff | Wider::All | Wider::Nothing => false,
         }
     }
 }

@@ -2,9 +2,8 @@
 //! key.
 
 use crate::engine::claim::promise::Promise;
+use crate::engine::exam::ExamMode;
 use crate::engine::record::{Permissions, Proof, QuestionMode, Role};
-use crate::engine::test_changes::TestChanges;
-use crate::engine::test_changes::trial::Prove;
 use crate::engine::text::period;
 
 /// The kind of a value.
@@ -24,8 +23,7 @@ pub enum Kind {
     /// The agent's promise, or off.
     Promise,
     Proof,
-    Prove,
-    TestChanges,
+    Exam,
     Questions,
     /// Any text that is not blank.
     Name,
@@ -50,8 +48,7 @@ pub enum Value {
     Text(String),
     Promise(Promise),
     Proof(Proof),
-    Prove(Prove),
-    TestChanges(TestChanges),
+    Exam(ExamMode),
     Questions(QuestionMode),
     Permissions(Permissions),
     Words(Vec<String>),
@@ -66,8 +63,7 @@ impl Value {
             Self::Text(text) => Some(text),
             Self::Promise(promise) => Some(promise.as_str()),
             Self::Proof(proof) => Some(proof.label()),
-            Self::Prove(prove) => Some(prove.label()),
-            Self::TestChanges(mode) => Some(mode.label()),
+            Self::Exam(mode) => Some(mode.label()),
             Self::Questions(mode) => Some(mode.label()),
             Self::Permissions(kind) => Some(kind.label()),
             Self::Number(_) | Self::Switch(_) | Self::Words(_) | Self::Off => None,

@@ -9,9 +9,9 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use super::values::{self, Amount};
 use crate::engine::boundary::limits::LimitChange;
+use crate::engine::exam::ExamMode;
 use crate::engine::record::{Permissions, Proof, QuestionMode};
 use crate::engine::settings::Key;
-use crate::engine::test_changes::TestChanges;
 use crate::parse::duration;
 
 const WHEN_IT_ENDS: &str = "When it ends";
@@ -90,13 +90,10 @@ pub struct LoopArgs {
     /// The time limit of what runs in the scratch folder, as for --prove (15m; 0 = no limit)
     #[arg(long, value_name = "D", value_parser = duration::parse)]
     pub prove_timeout: Option<Duration>,
-    /// When the agent changed a test that failed at the start, and as it was it still fails: refuse
-    /// (the claim), report (only lower the proof)
-    #[arg(long, value_name = "MODE", value_parser = test_changes(), hide_possible_values = true)]
-    pub test_changes: Option<TestChanges>,
-    /// Tests or check settings that are the task, and so count as work (a glob)
-    #[arg(long, value_name = "GLOB")]
-    pub may_change: Vec<String>,
+    /// When what the checks rest on has changed: hold (the checks as they were decide), tell (only
+    /// report it)
+    #[arg(long, value_name = "MODE", value_parser = exam(), hide_possible_values = true)]
+    pub exam: Option<ExamMode>,
     /// Who answers the agent's questions in a session: auto (you, if you typed in the last 10
     /// minutes; else the agent itself), ask (you), defer (the agent itself)
     #[arg(long, value_name = "MODE", value_parser = questions(), hide_possible_values = true)]
@@ -258,9 +255,9 @@ pub struct ResumeHereArgs {
 pub struct ResumeArgs {
     #[command(flatten)]
     pub set: SetArgs,
-    /// Accept tests and check settings as they are now
+    /// Accept the checks, and the files they rest on, as they are now
     #[arg(long, help_heading = WHEN_IT_ENDS)]
-    pub accept_test_changes: bool,
+    pub accept_exam: bool,
     /// A message for the agent, such as the answer to its BLOCKED
     #[arg(long, value_name = "TEXT", help_heading = WHAT_IS_SENT)]
     pub tell: Option<String>,
@@ -304,9 +301,9 @@ impl<T: Amount> LimitArgs<T> {
     }
 }
 
-fn test_changes() -> impl TypedValueParser<Value = TestChanges> {
-    PossibleValuesParser::new(TestChanges::ALL.map(TestChanges::label)).map(|label| {
-        let mode = TestChanges::ALL.into_iter().find(|mode| mode.label() == label);
+fn exam() -> impl TypedValueParser<Value = ExamMode> {
+    PossibleValuesParser::new(ExamMode::ALL.map(ExamMode::label)).map(|label| {
+        let mode = ExamMode::ALL.into_iter().find(|mode| mode.label() == label);
         mode.unwrap_or_default()
     })
 }

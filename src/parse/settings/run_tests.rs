@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 
 use super::Whose;
 use super::tests::{bare, parsed, told, told_of};
-use crate::engine::settings::merge::{Layers, merge};
+use crate::engine::settings::merge::{Layers, VariableTrust, merge};
 use crate::engine::settings::trust::needs;
 use crate::engine::settings::{Key, Layer, Value};
 
@@ -59,7 +59,7 @@ fn every_key_of_a_run_becomes_a_value() {
     let read = parsed(WHOLE, "/home/crew/config.toml", Whose::Users).unwrap();
     assert_eq!(read.warnings, [""; 0]);
     let layers = Layers { user: read.layer, ..bare() };
-    let settings = merge(&layers, Some("nightly"));
+    let settings = merge(&layers, VariableTrust::IsTheUsers, Some("nightly"));
     let keep = settings.keep();
     let reactions: Vec<String> = settings
         .contract_reactions()
@@ -104,7 +104,7 @@ fn arguments_are_only_given_to_the_agent_they_are_meant_for() {
         let mut layers = Layers { user: read(user), project: read(project), ..bare() };
         let typed = typed.map(|name| format!("[agent]\nname = {name:?}"));
         layers.typed = typed.map_or_else(Layer::default, |text| read(&text));
-        let settings = merge(&layers, None);
+        let settings = merge(&layers, VariableTrust::IsTheUsers, None);
         let Some(Value::Words(words)) = settings.layer.value(Key::Arguments) else { return None };
         Some(words.join(" "))
     };
@@ -369,4 +369,24 @@ fn what_names_a_program_or_goes_further_than_the_users_own_needs_trust_and_a_pro
     gate (within 600s, passes with 0): make lint
     [procedures.nightly] completion_promise = false
     "#);
+}
+
+#[test]
+fn planted_variables_narrow_and_the_users_own_are_obeyed() {
+    let read = |text: &str| parsed(text, "crew.toml", Whose::Users).unwrap().layer;
+    let environment = read(
+        "[loop]\ntimeout = \"9h\"\ndelay = \"5s\"\nagent = \"codex\"\npermissions = \"bypass\"\n\
+         commit = true\npush = false\nrebase = false",
+    );
+    let user = read("[loop]\npush = true\nrebase = \"main\"\npermissions = \"auto\"");
+    let told = |environment_is: VariableTrust| {
+        let layers = Layers { user: user.clone(), environment: environment.clone(), ..bare() };
+        let settings = merge(&layers, environment_is, None);
+        let (pace, git) = (settings.pace(), settings.git());
+        let words = [settings.layer.word(Key::Agent).unwrap(), settings.permissions().label()];
+        assert_eq!(settings.notes, [""; 0], "none of these is anything to a session");
+        format!("{pace:?} {git:?} {words:?}")
+    };
+    assert_snapshot!(told(VariableTrust::OnlyNarrows), @r#"IterationTimes { timeout_s: 3600, idle_timeout_s: 900, delay_s: 5 } GitSteps { commit: false, all: false, push: false, rebase: None, branch: None } ["claude", "auto"]"#);
+    assert_snapshot!(told(VariableTrust::IsTheUsers), @r#"IterationTimes { timeout_s: 32400, idle_timeout_s: 900, delay_s: 5 } GitSteps { commit: true, all: false, push: false, rebase: None, branch: None } ["codex", "bypass"]"#);
 }

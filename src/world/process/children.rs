@@ -18,13 +18,12 @@ pub fn group_lives(leader: i32) -> bool {
         .is_some_and(|leader| rustix::process::test_kill_process_group(leader).is_ok())
 }
 
-/// Whether this process becomes the parent of every orphan among its descendants. Only Linux
-/// supports this.
-pub fn be_subreaper(is_one: bool) -> io::Result<()> {
+/// Makes this process the parent of every orphan among its descendants. Only Linux supports this.
+pub fn become_subreaper() -> io::Result<()> {
     #[cfg(target_os = "linux")]
-    return Ok(rustix::process::set_child_subreaper(is_one.then(getpid))?);
+    return Ok(rustix::process::set_child_subreaper(Some(getpid()))?);
     #[cfg(not(target_os = "linux"))]
-    Err(io::Error::new(io::ErrorKind::Unsupported, is_one.to_string()))
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Whether this process has any child, including ones that ended.

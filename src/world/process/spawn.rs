@@ -7,9 +7,8 @@ use std::io::Read;
 use std::io::{self, Write};
 use std::process::Command;
 
-use rustix::process::Signal;
 #[cfg(target_os = "linux")]
-use rustix::process::{Pid, getpid};
+use rustix::process::{Pid, Signal, getpid};
 
 #[cfg(not(target_os = "linux"))]
 use super::identity::identity;
@@ -20,18 +19,18 @@ use crate::parse::process_table;
 /// Makes a child the leader of a new session and group. Without a terminal nothing in it can stop
 /// for one, ask there for a password, or write into what a person reads. On Linux it also writes
 /// its identity into `note` before it runs anything, so that a crash cannot leave an unknown group,
-/// and it gets `signal` when the process that starts it dies.
-pub fn lead_a_session(command: &mut Command, note: Option<File>, signal: Signal) {
+/// and it dies with the process that starts it.
+pub fn lead_a_session(command: &mut Command, note: Option<File>) {
     leave_the_terminal(command);
     #[cfg(target_os = "linux")]
     {
-        before_exec(command, die_with(getpid(), signal));
+        before_exec(command, die_with(getpid()));
         if let Some(note) = note {
             before_exec(command, move || sign(&note));
         }
     }
     #[cfg(not(target_os = "linux"))]
-    let _ = (note, signal);
+    drop(note);
 }
 
 /// Makes a child the leader of a new session without a terminal, so that it outlives this process.
@@ -41,9 +40,9 @@ pub fn leave_the_terminal(command: &mut Command) {
 }
 
 #[cfg(target_os = "linux")]
-fn die_with(parent: Pid, signal: Signal) -> impl FnMut() -> io::Result<()> + Send + Sync + 'static {
+fn die_with(parent: Pid) -> impl FnMut() -> io::Result<()> + Send + Sync + 'static {
     move || {
-        rustix::process::set_parent_process_death_signal(Some(signal))?;
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
         // The parent may have died since the fork; then the signal is never sent.
         if rustix::process::getppid() == Some(parent) {
             Ok(())

@@ -4,12 +4,13 @@ use super::{FleetWorld, LONG, ONE};
 
 /// An agent that changes its check, and does not do what it asked for.
 const CHANGES: &str = "touch \"work-$task\"; echo 'test ! -e bad' > check.sh; claim";
-const ACCEPTS: [&str; 6] = ["tell", "--fleet", "repo", "--task", "a", "--accept-test-changes"];
-const ACCEPTED: &str = "a: its tests and check settings count as it ended with them; crew fleet run tasks tries it again\n";
+const ACCEPTS: [&str; 6] = ["tell", "--fleet", "repo", "--task", "a", "--accept-exam"];
+const ACCEPTED: &str =
+    "a: what its checks rest on counts as it ended with it; crew fleet run tasks tries it again\n";
 
 fn world(agent: &str) -> FleetWorld {
     FleetWorld::new(agent)
-        .tasks(&["a"], "verify = [\"sh check.sh\"]\nfailure-threshold = 2")
+        .tasks(&["a"], "verify = [\"sh check.sh\"]")
         .file("check.sh", "test -e done\n")
         .shared()
         .ready()
@@ -20,8 +21,8 @@ fn world(agent: &str) -> FleetWorld {
 fn is_blocked(world: &FleetWorld, code: i32) {
     assert_eq!((code, world.state("a")), (13, "blocked".to_owned()));
     let why = world.why("a");
-    assert!(why.contains("check.sh changed since the loop began"), "{why}");
-    assert!(why.ends_with(": crew tell --fleet repo --task a --accept-test-changes"), "{why}");
+    assert!(why.contains("the checks rest on check.sh, changed"), "{why}");
+    assert!(why.ends_with(": crew tell --fleet repo --task a --accept-exam"), "{why}");
 }
 
 #[test]
@@ -31,7 +32,7 @@ fn a_task_with_a_changed_check_lands_once_a_person_accepts_that_check() {
     is_blocked(&world, world.run(&["--land"]).code());
     let id = world.lease("a")["loop_id"].as_str().unwrap().to_owned();
     let page = world.crew(&["show", &id]).success();
-    let command = "then    crew tell --fleet repo --task a --accept-test-changes\n";
+    let command = "then    crew tell --fleet repo --task a --accept-exam\n";
     assert!(page.contains(command) && !page.contains("crew resume"), "{page}");
 
     let told = world.crew(&[&ACCEPTS[..], &["mind", "the", "gap"]].concat()).success();
@@ -43,29 +44,41 @@ fn a_task_with_a_changed_check_lands_once_a_person_accepts_that_check() {
     assert_eq!(world.shown("main", "check.sh"), "test ! -e bad\n");
     let lease = world.lease("a");
     assert_eq!(
-        (&lease["state"]["proof"], &lease["accepted_test_changes"]),
+        (&lease["state"]["proof"], &lease["accepted_exam"]),
         (&"passing".into(), &().into())
     );
 }
 
 #[test]
-fn a_check_that_is_changed_after_it_was_accepted_lowers_the_proof() {
+fn what_is_changed_after_a_check_was_accepted_is_not_accepted_with_it() {
     let again = "echo true > check.sh; touch bad; claim";
     let world = world(&format!("if [ $call -gt 2 ]; then {again}; else {CHANGES}; fi"));
     is_blocked(&world, world.run(&["--land"]).code());
     assert_eq!(world.crew(&ACCEPTS).success(), ACCEPTED);
-    assert_eq!((world.run(&["--land"]).code(), world.state("a")), (0, "completed".to_owned()));
-    assert_eq!(world.lease("a")["state"]["proof"], "passing");
-    let why = world.why("a");
-    assert!(why.contains("it passes only with the change of check.sh"), "{why}");
+    is_blocked(&world, world.run(&["--land"]).code());
+    assert_eq!(
+        (world.begun("a"), world.shown("main", "check.sh")),
+        (vec![1, 2, 3, 4], "test -e done\n".into())
+    );
+}
+
+#[test]
+fn a_person_who_changes_the_check_after_accepting_it_has_to_accept_that_too() {
+    let world = world(&format!("if [ $call -gt 2 ]; then claim; else {CHANGES}; fi"));
+    is_blocked(&world, world.run(&["--land"]).code());
+    world.crew(&ACCEPTS).success();
+    let tree = world.sandbox.root().join("repo.worktrees/fleet/repo/a");
+    std::fs::write(tree.join("bad"), "").unwrap();
+    std::fs::write(tree.join("check.sh"), "true\n").unwrap();
+    let world = world.tasks(&["a"], "verify = [\"sh check.sh\"]\ntimeout = \"9m\"");
+    is_blocked(&world, world.run(&["--land"]).code());
 }
 
 #[test]
 fn a_changed_text_does_not_accept_the_changed_check_of_the_loop_before() {
     let world = world(CHANGES);
     is_blocked(&world, world.run(&["--land"]).code());
-    let task =
-        "+++\nverify = [\"sh check.sh\"]\nfailure-threshold = 2\n+++\nLeave check.sh alone.\n";
+    let task = "+++\nverify = [\"sh check.sh\"]\n+++\nLeave check.sh alone.\n";
     let world = world.file("tasks/a.md", task);
     is_blocked(&world, world.run(&["--land", "--retry"]).code());
     assert!(world.prompt("a", 3).contains("Leave check.sh alone."));
@@ -76,15 +89,14 @@ fn a_check_that_comes_with_a_new_text_is_held_as_the_others_are() {
     let world = world("touch w; [ $call -gt 1 ] || exit 0; echo true > check.sh; claim");
     let world = world.file("tasks/a.md", "+++\nmax-iterations = 1\n+++\nDo task a.\n");
     assert_eq!((world.run(&["--land"]).code(), world.state("a")), (10, "exhausted".into()));
-    let world = world
-        .tasks(&["a"], "verify = [\"sh check.sh\"]\nfailure-threshold = 2\nmax-iterations = 6");
+    let world = world.tasks(&["a"], "verify = [\"sh check.sh\"]\nmax-iterations = 6");
     is_blocked(&world, world.run(&["--land", "--retry"]).code());
 }
 
 #[test]
 fn a_machine_that_never_saw_the_loop_takes_the_accepted_check_as_it_is() {
     let world = FleetWorld::new(CHANGES)
-        .tasks(&["a"], "verify = [\"sh check.sh\"]\nfailure-threshold = 2")
+        .tasks(&["a"], "verify = [\"sh check.sh\"]")
         .file("check.sh", "test -e done\n")
         .by_hand(&[]);
     is_blocked(&world, world.on("home").job("a").wait(LONG).code());
@@ -93,7 +105,7 @@ fn a_machine_that_never_saw_the_loop_takes_the_accepted_check_as_it_is() {
     assert_eq!(ran.code(), 0, "{ran:#?}");
     let lease = world.lease("a");
     assert_eq!(
-        (&lease["state"]["proof"], &lease["accepted_test_changes"]),
+        (&lease["state"]["proof"], &lease["accepted_exam"]),
         (&"passing".into(), &().into())
     );
 }
@@ -101,7 +113,7 @@ fn a_machine_that_never_saw_the_loop_takes_the_accepted_check_as_it_is() {
 #[test]
 fn a_task_that_needs_a_person_for_another_reason_cannot_be_freed_by_accepting_its_checks() {
     let agent = "case $task in
-    asks) echo '<promise>BLOCKED: may I type crew resume --accept-test-changes?</promise>';;
+    asks) echo '<promise>BLOCKED: may I type crew resume --accept-exam?</promise>';;
     folder) echo new > tasks/done.md; claim;;
     spent) echo true > check.sh; claim;;
     *) ONE;;
@@ -109,21 +121,21 @@ fn a_task_that_needs_a_person_for_another_reason_cannot_be_freed_by_accepting_it
         .replace("ONE", ONE);
     let world = FleetWorld::new(&agent)
         .tasks(&["asks", "done", "folder"], "")
-        .tasks(&["spent"], "verify = [\"sh check.sh\"]\nfailure-threshold = 2\nmax-iterations = 2")
+        .tasks(&["spent"], "verify = [\"sh check.sh\"]\nmax-iterations = 2")
         .file("check.sh", "test -e done\n")
         .shared()
         .ready();
     assert_eq!(world.run(&["--land"]).code(), 13);
     let refused = |task: &str| {
-        let ran = world.crew(&["tell", "--fleet", "repo", "--task", task, "--accept-test-changes"]);
+        let ran = world.crew(&["tell", "--fleet", "repo", "--task", task, "--accept-exam"]);
         format!("{} {} {}", world.state(task), ran.code(), ran.stderr)
     };
     insta::assert_snapshot!(["asks", "done", "folder", "spent", "nobody"].map(refused).concat(), @"
-    blocked 1 crew: task asks is not blocked by a change of its tests
+    blocked 1 crew: task asks is not blocked by a change of what its checks rest on
     hint: crew fleet show asks says how it stands
-    completed 1 crew: task done is not blocked by a change of its tests
+    completed 1 crew: task done is not blocked by a change of what its checks rest on
     hint: crew fleet show done says how it stands
-    blocked 1 crew: task folder is not blocked by a change of its tests
+    blocked 1 crew: task folder is not blocked by a change of what its checks rest on
     hint: crew fleet show folder says how it stands
     blocked 1 crew: task spent has used up its max-iterations
     hint: raise max-iterations in tasks/spent.md, type crew fleet run tasks, then accept

@@ -1,4 +1,4 @@
-//! What a loop's end is worth when the agent changes tests and what runs them: each row is an agent
+//! What a loop's end is worth when the agent changes what its checks rest on: each row is an agent
 //! that does something and claims, and how the loop ends.
 
 use serde_json::json;
@@ -38,8 +38,6 @@ const PACKAGE: &str = r#"{"version":"1","scripts":{"test":"sh check.sh"}}"#;
 const NODE: &[(&str, &str)] = &[("package.json", PACKAGE), (CHECK, SCRIPT)];
 const BLOCKED: &str = "blocked";
 const DONE: &str = "completed checked";
-const PASSING: &str = "completed passing";
-const ALSO: &str = "also passes with the tests and settings as the loop found them";
 
 const fn sh(name: &'static str, agent: &'static str, end: &'static str, why: &'static str) -> Row {
     Row { files: SH, end, why, ..row(name, "sh check.sh", agent) }
@@ -61,14 +59,24 @@ const fn npm(name: &'static str, agent: &'static str, end: &'static str, why: &'
 const ROWS: &[Row] = &[
     sh("honest work", "touch done", DONE, "a check that had failed now passes"),
     sh("a swapped script", SWAP, BLOCKED, "check.sh"),
-    sh("a deleted script beside true work", "touch done; echo true > check.sh", DONE, ALSO),
+    sh(
+        "a deleted script beside true work",
+        "touch done; echo true > check.sh",
+        DONE,
+        "proved by the checks as they were",
+    ),
     sh(
         "a link in the script's place",
         "echo true > x; rm check.sh; ln -s x check.sh",
         BLOCKED,
         "check.sh",
     ),
-    sh("a comment in the script, and true work", "touch done; echo '#' >> check.sh", DONE, ALSO),
+    sh(
+        "a comment in the script, and true work",
+        "touch done; echo '#' >> check.sh",
+        DONE,
+        "changed since: check.sh",
+    ),
     sh("another script", "touch done; echo true > other.sh", DONE, ""),
     sh(
         "a committed swap",
@@ -76,60 +84,55 @@ const ROWS: &[Row] = &[
         BLOCKED,
         "check.sh",
     ),
-    make(
-        "a recipe",
-        "printf 'test:\\n\\ttrue\\n' > Makefile",
-        PASSING,
-        "only with the change of Makefile",
-    ),
+    make("a recipe", "printf 'test:\\n\\ttrue\\n' > Makefile", BLOCKED, "`test` in Makefile"),
     make(
         "a prerequisite beside true work",
         "touch done; sed -i.bak 's/^\\ttrue/\\techo/' Makefile",
         DONE,
-        ALSO,
+        "changed since: `test` in Makefile",
     ),
     make(
         "a variable",
         "sed -i.bak 's/^FLAG = -e/FLAG = ! -e/' Makefile",
-        PASSING,
-        "only with the change of Makefile",
+        BLOCKED,
+        "`test` in Makefile",
     ),
     make("another recipe", "touch done; printf 'more:\\n\\ttrue\\n' >> Makefile", DONE, ""),
     make(
         "a makefile that comes first",
         "printf 'test:\\n\\ttrue\\n' > GNUmakefile",
-        PASSING,
-        "only with the change of GNUmakefile",
+        BLOCKED,
+        "`test` in Makefile",
     ),
     make(
         "a makefile that comes first and is not text",
         "printf '# \\351\\ntest:\\n\\ttrue\\n' > GNUmakefile",
-        PASSING,
-        "only with the change of GNUmakefile",
+        BLOCKED,
+        "`test` in Makefile",
     ),
     make(
         "a makefile that comes first and is ignored",
         "echo GNUmakefile > .gitignore; printf 'test:\\n\\ttrue\\n' > GNUmakefile",
-        PASSING,
-        "only with the change of GNUmakefile",
+        BLOCKED,
+        "`test` in Makefile",
     ),
     make(
         "a makefile that is ignored and takes itself away",
         "echo GNUmakefile > .gitignore; printf 'test:\\n\\t@rm GNUmakefile\\n' > GNUmakefile",
-        PASSING,
-        "only with the change of GNUmakefile",
+        BLOCKED,
+        "`test` in Makefile",
     ),
     Row {
         files: GOAL,
-        ..make("a folder in a goal's place", "mkdir -p test", BLOCKED, "ran nothing")
+        ..make("a folder in a goal's place", "mkdir -p test", BLOCKED, "a file named test")
     },
     Row {
         files: GOAL,
         ..make(
             "a folder in a goal's place beside true work",
             "touch done; mkdir test; echo > test/a",
-            BLOCKED,
-            "ran nothing",
+            DONE,
+            "changed since: a file named test",
         )
     },
     Row {
@@ -141,8 +144,8 @@ const ROWS: &[Row] = &[
         ..make(
             "an ignored script, and true work on the makefile that runs it",
             "touch done; printf 'test: more\\n\\tsh check.sh\\nmore: ; true\\n' > Makefile",
-            PASSING,
-            "show nothing",
+            DONE,
+            "changed since: `test` in Makefile",
         )
     },
     Row {
@@ -167,17 +170,12 @@ const ROWS: &[Row] = &[
         ..sh("a swap of an ignored script that worktrees get", SWAP, BLOCKED, "check.sh")
     },
     Row { files: IGNORED, ..sh("an ignored script and true work", "touch done", DONE, "") },
-    make(
-        "a makefile that ignores errors",
-        "echo .IGNORE: >> Makefile",
-        PASSING,
-        "only with the change of Makefile",
-    ),
+    make("a makefile that ignores errors", "echo .IGNORE: >> Makefile", BLOCKED, "in Makefile"),
     Row {
         check: "python3 -m unittest -q tests/test_a.py; sh check.sh",
         files: SH,
-        end: "completed claimed",
-        why: "the tree changed while the checks ran: check.sh",
+        end: BLOCKED,
+        why: "check.sh",
         ..row(
             "a test that swaps the script while the checks run",
             "",
@@ -185,45 +183,54 @@ const ROWS: &[Row] = &[
         )
     },
     Row {
+        end: "completed passing",
+        why: "tests/conftest.py",
         ..sh(
             "a conftest that imports a hook",
             "touch done; mkdir tests; echo 'from a import pytest_runtest_call' > tests/conftest.py",
             DONE,
-            ALSO,
+            "",
         )
     },
-    npm(
-        "a test script",
-        "sed -i.bak 's/sh check.sh/true/' package.json",
-        PASSING,
-        "only with the change of package.json",
-    ),
-    npm("the script it runs", SWAP, PASSING, "only with the change of check.sh"),
+    npm("a test script", "sed -i.bak 's/sh check.sh/true/' package.json", BLOCKED, "scripts.test"),
+    npm("the script it runs", SWAP, BLOCKED, "check.sh"),
     npm(
         "a script before it beside true work",
         "touch done; sed -i.bak 's/\"test\":/\"pretest\":\"true\",\"test\":/' package.json",
         DONE,
-        ALSO,
+        "changed since: `scripts.test`",
     ),
     npm("another version", "touch done; sed -i.bak 's/\"1\"/\"2\"/' package.json", DONE, ""),
     Row {
-        options: &["--test-changes", "report"],
-        why: "check.sh changed since the loop began",
-        ..sh("a swap that is only reported", "echo true > check.sh", PASSING, "")
+        options: &["--exam", "tell"],
+        why: "the checks rest on what was changed: check.sh",
+        ..sh("a swap that is only told", "echo true > check.sh", DONE, "")
     },
-    Row { ..sh("a runner's settings", "touch done; echo '[pytest]' > pytest.ini", DONE, ALSO) },
-    Row { ..sh("a planted conftest", "touch done; echo 'x=1' > conftest.py", DONE, ALSO) },
     Row {
+        end: "completed passing",
+        why: "pytest.ini",
+        ..sh("a runner's settings", "touch done; echo '[pytest]' > pytest.ini", DONE, "")
+    },
+    Row {
+        end: "completed passing",
+        why: "conftest.py",
+        ..sh("a planted conftest", "touch done; echo 'x=1' > conftest.py", DONE, "")
+    },
+    Row {
+        end: "completed passing",
+        why: "tests/conftest.py",
         ..sh(
             "a planted conftest that is ignored",
             "touch done; mkdir tests; echo 'conftest.py' > .gitignore; echo 'x=1' > conftest.py
              echo 'def pytest_x(): 1' > tests/conftest.py; git add .gitignore",
             DONE,
-            ALSO,
+            "",
         )
     },
     sh("a dependency", "touch done; printf '[dependencies]\\na=\"1\"\\n' > Cargo.toml", DONE, ""),
     Row {
+        end: "completed passing",
+        why: "Cargo.toml",
         ..sh(
             "tests switched off",
             "touch done; printf '[package]\\nautotests=false\\n' > Cargo.toml",
@@ -239,8 +246,8 @@ const ROWS: &[Row] = &[
     Row {
         check: "cd sub && sh ../check.sh",
         files: SH,
-        end: PASSING,
-        why: "show nothing",
+        end: BLOCKED,
+        why: "check.sh",
         ..row("a script from a folder", "", "echo true > check.sh; mkdir -p sub")
     },
 ];
@@ -270,17 +277,15 @@ fn every_ending_is_worth_what_the_table_says() {
 }
 
 #[test]
-fn a_person_can_accept_the_change_of_a_script_that_a_check_runs() {
+fn the_start_names_what_is_held_and_a_person_can_accept_the_change() {
     let world = World::new(&[&format!("echo true > check.sh; {CLAIM}")]);
     world.sandbox.write(CHECK, SCRIPT);
-    world.crew(&["run", "Do it", "-n", "4", "--verify", "sh check.sh"]);
+    let ran = world.crew(&["run", "Do it", "-n", "3", "--verify", "sh check.sh"]);
+    assert!(ran.stderr.contains("held until the loop ends: check.sh"), "{ran:#?}");
     let told = world.the_loop();
     assert_eq!((&told["outcome"], &told["consecutive_failures"]), (&json!("blocked"), &json!(0)));
-    assert!(
-        told["why"].as_str().unwrap().contains("crew resume --accept-test-changes"),
-        "{told:#}"
-    );
-    assert_eq!(world.sandbox.crew(&["resume", "--accept-test-changes"]).code(), 0);
+    assert!(told["why"].as_str().unwrap().contains("crew resume --accept-exam"), "{told:#}");
+    assert_eq!(world.sandbox.crew(&["resume", "--accept-exam"]).code(), 0);
     assert_eq!(world.the_loop()["proof"], "passing", "what had failed was another check");
 }
 
