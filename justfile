@@ -14,6 +14,11 @@ check:
 test:
     cargo test
 
+# the suites of processes, kills, clients, agents, Slurm and memory, with the binary that is shipped
+shipped:
+    cargo build --locked --release
+    CREW_TEST_BIN=$PWD/target/release/crew RUST_TEST_THREADS=4 cargo test --test it -- on_2_1_ the_reset_in_the_words client:: nights:: roster:: slurm:: fleet_recipes:: children:: crashes:: cut_off:: kills:: signals::
+
 # what only runs when asked for: waits of eleven and of seven minutes, ten thousand boundaries with faults
 slow:
     CREW_LONG_WAIT=1 CREW_REQUIRE_CLIENT=1 cargo test --test it eleven_minutes_are_waited_for

@@ -99,15 +99,12 @@ pub enum Verb {
     )]
     Status(StatusArgs),
     /// List the loops that are over, newest first
-    #[command(
-        after_help = "Examples:\n  crew history\n  crew history --outcome stalled --since 2d\n  \
-                      crew history --all --limit 100 --json"
-    )]
+    #[command(after_help = "Examples:\n  crew history --outcome stalled --since 2d --json")]
     History(HistoryArgs),
     /// Show the whole story of a loop
-    #[command(after_help = "Examples:\n  crew show\n  crew show k3v9 --iteration 4\n  \
-                      crew show --log -f\n  crew show --before notes.txt\n  \
-                      crew show --html story.html")]
+    #[command(
+        after_help = "Examples:\n  crew show k3v9 --iteration 4 --prompt\n  crew show --log -f"
+    )]
     Show(ShowArgs),
     /// Show what a loop changed, or some of its iterations
     #[command(
@@ -173,7 +170,7 @@ pub enum Verb {
     #[command(after_help = AFTER_TELL)]
     Tell {
         /// The message; quote what your shell would change
-        #[arg(value_name = "TEXT", required_unless_present = "accept_exam")]
+        #[arg(value_name = "TEXT", required_unless_present = "accept_test_changes")]
         words: Vec<String>,
         /// A loop's id or the beginning of one; if absent, the loop here, else the only live one
         #[arg(long = "loop", value_name = "LOOP")]
@@ -184,9 +181,9 @@ pub enum Verb {
         /// Only this task of the fleet; one that ended reads it once it is tried again
         #[arg(long, value_name = "TASK", requires = "fleet")]
         task: Option<String>,
-        /// Accept the checks of that task, and the files they rest on, as its agent changed them
+        /// Accept the tests and check settings of that task as its agent changed them
         #[arg(long, requires = "task")]
-        accept_exam: bool,
+        accept_test_changes: bool,
     },
     /// Change the limits of a live loop
     #[command(mut_args(without_default), after_help = AFTER_SET)]
@@ -335,6 +332,9 @@ pub struct ShowArgs {
     /// One iteration with all its evidence
     #[arg(long, value_name = "N", value_parser = iteration)]
     pub iteration: Option<u32>,
+    /// The prompt that iteration N was started with
+    #[arg(long, requires = "iteration", conflicts_with_all = ["log", "json"])]
+    pub prompt: bool,
     /// What the agent did in that iteration, or in the latest
     #[arg(long, conflicts_with_all = ["html", "json"])]
     pub log: bool,
@@ -344,9 +344,6 @@ pub struct ShowArgs {
     /// With `--log`: keep following until the loop is over
     #[arg(short, long, requires = "log")]
     pub follow: bool,
-    /// Print your uncommitted version of a file, as a run with `--commit` found it
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["log", "html", "json", "iteration"])]
-    pub before: Option<PathBuf>,
     /// Write the story as one self-contained HTML page
     #[arg(long, value_name = "FILE", conflicts_with = "iteration")]
     pub html: Option<PathBuf>,

@@ -1,9 +1,8 @@
-//! The crew binary that a test runs. CI names both of its builds: the one that cargo puts beside
-//! the tests is compiled with features that only test crates turn on, so it can do what the product
-//! cannot.
+//! The crew binary that a test runs: the debug build that cargo puts beside the tests. It is
+//! compiled with features that only test crates turn on, so it can do what the product cannot; CI
+//! therefore names the release build for the suites that depend on it (`just shipped`).
 
-use std::fs::File;
-use std::io::Write;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
@@ -20,30 +19,27 @@ const FAULTS: [&str; 7] = [
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Build {
-    /// What users get: `CREW_TEST_BIN`.
+    /// What users get: the build that `CREW_TEST_BIN` names, or else the one beside the tests.
     Product,
-    /// The same with injectable faults and a movable clock: `CREW_TEST_FAULTS_BIN`.
+    /// The build beside the tests, which has injectable faults and a movable clock.
     WithFaults,
 }
 
+/// Whether the tests, and so the build beside them, are compiled with assertions.
+const fn is_debug_build() -> bool {
+    cfg!(debug_assertions)
+}
+
 impl Build {
-    /// Its path. With `CREW_TEST_TALLY` that file records which test asked for which build.
     pub(crate) fn path(self) -> &'static Path {
-        static PRODUCT: LazyLock<PathBuf> = LazyLock::new(|| named("CREW_TEST_BIN"));
-        static WITH_FAULTS: LazyLock<PathBuf> = LazyLock::new(|| {
-            let path = named("CREW_TEST_FAULTS_BIN");
-            let has_faults = cfg!(debug_assertions) || path != beside_the_tests();
-            assert!(has_faults, "no faults in a release build; hint: set CREW_TEST_FAULTS_BIN");
-            path
+        static PRODUCT: LazyLock<PathBuf> = LazyLock::new(|| {
+            std::env::var_os("CREW_TEST_BIN").map_or_else(beside_the_tests, the_named)
         });
-        let path = if self == Self::Product { &*PRODUCT } else { &*WITH_FAULTS };
-        if let Some(tally) = std::env::var_os("CREW_TEST_TALLY") {
-            let test =
-                std::thread::current().name().expect("a thread with its test's name").to_owned();
-            let mut tally = File::options().create(true).append(true).open(tally).unwrap();
-            tally.write_all(format!("{}\t{test}\n", path.display()).as_bytes()).unwrap();
-        }
-        path
+        static WITH_FAULTS: LazyLock<PathBuf> = LazyLock::new(|| {
+            assert!(is_debug_build(), "no faults in a release build; hint: omit --release");
+            beside_the_tests()
+        });
+        if self == Self::Product { &PRODUCT } else { &WITH_FAULTS }
     }
 
     /// Fails a test that gives this build an order it ignores, and so would test nothing.
@@ -54,12 +50,10 @@ impl Build {
     }
 }
 
-fn named(variable: &str) -> PathBuf {
-    let Some(path) = std::env::var_os(variable).map(PathBuf::from) else {
-        return beside_the_tests();
-    };
+fn the_named(path: OsString) -> PathBuf {
+    let path = PathBuf::from(path);
     let is_there = path.is_absolute() && path.is_file();
-    assert!(is_there, "{variable} is to be the absolute path of a crew, not {}", path.display());
+    assert!(is_there, "CREW_TEST_BIN must be the absolute path of a crew, not {}", path.display());
     path
 }
 

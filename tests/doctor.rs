@@ -74,7 +74,7 @@ fn leave_a_loop(sandbox: &Sandbox) {
 type Fault = (&'static str, &'static str, i32, fn(&Sandbox));
 
 /// The finding, a part of its fix, the exit code, and the fault.
-const FAULTS: [Fault; 25] = [
+const FAULTS: [Fault; 23] = [
     ("client-silent", "install Claude Code again", 1, |it| drop(it.program("claude", "exit 7"))),
     ("client-too-old", "claude update", 1, |it| {
         tell(it, "version", &json!("2.1.100 (Claude Code)"));
@@ -115,9 +115,6 @@ const FAULTS: [Fault; 25] = [
         std::fs::create_dir_all(&data).unwrap();
         std::fs::write(data.join("home"), "/elsewhere\n").unwrap();
     }),
-    ("cap-unreadable", "unset it in", 0, |it| {
-        settings(it, &json!({"env": {"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "many"}}));
-    }),
     ("settings-unreadable", "correct that line", 1, |it| {
         drop(it.write(".claude/crew.toml", "[loop\n"));
     }),
@@ -129,16 +126,16 @@ const FAULTS: [Fault; 25] = [
     ("settings-untrusted", "crew trust", 1, |it| {
         drop(it.write(".claude/crew.toml", "[loop]\nverify = [\"true\"]\n"));
     }),
-    ("agent-missing", "[agent]", 1, |it| {
+    ("agent-missing", "[loop]", 1, |it| {
         let folder = it.home().join(".config/crew");
         std::fs::create_dir_all(&folder).unwrap();
-        let agent = "[agent]\nname = \"a\"\n[agents.a]\ncommand = [\"nosuchagent\"]\n";
+        let agent = "[loop]\nagent = \"a\"\n[agents.a]\ncommand = [\"nosuchagent\"]\n";
         std::fs::write(folder.join("config.toml"), agent).unwrap();
     }),
-    ("agent-missing", "[agent]", 1, |it| {
+    ("agent-missing", "[loop]", 1, |it| {
         let folder = it.home().join(".config/crew");
         std::fs::create_dir_all(&folder).unwrap();
-        let agent = "[agent]\nfallback = [\"a\"]\n[agents.a]\ncommand = [\"nosuchagent\"]\n";
+        let agent = "[loop]\nfallback = [\"a\"]\n[agents.a]\ncommand = [\"nosuchagent\"]\n";
         std::fs::write(folder.join("config.toml"), agent).unwrap();
     }),
     ("check-missing", "another command", 1, |it| {
@@ -156,10 +153,6 @@ const FAULTS: [Fault; 25] = [
         std::fs::write(above, "a file").unwrap();
     }),
     ("loop-ownerless", "crew cancel", 0, |it| leave_a_loop(it)),
-    ("leftovers", "harmless", 0, |it| {
-        make_home(it, 0o700);
-        std::fs::write(it.crew_home().join(".loop.json.4194305.tmp"), "").unwrap();
-    }),
 ];
 
 fn findings(ran: &Ran) -> Vec<Value> {
@@ -277,7 +270,7 @@ fn where_only_another_agent_is_set_up_nothing_is_broken() {
     let sandbox = Sandbox::new();
     let folder = sandbox.home().join(".config/crew");
     std::fs::create_dir_all(&folder).unwrap();
-    std::fs::write(folder.join("config.toml"), "agent.name = \"codex\"\n").unwrap();
+    std::fs::write(folder.join("config.toml"), "loop.agent = \"codex\"\n").unwrap();
     let codes = |ran: &Ran| findings(ran).iter().map(|it| it["code"].clone()).collect::<Vec<_>>();
     let ran = sandbox.crew(&["doctor", "--json"]);
     assert_eq!((ran.code(), codes(&ran)[0].clone()), (1, json!("client-missing")), "{ran:#?}");
@@ -363,7 +356,7 @@ fn a_node_is_asked_for_the_agent_in_force_here_or_the_named_one() {
 
     nothing is broken
     ");
-    sandbox.write(".claude/crew.toml", "[agent]\nname = \"qwen\"\n");
+    sandbox.write(".claude/crew.toml", "[loop]\nagent = \"qwen\"\n");
     let (code, page) = asked(&[]);
     assert_eq!(code, 1);
     assert!(page.contains("broken: n9: agent qwen: there is no program `qwen` on PATH"), "{page}");

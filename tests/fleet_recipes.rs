@@ -88,7 +88,7 @@ fn with_an_agent() -> Sandbox {
     sandbox.program("agent", AGENT);
     let folder = sandbox.home().join(".config/crew");
     std::fs::create_dir_all(&folder).unwrap();
-    let settings = "agent.name = \"fake\"\nagents.fake.command = [\"agent\"]\n";
+    let settings = "loop.agent = \"fake\"\nagents.fake.command = [\"agent\"]\n";
     std::fs::write(folder.join("config.toml"), settings).unwrap();
     sandbox
 }

@@ -139,7 +139,6 @@ fn where_a_loop_stands_in_the_way_the_hint_helps() {
         "crew back x",
         "crew back 777",
         "crew back back-9",
-        "crew show --before nope",
         "crew init x",
         "crew handoff --type 'a b' text",
         "crew clean h --yes",

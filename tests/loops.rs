@@ -164,7 +164,12 @@ fn a_swapped_check_is_refused_and_then_blocks_the_loop(installed: &Installed) {
     Client::new(installed, &sandbox, &api).prompt(prompt).run();
     assert_ended(&sandbox, "blocked", 2);
     let told = api.main_requests()[2].newest();
-    assert!(told.contains("the checks rest on check.sh, changed since the loop began"), "{told}");
+    assert!(
+        told.contains(
+            "check.sh changed since the loop began, when the check failed, and as it was then"
+        ),
+        "{told}"
+    );
 }
 
 fn a_usage_error_costs_no_request_and_reaches_the_user(installed: &Installed) {

@@ -9,6 +9,7 @@ mod client;
 mod demo;
 mod doctor;
 mod door;
+mod endings;
 mod faults;
 mod fleet;
 mod fleet_recipes;

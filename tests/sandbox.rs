@@ -76,6 +76,12 @@ impl Sandbox {
         self
     }
 
+    /// The same world, whose crew waits after a crash as long as it does for users.
+    pub(crate) fn patient(mut self) -> Self {
+        self.environment.remove("CREW_BACK_OFF_MS");
+        self
+    }
+
     /// Sets one variable for every child to come.
     #[track_caller]
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
@@ -214,6 +220,8 @@ fn environment(root: &Path, home: &Path) -> BTreeMap<String, String> {
         ("GIT_AUTHOR_EMAIL", "tester@example.invalid".into()),
         ("GIT_COMMITTER_NAME", "A Tester".into()),
         ("GIT_COMMITTER_EMAIL", "tester@example.invalid".into()),
+        // Agents of tests often fail at once; only the tests of the wait want all of it.
+        ("CREW_BACK_OFF_MS", "20".into()),
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .into()

@@ -16,7 +16,7 @@ use crate::sandbox::{DEADLINE, Sandbox, crew, poll_until};
 on_both_terminals!(the_clients_status_line_shows_the_loop);
 on_both_clients!(
     an_installed_line_is_taken_back_and_the_rest_of_the_settings_stays,
-    another_status_line_is_left_and_nothing_is_installed,
+    another_status_line_is_left_and_the_plugin_is_installed,
 );
 
 const SESSION: &str = "00000000-0000-4000-8000-000000000001";
@@ -123,7 +123,13 @@ fn an_installed_line_is_taken_back_and_the_rest_of_the_settings_stays(installed:
         || -> Value { serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap() };
     let program = sandbox.home().join(".local/share/crew/plugin/bin/crew");
     let command = format!("'{}' status --line", program.display());
-    assert_eq!(settings()["statusLine"], json!({"type": "command", "command": command}));
+    let line = json!({"type": "command", "command": command, "refreshInterval": 2});
+    assert_eq!(settings()["statusLine"], line);
+    let mut padded = settings();
+    padded["statusLine"]["padding"] = json!(0);
+    std::fs::write(&kept, serde_json::to_string_pretty(&padded).unwrap()).unwrap();
+    client().crew(&["install", "--status-line"]).success();
+    assert_eq!(settings(), padded);
     let said = client().crew(&["uninstall"]).success();
     assert!(said.contains("  line     taken out of "), "{said}");
     assert_eq!(settings().get("statusLine"), None);
@@ -133,23 +139,29 @@ fn an_installed_line_is_taken_back_and_the_rest_of_the_settings_stays(installed:
     assert!(!client().crew(&["uninstall"]).stdout.contains("taken out"));
 }
 
-fn another_status_line_is_left_and_nothing_is_installed(installed: &Installed) {
+fn another_status_line_is_left_and_the_plugin_is_installed(installed: &Installed) {
     let sandbox = Sandbox::new();
     let api = Api::scripted([]);
     let client = || client(installed, &sandbox, &api);
     client();
     let file = sandbox.home().join(".claude/settings.json");
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-    for (text, told) in [
-        (r#"{"statusLine": {"type": "command", "command": "mine.sh"}}"#, "status line: mine.sh"),
-        ("{,", "is not a settings file that crew can read"),
-    ] {
-        std::fs::write(&file, text).unwrap();
-        let ran = client().crew(&["install", "--status-line"]);
-        assert!(ran.code() == 1 && ran.stderr.contains(told), "{ran:#?}");
-        assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
-        assert!(!sandbox.home().join(".local/share/crew").exists());
-    }
+    let plugin = sandbox.home().join(".local/share/crew");
+    std::fs::write(&file, "{,").unwrap();
+    let ran = client().crew(&["install", "--status-line"]);
+    let told = "is not a settings file that crew can read";
+    assert!(ran.code() == 1 && ran.stderr.contains(told) && !plugin.exists(), "{ran:#?}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "{,");
+    let theirs = json!({"type": "command", "command": "mine.sh"});
+    std::fs::write(&file, json!({"statusLine": theirs}).to_string()).unwrap();
+    let ran = client().crew(&["install", "--status-line"]);
+    let told = "another status line, which stays: mine.sh";
+    assert!(ran.code() == 0 && ran.stderr.contains(told) && plugin.exists(), "{ran:#?}");
+    let settings =
+        || -> Value { serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap() };
+    assert_eq!(settings()["statusLine"], theirs);
+    client().crew(&["uninstall"]).success();
+    assert_eq!(settings()["statusLine"], theirs);
     std::fs::remove_file(&file).unwrap();
     let scoped = client().crew(&["install", "--status-line", "--scope", "local"]);
     assert!(scoped.code() == 2 && scoped.stderr.contains("leave --scope out"), "{scoped:#?}");

@@ -272,7 +272,7 @@ fn a_shell_takes_the_completions_and_is_offered_nothing_hidden() {
     let offered = "source \"$0\"; COMP_WORDS=(crew run --max-); COMP_CWORD=2; _crew crew --max- run; \
                    echo ${COMPREPLY[@]}";
     let offered = read_by(&sandbox, "bash", &["-c", offered], &pages[0]).unwrap();
-    let expected = "--max-iterations --max-duration --max-cost --max-tokens --max-turns";
+    let expected = "--max-iterations --max-duration --max-cost --max-tokens";
     assert_eq!(offered.stdout.trim(), expected);
     for (shell, page) in [("zsh", &pages[1]), ("fish", &pages[2])] {
         match read_by(&sandbox, shell, &["-n"], page) {

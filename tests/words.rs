@@ -63,7 +63,10 @@ fn a_session_waits_until_the_reset_that_the_words_tell() {
         (hour, hour.format("Limit reached. RESETS AT %-I %p").to_string()),
         (today, today.format("the limit resets at %H:%M").to_string()),
         (today, today.format("limit reached, resets %-I:%M\u{202f}%p").to_string()),
-        // RESET_DATE
+        (today, today.format("limit hit, resets %b %-d, %-I:%M%P (UTC)").to_string()),
+        // RESET_STAMP
+        (today, today.format("limit hit, resets at %Y-%m-%dT%H:%M:%SZ").to_string()),
+        // RESET_CLOCK with a year
         (today, today.format("limit hit: try again at %b %-dth, %Y %-I:%M %p.").to_string()),
     ];
     for (reset, words) in table {

@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn the_file_can_be_read_and_every_known_name_is_found() {
-        let keys = ["tried", "command", "login", "prompt", "permissions", "model"];
+        let keys = ["tried", "command", "login", "prompt", "permissions", "model", "answer_mark"];
         let file: BTreeMap<String, toml::Table> = toml::from_str(OTHERS).unwrap();
         let unknown = |key: &&String| !keys.contains(&key.as_str());
         assert_eq!(file.values().flat_map(toml::Table::keys).find(unknown), None);

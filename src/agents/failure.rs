@@ -140,8 +140,9 @@ impl ServiceFailure {
             ApiError::Transient { message, is_limit, reset } => {
                 let now = now.with_timezone(&Utc);
                 let paused = pause.and_then(|pause| now.checked_add_signed(pause));
-                let mut resets = [reset, paused].into_iter().flatten();
-                let reset = resets.find(|at| *at - now >= RESET_LEAST);
+                let is_far = |at: &DateTime<Utc>| *at - now >= RESET_LEAST;
+                let reset = reset.filter(|at| *at <= now || is_far(at));
+                let reset = reset.or_else(|| paused.filter(is_far));
                 ApiError::Transient { message, reset, is_limit }
             }
             other => other,

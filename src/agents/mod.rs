@@ -90,7 +90,8 @@ pub struct Launch {
 /// The reader for an agent's output.
 pub fn reader(agent: &Agent) -> Box<dyn OutputReader> {
     let of_events = with_events(&agent.dialect.0);
-    of_events.map_or_else(|| Box::<text::Text>::default() as _, |it| (it.reader)(&agent.name))
+    let of_text = || Box::new(text::Text::marked(agent.answer_mark.clone())) as _;
+    of_events.map_or_else(of_text, |it| (it.reader)(&agent.name))
 }
 
 /// Whether its output is events, which a reader puts into words.
@@ -107,16 +108,17 @@ pub fn outputs() -> Vec<&'static str> {
     iter::once(Dialect::PLAIN).chain(WITH_EVENTS.iter().map(|it| it.name)).collect()
 }
 
-/// A limit of the model's service that an agent without events reported on its standard error.
-/// `None` unless the agent exited with an error.
+/// A limit of the model's service that an agent without events, or one before its first event,
+/// reported on its standard error. `None` unless the agent exited with an error.
 pub fn reported_limit(
     agent: &Agent,
+    report: &Report,
     process: &ProcessEnd,
     errors: &str,
     now: DateTime<FixedOffset>,
 ) -> Option<ApiError> {
     let is_failed = matches!(process, ProcessEnd::Exit(code) if *code != 0);
-    (is_failed && agent.dialect == Dialect::TEXT)
+    (is_failed && (agent.dialect == Dialect::TEXT || report.is_without_events()))
         .then(|| service_words::limit(errors, now))
         .flatten()
 }
@@ -145,7 +147,7 @@ pub fn launch(
     if run.max_turns > 0 {
         let Some(option) = &agent.max_turns else {
             return Err(format!(
-                "agent {name} has no limit on turns: leave --max-turns out, or bound it by --timeout"
+                "agent {name} has no limit on turns: take max_turns out of the settings, or bound it by --timeout"
             ));
         };
         arguments.extend([option.clone(), run.max_turns.to_string()]);

@@ -215,7 +215,10 @@ impl OpenCode {
         self.is_untold = false;
         let used = self.used.get_or_insert_default();
         match part.tokens.0.as_ref() {
-            Some(tokens) => used.add(&step(tokens.tokens(), part.cost.0, &self.name)),
+            Some(tokens) => {
+                used.add(&step(tokens.tokens(), part.cost.0, &self.name));
+                self.turn.fills(tokens.tokens());
+            }
             None => used.lost = true,
         }
         match part.reason.text().unwrap_or("unknown") {

@@ -114,6 +114,8 @@ struct Qwen {
     /// Stands for the model in sums.
     name: String,
     events: Claude,
+    /// The tokens of the fullest message.
+    fullest: Option<u64>,
     /// Of the messages since the last result.
     since: Tokens,
     /// The sum of the last result, for the whole process.
@@ -137,8 +139,10 @@ impl Qwen {
         match (event.kind.text().unwrap_or_default(), event.subtype.text()) {
             ("assistant", _) => {
                 (self.failure, self.tries, self.cut) = (None, 0, false);
-                self.since +=
-                    event.message.usage.0.as_ref().map_or(Tokens::default(), QwenUsage::tokens);
+                if let Some(used) = event.message.usage.0.as_ref().map(QwenUsage::tokens) {
+                    self.since += used;
+                    self.fullest = self.fullest.max(Some(used.total()));
+                }
             }
             ("user", _) => self.parts = 0,
             ("system", Some("retry")) => {
@@ -227,6 +231,7 @@ impl OutputReader for Qwen {
         Report {
             final_message: report.final_message.filter(|_| error.is_none() && !self.out_of_turns),
             usage: Some(self.usage()),
+            context_tokens: self.fullest,
             error,
             closing,
             cut: (self.cut || self.parts >= PARTS_MAX) && self.failure.is_none(),

@@ -41,6 +41,8 @@ pub struct Report {
     pub turns: Option<u32>,
     /// How full its context was at most, where the agent reports it.
     pub context_percent: Option<u8>,
+    /// The tokens of its fullest message, where the agent reports each.
+    pub context_tokens: Option<u64>,
 }
 
 impl Report {
@@ -56,6 +58,14 @@ impl Report {
             Some(message) if is_whole => claim::read_message(message, task, promise),
             _ => Claim::None,
         }
+    }
+
+    /// Whether the agent ended before it printed any event of its work.
+    pub fn is_without_events(&self) -> bool {
+        self.closing == AgentClosing::Missing
+            && self.last_words.is_none()
+            && self.model.is_none()
+            && self.turns.is_none()
     }
 
     /// The same for an agent that crew ended because the service failed so: what it printed in its
@@ -88,6 +98,7 @@ impl Report {
             cut: self.cut,
             out_of_turns: self.out_of_turns,
             context_percent: self.context_percent,
+            context_tokens: self.context_tokens,
             said: self.last_words.as_deref().or(self.final_message.as_deref()).and_then(said),
             ..AgentOutcome::default()
         }

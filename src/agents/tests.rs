@@ -160,7 +160,7 @@ fn what_an_agent_cannot_be_asked_is_refused_with_the_way_out() {
             find("codex").unwrap(),
             Default,
             3,
-            "agent codex has no limit on turns: leave --max-turns out, or bound it by --timeout",
+            "agent codex has no limit on turns: take max_turns out of the settings, or bound it by --timeout",
         ),
         (
             own.clone(),

@@ -15,12 +15,36 @@ const KEPT_BYTES: usize = 64 * 1024;
 #[derive(Debug, Default)]
 pub(super) struct Text {
     tail: String,
+    /// What the agent prints before an answer.
+    mark: Option<String>,
+}
+
+impl Text {
+    pub(super) fn marked(mark: Option<String>) -> Self {
+        Self { mark, ..Self::default() }
+    }
+
+    /// The line without the agent's own mark: where that is coloured, or on the first line.
+    /// Elsewhere the same characters are the agent's words, such as a quote.
+    fn unmarked<'line>(&self, line: &'line str) -> &'line str {
+        let Some(mark) = &self.mark else { return line };
+        let mut rest = line;
+        while let Some((code, after)) =
+            rest.strip_prefix("\x1b[").and_then(|code| code.split_once('m'))
+            && code.bytes().all(|it| it.is_ascii_digit() || it == b';')
+        {
+            rest = after;
+        }
+        let is_decorated = rest.len() < line.len() || self.tail.trim().is_empty();
+        rest.strip_prefix(mark.as_str()).filter(|_| is_decorated).unwrap_or(line)
+    }
 }
 
 impl OutputReader for Text {
     fn read(&mut self, line: &str) -> Vec<Activity> {
         // One line may be longer than everything that is kept.
-        self.tail.push_str(end(line, KEPT_BYTES));
+        let words = end(self.unmarked(line), KEPT_BYTES);
+        self.tail.push_str(words);
         self.tail.push('\n');
         // Cutting moves everything that is kept, so it happens rarely.
         if self.tail.len() > 2 * KEPT_BYTES {
@@ -44,8 +68,8 @@ impl OutputReader for Text {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::claim::Claim;
     use crate::engine::claim::promise::Promise;
+    use crate::engine::claim::{Claim, NearMiss};
 
     fn read(lines: &[&str]) -> Report {
         let mut reader = Text::default();
@@ -71,6 +95,28 @@ mod tests {
         let report =
             read(&["API Error: 429 rate limit reached, resets 3pm", "{\"type\":\"error\"}"]);
         assert_eq!(report.error, None);
+    }
+
+    #[test]
+    fn a_mark_of_the_agent_before_its_answer_does_not_make_the_answer_a_quote() {
+        let table: [(&[&str], Claim); 4] = [
+            (&["\x1b[38;5;141m> \x1b[0m<promise>COMPLETE</promise>"], Claim::Success),
+            (&["> Done.", "<promise>COMPLETE</promise>"], Claim::Success),
+            (
+                &["> Reading.", "a tool", "\x1b[1m> \x1b[0mDone.", "<promise>COMPLETE</promise>"],
+                Claim::Success,
+            ),
+            (&["> You said:", "> <promise>COMPLETE</promise>"], Claim::NearMiss(NearMiss::Quoted)),
+        ];
+        for (lines, expected) in table {
+            let mut reader = Text::marked(Some("> ".to_owned()));
+            for line in lines {
+                reader.line(line);
+            }
+            let now = DateTime::parse_from_rfc3339("2026-11-22T01:00:00Z").unwrap();
+            let claim = reader.report(now).claim("Go.", "Go.", Some(&Promise::default()));
+            assert_eq!(claim, expected, "{lines:?}");
+        }
     }
 
     #[test]

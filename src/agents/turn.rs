@@ -14,7 +14,7 @@ use super::open_work::Work::Tool;
 use super::waiting::ServiceWait;
 use super::words::{KEPT_BYTES, end, note, shown, start};
 use crate::engine::boundary::facts::AgentClosing;
-use crate::engine::usage::Usage;
+use crate::engine::usage::{Tokens, Usage};
 
 /// The longest name of a model kept, in characters.
 const NAME_CHARS: usize = 200;
@@ -59,9 +59,16 @@ pub struct AgentTurn {
     pub(super) cut: bool,
     model: Option<String>,
     pub(super) turns: u32,
+    /// The tokens of the fullest message.
+    context_tokens: Option<u64>,
 }
 
 impl AgentTurn {
+    /// Takes what one message read and answered.
+    pub(super) fn fills(&mut self, tokens: Tokens) {
+        self.context_tokens = self.context_tokens.max(Some(tokens.total()));
+    }
+
     /// The model's words, whole.
     pub(super) fn says(&mut self, text: &str) -> Vec<Activity> {
         let mut seen = self.settle();
@@ -266,6 +273,7 @@ impl AgentTurn {
             cut: self.cut,
             model: self.model.clone(),
             turns: (self.turns > 0).then_some(self.turns),
+            context_tokens: self.context_tokens,
             ..Report::default()
         }
     }

@@ -51,7 +51,7 @@ pub fn all() -> &'static [&'static dyn Client] {
     ]
 }
 
-/// The client of a loop; a loop that an older crew recorded does not name one.
+/// The client of a loop.
 pub fn of(owner: &Owner) -> &'static dyn Client {
     let named = all().iter().find(|client| Some(client.name()) == owner.client.as_deref());
     *named.unwrap_or(&all()[0])

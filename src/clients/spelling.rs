@@ -3,7 +3,7 @@
 
 use super::{Client, of};
 use crate::engine::boundary::limits::raise;
-use crate::engine::record::{Driver, Loop, Outcome};
+use crate::engine::record::{Driver, Loop, Outcome, Owner};
 
 /// A crew command as a client spells it. If no command reaches a hook, it is spelled as in a
 /// terminal.
@@ -19,34 +19,49 @@ pub fn of_loop(subject: &Loop, name: &str) -> String {
     }
 }
 
-/// The command that resumes a loop: by its fleet, else with its current driver and with the limits
-/// raised that are reached.
+/// The command that resumes a loop from a terminal: by its fleet, else with the limits raised that
+/// are reached.
 pub fn going_on(subject: &Loop) -> String {
-    let alone = || format!("{} {}{}", of_loop(subject, "resume"), subject.id, raise(subject));
+    let alone = || format!("crew resume {}{}", subject.id, raise(subject));
     subject.fleet_resume().unwrap_or_else(alone)
 }
 
-/// How a loop is stopped while it runs: "crew pause k3v9abcd, crew cancel k3v9abcd".
+/// The command that resumes a loop as it is typed where `owner` is.
+pub fn going_on_at(owner: &Owner, subject: &Loop) -> String {
+    match owner.driver {
+        Driver::Session => in_its_session(&going_on(subject), subject),
+        Driver::Process => going_on(subject),
+    }
+}
+
+/// How a loop is stopped from a terminal while it runs.
 pub fn stopping(subject: &Loop) -> String {
     let id = &subject.id;
-    match subject.driver() {
-        Driver::Session => format!(
-            "{}, {}; in any terminal: crew cancel {id}",
-            of_loop(subject, "pause"),
-            of_loop(subject, "cancel-loop")
-        ),
-        Driver::Process => format!("crew pause {id}, crew cancel {id}"),
+    format!("crew pause {id}, crew cancel {id}")
+}
+
+/// A text about a loop, with the commands of a terminal in it as they are typed in the session that
+/// reads it.
+pub fn in_its_session(text: &str, subject: &Loop) -> String {
+    if subject.driver() == Driver::Process {
+        return text.to_owned();
     }
+    let id = &subject.id;
+    let [resume, pause, cancel] =
+        ["resume", "pause", "cancel-loop"].map(|name| of_loop(subject, name));
+    text.replace(&format!("crew resume {id}"), &format!("{resume} {id}")).replace(
+        &stopping(subject),
+        &format!("{pause}, {cancel}; in any terminal: crew cancel {id}"),
+    )
 }
 
 /// How a loop that is over may go on, for a hint: "crew resume k3v9abcd resumes it".
 pub fn way_on(subject: &Loop) -> String {
-    let start = || match subject.driver() {
-        Driver::Session => of_loop(subject, "loop"),
-        Driver::Process => "crew run".to_owned(),
-    };
     match subject.outcome() {
-        Some(Outcome::Completed) => format!("start a new one with {}", start()),
+        Some(Outcome::Completed) if subject.driver() == Driver::Session => {
+            format!("start a new one with {}, or with crew run", of_loop(subject, "loop"))
+        }
+        Some(Outcome::Completed) => "start a new one with crew run".to_owned(),
         _ => format!("{} resumes it", going_on(subject)),
     }
 }

@@ -7,6 +7,14 @@ use super::{EnvLookup, all};
 const MARK: &str = "CREW_LOOP";
 /// Variables set by many kinds of agents, and by tests of crew.
 const OWN: [&str; 2] = ["AI_AGENT", "CREW_FAULT"];
+/// Variables that point git at a repository whatever the folder, and settings of one call of it.
+/// git sets them for its hooks and aliases, which may start crew; `GIT_CONFIG_COUNT` only a person
+/// sets.
+const OF_A_CALLING_GIT: &str = "GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_ATTR_SOURCE GIT_COMMON_DIR \
+     GIT_CONFIG GIT_CONFIG_PARAMETERS GIT_DIR GIT_GRAFT_FILE GIT_IMPLICIT_WORK_TREE GIT_INDEX_FILE \
+     GIT_INTERNAL_SUPER_PREFIX GIT_LITERAL_PATHSPECS GIT_NAMESPACE GIT_NO_REPLACE_OBJECTS \
+     GIT_OBJECT_DIRECTORY GIT_PREFIX GIT_QUARANTINE_PATH GIT_REFLOG_ACTION GIT_REPLACE_REF_BASE \
+     GIT_SHALLOW_FILE GIT_WORK_TREE";
 /// These differ after a `cd` by the agent or in a window of another size.
 const SHIFTING: [&str; 7] = ["COLUMNS", "LINES", "OLDPWD", "PWD", "SHLVL", "TRACEPARENT", "_"];
 
@@ -16,10 +24,12 @@ pub fn inside_an_agent(variable: EnvLookup<'_>) -> bool {
     marks.chain([MARK]).any(|mark| variable(mark).is_some())
 }
 
-/// The variables that clients set for what they start. crew gives them to none of its children, so
-/// that a child does not think that it runs inside a client.
+/// The variables that clients, and a git that called crew, set for what they start. crew gives them
+/// to none of its children: a child would think that it runs inside a client, and its git would
+/// change the caller's repository.
 pub fn own() -> impl Iterator<Item = &'static str> {
-    all().iter().flat_map(|client| client.abilities().own).copied().chain(OWN)
+    let clients = all().iter().flat_map(|client| client.abilities().own).copied();
+    clients.chain(OWN).chain(OF_A_CALLING_GIT.split(' '))
 }
 
 /// The variables that differ between two hooks of one session although nobody changed them.

@@ -1,14 +1,18 @@
 //! The reply to a client's event, built from the driver's result. It decides nothing.
 
+use std::path::PathBuf;
+
 use super::{control_replies, reading_in_a_client};
-use crate::clients::spelling::command;
+use crate::clients::spelling::{command, in_its_session};
 use crate::clients::{Hook, Reply};
+use crate::drive::end::{EndAttempt, EndedLoop};
 use crate::drive::page::read;
 use crate::drive::session::orders::{LoopIs, OrderResult};
 use crate::drive::session::queued::Aside;
 use crate::drive::session::stop::StopResult;
 use crate::drive::session::{EventResult, within};
 use crate::drive::start::session::Started;
+use crate::engine::boundary::limits;
 use crate::engine::journal::account::Account;
 use crate::engine::record::{Loop, Status};
 use crate::engine::words::prompt;
@@ -18,7 +22,7 @@ use crate::parse::typed::Order;
 use crate::report::called::called;
 use crate::report::{attention, help, line, page};
 use crate::world::store::{Home, journal};
-use crate::world::{client, clock};
+use crate::world::{client, clock, env};
 
 /// The reply to an event, in the client-neutral form that each client writes in its own.
 pub fn reply(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
@@ -36,7 +40,12 @@ pub fn reply(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
 
 /// The page of how a loop stands.
 fn page_of(home: &Home, record: &Loop) -> String {
-    page::text(&read(home, record), reading_in_a_client())
+    in_its_session(&page::text(&read(home, record), reading_in_a_client()), record)
+}
+
+/// The page of a loop that has ended.
+fn closing_page(ended: &EndedLoop) -> String {
+    in_its_session(&page::text(&ended.page, reading_in_a_client()), &ended.record)
 }
 
 /// The notice that an answer is worth.
@@ -61,6 +70,11 @@ fn accounts(home: &Home, record: &Loop) -> Vec<Account> {
     journal::accounts(&home.loop_file(&record.id, "journal.jsonl")).unwrap_or_default()
 }
 
+/// The program that the agent runs as crew.
+fn crew() -> PathBuf {
+    env::program().unwrap_or_else(|_| "crew".into())
+}
+
 fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
     match answer {
         // A notice says all there is.
@@ -72,19 +86,20 @@ fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
         }
         EventResult::Started(started) => {
             let record = &started.record;
-            let prompt = prompt::start(record);
+            let prompt = prompt::start(record, &crew());
             go_on(home, hook, record, prompt, greeting(&started, hook.caution))
         }
         EventResult::Resumed(resumed) => {
             let record = &resumed.record;
-            let prompt = prompt::again(record, resumed.handoff.as_deref(), &accounts(home, record));
+            let page = resumed.handoff.as_deref();
+            let prompt = prompt::again(record, page, &accounts(home, record), &crew());
             let caution = hook.caution.map(cautioned);
             let told = [Some(line::resumed(record)), resumed.accepted, caution];
             let told = told.into_iter().flatten();
             go_on(home, hook, record, prompt, told.collect::<Vec<_>>().join("\n"))
         }
         EventResult::Reminded(record) => {
-            let prompt = prompt::again(&record, None, &accounts(home, &record));
+            let prompt = prompt::again(&record, None, &accounts(home, &record), &crew());
             go_on(home, hook, &record, prompt, line::reminded(&record, clock::local()))
         }
         EventResult::Refused(why) => Reply::Instead(format!("crew: {why}")),
@@ -94,10 +109,16 @@ fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
             Reply::Instead(format!("crew: {}", help::no_loop_in_a_session(&start)))
         }
         EventResult::Status(Some(record)) => Reply::Instead(page_of(home, &record)),
+        EventResult::Cancelled(EndAttempt::Ended(ended)) => Reply::Instead(closing_page(&ended)),
         EventResult::Cancelled(attempt) => {
             Reply::Instead(control_replies::cancelled(&attempt, reading_in_a_client()))
         }
-        EventResult::Paused(paused) => Reply::Instead(control_replies::paused(&paused)),
+        EventResult::CancelledElsewhere(record) => {
+            Reply::Say(line::cancelled_elsewhere(&record, clock::local()))
+        }
+        EventResult::Paused(paused) => {
+            Reply::Instead(in_its_session(&control_replies::paused(&paused), &paused.record))
+        }
         EventResult::HandedOff(file) => Reply::Instead(control_replies::handed_off(&file)),
         EventResult::Already(obeyed, record) => {
             Reply::Instead(control_replies::already(&obeyed, &record))
@@ -124,7 +145,7 @@ fn stopped(home: &Home, hook: &Hook<'_>, stop: StopResult) -> Reply {
         StopResult::Held(boundary) => {
             Reply::Say(noted(line::held(&boundary.after, clock::local()), boundary.note))
         }
-        StopResult::Finished(ended) => Reply::Say(page::text(&ended.page, reading_in_a_client())),
+        StopResult::Finished(ended) => Reply::Say(closing_page(&ended)),
     }
 }
 
@@ -161,8 +182,8 @@ fn ordered(order: Order, result: &OrderResult) -> String {
     let gone = if is == LoopIs::Ownerless { ", nobody drives it" } else { "" };
     match order {
         _ if is == LoopIs::Over => format!("loop {id} is over: {status}"),
-        Order::Pause if record.state.status == Status::Running => {
-            format!("loop {id} pauses after iteration {}{gone}", record.iteration())
+        Order::Pause if record.state.status == Status::Running && gone.is_empty() => {
+            format!("loop {id} {}", line::pausing(record))
         }
         Order::Cancel if record.is_live() => {
             format!("loop {id} is cancelled; what runs it ends it in a moment")
@@ -183,11 +204,8 @@ fn greeting(started: &Started, caution: Option<&str>) -> String {
     let mut lines = vec![line::start(&started.record)];
     if started.record.contract.checks.is_empty() {
         let example = started.suggestion.as_deref().unwrap_or("your test command");
-        let what = match started.record.contract.promise {
-            Some(_) => "a claim will be believed",
-            None => "it runs to its limit",
-        };
-        lines.push(format!("nothing is checked: {what}. Try --verify \"{example}\""));
+        let what = limits::without_checks(&started.record.contract);
+        lines.push(format!("{what}. Try --verify \"{example}\""));
     }
     lines.extend(started.notes.iter().cloned());
     lines.extend(caution.map(cautioned));

@@ -5,10 +5,13 @@ use anyhow::{Result, bail};
 use super::{print, refuse_an_agent, requested};
 use crate::drive::back;
 use crate::drive::find::is_here;
-use crate::engine::text::count;
+use crate::engine::text::{count, named};
 use crate::exit::Exit;
 use crate::parse::arguments::UsageError;
 use crate::world::env;
+
+/// The most files that are named of those written, and of those removed.
+const FILES_NAMED: usize = 10;
 
 /// Brings the tree back; the last word is the iteration.
 pub fn back(words: &[String]) -> Result<Exit> {
@@ -31,11 +34,14 @@ pub fn back(words: &[String]) -> Result<Exit> {
     let restored = back::back(&home, &record, &target)?;
     let has_git = record.place.head.is_some() || record.branch().is_some();
     let git = if has_git { "; HEAD and the branch are as they were" } else { "" };
-    let files = |number: usize| count(number as u64, "file");
+    let files = |paths: &[String]| match paths {
+        [] => "nothing".to_owned(),
+        _ => format!("{}: {}", count(paths.len() as u64, "file"), named(paths, FILES_NAMED)),
+    };
     let mut lines = vec![
         format!("back at {word}{git}"),
-        format!("  written  {}", files(restored.written)),
-        format!("  removed  {}", files(restored.removed)),
+        format!("  written  {}", files(&restored.written)),
+        format!("  removed  {}", files(&restored.removed)),
         format!("  undo     crew back {} {}", record.id, restored.kept_as),
     ];
     let left = restored.left.iter().map(|left| format!("  left     {}", left.display()));

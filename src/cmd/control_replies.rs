@@ -43,7 +43,7 @@ pub fn paused(Paused { record, how }: &Paused) -> String {
     let (id, iteration, goes_on) = (&record.id, record.iteration(), going_on(record));
     let what = match how {
         PauseResult::Now => line::status_line(record, clock::local()),
-        PauseResult::AfterIteration => format!("pauses when iteration {iteration} ends"),
+        PauseResult::AfterIteration => line::pausing(record),
         PauseResult::BreakingOff => format!("is being paused; iteration {iteration} is repeated"),
         PauseResult::Already => {
             return format!("loop {id} is already paused, at iteration {iteration}");

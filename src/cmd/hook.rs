@@ -18,8 +18,8 @@ use crate::world::files::disk;
 use crate::world::store::Home;
 use crate::world::{env, fault};
 
-/// The largest payload; an event of the client is far smaller.
-const PAYLOAD_BYTES: u64 = 4 << 20;
+/// The largest payload. A stop with a very long last message must be judged, too.
+const PAYLOAD_BYTES: u64 = 64 << 20;
 
 /// Answers one event, as the boundary or as its companion.
 pub fn hook(is_companion: bool) -> ExitCode {

@@ -5,7 +5,8 @@ use anyhow::{Result, bail};
 
 use super::{print, refuse_an_agent};
 use crate::cli::InstallArgs;
-use crate::drive::install::{self, InstallScope, status_line};
+use crate::drive::install::status_line::{self, LineEntry};
+use crate::drive::install::{self, InstallScope};
 use crate::exit::Exit;
 use crate::parse::arguments::UsageError;
 use crate::report::install as words;
@@ -39,7 +40,10 @@ pub fn install(arguments: &InstallArgs) -> Result<Exit> {
     let replaced = laid.replaced.as_deref();
     print::out(&words::installed(&laid.folder, &laid.program, replaced, scope.label()));
     if arguments.status_line {
-        print::out(&words::with_a_line(&status_line::add(false)?));
+        match status_line::add(false)? {
+            LineEntry::Written(file) => print::out(&words::with_a_line(&file)),
+            LineEntry::Left(why) => print::err(&format!("crew: {why}")),
+        }
     }
     Ok(Exit::SUCCESS)
 }

@@ -1,36 +1,28 @@
 //! The verbs: resolve what was typed, call a driver or a reader, print. No other room prints.
 
+mod about;
 mod answer;
 mod back;
-mod cancel;
 mod clean;
-mod completions;
-mod config;
+mod control;
 mod control_replies;
-mod demo;
-mod diff;
 mod doctor;
 mod drive;
 mod fleet;
 mod follow;
-mod handoff;
-mod history;
 pub mod hook;
-mod init;
 mod install;
-mod man;
-mod pause;
+mod past;
 pub mod print;
+mod project;
 mod prove;
 pub mod reporter;
 mod resume;
 mod run;
-mod set;
 mod show;
 mod status;
 mod tell;
 mod trust;
-mod uninstall;
 mod watch;
 
 use std::io;
@@ -60,36 +52,34 @@ pub fn dispatch(verb: &Verb) -> Result<Exit> {
         Verb::Run(arguments) => run::run(arguments),
         Verb::Drive(arguments) => drive::drive(arguments),
         Verb::Status(arguments) => status::status(arguments),
-        Verb::History(arguments) => history::history(arguments),
+        Verb::History(arguments) => past::history(arguments),
         Verb::Show(arguments) => show::show(arguments),
-        Verb::Diff { words } => diff::diff(words),
+        Verb::Diff { words } => past::diff(words),
         Verb::Back { words } => back::back(words),
         Verb::Prove { name } => prove::prove(name.as_deref()),
         Verb::Watch { name } => watch::watch(name.as_deref()),
-        Verb::Pause { name, now } => pause::pause(name.as_deref(), *now),
-        Verb::Cancel { name, reason } => cancel::cancel(name.as_deref(), reason.as_deref()),
+        Verb::Pause { name, now } => control::pause(name.as_deref(), *now),
+        Verb::Cancel { name, reason } => control::cancel(name.as_deref(), reason.as_deref()),
         Verb::Resume(arguments) => resume::resume(arguments),
-        Verb::Tell { words, fleet: Some(fleet), task, accept_exam, .. } => {
-            fleet::tell(words, fleet, task.as_deref(), *accept_exam)
+        Verb::Tell { words, fleet: Some(fleet), task, accept_test_changes, .. } => {
+            fleet::tell(words, fleet, task.as_deref(), *accept_test_changes)
         }
         Verb::Tell { words, name, .. } => tell::tell(words, name.as_deref()),
-        Verb::Set(arguments) => set::set(arguments),
+        Verb::Set(arguments) => control::set(arguments),
         Verb::Handoff { words, kind, name } => {
-            handoff::handoff(words, kind.as_deref(), name.as_deref())
+            control::handoff(words, kind.as_deref(), name.as_deref())
         }
         Verb::Install(arguments) => install::install(arguments),
-        Verb::Uninstall { scope, client, yes } => {
-            uninstall::uninstall(*scope, client.as_deref(), *yes)
-        }
+        Verb::Uninstall { scope, client, yes } => about::uninstall(*scope, client.as_deref(), *yes),
         Verb::Doctor(arguments) => doctor::doctor(arguments),
-        Verb::Init => init::init(),
-        Verb::Config { json } => config::config(*json),
+        Verb::Init => project::init(),
+        Verb::Config { json } => project::config(*json),
         Verb::Trust { yes, forget } => trust::trust(*yes, *forget),
         Verb::Fleet(verb) => fleet::fleet(verb),
         Verb::Clean(arguments) => clean::clean(arguments),
-        Verb::Demo(arguments) => demo::demo(arguments),
-        Verb::Completions { shell } => Ok(completions::completions(*shell)),
-        Verb::Man { verbs } => man::man(verbs),
+        Verb::Demo(arguments) => about::demo(arguments),
+        Verb::Completions { shell } => Ok(about::completions(*shell)),
+        Verb::Man { verbs } => about::man(verbs),
     }
 }
 
@@ -121,6 +111,8 @@ fn listed(home: &Home, loops: &[Loop]) -> String {
     let gone = loops.iter().filter(|record| owner_is_gone(home, record));
     let gone: Vec<LoopId> = gone.map(|record| record.id.clone()).collect();
     match loops {
+        // Those that cannot be read were named instead.
+        [] if store::look_at_all(home).is_ok_and(|(_, others)| !others.is_empty()) => String::new(),
         [] => help::NO_LOOPS.to_owned(),
         loops => list::standing(loops, &gone, listing(user.as_deref())),
     }

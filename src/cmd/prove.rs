@@ -5,7 +5,7 @@ use anyhow::Result;
 
 use super::{print, refuse_an_agent, requested};
 use crate::drive::trial;
-use crate::engine::exam::trial::Trial;
+use crate::engine::test_changes::trial::Trial;
 use crate::exit::Exit;
 use crate::world::process::signals::Signals;
 

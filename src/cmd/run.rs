@@ -2,24 +2,31 @@
 
 use anyhow::{Result, bail};
 
+use super::drive::{drive_or_detach, show_prompt};
 use super::reporter::Reporter;
+use super::resume::resume;
 use super::{checkout, home, print};
 use crate::clients::variables::inside_an_agent;
-use crate::drive::run::handover::{Detached, hand_over};
-use crate::drive::run::{RunEnd, drive};
+use crate::drive::find;
+use crate::drive::owner::owner_is_gone;
+use crate::drive::run::pending::settle;
 use crate::drive::start::run::{Prepared, begin, first_prompt, prepare};
 use crate::drive::start::{procedures, settings};
-use crate::engine::record::{Loop, Outcome};
+use crate::drive::tree;
+use crate::engine::record::{Loop, LoopId, Outcome};
 use crate::engine::settings::merge::merge;
+use crate::engine::text::{clip, count};
 use crate::exit::Exit;
-use crate::parse::arguments::{OutputArgs, RunArgs, RunOptions, UsageError};
+use crate::parse::arguments::{OutputArgs, RunArgs, RunOptions, UsageError, resume_of};
 use crate::prompts::procedures as prompts;
-use crate::report::dry_run;
-use crate::world::env;
 use crate::world::git::snapshots::Snapshots;
 use crate::world::git::snapshots::prune::prune;
 use crate::world::process::signals::Signals;
 use crate::world::store::{Home, logs};
+use crate::world::{env, terminal};
+
+/// The most characters of a task that a question shows.
+const TASK_CHARS: usize = 60;
 
 /// Runs a loop, shows its first prompt, or lists procedures.
 pub fn run(arguments: &RunArgs) -> Result<Exit> {
@@ -42,13 +49,54 @@ pub fn run(arguments: &RunArgs) -> Result<Exit> {
     if arguments.dry_run {
         return show(&home, &prepared);
     }
+    if let Some(interrupted) = chosen_to_resume(&home, &prepared, options)? {
+        return resume(&resume_of(interrupted.as_str())?);
+    }
     let keep = prepared.keep;
     logs::keep::prune(&home, keep.bytes, keep.days);
     let signals = Signals::listen()?;
     let mut reporter = Reporter::new(options.output);
+    let here = home.checkout_pointer(&prepared.place.checkout);
+    if let Some(left) = find::named_by(&home, &here).ok().flatten()
+        && !left.is_live()
+        && left.fleet.is_none()
+        && !left.state.git.pending.is_empty()
+        && !tree::has_moved(&home, &left)
+    {
+        settle(&home, &left, &signals, &mut reporter)?;
+    }
     let record = begin(&home, prepared, &signals, &mut reporter)?;
     prune(&home, &Snapshots::of(&home, &record), keep.snapshots, keep.days);
     drive_or_detach(&home, record, options, &signals, &mut reporter)
+}
+
+/// Asks at a terminal whether the loop that was interrupted in this working tree is to be resumed
+/// instead of a new one begun. Silence begins the new one, which is what was typed.
+fn chosen_to_resume(
+    home: &Home,
+    prepared: &Prepared,
+    options: &RunOptions,
+) -> Result<Option<LoopId>> {
+    let OutputArgs { json, quiet, .. } = options.output;
+    if json || quiet || options.detach || prepared.replace || !terminal::is_interactive() {
+        return Ok(None);
+    }
+    let found = find::of_working_tree(home, &prepared.place.checkout).ok().flatten();
+    let was_interrupted = |it: &Loop| {
+        it.outcome() == Some(Outcome::Interrupted) || it.is_live() && owner_is_gone(home, it)
+    };
+    let Some(found) = found.filter(|it| it.fleet.is_none() && was_interrupted(it)) else {
+        return Ok(None);
+    };
+    let done = count(found.state.completed, "iteration");
+    let what = clip(found.procedure().unwrap_or(&found.contract.task), TASK_CHARS);
+    print::offer(&format!(
+        "loop {} was interrupted after {done}: {what}\n\
+         Resume it instead of beginning a new one? [y/N] ",
+        found.id
+    ));
+    let answer = terminal::answer().ok().flatten().unwrap_or_default().to_lowercase();
+    Ok(["y", "yes"].contains(&answer.as_str()).then_some(found.id))
 }
 
 /// The error when no task was typed.
@@ -63,60 +111,18 @@ fn no_task(options: &RunOptions) -> UsageError {
     )
 }
 
-/// Drives a loop that this process has begun or taken, here or in a separate crew process.
-pub fn drive_or_detach(
-    home: &Home,
-    record: Loop,
-    options: &RunOptions,
-    signals: &Signals,
-    reporter: &mut Reporter,
-) -> Result<Exit> {
-    // A person who asked for the end while the checks ran does not want a crew that continues out
-    // of reach.
-    if options.detach && signals.times() == 0 && record.is_live() {
-        let OutputArgs { json, verbose, quiet } = options.output;
-        let flags = [("--json", json), ("-v", verbose), ("-q", quiet)];
-        let flags: Vec<&str> = flags.iter().filter(|(_, on)| *on).map(|(flag, _)| *flag).collect();
-        let Detached { record, pid, output } = hand_over(home, &record, &flags)?;
-        let id = &record.id;
-        let told = format!(
-            "loop {id} runs in the background, process {pid}; its output is in {}\n\
-             watch: crew watch {id} · crew show {id} --log -f · stop: crew cancel {id}",
-            output.display()
-        );
-        let say = if json { print::err } else { print::out };
-        say(&told);
-        return Ok(Exit::SUCCESS);
-    }
-    let end = drive(home, record, signals, reporter, None);
-    Ok(match end {
-        RunEnd::Finished(ended) => match (ended.record.outcome(), signals.exit_code()) {
-            (Some(Outcome::Interrupted), Some(code)) => Exit::signalled(code),
-            (Some(outcome), _) => Exit::of(outcome),
-            (None, _) => Exit::ERROR,
-        },
-        RunEnd::Paused => Exit::INTERRUPTED,
-        RunEnd::Taken(id) => bail!("loop {id} has another owner now\nhint: crew status {id}"),
-        RunEnd::Refused(error) => return Err(error),
-    })
-}
-
 fn show(home: &Home, prepared: &Prepared) -> Result<Exit> {
     for note in &prepared.notes {
         print::err(&format!("crew: {note}"));
     }
     let (subject, prompt, launches) = first_prompt(home, prepared)?;
-    let budget = prompt.size.budget;
-    let commands: Vec<(&str, &[String])> =
-        launches.iter().map(|it| (it.program.as_str(), it.arguments.as_slice())).collect();
-    let page = dry_run::page(&subject, &commands, &prompt.text, budget);
-    print::out(&page);
+    show_prompt(&subject, &prompt, &launches);
     Ok(Exit::SUCCESS)
 }
 
 fn list(home: &Home, arguments: &RunArgs) -> Result<Exit> {
     let known = settings::look(home, &checkout()?, !arguments.start.project.no_project)?;
-    let settings = merge(&known.layers, settings::environment(), None);
+    let settings = merge(&known.layers, None);
     let Some(name) = &arguments.start.task else {
         print::folded(&prompts::list(&procedures::own(&settings)));
         return Ok(Exit::SUCCESS);

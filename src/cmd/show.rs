@@ -14,13 +14,9 @@ use crate::engine::page::{Page, Step};
 use crate::engine::record::Loop;
 use crate::exit::Exit;
 use crate::parse::arguments::UsageError;
-use crate::parse::fragment::plain;
 use crate::report::show as words;
 use crate::report::show::StoryPage;
-use crate::world::env;
 use crate::world::files::disk::{self, Durability};
-use crate::world::git::drafts;
-use crate::world::git::snapshots::Snapshots;
 use crate::world::store::{Home, logs};
 
 /// Shows the requested loop, one iteration of it, or what its agent printed.
@@ -35,8 +31,8 @@ pub fn show(arguments: &ShowArgs) -> Result<Exit> {
         follow::log(&home, record, shown)?;
         return Ok(Exit::SUCCESS);
     }
-    if let Some(file) = &arguments.before {
-        return before(&home, &record, file);
+    if let Some(number) = arguments.iteration.filter(|_| arguments.prompt) {
+        return prompt(&home, &record, number);
     }
     let story = page::story(&home, &record, arguments.iteration)?;
     if let Some(number) = arguments.iteration {
@@ -55,6 +51,19 @@ pub fn show(arguments: &ShowArgs) -> Result<Exit> {
     } else {
         print::out(&words::page(&known));
     }
+    Ok(Exit::SUCCESS)
+}
+
+/// Prints the prompt that an iteration was started with.
+fn prompt(home: &Home, record: &Loop, number: u32) -> Result<Exit> {
+    let Some(text) = logs::read_prompt(home, &record.id, number) else {
+        bail!(
+            "no prompt of iteration {number} of loop {0} is kept: crew run keeps those of its iterations, \
+             and deletes them with its logs\nhint: crew show {0}",
+            record.id
+        );
+    };
+    print::out(text.trim_end());
     Ok(Exit::SUCCESS)
 }
 
@@ -91,33 +100,6 @@ fn refuse_a_folder(record: &Loop, file: &Path) -> Result<()> {
         format!("{} is a folder, and --html needs the path of a file", file.display()),
         format!("crew show {id} --html {}", shell_word(&inside.display().to_string()))
     ))
-}
-
-/// Prints the run's copy of a file; a path starts at this folder, or at the checkout's root.
-fn before(home: &Home, record: &Loop, file: &Path) -> Result<Exit> {
-    let here = env::current_folder()?;
-    let here = disk::real_path(&here).unwrap_or(here).join(file);
-    let here = plain(&here).unwrap_or(here);
-    let inside = here.strip_prefix(&record.place.checkout).unwrap_or(file);
-    let kept = match drafts::before(home, &record.id, inside)? {
-        None => drafts::before(home, &record.id, file)?,
-        kept => kept,
-    };
-    let snapshots = Snapshots::of(home, record);
-    let as_found = || {
-        let path = inside.to_str()?;
-        snapshots.named(&record.id, "0").and_then(|found| snapshots.blob(&found, path))
-    };
-    let Some(kept) = kept.or_else(as_found) else {
-        bail!(
-            "loop {} keeps no copy of {}: git ignored it when the loop began, it is too large, or it \
-             was not there\nhint: git show HEAD:FILE for what is committed",
-            record.id,
-            file.display()
-        );
-    };
-    print::bytes(&kept);
-    Ok(Exit::SUCCESS)
 }
 
 fn iteration(home: &Home, record: &Loop, story: &Story, number: u32, as_json: bool) -> Result<()> {

@@ -14,13 +14,13 @@ use crate::drive::find::{Found, find, named_by, of_other_trees, of_working_tree}
 use crate::drive::fleet::find::newest_here;
 use crate::drive::owner::{elsewhere, owner_is_gone};
 use crate::drive::page::read;
-use crate::drive::session::dialog::waiting_dialog;
+use crate::drive::session::questions::waiting_dialog;
 use crate::engine::record::{Loop, Status};
 use crate::engine::window::RateWindow;
 use crate::exit::Exit;
 use crate::report::{help, json as report, line, page, windows as report_windows};
-use crate::world::store::Home;
-use crate::world::{clock, env, input, store};
+use crate::world::store::{self, Home};
+use crate::world::{clock, env, input};
 
 /// Shows one loop or all of them.
 pub fn status(arguments: &StatusArgs) -> Result<Exit> {
@@ -63,14 +63,21 @@ pub fn status(arguments: &StatusArgs) -> Result<Exit> {
             Ok(Exit::SUCCESS)
         }
         Found::Many(loops) => {
-            print::err(&format!("crew: {MANY}\nhint: {}", which(&loops)));
+            // If nobody named one, none is ambiguous.
+            let is_ambiguous = arguments.name.is_some();
+            if is_ambiguous {
+                print::err(&format!("crew: {MANY}\nhint: {}", which(&loops)));
+            }
             if arguments.json {
                 show_list(&home, loops, true);
             } else {
                 print::out(&first_of(&home, &loops));
                 show_windows(&home);
+                if !is_ambiguous {
+                    point_to_a_fleet(&home, &folder);
+                }
             }
-            Ok(Exit::USAGE)
+            Ok(if is_ambiguous { Exit::USAGE } else { Exit::SUCCESS })
         }
     }
 }

@@ -8,11 +8,14 @@ use crate::drive::control;
 use crate::drive::owner::owner_is_gone;
 use crate::exit::Exit;
 
+/// The refusal inside an agent.
+pub const NOT_FOR_AN_AGENT: &str = "an agent cannot send a message to a loop, neither to its own \
+    nor to another: only a person steers a loop\n\
+    hint: say it in your last message, which the next iteration and the person read";
+
 /// Queues a message for the agent of the requested loop.
 pub fn tell(words: &[String], name: Option<&str>) -> Result<Exit> {
-    refuse_an_agent(
-        "an agent cannot send itself a message\nhint: say it in your last message, which the next iteration reads",
-    )?;
+    refuse_an_agent(NOT_FOR_AN_AGENT)?;
     let words = control::tellable(&words.join(" "))?;
     let (home, record) = requested(name)?;
     let record = control::tell(&home, &record.id, &words)?;

@@ -1,14 +1,13 @@
 //! Runs checks on the tree as a loop found it, in the scratch folder, where none ran there before
 //! iteration 1: in a session, and in a run that was resumed with the work of a cut-off attempt.
 
-use super::exam::{self, Present};
 use super::scratch::{ScratchFolder, ScratchTerms};
+use super::test_changes;
 use crate::engine::evidence::test_report::{TestMemories, TestMemory};
 use crate::engine::evidence::test_run::TestRun;
 use crate::engine::evidence::{CheckResult, Verdict};
-use crate::engine::exam::ExamMode;
-use crate::engine::exam::trial::AsFound;
 use crate::engine::record::Check;
+use crate::engine::test_changes::trial::AsFound;
 
 /// Adds what a check said about its tests as the loop found them to what is remembered, unless that
 /// is known. `here` is what the check said in the working tree. Nothing is added where it cannot
@@ -63,19 +62,15 @@ struct Trees {
     now: String,
 }
 
-/// The tree as the loop found it and what the agent left, to be compared in one folder. What the
-/// checks rest on is as it is held, because git may ignore it; where a change of it is only
-/// reported, the latter has its own. What was ignored when the loop began is in neither.
+/// The tree as the loop found it and what the agent left, to be compared in one folder. What was
+/// ignored when the loop began is in neither.
 fn trees(terms: ScratchTerms<'_>) -> Result<(ScratchFolder<'_>, Trees), String> {
     let (found, now) = terms.trees()?;
     let subject = terms.subject;
     let scratch = terms.open()?;
-    let held = |tree: &str| exam::as_held(&scratch.snapshots, subject, tree);
-    let found = held(&found)?;
-    let now = match subject.contract.exam {
-        ExamMode::Hold => held(now)?,
-        ExamMode::Tell => Present::look(&scratch.snapshots, subject, now)?.commit,
-    };
+    // The ignored files of both that checks read.
+    let found = subject.state.baseline.as_ref().map_or(found, |baseline| baseline.commit.clone());
+    let now = test_changes::left(terms.home, subject, Some(now))?.commit;
     let revealed = scratch.snapshots.revealed(&subject.id, &found, &now)?;
     let now = scratch.snapshots.with_files_of(&now, &found, &revealed)?;
     Ok((scratch, Trees { found, now }))

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use anyhow::{Result, bail};
 
 use super::owner::{life, owner_is_gone, spent_ms};
-use super::session::interruption::is_marked;
+use super::session::failure::is_marked;
 use super::{end, meter, tree};
 use crate::clients;
 use crate::clients::spelling::way_on;
@@ -70,9 +70,6 @@ pub fn pause(home: &Home, id: &LoopId, by: Actor, at_once: bool) -> Result<Pause
     };
     if record.state.due.is_none() && !breaks_off {
         return paused(record, PauseResult::AfterIteration);
-    }
-    if leave_to_older(home, &record).is_err() {
-        return paused(record, PauseResult::BreakingOff);
     }
     match pause_now(home, id, &format!("paused by the {}", by.label())) {
         Ok(rested) => paused(rested, PauseResult::Now),
@@ -141,7 +138,6 @@ pub fn wake(
     if !waits || life(&record.state.owner) != Life::Alive {
         return Ok(None);
     }
-    leave_to_older(home, &record)?;
     if !changes.is_empty() {
         set(home, id, changes, Actor::User)?;
     }
@@ -171,7 +167,6 @@ pub fn set(home: &Home, id: &LoopId, changes: &LimitChanges, by: Actor) -> Resul
             way_on(&record)
         );
     }
-    leave_to_older(home, &record)?;
     let is_running = record.state.status == Status::Running;
     let spent_ms = if is_running { spent_ms(&record) } else { 0 };
     let limits = changed(changes, &record, spent_ms);
@@ -221,7 +216,6 @@ pub fn tell(home: &Home, id: &LoopId, words: &str) -> Result<Loop> {
     if !record.is_live() {
         bail!("loop {id} is {}\nhint: {}", record.status_word(), way_on(&record));
     }
-    leave_to_older(home, &record)?;
     if record.state.messages.len().saturating_sub(record.state.told) >= WORDS_MAX {
         bail!(
             "{WORDS_MAX} messages are already waiting\nhint: the agent gets them with its next prompt"
@@ -230,19 +224,6 @@ pub fn tell(home: &Home, id: &LoopId, words: &str) -> Result<Loop> {
     record.state.messages.push(words);
     let record = held.record(record, |next| Event::changed(TOLD, next))?;
     Ok(record)
-}
-
-/// Refuses to write the record of a run whose older crew could not read it again and would exit.
-fn leave_to_older(home: &Home, record: &Loop) -> Result<()> {
-    let is_run = record.driver() == Driver::Process && life(&record.state.owner) == Life::Alive;
-    if is_run && store::is_older(home, &record.id)? {
-        let id = &record.id;
-        bail!(
-            "loop {id} is run by an older crew, which cannot read what this one writes\n\
-             hint: crew pause {id}, then crew resume {id}"
-        );
-    }
-    Ok(())
 }
 
 /// Replaces the state of a live loop under its lock, and revokes its wakes.

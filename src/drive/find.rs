@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
-use crate::engine::record::{Loop, LoopId};
+use crate::engine::record::{Loop, LoopId, Outcome};
 use crate::world::files::disk;
 use crate::world::git;
 use crate::world::store::home::read_pointer;
@@ -58,6 +58,18 @@ pub fn of_other_trees(home: &Home, folder: &Path) -> Vec<Loop> {
     let mut loops: Vec<Loop> = pointers.filter_map(|id| store::load(home, &id).ok()).collect();
     loops.sort_by_key(|record| std::cmp::Reverse(record.started_at));
     loops
+}
+
+/// The loop that a resume means which names a procedure: the newest of it that is not completed,
+/// in the working tree of the one that was `found`.
+pub fn resumable(home: &Home, found: Loop, name: Option<&str>) -> Loop {
+    let is_over = |record: &Loop| record.outcome() == Some(Outcome::Completed);
+    if found.procedure().is_none() || found.procedure() != name || !is_over(&found) {
+        return found;
+    }
+    let mut loops = store::load_all(home);
+    loops.retain(|it| it.procedure() == name && it.place.checkout == found.place.checkout);
+    loops.into_iter().find(|it| !is_over(it)).unwrap_or(found)
 }
 
 fn by_name(home: &Home, name: &str, folder: &Path) -> Result<Found> {

@@ -13,6 +13,7 @@ use crate::engine::record::{Loop, Mark, Metered, SessionMemory};
 use crate::engine::usage::Usage;
 use crate::world::clock::{self, Deadline};
 use crate::world::files::disk;
+use crate::world::store::home::hash;
 
 /// How much of a transcript's end is read.
 pub const TRANSCRIPT_BYTES: u64 = 512 << 10;
@@ -22,6 +23,8 @@ pub const TRANSCRIPT_WAIT: Duration = Duration::from_millis(500);
 const BYTES: u64 = 4 << 20;
 /// The most that is read when the sum decides something, or is the last one.
 const BYTES_WHEN_IT_COUNTS: u64 = 32 << 20;
+/// How many bytes before a mark show whether the transcript is still the same.
+const DIGEST_BYTES: u64 = 4096;
 /// How many messages of a transcript are remembered, and how many transcripts of agents.
 const MESSAGES: usize = 3;
 const AGENTS: usize = 64;
@@ -37,13 +40,17 @@ const LATE: TimeDelta = TimeDelta::seconds(1);
 pub struct MeterReading {
     /// `None` if there is no transcript to read.
     pub usage: Option<Usage>,
+    /// The tokens of the session's fullest message since the last look.
+    pub context_tokens: Option<u64>,
     pub metered: Metered,
 }
 
 /// The memory of a session whose loop begins now: what was used before is not the loop's.
 pub fn begin(hook: &Hook<'_>) -> SessionMemory {
     let transcript_bytes = hook.transcript.as_deref().map_or(0, disk::size);
-    let main = Mark { bytes: transcript_bytes, ..Mark::default() };
+    let file = hook.transcript.as_deref();
+    let ends = file.map_or_else(String::new, |file| digest_before(file, transcript_bytes));
+    let main = Mark { bytes: transcript_bytes, ends, ..Mark::default() };
     SessionMemory {
         prompt_id: hook.turn.clone(),
         transcript_bytes,
@@ -80,7 +87,7 @@ pub fn catch_up(record: &mut Loop) {
     let state = &record.state;
     let reader = clients::of(&state.owner).abilities().transcript.as_ref();
     let file = state.session.transcript.as_deref();
-    let MeterReading { usage, metered } =
+    let MeterReading { usage, metered, .. } =
         look(reader, file, &state.session.metered, BYTES_WHEN_IT_COUNTS);
     if let Some(usage) = usage {
         record.state.session.metered = metered;
@@ -108,18 +115,22 @@ fn look(
     // A session that began before usage was measured has no start to count from.
     let told = file.filter(|_| before.since.is_some()).zip(reader).and_then(|(file, reader)| {
         let now = clock::now().wall;
-        let mut look = Look { reader, usage: Usage::default(), left: budget };
+        let mut look = Look { reader, usage: Usage::default(), fullest: None, left: budget };
         look.file(file, &mut metered.main, before.since, before.last)?;
+        let context_tokens = look.fullest;
         look.agents(&(reader.agents)(file), &mut metered, now);
         metered.last = Some(now);
-        Some(look.usage)
+        Some((look.usage, context_tokens))
     });
-    MeterReading { usage: told, metered }
+    let (usage, context_tokens) = told.map_or((None, None), |(usage, most)| (Some(usage), most));
+    MeterReading { usage, context_tokens, metered }
 }
 
 struct Look {
     reader: &'static Transcript,
     usage: Usage,
+    /// The tokens of the fullest message.
+    fullest: Option<u64>,
     /// Bytes that may still be read.
     left: u64,
 }
@@ -134,10 +145,10 @@ impl Look {
         since: Option<DateTime<Utc>>,
         last: Option<DateTime<Utc>>,
     ) -> Option<()> {
-        let is_new = disk::size(file) < mark.bytes;
+        let is_new = disk::size(file) < mark.bytes || is_rewritten(file, mark);
         let since = if is_new { since.max(last) } else { since };
         let from = if is_new { 0 } else { mark.bytes };
-        let Self { reader, usage, left } = self;
+        let Self { reader, usage, fullest, left } = self;
         let read = disk::read_lines(file, from, *left, |line, cut| {
             if cut {
                 usage.lost |= (reader.may_hold_a_message)(line);
@@ -145,6 +156,7 @@ impl Look {
             }
             let Some((message, at)) = (reader.message)(line) else { return };
             if at.is_none_or(|at| Some(at) >= since) {
+                *fullest = (*fullest).max(Some(message.tokens.total()));
                 usage.count(&message, &mut mark.recent, MESSAGES);
             }
         });
@@ -152,6 +164,7 @@ impl Look {
         usage.behind |= more;
         *left = left.saturating_sub(end.saturating_sub(from));
         mark.bytes = end;
+        mark.ends = digest_before(file, end);
         Some(())
     }
 
@@ -182,6 +195,18 @@ impl Look {
             metered.agents.pop_first();
         }
     }
+}
+
+/// Whether a transcript is another one than it was at the mark, although it is not shorter.
+fn is_rewritten(file: &Path, mark: &Mark) -> bool {
+    !mark.ends.is_empty() && digest_before(file, mark.bytes) != mark.ends
+}
+
+/// A digest of what a transcript has just before a place; empty where it cannot be read.
+fn digest_before(file: &Path, at: u64) -> String {
+    let (from, mut text) = (at.saturating_sub(DIGEST_BYTES), String::new());
+    let read = disk::read_lines(file, from, at - from, |line, _| text.push_str(line));
+    read.map_or_else(|_| String::new(), |_| hash(text.as_bytes()))
 }
 
 /// Whether a transcript already contains the agent's last `words`. A client may trim what it

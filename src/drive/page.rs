@@ -4,15 +4,15 @@
 use std::io;
 
 use super::end::result;
-use super::owner::{owner_is_gone, spent_ms};
-use super::session::dialog::waiting_dialog;
+use super::owner::{life, owner_is_gone, spent_ms};
+use super::session::questions::waiting_dialog;
 use super::tree::{self, is_at_rest};
 use crate::clients::spelling::{going_on, stopping};
 use crate::engine::evidence::changes::Changes;
 use crate::engine::journal::story::{Story, What};
 use crate::engine::journal::{COMMITTED, REBASED};
 use crate::engine::page::{ChangesFrom, IterationLine, Page, PageInputs, PageLine};
-use crate::engine::record::{Loop, Outcome, Status};
+use crate::engine::record::{Life, Loop, Outcome, Status};
 use crate::world::git::OwnCommit;
 use crate::world::git::snapshots::Snapshots;
 use crate::world::store::{self, Home, journal, test_memory, view};
@@ -37,6 +37,10 @@ pub fn with_the_tree_as_it_is(home: &Home, record: &Loop) -> Page {
 }
 
 fn made(home: &Home, record: &Loop, story: &Story, is_moved: bool) -> Page {
+    let mut record = record.clone();
+    // Its own crew is about to react.
+    record.state.git.pending.reaction &= life(&record.state.owner) != Life::Alive;
+    let record = &record;
     let kept = in_snapshots(home, record, is_moved);
     let changes_from = match (&kept, is_moved) {
         (None, _) => ChangesFrom::Git,

@@ -1,7 +1,7 @@
 //! The prompt of one iteration: reads only what its fragments and variables need, and has it
 //! assembled. Files are read each time, so that a person can change them while the loop runs.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::engine::evidence::size::Size;
 use crate::engine::record::Loop;
@@ -25,8 +25,18 @@ pub struct Prompt {
     pub size: Size,
 }
 
+/// A handoff page as a prompt has it: its file and its text.
+pub fn read_handoff(path: PathBuf) -> Option<(PathBuf, String)> {
+    let text = disk::read_text(&path, HANDOFF_BYTES).ok().flatten()?;
+    Some((path, text))
+}
+
 /// Assembles the prompt of the loop's next iteration. The error names the file and the cause.
-pub fn assemble(home: &Home, subject: &Loop, handoff: Option<&Path>) -> Result<Prompt, String> {
+pub fn assemble(
+    home: &Home,
+    subject: &Loop,
+    handoff: Option<&(PathBuf, String)>,
+) -> Result<Prompt, String> {
     let recipe = subject.contract.run.as_ref().map(|run| run.recipe.clone());
     let files = OnDisk { checkout: &subject.place.checkout };
     let parts = parts::read(&recipe.unwrap_or_default(), &files)?;
@@ -38,13 +48,9 @@ pub fn assemble(home: &Home, subject: &Loop, handoff: Option<&Path>) -> Result<P
     let journal = home.loop_file(&subject.id, "journal.jsonl");
     // Without its story a prompt still has its task and the latest evidence.
     let accounts = journal::accounts(&journal).unwrap_or_default();
-    let page = handoff.and_then(|path| {
-        let text = disk::read_text(path, HANDOFF_BYTES).ok().flatten()?;
-        Some((path, text))
-    });
     let known = PromptInputs {
         accounts: &accounts,
-        handoff: page.as_ref().map(|(path, text)| HandoffPage { path, text }),
+        handoff: handoff.map(|(path, text)| HandoffPage { path, text }),
         git_status: status.as_deref(),
         git_diff: diff.as_deref(),
         git_log: log.as_deref(),

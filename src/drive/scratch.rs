@@ -7,13 +7,15 @@ use std::time::Duration;
 
 use super::boundary::check::{self, Within};
 use crate::engine::evidence::{CheckResult, Verdict};
-use crate::engine::exam::trial::{TriedCheck, passed};
 use crate::engine::record::{Check, Loop, Role};
+use crate::engine::test_changes::trial::{TriedCheck, passed};
 use crate::engine::text::period;
+use crate::parse::test_changes::way_to;
 use crate::world::clock::{self, Deadline, Stopwatch};
+use crate::world::env;
 use crate::world::files::disk::{self, Lock};
 use crate::world::git::snapshots::Snapshots;
-use crate::world::git::snapshots::scratch::{is_set_up, mark_set_up};
+use crate::world::git::snapshots::scratch::{is_set_up, link_ignored, mark_set_up};
 use crate::world::process::Stop;
 use crate::world::store::Home;
 
@@ -78,6 +80,8 @@ pub struct ScratchFolder<'a> {
     within: Within,
     stop: Stop<'a>,
     laid_out: Option<Stopwatch>,
+    /// The snapshot that it holds.
+    holds: Option<String>,
     /// Whether `setup` ran since it was opened.
     was_set_up: bool,
     _lock: Lock,
@@ -98,7 +102,7 @@ impl<'a> ScratchFolder<'a> {
         let lock = lock.map_err(|error| error.to_string())?;
         let lock = lock.ok_or("another crew runs checks in the scratch folder of this checkout")?;
         let snapshots = Snapshots::of(home, subject);
-        let (laid_out, was_set_up) = (None, false);
+        let (laid_out, holds, was_set_up) = (None, None, false);
         Ok(Self {
             home,
             subject,
@@ -107,6 +111,7 @@ impl<'a> ScratchFolder<'a> {
             within,
             stop,
             laid_out,
+            holds,
             was_set_up,
             _lock: lock,
         })
@@ -118,10 +123,12 @@ impl<'a> ScratchFolder<'a> {
             let since = Duration::from_millis(laid_out.elapsed_ms());
             clock::sleep(APART.saturating_sub(since));
         }
+        self.holds = None;
         self.snapshots.check_out(commit, &self.folder)?;
         self.laid_out = Some(Stopwatch::start());
-        let exam = self.subject.state.exam.as_deref();
-        self.snapshots.include(exam.unwrap_or(commit), commit, &self.folder)?;
+        let found = self.subject.state.baseline.as_ref().map(|found| &*found.commit);
+        self.snapshots.include(found.unwrap_or(commit), commit, &self.folder)?;
+        self.holds = Some(commit.to_owned());
         let is_set_up = is_set_up(&self.folder, &self.setup());
         if is_set_up { Ok(()) } else { self.set_up_again().map(drop) }
     }
@@ -142,6 +149,22 @@ impl<'a> ScratchFolder<'a> {
         Ok(true)
     }
 
+    /// Makes it hold a snapshot, unless it does, and runs a check there.
+    pub fn run_on(&mut self, commit: &str, check: &Check) -> Result<CheckResult, String> {
+        // What a check left there may make the next run another one.
+        self.lay_out(commit)?;
+        self.run(check)
+    }
+
+    /// Gives the folder what it may lack: by `setup`, else the folders that git ignores as a whole,
+    /// such as `node_modules`, of the working tree. False if nothing was added.
+    pub fn prepare(&mut self) -> Result<bool, String> {
+        if self.set_up_again()? {
+            return Ok(true);
+        }
+        link_ignored(&self.snapshots, &self.subject.place.checkout, &self.folder)
+    }
+
     /// Runs every check on the final tree, those that pass on the tree without the work, and the
     /// first that `fails` there on the final tree again.
     pub fn try_each(
@@ -154,7 +177,7 @@ impl<'a> ScratchFolder<'a> {
         self.lay_out(now)?;
         let mut runs = self.controls(checks)?;
         let none_passes = |runs: &[TriedCheck]| !runs.iter().any(|it| passed(&it.control));
-        if none_passes(&runs) && self.set_up_again()? {
+        if none_passes(&runs) && self.prepare()? {
             runs = self.controls(checks)?;
         }
         if none_passes(&runs) {
@@ -198,11 +221,17 @@ impl<'a> ScratchFolder<'a> {
         if !disk::exists(&folder) {
             return Err(format!("{} is gone", folder.display()));
         }
-        let checkout = place.checkout.display().to_string();
-        if check.run.contains(&checkout) {
-            return Err(format!("`{}` names the checkout by its absolute path", check.run));
+        // A command that names the checkout means the tree that it runs on.
+        let [checkout, scratch] =
+            [&place.checkout, &self.folder].map(|it| it.display().to_string());
+        let here = Check { run: check.run.replace(&checkout, &scratch), ..check.clone() };
+        let real = |path: &str| disk::real_path(Path::new(path)).unwrap_or_else(|_| path.into());
+        let variable = |name: &str| env::text(name);
+        if let Some(path) = way_to(&place.checkout, &here.run, &variable, &real) {
+            return Err(format!("`{}` may leave the scratch folder by {path}", check.run));
         }
-        let result = check::run(self.home, self.subject, check, &folder, &self.within, self.stop);
-        result.ok_or_else(|| "it was interrupted".to_owned())
+        let result = check::run(self.home, self.subject, &here, &folder, &self.within, self.stop);
+        let result = result.ok_or_else(|| "it was interrupted".to_owned())?;
+        Ok(CheckResult { run: check.run.clone(), ..result })
     }
 }

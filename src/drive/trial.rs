@@ -4,15 +4,14 @@
 
 use anyhow::{Result, bail};
 
-use super::exam;
 use super::scratch::ScratchTerms;
 use super::start::place;
-use crate::engine::boundary::protect::Cover;
+use super::test_changes::{self, Changes};
 use crate::engine::evidence::CheckResult;
-use crate::engine::exam::test_path::is_test;
-use crate::engine::exam::trial::{Trial, cannot_be_told_apart, failing_test, judge};
 use crate::engine::record::{Check, Loop, Role, Status};
-use crate::parse::exam::inline::inline_tests;
+use crate::engine::test_changes::Baseline;
+use crate::engine::test_changes::trial::{Trial, cannot_be_told_apart, failing_test, judge};
+use crate::parse::test_changes::inline::inline_tests;
 use crate::world::clock;
 use crate::world::git::snapshots::Snapshots;
 use crate::world::process::Stop;
@@ -47,14 +46,13 @@ pub fn by_hand(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<Trial> {
     }
     let snapshots = Snapshots::of(home, record);
     let last = snapshots.at_the_end_of(id, u32::MAX).map(|(_, commit)| commit);
-    let left = exam::left(home, record, last.as_deref());
+    let left = test_changes::left(home, record, last.as_deref());
     let tests = test_memory::read(home, id);
-    let finding = exam::look(home, record, left, None, &tests, None, stop);
-    let refused = finding.as_ref().and_then(|it| it.refusal(&record.accept_exam()));
-    let doubts = finding.map_or_else(Vec::new, |finding| finding.doubts());
-    let against = refused.or_else(|| (!doubts.is_empty()).then(|| doubts.join("; ")));
     let (subject, now) = (record, last.as_deref());
     let terms = ScratchTerms { home, subject, now, latest: None, stop };
+    let finding = test_changes::look(terms, left, (&[], None), &tests).unwrap_or_default();
+    let doubts = Some(finding.doubts.join("; ")).filter(|doubts| !doubts.is_empty());
+    let against = finding.refusal.or(doubts);
     let trial = against.map_or_else(|| run(terms), Trial::Failed);
     let text = match &trial {
         Trial::Proven(how) => format!("proven by hand: {how}"),
@@ -73,11 +71,13 @@ fn tried(terms: ScratchTerms<'_>) -> std::result::Result<Trial, Trial> {
         work(&snapshots, subject, &found, now).map_err(Trial::Impossible)?;
     if files.is_empty() {
         return Err(Trial::Failed(match &mixed[..] {
+            [] if snapshots.paths(&found, now).is_ok_and(|paths| paths.is_empty()) => {
+                "nothing was changed".to_owned()
+            }
             [] => "nothing but tests was changed".to_owned(),
             mixed => cannot_be_told_apart(mixed),
         }));
     }
-    let now = &exam::as_held(&snapshots, subject, now).map_err(Trial::Impossible)?;
     let files: Vec<&str> = files.iter().map(String::as_str).collect();
     let without = snapshots.mixed(now, &found, &files).map_err(Trial::Impossible)?;
     let fails = |with: &CheckResult, without: &CheckResult| failing_test(with, without).is_ok();
@@ -94,7 +94,7 @@ fn checks(subject: &Loop) -> Vec<Check> {
     if verify.is_empty() { subject.contract.checks.clone() } else { verify }
 }
 
-/// What a loop changed outside the tests, outside what its checks rest on, and outside what was
+/// What a loop changed that is neither a test nor check configuration, and outside what was
 /// ignored when it began.
 struct Work {
     /// What can be taken away.
@@ -109,17 +109,14 @@ fn work(
     found: &str,
     now: &str,
 ) -> std::result::Result<Work, String> {
-    let globs = &subject.contract.trial.tests;
-    let (tests, protected) = (Cover::of(globs), Cover::of(&subject.contract.protect));
-    let mut stay = snapshots.revealed(&subject.id, found, now)?;
-    for commit in [found, now] {
-        stay.extend(exam::files(snapshots, subject, commit)?);
-    }
-    let mut files = snapshots.paths(found, now)?;
-    files.retain(|path| {
-        let is_other = is_test(path) || stay.contains(path);
-        !is_other && !tests.covers(path) && !protected.covers(path) && !path.contains('\u{fffd}')
+    let revealed = snapshots.revealed(&subject.id, found, now)?;
+    let [before, after] = [found, now].map(|commit| Baseline {
+        commit: commit.to_owned(),
+        ..subject.state.baseline.clone().unwrap_or_default()
     });
+    let changes = Changes::between(snapshots, subject, &before, &after)?;
+    let is_work = |path: &String| !revealed.contains(path) && !path.contains('\u{fffd}');
+    let files: Vec<String> = changes.work.into_iter().filter(is_work).collect();
     let inline = |commit: &str| -> Vec<String> {
         let paths: Vec<&str> = files.iter().map(String::as_str).collect();
         let texts = snapshots.texts(commit, &paths);

@@ -9,14 +9,14 @@ use super::claim::promise::Promise;
 use super::evidence::commits::Commits;
 use super::evidence::test_report::TestMemories;
 use super::evidence::{CheckResult, Verdict};
-use super::exam::ExamMode;
-use super::exam::trial::TrialTerms;
 use super::journal::story::Story;
 use super::page::{ChangesFrom, Page, PageInputs};
 use super::record::{
     Agent, Check, Contract, Driver, Limits, Loop, LoopId, Moment, Owner, Permissions, Place,
     ProcessIdentity, QuestionMode, Role, Run, State, VERSION,
 };
+use super::test_changes::TestChanges;
+use super::test_changes::trial::TrialTerms;
 use super::usage::times::Earlier;
 
 /// The instant `seconds` after the loop's start, all of them awake.
@@ -50,7 +50,7 @@ pub fn a_loop() -> Loop {
             limits: Limits::default(),
             protect: Vec::new(),
             require: None,
-            exam: ExamMode::default(),
+            test_changes: TestChanges::default(),
             questions: QuestionMode::default(),
             silent: false,
             trial: TrialTerms::default(),
@@ -111,7 +111,7 @@ pub fn facts(claim: Claim) -> Facts {
         tree_checked: Some("another tree".into()),
         changes: None,
         protected: None,
-        exam: None,
+        test_changes: None,
         as_found: None,
         trial: None,
         usage: None,

@@ -264,6 +264,16 @@ pub fn units(text: &str) -> usize {
     text.encode_utf16().count()
 }
 
+/// The words of a list that is written as one text.
+pub fn words_of(list: &str) -> impl Iterator<Item = &str> {
+    list.split(' ')
+}
+
+/// Whether a word is one of such a list.
+pub fn is_word_of(list: &str, word: &str) -> bool {
+    words_of(list).any(|it| it == word)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -9,21 +9,31 @@ use regex::Regex;
 
 type Pattern = LazyLock<Regex>;
 
-/// Seconds since 1970, as in `…|1795000000`.
-pub static RESET_SECONDS: Pattern = LazyLock::new(|| constant(r"(?-u)\|(\d{10})\b"));
+/// Seconds or milliseconds since 1970, as in `…|1795000000` and `"resets_at": 1795000000`.
+pub static RESET_SECONDS: Pattern = LazyLock::new(|| {
+    constant(r#"(?i-u)(?:\||\bresets?(?:[_ -]?at)?["']?[ :=]+["']?)(\d{10})(?:\d{3})?\b"#)
+});
 
-/// "resets 3:45pm", "resets Mon 12:00am", "resets at 15:00": weekday, hour, minute, half of the
-/// day. A clock written for a person's language has a narrow space before that half.
+/// "resets 3:45pm", "resets Mon 12:00am", "resets Feb 16, 11am (UTC)", "try again tomorrow at
+/// 15:00". A clock written for a person's language has a narrow space before the half of the day.
 pub static RESET_CLOCK: Pattern = LazyLock::new(|| {
+    const MONTH: &str = "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)";
+    constant(&format!(
+        r"(?i-u)\b(?:resets?|try again|available again|renews?):?\s+(?:at\s+|on\s+)?(?:(?P<relative>today|tomorrow),?\s+)?(?:(?P<weekday>mon|tue|wed|thu|fri|sat|sun)[a-z]*\.?,?\s+)?(?:(?:(?P<month>{MONTH})[a-z]*\.?\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?|(?P<day_first>\d{{1,2}})(?:st|nd|rd|th)?\.?\s+(?P<month_last>{MONTH})[a-z]*\.?)(?:,?\s+(?P<year>\d{{4}}))?,?\s+)?(?:at\s+)?(?P<hour>\d{{1,2}})(?::(?P<minute>\d{{2}}))?(?::\d{{2}})?(?:\s|(?u-i:[\x{{a0}}\x{{202f}}]))*(?P<half>[ap]\.?m)?\b\.?(?:\s*\(?(?P<zone>utc|gmt|z)\b)?"
+    ))
+});
+
+/// "reset after 2026-02-16T11:00:00Z", "resets at 2026-02-16 11:00 UTC": date, time, seconds, zone.
+pub static RESET_STAMP: Pattern = LazyLock::new(|| {
     constant(
-        r"(?i-u)\b(?:resets?|try again at)\s+(?:at\s+)?(?:(mon|tue|wed|thu|fri|sat|sun)[a-z]*,?\s+(?:at\s+)?)?(\d{1,2})(?::(\d{2}))?(?:\s|(?u-i:[\x{a0}\x{202f}]))*([ap]m)?\b",
+        r#"(?i-u)\b(?:resets?|try again|available again|retry)(?:[_ -]?(?:at|after|on))?["']?:?\s+["']?(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2})(:\d{2})?(?:\.\d+)?\s*\(?(z|utc|gmt|[+-]\d{2}:?\d{2})?"#,
     )
 });
 
 /// "try again in 20s", "Retry-After: 30", "reset after 3h20m": what comes before the time.
 pub static RESET_WAIT: Pattern = LazyLock::new(|| {
     constant(
-        r"(?i-u)\b(?:(?:re)?try(?:ing)?(?: again)?(?:[ -]after| in)|resets? (?:in|after)):?\s*",
+        r"(?i-u)\b(?:(?:re)?try(?:ing)?(?: again)?(?:[ -]after| in)|(?:resets?|renews?|available again) (?:in|after)|please wait(?: for)?):?\s*(?:about |approximately |~)?",
     )
 });
 
@@ -31,13 +41,6 @@ pub static RESET_WAIT: Pattern = LazyLock::new(|| {
 /// that it is part of a date or of a time of day.
 pub static TIME_PART: Pattern =
     LazyLock::new(|| constant(r"(?i-u)^(?:[ ,]|\band\b)*(\d+(?:\.\d+)?)[ \t]*([a-z]*)([-:]\d)?"));
-
-/// "try again at Nov 25th, 2026 7:03 AM": month, day, year, hour, minute, half of the day.
-pub static RESET_DATE: Pattern = LazyLock::new(|| {
-    constant(
-        r"(?i-u)\btry again at (jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]* (\d{1,2})(?:st|nd|rd|th)?,? (\d{4}),? (?:at )?(\d{1,2}):(\d{2})(?:\s|(?u-i:[\x{a0}\x{202f}]))*([ap]m)\b",
-    )
-});
 
 /// The status in a sentence about a failure: "unexpected status 401", "HTTP 503", "429 Slow down".
 pub static API_STATUS: Pattern = LazyLock::new(|| {

@@ -85,14 +85,45 @@ fn first_of<'a>(files: &'a Files, names: &[&'static str]) -> Option<(&'static st
 
 fn just(files: &Files) -> Option<Detected> {
     let (name, text) = first_of(files, &["justfile", "Justfile", ".justfile"])?;
-    JUST_TEST.is_match(text).then(|| found("just test", name))
+    let recipe = JUST_TEST.find(text)?;
+    works(text, recipe.end().saturating_sub(1)).then(|| found("just test", name))
 }
 
 fn make(files: &Files, target: &str) -> Option<Detected> {
     let (name, text) = first_of(files, &["GNUmakefile", "makefile", "Makefile"])?;
     let mut rules = MAKE_RULE.captures_iter(text);
-    let has_rule = rules.any(|rule| rule[1].split(' ').any(|name| name == target));
+    let has_rule = rules.any(|rule| {
+        let is_it = rule[1].split(' ').any(|name| name == target);
+        is_it && rule.get(1).is_some_and(|targets| works(text, targets.end()))
+    });
     has_rule.then(|| found(format!("make {target}"), name))
+}
+
+/// Whether a recipe has prerequisites, or lines that do something; `from` is in its first line.
+fn works(text: &str, from: usize) -> bool {
+    let mut lines = text[from..].lines();
+    let head = lines.next().unwrap_or_default();
+    let needs = head.rsplit_once(':').map_or(head, |(_, needs)| needs);
+    let (needs, inline) = needs.split_once(';').unwrap_or((needs, ""));
+    let needs = needs.split('#').next().unwrap_or_default();
+    let is_body = |line: &&str| line.trim().is_empty() || line.starts_with([' ', '\t']);
+    !needs.trim().is_empty()
+        || does_something(inline)
+        || lines.take_while(is_body).any(does_something)
+}
+
+/// Whether a line of shell does more than print or exit.
+fn does_something(script: &str) -> bool {
+    let mut outside_quotes = script.split(['"', '\'']).step_by(2).collect::<Vec<_>>().join("\"");
+    for separator in ["&&", "||", ";", "|"] {
+        outside_quotes = outside_quotes.replace(separator, "\n");
+    }
+    outside_quotes.lines().any(|command| {
+        let command = command.trim_start().trim_start_matches(['@', '-', '+']).trim_start();
+        let word = command.split_whitespace().next().unwrap_or_default();
+        !matches!(word, "" | ":" | "true" | "false" | "exit" | "echo" | "printf")
+            && !word.starts_with('#')
+    })
 }
 
 fn cargo(files: &Files) -> Option<Detected> {
@@ -105,8 +136,8 @@ fn cargo(files: &Files) -> Option<Detected> {
 fn node(files: &Files) -> Option<Detected> {
     let package: Value = serde_json::from_str(files.get("package.json")?).ok()?;
     let script = package.get("scripts")?.get("test")?.as_str()?;
-    // The placeholder that `npm init` writes.
-    if script.trim().is_empty() || script.contains("no test specified") {
+    // Such as the placeholder that `npm init` writes.
+    if !does_something(script) {
         return None;
     }
     let named = package.get("packageManager").and_then(Value::as_str).unwrap_or_default();
@@ -165,7 +196,10 @@ mod tests {
         let pnpm = r#"{"scripts":{"test":"a"},"packageManager":"pnpm@9.1.0"}"#;
         let default = r#"{"scripts":{"test":"echo \"Error: no test specified\" && exit 1"}}"#;
         let python = "[tool.pytest.ini_options]\n";
-        let table: [Row<'_>; 25] = [
+        let idle = r#"{"scripts":{"test":"echo no tests"}}"#;
+        let exits = r#"{"scripts":{"test":"exit 0"}}"#;
+        let quoted = r#"{"scripts":{"test":"'node_modules/.bin/x'"}}"#;
+        let table: [Row<'_>; 33] = [
             (&[], &[]),
             (&[("Cargo.toml", "[package]\n")], &["cargo test"]),
             (&[("Cargo.toml", "[package]\n[workspace]\n")], &["cargo test --workspace"]),
@@ -187,7 +221,18 @@ mod tests {
             (&[("Makefile", "test:\n\tgo test\n"), ("go.mod", "")], &["make test"]),
             (&[("Makefile", "all test: build\n")], &["make test"]),
             (&[("Makefile", "test := x\ntest_all:\n"), ("go.mod", "")], &["go test ./..."]),
-            (&[("Makefile", "check:\n")], &["make check"]),
+            (&[("Makefile", "check:\n\t./check\n")], &["make check"]),
+            (&[("Makefile", "check:\n")], &[]),
+            (&[("Makefile", "test:\n\t@echo \"no tests; yet\"\n\t@exit 0\n")], &[]),
+            (
+                &[("Makefile", "test: # later\n\nall:\n\tcc x.c\n"), ("go.mod", "")],
+                &["go test ./..."],
+            ),
+            (&[("Makefile", "test: ; ./check\n")], &["make test"]),
+            (&[("justfile", "test:\n    @echo none\n\nbuild:\n    cc x.c\n")], &[]),
+            (&[("package.json", idle)], &[]),
+            (&[("package.json", exits)], &[]),
+            (&[("package.json", quoted)], &["npm test"]),
             (&[("justfile", "@test *args='': build\n"), ("Makefile", "test:\n")], &["just test"]),
             (&[("justfile", "test name:\n"), ("Cargo.toml", "")], &["cargo test"]),
             (&[("justfile", "test := 'x'\n"), ("Cargo.toml", "")], &["cargo test"]),

@@ -1,24 +1,27 @@
 //! When a limit of the model's service ends, from the words that the client shows: they name a time
-//! on the user's clock without a date, or seconds since 1970. It refuses a time that cannot be
-//! read.
+//! on the user's clock, often without a date or a year, a wait, or seconds since 1970. It refuses a
+//! time that cannot be read.
 
 use std::time::Duration;
 
 use chrono::{
-    DateTime, Datelike, Days, FixedOffset, Month, NaiveDate, NaiveTime, TimeDelta, Utc, Weekday,
+    DateTime, Datelike, Days, FixedOffset, Month, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta,
+    Utc, Weekday,
 };
+use regex::Match;
 
-use super::patterns::{RESET_CLOCK, RESET_DATE, RESET_SECONDS, RESET_WAIT, TIME_PART};
+use super::patterns::{RESET_CLOCK, RESET_SECONDS, RESET_STAMP, RESET_WAIT, TIME_PART};
 
 /// The furthest reset that is believed: a weekly limit ends within eight days.
 const DAYS_MAX: u64 = 8;
 /// How far past a named time may be: a clock that shows no seconds names a minute that has begun.
 const JUST_PAST: TimeDelta = TimeDelta::minutes(5);
 
-/// Reads "resets 3:45pm", "try again at 15:00", "retry after 30 s" or "…|1795000000". `now` is on
-/// the user's clock.
+/// Reads "resets 3:45pm", "resets Feb 16, 11am", "try again tomorrow at 15:00", "retry after 30 s",
+/// "reset at 2026-02-16T11:00:00Z" or "…|1795000000". `now` is on the user's clock. A time that is
+/// now or past is returned as it is.
 pub fn reset(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime<Utc>> {
-    named(message, now).filter(|at| *at > now && is_believed(*at, now))
+    named(message, now).filter(|at| is_believed(*at, now))
 }
 
 /// Whether the words name a time, past or not.
@@ -28,8 +31,8 @@ pub fn names_a_time(message: &str) -> bool {
 
 fn named(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime<Utc>> {
     since_1970(message)
+        .or_else(|| as_a_stamp(message, now))
         .or_else(|| by_the_calendar(message, now))
-        .or_else(|| by_the_clock(message, now))
         .or_else(|| after_a_wait(message, now))
 }
 
@@ -44,12 +47,24 @@ fn since_1970(message: &str) -> Option<DateTime<Utc>> {
     DateTime::from_timestamp(seconds, 0)
 }
 
+/// "2026-02-16T11:00:00Z", "2026-02-16 11:00 UTC", "2026-02-16 11:00" on the user's clock.
+fn as_a_stamp(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime<Utc>> {
+    let words = RESET_STAMP.captures(message)?;
+    let seconds = words.get(3).map_or(":00", |it| it.as_str());
+    let at = format!("{}T{}{seconds}", &words[1], &words[2]).parse::<NaiveDateTime>().ok()?;
+    Some(at.and_local_timezone(offset(words.get(4), now)).single()?.to_utc())
+}
+
+/// The offset that a time zone's name gives; the user's own where it gives none.
+fn offset(zone: Option<Match<'_>>, now: DateTime<FixedOffset>) -> FixedOffset {
+    let zone = zone.map_or("", |it| it.as_str());
+    let is_utc = ["Z", "UTC", "GMT"].iter().any(|name| zone.eq_ignore_ascii_case(name));
+    let zone = if is_utc { "+00:00" } else { zone };
+    zone.parse().unwrap_or(*now.offset())
+}
+
 fn after_a_wait(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime<Utc>> {
     let mut rest = &message[RESET_WAIT.find(message)?.end()..];
-    let stamp = rest.split([' ', ',', ';', ')', '"']).next().unwrap_or_default();
-    if let Ok(at) = DateTime::parse_from_rfc3339(stamp.trim_end_matches('.')) {
-        return Some(at.to_utc());
-    }
     let mut seconds = None;
     while let Some(words) = TIME_PART.captures(rest) {
         // The first number of a date or of a time of day is no wait.
@@ -73,35 +88,41 @@ fn after_a_wait(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime<Ut
     now.with_timezone(&Utc).checked_add_signed(wait)
 }
 
+/// "3:45pm", "Mon 12:00am", "Feb 16, 11am", "16 Feb 2026 at 15:00", "tomorrow at 9am".
 fn by_the_calendar(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime<Utc>> {
-    let words = RESET_DATE.captures(message)?;
-    let word = |index: usize| words.get(index).map_or("", |it| it.as_str());
-    let month: Month = word(1).parse().ok()?;
-    let year = word(3).parse().ok()?;
-    let date = NaiveDate::from_ymd_opt(year, month.number_from_month(), word(2).parse().ok()?)?;
-    let hour = word(4).parse::<u32>().ok().filter(|hour| (1..=12).contains(hour))?;
-    let noon = if word(6).eq_ignore_ascii_case("pm") { 12 } else { 0 };
-    let at = date.and_hms_opt(hour % 12 + noon, word(5).parse().ok()?, 0)?;
-    Some(at.and_local_timezone(*now.offset()).single()?.with_timezone(&Utc))
-}
-
-fn by_the_clock(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime<Utc>> {
     let words = RESET_CLOCK.captures(message)?;
-    let number = |index: usize| words.get(index).and_then(|it| it.as_str().parse::<u32>().ok());
-    let minute = number(3);
-    let half = words.get(4).map(|it| it.as_str().to_ascii_lowercase());
-    let hour = match (number(2)?, half.as_deref()) {
-        (hour @ 1..=12, Some("am")) => hour % 12,
-        (hour @ 1..=12, Some("pm")) => hour % 12 + 12,
+    let word = |name: &str| words.name(name).map(|it| it.as_str());
+    let number = |name: &str| word(name).and_then(|it| it.parse::<u32>().ok());
+    let minute = number("minute");
+    let half = word("half").map(|it| it.to_ascii_lowercase().starts_with('p'));
+    let hour = match (number("hour")?, half) {
+        (hour @ 1..=12, Some(is_pm)) => hour % 12 + if is_pm { 12 } else { 0 },
         (hour @ 0..=23, None) if minute.is_some() => hour,
         _ => return None,
     };
     let time = NaiveTime::from_hms_opt(hour, minute.unwrap_or(0), 0)?;
-    let weekday: Option<Weekday> = words.get(1).and_then(|it| it.as_str().parse().ok());
-    let yesterday = now.date_naive().pred_opt()?;
+    let zone = offset(words.name("zone"), now);
+    let now = now.with_timezone(&zone);
+    let on = |date: NaiveDate| date.and_time(time).and_local_timezone(zone).single();
+    let today = now.date_naive();
+    if let Some(month) = word("month").or_else(|| word("month_last")) {
+        let month = month.parse::<Month>().ok()?.number_from_month();
+        let day = number("day").or_else(|| number("day_first"))?;
+        let year = word("year").and_then(|year| year.parse::<i32>().ok());
+        let years = year.map_or(today.year() - 1..=today.year() + 1, |year| year..=year);
+        // A date without a year is the nearest one.
+        let dates = years.filter_map(|year| on(NaiveDate::from_ymd_opt(year, month, day)?));
+        return dates.min_by_key(|at| (*at - now).abs()).map(|at| at.to_utc());
+    }
+    if let Some(day) = word("relative") {
+        let days = u64::from(day.eq_ignore_ascii_case("tomorrow"));
+        return Some(on(today.checked_add_days(Days::new(days))?)?.to_utc());
+    }
+    let weekday: Option<Weekday> = word("weekday").and_then(|it| it.parse().ok());
+    let yesterday = today.pred_opt()?;
     (0..=8).find_map(|days| {
         let date = yesterday.checked_add_days(Days::new(days))?;
-        let at = date.and_time(time).and_local_timezone(*now.offset()).single()?;
+        let at = on(date)?;
         let fits = weekday.is_none_or(|weekday| date.weekday() == weekday);
         (fits && at + JUST_PAST > now).then(|| at.to_utc())
     })
@@ -117,9 +138,12 @@ mod tests {
             ("2026-11-22T07:03:20Z", "or try again at 7:03 AM."),
             ("2026-11-22T00:01:00Z", "resets 11:59pm"),
             ("2026-11-21T22:02:00Z", "resets Sat 10pm"),
+            ("2026-01-01T00:00:30Z", "resets Jan 1, 12am"),
+            ("2026-01-01T00:00:30Z", "resets Dec 31 at 23:59"),
         ] {
             let now = DateTime::parse_from_rfc3339(now).unwrap();
-            assert_eq!(reset(message, now), None, "{message}");
+            let at = reset(message, now).unwrap();
+            assert!(at <= now && at + JUST_PAST > now, "{message}: {at}");
         }
     }
 
@@ -139,7 +163,7 @@ mod tests {
             ("Please retry after 5 minutes.", Some("2026-11-21T21:20:00Z")),
             ("usage limit: try again at 11:45 PM", Some("2026-11-21T22:45:00Z")),
             ("or try again at 7:03 AM.", Some("2026-11-22T06:03:00Z")),
-            ("or try again at 10:14 PM.", None),
+            ("or try again at 10:14 PM.", Some("2026-11-21T21:14:00Z")),
             ("or try again at 10:09 PM.", Some("2026-11-22T21:09:00Z")),
             ("or try again at Nov 25th, 2026 7:03 AM.", Some("2026-11-25T06:03:00Z")),
             ("try again at Dec 25th, 2026 7:03 AM.", None),
@@ -156,9 +180,27 @@ mod tests {
             ("Please try again in 3600000ms.", Some("2026-11-21T22:15:00Z")),
             ("Please retry after 1795000000", None),
             ("will reset after 2026-11-25T07:03:00Z.", Some("2026-11-25T07:03:00Z")),
-            ("will reset after 2026-11-25 07:03", None),
+            ("will reset after 2026-11-25 07:03", Some("2026-11-25T06:03:00Z")),
             ("will reset in 07:03:00", None),
-            ("Retry-After: 0", None),
+            ("Retry-After: 0", Some("2026-11-21T21:15:00Z")),
+            ("limit · resets Nov 24, 11am (Europe/Berlin)", Some("2026-11-24T10:00:00Z")),
+            ("resets Nov 24 at 11:30am", Some("2026-11-24T10:30:00Z")),
+            ("resets on November 24th at 15:00", Some("2026-11-24T14:00:00Z")),
+            ("Your limit resets 24 Nov, 15:00 (UTC)", Some("2026-11-24T15:00:00Z")),
+            ("resets at 11pm UTC", Some("2026-11-21T23:00:00Z")),
+            ("resets Feb 16, 11am (Europe/Berlin)", None),
+            ("resets tomorrow at 9am", Some("2026-11-22T08:00:00Z")),
+            ("try again tomorrow at 09:30.", Some("2026-11-22T08:30:00Z")),
+            ("resets today at 11:30 p.m.", Some("2026-11-21T22:30:00Z")),
+            ("resets on Tuesday at 9:00 AM", Some("2026-11-24T08:00:00Z")),
+            ("try again on Tue, 24 Nov 2026 09:00 GMT", Some("2026-11-24T09:00:00Z")),
+            ("reset at 2026-11-25T07:03:00+02:00", Some("2026-11-25T05:03:00Z")),
+            ("resets: 2026-11-25 07:03:10 UTC", Some("2026-11-25T07:03:10Z")),
+            ("x-ratelimit-reset: 1795300000", Some("2026-11-21T22:26:40Z")),
+            ("\"resets_at\": 1795300000000,", Some("2026-11-21T22:26:40Z")),
+            ("resets in 3h 20m", Some("2026-11-22T00:35:00Z")),
+            ("available again in about 2 hours", Some("2026-11-21T23:15:00Z")),
+            ("please wait 20 minutes", Some("2026-11-21T21:35:00Z")),
             ("retry after 3 attempts", None),
             ("resets 25:00", None),
             ("resets 7", None),

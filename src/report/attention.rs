@@ -1,18 +1,16 @@
-//! What calls a person to a terminal: a notice, and the terminal's title. The words, and the codes
-//! that each kind of terminal takes. Foreign text in them is cleaned and bounded here.
+//! The notice that calls a person to a terminal: its words, and the code that each kind of terminal
+//! takes. Foreign text in it is cleaned and bounded here.
 
 use chrono::{DateTime, FixedOffset};
 
-use super::line::{numbered, status_line};
+use super::line::status_line;
 use crate::engine::events::RunEvent;
-use crate::engine::evidence::{CheckResult, Verdict};
 use crate::engine::page;
 use crate::engine::record::{Loop, Outcome};
 use crate::engine::text::{clean, clip, one_line, quoted};
 
-/// The longest notice and the longest title, in characters.
+/// The longest notice, in characters.
 const NOTICE_CHARS: usize = 200;
-const TITLE_CHARS: usize = 80;
 /// The shortest wait of a run that is worth a notice, in seconds.
 const WAIT_NOTED_S: i64 = 60;
 
@@ -78,64 +76,10 @@ pub fn of_event(event: &RunEvent<'_>, now: DateTime<FixedOffset>) -> Option<Stri
     }
 }
 
-/// Keeps the terminal's own title for later.
-pub const KEEP_TITLE: &str = "\x1b[22;0t";
-/// Brings it back.
-pub const RESTORE_TITLE: &str = "\x1b[23;0t";
-
-/// The title of a run's terminal: "crew k3v9abcd 3/10 cargo test 2 fail".
-#[derive(Debug, Default)]
-pub struct Title {
-    head: String,
-    check: Option<String>,
-    waits: bool,
-}
-
-impl Title {
-    /// Takes an event.
-    pub fn on_event(&mut self, event: &RunEvent<'_>) {
-        match *event {
-            RunEvent::Started(record) | RunEvent::Resumed(record) => {
-                self.head = format!("crew {}", record.id);
-            }
-            RunEvent::IterationStarted(record) | RunEvent::Waiting(record) => {
-                let counter = numbered(record, record.iteration());
-                self.head = format!("crew {} {counter}", record.id);
-                self.waits = matches!(event, RunEvent::Waiting(_));
-            }
-            RunEvent::CheckEnded(result) => self.check = Some(check(result)),
-            _ => {}
-        }
-    }
-
-    /// The code that sets it.
-    pub fn code(&self) -> String {
-        let waits = self.waits.then(|| "waits".to_owned());
-        let parts = [Some(self.head.clone()), waits, self.check.clone()];
-        let text = parts.into_iter().flatten().collect::<Vec<_>>().join(" ");
-        format!("\x1b]2;{}\x07", clean(&one_line(&text, TITLE_CHARS)))
-    }
-}
-
-/// "cargo test 2 fail", "cargo test passes".
-fn check(result: &CheckResult) -> String {
-    let run = clip(&result.run, 30);
-    let failed =
-        result.test_run.as_ref().map_or(0, |tests| tests.failed.saturating_add(tests.errors));
-    match result.verdict {
-        Verdict::Passed => format!("{run} passes"),
-        Verdict::Failed if failed == 1 => format!("{run} 1 fails"),
-        Verdict::Failed if failed > 1 => format!("{run} {failed} fail"),
-        Verdict::Failed | Verdict::TimedOut => format!("{run} fails"),
-        Verdict::Unknown => format!("{run} unknown"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::evidence::test_run::TestRun;
-    use crate::engine::fixture::{a_loop, at, result};
+    use crate::engine::fixture::{a_loop, at};
     use crate::engine::record::{Ending, Status};
 
     #[test]
@@ -195,25 +139,5 @@ mod tests {
             let told = of_event(&RunEvent::Waiting(&subject), at(0).wall.fixed_offset());
             assert_eq!(told.is_some(), is_told, "{seconds} s, error {errors}");
         }
-    }
-
-    #[test]
-    fn the_title_says_where_the_run_is_and_how_its_check_went() {
-        let mut record = a_loop();
-        let mut title = Title::default();
-        let mut after = |event: &RunEvent<'_>| {
-            title.on_event(event);
-            title.code()
-        };
-        assert_eq!(after(&RunEvent::Started(&record)), "\u{1b}]2;crew haaaaaaa\u{7}");
-        record.state.completed = 2;
-        after(&RunEvent::IterationStarted(&record));
-        let mut failed = result("cargo test", Verdict::Failed);
-        failed.test_run = Some(TestRun { failed: 2, ..TestRun::default() });
-        let told = after(&RunEvent::CheckEnded(&failed));
-        assert_eq!(told, "\u{1b}]2;crew haaaaaaa 3/10 cargo test 2 fail\u{7}");
-        let told = after(&RunEvent::CheckEnded(&result("evil\u{7}\u{1b}]0;x", Verdict::Passed)));
-        assert_eq!(told.matches(['\u{7}', '\u{1b}']).count(), 2, "{told:?}");
-        assert!(after(&RunEvent::Waiting(&record)).contains("3/10 waits "));
     }
 }

@@ -10,7 +10,8 @@
 //! - `agent_line`: with `-v`, a line of the agent's output: `text`
 //! - `check_start`, `check_end`: a check: `run`; then `verdict`, `exit`, `elapsed_ms`
 //! - `iteration_end`: the iteration was judged: `elapsed_ms`, `exit`, `agent`, `failure`, `claim`,
-//!   `progress`, `checks`, `usage`, `context_percent`, `consecutive_failures`, `ends`
+//!   `progress`, `checks`, `usage`, `context_percent`, `context_tokens`, `consecutive_failures`,
+//!   `ends`
 //! - `iteration_skipped`: a reaction prevented the start of the agent: `why`
 //! - `wait`, `delay`: nothing happens `until` then; a wait has `why`
 //! - `pause`: no iteration starts until the loop is resumed
@@ -104,7 +105,7 @@ fn fields(event: &RunEvent<'_>) -> (&'static str, Value) {
             json!({ "until": record.state.due.map(stamp), "why": record.state.wait_reason }),
         ),
         RunEvent::Paused(_) => ("pause", Value::Null),
-        RunEvent::ReactionFailed { on, run, why } => {
+        RunEvent::ReactionFailed { on, run, why, .. } => {
             ("reaction_failed", json!({ "on": on, "run": run, "why": why }))
         }
         RunEvent::Committed { commit, branch, subject } => {
@@ -159,6 +160,7 @@ fn ended(after: &Loop, exit: Option<i32>, ends: Option<Outcome>) -> Value {
         "checks": evidence.checks,
         "usage": evidence.usage.as_ref().map(usage),
         "context_percent": evidence.context_percent,
+        "context_tokens": evidence.context_tokens,
         "consecutive_failures": after.state.consecutive_failures,
         "ends": ends,
     })

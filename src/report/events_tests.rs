@@ -29,6 +29,7 @@ fn every_event_names_its_schema_its_loop_and_its_iteration() {
         on: LoopMoment::IterationEnd,
         run: "make",
         why: "exited with status 2",
+        is_told: false,
     });
     tell(&RunEvent::IterationEnded { after: &after, exit: Some(0), ends: None });
     tell(&RunEvent::Committed { commit: "1a2b3c4", branch: Some("main"), subject: "Mend" });
@@ -44,7 +45,7 @@ fn every_event_names_its_schema_its_loop_and_its_iteration() {
     {"at":"2026-11-18T11:06:40.000Z","event":"agent_line","iteration":1,"loop":"haaaaaaa","schema":2,"text":"working"}
     {"at":"2026-11-18T11:06:40.000Z","event":"check_start","iteration":1,"loop":"haaaaaaa","run":"cargo test","schema":2}
     {"at":"2026-11-18T11:06:40.000Z","event":"reaction_failed","iteration":1,"loop":"haaaaaaa","on":"iteration_end","run":"make","schema":2,"why":"exited with status 2"}
-    {"agent":null,"at":"2026-11-18T11:06:40.000Z","checks":[],"claim":{"is":"accepted"},"consecutive_failures":0,"context_percent":null,"elapsed_ms":60000,"ends":null,"event":"iteration_end","exit":0,"failure":null,"iteration":1,"loop":"haaaaaaa","progress":"made","schema":2,"usage":null}
+    {"agent":null,"at":"2026-11-18T11:06:40.000Z","checks":[],"claim":{"is":"accepted"},"consecutive_failures":0,"context_percent":null,"context_tokens":null,"elapsed_ms":60000,"ends":null,"event":"iteration_end","exit":0,"failure":null,"iteration":1,"loop":"haaaaaaa","progress":"made","schema":2,"usage":null}
     {"at":"2026-11-18T11:06:40.000Z","branch":"main","commit":"1a2b3c4","event":"commit","iteration":1,"loop":"haaaaaaa","schema":2,"subject":"Mend"}
     {"at":"2026-11-18T11:06:40.000Z","awake_ms":60000,"commits":[],"completed_iterations":1,"event":"finish","handoff":null,"iteration":1,"iterations_ms":[60000],"loop":"haaaaaaa","next":null,"outcome":"completed","page":{"awake_ms":0,"changes":null,"commits":null,"cost":null,"earlier":0,"ended_at":null,"ending":[{"name":"agent","text":"claude, accept-edits · process 42"},{"name":"limits","text":"up to 10 iterations, 12h"},{"name":"folder","text":"/repo"}],"handoff":null,"id":"haaaaaaa","iterations":[],"next":{"command":"crew show haaaaaaa --log -f"},"outcome":null,"proof":null,"remark":null,"results":[],"resume":"crew resume haaaaaaa","started_at":"2026-11-18T11:06:40Z","stop":"crew pause haaaaaaa","task":"Build the todo API","then":null,"verdict":"running, iteration 1 of 10"},"proof":"claimed","saved":true,"schema":2,"spread_ms":null,"usage":{"cost_usd":0.0,"cost_usd_at_most":0.0,"is_lower_bound":false,"tokens":{"cache_read":0,"cache_write":0,"cache_write_hour":0,"input":0,"output":0},"total_tokens":0,"unpriced_models":[]},"why":"nothing was checked"}
     "#);
@@ -69,7 +70,7 @@ fn the_table_in_the_module_names_every_event() {
         RunEvent::Delayed { record: &record, until: at(0).wall },
         RunEvent::Waiting(&record),
         RunEvent::Paused(&record),
-        RunEvent::ReactionFailed { on: LoopMoment::Wait, run: "", why: "" },
+        RunEvent::ReactionFailed { on: LoopMoment::Wait, run: "", why: "", is_told: false },
         RunEvent::Committed { commit: "", branch: None, subject: "" },
         RunEvent::CommitFailed { why: "" },
         RunEvent::Pushed { branch: "", remote: "" },

@@ -44,6 +44,7 @@ pub fn one(subject: &Loop, owner_is_gone: bool) -> Value {
         "agent_words": run.map(|run| &run.words),
         "permissions": run.map(|run| run.permissions),
         "git": run.map(|run| &run.git),
+        "pending": state.git.left().names(),
         "git_undone": state.git.undone(),
         "procedure": run.and_then(|run| run.procedure.as_ref()),
         "task": subject.contract.task,

@@ -6,11 +6,11 @@ use chrono::{DateTime, FixedOffset};
 
 use super::asked;
 use super::words::commands;
-use crate::clients::spelling::{going_on, of_loop};
+use crate::clients::spelling::{going_on_at, of_loop};
 use crate::engine::boundary::limits;
-use crate::engine::evidence::{CheckResult, ClaimResult, Evidence};
+use crate::engine::evidence::{CUT, CheckResult, ClaimResult, Evidence};
 use crate::engine::page::{files, verdict};
-use crate::engine::record::{Check, Loop, Status};
+use crate::engine::record::{Check, Driver, Loop, Status};
 use crate::engine::text::{clip, clip_line_at_word, clock_time, count, with_reason};
 
 /// The terms under which a loop starts.
@@ -18,7 +18,7 @@ pub fn start(subject: &Loop) -> String {
     format!(
         "loop {}: {} · {} · {}",
         subject.id,
-        limits::named(&subject.contract.limits),
+        limits::in_force(&subject.contract.limits),
         done_when(subject),
         STOP
     )
@@ -66,15 +66,20 @@ pub fn boundary(subject: &Loop) -> String {
     parts.join(" · ")
 }
 
-/// "2 failures in a row, 3 abort", "3 without progress, 5 stall it".
+/// "2 of 3 failures", "3 without progress, 5 stall it".
 pub fn in_a_row(subject: &Loop) -> Option<String> {
-    let (state, limits) = (&subject.state, &subject.contract.limits);
-    let (failures, threshold) = (state.consecutive_failures, limits.failure_threshold);
-    let (still, stall) = (state.iterations_without_progress, limits.stall);
-    if threshold > 0 && failures > 1 {
-        return Some(format!("{failures} failures in a row, {threshold} abort"));
-    }
-    (stall > 0 && still > 1).then(|| format!("{still} without progress, {stall} stall it"))
+    let (still, limit) = (subject.state.iterations_without_progress, subject.contract.limits.stall);
+    let stalls =
+        (limit > 0 && still > 1).then(|| format!("{still} without progress, {limit} stall it"));
+    failures(subject).or(stalls)
+}
+
+/// "1 of 3 failures": those in a row, of as many as abort the loop.
+pub fn failures(subject: &Loop) -> Option<String> {
+    let (failures, threshold) =
+        (subject.state.consecutive_failures, subject.contract.limits.failure_threshold);
+    (threshold > 0 && failures > 0)
+        .then(|| format!("{failures} of {}", count(threshold, "failure")))
 }
 
 /// How to stop, where somebody may not know it yet; how to go further, where the end is near.
@@ -116,10 +121,28 @@ pub fn broken_off(subject: &Loop) -> String {
     )
 }
 
+/// When a loop pauses that was asked to while its agent works. A session's turn is not judged then:
+/// its iteration runs again.
+pub fn pausing(subject: &Loop) -> String {
+    let iteration = subject.iteration();
+    match subject.driver() {
+        Driver::Session => format!("pauses when its turn ends; iteration {iteration} runs again"),
+        Driver::Process => format!("pauses when iteration {iteration} ends"),
+    }
+}
+
+/// The line of a session whose loop was cancelled elsewhere.
+pub fn cancelled_elsewhere(subject: &Loop, at: DateTime<FixedOffset>) -> String {
+    let why = subject.state.ending.as_ref().map_or("", |ending| &ending.why);
+    let (id, status, resume) = (&subject.id, status_line(subject, at), of_loop(subject, "resume"));
+    format!("crew: loop {id} was {status}: {why} · {resume} {id} resumes it")
+}
+
 /// The first line of a new session.
 pub fn interrupted(subject: &Loop, at: DateTime<FixedOffset>) -> String {
     let status = status_line(subject, at);
-    format!("crew: loop {} was {status} · {} resumes it", subject.id, going_on(subject))
+    let resume = going_on_at(&subject.state.owner, subject);
+    format!("crew: loop {} was {status} · {resume} resumes it", subject.id)
 }
 
 /// The iteration that runs or is next; of a paused loop the last one completed.
@@ -163,6 +186,7 @@ pub fn said(evidence: &Evidence) -> Vec<String> {
     });
     parts.extend(failing.filter(|_| !matches!(evidence.claim, ClaimResult::Refused(_))));
     parts.extend(evidence.skipped.clone());
+    parts.extend(evidence.cut.then(|| CUT.to_owned()));
     if parts.is_empty() {
         let changed = ["changed something", "changed nothing", "no claim yet"];
         parts.push(evidence.progress_words(changed));
@@ -233,7 +257,7 @@ mod tests {
         let mut unbounded = a_loop_with(&[("test -e done", Role::Until)]);
         unbounded.contract.limits.max_iterations = 0;
         unbounded.contract.promise = None;
-        assert_snapshot!(start(&unbounded), @"loop haaaaaaa: up to 12h · done when `test -e done` passes · stop: Esc, or crew cancel in any terminal");
+        assert_snapshot!(start(&unbounded), @"loop haaaaaaa: unlimited iterations, up to 12h, 3 failures in a row abort, 5 iterations without progress stall · done when `test -e done` passes · stop: Esc, or crew cancel in any terminal");
         let both = a_loop_with(&[("cargo test", Role::Verify), ("test -e done", Role::Until)]);
         assert_snapshot!(done_when(&both), @"done when `cargo test` and `test -e done` pass; a claim alone ends nothing");
         let mut checked = a_loop_with(&checks);

@@ -104,10 +104,11 @@ pub fn removable(loops: &[Loop], bytes: &[u64], at: ListReading<'_>) -> String {
 fn state(subject: &Loop, at: ListReading<'_>) -> String {
     let word = subject.status_word();
     let proof = subject.state.ending.as_ref().and_then(|ending| ending.proof);
+    let left = if subject.is_live() { "" } else { subject.state.git.left_in_a_list() };
     match (subject.state.due.filter(|_| subject.is_live()), proof) {
         (Some(due), _) => format!("waiting until {}", clock_time(due, at.reading.clock())),
-        (None, Some(proof)) => format!("{word}, {}", proof.label()),
-        (None, None) => word.to_owned(),
+        (None, Some(proof)) => format!("{word}, {}{left}", proof.label()),
+        (None, None) => word.to_owned() + left,
     }
 }
 

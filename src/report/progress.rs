@@ -6,7 +6,8 @@ use chrono::{DateTime, FixedOffset, Utc};
 
 use super::line::numbered;
 use super::words::took;
-use crate::engine::boundary::judge::exited;
+use crate::engine::boundary::crash::exited;
+use crate::engine::boundary::limits;
 use crate::engine::events::RunEvent;
 use crate::engine::evidence::{CheckResult, ClaimResult, Evidence, Verdict};
 use crate::engine::record::{Ending, Loop, Outcome, Proof};
@@ -68,9 +69,8 @@ pub fn lines(event: &RunEvent<'_>, at: DateTime<FixedOffset>) -> Vec<ProgressLin
             numbered(record, record.iteration()),
             resume(record)
         ))],
-        RunEvent::ReactionFailed { on, run, why } => {
-            let (run, why) = (short(run), short(why));
-            vec![warning(format!("Reaction to {} failed: `{run}`: {why}", on.label()))]
+        RunEvent::ReactionFailed { is_told: false, why, .. } => {
+            vec![warning(format!("Reaction to {}", short(why)))]
         }
         RunEvent::Unsaved { why } => vec![error(format!(
             "State cannot be written: {}. The run continues within its limits; this is said once",
@@ -92,7 +92,10 @@ pub fn lines(event: &RunEvent<'_>, at: DateTime<FixedOffset>) -> Vec<ProgressLin
         RunEvent::TrialStarted => {
             vec![plain("Running the checks without the work...".to_owned())]
         }
-        RunEvent::Said(_) | RunEvent::CheckStarted(_) | RunEvent::Stopping => Vec::new(),
+        RunEvent::Said(_)
+        | RunEvent::CheckStarted(_)
+        | RunEvent::Stopping
+        | RunEvent::ReactionFailed { .. } => Vec::new(),
     };
     let stamp = at.format("[%H:%M:%S]");
     said.into_iter()
@@ -137,7 +140,7 @@ fn subject(record: &Loop) -> String {
 fn started(record: &Loop) -> String {
     let max = record.contract.limits.max_iterations;
     let bound = match max {
-        0 => "unlimited iterations".to_owned(),
+        0 => limits::in_force(&record.contract.limits),
         _ => format!("max {}", count(max, "iteration")),
     };
     match record.procedure() {
@@ -148,7 +151,10 @@ fn started(record: &Loop) -> String {
 
 fn resumed(record: &Loop) -> Vec<Said> {
     let max = record.contract.limits.max_iterations;
-    let bound = if max > 0 { format!("max {max}") } else { "unlimited".to_owned() };
+    let bound = match max {
+        0 => limits::in_force(&record.contract.limits),
+        _ => format!("max {max}"),
+    };
     // The last counted iteration; the line of the next one follows anyway.
     let (subject, iteration) = (subject(record), record.state.completed.max(1));
     let colon = if record.procedure().is_some() { "" } else { ":" };
@@ -199,6 +205,9 @@ fn iteration_ended(after: &Loop, exit: Option<i32>, ends: Option<Outcome>) -> Ve
         let (first, rest) = ended.split_at(1);
         let text = format!("{}{rest}; something changed: not a failure", first.to_uppercase());
         said.push(plain(text));
+    }
+    if evidence.is_some_and(|evidence| evidence.cut) {
+        said.push(plain("The answer was cut by the token limit: it makes no claim".to_owned()));
     }
     let claim = match evidence.map(|last| &last.claim) {
         Some(ClaimResult::Refused(why)) => Some(with_reason("Claim refused", &short(why))),

@@ -182,7 +182,7 @@ fn without_a_limit_iterations_have_no_total_and_a_success_forgives_failures() {
     told.iterate(15_000, 1, |_| ());
     told.iterate(42_000, 0, |_| ());
     assert_snapshot!(told.text, @"
-    [10:00:00] Starting procedure: build (unlimited iterations)
+    [10:00:00] Starting procedure: build (unlimited iterations, up to 12h, 3 failures in a row abort, 5 iterations without progress stall)
     [10:00:00] Iteration 1 starting...
     [10:00:15] WARNING: AI CLI failed (exit 1), consecutive failures: 1/3
     [10:00:15] Iteration 1 completed in 15.0s
@@ -270,7 +270,14 @@ fn what_happens_around_an_iteration_is_told_each_in_one_line() {
         RunEvent::ReactionFailed {
             on: LoopMoment::Finish,
             run: "notify-send done",
-            why: "exited with status 1",
+            why: "finish `notify-send done` failed (exit 1)",
+            is_told: false,
+        },
+        RunEvent::ReactionFailed {
+            on: LoopMoment::IterationStart,
+            run: "make ready",
+            why: "iteration_start `make ready` failed (exit 1)",
+            is_told: true,
         },
         RunEvent::Committed {
             commit: "1a2b3c4d5e6f7a8b9c0d",
@@ -295,7 +302,7 @@ fn what_happens_around_an_iteration_is_told_each_in_one_line() {
     [10:00:00] WARNING: Iteration 1/10 skipped: `make ready` exited…
     [10:00:00] Iteration 1 starts at 13:07:10
     [10:00:00] Paused before iteration 1/10. Resume with: crew resume build
-    [10:00:00] WARNING: Reaction to finish failed: `notify-send done`: exited with status 1
+    [10:00:00] WARNING: Reaction to finish `notify-send done` failed (exit 1)
     [10:00:00] Committed 1a2b3c4d5e6f on main: Mend the parser
     [10:00:00] WARNING: Commit failed (unfinished): a merge is under way; finish it
     [10:00:00] Pushed feat/auth to origin

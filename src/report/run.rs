@@ -33,11 +33,7 @@ pub fn rows(run: &Run) -> Vec<(&'static str, String)> {
 fn git(steps: &GitSteps) -> Option<String> {
     let named = |is_on: bool, name: &str| is_on.then(|| name.to_owned());
     let rebase = steps.rebase.as_ref().map(|branch| format!("rebase onto {branch}"));
-    let steps = [
-        named(steps.commit, if steps.all { "commit all" } else { "commit" }),
-        named(steps.push, "push"),
-        rebase,
-    ];
+    let steps = [named(steps.commit, "commit"), named(steps.push, "push"), rebase];
     let steps: Vec<String> = steps.into_iter().flatten().collect();
     (!steps.is_empty()).then(|| steps.join(", "))
 }

@@ -4,7 +4,7 @@
 
 use chrono::{DateTime, FixedOffset};
 
-use super::line::{done_when, said};
+use super::line::{done_when, failures, said};
 use super::progress::{ProgressLine, Tone, lines};
 use super::words::brief;
 use crate::engine::boundary::limits;
@@ -111,6 +111,7 @@ fn iteration(after: &Loop, at: DateTime<FixedOffset>) -> String {
             .extend((evidence.claim == ClaimResult::Accepted).then(|| "claim accepted".to_owned()));
         parts.extend(evidence.other_failure().map(str::to_owned));
         parts.extend(evidence.ended.clone());
+        parts.extend(evidence.failure.as_ref().and_then(|_| failures(after)));
     }
     parts.join("  ")
 }

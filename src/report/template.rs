@@ -14,6 +14,7 @@ pub fn project(checks: &[(&str, &str)], others: &[(&str, &str)]) -> String {
     text.push_str(PROCESSES);
     keys(&mut text, Part::Process);
     keys(&mut text, Part::Step);
+    text.push_str(AGENT);
     text.push_str("\n[wait]\n");
     keys(&mut text, Part::Wait);
     text.push_str(CHECKS);
@@ -69,26 +70,26 @@ const PROCESSES: &str = "\
 # For `crew run`, which starts the agent anew for every iteration:
 ";
 
-const CHECKS: &str = "
-# Commands crew runs itself; the exit status alone passes or fails them.
-#   role = \"verify\"   must pass before a claim is believed
-#   role = \"gate\"     the same, and also runs after every iteration
-#   role = \"until\"    ends the loop when it passes; no claim needed
-# Further keys: name, timeout = \"10m\", success_exit_code = 0, no_worse = true (a verify that may fail in tests that
-# failed before the loop). They count under their own header only: take the `#` from [[check]], too.
-# Shorter, under [loop]: verify = [\"cargo test\"]; gate and until likewise
-";
-
-const REST: &str = "
-# The agent of `crew run`.
-[agent]
-# name = \"claude\"
+const AGENT: &str = "\
+# agent = \"claude\"
 # model = \"opus\"                 # the agent's model
 # args = [\"--effort\", \"high\"]
 # permissions = \"accept-edits\"    # or default, auto, bypass
 # fallback = [\"codex\"]           # who works while the agent's account is at a limit
 # account = \"work\"               # the account whose limits these loops share
+";
 
+const CHECKS: &str = "
+# Commands crew runs itself; the exit status alone passes or fails them.
+#   role = \"verify\"   must pass before a claim is believed
+#   role = \"gate\"     the same, and also runs after every iteration
+#   role = \"until\"    ends the loop when it passes; no claim needed
+# Further keys: timeout = \"10m\", success_exit_code = 0, no_worse = true (a verify that may fail in tests that
+# failed before the loop). They count under their own header only: take the `#` from [[check]], too.
+# Shorter, under [loop]: verify = [\"cargo test\"]; gate and until likewise
+";
+
+const REST: &str = "
 # Your own agent: `like` one that crew knows, or with its own command. Its keys count under its own header only:
 # take the `#` from [agents.mine], too.
 # [agents.mine]
@@ -146,13 +147,14 @@ mod tests {
         # stall = 5                      # iterations in a row without progress after which it is stalled; 0 = off
         # completion_promise = "COMPLETE"  # what the agent says when it is done
         # require = "checked"            # a loop completes only if a check that had failed now passes
-        # exam = "tell"                  # only report it when what the checks rest on has changed
+        # test_changes = "report"        # a changed test that failed at the start refuses no end, it only lowers the proof
         # questions = "defer"            # the agent decides what it would ask; "ask": it waits for you
-        # notices = false                # no notices on your terminal, and no change of its title
+        # notices = false                # no notices on your terminal
         # prove = true                   # before a loop completes, run the checks without its work, to see whether a test fails
         # prove_timeout = "15m"          # the time limit of what runs in the scratch folder; 0 = no limit
         # setup = "npm ci"               # prepares the scratch folder where checks run on another state of the tree
         # tests = ["checks/**"]          # paths that are tests, in addition to those known by their names
+        # may_change = ["tests/golden/**"]  # tests and check settings that are the task, and so count as work
         # protect = ["tests/**"]         # while the agent has changed one, no claim is believed; ignored files do not count
 
         # For `crew run`, which starts the agent anew for every iteration:
@@ -166,6 +168,12 @@ mod tests {
         # push = true                    # push after each iteration
         # rebase = "main"                # before an iteration, rebase onto this branch if it has moved
         # awake = false                  # let this machine sleep while an agent works
+        # agent = "claude"
+        # model = "opus"                 # the agent's model
+        # args = ["--effort", "high"]
+        # permissions = "accept-edits"    # or default, auto, bypass
+        # fallback = ["codex"]           # who works while the agent's account is at a limit
+        # account = "work"               # the account whose limits these loops share
 
         [wait]
         # max = "12h"                    # the longest wait for a rate limit or an outage; 0 = no limit
@@ -174,7 +182,7 @@ mod tests {
         #   role = "verify"   must pass before a claim is believed
         #   role = "gate"     the same, and also runs after every iteration
         #   role = "until"    ends the loop when it passes; no claim needed
-        # Further keys: name, timeout = "10m", success_exit_code = 0, no_worse = true (a verify that may fail in tests that
+        # Further keys: timeout = "10m", success_exit_code = 0, no_worse = true (a verify that may fail in tests that
         # failed before the loop). They count under their own header only: take the `#` from [[check]], too.
         # Shorter, under [loop]: verify = ["cargo test"]; gate and until likewise
 

@@ -2,7 +2,7 @@
 //! machine was awake for durations, so that a closed laptop uses up none of a loop's time.
 #![expect(clippy::disallowed_methods, reason = "this is the one clock")]
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use chrono::{DateTime, FixedOffset, Local, Utc};
 use rustix::time::{ClockId, clock_gettime};
@@ -10,14 +10,20 @@ use rustix::time::{ClockId, clock_gettime};
 use super::fault;
 use crate::engine::record::Moment;
 
-/// Now, on both clocks.
+/// Now, on both clocks. `Utc::now` would panic on a machine whose clock is before 1970.
 pub fn now() -> Moment {
-    Moment { wall: Utc::now() + fault::clock_jump(), awake_ms: awake_ms() }
+    let wall = DateTime::<Utc>::from(SystemTime::now()) + fault::clock_jump();
+    Moment { wall, awake_ms: awake_ms() }
 }
 
 /// Now, in the user's local time zone.
 pub fn local() -> DateTime<FixedOffset> {
-    Local::now().fixed_offset() + fault::clock_jump()
+    DateTime::<Local>::from(SystemTime::now()).fixed_offset() + fault::clock_jump()
+}
+
+/// When a wait after a crash ends: `due`, or earlier in a test.
+pub fn after_a_crash(due: DateTime<Utc>) -> DateTime<Utc> {
+    fault::back_off().map_or(due, |most| due.min(now().wall + most))
 }
 
 /// Milliseconds this machine was awake. A signal handler may call this.

@@ -80,6 +80,11 @@ pub fn grace(usual: std::time::Duration) -> std::time::Duration {
     number("CREW_GRACE_MS").map_or(usual, std::time::Duration::from_millis)
 }
 
+/// The longest wait after a crash, if a test sets `CREW_BACK_OFF_MS`.
+pub fn back_off() -> Option<chrono::TimeDelta> {
+    number("CREW_BACK_OFF_MS").map(chrono::TimeDelta::milliseconds)
+}
+
 /// How long a closed agent may stay: `usual`, or a test's `CREW_LINGER_MS`.
 pub fn linger(usual: std::time::Duration) -> std::time::Duration {
     number("CREW_LINGER_MS").map_or(usual, std::time::Duration::from_millis)

@@ -199,7 +199,7 @@ fn a_cancel_killed_at_any_write_is_obeyed_from_its_order_on() {
         assert_readable(&door, fault);
         assert_eq!(door.stop("the stop after").goes_on(), !ordered, "{fault}");
         door.sandbox.crew(&["cancel", &id]).success();
-        door.stop("the stop after the cancel").assert_silent();
+        door.stop("the stop after the cancel").assert_lets_go_after_a_cancel();
         assert_eq!(door.record(&id)["state"]["ending"]["outcome"], "cancelled", "{fault}");
         killed(&ran)
     });

@@ -206,7 +206,7 @@ fn a_check_that_finds_no_program_is_blocked_at_the_second_claim_unless_it_is_the
     let id = door.begin("\"go on\" -n 9 --stall 0 --verify 'true && no-such-program'");
     door.stop(&format!("one\n{CLAIM}")).assert_goes_on();
     door.stop(&format!("two\n{CLAIM}")).assert_lets_go();
-    let why = "refused twice for what only a person can change: `true && no-such-program` finds no \
+    let why = "refused for what only a person can change: `true && no-such-program` finds no \
                program `no-such-program` (exit 127); install it, or start with another check";
     assert_eq!(ending(&door, &id), ("blocked".into(), Value::Null, why.into()));
     for verify in ["./run-tests.sh", "sh tests/run.sh || tools/check"] {
@@ -225,7 +225,7 @@ fn a_check_whose_result_is_not_known_is_blocked_at_the_second_claim_and_a_resume
     let id = door.begin("\"go on\" -n 9 --stall 0 --verify 'kill -9 $$'");
     door.stop(&format!("one\n{CLAIM}")).assert_goes_on();
     door.stop(&format!("two\n{CLAIM}")).assert_lets_go();
-    let why = "refused twice for what only a person can change: `kill -9 $$` was ended by a signal \
+    let why = "refused for what only a person can change: `kill -9 $$` was ended by a signal \
                that crew did not send";
     assert_eq!(ending(&door, &id), ("blocked".into(), Value::Null, why.into()));
     resume(&door).assert_goes_on();

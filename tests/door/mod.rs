@@ -58,7 +58,7 @@ impl Door {
         Self::of(Sandbox::new())
     }
 
-    fn of(sandbox: Sandbox) -> Self {
+    pub(crate) fn of(sandbox: Sandbox) -> Self {
         sandbox.put_crew_on_the_path();
         let sandbox = sandbox.env("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "0");
         Self { sandbox, last_stop: Mutex::default() }
@@ -312,6 +312,13 @@ impl Answer {
         let quiet = self.ran.code() == 0 && self.ran.stderr.lines().count() <= 1;
         assert!(quiet && !self.goes_on() && self.json["decision"].is_null(), "{self:#?}");
         self
+    }
+
+    /// The stop after a cancel elsewhere was let through; the first one may say so.
+    #[track_caller]
+    fn assert_lets_go_after_a_cancel(self) {
+        let line = self.assert_lets_go().line().to_owned();
+        assert!(line.is_empty() || line.contains(" was cancelled "), "{line}");
     }
 
     /// The answer was empty.

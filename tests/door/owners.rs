@@ -129,7 +129,12 @@ fn a_replaced_loop_is_cancelled_and_its_owner_is_let_go() {
     let second = door.command("\"another\" -n 9 --stall 0 --replace").of(OTHER_SESSION).send();
     let second = assert_begun(&second);
     assert_eq!(door.record(&first)["state"]["ending"]["outcome"], "cancelled");
-    door.stop("the replaced one").assert_silent();
+    let told = door.stop("the replaced one").assert_lets_go();
+    assert!(
+        told.line().contains(": cancelled by the user: replaced by a new loop · "),
+        "{told:#?}"
+    );
+    door.stop("the replaced one, again").assert_silent();
     door.stopping("the new one").of(OTHER_SESSION).send().assert_goes_on();
     assert_eq!(door.record(&second)["state"]["completed"], 1);
 }

@@ -36,6 +36,44 @@ fn a_message_to_a_paused_loop_is_in_the_prompt_of_its_resume_and_in_no_later_one
 }
 
 #[test]
+fn a_page_names_the_command_that_is_typed_where_it_is_read() {
+    let door = Door::new();
+    let id = paused(&door);
+    let page = door.sandbox.crew(&["status", &id]).success();
+    assert!(page.contains(&format!("\n  next    crew resume {id}\n")), "{page}");
+    let page = door.command("").with("command_name", "crew:status").send();
+    assert!(page.refusal().ends_with(&format!("\n  next    /crew:resume {id}")), "{page:#?}");
+    let page = door.sandbox.crew(&["cancel", &id]).success();
+    assert!(page.contains(&format!("\n  then    crew resume {id}\n")), "{page}");
+}
+
+#[test]
+fn a_session_is_told_once_that_its_loop_was_cancelled_elsewhere() {
+    let door = Door::new();
+    let id = door.begin("\"go on\" -n 9");
+    door.sandbox.crew(&["cancel", &id, "--reason", "wrong branch"]).success();
+    let told = format!(
+        "crew: loop {id} was cancelled after 0 iterations: cancelled by the user: wrong branch · \
+         /crew:resume {id} resumes it"
+    );
+    assert_eq!(door.stop("one").assert_lets_go().line(), told);
+    door.stop("two").assert_silent();
+    for typed in ["/crew:cancel-loop", "crew cancel", "another loop in its place"] {
+        let id = door.begin("\"go on\" -n 9");
+        match typed {
+            "/crew:cancel-loop" => {
+                drop(door.command("").with("command_name", "crew:cancel-loop").send());
+            }
+            "crew cancel" => drop(door.type_in(typed)),
+            _ => drop(door.command("\"go further\" -n 9 --replace").send()),
+        }
+        assert_eq!(door.record(&id)["state"]["ending"]["outcome"], "cancelled", "{typed}");
+        let next = door.stop("three");
+        assert!(!next.line().contains("was cancelled"), "{typed}: {next:#?}");
+    }
+}
+
+#[test]
 fn a_message_before_the_first_boundary_is_told_at_a_resume_too() {
     let door = Door::new();
     let id = door.begin("\"go on\" -n 9");

@@ -35,7 +35,7 @@ impl Door {
         self.command(arguments).with("command_name", format!("crew:{name}")).send()
     }
 
-    fn type_in(&self, words: &str) -> Answer {
+    pub(super) fn type_in(&self, words: &str) -> Answer {
         self.event("UserPromptSubmit").with("prompt", words).send()
     }
 }
@@ -218,7 +218,7 @@ fn an_order_that_names_another_loop_is_obeyed_there_and_nowhere_else() {
     let expected = format!("crew: loop {other}: running, iteration 1 of 10");
     assert_eq!(told(&format!("crew status {other}")), expected);
     let own = door.begin("\"Build it\" --stall 0");
-    let expected = format!("crew: loop {other} pauses after iteration 1");
+    let expected = format!("crew: loop {other} pauses when its turn ends; iteration 1 runs again");
     assert_eq!(told(&format!("crew pause {other}")), expected);
     let cancel = format!("crew cancel {other} wrong branch");
     let expected = format!("crew: loop {other}: cancelled after 0 iterations");
@@ -244,7 +244,9 @@ fn an_order_that_names_its_own_loop_is_obeyed_as_the_bare_one() {
     let expected = format!("crew: loop {id}: running, iteration 1 of 10 (Ctrl-U clears the line)");
     assert_eq!(told.refusal(), expected);
     let told = door.type_in(&format!("crew pause {id}"));
-    let expected = format!("crew: loop {id} pauses after iteration 1 (Ctrl-U clears the line)");
+    let expected = format!(
+        "crew: loop {id} pauses when its turn ends; iteration 1 runs again (Ctrl-U clears the line)"
+    );
     assert_eq!(told.refusal(), expected);
     assert_eq!(door.type_in("crew pause").refusal(), expected);
     let told = door.type_in(&format!("crew cancel {id} wrong branch"));

@@ -124,7 +124,8 @@ fn one_round(door: &Door, dice: &mut Dice, round: u64, input: Input) -> Duration
             assert!(shot.given < cancelled, "{why}: a stop after the cancel goes on");
         }
     }
-    door.stop("after the cancel").assert_silent();
+    door.stop("after the cancel").assert_lets_go_after_a_cancel();
+    door.stop("after that").assert_silent();
     assert_sound(door, &id, &why);
     let journal = door.journal(&id);
     let continued = journal.iter().filter(|line| line["event"]["decision"] == "continue").count();

@@ -111,12 +111,16 @@ fn a_loop_that_is_cancelled_says_by_whom_and_why() {
     let door = Door::new();
     let id = door.begin("\"go on\" -n 9 --stall 0");
     door.sandbox.crew(&["cancel", "--reason", "wrong branch"]).success();
+    let told = door.stop("told").assert_lets_go();
+    assert!(told.line().contains(": cancelled by the user: wrong branch · "), "{told:#?}");
     let ending = assert_ended(&door, &id, "cancelled", 0);
     assert_eq!(ending["why"], "cancelled by the user: wrong branch");
     let id = door.begin("\"go on\" -n 9 --stall 0");
     let mut command = door.sandbox.command(crate::sandbox::crew());
     command.args(["cancel", &id]).env("CLAUDECODE", "1");
     crate::child::Running::start(command, None).wait(DEADLINE).success();
+    let told = door.stop("told").assert_lets_go();
+    assert!(told.line().contains(": cancelled by the agent · "), "{told:#?}");
     assert_eq!(assert_ended(&door, &id, "cancelled", 0)["why"], "cancelled by the agent");
 }
 
@@ -167,12 +171,15 @@ fn a_cancel_in_mid_check_ends_the_loop_at_once() {
     let begun = Instant::now();
     door.sandbox.crew(&["cancel", &id]).success();
     assert_eq!(door.record(&id)["state"]["ending"]["outcome"], "cancelled");
-    Answer::of(hook.wait(DEADLINE)).assert_lets_go();
+    let in_flight = Answer::of(hook.wait(DEADLINE)).assert_lets_go();
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
     assert_gone(&pids);
     let state = &door.record(&id)["state"];
     assert_eq!((&state["boundaries"], &state["completed"]), (&0.into(), &0.into()));
-    door.stop("the next stop").assert_silent();
+    let next = door.stop("the next stop").assert_lets_go();
+    let told = [in_flight.line(), next.line()].concat();
+    assert_eq!(told.matches("cancelled after 0 iterations").count(), 1, "{told}");
+    door.stop("the one after it").assert_silent();
 }
 
 #[test]

@@ -83,7 +83,8 @@ fn where_nobody_can_tell_it_is_said_once_and_journalled() {
     assert_eq!(door.record(&id)["state"]["ending"]["outcome"], "exhausted");
     assert_eq!(door.remarks(&id).matches(TOLD).count(), 1, "{}", door.remarks(&id));
     let start = door.command("\"go on\" -n 5 --stall 2").send();
-    assert!(start.line().contains(TOLD), "{start:#?}");
+    let snapshots = "no snapshots here: there are more files than crew reads";
+    assert!(start.line().ends_with(&format!("\n{TOLD}\n{snapshots}")), "{start:#?}");
     let next = door.stop("told already").assert_goes_on();
     assert!(!next.line().contains("stall"), "{next:#?}");
 }

@@ -242,7 +242,7 @@ fn keys_of_others_in_the_view_survive_at_every_level() {
 fn a_check_planted_in_the_projects_settings_does_not_run() {
     let door = Door::new();
     let id = door.begin("\"go on\" -n 3 --stall 0");
-    let planted = "[[check]]\nname = \"x\"\nrun = \"touch planted\"\nrole = \"gate\"\n\
+    let planted = "[[check]]\nrun = \"touch planted\"\nrole = \"gate\"\n\
                    [loop]\nmax_iterations = 1000\n[on]\niteration_end = \"touch planted\"\n";
     door.sandbox.write(".claude/crew.toml", planted);
     for words in ["one", "two", "three"] {

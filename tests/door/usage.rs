@@ -145,6 +145,22 @@ fn a_transcript_that_is_written_anew_is_not_counted_again() {
 }
 
 #[test]
+fn a_transcript_that_is_removed_and_written_anew_at_every_turn_is_counted() {
+    let door = Door::new();
+    append(&door.transcript(), &[json!({"type": "user"})]);
+    let id = door.begin("\"Build it\" --stall 0");
+    for (turn, tokens) in [("one", 100), ("two", 1_000), ("and three", 10)] {
+        std::fs::remove_file(door.transcript()).unwrap();
+        append(&door.transcript(), &[line(turn, tokens, 0), json!({"type": "user"})]);
+        door.stop(turn).assert_goes_on();
+        assert_eq!(door.record(&id)["state"]["evidence"]["context_tokens"], tokens);
+    }
+    assert_eq!(door.used(&id).0, 1_110);
+    let shown = door.sandbox.crew(&["show", &id, "--iteration", "2"]).success();
+    assert!(shown.contains("context 1k tokens"), "{shown}");
+}
+
+#[test]
 fn a_limit_on_money_ends_the_loop_and_more_money_goes_on_with_it() {
     let door = Door::new();
     append(&door.transcript(), &[json!({"type": "user"})]);

@@ -249,7 +249,7 @@ fn who_joins_a_fleet_takes_the_agent_that_it_was_started_with() {
     let first = world.start(&["--push"]);
     world.until("a works", |world| world.begun("a") == [1]);
     let clone = cloned(&world, "second/repo");
-    let of_another = "agent.name = \"other\"\nagents.other.command = [\"other\"]\n";
+    let of_another = "loop.agent = \"other\"\nagents.other.command = [\"other\"]\n";
     std::fs::write(world.sandbox.home().join(".config/crew/config.toml"), of_another).unwrap();
     let completes = "cat > /dev/null; echo '<promise>COMPLETE</promise>'";
     let program = world.sandbox.program("other", completes);
@@ -288,7 +288,7 @@ fn asked(ran: &Ran) -> Vec<String> {
 
 /// The settings of a person who works with another agent.
 fn another_agent(world: &FleetWorld) {
-    let settings = "agent.name = \"other\"\nagents.other.command = [\"other\"]\n";
+    let settings = "loop.agent = \"other\"\nagents.other.command = [\"other\"]\n";
     std::fs::write(world.sandbox.home().join(".config/crew/config.toml"), settings).unwrap();
     world.sandbox.program("other", "cat > /dev/null; echo '<promise>COMPLETE</promise>'");
 }

@@ -113,6 +113,20 @@ fn a_landing_killed_in_its_checks_or_its_setup_is_done_again_and_once() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn what_a_check_of_a_landing_leaves_running_is_ended() {
+    let check = "setsid sleep 600 > /dev/null 2>&1 & echo $! >> $NOTES/left";
+    let world = FleetWorld::new(ONE).file("same", "one\n").tasks(&["a"], "");
+    let world = world.terms(&format!("[land]\ncheck = [\"{check}\"]")).shared().ready();
+    let ran = world.run(&["--land"]);
+    assert_eq!(ran.code(), 0, "{ran:#?}");
+    let left = world.noted("left");
+    let command = |id: &str| std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+    assert_ne!(left, "");
+    assert_eq!(left.lines().find(|id| command(id) == b"sleep\x00600\x00"), None);
+}
+
+#[test]
 fn the_loop_of_a_task_that_has_landed_stays_in_the_history_of_its_repository() {
     let world = FleetWorld::new(ONE).tasks(&["a"], "").shared().ready();
     let ran = world.run(&["--land"]);

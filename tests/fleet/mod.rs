@@ -6,7 +6,6 @@ mod answers;
 mod between;
 mod branches;
 mod clones;
-mod exams;
 mod forget;
 mod kept;
 mod kills;
@@ -22,6 +21,7 @@ mod shares;
 mod show;
 mod slots;
 mod tampering;
+mod test_changes;
 mod trust;
 mod watch;
 
@@ -87,7 +87,7 @@ impl FleetWorld {
     fn settings(self, more: &str) -> Self {
         let file = self.sandbox.home().join(".config/crew/config.toml");
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-        let agent = "agent.name = \"fake\"\nagents.fake.command = [\"agent\"]\n";
+        let agent = "loop.agent = \"fake\"\nagents.fake.command = [\"agent\"]\n";
         std::fs::write(file, format!("{agent}{more}")).unwrap();
         self
     }

@@ -50,7 +50,7 @@ fn the_time_of_a_fleet_begins_after_the_answer() {
 #[test]
 fn permissions_that_an_agent_does_not_take_start_nothing() {
     let world = FleetWorld::new(ONE).tasks(&["a", "b"], "").ready();
-    let ran = world.settings("agent.permissions = \"bypass\"\n").run(&[]);
+    let ran = world.settings("loop.permissions = \"bypass\"\n").run(&[]);
     let told = "\n  a.md, b.md: agent fake takes no --permissions bypass; put its own option into its command\n";
     assert!(ran.code() == 2 && ran.stderr.contains(told), "{ran:#?}");
 }

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use super::{CLAIM, NAME, Source, plant};
+use super::{NAME, Source, plant};
 
 pub(super) const SOURCES: &[Source] = &[
     ("the checkout's folder", |it, text| {
@@ -32,13 +32,6 @@ pub(super) const SOURCES: &[Source] = &[
     ("an agent that is not there", |it, text| {
         it.world.settings(&format!("[procedures.odd]\nagent = {}\n", quoted(text)));
         it.crew(&["run", "odd", "-n", "1"]);
-    }),
-    ("a check's name", |it, text| {
-        it.project(&format!("[[check]]\nname = {}\nrun = 'false'\n", quoted(text)));
-        it.crew(&["trust"]);
-        it.crew(&["config", "--json"]);
-        it.begins("Build it");
-        it.stops(CLAIM);
     }),
     ("a command to be trusted", |it, text| {
         it.project(&format!("[[check]]\nrun = {}\n", quoted(text)));

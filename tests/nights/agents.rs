@@ -110,7 +110,7 @@ fn an_agent_that_calls_crew_may_narrow_its_loop_and_never_widen_it(installed: &I
         "hint: a person can, in their own terminal",
         "set: 1",
         "stall: 1",
-        "an agent cannot send itself a message",
+        "an agent cannot send a message to a loop, neither to its own nor to another",
         "tell: 1",
         "crew: an agent cannot resume a loop",
         "resume: 1",

@@ -207,7 +207,9 @@ fn a_pause_typed_in_mid_turn_is_obeyed_before_the_next_iteration(installed: &Ins
     await_loop(&sandbox, "the second iteration runs", |it| it["iteration"] == 2);
     terminal.type_text("crew pause");
     terminal.enter();
-    terminal.wait_for_text(" pauses after iteration 2 (Ctrl-U clears the line)");
+    terminal.wait_for_text(
+        " pauses when its turn ends; iteration 2 runs again (Ctrl-U clears the line)",
+    );
     let paused = await_loop(&sandbox, "the loop is paused", |it| it["status"] == "paused");
     assert_eq!(paused["iteration"], 2);
     terminal.wait_for_text("/crew:resume resumes it");

@@ -57,8 +57,8 @@ fn a_dry_run_shows_the_model_and_the_words_and_a_model_that_no_option_takes_star
 #[test]
 fn a_model_of_the_settings_is_for_the_agent_they_name_and_one_of_a_project_needs_trust() {
     let world = World::new(&[NOTE, CLAIM]);
-    world.settings(&format!("{OWN}agent.model = \"large\"\n"));
-    assert!(world.crew(&["config"]).success().contains("agent.model"));
+    world.settings(&format!("{OWN}loop.model = \"large\"\n"));
+    assert!(world.crew(&["config"]).success().contains("loop.model"));
     assert_eq!(world.crew(&["run", "Build it"]).code(), 0);
     assert_eq!(arguments(&world, 1), "--edits\n--model\nlarge\n");
 
@@ -66,10 +66,10 @@ fn a_model_of_the_settings_is_for_the_agent_they_name_and_one_of_a_project_needs
     assert_eq!(world.crew(&["run", "Build it", "--agent-cmd", "agent -q"]).code(), 0);
     assert_eq!(arguments(&world, 3), "-q\n", "a typed command is not the settings' agent");
 
-    world.sandbox.write(".claude/crew.toml", "[agent]\nmodel = \"huge\"\n");
+    world.sandbox.write(".claude/crew.toml", "[loop]\nmodel = \"huge\"\n");
     let refused = world.crew(&["run", "Build it"]);
     assert_eq!(refused.code(), 1);
-    assert!(refused.stderr.contains("[agent] model = \"huge\""), "{refused:#?}");
+    assert!(refused.stderr.contains("[loop] model = \"huge\""), "{refused:#?}");
 }
 
 #[test]

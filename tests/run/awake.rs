@@ -6,7 +6,8 @@ use rustix::process::{Pid, Signal, test_kill_process};
 use super::{CLAIM, HANG, World};
 use crate::sandbox::{DEADLINE, poll_until};
 
-const TOLD: &str = "crew: keeping this machine awake (systemd-inhibit); --no-awake lets it sleep\n";
+const TOLD: &str =
+    "crew: keeping this machine awake (systemd-inhibit); awake = false in settings lets it sleep\n";
 
 /// A world with a `systemd-inhibit` that records its arguments and each of its processes.
 fn world(steps: &[&str]) -> World {
@@ -59,11 +60,9 @@ fn a_killed_crew_and_a_paused_one_let_the_machine_sleep() {
 #[test]
 fn nothing_is_promised_that_was_not_asked_for_or_does_not_work() {
     let quiet = world(&[CLAIM]);
-    for arguments in [&["run", "Do it", "--no-awake"][..], &["run", "Do it"]] {
-        quiet.settings("loop.awake = false\n");
-        let ran = quiet.crew(arguments);
-        assert_eq!((ran.code(), ran.stderr.contains("awake")), (0, false), "{ran:#?}");
-    }
+    quiet.settings("loop.awake = false\n");
+    let ran = quiet.crew(&["run", "Do it"]);
+    assert_eq!((ran.code(), ran.stderr.contains("awake")), (0, false), "{ran:#?}");
     assert!(!quiet.note("asked").exists());
     let broken = World::new(&[CLAIM]);
     broken.sandbox.program("systemd-inhibit", "echo no bus >&2; exit 1");

@@ -356,16 +356,10 @@ fn an_answer_cut_by_the_token_limit_is_carried_on_by_the_next_iteration(installe
 fn the_most_turns_end_an_iteration_and_are_no_failure(installed: &Installed) {
     let sandbox = Sandbox::new();
     let api = Api::answering(|_| Some(Reply::bash("date >> work.txt").and_text("More.")));
-    let arguments = [
-        "run",
-        "Work on it",
-        "-n4",
-        "--max-turns",
-        "2",
-        "--failure-threshold",
-        "2",
-        "--permissions",
-    ];
+    let folder = sandbox.home().join(".config/crew");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("config.toml"), "loop.max_turns = 2\n").unwrap();
+    let arguments = ["run", "Work on it", "-n4", "--failure-threshold", "2", "--permissions"];
     let arguments = [&arguments[..], &["bypass"]].concat();
     let ran = client(installed, &sandbox, &api).crew(&arguments);
     assert_ended(&sandbox, &ran, 10, "exhausted", 4);

@@ -60,21 +60,16 @@ fn what_was_not_committed_stays_out_until_the_agent_changes_it() {
     let ran = crate::child::Running::start(command, None).wait(crate::sandbox::DEADLINE);
     assert_eq!(ran.code(), 10, "{ran:#?}");
     assert_snapshot!(world.told(&ran), @"
-    crew: not committed here, and left out of crew's commits until the agent changes it: staged, theirs, mine, secret (--commit=all takes it in)
-    crew: the agent changed files you had not committed, so ID holds all of them, your changes too: mine (crew show --before FILE prints yours)
-    crew: the agent changed files you had not committed, so ID holds all of them, your changes too: theirs (crew show --before FILE prints yours)
+    crew: not committed here, and left out of crew's commits until the agent changes it: staged, theirs, mine, secret
+    crew: the agent changed files you had not committed, so ID holds all of them, your changes too: mine (crew diff shows what became of yours)
+    crew: the agent changed files you had not committed, so ID holds all of them, your changes too: theirs (crew diff shows what became of yours)
     ");
     assert_eq!(world.sandbox.git(&["show", "--format=", "--name-only", "HEAD~"]), "mine\nsub/new");
     assert_eq!(world.sandbox.git(&["show", "--format=", "--name-only", "HEAD"]), "theirs");
     assert_eq!(world.sandbox.git(&["status", "--porcelain"]), "MM staged\n?? secret");
     assert_eq!(world.sandbox.git(&["ls-files", "--stage", "staged"]), staged);
-    assert_eq!(world.crew(&["show", "--before", "mine"]).success(), "key\n");
-    assert_eq!(world.crew(&["show", "--before", "theirs"]).success(), "mine\n");
-    assert_eq!(world.crew_in("sub", &["show", "--before", "../mine"]).success(), "key\n");
-    let committed = world.crew(&["show", "--before", "README"]).success();
-    assert_eq!(committed, "a repository of a test\n", "its snapshot has it");
-    let ran = world.crew(&["show", "--before", "none"]);
-    assert!(ran.code() == 1 && ran.stderr.contains("keeps no copy of none"), "{ran:#?}");
+    let became = world.crew(&["diff"]).success();
+    assert!(became.contains(" key\n+agent\n") && became.contains(" mine\n+agent\n"), "{became}");
 }
 
 #[test]
@@ -91,12 +86,13 @@ fn what_the_agent_itself_committed_or_removed_is_told_once_and_is_its_own_work_f
     let ran = world.crew(&["run", "write lines", "-n", "3", "--commit"]);
     assert_eq!(ran.code(), 10, "{ran:#?}");
     assert_snapshot!(world.told(&ran), @"
-    crew: not committed here, and left out of crew's commits until the agent changes it: README, secret, u (--commit=all takes it in)
-    crew: what you had not committed was committed, but not by crew: secret (crew show --before FILE prints yours)
-    crew: what you had not committed is gone, or equals what is committed: README, u (crew show --before FILE prints yours)
+    crew: not committed here, and left out of crew's commits until the agent changes it: README, secret, u
+    crew: what you had not committed was committed, but not by crew: secret
+    crew: what you had not committed is gone, or equals what is committed (crew diff shows what became of yours): README, u
     ");
     assert_eq!(world.committed(), ["secret", "work.txt"]);
-    assert_eq!(world.crew(&["show", "--before", "u"]).success(), "key\n");
+    let became = world.crew(&["diff"]).success();
+    assert!(became.contains("-mine\n") && became.contains("deleted file"), "{became}");
 }
 
 #[test]
@@ -109,19 +105,8 @@ fn what_was_ignored_stays_out_whatever_the_agent_makes_of_the_list() {
     world.sandbox.write("kept/it", "key\n");
     let ran = world.crew(&["run", "write lines", "-n", "2", "--commit"]);
     assert_eq!(ran.code(), 10, "{ran:#?}");
-    assert_snapshot!(world.told(&ran), @"crew: ignored when the loop began, and left out of crew's commits: .env, kept/it, kept/new (--commit=all takes it in)");
+    assert_snapshot!(world.told(&ran), @"crew: ignored when the loop began, and left out of crew's commits: .env, kept/it, kept/new");
     assert_eq!(world.sandbox.git(&["status", "--porcelain"]), "?? .env\n?? kept/");
-}
-
-#[test]
-fn with_all_everything_is_committed() {
-    let world = World::new(&[WORK]);
-    world.sandbox.write("mine", "key\n");
-    let ran = world.crew(&["run", "write lines", "-n", "1", "--commit=all"]);
-    assert_eq!(ran.code(), 10, "{ran:#?}");
-    assert_eq!(world.committed(), ["mine", "work.txt"]);
-    let ran = world.crew(&["run", "write lines", "-n", "1", "--commit=some"]);
-    assert_eq!(ran.code(), 2, "{ran:#?}");
 }
 
 #[test]
@@ -270,8 +255,9 @@ fn of_thirty_mixtures_nothing_of_the_users_is_committed_unless_the_agent_changed
         let committed = world.committed();
         let told = world.told(&ran);
         let listed = |after: &str, name: &str| {
+            let list = told.split_once(after).and_then(|(_, list)| list.lines().next());
             let list =
-                told.split_once(after).and_then(|(_, list)| list.split_once(" (")).map(|it| it.0);
+                list.map(|list| list.trim_end_matches(" (crew diff shows what became of yours)"));
             list.is_some_and(|list| list.split(", ").any(|listed| listed == name))
         };
         for (name, file) in &files {
@@ -283,11 +269,6 @@ fn of_thirty_mixtures_nothing_of_the_users_is_committed_unless_the_agent_changed
             }
             assert_eq!(listed("changes it: ", name), is_users, "{context}");
             assert_eq!(listed("your changes too: ", name), is_users && file.edited, "{context}");
-            if is_users && file.edited {
-                let last = if file.dirty { "written" } else { "staged" };
-                let kept = world.crew(&["show", "--before", &format!("./{name}")]).success();
-                assert_eq!(kept, format!("{last} {name}\n"), "{context}");
-            }
         }
         // An agent that stages everything does not get the user's work into a commit either.
         let ran = world.crew(&["resume", "-n", "+1"]);

@@ -3,11 +3,16 @@
 
 use rustix::process::Signal;
 
-use super::{CLAIM, WORK, World};
+use super::{CLAIM, HANG, WORK, World};
 use crate::child::Running;
-use crate::sandbox::{DEADLINE, poll_until};
+use crate::sandbox::{DEADLINE, Sandbox, poll_until};
 
 const CRASH: &str = "echo Thinking.; kill -KILL $$";
+
+/// A world in which the wait after a crash is as long as it is for users.
+fn patient(steps: &[&str]) -> World {
+    World::of(Sandbox::new().patient(), steps)
+}
 
 /// Starts a run whose agent crashes, and returns it when it waits.
 #[track_caller]
@@ -19,7 +24,7 @@ fn waiting(world: &World) -> Running {
 
 #[test]
 fn after_a_crash_the_next_iteration_waits_and_the_wait_is_no_iterations_time() {
-    let world = World::new(&[CRASH, CLAIM]);
+    let world = patient(&[CRASH, CLAIM]);
     let ran = world.crew(&["run", "Build the app"]);
     assert_eq!((ran.code(), world.calls()), (0, 2), "{ran:?}");
     let lines = world.lines(&ran);
@@ -35,16 +40,32 @@ fn after_a_crash_the_next_iteration_waits_and_the_wait_is_no_iterations_time() {
 }
 
 #[test]
-fn a_plain_failure_is_no_crash() {
-    let world = World::new(&["exit 3", CLAIM]);
+fn a_failure_within_two_seconds_of_the_start_is_waited_after_and_a_later_one_is_not() {
+    let world = patient(&["exit 3", "sleep 2.5; exit 3", CLAIM]);
     let ran = world.crew(&["run", "Build the app"]);
-    assert_eq!((ran.code(), world.calls()), (0, 2), "{ran:?}");
-    assert!(!ran.stdout.contains("Waiting until"), "{ran:?}");
+    assert_eq!((ran.code(), world.calls()), (0, 3), "{ran:?}");
+    let lines = world.lines(&ran);
+    let waits: Vec<&str> = lines.lines().filter(|line| line.contains("Waiting")).collect();
+    let wait = "[10:00:00] Waiting until 10:00:05 \
+                (the agent exited with status 3 within 2 s of its start), then iteration 2";
+    assert_eq!(waits, [wait]);
+}
+
+#[test]
+fn an_iteration_that_timed_out_is_waited_after_whether_or_not_it_changed_something() {
+    let world = World::new(&[HANG, "echo x > work.txt; sleep 600", CLAIM]);
+    let ran = world.crew(&["run", "Build the app", "--timeout", "1s"]);
+    assert_eq!((ran.code(), world.calls()), (0, 3), "{ran:?}");
+    let lines = world.lines(&ran);
+    let waits: Vec<&str> = lines.lines().filter(|line| line.contains("Waiting")).collect();
+    let wait = "[10:00:00] Waiting until 10:00:05 (the iteration ran into its timeout of 1.0s), then iteration";
+    assert_eq!(waits, [format!("{wait} 2"), format!("{wait} 3")]);
+    assert_eq!(world.record()["state"]["consecutive_failures"], 0);
 }
 
 #[test]
 fn a_wait_after_a_crash_ends_with_the_loops_time() {
-    let world = World::new(&[CRASH]);
+    let world = patient(&[CRASH]);
     let ran = world.crew(&["run", "Build the app", "--delay", "10m", "--max-duration", "3s"]);
     assert_eq!((ran.code(), world.calls()), (10, 1), "{ran:?}");
     assert_eq!(world.the_loop()["why"], "the time limit of 3s is reached");
@@ -52,7 +73,7 @@ fn a_wait_after_a_crash_ends_with_the_loops_time() {
 
 #[test]
 fn a_person_cuts_a_wait_short_from_another_terminal() {
-    let world = World::new(&[WORK, CRASH, CLAIM]);
+    let world = patient(&[WORK, CRASH, CLAIM]);
     let running = world.sandbox.start_crew(&["run", "Build the app", "--delay", "5s"]);
     poll_until("the wait", || running.stdout().contains("Waiting until"));
     let told = world.crew(&["resume", "--now", "--tell", "use tabs", "-n", "+5"]).success();
@@ -65,7 +86,7 @@ fn a_person_cuts_a_wait_short_from_another_terminal() {
 
 #[test]
 fn a_run_that_does_not_wait_has_nothing_to_cut_short() {
-    let world = World::new(&[super::HANG]);
+    let world = patient(&[HANG]);
     let running = world.hanging(&["run", "Build the app"]);
     let ran = world.crew(&["resume", "--now"]);
     assert_eq!(ran.code(), 1);
@@ -76,19 +97,19 @@ fn a_run_that_does_not_wait_has_nothing_to_cut_short() {
 
 #[test]
 fn a_cancel_a_pause_and_a_signal_end_a_wait_after_a_crash_and_it_can_be_resumed() {
-    let world = World::new(&[CRASH]);
+    let world = patient(&[CRASH]);
     let running = waiting(&world);
     world.crew(&["cancel"]).success();
     assert_eq!((running.wait(DEADLINE).code(), world.calls()), (14, 1));
 
-    let world = World::new(&[CRASH, CLAIM]);
+    let world = patient(&[CRASH, CLAIM]);
     let running = waiting(&world);
     world.crew(&["pause"]).success();
     assert_eq!((running.wait(DEADLINE).code(), world.calls()), (130, 1));
     assert_eq!(world.the_loop()["status"], "paused");
     assert_eq!((world.crew(&["resume"]).code(), world.calls()), (0, 2));
 
-    let world = World::new(&[CRASH, CLAIM]);
+    let world = patient(&[CRASH, CLAIM]);
     let running = waiting(&world);
     running.signal(Signal::INT);
     assert_eq!((running.wait(DEADLINE).code(), world.calls()), (130, 1));

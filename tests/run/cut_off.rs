@@ -142,19 +142,6 @@ fn the_next_worker_of_a_blocked_loop_is_not_told_to_wait() {
 }
 
 #[test]
-fn what_a_person_had_before_a_loop_without_commits_is_printed_from_its_snapshot() {
-    let world = world(&["git reset -q --hard; git clean -qfd"]);
-    world.sandbox.write("seed.txt", "seed, changed\n");
-    world.sandbox.write("new.txt", "new\n");
-    world.crew(&["run", "Build it", "-n", "1", "-q"]);
-    for (file, text) in [("seed.txt", "seed, changed\n"), ("new.txt", "new\n")] {
-        assert_eq!(world.crew(&["show", "--before", file]).success(), text);
-    }
-    let none = world.crew(&["show", "--before", "none.txt"]);
-    assert!(none.stderr.contains("keeps no copy of none.txt: git ignored it"), "{none:?}");
-}
-
-#[test]
 fn a_commit_of_crews_that_is_on_no_branch_is_named_at_the_end() {
     let world = world(&["git checkout -q --detach; echo 1 > one.txt", "git switch -q main"]);
     world.crew(&["run", "Build it", "-n", "2", "-q", "--commit"]);
@@ -235,7 +222,7 @@ fn a_loop_that_is_blocked_by_a_changed_check_does_not_say_that_it_passes() {
 fn a_check_counts_whatever_a_person_says_of_it_when_they_cancel() {
     let world = World::new(&[WORK, HANG]);
     let running = world.hanging(&["run", "Build it", "-n", "3", "-q", "--gate", "true"]);
-    world.crew(&["cancel", "--reason", "`true` needs --accept-exam"]).success();
+    world.crew(&["cancel", "--reason", "`true` needs --accept-test-changes"]).success();
     running.wait(DEADLINE);
     let page = world.crew(&["status"]).success();
     assert!(page.contains("gate    `true` passed\n"), "{page}");

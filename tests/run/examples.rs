@@ -42,9 +42,11 @@ fn three_failures_in_a_row_abort_a_run_long_before_its_limit() {
     [10:00:00] Iteration 4/10 starting...
     [10:00:00] WARNING: AI CLI failed (exit 1), consecutive failures: 1/3
     [10:00:00] Iteration 4/10 completed in 1.0s
+    [10:00:00] Waiting until 10:00:05 (the agent exited with status 1 within 2 s of its start), then iteration 5
     [10:00:00] Iteration 5/10 starting...
     [10:00:00] WARNING: AI CLI failed (exit 1), consecutive failures: 2/3
     [10:00:00] Iteration 5/10 completed in 1.0s
+    [10:00:00] Waiting until 10:00:05 (the agent exited with status 1 within 2 s of its start), then iteration 6
     [10:00:00] Iteration 6/10 starting...
     [10:00:00] WARNING: AI CLI failed (exit 1), consecutive failures: 3/3
     [10:00:00] ERROR: Aborting after 3 consecutive failures (6 iterations completed, total: 1.0s)
@@ -112,7 +114,7 @@ fn a_run_without_limit_forgives_a_failure_and_goes_on() {
     world.settings("[procedures.build]\nmax_iterations = 0\n");
     let ran = world.interrupted(&["run", "build"]);
     assert_snapshot!(world.lines(&ran), @"
-    [10:00:00] Starting procedure: build (unlimited iterations)
+    [10:00:00] Starting procedure: build (unlimited iterations, up to 12h, 3 failures in a row abort, 5 iterations without progress stall)
     [10:00:00] Iteration 1 starting...
     [10:00:00] Iteration 1 completed in 1.0s
     [10:00:00] Iteration 2 starting...
@@ -120,6 +122,7 @@ fn a_run_without_limit_forgives_a_failure_and_goes_on() {
     [10:00:00] Iteration 3 starting...
     [10:00:00] WARNING: AI CLI failed (exit 1), consecutive failures: 1/3
     [10:00:00] Iteration 3 completed in 1.0s
+    [10:00:00] Waiting until 10:00:05 (the agent exited with status 1 within 2 s of its start), then iteration 4
     [10:00:00] Iteration 4 starting...
     [10:00:00] Iteration 4 completed in 1.0s
     [10:00:00] Iteration 5 starting...
@@ -150,7 +153,7 @@ fn no_limit_lasts_until_ctrl_c() {
     let world = World::new(&[WORK, WORK, WORK, HANG]);
     let ran = world.interrupted(&["run", "bootstrap", "--max-iterations", "0"]);
     assert_snapshot!(world.lines(&ran), @"
-    [10:00:00] Starting procedure: bootstrap (unlimited iterations)
+    [10:00:00] Starting procedure: bootstrap (unlimited iterations, up to 12h, 3 failures in a row abort, 5 iterations without progress stall)
     [10:00:00] Iteration 1 starting...
     [10:00:00] Iteration 1 completed in 1.0s
     [10:00:00] Iteration 2 starting...

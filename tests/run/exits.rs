@@ -51,7 +51,7 @@ fn a_run_completed_on_the_agents_word_exits_0_and_says_so_on_stderr() {
     let ran = world.crew(&["run", "make the file"]);
     assert_eq!(ran.code(), 0);
     assert_snapshot!(ran.stderr, @"
-    crew: nothing is checked: a claim is the agent's word
+    crew: nothing is checked: a claim is the agent's word, and without one it runs 10 times and ends exhausted
     crew: completed on the agent's word alone: nothing was checked
     ");
 }

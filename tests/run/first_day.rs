@@ -76,7 +76,8 @@ fn a_page_tells_the_last_known_result_of_a_check_and_when_that_was() {
 
 #[test]
 fn that_every_check_passes_already_is_said_of_all_of_them_or_not_at_all() {
-    let note = "every check passes already";
+    let note = "every check passes already, so none can show that the work was done; add one that \
+                fails until it is done\n";
     for (more, is_said) in [(&["--gate", "true"][..], true), (&["--until", "test -e done"], false)]
     {
         let world = World::new(&[&format!("touch done; {CLAIM}")]);
@@ -85,6 +86,15 @@ fn that_every_check_passes_already_is_said_of_all_of_them_or_not_at_all() {
         let proof = if is_said { "passing" } else { "checked" };
         assert_eq!(world.the_loop()["proof"], proof);
     }
+}
+
+#[test]
+fn a_loop_that_changed_nothing_is_not_proven_by_hand_because_of_that() {
+    let world = World::new(&[CLAIM]);
+    assert_eq!(world.crew(&["run", "Build it", "--verify", "true"]).code(), 0);
+    let ran = world.crew(&["prove"]);
+    let told = format!("loop {}: not proven: nothing was changed\n", world.id());
+    assert_eq!((ran.code(), ran.stdout), (1, told));
 }
 
 #[test]
@@ -117,7 +127,7 @@ fn a_required_proof_refuses_less_and_takes_a_check_that_failed_first() {
     assert!(world.prompt(2).contains(short), "{}", world.prompt(2));
     let why = world.the_loop()["why"].as_str().unwrap().to_owned();
     assert!(
-        why.starts_with(&format!("refused twice for what only a person can change: {short}")),
+        why.starts_with(&format!("refused for what only a person can change: {short}")),
         "{why}"
     );
     assert!(!ran.stdout.contains("claims were refused"), "it is told once: {ran:#?}");

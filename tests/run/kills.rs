@@ -114,8 +114,66 @@ fn fifty_kills_lose_at_most_the_running_iteration_and_never_let_two_agents_work(
     assert_eq!(left, [""; 0], "processes of killed agents are left");
 }
 
+/// The seeds of the kills that always run. `CREW_SOAK=N` adds random ones, up to N in all.
+const SEEDS: u64 = 10;
+
+#[test]
+fn a_kill_between_the_end_and_its_commit_or_push_is_never_forgotten() {
+    let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let all = std::env::var("CREW_SOAK").map_or(SEEDS, |all| all.parse().unwrap());
+    let (mut ended, mut left) = (0, 0);
+    for number in 1..=all {
+        let seed = if number <= SEEDS { number } else { time * 100 + number };
+        let (is_over, is_left) = kill_once(seed);
+        ended += usize::from(is_over);
+        left += usize::from(is_left);
+    }
+    println!("{all} kills: {ended} after the end was recorded, {left} with something pending");
+}
+
+/// Kills a run somewhere in its end and resumes it. Returns whether it had ended, and whether
+/// something was left to do.
+fn kill_once(seed: u64) -> (bool, bool) {
+    let world =
+        World::new(&["echo right >> work.txt; echo '<promise>COMPLETE</promise>'"]).with_origin();
+    let arguments =
+        ["run", "Write a line", "-n", "3", "--commit", "--push", "--verify", "cat work.txt"];
+    let running = world.sandbox.start_crew(&arguments);
+    std::thread::sleep(Duration::from_millis(300 + Dice(seed).below(1500)));
+    running.signal(Signal::KILL);
+    let ran = running.wait(DEADLINE);
+    let loops = world.loops();
+    let is_over = loops.iter().any(|it| it["outcome"] == "completed");
+    let pending = loops.first().map_or(0, |it| it["pending"].as_array().map_or(0, Vec::len));
+    let is_published = || {
+        let head = world.sandbox.git(&["rev-parse", "HEAD"]);
+        world.sandbox.git(&["status", "--porcelain"]).is_empty()
+            && world.sandbox.git(&["ls-remote", "origin", "refs/heads/main"]).starts_with(&head)
+    };
+    if is_over && pending == 0 {
+        assert!(is_published(), "seed {seed}: completed, and forgotten\n{ran:#?}");
+        return (true, false);
+    }
+    if loops.is_empty() {
+        return (false, false);
+    }
+    let list = world.crew(&["status", "--all"]).success();
+    let is_named = list.contains("not committed") || list.contains("not pushed");
+    assert!(!is_over || is_named, "seed {seed}: {list}");
+    let resumed = world.crew(&["resume"]);
+    assert_eq!(resumed.code(), 0, "seed {seed}: {resumed:#?}");
+    assert!(is_published(), "seed {seed}: {resumed:#?}");
+    let locks = ["index", "HEAD", "ORIG_HEAD", "packed-refs", "config", "refs/heads/main"];
+    for lock in locks {
+        let path = world.sandbox.file(&format!(".git/{lock}.lock"));
+        assert!(!path.exists(), "seed {seed}: {lock}.lock\n{resumed:#?}");
+    }
+    assert_eq!(world.loops()[0]["pending"], serde_json::json!([]), "seed {seed}");
+    (is_over, pending > 0)
+}
+
 /// Whether the process that an agent left exists: its id may be another's by now.
-fn lives(id: &str) -> bool {
+pub(super) fn lives(id: &str) -> bool {
     let command = std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
     command == b"sleep\x00600\x00"
 }

@@ -16,7 +16,6 @@ mod crashes;
 mod cut_off;
 #[cfg(target_os = "linux")]
 mod cycles;
-mod exam;
 mod examples;
 mod exits;
 mod fallback;
@@ -38,9 +37,11 @@ mod moves;
 mod notices;
 mod orders;
 mod owners;
+#[cfg(target_os = "linux")]
+mod pending;
 mod prompts;
 mod protection;
-mod proven;
+pub(crate) mod proven;
 mod reactions;
 mod redline;
 mod repository;
@@ -52,6 +53,7 @@ mod snapshots;
 mod state;
 #[cfg(target_os = "linux")]
 mod terminal;
+mod test_changes;
 mod tested;
 mod waits;
 mod windows;
@@ -111,7 +113,7 @@ impl World {
     pub(crate) fn settings(&self, more: &str) {
         let file = self.sandbox.home().join(".config/crew/config.toml");
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-        let agent = "agent.name = \"fake\"\nagents.fake.command = [\"agent\"]\n";
+        let agent = "loop.agent = \"fake\"\nagents.fake.command = [\"agent\"]\n";
         std::fs::write(file, format!("{agent}{more}")).unwrap();
     }
 
@@ -210,6 +212,7 @@ impl World {
         let changes = [
             (r"\[\d\d:\d\d:\d\d\]", "[10:00:00]"),
             (r"\b(\d+h)?(\d+m)?\d+(\.\d)?m?s\b", "1.0s"),
+            (r"until \d\d:\d\d:\d\d", "until 10:00:05"),
             (r"from \d\d:\d\d to \d\d:\d\d", "from 10:00 to 10:00"),
             (r"\bloop [a-z][a-z0-9]{7}\b", "loop ID"),
             (r"\b(resume|cancel|watch|show|diff) [a-z][a-z0-9]{7}\b", "$1 ID"),

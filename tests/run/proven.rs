@@ -1,5 +1,4 @@
-//! What `--prove` finds: each row is a project, an agent that does something and claims, and how
-//! the loop ends. The programs that run the tests are real.
+//! What `--prove` finds: a row is a project, an agent and the end. The test runners are real.
 
 use std::path::Path;
 
@@ -173,18 +172,24 @@ const PASSING: Project =
 
 /// What is not proven, and why.
 const OTHERS: &[Row] = &[
-    checked(
-        "a test that is adapted to the work",
-        &PYTHON,
-        "sed -i.bak 's/twice(2), 4/twice(2), 2 * 1/' tests/test_tax.py; rm tests/*.bak; echo '# done' >> tax.py",
-        "passes without the work too",
-    ),
-    checked(
-        "tests alone",
-        &PYTHON,
-        "sed -i.bak 's/twice(2), 4/twice(2), 2 * 1/' tests/test_tax.py; rm tests/*.bak",
-        "nothing but tests was changed",
-    ),
+    Row {
+        end: "exhausted",
+        ..checked(
+            "a failing test that is adapted to the work",
+            &PYTHON,
+            "sed -i.bak 's/twice(2), 4/twice(2), 2 * 1/' tests/test_tax.py; rm tests/*.bak; echo '# done' >> tax.py",
+            "the limit",
+        )
+    },
+    Row {
+        end: "exhausted",
+        ..checked(
+            "a failing test alone",
+            &PYTHON,
+            "sed -i.bak 's/twice(2), 4/twice(2), 2 * 1/' tests/test_tax.py; rm tests/*.bak",
+            "the limit",
+        )
+    },
     checked(
         "a new function, which a test cannot import without the work",
         &PYTHON,
@@ -224,18 +229,18 @@ const OTHERS: &[Row] = &[
         )
     },
     Row {
-        end: "completed passing",
+        end: "completed proven",
         ..checked(
-            "a planted conftest",
+            "true work beside a conftest that it does not need",
             &PYTHON,
             "printf 'def twice(n):\\n    return n * 2\\n' > tax.py; echo 'x = 1' > conftest.py",
-            "conftest.py",
+            "also passes with the tests and settings as the loop found them",
         )
     },
 ];
 
 /// With the programs of this machine and the toolchain that built the tests.
-fn sandbox() -> Sandbox {
+pub(crate) fn sandbox() -> Sandbox {
     let sandbox = Sandbox::new();
     let toolchain = Path::new(env!("CARGO")).parent().unwrap().display().to_string();
     let programs = std::env::var("PATH").unwrap();
@@ -260,9 +265,8 @@ fn hold(rows: &[Row]) {
         let world = world(row.project, row.agent);
         world.crew(&["run", "Do it", "-n", "2", "--prove", "--verify", row.project.check]);
         let told = world.the_loop();
-        let proof = told["proof"].as_str().unwrap_or_default();
-        let end = format!("{} {proof}", told["outcome"].as_str().unwrap_or_default());
-        let why = told["why"].as_str().unwrap_or_default();
+        let text = |key: &str| told[key].as_str().unwrap_or_default();
+        let (end, why) = (format!("{} {}", text("outcome"), text("proof")), text("why"));
         if end.trim() != row.end || !why.contains(row.why) {
             wrong.push(format!("{}: {end} ({why})", row.name));
         }
@@ -282,7 +286,7 @@ fn what_does_not_need_the_work_is_not_proven_and_the_reason_says_why() {
 
 /// The check of the Python project, without the compiled files that it writes.
 const NO_TRACE: &str = "python3 -B -m unittest discover -v -s tests -t .";
-/// Every file of the repository and of git's own folder, except crew's, with its content.
+/// Every file of the repository and of git's own folder, except crew's.
 const HASHES: &str = "find . -path ./.claude -prune -o -type f -print | sort | xargs sha256sum";
 
 #[test]
@@ -322,8 +326,8 @@ fn a_trial_that_was_killed_leaves_no_process_and_the_next_one_succeeds() {
     drop(run);
     let ran = world.crew(&["resume"]);
     assert!(ran.stdout.contains("Completed, proven"), "{ran:#?}");
-    let left = Pid::from_raw(left).unwrap();
-    poll_until("the end of what was left", || test_kill_process(left).is_err());
+    let left = || test_kill_process(Pid::from_raw(left).unwrap());
+    poll_until("the end of what was left", || left().is_err());
 }
 
 #[test]
@@ -339,33 +343,31 @@ fn the_work_is_tried_also_where_nothing_stalls_the_loop() {
 #[test]
 fn by_hand_too_nothing_is_proven_by_changed_checks() {
     let world = world(&SHELL, "echo 'echo $(($1 * 2))' > twice; echo '# note' >> tests/run.sh");
-    world.crew(&["run", "Do it", "-n", "1", "--exam", "tell", "--verify", SHELL.check]);
+    let start = ["run", "Do it", "-n", "1", "--test-changes", "report", "--verify"];
+    world.crew(&[&start[..], &[SHELL.check]].concat());
     assert_eq!(world.the_loop()["proof"], "checked");
     let told = world.crew(&["prove"]);
     assert!(told.code() == 0 && told.stdout.contains("it fails in two"), "as they were: {told:#?}");
     let swap = format!("echo 'echo ok 1 - a; echo 1..1' > tests/run.sh\n{CLAIM}");
     world.steps(&[&swap]);
-    world.crew(&["run", "Do it", "-n", "1", "--verify", "sh tests/run.sh", "--exam", "tell"]);
+    world.crew(&[&start[..], &["sh tests/run.sh"]].concat());
     let told = world.crew(&["prove"]);
     assert!(told.code() == 1 && told.stdout.contains("not proven"), "{told:#?}");
 }
 
 #[test]
-fn a_required_proof_refuses_a_claim_until_a_test_needs_the_work() {
+fn a_required_proof_refuses_a_claim_until_the_tests_are_restored() {
     let lazy = "sed -i.bak 's/twice(2), 4/twice(2), 2 * 1/' tests/test_tax.py; rm tests/*.bak; echo '# a' >> tax.py";
     let honest = format!("git checkout -q tests; {PYTHON_WORK}");
     let world = world(&PYTHON, lazy);
     let claim = |work: &str| format!("{work}\n{CLAIM}");
     world.steps(&[&claim(lazy), &claim("echo '# b' >> tax.py"), &claim(&honest)]);
-    let ran =
-        world.crew(&["run", "Do it", "-n", "5", "--require", "proven", "--verify", PYTHON.check]);
+    let start = ["run", "Do it", "-n", "5", "--require", "proven", "--verify", PYTHON.check];
+    let ran = world.crew(&start);
     assert_eq!(ran.code(), 0, "{ran:#?}");
     let told = world.the_loop();
-    assert_eq!(
-        (told["completed_iterations"].as_u64(), &told["proof"]),
-        (Some(3), &"proven".into())
-    );
-    assert!(world.prompt(2).contains("passes without the work too"), "{}", world.prompt(2));
+    assert!(told["completed_iterations"] == 3 && told["proof"] == "proven", "{told:#}");
+    assert!(world.prompt(2).contains("as it was then, still fails"), "{}", world.prompt(2));
 }
 
 #[test]
@@ -385,10 +387,8 @@ fn the_scratch_folder_is_set_up_once_and_gets_the_files_that_it_needs() {
     world.crew(&start);
     let told = world.the_loop();
     assert_eq!(told["proof"], "checked", "{told:#}");
-    assert!(
-        told["why"].as_str().unwrap().contains("in a scratch folder, which `setup`"),
-        "{told:#}"
-    );
+    let why = told["why"].as_str().unwrap();
+    assert!(why.contains("in a scratch folder, which `setup`"), "{told:#}");
     let count = world.note("setups");
     let setup = format!("touch installed; echo . >> {}", count.display());
     world.settings(&format!("loop.setup = {setup:?}\n"));

@@ -24,6 +24,12 @@ fn react(world: &World, more: &str, on: &str) {
 
 const NOTE_FINISH: &str = "finish = \"echo $CREW_OUTCOME $CREW_ITERATION >> 'NOTES/finish'\"";
 
+/// How many warnings name a command.
+fn warnings(ran: &Ran, command: &str) -> usize {
+    let lines = ran.stdout.lines();
+    lines.filter(|line| line.contains("WARNING") && line.contains(command)).count()
+}
+
 #[track_caller]
 fn finishes(world: &World) -> String {
     std::fs::read_to_string(world.note("finish")).unwrap_or_default()
@@ -36,6 +42,7 @@ fn a_failing_start_skips_the_iteration_and_the_skipped_ones_are_bounded() {
     assert_eq!((ran.code(), world.calls()), (10, 0), "{ran:#?}");
     let line = "WARNING: Iteration 2/3 skipped: iteration_start `echo not now; exit 3` failed (exit 3): not now";
     assert!(ran.stdout.contains(line), "{ran:#?}");
+    assert_eq!(warnings(&ran, "echo not now"), 3, "each is told once: {ran:#?}");
     let told = world.the_loop();
     assert_eq!(told["completed_iterations"], 3, "{told:#}");
     assert_eq!(told["consecutive_failures"], 0, "{told:#}");
@@ -50,6 +57,7 @@ fn a_failing_end_makes_the_iteration_a_failure() {
     let world = world(&[WORK], "iteration_end = \"exit 1\"");
     let ran = world.crew(&["run", "Do it", "-n", "9"]);
     assert_eq!((ran.code(), world.calls()), (11, 3), "{ran:#?}");
+    assert_eq!(warnings(&ran, "`exit 1`"), 3, "each is told once: {ran:#?}");
     let why = "3 failures in a row, the last: iteration_end `exit 1` failed (exit 1)";
     assert_eq!(world.the_loop()["why"], why);
 }
@@ -103,8 +111,8 @@ fn a_wait_and_half_a_stall_are_told_when_they_begin() {
 #[test]
 fn a_bound_on_turns_reaches_the_agent() {
     let world = World::new(&["echo \"$*\" > \"$notes/arguments\""]);
-    world.settings("agents.fake.max_turns = \"--max-turns\"\n");
-    assert_eq!(world.crew(&["run", "Do it", "-n", "1", "--max-turns", "7"]).code(), 10);
+    world.settings("loop.max_turns = 7\nagents.fake.max_turns = \"--max-turns\"\n");
+    assert_eq!(world.crew(&["run", "Do it", "-n", "1"]).code(), 10);
     let arguments = std::fs::read_to_string(world.note("arguments")).unwrap();
     assert!(arguments.contains("--max-turns 7"), "{arguments}");
 }

@@ -217,8 +217,8 @@ fn a_change_of_the_checks_that_only_a_person_can_accept_proposes_the_option_for_
     assert_eq!(ran.code(), 13, "{ran:#?}");
     let id = world.id();
     let page = world.crew(&["status"]).success();
-    assert!(page.contains(&format!("then    crew resume {id} --accept-exam")), "{page}");
-    assert_eq!(world.crew(&["resume", "--accept-exam", "-q"]).code(), 0);
+    assert!(page.contains(&format!("then    crew resume {id} --accept-test-changes")), "{page}");
+    assert_eq!(world.crew(&["resume", "--accept-test-changes", "-q"]).code(), 0);
 }
 
 #[test]

@@ -5,6 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
+use insta::assert_snapshot;
+
 use super::World;
 use crate::sandbox::DEADLINE;
 
@@ -68,6 +70,12 @@ fn a_tree_comes_back_exactly_and_the_way_back_is_told() {
     let at_the_end = tree(&world);
     let told = world.crew(&["back", "1"]).success();
     assert!(told.contains("HEAD and the branch are as they were"), "{told}");
+    assert_snapshot!(told.replace(&world.id(), "LOOP"), @"
+    back at 1; HEAD and the branch are as they were
+      written  3 files: deep/two.txt, kept.txt, new.txt
+      removed  1 file: link
+      undo     crew back LOOP back-1
+    ");
     let first = tree(&world);
     assert!(first.contains("./deep/two.txt x two"), "{first}");
     assert!(first.contains("./kept.txt - kept") && !first.contains("link"), "{first}");

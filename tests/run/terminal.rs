@@ -1,9 +1,17 @@
 //! A run that was started in a terminal: its children have none, so none of them stops there, asks
 //! there for a password, or writes into what a person reads.
 
-use super::World;
-use crate::child::Running;
+use super::{CLAIM, HANG, World};
+use crate::child::{Ran, Running};
 use crate::sandbox::{DEADLINE, Sandbox, crew};
+
+/// Runs crew at a terminal where this is typed.
+fn at_a_terminal(world: &World, words: &str, typed: &str) -> Ran {
+    let run = format!("'{}' {words}", crew().display());
+    let mut terminal = world.sandbox.command("script");
+    terminal.args(["--quiet", "--return", "--command", &run, "/dev/null"]).env("TERM", "xterm");
+    Running::start(terminal, Some(typed.as_bytes().to_vec())).wait(DEADLINE)
+}
 
 /// Tries what a program does that needs a person, and notes the result as `$1`.
 const PROBE: &str = r#"
@@ -36,4 +44,17 @@ fn nothing_that_a_run_starts_has_the_terminal_it_was_started_in() {
     assert_eq!(tried, ["agent", "reaction", "check"].map(expected).concat());
     assert_eq!(ran.code(), 10, "{ran:#?}");
     assert!(!ran.stdout.contains("wiped"), "{ran:#?}");
+}
+
+#[test]
+fn an_interrupted_loop_is_resumed_at_a_terminal_if_the_person_says_so() {
+    for (typed, loops) in [("y\n", 1), ("n\n", 2), ("\n", 2)] {
+        let world = World::new(&[HANG, CLAIM]);
+        world.interrupted(&["run", "Do it"]);
+        let ran = at_a_terminal(&world, "run 'Do it now'", typed);
+        let asked = "was interrupted after 1 iteration: Do it";
+        assert!(ran.stdout.contains(asked), "{typed:?}: {ran:#?}");
+        assert_eq!((ran.code(), world.calls()), (0, 2), "{typed:?}: {ran:#?}");
+        assert_eq!(world.loops().len(), loops, "{typed:?}: {ran:#?}");
+    }
 }

@@ -25,7 +25,7 @@ fn the_start_says_what_a_check_is_worth_by_its_own_words() {
         (
             printed(&["adds"], &["rounds"]),
             "cat out",
-            "`cat out` passes although its tests fail: it proves `passing` at most",
+            "`cat out` reports failing tests, and its exit status hides them: a claim that rests on it is refused",
         ),
     ] {
         let world = World::new(&[CLAIM]);
@@ -93,7 +93,7 @@ fn a_commit_and_the_next_prompt_say_what_became_of_the_tests() {
     let world = World::new(&[WORK, &format!("printf '{done}' > out")]);
     world.sandbox.write("out", &printed(&["adds"], &["rounds"]));
     let limits = ["-n", "2", "--failure-threshold", "0"];
-    world.crew(&[&["run", "Do it", "--gate", check, "--commit=all"], &limits[..]].concat());
+    world.crew(&[&["run", "Do it", "--gate", check, "--commit"], &limits[..]].concat());
     let log = world.sandbox.git(&["log", "-1", "--format=%B"]);
     assert!(log.contains("- 1 test fixed"), "{log}");
     assert!(world.prompt(2).contains("1 of 2 tests fails.\n    rounds\n"), "{}", world.prompt(2));

@@ -85,24 +85,16 @@ fn flags_go_before_the_projects_file_and_that_before_the_users_own() {
 }
 
 #[test]
-fn a_variable_narrows_a_limit_and_never_raises_one() {
-    let sandbox = Sandbox::new()
-        .env("CREW_MAX_ITERATIONS", "0")
-        .env("CREW_STALL", "2")
-        .env("CREW_MAX_DURATION", "5m")
-        .env("CREW_MAX_COST", "2.50")
-        .env("CREW_MAX_TOKENS", "500k");
-    let told = start(&sandbox, "\"Build it\" --verify true --max-duration 1h");
+fn a_variable_is_a_ceiling_of_the_cost_and_no_other_limit_has_one() {
+    let sandbox = Sandbox::new().env("CREW_MAX_ITERATIONS", "3").env("CREW_MAX_COST", "2.50");
+    user(&sandbox, "[loop]\nmax_cost = 4.0\n");
+    let told = start(&sandbox, "\"Build it\" --verify true --max-cost 5");
     let (limits, _) = contract(&sandbox);
     assert_eq!(
-        [&limits["max_iterations"], &limits["stall"], &limits["max_duration_s"]],
-        [&json!(10), &json!(2), &json!(3600)]
+        [&limits["max_iterations"], &limits["max_cost_micros"]],
+        [&json!(10), &json!(2_500_000)]
     );
-    assert_eq!(
-        [&limits["max_cost_micros"], &limits["max_tokens"]],
-        [&json!(2_500_000), &json!(500_000)]
-    );
-    assert!(told.contains("CREW_MAX_ITERATIONS=0 is ignored"), "{told}");
+    assert!(told.contains("--max-cost 5.00 is ignored: CREW_MAX_COST=2.50"), "{told}");
 }
 
 #[test]
@@ -204,45 +196,44 @@ fn a_broken_file_refuses_the_start_with_its_line_and_a_misspelt_key_only_warns()
     project(&sandbox, "[loop]\nmax_iteration = 15\n");
     let told = start(&sandbox, "Build it");
     assert!(told.contains("crew.toml:2: unknown key `max_iteration` in [loop]"), "{told}");
-    let hidden = Sandbox::new().env("CREW_STALL", "few");
+    let hidden = Sandbox::new().env("CREW_MAX_COST", "few");
     let told = start(&hidden, "Build it");
-    assert!(told.contains("CREW_STALL takes a whole number, not `few`: CREW_STALL=3"), "{told}");
+    let expected = "CREW_MAX_COST takes an amount in US dollars, not `few`: CREW_MAX_COST=5.00";
+    assert!(told.contains(expected), "{told}");
 }
 
 #[test]
 fn config_shows_every_value_and_where_it_came_from() {
-    let sandbox = Sandbox::new()
-        .env("CREW_STALL", "2")
-        .env("CREW_MAX_WAIT", "0")
-        .env("CREW_MAX_TOKENS", "500k");
-    user(&sandbox, "[loop]\n\nmax_duration = \"90m\"\nmax_cost = 2.50\n");
+    let sandbox = Sandbox::new().env("CREW_MAX_COST", "2.50").env("CREW_ACCOUNT", "work");
+    user(&sandbox, "[loop]\n\nmax_duration = \"90m\"\nmax_cost = 5\n");
     project(&sandbox, "[loop]\nmax_iterations = 15\nverify = [\"cargo test\"]\nstal = 3\n");
     insta::assert_snapshot!(shown(&sandbox, &sandbox.crew(&["config"])), @"
     exit 0
     loop.max_iterations      15            /repo/.claude/crew.toml:2
     loop.failure_threshold   3             built-in
-    loop.stall               2             $CREW_STALL
+    loop.stall               5             built-in
     loop.max_duration        1h 30m        /home/.config/crew/config.toml:3
-    loop.max_cost            2.50          /home/.config/crew/config.toml:4
-    loop.max_tokens          500k          $CREW_MAX_TOKENS
+    loop.max_cost            2.50          $CREW_MAX_COST
+    loop.max_tokens          0 (none)      built-in
     loop.timeout             1h            built-in
     loop.idle_timeout        15m           built-in
     loop.delay               0 (none)      built-in
     loop.max_turns           0 (none)      built-in
     loop.token_budget        100k          built-in
     loop.redline             80%           built-in
-    wait.max                 0 (none)      $CREW_MAX_WAIT
+    wait.max                 12h           built-in
     keep.logs                2GiB          built-in
     keep.snapshots           10GiB         built-in
     keep.days                90            built-in
     loop.completion_promise  COMPLETE      built-in
-    loop.exam                hold          built-in
+    loop.test_changes        refuse        built-in
     loop.questions           auto          built-in
     loop.notices             true          built-in
     loop.prove               false         built-in
     loop.prove_timeout       15m           built-in
-    agent.name               claude        built-in
-    agent.permissions        accept-edits  built-in
+    loop.agent               claude        built-in
+    loop.account             work          $CREW_ACCOUNT
+    loop.permissions         accept-edits  built-in
     loop.commit              false         built-in
     loop.push                false         built-in
     loop.rebase              none          built-in
@@ -254,7 +245,6 @@ fn config_shows_every_value_and_where_it_came_from() {
     user file: /home/.config/crew/config.toml
     project file: /repo/.claude/crew.toml
     crew: /repo/.claude/crew.toml:4: unknown key `stal` in [loop]: did you mean `stall`?
-    crew: in Claude Code, CREW_MAX_WAIT=0 is ignored: a variable may only lower the limit of 12h, because a project can set variables for Claude Code; set max under [wait] in your own settings file instead
     crew: these are not trusted, so no loop starts here:
       /repo/.claude/crew.toml:2: [loop] max_iterations = 15
       /repo/.claude/crew.toml:3: verify (within 600s, passes with 0): cargo test
@@ -265,7 +255,7 @@ fn config_shows_every_value_and_where_it_came_from() {
     assert_eq!(told["schema"], 2);
     assert_eq!(told["settings"][0]["value"], 15);
     assert_eq!(told["settings"][0]["origin"]["line"], 2);
-    assert_eq!(told["settings"][2]["origin"]["variable"], "CREW_STALL");
+    assert_eq!(told["settings"][4]["origin"]["variable"], "CREW_MAX_COST");
     assert_eq!(told["settings"][4]["value"], 2.5);
     assert_eq!(told["settings"][4]["unit"], "usd");
     assert_eq!(told["checks"][0]["run"], "cargo test");

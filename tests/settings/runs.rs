@@ -8,8 +8,11 @@ use crate::sandbox::Sandbox;
 
 #[test]
 fn config_shows_agents_procedures_and_reactions_and_who_may_not_set_what() {
-    let sandbox = Sandbox::new().env("CREW_AGENT", "codex").env("CREW_PERMISSIONS", "bypass");
-    user(&sandbox, "[keep]\ndays = 30\n[procedures.build]\nact = \"act.md\"\n");
+    let sandbox = Sandbox::new();
+    user(
+        &sandbox,
+        "[keep]\ndays = 30\n[procedures.build]\nact = \"act.md\"\n[loop]\nagent = \"codex\"\n",
+    );
     project(
         &sandbox,
         "[loop]\ntimeout = \"2h\"\npush = true\nprotect = [\"tests\"]\n\
@@ -26,8 +29,7 @@ fn config_shows_agents_procedures_and_reactions_and_who_may_not_set_what() {
     exit 0
     loop.timeout                       2h                                        /repo/.claude/crew.toml:2
     keep.days                          30                                        /home/.config/crew/config.toml:2
-    agent.name                         codex                                     $CREW_AGENT
-    agent.permissions                  bypass                                    $CREW_PERMISSIONS
+    loop.agent                         codex                                     /home/.config/crew/config.toml:6
     loop.push                          true                                      /repo/.claude/crew.toml:3
     loop.protect                       tests                                     /repo/.claude/crew.toml:4
     on.finish                          notify                                    /repo/.claude/crew.toml:14
@@ -124,7 +126,7 @@ fn every_key_that_init_explains_is_one_and_has_a_value_that_works() {
     });
     std::fs::write(&file, lines.collect::<Vec<_>>().join("\n")).unwrap();
     let config = sandbox.crew(&["config"]);
-    for shown in ["procedures.nightly.observe", "on.finish", "agents.mine", "agent.args"] {
+    for shown in ["procedures.nightly.observe", "on.finish", "agents.mine", "loop.args"] {
         assert!(config.stdout.contains(shown), "{config:?}");
     }
     assert!(!config.stderr.contains("unknown key"), "{config:?}");
@@ -149,22 +151,23 @@ fn a_key_that_init_explains_belongs_under_the_header_above_it_which_may_be_a_com
     std::fs::write(&file, lines.collect::<Vec<_>>().join("\n")).unwrap();
     let config = sandbox.crew(&["config"]);
     assert!(
-        config.stdout.contains("agent.model") && config.stdout.contains("on.finish"),
+        config.stdout.contains("loop.model") && config.stdout.contains("on.finish"),
         "{config:?}"
     );
     assert!(!config.stderr.contains("unknown key"), "{config:?}");
-    assert!(config.stderr.contains("[agent] model = "), "the table where it stands: {config:?}");
+    assert!(config.stderr.contains("[loop] model = "), "the table where it stands: {config:?}");
 }
 
 /// What a fake agent gets, and what it says and does: `script`, after it has read its prompt.
 fn agent(sandbox: &Sandbox, script: &str) {
     sandbox.program("fake", &format!("cat > \"$HOME/prompt\"\n{script}"));
-    user(sandbox, "[agents.fake]\ncommand = [\"fake\", \"--old\"]\n");
+    let file = "[loop]\nagent = \"fake\"\n[agents.fake]\ncommand = [\"fake\", \"--old\"]\n";
+    user(sandbox, file);
 }
 
 #[test]
 fn a_projects_procedure_and_agent_run_only_when_trusted_by_a_person_or_in_a_pipeline() {
-    let text = "[agent]\nname = \"quick\"\nargs = [\"--b\"]\n\
+    let text = "[loop]\nagent = \"quick\"\nargs = [\"--b\"]\n\
         [agents.quick]\nlike = \"fake\"\nargs = [\"--a\"]\n\
         [procedures.nightly]\nobserve = \"prompts/look.md\"\nact = \"Mend it\"\n\
         completion_promise = false\nmax_iterations = 2\n";
@@ -189,21 +192,8 @@ fn a_projects_procedure_and_agent_run_only_when_trusted_by_a_person_or_in_a_pipe
 }
 
 #[test]
-fn a_variable_of_a_terminal_is_obeyed_in_full_and_what_is_typed_goes_before_it() {
-    let sandbox = Sandbox::new().env("CREW_MAX_ITERATIONS", "12").env("CREW_AGENT", "fake");
-    agent(&sandbox, "echo '<promise>COMPLETE</promise>'");
-    sandbox.crew(&["run", "Build it now"]).success();
-    sandbox.crew(&["run", "Build it now", "-n", "3"]).success();
-    let told = sandbox.crew(&["history", "--json"]).success();
-    let told: Value = serde_json::from_str(&told).unwrap();
-    let loops = told["loops"].as_array().unwrap().iter();
-    let limits: Vec<&Value> = loops.map(|it| &it["limits"]["max_iterations"]).collect();
-    assert_eq!(limits, [3, 12], "{told:#}");
-}
-
-#[test]
 fn a_prompt_that_leads_out_of_the_checkout_by_a_link_is_refused() {
-    let sandbox = Sandbox::new().env("CREW_AGENT", "fake");
+    let sandbox = Sandbox::new();
     agent(&sandbox, "echo working");
     project(&sandbox, "[procedures.nightly]\nact = \"act.md\"\n");
     std::fs::write(sandbox.home().join("secret"), "a secret\n").unwrap();
@@ -218,9 +208,12 @@ fn a_prompt_that_leads_out_of_the_checkout_by_a_link_is_refused() {
 
 #[test]
 fn an_agent_that_mends_its_judge_instead_is_told_which_paths_to_put_back() {
-    let sandbox = Sandbox::new().env("CREW_AGENT", "fake");
+    let sandbox = Sandbox::new();
     agent(&sandbox, "echo true > tests/a; echo '<promise>COMPLETE</promise>'");
-    user(&sandbox, "[loop]\nprotect = [\"tests\"]\n[agents.fake]\ncommand = [\"fake\"]\n");
+    user(
+        &sandbox,
+        "[loop]\nagent = \"fake\"\nprotect = [\"tests\"]\n[agents.fake]\ncommand = [\"fake\"]\n",
+    );
     sandbox.write("tests/a", "false\n");
     sandbox.git(&["add", "tests/a"]);
     sandbox.git(&["commit", "--quiet", "--message", "Add a test"]);

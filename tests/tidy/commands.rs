@@ -33,17 +33,43 @@ fn a_check_before_a_commit_is_one_of_ci_and_stands_in_the_page_for_contributors(
 
 #[test]
 fn a_short_name_runs_what_its_page_says() {
-    assert_eq!(recipe("test"), ["cargo test"]);
-    assert!(read("README.md").contains("```sh\ncargo test\n```"), "README.md: no cargo test");
     let bench = read("BENCHMARKS.md");
     let bench: Vec<_> = between(&bench, "```\n", "\n```").lines().collect();
     assert_eq!(recipe("bench"), bench, "justfile (left) and BENCHMARKS.md (right) differ");
 }
 
 #[test]
+fn the_test_command_of_the_readme_is_what_ci_runs_with_no_variable_set() {
+    let (readme, script) = (read("README.md"), read(".ci/run"));
+    let promised = found(r"(?m)^```sh\n(cargo test[^\n]*)\n```$", &readme);
+    let promised: Vec<_> = promised.into_iter().collect();
+    assert_eq!(promised, ["cargo test"], "README.md");
+    assert_eq!(recipe("test"), promised, "justfile");
+    assert!(script.contains("\ntests=$(readme \"cargo test\")\n"), ".ci/run has another command");
+    let step = "\nstep without_variables bash -c \"$tests\"\n";
+    assert!(script.contains(step), ".ci/run has no step{step}");
+    let passed = between(&script, "env -i ", " \"$@\"");
+    let passed: Vec<_> = found(r#"([A-Z_]+)=""#, passed).into_iter().collect();
+    assert_eq!(passed, ["CARGO_HOME", "HOME", "PATH", "RUSTUP_HOME"], ".ci/run sets variables");
+}
+
+#[test]
+fn the_release_binary_is_tested_by_the_same_suites_everywhere() {
+    let script = read(".ci/run");
+    let picked = |text: &str| {
+        let (_, names) = text.split_once("--test it --").expect("the tests are picked by name");
+        names.split_whitespace().filter(|word| *word != "\\").map(str::to_owned).collect::<Vec<_>>()
+    };
+    let in_script = picked(between(&script, "\nshipped() {\n", "\n}\n"));
+    assert!(in_script.len() >= 8, "{in_script:?}");
+    assert_eq!(in_script, picked(&recipe("shipped").join(" ")), ".ci/run and justfile differ");
+    assert!(script.contains("\nstep shipped\n"), ".ci/run has no step shipped");
+}
+
+#[test]
 fn every_test_that_a_short_name_or_a_profile_picks_is_there() {
     let tests: String = source("tests/").into_iter().map(|file| file.text).collect();
-    let recipes = ["slow", "client", "agents", "slurm"].map(recipe).concat().join("\n");
+    let recipes = ["slow", "client", "agents", "slurm", "shipped"].map(recipe).concat().join("\n");
     let mut picked = found(r"(?m)--test it (?:-- )?(.+)$", &recipes);
     let profiles = read(".config/nextest.toml");
     picked.extend(found(r"test\(/([^/]+)/\)", &profiles));

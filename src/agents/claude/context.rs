@@ -34,6 +34,11 @@ impl Context {
         self.percent = self.percent.max(percent);
     }
 
+    /// The tokens of the fullest message.
+    pub(super) fn tokens(&self) -> Option<u64> {
+        self.fullest.as_ref().map(|(_, tokens)| *tokens)
+    }
+
     /// How full it was at most; `None` where the client did not say.
     pub(super) fn percent(&self) -> Option<u8> {
         self.percent

@@ -194,6 +194,7 @@ impl OutputReader for Claude {
             model: self.model.clone(),
             turns: self.turns,
             context_percent: self.context.percent(),
+            context_tokens: self.context.tokens(),
         }
     }
 }

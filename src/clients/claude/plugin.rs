@@ -6,7 +6,6 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
-use super::CAP;
 use crate::engine::doctor::{ClientSettings, NAME, PLUGIN, PluginCheck, Version};
 
 /// The version in "2.1.330 (Claude Code)".
@@ -86,14 +85,12 @@ pub fn settings(path: PathBuf, text: &str, managed: bool) -> ClientSettings {
         }
     };
     let is_set = |name: &str| fields.get(name).and_then(Value::as_bool) == Some(true);
-    let cap = fields.get("env").and_then(|env| env.get(CAP));
     ClientSettings {
         path,
         broken: None,
         disables_hooks: is_set("disableAllHooks"),
         managed_hooks_only: managed && is_set("allowManagedHooksOnly"),
         enables: fields.get("enabledPlugins").and_then(|all| all.get(PLUGIN)?.as_bool()),
-        cap: cap.map(|cap| cap.as_str().map_or_else(|| cap.to_string(), str::to_owned)),
     }
 }
 
@@ -159,7 +156,7 @@ mod tests {
             "env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"30"}}"#;
         let user = settings("/s".into(), text, false);
         assert!(user.disables_hooks && !user.managed_hooks_only);
-        assert_eq!((user.enables, user.cap.as_deref()), (Some(false), Some("30")));
+        assert_eq!(user.enables, Some(false));
         assert!(settings("/s".into(), text, true).managed_hooks_only);
         assert_eq!(
             settings("/s".into(), "{}", true),

@@ -4,7 +4,6 @@
 
 use std::path::{Path, PathBuf};
 
-use super::CAP;
 use crate::engine::doctor::{Product, Version};
 
 /// The client as its users know it.
@@ -15,8 +14,6 @@ pub const PRODUCT: Product = Product {
     newest_tried: Version(2, 1, 330),
     older_lacks: "it ignores `crew pause` typed while the agent works, and does not reread \
                   settings during a turn (seen on 2.1.197)",
-    cap: CAP,
-    usual_cap: 8,
     given: "crew-inline",
 };
 

@@ -6,10 +6,18 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 const KEY: &str = "statusLine";
+/// How often the client runs the command, in seconds. By itself it runs it only at events of the
+/// session, so the line of a loop that has ended would stay.
+const REFRESH_S: u64 = 2;
 
 /// The entry for a command.
 pub fn entry(command: &str) -> Value {
-    json!({ "type": "command", "command": command })
+    json!({ "type": "command", "command": command, "refreshInterval": REFRESH_S })
+}
+
+/// Whether an entry runs this command; the person may have added keys to it.
+fn runs(entry: &Value, command: &str) -> bool {
+    entry["command"].as_str().is_some_and(|theirs| theirs.trim() == command)
 }
 
 /// Why an entry is not written.
@@ -34,7 +42,7 @@ pub fn with_line(text: &str, command: &str) -> Result<Option<String>, NoRoom> {
         return Err(NoRoom::Broken("not an object".to_owned()));
     };
     match settings.get(KEY) {
-        Some(there) if *there == ours => return Ok(None),
+        Some(there) if runs(there, command) => return Ok(None),
         Some(there) => {
             let command = there["command"].as_str();
             return Err(NoRoom::Taken(command.map_or_else(|| there.to_string(), str::to_owned)));
@@ -60,7 +68,7 @@ struct Entry<'a> {
 /// The settings without crew's line for `command`; `None` if they do not have it.
 pub fn without_line(text: &str, command: &str) -> Option<String> {
     let there = serde_json::from_str::<Entry<'_>>(text).ok()?.line.get();
-    if serde_json::from_str::<Value>(there).ok()? != entry(command) {
+    if !runs(&serde_json::from_str(there).ok()?, command) {
         return None;
     }
     // The value is a part of the text, so its address tells where it stands.
@@ -118,13 +126,19 @@ mod tests {
     }
 
     #[test]
+    fn an_entry_is_crews_if_its_command_is_whatever_else_a_person_added() {
+        for more in [r#","padding":0"#, r#","refreshInterval":9"#, r#","type":"command""#] {
+            let theirs = format!(r#"{{"a":1,"statusLine":{{"command":"{COMMAND}"{more}}}}}"#);
+            assert_eq!(with_line(&theirs, COMMAND), Ok(None), "{theirs}");
+            assert_eq!(without_line(&theirs, COMMAND).as_deref(), Some(r#"{"a":1}"#));
+        }
+    }
+
+    #[test]
     fn what_is_not_crews_is_left() {
         let theirs = r#"{"statusLine":{"type":"command","command":"mine.sh"}}"#;
         assert_eq!(with_line(theirs, COMMAND), Err(NoRoom::Taken("mine.sh".to_owned())));
         assert_eq!(without_line(theirs, COMMAND), None);
-        let padded =
-            r#"{"statusLine":{"type":"command","command":"crew status --line","padding":0}}"#;
-        assert_eq!(without_line(padded, "crew status --line"), None);
         for broken in ["{", "[]", "7", "{\"a\":1,}"] {
             assert!(matches!(with_line(broken, COMMAND), Err(NoRoom::Broken(_))), "{broken}");
             assert_eq!(without_line(broken, COMMAND), None);

@@ -31,14 +31,19 @@ pub fn order(arguments: &FleetOrderArgs, what: FleetRequest, reason: Option<&str
 
 /// Sends a message to the agents of a fleet, or to that of one task, whose changed checks a person
 /// may accept with it.
-pub fn tell(words: &[String], fleet: &str, name: Option<&str>, accepts_exam: bool) -> Result<Exit> {
+pub fn tell(
+    words: &[String],
+    fleet: &str,
+    name: Option<&str>,
+    accepts_test_changes: bool,
+) -> Result<Exit> {
     refuse_an_agent(
         "an agent cannot send messages to a fleet\nhint: say it in your last message, which the next iteration reads",
     )?;
     let only = name.map(task).transpose()?;
     let (home, memory, fleet) = requested(Some(fleet))?;
-    if let Some(task) = only.as_ref().filter(|_| accepts_exam) {
-        control::accept_exam(&home, &memory, task, &words.join(" "))?;
+    if let Some(task) = only.as_ref().filter(|_| accepts_test_changes) {
+        control::accept_test_changes(&home, &memory, task, &words.join(" "))?;
         print::out(&accepted(&fleet, task));
         return Ok(Exit::SUCCESS);
     }

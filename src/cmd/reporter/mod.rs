@@ -1,17 +1,16 @@
 //! How a run reports: lines on a pipe, a live line on a terminal, events for programs, next to
 //! nothing with `-q`. All get the same events; the text comes from `report`.
 
-mod attention;
 mod screen;
 
 use std::io::{IsTerminal, stderr, stdout};
 
-use self::attention::Attention;
 use self::screen::Screen;
 use super::{print, reading};
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::record::{Loop, Outcome, Proof};
 use crate::parse::arguments::OutputArgs;
+use crate::report::attention::{notice, of_event};
 use crate::report::events::Events;
 use crate::report::page;
 use crate::report::progress::{ProgressLine, Tone, lines};
@@ -25,7 +24,9 @@ pub struct Reporter {
     events: Option<Events>,
     screen: Option<Screen>,
     told: ScreenLines,
-    attention: Option<Attention>,
+    /// Whether this terminal takes notices, and whether the loop's user wants them.
+    takes_notices: bool,
+    wants_notices: bool,
 }
 
 impl Reporter {
@@ -37,7 +38,8 @@ impl Reporter {
             events: output.json.then(Events::default),
             screen: is_live.then(Screen::new),
             told: ScreenLines::default(),
-            attention: is_live.then(Attention::of_terminal).flatten(),
+            takes_notices: is_live && notice("", &env::text).is_some(),
+            wants_notices: false,
         }
     }
 
@@ -91,8 +93,13 @@ impl EventSink for Reporter {
             self.screen.iter_mut().for_each(|screen| screen.on_event(event));
             return;
         }
-        if let Some(attention) = &mut self.attention {
-            attention.on_event(event);
+        // Nothing is shown before the loop's own settings are known.
+        if let RunEvent::Started(record) | RunEvent::Resumed(record) = event {
+            self.wants_notices = self.takes_notices && !record.contract.silent;
+        }
+        let told = of_event(event, clock::local()).filter(|_| self.wants_notices);
+        if let Some(told) = told.and_then(|text| notice(&text, &env::text)) {
+            print::codes(&told);
         }
         if let Some(events) = &mut self.events {
             print::json(&events.event(event, clock::now().wall));

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
+use crate::cmd::tell::NOT_FOR_AN_AGENT;
 use crate::cmd::{actor, control_replies, reading, refuse_an_agent};
 use crate::drive::fleet::control::{self as fleet_control, Delivery};
 use crate::drive::fleet::memory::Memory;
@@ -73,9 +74,7 @@ pub fn act(
 }
 
 fn tell(home: &Home, signals: &Signals, id: &LoopId, words: &str) -> Result<String> {
-    refuse_an_agent(
-        "an agent cannot send itself a message\nhint: say it in your last message, which the next iteration reads",
-    )?;
+    refuse_an_agent(NOT_FOR_AN_AGENT)?;
     let task = store::load(home, id)?.fleet;
     if let Some(task) = task.filter(|task| fleets::is_kept(home, &task.name)) {
         return tell_task(home, signals, &task, words);

@@ -13,7 +13,7 @@ use crate::engine::text::{period, plain};
 use crate::parse::test_output::TestOutput;
 use crate::world::clock::{self, Deadline};
 use crate::world::process::groups::{self, Note};
-use crate::world::process::{self, ExitCause, ProcessSpec, Stop};
+use crate::world::process::{self, ExitCause, ProcessSpec, Stop, descendants};
 use crate::world::store::Home;
 use crate::world::{env, recorded_environment};
 
@@ -90,7 +90,10 @@ pub fn run(
     let note = groups::note(home, &subject.id).ok();
     let note = note.as_ref().map(Note::file);
     let mut tests = TestOutput::new();
-    let ended = match process::run_by_lines(&spec, note, stop, &mut |line| tests.line(line)) {
+    let ended = descendants::leaving_none(|| {
+        process::run_by_lines(&spec, note, stop, &mut |line| tests.line(line))
+    });
+    let ended = match ended {
         Ok(ended) => ended,
         Err(error) => return Some(unknown(format!("could not be started: {error}"), 0, "")),
     };

@@ -6,11 +6,11 @@ use std::time::Duration;
 use super::Open;
 use super::check::{Within, run};
 use crate::drive::scratch::ScratchTerms;
-use crate::drive::{as_found, exam, tree, trial};
+use crate::drive::{as_found, test_changes, tree, trial};
 use crate::engine::boundary::facts::{Facts, Seen};
 use crate::engine::boundary::protect::{Marks, Unseen};
 use crate::engine::boundary::wants::{
-    may_complete, wants, wants_exam, wants_the_tree_as_found, wants_trial,
+    may_complete, wants, wants_test_changes, wants_the_tree_as_found, wants_trial,
 };
 use crate::engine::events::RunEvent;
 use crate::engine::evidence::changes::Changes;
@@ -81,14 +81,14 @@ impl Open {
             tree: left,
             changes,
             protected,
-            exam: None,
+            test_changes: None,
             as_found: None,
             trial: None,
             usage,
         };
         let now = facts.tree.as_ref().and_then(|tree| tree.snapshot.clone());
-        let exam_left = may_complete(subject, &facts.seen)
-            .then(|| exam::left(&self.home, subject, now.as_deref()));
+        let tests_left = may_complete(subject, &facts.seen)
+            .then(|| test_changes::left(&self.home, subject, now.as_deref()));
         let now = now.as_deref();
         let terms = ScratchTerms { home: &self.home, subject, now, latest, stop };
         let runs = CheckRuns { terms, within, tell };
@@ -106,11 +106,13 @@ impl Open {
         if !facts.checks.is_empty() {
             facts.tree_checked = is_looked_at.then(|| tree::look(&self.home, subject)).flatten();
         }
-        if let Some(left) = exam_left.filter(|_| wants_exam(subject, &facts)) {
-            let checked = facts.tree_checked.as_ref().filter(|_| !facts.checks.is_empty());
-            let checked = checked.and_then(|tree| tree.snapshot.as_deref());
-            let tests = &facts.tests_before;
-            facts.exam = exam::look(&self.home, subject, left, checked, tests, latest, stop);
+        if let Some(left) = tests_left.filter(|_| wants_test_changes(subject, &facts)) {
+            let checked = facts.tree_checked.as_ref().and_then(|tree| tree.snapshot.as_deref());
+            facts.test_changes =
+                test_changes::look(terms, left, (&facts.checks, checked), &facts.tests_before);
+            if stop() {
+                return None;
+            }
         }
         if wants_trial(subject, &facts) {
             tell(&RunEvent::TrialStarted);

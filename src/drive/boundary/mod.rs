@@ -21,7 +21,7 @@ use crate::engine::boundary::judge::{Judged, judge};
 use crate::engine::boundary::recovery::reconciled;
 use crate::engine::evidence::test_report::TestMemories;
 use crate::engine::journal::{Choice, Event};
-use crate::engine::record::{Actor, Ending, Loop, LoopId, Outcome, SessionMemory, Status};
+use crate::engine::record::{Actor, Ending, Loop, LoopId, Outcome, Pending, SessionMemory, Status};
 use crate::engine::words::view::ViewState;
 use crate::world::files::disk::{self, Lock};
 use crate::world::files::fingerprint::NO_STALL_RULE;
@@ -288,6 +288,7 @@ fn conclude(record: &Loop, facts: &Facts, closing: DriverNotes) -> Concluded {
         _ => decision,
     };
     let mut next = apply(judged.clone(), &decision);
+    next.state.git.pending = Pending::after(&next, judged.counted);
     next.state.session = closing.memory;
     let is_its_wait =
         |turn: &LoopTurn| matches!(&decision, Decision::Wait { until, .. } if *until == turn.at);

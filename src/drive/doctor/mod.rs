@@ -18,22 +18,19 @@ use crate::clients::claude::plugin::{
 use crate::clients::claude::setup::{PLUGINS_DATA, PRODUCT, config_folder, settings_files};
 use crate::clients::spelling::going_on;
 use crate::engine::doctor::{
-    ClientCheck, ClientSettings, DoctorFacts, Folder, HomeCheck as HomeFact, LoopFact, LoopTrouble,
-    NAME, PLUGIN, PluginCheck, Program,
+    ClientCheck, ClientSettings, DoctorFacts, Folder, HomeCheck as HomeFact, LoopFact, NAME,
+    PLUGIN, PluginCheck, Program,
 };
-use crate::engine::record::{Loop, LoopId, Outcome, Status};
+use crate::engine::record::LoopId;
 use crate::world::files::disk::{self, Durability};
 use crate::world::files::tree;
-use crate::world::process::identity;
 use crate::world::store::{self, Home};
-use crate::world::{client, clock, env, git};
+use crate::world::{client, env, git};
 
 /// The most files of a loop's folder, or of a home, that are looked at.
 const FILES_MAX: usize = 100_000;
 /// The largest settings file, manifest or hooks file that is read.
 const TEXT_BYTES: u64 = 4 << 20;
-/// An iteration this long is worth mentioning.
-const QUIET_HOURS: i64 = 24;
 
 /// Examines this machine as seen from `here`.
 pub fn examine(home: &Home, here: &Path, named: Option<&Path>) -> DoctorFacts {
@@ -42,7 +39,7 @@ pub fn examine(home: &Home, here: &Path, named: Option<&Path>) -> DoctorFacts {
     let told = ask(&["plugin", "list", "--json"]).and_then(|text| plugins(&text).ok());
     let source = ask(&["plugin", "marketplace", "list", "--json"]);
     let source = source.and_then(|text| marketplace(&text).ok().flatten());
-    let LoopFacts { troubled: loops, in_sessions, unreadable } = the_loops(home);
+    let LoopFacts { ownerless: loops, in_sessions, unreadable } = the_loops(home);
     DoctorFacts {
         product: &PRODUCT,
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -51,14 +48,12 @@ pub fn examine(home: &Home, here: &Path, named: Option<&Path>) -> DoctorFacts {
         plugins: told,
         settings: the_settings(here),
         own: own::settings(home, here),
-        cap: env::text(PRODUCT.cap),
         home: the_home(home),
         git: git::answers(here),
         crews: the_crews(),
         loops,
         in_sessions,
         unreadable,
-        leftovers: the_leftovers(home),
     }
 }
 
@@ -190,14 +185,13 @@ fn the_crews() -> Vec<PathBuf> {
 /// What is known of the loops of this home.
 #[derive(Default)]
 struct LoopFacts {
-    troubled: Vec<LoopFact>,
+    ownerless: Vec<LoopFact>,
     in_sessions: Vec<(LoopId, PathBuf)>,
     unreadable: Vec<(LoopId, String)>,
 }
 
 fn the_loops(home: &Home) -> LoopFacts {
     let mut all = LoopFacts::default();
-    let mut interrupted: Option<Loop> = None;
     for id in store::ids(home) {
         match store::load(home, &id) {
             Err(error) => all.unreadable.push((id, error.to_string())),
@@ -205,46 +199,13 @@ fn the_loops(home: &Home) -> LoopFacts {
                 if needs_hooks(home, &record) {
                     all.in_sessions.push((record.id.clone(), record.place.checkout.clone()));
                 }
-                all.troubled.extend(trouble(home, &record).map(|trouble| fact(&record, trouble)));
-                let newest =
-                    interrupted.as_ref().is_none_or(|it| it.started_at < record.started_at);
-                if record.outcome() == Some(Outcome::Interrupted) && newest {
-                    interrupted = Some(record);
+                if owner_is_gone(home, &record) {
+                    let going_on = going_on(&record);
+                    let (id, checkout) = (record.id, record.place.checkout);
+                    all.ownerless.push(LoopFact { id, checkout, going_on });
                 }
             }
         }
     }
-    // Only the newest of the interrupted ones: every loop keeps its record for ever.
-    all.troubled.extend(interrupted.map(|record| fact(&record, LoopTrouble::Interrupted)));
     all
-}
-
-fn fact(record: &Loop, trouble: LoopTrouble) -> LoopFact {
-    LoopFact {
-        id: record.id.clone(),
-        checkout: record.place.checkout.clone(),
-        going_on: going_on(record),
-        trouble,
-    }
-}
-
-fn trouble(home: &Home, record: &Loop) -> Option<LoopTrouble> {
-    if owner_is_gone(home, record) {
-        return Some(LoopTrouble::OwnerGone);
-    }
-    let hours = (clock::now().wall - record.state.began.wall).num_hours();
-    (record.state.status == Status::Running && hours >= QUIET_HOURS)
-        .then_some(LoopTrouble::Quiet { hours })
-}
-
-/// Temporary files whose writer is gone.
-fn the_leftovers(home: &Home) -> Vec<PathBuf> {
-    let all = tree::files(home.root(), FILES_MAX).into_iter();
-    let left = all.filter(|path| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let writer = name.strip_suffix(".tmp").and_then(|name| name.rsplit_once('.'));
-        let writer = writer.and_then(|(_, pid)| pid.parse().ok());
-        writer.is_some_and(|pid| identity::identity(pid).is_none())
-    });
-    left.map(|path| home.root().join(path)).collect()
 }

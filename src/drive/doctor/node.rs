@@ -36,7 +36,7 @@ pub fn agent(home: &Home, here: &Path, named: Option<&str>) -> Result<Agent> {
         let value = Value::Text(name.to_owned());
         layers.typed.values.insert(Key::Agent, Sourced { value, origin: ValueOrigin::Typed });
     }
-    agent::resolve(&merge(&layers, settings::environment(), None), None)
+    agent::resolve(&merge(&layers, None), None)
 }
 
 /// Looks for what a job with this agent and this remote needs.

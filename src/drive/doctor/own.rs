@@ -35,7 +35,7 @@ pub(super) fn settings(home: &Home, here: &Path) -> Own {
     let untrusted = trust::untrusted(home, checkout, needs).unwrap_or_default();
     own.untrusted = untrusted.iter().map(ToString::to_string).collect();
     let Ok(known) = settings::look(home, checkout, true) else { return own };
-    let in_force = merge(&known.layers, settings::environment(), None);
+    let in_force = merge(&known.layers, None);
     match agent::resolve(&in_force, None) {
         Ok(agent) => {
             let program = agent.command.first().map_or("", String::as_str);

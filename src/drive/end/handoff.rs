@@ -8,6 +8,7 @@ use anyhow::{Result, bail};
 use chrono::{DateTime, Utc};
 
 use crate::clients::spelling::of_loop;
+use crate::drive::prompt::read_handoff;
 use crate::drive::{page, tree};
 use crate::engine::journal::{HANDED_OFF, HANDED_ON};
 use crate::engine::page::Page;
@@ -51,6 +52,30 @@ pub fn write(home: &Home, record: &Loop, kind: &str, told: &str, by: Actor) -> R
 /// its last iteration and the tree is still what it says. Best effort: `None` where there is
 /// nothing to write or it cannot be written.
 pub fn for_the_next(home: &Home, record: &Loop) -> Option<PathBuf> {
+    match next_page(home, record)? {
+        NextPage::Known(page) => Some(page),
+        NextPage::New { name, text } => view::write_handoff(record, &name, &text).ok(),
+    }
+}
+
+/// The same page and its text, of which nothing is written: where no new one is needed, the newest.
+pub fn text_for_the_next(home: &Home, record: &Loop) -> Option<(PathBuf, String)> {
+    match next_page(home, record) {
+        Some(NextPage::New { name, text }) => {
+            Some((record.place.branch_folder().join("handoffs").join(name), text))
+        }
+        Some(NextPage::Known(page)) => read_handoff(page),
+        None => read_handoff(view::newest_handoff(record)?),
+    }
+}
+
+/// The page that the next owner reads.
+enum NextPage {
+    Known(PathBuf),
+    New { name: String, text: String },
+}
+
+fn next_page(home: &Home, record: &Loop) -> Option<NextPage> {
     let is_moved = tree::has_moved(home, record);
     if !record.is_live() && !is_moved {
         return None;
@@ -64,7 +89,7 @@ pub fn for_the_next(home: &Home, record: &Loop) -> Option<PathBuf> {
     let text = newest.as_deref().filter(|_| is_moved).and_then(read);
     let text = text.filter(|text| is_whole(text));
     if newest.is_some() && text.is_none() {
-        return newest;
+        return newest.map(NextPage::Known);
     }
     let kind = match record.state.status {
         Status::Paused => "paused",
@@ -76,7 +101,9 @@ pub fn for_the_next(home: &Home, record: &Loop) -> Option<PathBuf> {
         page::read(home, record)
     };
     let told = text.as_deref().and_then(authors_words).unwrap_or_default();
-    put(record, &page, told, kind, clock::now().wall).ok()
+    let now = clock::now().wall;
+    let text = new_text(record, &page, told, kind, now);
+    Some(NextPage::New { name: file_name(kind, now), text })
 }
 
 /// Writes the page for the next process of a run. Best effort: `None` where it cannot be written;
@@ -96,8 +123,7 @@ fn read(page: &Path) -> Option<String> {
     disk::read_text(page, PAGE_BYTES).ok()?
 }
 
-/// Writes a page of that type; `told` is its author's text on what was done. A page of crew's own
-/// repeats the words of one that nobody has read, because only the newest page is.
+/// Writes a page of that type.
 pub(super) fn put(
     record: &Loop,
     page: &Page,
@@ -105,9 +131,15 @@ pub(super) fn put(
     kind: &str,
     now: DateTime<Utc>,
 ) -> io::Result<PathBuf> {
+    let text = new_text(record, page, told, kind, now);
+    view::write_handoff(record, &file_name(kind, now), &text)
+}
+
+/// The text of a new page; `told` is its author's text on what was done. A page of crew's own
+/// repeats the words of one that nobody has read, because only the newest page is.
+fn new_text(record: &Loop, page: &Page, told: &str, kind: &str, now: DateTime<Utc>) -> String {
     let is_crews = told.is_empty() && page.has_unread_handoff;
     let unread = is_crews.then(|| view::newest_handoff(record).as_deref().and_then(read)).flatten();
     let told = unread.as_deref().and_then(authors_words).unwrap_or(told);
-    let text = text(record, page, told, kind, now);
-    view::write_handoff(record, &file_name(kind, now), &text)
+    text(record, page, told, kind, now)
 }

@@ -16,11 +16,12 @@ use super::owner::{is, life, needs_hooks, spent_ms, works};
 use super::{meter, page, tree};
 use crate::engine::journal::{Event, counted_late};
 use crate::engine::page::Page;
-use crate::engine::record::{Actor, Driver, Ending, Life, Loop, LoopId, Outcome, Status};
+use crate::engine::record::{Actor, Driver, Ending, Life, Loop, LoopId, Outcome, Pending, Status};
 use crate::engine::usage::Usage;
 use crate::engine::words::view::ViewState;
-use crate::world::files::disk;
+use crate::world::files::disk::{self, Durability};
 use crate::world::files::room;
+use crate::world::git::underway::put_back;
 use crate::world::process::{descendants, groups, identity};
 use crate::world::store::home::read_pointer;
 use crate::world::store::{self, Home, LOCK_WAIT, StoreError, view, wakes, windows};
@@ -28,6 +29,9 @@ use crate::world::{clock, host};
 
 /// The reason of a loop that a person switched off in its view.
 pub const SWITCHED_OFF: &str = "\"active\": false in state.json";
+
+/// Marks a loop that was cancelled while a session had it; the session does not know yet.
+pub const UNREPORTED: &str = "unreported";
 
 /// The longest wait for a start or a resume in a working tree.
 const START_WAIT: Duration = Duration::from_secs(5);
@@ -205,10 +209,11 @@ pub fn obey_view(home: &Home, record: &Loop) -> Result<Option<EndAttempt>> {
 }
 
 /// Ends what a dead crew left running: the process groups it noted, and processes that left those
-/// groups.
+/// groups. What its git step left is put back.
 pub fn end_leftovers(home: &Home, record: &Loop) {
     end_groups(home, record);
     descendants::end_marked(&record.id);
+    let _ = put_back(&record.place.checkout);
 }
 
 /// Names processes that a dead crew may have left but that cannot be proved to be the loop's;
@@ -269,6 +274,10 @@ pub fn end(home: &Home, id: &LoopId, ending: Ending, wait: Duration) -> Result<E
         let _ = held.note(&record, clock::now(), late);
     }
     drop(held);
+    if record.driver() == Driver::Session && record.outcome() == Some(Outcome::Cancelled) {
+        // It only informs; the loop is over either way.
+        let _ = disk::write(&home.loop_file(id, UNREPORTED), b"", Durability::Process);
+    }
     end_work(home, &record);
     // No boundary has seen the work of the iteration that this breaks off. While the loop rests,
     // what changes in the tree is the user's.
@@ -314,4 +323,8 @@ pub fn ended(home: &Home, record: &mut Loop, ending: Ending) {
     record.state.due = None;
     meter::catch_up(record);
     record.state.ending = Some(ending);
+    // A crew that is gone reacts to nothing.
+    if life(&record.state.owner) == Life::Alive {
+        record.state.git.pending = Pending::after(record, false);
+    }
 }

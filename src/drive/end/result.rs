@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::engine::evidence::changes::Changes;
 use crate::engine::evidence::commits::Commits;
-use crate::engine::record::Loop;
+use crate::engine::record::{Loop, Outcome};
 use crate::world::files::disk::{self, Durability};
 use crate::world::git::{self, OwnCommit};
 use crate::world::store::Home;
@@ -58,13 +58,16 @@ pub fn commits(
     if let Some(changes) = changes.filter(|changes| changes.total() > 0 && !record.is_live()) {
         commits.uncommitted = git::uncommitted(record, changes);
     }
+    let commits_all = record.contract.run.as_ref().is_some_and(|run| run.git.commit);
+    if commits_all && record.outcome() == Some(Outcome::Completed) {
+        commits.ignored = git::ignored_since(record);
+    }
     commits
 }
 
 fn read(home: &Home, record: &Loop) -> Option<Value> {
     let result = disk::read(&home.loop_file(&record.id, "result.json"), RESULT_BYTES).ok()??;
     let result: Value = serde_json::from_slice(&result).ok()?;
-    // An older crew's result names no generation.
-    let generation = result.get("generation").map(Value::as_u64);
-    generation.is_none_or(|of| of >= Some(record.state.generation)).then_some(result)
+    let generation = result.get("generation").and_then(Value::as_u64);
+    (generation >= Some(record.state.generation)).then_some(result)
 }

@@ -120,7 +120,7 @@ impl Job<'_> {
                 lease.is_retried = false;
             }
             if record.is_some() {
-                lease.accepted_exam = None;
+                lease.accepted_test_changes = None;
             }
             if let Some(record) = record {
                 lease.carried = Carried::of(record);

@@ -15,7 +15,7 @@ use crate::engine::fleet::task::TaskId;
 use crate::engine::record::Check;
 use crate::engine::text::tail_of;
 use crate::world::process::groups::{self, Note};
-use crate::world::process::{self, ExitCause, FinishedProcess, ProcessSpec, Stop};
+use crate::world::process::{self, ExitCause, FinishedProcess, ProcessSpec, Stop, descendants};
 use crate::world::store::{Home, fleets};
 
 /// The most characters of a failed check's output that its loop is told.
@@ -50,10 +50,10 @@ impl<'a> FleetCommands<'a> {
         self.run_by_lines(run, folder, within, &mut |_| {})
     }
 
-    /// Runs a check; its output, if it fails.
+    /// Runs a check and ends what it leaves running; its output, if it fails.
     pub fn fails(&self, check: &Check, folder: &Path) -> Result<Option<String>> {
         let within = Duration::from_secs(check.timeout_s.max(1));
-        let ended = self.run(&check.run, folder, within);
+        let ended = descendants::leaving_none(|| self.run(&check.run, folder, within));
         let ended = ended.with_context(|| format!("the check `{}`", check.run))?;
         let passes = ended.cause == ExitCause::Exit(check.success_exit_code);
         Ok((!passes).then(|| tail_of(&ended.text(), TAIL_CHARS)))

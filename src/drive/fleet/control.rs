@@ -259,21 +259,21 @@ pub fn tell(
     Ok(delivery)
 }
 
-/// Frees a task that is blocked because its agent changed what its checks rest on: a person accepts
+/// Frees a task that a change of its tests or check settings has blocked: a person accepts
 /// that as the task ended with it. `words` are a message to its agent, if not empty.
 ///
 /// # Errors
 /// If the task ended otherwise or not at all, if one of its limits is used up, if the fleet is
 /// cancelled, or if the task takes no more messages.
-pub fn accept_exam(home: &Home, memory: &Memory, task: &TaskId, words: &str) -> Result<()> {
+pub fn accept_test_changes(home: &Home, memory: &Memory, task: &TaskId, words: &str) -> Result<()> {
     let fleet = memory.manifest()?.value;
     let run = fleet.task(task).run();
     let words = (!words.is_empty()).then(|| control::tellable(words)).transpose()?;
     let unfit = |lease: &Lease| {
-        let is_meant = lease.ending().is_some_and(TaskEnding::rests_on_a_changed_exam);
+        let is_meant = lease.ending().is_some_and(TaskEnding::is_blocked_by_test_changes);
         if !is_meant {
             return Some(format!(
-                "task {task} is not blocked by a change of what its checks rest on\n\
+                "task {task} is not blocked by a change of its tests\n\
                  hint: crew fleet show {task} says how it stands"
             ));
         }
@@ -297,7 +297,7 @@ pub fn accept_exam(home: &Home, memory: &Memory, task: &TaskId, words: &str) -> 
         let fits = why.is_none();
         refused.set(why);
         if fits {
-            lease.accept_exam();
+            lease.accept_test_changes();
             lease.messages.extend(words.clone());
             lease.at = clock::now().wall;
         }

@@ -9,8 +9,7 @@ use super::attempt::{AfterLoop, DoneWork, Job, JobEnd};
 use super::close::first_line;
 use super::commands::FleetCommands;
 use super::land::{LandEnd, Landing};
-use super::places::slot_for_checks;
-use super::slots::job_slots_now;
+use super::places::{job_slots_now, slot_for_checks};
 use super::tie::{FENCED, own, tip};
 use super::workspace::{self, MadeTree, unplanted};
 use crate::drive::error_text::git_trouble;
@@ -177,7 +176,7 @@ impl Job<'_> {
             let drafts = Drafts::read(self.home, &record.id)?;
             let drafts = drafts.context("the list of what was there at the start is gone")?;
             let steps = Steps::new(&record.place, trusted, &stop);
-            steps.commit(&commit_message(record), Some(&drafts))?;
+            steps.commit(&commit_message(record), &drafts)?;
             Ok(())
         };
         again().err().map(|error| first_line(&error))
@@ -216,7 +215,7 @@ impl Job<'_> {
                 at,
                 is_retried: false,
                 is_renewed: false,
-                accepted_exam: None,
+                accepted_test_changes: None,
                 ..lease.clone()
             }
         };
@@ -312,8 +311,8 @@ impl Job<'_> {
                 }
                 lease.loop_end = None;
                 let carried = record.map_or_else(|| lease.carried.clone(), Carried::of);
-                // What main brings changes the exam, too.
-                lease.carried = Carried { exam: None, ..carried };
+                // What main brings changes the test_changes, too.
+                lease.carried = Carried { baseline: None, ..carried };
                 lease.loop_id = None;
             }
             is_ours

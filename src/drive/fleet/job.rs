@@ -6,24 +6,23 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 
-use super::attempt::{AfterLoop, Job, JobEnd};
+use super::attempt::{AfterLoop, Heartbeat, Job, JobEnd};
 use super::commands::{self, FleetCommands};
 use super::engines::MANUAL;
-use super::heartbeat::Heartbeat;
 use super::memory::Memory;
-use super::slots::job_slots;
+use super::places::job_slots;
 use super::takeover::{end_cancelled, free, is_alive_elsewhere, take};
 use super::tie::{FENCED, JobTie};
 use super::workspace::{self, MadeTree};
-use crate::drive::exam;
 use crate::drive::owner::NewOwner;
-use crate::drive::resume::adapt::accept_exam_of;
+use crate::drive::resume::adapt::accept_test_changes_of;
 use crate::drive::resume::resume;
 use crate::drive::run::{RunEnd, drive};
 use crate::drive::start::baseline::baseline;
 use crate::drive::start::place;
 use crate::drive::start::repository::drafts_of;
 use crate::drive::start::run::{Prepared, begin};
+use crate::drive::test_changes;
 use crate::engine::boundary::limits::{LimitChange, reached};
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::fleet::landing::{evidence, without_markers};
@@ -204,7 +203,7 @@ impl Job<'_> {
         if let Some(found) = self.left_here().filter(|found| !self.begins_anew(found)) {
             let checkout = &found.place.checkout;
             if self.unplanted(checkout).is_ok() {
-                put_back(checkout, found.branch())?;
+                put_back(checkout)?;
             }
             workspace::set_up(self.fleet, checkout, &commands(sink))?;
             // The attempt that ended it was cut off before it could say so.
@@ -329,9 +328,9 @@ impl Job<'_> {
                 // It was said of the others.
                 record.state.checked_as_found = false;
             }
-            if record.state.exam.is_none() {
+            if record.state.baseline.is_none() {
                 let tree = record.state.trees.snapshot.clone();
-                exam::begin(self.home, &mut record, tree);
+                test_changes::begin(self.home, &mut record, tree);
             }
         }
         let checkout = &record.place.checkout;
@@ -360,13 +359,14 @@ impl Job<'_> {
         let changes = numbers.map(|(key, number)| (key, LimitChange::To(number))).collect();
         let new_owner = NewOwner::process()?;
         let is_blocked = found.outcome() == Some(Outcome::Blocked);
-        let is_accepted = is_blocked && self.lease.accepted_exam == Some(found.state.completed);
+        let is_accepted =
+            is_blocked && self.lease.accepted_test_changes == Some(found.state.completed);
         let mut notes = Vec::new();
         let adapt = |record: &mut Loop, ()| {
             if is_accepted {
                 // As the loop left it, which the person saw, and not as anybody made it since.
                 let seen = record.state.trees.snapshot.clone();
-                notes = accept_exam_of(self.home, record, seen)?;
+                notes = accept_test_changes_of(self.home, record, seen)?;
             }
             // A signal came before they were listed, and before any agent.
             if record.state.completed == 0 && !drafts::are_listed(self.home, &record.id) {

@@ -7,20 +7,20 @@ use std::time::Duration;
 
 use anyhow::Result;
 
+use super::attempt::Outage;
 use super::begin::land_too;
 use super::engines::{Engine, JobCall, JobState, LOCAL, SeenJob};
 use super::memory::Memory;
-use super::outage::Outage;
+use super::places::{slots_of, takes_one};
 use super::seat::{self, Stillness};
 use super::settle::wants_landing;
-use super::slots::{slots_of, takes_one};
 use super::takeover::end_cancelled;
 use crate::engine::fleet::events::FleetEvent;
 use crate::engine::fleet::lease::{Attempt, JobPhase, Lease, TaskEnding, TaskState};
 use crate::engine::fleet::manifest::{Fleet, FleetRequest};
 use crate::engine::fleet::overlap::overlap;
-use crate::engine::fleet::pace::Pace;
 use crate::engine::fleet::plan::{FleetPlan, Places, Start};
+use crate::engine::fleet::slots::Pace;
 use crate::engine::fleet::stored::UnreadableLease;
 use crate::engine::fleet::task::TaskId;
 use crate::engine::record::{Ending, Outcome};

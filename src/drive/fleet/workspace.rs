@@ -58,7 +58,7 @@ pub(super) fn make(
     let made = worktree(&fleet.repository, &name, &start)?;
     drop(trees);
     if !made.is_new {
-        put_back(&made.path, Some(&name))?;
+        put_back(&made.path)?;
     }
     if !made.is_new && lease.loop_id.is_none() {
         clear_half_merged(&made.path);

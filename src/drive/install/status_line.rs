@@ -34,8 +34,17 @@ fn settings() -> Result<(PathBuf, String)> {
     Ok((file, text.unwrap_or_default()))
 }
 
-/// Writes the entry, or with `try_only` only checks whether it could. Returns the file.
-pub fn add(try_only: bool) -> Result<PathBuf> {
+/// What became of the entry.
+#[derive(Debug)]
+pub enum LineEntry {
+    /// It is in this file.
+    Written(PathBuf),
+    /// The person has another status line, which stays; why, and how to have both.
+    Left(String),
+}
+
+/// Writes the entry, or with `try_only` only checks whether the settings can be read.
+pub fn add(try_only: bool) -> Result<LineEntry> {
     let (file, text) = settings()?;
     let name = file.display();
     let written = match with_line(&text, &command()?) {
@@ -45,16 +54,18 @@ pub fn add(try_only: bool) -> Result<PathBuf> {
                 "{name} is not a settings file that crew can read: {why}\nhint: fix it, then try again"
             )
         }
-        Err(NoRoom::Taken(theirs)) => bail!(
-            "{name} has another status line: {theirs}\n\
-             hint: let it run `crew status --line` too, or replace it by \"statusLine\": {}",
-            entry("crew status --line")
-        ),
+        Err(NoRoom::Taken(theirs)) => {
+            return Ok(LineEntry::Left(format!(
+                "{name} has another status line, which stays: {theirs}\n\
+                 hint: let it run `crew status --line` too, or replace it by \"statusLine\": {}",
+                entry("crew status --line")
+            )));
+        }
     };
     if let Some(text) = written.filter(|_| !try_only) {
         replace(&file, &text)?;
     }
-    Ok(file)
+    Ok(LineEntry::Written(file))
 }
 
 /// Takes the entry back. Returns the file it stood in, if it did.

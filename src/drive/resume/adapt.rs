@@ -2,7 +2,12 @@
 
 use anyhow::{Result, bail};
 
+use super::{begin_anew, refuse, refuse_the_spent};
+use crate::agents::Launch;
 use crate::drive::control::tellable;
+use crate::drive::end::handoff;
+use crate::drive::owner::NewOwner;
+use crate::drive::prompt::Prompt;
 use crate::drive::start::agent::has_program;
 use crate::drive::start::fallback;
 use crate::drive::start::repository::{
@@ -12,9 +17,9 @@ use crate::drive::start::run::{
     account, model, of_the_agent, run, the_agent, try_launch, type_run,
 };
 use crate::drive::start::settings;
-use crate::drive::{exam, tree};
+use crate::drive::{test_changes, tree};
 use crate::engine::boundary::limits::{LimitChanges, changed};
-use crate::engine::record::{GitSteps, IterationTimes, Loop, Run};
+use crate::engine::record::{Driver, GitSteps, IterationTimes, Loop, Run};
 use crate::engine::settings::Layer;
 use crate::engine::settings::merge::Settings;
 use crate::parse::arguments::{RecipeArgs, ResumeArgs, RunOptions};
@@ -41,6 +46,28 @@ pub fn prepare(
     Ok((run, notes))
 }
 
+/// The prompt that a loop would get if it were resumed here, and for each agent the command line
+/// that would carry it. Nothing is recorded, written or tried.
+pub fn preview(
+    home: &Home,
+    mut record: Loop,
+    arguments: &ResumeArgs,
+    changes: &LimitChanges,
+) -> Result<(Loop, Prompt, Vec<Launch>)> {
+    refuse(home, &record, &NewOwner::process()?.owner)?;
+    same_repository(&record.place)?;
+    record.contract.limits = changed(changes, &record, 0);
+    refuse_the_spent(&record, "crew resume")?;
+    record.contract.run = Some(run_here(home, &record, arguments, &mut Vec::new())?);
+    if let Some(words) = &arguments.tell {
+        record.state.messages.push(tellable(words)?);
+    }
+    let page = handoff::text_for_the_next(home, &record);
+    begin_anew(&mut record, Driver::Process);
+    let (prompt, launches) = try_launch(home, &record, page.as_ref())?;
+    Ok((record, prompt, launches))
+}
+
 /// Gives a loop that resumes here its prepared `run`. Whether the agent can be started is tried
 /// before anything is recorded. Returns what the user should know.
 pub fn adapt(
@@ -55,7 +82,7 @@ pub fn adapt(
     // Once an iteration has been committed, changed files may be the agent's.
     let had_commits = record.contract.run.as_ref().is_some_and(|had| had.git.commit);
     let is_the_users = !had_commits || record.state.completed == 0;
-    let commits = run.git.commit && !run.git.all && record.place.repository.is_some();
+    let commits = run.git.commit && record.place.repository.is_some();
     let now = git::head(&record.place.checkout).0;
     if options.push {
         run.git.branch.clone_from(&now);
@@ -73,13 +100,13 @@ pub fn adapt(
     if let Some(words) = &arguments.tell {
         record.state.messages.push(tellable(words)?);
     }
-    try_launch(home, record)?;
+    try_launch(home, record, None)?;
     if commits && is_the_users {
         notes.extend(drafts_of(home, record, &|| false).map_err(|fault| unlisted(&fault))?);
     }
     // Last, because it forgets on disk what the old checks said.
-    if arguments.accept_exam {
-        notes.extend(accept_exam(home, record)?);
+    if arguments.accept_test_changes {
+        notes.extend(accept_test_changes(home, record)?);
     }
     Ok(notes)
 }
@@ -97,8 +124,7 @@ fn run_here(
         let known = settings::look(home, &record.place.checkout, !arguments.project.no_project)?;
         let mut typed = Layer::default();
         type_run(&mut typed, options);
-        let (settings, told) =
-            settings::in_force(home, known, typed, settings::environment(), procedure)?;
+        let (settings, told) = settings::in_force(home, known, typed, procedure)?;
         *notes = told;
         Ok(settings)
     };
@@ -143,19 +169,19 @@ fn stand_ins(
     Ok(())
 }
 
-/// Holds the exam to what it is now.
-fn accept_exam(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
+/// Takes the tests as they are now for the original ones.
+fn accept_test_changes(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
     // What a cut-off attempt left is a part of what is accepted.
     let snapshot =
         tree::begin(home, record).seen.and(tree::look(home, record)).and_then(|it| it.snapshot);
-    accept_exam_of(home, record, snapshot)
+    accept_test_changes_of(home, record, snapshot)
 }
 
-/// Holds the exam of a loop to what it is in a snapshot. Returns what the user should know.
+/// Takes the tests of a snapshot for the original ones. Returns what the user should know.
 ///
 /// # Errors
 /// Without a snapshot.
-pub fn accept_exam_of(
+pub fn accept_test_changes_of(
     home: &Home,
     record: &mut Loop,
     snapshot: Option<String>,
@@ -163,7 +189,7 @@ pub fn accept_exam_of(
     if snapshot.is_none() {
         bail!("the checks cannot be accepted: no snapshot can be taken here\nhint: crew doctor");
     }
-    // Whatever failed, there or since, was another exam.
+    // Whatever failed, there or since, was another test_changes.
     record.state.checks.values_mut().for_each(|memory| memory.ever_failed = false);
     record.state.checked_as_found = false;
     let mut tests = test_memory::read(home, &record.id);
@@ -171,7 +197,7 @@ pub fn accept_exam_of(
         memory.as_found = false;
     }
     let _ = test_memory::write(home, &record.id, &tests);
-    let mut notes = exam::begin(home, record, snapshot);
+    let mut notes = test_changes::begin(home, record, snapshot);
     notes.push(
         "the checks are accepted as they are now; that they failed before no longer counts"
             .to_owned(),
@@ -198,19 +224,15 @@ fn pin(record: &mut Loop, run: &Run) -> Result<()> {
 fn unchanged(had: Run, options: &RunOptions) -> Run {
     Run {
         permissions: options.permissions.unwrap_or(had.permissions),
-        max_turns: options.max_turns.unwrap_or(had.max_turns),
-        redline: options.redline.unwrap_or(had.redline),
-        may_sleep: had.may_sleep || options.no_awake,
         pace: IterationTimes {
             timeout_s: options.timeout.map_or(had.pace.timeout_s, whole_seconds),
             idle_timeout_s: options.idle_timeout.map_or(had.pace.idle_timeout_s, whole_seconds),
             delay_s: options.delay.map_or(had.pace.delay_s, whole_seconds),
         },
         git: GitSteps {
-            commit: had.git.commit || options.commit.is_some(),
+            commit: had.git.commit || options.commit,
             push: had.git.push || options.push,
             rebase: options.rebase.clone().or(had.git.rebase),
-            all: had.git.all || options.commits_all(),
             branch: had.git.branch,
         },
         ..had

@@ -12,9 +12,10 @@ use super::boundary::undelivered;
 use super::end::{self, EndAttempt, handoff};
 use super::owner::{NewOwner, elsewhere, environment_of, gone_why, life, owner_is_gone};
 use super::start::place;
+use super::test_changes;
 use super::tree;
 use crate::clients;
-use crate::clients::spelling::{self, going_on};
+use crate::clients::spelling::{self, going_on_at};
 use crate::engine::boundary::limits::{LimitChanges, changed, raise, reached};
 use crate::engine::journal::{DELIVERED, Event, RESUMED_IN_A_RUN, RESUMED_IN_A_SESSION, TOLD};
 use crate::engine::record::{Driver, Life, Loop, LoopId, Outcome, Owner, Status};
@@ -47,7 +48,7 @@ pub fn resume<P>(
 ) -> Result<Resumed> {
     let found = store::load(home, id)?;
     refuse(home, &found, &new_owner.owner)?;
-    look_around(home, &found)?;
+    look_around(home, &found, &new_owner.owner)?;
     let prepared = prepare(&found)?;
     end::complete(home, &found);
     let pointer = home.checkout_pointer(&found.place.checkout);
@@ -167,13 +168,13 @@ fn refuse_the_completed(record: &Loop) -> Result<()> {
 
 /// Fails if the loop's place prevents a resume: a person switched it off there, or its folder is
 /// gone.
-fn look_around(home: &Home, found: &Loop) -> Result<()> {
+fn look_around(home: &Home, found: &Loop, owner: &Owner) -> Result<()> {
     let id = &found.id;
     if end::obey_view(home, found)?.is_some() {
         bail!(
             "loop {id} is cancelled now: {}\nhint: {} still resumes it",
             end::SWITCHED_OFF,
-            going_on(found)
+            going_on_at(owner, found)
         );
     }
     if let Some(gone) = place::gone(&found.place) {
@@ -200,17 +201,18 @@ fn is_cut_off(home: &Home, record: &Loop) -> bool {
     owner_is_gone(home, record) || why == Some(gone_why(record))
 }
 
-/// Changes the record to its new owner's.
-fn hand_over(home: &Home, record: &mut Loop, new_owner: NewOwner) {
+/// The state of a loop that continues under a driver: what ended it, or kept it waiting, is over.
+fn begin_anew(record: &mut Loop, driver: Driver) {
     let outcome = record.outcome();
     let state = &mut record.state;
     state.status = Status::Running;
     state.ending = None;
+    state.git.pending.reaction = false;
     state.due = None;
     state.transient_errors = 0;
     // What was told in an iteration that never reached its boundary is told again; a session is
     // told at once.
-    state.told = match new_owner.owner.driver {
+    state.told = match driver {
         Driver::Session => state.messages.len(),
         Driver::Process => 0,
     };
@@ -223,6 +225,11 @@ fn hand_over(home: &Home, record: &mut Loop, new_owner: NewOwner) {
         state.consecutive_failures = 0;
         state.iterations_without_progress = 0;
     }
+}
+
+/// Changes the record to its new owner's.
+fn hand_over(home: &Home, record: &mut Loop, new_owner: NewOwner) {
+    begin_anew(record, new_owner.owner.driver);
     record.environment = match new_owner.owner.driver {
         Driver::Session => Some(environment_of(&new_owner.owner, &record.place)),
         Driver::Process => None,
@@ -233,7 +240,9 @@ fn hand_over(home: &Home, record: &mut Loop, new_owner: NewOwner) {
     state.began = clock::now();
     let is_watched = record.watches_the_tree();
     let tree = is_watched.then(|| tree::begin(home, record).seen).flatten();
+    let was = record.state.trees.snapshot.clone();
     record.state.remember_tree(tree);
+    test_changes::follow_person(home, was.as_deref(), record);
 }
 
 /// Fails with the reason why a loop cannot be taken.
@@ -277,7 +286,7 @@ fn refuse(home: &Home, record: &Loop, new_owner: &Owner) -> Result<()> {
 }
 
 /// Fails if the pointer names another live loop.
-fn make_way(home: &Home, pointer: &Path, id: &LoopId) -> Result<()> {
+pub fn make_way(home: &Home, pointer: &Path, id: &LoopId) -> Result<()> {
     let Some(other) = read_pointer(pointer)?.filter(|other| other != id) else { return Ok(()) };
     let Ok(record) = store::load(home, &other) else { return Ok(()) };
     if !record.is_live() {

@@ -8,7 +8,7 @@ use super::Runner;
 use super::watch::Watcher;
 use crate::agents::{self, Launch, Report};
 use crate::drive::prompt;
-use crate::engine::boundary::facts::{AgentOutcome, ProcessEnd};
+use crate::engine::boundary::facts::{AgentClosing, AgentOutcome, ProcessEnd};
 use crate::engine::boundary::limits::time_left_ms;
 use crate::engine::claim::Claim;
 use crate::engine::events::RunEvent;
@@ -36,6 +36,15 @@ pub(super) struct IterationRun {
 }
 
 impl IterationRun {
+    /// Whether the agent itself gave no reason to call the iteration a failure.
+    fn ended_well(&self) -> bool {
+        let agent = &self.agent;
+        let is_plain = agent.error.is_none() && agent.closing == AgentClosing::Plain;
+        is_plain
+            && agent.process == Some(ProcessEnd::Exit(0))
+            && !matches!(self.claim, Claim::Failure { .. })
+    }
+
     fn ended(process: ProcessEnd) -> Self {
         let agent = AgentOutcome { process: Some(process), ..AgentOutcome::default() };
         Self { agent, claim: Claim::None, usage: Some(Usage::default()) }
@@ -46,7 +55,7 @@ impl Runner<'_> {
     /// Makes one attempt. `None` when the loop ended before the agent was started.
     pub(super) fn attempt(&mut self) -> Option<IterationRun> {
         let run = self.run();
-        let stood_against = self.react(LoopMoment::IterationStart);
+        let stood_against = self.react_around(LoopMoment::IterationStart, true);
         if self.is_called_off() {
             return None;
         }
@@ -65,7 +74,7 @@ impl Runner<'_> {
         };
         let mut attempt = self.start(&run, &prompt, &launch);
         if self.signals.times() == 0
-            && let Some(why) = self.react(LoopMoment::IterationEnd)
+            && let Some(why) = self.react_around(LoopMoment::IterationEnd, attempt.ended_well())
         {
             attempt.agent.failed_around = Some(why);
         }
@@ -79,7 +88,8 @@ impl Runner<'_> {
 
     /// The prompt of this iteration, and the command line that carries it.
     fn ask(&mut self, run: &Run) -> Result<(String, Launch), String> {
-        let asked = prompt::assemble(self.home, &self.ledger.record, self.handoff.as_deref())?;
+        let page = self.handoff.clone().and_then(prompt::read_handoff);
+        let asked = prompt::assemble(self.home, &self.ledger.record, page.as_ref())?;
         if asked.size.is_over() {
             let Size { tokens, budget } = asked.size;
             self.tell(&RunEvent::OverBudget { tokens, budget });
@@ -127,6 +137,7 @@ impl Runner<'_> {
             ..ProcessSpec::of(&launch.program, &arguments, &record.place.folder)
         };
         let log = logs::path(self.home, &record.id, record.iteration());
+        logs::keep_prompt(self.home, &record.id, record.iteration(), prompt);
         logs::begin(&log, &run.agent.name, !run.fallback.is_empty());
         let terms = AgentTerms { idle: within(run.pace.idle_timeout_s), log: &log };
         if run.agent.usage_file.is_some() {
@@ -202,11 +213,15 @@ impl Runner<'_> {
         };
         let usage = report.used(&process);
         let errors = tail_of(&plain(&ended.errors), TAIL_CHARS);
-        let told = agents::reported_limit(&run.agent, &process, &errors, clock::local());
+        let told = agents::reported_limit(&run.agent, report, &process, &errors, clock::local());
         // A claim contradicts it: an agent that says that all is done was not kept from its work.
         let told = told.filter(|_| claim != Claim::Success);
-        let mut agent =
-            AgentOutcome { errors, missed_ms: ended.missed_ms, ..report.outcome(process) };
+        let mut agent = AgentOutcome {
+            errors,
+            ran_ms: Some(ended.ran_ms),
+            missed_ms: ended.missed_ms,
+            ..report.outcome(process)
+        };
         agent.error = agent.error.or(told);
         IterationRun { agent, claim, usage }
     }

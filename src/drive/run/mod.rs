@@ -5,7 +5,7 @@
 mod attempt;
 pub mod handover;
 pub mod ledger;
-pub mod reactions;
+pub mod pending;
 mod round;
 pub mod stand_in;
 pub mod steps;
@@ -26,7 +26,7 @@ use super::page;
 use super::windows::LoopTurn;
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::git::GitBaseline;
-use crate::engine::record::{Loop, LoopId, LoopMoment, Run, Status};
+use crate::engine::record::{Loop, LoopId, Run, Status};
 use crate::world::process::signals::Signals;
 use crate::world::process::{awake, descendants};
 use crate::world::store::{Home, view};
@@ -56,32 +56,19 @@ pub fn drive(
     let awake = is_wanted.then(awake::keep).flatten();
     if let Some(awake) = &awake {
         let by = awake.by;
-        let told = format!("keeping this machine awake ({by}); --no-awake lets it sleep");
+        let told =
+            format!("keeping this machine awake ({by}); awake = false in settings lets it sleep");
         sink.on_event(&RunEvent::Noted(&told));
     }
     // Without this an agent's orphans outlive their iteration; it fails only on a system without
     // the call.
     let _ = descendants::adopt();
-    let trusted = record.trusted.clone();
     let sink = RefCell::new(&mut *sink as &mut dyn EventSink);
-    let mut runner = Runner {
-        home,
-        ledger: Ledger::new(home, record, &sink),
-        signals,
-        sink: &sink,
-        trusted,
-        handoff: None,
-        is_rested: true,
-        is_typed: tie.is_none(),
-        nested: BTreeSet::new(),
-        missed: BTreeSet::new(),
-        met: Vec::new(),
-        elsewhere: None,
-        tie,
-    };
-    if runner.tie.is_some() && runner.ledger.record.state.status == Status::Finished {
-        // Its process may have been cut off between its last record and its last commit.
-        runner.keep_work();
+    let mut runner = Runner::new(home, record, signals, &sink, tie);
+    // Its last process may have been cut off between its last record and the steps that follow it.
+    let pending = runner.ledger.record.state.git.pending;
+    if !pending.is_empty() {
+        runner.do_pending(pending);
     }
     runner.go()
 }
@@ -112,7 +99,31 @@ struct Runner<'a> {
     tie: Option<Box<dyn Tie>>,
 }
 
-impl Runner<'_> {
+impl<'a> Runner<'a> {
+    fn new(
+        home: &'a Home,
+        record: Loop,
+        signals: &'a Signals,
+        sink: &'a RefCell<&'a mut dyn EventSink>,
+        tie: Option<Box<dyn Tie>>,
+    ) -> Self {
+        Self {
+            home,
+            trusted: record.trusted.clone(),
+            ledger: Ledger::new(home, record, sink),
+            signals,
+            sink,
+            handoff: None,
+            is_rested: true,
+            is_typed: tie.is_none(),
+            nested: BTreeSet::new(),
+            missed: BTreeSet::new(),
+            met: Vec::new(),
+            elsewhere: None,
+            tie,
+        }
+    }
+
     fn go(&mut self) -> RunEnd {
         self.handoff = view::newest_handoff(&self.ledger.record);
         loop {
@@ -160,7 +171,9 @@ impl Runner<'_> {
     /// from outside did.
     fn finished(&self) -> EndedLoop {
         let page = page::read(self.home, &self.ledger.record);
-        self.react(LoopMoment::Finish);
+        if self.ledger.record.state.git.pending.reaction {
+            self.react_to_the_end();
+        }
         let ended = EndedLoop { record: self.ledger.record.clone(), page, turn_goes_on: false };
         let saved = !self.ledger.is_behind();
         self.tell(&RunEvent::Finished { record: &ended.record, page: &ended.page, saved });

@@ -3,17 +3,16 @@
 
 use super::Runner;
 use super::attempt::IterationRun;
-use super::reactions::react;
+use super::handover::react;
 use crate::drive::boundary::{Boundary, DriverNotes, Open};
 use crate::drive::control::Cancels;
-use crate::drive::end;
 use crate::drive::start::place;
-use crate::drive::{exam, tree};
+use crate::drive::{end, test_changes, tree};
 use crate::engine::boundary::decide::{Decision, spent_at_rest};
 use crate::engine::boundary::facts::{Facts, ProcessEnd, Seen};
 use crate::engine::boundary::unfit;
 use crate::engine::events::RunEvent;
-use crate::engine::journal::DELIVERED;
+use crate::engine::journal::{COMMITTED, DELIVERED};
 use crate::engine::record::{Loop, LoopMoment, Outcome, Status};
 use crate::engine::usage::Usage;
 use crate::world::env;
@@ -201,12 +200,18 @@ impl Runner<'_> {
     /// Runs the user's commands for a moment, reports those that failed, and returns the first of
     /// them.
     pub(super) fn react(&self, on: LoopMoment) -> Option<String> {
+        self.react_around(on, false)
+    }
+
+    /// The same around an iteration. `is_told` says that its line will have the first reason.
+    pub(super) fn react_around(&self, on: LoopMoment, is_told: bool) -> Option<String> {
         let stop = || self.signals.times() > 1;
         let mut first = None;
         for end in react(self.home, &self.ledger.record, on, &stop) {
             if end.failed() {
                 let why = end.line();
-                self.tell(&RunEvent::ReactionFailed { on, run: &end.run, why: &why });
+                let is_told = is_told && first.is_none();
+                self.tell(&RunEvent::ReactionFailed { on, run: &end.run, why: &why, is_told });
                 first.get_or_insert(why);
             }
         }
@@ -224,8 +229,9 @@ impl Runner<'_> {
         self.ledger.change(what, |record| {
             let before = record.clone();
             record.state.remember_tree(tree.clone());
-            exam::follow(home, &before, record);
+            test_changes::follow(home, &before, record);
             record.protected.clone_from(&protected);
+            record.state.git.pending.commit &= !what.starts_with(COMMITTED);
         });
     }
 

@@ -39,13 +39,7 @@ impl Runner<'_> {
     /// Commits and pushes what an iteration changed. Returns the fault of a lost repository.
     pub(super) fn keep_work(&mut self) -> Option<GitFault> {
         let run = self.run().git;
-        let fault = if run.commit { self.commit() } else { None };
-        if run.commit || run.push {
-            self.tell_of_repositories_inside();
-        }
-        let pushes = run.push && fault.is_none() && self.signals.times() == 0;
-        let fault = if pushes { self.push() } else { fault };
-        fault.filter(|fault| fault.trouble == GitTrouble::Repository)
+        self.take_steps(run.commit, run.push)
     }
 
     /// Ends the loop, which cannot continue without its repository. If it ends anyway, its last
@@ -62,13 +56,12 @@ impl Runner<'_> {
     }
 
     /// Commits what the iteration changed. The commit does not count as progress of the next one.
-    fn commit(&mut self) -> Option<GitFault> {
+    pub(super) fn commit(&mut self) -> Option<GitFault> {
         self.ledger.record.place.repository.as_ref()?;
         let message = commit_message(&self.ledger.record);
-        let drafts = if self.run().git.all { Ok(None) } else { self.drafts().map(Some) };
-        let kept = drafts.and_then(|drafts| {
+        let kept = self.drafts().and_then(|drafts| {
             let stop = self.second_request("commit");
-            let kept = self.steps_until(&stop, |steps| steps.commit(&message, drafts.as_ref()));
+            let kept = self.steps_until(&stop, |steps| steps.commit(&message, &drafts));
             kept.unwrap_or_else(|| Err(unlisted(GitStep::Commit))).map(|kept| (kept, drafts))
         });
         match kept {
@@ -88,13 +81,13 @@ impl Runner<'_> {
     }
 
     /// Reports a commit, and what is not in it.
-    fn committed(&mut self, message: &str, kept: CommitResult, mut drafts: Option<Drafts>) {
+    fn committed(&mut self, message: &str, kept: CommitResult, mut drafts: Drafts) {
         let CommitResult { commit, branch, taken, ignored, left, nested, behind } = kept;
         let ignored: Vec<_> =
             ignored.into_iter().filter(|it| self.missed.insert(it.clone())).collect();
         if !ignored.is_empty() {
             self.tell(&RunEvent::Noted(&format!(
-                "ignored when the loop began, and left out of crew's commits: {} (--commit=all takes it in)",
+                "ignored when the loop began, and left out of crew's commits: {}",
                 drafts::listed(&ignored)
             )));
         }
@@ -119,17 +112,15 @@ impl Runner<'_> {
         if self.ledger.record.state.git.commits != Failures::default() {
             self.remember_of_git(|git| git.commits = Failures::default());
         }
-        if let Some(drafts) = &mut drafts {
-            self.tell_of_drafts_that_left(drafts, &left);
-        }
+        self.tell_of_drafts_that_left(&mut drafts, &left);
         let Some(commit) = commit else { return };
         let subject = message.lines().next().unwrap_or_default();
         let branch = branch.as_deref();
         self.tell(&RunEvent::Committed { commit: &commit, branch, subject });
-        if let (Some(drafts), false) = (&mut drafts, taken.is_empty()) {
+        if !taken.is_empty() {
             self.tell(&RunEvent::Noted(&format!(
                 "the agent changed files you had not committed, so {commit} holds all of them, \
-                 your changes too: {} (crew show --before FILE prints yours)",
+                 your changes too: {} (crew diff shows what became of yours)",
                 drafts::listed(&taken)
             )));
             let _ = drafts.forget(self.home, &self.ledger.record.id, &taken);
@@ -147,18 +138,15 @@ impl Runner<'_> {
         let gone: Vec<PathBuf> = gone.iter().filter(new).cloned().collect();
         for (paths, what) in [
             (committed, "what you had not committed was committed, but not by crew"),
-            (&gone, "what you had not committed is gone, or equals what is committed"),
+            (
+                &gone,
+                "what you had not committed is gone, or equals what is committed (crew diff shows what became of yours)",
+            ),
         ] {
             if paths.is_empty() {
                 continue;
             }
-            let kept = |path: &PathBuf| drafts::is_kept(self.home, &self.ledger.record.id, path);
-            let way_out = match paths.iter().filter(|path| kept(path)).count() {
-                0 => "no copy is kept",
-                count if count == paths.len() => "crew show --before FILE prints yours",
-                _ => "crew show --before FILE prints yours, where a copy is kept",
-            };
-            self.tell(&RunEvent::Noted(&format!("{what}: {} ({way_out})", drafts::listed(paths))));
+            self.tell(&RunEvent::Noted(&format!("{what}: {}", drafts::listed(paths))));
         }
         self.missed.extend(gone);
         if !committed.is_empty() {
@@ -183,7 +171,7 @@ impl Runner<'_> {
             Ok(None) => "the list of what you had not committed at the start is gone".to_owned(),
             Err(error) => error.to_string(),
         };
-        let cure = "crew resume --commit=all commits everything";
+        let cure = "commit what is yours, then start a new loop";
         Err(GitFault::new(GitStep::Commit, GitTrouble::Other, cause, cure))
     }
 
@@ -203,7 +191,7 @@ impl Runner<'_> {
         }
     }
 
-    fn push(&mut self) -> Option<GitFault> {
+    pub(super) fn push(&mut self) -> Option<GitFault> {
         let pushed = {
             let stop = self.second_request("push");
             let sent = self.ledger.record.state.git.pushed.as_ref();
@@ -252,11 +240,12 @@ impl Runner<'_> {
                 record.trusted.clone_from(&trusted);
                 record.state.git.pushed = Some(sent.clone());
                 record.state.git.pushes = Failures::default();
+                record.state.git.pending.push = false;
             });
         }
     }
 
-    fn remember_of_git(&mut self, change: impl Fn(&mut GitMemory)) {
+    pub(super) fn remember_of_git(&mut self, change: impl Fn(&mut GitMemory)) {
         self.ledger.change("a step of git", |record| change(&mut record.state.git));
     }
 
@@ -352,7 +341,7 @@ impl Runner<'_> {
     }
 
     /// Reports once each repository inside with work that no commit of the loop holds.
-    fn tell_of_repositories_inside(&mut self) {
+    pub(super) fn tell_of_repositories_inside(&mut self) {
         let state = &self.ledger.record.state;
         let changes = state.evidence.as_ref().and_then(|evidence| evidence.changes.as_ref());
         let is_left = |path: &&String| {

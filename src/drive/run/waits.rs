@@ -53,7 +53,10 @@ impl Runner<'_> {
         self.is_rested = true;
         // A key pressed before the wait does not end it.
         terminal::enter_was_pressed();
-        let due = self.ledger.record.state.due.unwrap_or_else(|| clock::now().wall);
+        let state = &self.ledger.record.state;
+        let due = state.due.unwrap_or_else(|| clock::now().wall);
+        let is_after_a_crash = state.crashes > 0 && state.transient_errors == 0;
+        let due = if is_after_a_crash { clock::after_a_crash(due) } else { due };
         loop {
             let (is_over, is_typed) = self.sleep_through(due);
             // Whoever ended the wait from outside wants the iteration now.

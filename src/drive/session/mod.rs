@@ -4,9 +4,7 @@
 pub mod background;
 pub mod cap;
 pub mod companion;
-pub mod dialog;
 pub mod failure;
-pub mod interruption;
 pub mod notice;
 pub mod orders;
 pub mod questions;
@@ -69,6 +67,8 @@ pub enum EventResult {
     BrokenOff(Box<Loop>),
     /// The context was compacted: the agent gets the task, the rules and the evidence again.
     Reminded(Box<Loop>),
+    /// The session's loop was cancelled elsewhere, as in a terminal; reported once.
+    CancelledElsewhere(Box<Loop>),
     /// A loop of this working tree was interrupted; reported once.
     Interrupted(Box<Loop>),
     /// The loop waits for the model's service, or ended because of it: a notice for the terminal.
@@ -113,7 +113,14 @@ pub fn within(home: &Home, hook: &Hook<'_>, record: &Loop, prompt: String) -> St
 
 /// Answers one event. An error means: let everything through.
 pub fn answer(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
-    let answer = answer_to(home, hook);
+    let mut answer = answer_to(home, hook);
+    let is_silent = match &answer {
+        Ok(EventResult::Stopped(StopResult::NotOurs, asides)) => asides.is_empty(),
+        answer => matches!(answer, Ok(EventResult::Silent)),
+    };
+    if let Some(record) = cancelled_elsewhere(home, hook).filter(|_| is_silent) {
+        answer = Ok(EventResult::CancelledElsewhere(record));
+    }
     if hook.event.is_typed() {
         questions::note_typing(home, hook);
     }
@@ -144,6 +151,25 @@ fn answer_to(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
         HookEvent::AtDialog { tool } => questions::dialog(home, hook, tool.as_deref()),
         HookEvent::Answered | HookEvent::NotOurs => Ok(EventResult::Silent),
     }
+}
+
+/// The last loop of this session, if it was cancelled and the session was not told: now it is, by
+/// this or by what the event's own answer says.
+fn cancelled_elsewhere(home: &Home, hook: &Hook<'_>) -> Option<Box<Loop>> {
+    let is_answered = matches!(
+        hook.event,
+        HookEvent::Stopped(_)
+            | HookEvent::Prompted
+            | HookEvent::SessionBegan { .. }
+            | HookEvent::Command { .. }
+            | HookEvent::Order(_)
+    );
+    let session_id = hook.session_id.as_ref().filter(|_| is_answered)?;
+    let id = read_pointer(&home.last_pointer(session_id)).ok()??;
+    let mark = home.loop_file(&id, end::UNREPORTED);
+    let record = store::load(home, &id).ok().filter(|_| disk::exists(&mark))?;
+    disk::remove(&mark).ok()?;
+    (record.outcome() == Some(Outcome::Cancelled)).then(|| Box::new(record))
 }
 
 /// Journals what went wrong with an event, if its session's loop can be found and written.
@@ -188,7 +214,7 @@ fn start_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
     let cwd = hook.folder.as_deref().context("the hook's payload has no folder (cwd)")?;
     // The client has put the command back into its input line, to be corrected.
     let owned = owned(home, session_id)?.filter(|record| is_ours(record, hook));
-    let taken_back = owned.filter(|record| interruption::came_to_nothing(record, hook));
+    let taken_back = owned.filter(|record| failure::came_to_nothing(record, hook));
     let started = start(home, hook, &arguments, cwd, taken_back.map(|record| record.id))?;
     Ok(started.map_or(EventResult::Silent, |started| EventResult::Started(Box::new(started))))
 }
@@ -215,7 +241,7 @@ fn pause_loop(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
 /// Pauses a loop: at once where the user broke off its agent's turn, whose end will not come.
 fn pause(home: &Home, hook: &Hook<'_>, record: &Loop) -> Result<Paused> {
     let is_running = record.state.status == Status::Running;
-    if is_running && is_ours(record, hook) && interruption::broke_off(record, hook) {
+    if is_running && is_ours(record, hook) && failure::broke_off(record, hook) {
         let record = Box::new(control::pause_now(home, &record.id, "paused by the user")?);
         return Ok(Paused { record, how: PauseResult::Now });
     }
@@ -281,7 +307,7 @@ fn prompted(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
     if record.state.status == Status::Paused {
         return Ok(EventResult::Silent);
     }
-    if interruption::broke_off(&record, hook) {
+    if failure::broke_off(&record, hook) {
         let paused = control::pause_now(home, &id, "paused: the user interrupted the agent")?;
         return Ok(EventResult::BrokenOff(Box::new(paused)));
     }

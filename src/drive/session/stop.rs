@@ -11,15 +11,14 @@ use chrono::TimeDelta;
 
 use super::background;
 use super::cap::{self, COMPANION_WAIT, NextTurn};
-use super::dialog::still_waits;
+use super::questions::still_waits;
 use super::queued::{self, Aside};
 use crate::clients::{Hook, Stopped};
 use crate::drive::boundary::{Boundary, DriverNotes, Open, Recorded, open};
-use crate::drive::control;
 use crate::drive::end::{self, EndAttempt, EndedLoop, wind_up};
 use crate::drive::meter::{self, TRANSCRIPT_BYTES, TRANSCRIPT_WAIT};
 use crate::drive::owner::is;
-use crate::drive::{tree, windows};
+use crate::drive::{control, tree, windows};
 use crate::engine::boundary::decide::{Decision, Hold};
 use crate::engine::boundary::facts::{AgentOutcome, ControlRequest, Facts, Seen};
 use crate::engine::claim::{self, Claim};
@@ -79,7 +78,7 @@ pub fn stop(home: &Home, hook: &Hook<'_>, stopped: &Stopped) -> Result<(StopResu
     let work = background.as_ref().map(|background| background.work.clone());
     let decides = open.before.contract.limits.bound_usage();
     let reading = meter::read(&open.before, hook, words, decides);
-    let seen = look(&open, hook, words, work);
+    let seen = look(&open, hook, words, work, reading.context_tokens);
     let Some(mut facts) = facts(home, &open, seen, reading.usage.as_ref())? else {
         return not_ours();
     };
@@ -92,6 +91,7 @@ pub fn stop(home: &Home, hook: &Hook<'_>, stopped: &Stopped) -> Result<(StopResu
         // The last sum for a while, so the final message is waited for now. It decides nothing.
         let reading = meter::read(&open.before, hook, words, true);
         facts.usage = reading.usage;
+        facts.seen.agent.context_tokens = reading.context_tokens;
         reading.metered
     };
     let holds = matches!(foreseen, Decision::Hold(Hold::Background(_)));
@@ -244,7 +244,13 @@ fn new_part<'a>(
 }
 
 /// Looks at what costs little: the order, the claim and the background work.
-fn look(open: &Open, hook: &Hook<'_>, words: Option<&str>, background: Option<String>) -> Seen {
+fn look(
+    open: &Open,
+    hook: &Hook<'_>,
+    words: Option<&str>,
+    background: Option<String>,
+    context_tokens: Option<u64>,
+) -> Seen {
     let words = match (words, hook.transcript.as_deref().zip(hook.reader())) {
         (Some(words), _) => Some(words.to_owned()),
         (None, Some((file, reader))) => {
@@ -263,7 +269,7 @@ fn look(open: &Open, hook: &Hook<'_>, words: Option<&str>, background: Option<St
     Seen {
         order: open.order(),
         claim: words.map_or(Claim::None, read),
-        agent: AgentOutcome { background, said, ..AgentOutcome::default() },
+        agent: AgentOutcome { background, said, context_tokens, ..AgentOutcome::default() },
         jitter: 0,
     }
 }

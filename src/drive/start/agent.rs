@@ -110,6 +110,7 @@ fn changed(base: Agent, name: &str, entry: &AgentEntry) -> Agent {
         allow: entry.allow.clone().or(base.allow),
         environment,
         usage_file: entry.usage_file.clone().or(base.usage_file),
+        answer_mark: base.answer_mark,
         login: entry.login.clone().unwrap_or(base.login),
     }
 }
@@ -126,7 +127,7 @@ fn at(origin: &ValueOrigin, what: &str) -> String {
 mod tests {
     use super::*;
     use crate::agents::outputs;
-    use crate::engine::settings::merge::{Layers, VariableTrust, merge};
+    use crate::engine::settings::merge::{Layers, merge};
     use crate::parse::settings::{Whose, parse};
 
     fn resolved(file: &str) -> String {
@@ -134,7 +135,7 @@ mod tests {
             .unwrap()
             .layer;
         let layers = Layers { user, ..Layers::default() };
-        match resolve(&merge(&layers, VariableTrust::IsTheUsers, None), None) {
+        match resolve(&merge(&layers, None), None) {
             Ok(agent) => {
                 let Agent { name, command, prompt, dialect, permissions, max_turns, .. } = agent;
                 let (prompt, dialect) = (prompt.label(), &*dialect.0);
@@ -156,9 +157,9 @@ mod tests {
         let words = format!("{:?}", claude.command);
         let words = words.trim_end_matches(']');
         begins("", &format!("claude: {words}] stdin claude"));
-        begins("[agent]\nargs = [\"--x\"]", &format!("claude: {words}, \"--x\"] stdin"));
+        begins("[loop]\nargs = [\"--x\"]", &format!("claude: {words}, \"--x\"] stdin"));
         begins(
-            "[agent]\nname = \"fast\"\nargs = [\"--y\"]\n[agents.fast]\nlike = \"claude\"\nargs = [\"--x\"]",
+            "[loop]\nagent = \"fast\"\nargs = [\"--y\"]\n[agents.fast]\nlike = \"claude\"\nargs = [\"--x\"]",
             &format!("fast: {words}, \"--x\", \"--y\"] stdin claude"),
         );
         begins(
@@ -166,7 +167,7 @@ mod tests {
             &format!("claude: {words}, \"--x\"] stdin claude"),
         );
         begins("[agents.claude]\ncommand = [\"/opt/c\"]", "claude: [\"/opt/c\"] stdin claude");
-        let mine = "[agent]\nname = \"mine\"\n[agents.mine]\ncommand = [\"m\", \"-p\"]\nprompt = \"argument\"\n\
+        let mine = "[loop]\nagent = \"mine\"\n[agents.mine]\ncommand = [\"m\", \"-p\"]\nprompt = \"argument\"\n\
             max_turns = \"--turns\"\npermissions.bypass = [\"--yolo\"]";
         assert_eq!(resolved(mine), r#"mine: ["m", "-p"] argument text ["bypass"] --turns"#);
     }
@@ -175,7 +176,7 @@ mod tests {
     fn what_cannot_be_resolved_names_its_line_and_a_way_out() {
         let table = [
             (
-                "[agent]\nname = \"claud\"",
+                "[loop]\nagent = \"claud\"",
                 "config.toml:2: there is no agent claud: did you mean claude?",
             ),
             (
@@ -198,12 +199,11 @@ mod tests {
 
     #[test]
     fn a_typed_command_goes_before_every_name_and_takes_no_arguments_of_another() {
-        let user = "[agent]\nname = \"nobody\"\nargs = [\"--x\"]";
+        let user = "[loop]\nagent = \"nobody\"\nargs = [\"--x\"]";
         let user = parse(user, Path::new("config.toml"), Whose::Users, &outputs(), &|_| true)
             .unwrap()
             .layer;
-        let settings =
-            merge(&Layers { user, ..Layers::default() }, VariableTrust::IsTheUsers, None);
+        let settings = merge(&Layers { user, ..Layers::default() }, None);
         let agent = resolve(&settings, Some("my-agent 'a b'")).unwrap();
         assert_eq!(
             (agent.name.as_str(), agent.command),

@@ -6,9 +6,9 @@ use anyhow::Result;
 use crate::drive::boundary::{gather, remember_tests};
 use crate::drive::control::Cancels;
 use crate::drive::owner::{is_ours, spent_ms};
-use crate::drive::{exam, tree};
+use crate::drive::{test_changes, tree};
 use crate::engine::events::{EventSink, RunEvent};
-use crate::engine::evidence::test_report::{TestMemories, as_found, hollow, remembered};
+use crate::engine::evidence::test_report::{TestMemories, as_found, ran_nothing, remembered};
 use crate::engine::evidence::{CheckResult, TAIL_CHARS, Verdict};
 use crate::engine::journal::Event;
 use crate::engine::record::{Check, CheckMemory, Loop, Proof, Status};
@@ -67,7 +67,7 @@ pub fn baseline(
     if is_remembered {
         let before = found.clone();
         found.state.remember_tree(tree);
-        exam::follow(home, &before, &mut found);
+        test_changes::follow(home, &before, &mut found);
     }
     let found =
         held.record(found, |next| Event::changed("checked before the first iteration", next))?;
@@ -79,7 +79,7 @@ pub fn baseline(
             Some(Proof::Checked) if !found.contract.is_tried() => {
                 "; this loop requires `checked`: no claim is believed unless a check fails first"
             }
-            _ => "",
+            _ => "; add one that fails until it is done",
         };
         tell(&RunEvent::Noted(&format!(
             "every check passes already, so none can show that the work was done{more}"
@@ -113,11 +113,8 @@ fn notes(record: &Loop, results: &[CheckResult]) -> Vec<String> {
 /// What the user should know of a check that passed and has shown little by its own words.
 fn doubt(result: &CheckResult) -> Option<String> {
     let run = result.test_run.as_ref().filter(|_| result.verdict == Verdict::Passed)?;
-    let why = match hollow(run, false) {
+    let why = match ran_nothing(run, false) {
         Some(why) => format!("`{}` {why}: a claim that rests on it is refused", result.run),
-        None if run.has_failed() => {
-            format!("`{}` passes although its tests fail: it proves `passing` at most", result.run)
-        }
         None if !run.ran() => format!("`{}` ran no test: so far it proves nothing", result.run),
         None => return None,
     };

@@ -4,10 +4,10 @@
 
 use anyhow::{Context, Result, bail};
 
-use crate::clients::spelling::going_on;
+use crate::clients::spelling::{going_on, going_on_at};
 use crate::drive::end::{self, EndAttempt};
 use crate::drive::owner::{elsewhere, environment_of, gone_why, owner_is_gone};
-use crate::drive::{exam, tree};
+use crate::drive::{test_changes, tree};
 use crate::engine::boundary::limits::overtime_ms;
 use crate::engine::boundary::protect;
 use crate::engine::fleet::lease::Carried;
@@ -17,9 +17,10 @@ use crate::engine::record::{
     Status, TaskOfFleet,
 };
 use crate::engine::text::count;
-use crate::parse::exam::only_what_changed;
+use crate::parse::test_changes::only_what_changed;
 use crate::world::files::fingerprint::NO_STALL_RULE;
 use crate::world::files::{disk, protected, room, tree as tree_files};
+use crate::world::git::underway::put_back;
 use crate::world::store::StoreError::{self, Absent, Corrupt, Newer};
 use crate::world::store::home::{read_pointer, write_pointer};
 use crate::world::store::{self, Held, Home, LOCK_WAIT, view};
@@ -64,6 +65,7 @@ pub fn establish(
         notes.extend(told);
     }
     let Beginning { place, contract, owner, memory, carried, fleet, .. } = beginning;
+    notes.extend(put_back(&place.checkout).err().map(|it| it.line()));
     let id = LoopId::from_random(env::random());
     let mut record = Loop::begin(id, contract, place, owner, clock::now());
     record.fleet = fleet;
@@ -132,9 +134,18 @@ fn look(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
         }
         record.state.unrecorded = tree.unrecorded;
         record.state.remember_tree(tree.seen);
-        let held = record.state.exam.take().filter(|held| exam::is_here(home, record, held));
-        let held = held.or(record.state.trees.snapshot.clone());
-        notes.extend(exam::begin(home, record, held));
+        let found =
+            record.state.baseline.take().filter(|found| test_changes::is_here(home, record, found));
+        match found {
+            Some(found) => record.state.baseline = Some(found),
+            None => {
+                notes.extend(test_changes::begin(
+                    home,
+                    record,
+                    record.state.trees.snapshot.clone(),
+                ));
+            }
+        }
     }
     if !record.contract.protect.is_empty() {
         match protected::begin(record) {
@@ -203,12 +214,16 @@ fn vacate(
     if !record.is_live() {
         end::let_end(&record)?;
         end::complete(home, &record);
-        let offer = (record.outcome() == Some(Outcome::Interrupted)).then(|| {
-            let (was, resume) = (after(&record), going_on(&record));
-            format!(
+        let (was, resume) = (after(&record), going_on_at(&beginning.owner, &record));
+        let offer = match record.state.git.undone() {
+            _ if record.outcome() == Some(Outcome::Interrupted) => Some(format!(
                 "loop {id} was interrupted {was}; this is a new one · to resume that one: {resume}"
-            )
-        });
+            )),
+            Some(undone) if record.fleet.is_none() => {
+                Some(format!("loop {id} is {was}, but {undone} · crew resume {id} does that"))
+            }
+            _ => None,
+        };
         return Ok(Some(offer.into_iter().collect()));
     }
     let same_command =
@@ -239,8 +254,8 @@ fn vacate(
             if ended.outcome() != Some(Outcome::Interrupted) {
                 return Ok(Some(vec![is_now]));
             }
-            let note =
-                format!("{is_now}; this is a new one · to resume that one: {}", going_on(&ended));
+            let resume = going_on_at(&beginning.owner, &ended);
+            let note = format!("{is_now}; this is a new one · to resume that one: {resume}");
             let left = end::unproved(&record);
             Ok(Some(std::iter::once(note).chain(left).collect()))
         }

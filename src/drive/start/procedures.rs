@@ -49,7 +49,7 @@ mod tests {
     use super::*;
     use crate::agents::outputs;
     use crate::engine::record::{Fragment, Phase};
-    use crate::engine::settings::merge::{Layers, VariableTrust, merge};
+    use crate::engine::settings::merge::{Layers, merge};
     use crate::parse::settings::{Whose, parse};
 
     fn settings(procedure: &str, user: &str, project: &str) -> Settings {
@@ -59,17 +59,17 @@ mod tests {
         let path = Path::new("/repo/.claude/crew.toml");
         let project = parse(project, path, Whose::Projects, &outputs(), &|_| true).unwrap().layer;
         let layers = Layers { built_in: built_in(), user, project, ..Layers::default() };
-        merge(&layers, VariableTrust::IsTheUsers, Some(procedure))
+        merge(&layers, Some(procedure))
     }
 
     #[test]
-    fn a_procedures_own_value_goes_before_the_loops_of_its_tier_and_no_further() {
+    fn a_procedures_own_value_goes_before_that_of_all_loops() {
         let (loops, build) = ("[loop]\nmax_iterations = ", "[procedures.build]\nmax_iterations = ");
         let table = [
             (String::new(), String::new(), 5),
-            (format!("{loops}20"), String::new(), 20),
+            (format!("{loops}20"), String::new(), 5),
             (format!("{loops}20\n{build}8"), String::new(), 8),
-            (format!("{loops}20\n{build}8"), format!("{loops}7"), 7),
+            (format!("{loops}20\n{build}8"), format!("{loops}7"), 8),
             (format!("{build}8"), format!("{loops}7\n{build}6"), 6),
         ];
         for (user, project, expected) in table {

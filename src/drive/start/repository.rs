@@ -19,7 +19,7 @@ pub fn without_git(options: &RunOptions, steps: &GitSteps, here: &Path) -> Resul
         return Ok(None);
     }
     let typed = [
-        ("--commit", options.commit.is_some()),
+        ("--commit", options.commit),
         ("--push", options.push),
         ("--rebase", options.rebase.is_some()),
     ];
@@ -94,18 +94,15 @@ pub fn drafts_of(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<Vec<Strin
     };
     let steps = Steps::new(&record.place, trusted, stop);
     let listed = drafts::list(home, &record.id, &steps)?;
-    let one = |files: &[String], before: &str, after: &str| {
-        (!files.is_empty()).then(|| format!("{before}{}{after}", named(files)))
+    let one = |files: &[String], before: &str| {
+        (!files.is_empty()).then(|| format!("{before}{}", named(files)))
     };
     let left_out = one(
         &listed.drafts,
         "not committed here, and left out of crew's commits until the agent changes it: ",
-        " (--commit=all takes it in)",
     );
-    let nested = one(&listed.nested, "a separate repository, left out of crew's commits: ", "");
-    let too_much = " (copies hold files up to 10 MiB, and 100 MiB in all)";
-    let not_kept = one(&listed.not_kept, "no copy is kept of: ", too_much);
-    Ok(left_out.into_iter().chain(nested).chain(not_kept).collect())
+    let nested = one(&listed.nested, "a separate repository, left out of crew's commits: ");
+    Ok(left_out.into_iter().chain(nested).collect())
 }
 
 /// The message when a branch other than the loop's is checked out.

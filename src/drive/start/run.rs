@@ -18,10 +18,11 @@ use crate::drive::control::Cancels;
 use crate::drive::owner::myself;
 use crate::drive::prompt::{self, Prompt};
 use crate::drive::{end, missing};
+use crate::engine::boundary::limits;
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::fleet::lease::Carried;
 use crate::engine::record::{
-    Agent, Contract, Ending, Fragment, GitSteps, Loop, LoopId, Outcome, Phase, Place, Recipe, Run,
+    Agent, Contract, Ending, Fragment, Loop, LoopId, Outcome, Phase, Place, Recipe, Run,
     SessionMemory, TaskOfFleet,
 };
 use crate::engine::settings::merge::{Settings, merge};
@@ -82,8 +83,7 @@ pub fn prepare_at(
     let procedure = procedure(start, &known)?;
     let mut typed = terms::typed(start, &place.folder)?;
     type_run(&mut typed, options);
-    let (settings, notes) =
-        settings::in_force(home, known, typed, settings::environment(), procedure.as_deref())?;
+    let (settings, notes) = settings::in_force(home, known, typed, procedure.as_deref())?;
     let run = run(options, recipe, &settings, procedure, folder)?;
     some_phase(&run)?;
     let without_git = without_git(options, &run.git, folder)?;
@@ -138,7 +138,7 @@ fn procedure(arguments: &mut LoopArgs, known: &settings::LoadedSettings) -> Resu
     if !word.is_ascii() {
         return Ok(None);
     }
-    let own = procedures::own(&merge(&known.layers, settings::environment(), None));
+    let own = procedures::own(&merge(&known.layers, None));
     bail!(UsageError::no_procedure(&word, procedure_of(&word, &own).as_deref()))
 }
 
@@ -149,16 +149,13 @@ pub fn type_run(layer: &mut Layer, options: &RunOptions) {
         (Key::Timeout, seconds(options.timeout)),
         (Key::IdleTimeout, seconds(options.idle_timeout)),
         (Key::Delay, seconds(options.delay)),
-        (Key::MaxTurns, options.max_turns.map(|turns| Value::Number(turns.into()))),
-        (Key::Redline, options.redline.map(|percent| Value::Number(percent.into()))),
         (Key::Agent, options.agent.clone().map(Value::Text)),
         (Key::Fallback, options.fallback.clone().map(Value::Words)),
         (Key::Model, options.model.clone().map(Value::Text)),
         (Key::Permissions, options.permissions.map(Value::Permissions)),
-        (Key::Commit, options.commit.is_some().then_some(Value::Switch(true))),
+        (Key::Commit, options.commit.then_some(Value::Switch(true))),
         (Key::Push, options.push.then_some(Value::Switch(true))),
         (Key::Rebase, options.rebase.clone().map(Value::Text)),
-        (Key::Awake, options.no_awake.then_some(Value::Switch(false))),
     ]);
 }
 
@@ -183,7 +180,7 @@ pub fn run(
         max_turns: settings.count(Key::MaxTurns),
         token_budget: settings.number(Key::TokenBudget),
         redline: u8::try_from(settings.number(Key::Redline)).unwrap_or_default(),
-        git: GitSteps { all: options.commits_all(), ..settings.git() },
+        git: settings.git(),
         reactions: settings.contract_reactions(),
         may_sleep: !settings.is_on(Key::Awake),
     })
@@ -285,13 +282,17 @@ pub fn first_prompt(home: &Home, prepared: &Prepared) -> Result<(Loop, Prompt, V
     let Prepared { contract, place, .. } = prepared;
     let id = LoopId::from_random(env::random());
     let subject = Loop::begin(id, contract.clone(), place.clone(), myself()?, clock::now());
-    let (prompt, launches) = try_launch(home, &subject)?;
+    let (prompt, launches) = try_launch(home, &subject, None)?;
     Ok((subject, prompt, launches))
 }
 
 /// The loop's next prompt, and for each agent the command line that would carry it.
-pub fn try_launch(home: &Home, subject: &Loop) -> Result<(Prompt, Vec<Launch>)> {
-    let prompt = prompt::assemble(home, subject, None).map_err(Error::msg)?;
+pub fn try_launch(
+    home: &Home,
+    subject: &Loop,
+    handoff: Option<&(PathBuf, String)>,
+) -> Result<(Prompt, Vec<Launch>)> {
+    let prompt = prompt::assemble(home, subject, handoff).map_err(Error::msg)?;
     let run = subject.contract.run.clone().unwrap_or_default();
     let checks = &subject.contract.checks;
     let usage_file = logs::usage_file(home, &subject.id, subject.iteration());
@@ -341,10 +342,7 @@ pub fn begin(
     notes.extend(vacated);
     notes.extend(write_view(&record));
     if record.contract.checks.is_empty() {
-        let what = match record.contract.promise {
-            Some(_) => "nothing is checked: a claim is the agent's word",
-            None => "nothing is checked, and no claim ends it: it runs to its limit",
-        };
+        let what = limits::without_checks(&record.contract);
         let way_out = session::suggestion(&record).map_or_else(String::new, |check| {
             format!("; `{check}` would prove the job: --verify \"{check}\"")
         });
@@ -375,9 +373,6 @@ fn before_commits(home: &Home, record: &Loop, signals: &Signals) -> Result<Vec<S
     }
     let mut notes: Vec<String> =
         record.place.branch.is_none().then(|| NO_BRANCH.to_owned()).into_iter().collect();
-    if git.all {
-        return Ok(notes);
-    }
     let cancels = Cancels::new(home, &record.id);
     let stop = || signals.times() > 0 || cancels.any();
     match drafts_of(home, record, &stop) {

@@ -13,7 +13,6 @@ use crate::clients::spelling::going_on;
 use crate::drive::missing;
 use crate::drive::owner::NewOwner;
 use crate::engine::record::{Loop, LoopId};
-use crate::engine::settings::merge::VariableTrust;
 use crate::parse::arguments::LoopArgs;
 use crate::world::store::Home;
 
@@ -41,11 +40,10 @@ pub fn start(
     let abilities = hook.abilities();
     let project = abilities.project.and_then(|name| hook.folder_of(name));
     let place = place::place(cwd, project.as_deref())?;
-    let mut known = settings::look(home, &place.checkout, !arguments.project.no_project)?;
-    known.layers.client = hook.client.title();
+    let known = settings::look(home, &place.checkout, !arguments.project.no_project)?;
+    let known = known.in_a_session(hook.client.title());
     let typed = typed(arguments, &place.folder)?;
-    let (settings, mut notes) =
-        settings::in_force(home, known, typed, VariableTrust::OnlyNarrows, None)?;
+    let (settings, mut notes) = settings::in_force(home, known, typed, None)?;
     let contract = contract(arguments, &settings, cwd, None)?;
     notes.extend(missing::at_the_start(&place, &contract.checks)?);
     let same_command = |record: &Loop| {

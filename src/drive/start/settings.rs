@@ -11,7 +11,7 @@ use crate::agents;
 use crate::clients::all;
 use crate::clients::variables::inside_an_agent;
 use crate::engine::record::{Fragment, Recipe};
-use crate::engine::settings::merge::{Layers, Settings, VariableTrust, merge};
+use crate::engine::settings::merge::{Layers, Settings, merge};
 use crate::engine::settings::trust::{TrustRequest, needs};
 use crate::engine::settings::{Key, Layer, Sourced, Value};
 use crate::parse::settings::{Read, Whose};
@@ -27,6 +27,10 @@ const TRUST_VARIABLE: &str = "CREW_TRUST";
 pub struct LoadedSettings {
     /// Without the typed tier.
     pub layers: Layers,
+    /// Whether nobody but the user can have set the variables.
+    pub variables_are_the_users: bool,
+    /// The name of the client that a project can set variables for.
+    pub client: &'static str,
     /// The working tree.
     pub checkout: PathBuf,
     /// The user's own file, whether or not it exists; `None` for a user without a home.
@@ -46,6 +50,14 @@ impl LoadedSettings {
     pub fn has_procedure(&self, name: &str) -> bool {
         let Layers { built_in, user, project, .. } = &self.layers;
         [built_in, user, project].iter().any(|layer| layer.procedures.contains_key(name))
+    }
+
+    /// The same for a session of `client`: a project can set variables for it, so they must not
+    /// name an account or make the project's settings trusted.
+    pub fn in_a_session(mut self, client: &'static str) -> Self {
+        (self.client, self.variables_are_the_users) = (client, false);
+        self.layers.environment.values.remove(&Key::Account);
+        self
     }
 }
 
@@ -72,26 +84,29 @@ fn read_tiers(home: &Home, checkout: &Path, way_out: Option<&str>) -> Result<Loa
     let project = way_out.map(|way_out| read_project(&project_file, way_out));
     let project = project.transpose()?.unwrap_or_default();
     let environment = settings::environment().map_err(Error::msg)?;
+    let client = all()[0].title();
     let needs = needs(&project.layer, &user.layer, agents::DEFAULT);
     let untrusted = trust::untrusted(home, checkout, needs.clone())?;
     let mut built_in = procedures::built_in();
     built_in.values.insert(Key::Agent, Sourced::built_in(Value::Text(agents::DEFAULT.to_owned())));
-    Ok(LoadedSettings {
+    let known = LoadedSettings {
         layers: Layers {
-            client: all()[0].title(),
             user: user.layer,
             project: project.layer,
             environment,
             built_in,
             typed: Layer::default(),
         },
+        variables_are_the_users: true,
+        client,
         checkout: checkout.to_owned(),
         user_file,
         project_file,
         needs,
         untrusted,
         warnings: [user.warnings, project.warnings].concat(),
-    })
+    };
+    Ok(if inside_an_agent(&env::raw) { known.in_a_session(client) } else { known })
 }
 
 fn read_project(file: &Path, way_out: &str) -> Result<Read> {
@@ -101,25 +116,18 @@ fn read_project(file: &Path, way_out: &str) -> Result<Read> {
     }
 }
 
-/// How far the environment is trusted, if no client is between this process and its user.
-pub fn environment() -> VariableTrust {
-    if inside_an_agent(&env::raw) { VariableTrust::OnlyNarrows } else { VariableTrust::IsTheUsers }
-}
-
 /// The settings of a loop that starts with `typed`, perhaps by a procedure from the files, and
-/// notes for its user. For a session `environment` is `OnlyNarrows`: the project can set variables
-/// for its client, so they must not make its settings trusted either.
+/// notes for its user.
 pub fn in_force(
     home: &Home,
     known: LoadedSettings,
     typed: Layer,
-    environment: VariableTrust,
     procedure: Option<&str>,
 ) -> Result<(Settings, Vec<String>)> {
     let mut notes = Vec::new();
     if !known.untrusted.is_empty() {
         let is_trusted = env::text(TRUST_VARIABLE).as_deref() == Some("1");
-        if environment != VariableTrust::IsTheUsers || !is_trusted {
+        if !known.variables_are_the_users || !is_trusted {
             bail!(refusal(home, &known));
         }
         notes.push(format!("{TRUST_VARIABLE}=1: the project's settings are trusted unread"));
@@ -129,7 +137,7 @@ pub fn in_force(
         let file = known.project_file.display();
         notes.push(format!("settings of {file} apply; crew config shows them"));
     }
-    let settings = merge(&Layers { typed, ..known.layers }, environment, procedure);
+    let settings = merge(&Layers { typed, ..known.layers }, procedure);
     notes.extend(settings.notes.iter().cloned());
     look_at_files(&known.checkout, &settings.recipe)?;
     Ok((settings, notes))
@@ -161,7 +169,7 @@ fn refusal(home: &Home, known: &LoadedSettings) -> String {
     if env::text(TRUST_VARIABLE).is_some() {
         lines.push(format!(
             "{TRUST_VARIABLE} does not count here: a project can set it for {}",
-            known.layers.client
+            known.client
         ));
     }
     let elsewhere = home.overridden.as_ref();

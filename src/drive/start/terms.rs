@@ -6,10 +6,11 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use super::detect;
+use crate::engine::boundary::protect::glob;
 use crate::engine::claim::promise::Promise;
 use crate::engine::record::{Check, Contract, Role, Run};
 use crate::engine::settings::merge::Settings;
-use crate::engine::settings::{Key, Layer, NamedCheck, Sourced, Value};
+use crate::engine::settings::{Key, Layer, Sourced, Value};
 use crate::parse::arguments::LoopArgs;
 use crate::parse::duration::whole_seconds;
 use crate::world::files::disk;
@@ -26,13 +27,14 @@ pub fn typed(arguments: &LoopArgs, folder: &Path) -> Result<Layer> {
     layer.type_in(arguments.limits.by_key().map(|(key, value)| (key, Some(Value::Number(value)))));
     layer.type_in([
         (Key::Require, arguments.require.map(Value::Proof)),
-        (Key::Exam, arguments.exam.map(Value::Exam)),
+        (Key::TestChanges, arguments.test_changes.map(Value::TestChanges)),
+        (Key::MayChange, globs(&arguments.may_change)?),
         (Key::Questions, arguments.questions.map(Value::Questions)),
         (Key::Prove, arguments.prove.then_some(Value::Switch(true))),
         (Key::ProveTimeout, arguments.prove_timeout.map(|it| Value::Number(whole_seconds(it)))),
         (Key::Promise, promise.map(Value::Promise)),
     ]);
-    let no_worse = arguments.no_worse.iter().map(Check::no_worse).map(NamedCheck::from);
+    let no_worse = arguments.no_worse.iter().map(Check::no_worse);
     layer.checks.extend(no_worse.map(Sourced::typed));
     for role in Role::ALL {
         let commands = match role {
@@ -40,10 +42,22 @@ pub fn typed(arguments: &LoopArgs, folder: &Path) -> Result<Layer> {
             Role::Gate => arguments.gate.clone(),
             Role::Until => arguments.until.clone(),
         };
-        let checks = commands.iter().map(|run| NamedCheck::from(Check::new(run.as_str(), role)));
+        let checks = commands.iter().map(|run| Check::new(run.as_str(), role));
         layer.checks.extend(checks.map(Sourced::typed));
     }
     Ok(layer)
+}
+
+/// Typed globs; an error names the one that is not.
+fn globs(texts: &[String]) -> Result<Option<Value>> {
+    for text in texts {
+        if let Err(expected) = glob(text) {
+            bail!(
+                "--may-change takes {expected}, not {text:?}\nhint: --may-change 'tests/golden/**'"
+            );
+        }
+    }
+    Ok((!texts.is_empty()).then(|| Value::Words(texts.to_vec())))
 }
 
 fn verify(arguments: &LoopArgs, folder: &Path) -> Result<Vec<String>> {
@@ -81,7 +95,7 @@ pub fn contract(
     let promise = promise(arguments, settings, &task)?;
     let checks = settings.contract_checks();
     let protect = settings.protected();
-    let (require, exam) = (settings.require(), settings.exam());
+    let (require, test_changes) = (settings.require(), settings.test_changes());
     if (require.is_some() || arguments.prove) && checks.is_empty() {
         let (option, grade) = match require {
             Some(grade) => ("--require", format!(" {}", grade.label())),
@@ -101,7 +115,7 @@ pub fn contract(
         limits,
         protect,
         require,
-        exam,
+        test_changes,
         questions,
         silent,
         trial,

@@ -6,9 +6,9 @@ use super::protect::{changed, complaint};
 use crate::engine::evidence::test_report::TestReport;
 use crate::engine::evidence::test_run::TestRun;
 use crate::engine::evidence::{CheckResult, Verdict};
-use crate::engine::exam::finding::ExamFinding;
-use crate::engine::exam::trial::Trial;
 use crate::engine::record::{Loop, Proof, Role};
+use crate::engine::test_changes::finding::TestChangesFinding;
+use crate::engine::test_changes::trial::Trial;
 
 /// What the checks prove if all of them passed; `None` if one did not pass or did not run.
 pub fn proof(subject: &Loop, facts: &Facts) -> Option<Proof> {
@@ -45,23 +45,23 @@ pub fn tampered(subject: &Loop, facts: &Facts) -> Option<String> {
 
 /// Why the proof is at most `passing`, whatever the checks did; empty if nothing keeps it there.
 pub fn doubts(subject: &Loop, facts: &Facts) -> Vec<String> {
-    let of_the_exam = facts.exam.iter().flat_map(ExamFinding::doubts);
+    let of_the_tests = facts.test_changes.iter().flat_map(|finding| finding.doubts.clone());
     let of_the_start = subject.state.unrecorded.as_ref();
     let of_the_start =
         of_the_start.map(|why| format!("the tree as the loop found it is not known: {why}"));
-    disagreement(facts).into_iter().chain(of_the_start).chain(of_the_exam).collect()
+    disagreement(facts).into_iter().chain(of_the_start).chain(of_the_tests).collect()
 }
 
 /// What a person should know of the checks that passed.
 pub fn remark(subject: &Loop, facts: &Facts) -> Option<String> {
-    let of_the_exam = facts.exam.as_ref().and_then(ExamFinding::remark);
+    let of_the_changes = facts.test_changes.as_ref().and_then(TestChangesFinding::remark);
     let of_the_trial = facts.trial.as_ref().and_then(Trial::why_not);
     let of_the_trial = of_the_trial.map(|why| format!("not proven: {why}"));
     let of_the_tests = facts.checks.iter().filter_map(|check| {
         let memory = facts.tests_before.get(&check.run);
         TestReport::of(memory, check.test_run.as_ref()?).taken_away()
     });
-    let remarks = doubts(subject, facts).into_iter().chain(of_the_tests).chain(of_the_exam);
+    let remarks = doubts(subject, facts).into_iter().chain(of_the_tests).chain(of_the_changes);
     let remarks: Vec<String> = remarks.chain(of_the_trial).collect();
     (!remarks.is_empty()).then(|| remarks.join("; "))
 }
@@ -75,6 +75,10 @@ fn disagreement(facts: &Facts) -> Option<String> {
     let is_silent = |it: &&CheckResult| it.test_run.is_none() && ran_once(&it.run);
     if let Some(check) = passing.clone().find(reports_failures) {
         return Some(format!("`{}` reports failing tests", check.run));
+    }
+    let replayed = |it: &CheckResult| it.test_run.as_ref().and_then(|run| run.replayed.clone());
+    if let Some((check, words)) = passing.clone().find_map(|it| Some((it, replayed(it)?))) {
+        return Some(format!("`{}` repeats a cached result (\"{words}\")", check.run));
     }
     let check = passing.clone().find(is_silent)?;
     Some(format!("`{}` reports no tests, though it ran some before", check.run))

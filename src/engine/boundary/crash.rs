@@ -1,9 +1,12 @@
-//! Crashes: an agent that could not start, was ended by a signal crew did not send, or ended
-//! without its closing event. An immediate retry mostly crashes again, so the next iteration waits.
-//! A plain exit status is not a crash, and a failure of the model's service has its own wait.
+//! Crashes: an agent that could not start, was ended by a signal crew did not send, ended without
+//! its closing event, or failed at once. An immediate retry mostly crashes again, so the next
+//! iteration waits, and so it does after a timeout. An agent that fails later has worked; a failure
+//! of the model's service has its own wait.
 
 use super::facts::{AgentClosing, AgentOutcome, ProcessEnd};
+use crate::engine::evidence::Progress;
 use crate::engine::record::Loop;
+use crate::engine::text::period;
 
 /// Seconds before the next iteration, by crashes in a row; the last value applies to all further
 /// ones.
@@ -11,12 +14,37 @@ const NEVER_WORKED_S: [u64; 3] = [5, 30, 300];
 /// The same for an agent that has worked in this loop: the cause is likely to last longer.
 const WORKED_S: [u64; 3] = [15, 120, 900];
 
-/// What crashed, in words; `None` if the end was not a crash.
+/// An agent that fails within this many milliseconds of its start has done no work.
+const AT_ONCE_MS: u64 = 2000;
+
+/// Why the next iteration waits, in words; `None` if the end was neither a crash nor a timeout.
 pub fn of(agent: &AgentOutcome) -> Option<String> {
-    ended_badly(agent).filter(|_| agent.error.is_none())
+    let why = ended_badly(agent).or_else(|| failed_at_once(agent));
+    why.or_else(|| overdue(agent.process.as_ref()?)).filter(|_| agent.error.is_none())
 }
 
-/// The same, whether or not the model's service failed, too.
+/// Crashes in a row after one more iteration. One that ran into its timeout while it made progress
+/// begins a row: the wait is to let a cause pass, and the agent was able to work.
+pub(super) fn in_a_row(before: u32, agent: &AgentOutcome, progress: Progress) -> u32 {
+    let was_at_work = agent.process.as_ref().and_then(overdue).is_some();
+    match of(agent) {
+        Some(_) if was_at_work && progress == Progress::Made => 1,
+        Some(_) => before + 1,
+        None => 0,
+    }
+}
+
+fn failed_at_once(agent: &AgentOutcome) -> Option<String> {
+    let is_at_once = agent.ran_ms.is_some_and(|ms| ms <= AT_ONCE_MS);
+    match agent.process.as_ref()? {
+        ProcessEnd::Exit(code) if *code != 0 && is_at_once => {
+            Some(format!("{} within {} s of its start", exited(*code), AT_ONCE_MS / 1000))
+        }
+        _ => None,
+    }
+}
+
+/// How an agent crashed, whether or not the model's service failed, too.
 pub(super) fn ended_badly(agent: &AgentOutcome) -> Option<String> {
     match agent.process.as_ref()? {
         ProcessEnd::Signal(signal) => Some(format!("the agent was ended by signal {signal}")),
@@ -26,6 +54,24 @@ pub(super) fn ended_badly(agent: &AgentOutcome) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// Why crew ended the agent, if its time or its silence was the reason.
+pub(super) fn overdue(end: &ProcessEnd) -> Option<String> {
+    match end {
+        ProcessEnd::TimedOut(limit) => {
+            Some(format!("the iteration ran into its timeout of {}", period(*limit)))
+        }
+        ProcessEnd::Silent(limit) => {
+            Some(format!("the agent printed nothing for {} and was ended", period(*limit)))
+        }
+        _ => None,
+    }
+}
+
+/// The failure of an agent whose process exited with `code`.
+pub fn exited(code: i32) -> String {
+    format!("the agent exited with status {code}")
 }
 
 /// Seconds that the next iteration waits; `subject` has already counted the crash.
@@ -48,7 +94,7 @@ mod tests {
     use crate::engine::fixture::a_run;
 
     #[test]
-    fn an_end_by_nobodys_wish_is_a_crash_and_a_plain_status_or_an_end_by_crew_is_none() {
+    fn an_end_by_nobodys_wish_or_a_timeout_is_waited_after_and_a_plain_status_or_an_order_is_not() {
         let signal = Some("the agent was ended by signal 9");
         let table = [
             (ProcessEnd::Signal(9), false, signal),
@@ -62,8 +108,8 @@ mod tests {
             (ProcessEnd::Exit(1), true, Some("the agent ended without its closing event")),
             (ProcessEnd::Exit(1), false, None),
             (ProcessEnd::Exit(0), false, None),
-            (ProcessEnd::TimedOut(1), true, None),
-            (ProcessEnd::Silent(1), true, None),
+            (ProcessEnd::TimedOut(60), true, Some("the iteration ran into its timeout of 1m")),
+            (ProcessEnd::Silent(60), true, Some("the agent printed nothing for 1m and was ended")),
             (ProcessEnd::OutOfTime, true, None),
             (ProcessEnd::Waited, true, None),
             (ProcessEnd::BrokenOff(String::new()), true, None),
@@ -78,6 +124,23 @@ mod tests {
             assert_eq!(of(&agent), None, "the service's failure has its own wait");
         }
         assert_eq!(of(&AgentOutcome::default()), None);
+    }
+
+    #[test]
+    fn a_failure_within_two_seconds_of_the_start_is_a_crash_and_a_later_one_is_not() {
+        let failed = Some("the agent exited with status 3 within 2 s of its start");
+        let table = [
+            (3, Some(0), failed),
+            (3, Some(2000), failed),
+            (3, Some(2001), None),
+            (3, None, None),
+            (0, Some(0), None),
+        ];
+        for (code, ran_ms, expected) in table {
+            let process = Some(ProcessEnd::Exit(code));
+            let agent = AgentOutcome { process, ran_ms, ..AgentOutcome::default() };
+            assert_eq!(of(&agent).as_deref(), expected, "{agent:?}");
+        }
     }
 
     #[test]

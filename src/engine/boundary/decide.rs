@@ -11,12 +11,12 @@ use super::limits::{
 };
 use super::{crash, unfit};
 use crate::engine::claim::Claim;
-use crate::engine::exam::trial::Trial;
 use crate::engine::record::{Driver, Ending, Loop, Moment, Outcome, Proof, Status, TaskOfFleet};
+use crate::engine::test_changes::trial::Trial;
 use crate::engine::text::duration;
 
 /// How the reason begins of a loop that was refused twice for what its agent cannot change.
-pub const INCURABLE: &str = "refused twice for what only a person can change: ";
+pub const INCURABLE: &str = "refused for what only a person can change: ";
 
 /// What happens next.
 #[must_use]
@@ -189,7 +189,7 @@ fn spent(judged: &Judged) -> Option<Decision> {
     Some(Decision::Finish(Ending { why, ..ending }))
 }
 
-/// Why a loop is completed, with what a person should know of its exam.
+/// Why a loop is completed, with what a person should know of its tests.
 fn remarked(judged: &Judged, why: &str) -> String {
     judged.remark.as_ref().map_or_else(|| why.to_owned(), |remark| format!("{why}; {remark}"))
 }

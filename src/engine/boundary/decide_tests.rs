@@ -211,7 +211,7 @@ fn rule_6_the_second_refusal_in_a_row_that_no_agent_can_change_is_blocked() {
     let (_, again) = refused(&once, missing, Claim::Success);
     assert_eq!(
         why(again),
-        "refused twice for what only a person can change: `test` finds no program `x` (exit 127); install it"
+        "refused for what only a person can change: `test` finds no program `x` (exit 127); install it"
     );
     let (silent, decision) = refused(&once, missing, Claim::None);
     assert_eq!(decision, Decision::Continue, "nobody asked for the end");

@@ -6,11 +6,11 @@ use chrono::{DateTime, Utc};
 use super::protect::{Marks, Unseen};
 use crate::engine::claim::Claim;
 use crate::engine::evidence::changes::Changes;
-use crate::engine::evidence::test_report::{TestMemories, hollow, remembered, worse};
+use crate::engine::evidence::test_report::{TestMemories, ran_nothing, remembered, worse};
 use crate::engine::evidence::{CheckResult, Verdict};
-use crate::engine::exam::finding::ExamFinding;
-use crate::engine::exam::trial::{AsFound, Trial};
 use crate::engine::record::{Actor, Contract, Loop, Moment, Role, TreeSeen};
+use crate::engine::test_changes::finding::TestChangesFinding;
+use crate::engine::test_changes::trial::{AsFound, Trial};
 use crate::engine::text::named;
 use crate::engine::usage::Usage;
 
@@ -93,10 +93,14 @@ pub struct AgentOutcome {
     pub out_of_turns: bool,
     /// How full its context was at most; `None` where the agent does not report it.
     pub context_percent: Option<u8>,
+    /// The tokens of its fullest message; `None` where no message is reported.
+    pub context_tokens: Option<u64>,
     /// Its last words, in one line; nothing is judged by them.
     pub said: Option<String>,
     /// The last lines its process wrote to standard error, bounded.
     pub errors: String,
+    /// Milliseconds from its start to its end; `None` where crew did not start it.
+    pub ran_ms: Option<u64>,
     /// Milliseconds of the iteration in which crew itself was stopped and could not watch. They
     /// count neither for the iteration nor for the loop.
     pub missed_ms: u64,
@@ -204,8 +208,8 @@ pub struct Facts {
     pub changes: Option<Changes>,
     /// The state of the protected paths; `None` if not looked at.
     pub protected: Option<Result<Marks, Unseen>>,
-    /// What differs in the exam; `None` if not looked at.
-    pub exam: Option<ExamFinding>,
+    /// What the run with the original tests found; `None` if not looked at.
+    pub test_changes: Option<TestChangesFinding>,
     /// Whether a check fails on the tree as the loop found it; `None` if none was run there.
     pub as_found: Option<AsFound>,
     /// The result of the trial of the work; `None` if there was none.
@@ -220,21 +224,25 @@ impl Facts {
         self.checks.iter().find(|result| result.run == run).map(|result| result.verdict)
     }
 
-    /// Whether every check of a role passed at this boundary and was not hollow; true if the
+    /// Whether every check of a role passed at this boundary and ran something; true if the
     /// contract has none.
     pub fn all_pass(&self, contract: &Contract, role: Role) -> bool {
         let passed = |run: &str| {
             let result = self.checks.iter().find(|result| result.run == run);
-            result.is_some_and(|it| it.verdict == Verdict::Passed && self.hollow(it).is_none())
+            result.is_some_and(|it| it.verdict == Verdict::Passed && self.ran_nothing(it).is_none())
         };
         contract.of_role(role).all(|check| passed(&check.run))
     }
 
     /// Why a check that passed has shown nothing: "`cargo test x` ran 0 tests (57 filtered out)".
-    pub fn hollow(&self, result: &CheckResult) -> Option<String> {
+    pub fn ran_nothing(&self, result: &CheckResult) -> Option<String> {
         let run = result.test_run.as_ref().filter(|_| result.verdict == Verdict::Passed)?;
+        // With `--no-worse`, or where another status is success, failing tests may be expected.
+        if run.has_failed() && result.exit != Some(0) {
+            return None;
+        }
         let ever_ran = self.tests_before.get(&result.run).is_some_and(|memory| memory.ever_ran);
-        hollow(run, ever_ran).map(|why| format!("`{}` {why}", result.run))
+        ran_nothing(run, ever_ran).map(|why| format!("`{}` {why}", result.run))
     }
 
     /// How a check that did not pass ended, with the tests that got worse where only those count.

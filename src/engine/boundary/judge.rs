@@ -3,18 +3,19 @@
 //! here.
 
 use super::belief::{doubts, proof, remark, tampered};
-use super::crash;
+use super::crash::{self, exited, overdue};
 use super::facts::{AgentClosing, AgentOutcome, ApiError, Facts, ProcessEnd};
 use super::progress::{Judgement, progress};
 use super::unfit;
 use crate::engine::claim::Claim;
 use crate::engine::evidence::test_report::TestReport;
+use crate::engine::evidence::test_run::TestRun;
 use crate::engine::evidence::{
     CheckResult, ClaimResult, Evidence, Progress, TAIL_CHARS, Verdict, gate_failed,
 };
-use crate::engine::exam::trial::Trial;
 use crate::engine::record::{CheckMemory, Loop, Proof, Role, State};
-use crate::engine::text::{period, tail_of, with_reason};
+use crate::engine::test_changes::trial::Trial;
+use crate::engine::text::{tail_of, with_reason};
 
 /// A judged boundary.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,15 +46,16 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
     let is_one = !facts.seen.breaks_off() && facts.seen.ran_an_iteration();
     let counted = is_one && unfit::of(before, facts).is_none();
     let proof = proof(before, facts).filter(|_| counted);
-    let unfair = || facts.exam.as_ref().and_then(|it| it.refusal(&before.accept_exam()));
-    let required = before.contract.require;
-    let why_not = facts.trial.as_ref().and_then(Trial::why_not);
-    let why_not = why_not.or_else(|| facts.as_found.as_ref()?.why_not());
-    let short = proof.and_then(|proof| unfair().or(proof.falls_short(required, why_not)));
+    let unfair = facts.test_changes.as_ref().and_then(|it| it.refusal.clone());
+    let doubts = doubts(before, facts).join("; ");
+    let short = proof.and_then(|proof| {
+        let why_not = why_not(&doubts, facts);
+        unfair.clone().or(proof.falls_short(before.contract.require, why_not))
+    });
     let proof = proof.filter(|_| short.is_none());
     let is_asked = counted && asks_for_the_end(before, facts);
     let proved = proof.filter(|_| is_asked);
-    let is_curable = matches!(facts.trial, Some(Trial::Failed(_)));
+    let is_curable = matches!(facts.trial, Some(Trial::Failed(_))) || unfair.is_some();
     let refusal = (is_asked && proved.is_none())
         .then(|| short.clone().filter(|_| !is_curable).or_else(|| incurable(facts)));
     let Judgement { progress, why: progress_why } = progress(before, facts);
@@ -71,9 +73,13 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
     let again = refusal.clone().flatten().filter(|why| state.incurable.as_ref() == Some(why));
     if let Some(refusal) = refusal {
         state.incurable = refusal;
+        state.test_refusals = unfair.as_ref().map_or(0, |_| state.test_refusals + 1);
     }
-    let transient = matches!(facts.seen.agent.error, Some(ApiError::Transient { .. }));
-    state.transient_errors = if transient { state.transient_errors + 1 } else { 0 };
+    let refusals = state.test_refusals;
+    let again = again
+        .or_else(|| refused_too_often(before, unfair.as_deref().filter(|_| is_asked)?, refusals));
+    let is_transient = matches!(facts.seen.agent.error, Some(ApiError::Transient { .. }));
+    state.transient_errors = if is_transient { state.transient_errors + 1 } else { 0 };
     if counted {
         let mut evidence = evidence(before, facts, proved, failure.clone(), progress);
         evidence.progress_why = progress_why;
@@ -82,32 +88,35 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
         }
         evidence.words = left_for_next_prompt(state, facts);
         state.completed += 1;
-        state.crashes = match crash::of(&facts.seen.agent) {
-            Some(_) => state.crashes + 1,
-            None if skipped(facts).is_some() => state.crashes,
-            None => 0,
-        };
+        if skipped(facts).is_none() {
+            state.crashes = crash::in_a_row(state.crashes, &facts.seen.agent, progress);
+        }
         state.skips += u32::from(skipped(facts).is_some());
         state.last_iteration_at = Some(facts.now.wall);
-        state.consecutive_failures = match failure {
-            Some(_) => state.consecutive_failures + 1,
-            // An iteration that did not run to its end says nothing about failures in a row.
-            None if skipped(facts).is_some() => state.consecutive_failures,
-            None => 0,
-        };
-        state.iterations_without_progress = match progress {
-            // It might still have made some.
-            Progress::None if is_broken_off(facts) => state.iterations_without_progress,
-            Progress::None => state.iterations_without_progress + 1,
-            Progress::Made | Progress::Unknown => 0,
-        };
+        count_in_a_row(state, facts, failure.is_some(), progress);
         state.evidence = Some(evidence);
         remember_checks(&mut after, facts);
         after.state.remember_tree(facts.tree_checked.clone());
         after.took(spent);
     }
-    let (remark, is_lowered) = (remark(before, facts), !doubts(before, facts).is_empty());
+    let (remark, is_lowered) = (remark(before, facts), !doubts.is_empty());
     Judged { after, counted, proved, sound, incurable: again, progress, remark, is_lowered }
+}
+
+/// Counts failures and iterations without progress that follow each other.
+fn count_in_a_row(state: &mut State, facts: &Facts, has_failed: bool, progress: Progress) {
+    state.consecutive_failures = match has_failed {
+        true => state.consecutive_failures + 1,
+        // An iteration that did not run to its end says nothing about failures in a row.
+        false if skipped(facts).is_some() => state.consecutive_failures,
+        false => 0,
+    };
+    state.iterations_without_progress = match progress {
+        // It might still have made some.
+        Progress::None if is_broken_off(facts) => state.iterations_without_progress,
+        Progress::None => state.iterations_without_progress + 1,
+        Progress::Made | Progress::Unknown => 0,
+    };
 }
 
 /// The messages left for the next prompt: all except those an agent received, if one was started.
@@ -137,6 +146,21 @@ fn remember_checks(after: &mut Loop, facts: &Facts) {
     after.state.checked_as_found |= is_told;
 }
 
+/// Why the proof is not higher.
+fn why_not<'a>(doubts: &'a str, facts: &'a Facts) -> Option<&'a str> {
+    let doubts = Some(doubts).filter(|doubts| !doubts.is_empty());
+    let of_the_trial = || facts.trial.as_ref().and_then(Trial::why_not);
+    doubts.or_else(of_the_trial).or_else(|| facts.as_found.as_ref()?.why_not())
+}
+
+/// The reason with which a loop ends whose claims were refused too often for a change of tests.
+fn refused_too_often(subject: &Loop, why: &str, refusals: u32) -> Option<String> {
+    let threshold = subject.contract.limits.failure_threshold;
+    let accept = subject.accept_test_changes();
+    (threshold > 0 && refusals >= threshold)
+        .then(|| format!("{why}; a person can accept the change: {accept}"))
+}
+
 /// Whether the agent claims that the job is done, or every `until` passes.
 fn asks_for_the_end(subject: &Loop, facts: &Facts) -> bool {
     let contract = &subject.contract;
@@ -146,8 +170,9 @@ fn asks_for_the_end(subject: &Loop, facts: &Facts) -> bool {
 
 /// The reasons for a refusal that no agent can change.
 fn incurable(facts: &Facts) -> Option<String> {
-    let why =
-        facts.checks.iter().filter_map(|it| it.incurable.clone().or_else(|| facts.hollow(it)));
+    let has_failed = |it: &CheckResult| it.test_run.as_ref().is_some_and(TestRun::has_failed);
+    let ran_nothing = |it| facts.ran_nothing(it).filter(|_| !has_failed(it));
+    let why = facts.checks.iter().filter_map(|it| it.incurable.clone().or_else(|| ran_nothing(it)));
     let why: Vec<String> = why.collect();
     (!why.is_empty()).then(|| why.join("; "))
 }
@@ -197,26 +222,8 @@ fn process_failure(agent: &AgentOutcome, claim: &Claim, progress: Progress) -> O
 
 /// Why an agent did not come to its own end.
 fn ended_early(agent: &AgentOutcome) -> Option<String> {
-    let turns = agent.out_of_turns.then(|| "the agent used up its turns (--max-turns)".to_owned());
+    let turns = agent.out_of_turns.then(|| "the agent used up its turns (max_turns)".to_owned());
     turns.or_else(|| overdue(agent.process.as_ref()?))
-}
-
-/// Why crew ended the agent, if its time or its silence was the reason.
-fn overdue(end: &ProcessEnd) -> Option<String> {
-    match end {
-        ProcessEnd::TimedOut(limit) => {
-            Some(format!("the iteration ran into its timeout of {}", period(*limit)))
-        }
-        ProcessEnd::Silent(limit) => {
-            Some(format!("the agent printed nothing for {} and was ended", period(*limit)))
-        }
-        _ => None,
-    }
-}
-
-/// The failure of an agent whose process exited with `code`.
-pub fn exited(code: i32) -> String {
-    format!("the agent exited with status {code}")
 }
 
 fn evidence(
@@ -263,6 +270,7 @@ fn evidence(
         newly_passing: u32::try_from(newly_passing).unwrap_or(u32::MAX),
         usage: facts.usage.clone(),
         context_percent: facts.seen.agent.context_percent,
+        context_tokens: facts.seen.agent.context_tokens,
         said: facts.seen.agent.said.clone(),
         words: Vec::new(),
         cut: facts.seen.agent.cut,
@@ -303,7 +311,7 @@ fn claim_result(
             let failing = facts.checks.iter().filter(|check| check.verdict != Verdict::Passed);
             let against: Vec<String> = failing
                 .map(|check| format!("`{}` {}", check.run, facts.what_happened(subject, check)))
-                .chain(facts.checks.iter().filter_map(|check| facts.hollow(check)))
+                .chain(facts.checks.iter().filter_map(|check| facts.ran_nothing(check)))
                 .chain(tampered)
                 .collect();
             ClaimResult::Refused(against.join("; "))

@@ -62,18 +62,18 @@ fn what_a_check_says_about_its_tests_can_only_take_belief_away() {
     refused: `test` ran 0 tests (4 skipped)
     refused: `test` ran 0 tests (it ran some before)
     completed claimed (nothing was checked: this is the agent's word)
-    completed passing (the checks pass; `test` reports failing tests)
-    completed passing (the checks pass; `test` reports failing tests)
+    refused: `test` reports failing tests, and its exit status hides them
+    refused: `test` reports failing tests, and its exit status hides them
     completed checked (a check that had failed now passes)
     ");
 }
 
 #[test]
-fn a_hollow_check_that_no_agent_can_fill_blocks_at_the_second_refusal() {
+fn a_check_that_ran_nothing_and_that_no_agent_can_change_blocks_at_the_second_refusal() {
     let (once, _) = claimed(&failed_before(), tests(0, 0, 0, 57), true);
     assert!(once.is_live());
     let (_, twice) = claimed(&once, tests(0, 0, 0, 57), true);
-    insta::assert_snapshot!(twice, @"blocked  (refused twice for what only a person can change: `test` ran 0 tests (57 filtered out))");
+    insta::assert_snapshot!(twice, @"blocked  (refused for what only a person can change: `test` ran 0 tests (57 filtered out))");
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn a_check_without_tests_has_neither_passed_nor_failed_until_it_runs_one() {
 }
 
 #[test]
-fn a_hollow_until_does_not_end_the_loop() {
+fn an_until_that_ran_nothing_does_not_end_the_loop() {
     let subject = a_loop_with(&[("test", Role::Until)]);
     let mut facts = facts(Claim::None);
     facts.checks = vec![result("test", Verdict::Passed)];

@@ -1,6 +1,6 @@
 use super::*;
 use crate::engine::boundary::facts::{AgentClosing, ControlRequest, ProcessEnd};
-use crate::engine::boundary::protect::{Marks, Protected, Unseen};
+use crate::engine::boundary::protect::{IgnoreRules, Marks, Protected, Unseen};
 use crate::engine::fixture::{a_loop, a_loop_with, at, facts, result};
 use crate::engine::record::Actor;
 
@@ -187,14 +187,18 @@ fn an_overdue_agent_has_failed_unless_it_changed_something_and_a_closing_event_h
 
 #[test]
 fn a_row_of_crashes_is_counted_and_ends_with_any_other_iteration() {
-    let row = |end: ProcessEnd, crashes: u32| {
+    let row_in = |tree: &str, end: ProcessEnd, crashes: u32| {
         let mut subject = a_loop();
         subject.state.crashes = crashes;
         let mut facts = facts(Claim::None);
+        facts.tree = Some(tree.into());
         facts.seen.agent.process = Some(end);
         judge(&subject, &facts).after.state.crashes
     };
+    let row = |end, crashes| row_in("tree at the start", end, crashes);
     assert_eq!(row(ProcessEnd::Signal(9), 0), 1);
+    assert_eq!(row(ProcessEnd::TimedOut(60), 2), 3);
+    assert_eq!(row_in("changed", ProcessEnd::TimedOut(60), 2), 1, "it was at work");
     assert_eq!(row(ProcessEnd::NotStarted(String::new()), 2), 3);
     assert_eq!(row(ProcessEnd::Exit(1), 2), 0);
     assert_eq!(row(ProcessEnd::Skipped(String::new()), 2), 2);
@@ -340,7 +344,7 @@ fn a_changed_protected_path_fails_the_iteration_and_refuses_the_claim() {
 }
 
 fn held_to(marks: Marks) -> Protected {
-    Protected { ignored: None, marks }
+    Protected { ignored: IgnoreRules::default(), marks }
 }
 
 #[test]

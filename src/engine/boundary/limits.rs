@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::engine::evidence::Evidence;
-use crate::engine::record::{Limits, Loop, Moment, Outcome};
+use crate::engine::record::{Contract, Limits, Loop, Moment, Outcome};
 use crate::engine::settings::Key;
 use crate::engine::text::{count, duration, period};
 use crate::engine::usage::{Money, Usage, tokens_text};
@@ -121,6 +121,40 @@ pub fn named(limits: &Limits) -> String {
         return "no limit on iterations or time".to_owned();
     }
     format!("up to {}", named.join(", "))
+}
+
+/// The limits as a start names them. Without one on iterations, "unlimited" would promise more than
+/// the others allow, so every one that is on is named.
+pub fn in_force(limits: &Limits) -> String {
+    if limits.max_iterations > 0 {
+        return named(limits);
+    }
+    let [failures, stall] = [limits.failure_threshold, limits.stall].map(u64::from);
+    let bounds = named(limits);
+    let parts = [
+        Some("unlimited iterations".to_owned()),
+        bounds.starts_with("up to").then_some(bounds),
+        (failures > 0).then(|| format!("{} in a row abort", count(failures, "failure"))),
+        (stall > 0).then(|| format!("{} without progress stall", count(stall, "iteration"))),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// How a loop ends that has no checks, for its start.
+pub fn without_checks(contract: &Contract) -> String {
+    let runs = match contract.limits.max_iterations {
+        0 => "it runs to its limit".to_owned(),
+        1 => "it runs once".to_owned(),
+        max => format!("it runs {max} times"),
+    };
+    match contract.promise {
+        Some(_) => format!(
+            "nothing is checked: a claim is the agent's word, and without one {runs} and ends exhausted"
+        ),
+        None => {
+            format!("nothing is checked, and no claim ends it: {runs} and ends completed, claimed")
+        }
+    }
 }
 
 /// "$1.84", "$1.84 of $5.00": what was used, and the limit if there is one.
@@ -293,11 +327,12 @@ pub fn back_off_s(attempt: u32) -> u64 {
 
 /// When to try again after a transient error. `jitter` is 0 to 999 and adds at most a tenth of the
 /// wait and at most 30 s, so that many loops with one reset do not all retry in the same second. A
-/// reset that is past already says nothing: the service has just refused.
+/// reset that is now or past is tried at once; if that is refused too, it says nothing.
 pub fn wait_until(now: Time, reset: Option<Time>, attempt: u32, jitter: u16) -> Time {
-    let wait = match reset.filter(|reset| *reset > now) {
-        Some(reset) => reset - now,
-        None => TimeDelta::seconds(back_off_s(attempt).cast_signed()),
+    let wait = match reset {
+        Some(reset) if reset > now => reset - now,
+        Some(_) if attempt <= 1 => TimeDelta::zero(),
+        _ => TimeDelta::seconds(back_off_s(attempt).cast_signed()),
     };
     let spread = (wait.num_milliseconds() / 10).min(30_000) * i64::from(jitter) / 1000;
     now + wait + TimeDelta::milliseconds(spread)

@@ -176,7 +176,7 @@ fn back_off_doubles_from_a_minute_to_half_an_hour() {
 fn a_stated_reset_is_waited_for_and_one_in_the_past_is_none() {
     let reset = Some(at(600).wall);
     assert_eq!(wait_until(at(0).wall, reset, 1, 0), at(600).wall);
-    assert_eq!(wait_until(at(600).wall, reset, 1, 0), at(660).wall);
+    assert_eq!(wait_until(at(600).wall, reset, 1, 0), at(600).wall);
     assert_eq!(wait_until(at(900).wall, reset, 2, 0), at(1020).wall);
     assert_eq!(wait_until(at(0).wall, None, 2, 0), at(120).wall);
     assert_eq!(wait_until(at(0).wall, None, 2, 500), at(126).wall);

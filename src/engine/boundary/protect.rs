@@ -96,10 +96,8 @@ pub type Marks = BTreeMap<String, String>;
 /// The state that protected paths must keep.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Protected {
-    /// What git ignored when the loop began. `None` in a loop of an older crew, which left the
-    /// search to git.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ignored: Option<IgnoreRules>,
+    /// What git ignored when the loop began.
+    pub ignored: IgnoreRules,
     pub marks: Marks,
 }
 

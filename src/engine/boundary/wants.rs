@@ -44,12 +44,12 @@ pub fn may_complete(subject: &Loop, seen: &Seen) -> bool {
     let contract = &subject.contract;
     let may_end =
         *seen.heard() == Claim::Success || contract.has_until() || contract.promise.is_none();
-    subject.state.exam.is_some() && may_end && seen.looks(contract).checks
+    subject.state.baseline.is_some() && may_end && seen.looks(contract).checks
 }
 
-/// Whether the exam is worth a look: the loop would end `completed` on its checks.
-pub fn wants_exam(subject: &Loop, known: &Facts) -> bool {
-    subject.state.exam.is_some()
+/// Whether changed tests are looked for: the loop would end `completed` on its checks.
+pub fn wants_test_changes(subject: &Loop, known: &Facts) -> bool {
+    subject.state.baseline.is_some()
         && (would_complete(subject, known) || wants_the_tree_as_found(subject, known))
 }
 
@@ -107,8 +107,9 @@ mod tests {
     use super::*;
     use crate::engine::boundary::facts::{ApiError, ControlRequest};
     use crate::engine::evidence::Verdict;
-    use crate::engine::exam::trial::AsFound;
     use crate::engine::fixture::{a_loop_with, facts, result};
+    use crate::engine::test_changes::Baseline;
+    use crate::engine::test_changes::trial::AsFound;
 
     const ALL: [(&str, Role); 3] =
         [("test", Role::Verify), ("lint", Role::Gate), ("deploy", Role::Until)];
@@ -173,8 +174,11 @@ mod tests {
             subject.contract.require = require;
             let mut known = Facts { checks: vec![result("test", verdict)], ..facts(claim) };
             assert_eq!(wants_the_tree_as_found(&subject, &known), expected, "{require:?}");
-            subject.state.exam = Some("snapshot".to_owned());
-            assert!(!expected || wants_exam(&subject, &known), "no changed exam shows anything");
+            subject.state.baseline = Some(Baseline::default());
+            assert!(
+                !expected || wants_test_changes(&subject, &known),
+                "no changed test_changes shows anything"
+            );
             for (found, proved, is_known) in [
                 (AsFound::Failed("test".to_owned()), Some(Proof::Checked), true),
                 (AsFound::Passed, None, true),

@@ -1,11 +1,13 @@
 //! Which lines of a Markdown text are inside a fenced code block: the opening, closing and length
-//! rules of `CommonMark`, also where the fence is on the line of a list marker. Blank lines change
+//! rules of `CommonMark`, also in a list item, which ends its fences with it. Blank lines change
 //! nothing and may be left out. Fences inside block quotes end with the quote and are not followed.
 
 /// The state of the fences after the lines seen so far.
 #[derive(Debug, Default)]
 pub(super) struct Fences {
     open: Option<Fence>,
+    /// The columns at which the texts of the open list items start, the innermost last.
+    items: Vec<usize>,
 }
 
 #[derive(Debug)]
@@ -31,8 +33,29 @@ impl Fences {
             }
             return true;
         }
-        self.open = opening(column, rest);
+        self.open = self.opening(column, rest);
         self.open.is_some()
+    }
+
+    fn opening(&mut self, mut column: usize, mut rest: &str) -> Option<Fence> {
+        self.items.retain(|item| *item <= column);
+        let mut item = self.items.last().copied().unwrap_or(0);
+        if column - item >= 4 {
+            return None;
+        }
+        while let Some(width) = list_marker(rest) {
+            let (text_column, text) = indentation(&rest[width..], column + width);
+            // Five columns after a marker make the rest indented code.
+            if !(1..=4).contains(&(text_column - column - width)) {
+                return None;
+            }
+            self.items.push(text_column);
+            (item, column, rest) = (text_column, text_column, text);
+        }
+        let mark = rest.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
+        let length = run(rest, mark);
+        let is_inline_code = mark == '`' && rest[length..].contains('`');
+        (length >= 3 && !is_inline_code).then_some(Fence { mark, length, column: item })
     }
 }
 
@@ -48,25 +71,6 @@ pub(super) fn indentation(line: &str, start: usize) -> (usize, &str) {
         }
     }
     (column, "")
-}
-
-fn opening(column: usize, rest: &str) -> Option<Fence> {
-    if column >= 4 {
-        return None;
-    }
-    let (mut item, mut column, mut rest) = (0, column, rest);
-    while let Some(width) = list_marker(rest) {
-        let (text_column, text) = indentation(&rest[width..], column + width);
-        // Five columns after a marker make the rest indented code.
-        if !(1..=4).contains(&(text_column - column - width)) {
-            return None;
-        }
-        (item, column, rest) = (text_column, text_column, text);
-    }
-    let mark = rest.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
-    let length = run(rest, mark);
-    let is_inline_code = mark == '`' && rest[length..].contains('`');
-    (length >= 3 && !is_inline_code).then_some(Fence { mark, length, column: item })
 }
 
 /// The width of the list marker a text begins with.
@@ -116,6 +120,10 @@ mod tests {
             ("- ```\n  b\n```\nc", "cccc"),
             ("10) ~~~\n    b\n      ~~~\nc", "ccct"),
             ("1. - ```\n     b\n     ```\nc", "ccct"),
+            ("- item\n  ```\n  b\nc", "tcct"),
+            ("- item\n  ```\n  b\n  ```\nc", "tccct"),
+            ("- a\n  - b\n    ```\n    c\n  d", "ttcct"),
+            ("- item\nlazy\n```\nc", "ttcc"),
             ("-     ```\nb", "tt"),
             ("-```\nb", "tt"),
             ("1234567890. ```\nb", "tt"),

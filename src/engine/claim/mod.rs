@@ -1,6 +1,6 @@
 //! What an agent claims at the end of its final message. Only one thing counts: a `<promise>` tag
-//! alone on the last non-blank line, outside code fences and block quotes. Anything else that looks
-//! like a claim is a near miss: it is explained to the agent and never believed. Nothing here
+//! alone on the last non-blank line, outside code fences, block quotes and HTML. Anything else that
+//! looks like a claim is a near miss: it is explained to the agent and never believed. Nothing here
 //! guesses at the meaning of prose, because an agent that explains the rule would then be taken at
 //! its word. Invisible marks around a line are ignored: a person who writes from right to left
 //! could not see the fault.
@@ -8,6 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use self::fence::{Fences, indentation};
+use self::html::Html;
 pub use self::near_miss::NearMiss;
 use self::promise::{BLOCKED, CLOSE, COLONS, OPEN, Promise, normal, reserved};
 use self::quote::{Quoted, Quotes};
@@ -15,6 +16,7 @@ use super::text::{is_unseen, plain, within};
 
 mod echo;
 mod fence;
+mod html;
 mod near_miss;
 pub mod promise;
 mod quote;
@@ -25,6 +27,9 @@ mod tests;
 pub const REASON_CHARS: usize = 500;
 /// The longest wrong text kept from a claim, in characters.
 const SAID_CHARS: usize = 100;
+
+/// What ends a line for a reader, beside `\r\n`.
+const LINE_ENDS: [char; 5] = ['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'];
 
 /// What an agent's final message claims.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,18 +51,21 @@ pub enum Claim {
 /// Reads the claim at the end of an agent's final message. Without a promise (`--no-promise`)
 /// FAILURE and BLOCKED still count, but success does not. Takes time in proportion to the message.
 pub fn read(message: &str, promise: Option<&Promise>) -> Claim {
-    let (mut fences, mut quotes) = (Fences::default(), Quotes::default());
+    let (mut fences, mut quotes, mut html) =
+        (Fences::default(), Quotes::default(), Html::default());
     let mut is_open = false;
     let mut earlier = None;
     let mut last = None;
-    for text in message.lines().map(|line| line.trim_matches(is_invisible)) {
+    let message = message.replace("\r\n", "\n");
+    for text in message.split(LINE_ENDS).map(|line| line.trim_matches(is_invisible)) {
         let is_blank = bare(text).is_empty();
         let is_fenced = !is_blank && fences.cover(text);
+        let is_html = !is_blank && !is_fenced && html.cover(text);
         let quoted = quotes.cover(if is_blank { "" } else { text }, is_fenced);
         if is_blank {
             continue;
         }
-        if let Some(line) = last.replace(Line::read(text, is_fenced, quoted)) {
+        if let Some(line) = last.replace(Line::read(text, is_fenced, is_html, quoted)) {
             earlier = line.miss(false, is_open, promise).or(earlier);
             is_open = line.tags.ends_open.unwrap_or(is_open);
         }
@@ -122,17 +130,19 @@ struct Line<'message> {
     text: &'message str,
     tags: Tags<'message>,
     is_fenced: bool,
+    is_html: bool,
     quoted: Quoted,
     is_indented: bool,
 }
 
 impl<'message> Line<'message> {
-    fn read(line: &'message str, is_fenced: bool, quoted: Quoted) -> Self {
+    fn read(line: &'message str, is_fenced: bool, is_html: bool, quoted: Quoted) -> Self {
         let text = bare(line);
         Self {
             text,
             tags: Tags::read(text),
             is_fenced,
+            is_html,
             quoted,
             is_indented: indentation(line, 0).0 >= 4,
         }
@@ -140,7 +150,8 @@ impl<'message> Line<'message> {
 
     /// The tag's text, if this line counts as a claim when it is the last.
     fn claim(&self) -> Option<&'message str> {
-        let is_own = !self.is_fenced && !self.is_indented && self.quoted == Quoted::No;
+        let is_own =
+            !self.is_fenced && !self.is_html && !self.is_indented && self.quoted == Quoted::No;
         self.tags.said.filter(|_| self.tags.is_alone && is_own)
     }
 
@@ -163,6 +174,7 @@ impl<'message> Line<'message> {
     fn cover(&self) -> Option<NearMiss> {
         match (self.is_fenced, self.quoted, self.is_indented && self.tags.is_alone) {
             (true, _, _) => Some(NearMiss::InFence),
+            _ if self.is_html => Some(NearMiss::InHtml),
             (_, Quoted::Marked, _) => Some(NearMiss::Quoted),
             (_, _, true) => Some(NearMiss::Indented),
             (_, Quoted::Lazily, _) if self.tags.is_alone => Some(NearMiss::LazilyQuoted),

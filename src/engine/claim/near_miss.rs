@@ -22,6 +22,8 @@ pub enum NearMiss {
     WrongCase,
     /// The tag is in a fenced code block.
     InFence,
+    /// The tag is in an HTML element that shows text as it is, or in a comment.
+    InHtml,
     /// The tag is in a block quote.
     Quoted,
     /// The tag continues a quoted paragraph that no blank line ends.
@@ -68,6 +70,10 @@ impl fmt::Display for NearMiss {
             Self::InFence => {
                 "the promise tag was inside a code fence: when it is true, close every fence, then \
                  write the tag alone on the last line"
+            }
+            Self::InHtml => {
+                "the promise tag was inside an HTML element or comment: when it is true, close that, \
+                 then write the tag alone on the last line"
             }
             Self::Quoted => {
                 "the promise tag was in a block quote: when it is true, write it on the last line \

@@ -91,6 +91,29 @@ fn only_a_tag_alone_on_the_last_line_outside_code_and_quotes_completes() {
 }
 
 #[test]
+fn html_that_is_open_covers_a_claim_and_an_ended_list_item_or_any_line_end_does_not() {
+    for message in [
+        "Done.\r<promise>DONE</promise>",
+        "Done.\u{2028}<promise>DONE</promise>\u{2029}",
+        "- item\n  ```\n  code\n\n<promise>DONE</promise>",
+        "<pre>\nok\n</pre>\n<promise>DONE</promise>",
+        "It prints `<pre>`, then\n<promise>DONE</promise>",
+    ] {
+        assert_eq!(done(message), Claim::Success, "{message}");
+    }
+    for (message, expected) in [
+        ("I would print\n<pre>\n<promise>DONE</promise>", NearMiss::InHtml),
+        ("<blockquote>\n\n<promise>DONE</promise>", NearMiss::InHtml),
+        ("<!-- when done:\n<promise>DONE</promise>", NearMiss::InHtml),
+        ("> You said\r\n<promise>DONE</promise>", NearMiss::LazilyQuoted),
+        ("> You said\r<promise>DONE</promise>", NearMiss::LazilyQuoted),
+        ("- item\n  ```\n  <promise>DONE</promise>", NearMiss::InFence),
+    ] {
+        assert_eq!(done(message), miss(expected), "{message}");
+    }
+}
+
+#[test]
 fn the_text_is_compared_as_text_and_never_as_a_pattern() {
     let claim =
         |said: &str, text| read(&format!("<promise>{said}</promise>"), Some(&promise(text)));
@@ -198,6 +221,7 @@ fn no_explanation_is_itself_a_claim() {
         said,
         WrongCase,
         InFence,
+        InHtml,
         Quoted,
         LazilyQuoted,
         Echo,

@@ -1,11 +1,9 @@
-//! The state of crew on this machine: the facts (here), and the conclusions (`findings`). Values
+//! The state of crew on this machine: the facts (here), and the conclusions (`rules`). Values
 //! in, values out, without I/O. An absent `Option` was not there or was not reported.
 
-mod findings;
 pub mod node;
 #[cfg(test)]
 mod node_tests;
-mod own;
 mod rules;
 #[cfg(test)]
 mod tests;
@@ -14,7 +12,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-pub use self::findings::findings;
+pub use self::rules::findings;
 use super::record::LoopId;
 use super::text::word;
 
@@ -72,9 +70,6 @@ pub struct Product {
     pub newest_tried: Version,
     /// What older versions lack.
     pub older_lacks: &'static str,
-    /// The variable that sets its cap on tool-less continuations in a row, and its default cap.
-    pub cap: &'static str,
-    pub usual_cap: i64,
     /// The client's data folder for a crew plugin that one session was given and nobody installed.
     pub given: &'static str,
 }
@@ -94,8 +89,6 @@ pub struct DoctorFacts {
     pub settings: Vec<ClientSettings>,
     /// The state of crew's own settings files for the current folder.
     pub own: Own,
-    /// The cap set in the environment.
-    pub cap: Option<String>,
     pub home: HomeCheck,
     pub git: bool,
     /// Every different `crew` on `PATH`, in its order.
@@ -105,8 +98,6 @@ pub struct DoctorFacts {
     pub in_sessions: Vec<(LoopId, PathBuf)>,
     /// Records that cannot be read, with the reason.
     pub unreadable: Vec<(LoopId, String)>,
-    /// Temporary files of writes that a crash cut off.
-    pub leftovers: Vec<PathBuf>,
 }
 
 /// The client's program.
@@ -177,8 +168,6 @@ pub struct ClientSettings {
     pub managed_hooks_only: bool,
     /// Whether it enables crew's plugin; `None` if it does not say.
     pub enables: Option<bool>,
-    /// The cap it sets for hooks.
-    pub cap: Option<String>,
 }
 
 /// crew's own settings.
@@ -212,23 +201,11 @@ pub struct HomeCheck {
     pub settled: Vec<(PathBuf, PathBuf)>,
 }
 
-/// A loop that needs a person's attention.
+/// A live loop whose client or crew process is gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoopFact {
     pub id: LoopId,
     pub checkout: PathBuf,
     /// The command that resumes it with its current driver.
     pub going_on: String,
-    pub trouble: LoopTrouble,
-}
-
-/// What is wrong with a loop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LoopTrouble {
-    /// It is live, but its client or its crew process is gone.
-    OwnerGone,
-    /// It is running and has reached no boundary for this many hours.
-    Quiet { hours: i64 },
-    /// It was interrupted and can be resumed.
-    Interrupted,
 }

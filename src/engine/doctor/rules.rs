@@ -1,16 +1,29 @@
-//! The rules, one function for each thing looked at. A missing fact produces no finding here; the
-//! reason that it is missing already did.
+//! Turns facts into findings, the worst first: one function for each thing looked at. A finding
+//! names the problem and its remedy; it changes nothing. A missing fact produces no finding here;
+//! the reason that it is missing already did.
 
 use std::path::Path;
 
 use super::Severity::{self, Broken, Note, Warning};
 use super::{
-    ClientCheck, DoctorFacts, Finding, LoopTrouble, NAME, PLUGIN, PluginCheck, Product, Program,
-    shell_word,
+    ClientCheck, DoctorFacts, Finding, NAME, PLUGIN, PluginCheck, Product, Program, shell_word,
 };
 
-/// A cap of at most this leaves no room for a tool-less iteration.
-const TOO_SMALL_CAP: i64 = 2;
+/// All findings for these facts.
+pub fn findings(facts: &DoctorFacts) -> Vec<Finding> {
+    let mut all = Vec::new();
+    client(facts, &mut all);
+    plugin(facts, &mut all);
+    folder(facts, &mut all);
+    settings(facts, &mut all);
+    own_settings(facts, &mut all);
+    home(facts, &mut all);
+    machine(facts, &mut all);
+    loops(facts, &mut all);
+    unjudged(facts, &mut all);
+    all.sort_by_key(|finding| finding.severity);
+    all
+}
 
 pub(super) fn add(
     all: &mut Vec<Finding>,
@@ -22,7 +35,7 @@ pub(super) fn add(
     all.push(Finding { code, severity, what, fix });
 }
 
-pub(super) fn client(facts: &DoctorFacts, all: &mut Vec<Finding>) {
+fn client(facts: &DoctorFacts, all: &mut Vec<Finding>) {
     let Product { name, program, oldest, newest_tried, older_lacks, .. } = facts.product;
     let (code, severity, what, fix) = match &facts.client {
         ClientCheck::Absent if facts.own.agent.is_some() => (
@@ -40,7 +53,7 @@ pub(super) fn client(facts: &DoctorFacts, all: &mut Vec<Finding>) {
             format!("`{program}` is not on PATH, so no session can run loops"),
             format!(
                 "install {name}, or name its program: crew doctor --client PATH; for crew run alone name \
-                 another agent under [agent] in your settings file (crew config names it)"
+                 another agent under [loop] in your settings file (crew config names it)"
             ),
         ),
         ClientCheck::Silent(why) => (
@@ -78,7 +91,7 @@ fn was_given(facts: &DoctorFacts) -> bool {
     facts.home.settled.iter().any(|(file, _)| of(file))
 }
 
-pub(super) fn plugin(facts: &DoctorFacts, all: &mut Vec<Finding>) {
+fn plugin(facts: &DoctorFacts, all: &mut Vec<Finding>) {
     let Some(plugins) = &facts.plugins else { return };
     let (ours, others): (Vec<_>, Vec<_>) =
         plugins.iter().filter(|plugin| is_crew(plugin)).partition(|plugin| plugin.id == PLUGIN);
@@ -125,7 +138,7 @@ pub(super) fn plugin(facts: &DoctorFacts, all: &mut Vec<Finding>) {
     add(all, code, severity, what, fix);
 }
 
-pub(super) fn folder(facts: &DoctorFacts, all: &mut Vec<Finding>) {
+fn folder(facts: &DoctorFacts, all: &mut Vec<Finding>) {
     let Some(folder) = &facts.folder else { return };
     let (path, program) = (folder.path.display(), folder.program.display());
     let again = || "crew install, then /reload-plugins in running sessions".to_owned();
@@ -161,7 +174,7 @@ pub(super) fn folder(facts: &DoctorFacts, all: &mut Vec<Finding>) {
     add(all, "program-broken", Broken, what, again());
 }
 
-pub(super) fn settings(facts: &DoctorFacts, all: &mut Vec<Finding>) {
+fn settings(facts: &DoctorFacts, all: &mut Vec<Finding>) {
     for file in &facts.settings {
         let path = file.path.display();
         if let Some(why) = &file.broken {
@@ -181,38 +194,7 @@ pub(super) fn settings(facts: &DoctorFacts, all: &mut Vec<Finding>) {
     }
 }
 
-pub(super) fn cap(facts: &DoctorFacts, all: &mut Vec<Finding>) {
-    let Product { cap: name, usual_cap, .. } = facts.product;
-    let here = facts.cap.iter().map(|cap| ("the environment".to_owned(), cap));
-    let files = facts.settings.iter();
-    let files = files.filter_map(|it| Some((it.path.display().to_string(), it.cap.as_ref()?)));
-    for (place, value) in here.chain(files) {
-        let unset = format!("unset it in {place}; the client's own {usual_cap} is enough for crew");
-        match value.trim().parse::<i64>() {
-            Err(_) => {
-                let what = format!(
-                    "{name} is {value:?} in {place}, not a number: the client uses {usual_cap}"
-                );
-                add(all, "cap-unreadable", Warning, what, unset);
-            }
-            Ok(1..=TOO_SMALL_CAP) => {
-                let what = format!(
-                    "{name} is {value} in {place}: each iteration without a tool call needs a wake, or stalls"
-                );
-                add(all, "cap-small", Warning, what, unset);
-            }
-            Ok(..=0) => {
-                let what = format!(
-                    "{name} is {value} in {place}: the client does not stop a hook that runs away"
-                );
-                add(all, "cap-off", Note, what, unset);
-            }
-            Ok(_) => {}
-        }
-    }
-}
-
-pub(super) fn home(facts: &DoctorFacts, all: &mut Vec<Finding>) {
+fn home(facts: &DoctorFacts, all: &mut Vec<Finding>) {
     let home = &facts.home;
     let root = home.root.display();
     if let Some(why) = &home.unusable {
@@ -238,7 +220,7 @@ pub(super) fn home(facts: &DoctorFacts, all: &mut Vec<Finding>) {
     }
 }
 
-pub(super) fn machine(facts: &DoctorFacts, all: &mut Vec<Finding>) {
+fn machine(facts: &DoctorFacts, all: &mut Vec<Finding>) {
     if !facts.git {
         let what = "`git` does not answer: changes and commits are not seen, and no loop can stall"
             .to_owned();
@@ -252,36 +234,14 @@ pub(super) fn machine(facts: &DoctorFacts, all: &mut Vec<Finding>) {
         let what = format!("more than one crew is on PATH: {runs} runs, not {not}");
         add(all, "crew-twice", Warning, what, format!("remove {}", others.join(" and ")));
     }
-    if let Some(first) = facts.leftovers.first() {
-        let (count, first) = (facts.leftovers.len(), first.display());
-        let what =
-            format!("{count} temporary files of interrupted writes are left, such as {first}");
-        let fix = "they are harmless; remove them while no loop runs";
-        add(all, "leftovers", Note, what, fix.to_owned());
-    }
 }
 
-pub(super) fn loops(facts: &DoctorFacts, all: &mut Vec<Finding>) {
+fn loops(facts: &DoctorFacts, all: &mut Vec<Finding>) {
     for subject in &facts.loops {
         let (id, checkout) = (&subject.id, subject.checkout.display());
-        let end = format!("crew cancel {id} ends it");
-        match subject.trouble {
-            LoopTrouble::OwnerGone => {
-                let what = format!("the owner of loop {id} ({checkout}) is gone");
-                let fix = format!("{} resumes it; {end}", subject.going_on);
-                add(all, "loop-ownerless", Warning, what, fix);
-            }
-            LoopTrouble::Quiet { hours } => {
-                let what =
-                    format!("loop {id} ({checkout}) has been in one iteration for {hours} hours");
-                add(all, "loop-quiet", Note, what, format!("crew status {id} shows it; {end}"));
-            }
-            LoopTrouble::Interrupted => {
-                let what = format!("loop {id} ({checkout}) was interrupted");
-                let fix = format!("{} resumes it", subject.going_on);
-                add(all, "loop-interrupted", Note, what, fix);
-            }
-        }
+        let what = format!("the owner of loop {id} ({checkout}) is gone");
+        let fix = format!("{} resumes it; crew cancel {id} ends it", subject.going_on);
+        add(all, "loop-ownerless", Warning, what, fix);
     }
     for (id, why) in &facts.unreadable {
         let what = format!("the record of loop {id} cannot be read: {why}");
@@ -295,7 +255,7 @@ pub(super) fn loops(facts: &DoctorFacts, all: &mut Vec<Finding>) {
 
 /// The loops of live sessions whose client has lost crew's plugin. One that is enabled elsewhere
 /// may be theirs, and so may one that their session was given.
-pub(super) fn unjudged(facts: &DoctorFacts, all: &mut Vec<Finding>) {
+fn unjudged(facts: &DoctorFacts, all: &mut Vec<Finding>) {
     let Some(plugins) = &facts.plugins else { return };
     if plugins.iter().any(is_crew) || was_given(facts) {
         return;
@@ -305,5 +265,38 @@ pub(super) fn unjudged(facts: &DoctorFacts, all: &mut Vec<Finding>) {
         let what = format!("nobody judges loop {id} ({checkout}): its client has no crew plugin");
         let fix = format!("crew cancel {id}, or crew install and /reload-plugins in its session");
         add(all, "loop-unjudged", Broken, what, fix);
+    }
+}
+
+/// The rules for crew's own settings files.
+fn own_settings(facts: &DoctorFacts, all: &mut Vec<Finding>) {
+    let own = &facts.own;
+    for (faults, way_out) in
+        [(&own.faults, "correct that line"), (&own.variables, "correct or unset the variable")]
+    {
+        for fault in faults {
+            let fix = format!("{way_out}: until then no loop starts here");
+            add(all, "settings-unreadable", Broken, fault.clone(), fix);
+        }
+    }
+    if !own.untrusted.is_empty() {
+        let what = format!(
+            "the project's settings need trust, and nobody on this machine has given it, so no loop starts here: {}",
+            own.untrusted.join("; ")
+        );
+        let fix = "read it, then run `crew trust` in a terminal here; or start with --no-project";
+        add(all, "settings-untrusted", Broken, what, fix.to_owned());
+    }
+    for what in &own.agents_missing {
+        let fix = "install it, or name another under [loop]: until then crew run starts nothing";
+        add(all, "agent-missing", Broken, what.clone(), fix.to_owned());
+    }
+    if let Some(what) = &own.check_missing {
+        let fix = "install it, or name another command: until then no loop starts here";
+        add(all, "check-missing", Broken, what.clone(), fix.to_owned());
+    }
+    for key in &own.unknown {
+        let fix = "correct or remove the key; `crew config` shows what is in force".to_owned();
+        add(all, "settings-unknown-key", Warning, key.clone(), fix);
     }
 }

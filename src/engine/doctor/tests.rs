@@ -1,9 +1,8 @@
 //! Each fault planted alone in a healthy machine is the only one found, with its remedy.
 
-use super::findings::findings;
 use super::{
-    ClientCheck, ClientSettings, DoctorFacts, Folder, HomeCheck, LoopFact, LoopTrouble, Own,
-    PLUGIN, PluginCheck, Product, Program, Severity, Version, shell_word,
+    ClientCheck, ClientSettings, DoctorFacts, Folder, HomeCheck, LoopFact, Own, PLUGIN,
+    PluginCheck, Product, Program, Severity, Version, findings, shell_word,
 };
 use crate::engine::record::LoopId;
 
@@ -13,8 +12,6 @@ const PRODUCT: Product = Product {
     oldest: Version(2, 1, 163),
     newest_tried: Version(2, 1, 330),
     older_lacks: "it lacks something",
-    cap: "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP",
-    usual_cap: 8,
     given: "crew-inline",
 };
 
@@ -36,7 +33,6 @@ fn healthy() -> DoctorFacts {
             ..ClientSettings::default()
         }],
         own: Own::default(),
-        cap: None,
         home: HomeCheck {
             root: "/state/crew".into(),
             unusable: None,
@@ -48,7 +44,6 @@ fn healthy() -> DoctorFacts {
         loops: Vec::new(),
         in_sessions: vec![(LoopId::from_random(7), "/repo".into())],
         unreadable: Vec::new(),
-        leftovers: Vec::new(),
     }
 }
 
@@ -67,9 +62,9 @@ fn disabled() -> PluginCheck {
     PluginCheck { enabled: false, ..plugin(PLUGIN) }
 }
 
-fn subject(trouble: LoopTrouble) -> LoopFact {
+fn ownerless() -> LoopFact {
     let going_on = "crew resume haaaaaaa".to_owned();
-    LoopFact { id: LoopId::from_random(7), checkout: "/repo".into(), going_on, trouble }
+    LoopFact { id: LoopId::from_random(7), checkout: "/repo".into(), going_on }
 }
 
 fn folder(facts: &mut DoctorFacts) -> &mut Folder {
@@ -79,7 +74,7 @@ fn folder(facts: &mut DoctorFacts) -> &mut Folder {
 type Fault = (&'static str, &'static str, fn(&mut DoctorFacts));
 
 /// The finding, a part of its fix, and the fault.
-const FAULTS: [Fault; 32] = [
+const FAULTS: [Fault; 26] = [
     ("client-missing", "install Claude Code", |it| it.client = ClientCheck::Absent),
     ("client-silent", "crew doctor --client PATH", |it| {
         it.client = ClientCheck::Silent("exit 127".to_owned());
@@ -123,11 +118,6 @@ const FAULTS: [Fault; 32] = [
         it.settings[0].disables_hooks = true;
     }),
     ("hooks-managed", "administrator", |it| it.settings[0].managed_hooks_only = true),
-    ("cap-unreadable", "unset it", |it| it.cap = Some("many".to_owned())),
-    ("cap-small", "unset it in /home/settings.json", |it| {
-        it.settings[0].cap = Some("2".to_owned());
-    }),
-    ("cap-off", "unset it", |it| it.cap = Some("0".to_owned())),
     ("home-unusable", "CREW_HOME", |it| it.home.unusable = Some("read-only".to_owned())),
     ("home-open", "chmod 700 /state/crew", |it| it.home.mode = Some(0o755)),
     ("home-differs", "export CREW_HOME=/elsewhere", |it| {
@@ -136,22 +126,16 @@ const FAULTS: [Fault; 32] = [
     ("git-missing", "install git", |it| it.git = false),
     ("crew-twice", "remove /usr/bin/crew", |it| it.crews.push("/usr/bin/crew".into())),
     ("loop-ownerless", "crew resume haaaaaaa resumes it", |it| {
-        it.loops.push(subject(LoopTrouble::OwnerGone));
+        it.loops.push(ownerless());
     }),
-    ("loop-quiet", "crew cancel", |it| it.loops.push(subject(LoopTrouble::Quiet { hours: 30 }))),
-    ("loop-interrupted", "crew resume haaaaaaa resumes it", |it| {
-        it.loops.push(subject(LoopTrouble::Interrupted));
-    }),
-    ("leftovers", "harmless", |it| it.leftovers.push("/state/crew/.loop.json.7.tmp".into())),
 ];
 
 #[test]
 fn a_healthy_machine_has_no_finding() {
     assert_eq!(findings(&healthy()), []);
-    // A home that has never run a loop has no finding either, nor has a large enough cap.
+    // A home that has never run a loop has no finding either.
     let mut fresh = healthy();
     fresh.home = HomeCheck { mode: None, settled: Vec::new(), ..fresh.home };
-    fresh.cap = Some("30".to_owned());
     assert_eq!(findings(&fresh), []);
 }
 
@@ -199,9 +183,9 @@ fn a_record_that_cannot_be_read_is_named() {
 fn the_worst_comes_first_and_a_client_that_told_nothing_is_one_finding() {
     let mut facts = healthy();
     facts.home.mode = Some(0o755);
-    facts.cap = Some("0".to_owned());
     facts.client = ClientCheck::Absent;
-    facts.plugins = None;
+    facts.plugins = Some(vec![plugin("other@market")]);
+    facts.home.settled = vec![("/data/crew-inline/home".into(), "/state/crew".into())];
     facts.folder = None;
     let found = findings(&facts);
     let severities: Vec<Severity> = found.iter().map(|it| it.severity).collect();

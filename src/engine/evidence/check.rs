@@ -64,7 +64,7 @@ pub struct CheckResult {
 impl CheckResult {
     /// Whether it passed and, by its own words, ran no test: it has neither passed nor failed then.
     pub fn ran_no_test(&self) -> bool {
-        let ran_none = |run: &TestRun| !run.ran() && !run.has_failed();
+        let ran_none = |run: &TestRun| run.nothing.is_some() || !run.ran() && !run.has_failed();
         self.verdict == Verdict::Passed && self.test_run.as_ref().is_some_and(ran_none)
     }
 

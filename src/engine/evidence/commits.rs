@@ -1,6 +1,8 @@
 //! What became of the commits of a loop's repository: those made since its start, and those that
 //! were there before. It reads no repository.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 /// The commits, each as "1a2b3c4 Add the list", the newest first.
@@ -21,6 +23,10 @@ pub struct Commits {
     /// How many of the files that the loop changed are in no commit; `None` if nothing looked.
     #[serde(default, rename = "uncommitted_files", skip_serializing_if = "Option::is_none")]
     pub uncommitted: Option<u64>,
+    /// Of a completed loop that commits: how many files changed that git ignores, by the name at
+    /// the root of the working tree that they have or are below.
+    #[serde(default, rename = "ignored_files", skip_serializing_if = "BTreeMap::is_empty")]
+    pub ignored: BTreeMap<String, u64>,
 }
 
 impl Commits {

@@ -14,10 +14,13 @@ use serde::{Deserialize, Serialize};
 use self::changes::Changes;
 pub use self::check::{CheckResult, Verdict};
 use self::test_report::TestReport;
-use super::usage::Usage;
+use super::usage::{Usage, tokens_text};
 
 /// How much of a check's or an agent's error output is kept, in characters.
 pub const TAIL_CHARS: usize = 2000;
+
+/// What is reported of an answer that the token limit cut.
+pub const CUT: &str = "the answer was cut by the token limit";
 
 /// The summary of one boundary.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,6 +60,9 @@ pub struct Evidence {
     /// How full the agent's context was at most; `None` where the agent does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_percent: Option<u8>,
+    /// The tokens of its fullest message, answer included, where each message is reported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_tokens: Option<u64>,
     /// The agent's last words, in one line; nothing is judged by them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub said: Option<String>,
@@ -100,9 +106,10 @@ impl Evidence {
         }
     }
 
-    /// "context 86% full", where the agent reports it.
+    /// "86% full", or "93k tokens" where the agent names no window.
     pub fn context(&self) -> Option<String> {
-        self.context_percent.map(|percent| format!("context {percent}% full"))
+        let percent = self.context_percent.map(|percent| format!("{percent}% full"));
+        percent.or_else(|| Some(format!("{} tokens", tokens_text(self.context_tokens?))))
     }
 
     /// Whether an iteration that ran to its end used what its agent did not report.

@@ -1,19 +1,51 @@
-//! The agent's last words as the evidence keeps them: a line in quotation marks for whoever reads
-//! on. Nothing is judged by them.
+//! The agent's summary of its work as the evidence keeps it: a line in quotation marks for whoever
+//! reads on. Nothing is judged by it.
 
-use crate::engine::text::{clip_at_word, plain};
+use crate::engine::text::{clip_at_word, plain, start};
 
 /// The longest line, in characters.
 const SAID_CHARS: usize = 240;
+/// The word that marks a summary: "## Summary", "### Summary", "Summary: …".
+const MARKER: &str = "summary";
 
-/// The beginning of a final message in one line, without its tags; `None` if nothing is left.
+/// What follows the last summary marker of a final message, else its last paragraph before the
+/// promise tag, in one line; `None` if nothing is left.
 pub fn said(message: &str) -> Option<String> {
     let clean = plain(message);
-    let lines = clean.lines().map(str::trim).filter(|line| {
-        !line.is_empty() && !line.starts_with("<promise>") && !line.starts_with("```")
+    let lines: Vec<&str> =
+        clean.lines().map(str::trim).filter(|line| !line.starts_with("```")).collect();
+    let is_tag = |line: &&str| line.starts_with("<promise>");
+    let end = lines.iter().rposition(is_tag).unwrap_or(lines.len());
+    let before = &lines[..end];
+    let marked = before.iter().enumerate().rev().find_map(|(at, line)| {
+        let rest = summary(line)?;
+        let following = before[at + 1..].iter().take_while(|line| !line.starts_with('#'));
+        let text = joined(std::iter::once(rest).chain(following.copied()));
+        (!text.is_empty()).then_some(text)
     });
-    let text = lines.collect::<Vec<_>>().join(" ").replace(['"', '“', '”'], "'");
+    let text = marked.unwrap_or_else(|| {
+        let paragraphs = before.rsplit(|line| line.is_empty());
+        let mut texts = paragraphs.map(|lines| joined(lines.iter().copied()));
+        texts.find(|text| !text.is_empty()).unwrap_or_default()
+    });
     (!text.is_empty()).then(|| clip_at_word(&text, SAID_CHARS))
+}
+
+/// What follows the marker on its line; `None` if the line has none.
+fn summary(line: &str) -> Option<&str> {
+    let is_decoration = |it: char| it == '#' || it == '*' || it == '_' || it.is_whitespace();
+    let text = line.trim_start_matches(is_decoration);
+    let word = start(text, MARKER.len());
+    let rest = text.get(word.len()..).filter(|_| word.eq_ignore_ascii_case(MARKER))?;
+    let rest = rest.trim_start_matches(is_decoration);
+    let is_heading = line.starts_with('#') && rest.trim_matches(':').trim().is_empty();
+    let after = rest.strip_prefix(':').map(|rest| rest.trim_start_matches(is_decoration));
+    after.or(is_heading.then_some(""))
+}
+
+fn joined<'line>(lines: impl Iterator<Item = &'line str>) -> String {
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("<promise>"));
+    lines.collect::<Vec<_>>().join(" ").replace(['"', '“', '”'], "'")
 }
 
 #[cfg(test)]
@@ -21,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn last_words_are_one_line_without_the_claim_and_cut_between_words() {
+    fn the_summary_is_what_is_marked_else_the_last_paragraph_before_the_claim() {
         let long = "word ".repeat(60);
         for (message, expected) in [
             ("", None),
@@ -30,7 +62,20 @@ mod tests {
                 "All is \"done\".\n\n<promise>COMPLETE</promise>\n",
                 Some("All is 'done'.".to_owned()),
             ),
-            ("# Done\n\n```\ncode\n```\nNext: tests.", Some("# Done code Next: tests.".to_owned())),
+            (
+                "First.\n\nThen a\nsecond.\n\n<promise>X</promise>",
+                Some("Then a second.".to_owned()),
+            ),
+            (
+                "## Summary\n\nTax is done.\n\nVAT is next.\n\n## Notes\nNone.",
+                Some("Tax is done. VAT is next.".to_owned()),
+            ),
+            ("### Summary:\n- tax\n- vat\n<promise>X</promise>", Some("- tax - vat".to_owned())),
+            ("I worked.\n\n**Summary:** tax is done.\n", Some("tax is done.".to_owned())),
+            ("Summary: tax\nand vat.\n\nBye.", Some("tax and vat. Bye.".to_owned())),
+            ("Summary of it all\n\nBye.", Some("Bye.".to_owned())),
+            ("## Summary\n\n<promise>X</promise>", Some("## Summary".to_owned())),
+            ("# Done\n\n```\ncode\n```\nNext: tests.", Some("code Next: tests.".to_owned())),
             ("\x1b[31mred\x1b[0m", Some("red".to_owned())),
             (&long, Some(format!("{}…", "word ".repeat(48).trim_end()))),
         ] {

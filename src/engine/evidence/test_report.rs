@@ -87,6 +87,9 @@ pub struct TestReport {
     /// How many ran or were skipped at the start, if that is another number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total_before: Option<u32>,
+    /// How many were skipped at the start, if that were fewer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skipped_before: Option<u32>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -171,6 +174,7 @@ impl TestReport {
         let is_known =
             |name: &&str| first.tests.get(*name).is_some_and(|it| *it != TestStatus::Skipped);
         report.newly_skipped = Names::of(run.named(TestStatus::Skipped).filter(is_known));
+        report.skipped_before = Some(first.skipped).filter(|before| *before < run.skipped);
         report
     }
 
@@ -212,8 +216,9 @@ impl TestReport {
     /// "tests 212 → 198 (14 gone: a, b, c and 11 more), 3 newly skipped: x".
     pub fn taken_away(&self) -> Option<String> {
         let fewer = self.total_before.filter(|before| *before > self.total());
+        let skipped = self.skipped_before.filter(|_| self.newly_skipped.is_empty());
         if fewer.is_none() && self.gone.is_empty() && self.newly_skipped.is_empty() {
-            return None;
+            return skipped.map(|before| format!("skipped {before} → {}", self.skipped));
         }
         let mut text = match self.total_before {
             Some(before) => format!("tests {before} → {}", self.total()),
@@ -225,6 +230,9 @@ impl TestReport {
         if !self.newly_skipped.is_empty() {
             let skipped = self.newly_skipped.named(NAMES_SHOWN);
             let _ = write!(text, ", {} newly skipped: {skipped}", self.newly_skipped.count);
+        }
+        if let Some(before) = skipped {
+            let _ = write!(text, ", skipped {before} → {}", self.skipped);
         }
         Some(text)
     }
@@ -243,11 +251,21 @@ fn passes(run: &TestRun, name: &str) -> bool {
     }
 }
 
-/// Why a check that passed has shown nothing: by its own words it ran no test, although it ran some
-/// before, or left all of them out; `None` if it did run one, or there never was a test.
-pub fn hollow(run: &TestRun, ever_ran: bool) -> Option<String> {
+/// Why a check that passed has shown nothing: by its own words tests fail, or it ran no test,
+/// although it ran some before, or left all of them out, or it began and reported no end; `None` if
+/// it did run one, or there never was a test.
+pub fn ran_nothing(run: &TestRun, ever_ran: bool) -> Option<String> {
+    if run.has_failed() {
+        return Some("reports failing tests, and its exit status hides them".to_owned());
+    }
+    if let Some(what) = &run.unfinished {
+        return Some(format!("did not finish its tests ({what})"));
+    }
+    if let Some(words) = &run.nothing {
+        return Some(format!("ran nothing (\"{words}\")"));
+    }
     let what = match (run.filtered, run.skipped) {
-        _ if run.ran() || run.has_failed() => return None,
+        _ if run.ran() => return None,
         (0, 0) if !ever_ran => return None,
         (0, 0) => "it ran some before".to_owned(),
         (0, skipped) => format!("{skipped} skipped"),
@@ -281,7 +299,9 @@ pub fn is_no_worse(before: &TestMemories, now: &CheckResult) -> bool {
 pub fn worse(before: &TestMemories, now: &CheckResult) -> Vec<String> {
     let found = before.get(&now.run).filter(|memory| memory.as_found).map(|memory| &memory.first);
     let (Some(found), Some(run)) = (found, &now.test_run) else { return Vec::new() };
-    let is_new = |name: &&str| found.tests.get(*name) != Some(&TestStatus::Failed);
+    let is_new = |name: &&str| {
+        found.tests.get(*name) != Some(&TestStatus::Failed) || found.mixed.contains(*name)
+    };
     run.named(TestStatus::Failed).filter(is_new).map(str::to_owned).collect()
 }
 

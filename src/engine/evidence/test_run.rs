@@ -1,7 +1,7 @@
 //! What the output of a check says about its tests: how many of which end, and each test that was
 //! named. It can only lower what an exit status means, never raise it (DESIGN §12).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +36,18 @@ pub struct TestRun {
     pub uncounted: u32,
     /// The tests the runner named, by the name it gave them.
     pub tests: BTreeMap<String, TestStatus>,
+    /// Names that both passed and failed: several tests have them.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub mixed: BTreeSet<String>,
+    /// The words in which a runner reported that nothing ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nothing: Option<String>,
+    /// What began and never reported its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unfinished: Option<String>,
+    /// The words in which a runner reported that it repeated a cached result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replayed: Option<String>,
 }
 
 /// Adds to a total, which a strange output must not overflow.
@@ -84,6 +96,9 @@ impl TestRun {
             return;
         }
         let known = self.tests.entry(name.to_owned()).or_insert(status);
+        if *known != status && [*known, status].iter().all(|it| *it != TestStatus::Skipped) {
+            self.mixed.insert(name.to_owned());
+        }
         if status == TestStatus::Failed {
             *known = status;
         }
@@ -106,6 +121,10 @@ impl TestRun {
         add(&mut self.filtered, other.filtered);
         add(&mut self.errors, other.errors);
         add(&mut self.uncounted, other.uncounted);
+        self.mixed.extend(other.mixed);
+        self.nothing = self.nothing.take().or(other.nothing);
+        self.unfinished = self.unfinished.take().or(other.unfinished);
+        self.replayed = self.replayed.take().or(other.replayed);
         for (name, status) in other.tests {
             self.name(&name, status);
         }

@@ -11,9 +11,10 @@ use super::landing::Refusal;
 use super::manifest::Fleet;
 use super::task::{FleetTask, TaskId};
 use crate::engine::evidence::Verdict;
-use crate::engine::exam::finding::ACCEPT;
 use crate::engine::record::{CheckMemory, Contract, Ending, Loop, LoopId, Outcome, Proof};
 use crate::engine::settings::Key;
+use crate::engine::test_changes::Baseline;
+use crate::engine::test_changes::finding::ACCEPT;
 use crate::engine::text::{clip_at_word, count, one_line};
 use crate::engine::usage::Usage;
 use crate::engine::usage::times::Earlier;
@@ -77,10 +78,9 @@ pub struct Lease {
     /// Whether a person asked for another attempt after it ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_retried: bool,
-    /// After how many iterations a person accepted what its checks rest on as it was then. What is
-    /// changed after that is not accepted.
+    /// After how many iterations a person accepted its tests as they were then; no later change is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub accepted_exam: Option<u32>,
+    pub accepted_test_changes: Option<u32>,
     /// A person's messages to its agent that no loop has taken yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<String>,
@@ -171,8 +171,8 @@ impl TaskEnding {
         Self { outcome, proof, why, landed: None }
     }
 
-    /// Whether it waits for a person to accept what its checks rest on.
-    pub fn rests_on_a_changed_exam(&self) -> bool {
+    /// Whether it waits for a person to accept a change of its tests.
+    pub fn is_blocked_by_test_changes(&self) -> bool {
         let is_asked = self.why.starts_with(ASKED);
         self.outcome == Outcome::Blocked && !is_asked && self.why.contains(ACCEPT)
     }
@@ -200,9 +200,9 @@ pub struct Carried {
     pub times: Earlier,
     /// What each check has shown, so that a proof rests on all attempts.
     pub checks: BTreeMap<String, CheckMemory>,
-    /// The snapshot that its exam is held to, on the machine that has it.
+    /// The tests and check configuration as its loop found them, on the machine that has them.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub exam: Option<String>,
+    pub baseline: Option<Baseline>,
     /// What was last seen of it, in one line.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub last: String,
@@ -222,7 +222,7 @@ impl Carried {
             usage: record.use_so_far(),
             times,
             checks: state.checks.clone(),
-            exam: state.exam.clone(),
+            baseline: state.baseline.clone(),
             last: last(record),
         }
     }
@@ -236,7 +236,7 @@ impl Carried {
         state.awake_ms = self.awake_ms;
         state.usage = self.usage.clone();
         state.checks = self.checks.clone();
-        state.exam.clone_from(&self.exam);
+        state.baseline.clone_from(&self.baseline);
         record.earlier = self.times;
     }
 }
@@ -272,7 +272,7 @@ impl Lease {
             is_renewed: false,
             loop_end: None,
             is_retried: false,
-            accepted_exam: None,
+            accepted_test_changes: None,
             messages: Vec::new(),
             at,
         }
@@ -354,12 +354,12 @@ impl Lease {
         self.carried.iterations_without_progress = 0;
     }
 
-    /// The same for one that only a changed exam keeps from its end: a person accepts that as it
-    /// is. That its checks failed before no longer counts.
-    pub fn accept_exam(&mut self) {
+    /// The same for one that only a change of its tests keeps from its end: a person accepts that.
+    /// That its checks failed before no longer counts.
+    pub fn accept_test_changes(&mut self) {
         self.try_again();
-        self.accepted_exam = Some(self.carried.completed);
-        self.carried.exam = None;
+        self.accepted_test_changes = Some(self.carried.completed);
+        self.carried.baseline = None;
         self.carried.checks.values_mut().for_each(|memory| memory.ever_failed = false);
     }
 

@@ -6,7 +6,6 @@ pub mod landing;
 pub mod lease;
 pub mod manifest;
 pub mod overlap;
-pub mod pace;
 pub mod plan;
 mod rows;
 pub mod slots;

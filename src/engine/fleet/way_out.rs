@@ -16,8 +16,8 @@ pub fn way_out(fleet: &Fleet, lease: &Lease) -> Vec<Step> {
     // What is red would be so on the main branch, too.
     let mut merges = LANDING_REFUSALS.iter().filter(|(_, word)| *word != "red");
     let is_merged_by_hand = merges.any(|(begins, _)| ending.why.starts_with(begins));
-    let (first, then) = if ending.rests_on_a_changed_exam() {
-        let accept = step(task.accept_exam(), "if you accept that change");
+    let (first, then) = if ending.is_blocked_by_test_changes() {
+        let accept = step(task.accept_test_changes(), "if you accept that change");
         return vec![accept, step(task.run(), "tries it again")];
     } else if ending.why.starts_with(ASKED) {
         let answer = step(format!("{} \"your answer\"", task.tell()), "no secrets in it");
@@ -62,9 +62,7 @@ mod tests {
             blocked("its branch lacks its work: commit failed"),
             blocked("worktree failed: the setting filter.lfs.clean changed during this run"),
             blocked("the agent said BLOCKED: which port?"),
-            blocked(
-                "the checks rest on check.sh, changed: crew tell --fleet f --task vat --accept-exam",
-            ),
+            blocked("check.sh changed: crew tell --fleet f --task vat --accept-test-changes"),
             ended("vat", Outcome::Error, "setup `npm ci` exits 1", 1),
         ];
         let told = |fleet: &Fleet, lease: &Lease| {
@@ -93,8 +91,8 @@ mod tests {
         the agent said BLOCKED: which port?
           crew tell --fleet billing-cleanup --task vat "your answer" · no secrets in it
           crew fleet run tasks --retry · tries it again with your answer
-        the checks rest on check.sh, changed: crew tell --fleet f --task vat --accept-exam
-          crew tell --fleet billing-cleanup --task vat --accept-exam · if you accept that change
+        check.sh changed: crew tell --fleet f --task vat --accept-test-changes
+          crew tell --fleet billing-cleanup --task vat --accept-test-changes · if you accept that change
           crew fleet run tasks · tries it again
         setup `npm ci` exits 1
           crew fleet run tasks --retry · once its cause is gone

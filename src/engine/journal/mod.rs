@@ -13,7 +13,6 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::boundary::protect::Protected;
-use super::record::upgrade::upgraded;
 use super::record::{Driver, Environment, Limits, Loop, Run, State};
 
 /// The version of the lines' format.
@@ -184,8 +183,7 @@ impl<T> Settled<T> {
     }
 }
 
-/// Rebuilds the record from its journal, which may hold lines of older crews. `None` without a
-/// start.
+/// Rebuilds the record from its journal. `None` without a start.
 pub fn replay(entries: &[JournalEntry]) -> Option<Loop> {
     let mut settled = Settled::newest(usize::MAX);
     for entry in entries.iter().filter(|entry| entry.reached().is_some()) {
@@ -222,7 +220,6 @@ pub fn replay(entries: &[JournalEntry]) -> Option<Loop> {
             }
             _ => {}
         }
-        record = record.map(upgraded);
     }
     record.filter(|record| record.check().is_ok())
 }

@@ -79,7 +79,7 @@ pub fn regressions(story: &Story) -> Vec<Regression> {
                 }
             }
         }
-        let told = |it: &&CheckResult| it.verdict != Verdict::Unknown && !is_hollow(it);
+        let told = |it: &&CheckResult| it.verdict != Verdict::Unknown && !ran_nothing(it);
         for check in iteration.evidence.checks.iter().filter(told) {
             let known = checks.entry(&check.run).or_default();
             if check.verdict == Verdict::Passed {
@@ -100,7 +100,7 @@ pub fn regressions(story: &Story) -> Vec<Regression> {
 }
 
 /// Whether it passed without a test, which says nothing.
-fn is_hollow(check: &CheckResult) -> bool {
+fn ran_nothing(check: &CheckResult) -> bool {
     let ran_none = |it: &TestReport| it.passed == 0 && it.failed == 0;
     check.verdict == Verdict::Passed && check.tests.as_ref().is_some_and(ran_none)
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::PageInputs;
 use crate::engine::evidence::changes::Changes;
-use crate::engine::evidence::{CheckResult, ClaimResult, Evidence, Verdict};
+use crate::engine::evidence::{CUT, CheckResult, ClaimResult, Evidence, Verdict};
 use crate::engine::journal::Choice;
 use crate::engine::journal::story::Iteration;
 use crate::engine::record::Proof;
@@ -229,6 +229,7 @@ fn said(iteration: &Iteration, proof: Option<Proof>) -> LastWords {
         (ClaimResult::Blocked(_), _) => Some("blocked".to_owned()),
         (ClaimResult::Failure(why), _) => Some(with_reason("said it failed", why)),
         (ClaimResult::None, Some(failure)) => Some(failure.to_owned()),
+        (ClaimResult::None, None) if evidence.cut => Some(CUT.to_owned()),
         (ClaimResult::None, None) => evidence.unended().cloned(),
     };
     match (told, &evidence.said) {

@@ -43,7 +43,7 @@ fn messages(story: &Story) -> Vec<Message<'_>> {
             }
             What::Iteration(it) => {
                 // They wait in line, so those that an iteration left are the last. It had the
-                // others, which a journal of an older crew does not always say.
+                // others.
                 let left = it.evidence.words.len();
                 let left = messages.len() - left.min(messages.len());
                 let (had, left) = messages.split_at_mut(left);

@@ -5,9 +5,9 @@ use serde::Serialize;
 use super::ending::asked_for_help;
 use super::{ChangesFrom, PageInputs};
 use crate::engine::evidence::ClaimResult;
-use crate::engine::exam::finding::ACCEPT;
 use crate::engine::journal::regression::{Regression, regressions};
 use crate::engine::record::{Driver, FALLS_SHORT, Outcome, Proof, Role, Status, TaskOfFleet};
+use crate::engine::test_changes::finding::ACCEPT;
 use crate::engine::text::clip;
 
 /// The longest command of a check, in characters.
@@ -34,6 +34,9 @@ pub fn steps(inputs: &PageInputs<'_>) -> (Step, Option<Step>) {
     let resume = |what: &str| Step::new(inputs.resume, what);
     let is_run = record.driver() == Driver::Process;
     match record.outcome() {
+        Some(Outcome::Completed) if can_resume(inputs) => {
+            (resume("does what is pending"), Some(look(inputs)))
+        }
         None if is_at_rest(inputs) => (resume(""), None),
         None if is_run => (Step::new(format!("crew show {} --log -f", record.id), ""), None),
         None | Some(Outcome::Completed) => (look(inputs), None),
@@ -47,7 +50,7 @@ pub fn steps(inputs: &PageInputs<'_>) -> (Step, Option<Step>) {
         }
         Some(Outcome::Blocked) if has_reason(inputs, ACCEPT) => {
             let own = || format!("{} {ACCEPT}", inputs.resume);
-            let accept = record.fleet.as_ref().map_or_else(own, TaskOfFleet::accept_exam);
+            let accept = record.fleet.as_ref().map_or_else(own, TaskOfFleet::accept_test_changes);
             (look(inputs), Some(Step::new(accept, "if you accept that change")))
         }
         Some(Outcome::Blocked) if !can_resume(inputs) => (look(inputs), None),
@@ -59,7 +62,10 @@ pub fn steps(inputs: &PageInputs<'_>) -> (Step, Option<Step>) {
 /// Whether resuming the loop leads anywhere.
 pub fn can_resume(inputs: &PageInputs<'_>) -> bool {
     match inputs.record.outcome() {
-        Some(Outcome::Completed) => false,
+        // Not to continue it, but to do what is pending.
+        Some(Outcome::Completed) => {
+            inputs.record.fleet.is_none() && !inputs.record.state.git.left().is_empty()
+        }
         // Only a new loop can require less.
         Some(Outcome::Blocked) => asked_for_help(inputs.record).is_some() || !never_failed(inputs),
         _ => true,

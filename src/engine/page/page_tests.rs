@@ -65,6 +65,7 @@ fn inputs<'a>(
         lost: Vec::new(),
         apart: Vec::new(),
         uncommitted: None,
+        ignored: std::collections::BTreeMap::new(),
     };
     PageInputs {
         record,
@@ -364,8 +365,8 @@ fn commits_name_their_branch_what_is_left_and_what_was_lost() {
         made: Some(lines(made)),
         switched_to: switched_to.map(str::to_owned),
         lost: lines(lost),
-        apart: Vec::new(),
         uncommitted,
+        ..Commits::default()
     };
     let mut text = String::new();
     for commits in [
@@ -384,17 +385,12 @@ fn commits_name_their_branch_what_is_left_and_what_was_lost() {
         for fact in Page::of(&inputs).results.iter().filter(|fact| fact.name != "files") {
             let _ = writeln!(text, "{}: {} {:?}", fact.name, fact.text, fact.detail);
         }
-        text.push('\n');
     }
     insta::assert_snapshot!(text, @r#"
     commits: 2 on main ["1a Add b", "2b Add a"]
-
     commits: 1 on feature (the loop's branch is main); 1 file uncommitted ["1a Add b"]
-
     commits: none; the files are uncommitted []
-
     commits: none; 1 file uncommitted []
-
     lost: 1 commit from before the loop, no longer on main ["0c Mine"]
     "#);
 }

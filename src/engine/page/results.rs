@@ -10,10 +10,10 @@ use crate::engine::evidence::changes::{ChangeKind, ChangedFile, Changes};
 use crate::engine::evidence::commits::Commits;
 use crate::engine::evidence::test_report::TestMemory;
 use crate::engine::evidence::test_run::{TestRun, TestStatus};
-use crate::engine::exam::finding::ACCEPT;
 use crate::engine::journal::story::What;
 use crate::engine::journal::{BROUGHT_BACK, COUNTED_LATE};
 use crate::engine::record::{CheckMemory, Loop, Outcome};
+use crate::engine::test_changes::finding::ACCEPT;
 use crate::engine::text::{clip, count, named, one_line, quoted, tail_of};
 
 /// The most names in a row.
@@ -141,14 +141,14 @@ fn other_checks(inputs: &PageInputs<'_>) -> Vec<Fact> {
     let others = record.contract.checks.iter().filter(|check| !is_told(&check.run));
     let word = |run: &str| record.last_of(run).unwrap_or_else(|| "never ran".to_owned());
     let ending = record.state.ending.as_ref();
-    let refused = ending
-        .filter(|ending| ending.outcome == Outcome::Blocked && ending.why.contains(ACCEPT))
-        .map_or("", |ending| &ending.why);
+    // Only a check that had failed is refused for a change of its tests.
+    let is_refused = ending
+        .is_some_and(|ending| ending.outcome == Outcome::Blocked && ending.why.contains(ACCEPT));
     let fixed = |run: &str| {
         let memory = record.state.checks.get(run);
         let is_fixed = memory.is_some_and(|memory| memory.ever_failed);
         match word(run) == "passed" {
-            true if refused.contains(&format!("`{run}` ")) => " as it is now, which does not count",
+            true if is_fixed && is_refused => " as it is now, which does not count",
             true if is_fixed => ", after it had failed",
             _ => "",
         }
@@ -223,12 +223,21 @@ fn commits(inputs: &PageInputs<'_>) -> Option<Fact> {
     };
     let detail: Vec<String> = made.iter().take(COMMITS).cloned().collect();
     let files = inputs.changes.map_or(0, Changes::total);
+    let ignored = &inputs.commits.ignored;
+    let ignored = match ignored.values().sum() {
+        0 => String::new(),
+        files => {
+            let roots: Vec<String> = ignored.keys().cloned().collect();
+            let files = count(files, "changed file");
+            format!("; {files} in no commit, ignored: {}", named(&roots, NAMED))
+        }
+    };
     let left = match uncommitted.unwrap_or_default() {
         0 => String::new(),
         1 if files == 1 && made.is_empty() => "; the file is uncommitted".to_owned(),
         left if left == files && made.is_empty() => "; the files are uncommitted".to_owned(),
         left => format!("; {} uncommitted", count(left, "file")),
-    };
+    } + &ignored;
     // That nothing was committed is news where there is something to commit.
     let text = match made.len() {
         0 if left.is_empty() && switched_to.is_none() => return None,

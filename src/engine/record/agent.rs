@@ -38,6 +38,9 @@ pub struct Agent {
     /// The option that names a file in which it leaves what it used; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage_file: Option<String>,
+    /// What it prints before an answer, such as `> `; `None` if it prints nothing there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer_mark: Option<String>,
     /// The arguments with which its program only says whether it is logged in, by its exit status;
     /// empty if it cannot say.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

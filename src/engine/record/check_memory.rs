@@ -9,7 +9,7 @@ use crate::engine::evidence::{CheckResult, Verdict};
 pub struct CheckMemory {
     pub last: Verdict,
     pub ever_failed: bool,
-    /// The number of completed iterations at that time; `None` in records of an older crew.
+    /// The number of completed iterations at that time.
     #[serde(default)]
     pub after: Option<u32>,
     #[serde(default)]

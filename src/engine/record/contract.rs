@@ -10,8 +10,8 @@ use super::outcome::Proof;
 use super::question::QuestionMode;
 use super::run::Run;
 use crate::engine::claim::promise::Promise;
-use crate::engine::exam::ExamMode;
-use crate::engine::exam::trial::TrialTerms;
+use crate::engine::test_changes::TestChanges;
+use crate::engine::test_changes::trial::TrialTerms;
 use crate::engine::text::word;
 
 /// The fixed part of a loop.
@@ -30,9 +30,9 @@ pub struct Contract {
     /// The weakest proof that completes the loop; `None` accepts any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub require: Option<Proof>,
-    /// What becomes of a changed exam.
-    #[serde(default, skip_serializing_if = "ExamMode::is_hold")]
-    pub exam: ExamMode,
+    /// What a changed test does to a claim.
+    #[serde(default, skip_serializing_if = "TestChanges::is_refuse")]
+    pub test_changes: TestChanges,
     /// Who answers what the agent asks in a session.
     #[serde(default, skip_serializing_if = "QuestionMode::is_auto")]
     pub questions: QuestionMode,
@@ -90,7 +90,7 @@ impl Contract {
 }
 
 /// When a check runs, and what its failure means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// Must pass before a claim is believed.

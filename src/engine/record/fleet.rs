@@ -6,8 +6,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::{Loop, Outcome};
-use crate::engine::exam::finding::ACCEPT;
 use crate::engine::fleet::task::TaskId;
+use crate::engine::test_changes::finding::ACCEPT;
 
 /// A task, by its fleet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,8 +50,8 @@ impl TaskOfFleet {
         format!("crew tell --fleet {} --task {}", self.name, self.task)
     }
 
-    /// The command that accepts what the task's checks rest on as its agent has changed it.
-    pub fn accept_exam(&self) -> String {
+    /// The command that accepts the tests and check settings of the task as its agent left them.
+    pub fn accept_test_changes(&self) -> String {
         format!("{} {ACCEPT}", self.tell())
     }
 }
@@ -80,11 +80,11 @@ impl Loop {
         ))
     }
 
-    /// The command by which a person accepts what its checks rest on as it is now.
-    pub fn accept_exam(&self) -> String {
+    /// The command by which a person accepts its tests and check settings as they are now.
+    pub fn accept_test_changes(&self) -> String {
         self.fleet
             .as_ref()
-            .map_or_else(|| format!("crew resume {ACCEPT}"), TaskOfFleet::accept_exam)
+            .map_or_else(|| format!("crew resume {ACCEPT}"), TaskOfFleet::accept_test_changes)
     }
 }
 

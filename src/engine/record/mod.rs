@@ -18,7 +18,6 @@ pub mod run;
 mod stand_in;
 pub mod totals;
 mod tree_memory;
-pub mod upgrade;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -33,7 +32,7 @@ pub use self::check_memory::CheckMemory;
 pub use self::contract::{Check, Contract, Limits, Place, Role};
 pub use self::environment::{Environment, Foreign, Plan};
 pub use self::fleet::{TaskOfFleet, fleet_run};
-pub use self::git_memory::{Failures, GitMemory, Sent};
+pub use self::git_memory::{Failures, GitMemory, Pending, Sent};
 pub use self::moment::Moment;
 pub use self::outcome::{Actor, Ending, FALLS_SHORT, Outcome, Proof};
 pub use self::owner::{
@@ -44,14 +43,15 @@ pub use self::question::{Dialog, Question, QuestionMode};
 pub use self::run::{Fragment, GitSteps, IterationTimes, LoopMoment, Phase, Reaction, Recipe, Run};
 pub use self::stand_in::{AgentMemory, StandIn};
 pub use self::tree_memory::{CheckedOut, RepositoryInside, TreeMemory, TreeSeen};
-use super::boundary::protect::{Marks, Protected};
+use super::boundary::protect::Protected;
 use super::evidence::Evidence;
 use super::git::GitBaseline;
+use super::test_changes::Baseline;
 use super::text::word;
 use super::usage::Usage;
 use super::usage::times::{self, Earlier, Spread};
 
-/// The format this crew writes. It also reads every earlier one: [`upgrade`].
+/// The format of a record. That of a newer crew is neither understood nor written.
 pub const VERSION: u32 = 2;
 /// The most characters of one message to the agent.
 pub const MESSAGE_CHARS: usize = 400;
@@ -116,8 +116,7 @@ impl TryFrom<String> for LoopId {
 pub struct Loop {
     pub version: u32,
     pub id: LoopId,
-    /// The crew version that first wrote it in this format; an older crew that cannot read it names
-    /// this version.
+    /// The crew version that wrote it; an older crew that cannot read it names this version.
     pub made_by: String,
     pub started_at: DateTime<Utc>,
     pub contract: Contract,
@@ -131,8 +130,7 @@ pub struct Loop {
     /// first drive the loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trusted: Option<GitBaseline>,
-    /// The environment that checks require in a session; `None` in fresh processes, and in loops
-    /// that an older crew began.
+    /// The environment that checks require in a session; `None` in fresh processes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<Environment>,
     /// The state that protected paths must keep; `None` if none are protected, or their state was
@@ -205,16 +203,13 @@ pub struct State {
     /// When the running iteration began.
     pub began: Moment,
     pub last_iteration_at: Option<DateTime<Utc>>,
-    /// When the end was recorded; `None` of a live loop, and where an earlier crew wrote it.
+    /// When the end was recorded; `None` of a live loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<DateTime<Utc>>,
     /// The identity of the working tree at the last boundary.
     pub tree: Option<String>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub trees: TreeMemory,
-    /// Where an earlier crew kept what is now [`Loop::protected`]; read, never written.
-    #[serde(default, skip_serializing, rename = "protected")]
-    pub old_marks: Option<Marks>,
     /// The memory of each check, by command.
     pub checks: BTreeMap<String, CheckMemory>,
     /// Whether the tree as the loop found it has nothing more to show: the checks, as they are held
@@ -224,10 +219,13 @@ pub struct State {
     /// Whether those before the first iteration ran on the work of an attempt that was cut off.
     #[serde(default, skip_serializing_if = "is_default")]
     pub checked_after_work: bool,
-    /// The snapshot that holds what the checks rest on as the loop found it; `None` if there are no
-    /// checks, or no snapshots.
+    /// The tests and check configuration as the loop found them; `None` if there are no checks, or
+    /// no snapshots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exam: Option<String>,
+    pub baseline: Option<Baseline>,
+    /// How many claims in a row were refused for a change of tests.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub test_refusals: u32,
     /// Why the tree as the loop found it is not known, and the cure; `None` if it was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unrecorded: Option<String>,
@@ -313,7 +311,7 @@ impl Loop {
     }
 
     /// Whether the working tree is looked at: for the stall rule, for an iteration that runs into
-    /// its timeout, for what the checks rest on, and for what a commit leaves out.
+    /// its timeout, for test changes, and for what a commit leaves out.
     pub fn watches_the_tree(&self) -> bool {
         let bounded = || self.driver() == Driver::Process && self.contract.bounds_an_iteration();
         let commits = || self.contract.run.as_ref().is_some_and(|run| run.git.commit);
@@ -383,5 +381,7 @@ impl Loop {
     }
 }
 
+#[cfg(test)]
+mod names_tests;
 #[cfg(test)]
 mod tests;

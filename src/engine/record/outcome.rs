@@ -141,8 +141,7 @@ impl Ending {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ending {
     pub outcome: Outcome,
-    /// Only with `Completed`; `None` with it in records of older crews that completed loops without
-    /// anything to prove.
+    /// Only with `Completed`.
     pub proof: Option<Proof>,
     /// One sentence fragment: what ended the loop and, if there is one, the remedy.
     pub why: String,

@@ -65,8 +65,7 @@ pub struct Owner {
     pub driver: Driver,
     /// The client's session; `None` for the process driver.
     pub session_id: Option<String>,
-    /// The client's name; `None` for the process driver, and in sessions that an older crew
-    /// recorded.
+    /// The client's name; `None` for the process driver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
     pub process: ProcessIdentity,
@@ -74,8 +73,7 @@ pub struct Owner {
     /// settings can set it.
     #[serde(default)]
     pub search_path: Option<String>,
-    /// Where its process runs; `None` if the system did not report it or an older crew recorded the
-    /// owner.
+    /// Where its process runs; `None` if the system did not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<Host>,
 }
@@ -183,6 +181,10 @@ pub struct Metered {
 #[serde(default)]
 pub struct Mark {
     pub bytes: u64,
+    /// A digest of what is just before it; empty if unknown. A file that was written anew has
+    /// another.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub ends: String,
     /// The last messages before it; further lines of them may follow.
     pub recent: Vec<Counted>,
 }

@@ -123,9 +123,6 @@ pub struct IterationTimes {
 pub struct GitSteps {
     /// Commits what an iteration changed.
     pub commit: bool,
-    /// Also commits what the user had not committed before the loop began.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub all: bool,
     /// Pushes after an iteration.
     pub push: bool,
     /// The branch to rebase onto before an iteration, if it moved.

@@ -1,5 +1,5 @@
 //! What a loop remembers of its working tree: the last snapshot, what was checked out, and which
-//! states it has already been in. A record of an older crew has none of it.
+//! states it has already been in.
 
 use std::collections::BTreeMap;
 

@@ -1,13 +1,13 @@
-//! Every setting that a settings file or a variable may hold, one row each: where it is written,
+//! Every setting that a settings file may hold, one row each: where it is written,
 //! what kind of value it takes, its default, and which of two values is wider. Readers, tiers,
 //! trust, `crew config` and the file of `crew init` use these rows. A name without a row here is
 //! not a setting.
 
 use super::{Kind, Value};
 use crate::engine::claim::promise::Promise;
-use crate::engine::exam::ExamMode;
-use crate::engine::exam::trial::TRIAL_TIMEOUT_S;
 use crate::engine::record::{Permissions, QuestionMode, Role};
+use crate::engine::test_changes::TestChanges;
+use crate::engine::test_changes::trial::TRIAL_TIMEOUT_S;
 
 /// A setting, in the order of display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,11 +40,11 @@ pub enum Key {
     Promise,
     /// The weakest proof that completes a loop.
     Require,
-    /// What becomes of a changed exam.
-    Exam,
+    /// What a changed test does to a claim.
+    TestChanges,
     /// Who answers what the agent asks.
     Questions,
-    /// Whether the user's terminal gets notices and a title.
+    /// Whether the user's terminal gets notices.
     Notices,
     /// Whether the work is tried before a loop ends.
     Prove,
@@ -54,6 +54,8 @@ pub enum Key {
     Setup,
     /// Globs of paths that are tests.
     Tests,
+    /// Tests and check configuration that are the task.
+    MayChange,
     /// The name of the agent that fresh processes run.
     Agent,
     /// The agents that stand in for it while it is at a limit, in their order.
@@ -101,8 +103,6 @@ enum Wider {
     Less,
     /// On, or on with another word.
     On,
-    /// On, if a variable says so; a project's file may say so without trust.
-    OnByVariable,
     /// Any other value.
     Other,
     /// Any other value, and off if the user says nothing.
@@ -119,12 +119,8 @@ pub struct KeyRow {
     pub part: Part,
     /// The name in its own table.
     pub name: &'static str,
-    /// The environment variable for it.
-    pub variable: Option<&'static str>,
     pub kind: Kind,
     wider: Wider,
-    /// The name in `[loop]`, if its own table is another one.
-    in_loop: Option<&'static str>,
     /// The default of a number or a switch.
     built_in: u64,
     /// A sensible value, as a file writes it.
@@ -134,43 +130,34 @@ pub struct KeyRow {
 }
 
 const fn row(key: Key, part: Part, name: &'static str, kind: Kind, wider: Wider) -> KeyRow {
-    let (variable, in_loop, built_in, example, help) = (None, None, 0, "", "");
-    KeyRow { key, part, name, variable, kind, wider, in_loop, built_in, example, help }
+    let (built_in, example, help) = (0, "", "");
+    KeyRow { key, part, name, kind, wider, built_in, example, help }
 }
 
 impl KeyRow {
-    const fn variable(self, variable: &'static str) -> Self {
-        Self { variable: Some(variable), ..self }
-    }
-
     const fn says(self, built_in: u64, example: &'static str, help: &'static str) -> Self {
         Self { built_in, example, help, ..self }
-    }
-
-    const fn in_loop(self, name: &'static str) -> Self {
-        Self { in_loop: Some(name), ..self }
     }
 }
 
 /// A misspelled name is compared with the rows in this order.
-const ROWS: [KeyRow; 39] = {
-    use Kind::{Branch, Bytes, Commands, Days, Globs, Iterations, Micros, Name, Percent, Proof};
-    use Kind::{Seconds, Switch, Tokens, Turns, Words};
-    use Part::{Bound, Keep, Process, Step, Term, Wait};
-    use Wider::{All, Less, More, Nothing, On, OnByVariable, Other, OtherOrOff};
-    [
+const ROWS: [KeyRow; 40] =
+    {
+        use Kind::{
+            Branch, Bytes, Commands, Days, Globs, Iterations, Micros, Name, Percent, Proof,
+        };
+        use Kind::{Seconds, Switch, Tokens, Turns, Words};
+        use Part::{Bound, Keep, Process, Step, Term, Wait};
+        use Wider::{All, Less, More, Nothing, On, Other, OtherOrOff};
+        [
         row(Key::MaxIterations, Bound, "max_iterations", Iterations, More)
-            .says(10, "15", "iterations after which a loop ends")
-            .variable("CREW_MAX_ITERATIONS"),
+            .says(10, "15", "iterations after which a loop ends"),
         row(Key::MaxDuration, Bound, "max_duration", Seconds, More)
-            .says(12 * 3600, "\"12h\"", "time after which it ends, not counting sleep")
-            .variable("CREW_MAX_DURATION"),
+            .says(12 * 3600, "\"12h\"", "time after which it ends, not counting sleep"),
         row(Key::MaxCost, Bound, "max_cost", Micros, More)
-            .says(0, "5.00", "US dollars after which it ends, such as 5.00")
-            .variable("CREW_MAX_COST"),
+            .says(0, "5.00", "US dollars after which it ends, such as 5.00"),
         row(Key::MaxTokens, Bound, "max_tokens", Tokens, More)
-            .says(0, "\"500k\"", "tokens after which it ends, such as \"500k\"")
-            .variable("CREW_MAX_TOKENS"),
+            .says(0, "\"500k\"", "tokens after which it ends, such as \"500k\""),
         row(Key::Promise, Term, "completion_promise", Kind::Promise, OtherOrOff).says(
             0,
             "\"ALL DONE\"",
@@ -181,10 +168,10 @@ const ROWS: [KeyRow; 39] = {
             "\"checked\"",
             "a loop completes only if a check that had failed now passes",
         ),
-        row(Key::Exam, Term, "exam", Kind::Exam, Other).says(
+        row(Key::TestChanges, Term, "test_changes", Kind::TestChanges, Other).says(
             0,
-            "\"tell\"",
-            "only report it when what the checks rest on has changed",
+            "\"report\"",
+            "a changed test that failed at the start refuses no end, it only lowers the proof",
         ),
         row(Key::Questions, Term, "questions", Kind::Questions, Other).says(
             0,
@@ -194,7 +181,7 @@ const ROWS: [KeyRow; 39] = {
         row(Key::Notices, Term, "notices", Switch, Nothing).says(
             1,
             "false",
-            "no notices on your terminal, and no change of its title",
+            "no notices on your terminal",
         ),
         row(Key::Prove, Term, "prove", Switch, Less).says(
             0,
@@ -216,79 +203,61 @@ const ROWS: [KeyRow; 39] = {
             "[\"checks/**\"]",
             "paths that are tests, in addition to those known by their names",
         ),
+        row(Key::MayChange, Term, "may_change", Words, All).says(
+            0,
+            "[\"tests/golden/**\"]",
+            "tests and check settings that are the task, and so count as work",
+        ),
         row(Key::FailureThreshold, Bound, "failure_threshold", Iterations, More)
-            .says(3, "3", "failed iterations in a row after which it is aborted")
-            .variable("CREW_FAILURE_THRESHOLD"),
+            .says(3, "3", "failed iterations in a row after which it is aborted"),
         row(Key::Stall, Bound, "stall", Iterations, More)
-            .says(5, "3", "iterations in a row without progress after which it is stalled")
-            .variable("CREW_STALL"),
+            .says(5, "3", "iterations in a row without progress after which it is stalled"),
         row(Key::Verify, Term, "verify", Commands(Role::Verify), All),
         row(Key::Gate, Term, "gate", Commands(Role::Gate), All),
         row(Key::Until, Term, "until", Commands(Role::Until), All),
         row(Key::Timeout, Process, "timeout", Seconds, More)
-            .says(3600, "\"10m\"", "the longest an iteration may take")
-            .variable("CREW_TIMEOUT"),
+            .says(3600, "\"10m\"", "the longest an iteration may take"),
         row(Key::IdleTimeout, Process, "idle_timeout", Seconds, More)
-            .says(900, "\"15m\"", "the longest the agent may be silent while no tool call is open")
-            .variable("CREW_IDLE_TIMEOUT"),
+            .says(900, "\"15m\"", "the longest the agent may be silent while no tool call is open"),
         row(Key::Delay, Step, "delay", Seconds, Less)
-            .says(0, "\"30s\"", "the wait between two iterations")
-            .variable("CREW_DELAY"),
+            .says(0, "\"30s\"", "the wait between two iterations"),
         row(Key::MaxTurns, Process, "max_turns", Turns, More)
-            .says(0, "50", "the most turns of the agent in one iteration")
-            .variable("CREW_MAX_TURNS"),
+            .says(0, "50", "the most turns of the agent in one iteration"),
         row(Key::TokenBudget, Process, "token_budget", Tokens, Nothing)
-            .says(100_000, "\"100k\"", "tokens above which a prompt causes a warning")
-            .variable("CREW_TOKEN_BUDGET"),
+            .says(100_000, "\"100k\"", "tokens above which a prompt causes a warning"),
         row(Key::Redline, Process, "redline", Percent, Nothing)
-            .says(80, "\"80%\"", "how full a context may be before a handoff page follows it")
-            .variable("CREW_REDLINE"),
-        row(Key::Agent, Part::Agent, "name", Name, Other).in_loop("agent").variable("CREW_AGENT"),
-        row(Key::Fallback, Part::Agent, "fallback", Kind::Agents, Other)
-            .in_loop("fallback")
-            .variable("CREW_FALLBACK"),
+            .says(80, "\"80%\"", "how full a context may be before a handoff page follows it"),
+        row(Key::Agent, Part::Agent, "agent", Name, Other),
+        row(Key::Fallback, Part::Agent, "fallback", Kind::Agents, Other),
         row(Key::Model, Part::Agent, "model", Kind::Model, Other)
-            .says(0, "\"opus\"", "")
-            .in_loop("model")
-            .variable("CREW_MODEL"),
+            .says(0, "\"opus\"", ""),
         row(Key::Account, Part::Agent, "account", Name, Other)
-            .says(0, "\"work\"", "")
-            .in_loop("account")
-            .variable("CREW_ACCOUNT"),
+            .says(0, "\"work\"", ""),
         row(Key::Arguments, Part::Agent, "args", Words, All).says(
             0,
             "[\"--effort\", \"high\"]",
             "",
         ),
         row(Key::Permissions, Part::Agent, "permissions", Kind::Permissions, More)
-            .says(0, "\"accept-edits\"", "")
-            .in_loop("permissions")
-            .variable("CREW_PERMISSIONS"),
+            .says(0, "\"accept-edits\"", ""),
         row(Key::Commit, Step, "commit", Switch, On)
-            .says(0, "true", "commit after each iteration what it changed")
-            .variable("CREW_COMMIT"),
+            .says(0, "true", "commit after each iteration what it changed"),
         row(Key::Push, Step, "push", Switch, On)
-            .says(0, "true", "push after each iteration")
-            .variable("CREW_PUSH"),
+            .says(0, "true", "push after each iteration"),
         row(Key::Rebase, Step, "rebase", Branch, On)
-            .says(0, "\"main\"", "before an iteration, rebase onto this branch if it has moved")
-            .variable("CREW_REBASE"),
-        row(Key::Awake, Step, "awake", Switch, OnByVariable)
-            .says(1, "true", "let this machine sleep while an agent works")
-            .variable("CREW_AWAKE"),
+            .says(0, "\"main\"", "before an iteration, rebase onto this branch if it has moved"),
+        row(Key::Awake, Step, "awake", Switch, Nothing)
+            .says(1, "true", "let this machine sleep while an agent works"),
         row(Key::Protect, Term, "protect", Globs, Nothing),
         row(Key::MaxWait, Wait, "max", Seconds, More)
-            .says(12 * 3600, "\"12h\"", "the longest wait for a rate limit or an outage")
-            .variable("CREW_MAX_WAIT"),
+            .says(12 * 3600, "\"12h\"", "the longest wait for a rate limit or an outage"),
         row(Key::KeepLogs, Keep, "logs", Bytes, More)
-            .says(2 << 30, "\"2GiB\"", "")
-            .variable("CREW_KEEP_LOGS"),
+            .says(2 << 30, "\"2GiB\"", ""),
         row(Key::KeepSnapshots, Keep, "snapshots", Bytes, More)
-            .says(10 << 30, "\"10GiB\"", "")
-            .variable("CREW_KEEP_SNAPSHOTS"),
-        row(Key::KeepDays, Keep, "days", Days, More).says(90, "90", "").variable("CREW_KEEP_DAYS"),
+            .says(10 << 30, "\"10GiB\"", ""),
+        row(Key::KeepDays, Keep, "days", Days, More).says(90, "90", ""),
     ]
-};
+    };
 
 impl Key {
     /// All keys, in the order in which a misspelled name is compared with them.
@@ -304,22 +273,15 @@ impl Key {
     /// Its own table.
     pub fn table(self) -> &'static str {
         match self.row().part {
-            Part::Agent => "agent",
             Part::Wait => "wait",
             Part::Keep => "keep",
-            Part::Bound | Part::Term | Part::Process | Part::Step => "loop",
+            _ => "loop",
         }
     }
 
     /// Its name in a table of a settings file; `None` if it may not be in that table.
     pub fn name_in(self, table: &str) -> Option<&'static str> {
-        let of_the_loop = self.row().in_loop.filter(|_| table == "loop");
-        of_the_loop.or_else(|| (self.table() == table).then(|| self.row().name))
-    }
-
-    /// Whether it has no effect on a session's loop.
-    pub fn is_for_processes(self) -> bool {
-        matches!(self.row().part, Part::Process | Part::Step | Part::Agent | Part::Keep)
+        (self.table() == table).then(|| self.row().name)
     }
 
     /// Its value if no setting names one.
@@ -328,7 +290,7 @@ impl Key {
         match self.row().kind {
             Kind::Switch => Some(Value::Switch(number > 0)),
             Kind::Promise => Some(Value::Promise(Promise::default())),
-            Kind::Exam => Some(Value::Exam(ExamMode::default())),
+            Kind::TestChanges => Some(Value::TestChanges(TestChanges::default())),
             Kind::Questions => Some(Value::Questions(QuestionMode::default())),
             Kind::Permissions => Some(Value::Permissions(Permissions::default())),
             Kind::Branch => Some(Value::Off),
@@ -350,8 +312,7 @@ impl Key {
         }
         let allowed = allowed.cloned().or_else(|| self.built_in());
         match (self.row().wider, value, allowed) {
-            (Wider::Nothing | Wider::OnByVariable, ..)
-            | (Wider::On, Value::Off | Value::Switch(false), _) => false,
+            (Wider::Nothing, ..) | (Wider::On, Value::Off | Value::Switch(false), _) => false,
             (Wider::More, Value::Permissions(value), Some(Value::Permissions(allowed))) => {
                 *value > allowed
             }
@@ -362,15 +323,6 @@ impl Key {
             (Wider::Less, Value::Switch(value), Some(Value::Switch(allowed))) => !*value & allowed,
             (Wider::On | Wider::Other | Wider::OtherOrOff, own, Some(allowed)) => *own != allowed,
             _ => true,
-        }
-    }
-
-    /// Whether a variable that the user may not have set may replace `below` by `value`.
-    pub fn is_narrower(self, value: &Value, below: Option<&Value>) -> bool {
-        match self.row().wider {
-            Wider::More | Wider::Less => below.is_some_and(|it| self.is_wider(it, Some(value))),
-            Wider::On | Wider::OnByVariable => matches!(value, Value::Off | Value::Switch(false)),
-            Wider::Other | Wider::OtherOrOff | Wider::All | Wider::Nothing => false,
         }
     }
 }

@@ -1,12 +1,11 @@
 //! What widens each setting, and that each has one row. A key without rules here does not compile.
 
 use super::keys::Key;
-use super::merge::{Layers, VariableTrust, merge};
 use super::trust::needs;
-use super::{Kind, Layer, Sourced, Value};
+use super::{Kind, Layer, Value};
 use crate::engine::claim::promise::Promise;
-use crate::engine::exam::ExamMode;
 use crate::engine::record::{Permissions, Proof, QuestionMode};
+use crate::engine::test_changes::TestChanges;
 
 fn number(number: u64) -> Value {
     Value::Number(number)
@@ -16,29 +15,28 @@ fn text(text: &str) -> Value {
     Value::Text(text.to_owned())
 }
 
-/// What the user said, a value, whether a project's file needs trust for it, and whether a variable
-/// that a project may have set is obeyed.
-type Rules = Vec<(Option<Value>, Value, bool, bool)>;
+/// What the user said, a value, and whether a project's file needs trust for it.
+type Rules = Vec<(Option<Value>, Value, bool)>;
 
 fn of_limit(built_in: u64) -> Rules {
     vec![
-        (None, number(built_in), false, false),
-        (Some(number(7)), number(8), true, false),
-        (Some(number(7)), number(0), true, false),
-        (Some(number(7)), number(7), false, false),
-        (Some(number(7)), number(6), false, true),
-        (Some(number(0)), number(8), false, true),
+        (None, number(built_in), false),
+        (Some(number(7)), number(8), true),
+        (Some(number(7)), number(0), true),
+        (Some(number(7)), number(7), false),
+        (Some(number(7)), number(6), false),
+        (Some(number(0)), number(8), false),
     ]
 }
 
 fn of_step(on: &Value, off: &Value) -> Rules {
     let [on, off] = [on, off].map(Clone::clone);
     vec![
-        (None, on.clone(), true, false),
-        (None, off.clone(), false, true),
-        (Some(off.clone()), on.clone(), true, false),
-        (Some(on.clone()), on.clone(), false, false),
-        (Some(on), off, false, true),
+        (None, on.clone(), true),
+        (None, off.clone(), false),
+        (Some(off.clone()), on.clone(), true),
+        (Some(on.clone()), on.clone(), false),
+        (Some(on), off, false),
     ]
 }
 
@@ -46,24 +44,24 @@ fn of_permissions() -> Rules {
     use Permissions::{AcceptEdits, Auto, Bypass, Default};
     let kind = Value::Permissions;
     vec![
-        (None, kind(AcceptEdits), false, false),
-        (None, kind(Auto), true, false),
-        (None, kind(Default), false, true),
-        (Some(kind(Auto)), kind(Auto), false, false),
-        (Some(kind(Auto)), kind(Bypass), true, false),
-        (Some(kind(Bypass)), kind(Auto), false, true),
+        (None, kind(AcceptEdits), false),
+        (None, kind(Auto), true),
+        (None, kind(Default), false),
+        (Some(kind(Auto)), kind(Auto), false),
+        (Some(kind(Auto)), kind(Bypass), true),
+        (Some(kind(Bypass)), kind(Auto), false),
     ]
 }
 
 fn of_promise() -> Rules {
     let [done, other] = ["DONE", "OTHER"].map(|text| Value::Promise(Promise::new(text).unwrap()));
     vec![
-        (None, done.clone(), false, false),
-        (None, Value::Off, true, false),
-        (Some(done.clone()), done.clone(), false, false),
-        (Some(done.clone()), other, true, false),
-        (Some(done.clone()), Value::Off, true, false),
-        (Some(Value::Off), done, true, false),
+        (None, done.clone(), false),
+        (None, Value::Off, true),
+        (Some(done.clone()), done.clone(), false),
+        (Some(done.clone()), other, true),
+        (Some(done.clone()), Value::Off, true),
+        (Some(Value::Off), done, true),
     ]
 }
 
@@ -71,29 +69,25 @@ fn of_proof() -> Rules {
     let switch = Value::Switch;
     let (on, off) = (Some(switch(true)), switch(false));
     vec![
-        (None, switch(true), false, true),
-        (None, off.clone(), false, false),
-        (on.clone(), off.clone(), true, false),
-        (Some(off), switch(true), false, true),
+        (None, switch(true), false),
+        (None, off.clone(), false),
+        (on.clone(), off.clone(), true),
+        (Some(off), switch(true), false),
     ]
 }
 
-fn of_exam() -> Rules {
-    let [hold, tell] = ExamMode::ALL.map(Value::Exam);
-    vec![
-        (None, hold, false, false),
-        (None, tell.clone(), true, false),
-        (Some(tell.clone()), tell, false, false),
-    ]
+fn of_test_changes() -> Rules {
+    let [refuse, report] = TestChanges::ALL.map(Value::TestChanges);
+    vec![(None, refuse, false), (None, report.clone(), true), (Some(report.clone()), report, false)]
 }
 
 fn of_questions() -> Rules {
     let [auto, ask, defer] = QuestionMode::ALL.map(Value::Questions);
     vec![
-        (None, auto, false, false),
-        (None, ask.clone(), true, false),
-        (None, defer, true, false),
-        (Some(ask.clone()), ask, false, false),
+        (None, auto, false),
+        (None, ask.clone(), true),
+        (None, defer, true),
+        (Some(ask.clone()), ask, false),
     ]
 }
 
@@ -111,49 +105,52 @@ fn rules(key: Key) -> Rules {
         Key::KeepSnapshots => of_limit(10 << 30),
         Key::KeepDays => of_limit(90),
         Key::Delay => vec![
-            (None, number(0), false, false),
-            (Some(number(7)), number(6), true, false),
-            (Some(number(7)), number(0), true, false),
-            (Some(number(7)), number(8), false, true),
+            (None, number(0), false),
+            (Some(number(7)), number(6), true),
+            (Some(number(7)), number(0), true),
+            (Some(number(7)), number(8), false),
         ],
-        Key::TokenBudget | Key::Redline => vec![
-            (Some(number(7)), number(0), false, false),
-            (Some(number(7)), number(6), false, false),
-        ],
+        Key::TokenBudget | Key::Redline => {
+            vec![(Some(number(7)), number(0), false), (Some(number(7)), number(6), false)]
+        }
         Key::Promise => of_promise(),
-        Key::Exam => of_exam(),
+        Key::TestChanges => of_test_changes(),
         Key::Questions => of_questions(),
-        Key::Notices => vec![(None, switch(false), false, false)],
+        Key::Notices => vec![(None, switch(false), false)],
         Key::Prove => of_proof(),
         Key::Setup => {
-            vec![(None, text("npm ci"), true, false), (Some(text("a")), text("a"), true, false)]
+            vec![(None, text("npm ci"), true), (Some(text("a")), text("a"), true)]
         }
         Key::Tests => {
-            vec![(None, Value::Words(vec!["checks/**".to_owned()]), false, false)]
+            vec![(None, Value::Words(vec!["checks/**".to_owned()]), false)]
         }
-        Key::Require => vec![(None, Value::Proof(Proof::Checked), false, false)],
+        Key::MayChange => {
+            let globs = Value::Words(vec!["tests/**".to_owned()]);
+            vec![(None, globs.clone(), true), (Some(globs.clone()), globs, true)]
+        }
+        Key::Require => vec![(None, Value::Proof(Proof::Checked), false)],
         Key::Agent => vec![
-            (None, text("claude"), false, false),
-            (None, text("codex"), true, false),
-            (Some(text("codex")), text("codex"), false, false),
-            (Some(text("codex")), text("claude"), true, false),
+            (None, text("claude"), false),
+            (None, text("codex"), true),
+            (Some(text("codex")), text("codex"), false),
+            (Some(text("codex")), text("claude"), true),
         ],
         Key::Model | Key::Account => of_another(&text("opus"), &text("haiku")),
         Key::Fallback => of_another(&names("codex"), &names("claude")),
         Key::Arguments => {
             let words = Value::Words(vec!["--x".to_owned()]);
-            vec![(None, words.clone(), true, false), (Some(words.clone()), words, true, false)]
+            vec![(None, words.clone(), true), (Some(words.clone()), words, true)]
         }
         Key::Permissions => of_permissions(),
         Key::Commit | Key::Push => of_step(&switch(true), &switch(false)),
         Key::Rebase => {
-            let another = (Some(text("main")), text("other"), true, false);
+            let another = (Some(text("main")), text("other"), true);
             [of_step(&text("main"), &Value::Off), vec![another]].concat()
         }
         // It costs nothing but the machine's sleep, so a project's file may ask for it.
         Key::Awake => {
             let rules = of_step(&switch(true), &switch(false));
-            rules.into_iter().map(|(own, it, _, obeyed)| (own, it, false, obeyed)).collect()
+            rules.into_iter().map(|(own, it, _)| (own, it, false)).collect()
         }
         // Lists are not among the values of a layer; a check needs trust whatever the user has set.
         Key::Verify | Key::Gate | Key::Until | Key::Protect => Vec::new(),
@@ -166,9 +163,9 @@ fn names(name: &str) -> Value {
 
 fn of_another(one: &Value, other: &Value) -> Rules {
     vec![
-        (None, one.clone(), true, false),
-        (Some(one.clone()), one.clone(), false, false),
-        (Some(one.clone()), other.clone(), true, false),
+        (None, one.clone(), true),
+        (Some(one.clone()), one.clone(), false),
+        (Some(one.clone()), other.clone(), true),
     ]
 }
 
@@ -184,26 +181,16 @@ fn each_key_says_what_widens_it() {
         let rules = rules(key);
         let is_list = matches!(key.row().kind, Kind::Commands(_) | Kind::Globs);
         assert_eq!(rules.is_empty(), is_list, "{key:?}");
-        for (own, value, needs_trust, is_obeyed) in rules {
+        for (own, value, needs_trust) in rules {
             let told = format!("{key:?}: {value:?} over {own:?}");
-            let (user, other) = (layer(key, own), layer(key, Some(value.clone())));
+            let (user, other) = (layer(key, own), layer(key, Some(value)));
             assert_eq!(needs(&other, &user, "claude").len(), usize::from(needs_trust), "{told}");
-            let planted =
-                Sourced { value, origin: super::ValueOrigin::Environment { variable: "X" } };
-            let mut environment = Layer::default();
-            environment.values.insert(key, planted.clone());
-            let layers = Layers { user, environment, ..Layers::default() };
-            let obeyed = merge(&layers, VariableTrust::OnlyNarrows, None).layer.values.get(&key)
-                == Some(&planted);
-            assert_eq!(obeyed, is_obeyed, "{told}");
-            let all = merge(&layers, VariableTrust::IsTheUsers, None);
-            assert_eq!(all.layer.values.get(&key), Some(&planted), "{told}");
         }
     }
 }
 
 #[test]
-fn each_key_has_one_row_and_a_name_and_a_variable_of_its_own() {
+fn each_key_has_one_row_and_a_name_of_its_own() {
     let mut keys: Vec<Key> = Key::all().collect();
     keys.sort();
     assert!(keys.iter().enumerate().all(|(place, key)| place == *key as usize), "{keys:?}");
@@ -214,8 +201,7 @@ fn each_key_has_one_row_and_a_name_and_a_variable_of_its_own() {
         names.dedup();
         assert_eq!(names.len(), all, "{names:?}");
     };
-    distinct(Key::all().filter_map(|key| key.row().variable).map(str::to_owned).collect());
-    for table in ["loop", "agent", "wait", "keep"] {
+    for table in ["loop", "wait", "keep"] {
         distinct(Key::all().filter_map(|key| key.name_in(table)).map(str::to_owned).collect());
     }
 }

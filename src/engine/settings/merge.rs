@@ -1,37 +1,27 @@
-//! Merges the tiers: built-in, the user's file, the project's file, the environment, what was
-//! typed. A value of a higher tier replaces the lower one's. Checks do so role by role and
-//! reactions moment by moment, so a typed `--verify` keeps the project's gates. An empty list says
-//! nothing, so no file can remove the user's own checks without naming others. Protected paths add
-//! up, because they only narrow. Where a client runs the hook that starts a loop, the project's own
-//! settings can plant variables: there the environment may only narrow.
+//! Merges the tiers: built-in, the user's file, the project's file, the requested procedure,
+//! `$CREW_ACCOUNT`, what was typed. A value of a higher tier replaces the lower one's. Of two files
+//! the checks do so role by role and the reactions moment by moment. Typed checks are added to
+//! those of the files, so that none is dropped in silence. An empty list says nothing, so no file
+//! can remove the user's own checks without naming others. Protected paths add up, because they
+//! only narrow. `$CREW_MAX_COST` is above all of them, and can only lower the cost.
 
 use std::collections::BTreeMap;
 
 use super::{Key, Layer, ProcedureSettings, Sourced, Value};
-use crate::engine::record::{IterationTimes, Limits, LoopMoment, Recipe, Role};
+use crate::engine::record::{Check, IterationTimes, Limits, LoopMoment, Recipe, Role};
 
 /// The tiers, from the lowest to the highest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Layers {
-    /// The name of the client that a project can set variables for.
-    pub client: &'static str,
     /// The procedures that crew brings and the default agent; every other built-in value is in its
     /// row.
     pub built_in: Layer,
     pub user: Layer,
     /// The caller must have made sure that what needs trust in it is trusted.
     pub project: Layer,
+    /// The variables; their cost is a ceiling.
     pub environment: Layer,
     pub typed: Layer,
-}
-
-/// Who may have set the variables.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum VariableTrust {
-    /// Perhaps a project or an agent: values that would widen a setting are not obeyed.
-    OnlyNarrows,
-    /// The user, in a terminal or a pipeline: all values are obeyed.
-    IsTheUsers,
 }
 
 /// What is in force.
@@ -43,12 +33,12 @@ pub struct Settings {
     pub layer: Layer,
     /// The recipe of the requested procedure; empty without one.
     pub recipe: Recipe,
-    /// The variables that were not obeyed, in one sentence each.
+    /// What was typed and is not obeyed, in one sentence each.
     pub notes: Vec<String>,
 }
 
-/// Merges the tiers. A procedure's value takes precedence over the loop's in the same tier.
-pub fn merge(layers: &Layers, environment: VariableTrust, procedure: Option<&str>) -> Settings {
+/// Merges the tiers. The procedure's own terms take precedence over those of all loops.
+pub fn merge(layers: &Layers, procedure: Option<&str>) -> Settings {
     let built_in = Key::all().filter_map(|key| Some((key, Sourced::built_in(key.built_in()?))));
     let mut laid = Layer { values: built_in.collect(), ..Layer::default() };
     // A model, an account or arguments for one agent are an error for another: they are meant for
@@ -64,20 +54,27 @@ pub fn merge(layers: &Layers, environment: VariableTrust, procedure: Option<&str
     };
     for layer in [&layers.built_in, &layers.user, &layers.project] {
         lay(&mut laid, layer);
-        if let Some(procedure) = procedure.and_then(|name| layer.procedures.get(name)) {
-            lay(&mut laid, &procedure.value.terms);
-        }
     }
-    let mut notes = Vec::new();
-    match environment {
-        VariableTrust::IsTheUsers => lay(&mut laid, &layers.environment),
-        VariableTrust::OnlyNarrows => {
-            notes = not_obeyed(layers, &laid);
-            let narrowing = narrowing(&layers.environment, &laid);
-            lay(&mut laid, &narrowing);
-        }
+    if let Some(procedure) = procedure.and_then(|name| laid.procedures.get(name)).cloned() {
+        lay(&mut laid, &procedure.value.terms);
     }
+    let mut environment = layers.environment.clone();
+    let ceiling = environment.values.remove(&Key::MaxCost);
+    lay(&mut laid, &environment);
+    let of_files = std::mem::take(&mut laid.checks);
     lay(&mut laid, &layers.typed);
+    laid.checks = added(&layers.typed.checks, of_files);
+    let mut notes = Vec::new();
+    if let Some(ceiling) = ceiling
+        && laid
+            .value(Key::MaxCost)
+            .is_some_and(|it| Key::MaxCost.is_wider(it, Some(&ceiling.value)))
+    {
+        if let Some(typed) = layers.typed.value(Key::MaxCost) {
+            notes.push(not_obeyed(typed, &ceiling.value));
+        }
+        laid.values.insert(Key::MaxCost, ceiling);
+    }
     let agent = laid.value(Key::Agent).cloned();
     laid.values.retain(|key, _| meant_for.get(key).is_none_or(|of| *of == agent));
     let recipe = procedure.and_then(|name| laid.procedures.get(name));
@@ -87,7 +84,7 @@ pub fn merge(layers: &Layers, environment: VariableTrust, procedure: Option<&str
 
 /// The settings in force if nobody sets any.
 pub fn built_in() -> Settings {
-    merge(&Layers::default(), VariableTrust::IsTheUsers, None)
+    merge(&Layers::default(), None)
 }
 
 impl Layer {
@@ -103,7 +100,7 @@ impl Layer {
         }
         Self {
             values: with(&lower.values, &self.values),
-            checks: by_kind(&Role::ALL, &self.checks, &lower.checks, |named| named.check.role),
+            checks: by_kind(&Role::ALL, &self.checks, &lower.checks, |check| check.role),
             protect: self.protect.iter().chain(kept).cloned().collect(),
             reactions: by_kind(&LoopMoment::ALL, &self.reactions, &lower.reactions, |it| it.on),
             agents: with(&lower.agents, &self.agents),
@@ -134,37 +131,19 @@ fn by_kind<K: PartialEq, V: Clone>(
     chosen.collect()
 }
 
-/// The planted variables that narrow what the files say.
-fn narrowing(planted: &Layer, laid: &Layer) -> Layer {
-    let values = planted.values.iter();
-    let narrower = values.filter(|(key, own)| key.is_narrower(&own.value, laid.value(**key)));
-    let values = narrower.map(|(key, own)| (*key, own.clone())).collect();
-    Layer { values, ..Layer::default() }
+/// Typed checks and those of the files, in the order of roles; one that both name is kept as typed.
+fn added(typed: &[Sourced<Check>], of_files: Vec<Sourced<Check>>) -> Vec<Sourced<Check>> {
+    let key = |check: &Sourced<Check>| (check.value.role, check.value.run.clone());
+    let more = of_files.into_iter().filter(|it| typed.iter().all(|own| key(own) != key(it)));
+    let mut all: Vec<_> = typed.iter().cloned().chain(more).collect();
+    all.sort_by_key(|check| check.value.role);
+    all
 }
 
-/// The notes on variables that would widen a limit. Settings without effect on a session get none.
-fn not_obeyed(layers: &Layers, laid: &Layer) -> Vec<String> {
-    let (typed, client) = (&layers.typed, layers.client);
-    let in_sessions = layers.environment.values.iter().filter(|(key, own)| {
-        !key.is_for_processes()
-            && !typed.values.contains_key(*key)
-            && key.is_wider(&own.value, laid.value(**key))
-    });
-    let notes = in_sessions.filter_map(|(key, own)| {
-        Some(is_not_obeyed(client, *key, key.row().variable?, &own.value, laid.value(*key)?))
-    });
-    notes.collect()
-}
-
-fn is_not_obeyed(client: &str, key: Key, variable: &str, value: &Value, below: &Value) -> String {
-    let [value, below] = [value, below].map(|value| value.written(key.row().kind));
+fn not_obeyed(typed: &Value, ceiling: &Value) -> String {
+    let [typed, ceiling] = [typed, ceiling].map(|cost| cost.written(Key::MaxCost.row().kind));
     format!(
-        "{variable}={} is ignored: a variable may only lower the limit of {}, because a project can \
-         set variables for {client}; set {} under [{}] in your own settings file instead",
-        value.trim_matches('"'),
-        below.trim_matches('"'),
-        key.row().name,
-        key.table(),
+        "--max-cost {typed} is ignored: CREW_MAX_COST={ceiling} is the most a loop may cost here"
     )
 }
 
@@ -185,71 +164,83 @@ mod tests {
     use super::*;
     use crate::engine::record::Check;
 
-    const NARROWS: VariableTrust = VariableTrust::OnlyNarrows;
-
-    fn limit(value: u64) -> Layer {
+    fn layer(key: Key, value: u64) -> Layer {
         let mut layer = Layer::default();
-        layer.type_in([(Key::MaxIterations, Some(Value::Number(value)))]);
+        layer.type_in([(key, Some(Value::Number(value)))]);
         layer
     }
 
     fn checks(checks: &[(&str, Role)]) -> Layer {
-        let checks = checks.iter().map(|(run, role)| Check::new(*run, *role).into());
+        let checks = checks.iter().map(|(run, role)| Check::new(*run, *role));
         let checks = checks.map(Sourced::typed).collect();
         Layer { checks, ..Layer::default() }
     }
 
     #[test]
-    fn a_higher_tier_wins_and_the_environment_only_narrows() {
+    fn a_higher_tier_wins_and_a_variable_is_a_ceiling() {
         // User, project, environment, typed; the value in force, and whether a note is expected.
-        let table: [([Option<u64>; 4], u64, bool); 12] = [
-            ([None, None, None, None], 10, false),
+        let table: [([Option<u64>; 4], u64, bool); 10] = [
+            ([None, None, None, None], 0, false),
             ([Some(20), None, None, None], 20, false),
             ([Some(20), Some(15), None, None], 15, false),
             ([Some(20), Some(30), None, None], 30, false),
             ([None, None, Some(5), None], 5, false),
-            ([None, None, Some(10), None], 10, false),
-            ([None, None, Some(50), None], 10, true),
-            ([None, None, Some(0), None], 10, true),
-            ([Some(0), None, Some(50), None], 50, false),
-            ([Some(0), None, Some(0), None], 0, false),
-            ([None, Some(4), Some(5), None], 4, true),
-            ([None, Some(4), Some(0), Some(0)], 0, false),
+            ([Some(4), None, Some(5), None], 4, false),
+            ([Some(20), Some(0), Some(5), None], 5, false),
+            ([None, None, Some(5), Some(4)], 4, false),
+            ([None, None, Some(5), Some(0)], 5, true),
+            ([None, None, Some(0), Some(6)], 6, false),
         ];
         for (given, expected, noted) in table {
             let [user, project, environment, typed] =
-                given.map(|value| value.map(limit).unwrap_or_default());
-            let settings = merge(
-                &Layers { user, project, environment, typed, ..Layers::default() },
-                NARROWS,
-                None,
-            );
-            let found = settings.number(Key::MaxIterations);
+                given.map(|value| value.map(|it| layer(Key::MaxCost, it)).unwrap_or_default());
+            let settings =
+                merge(&Layers { user, project, environment, typed, ..Layers::default() }, None);
+            let found = settings.number(Key::MaxCost);
             assert_eq!((found, settings.notes.len()), (expected, usize::from(noted)), "{given:?}");
         }
     }
 
     #[test]
-    fn checks_replace_each_other_role_by_role() {
+    fn checks_of_files_replace_each_other_role_by_role_and_typed_ones_are_added() {
         let user = checks(&[("mine", Role::Verify), ("mine too", Role::Gate)]);
         let project = checks(&[("lint", Role::Gate), ("a", Role::Verify), ("b", Role::Verify)]);
         let typed = checks(&[("typed", Role::Verify)]);
         let layers = Layers { user, project, ..Layers::default() };
         let runs = |layers: &Layers| -> Vec<String> {
-            merge(layers, NARROWS, None)
-                .contract_checks()
-                .into_iter()
-                .map(|check| check.run)
-                .collect()
+            merge(layers, None).contract_checks().into_iter().map(|check| check.run).collect()
         };
         assert_eq!(runs(&layers), ["a", "b", "lint"]);
-        assert_eq!(runs(&Layers { typed, ..layers }), ["typed", "lint"]);
+        assert_eq!(runs(&Layers { typed, ..layers.clone() }), ["typed", "a", "b", "lint"]);
+        let typed = checks(&[("b", Role::Verify), ("lint", Role::Until)]);
+        assert_eq!(runs(&Layers { typed, ..layers }), ["b", "a", "lint", "lint"]);
         assert_eq!(runs(&Layers::default()), Vec::<String>::new());
     }
 
     #[test]
-    fn a_variable_that_is_not_obeyed_is_told_with_the_way_to_do_it() {
-        let layers = Layers { client: "Claude Code", environment: limit(50), ..Layers::default() };
-        insta::assert_snapshot!(merge(&layers, NARROWS, None).notes.join("\n"), @"CREW_MAX_ITERATIONS=50 is ignored: a variable may only lower the limit of 10, because a project can set variables for Claude Code; set max_iterations under [loop] in your own settings file instead");
+    fn a_procedures_own_limit_wins_over_one_for_all_loops_and_a_typed_one_over_both() {
+        let procedure = ProcedureSettings {
+            terms: layer(Key::MaxIterations, 7),
+            ..ProcedureSettings::default()
+        };
+        let procedures = [("p".to_owned(), Sourced::built_in(procedure))].into();
+        let mut layers = Layers {
+            built_in: Layer { procedures, ..Layer::default() },
+            user: layer(Key::MaxIterations, 20),
+            project: layer(Key::MaxIterations, 30),
+            ..Layers::default()
+        };
+        let max = |layers: &Layers, name| merge(layers, name).number(Key::MaxIterations);
+        assert_eq!((max(&layers, None), max(&layers, Some("p"))), (30, 7));
+        layers.typed = layer(Key::MaxIterations, 9);
+        assert_eq!(max(&layers, Some("p")), 9);
+    }
+
+    #[test]
+    fn a_typed_cost_above_the_ceiling_is_reported() {
+        let environment = layer(Key::MaxCost, 5_000_000);
+        let typed = layer(Key::MaxCost, 7_500_000);
+        let layers = Layers { environment, typed, ..Layers::default() };
+        insta::assert_snapshot!(merge(&layers, None).notes.join("\n"), @"--max-cost 7.50 is ignored: CREW_MAX_COST=5.00 is the most a loop may cost here");
     }
 }

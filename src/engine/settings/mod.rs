@@ -69,27 +69,13 @@ impl<T> Sourced<T> {
     }
 }
 
-/// A check as a settings file may name it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NamedCheck {
-    /// For people; `None` if the file gives none.
-    pub name: Option<String>,
-    pub check: Check,
-}
-
-impl From<Check> for NamedCheck {
-    fn from(check: Check) -> Self {
-        Self { name: None, check }
-    }
-}
-
 /// What one tier says. Anything it leaves out is unset, and so is an empty list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Layer {
     /// Each of the kind that its key takes.
     pub values: BTreeMap<Key, Sourced<Value>>,
     /// In the order given.
-    pub checks: Vec<Sourced<NamedCheck>>,
+    pub checks: Vec<Sourced<Check>>,
     /// Globs of paths that the agent must not change.
     pub protect: Vec<Sourced<String>>,
     /// In the order given.

@@ -3,11 +3,11 @@
 use super::merge::Settings;
 use super::{Key, Value};
 use crate::engine::claim::promise::Promise;
-use crate::engine::exam::ExamMode;
-use crate::engine::exam::trial::TrialTerms;
 use crate::engine::record::{
     Check, GitSteps, IterationTimes, Limits, Permissions, Proof, QuestionMode, Reaction,
 };
+use crate::engine::test_changes::TestChanges;
+use crate::engine::test_changes::trial::TrialTerms;
 
 /// How much of the iteration logs of all loops is kept, and of the snapshots of all working trees;
 /// 0 means "all of it".
@@ -53,10 +53,10 @@ impl Settings {
         Some(*proof)
     }
 
-    /// What becomes of a changed exam.
-    pub fn exam(&self) -> ExamMode {
-        let value = self.layer.value(Key::Exam);
-        if let Some(Value::Exam(mode)) = value { *mode } else { ExamMode::default() }
+    /// What a changed test does to a claim.
+    pub fn test_changes(&self) -> TestChanges {
+        let value = self.layer.value(Key::TestChanges);
+        if let Some(Value::TestChanges(mode)) = value { *mode } else { TestChanges::default() }
     }
 
     /// Who answers what the agent asks in a session.
@@ -67,18 +67,22 @@ impl Settings {
 
     /// Whether and how the work is tried before the loop ends.
     pub fn trial(&self) -> TrialTerms {
-        let tests = self.layer.value(Key::Tests);
+        let globs = |key| match self.layer.value(key) {
+            Some(Value::Words(globs)) => globs.clone(),
+            _ => Vec::new(),
+        };
         TrialTerms {
             prove: self.is_on(Key::Prove),
             timeout_s: self.number(Key::ProveTimeout),
             setup: self.layer.word(Key::Setup).map(str::to_owned),
-            tests: if let Some(Value::Words(globs)) = tests { globs.clone() } else { Vec::new() },
+            tests: globs(Key::Tests),
+            may_change: globs(Key::MayChange),
         }
     }
 
     /// The checks of a contract.
     pub fn contract_checks(&self) -> Vec<Check> {
-        self.layer.checks.iter().map(|check| check.value.check.clone()).collect()
+        self.layer.checks.iter().map(|check| check.value.clone()).collect()
     }
 
     /// What the agent may do without being asked.

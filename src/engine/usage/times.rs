@@ -21,8 +21,6 @@ pub struct Earlier {
     pub min_ms: u64,
     pub max_ms: u64,
     pub sum_ms: u64,
-    /// Required by older crews, which computed a deviation.
-    pub squares: u64,
 }
 
 impl Earlier {

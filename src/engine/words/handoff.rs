@@ -36,10 +36,9 @@ pub fn file_time(at: DateTime<Utc>) -> String {
     at.format("%Y%m%dT%H%M%SZ").to_string()
 }
 
-/// Whether a page is one of this loop; an older crew named the loop in the title.
+/// Whether a page is one of this loop.
 pub fn is_of(subject: &Loop, page: &str) -> bool {
-    let names = [format!("loop: {}", subject.id), format!("# Handoff: loop {}", subject.id)];
-    page.lines().any(|line| names.iter().any(|name| name == line))
+    page.lines().any(|line| line == format!("loop: {}", subject.id))
 }
 
 /// Whether crew wrote a page, with all its facts.

@@ -128,7 +128,6 @@ fn a_page_names_its_loop_and_is_found_by_it() {
     let subject = refused_at_its_limit();
     let page = a_page(&subject, &Story::picking(None));
     assert!(is_of(&subject, &text(&subject, &page, "", "task", at(0).wall)));
-    assert!(is_of(&subject, &format!("# Handoff: loop {}\n", subject.id)), "an older crew's");
     assert!(!is_of(&subject, &format!("loop: {}x\n", subject.id)));
     assert_eq!(file_name("task", at(0).wall), "task-20261118T110640Z.md");
 }

@@ -12,6 +12,7 @@ use std::time::Duration;
 use super::PromptReader;
 use super::news::{first_step, seen, verdict};
 use super::rules::{ahead, reminder, rules};
+use crate::engine::doctor::shell_word;
 use crate::engine::journal::account::Account;
 use crate::engine::record::{Loop, MESSAGE_CHARS};
 use crate::engine::text::{clip, clip_at_word, period, units};
@@ -55,17 +56,25 @@ fn first_line(subject: &Loop) -> String {
     format!("{}{of}.", marker(subject))
 }
 
+/// How the agent leaves a page, because a session's own commands are for the person who types.
+/// `crew` is the program's path, which may not be on the agent's search path.
+fn hand_off(crew: &Path) -> String {
+    let crew = shell_word(&crew.display().to_string());
+    format!("- A page for whoever continues: {crew} handoff task \"what is done, what is left\".\n")
+}
+
 /// The text added to the task when a loop starts.
-pub fn start(subject: &Loop) -> String {
+pub fn start(subject: &Loop, crew: &Path) -> String {
     let file = subject.place.task_file();
     format!(
         "{}\n\nWork on the task you were just given until all of it is done; its exact words are in {}. Treat this as \
          unattended: decide what is yours to decide, and say in your message what you assumed. Each time you stop, \
-         crew looks at what you did.\n\n{}{}{}",
+         crew looks at what you did.\n\n{}{}{}{}",
         first_line(subject),
         file.display(),
         ahead(subject),
         rules(subject, PromptReader::Maker),
+        hand_off(crew),
         START
     )
 }
@@ -110,7 +119,7 @@ pub fn next(subject: &Loop) -> String {
 /// The prompt if the task is no longer in the agent's context: after a compaction, or in the
 /// session that takes the loop over. `handoff` is the page of its previous owner, `accounts` are
 /// the last iterations.
-pub fn again(subject: &Loop, handoff: Option<&Path>, accounts: &[Account]) -> String {
+pub fn again(subject: &Loop, handoff: Option<&Path>, accounts: &[Account], crew: &Path) -> String {
     let handoff = handoff.map_or_else(String::new, |page| {
         format!("What was done before you came is in {}; read it first.\n", page.display())
     });
@@ -119,7 +128,8 @@ pub fn again(subject: &Loop, handoff: Option<&Path>, accounts: &[Account]) -> St
     let task = task(subject, TASK_UNITS_WHOLE.saturating_sub(more));
     let head = format!("{}\n{handoff}\nThe task:\n{task}\n", first_line(subject));
     let rules = rules(subject, PromptReader::Maker);
-    let tail = format!("{}How to finish:\n{rules}{CONTINUE}", ahead(subject));
+    let hand_off = hand_off(crew);
+    let tail = format!("{}How to finish:\n{rules}{hand_off}{CONTINUE}", ahead(subject));
     let last = subject.state.evidence.as_ref();
     let room = PROMPT_UNITS_MAX.saturating_sub(units(&head) + units(&tail) + units(&told));
     let earlier = earlier(accounts, room.min(EARLIER_UNITS_MAX));

@@ -13,10 +13,14 @@ use crate::engine::record::Role;
 use crate::engine::text::one_line;
 use crate::engine::usage::Money;
 
+fn crew() -> &'static Path {
+    Path::new("/opt/my tools/crew")
+}
+
 #[test]
 fn the_start_names_the_task_file_the_rule_of_the_claim_and_the_way_to_be_honest() {
     let subject = a_loop_with(&[("cargo test", Role::Verify)]);
-    assert_snapshot!(start(&subject), @"
+    assert_snapshot!(start(&subject, crew()), @r#"
     crew loop haaaaaaa: iteration 1 of 10.
 
     Work on the task you were just given until all of it is done; its exact words are in /repo/.claude/branches/main/task.md. Treat this as unattended: decide what is yours to decide, and say in your message what you assumed. Each time you stop, crew looks at what you did.
@@ -25,8 +29,9 @@ fn the_start_names_the_task_file_the_rule_of_the_claim_and_the_way_to_be_honest(
     - Leave what the checks run as it is, and delete, skip or loosen no test: crew compares. If a check is wrong, say why and leave it.
     - If you need something that only a person can give, end with <promise>BLOCKED: what you need</promise> instead. That is a good ending.
     - If work is left and nothing blocks you, keep working; do not stop to report.
+    - A page for whoever continues: '/opt/my tools/crew' handoff task "what is done, what is left".
     Start now.
-    ");
+    "#);
 }
 
 #[test]
@@ -75,7 +80,7 @@ fn what_waited_at_a_resume_is_in_its_prompt_also_before_the_first_boundary() {
     let mut subject = a_loop();
     subject.state.messages = vec!["use tabs".to_owned(), "later".to_owned()];
     subject.state.told = 1;
-    let prompt = again(&subject, None, &[]);
+    let prompt = again(&subject, None, &[], crew());
     assert!(prompt.contains("The user says: use tabs\n") && !prompt.contains("later"), "{prompt}");
 }
 
@@ -114,16 +119,16 @@ fn a_long_task_is_given_by_its_beginning_and_its_file() {
 fn without_a_promise_no_claim_is_asked_for() {
     let mut subject = a_loop_with(&[("test -e done", Role::Until)]);
     subject.contract.promise = None;
-    let prompt = start(&subject);
+    let prompt = start(&subject, crew());
     let expected =
         "- The loop ends by itself when `test -e done` passes. No words of yours end it.\n";
     assert!(prompt.contains(expected), "{prompt}");
     assert!(next(&subject).contains("No words of yours end it. If only a person can help, end"));
     subject.contract.promise = Some(Promise::default());
     let expected = "ends by itself when `test -e done` passes; until then no claim ends it.\n";
-    assert!(start(&subject).contains(expected));
+    assert!(start(&subject, crew()).contains(expected));
     subject.contract.checks.clear();
-    assert!(start(&subject).contains("- Nobody checks this work but you."));
+    assert!(start(&subject, crew()).contains("- Nobody checks this work but you."));
 }
 
 /// The case, how a loop gets into it, and the expected text.
@@ -269,7 +274,7 @@ proptest! {
         let after = judge(&subject, &facts).after;
         let account = Account { iteration: 1, words: one_line(&tail, ACCOUNT_CHARS) };
         let accounts = vec![account; 5];
-        for prompt in [start(&subject), next(&after), again(&after, None, &accounts), woken(&after, MINUTE)] {
+        for prompt in [start(&subject, crew()), next(&after), again(&after, None, &accounts, crew()), woken(&after, MINUTE)] {
             prop_assert!(units(&prompt) < 9_000, "{} units", units(&prompt));
             prop_assert!(prompt.ends_with("now."));
             prop_assert_eq!(heard(&prompt, &subject), None);
@@ -293,7 +298,7 @@ fn an_agent_that_lost_its_context_reads_the_last_iterations() {
     let account = |iteration, words: &str| Account { iteration, words: words.to_owned() };
     let accounts =
         [account(3, "2 files changed"), account(4, "claimed done, refused: 1 test fails")];
-    let prompt = again(&after, None, &accounts);
+    let prompt = again(&after, None, &accounts, crew());
     assert_eq!(heard(&prompt, &after), None);
     let earlier = prompt.split("What the last iterations came to:\n").nth(1).unwrap();
     insta::assert_snapshot!(earlier.split("\n\n").next().unwrap(), @"
@@ -301,6 +306,6 @@ fn an_agent_that_lost_its_context_reads_the_last_iterations() {
     - Iteration 4: claimed done, refused: 1 test fails.
     ");
     let long = vec![account(7, &"x".repeat(500)); 5];
-    let prompt = again(&after, None, &long);
+    let prompt = again(&after, None, &long, crew());
     assert_eq!(prompt.matches("- Iteration 7: ").count(), 3, "as many as fit, the newest");
 }

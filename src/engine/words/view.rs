@@ -44,7 +44,13 @@ pub fn merged(subject: &Loop, existing: Option<&Map<String, Value>>) -> Map<Stri
     file.insert("branch".to_owned(), json!(subject.place.branch));
     let ours = file.remove("loop").and_then(|ours| serde_json::from_value(ours).ok());
     let mut ours: Map<String, Value> = ours.unwrap_or_default();
-    ours.extend(shown(subject));
+    let mut shown = shown(subject);
+    // The iteration in which a loop was cancelled had begun, and so it stays.
+    let begun = Value::from(subject.state.completed + 1);
+    if ours.get("id") == shown.get("id") && ours.get("iteration") == Some(&begun) {
+        shown.insert("iteration".to_owned(), begun);
+    }
+    ours.extend(shown);
     file.insert("loop".to_owned(), Value::Object(ours));
     file
 }
@@ -90,6 +96,7 @@ mod tests {
 
     use super::*;
     use crate::engine::fixture::{a_loop, a_run};
+    use crate::engine::record::Status;
 
     fn object(text: &str) -> Map<String, Value> {
         serde_json::from_str(text).unwrap()
@@ -136,6 +143,18 @@ mod tests {
           "version": 1
         }
         "#);
+    }
+
+    #[test]
+    fn the_iteration_in_which_a_loop_is_cancelled_stays_in_its_view() {
+        let mut subject = a_loop();
+        let running = merged(&subject, None);
+        subject.state.status = Status::Finished;
+        assert_eq!(merged(&subject, Some(&running))["loop"]["iteration"], 1);
+        assert_eq!(merged(&subject, None)["loop"]["iteration"], 0);
+        subject.state.completed = 1;
+        subject.elapsed_ms = vec![1];
+        assert_eq!(merged(&subject, Some(&running))["loop"]["iteration"], 1);
     }
 
     #[test]

@@ -112,6 +112,16 @@ pub fn resume(raw: &str) -> Result<ResumeHereArgs, UsageError> {
         .map_err(|error| in_a_session(&error))
 }
 
+/// The arguments of `crew resume LOOP`, with no option.
+///
+/// # Errors
+/// Where clap does not take the name.
+pub fn resume_of(name: &str) -> Result<ResumeArgs, UsageError> {
+    let read = RESUME.clone().try_get_matches_from([name]);
+    read.and_then(|matches| ResumeArgs::from_arg_matches(&matches))
+        .map_err(|error| UsageError::of(&error, "crew resume --help"))
+}
+
 /// The words crew was called with, as they are passed to clap.
 ///
 /// # Errors

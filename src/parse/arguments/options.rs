@@ -5,13 +5,13 @@
 use std::time::Duration;
 
 use clap::Args;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::values::{self, Amount};
 use crate::engine::boundary::limits::LimitChange;
-use crate::engine::exam::ExamMode;
 use crate::engine::record::{Permissions, Proof, QuestionMode};
 use crate::engine::settings::Key;
+use crate::engine::test_changes::TestChanges;
 use crate::parse::duration;
 
 const WHEN_IT_ENDS: &str = "When it ends";
@@ -90,10 +90,13 @@ pub struct LoopArgs {
     /// The time limit of what runs in the scratch folder, as for --prove (15m; 0 = no limit)
     #[arg(long, value_name = "D", value_parser = duration::parse)]
     pub prove_timeout: Option<Duration>,
-    /// When what the checks rest on has changed: hold (the checks as they were decide), tell (only
-    /// report it)
-    #[arg(long, value_name = "MODE", value_parser = exam(), hide_possible_values = true)]
-    pub exam: Option<ExamMode>,
+    /// When the agent changed a test that failed at the start, and as it was it still fails: refuse
+    /// (the claim), report (only lower the proof)
+    #[arg(long, value_name = "MODE", value_parser = test_changes(), hide_possible_values = true)]
+    pub test_changes: Option<TestChanges>,
+    /// Tests or check settings that are the task, and so count as work (a glob)
+    #[arg(long, value_name = "GLOB")]
+    pub may_change: Vec<String>,
     /// Who answers the agent's questions in a session: auto (you, if you typed in the last 10
     /// minutes; else the agent itself), ask (you), defer (the agent itself)
     #[arg(long, value_name = "MODE", value_parser = questions(), hide_possible_values = true)]
@@ -177,12 +180,6 @@ pub struct RunOptions {
     /// What the agent may do without asking (accept-edits; claude may run the checks too)
     #[arg(long, value_name = "KIND", value_parser = permissions())]
     pub permissions: Option<Permissions>,
-    /// At most N turns of the agent in one iteration (0 = no limit)
-    #[arg(long, value_name = "N", value_parser = values::whole)]
-    pub max_turns: Option<u32>,
-    /// After an iteration that filled its context this much, send a handoff page (80%; 0 = never)
-    #[arg(long, value_name = "PERCENT", value_parser = values::percent)]
-    pub redline: Option<u8>,
     /// The time limit of one iteration (60m; 0 = none)
     #[arg(long, value_name = "D", value_parser = duration::parse)]
     pub timeout: Option<Duration>,
@@ -193,20 +190,15 @@ pub struct RunOptions {
     #[arg(long, value_name = "D", value_parser = duration::parse)]
     pub delay: Option<Duration>,
     /// Commit what an iteration changed; what you had not committed before stays out until the
-    /// agent changes it (--commit=all takes it in)
-    #[arg(long, value_name = "all", require_equals = true, help_heading = AROUND_IT)]
-    #[arg(num_args = 0..=1, default_missing_value = "", hide_possible_values = true)]
-    #[arg(value_parser = [PossibleValue::new("all"), PossibleValue::new("").hide(true)])]
-    pub commit: Option<String>,
+    /// agent changes it
+    #[arg(long, help_heading = AROUND_IT)]
+    pub commit: bool,
     /// Push after an iteration
     #[arg(long, help_heading = AROUND_IT)]
     pub push: bool,
     /// Rebase onto BRANCH before an iteration, when it moved
     #[arg(long, value_name = "BRANCH", help_heading = AROUND_IT)]
     pub rebase: Option<String>,
-    /// Let this machine sleep while an agent works
-    #[arg(long, help_heading = AROUND_IT)]
-    pub no_awake: bool,
     /// Run in the background, independent of this terminal
     #[arg(long, help_heading = AROUND_IT)]
     pub detach: bool,
@@ -255,9 +247,9 @@ pub struct ResumeHereArgs {
 pub struct ResumeArgs {
     #[command(flatten)]
     pub set: SetArgs,
-    /// Accept the checks, and the files they rest on, as they are now
+    /// Accept tests and check settings as they are now
     #[arg(long, help_heading = WHEN_IT_ENDS)]
-    pub accept_exam: bool,
+    pub accept_test_changes: bool,
     /// A message for the agent, such as the answer to its BLOCKED
     #[arg(long, value_name = "TEXT", help_heading = WHAT_IS_SENT)]
     pub tell: Option<String>,
@@ -268,13 +260,9 @@ pub struct ResumeArgs {
     /// End the wait of a running loop, so that it tries at once; Enter at its terminal does too
     #[arg(long, help_heading = AROUND_IT)]
     pub now: bool,
-}
-
-impl RunOptions {
-    /// `--commit=all`.
-    pub fn commits_all(&self) -> bool {
-        self.commit.as_deref() == Some("all")
-    }
+    /// Show the prompt that the resumed loop would get, and change nothing
+    #[arg(long, conflicts_with = "now", help_heading = AROUND_IT)]
+    pub dry_run: bool,
 }
 
 impl<T: Amount> LimitArgs<T> {
@@ -301,9 +289,9 @@ impl<T: Amount> LimitArgs<T> {
     }
 }
 
-fn exam() -> impl TypedValueParser<Value = ExamMode> {
-    PossibleValuesParser::new(ExamMode::ALL.map(ExamMode::label)).map(|label| {
-        let mode = ExamMode::ALL.into_iter().find(|mode| mode.label() == label);
+fn test_changes() -> impl TypedValueParser<Value = TestChanges> {
+    PossibleValuesParser::new(TestChanges::ALL.map(TestChanges::label)).map(|label| {
+        let mode = TestChanges::ALL.into_iter().find(|mode| mode.label() == label);
         mode.unwrap_or_default()
     })
 }

@@ -67,11 +67,6 @@ pub(super) fn tokens<T: Amount>(text: &str) -> Result<T, String> {
     T::of(text, |number| amounts::tokens(number).ok_or_else(|| wanted.to_owned()))
 }
 
-/// A part of the agent's context.
-pub(super) fn percent(text: &str) -> Result<u8, &'static str> {
-    amounts::percent(text).ok_or("a part of the context, such as 80%; 0 is never")
-}
-
 /// A grade of proof that a loop may require.
 pub(super) fn proof(text: &str) -> Result<Proof, &'static str> {
     let found = Proof::REQUIRED.into_iter().find(|proof| proof.label() == text);

@@ -83,7 +83,7 @@ fn chosen() -> impl Strategy<Value = Chosen> {
         text().prop_map(one("agent-cmd")),
         number().prop_map(one("max-cost")),
         "[1-9][0-9]{0,5}".prop_map(one("max-iterations")),
-        prop::sample::select(vec!["no-promise", "prove", "no-awake"]).prop_map(|key| (key, None)),
+        prop::sample::select(vec!["no-promise", "prove"]).prop_map(|key| (key, None)),
     ]
 }
 

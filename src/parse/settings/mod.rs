@@ -4,13 +4,9 @@
 //! to write instead; all faults of a file are reported together.
 
 mod agents;
-mod checks;
-mod procedures;
-mod reactions;
 #[cfg(test)]
 mod run_tests;
 mod tables;
-mod terms;
 #[cfg(test)]
 mod tests;
 mod values;

@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 
 use super::Whose;
 use super::tests::{bare, parsed, told, told_of};
-use crate::engine::settings::merge::{Layers, VariableTrust, merge};
+use crate::engine::settings::merge::{Layers, merge};
 use crate::engine::settings::trust::needs;
 use crate::engine::settings::{Key, Layer, Value};
 
@@ -19,9 +19,7 @@ commit = true
 push = false
 rebase = "main"
 protect = ["tests/**", "Cargo.lock"]
-
-[agent]
-name = "mine"
+agent = "mine"
 args = ["--model", "a b"]
 permissions = "auto"
 
@@ -59,7 +57,7 @@ fn every_key_of_a_run_becomes_a_value() {
     let read = parsed(WHOLE, "/home/crew/config.toml", Whose::Users).unwrap();
     assert_eq!(read.warnings, [""; 0]);
     let layers = Layers { user: read.layer, ..bare() };
-    let settings = merge(&layers, VariableTrust::IsTheUsers, Some("nightly"));
+    let settings = merge(&layers, Some("nightly"));
     let keep = settings.keep();
     let reactions: Vec<String> = settings
         .contract_reactions()
@@ -86,7 +84,7 @@ fn every_key_of_a_run_becomes_a_value() {
     ), @r#"
     IterationTimes { timeout_s: 2700, idle_timeout_s: 0, delay_s: 90 }
     50 turns, 80000 tokens
-    GitSteps { commit: true, all: false, push: false, rebase: Some("main"), branch: None }
+    GitSteps { commit: true, push: false, rebase: Some("main"), branch: None }
     ["tests/**", "Cargo.lock"]
     codex None auto
     like = "codex", prompt = "argument", output = "text", permissions.accept-edits = ["--edit"], permissions.bypass = [], max_turns = "--turns", args = ["-x"], command = ["my agent", "-p"]
@@ -102,14 +100,14 @@ fn arguments_are_only_given_to_the_agent_they_are_meant_for() {
     let layers = |user: &str, project: &str, typed: Option<&str>| {
         let read = |text: &str| parsed(text, "crew.toml", Whose::Users).unwrap().layer;
         let mut layers = Layers { user: read(user), project: read(project), ..bare() };
-        let typed = typed.map(|name| format!("[agent]\nname = {name:?}"));
+        let typed = typed.map(|name| format!("[loop]\nagent = {name:?}"));
         layers.typed = typed.map_or_else(Layer::default, |text| read(&text));
-        let settings = merge(&layers, VariableTrust::IsTheUsers, None);
+        let settings = merge(&layers, None);
         let Some(Value::Words(words)) = settings.layer.value(Key::Arguments) else { return None };
         Some(words.join(" "))
     };
-    let args = "[agent]\nargs = [\"--x\"]";
-    let codex = "[agent]\nname = \"codex\"\nargs = [\"--y\"]";
+    let args = "[loop]\nargs = [\"--x\"]";
+    let codex = "[loop]\nagent = \"codex\"\nargs = [\"--y\"]";
     let table = [
         (args, "", None, Some("--x")),
         (args, "", Some("codex"), None),
@@ -118,7 +116,7 @@ fn arguments_are_only_given_to_the_agent_they_are_meant_for() {
         (codex, "", Some("claude"), None),
         (codex, args, None, Some("--x")),
         (args, codex, None, Some("--y")),
-        ("[agent]\nname = \"codex\"", args, Some("claude"), None),
+        ("[loop]\nagent = \"codex\"", args, Some("claude"), None),
     ];
     for (user, project, typed, expected) in table {
         let found = layers(user, project, typed);
@@ -138,7 +136,6 @@ fn a_bad_value_of_a_run_names_line_key_and_fix() {
         "[loop]\nprotect = \"tests\"",
         "[loop]\nprotect = [\"../other\"]",
         "[loop]\nprotect = [\"a[\"]",
-        "[loop]\nagent = \"a\"\n[agent]\nname = \"b\"",
         "[loop]\ncompletion_promise = true",
         "[keep]\nlogs = 2",
         "[keep]\ndays = -1",
@@ -171,11 +168,6 @@ fn a_bad_value_of_a_run_names_line_key_and_fix() {
     protect = ["a["]
       error: crew.toml:2: protect takes a glob (unclosed character class; missing ']'), not "a[": protect = ["Cargo.lock", "tests/**"]
     [loop]
-    agent = "a"
-    [agent]
-    name = "b"
-      error: crew.toml:4: name says the same as [loop] agent (crew.toml:2): keep one of them
-    [loop]
     completion_promise = true
       error: crew.toml:2: completion_promise takes a text in quotes, not true: completion_promise = "ALL DONE"
     [keep]
@@ -190,7 +182,7 @@ fn a_bad_value_of_a_run_names_line_key_and_fix() {
 #[test]
 fn a_bad_agent_procedure_or_reaction_names_line_key_and_fix() {
     assert_snapshot!(told(&[
-        "[agent]\nargs = \"--model opus\"",
+        "[loop]\nargs = \"--model opus\"",
         "[agents]\nmine = \"my-agent\"",
         "[agents.mine]\ncommand = \"my-agent -p\"",
         "[agents.mine]\ncommand = []",
@@ -206,7 +198,7 @@ fn a_bad_agent_procedure_or_reaction_names_line_key_and_fix() {
         "[on]\nfinish = { timeout = \"5s\" }",
         "[on]\nfinish = { run = \"x\", timeout = 0 }",
     ]), @r#"
-    [agent]
+    [loop]
     args = "--model opus"
       error: crew.toml:2: args takes a list of words, each in quotes, not "--model opus": args = ["--effort", "high"]
     [agents]
@@ -258,8 +250,8 @@ fn a_bad_agent_procedure_or_reaction_names_line_key_and_fix() {
 fn an_unknown_key_of_a_run_is_a_warning_with_a_guess() {
     assert_snapshot!(told(&[
         "[loop]\nidle-timeout = \"5m\"",
-        "[agent]\nnam = \"codex\"",
-        "[agent]\nmax_turns = 5",
+        "[loop]\nagen = \"codex\"",
+        "max_turns = 5",
         "[agents.mine]\ncommand = [\"a\"]\npermissions.accept_edits = [\"-e\"]",
         "[procedures.nightly]\nobserv = \"x\"",
         "[procedures.nightly]\nmax_iteration = 5",
@@ -271,12 +263,11 @@ fn an_unknown_key_of_a_run_is_a_warning_with_a_guess() {
     [loop]
     idle-timeout = "5m"
       warning: crew.toml:2: unknown key `idle-timeout` in [loop]: did you mean `idle_timeout`?
-    [agent]
-    nam = "codex"
-      warning: crew.toml:2: unknown key `nam` in [agent]: did you mean `name`?
-    [agent]
+    [loop]
+    agen = "codex"
+      warning: crew.toml:2: unknown key `agen` in [loop]: did you mean `agent`?
     max_turns = 5
-      warning: crew.toml:2: unknown key `max_turns` in [agent]: it belongs under [loop]
+      warning: crew.toml:1: unknown key `max_turns`: it belongs under [loop]
     [agents.mine]
     command = ["a"]
     permissions.accept_edits = ["-e"]
@@ -341,11 +332,11 @@ fn what_names_a_program_or_goes_further_than_the_users_own_needs_trust_and_a_pro
     };
     assert_snapshot!(told(""), @r#"
     [loop] idle_timeout = 0
-    [agent] name = "mine"
-    [agent] permissions = "auto"
+    [loop] agent = "mine"
+    [loop] permissions = "auto"
     [loop] commit = true
     [loop] rebase = "main"
-    [agent] args = ["--model", "a b"]
+    [loop] args = ["--model", "a b"]
     [agents.mine] like = "codex", prompt = "argument", output = "text", permissions.accept-edits = ["--edit"], permissions.bypass = [], max_turns = "--turns", args = ["-x"], command = ["my agent", "-p"]
     on wait (within 60s): tell
     on finish (within 60s): one
@@ -360,8 +351,8 @@ fn what_names_a_program_or_goes_further_than_the_users_own_needs_trust_and_a_pro
         [procedures.nightly]\ndelay = \"1s\"";
     assert_snapshot!(told(user), @r#"
     [loop] delay = "1m 30s"
-    [agent] name = "mine"
-    [agent] args = ["--model", "a b"]
+    [loop] agent = "mine"
+    [loop] args = ["--model", "a b"]
     [agents.mine] like = "codex", prompt = "argument", output = "text", permissions.accept-edits = ["--edit"], permissions.bypass = [], max_turns = "--turns", args = ["-x"], command = ["my agent", "-p"]
     on wait (within 60s): tell
     on finish (within 60s): one
@@ -369,24 +360,4 @@ fn what_names_a_program_or_goes_further_than_the_users_own_needs_trust_and_a_pro
     gate (within 600s, passes with 0): make lint
     [procedures.nightly] completion_promise = false
     "#);
-}
-
-#[test]
-fn planted_variables_narrow_and_the_users_own_are_obeyed() {
-    let read = |text: &str| parsed(text, "crew.toml", Whose::Users).unwrap().layer;
-    let environment = read(
-        "[loop]\ntimeout = \"9h\"\ndelay = \"5s\"\nagent = \"codex\"\npermissions = \"bypass\"\n\
-         commit = true\npush = false\nrebase = false",
-    );
-    let user = read("[loop]\npush = true\nrebase = \"main\"\npermissions = \"auto\"");
-    let told = |environment_is: VariableTrust| {
-        let layers = Layers { user: user.clone(), environment: environment.clone(), ..bare() };
-        let settings = merge(&layers, environment_is, None);
-        let (pace, git) = (settings.pace(), settings.git());
-        let words = [settings.layer.word(Key::Agent).unwrap(), settings.permissions().label()];
-        assert_eq!(settings.notes, [""; 0], "none of these is anything to a session");
-        format!("{pace:?} {git:?} {words:?}")
-    };
-    assert_snapshot!(told(VariableTrust::OnlyNarrows), @r#"IterationTimes { timeout_s: 3600, idle_timeout_s: 900, delay_s: 5 } GitSteps { commit: false, all: false, push: false, rebase: None, branch: None } ["claude", "auto"]"#);
-    assert_snapshot!(told(VariableTrust::IsTheUsers), @r#"IterationTimes { timeout_s: 32400, idle_timeout_s: 900, delay_s: 5 } GitSteps { commit: true, all: false, push: false, rebase: None, branch: None } ["codex", "bypass"]"#);
 }

@@ -57,7 +57,6 @@ gate = []
 max = 0
 
 [[check]]
-name = "lint"
 run = """
 cargo clippy
 """
@@ -92,16 +91,16 @@ run = "b"
         .checks
         .iter()
         .map(|sourced| {
-            let (named, check) = (&sourced.value, &sourced.value.check);
-            let terms = (named.name.as_deref(), check.timeout_s, check.success_exit_code);
+            let check = &sourced.value;
+            let terms = (check.timeout_s, check.success_exit_code);
             format!("{} {} {:?} {terms:?}", sourced.origin, check.role.label(), check.run)
         })
         .collect();
     assert_snapshot!(checks.join("\n"), @r#"
-    crew.toml:10 verify "cargo test" (None, 600, 0)
-    crew.toml:11 verify "sh -c \"a b\"" (None, 600, 0)
-    crew.toml:17 gate "cargo clippy\n" (Some("lint"), 1200, 2)
-    crew.toml:26 verify "b" (None, 600, 0)
+    crew.toml:10 verify "cargo test" (600, 0)
+    crew.toml:11 verify "sh -c \"a b\"" (600, 0)
+    crew.toml:17 gate "cargo clippy\n" (1200, 2)
+    crew.toml:25 verify "b" (600, 0)
     "#);
     let promise = &read.layer.values[&Key::Promise];
     assert_eq!(
@@ -262,12 +261,11 @@ fn a_bad_check_names_line_key_and_fix() {
         "[loop]\nverify = \"cargo test\"",
         "[loop]\ngate = [\"cargo test\", 5]",
         "[loop]\nuntil = [\"auto\"]",
-        "[[check]]\nname = \"tests\"",
+        "[[check]]\nrole = \"gate\"",
         "[[check]]\nrun = \" \"",
         "[[check]]\nrun = \"a\"\nrole = \"verfy\"",
         "[[check]]\nrun = \"a\"\ntimeout = \"0\"",
         "[[check]]\nrun = \"a\"\nsuccess_exit_code = 256",
-        "[[check]]\nname = \"a\"\nrun = \"a\"\n[[check]]\nname = \"a\"\nrun = \"b\"",
         "[[check]]\nrun = \"a\\u0000b\"",
     ]), @r#"
     [loop]
@@ -280,7 +278,7 @@ fn a_bad_check_names_line_key_and_fix() {
     until = ["auto"]
       error: crew.toml:2: until cannot be `auto` in a file: write the command, or let `crew init` do it
     [[check]]
-    name = "tests"
+    role = "gate"
       error: crew.toml:1: this [[check]] has no command: run = "cargo test"
     [[check]]
     run = " "
@@ -297,13 +295,6 @@ fn a_bad_check_names_line_key_and_fix() {
     run = "a"
     success_exit_code = 256
       error: crew.toml:3: success_exit_code takes an exit status from 0 to 255, not 256: success_exit_code = 0
-    [[check]]
-    name = "a"
-    run = "a"
-    [[check]]
-    name = "a"
-    run = "b"
-      error: crew.toml:5: two checks have the name `a`: rename one
     [[check]]
     run = "a\u0000b"
       error: crew.toml:2: run takes a command without a NUL character, not "a\u0000b": run = "cargo test"
@@ -367,7 +358,7 @@ fn an_unknown_key_is_a_warning_with_a_guess_and_the_rest_of_the_file_counts() {
     [[check]]
     run = "a"
     model = "opus"
-      warning: crew.toml:3: unknown key `model` in [[check]]: it belongs under [agent]
+      warning: crew.toml:3: unknown key `model` in [[check]]: it belongs under [loop]
     "#);
     let read = read("[loop]\nmax_iteration = 5\nstall = 2").unwrap();
     assert_eq!(read.layer.number(Key::Stall), Some(2));

@@ -1,13 +1,13 @@
-//! The values of a settings file and of the variables. Each refusal names the key, the value found,
+//! The values of a settings file. Each refusal names the key, the value found,
 //! and a line that works.
 
 use toml::de::DeValue;
 
 use super::{Reader, Value};
 use crate::engine::claim::promise::Promise;
-use crate::engine::exam::ExamMode;
 use crate::engine::record::{Permissions, Proof, QuestionMode};
 use crate::engine::settings::{self, KeyRow, Kind};
+use crate::engine::test_changes::TestChanges;
 use crate::parse::spelling::{nearest, shown};
 use crate::parse::{amounts, duration};
 
@@ -30,19 +30,14 @@ pub(super) struct Written<'text> {
     /// A sensible value, as a file writes it.
     pub(super) example: &'text str,
     pub(super) text: &'text str,
-    /// The parsed text of a file; `None` for a variable.
-    pub(super) value: Option<&'text DeValue<'text>>,
+    pub(super) value: &'text DeValue<'text>,
 }
 
 impl<'text> Written<'text> {
     /// "KEY takes WANTED, not VALUE: KEY = EXAMPLE".
     fn refusal(self, wanted: &str, example: &str) -> String {
-        let Self { name, text, .. } = self;
-        let text = shown(text);
-        if self.value.is_some() {
-            return format!("{name} takes {wanted}, not {text}: {name} = {example}");
-        }
-        format!("{name} takes {wanted}, not `{text}`: {name}={}", example.trim_matches('"'))
+        let (name, text) = (self.name, shown(self.text));
+        format!("{name} takes {wanted}, not {text}: {name} = {example}")
     }
 
     fn or<T>(self, found: Option<T>, wanted: &str) -> Taken<T> {
@@ -51,22 +46,17 @@ impl<'text> Written<'text> {
 
     /// The text inside the quotes of a file.
     fn quoted(self) -> Option<&'text str> {
-        self.value.map_or(Some(self.text), DeValue::as_str)
+        self.value.as_str()
     }
 
     /// A text that is not blank.
     pub(super) fn text(self) -> Taken<String> {
-        let is_some = |text: &&str| self.value.is_none() || !text.trim().is_empty();
-        self.or(self.quoted().filter(is_some).map(str::to_owned), "a text in quotes")
+        let text = self.quoted().filter(|text| !text.trim().is_empty());
+        self.or(text.map(str::to_owned), "a text in quotes")
     }
 
     fn switch(self) -> Option<bool> {
-        match (self.value, self.text) {
-            (Some(value), _) => value.as_bool(),
-            (None, "1" | "true") => Some(true),
-            (None, "0" | "false") => Some(false),
-            (None, _) => None,
-        }
+        self.value.as_bool()
     }
 
     /// The digits of a number, or the text inside quotes.
@@ -75,10 +65,9 @@ impl<'text> Written<'text> {
     }
 
     fn count(self) -> Taken<u64> {
-        let (number, wanted) = match self.value.map(DeValue::as_integer) {
-            None => (self.text.parse().ok(), "a whole number"),
-            Some(None) => (None, "a whole number without quotes"),
-            Some(Some(integer)) => (
+        let (number, wanted) = match self.value.as_integer() {
+            None => (None, "a whole number without quotes"),
+            Some(integer) => (
                 u32::from_str_radix(integer.as_str(), integer.radix()).ok(),
                 "a whole number from 0 (no limit) to 4294967295",
             ),
@@ -87,8 +76,7 @@ impl<'text> Written<'text> {
     }
 
     fn seconds(self) -> Taken<u64> {
-        let integer = self.value.and_then(DeValue::as_integer);
-        let zero = integer.filter(|integer| integer.as_str() == "0").map(|_| "0");
+        let zero = self.value.as_integer().filter(|integer| integer.as_str() == "0").map(|_| "0");
         let text = self.or(zero.or(self.quoted()), "a time with its unit, in quotes")?;
         let found = duration::parse(text).map(duration::whole_seconds);
         found.map_err(|wanted| self.refusal(wanted, self.example))
@@ -102,7 +90,7 @@ impl<'text> Written<'text> {
 
     /// A list of arguments.
     pub(super) fn words(self) -> Taken<Vec<String>> {
-        let words = self.value.and_then(DeValue::as_array).and_then(|list| {
+        let words = self.value.as_array().and_then(|list| {
             let words = list.iter().map(|word| word.get_ref().as_str().map(str::to_owned));
             words.collect::<Option<Vec<String>>>()
         });
@@ -149,10 +137,6 @@ impl<'text> Written<'text> {
     /// The value of a key of this kind.
     pub(super) fn read(self, kind: Kind) -> Taken<settings::Value> {
         use settings::Value::{self as Is, Number, Off, Switch, Text};
-        let [switch, branch, on] = match self.value {
-            Some(_) => ["true or false", "a branch in quotes, or false", "true"],
-            None => ["1 or 0", "a branch, or 0", "1"],
-        };
         match kind {
             Kind::Iterations | Kind::Turns | Kind::Days => self.count().map(Number),
             Kind::Seconds => self.seconds().map(Number),
@@ -173,14 +157,18 @@ impl<'text> Written<'text> {
                 let wanted = "a size with its unit, such as 500MiB or 2GiB";
                 self.or(amounts::bytes(&self.amount()), wanted).map(Number)
             }
-            Kind::Switch => self.switch().map(Switch).ok_or_else(|| self.refusal(switch, on)),
+            Kind::Switch => {
+                self.switch().map(Switch).ok_or_else(|| self.refusal("true or false", "true"))
+            }
             Kind::Promise | Kind::Branch if self.switch() == Some(false) => Ok(Off),
             Kind::Promise => {
                 let promise = Promise::new(&self.text()?);
                 promise.map(Is::Promise).map_err(|error| format!("{}: {error}", self.name))
             }
             Kind::Proof => self.choice(&Proof::REQUIRED, Proof::label).map(Is::Proof),
-            Kind::Exam => self.choice(&ExamMode::ALL, ExamMode::label).map(Is::Exam),
+            Kind::TestChanges => {
+                self.choice(&TestChanges::ALL, TestChanges::label).map(Is::TestChanges)
+            }
             Kind::Questions => {
                 self.choice(&QuestionMode::ALL, QuestionMode::label).map(Is::Questions)
             }
@@ -197,7 +185,7 @@ impl<'text> Written<'text> {
             }
             Kind::Branch => {
                 let name = self.quoted().filter(|text| is_branch(text)).map(str::to_owned);
-                self.or(name, branch).map(Text)
+                self.or(name, "a branch in quotes, or false").map(Text)
             }
             Kind::Agents => self.names().map(Is::Words),
             Kind::Words => self.words().map(Is::Words),
@@ -227,7 +215,7 @@ impl Reader<'_> {
         Self: 'value,
     {
         let text = self.text.get(value.span()).unwrap_or_default();
-        let found = read(Written { name, example, text, value: Some(value.get_ref()) });
+        let found = read(Written { name, example, text, value: value.get_ref() });
         found.map_err(|fault| self.fault(&value.span(), fault)).ok()
     }
 

@@ -11,6 +11,8 @@ pub(super) struct Cargo {
     suite: String,
     /// What may be the list of failures that ends a suite.
     list: Option<Vec<String>>,
+    /// Suites that began and have not reported their end.
+    open: u32,
 }
 
 impl Runner for Cargo {
@@ -19,6 +21,10 @@ impl Runner for Cargo {
             self.totals(totals);
         } else if line.starts_with("test ") {
             self.test(at_dots);
+        } else if let Some(number) = line.strip_prefix("running ") {
+            let number = number.strip_suffix(" tests").or(number.strip_suffix(" test"));
+            let begins = number.is_some_and(|it| it.parse::<u32>().is_ok());
+            add(&mut self.open, u32::from(begins));
         } else if line == "failures:" {
             self.list = Some(Vec::new());
         } else if let (Some(list), Some(name)) = (&mut self.list, line.strip_prefix("    ")) {
@@ -37,7 +43,12 @@ impl Runner for Cargo {
         }
     }
 
-    fn report(self: Box<Self>) -> Option<TestRun> {
+    fn report(mut self: Box<Self>) -> Option<TestRun> {
+        if self.open > 0 {
+            self.run.unfinished =
+                Some("cargo began a suite and reported no result of it".to_owned());
+            self.is_known = true;
+        }
         self.is_known.then_some(self.run)
     }
 }
@@ -58,6 +69,7 @@ impl Cargo {
             }
         }
         self.is_known = true;
+        self.open = self.open.saturating_sub(1);
         for name in self.list.take().unwrap_or_default() {
             self.name(&name, TestStatus::Failed);
         }

@@ -34,7 +34,10 @@ impl Runner for Go {
             {
                 self.event(&event);
             }
-        } else if let Some(rest) = text.strip_prefix("--- ") {
+        } else if text.ends_with("s)")
+            && let Some((_, rest)) = text.split_once("--- ")
+        {
+            // What a test prints without a line's end comes before it.
             self.test(rest);
         } else if let Some(rest) = line.strip_prefix("ok  \t") {
             self.package(rest, true);

@@ -22,7 +22,13 @@ impl Runner for Jest {
         } else if text == "● Test suite failed to run" {
             add(&mut self.run.errors, 1);
         } else if let Some(name) = line.strip_prefix("  ● ") {
-            let is_a_test = !self.file.is_empty() && !name.starts_with("Console");
+            // A message of jest itself has two blanks: "●  Cannot log after tests are done".
+            if name.starts_with(" process.exit called with ") {
+                self.run.unfinished = Some(name.trim().to_owned());
+                self.is_known = true;
+            }
+            let is_a_test =
+                !self.file.is_empty() && !name.starts_with("Console") && !name.starts_with(' ');
             if is_a_test {
                 self.run.name(&format!("{} › {name}", self.file), TestStatus::Failed);
             }

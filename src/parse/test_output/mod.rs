@@ -6,6 +6,8 @@ mod go;
 mod jest;
 mod junit;
 mod nextest;
+mod nothing;
+mod prefix;
 mod pytest;
 mod tap;
 #[cfg(test)]
@@ -40,6 +42,7 @@ trait Runner {
 pub struct TestOutput {
     runners: [Box<dyn Runner>; 8],
     junit: junit::JUnit,
+    nothing: nothing::Nothing,
 }
 
 impl TestOutput {
@@ -57,6 +60,7 @@ impl TestOutput {
                 Box::<go::Go>::default(),
             ],
             junit: junit::JUnit::default(),
+            nothing: nothing::Nothing::default(),
         }
     }
 
@@ -69,9 +73,10 @@ impl TestOutput {
     }
 
     fn plain_line(&mut self, line: &str) {
-        let whole = line.trim_end();
+        let whole = prefix::without_prefix(line.trim_end());
         let line = Line { whole, text: whole.trim_start(), at_dots: at_dots(whole) };
         self.junit.line(line);
+        self.nothing.line(line);
         self.runners.iter_mut().for_each(|runner| runner.line(line));
     }
 
@@ -81,12 +86,13 @@ impl TestOutput {
         let reports: Vec<TestRun> = self.runners.into_iter().filter_map(Runner::report).collect();
         let mut all = TestRun::default();
         if reports.is_empty() {
-            return self.junit.report();
+            let junit = self.junit.report();
+            return self.nothing.beside(junit);
         }
         for report in reports {
             all.add(report);
         }
-        Some(all)
+        self.nothing.beside(Some(all))
     }
 }
 

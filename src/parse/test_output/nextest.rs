@@ -1,13 +1,17 @@
 //! `cargo nextest run`: a line a test, and a summary. What a filter leaves out is "skipped" there,
 //! like what is ignored.
 
+use std::collections::BTreeSet;
+
 use super::{Line, Runner, counts};
-use crate::engine::evidence::test_run::{TestRun, TestStatus, add};
+use crate::engine::evidence::test_run::{TESTS_NAMED, TestRun, TestStatus, add};
 
 #[derive(Default)]
 pub(super) struct Nextest {
     run: TestRun,
     is_known: bool,
+    /// Tests whose last try failed: a later try may pass.
+    tried: BTreeSet<String>,
 }
 
 impl Runner for Nextest {
@@ -39,11 +43,15 @@ impl Nextest {
             }
         }
         self.is_known = true;
+        for name in std::mem::take(&mut self.tried) {
+            self.run.name(&name, TestStatus::Failed);
+        }
     }
 
     /// `PASS [   0.005s] (1/3) shop tests::adds`
     fn test(&mut self, word: &str, rest: &str) {
-        let status = match word {
+        let attempt = word.strip_prefix("TRY ").and_then(|rest| rest.split_once(' '));
+        let status = match attempt.map_or(word, |(_, word)| word) {
             "PASS" | "LEAK" | "SLOW" => TestStatus::Passed,
             "FAIL" | "TIMEOUT" | "ABORT" | "XFAIL" => TestStatus::Failed,
             word if word.starts_with("SIG") => TestStatus::Failed,
@@ -57,6 +65,15 @@ impl Nextest {
         }
         let name = name.trim_start();
         let number = name.strip_prefix('(').and_then(|name| name.split_once(") "));
-        self.run.name(number.map_or(name, |(_, name)| name.trim_start()), status);
+        let name = number.map_or(name, |(_, name)| name.trim_start());
+        match (attempt.is_some(), status) {
+            (true, TestStatus::Failed) if self.tried.len() < TESTS_NAMED => {
+                self.tried.insert(name.to_owned());
+            }
+            _ => {
+                self.tried.remove(name);
+                self.run.name(name, status);
+            }
+        }
     }
 }

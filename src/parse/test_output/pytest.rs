@@ -7,15 +7,22 @@ use crate::engine::evidence::test_run::{TestRun, TestStatus, add};
 pub(super) struct Pytest {
     run: TestRun,
     is_known: bool,
+    /// Runs that collected tests and have not reported their end.
+    open: u32,
 }
 
 impl Runner for Pytest {
     fn line(&mut self, Line { whole: line, .. }: Line<'_>) {
         if let Some(failed) = line.strip_prefix("FAILED ").or(line.strip_prefix("ERROR ")) {
             let name = name_of(failed);
-            if name.contains(".py") {
+            // A log line has blanks after its level: "ERROR    app:client.py:42 no answer".
+            let is_test =
+                name.contains(".py::") || matches!(name.rsplit_once('.'), Some((_, "py")));
+            if is_test && !name.starts_with(' ') {
                 self.run.name(name, TestStatus::Failed);
             }
+        } else if is_collected(line) {
+            add(&mut self.open, 1);
         } else if let Some((name, status)) = verbose(line) {
             self.run.name(name, status);
         } else if line.ends_with('=') || line.ends_with(['s', ')']) && line.contains(" in ") {
@@ -23,7 +30,11 @@ impl Runner for Pytest {
         }
     }
 
-    fn report(self: Box<Self>) -> Option<TestRun> {
+    fn report(mut self: Box<Self>) -> Option<TestRun> {
+        if self.open > 0 {
+            self.run.unfinished = Some("pytest collected tests and reported no result".to_owned());
+            self.is_known = true;
+        }
         self.is_known.then_some(self.run)
     }
 }
@@ -33,12 +44,16 @@ impl Pytest {
     fn totals(&mut self, line: &str) {
         let Some((totals, time)) = line.rsplit_once(" in ") else { return };
         let is_time = time.split('s').next().is_some_and(|it| it.parse::<f64>().is_ok());
+        if totals.ends_with(" collected") {
+            self.open = self.open.saturating_sub(1);
+        }
         let is_totals = totals == "no tests ran"
             || totals.split(", ").all(|part| counts(part).any(|(_, word)| is_a_word(word)));
         if !is_time || !is_totals {
             return;
         }
         self.is_known = true;
+        self.open = self.open.saturating_sub(1);
         for (number, word) in counts(totals) {
             match word {
                 "passed" | "xpassed" => add(&mut self.run.passed, number),
@@ -50,6 +65,13 @@ impl Pytest {
             }
         }
     }
+}
+
+/// "collected 3 items", "collecting ... collected 3 items / 1 deselected / 2 selected"
+fn is_collected(line: &str) -> bool {
+    let line = line.strip_prefix("collecting ... ").unwrap_or(line);
+    let number = line.strip_prefix("collected ").and_then(|rest| rest.split_once(" item"));
+    number.is_some_and(|(number, _)| number.parse::<u32>().is_ok())
 }
 
 fn is_a_word(word: &str) -> bool {

@@ -3,6 +3,7 @@
 
 use super::{Line, Runner};
 use crate::engine::evidence::test_run::{TESTS_NAMED, TestRun, TestStatus, add};
+use crate::engine::text::one_line;
 
 #[derive(Default)]
 pub(super) struct Tap {
@@ -14,6 +15,11 @@ pub(super) struct Tap {
     is_known: bool,
     /// The file whose tests prove reports.
     file: String,
+    /// How many tests the outermost plans announce; `None` without a plan.
+    planned: Option<u32>,
+    /// Whether a test had no number: then a plan cannot be compared.
+    is_loose: bool,
+    bailed_out: Option<String>,
 }
 
 /// prove's summary.
@@ -26,8 +32,16 @@ struct Prove {
 
 impl Runner for Tap {
     fn line(&mut self, Line { whole: line, text, .. }: Line<'_>) {
-        if line.starts_with("TAP version ") || is_plan(line) {
+        if let Some(number) = plan(line) {
             self.is_known = true;
+            add(self.planned.get_or_insert_default(), number);
+        } else if line.starts_with("TAP version ") {
+            self.is_known = true;
+        } else if line.starts_with("Bail out!") {
+            self.is_known = true;
+            self.bailed_out = Some(one_line(line, 100));
+        } else if line == "ok" || line == "not ok" {
+            self.is_loose = true;
         } else if let Some(test) = line.strip_prefix("ok ") {
             self.test(test, TestStatus::Passed);
         } else if let Some(test) = line.strip_prefix("not ok ") {
@@ -57,7 +71,8 @@ impl Runner for Tap {
     }
 
     fn report(self: Box<Self>) -> Option<TestRun> {
-        let Self { counted: mut run, node, prove, is_known, .. } = *self;
+        let Self { counted: mut run, node, prove, is_known, planned, .. } = *self;
+        run.unfinished = self.bailed_out;
         if let Some(prove) = prove {
             let skipped = run.skipped;
             let passed = prove.tests.saturating_sub(prove.failed.saturating_add(skipped));
@@ -66,7 +81,14 @@ impl Runner for Tap {
         }
         match node {
             Some(totals) => Some(TestRun { tests: run.tests, ..totals }),
-            None if is_known && (run.ran() || run.skipped > 0) => Some(run),
+            None if is_known => {
+                let planned = planned.unwrap_or(0);
+                if planned > run.total() && !self.is_loose && run.unfinished.is_none() {
+                    run.unfinished =
+                        Some(format!("{} of {planned} planned tests reported", run.total()));
+                }
+                Some(run)
+            }
             None => None,
         }
     }
@@ -77,6 +99,7 @@ impl Tap {
     fn test(&mut self, test: &str, status: TestStatus) {
         let (number, name) = test.split_once(' ').unwrap_or((test, ""));
         if !number.bytes().all(|byte| byte.is_ascii_digit()) {
+            self.is_loose = true;
             return;
         }
         let (name, directive) = match name.rsplit_once("# ") {
@@ -101,7 +124,8 @@ impl Tap {
     /// "pass 3", one of node's totals.
     fn node_total(&mut self, total: &str) {
         let Some((word, number)) = total.split_once(' ') else { return };
-        let Ok(number) = number.parse::<u32>() else { return };
+        // tape aligns its totals: "pass  2".
+        let Ok(number) = number.trim().parse::<u32>() else { return };
         let node = match word {
             "tests" => {
                 self.node.get_or_insert_default();
@@ -156,10 +180,7 @@ impl Tap {
     }
 }
 
-/// "1..4", also with a reason behind it.
-fn is_plan(line: &str) -> bool {
-    let Some(rest) = line.strip_prefix("1..") else { return false };
-    rest.split(' ')
-        .next()
-        .is_some_and(|it| !it.is_empty() && it.bytes().all(|b| b.is_ascii_digit()))
+/// The number of "1..4", also with a reason behind it.
+fn plan(line: &str) -> Option<u32> {
+    line.strip_prefix("1..")?.split(' ').next()?.parse().ok()
 }

@@ -40,6 +40,7 @@ impl Runner for Vitest {
 impl Vitest {
     /// "1 failed | 3 passed | 1 skipped (5)"
     fn totals(&mut self, totals: &str) {
+        self.is_known |= totals.trim() == "no tests";
         let Some((totals, _)) = totals.rsplit_once(" (") else { return };
         self.is_known = true;
         for (number, word) in totals.split(" | ").filter_map(|part| part.trim().split_once(' ')) {

@@ -148,7 +148,7 @@ fn news(facts: &BoardFacts<'_>) -> String {
         return format!("owner gone: its {} has ended", record.driver().program());
     }
     if let Some(ending) = &record.state.ending {
-        return ended(record, ending);
+        return ended(record, ending) + record.state.git.left_in_a_list();
     }
     match record.state.status {
         Status::Paused => format!("paused before iteration {iteration}"),

@@ -55,7 +55,9 @@ pub fn told(
 /// What follows from accepting the changed checks of a task.
 pub fn accepted(fleet: &Fleet, task: &TaskId) -> String {
     let run = fleet.task(task).run();
-    format!("{task}: what its checks rest on counts as it ended with it; {run} tries it again")
+    format!(
+        "{task}: its tests and check settings count as it ended with them; {run} tries it again"
+    )
 }
 
 fn listed(tasks: &[TaskId]) -> String {

@@ -22,6 +22,8 @@ use crate::report::words::{ago, brief};
 
 /// The most lines of a group on a page.
 const ROWS_MAX: usize = 20;
+/// The columns of the reason for which a task was cancelled.
+const REASON_COLUMNS: usize = 40;
 /// The widest columns: task, word or iteration, time, cost, news, place.
 const WIDEST: [usize; 6] = [24, 11, 8, 8, usize::MAX, 20];
 /// The column that takes what the others leave.
@@ -215,8 +217,15 @@ fn over(standing: &Standing, rows: &[&StandingRow], word: &str, width: usize) ->
         }
     };
     let name = |row: &&StandingRow| {
+        let reason = match &row.news {
+            Some(StandingNews::Why(why)) => why.split_once(": ").map(|(_, reason)| reason),
+            _ => None,
+        };
         let is_claimed = row.proof == Some(Proof::Claimed);
-        format!("{}{}", row.task, if is_claimed { " (claimed)" } else { "" })
+        match reason {
+            Some(reason) => format!("{} ({})", row.task, fitting(&shown(reason), REASON_COLUMNS)),
+            None => format!("{}{}", row.task, if is_claimed { " (claimed)" } else { "" }),
+        }
     };
     let line = |kept: usize| {
         let names = rows[..kept].iter().map(name);

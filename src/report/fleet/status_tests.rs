@@ -241,7 +241,7 @@ fn every_phase_every_reason_to_wait_and_every_end_is_told() {
     ];
     let mut leases: Vec<Lease> =
         phases.into_iter().map(|(name, phase)| running(name, phase)).collect();
-    leases.push(ended("gone", Outcome::Cancelled, "cancelled by the user", 60));
+    leases.push(ended("gone", Outcome::Cancelled, "cancelled by the user: out of tea", 60));
     let mut apart = ended("apart", Outcome::Completed, "done", 60);
     let mut asked = ended("asked", Outcome::Completed, "done", 60);
     if let (TaskState::Ended(one), TaskState::Ended(other)) = (&mut apart.state, &mut asked.state) {
@@ -292,7 +292,7 @@ fn every_phase_every_reason_to_wait_and_every_end_is_told() {
       requested asked    on fleet/billing-cleanup/*
       completed apart (claimed)    on fleet/billing-cleanup/*
 
-      cancelled gone
+      cancelled gone (out of tea)
 
       next      crew fleet run tasks
     ");

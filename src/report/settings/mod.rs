@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use self::rows::{NONE, rows};
 use super::json::SCHEMA;
-use crate::engine::record::Role;
+use crate::engine::record::{Check, Role};
 use crate::engine::settings::merge::Settings;
 use crate::engine::settings::trust::TrustRequest;
-use crate::engine::settings::{NamedCheck, Sourced, ValueOrigin};
+use crate::engine::settings::{Sourced, ValueOrigin};
 use crate::engine::text::Shown;
 
 /// A settings file and whether it exists.
@@ -39,10 +39,10 @@ pub fn page(told: &Told<'_>) -> String {
         .map(|row| [row.key, row.shown, row.origin.to_string()])
         .collect();
     for role in Role::ALL {
-        let checks = told.settings.layer.checks.iter().filter(|it| it.value.check.role == role);
+        let checks = told.settings.layer.checks.iter().filter(|it| it.value.role == role);
         let (before, key) = (rows.len(), format!("loop.{}", role.label()));
         for sourced in checks {
-            let run = Shown(&sourced.value.check.run).to_string();
+            let run = Shown(&sourced.value.run).to_string();
             rows.push([key.clone(), run, sourced.origin.to_string()]);
         }
         if rows.len() == before {
@@ -85,9 +85,8 @@ pub fn json(told: &Told<'_>) -> Value {
     })
 }
 
-fn check(sourced: &Sourced<NamedCheck>) -> Value {
-    let mut check = json!(sourced.value.check);
-    check["name"] = json!(sourced.value.name);
+fn check(sourced: &Sourced<Check>) -> Value {
+    let mut check = json!(sourced.value);
     check["origin"] = json!(sourced.origin);
     check
 }

@@ -101,12 +101,14 @@ fn of_procedure(rows: &mut Vec<ConfigRow>, key: &str, procedure: &Sourced<Proced
         }));
     }
     let named = |name: &str| format!("{key}.{name}");
-    rows.extend(terms.values.iter().map(|(term, value)| {
-        of_value(&named(term.name_in("loop").unwrap_or_default()), *term, value)
-    }));
+    rows.extend(
+        terms.values.iter().map(|(term, value)| of_value(&named(term.row().name), *term, value)),
+    );
     rows.extend(terms.protect.iter().map(|it| row(&named("protect"), &it.value, &it.origin)));
-    rows.extend(terms.checks.iter().map(|check| {
-        let check_of = &check.value.check;
-        row(&named(check_of.role.label()), &check_of.run, &check.origin)
-    }));
+    rows.extend(
+        terms
+            .checks
+            .iter()
+            .map(|check| row(&named(check.value.role.label()), &check.value.run, &check.origin)),
+    );
 }

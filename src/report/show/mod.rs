@@ -149,7 +149,7 @@ fn iterated(iteration: &Iteration) -> String {
     parts.extend(evidence.agent.clone());
     parts.extend(happened(evidence));
     parts.extend(evidence.cost());
-    parts.extend(evidence.context());
+    parts.extend(evidence.context().map(|context| format!("context {context}")));
     parts.extend(after(iteration));
     parts.join(" · ")
 }
@@ -216,11 +216,7 @@ pub fn iteration(record: &Loop, iteration: &Iteration, log: Option<&Path>) -> St
     row(&mut text, "progress", &with_reason(progress, &clip(&evidence.progress_why, 300)));
     let usage = evidence.usage.as_ref();
     optional(&mut text, "cost", usage.and_then(|usage| usage.text(false)));
-    optional(
-        &mut text,
-        "context",
-        evidence.context_percent.map(|percent| format!("{percent}% full")),
-    );
+    optional(&mut text, "context", evidence.context());
     let line = IterationLine::of(iteration, None);
     row(&mut text, "files", &line.files);
     if let LastWords::Agent(words) = &line.said {

@@ -14,7 +14,7 @@ use crate::engine::boundary::protect::{Cover, IgnoreRules, Marks, Protected, Uns
 use crate::engine::record::Loop;
 use crate::world::clock::Deadline;
 use crate::world::git;
-use crate::world::store::home::{git_hash, hash};
+use crate::world::store::home::git_hash;
 
 /// The longest a look may take, without the time that git takes.
 const LOOK: Duration = Duration::from_secs(20);
@@ -41,16 +41,15 @@ pub fn begin(subject: &Loop) -> Result<(Protected, Vec<String>), Unseen> {
     let mut left_out = walked.left_out;
     left_out.retain(|path| look.is_missed(path));
     left_out.sort();
-    let ignored = Some(IgnoreRules { folders: walked.rules, ..found });
+    let ignored = IgnoreRules { folders: walked.rules, ..found };
     Ok((Protected { ignored, marks }, left_out))
 }
 
 /// The current marks.
 pub fn look(subject: &Loop) -> Result<Marks, Unseen> {
     let look = Look::at(subject)?;
-    let kept = subject.protected.as_ref().and_then(|began| began.ignored.as_ref());
-    let walked = if let Some(rules) = kept {
-        look.walk(rules, false, true)?
+    let walked = if let Some(began) = &subject.protected {
+        look.walk(&began.ignored, false, true)?
     } else {
         let rules = IgnoreRules { everywhere: everywhere(subject)?, ..IgnoreRules::default() };
         look.walk(&rules, true, false)?
@@ -133,12 +132,9 @@ impl<'a> Look<'a> {
             if self.deadline.passed() {
                 return Err(Unseen::TooMuch);
             }
-            let mark = match began.get(&text) {
-                Some(was) if is_old(was) => old_mark(&self.top.join(&path)),
-                _ if !is_walked && self.is_behind_a_link(&path) => "gone".to_owned(),
-                _ => self.mark(&path),
-            };
-            if !self.is_as_committed(&text, &path, &mark) {
+            let is_hidden = !is_walked && self.is_behind_a_link(&path);
+            let mark = if is_hidden { "gone".to_owned() } else { self.mark(&path) };
+            if self.committed.get(&text) != Some(&mark) {
                 marks.insert(text, mark);
             }
         }
@@ -167,37 +163,5 @@ impl<'a> Look<'a> {
             }
             kind => kind.to_owned(),
         }
-    }
-
-    /// Whether a path is as in the commit. If an older crew, which left this comparison to git,
-    /// started the loop, file modes and line endings do not count, because git may have ignored
-    /// them.
-    fn is_as_committed(&self, text: &str, path: &Path, mark: &str) -> bool {
-        let Some(committed) = self.committed.get(text) else { return false };
-        let left_to_git = self.began.is_some_and(|began| began.ignored.is_none());
-        let content = |mark: &str| mark.split(' ').nth(1).map(str::to_owned);
-        let without_returns = || {
-            let bytes = disk::read(&self.top.join(path), MARKED_BYTES).ok().flatten()?;
-            let lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
-            let lines = lines.iter().map(|line| line.strip_suffix(b"\r").unwrap_or(line));
-            Some(git_hash(&lines.collect::<Vec<_>>().join(&b'\n'), self.digits))
-        };
-        mark == committed
-            || left_to_git && [content(mark), without_returns()].contains(&content(committed))
-    }
-}
-
-/// Whether an older crew, which left the comparison to git, wrote a mark: it is only a content
-/// hash.
-fn is_old(mark: &str) -> bool {
-    let kinds = ["file", "program", "link", "folder", "other", "gone"];
-    mark.split(' ').next().is_none_or(|kind| !kinds.contains(&kind))
-}
-
-fn old_mark(path: &Path) -> String {
-    match disk::read(path, MARKED_BYTES) {
-        Ok(Some(bytes)) => hash(&bytes),
-        Ok(None) => "gone".to_owned(),
-        Err(_) => format!("{:?}", disk::stamp(path)),
     }
 }

@@ -45,6 +45,26 @@ pub fn files(folder: &Path, limit: usize) -> Vec<PathBuf> {
     found
 }
 
+/// Fills a folder with links to what is in another one. A link there that is relative is made anew,
+/// so that it leads to the same place beside the new folder; so is each link in the folder of a
+/// scope, such as `node_modules/@shop`. What the new folder has stays. False if nothing was added.
+pub fn mirror_by_links(from: &Path, to: &Path) -> io::Result<bool> {
+    const NAMES_MAX: usize = 100_000;
+    disk::make_folder(to)?;
+    let mut is_new = false;
+    for name in disk::names(from, NAMES_MAX) {
+        let (source, target) = (from.join(&name), to.join(&name));
+        if name.starts_with('@') && is_folder(&source) {
+            is_new |= mirror_by_links(&source, &target)?;
+        } else if fs::symlink_metadata(&target).is_err() {
+            let link = fs::read_link(&source).ok().filter(|link| link.is_relative());
+            symlink(link.unwrap_or(source), target)?;
+            is_new = true;
+        }
+    }
+    Ok(is_new)
+}
+
 /// Whether this path itself is a folder, not a link to one.
 pub fn is_folder(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|it| it.is_dir())

@@ -13,18 +13,6 @@ use crate::world::process::{Capture, ExitCause, FinishedProcess, ProcessSpec, ru
 /// A git setting for one command: name and value.
 pub type Setting = (String, String);
 
-/// Variables that point git at a repository whatever the folder. git sets them for its hooks, and a
-/// hook may start crew.
-pub const OF_ANOTHER: [&str; 7] = [
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_COMMON_DIR",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-    "GIT_NAMESPACE",
-];
-
 /// The name of a fleet's own bare repository.
 const HUB: &str = "hub.git";
 /// The longest a look at the working tree may take.
@@ -88,10 +76,8 @@ impl Command<'_> {
             variables.push(("GIT_ALLOW_PROTOCOL", "none".to_owned()));
         }
         variables.extend(named.iter().map(|(name, value)| (&**name, (*value).clone())));
-        let without: Vec<OsString> =
-            OF_ANOTHER.iter().map(OsString::from).chain(self.without.iter().cloned()).collect();
         let spec = ProcessSpec {
-            without: &without,
+            without: self.without,
             variables: &variables,
             input: Some(self.input).filter(|input| !input.is_empty()),
             within: Some(self.within.unwrap_or(LOOK)),

@@ -46,26 +46,23 @@ const NAMES_MAX: usize = 10_000;
 
 impl Steps<'_> {
     /// Commits what differs, staged or not, except crew's own files and `drafts`, the user's, that
-    /// are as they were; `None` takes those in.
-    pub fn commit(&self, message: &str, drafts: Option<&Drafts>) -> Result<CommitResult, GitFault> {
+    /// are as they were.
+    pub fn commit(&self, message: &str, drafts: &Drafts) -> Result<CommitResult, GitFault> {
         let stand = self.begin(GitStep::Commit)?;
         let mut kept = CommitResult { branch: stand.branch.clone(), ..CommitResult::default() };
         let (mut paths, behind) = (Paths::default(), Behind::read(self.checkout()));
         let changes = changes(self, GitStep::Commit)?;
-        if let Some(drafts) = drafts {
-            kept.left = drafts.left(self, &changes)?;
-        }
+        kept.left = drafts.left(self, &changes)?;
         for change in changes {
             if change.kind == FileChangeKind::Unmerged {
                 return Err(unmerged(GitStep::Commit, &change.path.display().to_string()));
             }
-            if drafts.is_some_and(|drafts| drafts.were_ignored(&change.path)) {
+            if drafts.were_ignored(&change.path) {
                 kept.ignored.push(change.path);
                 continue;
             }
-            let is_draft = drafts.is_some_and(|drafts| drafts.hold(&change.path));
-            if is_draft && drafts.is_some_and(|it| it.are_untouched(self.checkout(), &change.path))
-            {
+            let is_draft = drafts.hold(&change.path);
+            if is_draft && drafts.are_untouched(self.checkout(), &change.path) {
                 continue;
             }
             if behind.holds(&change.path) {

@@ -59,7 +59,36 @@ pub fn commits_since(subject: &Loop, by_crew: &[OwnCommit]) -> Option<Commits> {
     let is_own = branch.as_deref() == subject.branch();
     let switched_to = branch.or_else(|| Some(commit?.get(..12)?.to_owned()));
     let (made, switched_to) = (Some(made), switched_to.filter(|_| !is_own));
-    Some(Commits { made, switched_to, lost, apart, uncommitted: None })
+    Some(Commits { made, switched_to, lost, apart, ..Commits::default() })
+}
+
+/// The files of commits since a loop started that came from a remote and that somebody with another
+/// address committed; empty where that is not known.
+pub fn changed_by_others(subject: &Loop) -> Vec<String> {
+    let git = Git::of(subject);
+    let Some(start) = &subject.place.head else { return Vec::new() };
+    let since = format!("{start}..HEAD");
+    let changed = || {
+        let own = git.run(&["config", "user.email"]).unwrap_or_default();
+        let list = |more: &[&str]| {
+            git.run(&[&["log", "--no-show-signature", "--format=%H %ce", &since], more].concat())
+        };
+        let only_here = list(&["--not", "--remotes"])?;
+        let all = list(&[])?;
+        let is_others = |line: &&str| {
+            let address = line.split_once(' ').map_or("", |(_, address)| address);
+            !only_here.lines().any(|here| here == *line) && address != own.trim()
+        };
+        let ids: Vec<&str> =
+            all.lines().filter(is_others).filter_map(|line| line.get(..line.find(' ')?)).collect();
+        if ids.is_empty() {
+            return None;
+        }
+        let show = ["show", "--no-show-signature", "--format=", "--name-only", "-z"];
+        git.run(&[&show[..], &ids].concat())
+    };
+    let changed = changed().unwrap_or_default();
+    changed.split(['\0', '\n']).filter(|it| !it.is_empty()).map(str::to_owned).collect()
 }
 
 /// Leaves out what a rebase has brought to the branch of a task. A run that a person typed may push

@@ -1,13 +1,12 @@
-//! The user's *drafts*, that is what was not committed when a loop began: the paths, their state,
-//! and, within bounds, a copy of each. No commit by crew contains a draft until somebody changes it
-//! afterwards.
+//! The user's *drafts*, that is what was not committed when a loop began: the paths and their
+//! state. No commit by crew contains a draft until somebody changes it afterwards.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use super::changes::{changes, ignored};
 use super::git;
@@ -24,16 +23,10 @@ use crate::world::store::home::hash;
 const LIST: &str = "drafts";
 /// The state of an ignored path in the list: a file, or a folder with all its contents.
 const IGNORED: &str = "ignored";
-/// The folder of the copies, beside it.
-const COPIES: &str = "before";
 /// The most that is read of the list, in bytes.
 const LIST_BYTES: u64 = 256 << 20;
 /// The largest file compared by content, in bytes; larger ones are compared by size and time.
 const COMPARED_BYTES: u64 = 16 << 20;
-/// The largest file that is copied, and the most of all copies, in bytes and in files.
-const COPY_BYTES: u64 = 10 << 20;
-const COPIES_BYTES: u64 = 100 << 20;
-const COPIES_MAX: usize = 10_000;
 
 /// The drafts of a loop.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -45,8 +38,6 @@ pub struct Listed {
     pub drafts: Vec<String>,
     /// Nested repositories, which are never committed.
     pub nested: Vec<String>,
-    /// Those without a copy.
-    pub not_kept: Vec<String>,
 }
 
 /// Drafts that are gone from where the user left them, with nothing for crew to commit there.
@@ -63,25 +54,13 @@ pub fn are_listed(home: &Home, id: &LoopId) -> bool {
     disk::exists(&home.loop_file(id, LIST))
 }
 
-/// Lists what is not committed now, and copies it.
+/// Lists what is not committed now.
 pub fn list(home: &Home, id: &LoopId, steps: &Steps<'_>) -> Result<Listed, GitFault> {
     let mut drafts = Drafts::default();
-    let mut listed = Listed { drafts: Vec::new(), nested: Vec::new(), not_kept: Vec::new() };
-    let (mut bytes, mut files) = (0, 0);
+    let mut listed = Listed { drafts: Vec::new(), nested: Vec::new() };
     for change in changes(steps, GitStep::Commit)? {
-        let file = steps.checkout().join(&change.path);
-        let mark = mark(&file);
+        let mark = mark(&steps.checkout().join(&change.path));
         let name = change.path.display().to_string();
-        if change.kind == FileChangeKind::There && !mark.starts_with("folder") && mark != "gone" {
-            let size = disk::size(&file);
-            let fits = size <= COPY_BYTES && bytes + size <= COPIES_BYTES && files < COPIES_MAX;
-            if fits && copy(&file, &home.loop_file(id, COPIES).join(&change.path)).is_ok() {
-                bytes += size;
-                files += 1;
-            } else {
-                listed.not_kept.push(name.clone());
-            }
-        }
         let list = if change.kind == FileChangeKind::Repository {
             &mut listed.nested
         } else {
@@ -106,20 +85,6 @@ pub fn hand_on(home: &Home, from: &LoopId, to: &LoopId) -> io::Result<()> {
 fn unwritten(error: &io::Error) -> GitFault {
     let cause = format!("the user's uncommitted files cannot be listed: {error}");
     GitFault::new(GitStep::Commit, GitTrouble::Other, cause, "fix that, then crew resume")
-}
-
-/// The copy of a file from before the loop began; `None` where none is kept.
-pub fn before(home: &Home, id: &LoopId, path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let is_plain = path.components().all(|part| matches!(part, Component::Normal(_)));
-    if !is_plain {
-        return Ok(None);
-    }
-    disk::read(&home.loop_file(id, COPIES).join(path), COPY_BYTES)
-}
-
-/// Whether a copy of a file is kept.
-pub fn is_kept(home: &Home, id: &LoopId, path: &Path) -> bool {
-    disk::exists(&home.loop_file(id, COPIES).join(path))
 }
 
 /// The names of these files, for a message.
@@ -219,16 +184,6 @@ impl Drafts {
         self.0.retain(|path, _| !paths.contains(path));
         self.save(home, id)
     }
-}
-
-/// Copies a file's content, or the target of a link.
-fn copy(file: &Path, to: &Path) -> io::Result<()> {
-    let bytes = match fs::read_link(file) {
-        Ok(target) => target.into_os_string().into_vec(),
-        Err(_) => disk::read(file, COPY_BYTES)?.unwrap_or_default(),
-    };
-    disk::make_private_folder(to.parent().unwrap_or(to))?;
-    disk::write(to, &bytes, Durability::Process)
 }
 
 /// The state of a path: its kind in one word, its size and time, and the hash of its content.

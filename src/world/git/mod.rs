@@ -7,7 +7,7 @@ mod changes;
 pub mod clone;
 mod command;
 pub mod commit;
-mod commits;
+pub mod commits;
 pub mod drafts;
 pub mod head;
 pub mod hub;
@@ -36,7 +36,7 @@ use std::path::{Path, PathBuf};
 
 use shell_words::quote;
 
-use self::command::{Command, OF_ANOTHER, whole};
+use self::command::{Command, whole};
 pub use self::commits::{OwnCommit, commits_since};
 use super::files::disk;
 use super::store::home::hash;
@@ -188,6 +188,23 @@ pub fn uncommitted(subject: &Loop, changes: &Changes) -> Option<u64> {
     let (known, all) = (changes.files.len(), changes.total());
     let is_told = known as u64 == all || (named == known && paths.len() as u64 >= all);
     is_told.then_some(if named == known { all } else { named as u64 })
+}
+
+/// How many files changed since a loop started that git ignores, by the name at the root that they
+/// have or are below. Empty also when git took too long or printed too much.
+pub fn ignored_since(subject: &Loop) -> BTreeMap<String, u64> {
+    let list = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard"];
+    let listed = Git::of(subject).run_on_theirs(&list).unwrap_or_default();
+    let began = i128::from(subject.started_at.timestamp_micros()) * 1000;
+    let mut found = BTreeMap::new();
+    for path in listed.split_terminator('\0') {
+        let stamp = disk::stamp(&subject.place.checkout.join(path));
+        if stamp.is_some_and(|(_, changed)| changed >= began) {
+            let root = path.split_inclusive('/').next().unwrap_or(path).to_owned();
+            *found.entry(root).or_insert(0) += 1;
+        }
+    }
+    found
 }
 
 /// What differs from the commit at which a loop started, for a loop without snapshots: changes from
@@ -344,7 +361,6 @@ impl<'a> Git<'a> {
         let plan = self.subject.map(recorded_environment::plan).unwrap_or_default();
         let path = self.subject.and_then(|subject| subject.state.owner.search_path.clone());
         let mut variables = plan.variables();
-        variables.retain(|(name, _)| !OF_ANOTHER.contains(name));
         variables.extend(path.map(|path| ("PATH", path)));
         let command = Command {
             settings: &settings.collect::<Vec<_>>(),

@@ -8,6 +8,7 @@ use shell_words::quote;
 
 use super::command::Command;
 use super::steps::{Said, Steps};
+use super::underway::Underway;
 use super::{Git, git};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, Pushed, named};
 use crate::engine::record::Sent;
@@ -68,6 +69,7 @@ impl Steps<'_> {
         let variables = ssh(self.checkout());
         let within = Some(WITHIN);
         let terms = Command { variables: &variables, online: true, within, ..Command::default() };
+        let _underway = Underway::begin(self, GitStep::Push, &commit);
         let said = self.run_with(&arguments, terms);
         if said.exit != Some(0) {
             return Err(failed(&said, &way, lease.is_some(), rebases));

@@ -3,41 +3,61 @@
 //! Without the mark nothing is put back: an agent may have left that on purpose.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::command::Command;
 use super::pin::repository;
 use super::steps::{Said, Steps, hooks, said};
-use super::{git, shared_folder};
-use crate::engine::git::{GitFault, GitStep};
+use super::{git, worktree};
+use crate::engine::git::{GitFault, GitStep, GitTrouble};
+use crate::world::clock::Deadline;
 use crate::world::files::disk::{self, Durability};
 use crate::world::files::tree;
+#[cfg(not(target_os = "linux"))]
+use crate::world::process;
+#[cfg(target_os = "linux")]
+use crate::world::process::table;
 
 /// Its name, and the most that is read of it, in bytes.
 const MARK: &str = "crew-step";
 const MARK_BYTES: u64 = 4096;
+/// The most names of a folder, or of all refs, that are searched for locks.
+const LOCKS_MAX: usize = 10_000;
+/// Longer than a program holds a lock that is no git; the longest wait for a git; and between two
+/// looks.
+const LOCK_HELD: Duration = Duration::from_secs(1);
+const GIT_ENDS: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_millis(50);
 
-/// The mark, which is removed when this is dropped.
+/// The mark. When this is dropped it is removed, and so are the locks that a git of the step left
+/// because it was killed.
 #[derive(Debug)]
 #[must_use]
-pub(super) struct Underway(PathBuf);
+pub(super) struct Underway<'a> {
+    checkout: &'a Path,
+    folder: PathBuf,
+    /// The locks that were there before: they are somebody else's.
+    before: Vec<PathBuf>,
+}
 
-impl Underway {
-    /// Marks that a step begins, with the commit that is checked out. A lock that is there already
-    /// is somebody else's: then there is no mark, and the step will fail.
-    pub fn begin(steps: &Steps<'_>, step: GitStep, head: &str) -> Self {
-        let folder = steps.folder();
-        let mark = folder.join(MARK);
-        if !disk::exists(&folder.join("index.lock")) {
-            let text = format!("{} {head}", step.label());
-            let _ = disk::write(&mark, text.as_bytes(), Durability::Remade);
-        }
-        Self(mark)
+impl<'a> Underway<'a> {
+    /// Marks that a step begins, with the commit that is checked out.
+    pub fn begin(steps: &Steps<'a>, step: GitStep, head: &str) -> Self {
+        let (checkout, folder) = (steps.checkout(), steps.folder());
+        let before = locks(&folder);
+        let theirs = before.iter().map(|it| it.display().to_string());
+        let lines: Vec<String> =
+            [format!("{} {head}", step.label())].into_iter().chain(theirs).collect();
+        let text = lines.join("\n");
+        let _ = disk::write(&folder.join(MARK), text.as_bytes(), Durability::Remade);
+        Self { checkout, folder, before }
     }
 }
 
-impl Drop for Underway {
+impl Drop for Underway<'_> {
     fn drop(&mut self) {
-        let _ = disk::remove(&self.0);
+        remove_locks(self.checkout, &self.folder, &self.before);
+        let _ = disk::remove(&self.folder.join(MARK));
     }
 }
 
@@ -46,18 +66,18 @@ impl Drop for Underway {
 /// done without a mark.
 ///
 /// # Errors
-/// If git cannot put it back; the mark then stays.
-pub fn put_back(checkout: &Path, branch: Option<&str>) -> Result<(), GitFault> {
+/// If a git works there that may have made a lock, or git cannot put it back; the mark then stays.
+pub fn put_back(checkout: &Path) -> Result<(), GitFault> {
     let Some(folder) = repository(checkout) else { return Ok(()) };
     let mark = folder.join(MARK);
     let Some(text) = disk::read_text(&mark, MARK_BYTES).ok().flatten() else { return Ok(()) };
-    let of_branch =
-        |branch| Some(shared_folder(checkout)?.join(format!("refs/heads/{branch}.lock")));
-    let locks = ["index.lock", "HEAD.lock"].map(|lock| folder.join(lock));
-    for lock in locks.into_iter().chain(branch.and_then(of_branch)) {
-        let _ = disk::remove(&lock);
+    let mut lines = text.lines();
+    let step = lines.next().unwrap_or_default();
+    if !remove_locks(checkout, &folder, &lines.map(PathBuf::from).collect::<Vec<_>>()) {
+        let (cause, cure) = ("another git holds a lock here", "let it finish");
+        return Err(GitFault::new(GitStep::Commit, GitTrouble::Unfinished, cause, cure));
     }
-    match text.split_once(' ') {
+    match step.split_once(' ') {
         Some(("rebase", head)) => undo_rebase(checkout, &folder, head)?,
         Some(("commit", head)) => {
             let list = ["diff-tree", "-r", "--name-only", "--no-renames", "-z", head, "HEAD"];
@@ -69,6 +89,56 @@ pub fn put_back(checkout: &Path, branch: Option<&str>) -> Result<(), GitFault> {
     }
     let _ = disk::remove(&mark);
     Ok(())
+}
+
+/// Removes the locks that were not there before, once no git works in the repository. False if one
+/// still does. Another program than git holds a lock for less than is waited here.
+fn remove_locks(checkout: &Path, folder: &Path, before: &[PathBuf]) -> bool {
+    let mut left = locks(folder);
+    left.retain(|lock| !before.contains(lock));
+    let trees = if left.is_empty() { Vec::new() } else { worktree::roots(checkout) };
+    let held = Deadline::after(LOCK_HELD);
+    let is_quiet = || {
+        left.retain(|lock| disk::exists(lock));
+        (left.is_empty() || (held.passed() && !git_works(&trees))).then_some(())
+    };
+    let is_quiet = Deadline::after(GIT_ENDS).poll(LOOK, is_quiet).is_some();
+    for lock in left.iter().filter(|_| is_quiet) {
+        let _ = disk::remove(lock);
+    }
+    is_quiet
+}
+
+/// The locks of git now: in the folder of a working tree, in that of the repository, and of refs.
+fn locks(folder: &Path) -> Vec<PathBuf> {
+    let shared = disk::read_text(&folder.join("commondir"), MARK_BYTES).ok().flatten();
+    let shared = shared.map_or_else(|| folder.to_owned(), |path| folder.join(path.trim_end()));
+    let refs = tree::files(&shared.join("refs"), LOCKS_MAX);
+    let mut found: Vec<PathBuf> = refs.iter().map(|name| shared.join("refs").join(name)).collect();
+    for folder in [folder, &shared] {
+        // The index of each crew has its own lock.
+        let names = disk::names(folder, LOCKS_MAX).into_iter().filter(|it| !it.starts_with("crew"));
+        found.extend(names.map(|name| folder.join(name)));
+    }
+    found.retain(|path| path.extension().is_some_and(|it| it == "lock"));
+    found
+}
+
+/// Whether a git lives that works in one of these trees, whoever started it.
+#[cfg(target_os = "linux")]
+fn git_works(trees: &[PathBuf]) -> bool {
+    let is_git = |pid| {
+        let command = table::command(pid);
+        let name = command.split(' ').next().and_then(|program| program.rsplit('/').next());
+        name.is_some_and(|name| name == "git" || name.starts_with("git-"))
+    };
+    let works = |pid| is_git(pid) && trees.iter().any(|tree| table::works_in(pid, tree));
+    table::table().into_iter().any(|(pid, row)| !row.has_ended && works(pid))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn git_works(_: &[PathBuf]) -> bool {
+    process::output_of("pgrep", &["-x", "git"]).is_some()
 }
 
 fn run(checkout: &Path, arguments: &[&str], input: &[u8]) -> Said {

@@ -29,6 +29,8 @@ pub struct AgentTerms<'a> {
 #[derive(Debug)]
 pub struct FinishedAgent {
     pub cause: ExitCause,
+    /// Milliseconds from its start to its end, as far as crew watched.
+    pub ran_ms: u64,
     /// Milliseconds in which crew itself was stopped or kept waiting: unwatched time counts against
     /// nobody.
     pub missed_ms: u64,
@@ -55,6 +57,7 @@ pub fn run(
     let mut running = Running::start(command, spec, Streams::Apart, note, &mut feed)?;
     running.linger = fault::linger(CLOSED);
     let cause = running.wait(spec.within, terms.idle);
+    let ran = running.time.look();
     let closed_early = running.closed_early();
     if matches!(cause, Ok(ExitCause::Exit(_) | ExitCause::Signal(_))) {
         running.drain(LINGER);
@@ -70,12 +73,17 @@ pub fn run(
     let (errors, log_error) = feed.end();
     Ok(FinishedAgent {
         cause: cause?,
-        missed_ms: u64::try_from(missed.as_millis()).unwrap_or(u64::MAX),
+        ran_ms: milliseconds(ran),
+        missed_ms: milliseconds(missed),
         errors: String::from_utf8_lossy(&errors).into_owned(),
         closed_early,
         log_error,
         left_behind,
     })
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -18,12 +18,13 @@ pub fn group_lives(leader: i32) -> bool {
         .is_some_and(|leader| rustix::process::test_kill_process_group(leader).is_ok())
 }
 
-/// Makes this process the parent of every orphan among its descendants. Only Linux supports this.
-pub fn become_subreaper() -> io::Result<()> {
+/// Whether this process becomes the parent of every orphan among its descendants. Only Linux
+/// supports this.
+pub fn be_subreaper(is_one: bool) -> io::Result<()> {
     #[cfg(target_os = "linux")]
-    return Ok(rustix::process::set_child_subreaper(Some(getpid()))?);
+    return Ok(rustix::process::set_child_subreaper(is_one.then(getpid))?);
     #[cfg(not(target_os = "linux"))]
-    Err(io::ErrorKind::Unsupported.into())
+    Err(io::Error::new(io::ErrorKind::Unsupported, is_one.to_string()))
 }
 
 /// Whether this process has any child, including ones that ended.

@@ -33,7 +33,7 @@ static ENDING: AtomicBool = AtomicBool::new(false);
 /// that starts its children one after the other, so that what is left between two of them belongs
 /// to neither. An error where the system lacks this; then only groups are ended.
 pub fn adopt() -> io::Result<()> {
-    children::become_subreaper()?;
+    children::be_subreaper(true)?;
     ADOPTED.store(true, Ordering::Relaxed);
     Ok(())
 }
@@ -107,6 +107,19 @@ pub fn end_all() -> Vec<i32> {
     };
     drop(alone);
     left
+}
+
+/// Starts children one after the other in `work`, and then ends all that they left running. What is
+/// started later is adopted only if it would have been before.
+pub fn leaving_none<T>(work: impl FnOnce() -> T) -> T {
+    let were_adopted = are_adopted();
+    let _ = adopt();
+    let result = work();
+    end_all();
+    if !were_adopted && children::be_subreaper(false).is_ok() {
+        ADOPTED.store(false, Ordering::Relaxed);
+    }
+    result
 }
 
 /// Ends every process of this user that was started in this loop, found by the variable that crew

@@ -10,12 +10,11 @@ use super::pipes::Stream;
 use super::runner::{StopRequest, Supervisor};
 use crate::world::store::logs::Log;
 
-/// The longest line of standard output that is passed on whole: an event may contain a file that
-/// the agent read.
-const LINE: usize = 8 << 20;
-/// The longest text for a line of standard output that is not UTF-8: it is no event, and a second
-/// copy of the whole line would cost as much memory again.
-const REPLACED: usize = 1 << 20;
+/// The longest event that is passed on whole, in bytes: it may contain a file that the agent read.
+const EVENT: usize = 8 << 20;
+/// The longest line of standard output that is not an event, and the longest text for a line that
+/// is not UTF-8, in bytes.
+const LINE: usize = 1 << 20;
 /// The longest line of standard error, which has no events.
 const ERROR_LINE: usize = 64 << 10;
 /// What is kept of standard error, in bytes.
@@ -23,8 +22,8 @@ const COMPLAINTS: OutputBounds = OutputBounds { head: 0, tail: 64 << 10 };
 
 /// Observes an agent. The time it takes does not count against the agent, which waits meanwhile.
 pub trait Watch {
-    /// A line without its line break; of standard output it is cut after 8 MiB, or after 1 MiB if
-    /// it is not UTF-8, of standard error after 64 KiB.
+    /// A line without its line break; of standard output it is cut after 1 MiB, or after 8 MiB if
+    /// it begins with `{` and is UTF-8, of standard error after 64 KiB.
     fn line(&mut self, stream: Stream, line: &str);
 
     /// Whether a tool call of the agent is open: then silence means work.
@@ -51,7 +50,7 @@ impl<'a> Feed<'a> {
     pub fn new(log: &Path, watch: &'a mut dyn Watch) -> Self {
         Self {
             log: Log::open(log),
-            out: LineCutter::new(LINE),
+            out: LineCutter::with_events(LINE, EVENT),
             errors: LineCutter::new(ERROR_LINE),
             complaints: BoundedOutput::new(COMPLAINTS),
             watch,
@@ -73,7 +72,7 @@ impl<'a> Feed<'a> {
 
 /// The longest text for a line that is not UTF-8.
 fn most(stream: Stream) -> usize {
-    if stream == Stream::Out { REPLACED } else { ERROR_LINE }
+    if stream == Stream::Out { LINE } else { ERROR_LINE }
 }
 
 impl Supervisor for Feed<'_> {

@@ -19,7 +19,10 @@ pub enum LinePiece<'a> {
 /// Cuts a stream into lines.
 #[derive(Debug)]
 pub struct LineCutter {
+    /// The longest line, in bytes.
     most: usize,
+    /// The longest line that begins as an event does, in bytes.
+    most_of_event: usize,
     begun: Vec<u8>,
     is_cut: bool,
 }
@@ -27,7 +30,13 @@ pub struct LineCutter {
 impl LineCutter {
     /// Cuts lines after `most` bytes.
     pub fn new(most: usize) -> Self {
-        Self { most, begun: Vec::new(), is_cut: false }
+        Self::with_events(most, most)
+    }
+
+    /// Cuts lines after `most` bytes, and a line that begins with `{` after `most_of_event`: no
+    /// other line can be a JSON event, so none is worth that much memory.
+    pub fn with_events(most: usize, most_of_event: usize) -> Self {
+        Self { most, most_of_event, begun: Vec::new(), is_cut: false }
     }
 
     /// Takes the next bytes of the stream.
@@ -56,9 +65,11 @@ impl LineCutter {
         } else if is_end && self.begun.is_empty() {
             each(LinePiece::Line(piece));
         } else {
-            let (fits, rest) = piece.split_at(piece.len().min(self.most - self.begun.len()));
+            let is_event = self.begun.first().or(piece.first()) == Some(&b'{');
+            let most = if is_event { self.most_of_event } else { self.most };
+            let (fits, rest) = piece.split_at(piece.len().min(most - self.begun.len()));
             self.begun.extend_from_slice(fits);
-            if is_end || self.begun.len() == self.most {
+            if is_end || self.begun.len() == most {
                 each(LinePiece::Line(&self.begun));
                 self.begun.clear();
                 self.begun.shrink_to(ROOM);
@@ -97,6 +108,10 @@ mod tests {
 
     /// The pieces cut from a stream that arrives like this; the rest of a cut line is in brackets.
     fn cut(most: usize, pieces: &[&str]) -> Vec<String> {
+        cut_by(LineCutter::new(most), pieces)
+    }
+
+    fn cut_by(mut lines: LineCutter, pieces: &[&str]) -> Vec<String> {
         let mut found = Vec::new();
         let mut each = |piece: LinePiece<'_>| {
             found.push(match piece {
@@ -104,7 +119,6 @@ mod tests {
                 LinePiece::Rest(rest) => format!("[{}]", String::from_utf8_lossy(rest)),
             });
         };
-        let mut lines = LineCutter::new(most);
         for piece in pieces {
             lines.feed(piece.as_bytes(), &mut each);
         }
@@ -126,6 +140,13 @@ mod tests {
         // A line that arrives in one piece needs no buffer.
         assert_eq!(cut(4, &["abcdef\nx"]), ["abcdef\n", "x"]);
         assert_eq!(cut(4, &["ab", "cd", "\nx\n"]), ["abcd", "[\n]", "x\n"]);
+    }
+
+    #[test]
+    fn only_a_line_that_can_be_an_event_gets_the_room_of_one() {
+        let cut = |pieces: &[&str]| cut_by(LineCutter::with_events(2, 4), pieces);
+        assert_eq!(cut(&["{", "abcd\n"]), ["{abc", "[d\n]"]);
+        assert_eq!(cut(&["a", "{cd\n{e"]), ["a{", "[cd\n]", "{e"]);
     }
 
     #[test]

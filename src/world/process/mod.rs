@@ -10,6 +10,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use rustix::process::Signal;
+
 pub mod agent;
 pub mod awake;
 pub mod children;
@@ -160,17 +162,19 @@ pub fn run_by_lines(
 pub fn run_apart(spec: &ProcessSpec<'_>, stop: impl Fn() -> bool) -> io::Result<FinishedProcess> {
     let mut command = Command::new(spec.program);
     command.env_clear();
-    spawn::lead_a_session(&mut command, None);
+    spawn::lead_a_session(&mut command, None, Signal::KILL);
     finish(command, spec, Capture::ForReading, None, stop, None)
 }
 
-/// A child in a separate session, without the variables of a client's session around crew.
+/// A child in a separate session, without the variables of a client's session or of a git around
+/// crew. When crew is killed it dies too; a git is asked to end, so that it removes its locks.
 fn in_a_session(program: &str, note: Option<&File>) -> io::Result<Command> {
     let mut command = Command::new(program);
     for name in variables::own() {
         command.env_remove(name);
     }
-    spawn::lead_a_session(&mut command, note.map(File::try_clone).transpose()?);
+    let at_crews_death = if program == "git" { Signal::TERM } else { Signal::KILL };
+    spawn::lead_a_session(&mut command, note.map(File::try_clone).transpose()?, at_crews_death);
     Ok(command)
 }
 

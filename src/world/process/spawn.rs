@@ -7,8 +7,9 @@ use std::io::Read;
 use std::io::{self, Write};
 use std::process::Command;
 
+use rustix::process::Signal;
 #[cfg(target_os = "linux")]
-use rustix::process::{Pid, Signal, getpid};
+use rustix::process::{Pid, getpid};
 
 #[cfg(not(target_os = "linux"))]
 use super::identity::identity;
@@ -19,18 +20,18 @@ use crate::parse::process_table;
 /// Makes a child the leader of a new session and group. Without a terminal nothing in it can stop
 /// for one, ask there for a password, or write into what a person reads. On Linux it also writes
 /// its identity into `note` before it runs anything, so that a crash cannot leave an unknown group,
-/// and it dies with the process that starts it.
-pub fn lead_a_session(command: &mut Command, note: Option<File>) {
+/// and it gets `signal` when the process that starts it dies.
+pub fn lead_a_session(command: &mut Command, note: Option<File>, signal: Signal) {
     leave_the_terminal(command);
     #[cfg(target_os = "linux")]
     {
-        before_exec(command, die_with(getpid()));
+        before_exec(command, die_with(getpid(), signal));
         if let Some(note) = note {
             before_exec(command, move || sign(&note));
         }
     }
     #[cfg(not(target_os = "linux"))]
-    drop(note);
+    let _ = (note, signal);
 }
 
 /// Makes a child the leader of a new session without a terminal, so that it outlives this process.
@@ -40,9 +41,9 @@ pub fn leave_the_terminal(command: &mut Command) {
 }
 
 #[cfg(target_os = "linux")]
-fn die_with(parent: Pid) -> impl FnMut() -> io::Result<()> + Send + Sync + 'static {
+fn die_with(parent: Pid, signal: Signal) -> impl FnMut() -> io::Result<()> + Send + Sync + 'static {
     move || {
-        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+        rustix::process::set_parent_process_death_signal(Some(signal))?;
         // The parent may have died since the fork; then the signal is never sent.
         if rustix::process::getppid() == Some(parent) {
             Ok(())

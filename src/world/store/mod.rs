@@ -29,7 +29,6 @@ use super::files::room;
 use super::{clock, fault};
 use crate::engine::boundary::facts::ControlRequest;
 use crate::engine::journal::{Event, JournalEntry, SCHEMA, replay};
-use crate::engine::record::upgrade::upgraded;
 use crate::engine::record::{Actor, Loop, LoopId, Moment, Status, VERSION};
 use crate::engine::words::handoff::file_time;
 use crate::parse::git::BRANCHES;
@@ -82,10 +81,9 @@ impl fmt::Display for StoreError {
                 out,
                 "loop {id} was started by crew {made_by}, newer than this one; update crew to continue it"
             ),
-            Self::Corrupt { id, why } => write!(
-                out,
-                "the record of loop {id} is broken ({why}) and was kept aside; its journal is broken too"
-            ),
+            Self::Corrupt { id, why } => {
+                write!(out, "the record of loop {id} is broken, and so is its journal: {why}")
+            }
             Self::Busy(id) => write!(out, "loop {id} is busy; try again in a moment"),
             Self::Io(error) => write!(out, "{error}"),
         }
@@ -121,12 +119,6 @@ pub fn load(home: &Home, id: &LoopId) -> Result<Loop, StoreError> {
     }
 }
 
-/// Whether an older crew wrote the record last, in an older format.
-pub fn is_older(home: &Home, id: &LoopId) -> Result<bool, StoreError> {
-    let (_, version) = bytes(home, id)?;
-    Ok(version.version < VERSION)
-}
-
 /// The bytes of a record, and the part that every version of crew can read.
 fn bytes(home: &Home, id: &LoopId) -> Result<(Vec<u8>, Version), StoreError> {
     let bytes = disk::read(&home.loop_file(id, "loop.json"), RECORD_BYTES)?;
@@ -148,7 +140,7 @@ fn read(home: &Home, id: &LoopId) -> Result<Loop, StoreError> {
     let record: Loop =
         serde_json::from_slice(&bytes).map_err(|error| corrupt(error.to_string()))?;
     record.check().map_err(corrupt)?;
-    Ok(placed(upgraded(record)))
+    Ok(placed(record))
 }
 
 /// Adds what a record does not store because it is the same for all.
@@ -303,8 +295,10 @@ impl Held {
         let name = format!("loop.json.corrupt-{}", file_time(now.wall));
         let path = self.home.loop_file(&self.id, "loop.json");
         let entries = journal::read(&self.home.loop_file(&self.id, "journal.jsonl"))?;
+        // Neither is touched: the loop and its folder are named until a person looks at them.
         let Some(record) = replay(&entries).map(placed) else {
-            disk::move_aside(&path, &name)?;
+            let folder = path.parent().unwrap_or(&path).display();
+            let why = format!("{why}; both are in {folder}");
             return Err(StoreError::Corrupt { id: self.id.clone(), why });
         };
         // The broken record stays in place until it is replaced: a crash here must not lose the

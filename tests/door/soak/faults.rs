@@ -172,6 +172,7 @@ impl Soak {
         if !self.model().is_over() {
             self.model().standing = Standing::Ended("cancelled");
         }
+        self.stopping(turn).send().assert_lets_go_after_a_cancel();
         self.stopping(turn).send().assert_silent();
     }
 
@@ -209,7 +210,7 @@ impl Soak {
 
     fn pause(&mut self) {
         let answer = self.prompt("crew pause");
-        assert!(answer.refusal().contains("pauses after iteration"), "{answer:#?}");
+        assert!(answer.refusal().contains("pauses when its turn ends"), "{answer:#?}");
         let turn = self.turn();
         let answer = self.stopping(turn).send().assert_lets_go();
         self.model().obey(Standing::Paused);

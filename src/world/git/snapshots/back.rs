@@ -19,10 +19,10 @@ const RETURNS_MAX: u32 = 100_000;
 /// What a return to a snapshot did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Restored {
-    /// Files written.
-    pub written: usize,
-    /// Files removed.
-    pub removed: usize,
+    /// The paths of the files written.
+    pub written: Vec<String>,
+    /// The paths of the files removed.
+    pub removed: Vec<String>,
     /// The name of the snapshot of what was there before.
     pub kept_as: String,
     /// What snapshots leave out, and stayed as it was, by path.
@@ -101,7 +101,9 @@ impl Snapshots {
         let set = modes.iter().try_for_each(KeptMode::give_back);
         written.and(set).map_err(undone)?;
         self.taken().map_err(undone)?;
-        let (written, removed) = (there.len(), gone.len() + rules_gone.len());
+        let name = |entry: &&IndexEntry| path_of(entry).display().to_string();
+        let written = there.iter().map(name).collect();
+        let removed = rules_gone.iter().chain(&gone).map(name).collect();
         let left = present.left_out.iter().map(|it| it.path.clone());
         let left =
             left.chain(covered.iter().chain(&ignored).map(|it| path_of(it).to_owned())).collect();

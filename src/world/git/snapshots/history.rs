@@ -97,17 +97,14 @@ impl Snapshots {
         Some((from, to))
     }
 
-    /// The tree as the loop found it, with what crew itself did to it since, as by a rebase.
+    /// The tree as the loop found it, with what crew or a person did to it since.
     pub fn as_found(&self, id: &LoopId) -> Option<String> {
         [FOUND, CHECKED, "0"].into_iter().find_map(|name| self.named(id, name))
     }
 
-    /// Takes what crew did to the tree, from one snapshot to another, into the tree as found.
-    pub fn follow(&self, id: &LoopId, was: &str, now: &str) -> Result<(), String> {
-        let Some(found) = self.as_found(id) else { return Ok(()) };
-        let work = self.paths(&found, was)?;
-        let work: Vec<&str> = work.iter().map(String::as_str).collect();
-        self.name(id, FOUND, &self.mixed(now, &found, &work)?)
+    /// Names another tree as the one that the loop found.
+    pub fn find_anew(&self, id: &LoopId, commit: &str) -> Result<(), String> {
+        self.name(id, FOUND, commit)
     }
 
     /// What changed from one snapshot to another.

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::{FILE_BYTES, STATUS, Snapshots};
+use crate::engine::test_changes::kind::ChangedPath;
 use crate::parse::git_changes::ignored as all_ignored;
 use crate::world::files::disk;
 
@@ -20,6 +21,33 @@ impl Snapshots {
     /// Every path that differs between two snapshots; a renamed file is two.
     pub fn paths(&self, from: &str, to: &str) -> Result<Vec<String>, String> {
         self.differing(&[from, to])
+    }
+
+    /// The same with what tells the kind of each path: whether it is new, a program or a link.
+    pub fn changed(&self, from: &str, to: &str) -> Result<Vec<ChangedPath>, String> {
+        let listed =
+            self.printed(&["diff-tree", "-r", "--no-renames", "--raw", "-z", from, to], &[])?;
+        let fields: Vec<String> = names(&listed).collect();
+        let read = |pair: &[String]| {
+            let [about, path] = pair else { return None };
+            let mut about = about.trim_start_matches(':').split(' ');
+            let modes = [about.next()?, about.next()?];
+            Some(ChangedPath {
+                path: path.clone(),
+                is_new: modes[0] == "000000",
+                is_executable: modes.contains(&"100755"),
+                is_link: modes.contains(&"120000"),
+            })
+        };
+        Ok(fields.chunks(2).filter_map(read).collect())
+    }
+
+    /// Those of these paths that are files of a snapshot.
+    pub fn files_among(&self, commit: &str, paths: &[String]) -> Result<Vec<String>, String> {
+        let list = ["ls-tree", "-r", "-z", "--name-only", "--full-tree", commit, "--"];
+        let paths = paths.iter().map(String::as_str);
+        let arguments: Vec<&str> = list.into_iter().chain(paths).collect();
+        Ok(names(&self.printed(&arguments, &[])?).collect())
     }
 
     /// Those that only the second has.
@@ -79,24 +107,6 @@ impl Snapshots {
             texts.extend(read.unwrap_or_else(|| paths.iter().map(one).collect()));
         }
         texts
-    }
-
-    /// A file in a snapshot, byte for byte; `None` if it is not there.
-    pub fn blob(&self, commit: &str, path: &str) -> Option<Vec<u8>> {
-        self.stored(&["cat-file", "blob", &format!("{commit}:{path}")]).ok()
-    }
-
-    /// The same for a file of any kind: of one that is large, not text or a link out of the tree
-    /// what tells it from another, after a zero byte.
-    pub fn content(&self, commit: &str, path: &str) -> Result<Option<String>, String> {
-        if let Some(text) = self.file(commit, path)? {
-            return Ok(Some(text));
-        }
-        let listed = self.printed(&["ls-tree", "-z", commit, "--", path], &[])?;
-        let entry = String::from_utf8_lossy(&listed).into_owned();
-        let entry = entry.split_once('\t').map(|(entry, _)| entry);
-        let entry = entry.filter(|entry| !entry.starts_with("040000"));
-        Ok(entry.map(|entry| format!("\0{entry}")))
     }
 
     /// Whether there is a file or a folder in a snapshot.

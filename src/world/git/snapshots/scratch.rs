@@ -10,6 +10,7 @@ use std::path::Path;
 use super::fill::ATTRIBUTES;
 use super::{Snapshots, write};
 use crate::engine::fleet::landing::INCLUDE;
+use crate::parse::git::BRANCHES;
 use crate::world::clock::Deadline;
 use crate::world::files::{disk, tree};
 use crate::world::git::include::{INCLUDE_BYTES, copy_files};
@@ -19,6 +20,11 @@ use crate::world::store::home::hash;
 const WITHIN: std::time::Duration = std::time::Duration::from_secs(120);
 /// The most files that are passed to git by name; the list of more is that of the whole tree.
 const LISTED_BY_NAME: usize = 200;
+/// What a build or a test leaves, which the scratch folder makes for itself.
+const OUTPUTS: [&str; 10] =
+    ["target", "dist", "build", "out", "coverage", "htmlcov", "tmp", ".next", ".tox", ".nox"];
+/// The most files of a folder that are looked at.
+const FILES_MAX: usize = 200_000;
 /// The most bytes of the rules of what git ignores.
 const EXCLUDES_BYTES: u64 = 8 << 20;
 /// The file that says by which command a folder was set up, and its most bytes.
@@ -109,12 +115,26 @@ impl Snapshots {
         self.mixed(commit, other, &files)
     }
 
+    /// A snapshot with other texts in these files of it.
+    pub fn with_contents(&self, commit: &str, files: &[(&str, &str)]) -> Result<String, String> {
+        if files.is_empty() {
+            return Ok(commit.to_owned());
+        }
+        let mut entries = Vec::new();
+        for (path, text) in files {
+            let id = self.printed(&["hash-object", "-w", "--stdin"], text.as_bytes())?;
+            let id = String::from_utf8_lossy(&id).trim_end().to_owned();
+            entries.extend(format!("100644 {id}\t{path}\0").into_bytes());
+        }
+        self.updated(commit, &["update-index", "-z", "--index-info"], &entries)
+    }
+
     /// Copies the ignored files that .worktreeinclude names from the working tree into a folder, as
     /// they are now, except those of the snapshot that was laid out there. What it names is read
-    /// from the snapshot `exam`, and from the working tree where it has no such file.
-    pub fn include(&self, exam: &str, laid_out: &str, folder: &Path) -> Result<(), String> {
+    /// from the snapshot `test_changes`, and from the working tree where it has no such file.
+    pub fn include(&self, test_changes: &str, laid_out: &str, folder: &Path) -> Result<(), String> {
         let present = || disk::read_text(&self.checkout.join(INCLUDE), INCLUDE_BYTES);
-        let patterns = match self.file(exam, INCLUDE)? {
+        let patterns = match self.file(test_changes, INCLUDE)? {
             Some(patterns) => Some(patterns),
             None => present().map_err(|error| format!("{INCLUDE}: {error}"))?,
         };
@@ -138,6 +158,45 @@ impl Snapshots {
         let _ = disk::remove(&own);
         tree::copy_with_time(index, &own).map_err(|error| error.to_string())
     }
+}
+
+/// Gives a scratch folder the folders that git ignores as a whole in a working tree, such as
+/// `node_modules`: each is a folder of links to what is in there, so that what a check adds to it
+/// stays in the scratch folder. A link into the working tree is made anew. False if nothing was
+/// added.
+pub fn link_ignored(
+    snapshots: &Snapshots,
+    checkout: &Path,
+    scratch: &Path,
+) -> Result<bool, String> {
+    let mut is_new = false;
+    for path in snapshots.all_ignored()? {
+        let (from, to) = (checkout.join(&path), scratch.join(&path));
+        let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+        let is_output =
+            OUTPUTS.contains(&name) || name.ends_with("cache") || name.ends_with("cache__");
+        if is_output
+            || Path::new(&path).starts_with(BRANCHES)
+            || tree::kind(&from) != "folder"
+            || leads_back(&from, checkout)
+        {
+            continue;
+        }
+        is_new |= tree::mirror_by_links(&from, &to).map_err(|error| error.to_string())?;
+    }
+    Ok(is_new)
+}
+
+/// Whether a program finds the working tree through a folder: by a `.pth` file of Python's that
+/// names it.
+fn leads_back(folder: &Path, checkout: &Path) -> bool {
+    let named = checkout.display().to_string();
+    let is_path_file =
+        |file: &Path| file.extension().is_some_and(|it| it == "pth" || it == "egg-link");
+    tree::files(folder, FILES_MAX).into_iter().filter(|file| is_path_file(file)).any(|file| {
+        let text = disk::read_text(&folder.join(file), EXCLUDES_BYTES).ok().flatten();
+        text.is_none_or(|text| text.contains(&named))
+    })
 }
 
 /// Whether a folder was set up by this command; an empty one does nothing.

@@ -6,6 +6,7 @@ use insta::assert_snapshot;
 
 use super::{Steps, Yard, place_of};
 use crate::engine::git::GitTrouble;
+use crate::world::git::drafts::Drafts;
 use crate::world::git::land::{Squashed, lay_out, squash};
 use crate::world::git::merge::{MergeResult, merge};
 
@@ -142,7 +143,9 @@ fn the_users_own_filters_run_and_one_that_was_planted_does_not() {
     yard.write("repo/a.big", "content\n");
     let place = yard.place();
     let commit = |message: &str| {
-        Steps::new(&place, &trusted, &|| false).commit(message, None).map(|kept| kept.commit)
+        Steps::new(&place, &trusted, &|| false)
+            .commit(message, &Drafts::default())
+            .map(|kept| kept.commit)
     };
     assert!(commit("with the filter").unwrap().is_some());
     assert_eq!(yard.git("repo", &["show", "HEAD:a.big"]), "pointer\n");
@@ -173,7 +176,8 @@ fn a_lock_that_another_git_left_is_named() {
         yard.write(&format!("{tree}/file"), "two\n");
         yard.write(&format!("repo/.git/{lock}"), "");
         let place = place_of(&yard.path(tree));
-        let kept = Steps::new(&place, &yard.trusted(), &|| false).commit("message", None);
+        let kept =
+            Steps::new(&place, &yard.trusted(), &|| false).commit("message", &Drafts::default());
         let told = kept.unwrap_err().to_string().replace(&yard.path("").display().to_string(), "");
         let expected = format!(
             "commit failed: another git is running here, or one crashed\n\
@@ -229,7 +233,11 @@ fn a_commit_in_a_linked_working_tree_is_that_trees_own() {
     let trusted = super::trusted(&tree).unwrap();
     let place = place_of(&tree);
     assert!(
-        Steps::new(&place, &trusted, &|| false).commit("message", None).unwrap().commit.is_some()
+        Steps::new(&place, &trusted, &|| false)
+            .commit("message", &Drafts::default())
+            .unwrap()
+            .commit
+            .is_some()
     );
     assert_eq!(yard.git("repo", &["log", "--format=%s", "main..other"]), "message\n");
 }

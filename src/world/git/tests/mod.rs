@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+use super::drafts::Drafts;
 use super::pin;
 use super::steps::{Steps, trusted};
 use crate::engine::fixture::a_loop;
@@ -106,7 +107,8 @@ impl Yard {
 
     /// Commits everything that differs.
     fn commit(&self, message: &str) -> Result<Option<String>, GitFault> {
-        let kept = Steps::new(&self.place(), &self.trusted(), &|| false).commit(message, None);
+        let kept = Steps::new(&self.place(), &self.trusted(), &|| false)
+            .commit(message, &Drafts::default());
         kept.map(|kept| kept.commit)
     }
 

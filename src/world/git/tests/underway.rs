@@ -27,7 +27,7 @@ fn killed_in(yard: &Yard, step: &str, head: &str) {
 
 #[track_caller]
 fn is_put_back(yard: &Yard, head: &str) {
-    put_back(&yard.checkout, Some("work")).unwrap();
+    put_back(&yard.checkout).unwrap();
     assert_eq!(yard.git("repo", &["rev-parse", "work"]).trim(), head);
     assert_eq!(yard.git("repo", &["status", "--porcelain", "--branch"]), "## work\n M loose\n");
     assert_eq!(
@@ -44,7 +44,7 @@ fn a_rebase_is_undone_only_by_the_mark_of_the_step_that_made_it() {
     let head = yard.git("repo", &["rev-parse", "HEAD"]).trim().to_owned();
     yard.sh("repo", "! git rebase -q --autostash main");
     yard.write("repo/.git/index.lock", "");
-    put_back(&yard.checkout, Some("work")).unwrap();
+    put_back(&yard.checkout).unwrap();
     let stays = ["rebase-merge", "index.lock"].map(|it| yard.path("repo/.git").join(it).exists());
     assert_eq!(stays, [true, true]);
     killed_in(&yard, "rebase", &head);
@@ -88,4 +88,17 @@ fn a_step_that_ends_leaves_no_mark() {
     yard.write("repo/loose", "three\n");
     assert!(yard.commit("the lock is somebody else's").is_err());
     assert!(yard.path("repo/.git/index.lock").exists());
+}
+
+#[test]
+fn a_lock_from_before_the_step_stays() {
+    let yard = yard();
+    let head = yard.git("repo", &["rev-parse", "HEAD"]).trim().to_owned();
+    killed_in(&yard, "push", &head);
+    let theirs = yard.path("repo/.git/HEAD.lock");
+    yard.write("repo/.git/crew-step", &format!("push {head}\n{}", theirs.display()));
+    put_back(&yard.checkout).unwrap();
+    let stays = ["HEAD.lock", "index.lock", "refs/heads/work.lock", "crew-step"]
+        .map(|it| yard.path("repo/.git").join(it).exists());
+    assert_eq!(stays, [true, false, false, false]);
 }

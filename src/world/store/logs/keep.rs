@@ -42,13 +42,18 @@ fn logs(home: &Home) -> Vec<StoredLog> {
     let folders = loops.iter().map(|name| home.loops().join(name).join(FOLDER));
     let names = folders.flat_map(|folder| {
         let names = disk::names(&folder, ENTRIES_MAX).into_iter();
-        names.filter(|name| name.contains(".log")).map(move |name| folder.join(name))
+        names.filter(|name| is_kept(name)).map(move |name| folder.join(name))
     });
     let files = names.filter_map(|path| {
         let (bytes, written) = disk::stamp(&path)?;
         Some(StoredLog { path, bytes, written })
     });
     files.take(ENTRIES_MAX).collect()
+}
+
+/// Whether a file is bounded by the settings for logs: an agent's output, or its prompt.
+fn is_kept(name: &str) -> bool {
+    name.contains(".log") || name.ends_with(".prompt")
 }
 
 fn now() -> i128 {
@@ -93,6 +98,19 @@ mod tests {
         let (_folder, home) = home(&LOGS);
         prune(&home, 0, 90);
         assert_eq!(left(&home), ["k3v9aaaa/iterations/0002.log", "m2m2bbbb/iterations/0001.log"]);
+    }
+
+    #[test]
+    fn a_prompt_goes_with_the_logs() {
+        let (_folder, home) = home(&[]);
+        let id = "k3v9aaaa".parse().unwrap();
+        crate::world::store::logs::keep_prompt(&home, &id, 1, "Build it.");
+        assert_eq!(
+            crate::world::store::logs::read_prompt(&home, &id, 1).as_deref(),
+            Some("Build it.")
+        );
+        prune(&home, 1, 0);
+        assert_eq!(crate::world::store::logs::read_prompt(&home, &id, 1), None);
     }
 
     #[test]

@@ -1,0 +1,243 @@
+//! Test changes: notes at a loop's start what its tests and check configuration are, and where the
+//! loop would end `completed` runs its checks on the final tree with those put back. What that
+//! means is judged in `engine/test_changes`.
+
+mod changes;
+mod runs;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+pub use self::changes::Changes;
+use crate::drive::scratch::ScratchTerms;
+use crate::engine::evidence::CheckResult;
+use crate::engine::evidence::test_report::{TestMemories, TestReport};
+use crate::engine::record::Loop;
+use crate::engine::test_changes::Baseline;
+use crate::engine::test_changes::finding::TestChangesFinding;
+use crate::engine::test_changes::kind::{NamedPaths, ignored_patterns, may_be_secret};
+use crate::engine::text::named;
+use crate::parse::test_changes::named_paths;
+use crate::world::files::{disk, tree};
+use crate::world::git::snapshots::Snapshots;
+use crate::world::store::Home;
+use crate::world::store::home::hash;
+
+/// The name among the snapshots of a loop of the tree with the tests as it found them.
+const BASELINE: &str = "test_changes";
+/// The largest file that is compared by a hash, in bytes.
+const HASHED_BYTES: u64 = 64 << 20;
+/// The most doubts about tests that are gone or skipped.
+const NAMES_MAX: usize = 5;
+
+/// Takes a snapshot as the tree whose tests and check configuration count. Returns what the user
+/// should know.
+pub fn begin(home: &Home, record: &mut Loop, commit: Option<String>) -> Vec<String> {
+    record.state.baseline = None;
+    let Some(commit) = commit.filter(|_| !record.contract.checks.is_empty()) else {
+        return Vec::new();
+    };
+    let snapshots = Snapshots::of(home, record);
+    let (baseline, note) = match look_at(&snapshots, record, &commit) {
+        Ok(baseline) => (baseline, None),
+        Err(why) => {
+            let note = format!("ignored check configuration is not recorded: {why}");
+            (Baseline { commit, ..Baseline::default() }, Some(note))
+        }
+    };
+    let _ = snapshots.name(&record.id, BASELINE, &baseline.commit);
+    record.state.baseline = Some(baseline);
+    note.into_iter().collect()
+}
+
+/// Whether the snapshot of a baseline is in this working tree's store.
+pub fn is_here(home: &Home, record: &Loop, baseline: &Baseline) -> bool {
+    Snapshots::of(home, record).holds(&baseline.commit, ".").is_ok()
+}
+
+/// Lets the baseline, and the tree as found, follow what crew itself changed since the last
+/// boundary, as in a rebase. What the agent had changed before stays as the loop found it.
+pub fn follow(home: &Home, before: &Loop, record: &mut Loop) {
+    if let Some(was) = &before.state.trees.snapshot {
+        follow_from(home, record, was, false);
+    }
+}
+
+/// The same for what a person changed since the snapshot `was` while no agent was at work: it is
+/// then as the loop found it, even where the agent had changed it before.
+pub fn follow_person(home: &Home, was: Option<&str>, record: &mut Loop) {
+    if let Some(was) = was {
+        follow_from(home, record, was, true);
+    }
+}
+
+fn follow_from(home: &Home, record: &mut Loop, was: &str, is_by_person: bool) {
+    let Some(now) = record.state.trees.snapshot.clone().filter(|now| now != was) else { return };
+    let snapshots = Snapshots::of(home, record);
+    let moved = |found: &str| {
+        let mut agents = snapshots.paths(found, was)?;
+        if is_by_person {
+            let persons = snapshots.paths(was, &now)?;
+            agents.retain(|path| !persons.contains(path));
+        }
+        let agents: Vec<&str> = agents.iter().map(String::as_str).collect();
+        snapshots.mixed(&now, found, &agents)
+    };
+    if let Some(Ok(found)) = snapshots.as_found(&record.id).map(|found| moved(&found)) {
+        let _ = snapshots.find_anew(&record.id, &found);
+    }
+    if let Some(baseline) = &mut record.state.baseline
+        && let Ok(commit) = moved(&baseline.commit)
+        && snapshots.name(&record.id, BASELINE, &commit).is_ok()
+    {
+        baseline.commit = commit;
+    }
+}
+
+/// The tests and check configuration as the agent left them; `snapshot` is that of the tree. They
+/// are looked at before the checks run, which could take back what the agent planted.
+pub fn left(home: &Home, subject: &Loop, snapshot: Option<&str>) -> Result<Baseline, String> {
+    let snapshots = Snapshots::of(home, subject);
+    let commit = snapshot.map_or_else(|| Ok(snapshots.take()?.commit), |it| Ok(it.to_owned()));
+    commit.and_then(|commit| look_at(&snapshots, subject, &commit))
+}
+
+/// Compares what the agent `left` with what the loop found, and where tests or check configuration
+/// differ runs the checks with the original ones. `results` are those of the checks on the final
+/// tree, `checked` is the snapshot that they left, and `memories` is what is remembered of their
+/// tests. `None` where there is nothing to compare with.
+pub fn look(
+    terms: ScratchTerms<'_>,
+    left: Result<Baseline, String>,
+    (results, checked): (&[CheckResult], Option<&str>),
+    memories: &TestMemories,
+) -> Option<TestChangesFinding> {
+    let subject = terms.subject;
+    let baseline = subject.state.baseline.as_ref()?;
+    let snapshots = Snapshots::of(terms.home, subject);
+    let compared = || {
+        let left = left?;
+        let changes = Changes::between(&snapshots, subject, baseline, &left)?;
+        Ok::<_, String>((left, changes))
+    };
+    let (left, changes) = match compared() {
+        Ok(compared) => compared,
+        Err(why) => return Some(TestChangesFinding::unknown(&why)),
+    };
+    let mut finding = if changes.are_none() {
+        TestChangesFinding {
+            doubts: taken_away(results, memories),
+            ..TestChangesFinding::default()
+        }
+    } else {
+        runs::run(terms, &left, baseline, &changes, memories)
+    };
+    let hashes = &baseline.hashes;
+    let differs = |path: &&String| hashes.get(*path) != left.hashes.get(*path);
+    let mut others: Vec<String> =
+        hashes.keys().chain(left.hashes.keys()).filter(differs).cloned().collect();
+    others.dedup();
+    if !others.is_empty() {
+        let others = named(&others, NAMES_MAX);
+        finding.doubts.push(format!("what checks run or read was changed: {others}"));
+    }
+    finding.doubts.extend(changes.doubts);
+    let changed = checked.map_or_else(Vec::new, |checked| {
+        changed_by_checks(&snapshots, terms.now.unwrap_or(checked), checked)
+    });
+    if !changed.is_empty() {
+        let changed = named(&changed, NAMES_MAX);
+        finding.doubts.push(format!("the tree changed while the checks ran: {changed}"));
+    }
+    finding.also_passes &= finding.doubts.is_empty();
+    Some(finding)
+}
+
+/// The files that a check, or something else during it, did not leave as they were: what a check
+/// saw is then not what the loop leaves. New files are the output of checks.
+fn changed_by_checks(snapshots: &Snapshots, left: &str, checked: &str) -> Vec<String> {
+    if left == checked {
+        return Vec::new();
+    }
+    let changed = snapshots.changed(left, checked).unwrap_or_default().into_iter();
+    let is_output = |path: &str| {
+        let name = path.rsplit('/').next().unwrap_or(path).to_lowercase();
+        ["lock", "-lock.json", "-lock.yaml"].iter().any(|ending| name.ends_with(ending))
+    };
+    changed.filter(|it| !it.is_new && !is_output(&it.path)).map(|it| it.path).collect()
+}
+
+/// The tests that are gone or newly skipped although no test file changed: in a file that holds
+/// both tests and work nothing else tells.
+fn taken_away(results: &[CheckResult], memories: &TestMemories) -> Vec<String> {
+    let reports = results.iter().filter_map(|result| {
+        let report = TestReport::of(memories.get(&result.run), result.test_run.as_ref()?);
+        let is_less = !report.gone.is_empty() || !report.newly_skipped.is_empty();
+        report.taken_away().filter(|_| is_less)
+    });
+    reports.collect()
+}
+
+/// Everything that counts of a tree of which `commit` is the snapshot, with ignored files.
+fn look_at(snapshots: &Snapshots, subject: &Loop, commit: &str) -> Result<Baseline, String> {
+    let checkout = &subject.place.checkout;
+    let named = named_by(subject);
+    let places: Vec<String> = ignored_patterns().collect();
+    let mut ignored = snapshots.ignored(&places)?;
+    let outside: Vec<String> = [&named.run, &named.tests].into_iter().flatten().cloned().collect();
+    let mut hashes = BTreeMap::new();
+    if !outside.is_empty() {
+        let known = snapshots.files_among(commit, &outside)?;
+        for path in outside.into_iter().filter(|path| !known.contains(path)) {
+            let is_file = tree::kind(&checkout.join(&path)) != "link";
+            let literal = [format!(":(top,literal){path}")];
+            if is_file && snapshots.ignored(&literal)?.contains(&path) {
+                ignored.push(path);
+            } else {
+                hashes.insert(path.clone(), hash_of(&checkout.join(&path)));
+            }
+        }
+    }
+    let (secret, plain): (Vec<String>, Vec<String>) =
+        ignored.into_iter().partition(|path| may_be_secret(path));
+    hashes.extend(secret.into_iter().map(|path| {
+        let hash = hash_of(&checkout.join(&path));
+        (path, hash)
+    }));
+    let mut plain: Vec<String> =
+        plain.into_iter().filter(|path| disk::exists(&checkout.join(path))).collect();
+    plain.sort();
+    plain.dedup();
+    Ok(Baseline { commit: snapshots.with_present(commit, &plain)?, named, hashes })
+}
+
+/// What the commands of the checks name in the working tree; links are followed.
+fn named_by(subject: &Loop) -> NamedPaths {
+    let checkout = &subject.place.checkout;
+    let below = subject.place.folder.strip_prefix(checkout).unwrap_or(Path::new(""));
+    let root = checkout.display().to_string();
+    let is_file = |path: &str| disk::is_file(&checkout.join(path));
+    let mut named = NamedPaths::default();
+    for check in &subject.contract.checks {
+        named.extend(named_paths(&check.run, &below.to_string_lossy(), &root, &is_file));
+    }
+    let real = |path: &String| {
+        let real = disk::real_path(&checkout.join(path)).ok()?;
+        let real = real.strip_prefix(disk::real_path(checkout).ok()?).ok()?.to_str()?.to_owned();
+        (real != *path).then_some(real)
+    };
+    for paths in [&mut named.run, &mut named.compared, &mut named.tests] {
+        let targets: Vec<String> = paths.iter().filter_map(real).collect();
+        paths.extend(targets);
+    }
+    named
+}
+
+/// A hash of a file's content, of what tells it from another where it is large, or "gone".
+fn hash_of(path: &Path) -> String {
+    match disk::read(path, HASHED_BYTES) {
+        Ok(Some(bytes)) => hash(&bytes),
+        Ok(None) => "gone".to_owned(),
+        Err(_) => format!("{:?}", disk::stamp(path)),
+    }
+}

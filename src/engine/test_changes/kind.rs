@@ -1,0 +1,222 @@
+//! What a changed path is to the checks: a test, a part of what configures or runs the checks, or
+//! the work. One table, by names; where it is in doubt, a path is work.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::test_path::is_test;
+use crate::engine::boundary::protect::Cover;
+use crate::engine::text::{is_word_of, words_of};
+
+/// What a changed path is to the checks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PathKind {
+    Test,
+    /// It makes or runs the checks, or a runner of tests reads it.
+    Configuration,
+    /// A manifest, of which some parts are configuration and the rest is work.
+    Manifest,
+    Work,
+}
+
+/// A path that differs between two snapshots.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ChangedPath {
+    /// From the root of the checkout.
+    pub path: String,
+    /// Whether the first snapshot lacks it.
+    pub is_new: bool,
+    /// Whether it is a program in one of both.
+    pub is_executable: bool,
+    /// Whether it is a link in one of both.
+    pub is_link: bool,
+}
+
+/// What the commands of the checks name, by paths from the root of the checkout.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NamedPaths {
+    /// Scripts, programs and settings that a command runs or passes to a runner.
+    pub run: BTreeSet<String>,
+    /// Those of `run` whose output a command compares, and files that it sources: the thing tested.
+    pub compared: BTreeSet<String>,
+    /// Files that a runner of tests is given.
+    pub tests: BTreeSet<String>,
+    /// Programs without a path.
+    pub programs: BTreeSet<String>,
+}
+
+impl NamedPaths {
+    /// Adds what another command names.
+    pub fn extend(&mut self, other: Self) {
+        self.run.extend(other.run);
+        self.compared.extend(other.compared);
+        self.tests.extend(other.tests);
+        self.programs.extend(other.programs);
+    }
+}
+
+/// By what a loop tells kinds of paths.
+#[derive(Debug)]
+pub struct KindRules {
+    /// Globs of paths that are the task, by a person's word.
+    pub may_change: Cover,
+    /// Globs of tests: the settings' own and the protected paths.
+    pub tests: [Cover; 2],
+    pub named: NamedPaths,
+}
+
+/// Files that make, task runners, CI, runners of tests or their tools read, in lower case.
+const NAMES: &str = "makefile gnumakefile justfile .justfile taskfile.yml taskfile.yaml taskfile.dist.yml \
+    rakefile dodo.py tasks.py fabfile.py noxfile.py conftest.py tox.ini .coveragerc .nycrc \
+    .taprc .rspec sitecustomize.py usercustomize.py .npmrc .yarnrc .yarnrc.yml .pnpmfile.cjs \
+    bunfig.toml .env .envrc env.sh turbo.json nx.json lerna.json mypy.ini .mypy.ini \
+    pyrightconfig.json ruff.toml .ruff.toml .flake8 pylintrc .pylintrc biome.json \
+    clippy.toml .clippy.toml rustfmt.toml .rustfmt.toml .shellcheckrc \
+    .pre-commit-config.yaml .gitlab-ci.yml .travis.yml azure-pipelines.yml jenkinsfile \
+    ctesttestfile.cmake runsettings setuptests.ts setuptests.js";
+/// Beginnings of their names, in lower case.
+const BEGINNINGS: &str = "pytest. .pytest. phpunit. nextest. .nycrc. .env. .mocharc. jest. vitest. vite.config. \
+    playwright. cypress. karma. ava.config. wdio.conf. codecept.conf. web-test-runner. \
+    test-setup. setup-tests. setup_tests. tsconfig. .eslintrc eslint.config. .golangci. \
+    .prettierrc prettier.config. .stylelintrc";
+/// Endings of their names, in lower case.
+const ENDINGS: &str = ".mk .make .just .pth .runsettings .testplan .dist-info .egg-link";
+/// Folders whose files they are, in lower case.
+const FOLDERS: &str = ".github/workflows .circleci .husky .cargo .mocharc .buildkite";
+/// Folders of what tests read, in lower case: there it is no settings of theirs.
+const DATA_FOLDERS: &str =
+    "data testdata test_data fixtures __fixtures__ snapshots __snapshots__ __mocks__ golden";
+/// Manifests, in lower case.
+const MANIFESTS: &str =
+    "package.json pyproject.toml setup.cfg cargo.toml deno.json deno.jsonc composer.json";
+/// What a script says in its name or folder that checks something.
+const CHECKS: &str = "check checks test tests verify lint ci validate assert";
+/// Folders of scripts, beside the root of the checkout.
+const SCRIPT_FOLDERS: &str = "script scripts bin tools tool ci .ci hack dev build etc";
+/// Endings of scripts that are never a product's module.
+const SHELLS: &str = "sh bash zsh ksh fish ps1 bat cmd";
+/// Endings of source files: an executable file without one is a program.
+const SOURCES: &str = "py js mjs cjs ts mts cts jsx tsx rb pl pm php lua rs go c h cc cpp hpp java kt swift cs \
+    ex exs sh bash zsh fish ps1 bat json toml yaml yml md txt html css scss sql csv xml svg \
+    png r jl hs ml scala clj dart vue svelte tcl awk sed ipynb lock cfg ini conf";
+/// Modules that runners of tests load: a new module of such a name comes before theirs.
+const RUNNER_MODULES: &str = "pytest _pytest py pluggy iniconfig packaging exceptiongroup tomli pygments unittest \
+    nose2 hypothesis coverage tox nox invoke doctest abc argparse ast atexit asyncio bdb \
+    builtins codecs collections colorama contextlib copy dataclasses difflib enum errno \
+    faulthandler fnmatch functools genericpath gettext glob importlib inspect io itertools \
+    json keyword linecache locale logging math operator os pathlib pdb pkgutil platform \
+    posixpath pprint random re reprlib runpy select shlex shutil signal site socket stat \
+    string struct subprocess sys sysconfig tempfile textwrap threading time timeit token \
+    tokenize traceback types typing uuid warnings weakref zipfile jest vitest mocha chai ava \
+    tap tape sinon minitest rspec";
+/// Programs of a search path that run checks, or that checks are written in.
+const PROGRAMS: &str = "sh bash dash zsh env python python3 node npm npx pnpm yarn bun deno make gmake just task \
+    cargo rustc go ruby bundle rake java mvn gradle gradlew mvnw pytest py.test jest vitest \
+    mocha rspec phpunit tox nox grep diff cmp test git uv poetry ctest dotnet tsc eslint \
+    ruff mypy";
+
+impl KindRules {
+    /// The kind of a path that changed.
+    pub fn kind(&self, changed: &ChangedPath) -> PathKind {
+        let ChangedPath { path, is_new, .. } = changed;
+        if self.may_change.covers(path) {
+            return PathKind::Work;
+        }
+        let is_given = self.named.tests.contains(path);
+        let is_linked = || changed.is_link && is_test(&format!("{path}/file"));
+        let lower = path.to_lowercase();
+        let (folder, name) = lower.rsplit_once('/').unwrap_or(("", &lower));
+        let is_settings = is_settings(folder, name);
+        let lies_among_data = || folder.split('/').any(|part| is_word_of(DATA_FOLDERS, part));
+        let is_test =
+            |path| is_test(path) && !(is_settings && !is_test(name) && !lies_among_data());
+        if is_given || self.tests.iter().any(|it| it.covers(path)) || is_test(path) || is_linked() {
+            return PathKind::Test;
+        }
+        if is_word_of(MANIFESTS, name) {
+            return PathKind::Manifest;
+        }
+        let says_that_it_checks = says_that_it_checks(folder, name);
+        let is_compared = self.named.compared.contains(path) && !says_that_it_checks;
+        let is_run = self.named.run.contains(path) || says_that_it_checks && is_script(changed);
+        let is_program = changed.is_executable
+            && if *is_new { self.shadows(name) } else { !is_word_of(SOURCES, ending(name)) };
+        let is_configuration = is_settings
+            || !is_compared && (is_run || is_program)
+            || *is_new && is_runner_module(&lower);
+        if is_configuration { PathKind::Configuration } else { PathKind::Work }
+    }
+
+    /// Whether a command runs a new program of that name in place of another one.
+    fn shadows(&self, name: &str) -> bool {
+        is_word_of(PROGRAMS, name) || self.named.programs.iter().any(|it| it.to_lowercase() == name)
+    }
+}
+
+/// Whether a file of that name holds settings of what runs checks.
+fn is_settings(folder: &str, name: &str) -> bool {
+    let lies_in = |known: &str| format!("/{folder}").ends_with(&format!("/{known}"));
+    is_word_of(NAMES, name)
+        || words_of(BEGINNINGS).any(|it| name.starts_with(it))
+        || words_of(ENDINGS).any(|it| name.ends_with(it))
+        || folder.split('/').any(|part| part.ends_with(".dist-info"))
+        || words_of(FOLDERS).any(lies_in)
+}
+
+fn ending(name: &str) -> &str {
+    name.rsplit_once('.').map_or("", |(_, ending)| ending)
+}
+
+/// Whether a name, or the folder it lies in, has a word of [`CHECKS`].
+fn says_that_it_checks(folder: &str, name: &str) -> bool {
+    let last = folder.rsplit('/').next().unwrap_or_default();
+    let words = |text: &str| {
+        text.split(|letter: char| !letter.is_alphanumeric()).any(|word| is_word_of(CHECKS, word))
+    };
+    words(name) || words(last)
+}
+
+/// Whether a file is run as it is, rather than being a module of a product.
+fn is_script(changed: &ChangedPath) -> bool {
+    let lower = changed.path.to_lowercase();
+    let (folder, name) = lower.rsplit_once('/').unwrap_or(("", &lower));
+    let top = folder.rsplit('/').next().unwrap_or_default();
+    let is_among_scripts = folder.is_empty() || is_word_of(SCRIPT_FOLDERS, top);
+    let is_code =
+        ["py", "js", "mjs", "cjs", "ts", "rb", "pl", "php", "lua"].contains(&ending(name));
+    changed.is_executable || is_word_of(SHELLS, ending(name)) || is_code && is_among_scripts
+}
+
+/// Whether a module, or its folder, has the name of a runner of tests or of one of its parts.
+fn is_runner_module(path: &str) -> bool {
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let stem = name.split('.').next().unwrap_or_default();
+    let module = if stem == "__init__" || stem == "index" {
+        folder.rsplit('/').next().unwrap_or_default()
+    } else {
+        stem
+    };
+    let is_module = ["py", "pyi", "so", "js", "mjs", "cjs", "ts", "rb"].contains(&ending(name));
+    is_module && is_word_of(RUNNER_MODULES, module) && !path.starts_with("src/")
+}
+
+/// Whether a file of that name may hold a secret: it is compared by a hash, and never copied.
+pub fn may_be_secret(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path).to_lowercase();
+    let is_environment = name == ".env" || name.starts_with(".env.") || name == ".envrc";
+    is_environment || [".npmrc", ".yarnrc", ".yarnrc.yml", ".pypirc", ".netrc"].contains(&&*name)
+}
+
+/// Patterns of git for files of configuration that ignore rules may keep out of snapshots.
+pub fn ignored_patterns() -> impl Iterator<Item = String> {
+    let begun = words_of(BEGINNINGS).map(|name| format!("{name}*"));
+    let ended = words_of(ENDINGS).map(|name| format!("*{name}"));
+    let whole = words_of(NAMES).chain(words_of(MANIFESTS)).map(str::to_owned);
+    begun.chain(ended).chain(whole).map(|name| format!(":(glob,icase)**/{name}"))
+}
+
+#[cfg(test)]
+#[path = "kind_tests.rs"]
+mod tests;

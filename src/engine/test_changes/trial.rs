@@ -1,0 +1,358 @@
+//! The trial of a finished job: its checks pass on the final tree, and do they fail in a test when
+//! the work is taken away? It can raise a proof that the checks already gave, and nothing else.
+
+use serde::{Deserialize, Serialize};
+
+use super::NAMED_MAX;
+use crate::engine::evidence::test_run::{TestRun, TestStatus};
+use crate::engine::evidence::{CheckResult, Verdict};
+use crate::engine::text::named;
+
+/// Seconds a whole trial may take unless the contract says otherwise.
+pub const TRIAL_TIMEOUT_S: u64 = 15 * 60;
+
+/// The terms of a trial, a part of the contract.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TrialTerms {
+    /// Whether the loop asks for one before it ends.
+    pub prove: bool,
+    /// Seconds for all of it.
+    pub timeout_s: u64,
+    /// Prepares the scratch folder, by `sh -c`; `None` if nothing has to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub setup: Option<String>,
+    /// Globs of paths that are tests, beside those known by their names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tests: Vec<String>,
+    /// Globs of tests and check configuration that are the task and count as work; a person named
+    /// them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub may_change: Vec<String>,
+}
+
+impl Default for TrialTerms {
+    fn default() -> Self {
+        Self {
+            prove: false,
+            timeout_s: TRIAL_TIMEOUT_S,
+            setup: None,
+            tests: Vec::new(),
+            may_change: Vec::new(),
+        }
+    }
+}
+
+impl TrialTerms {
+    /// Whether they are those of a loop that says nothing about a trial.
+    pub fn are_usual(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// The result of a trial.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Trial {
+    /// "`cargo test` passes, and without the work it fails in rounds".
+    Proven(String),
+    /// The checks do not need the work; an agent can write a test that does.
+    Failed(String),
+    /// It could not be tried here, which no agent can change.
+    Impossible(String),
+}
+
+impl Trial {
+    /// Why the work is not proven; `None` if it is.
+    pub fn why_not(&self) -> Option<&str> {
+        match self {
+            Self::Proven(_) => None,
+            Self::Failed(why) | Self::Impossible(why) => Some(why),
+        }
+    }
+}
+
+/// One check of a trial, by its runs.
+#[derive(Debug, Clone, Default)]
+pub struct TriedCheck {
+    /// On the final tree.
+    pub control: CheckResult,
+    /// On the tree without the work.
+    pub without: Option<CheckResult>,
+    /// On the final tree once more.
+    pub again: Option<CheckResult>,
+}
+
+/// Whether a check passed by its exit status and by its words.
+pub fn passed(result: &CheckResult) -> bool {
+    let reports_failures = result.test_run.as_ref().is_some_and(TestRun::has_failed);
+    result.verdict == Verdict::Passed && !result.ran_no_test() && !reports_failures
+}
+
+/// The first test that fails without the work and passed with it; else why there is none.
+pub fn failing_test(control: &CheckResult, without: &CheckResult) -> Result<String, String> {
+    if without.verdict == Verdict::Passed && without.ran_no_test() {
+        return Err("runs no test without the work".to_owned());
+    }
+    match without.verdict {
+        Verdict::Passed => {
+            return Err("passes without the work too, as after a refactoring".to_owned());
+        }
+        Verdict::Failed => {}
+        Verdict::TimedOut | Verdict::Unknown => {
+            return Err(format!("{} without the work", without.what_happened()));
+        }
+    }
+    let (Some(with), Some(run)) = (&control.test_run, &without.test_run) else {
+        return Err("fails without the work, and its output does not say in which test".to_owned());
+    };
+    let passed_with = |name: &&str| match with.tests.get(*name) {
+        Some(status) => *status == TestStatus::Passed,
+        None => !with.names_all() && with.ran(),
+    };
+    let failing = run.named(TestStatus::Failed).find(passed_with).map(str::to_owned);
+    failing.ok_or_else(|| match run.errors {
+        0 => "fails without the work in no test that passes with it".to_owned(),
+        _ => "fails without the work before its tests run".to_owned(),
+    })
+}
+
+/// Whether a check failed on the tree as the loop found it: what `crew run` learns before the first
+/// iteration, looked up at the end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AsFound {
+    /// The command of one that did.
+    Failed(String),
+    /// None did.
+    Passed,
+    /// It cannot be told, for this reason.
+    Unknown(String),
+}
+
+impl AsFound {
+    /// Judges checks that ran on the final tree, on the tree as found and on the final tree again.
+    pub fn of(tried: &[TriedCheck]) -> Self {
+        let mut unknown = Vec::new();
+        for check in tried {
+            let run = &check.control.run;
+            unknown.push(match (&check.without, &check.again) {
+                (None, _) if passed(&check.control) => continue,
+                (None, _) => unprepared(check),
+                (Some(found), _) if found.verdict == Verdict::Passed => continue,
+                (Some(_), Some(again)) if passed(again) => return Self::Failed(run.clone()),
+                (Some(_), Some(again)) => {
+                    format!("`{run}` is unsteady: it {}", control_failure(again))
+                }
+                (Some(found), None) => {
+                    format!("`{run}` {} on the tree as the loop found it", control_failure(found))
+                }
+            });
+        }
+        if unknown.is_empty() { Self::Passed } else { Self::Unknown(unknown.join("; ")) }
+    }
+
+    /// Why it cannot be told; `None` if it can.
+    pub fn why_not(&self) -> Option<&str> {
+        match self {
+            Self::Unknown(why) => Some(why),
+            Self::Failed(_) | Self::Passed => None,
+        }
+    }
+}
+
+/// Judges the checks of a trial. `mixed` are the files that hold tests and work and so were not
+/// taken away.
+pub fn judge(tried: &[TriedCheck], mixed: &[String]) -> Trial {
+    let unable: Vec<&TriedCheck> = tried.iter().filter(|it| !passed(&it.control)).collect();
+    let able: Vec<&TriedCheck> = tried.iter().filter(|it| passed(&it.control)).collect();
+    if able.is_empty() {
+        let why: Vec<String> = unable.into_iter().map(unprepared).collect();
+        return Trial::Impossible(why.join("; "));
+    }
+    let mut why_not = Vec::new();
+    for check in able {
+        let (run, Some(without)) = (&check.control.run, &check.without) else { continue };
+        match (failing_test(&check.control, without), &check.again) {
+            (Ok(_), Some(again)) if !passed(again) => {
+                why_not.push(format!("`{run}` is unsteady: it {}", control_failure(again)));
+            }
+            (Ok(test), _) => {
+                let how = format!("`{run}` passes, and without the work it fails in {test}");
+                return Trial::Proven(how);
+            }
+            (Err(why), _) => why_not.push(format!("`{run}` {why}")),
+        }
+    }
+    if !mixed.is_empty() {
+        return Trial::Failed(cannot_be_told_apart(mixed));
+    }
+    why_not.extend(unable.into_iter().map(unprepared));
+    let why = why_not.join("; ");
+    // No agent can make a command speak that does not name its tests.
+    let is_silent = tried.iter().all(|check| check.control.test_run.is_none());
+    if is_silent { Trial::Impossible(why) } else { Trial::Failed(why) }
+}
+
+/// "tests and work cannot be told apart: src/tax.rs".
+pub fn cannot_be_told_apart(mixed: &[String]) -> String {
+    format!("tests and work cannot be told apart: {}", named(mixed, NAMED_MAX))
+}
+
+/// Why a check shows nothing that does not pass on the final tree in the scratch folder.
+fn unprepared(check: &TriedCheck) -> String {
+    let TriedCheck { control, .. } = check;
+    let how = format!("`{}` {}", control.run, control_failure(control));
+    // No preparation of the folder helps where nothing ran in it.
+    match control.verdict {
+        Verdict::Unknown => how,
+        _ => format!("{how} in a scratch folder, which `setup` and .worktreeinclude prepare"),
+    }
+}
+
+fn control_failure(result: &CheckResult) -> String {
+    match result.verdict {
+        Verdict::Passed if result.ran_no_test() => "runs no test".to_owned(),
+        Verdict::Passed => "reports failing tests".to_owned(),
+        Verdict::Unknown => why_unknown(result),
+        Verdict::Failed | Verdict::TimedOut => result.what_happened(),
+    }
+}
+
+/// "was not run: the variable TERM is not as it was when the loop began".
+fn why_unknown(result: &CheckResult) -> String {
+    let said = result.incurable.as_deref().unwrap_or_default();
+    let named = format!("`{}` ", result.run);
+    said.strip_prefix(&*named).map_or_else(|| result.what_happened(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::fixture::result;
+
+    /// "pass a", "fail a b", "compile", "none", "silent fail": a run in few words.
+    fn run(words: &str) -> CheckResult {
+        let names = |status: TestStatus, names: &str| {
+            let mut run = TestRun::default();
+            for name in names.split_whitespace() {
+                let total =
+                    if status == TestStatus::Failed { &mut run.failed } else { &mut run.passed };
+                *total += 1;
+                run.name(name, status);
+            }
+            Some(run)
+        };
+        let (verdict, test_run) = match words.split_once(' ') {
+            Some(("pass", tests)) => (Verdict::Passed, names(TestStatus::Passed, tests)),
+            Some(("count", _)) => {
+                (Verdict::Passed, Some(TestRun { passed: 2, ..TestRun::default() }))
+            }
+            Some(("fail", tests)) => (Verdict::Failed, names(TestStatus::Failed, tests)),
+            Some(("compile", _)) => {
+                (Verdict::Failed, Some(TestRun { errors: 1, ..TestRun::default() }))
+            }
+            Some(("none", _)) => (Verdict::Passed, Some(TestRun::default())),
+            Some(("silent", "pass")) => (Verdict::Passed, None),
+            Some(("silent", "cut")) => (Verdict::TimedOut, None),
+            _ => (Verdict::Failed, None),
+        };
+        let exit = Some(i32::from(verdict != Verdict::Passed));
+        CheckResult { exit, test_run, ..result("t", verdict) }
+    }
+
+    #[test]
+    fn a_job_is_proven_when_a_test_that_passes_fails_without_it() {
+        let mixed = ["src/tax.rs".to_owned()];
+        let table: [(&str, &str, &str, &[String]); 14] = [
+            ("pass a b", "fail b", "pass a b", &[]),
+            ("count 2", "fail b", "count 2", &[]),
+            ("pass a b", "fail b", "fail a", &[]),
+            ("pass a", "pass a", "", &[]),
+            ("pass a", "compile it", "", &[]),
+            ("pass a", "fail c", "", &[]),
+            ("pass a", "silent fail", "", &[]),
+            ("pass a", "silent cut", "", &[]),
+            ("pass a", "none at all", "", &[]),
+            ("silent pass", "silent fail", "", &[]),
+            ("fail a", "", "", &[]),
+            ("none at all", "", "", &[]),
+            ("pass a", "pass a", "", &mixed),
+            ("pass a b", "fail b", "pass a b", &mixed),
+        ];
+        let told = table.map(|(control, without, again, mixed)| {
+            let some = |words: &str| (!words.is_empty()).then(|| run(words));
+            let (without, again) = (some(without), some(again));
+            let tried = TriedCheck { control: run(control), without, again };
+            format!("{:?}", judge(&[tried], mixed))
+        });
+        insta::assert_snapshot!(told.join("\n"), @r#"
+        Proven("`t` passes, and without the work it fails in b")
+        Proven("`t` passes, and without the work it fails in b")
+        Failed("`t` is unsteady: it failed (exit 1)")
+        Failed("`t` passes without the work too, as after a refactoring")
+        Failed("`t` fails without the work before its tests run")
+        Failed("`t` fails without the work in no test that passes with it")
+        Failed("`t` fails without the work, and its output does not say in which test")
+        Failed("`t` timed out after 1 s without the work")
+        Failed("`t` runs no test without the work")
+        Impossible("`t` fails without the work, and its output does not say in which test")
+        Impossible("`t` failed (exit 1) in a scratch folder, which `setup` and .worktreeinclude prepare")
+        Impossible("`t` runs no test in a scratch folder, which `setup` and .worktreeinclude prepare")
+        Failed("tests and work cannot be told apart: src/tax.rs")
+        Proven("`t` passes, and without the work it fails in b")
+        "#);
+    }
+
+    #[test]
+    fn a_check_failed_as_found_if_it_passes_before_and_after_in_the_same_folder() {
+        let table = [
+            ("silent pass", "silent fail", "silent pass"),
+            ("silent pass", "silent fail", "silent fail"),
+            ("silent pass", "silent pass", ""),
+            ("silent pass", "silent cut", ""),
+            ("silent fail", "", ""),
+        ];
+        let told = table.map(|(control, found, again)| {
+            let some = |words: &str| (!words.is_empty()).then(|| run(words));
+            let (without, again) = (some(found), some(again));
+            format!("{:?}", AsFound::of(&[TriedCheck { control: run(control), without, again }]))
+        });
+        let [passes, fails] = ["silent pass", "silent fail"].map(run);
+        let unable = TriedCheck { control: fails.clone(), ..TriedCheck::default() };
+        let failed =
+            TriedCheck { control: passes.clone(), without: Some(fails), again: Some(passes) };
+        assert_eq!(AsFound::of(&[unable.clone(), failed]), AsFound::Failed("t".to_owned()));
+        let AsFound::Unknown(why) = AsFound::of(&[unable.clone(), unable]) else { panic!() };
+        assert_eq!(why.matches("`t` failed").count(), 2, "{why}");
+        insta::assert_snapshot!(told.join("\n"), @r#"
+        Failed("t")
+        Unknown("`t` is unsteady: it failed (exit 1)")
+        Passed
+        Unknown("`t` timed out after 1 s on the tree as the loop found it")
+        Unknown("`t` failed (exit 1) in a scratch folder, which `setup` and .worktreeinclude prepare")
+        "#);
+    }
+
+    #[test]
+    fn a_check_that_did_not_run_is_named_with_the_reason() {
+        let unknown = CheckResult { tail: String::new(), ..result("t", Verdict::Unknown) };
+        let why = "`t` was not run: the variable TERM is not as it was when the loop began";
+        let control = CheckResult { incurable: Some(why.to_owned()), ..unknown.clone() };
+        let tried = |control| [TriedCheck { control, ..TriedCheck::default() }];
+        assert_eq!(judge(&tried(control), &[]), Trial::Impossible(why.to_owned()));
+        let why = "`t` did not finish; its result is unknown".to_owned();
+        assert_eq!(judge(&tried(unknown), &[]), Trial::Impossible(why));
+    }
+
+    #[test]
+    fn of_several_checks_one_is_enough() {
+        let tried = |control, without| TriedCheck {
+            control: run(control),
+            without: Some(run(without)),
+            again: Some(run(control)),
+        };
+        let all =
+            [tried("silent pass", "silent pass"), tried("fail a", ""), tried("pass a", "fail a")];
+        insta::assert_snapshot!(format!("{:?}", judge(&all, &[])), @r#"Proven("`t` passes, and without the work it fails in a")"#);
+        insta::assert_snapshot!(format!("{:?}", judge(&all[..2], &[])), @r#"Failed("`t` passes without the work too, as after a refactoring; `t` failed (exit 1) in a scratch folder, which `setup` and .worktreeinclude prepare")"#);
+    }
+}

@@ -1,0 +1,373 @@
+//! What the command of a check names: the scripts and programs it runs, the files it passes to a
+//! runner of tests, and whether it compares what they print. Names are looked for in every folder
+//! that the command changes to, so a name in doubt counts.
+
+use std::path::{Path, PathBuf};
+
+use super::split::{SimpleCommand, split_commands};
+use crate::engine::test_changes::kind::NamedPaths;
+use crate::engine::text::{is_word_of, words_of};
+use crate::parse::program::INTERPRETERS;
+
+/// Words of the shell before a command.
+const KEYWORDS: &str = "if then do else elif while until ! { time exec command nohup builtin";
+/// Programs that run the command after them; words before it may be their own.
+const WRAPPERS: &str = "env timeout nice setsid stdbuf flock ionice chronic sudo xvfb-run xargs for npx bunx \
+    pnpx uv uvx poetry pipenv pdm hatch rye bundle mise";
+/// Shells, and what runs its words as a text of one.
+const SHELLS: &str = "sh bash dash zsh ksh ash busybox eval su watch script";
+/// Programs that run tests, and modules of Python that do.
+const TEST_RUNNERS: &str = "pytest py.test unittest nose2 jest vitest mocha ava tap rspec phpunit bats prove \
+    minitest playwright cypress behave busted ctest";
+/// Programs that compare what they read.
+const COMPARERS: &str = "grep egrep fgrep rg diff cmp jq comm xmllint";
+/// Programs that read or write files, and obey none.
+const READERS: &str = "test [ [[ cat head tail wc ls stat echo printf cp mv rm touch mkdir find sort sed tr cut \
+    tee git curl sha256sum md5sum file";
+/// Options whose value is a file that a runner or an interpreter obeys.
+const OBEYED: &str = "-c -f -r -p --config --config-file --file --makefile --justfile --require --import \
+    --loader --rcfile --confcutdir --init-file --env-file";
+/// Options whose value is the folder that a program works in.
+const FOLDERS: &str = "-C --directory --prefix --cwd --rootdir --working-directory --manifest-path";
+/// Formatters, linters and type checkers.
+const STATIC_PROGRAMS: &str = "ruff black isort flake8 pylint pyflakes mypy pyright basedpyright eslint prettier biome \
+    stylelint tsc vue-tsc golangci-lint staticcheck gofmt goimports rustfmt clang-format \
+    clang-tidy cppcheck shellcheck shfmt actionlint yamllint markdownlint rubocop phpstan \
+    psalm phpcs ktlint detekt swiftlint swiftformat hadolint codespell typos py_compile \
+    compileall";
+/// What a build tool or a task runner is asked for that runs no test.
+const STATIC_GOALS: &str = "fmt format lint clippy vet typecheck type-check types build doc compile format-check \
+    fmt-check lint-check check-format";
+
+/// What the command of a check names. `folder`, from the root of the checkout, is where it runs,
+/// `checkout` the absolute path of that root, and `is_file` whether there is a file at a path from
+/// it.
+pub fn named_paths(
+    run: &str,
+    folder: &str,
+    checkout: &str,
+    is_file: &dyn Fn(&str) -> bool,
+) -> NamedPaths {
+    let mut reader =
+        Reader { checkout, is_file, folders: vec![String::new()], found: NamedPaths::default() };
+    reader.add_folder(folder);
+    let commands = commands(run);
+    for command in &commands {
+        reader.follow(&command.words);
+    }
+    for command in &commands {
+        reader.read(command);
+    }
+    reader.found
+}
+
+/// Whether a command only formats, lints, checks types or builds, by its name: to it tests are
+/// nothing but source files.
+pub fn is_static(run: &str) -> bool {
+    let is_set_up =
+        |words: &[String]| ["cd", "set", "export", "echo", "true", "."].contains(&base(&words[0]));
+    let commands = commands(run);
+    let mut rest = commands.iter().filter(|it| !is_set_up(&it.words)).peekable();
+    rest.peek().is_some()
+        && rest.all(|command| {
+            let words = command.words.iter().map(|word| base(word));
+            let plain: Vec<&str> = words.filter(|word| !word.starts_with('-')).collect();
+            let is_test =
+                plain.iter().any(|word| is_word_of(TEST_RUNNERS, word) || *word == "test");
+            let is_cargo_check = plain.starts_with(&["cargo", "check"]);
+            let is_such =
+                |word: &&str| is_word_of(STATIC_PROGRAMS, word) || is_word_of(STATIC_GOALS, word);
+            !is_test && (is_cargo_check || plain.iter().any(is_such))
+        })
+}
+
+/// The first path in a command by which it may leave the tree that it runs on for the checkout: it
+/// leads into it or to a folder above it. `checkout` is its absolute path, `value` that of a
+/// variable, and `real` follows links.
+pub fn way_to(
+    checkout: &Path,
+    run: &str,
+    value: &dyn Fn(&str) -> Option<String>,
+    real: &dyn Fn(&str) -> PathBuf,
+) -> Option<String> {
+    let mut before = "";
+    run.split([' ', '\t', '\n', '\'', '"', '`', ';', '&', '|', '<', '>', '(', ')', '=', ',', ':'])
+        .filter(|word| !word.is_empty())
+        .find_map(|word| {
+            let changes_to = is_word_of(FOLDERS, before) || ["cd", "pushd"].contains(&before);
+            before = word;
+            let path = expanded(word, value).filter(|path| path.starts_with('/'))?;
+            let real = real(&path);
+            let is_above = checkout.starts_with(&real) && (changes_to || real.parent().is_some());
+            (is_above || real.starts_with(checkout)).then_some(path)
+        })
+}
+
+/// A word with the home or the variable that it begins with; `None` where that is not known, or is
+/// that of the present folder.
+fn expanded(word: &str, value: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+    let named = word.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
+    let (name, rest) = match (named, word.strip_prefix('$')) {
+        (Some(rest), _) => ("HOME", rest),
+        (None, None) => return Some(word.to_owned()),
+        (None, Some(variable)) => match variable.strip_prefix('{') {
+            Some(braced) => braced.split_once('}')?,
+            None => variable.split_at(variable.find('/').unwrap_or(variable.len())),
+        },
+    };
+    let value = value(name).filter(|_| !["PWD", "OLDPWD"].contains(&name))?;
+    Some(value + rest)
+}
+
+/// The word of a command that limits its tests to what changed: `--onlyChanged`, `nx affected`.
+pub fn only_what_changed(run: &str) -> Option<String> {
+    const OPTIONS: [&str; 9] = [
+        "--changed",
+        "--changedSince",
+        "--onlyChanged",
+        "--only-changed",
+        "--last-failed",
+        "--lf",
+        "--testmon",
+        "--affected",
+        "--findRelatedTests",
+    ];
+    let is_such = |word: &String| OPTIONS.contains(&word.split('=').next().unwrap_or_default());
+    commands(run).into_iter().find_map(|command| {
+        let words = command.words;
+        let is_nx = words.iter().any(|word| word == "nx");
+        let affected = words.iter().find(|word| is_nx && word.starts_with("affected"));
+        words.iter().find(|word| is_such(word)).or(affected).cloned()
+    })
+}
+
+/// The commands of a text, with those in the words of shells.
+fn commands(run: &str) -> Vec<SimpleCommand> {
+    let mut all = Vec::new();
+    let mut waiting = split_commands(run);
+    waiting.reverse();
+    while let Some(command) = waiting.pop() {
+        let is_shell = command.words.iter().any(|word| is_word_of(SHELLS, base(word)));
+        for text in command.words.iter().filter(|word| is_shell && word.contains([' ', ';', '|'])) {
+            let inner = split_commands(text).into_iter().map(|inner| SimpleCommand {
+                is_substituted: inner.is_substituted || command.is_substituted,
+                pipes_into: [inner.pipes_into, command.pipes_into.clone()].concat(),
+                ..inner
+            });
+            // Each is shorter than the text it came from.
+            waiting.extend(inner.filter(|inner| inner.words != command.words));
+        }
+        all.push(command);
+    }
+    all
+}
+
+/// The last part of a path.
+fn base(word: &str) -> &str {
+    word.rsplit('/').next().unwrap_or(word)
+}
+
+/// Whether a file is a script by its name.
+fn is_script(path: &str) -> bool {
+    let (stem, ending) = path.rsplit_once('.').unwrap_or((path, ""));
+    let is_code = ["sh", "bash", "py", "js", "mjs", "cjs", "ts", "rb", "pl", "php", "mk"];
+    is_code.contains(&ending) || stem.contains('/') && ending.is_empty()
+}
+
+fn is_interpreter(program: &str) -> bool {
+    let is_version = |it: &char| it.is_ascii_digit() || *it == '.';
+    let name = program.trim_end_matches(|it| is_version(&it));
+    INTERPRETERS.contains(&program)
+        || ["python", "ts-node", "deno", "bun", "Rscript"].contains(&name)
+}
+
+struct Reader<'a> {
+    checkout: &'a str,
+    is_file: &'a dyn Fn(&str) -> bool,
+    /// Where words are looked for, from the root of the checkout.
+    folders: Vec<String>,
+    found: NamedPaths,
+}
+
+impl Reader<'_> {
+    fn add_folder(&mut self, folder: &str) {
+        let folder = self.stripped(folder).to_owned();
+        let joined: Vec<String> =
+            self.folders.iter().filter_map(|above| joined(above, &folder)).collect();
+        for folder in joined {
+            if !self.folders.contains(&folder) && self.folders.len() < 64 {
+                self.folders.push(folder);
+            }
+        }
+    }
+
+    /// Notes the folders that a command changes to.
+    fn follow(&mut self, words: &[String]) {
+        for (at, word) in words.iter().enumerate() {
+            let next = words.get(at + 1).map(String::as_str);
+            let by_option = words_of(FOLDERS).find_map(|option| {
+                let rest = word.strip_prefix(option)?;
+                let rest = rest.strip_prefix('=').unwrap_or(rest);
+                if rest.is_empty() { next } else { Some(rest) }
+            });
+            let is_change = ["cd", "pushd"].contains(&word.as_str());
+            let grouped = word.starts_with('-') && word.ends_with('C') && !word.starts_with("--");
+            let folder = by_option.or_else(|| next.filter(|_| is_change || grouped));
+            if let Some(folder) = folder.map(str::to_owned) {
+                self.add_folder(&folder);
+            }
+        }
+    }
+
+    /// A word as a path from a folder of the checkout: without the checkout, and without a variable
+    /// or a substitution before it.
+    fn stripped<'w>(&self, word: &'w str) -> &'w str {
+        let inside =
+            word.strip_prefix(self.checkout).filter(|it| it.is_empty() || it.starts_with('/'));
+        let word = inside.unwrap_or(word);
+        let word = match word.strip_prefix('$') {
+            Some(named) => named.find('/').map_or("", |at| &named[at..]),
+            None => word,
+        };
+        word.trim_start_matches(['}', '/'])
+    }
+
+    /// The files that a word may name.
+    fn files(&self, word: &str) -> Vec<String> {
+        let word = self.stripped(word.split("::").next().unwrap_or_default());
+        if word.is_empty() {
+            return Vec::new();
+        }
+        let paths = self.folders.iter().filter_map(|folder| joined(folder, word));
+        paths.filter(|path| !path.is_empty() && (self.is_file)(path)).collect()
+    }
+
+    fn read(&mut self, command: &SimpleCommand) {
+        let is_compared = command.is_substituted
+            || command.pipes_into.iter().any(|program| is_word_of(COMPARERS, base(program)));
+        let feeds_a_shell = command.pipes_into.iter().any(|program| {
+            is_word_of(SHELLS, base(program))
+                || base(program) == "xargs"
+                || is_interpreter(base(program))
+        });
+        let words: Vec<&str> = command.words.iter().map(String::as_str).collect();
+        let (mut run, mut tests) = (Vec::new(), Vec::new());
+        let mut sourced = Vec::new();
+        let mut at = self.unwrap(&words, &mut run);
+        let program = words.get(at).copied().unwrap_or_default();
+        if !program.contains('/') && !program.is_empty() {
+            self.found.programs.insert(program.to_owned());
+        }
+        run.extend(self.files(program));
+        at += 1;
+        let rest = words.get(at..).unwrap_or_default();
+        let options: Vec<String> = obeyed(rest).into_iter().flat_map(|it| self.files(it)).collect();
+        let module = rest.iter().position(|word| *word == "-m").and_then(|at| rest.get(at + 1));
+        let is_runner = is_word_of(TEST_RUNNERS, base(program))
+            || module.is_some_and(|name| is_word_of(TEST_RUNNERS, name))
+            || rest.contains(&"--test");
+        if is_runner {
+            run.extend(options.iter().cloned());
+            run.extend(module.iter().flat_map(|name| self.files(&module_path(name))));
+            let plain = rest.iter().filter(|word| !word.starts_with('-') && Some(*word) != module);
+            let given =
+                plain.flat_map(|word| [self.files(word), self.files(&module_path(word))].concat());
+            tests.extend(given.filter(|path| !options.contains(path)));
+        } else if is_word_of(SHELLS, base(program)) || is_interpreter(base(program)) {
+            run.extend(options);
+            run.extend(module.iter().flat_map(|name| self.files(&module_path(name))));
+            let plain = rest.iter().filter(|word| !word.starts_with('-'));
+            run.extend(
+                plain
+                    .map(|word| self.files(word))
+                    .find(|files| !files.is_empty())
+                    .into_iter()
+                    .flatten(),
+            );
+        } else if [".", "source"].contains(&program) {
+            sourced.extend(rest.iter().take(1).flat_map(|word| self.files(word)));
+        } else if feeds_a_shell {
+            run.extend(rest.iter().flat_map(|word| self.files(word)));
+        } else if !is_word_of(COMPARERS, base(program)) && !is_word_of(READERS, base(program)) {
+            run.extend(options);
+        }
+        let found = &mut self.found;
+        found.compared.extend(sourced.iter().chain(run.iter().filter(|_| is_compared)).cloned());
+        found.run.extend(run.into_iter().chain(sourced));
+        found.tests.extend(tests);
+    }
+
+    /// Where the program of a command is: after assignments, and after programs that only run
+    /// another one. Files on the way there may be run.
+    fn unwrap(&self, words: &[&str], run: &mut Vec<String>) -> usize {
+        let mut at = 0;
+        let mut is_wrapped = false;
+        while let Some(word) = words.get(at) {
+            let assigned = word.split_once('=').filter(|(name, _)| {
+                !name.is_empty() && name.chars().all(|it| it.is_ascii_alphanumeric() || it == '_')
+            });
+            let is_known = is_word_of(SHELLS, base(word))
+                || is_word_of(TEST_RUNNERS, base(word))
+                || is_interpreter(base(word));
+            if let Some((_, value)) = assigned {
+                run.extend(self.files(value).into_iter().filter(|path| is_script(path)));
+            } else if is_word_of(KEYWORDS, word) {
+                is_wrapped = false;
+            } else if is_word_of(WRAPPERS, word) {
+                is_wrapped = true;
+            } else if !is_wrapped || is_known {
+                break;
+            } else if let [_, ..] = &self.files(word)[..] {
+                break;
+            }
+            at += 1;
+        }
+        // Nothing that is known follows: the first word after the wrappers.
+        if at == words.len() {
+            words
+                .iter()
+                .position(|it| !is_word_of(WRAPPERS, it) && !is_word_of(KEYWORDS, it))
+                .unwrap_or(at)
+        } else {
+            at
+        }
+    }
+}
+
+/// The values of options that a runner or an interpreter obeys as files.
+fn obeyed<'a>(words: &[&'a str]) -> Vec<&'a str> {
+    let mut values = Vec::new();
+    for (at, word) in words.iter().enumerate() {
+        if *word == "<" || is_word_of(OBEYED, word) {
+            values.extend(words.get(at + 1));
+        }
+        values.extend(word.split_once('=').filter(|_| word.starts_with('-')).map(|(_, it)| it));
+        values.extend(word.strip_prefix("-f").filter(|it| !it.is_empty()));
+    }
+    values
+}
+
+/// The file of a module of Python: `tools.check` is `tools/check.py`.
+fn module_path(name: &str) -> String {
+    format!("{}.py", name.replace('.', "/"))
+}
+
+/// A path below a folder, without `.` and `..`; `None` if it leads out of the tree.
+fn joined(folder: &str, path: &str) -> Option<String> {
+    if path.starts_with('~') {
+        return None;
+    }
+    let mut parts: Vec<&str> = Vec::new();
+    for part in folder.split('/').chain(path.split('/')) {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()?),
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+#[cfg(test)]
+#[path = "command_tests.rs"]
+mod tests;

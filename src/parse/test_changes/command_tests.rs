@@ -1,0 +1,138 @@
+use super::*;
+
+/// "run", "tests" and "compared", each with its paths.
+fn named(run: &str) -> String {
+    let files = [
+        "check.sh",
+        "a/check.sh",
+        "b/check.sh",
+        "scripts/gate.py",
+        "vat.sh",
+        "tax.py",
+        "test_tax.py",
+        "node_modules/.bin/jest",
+        "bin/sh",
+        "mk/test.mk",
+        "jest.setup.js",
+        "notes.txt",
+        "tools/check.py",
+        "conf/ci.ini",
+    ];
+    let found = named_paths(run, "", "/w/repo", &|path| files.contains(&path));
+    let show = |name: &str, paths: &std::collections::BTreeSet<String>| {
+        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+        if paths.is_empty() { String::new() } else { format!("{name}: {} ", paths.join(" ")) }
+    };
+    let shown =
+        [show("run", &found.run), show("tests", &found.tests), show("compared", &found.compared)];
+    shown.concat().trim_end().to_owned()
+}
+
+#[test]
+fn a_command_names_what_it_runs_wherever_the_name_stands() {
+    for (run, expected) in [
+        ("sh check.sh", "run: check.sh"),
+        ("./check.sh --fast", "run: check.sh"),
+        ("/w/repo/check.sh", "run: check.sh"),
+        ("\"$PWD/check.sh\"", "run: check.sh"),
+        ("$(git rev-parse --show-toplevel)/check.sh", "run: check.sh"),
+        ("bash -o pipefail -c 'sh check.sh'", "run: check.sh"),
+        ("bash -euo pipefail -c 'cd a && sh check.sh'", "run: a/check.sh check.sh"),
+        ("(cd a && sh check.sh) && (cd b && sh check.sh)", "run: a/check.sh b/check.sh check.sh"),
+        ("nohup sh check.sh", "run: check.sh"),
+        ("timeout -s KILL 5 ./check.sh", "run: check.sh"),
+        ("env -u HOME A=1 sh check.sh", "run: check.sh"),
+        ("flock /tmp/lock ./check.sh", "run: check.sh"),
+        ("eval 'sh check.sh'", "run: check.sh"),
+        ("C=check.sh; sh $C", "run: check.sh"),
+        ("sh < check.sh", "run: check.sh"),
+        ("cat check.sh | sh", "run: check.sh"),
+        ("echo check.sh | xargs sh", "run: check.sh"),
+        ("for f in check.sh; do sh $f; done", "run: check.sh"),
+        ("pushd a && ./check.sh", "run: a/check.sh check.sh"),
+        ("python3 scripts/gate.py tax.py", "run: scripts/gate.py"),
+        ("python3 -m tools.check", "run: tools/check.py"),
+        ("make -f mk/test.mk unit", "run: mk/test.mk"),
+        ("make --file=mk/test.mk", "run: mk/test.mk"),
+        ("make -Cb test && sh check.sh", "run: b/check.sh check.sh"),
+        (
+            "node_modules/.bin/jest --setupFiles=jest.setup.js",
+            "run: jest.setup.js node_modules/.bin/jest",
+        ),
+        ("bin/sh check.sh", "run: bin/sh check.sh"),
+        ("pytest -c conf/ci.ini test_tax.py::test_a", "run: conf/ci.ini tests: test_tax.py"),
+        ("python3 -m unittest test_tax", "tests: test_tax.py"),
+        ("node --test test_tax.py", "tests: test_tax.py"),
+        ("python3 -m tools.check test_tax", "run: tools/check.py"),
+        ("grep -q done notes.txt", ""),
+        ("cargo test", ""),
+        ("[ \"$(sh vat.sh)\" = 12 ]", "run: vat.sh compared: vat.sh"),
+        ("sh vat.sh | grep -q 12", "run: vat.sh compared: vat.sh"),
+        (". ./vat.sh && vat 10", "run: vat.sh compared: vat.sh"),
+        ("mypy tax.py", ""),
+        ("F=notes.txt; cat $F; ! grep -q x notes.txt", ""),
+        ("! sh check.sh", "run: check.sh"),
+        ("test -f notes.txt && [ -f notes.txt ]", ""),
+    ] {
+        assert_eq!(named(run), expected, "{run}");
+    }
+}
+
+#[test]
+fn a_way_out_of_the_tree_that_a_command_runs_on_is_found() {
+    let value = |name: &str| match name {
+        "HOME" => Some("/w".to_owned()),
+        "PWD" | "HERE" => Some("/w/repo".to_owned()),
+        "PATH" => Some("/bin:/usr/bin".to_owned()),
+        _ => None,
+    };
+    let real = |path: &str| PathBuf::from(if path == "/link" { "/w/repo/a" } else { path });
+    for (run, expected) in [
+        ("cd /w && cd repo && sh check.sh", Some("/w")),
+        ("make -C /w/repo test", Some("/w/repo")),
+        ("D=/w; sh $D/repo/check.sh", Some("/w")),
+        ("sh ~/repo/check.sh", Some("/w/repo/check.sh")),
+        ("cd \"$HOME\" && sh repo/check.sh", Some("/w")),
+        ("sh ${HERE}/check.sh", Some("/w/repo/check.sh")),
+        ("sh /link", Some("/link")),
+        ("cd / && sh w/repo/check.sh", Some("/")),
+        ("sh \"$PWD/check.sh\"", None),
+        ("grep -r / a", None),
+        ("PATH=$HOME/bin:$PATH make test > /w/log", None),
+        ("cd sub && sh ../check.sh $1 ${2}", None),
+    ] {
+        assert_eq!(way_to(Path::new("/w/repo"), run, &value, &real).as_deref(), expected, "{run}");
+    }
+}
+
+#[test]
+fn formatters_linters_type_checkers_and_builds_are_known_by_name() {
+    for (run, expected) in [
+        ("cargo fmt --check", true),
+        ("cargo clippy --all-targets -- -D warnings", true),
+        ("cd web && npx tsc --noEmit", true),
+        ("npm run lint", true),
+        ("ruff check . && mypy src", true),
+        ("make lint", true),
+        ("cargo build && cargo test", false),
+        ("npm test", false),
+        ("make check", false),
+        ("pytest", false),
+        ("grep -q x y", false),
+        ("", false),
+    ] {
+        assert_eq!(is_static(run), expected, "{run}");
+    }
+}
+
+#[test]
+fn a_command_that_runs_only_what_changed_is_known() {
+    for (run, expected) in [
+        ("npx jest --onlyChanged", Some("--onlyChanged")),
+        ("sh -c 'nx affected -t test'", Some("affected")),
+        ("pytest --lf", Some("--lf")),
+        ("cargo test", None),
+    ] {
+        assert_eq!(only_what_changed(run).as_deref(), expected, "{run}");
+    }
+}

@@ -1,0 +1,9 @@
+//! Reads what the commands of checks name, and the parts of files that are tests or configure
+//! checks. It runs nothing; where a name is in doubt, it counts.
+
+mod command;
+pub mod inline;
+pub mod manifest;
+mod split;
+
+pub use self::command::{is_static, named_paths, only_what_changed, way_to};

@@ -1,0 +1,259 @@
+//! Sentences in which runners report that nothing ran or that a cached result was repeated, and a
+//! reader of "number + test word" for runners that have no file here. It only takes belief away.
+
+use memchr::memchr_iter;
+
+use super::Line;
+use crate::engine::evidence::test_run::{TestRun, add};
+use crate::engine::text::one_line;
+
+/// The longest line that is looked at, in bytes: a sentence is short.
+const LINE_BYTES: usize = 300;
+/// How much of the line is repeated to people, in characters.
+const SHOWN_CHARS: usize = 100;
+
+/// How a line begins that says that nothing ran.
+const BEGINNINGS: [&str; 19] = [
+    // CTest (Source/ctest.cxx)
+    "No tests were found!!!",
+    // dotnet test --filter (vstest, Resources.resx)
+    "No test matches the given testcase filter",
+    "No test is available in ",
+    // pnpm --filter, pnpm -r
+    "No projects matched the filters",
+    "None of the selected packages has a \"test\" script",
+    // swift test --filter
+    "warning: No matching test cases were run",
+    "error: No matching test cases were run",
+    // mocha (lib/cli/lookup-files.js)
+    "Error: No test files found",
+    // Maven Surefire
+    "[INFO] No tests to run.",
+    "No tests to run.",
+    // PHPUnit (TextUI)
+    "No tests executed!",
+    // turbo run test --filter
+    "No tasks were executed as part of this run.",
+    // nx run-many, nx affected
+    "NX   No tasks were run",
+    "NX  No tasks were run",
+    // bun test
+    "error: 0 test files matching ",
+    // deno test
+    "error: No test modules found",
+    // ExUnit, mix test
+    "There are no tests to run",
+    // Ava
+    "✖ No tests found",
+    // Playwright
+    "Error: No tests found",
+];
+
+/// Words in which a task runner reports that it repeated a result.
+const REPLAYS: [&str; 4] = [
+    // turbo
+    "cache hit, replaying ",
+    // Nx
+    "Nx read the output from the cache instead of running the command",
+    // Bazel
+    "(cached) PASSED",
+    // Nx, a task's line
+    "[existing outputs match the cache",
+];
+
+#[derive(Default)]
+pub(super) struct Nothing {
+    stated: Option<String>,
+    zero: Option<String>,
+    replayed: Option<String>,
+    ran: bool,
+}
+
+impl Nothing {
+    pub(super) fn line(&mut self, Line { text, .. }: Line<'_>) {
+        if text.is_empty() || text.len() > LINE_BYTES {
+            return;
+        }
+        let keep = |kept: &mut Option<String>| {
+            kept.get_or_insert_with(|| one_line(text, SHOWN_CHARS));
+        };
+        let may_begin =
+            matches!(text.as_bytes()[0], b'N' | b'w' | b'e' | b'E' | b'[' | b'T' | 0xe2);
+        if may_begin && BEGINNINGS.iter().any(|it| text.starts_with(it)) || is_up_to_date(text) {
+            keep(&mut self.stated);
+        } else if let Some(task) = text.strip_prefix("> Task :") {
+            match task.rsplit_once(' ') {
+                Some((task, "NO-SOURCE")) if is_action(task) => keep(&mut self.stated),
+                Some((task, "UP-TO-DATE" | "FROM-CACHE")) if is_action(task) => {
+                    keep(&mut self.replayed);
+                }
+                _ => {}
+            }
+        } else if text.contains("cache") && REPLAYS.iter().any(|it| text.contains(it)) {
+            keep(&mut self.replayed);
+        }
+        match tests_in(text) {
+            Some(0) => keep(&mut self.zero),
+            Some(_) => self.ran = true,
+            None => {}
+        }
+    }
+
+    /// The run with what was found here. A sentence counts only where nothing reports a test that
+    /// ran.
+    pub(super) fn beside(self, run: Option<TestRun>) -> Option<TestRun> {
+        let is_new = run.is_none();
+        let mut run = run.unwrap_or_default();
+        let ran = self.ran || run.ran() || run.skipped > 0 || self.replayed.is_some();
+        run.nothing = self.stated.or(self.zero.filter(|_| is_new)).filter(|_| !ran);
+        if self.replayed.is_some() && !run.ran() {
+            add(&mut run.uncounted, 1);
+        }
+        run.replayed = self.replayed;
+        let is_told = run.nothing.is_some() || run.replayed.is_some();
+        (!is_new || is_told).then_some(run)
+    }
+}
+
+/// "make: 'test' is up to date.", "make: Nothing to be done for 'check'.", of a goal that tests.
+fn is_up_to_date(text: &str) -> bool {
+    let Some((program, rest)) = text.split_once(": ") else { return false };
+    let is_make = matches!(program.trim_end_matches(']').split('[').next(), Some("make" | "gmake"));
+    let is_idle = rest.ends_with("is up to date.") || rest.starts_with("Nothing to be done for ");
+    is_make && is_idle && rest.split(['\'', '`']).nth(1).is_some_and(is_action)
+}
+
+fn is_action(name: &str) -> bool {
+    let name = name.rsplit(':').next().unwrap_or(name).to_ascii_lowercase();
+    ["test", "check", "spec", "verify"].iter().any(|word| name.contains(word))
+}
+
+/// How many tests a line reports: "0 examples, 0 failures", "Tests run: 3, Failures: 0".
+fn tests_in(text: &str) -> Option<u32> {
+    let bytes = text.as_bytes();
+    let mut most = None;
+    let ends = memchr_iter(b' ', bytes).chain(memchr_iter(b',', bytes)).chain([bytes.len()]);
+    for end in ends.filter(|end| *end > 0 && bytes[end - 1].is_ascii_digit()) {
+        let digits = bytes[..end].iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+        let (before, after) = (&text[..end - digits], text[end..].trim_start());
+        let is_number = before.is_empty() || before.ends_with([' ', '(']);
+        if let Ok(number) = text[end - digits..end].parse::<u32>()
+            && is_number
+            && (is_followed(after) || is_labelled(before))
+        {
+            most = most.max(Some(number));
+        }
+    }
+    most
+}
+
+/// Whether a test word is next, and not what became of tests: "0 tests failed".
+fn is_followed(after: &str) -> bool {
+    const WORDS: [&str; 13] = [
+        "test",
+        "tests",
+        "example",
+        "examples",
+        "spec",
+        "specs",
+        "scenario",
+        "scenarios",
+        "passing",
+        "passed",
+        "runs",
+        "doctests",
+        "properties",
+    ];
+    let word = |it: &&str| !it.is_empty();
+    let mut words = after.split([' ', ',', ';', '.', ')', ':']).filter(word);
+    let is_test = words.next().is_some_and(|it| WORDS.contains(&it));
+    is_test && !matches!(words.next(), Some("failed" | "skipped" | "found" | "selected" | "files"))
+}
+
+/// Whether a label is before: "Tests run:", "Total tests:", "Passed:", "0 tests failed out of".
+fn is_labelled(before: &str) -> bool {
+    const LABELS: [&str; 5] = ["Tests run:", "Total tests:", "Passed:", "Tests:", "failed out of"];
+    LABELS.iter().any(|label| before.trim_end().ends_with(label))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse::test_output::TestOutput;
+
+    fn read(text: &str) -> Option<TestRun> {
+        let mut output = TestOutput::new();
+        text.lines().for_each(|line| output.line(line));
+        output.report()
+    }
+
+    #[test]
+    fn each_runners_words_for_nothing_are_read() {
+        for text in [
+            "Test project /shop/build\nNo tests were found!!!",
+            "No test matches the given testcase filter `Name~X` in /shop/bin/Shop.dll",
+            "No projects matched the filters in \"/shop\"",
+            "[==========] Running 0 tests from 0 test suites.\n[==========] 0 tests from 0 test suites ran. (0 ms total)\n[  PASSED  ] 0 tests.",
+            "Test Suite 'All tests' passed at 2026-01-02 03:04:05.678.\n\t Executed 0 tests, with 0 failures (0 unexpected) in 0.000 (0.000) seconds",
+            "\n  0 passing (1ms)\n",
+            "No examples found.\n\nFinished in 0.0004 seconds\n0 examples, 0 failures\n",
+            "make: 'test' is up to date.",
+            "make[1]: Nothing to be done for 'check'.",
+            "[INFO] No tests to run.",
+            "> Task :test NO-SOURCE\n\nBUILD SUCCESSFUL in 1s",
+            "No tests executed!",
+            "No tasks were executed as part of this run.",
+            "There are no tests to run",
+            "0 runs, 0 assertions, 0 failures, 0 errors, 0 skips",
+            "ok | 0 passed | 0 failed (0ms)",
+        ] {
+            assert!(read(text).is_some_and(|run| run.nothing.is_some()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_test_that_ran_a_build_and_a_linter_are_not_nothing() {
+        for text in [
+            "No tests were found!!!\n3 examples, 0 failures",
+            "100% tests passed, 0 tests failed out of 5",
+            "Tests run: 3, Failures: 0, Errors: 0, Skipped: 0\nTests run: 0, Failures: 0",
+            "make: 'app' is up to date.",
+            "0 errors, 0 warnings",
+            "Found 0 problems",
+            "12 files left unchanged.",
+            "> Task :compileTestJava NO-SOURCE\n> Task :test\n3 passing",
+        ] {
+            assert!(read(text).is_none_or(|run| run.nothing.is_none()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_cached_result_is_a_replay_and_not_nothing() {
+        for text in [
+            "shop:test: cache hit, replaying logs 0123456789abcdef\nshop:test: 0 passing",
+            "> Task :test UP-TO-DATE",
+            "> Task :web:test FROM-CACHE",
+            "//shop:tax_test                     (cached) PASSED in 0.1s",
+        ] {
+            let run = read(text).unwrap();
+            assert!(run.replayed.is_some() && run.nothing.is_none() && run.ran(), "{text}");
+        }
+    }
+
+    #[test]
+    fn tests_that_began_and_never_ended_are_unfinished() {
+        for text in [
+            "running 3 tests\ntest a ... ok\n",
+            "collecting ... collected 3 items\n\ntest_a.py::test_a PASSED [ 33%]\n",
+            "1..5\nok 1 - a\nok 2 - b\n",
+            "1..5\nok 1 - a\nBail out! database not there\n",
+            "  ●  process.exit called with \"0\"\n",
+        ] {
+            assert!(read(text).is_some_and(|run| run.unfinished.is_some()), "{text}");
+        }
+        for text in ["collected 2 items\n2 passed in 0.01s\n", "1..2\nok\nok\n", "ok 1 - a\n1..1\n"]
+        {
+            assert!(read(text).is_none_or(|run| run.unfinished.is_none()), "{text}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What tools that run several programs put before each line: a package and its script, a
+//! container, a time. Runners are read behind it.
+
+use memchr::memchr;
+
+/// The longest prefix that is looked for, in bytes.
+const PREFIX_BYTES: usize = 80;
+
+/// A line without the prefix of turbo (`pkg:test: `), pnpm (`packages/web test: `), compose
+/// (`app-1  | `) or GitHub Actions (`2026-01-02T03:04:05.6789Z `).
+pub(super) fn without_prefix(line: &str) -> &str {
+    let bytes = &line.as_bytes()[..line.len().min(PREFIX_BYTES)];
+    let line = match (bytes.starts_with(b"20"), line.split_once(' ')) {
+        (true, Some((time, rest))) if time.ends_with('Z') && time.contains('T') => rest,
+        _ => line,
+    };
+    let bytes = &line.as_bytes()[..line.len().min(PREFIX_BYTES)];
+    if let Some(at) = memchr(b'|', bytes)
+        && let Some(rest) = line[at + 1..].strip_prefix(' ')
+        && is_container(line[..at].trim_end())
+    {
+        return rest;
+    }
+    let mut from = 0;
+    while let Some(at) = memchr(b':', &bytes[from..]).map(|at| from + at) {
+        let head = &line[..at];
+        match line[at + 1..].strip_prefix(' ') {
+            Some(rest) if is_script(head) => return rest,
+            None if at + 1 == line.len() && is_script(head) => return "",
+            _ => from = at + 1,
+        }
+    }
+    line
+}
+
+/// "app-1"
+fn is_container(head: &str) -> bool {
+    head.rsplit_once('-').is_some_and(|(name, number)| {
+        !name.is_empty()
+            && !number.is_empty()
+            && number.bytes().all(|byte| byte.is_ascii_digit())
+            && !head.contains(' ')
+    })
+}
+
+/// "shop:test", "@acme/web:test:unit", "packages/web test"
+fn is_script(head: &str) -> bool {
+    let Some((package, script)) = head.split_once([':', ' ']) else { return false };
+    let is_test = script == "test" || script.starts_with("test:");
+    is_test && !package.is_empty() && !script.contains(' ')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_of_a_known_form_is_taken_off_and_nothing_else() {
+        let table = [
+            ("shop:test: Tests: 1 passed, 1 total", "Tests: 1 passed, 1 total"),
+            ("@acme/web:test:unit: 1 passed", "1 passed"),
+            ("packages/web test:  Tests  2 passed (2)", " Tests  2 passed (2)"),
+            ("packages/web test:", ""),
+            ("app-1  | 1 passed in 0.01s", "1 passed in 0.01s"),
+            ("2026-01-02T03:04:05.6789Z 1 passed in 0.01s", "1 passed in 0.01s"),
+            ("test result: ok. 1 passed; 0 failed", "test result: ok. 1 passed; 0 failed"),
+            ("FAIL: test_a (test.A)", "FAIL: test_a (test.A)"),
+            ("a | b", "a | b"),
+            ("é: ü", "é: ü"),
+        ];
+        for (line, expected) in table {
+            assert_eq!(without_prefix(line), expected, "{line}");
+        }
+    }
+}
