@@ -12,6 +12,7 @@ on_both_clients!(
     an_idle_agent_ends_stalled_at_five,
     fifteen_iterations_with_a_tool_call_each_end_exhausted_at_fifteen,
     a_false_claim_is_refused_with_the_checks_tail_and_the_next_true_one_completes,
+    a_first_claim_that_is_right_is_checked,
     a_finished_job_is_tried_and_the_working_tree_is_left_alone,
     a_swapped_check_is_refused_and_then_blocks_the_loop,
     a_usage_error_costs_no_request_and_reaches_the_user,
@@ -122,6 +123,16 @@ fn a_false_claim_is_refused_with_the_checks_tail_and_the_next_true_one_completes
     );
     assert!(told.contains("missing: the file done"), "{told}");
     assert_eq!(session.result().trim(), claim.trim());
+}
+
+fn a_first_claim_that_is_right_is_checked(installed: &Installed) {
+    let sandbox = Sandbox::new();
+    sandbox.write("check.sh", "test -e done\n");
+    let claim = "All done.\n\n<promise>COMPLETE</promise>";
+    let api = Api::scripted([Reply::bash("touch done").then(Reply::text(claim))]);
+    let prompt = "/crew:loop \"Build it\" --verify \"sh check.sh\"";
+    Client::new(installed, &sandbox, &api).prompt(prompt).run();
+    assert_eq!(assert_ended(&sandbox, "completed", 1)["proof"], "checked");
 }
 
 fn a_finished_job_is_tried_and_the_working_tree_is_left_alone(installed: &Installed) {

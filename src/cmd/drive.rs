@@ -1,5 +1,6 @@
-//! Drives a loop that was begun or taken, here or in a separate process: `crew drive`, which drives
-//! only a loop that was handed to it. And the page of a prompt that is only shown.
+//! Drives a loop that was begun or taken, here or in a separate process: `crew drive`, which works
+//! only on a loop that was handed to it, or looks for the proof of one that has ended. And the page
+//! of a prompt that is only shown.
 
 use anyhow::{Error, Result, bail};
 
@@ -8,6 +9,7 @@ use super::{home, print};
 use crate::agents::Launch;
 use crate::cli::DriveArgs;
 use crate::drive::prompt::Prompt;
+use crate::drive::prove;
 use crate::drive::run::handover::{Detached, hand_over, take};
 use crate::drive::run::{self, RunEnd};
 use crate::engine::record::{Loop, Outcome};
@@ -17,11 +19,15 @@ use crate::report::dry_run;
 use crate::world::process::signals::Signals;
 use crate::world::store::Home;
 
-/// Takes the loop and drives it.
+/// Takes the loop and drives it, or looks for its proof if it is over.
 pub fn drive(arguments: &DriveArgs) -> Result<Exit> {
     let home = home()?;
     let signals = Signals::listen()?;
     let id = arguments.id.parse().map_err(Error::msg)?;
+    if let Some(record) = prove::handed_to_me(&home, &id)? {
+        prove::in_background(&home, &record, &|| signals.times() > 0)?;
+        return Ok(Exit::SUCCESS);
+    }
     let record = take(&home, &id)?;
     let mut reporter = Reporter::new(arguments.output);
     drive_or_detach(&home, record, &RunOptions::default(), &signals, &mut reporter)

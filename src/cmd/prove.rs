@@ -1,10 +1,10 @@
-//! `crew prove`: tries whether the checks of a loop need its work. It changes nothing in the
-//! working tree and nothing in the record; the journal notes the result.
+//! `crew prove`: tries whether the checks of a loop need its work, and updates the proof of one
+//! that is completed. It changes nothing in the working tree.
 
 use anyhow::Result;
 
 use super::{print, refuse_an_agent, requested};
-use crate::drive::trial;
+use crate::drive;
 use crate::engine::test_changes::trial::Trial;
 use crate::exit::Exit;
 use crate::world::process::signals::Signals;
@@ -14,10 +14,15 @@ pub fn prove(name: Option<&str>) -> Result<Exit> {
     refuse_an_agent("an agent cannot have its own work proven\nhint: a person can, in a terminal")?;
     let (home, record) = requested(name)?;
     let signals = Signals::listen()?;
-    let result = trial::by_hand(&home, &record, &|| signals.times() > 0)?;
-    let (text, exit) = match result {
+    let (trial, proof) = drive::prove::by_hand(&home, &record, &|| signals.times() > 0)?;
+    let had = record.state.ending.as_ref().and_then(|ending| ending.proof);
+    let (text, exit) = match trial {
         Trial::Proven(how) => (format!("proven: {how}"), Exit::SUCCESS),
-        Trial::Failed(why) | Trial::Impossible(why) => (format!("not proven: {why}"), Exit::ERROR),
+        Trial::Failed(why) | Trial::Impossible(why) => {
+            let other = proof.filter(|proof| Some(*proof) != had);
+            let other = other.map(|proof| format!("; its proof is `{}` now", proof.label()));
+            (format!("not proven: {why}{}", other.unwrap_or_default()), Exit::ERROR)
+        }
     };
     print::out(&format!("loop {}: {text}", record.id));
     Ok(exit)

@@ -7,7 +7,7 @@ use crate::engine::evidence::test_report::{TestMemories, TestMemory};
 use crate::engine::evidence::test_run::TestRun;
 use crate::engine::evidence::{CheckResult, Verdict};
 use crate::engine::record::Check;
-use crate::engine::test_changes::trial::AsFound;
+use crate::engine::test_changes::trial::{AsFound, TriedCheck, passed};
 
 /// Adds what a check said about its tests as the loop found them to what is remembered, unless that
 /// is known. `here` is what the check said in the working tree. Nothing is added where it cannot
@@ -46,15 +46,45 @@ fn tests_of(result: CheckResult) -> Option<TestRun> {
     result.test_run.filter(|run| is_whole && run.ran())
 }
 
-/// Whether a check fails there and passes on what the agent left, in the same folder.
+/// Whether a check fails there twice and passes on what the agent left, in the same folder. Where
+/// all of them pass at once, nothing else runs.
 pub fn look(terms: ScratchTerms<'_>) -> AsFound {
-    let runs = || {
-        let (mut scratch, Trees { found, now }) = trees(terms)?;
-        let checks: Vec<Check> = terms.subject.contract.before_the_first().cloned().collect();
-        let fails = |_: &CheckResult, found: &CheckResult| found.verdict == Verdict::Failed;
-        scratch.try_each(&checks, &now, &found, fails)
-    };
-    runs().map_or_else(AsFound::Unknown, |runs| AsFound::of(&runs))
+    tried(terms).map_or_else(AsFound::Unknown, |tried| AsFound::of(&tried))
+}
+
+fn tried(terms: ScratchTerms<'_>) -> Result<Vec<TriedCheck>, String> {
+    let (mut scratch, Trees { found, now }) = trees(terms)?;
+    scratch.lay_out(&found)?;
+    let mut red = Vec::new();
+    for check in terms.subject.contract.commands() {
+        let without = scratch.run(check)?;
+        if without.verdict != Verdict::Passed {
+            let tried = TriedCheck { without: Some(without), ..TriedCheck::default() };
+            red.push((check, tried));
+        }
+    }
+    if red.is_empty() {
+        return Ok(Vec::new());
+    }
+    scratch.lay_out(&now)?;
+    for is_prepared in [false, true] {
+        if is_prepared && !scratch.prepare()? {
+            break;
+        }
+        for (check, tried) in &mut red {
+            tried.control = scratch.run(check)?;
+        }
+        if red.iter().any(|(_, tried)| passed(&tried.control)) {
+            break;
+        }
+    }
+    scratch.lay_out(&found)?;
+    for (check, tried) in &mut red {
+        if passed(&tried.control) {
+            tried.again = Some(scratch.run(check)?);
+        }
+    }
+    Ok(red.into_iter().map(|(_, tried)| tried).collect())
 }
 
 struct Trees {

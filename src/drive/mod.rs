@@ -18,6 +18,7 @@ pub mod missing;
 pub mod owner;
 pub mod page;
 pub mod prompt;
+pub mod prove;
 pub mod resume;
 pub mod run;
 pub mod scratch;

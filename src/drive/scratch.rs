@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::boundary::check::{self, Within};
 use crate::engine::evidence::{CheckResult, Verdict};
 use crate::engine::record::{Check, Loop, Role};
-use crate::engine::test_changes::trial::{TriedCheck, passed};
+use crate::engine::test_changes::trial::{TriedCheck, failing_test, passed};
 use crate::engine::text::period;
 use crate::parse::test_changes::way_to;
 use crate::world::clock::{self, Deadline, Stopwatch};
@@ -37,11 +37,29 @@ pub struct ScratchTerms<'a> {
     pub now: Option<&'a str>,
     /// When a session's boundary has to be over.
     pub latest: Option<Deadline>,
+    /// What all runs of one end have together, if they have begun.
+    pub shared: Option<SharedLimit>,
     /// Ends a check early.
     pub stop: Stop<'a>,
 }
 
+/// A limit that several runs share.
+#[derive(Clone, Copy)]
+pub struct SharedLimit {
+    deadline: Deadline,
+    seconds: u64,
+}
+
 impl<'a> ScratchTerms<'a> {
+    /// With one limit, from now on, for all runs: the loop's own, or three times what its checks
+    /// took when they last ran.
+    pub fn beginning_now(self, took_ms: u64) -> Self {
+        let own_s = self.subject.contract.trial.timeout_s;
+        let seconds = own_s.max(took_ms.saturating_mul(3).div_ceil(1000));
+        let deadline = Deadline::after(Duration::from_secs(seconds));
+        Self { shared: (own_s > 0).then_some(SharedLimit { deadline, seconds }), ..self }
+    }
+
     /// Takes the folder for as long as all runs in it may take.
     pub fn open(&self) -> Result<ScratchFolder<'a>, String> {
         ScratchFolder::open(self.home, self.subject, self.within(), self.stop)
@@ -55,12 +73,11 @@ impl<'a> ScratchTerms<'a> {
     }
 
     fn within(&self) -> Within {
-        let own_s = self.subject.contract.trial.timeout_s;
-        let own = Some(own_s).filter(|own| *own > 0).map(Duration::from_secs);
+        let own = self.shared.map(|shared| (shared.deadline.left(), shared.seconds));
         let left = self.latest.map(Deadline::left);
         let (time, why) = match (own, left) {
-            (Some(own), left) if left.is_none_or(|left| own <= left) => {
-                (own, format!("all runs in the scratch folder took {}", period(own_s)))
+            (Some((own, seconds)), left) if left.is_none_or(|left| own <= left) => {
+                (own, format!("all runs in the scratch folder took {}", period(seconds)))
             }
             (_, left) => (
                 left.unwrap_or(UNLIMITED),
@@ -166,13 +183,12 @@ impl<'a> ScratchFolder<'a> {
     }
 
     /// Runs every check on the final tree, those that pass on the tree without the work, and the
-    /// first that `fails` there on the final tree again.
+    /// first that fails there in a test on the final tree again.
     pub fn try_each(
         &mut self,
         checks: &[Check],
         now: &str,
         without: &str,
-        fails: fn(&CheckResult, &CheckResult) -> bool,
     ) -> Result<Vec<TriedCheck>, String> {
         self.lay_out(now)?;
         let mut runs = self.controls(checks)?;
@@ -190,7 +206,7 @@ impl<'a> ScratchFolder<'a> {
                 continue;
             }
             let result = self.run(check)?;
-            let is_found = fails(&runs[at].control, &result);
+            let is_found = failing_test(&runs[at].control, &result).is_ok();
             runs[at].without = Some(result);
             if is_found {
                 failing = Some(at);

@@ -114,6 +114,15 @@ pub fn is_as_found(home: &Home, subject: &Loop) -> bool {
     Snapshots::of(home, subject).as_found(&subject.id) == subject.state.trees.snapshot
 }
 
+/// Whether a tree is the one that the loop found; `None` if that is not known. Of what no snapshot
+/// holds, the identity of the tree before the first iteration tells.
+pub fn is_unchanged(home: &Home, subject: &Loop, seen: &TreeSeen) -> Option<bool> {
+    let found = Snapshots::of(home, subject).as_found(&subject.id)?;
+    let is_whole = seen.repositories.is_empty() && seen.left_out.is_empty();
+    let is_as_begun = || subject.state.trees.began_as(&seen.identity);
+    Some(found == *seen.snapshot.as_ref()? && (is_whole || is_as_begun()))
+}
+
 /// A look after crew or the checks before the first iteration changed the tree: the end of the last
 /// iteration is then another. `left` is the snapshot from just before. What an attempt that did not
 /// count had done by then stays the work of the iteration that follows; if it is not known, nothing

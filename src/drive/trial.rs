@@ -2,68 +2,20 @@
 //! the work taken away, then on the final tree once more. It judges nothing, and never touches the
 //! working tree of the user.
 
-use anyhow::{Result, bail};
-
 use super::scratch::ScratchTerms;
-use super::start::place;
-use super::test_changes::{self, Changes};
-use crate::engine::evidence::CheckResult;
-use crate::engine::record::{Check, Loop, Role, Status};
+use super::test_changes::Changes;
+use crate::engine::record::{Check, Loop, Role};
 use crate::engine::test_changes::Baseline;
-use crate::engine::test_changes::trial::{Trial, cannot_be_told_apart, failing_test, judge};
+use crate::engine::test_changes::trial::{Trial, cannot_be_told_apart, judge};
 use crate::parse::test_changes::inline::inline_tests;
-use crate::world::clock;
 use crate::world::git::snapshots::Snapshots;
-use crate::world::process::Stop;
-use crate::world::store::{self, Home, LOCK_WAIT, test_memory};
 
 /// Tries the work of a loop. What ends a check early leaves it unproven.
 pub fn run(terms: ScratchTerms<'_>) -> Trial {
     tried(terms).unwrap_or_else(|unable| unable)
 }
 
-/// Tries the work of a loop that nothing drives, as it was at the end of its last iteration, and
-/// journals the result. The checks get the environment of this process, which is a person's: what a
-/// session recorded guards against its agent, and differs from any other terminal's.
-pub fn by_hand(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<Trial> {
-    let record = &Loop { environment: None, ..record.clone() };
-    let id = &record.id;
-    if matches!(record.state.status, Status::Running | Status::Waiting) {
-        bail!("loop {id} is {}\nhint: crew pause {id} first", record.status_word());
-    }
-    if let Some(gone) = place::gone(&record.place) {
-        bail!("loop {id} cannot be tried: {gone}");
-    }
-    if record.contract.checks.is_empty() {
-        bail!("loop {id} has no check that could fail without its work");
-    }
-    let evidence = record.state.evidence.as_ref();
-    if let Some(check) = evidence.and_then(|evidence| evidence.failing().next()) {
-        bail!(
-            "`{}` fails with the work, so there is nothing to prove\nhint: crew show {id}",
-            check.run
-        );
-    }
-    let snapshots = Snapshots::of(home, record);
-    let last = snapshots.at_the_end_of(id, u32::MAX).map(|(_, commit)| commit);
-    let left = test_changes::left(home, record, last.as_deref());
-    let tests = test_memory::read(home, id);
-    let (subject, now) = (record, last.as_deref());
-    let terms = ScratchTerms { home, subject, now, latest: None, stop };
-    let finding = test_changes::look(terms, left, (&[], None), &tests).unwrap_or_default();
-    let doubts = Some(finding.doubts.join("; ")).filter(|doubts| !doubts.is_empty());
-    let against = finding.refusal.or(doubts);
-    let trial = against.map_or_else(|| run(terms), Trial::Failed);
-    let text = match &trial {
-        Trial::Proven(how) => format!("proven by hand: {how}"),
-        Trial::Failed(why) | Trial::Impossible(why) => format!("not proven by hand: {why}"),
-    };
-    let held = store::hold(home, id, LOCK_WAIT)?;
-    held.note(&held.load()?, clock::now(), text)?;
-    Ok(trial)
-}
-
-fn tried(terms: ScratchTerms<'_>) -> std::result::Result<Trial, Trial> {
+fn tried(terms: ScratchTerms<'_>) -> Result<Trial, Trial> {
     let (found, now) = terms.trees().map_err(Trial::Impossible)?;
     let ScratchTerms { home, subject, .. } = terms;
     let snapshots = Snapshots::of(home, subject);
@@ -80,10 +32,8 @@ fn tried(terms: ScratchTerms<'_>) -> std::result::Result<Trial, Trial> {
     }
     let files: Vec<&str> = files.iter().map(String::as_str).collect();
     let without = snapshots.mixed(now, &found, &files).map_err(Trial::Impossible)?;
-    let fails = |with: &CheckResult, without: &CheckResult| failing_test(with, without).is_ok();
-    let runs = terms
-        .open()
-        .and_then(|mut scratch| scratch.try_each(&checks(subject), now, &without, fails));
+    let runs =
+        terms.open().and_then(|mut scratch| scratch.try_each(&checks(subject), now, &without));
     Ok(judge(&runs.map_err(Trial::Impossible)?, &mixed))
 }
 
@@ -103,12 +53,7 @@ struct Work {
     mixed: Vec<String>,
 }
 
-fn work(
-    snapshots: &Snapshots,
-    subject: &Loop,
-    found: &str,
-    now: &str,
-) -> std::result::Result<Work, String> {
+fn work(snapshots: &Snapshots, subject: &Loop, found: &str, now: &str) -> Result<Work, String> {
     let revealed = snapshots.revealed(&subject.id, found, now)?;
     let [before, after] = [found, now].map(|commit| Baseline {
         commit: commit.to_owned(),

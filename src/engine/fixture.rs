@@ -110,10 +110,12 @@ pub fn facts(claim: Claim) -> Facts {
         tree: Some("another tree".into()),
         tree_checked: Some("another tree".into()),
         changes: None,
+        unchanged: None,
         protected: None,
         test_changes: None,
         as_found: None,
         trial: None,
+        proves_later: false,
         usage: None,
     }
 }

@@ -25,6 +25,7 @@ pub fn one(subject: &Loop, owner_is_gone: bool) -> Value {
         "status": state.status,
         "outcome": subject.outcome(),
         "proof": state.ending.as_ref().and_then(|ending| ending.proof),
+        "proved_at": state.proved_at,
         "why": state.ending.as_ref().map(|ending| &ending.why),
         "iteration": subject.iteration(),
         "completed_iterations": state.completed,

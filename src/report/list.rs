@@ -100,14 +100,18 @@ pub fn removable(loops: &[Loop], bytes: &[u64], at: ListReading<'_>) -> String {
     )
 }
 
-/// "running", "waiting until 03:10", "completed, checked".
+/// "running", "waiting until 03:10", "completed, checked", "completed, proven at 09:12".
 fn state(subject: &Loop, at: ListReading<'_>) -> String {
     let word = subject.status_word();
     let proof = subject.state.ending.as_ref().and_then(|ending| ending.proof);
     let left = if subject.is_live() { "" } else { subject.state.git.left_in_a_list() };
     match (subject.state.due.filter(|_| subject.is_live()), proof) {
         (Some(due), _) => format!("waiting until {}", clock_time(due, at.reading.clock())),
-        (None, Some(proof)) => format!("{word}, {}{left}", proof.label()),
+        (None, Some(proof)) => {
+            let tried = subject.state.proved_at;
+            let at = tried.map(|it| format!(" at {}", clock_time(it, at.reading.clock())));
+            format!("{word}, {}{}{left}", proof.label(), at.unwrap_or_default())
+        }
         (None, None) => word.to_owned() + left,
     }
 }

@@ -150,7 +150,7 @@ mod tests {
         # test_changes = "report"        # a changed test that failed at the start refuses no end, it only lowers the proof
         # questions = "defer"            # the agent decides what it would ask; "ask": it waits for you
         # notices = false                # no notices on your terminal
-        # prove = true                   # before a loop completes, run the checks without its work, to see whether a test fails
+        # prove = "proven"               # before a loop completes, run the checks without its work, to see whether a test fails
         # prove_timeout = "15m"          # the time limit of what runs in the scratch folder; 0 = no limit
         # setup = "npm ci"               # prepares the scratch folder where checks run on another state of the tree
         # tests = ["checks/**"]          # paths that are tests, in addition to those known by their names

@@ -27,7 +27,7 @@ fn a_loop_that_only_its_limit_ends_is_completed_if_every_check_passes_there() {
             "--verify true",
             "completed",
             json!("passing"),
-            "ran its 1 iteration, and every check passes",
+            "ran its 1 iteration, and every check passes; nothing was changed",
         ),
         ("", "completed", json!("claimed"), "ran its 1 iteration; nothing was checked"),
     ] {
@@ -188,12 +188,16 @@ fn a_required_proof_refuses_a_claim_whose_checks_were_never_seen_to_fail() {
     std::fs::write(door.sandbox.file("red"), "").unwrap();
     door.stop(&format!("two\n{CLAIM}")).assert_goes_on();
     std::fs::remove_file(door.sandbox.file("red")).unwrap();
+    let unchanged = door.stop(&format!("back where it was\n{CLAIM}")).assert_goes_on();
+    assert!(unchanged.context().contains("nothing was changed"), "{unchanged:#?}");
+    door.sandbox.write("work", "");
     door.stop(&format!("three\n{CLAIM}")).assert_lets_go();
     assert_eq!(ending(&door, &id).0, "completed");
     assert_eq!(ending(&door, &id).1, "checked");
 
     let door = Door::new();
     let id = door.begin("\"go on\" -n 9 --stall 0 --require checked --verify true");
+    door.sandbox.write("work", "");
     door.stop(&format!("one\n{CLAIM}")).assert_goes_on();
     door.stop(&format!("two\n{CLAIM}")).assert_lets_go();
     let (outcome, _, why) = ending(&door, &id);

@@ -1,6 +1,8 @@
 //! What a run learns from the tests of its checks: the start says what a check is worth, and with
 //! `--no-worse` what failed before may fail.
 
+use serde_json::json;
+
 use super::{CLAIM, WORK, World};
 
 const RESULT: &str = "0 ignored; 0 measured; 0 filtered out; finished in 0.00s";
@@ -97,4 +99,27 @@ fn a_commit_and_the_next_prompt_say_what_became_of_the_tests() {
     let log = world.sandbox.git(&["log", "-1", "--format=%B"]);
     assert!(log.contains("- 1 test fixed"), "{log}");
     assert!(world.prompt(2).contains("1 of 2 tests fails.\n    rounds\n"), "{}", world.prompt(2));
+}
+
+#[test]
+fn a_proof_by_hand_is_in_the_record_on_the_page_and_in_the_list() {
+    let world = World::new(&[&format!("echo 'echo $(($1 * 2))' > twice; {CLAIM}")]);
+    world.sandbox.write("twice", "echo $1\n");
+    let test = "echo 1..1; [ \"$(sh twice 2)\" = 4 ] && echo ok 1 - two || { echo not ok 1 - two; exit 1; }";
+    world.sandbox.write("tests/run.sh", test);
+    world.crew(&["run", "Do it", "-n", "1", "-q", "--verify", "sh tests/run.sh"]);
+    let before = world.the_loop();
+    assert_eq!((&before["proof"], &before["proved_at"]), (&json!("checked"), &json!(null)));
+    assert_eq!(world.crew(&["prove"]).code(), 0);
+    let told = world.the_loop();
+    assert_eq!((&told["proof"], told["proved_at"].is_string()), (&json!("proven"), true));
+    assert!(told["why"].as_str().unwrap().contains("it fails in two"), "{told:#}");
+    let page = world.crew(&["status"]).success();
+    assert!(page.contains("proof: proven") && page.contains("  proved  after the end"), "{page}");
+    let list = world.crew(&["history"]).success();
+    assert!(list.contains("completed, proven at "), "{list}");
+    let page = world.crew(&["show", "--json"]).success();
+    assert!(page.contains("\"proved_at\":\""), "{page}");
+    world.sandbox.write("twice", "exit 1\n");
+    assert_eq!(world.crew(&["prove"]).code(), 0, "the work is that of the loop's end");
 }

@@ -229,7 +229,7 @@ fn config_shows_every_value_and_where_it_came_from() {
     loop.test_changes        refuse        built-in
     loop.questions           auto          built-in
     loop.notices             true          built-in
-    loop.prove               false         built-in
+    loop.prove               checked       built-in
     loop.prove_timeout       15m           built-in
     loop.agent               claude        built-in
     loop.account             work          $CREW_ACCOUNT

@@ -10,6 +10,7 @@ use crate::engine::boundary::limits::{overtime_ms, time_left_ms};
 use crate::engine::evidence::{CheckResult, Verdict};
 use crate::engine::record::{Check, Loop};
 use crate::engine::text::{period, plain};
+use crate::parse::not_found::finds_no_program;
 use crate::parse::test_output::TestOutput;
 use crate::world::clock::{self, Deadline};
 use crate::world::process::groups::{self, Note};
@@ -114,10 +115,12 @@ pub fn run(
     };
     let is_missing = verdict == Verdict::Failed && exit == Some(NOT_FOUND);
     let incurable = if is_missing { missing::at_its_end(subject, check, &tail) } else { None };
-    let (run, roles) = (check.run.clone(), Vec::new());
     let test_run = tests.report();
-    let tests = None;
-    Some(CheckResult { run, roles, verdict, exit, elapsed_ms, tail, incurable, test_run, tests })
+    let is_silent = test_run.as_ref().is_none_or(|run| !run.ran() && !run.has_failed());
+    let program_missing = verdict == Verdict::Failed && is_silent && finds_no_program(exit, &tail);
+    let run = check.run.clone();
+    let found = CheckResult { run, verdict, exit, elapsed_ms, tail, ..CheckResult::default() };
+    Some(CheckResult { incurable, program_missing, test_run, ..found })
 }
 
 /// The `PATH` of a check, if it is not that of this process. In the scratch folder the folders of

@@ -7,16 +7,18 @@ use super::Open;
 use super::check::{Within, run};
 use crate::drive::scratch::ScratchTerms;
 use crate::drive::{as_found, test_changes, tree, trial};
+use crate::engine::boundary::belief::proof;
 use crate::engine::boundary::facts::{Facts, Seen};
 use crate::engine::boundary::protect::{Marks, Unseen};
 use crate::engine::boundary::wants::{
-    may_complete, wants, wants_test_changes, wants_the_tree_as_found, wants_trial,
+    AT_ONCE_MS, may_complete, may_prove_later, takes_long, wants, wants_test_changes,
+    wants_the_tree_as_found, wants_trial,
 };
 use crate::engine::events::RunEvent;
 use crate::engine::evidence::changes::Changes;
 use crate::engine::evidence::test_report::{TestMemories, is_no_worse};
 use crate::engine::evidence::{CheckResult, Verdict};
-use crate::engine::record::{Check, Driver, Loop, TreeSeen};
+use crate::engine::record::{Check, Driver, Loop, Proof, TreeSeen};
 use crate::engine::usage::Usage;
 use crate::world::clock::{self, Deadline};
 use crate::world::files::protected;
@@ -80,17 +82,22 @@ impl Open {
             tree_checked: left.clone(),
             tree: left,
             changes,
+            unchanged: None,
             protected,
             test_changes: None,
             as_found: None,
             trial: None,
+            proves_later: false,
             usage,
         };
         let now = facts.tree.as_ref().and_then(|tree| tree.snapshot.clone());
-        let tests_left = may_complete(subject, &facts.seen)
-            .then(|| test_changes::left(&self.home, subject, now.as_deref()));
+        let may_complete = may_complete(subject, &facts.seen);
+        let tests_left =
+            may_complete.then(|| test_changes::left(&self.home, subject, now.as_deref()));
+        let seen_tree = facts.tree.as_ref().filter(|_| may_complete);
+        facts.unchanged = seen_tree.and_then(|it| tree::is_unchanged(&self.home, subject, it));
         let now = now.as_deref();
-        let terms = ScratchTerms { home: &self.home, subject, now, latest, stop };
+        let terms = ScratchTerms { home: &self.home, subject, now, latest, shared: None, stop };
         let runs = CheckRuns { terms, within, tell };
         loop {
             let wanted = wants(subject, &facts);
@@ -106,6 +113,7 @@ impl Open {
         if !facts.checks.is_empty() {
             facts.tree_checked = is_looked_at.then(|| tree::look(&self.home, subject)).flatten();
         }
+        let terms = terms.beginning_now(facts.checks.iter().map(|check| check.elapsed_ms).sum());
         if let Some(left) = tests_left.filter(|_| wants_test_changes(subject, &facts)) {
             let checked = facts.tree_checked.as_ref().and_then(|tree| tree.snapshot.as_deref());
             facts.test_changes =
@@ -114,20 +122,36 @@ impl Open {
                 return None;
             }
         }
-        if wants_trial(subject, &facts) {
-            tell(&RunEvent::TrialStarted);
-            facts.trial = Some(trial::run(terms));
-        }
-        if wants_the_tree_as_found(subject, &facts) {
-            tell(&RunEvent::TrialStarted);
-            facts.as_found = Some(as_found::look(terms));
-            if stop() {
-                return None;
-            }
-        }
+        look_for_a_proof(terms, &mut facts, tell)?;
         facts.now = clock::now();
         Some(facts)
     }
+}
+
+/// Runs what can raise the proof of the end, or leaves it for later where that keeps a session's
+/// end waiting. `None` when `stop` ended it.
+fn look_for_a_proof(
+    terms: ScratchTerms<'_>,
+    facts: &mut Facts,
+    tell: &dyn Fn(&RunEvent<'_>),
+) -> Option<()> {
+    let subject = terms.subject;
+    facts.proves_later = takes_long(facts) && may_prove_later(subject, facts);
+    let at_once = Deadline::after(Duration::from_millis(AT_ONCE_MS));
+    let may_wait = may_prove_later(subject, facts);
+    let terms = if may_wait { ScratchTerms { latest: Some(at_once), ..terms } } else { terms };
+    if wants_trial(subject, facts) {
+        tell(&RunEvent::TrialStarted);
+        facts.trial = Some(trial::run(terms));
+    }
+    if wants_the_tree_as_found(subject, facts) {
+        tell(&RunEvent::TrialStarted);
+        facts.as_found = Some(as_found::look(terms));
+    }
+    if may_wait && at_once.passed() && proof(subject, facts) == Some(Proof::Passing) {
+        (facts.trial, facts.as_found, facts.proves_later) = (None, None, true);
+    }
+    (!(terms.stop)()).then_some(())
 }
 
 /// Runs every check without a known result, each command once, until `stop` ends one. Returns those
@@ -139,7 +163,7 @@ pub fn each(
     tell: &dyn Fn(&RunEvent<'_>),
 ) -> Vec<CheckResult> {
     let within = Within::of(subject, 0);
-    let terms = ScratchTerms { home, subject, now: None, latest: None, stop };
+    let terms = ScratchTerms { home, subject, now: None, latest: None, shared: None, stop };
     let runs = CheckRuns { terms, within, tell };
     let mut done: Vec<CheckResult> = Vec::new();
     for check in subject.contract.before_the_first() {

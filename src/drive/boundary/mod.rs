@@ -63,6 +63,8 @@ pub struct Boundary {
     pub decision: Decision,
     /// What the user should know, once.
     pub note: Option<String>,
+    /// Whether a better proof is looked for after the end.
+    pub proves_later: bool,
 }
 
 /// A boundary just after it was recorded. Nobody else can record before these locks are dropped.
@@ -195,7 +197,8 @@ impl Open {
             let _ = held.note(&after, facts.now, cleared);
         }
         remember_tests(&self.home, &after.id, facts.tests_after());
-        let boundary = Boundary { after, decision, note: note.or(cleared) };
+        let proves_later = facts.proves_later;
+        let boundary = Boundary { after, decision, note: note.or(cleared), proves_later };
         Ok(Some(Recorded { boundary, held, lock: self.lock }))
     }
 
@@ -221,7 +224,7 @@ impl Open {
         name_the_end(&home, &before, &judged, &facts);
         next.state.generation += 1;
         windows::learn(&home, &before, &facts.seen, &mut next);
-        Some((Boundary { after: next, decision, note: None }, failed))
+        Some((Boundary { after: next, decision, note: None, proves_later: false }, failed))
     }
 
     /// Journals an altered or deleted view, an environment that is not obeyed, and how long the

@@ -25,7 +25,8 @@ pub fn write(home: &Home, record: &Loop, commits: &Commits, now: DateTime<Utc>) 
         "iterations": record.state.completed,
         "awake_ms": record.state.awake_ms,
         "usage": record.state.usage,
-        "ended_at": now,
+        "ended_at": record.state.ended_at.unwrap_or(now),
+        "proved_at": record.state.proved_at,
     });
     if let (Some(result), Ok(Value::Object(commits))) =
         (result.as_object_mut(), serde_json::to_value(commits))

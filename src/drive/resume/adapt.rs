@@ -19,7 +19,7 @@ use crate::drive::start::run::{
 use crate::drive::start::settings;
 use crate::drive::{test_changes, tree};
 use crate::engine::boundary::limits::{LimitChanges, changed};
-use crate::engine::record::{Driver, GitSteps, IterationTimes, Loop, Run};
+use crate::engine::record::{CheckMemory, Driver, GitSteps, IterationTimes, Loop, Run};
 use crate::engine::settings::Layer;
 use crate::engine::settings::merge::Settings;
 use crate::parse::arguments::{RecipeArgs, ResumeArgs, RunOptions};
@@ -190,7 +190,7 @@ pub fn accept_test_changes_of(
         bail!("the checks cannot be accepted: no snapshot can be taken here\nhint: crew doctor");
     }
     // Whatever failed, there or since, was another test_changes.
-    record.state.checks.values_mut().for_each(|memory| memory.ever_failed = false);
+    record.state.checks.values_mut().for_each(CheckMemory::forget_failures);
     record.state.checked_as_found = false;
     let mut tests = test_memory::read(home, &record.id);
     for memory in tests.values_mut() {

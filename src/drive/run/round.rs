@@ -120,7 +120,7 @@ impl Runner<'_> {
 
     /// Reports the boundary's result, and does the git steps and reactions that belong to it.
     fn follow(&mut self, boundary: Boundary, facts: &Facts) {
-        let Boundary { after, decision, note } = boundary;
+        let Boundary { after, decision, note, .. } = boundary;
         if let Some(note) = note {
             self.tell(&RunEvent::Noted(&note));
         }

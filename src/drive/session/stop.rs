@@ -18,7 +18,7 @@ use crate::drive::boundary::{Boundary, DriverNotes, Open, Recorded, open};
 use crate::drive::end::{self, EndAttempt, EndedLoop, wind_up};
 use crate::drive::meter::{self, TRANSCRIPT_BYTES, TRANSCRIPT_WAIT};
 use crate::drive::owner::is;
-use crate::drive::{control, tree, windows};
+use crate::drive::{control, prove, tree, windows};
 use crate::engine::boundary::decide::{Decision, Hold};
 use crate::engine::boundary::facts::{AgentOutcome, ControlRequest, Facts, Seen};
 use crate::engine::claim::{self, Claim};
@@ -160,7 +160,13 @@ fn answer(
         tree::close(home, &boundary.after);
     }
     Ok(match (&boundary.decision, chosen) {
-        (Decision::Finish(_), _) => StopResult::Finished(Box::new(wind_up(home, boundary.after))),
+        (Decision::Finish(_), _) => {
+            let ended = wind_up(home, boundary.after);
+            if boundary.proves_later {
+                prove::start_in_background(home, &ended.record.id);
+            }
+            StopResult::Finished(Box::new(ended))
+        }
         (Decision::Wait { .. } | Decision::Hold(_), _) => StopResult::Held(Box::new(boundary)),
         (Decision::Continue, Some((file, pid))) => await_wake(home, hook, boundary, &file, pid)?,
         // A cancel that came after the record has ended the loop: the agent must not begin another
@@ -284,7 +290,7 @@ pub fn ticket(after: &Loop) -> Ticket {
 }
 
 fn paused(after: Loop) -> Boundary {
-    Boundary { after, decision: Decision::Hold(Hold::Paused), note: None }
+    Boundary { after, decision: Decision::Hold(Hold::Paused), note: None, proves_later: false }
 }
 
 /// Waits until the client has seen the end of the companion that has the ticket, because its wake

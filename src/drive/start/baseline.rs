@@ -61,7 +61,8 @@ pub fn baseline(
         found.state.began = clock::now();
     }
     let is_known = |check: &Check| found.state.checks.contains_key(&check.run);
-    let is_complete = found.contract.before_the_first().all(is_known);
+    // A gate alone has not run.
+    let is_complete = found.contract.commands().all(is_known);
     found.state.checked_as_found |= is_as_found && is_complete;
     found.state.checked_after_work |= !is_remembered;
     if is_remembered {
@@ -126,7 +127,7 @@ fn remember(record: &mut Loop, results: &[CheckResult]) {
         |result: &&CheckResult| result.verdict != Verdict::Unknown && !result.ran_no_test();
     for result in results.iter().filter(counts) {
         let mut memory = CheckMemory::of(result, 0, None);
-        if memory.ever_failed {
+        if result.verdict != Verdict::Passed {
             memory.tail = tail_of(&result.tail, TAIL_CHARS);
         }
         record.state.checks.insert(result.run.clone(), memory);

@@ -11,6 +11,7 @@ use crate::engine::claim::promise::Promise;
 use crate::engine::record::{Check, Contract, Role, Run};
 use crate::engine::settings::merge::Settings;
 use crate::engine::settings::{Key, Layer, Sourced, Value};
+use crate::engine::test_changes::trial::Prove;
 use crate::parse::arguments::LoopArgs;
 use crate::parse::duration::whole_seconds;
 use crate::world::files::disk;
@@ -30,7 +31,7 @@ pub fn typed(arguments: &LoopArgs, folder: &Path) -> Result<Layer> {
         (Key::TestChanges, arguments.test_changes.map(Value::TestChanges)),
         (Key::MayChange, globs(&arguments.may_change)?),
         (Key::Questions, arguments.questions.map(Value::Questions)),
-        (Key::Prove, arguments.prove.then_some(Value::Switch(true))),
+        (Key::Prove, arguments.prove.then_some(Value::Prove(Prove::Proven))),
         (Key::ProveTimeout, arguments.prove_timeout.map(|it| Value::Number(whole_seconds(it)))),
         (Key::Promise, promise.map(Value::Promise)),
     ]);

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 
 use super::Changes;
 use crate::drive::scratch::{ScratchFolder, ScratchTerms};
+use crate::engine::evidence::cause::is_failure;
 use crate::engine::evidence::test_report::{TestMemories, is_no_worse};
 use crate::engine::evidence::test_run::TestStatus;
 use crate::engine::evidence::{CheckResult, Verdict};
-use crate::engine::record::Check;
+use crate::engine::record::{Check, CheckMemory};
 use crate::engine::test_changes::finding::{
     TestChangesFinding, WithOriginalTests, came_to_its_tests, judge_failing_tests, may_hold,
 };
@@ -223,13 +224,13 @@ impl OriginalRuns<'_, '_> {
     /// Whether the check failed before or in the loop.
     fn was_red(&mut self, check: &Check) -> Result<bool, String> {
         let known = self.terms.subject.state.checks.get(&check.run);
-        if known.is_some_and(|memory| memory.ever_failed) {
+        if known.is_some_and(CheckMemory::ever_failed) {
             return Ok(true);
         }
         if self.terms.subject.state.checked_as_found {
             return Ok(false);
         }
         let found = self.found.to_owned();
-        Ok(self.scratch.run_on(&found, check)?.verdict == Verdict::Failed)
+        Ok(is_failure(&self.scratch.run_on(&found, check)?))
     }
 }

@@ -3,12 +3,19 @@
 
 use super::facts::Facts;
 use super::protect::{changed, complaint};
+use crate::engine::evidence::cause::{NoCause, passes_more};
 use crate::engine::evidence::test_report::TestReport;
-use crate::engine::evidence::test_run::TestRun;
+use crate::engine::evidence::test_run::{TestRun, TestStatus};
 use crate::engine::evidence::{CheckResult, Verdict};
-use crate::engine::record::{Loop, Proof, Role};
+use crate::engine::record::{CheckMemory, Loop, Outcome, Proof, Role};
 use crate::engine::test_changes::finding::TestChangesFinding;
-use crate::engine::test_changes::trial::Trial;
+use crate::engine::test_changes::trial::{AsFound, Trial};
+
+/// What the reason of an end says whose proof is still looked for.
+const LATER: &str = "a better proof is looked for in the background";
+/// How the notes begin of runs that could not raise the proof.
+const NOT_PROVEN: &str = "not proven: ";
+const NOT_CHECKED: &str = "not checked: ";
 
 /// What the checks prove if all of them passed; `None` if one did not pass or did not run.
 pub fn proof(subject: &Loop, facts: &Facts) -> Option<Proof> {
@@ -16,22 +23,104 @@ pub fn proof(subject: &Loop, facts: &Facts) -> Option<Proof> {
     if !all_pass || tampered(subject, facts).is_some() {
         return None;
     }
-    let is_shown = |it: &&CheckResult| it.verdict == Verdict::Passed && !it.ran_no_test();
-    let mut passing = facts.checks.iter().filter(is_shown).peekable();
-    if passing.peek().is_none() {
+    if passing(facts).next().is_none() {
         return Some(Proof::Claimed);
     }
-    let once_failed = |run: &str| {
-        let ever_failed = subject.state.checks.get(run).is_some_and(|it| it.ever_failed);
-        ever_failed || facts.fails_as_found(run)
-    };
-    let has_failed_before = passing.any(|result| once_failed(&result.run));
     Some(match &facts.trial {
-        _ if !doubts(subject, facts).is_empty() => Proof::Passing,
+        _ if !disbelief(subject, facts).is_empty() => Proof::Passing,
         Some(Trial::Proven(_)) => Proof::Proven,
-        _ if has_failed_before => Proof::Checked,
+        _ if cause(subject, facts).is_ok() => Proof::Checked,
         _ => Proof::Passing,
     })
+}
+
+/// The checks that passed and ran something.
+fn passing(facts: &Facts) -> impl Iterator<Item = &CheckResult> {
+    let is_shown = |it: &&CheckResult| it.verdict == Verdict::Passed && !it.ran_no_test();
+    facts.checks.iter().filter(is_shown)
+}
+
+/// Whether a failure on record, or one on the tree as found, shows that the work made a check pass;
+/// else the reason, `None` where no check failed.
+pub fn cause(subject: &Loop, facts: &Facts) -> Result<(), Option<NoCause>> {
+    let memory = |result: &CheckResult| subject.state.checks.get(&result.run);
+    let may_have_failed = !subject.state.checked_as_found
+        || passing(facts).any(|it| memory(it).is_some_and(CheckMemory::ever_failed));
+    if facts.unchanged == Some(true) && may_have_failed {
+        return Err(Some(NoCause::NothingChanged));
+    }
+    let mut why_not = match facts.as_found {
+        Some(AsFound::NoCause(why)) => Some(why),
+        _ => None,
+    };
+    for result in passing(facts) {
+        if facts.fails_as_found(&result.run) {
+            return Ok(());
+        }
+        let Some(memory) = memory(result) else { continue };
+        let Some(least) = memory.failed_with else {
+            let missing = memory.program_missing.then_some(NoCause::ProgramMissing);
+            why_not = why_not.or(missing);
+            continue;
+        };
+        let tests = facts.tests_before.get(&result.run);
+        let runs = tests.into_iter().flat_map(|tests| [&tests.first, &tests.last]);
+        let red = runs.flat_map(|run| run.named(TestStatus::Failed));
+        match passes_more(least, red, result.test_run.as_ref()) {
+            Ok(()) => return Ok(()),
+            Err(why) => why_not = Some(why),
+        }
+    }
+    Err(why_not)
+}
+
+/// What runs of a loop's checks after its end showed.
+#[derive(Debug, Default)]
+pub struct ProofRuns {
+    pub trial: Option<Trial>,
+    pub as_found: Option<AsFound>,
+    /// What takes belief away.
+    pub against: Option<String>,
+}
+
+/// The proof of a completed loop after these runs, and the reason; `None` of any other. They raise
+/// it or lower it, and never make another end of it.
+pub fn proof_after_the_end(record: &Loop, runs: &ProofRuns) -> Option<(Proof, String)> {
+    let ending = record.state.ending.as_ref().filter(|it| it.outcome == Outcome::Completed)?;
+    let had = ending.proof?;
+    let had_failed = record.state.checks.values().any(CheckMemory::ever_failed);
+    let of = |proof: Proof| (proof, proof.meaning().to_owned());
+    let (proof, why) = match (&runs.trial, &runs.as_found) {
+        _ if had != Proof::Claimed && runs.against.is_some() => {
+            (Proof::Passing, "the checks pass".to_owned())
+        }
+        (Some(Trial::Proven(how)), _) => (Proof::Proven, how.clone()),
+        (_, Some(AsFound::Failed(_))) if had == Proof::Passing => of(Proof::Checked),
+        (Some(Trial::Failed(_)), _) if had == Proof::Proven && had_failed => of(Proof::Checked),
+        (Some(Trial::Failed(_)), _) if had == Proof::Proven => of(Proof::Passing),
+        _ => (had, without_proof_notes(&ending.why).to_owned()),
+    };
+    let against = runs.against.clone();
+    let trial = runs.trial.as_ref().and_then(Trial::why_not).filter(|_| against.is_none());
+    let no_cause = match runs.as_found {
+        Some(AsFound::NoCause(why)) => Some(why.words()),
+        _ => None,
+    };
+    let found = runs.as_found.as_ref().and_then(AsFound::why_not).or(no_cause);
+    let notes = [
+        against,
+        trial.map(|why| format!("{NOT_PROVEN}{why}")),
+        found.map(|why| format!("{NOT_CHECKED}{why}")),
+    ];
+    let words = std::iter::once(why).chain(notes.into_iter().flatten());
+    Some((proof, words.collect::<Vec<_>>().join("; ")))
+}
+
+/// A reason without what earlier runs added to it.
+fn without_proof_notes(why: &str) -> &str {
+    let notes = [NOT_PROVEN, NOT_CHECKED, LATER];
+    let at = notes.iter().filter_map(|note| why.find(&format!("; {note}"))).min();
+    &why[..at.unwrap_or(why.len())]
 }
 
 /// What is wrong with the protected paths. A look that was wanted and failed is a complaint, too.
@@ -43,8 +132,21 @@ pub fn tampered(subject: &Loop, facts: &Facts) -> Option<String> {
     }
 }
 
-/// Why the proof is at most `passing`, whatever the checks did; empty if nothing keeps it there.
+/// Why the proof is at most `passing`; empty if nothing keeps it there, or only that no check was
+/// seen to fail.
 pub fn doubts(subject: &Loop, facts: &Facts) -> Vec<String> {
+    let mut doubts = disbelief(subject, facts);
+    if !matches!(facts.trial, Some(Trial::Proven(_)))
+        && passing(facts).next().is_some()
+        && let Err(Some(why)) = cause(subject, facts)
+    {
+        doubts.push(why.words().to_owned());
+    }
+    doubts
+}
+
+/// Why the proof is at most `passing`, whatever else a run of the checks may show.
+pub fn disbelief(subject: &Loop, facts: &Facts) -> Vec<String> {
     let of_the_tests = facts.test_changes.iter().flat_map(|finding| finding.doubts.clone());
     let of_the_start = subject.state.unrecorded.as_ref();
     let of_the_start =
@@ -56,13 +158,17 @@ pub fn doubts(subject: &Loop, facts: &Facts) -> Vec<String> {
 pub fn remark(subject: &Loop, facts: &Facts) -> Option<String> {
     let of_the_changes = facts.test_changes.as_ref().and_then(TestChangesFinding::remark);
     let of_the_trial = facts.trial.as_ref().and_then(Trial::why_not);
-    let of_the_trial = of_the_trial.map(|why| format!("not proven: {why}"));
+    let of_the_trial = of_the_trial.map(|why| format!("{NOT_PROVEN}{why}"));
+    let of_the_found = facts.as_found.as_ref().and_then(AsFound::why_not);
+    let of_the_found = of_the_found.map(|why| format!("{NOT_CHECKED}{why}"));
+    let later = facts.proves_later.then(|| LATER.to_owned());
     let of_the_tests = facts.checks.iter().filter_map(|check| {
         let memory = facts.tests_before.get(&check.run);
         TestReport::of(memory, check.test_run.as_ref()?).taken_away()
     });
     let remarks = doubts(subject, facts).into_iter().chain(of_the_tests).chain(of_the_changes);
-    let remarks: Vec<String> = remarks.chain(of_the_trial).collect();
+    let remarks: Vec<String> =
+        remarks.chain(of_the_trial).chain(of_the_found).chain(later).collect();
     (!remarks.is_empty()).then(|| remarks.join("; "))
 }
 

@@ -206,6 +206,9 @@ pub struct Facts {
     pub tree_checked: Option<TreeSeen>,
     /// What the agent changed; `None` if it is unknown or was not looked at.
     pub changes: Option<Changes>,
+    /// Whether the tree is the one that the loop found; `None` if it is unknown or was not looked
+    /// at.
+    pub unchanged: Option<bool>,
     /// The state of the protected paths; `None` if not looked at.
     pub protected: Option<Result<Marks, Unseen>>,
     /// What the run with the original tests found; `None` if not looked at.
@@ -214,6 +217,8 @@ pub struct Facts {
     pub as_found: Option<AsFound>,
     /// The result of the trial of the work; `None` if there was none.
     pub trial: Option<Trial>,
+    /// Whether what could raise the proof takes long and is run after the end.
+    pub proves_later: bool,
     /// Used since the last boundary; `None` where nothing reports it.
     pub usage: Option<Usage>,
 }

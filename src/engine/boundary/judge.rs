@@ -2,12 +2,13 @@
 //! failure, the progress. It does not choose the way out: `decide` does, from the loop as counted
 //! here.
 
-use super::belief::{doubts, proof, remark, tampered};
+use super::belief::{cause, doubts, proof, remark, tampered};
 use super::crash::{self, exited, overdue};
 use super::facts::{AgentClosing, AgentOutcome, ApiError, Facts, ProcessEnd};
 use super::progress::{Judgement, progress};
 use super::unfit;
 use crate::engine::claim::Claim;
+use crate::engine::evidence::cause::NoCause;
 use crate::engine::evidence::test_report::TestReport;
 use crate::engine::evidence::test_run::TestRun;
 use crate::engine::evidence::{
@@ -55,7 +56,8 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
     let proof = proof.filter(|_| short.is_none());
     let is_asked = counted && asks_for_the_end(before, facts);
     let proved = proof.filter(|_| is_asked);
-    let is_curable = matches!(facts.trial, Some(Trial::Failed(_))) || unfair.is_some();
+    let can_work = cause(before, facts).err().flatten().is_some_and(NoCause::is_curable);
+    let is_curable = matches!(facts.trial, Some(Trial::Failed(_))) || unfair.is_some() || can_work;
     let refusal = (is_asked && proved.is_none())
         .then(|| short.clone().filter(|_| !is_curable).or_else(|| incurable(facts)));
     let Judgement { progress, why: progress_why } = progress(before, facts);
@@ -139,7 +141,9 @@ fn remember_checks(after: &mut Loop, facts: &Facts) {
     for result in facts.checks.iter().filter(counts) {
         let before = after.state.checks.get(&result.run);
         let mut memory = CheckMemory::of(result, after.state.completed, before);
-        memory.ever_failed |= facts.fails_as_found(&result.run);
+        if facts.fails_as_found(&result.run) {
+            memory.failed_with = Some(0);
+        }
         after.state.checks.insert(result.run.clone(), memory);
     }
     let is_told = facts.as_found.as_ref().is_some_and(|it| it.why_not().is_none());

@@ -1,11 +1,17 @@
 //! Which checks are worth running at this boundary, from what is known so far. It is asked again
 //! after each batch until it wants no more. It runs nothing itself.
 
+use super::belief::{cause, disbelief};
 use super::decide::{Decision, decide};
 use super::facts::{Facts, Seen};
 use super::judge::judge;
 use crate::engine::claim::Claim;
-use crate::engine::record::{Check, Loop, Outcome, Proof, Role};
+use crate::engine::evidence::cause::NoCause;
+use crate::engine::record::{Check, Driver, Loop, Outcome, Proof, Role};
+
+/// The longest that all checks of a session's end may have taken for it to wait for more runs of
+/// them, in milliseconds.
+pub const AT_ONCE_MS: u64 = 60_000;
 
 /// The checks to run next, in this order, each command once a boundary: every `gate`; every
 /// `verify` if there is a success claim, or a limit ends the loop here; every `until`; and, if all
@@ -54,11 +60,14 @@ pub fn wants_test_changes(subject: &Loop, known: &Facts) -> bool {
 }
 
 /// Whether the checks are worth a run on the tree as the loop found it: all that keeps it from an
-/// end `completed` is that none was seen to fail, and nothing ran before its first iteration.
+/// end `checked` is that none was seen to fail, and they did not run there.
 pub fn wants_the_tree_as_found(subject: &Loop, known: &Facts) -> bool {
-    let has_any = subject.contract.before_the_first().next().is_some();
-    let is_required = subject.contract.require == Some(Proof::Checked);
-    if !is_required || !has_any || subject.state.checked_as_found || known.as_found.is_some() {
+    let is_told = subject.state.checked_as_found || known.as_found.is_some();
+    let is_moot = matches!(
+        cause(subject, known),
+        Ok(()) | Err(Some(NoCause::NothingChanged | NoCause::AsManyPass))
+    );
+    if !subject.contract.looks_back() || is_told || is_moot || known.proves_later {
         return false;
     }
     let mut free = subject.clone();
@@ -70,15 +79,27 @@ pub fn wants_the_tree_as_found(subject: &Loop, known: &Facts) -> bool {
         }
         _ => false,
     };
-    is_passing && !judged.is_lowered
+    is_passing && disbelief(subject, known).is_empty()
 }
 
 /// Whether the work is worth a trial: the loop asks for one and would end `completed` here, and
 /// nothing that was found keeps the proof low anyway.
 pub fn wants_trial(subject: &Loop, known: &Facts) -> bool {
     subject.contract.is_tried()
+        && !known.proves_later
         && would_complete(subject, known)
-        && !judge(subject, known).is_lowered
+        && disbelief(subject, known).is_empty()
+}
+
+/// Whether runs could raise the proof of a session's end that does not depend on them.
+pub fn may_prove_later(subject: &Loop, known: &Facts) -> bool {
+    let may_wait = subject.driver() == Driver::Session && subject.contract.require.is_none();
+    may_wait && (wants_trial(subject, known) || wants_the_tree_as_found(subject, known))
+}
+
+/// Whether the checks took too long for a person to wait for more runs of them.
+pub fn takes_long(known: &Facts) -> bool {
+    known.checks.iter().map(|check| check.elapsed_ms).sum::<u64>() > AT_ONCE_MS
 }
 
 /// Whether the loop ends `completed` here, if a trial can still give the proof that it requires.
@@ -167,7 +188,7 @@ mod tests {
             (Some(Proof::Checked), Claim::Success, Verdict::Failed, false),
             (Some(Proof::Checked), Claim::None, Verdict::Passed, false),
             (Some(Proof::Proven), Claim::Success, Verdict::Passed, false),
-            (None, Claim::Success, Verdict::Passed, false),
+            (None, Claim::Success, Verdict::Passed, true),
         ];
         for (require, claim, verdict, expected) in table {
             let mut subject = a_loop_with(&[("test", Role::Verify)]);
@@ -188,6 +209,7 @@ mod tests {
                 assert!(!wants_the_tree_as_found(&subject, &known), "once a boundary");
                 if expected {
                     let judged = judge(&subject, &known);
+                    let proved = proved.or(Some(Proof::Passing).filter(|_| require.is_none()));
                     assert_eq!(judged.proved, proved);
                     let again = Facts { as_found: None, ..known.clone() };
                     assert_eq!(wants_the_tree_as_found(&judged.after, &again), !is_known);

@@ -53,6 +53,10 @@ pub struct CheckResult {
     /// the evidence.
     #[serde(skip)]
     pub incurable: Option<String>,
+    /// Whether it failed because a program was not found, or could not be run: that is no failure
+    /// of what it checks. Not in the evidence.
+    #[serde(skip)]
+    pub program_missing: bool,
     /// What its output said about tests; `None` if it spoke of none. Not in the evidence.
     #[serde(skip)]
     pub test_run: Option<TestRun>,

@@ -1,6 +1,7 @@
 //! What crew saw at the last boundary, bounded so that it can be kept in the state and shown to the
 //! agent.
 
+pub mod cause;
 pub mod changes;
 pub mod check;
 pub mod commits;

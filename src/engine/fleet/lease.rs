@@ -360,7 +360,7 @@ impl Lease {
         self.try_again();
         self.accepted_test_changes = Some(self.carried.completed);
         self.carried.baseline = None;
-        self.carried.checks.values_mut().for_each(|memory| memory.ever_failed = false);
+        self.carried.checks.values_mut().for_each(CheckMemory::forget_failures);
     }
 
     /// Whether nothing has happened between the two: a heartbeat moves its time alone.

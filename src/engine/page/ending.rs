@@ -121,7 +121,10 @@ pub fn facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
     });
     let best = regressions(inputs.story).into_iter().next().map(|it| it.words());
     let best = best.filter(|_| record.outcome() != Some(Outcome::Completed));
-    let facts = [("owner", gone), ("needs", needs), ("why", why), ("red", best)];
+    let proved =
+        record.state.proved_at.map(|at| format!("after the end, {}", clock_time(at, inputs.now)));
+    let facts =
+        [("owner", gone), ("needs", needs), ("why", why), ("proved", proved), ("red", best)];
     facts
         .into_iter()
         .filter_map(|(name, text)| Fact::of(name, text))
@@ -181,7 +184,7 @@ fn had_failed(inputs: &PageInputs<'_>, check: &CheckResult) -> Option<String> {
     let memory = inputs.record.state.checks.get(&check.run)?;
     let found = inputs.tests.get(&check.run).filter(|memory| memory.as_found);
     let found = found.map(|memory| &memory.first).filter(|run| run.failed > 0);
-    memory.ever_failed.then(|| match found {
+    memory.ever_failed().then(|| match found {
         Some(run) => {
             format!("; before the loop {} of {} failed", run.failed, count(run.total(), "test"))
         }

@@ -67,6 +67,9 @@ pub struct Page {
     pub id: LoopId,
     pub outcome: Option<Outcome>,
     pub proof: Option<Proof>,
+    /// When it was last looked for after the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proved_at: Option<DateTime<Utc>>,
     /// "completed after 4 iterations", "running, iteration 4 of 15".
     pub verdict: String,
     /// What belongs to it: "proof: proven", "2 of 148 tests fail", "needs you".
@@ -140,6 +143,7 @@ impl Page {
             id: record.id.clone(),
             outcome: record.outcome(),
             proof: record.state.ending.as_ref().and_then(|ending| ending.proof),
+            proved_at: record.state.proved_at,
             verdict: verdict(record, inputs.now),
             remark: ending::remark(inputs),
             task: procedure.map_or_else(|| task.to_owned(), |name| format!("procedure {name}")),

@@ -6,7 +6,9 @@ use super::ending::asked_for_help;
 use super::{ChangesFrom, PageInputs};
 use crate::engine::evidence::ClaimResult;
 use crate::engine::journal::regression::{Regression, regressions};
-use crate::engine::record::{Driver, FALLS_SHORT, Outcome, Proof, Role, Status, TaskOfFleet};
+use crate::engine::record::{
+    CheckMemory, Driver, FALLS_SHORT, Outcome, Proof, Role, Status, TaskOfFleet,
+};
 use crate::engine::test_changes::finding::ACCEPT;
 use crate::engine::text::clip;
 
@@ -146,7 +148,7 @@ fn never_failed(inputs: &PageInputs<'_>) -> bool {
     has_reason(inputs, FALLS_SHORT)
         && record.contract.require == Some(Proof::Checked)
         && (record.state.checked_as_found || record.contract.before_the_first().next().is_none())
-        && !record.state.checks.values().any(|memory| memory.ever_failed)
+        && !record.state.checks.values().any(CheckMemory::ever_failed)
 }
 
 /// Whether `crew diff` and `crew back` have something to show.

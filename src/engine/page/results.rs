@@ -146,7 +146,7 @@ fn other_checks(inputs: &PageInputs<'_>) -> Vec<Fact> {
         .is_some_and(|ending| ending.outcome == Outcome::Blocked && ending.why.contains(ACCEPT));
     let fixed = |run: &str| {
         let memory = record.state.checks.get(run);
-        let is_fixed = memory.is_some_and(|memory| memory.ever_failed);
+        let is_fixed = memory.is_some_and(CheckMemory::ever_failed);
         match word(run) == "passed" {
             true if is_fixed && is_refused => " as it is now, which does not count",
             true if is_fixed => ", after it had failed",

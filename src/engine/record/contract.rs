@@ -11,7 +11,7 @@ use super::question::QuestionMode;
 use super::run::Run;
 use crate::engine::claim::promise::Promise;
 use crate::engine::test_changes::TestChanges;
-use crate::engine::test_changes::trial::TrialTerms;
+use crate::engine::test_changes::trial::{Prove, TrialTerms};
 use crate::engine::text::word;
 
 /// The fixed part of a loop.
@@ -74,8 +74,25 @@ impl Contract {
 
     /// Whether the work is taken away on trial before the loop ends.
     pub fn is_tried(&self) -> bool {
-        let asks = self.trial.prove || self.require == Some(Proof::Proven);
+        let asks = self.trial.prove == Prove::Proven || self.require == Some(Proof::Proven);
         asks && !self.checks.is_empty()
+    }
+
+    /// Whether the checks run on the tree as the loop found it where none was seen to fail.
+    pub fn looks_back(&self) -> bool {
+        let asks = match self.require {
+            // That they failed there is not enough.
+            Some(Proof::Proven) => false,
+            Some(_) => true,
+            None => self.trial.prove != Prove::Off,
+        };
+        asks && !self.checks.is_empty()
+    }
+
+    /// The checks, each command once.
+    pub fn commands(&self) -> impl Iterator<Item = &Check> {
+        let mut known = BTreeSet::new();
+        self.checks.iter().filter(move |check| known.insert(&check.run))
     }
 
     /// Whether checks alone end the loop; a claim ends nothing then.

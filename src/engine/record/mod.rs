@@ -206,6 +206,12 @@ pub struct State {
     /// When the end was recorded; `None` of a live loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<DateTime<Utc>>,
+    /// When its proof was last looked for after its end; `None` if it never was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proved_at: Option<DateTime<Utc>>,
+    /// The process that looks for it in the background.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prover: Option<ProcessIdentity>,
     /// The identity of the working tree at the last boundary.
     pub tree: Option<String>,
     #[serde(default, skip_serializing_if = "is_default")]

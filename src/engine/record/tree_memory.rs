@@ -79,6 +79,13 @@ impl TreeMemory {
     }
 }
 
+impl TreeMemory {
+    /// Whether the tree was in this state before the first iteration.
+    pub fn began_as(&self, identity: &str) -> bool {
+        self.recent.iter().any(|(after, seen)| *after == 0 && seen == beginning(identity))
+    }
+}
+
 impl State {
     /// Remembers the tree at the end of the last iteration, or before the first.
     pub fn remember_tree(&mut self, seen: Option<TreeSeen>) {

@@ -7,7 +7,7 @@ use super::{Kind, Value};
 use crate::engine::claim::promise::Promise;
 use crate::engine::record::{Permissions, QuestionMode, Role};
 use crate::engine::test_changes::TestChanges;
-use crate::engine::test_changes::trial::TRIAL_TIMEOUT_S;
+use crate::engine::test_changes::trial::{Prove, TRIAL_TIMEOUT_S};
 
 /// A setting, in the order of display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -183,9 +183,9 @@ const ROWS: [KeyRow; 40] =
             "false",
             "no notices on your terminal",
         ),
-        row(Key::Prove, Term, "prove", Switch, Less).says(
+        row(Key::Prove, Term, "prove", Kind::Prove, Less).says(
             0,
-            "true",
+            "\"proven\"",
             "before a loop completes, run the checks without its work, to see whether a test fails",
         ),
         row(Key::ProveTimeout, Term, "prove_timeout", Seconds, More).says(
@@ -292,6 +292,7 @@ impl Key {
             Kind::Promise => Some(Value::Promise(Promise::default())),
             Kind::TestChanges => Some(Value::TestChanges(TestChanges::default())),
             Kind::Questions => Some(Value::Questions(QuestionMode::default())),
+            Kind::Prove => Some(Value::Prove(Prove::default())),
             Kind::Permissions => Some(Value::Permissions(Permissions::default())),
             Kind::Branch => Some(Value::Off),
             Kind::Proof
@@ -320,7 +321,7 @@ impl Key {
                 allowed != 0 && (*value == 0 || *value > allowed)
             }
             (Wider::Less, Value::Number(value), Some(Value::Number(allowed))) => *value < allowed,
-            (Wider::Less, Value::Switch(value), Some(Value::Switch(allowed))) => !*value & allowed,
+            (Wider::Less, Value::Prove(value), Some(Value::Prove(allowed))) => *value < allowed,
             (Wider::On | Wider::Other | Wider::OtherOrOff, own, Some(allowed)) => *own != allowed,
             _ => true,
         }

@@ -6,6 +6,7 @@ use super::{Kind, Layer, Value};
 use crate::engine::claim::promise::Promise;
 use crate::engine::record::{Permissions, Proof, QuestionMode};
 use crate::engine::test_changes::TestChanges;
+use crate::engine::test_changes::trial::Prove;
 
 fn number(number: u64) -> Value {
     Value::Number(number)
@@ -66,13 +67,12 @@ fn of_promise() -> Rules {
 }
 
 fn of_proof() -> Rules {
-    let switch = Value::Switch;
-    let (on, off) = (Some(switch(true)), switch(false));
+    let [off, checked, proven] = Prove::ALL.map(Value::Prove);
     vec![
-        (None, switch(true), false),
-        (None, off.clone(), false),
-        (on.clone(), off.clone(), true),
-        (Some(off), switch(true), false),
+        (None, proven.clone(), false),
+        (None, off.clone(), true),
+        (Some(proven.clone()), checked, true),
+        (Some(off), proven, false),
     ]
 }
 

@@ -7,7 +7,7 @@ use crate::engine::record::{
     Check, GitSteps, IterationTimes, Limits, Permissions, Proof, QuestionMode, Reaction,
 };
 use crate::engine::test_changes::TestChanges;
-use crate::engine::test_changes::trial::TrialTerms;
+use crate::engine::test_changes::trial::{Prove, TrialTerms};
 
 /// How much of the iteration logs of all loops is kept, and of the snapshots of all working trees;
 /// 0 means "all of it".
@@ -72,7 +72,10 @@ impl Settings {
             _ => Vec::new(),
         };
         TrialTerms {
-            prove: self.is_on(Key::Prove),
+            prove: match self.layer.value(Key::Prove) {
+                Some(Value::Prove(prove)) => *prove,
+                _ => Prove::default(),
+            },
             timeout_s: self.number(Key::ProveTimeout),
             setup: self.layer.word(Key::Setup).map(str::to_owned),
             tests: globs(Key::Tests),

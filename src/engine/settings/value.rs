@@ -4,6 +4,7 @@
 use crate::engine::claim::promise::Promise;
 use crate::engine::record::{Permissions, Proof, QuestionMode, Role};
 use crate::engine::test_changes::TestChanges;
+use crate::engine::test_changes::trial::Prove;
 use crate::engine::text::period;
 
 /// The kind of a value.
@@ -23,6 +24,7 @@ pub enum Kind {
     /// The agent's promise, or off.
     Promise,
     Proof,
+    Prove,
     TestChanges,
     Questions,
     /// Any text that is not blank.
@@ -48,6 +50,7 @@ pub enum Value {
     Text(String),
     Promise(Promise),
     Proof(Proof),
+    Prove(Prove),
     TestChanges(TestChanges),
     Questions(QuestionMode),
     Permissions(Permissions),
@@ -63,6 +66,7 @@ impl Value {
             Self::Text(text) => Some(text),
             Self::Promise(promise) => Some(promise.as_str()),
             Self::Proof(proof) => Some(proof.label()),
+            Self::Prove(prove) => Some(prove.label()),
             Self::TestChanges(mode) => Some(mode.label()),
             Self::Questions(mode) => Some(mode.label()),
             Self::Permissions(kind) => Some(kind.label()),

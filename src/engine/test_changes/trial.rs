@@ -4,19 +4,43 @@
 use serde::{Deserialize, Serialize};
 
 use super::NAMED_MAX;
+use crate::engine::evidence::cause::{NoCause, of_both};
 use crate::engine::evidence::test_run::{TestRun, TestStatus};
 use crate::engine::evidence::{CheckResult, Verdict};
-use crate::engine::text::named;
+use crate::engine::text::{named, word};
 
 /// Seconds a whole trial may take unless the contract says otherwise.
 pub const TRIAL_TIMEOUT_S: u64 = 15 * 60;
+
+/// The proof that crew tries to reach by runs of its own.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Prove {
+    /// None: what the checks show in the loop is all.
+    Off,
+    /// Where no check was seen to fail, they run on the tree as the loop found it.
+    #[default]
+    Checked,
+    /// The same, and they run without the work.
+    Proven,
+}
+
+impl Prove {
+    /// All of them, the widest first.
+    pub const ALL: [Self; 3] = [Self::Off, Self::Checked, Self::Proven];
+
+    /// The word used in settings.
+    pub fn label(self) -> &'static str {
+        word(&self)
+    }
+}
 
 /// The terms of a trial, a part of the contract.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TrialTerms {
-    /// Whether the loop asks for one before it ends.
-    pub prove: bool,
+    /// What is tried before the loop ends.
+    pub prove: Prove,
     /// Seconds for all of it.
     pub timeout_s: u64,
     /// Prepares the scratch folder, by `sh -c`; `None` if nothing has to.
@@ -34,7 +58,7 @@ pub struct TrialTerms {
 impl Default for TrialTerms {
     fn default() -> Self {
         Self {
-            prove: false,
+            prove: Prove::default(),
             timeout_s: TRIAL_TIMEOUT_S,
             setup: None,
             tests: Vec::new(),
@@ -124,37 +148,49 @@ pub enum AsFound {
     Failed(String),
     /// None did.
     Passed,
+    /// One did, and not for want of the work.
+    NoCause(NoCause),
     /// It cannot be told, for this reason.
     Unknown(String),
 }
 
 impl AsFound {
-    /// Judges checks that ran on the final tree, on the tree as found and on the final tree again.
+    /// Judges checks that failed on the tree as found, and ran on the final tree and on the former
+    /// again.
     pub fn of(tried: &[TriedCheck]) -> Self {
-        let mut unknown = Vec::new();
+        let (mut unknown, mut no_cause) = (Vec::new(), None);
         for check in tried {
-            let run = &check.control.run;
-            unknown.push(match (&check.without, &check.again) {
-                (None, _) if passed(&check.control) => continue,
-                (None, _) => unprepared(check),
-                (Some(found), _) if found.verdict == Verdict::Passed => continue,
-                (Some(_), Some(again)) if passed(again) => return Self::Failed(run.clone()),
-                (Some(_), Some(again)) => {
-                    format!("`{run}` is unsteady: it {}", control_failure(again))
-                }
-                (Some(found), None) => {
+            let (run, Some(found)) = (&check.control.run, &check.without) else { continue };
+            unknown.push(match &check.again {
+                _ if found.verdict != Verdict::Failed => {
                     format!("`{run}` {} on the tree as the loop found it", control_failure(found))
                 }
+                _ if !passed(&check.control) => unprepared(check),
+                None => continue,
+                Some(again) if again.verdict != Verdict::Failed => {
+                    format!("`{run}` is unsteady: it {}", again.what_happened())
+                }
+                Some(again) => match of_both(again, &check.control) {
+                    Ok(()) => return Self::Failed(run.clone()),
+                    Err(why) => {
+                        no_cause = Some(why);
+                        continue;
+                    }
+                },
             });
         }
-        if unknown.is_empty() { Self::Passed } else { Self::Unknown(unknown.join("; ")) }
+        match no_cause {
+            _ if !unknown.is_empty() => Self::Unknown(unknown.join("; ")),
+            Some(why) => Self::NoCause(why),
+            None => Self::Passed,
+        }
     }
 
     /// Why it cannot be told; `None` if it can.
     pub fn why_not(&self) -> Option<&str> {
         match self {
             Self::Unknown(why) => Some(why),
-            Self::Failed(_) | Self::Passed => None,
+            Self::Failed(_) | Self::Passed | Self::NoCause(_) => None,
         }
     }
 }
@@ -303,13 +339,14 @@ mod tests {
     }
 
     #[test]
-    fn a_check_failed_as_found_if_it_passes_before_and_after_in_the_same_folder() {
+    fn a_check_failed_as_found_if_it_fails_twice_and_passes_between_in_the_same_folder() {
         let table = [
-            ("silent pass", "silent fail", "silent pass"),
             ("silent pass", "silent fail", "silent fail"),
-            ("silent pass", "silent pass", ""),
+            ("silent pass", "silent fail", "silent pass"),
+            ("pass a", "fail a", "fail a"),
+            ("silent pass", "", ""),
             ("silent pass", "silent cut", ""),
-            ("silent fail", "", ""),
+            ("silent fail", "silent fail", ""),
         ];
         let told = table.map(|(control, found, again)| {
             let some = |words: &str| (!words.is_empty()).then(|| run(words));
@@ -317,15 +354,16 @@ mod tests {
             format!("{:?}", AsFound::of(&[TriedCheck { control: run(control), without, again }]))
         });
         let [passes, fails] = ["silent pass", "silent fail"].map(run);
-        let unable = TriedCheck { control: fails.clone(), ..TriedCheck::default() };
-        let failed =
-            TriedCheck { control: passes.clone(), without: Some(fails), again: Some(passes) };
+        let again = Some(fails.clone());
+        let unable = TriedCheck { control: fails.clone(), without: again.clone(), again: None };
+        let failed = TriedCheck { control: passes, without: Some(fails), again };
         assert_eq!(AsFound::of(&[unable.clone(), failed]), AsFound::Failed("t".to_owned()));
         let AsFound::Unknown(why) = AsFound::of(&[unable.clone(), unable]) else { panic!() };
         assert_eq!(why.matches("`t` failed").count(), 2, "{why}");
         insta::assert_snapshot!(told.join("\n"), @r#"
         Failed("t")
-        Unknown("`t` is unsteady: it failed (exit 1)")
+        Unknown("`t` is unsteady: it passed")
+        Failed("t")
         Passed
         Unknown("`t` timed out after 1 s on the tree as the loop found it")
         Unknown("`t` failed (exit 1) in a scratch folder, which `setup` and .worktreeinclude prepare")

@@ -8,6 +8,7 @@ use crate::engine::claim::promise::Promise;
 use crate::engine::record::{Permissions, Proof, QuestionMode};
 use crate::engine::settings::{self, KeyRow, Kind};
 use crate::engine::test_changes::TestChanges;
+use crate::engine::test_changes::trial::Prove;
 use crate::parse::spelling::{nearest, shown};
 use crate::parse::{amounts, duration};
 
@@ -166,6 +167,7 @@ impl<'text> Written<'text> {
                 promise.map(Is::Promise).map_err(|error| format!("{}: {error}", self.name))
             }
             Kind::Proof => self.choice(&Proof::REQUIRED, Proof::label).map(Is::Proof),
+            Kind::Prove => self.choice(&Prove::ALL, Prove::label).map(Is::Prove),
             Kind::TestChanges => {
                 self.choice(&TestChanges::ALL, TestChanges::label).map(Is::TestChanges)
             }

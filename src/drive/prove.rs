@@ -1,0 +1,166 @@
+//! Looks for a better proof of a loop that nothing drives: by hand, or after the end of a session
+//! whose checks take long. What comes of it is in the record; it never changes how the loop ended.
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+
+use super::owner::{is, myself};
+use super::scratch::ScratchTerms;
+use super::start::place;
+use super::{as_found, end, test_changes, trial};
+use crate::engine::boundary::belief::{ProofRuns, proof_after_the_end};
+use crate::engine::record::{Loop, LoopId, Outcome, Proof, Status};
+use crate::engine::test_changes::trial::{AsFound, Trial};
+use crate::world::clock::{self, Deadline};
+use crate::world::git::snapshots::Snapshots;
+use crate::world::process::{Stop, detach};
+use crate::world::store::{self, Home, LOCK_WAIT, test_memory, view};
+
+/// How long the process in the background waits for the record to name it.
+const NAMED_WITHIN: Duration = Duration::from_secs(10);
+
+/// Tries the work of a loop as it was at the end of its last iteration. The checks get the
+/// environment of this process, which is a person's: what a session recorded guards against its
+/// agent, and differs from any other terminal's. Returns the trial and the proof of the loop, if it
+/// is completed.
+pub fn by_hand(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<(Trial, Option<Proof>)> {
+    let record = &Loop { environment: None, ..record.clone() };
+    let id = &record.id;
+    if matches!(record.state.status, Status::Running | Status::Waiting) {
+        bail!("loop {id} is {}\nhint: crew pause {id} first", record.status_word());
+    }
+    if let Some(gone) = place::gone(&record.place) {
+        bail!("loop {id} cannot be tried: {gone}");
+    }
+    if record.contract.checks.is_empty() {
+        bail!("loop {id} has no check that could fail without its work");
+    }
+    let evidence = record.state.evidence.as_ref();
+    if let Some(check) = evidence.and_then(|evidence| evidence.failing().next()) {
+        bail!(
+            "`{}` fails with the work, so there is nothing to prove\nhint: crew show {id}",
+            check.run
+        );
+    }
+    let last = last_snapshot(home, record);
+    let left = test_changes::left(home, record, last.as_deref());
+    let tests = test_memory::read(home, id);
+    let terms = terms(home, record, last.as_deref(), stop);
+    let finding = test_changes::look(terms, left, (&[], None), &tests).unwrap_or_default();
+    let doubts = Some(finding.doubts.join("; ")).filter(|doubts| !doubts.is_empty());
+    let against = finding.refusal.or(doubts);
+    let mut runs = ProofRuns { against: against.clone(), ..ProofRuns::default() };
+    let trial = against.map_or_else(|| trial::run(terms), Trial::Failed);
+    runs.trial = Some(trial.clone());
+    let text = match &trial {
+        Trial::Proven(how) => format!("proven by hand: {how}"),
+        Trial::Failed(why) | Trial::Impossible(why) => format!("not proven by hand: {why}"),
+    };
+    if runs.against.is_none() {
+        runs.as_found = look_back(terms, &runs);
+    }
+    if stop() {
+        bail!("it was interrupted, and the proof of loop {id} is as it was");
+    }
+    let held = store::hold(home, id, LOCK_WAIT)?;
+    held.note(&held.load()?, clock::now(), text)?;
+    drop(held);
+    Ok((trial, update(home, id, &runs)?))
+}
+
+/// Starts a process that looks for the proof of a loop, if it is completed, and names it in the
+/// record. It outlives the client. Without one the proof stays as it is, and the journal says why.
+pub fn start_in_background(home: &Home, id: &LoopId) {
+    let Ok(record) = store::load(home, id) else { return };
+    let output = home.loop_file(id, "prove.log");
+    let variables = [("CREW_HOME", home.root().display().to_string())];
+    let start = || {
+        let arguments = ["drive", id.as_str()];
+        let process = detach::start(&arguments, &record.place.folder, &variables, &output)?;
+        end::amend(home, id, "its proof is looked for in the background", |record| {
+            record.state.prover = Some(process);
+        })
+    };
+    let is_over = record.outcome() == Some(Outcome::Completed);
+    if let Some(Err(error)) = is_over.then(start)
+        && let Ok(held) = store::hold(home, id, LOCK_WAIT)
+    {
+        let what = format!("no proof is looked for in the background: {error:#}");
+        let _ = held.note(&record, clock::now(), what);
+    }
+}
+
+/// The loop that this process was started for, once the record says so.
+pub fn handed_to_me(home: &Home, id: &LoopId) -> Result<Option<Loop>> {
+    let record = store::load(home, id)?;
+    if record.is_live() {
+        return Ok(None);
+    }
+    let me = myself()?;
+    let mine = || {
+        let found = store::load(home, id).ok()?;
+        let mut owner = me.clone();
+        owner.process = found.state.prover.clone()?;
+        is(&owner, &me.process).then_some(found)
+    };
+    Ok(Deadline::after(NAMED_WITHIN).poll(Duration::from_millis(20), mine))
+}
+
+/// Looks for the proof of an ended session, and updates the record.
+pub fn in_background(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<()> {
+    let last = last_snapshot(home, record);
+    let terms = terms(home, record, last.as_deref(), stop);
+    let trial = record.contract.is_tried().then(|| trial::run(terms));
+    let mut runs = ProofRuns { trial, ..ProofRuns::default() };
+    runs.as_found = look_back(terms, &runs);
+    if !stop() {
+        update(home, &record.id, &runs)?;
+    }
+    Ok(())
+}
+
+/// Runs the checks on the tree as found, where only a failure there can make more than `passing` of
+/// the proof.
+fn look_back(terms: ScratchTerms<'_>, runs: &ProofRuns) -> Option<AsFound> {
+    let record = terms.subject;
+    let proof = record.state.ending.as_ref().and_then(|ending| ending.proof);
+    let is_proven = matches!(runs.trial, Some(Trial::Proven(_)));
+    let is_open = proof == Some(Proof::Passing) && !record.state.checked_as_found;
+    (is_open && !is_proven).then(|| as_found::look(terms))
+}
+
+fn last_snapshot(home: &Home, record: &Loop) -> Option<String> {
+    let last = Snapshots::of(home, record).at_the_end_of(&record.id, u32::MAX);
+    last.map(|(_, commit)| commit)
+}
+
+/// The terms of all runs, with one limit from now on.
+fn terms<'a>(
+    home: &'a Home,
+    subject: &'a Loop,
+    now: Option<&'a str>,
+    stop: Stop<'a>,
+) -> ScratchTerms<'a> {
+    let took = subject.state.checks.values().map(|memory| memory.elapsed_ms).sum();
+    ScratchTerms { home, subject, now, latest: None, shared: None, stop }.beginning_now(took)
+}
+
+/// Puts what the runs showed into the record of a completed loop, and returns its proof; `None` for
+/// any other.
+fn update(home: &Home, id: &LoopId, runs: &ProofRuns) -> Result<Option<Proof>> {
+    let record = store::load(home, id)?;
+    let Some((proof, _)) = proof_after_the_end(&record, runs) else { return Ok(None) };
+    end::amend(home, id, &format!("its proof is `{}` after the end", proof.label()), |record| {
+        let Some((proof, why)) = proof_after_the_end(record, runs) else { return };
+        let state = &mut record.state;
+        state.prover = None;
+        state.proved_at = Some(clock::now().wall);
+        state.checked_as_found |= runs.as_found.as_ref().is_some_and(|it| it.why_not().is_none());
+        if let Some(ending) = &mut state.ending {
+            (ending.proof, ending.why) = (Some(proof), why);
+        }
+    })?;
+    let _ = view::write(&store::load(home, id)?);
+    Ok(Some(proof))
+}
