@@ -14,7 +14,7 @@ use crate::drive::find::{Found, find, named_by, of_other_trees, of_working_tree}
 use crate::drive::fleet::find::newest_here;
 use crate::drive::owner::{elsewhere, owner_is_gone};
 use crate::drive::page::read;
-use crate::drive::session::questions::waiting_dialog;
+use crate::drive::session::dialog::waiting_dialog;
 use crate::engine::record::{Loop, Status};
 use crate::engine::window::RateWindow;
 use crate::exit::Exit;

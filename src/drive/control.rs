@@ -7,7 +7,7 @@ use std::cell::Cell;
 use anyhow::{Result, bail};
 
 use super::owner::{life, owner_is_gone, spent_ms};
-use super::session::failure::is_marked;
+use super::session::interruption::is_marked;
 use super::{end, meter, tree};
 use crate::clients;
 use crate::clients::spelling::way_on;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, FixedOffset, Utc};
 
 use crate::drive::owner::{owner_is_gone, spent_ms};
-use crate::drive::session::questions::waiting_dialog;
+use crate::drive::session::dialog::waiting_dialog;
 use crate::engine::record::{Loop, LoopId};
 use crate::report::board::{BoardFacts, BoardRow};
 use crate::world::files::disk;

@@ -8,10 +8,10 @@ use anyhow::{Result, bail};
 
 use super::describe::Described;
 use super::foreign;
+use super::joined::as_started;
 use super::memory::Memory;
 use super::settle::{
-    as_started, is_completed, is_stale, remember, settle, standing_cancel, standing_orders,
-    wants_landing,
+    is_completed, is_stale, remember, settle, standing_cancel, standing_orders, wants_landing,
 };
 use super::way::{goes_the_same_way, is_up_to_date, keep_limits};
 use super::workspace::{continue_branches, is_merged};
@@ -26,8 +26,8 @@ use crate::parse::fleet::FLEET_FILE;
 use crate::world::clock;
 use crate::world::git::hub;
 use crate::world::git::refs::Refs;
-use crate::world::store::Home;
-use crate::world::store::fleets::{self, Kept, Leases};
+use crate::world::store::fleets::{Kept, Leases};
+use crate::world::store::{Home, fleets};
 
 /// The most tasks that a note names.
 const NAMED_MAX: usize = 3;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use super::engines::LOCAL;
-use super::shared::{reach, remote};
+use super::reach::{reach, remote};
 use super::way::{KeptWay, keep_its_way};
 use crate::drive::error_text::error_text;
 use crate::drive::missing;
@@ -25,14 +25,13 @@ use crate::engine::settings::trust::TrustRequest;
 use crate::engine::text::{distinct, named};
 use crate::engine::usage::Money;
 use crate::parse::arguments::{FleetRunArgs, UsageError};
-use crate::parse::fleet as tasks;
-use crate::parse::fleet::{FLEET_FILE, MAX_FLEET_FILE_BYTES};
-use crate::world::clock;
+use crate::parse::fleet::{self as tasks, FLEET_FILE, MAX_FLEET_FILE_BYTES};
 use crate::world::files::disk;
 use crate::world::git::include::INCLUDE_BYTES;
-use crate::world::git::{self, steps};
+use crate::world::git::steps;
 use crate::world::store::home::hash;
 use crate::world::store::{Home, trust};
+use crate::world::{clock, git};
 
 /// The most names in a folder of tasks.
 const NAMES_MAX: usize = 20_000;

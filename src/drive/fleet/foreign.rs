@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use anyhow::Result;
 
 use super::describe::need;
+use super::joined::{counts, fingerprint, is_here, is_open};
 use super::memory::Memory;
-use super::settle::{counts, fingerprint, is_here, is_open, is_stale, wants_landing};
+use super::settle::{is_stale, wants_landing};
 use crate::engine::fleet::manifest::{Fleet, LandingMode};
 use crate::engine::fleet::task::FleetTask;
 use crate::engine::record::{Contract, Reaction, Run};

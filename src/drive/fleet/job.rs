@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 
-use super::attempt::{AfterLoop, Heartbeat, Job, JobEnd};
+use super::attempt::{AfterLoop, Job, JobEnd};
 use super::commands::{self, FleetCommands};
 use super::engines::MANUAL;
+use super::heartbeat::Heartbeat;
 use super::memory::Memory;
-use super::places::job_slots;
+use super::slots::job_slots;
 use super::takeover::{end_cancelled, free, is_alive_elsewhere, take};
 use super::tie::{FENCED, JobTie};
 use super::workspace::{self, MadeTree};

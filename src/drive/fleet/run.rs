@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::attempt::Outage;
 use super::begin::land_too;
 use super::engines::{Engine, JobCall, JobState, LOCAL, SeenJob};
 use super::memory::Memory;
-use super::places::{slots_of, takes_one};
+use super::outage::Outage;
 use super::seat::{self, Stillness};
 use super::settle::wants_landing;
+use super::slots::{slots_of, takes_one};
 use super::takeover::end_cancelled;
 use crate::engine::fleet::events::FleetEvent;
 use crate::engine::fleet::lease::{Attempt, JobPhase, Lease, TaskEnding, TaskState};

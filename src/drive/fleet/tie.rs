@@ -6,7 +6,7 @@ use std::io;
 use anyhow::{Error, Result};
 
 use super::memory::Memory;
-use super::places::job_slots;
+use super::slots::job_slots;
 use crate::drive::control;
 use crate::drive::error_text::{error_text, git_trouble};
 use crate::drive::run::tie::{Leave, Tie};

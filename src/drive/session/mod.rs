@@ -4,7 +4,9 @@
 pub mod background;
 pub mod cap;
 pub mod companion;
+pub mod dialog;
 pub mod failure;
+pub mod interruption;
 pub mod notice;
 pub mod orders;
 pub mod questions;
@@ -214,7 +216,7 @@ fn start_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
     let cwd = hook.folder.as_deref().context("the hook's payload has no folder (cwd)")?;
     // The client has put the command back into its input line, to be corrected.
     let owned = owned(home, session_id)?.filter(|record| is_ours(record, hook));
-    let taken_back = owned.filter(|record| failure::came_to_nothing(record, hook));
+    let taken_back = owned.filter(|record| interruption::came_to_nothing(record, hook));
     let started = start(home, hook, &arguments, cwd, taken_back.map(|record| record.id))?;
     Ok(started.map_or(EventResult::Silent, |started| EventResult::Started(Box::new(started))))
 }
@@ -241,7 +243,7 @@ fn pause_loop(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
 /// Pauses a loop: at once where the user broke off its agent's turn, whose end will not come.
 fn pause(home: &Home, hook: &Hook<'_>, record: &Loop) -> Result<Paused> {
     let is_running = record.state.status == Status::Running;
-    if is_running && is_ours(record, hook) && failure::broke_off(record, hook) {
+    if is_running && is_ours(record, hook) && interruption::broke_off(record, hook) {
         let record = Box::new(control::pause_now(home, &record.id, "paused by the user")?);
         return Ok(Paused { record, how: PauseResult::Now });
     }
@@ -307,7 +309,7 @@ fn prompted(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
     if record.state.status == Status::Paused {
         return Ok(EventResult::Silent);
     }
-    if failure::broke_off(&record, hook) {
+    if interruption::broke_off(&record, hook) {
         let paused = control::pause_now(home, &id, "paused: the user interrupted the agent")?;
         return Ok(EventResult::BrokenOff(Box::new(paused)));
     }

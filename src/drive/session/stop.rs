@@ -11,14 +11,15 @@ use chrono::TimeDelta;
 
 use super::background;
 use super::cap::{self, COMPANION_WAIT, NextTurn};
-use super::questions::still_waits;
+use super::dialog::still_waits;
 use super::queued::{self, Aside};
 use crate::clients::{Hook, Stopped};
 use crate::drive::boundary::{Boundary, DriverNotes, Open, Recorded, open};
+use crate::drive::control;
 use crate::drive::end::{self, EndAttempt, EndedLoop, wind_up};
 use crate::drive::meter::{self, TRANSCRIPT_BYTES, TRANSCRIPT_WAIT};
 use crate::drive::owner::is;
-use crate::drive::{control, prove, tree, windows};
+use crate::drive::{prove, tree, windows};
 use crate::engine::boundary::decide::{Decision, Hold};
 use crate::engine::boundary::facts::{AgentOutcome, ControlRequest, Facts, Seen};
 use crate::engine::claim::{self, Claim};
