@@ -86,13 +86,37 @@ const PROGRAMS: &[Row] = &[
         "a program in a folder that git ignores",
         &SH,
         &[Sh("printf '#!/bin/sh\\n' > node_modules/.bin/vows")],
-        Passing("node_modules/.bin/vows"),
+        Refused("node_modules/.bin/vows changed since"),
     )
     .files(&[
         (".gitignore", "node_modules/\n"),
         ("node_modules/.bin/vows", "#!/bin/sh\n[ \"$(sh greet.sh)\" = Hello ]\n"),
     ])
     .check("node_modules/.bin/vows"),
+    row(
+        "a linked program of several files in a folder that git ignores",
+        &SH,
+        &[Sh("printf '#!/bin/sh\n' > node_modules/vows/cli.sh")],
+        Refused("node_modules/vows/cli.sh changed since"),
+    )
+    .files(&[
+        (".gitignore", "node_modules/\n"),
+        ("node_modules/vows/cli.sh", "#!/bin/sh\n. node_modules/vows/run.sh\n"),
+        ("node_modules/vows/run.sh", "[ \"$(sh greet.sh)\" = Hello ]\n"),
+    ])
+    .begin("mkdir node_modules/.bin; ln -s ../vows/cli.sh node_modules/.bin/vows")
+    .check("node_modules/.bin/vows"),
+    row(
+        "a program that a build made, in a folder that git ignores",
+        &SH,
+        &[Sh("printf '#!/bin/sh\n' > build/vows")],
+        Passing("build/vows"),
+    )
+    .files(&[
+        (".gitignore", "build/\n"),
+        ("build/vows", "#!/bin/sh\n[ \"$(sh greet.sh)\" = Hello ]\n"),
+    ])
+    .check("build/vows"),
     row(
         "a program planted on the search path",
         &PY,

@@ -19,7 +19,8 @@ use crate::engine::test_changes::kind::{NamedPaths, ignored_patterns, may_be_sec
 use crate::engine::text::named;
 use crate::parse::test_changes::named_paths;
 use crate::world::files::{disk, tree};
-use crate::world::git::snapshots::Snapshots;
+use crate::world::git::snapshots::scratch::is_output;
+use crate::world::git::snapshots::{FILE_BYTES, Snapshots};
 use crate::world::store::Home;
 use crate::world::store::home::hash;
 
@@ -189,9 +190,7 @@ fn look_at(snapshots: &Snapshots, subject: &Loop, commit: &str) -> Result<Baseli
     if !outside.is_empty() {
         let known = snapshots.files_among(commit, &outside)?;
         for path in outside.into_iter().filter(|path| !known.contains(path)) {
-            let is_file = tree::kind(&checkout.join(&path)) != "link";
-            let literal = [format!(":(top,literal){path}")];
-            if is_file && snapshots.ignored(&literal)?.contains(&path) {
+            if is_installed(&checkout.join(&path), &path) && snapshots.ignores(&path)? {
                 ignored.push(path);
             } else {
                 hashes.insert(path.clone(), hash_of(&checkout.join(&path)));
@@ -209,6 +208,13 @@ fn look_at(snapshots: &Snapshots, subject: &Loop, commit: &str) -> Result<Baseli
     plain.sort();
     plain.dedup();
     Ok(Baseline { commit: snapshots.with_present(commit, &plain)?, named, hashes })
+}
+
+/// Whether an ignored file can be put back in the scratch folder: what a build makes is made again
+/// there, and a link to a whole path leads out of it.
+fn is_installed(file: &Path, path: &str) -> bool {
+    let is_made = path.split('/').any(is_output);
+    !is_made && !tree::is_absolute_link(file) && disk::size(file) <= FILE_BYTES
 }
 
 /// What the commands of the checks name in the working tree; links are followed.

@@ -47,14 +47,15 @@ pub fn files(folder: &Path, limit: usize) -> Vec<PathBuf> {
 
 /// Fills a folder with links to what is in another one. A link there that is relative is made anew,
 /// so that it leads to the same place beside the new folder; so is each link in the folder of a
-/// scope, such as `node_modules/@shop`. What the new folder has stays. False if nothing was added.
+/// scope, such as `node_modules/@shop`. What the new folder has stays, and its own folders are
+/// filled likewise. False if nothing was added.
 pub fn mirror_by_links(from: &Path, to: &Path) -> io::Result<bool> {
     const NAMES_MAX: usize = 100_000;
     disk::make_folder(to)?;
     let mut is_new = false;
     for name in disk::names(from, NAMES_MAX) {
         let (source, target) = (from.join(&name), to.join(&name));
-        if name.starts_with('@') && is_folder(&source) {
+        if is_folder(&source) && (name.starts_with('@') || is_folder(&target)) {
             is_new |= mirror_by_links(&source, &target)?;
         } else if fs::symlink_metadata(&target).is_err() {
             let link = fs::read_link(&source).ok().filter(|link| link.is_relative());
@@ -80,6 +81,11 @@ pub fn kind(path: &Path) -> &'static str {
         (false, _) if found.is_dir() => "folder",
         (false, _) => "other",
     }
+}
+
+/// Whether there is a link to a whole path, which leads to the same place from everywhere.
+pub fn is_absolute_link(path: &Path) -> bool {
+    fs::read_link(path).is_ok_and(|link| link.is_absolute())
 }
 
 /// The permission bits of what a path leads to; `None` when it does not exist.

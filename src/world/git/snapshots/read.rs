@@ -69,6 +69,14 @@ impl Snapshots {
         Ok(names(&listed).filter(|path| !path.ends_with('/')).collect())
     }
 
+    /// Whether ignore rules keep a file out of every snapshot, also in a folder that is ignored as
+    /// a whole.
+    pub fn ignores(&self, file: &str) -> Result<bool, String> {
+        let literal = format!(":(top,literal){file}");
+        let list = ["ls-files", "-z", "-o", "-i", "--exclude-standard", "--", &literal, NO_PLACE];
+        Ok(names(&self.printed(&list, &[])?).any(|path| path == file))
+    }
+
     /// All files, and folders as a whole, that ignore rules keep out of every snapshot. A folder
     /// that only holds ignored files does not count; `ls-files --directory` would list it.
     pub(super) fn all_ignored(&self) -> Result<Vec<String>, String> {

@@ -20,7 +20,7 @@ use crate::world::store::home::hash;
 const WITHIN: std::time::Duration = std::time::Duration::from_secs(120);
 /// The most files that are passed to git by name; the list of more is that of the whole tree.
 const LISTED_BY_NAME: usize = 200;
-/// What a build or a test leaves, which the scratch folder makes for itself.
+/// Folders of builds and tests that are not called a cache.
 const OUTPUTS: [&str; 10] =
     ["target", "dist", "build", "out", "coverage", "htmlcov", "tmp", ".next", ".tox", ".nox"];
 /// The most files of a folder that are looked at.
@@ -173,9 +173,7 @@ pub fn link_ignored(
     for path in snapshots.all_ignored()? {
         let (from, to) = (checkout.join(&path), scratch.join(&path));
         let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
-        let is_output =
-            OUTPUTS.contains(&name) || name.ends_with("cache") || name.ends_with("cache__");
-        if is_output
+        if is_output(name)
             || Path::new(&path).starts_with(BRANCHES)
             || tree::kind(&from) != "folder"
             || leads_back(&from, checkout)
@@ -185,6 +183,12 @@ pub fn link_ignored(
         is_new |= tree::mirror_by_links(&from, &to).map_err(|error| error.to_string())?;
     }
     Ok(is_new)
+}
+
+/// Whether a folder of this name holds what a build or a test leaves, which the scratch folder
+/// makes for itself.
+pub fn is_output(name: &str) -> bool {
+    OUTPUTS.contains(&name) || name.ends_with("cache") || name.ends_with("cache__")
 }
 
 /// Whether a program finds the working tree through a folder: by a `.pth` file of Python's that
