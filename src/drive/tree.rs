@@ -143,6 +143,14 @@ pub fn look_again(home: &Home, subject: &Loop, left: Option<&str>) -> Option<Tre
     Some(kept(subject, &snapshot))
 }
 
+/// A look after a time in which no agent was at work; `None` if nothing changed since the last
+/// boundary, whose snapshot is `was`, or since a wait began in mid-iteration.
+pub fn look_after_a_rest(home: &Home, subject: &Loop, was: &str) -> Option<TreeSeen> {
+    let left = Snapshots::of(home, subject).closed(&subject.id);
+    let seen = look_again(home, subject, Some(left.as_deref().unwrap_or(was)))?;
+    (seen.snapshot.as_deref() != Some(was)).then_some(seen)
+}
+
 /// What the agent changed since the last boundary; `None` without snapshots.
 pub fn changes(home: &Home, subject: &Loop, seen: &TreeSeen) -> Option<Changes> {
     let (before, now) = (subject.state.trees.snapshot.as_ref()?, seen.snapshot.as_ref()?);

@@ -5,6 +5,7 @@ use super::projects::{PY, PY_TESTS};
 use super::{End, act, row};
 use crate::run::proven::sandbox;
 use crate::run::{CLAIM, WORK, World};
+use crate::sandbox::{DEADLINE, poll_until};
 
 /// A person decides between two iterations that a failing test expects something else.
 #[test]
@@ -14,6 +15,20 @@ fn a_test_that_a_person_changed_between_two_iterations_is_as_the_loop_found_it()
     world.crew(&["run", "Do it", "-n", "1", "--verify", PY.check]);
     world.sandbox.write("tests/expected.json", "{\"power\": 10}\n");
     world.crew(&["resume", "-n", "+1"]);
+    let ended = world.the_loop();
+    assert_eq!(ended["outcome"], "completed", "{ended:#}");
+}
+
+/// A person decides the same while a run waits for its next iteration.
+#[test]
+fn a_test_that_a_person_changed_in_a_delay_is_as_the_loop_found_it() {
+    let world = World::of(sandbox(), &[WORK, CLAIM]);
+    row("a person", &PY, &[], End::AtMostPassing).prepare(&world.sandbox);
+    let options = ["run", "Do it", "-n", "2", "--delay", "5s", "--verify", PY.check];
+    let running = world.sandbox.start_crew(&options);
+    poll_until("the delay", || running.stdout().contains("Iteration 2 starts at"));
+    world.sandbox.write("tests/expected.json", "{\"power\": 10}\n");
+    running.wait(DEADLINE);
     let ended = world.the_loop();
     assert_eq!(ended["outcome"], "completed", "{ended:#}");
 }

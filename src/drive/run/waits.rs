@@ -72,6 +72,7 @@ impl Runner<'_> {
         }
         if self.ledger.record.state.status == Status::Waiting {
             self.ledger.begin("the wait is over");
+            self.follow_the_person();
         }
     }
 
@@ -113,6 +114,7 @@ impl Runner<'_> {
         let is_over = self.sleep_until(until, &|| false);
         if is_over {
             self.ledger.begin("the delay is over");
+            self.follow_the_person();
         }
         is_over
     }
