@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::boundary::check::{self, Within};
 use crate::engine::evidence::{CheckResult, Verdict};
 use crate::engine::record::{Check, Loop, Role};
-use crate::engine::test_changes::trial::{TriedCheck, failing_test, passed};
+use crate::engine::test_changes::trial::{TriedCheck, failing_tests, passed};
 use crate::engine::text::period;
 use crate::parse::test_changes::way_to;
 use crate::world::clock::{self, Deadline, Stopwatch};
@@ -206,7 +206,7 @@ impl<'a> ScratchFolder<'a> {
                 continue;
             }
             let result = self.run(check)?;
-            let is_found = failing_test(&runs[at].control, &result).is_ok();
+            let is_found = failing_tests(&runs[at].control, &result).is_ok();
             runs[at].without = Some(result);
             if is_found {
                 failing = Some(at);

@@ -112,8 +112,8 @@ pub fn passed(result: &CheckResult) -> bool {
     result.verdict == Verdict::Passed && !result.ran_no_test() && !reports_failures
 }
 
-/// The first test that fails without the work and passed with it; else why there is none.
-pub fn failing_test(control: &CheckResult, without: &CheckResult) -> Result<String, String> {
+/// The tests that fail without the work and passed with it; else why there is none.
+pub fn failing_tests(control: &CheckResult, without: &CheckResult) -> Result<Vec<String>, String> {
     if without.verdict == Verdict::Passed && without.ran_no_test() {
         return Err("runs no test without the work".to_owned());
     }
@@ -133,11 +133,13 @@ pub fn failing_test(control: &CheckResult, without: &CheckResult) -> Result<Stri
         Some(status) => *status == TestStatus::Passed,
         None => !with.names_all() && with.ran(),
     };
-    let failing = run.named(TestStatus::Failed).find(passed_with).map(str::to_owned);
-    failing.ok_or_else(|| match run.errors {
-        0 => "fails without the work in no test that passes with it".to_owned(),
-        _ => "fails without the work before its tests run".to_owned(),
-    })
+    let failing: Vec<String> =
+        run.named(TestStatus::Failed).filter(passed_with).map(str::to_owned).collect();
+    match run.errors {
+        _ if !failing.is_empty() => Ok(failing),
+        0 => Err("fails without the work in no test that passes with it".to_owned()),
+        _ => Err("fails without the work before its tests run".to_owned()),
+    }
 }
 
 /// Whether a check failed on the tree as the loop found it: what `crew run` learns before the first
@@ -207,12 +209,13 @@ pub fn judge(tried: &[TriedCheck], mixed: &[String]) -> Trial {
     let mut why_not = Vec::new();
     for check in able {
         let (run, Some(without)) = (&check.control.run, &check.without) else { continue };
-        match (failing_test(&check.control, without), &check.again) {
+        match (failing_tests(&check.control, without), &check.again) {
             (Ok(_), Some(again)) if !passed(again) => {
                 why_not.push(format!("`{run}` is unsteady: it {}", control_failure(again)));
             }
-            (Ok(test), _) => {
-                let how = format!("`{run}` passes, and without the work it fails in {test}");
+            (Ok(tests), _) => {
+                let tests = named(&tests, NAMED_MAX);
+                let how = format!("`{run}` passes, and without the work it fails in {tests}");
                 return Trial::Proven(how);
             }
             (Err(why), _) => why_not.push(format!("`{run}` {why}")),
@@ -299,7 +302,7 @@ mod tests {
     fn a_job_is_proven_when_a_test_that_passes_fails_without_it() {
         let mixed = ["src/tax.rs".to_owned()];
         let table: [(&str, &str, &str, &[String]); 14] = [
-            ("pass a b", "fail b", "pass a b", &[]),
+            ("pass a b", "fail b a", "pass a b", &[]),
             ("count 2", "fail b", "count 2", &[]),
             ("pass a b", "fail b", "fail a", &[]),
             ("pass a", "pass a", "", &[]),
@@ -321,7 +324,7 @@ mod tests {
             format!("{:?}", judge(&[tried], mixed))
         });
         insta::assert_snapshot!(told.join("\n"), @r#"
-        Proven("`t` passes, and without the work it fails in b")
+        Proven("`t` passes, and without the work it fails in a, b")
         Proven("`t` passes, and without the work it fails in b")
         Failed("`t` is unsteady: it failed (exit 1)")
         Failed("`t` passes without the work too, as after a refactoring")
