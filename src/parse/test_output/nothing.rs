@@ -28,12 +28,12 @@ const BEGINNINGS: [&str; 19] = [
     // mocha (lib/cli/lookup-files.js)
     "Error: No test files found",
     // Maven Surefire
-    "[INFO] No tests to run.",
     "No tests to run.",
     // PHPUnit (TextUI)
     "No tests executed!",
     // turbo run test --filter
     "No tasks were executed as part of this run.",
+    "WARNING  No tasks were executed as part of this run.",
     // nx run-many, nx affected
     "NX   No tasks were run",
     "NX  No tasks were run",
@@ -78,7 +78,7 @@ impl Nothing {
             kept.get_or_insert_with(|| one_line(text, SHOWN_CHARS));
         };
         let may_begin =
-            matches!(text.as_bytes()[0], b'N' | b'w' | b'e' | b'E' | b'[' | b'T' | 0xe2);
+            matches!(text.as_bytes()[0], b'N' | b'w' | b'W' | b'e' | b'E' | b'T' | 0xe2);
         if may_begin && BEGINNINGS.iter().any(|it| text.starts_with(it)) || is_up_to_date(text) {
             keep(&mut self.stated);
         } else if let Some(task) = text.strip_prefix("> Task :") {
@@ -203,6 +203,7 @@ mod tests {
             "> Task :test NO-SOURCE\n\nBUILD SUCCESSFUL in 1s",
             "No tests executed!",
             "No tasks were executed as part of this run.",
+            " WARNING  No tasks were executed as part of this run. ",
             "There are no tests to run",
             "0 runs, 0 assertions, 0 failures, 0 errors, 0 skips",
             "ok | 0 passed | 0 failed (0ms)",

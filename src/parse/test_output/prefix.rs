@@ -6,8 +6,9 @@ use memchr::memchr;
 /// The longest prefix that is looked for, in bytes.
 const PREFIX_BYTES: usize = 80;
 
-/// A line without the prefix of turbo (`pkg:test: `), pnpm (`packages/web test: `), compose
-/// (`app-1  | `) or GitHub Actions (`2026-01-02T03:04:05.6789Z `).
+/// A line without the prefix of turbo (`pkg:test: `), pnpm (`packages/web test: `), lerna
+/// (`@acme/web: `), compose (`app-1  | `), concurrently (`[web] `), yarn (`[@acme/web]: `) or
+/// GitHub Actions (`2026-01-02T03:04:05.6789Z `).
 pub(super) fn without_prefix(line: &str) -> &str {
     let bytes = &line.as_bytes()[..line.len().min(PREFIX_BYTES)];
     let line = match (bytes.starts_with(b"20"), line.split_once(' ')) {
@@ -18,6 +19,12 @@ pub(super) fn without_prefix(line: &str) -> &str {
     if let Some(at) = memchr(b'|', bytes)
         && let Some(rest) = line[at + 1..].strip_prefix(' ')
         && is_container(line[..at].trim_end())
+    {
+        return rest;
+    }
+    if let Some((name, rest)) = line.strip_prefix('[').and_then(|it| it.split_once(']'))
+        && let Some(rest) = rest.strip_prefix(": ").or_else(|| rest.strip_prefix(' '))
+        && is_name(name)
     {
         return rest;
     }
@@ -43,11 +50,19 @@ fn is_container(head: &str) -> bool {
     })
 }
 
-/// "shop:test", "@acme/web:test:unit", "packages/web test"
+/// "shop:test", "@acme/web:unit", "packages/web test", "@acme/web"
 fn is_script(head: &str) -> bool {
-    let Some((package, script)) = head.split_once([':', ' ']) else { return false };
-    let is_test = script == "test" || script.starts_with("test:");
-    is_test && !package.is_empty() && !script.contains(' ')
+    const WORDS: [&str; 7] = ["test", "unit", "spec", "check", "verify", "e2e", "integration"];
+    let Some((package, script)) = head.split_once([':', ' ']) else {
+        return head.starts_with('@') && head.contains('/');
+    };
+    let is_test = script.split([':', '-', '.']).any(|word| WORDS.contains(&word));
+    is_test && is_name(package) && !script.contains(' ')
+}
+
+/// Of a package or a script: it has a letter and no blank.
+fn is_name(text: &str) -> bool {
+    text.contains(char::is_alphabetic) && !text.contains(' ')
 }
 
 #[cfg(test)]
@@ -61,6 +76,13 @@ mod tests {
             ("@acme/web:test:unit: 1 passed", "1 passed"),
             ("packages/web test:  Tests  2 passed (2)", " Tests  2 passed (2)"),
             ("packages/web test:", ""),
+            ("web:unit: 1 passed", "1 passed"),
+            ("@acme/web: 1 passed", "1 passed"),
+            ("[web] 1 passed", "1 passed"),
+            ("[@acme/web]: 1 passed", "1 passed"),
+            ("[INFO] Tests run: 3, Failures: 0", "Tests run: 3, Failures: 0"),
+            ("[  PASSED  ] 0 tests.", "[  PASSED  ] 0 tests."),
+            ("[1/3] 0 passed", "[1/3] 0 passed"),
             ("app-1  | 1 passed in 0.01s", "1 passed in 0.01s"),
             ("2026-01-02T03:04:05.6789Z 1 passed in 0.01s", "1 passed in 0.01s"),
             ("test result: ok. 1 passed; 0 failed", "test result: ok. 1 passed; 0 failed"),

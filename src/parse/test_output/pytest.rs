@@ -108,12 +108,12 @@ fn name_of(text: &str) -> &str {
 }
 
 /// `test_a.py::test_b[1] PASSED     [ 33%]`, and from its workers
-/// `[gw0] [ 33%] PASSED test_a.py::test_b`.
+/// `[ 33%] PASSED test_a.py::test_b` behind their names.
 fn verbose(line: &str) -> Option<(&str, TestStatus)> {
     if !line.contains(".py::") {
         return None;
     }
-    if let Some(rest) = line.strip_prefix("[gw") {
+    if let Some(rest) = line.strip_prefix('[') {
         let (_, rest) = rest.split_once("%] ")?;
         let (word, name) = rest.split_once(' ')?;
         return Some((name, status_of(word)?));
