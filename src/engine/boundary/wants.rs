@@ -53,10 +53,10 @@ pub fn may_complete(subject: &Loop, seen: &Seen) -> bool {
     subject.state.baseline.is_some() && may_end && seen.looks(contract).checks
 }
 
-/// Whether changed tests are looked for: the loop would end `completed` on its checks.
+/// Whether changed tests are looked for: the loop would end `completed` on its checks, if their
+/// proof sufficed.
 pub fn wants_test_changes(subject: &Loop, known: &Facts) -> bool {
-    subject.state.baseline.is_some()
-        && (would_complete(subject, known) || wants_the_tree_as_found(subject, known))
+    subject.state.baseline.is_some() && proof_so_far(subject, known).is_some()
 }
 
 /// Whether the checks are worth a run on the tree as the loop found it: all that keeps it from an
@@ -70,16 +70,7 @@ pub fn wants_the_tree_as_found(subject: &Loop, known: &Facts) -> bool {
     if !subject.contract.looks_back() || is_told || is_moot || known.proves_later {
         return false;
     }
-    let mut free = subject.clone();
-    free.contract.require = None;
-    let judged = judge(&free, known);
-    let is_passing = match decide(&judged, known) {
-        Decision::Finish(ending) => {
-            (ending.outcome, ending.proof) == (Outcome::Completed, Some(Proof::Passing))
-        }
-        _ => false,
-    };
-    is_passing && disbelief(subject, known).is_empty()
+    proof_so_far(subject, known) == Some(Proof::Passing) && disbelief(subject, known).is_empty()
 }
 
 /// Whether the work is worth a trial: the loop asks for one and would end `completed` here, and
@@ -87,7 +78,7 @@ pub fn wants_the_tree_as_found(subject: &Loop, known: &Facts) -> bool {
 pub fn wants_trial(subject: &Loop, known: &Facts) -> bool {
     subject.contract.is_tried()
         && !known.proves_later
-        && would_complete(subject, known)
+        && proof_so_far(subject, known).is_some()
         && disbelief(subject, known).is_empty()
 }
 
@@ -102,15 +93,14 @@ pub fn takes_long(known: &Facts) -> bool {
     known.checks.iter().map(|check| check.elapsed_ms).sum::<u64>() > AT_ONCE_MS
 }
 
-/// Whether the loop ends `completed` here, if a trial can still give the proof that it requires.
-fn would_complete(subject: &Loop, known: &Facts) -> bool {
+/// The proof with which the loop ends `completed` here, if it requires none; `None` if it does not
+/// end so.
+fn proof_so_far(subject: &Loop, known: &Facts) -> Option<Proof> {
     let mut subject = subject.clone();
-    if subject.contract.is_tried() {
-        subject.contract.require = None;
-    }
+    subject.contract.require = None;
     match decide(&judge(&subject, known), known) {
-        Decision::Finish(ending) => ending.outcome == Outcome::Completed,
-        _ => false,
+        Decision::Finish(ending) if ending.outcome == Outcome::Completed => ending.proof,
+        _ => None,
     }
 }
 
