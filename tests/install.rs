@@ -19,8 +19,9 @@ on_both_clients!(
 /// What the client keeps of its own, whatever it is asked to forget: its settings (emptied), its
 /// lists (emptied), its copy of the plugin (marked as orphaned), and the traces of the sessions it
 /// ran.
-const CLIENT_KEEPS: [&str; 12] = [
+const CLIENT_KEEPS: [&str; 13] = [
     ".claude.json",
+    ".claude/.last-cleanup",
     ".claude/backups/",
     ".claude/plugins/cache/crew/crew/",
     ".claude/plugins/installed_plugins.json",

@@ -170,10 +170,10 @@ fn a_swapped_check_is_refused_and_then_blocks_the_loop(installed: &Installed) {
     sandbox.write("check.sh", "test -e done\n");
     let claim = "All done.\n\n<promise>COMPLETE</promise>";
     let swap = Reply::bash("echo true > check.sh").then(Reply::text(claim));
-    let api = Api::scripted([swap, Reply::text(claim)]);
+    let api = Api::scripted([swap, Reply::text(claim), Reply::text(claim)]);
     let prompt = "/crew:loop \"Make the file done\" --verify \"sh check.sh\"";
     Client::new(installed, &sandbox, &api).prompt(prompt).run();
-    assert_ended(&sandbox, "blocked", 2);
+    assert_ended(&sandbox, "blocked", 3);
     let told = api.main_requests()[2].newest();
     assert!(
         told.contains(

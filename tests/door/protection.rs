@@ -1,10 +1,6 @@
 //! Protected paths in a session: a change that is hidden from git is not hidden from crew, and what
 //! git ignored when the loop began counts as nobody's change.
 
-use std::os::unix::fs::MetadataExt;
-
-use serde_json::{Value, json};
-
 use super::Door;
 use crate::child::Running;
 use crate::sandbox::{DEADLINE, Sandbox};
@@ -212,54 +208,6 @@ fn a_change_that_is_put_back_is_none() {
     sh(&door.sandbox, "chmod +x tests/test_sum.py; echo cheat > tests/kept.log; mkfifo tests/pipe");
     assert_seen(&door, "three ways", "`tests/kept.log`, `tests/pipe`, `tests/test_sum.py`");
     sh(&door.sandbox, "chmod -x tests/test_sum.py; echo mine > tests/kept.log; rm tests/pipe");
-    door.stop(CLAIM).assert_lets_go();
-}
-
-/// Turns a record into one from a crew that used git to look at the protected paths.
-fn as_before(record: &mut Value, marks: &Value) {
-    record["version"] = json!(1);
-    record.as_object_mut().unwrap().remove("protected").unwrap();
-    record["state"]["protected"] = marks.clone();
-}
-
-#[test]
-fn a_loop_of_an_earlier_crew_sees_what_that_one_saw_and_raises_no_false_alarm() {
-    let door = project();
-    sh(
-        &door.sandbox,
-        "git init -q tests/own; echo 1 > tests/own/t.py; git -C tests/own add .; git -C tests/own commit -qm own; \
-         echo '*.txt text' > .git/info/attributes; sed -i 's/$/\\r/' tests/deep/case.txt; \
-         git config core.fileMode false; chmod +x tests/__init__.py; echo tests/late.py >> .git/info/exclude",
-    );
-    let id = door.begin("\"go on\" -n 9 --stall 0 --failure-threshold 0");
-    let own = std::fs::metadata(door.sandbox.file("tests/own")).unwrap();
-    let time = i128::from(own.mtime()) * 1_000_000_000 + i128::from(own.mtime_nsec());
-    // The SHA-256 of its content.
-    let content = "fcbc800db3f1867000b852f1ce0044b8f1584f76ade1ed6e65189824f95c3cda";
-    let marks = json!({ "tests/kept.log": content, "tests/own/": format!("{:?}", Some((own.len(), time))) });
-    let mut record = door.record(&id);
-    as_before(&mut record, &marks);
-    std::fs::write(door.file(&id, "loop.json"), record.to_string()).unwrap();
-    let mut started = door.journal(&id).remove(0);
-    as_before(&mut started["event"]["record"], &marks);
-    std::fs::write(door.file(&id, "journal.jsonl"), format!("{started}\n")).unwrap();
-
-    let answer = door.stop("one").assert_goes_on();
-    assert!(!answer.context().contains("protected"), "{answer:#?}");
-    sh(&door.sandbox, "echo 2 > tests/own/t.py; echo 1 > tests/late.py");
-    let answer = door.stop("two").assert_goes_on();
-    assert!(!answer.context().contains("protected"), "{answer:#?}");
-    sh(
-        &door.sandbox,
-        "echo cheat > tests/kept.log; echo cheat > tests/test_sum.py; echo 1 > tests/new.py",
-    );
-    let all = "`tests/kept.log`, `tests/new.py`, `tests/test_sum.py`";
-    assert_seen(&door, "three ways", all);
-    assert_eq!(door.record(&id)["state"].get("protected"), None);
-    // The journal rebuilds the same from lines of both.
-    std::fs::write(door.file(&id, "loop.json"), "{").unwrap();
-    assert_seen(&door, "after a rebuilding", all);
-    sh(&door.sandbox, "echo mine > tests/kept.log; git restore tests/test_sum.py; rm tests/new.py");
     door.stop(CLAIM).assert_lets_go();
 }
 

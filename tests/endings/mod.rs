@@ -150,10 +150,7 @@ impl Row {
         let door = Door::of(sandbox());
         self.prepare(&door.sandbox);
         let check = self.check_in(&door.sandbox);
-        let mut options = self.options_in(&check);
-        if matches!(self.end, End::Checked(_)) {
-            options.extend(["--require", "checked"]);
-        }
+        let options = self.options_in(&check);
         let options: Vec<_> = options.iter().map(|it| shell_words::quote(it)).collect();
         let id = door.begin(&format!("Do it {}", options.join(" ")));
         act(&door.sandbox, &self.script());

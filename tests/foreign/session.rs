@@ -6,11 +6,15 @@ use serde_json::json;
 
 use super::{CLAIM, NAME, Source, plant};
 
+/// A claim, and a promise, is one line.
+fn on_one_line(text: &str) -> String {
+    text.replace('\u{85}', "")
+}
+
 pub(super) const SOURCES: &[Source] = &[
     ("the task", |it, text| it.begins(&format!("'{text}'"))),
     ("the promise", |it, text| {
-        let line = text.replace('\u{85}', "");
-        it.begins(&format!("'Build it' --completion-promise '{line}'"));
+        it.begins(&format!("'Build it' --completion-promise '{}'", on_one_line(text)));
     }),
     ("a check", |it, text| {
         it.begins(&format!("'Build it' --verify \"echo '{text}'; false\""));
@@ -56,15 +60,15 @@ pub(super) const SOURCES: &[Source] = &[
     }),
     ("the reason of a BLOCKED", |it, text| {
         it.begins("Build it");
-        it.stops(&format!("<promise>BLOCKED: {text}</promise>"));
+        it.stops(&format!("<promise>BLOCKED: {}</promise>", on_one_line(text)));
     }),
     ("the reason of a FAILURE", |it, text| {
         it.begins("Build it");
-        it.stops(&format!("<promise>FAILURE: {text}</promise>"));
+        it.stops(&format!("<promise>FAILURE: {}</promise>", on_one_line(text)));
     }),
     ("a tag with another text", |it, text| {
         it.begins("Build it");
-        it.stops(&format!("<promise>{text}</promise>"));
+        it.stops(&format!("<promise>{}</promise>", on_one_line(text)));
     }),
     ("words told to the agent", |it, text| {
         it.begins("Build it");

@@ -66,9 +66,8 @@ fn a_claim_without_the_closing_event_is_none_and_the_iteration_a_crash() {
     let claim = answer("<promise>COMPLETE</promise>");
     let (said, _) = claim.split_once("}}' '").unwrap();
     let world = World::claude(&[&format!("{said}}}}}'")], "");
-    let terms = ["--max-duration", "3s", "-n", "9"];
-    let ran = world.crew(&[&["run", "Build the app"], &terms[..]].concat());
-    assert_eq!((ran.code(), world.calls()), (10, 1), "{ran:?}");
+    let ran = world.crew(&["run", "Build the app", "-n", "9"]);
+    assert_eq!((ran.code(), world.calls()), (11, 3), "{ran:?}");
     let evidence = &world.record()["state"]["evidence"];
     assert_eq!(evidence["claim"]["is"], "none");
     assert_eq!(evidence["failure"], "the agent ended without its closing event");

@@ -71,7 +71,7 @@ fn what_git_refuses_is_named_in_its_words_and_proves_passing_at_most() {
         assert!(ran.code() != 0 && stderr.contains(refused), "{ran:#?}");
         assert!(!stderr.contains("git init"), "{ran:#?}");
     }
-    world.settings("[loop]\nprotect = [\"tests\"]\n");
+    world.settings("loop.protect = [\"tests\"]\n");
     let ran = world.crew(&["run", "write lines"]);
     let stderr = ran.stderr.replace(&root, "ROOT");
     assert!(stderr.contains("what `protect` names cannot be recorded: git refuses"), "{ran:#?}");

@@ -87,7 +87,7 @@ fn a_session_loop_paused_at_iteration_4_of_15_ends_at_15_in_fresh_processes(inst
     assert!(refused.stderr.contains(&format!("hint: crew pause {id} or crew cancel {id} first")));
 
     let told = sandbox.crew(&["pause"]).success();
-    assert!(told.contains("pauses when iteration 4 ends"), "{told}");
+    assert!(told.contains("pauses when its turn ends; iteration 4 runs again"), "{told}");
     go_on.send(()).unwrap();
     await_state(&sandbox, "the loop is paused", |it| it["status"] == "paused");
     let paused = the_loop(&sandbox);

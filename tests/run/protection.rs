@@ -8,7 +8,7 @@ use super::World;
 fn claim_after(a_way: &str) -> String {
     let cheat = format!("echo cheat > tests/a; {a_way}; echo '<promise>COMPLETE</promise>'");
     let world = World::new(&[&cheat]);
-    world.settings("[loop]\nprotect = [\"tests\"]\n");
+    world.settings("loop.protect = [\"tests\"]\n");
     world.sandbox.write("tests/a", "honest\n");
     world.sandbox.git(&["add", "."]);
     world.sandbox.git(&["commit", "--quiet", "--message", "A test"]);
@@ -51,7 +51,7 @@ fn what_a_rebase_of_crews_own_brings_is_held_to_and_the_journal_knows_it() {
         &format!("{forget}; echo theirs > tests/new; {claim}"),
     ]);
     let sandbox = &world.sandbox;
-    world.settings("[loop]\nprotect = [\"tests\"]\n");
+    world.settings("loop.protect = [\"tests\"]\n");
     let commit = |words: &str| {
         sandbox.git(&["add", "."]);
         sandbox.git(&["commit", "--quiet", "--message", words]);

@@ -1,3 +1,5 @@
+//! The names of all fields of a record: what was written has to be read again.
+
 use serde::Serialize;
 use serde_json::{Value, json};
 
