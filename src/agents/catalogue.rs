@@ -1,5 +1,5 @@
-//! The agents crew knows by name: those with events of their own in code, the others as entries of
-//! a compiled-in file. An unknown name is never guessed; the nearest known one is suggested.
+//! The agents crew knows by name: the entries of a compiled-in file. An unknown name is never
+//! guessed; the nearest known one is suggested.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::engine::record::Agent;
 use crate::parse::spelling::{nearest, shown};
 
 /// The entries of the file, by name.
-const OTHERS: &str = include_str!("agents.toml");
+const AGENTS: &str = include_str!("agents.toml");
 
 /// An entry of the file.
 #[derive(Debug, Deserialize)]
@@ -24,20 +24,18 @@ struct FileEntry {
 
 /// The agent of this name; `None` if crew does not know it.
 pub fn find(name: &str) -> Option<Agent> {
-    let other = || Some(Agent { name: name.to_owned(), ..others().remove(name)?.agent });
-    with_events(name).map(|it| (it.agent)()).or_else(other)
+    Some(Agent { name: name.to_owned(), ..agents().remove(name)?.agent })
 }
 
-/// The names that `find` knows, the agents written in code first.
+/// The names that `find` knows, the agents with events first.
 pub fn known() -> Vec<String> {
-    let with_events = WITH_EVENTS.iter().map(|it| it.name.to_owned());
-    with_events.chain(others().into_keys()).collect()
+    let others = agents().into_keys().filter(|name| with_events(name).is_none());
+    WITH_EVENTS.iter().map(|it| it.name.to_owned()).chain(others).collect()
 }
 
 /// Whether crew was tried with the real tool. An agent from the user's settings counts as tried.
 pub fn is_tried(name: &str) -> bool {
-    let of_the_file = || others().get(name).is_none_or(|entry| entry.tried);
-    with_events(name).map_or_else(of_the_file, |it| it.is_tried)
+    agents().get(name).is_none_or(|entry| entry.tried)
 }
 
 /// Says why a name is not an agent and what to write instead. `own` lists the names from the user's
@@ -57,8 +55,8 @@ pub fn unknown(name: &str, own: &[&str]) -> String {
 }
 
 /// The file is part of the program; a test checks that it parses and that its keys are known.
-fn others() -> BTreeMap<String, FileEntry> {
-    toml::from_str(OTHERS).unwrap_or_default()
+fn agents() -> BTreeMap<String, FileEntry> {
+    toml::from_str(AGENTS).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -69,11 +67,13 @@ mod tests {
     #[test]
     fn the_file_can_be_read_and_every_known_name_is_found() {
         let keys = ["tried", "command", "login", "prompt", "permissions", "model", "answer_mark"];
-        let file: BTreeMap<String, toml::Table> = toml::from_str(OTHERS).unwrap();
+        let of_events = ["dialect", "max_turns", "allow", "usage_file", "environment"];
+        let keys = [&keys[..], &of_events].concat();
+        let file: BTreeMap<String, toml::Table> = toml::from_str(AGENTS).unwrap();
         let unknown = |key: &&String| !keys.contains(&key.as_str());
         assert_eq!(file.values().flat_map(toml::Table::keys).find(unknown), None);
         assert_eq!(
-            toml::from_str::<BTreeMap<String, FileEntry>>(OTHERS).unwrap().len(),
+            toml::from_str::<BTreeMap<String, FileEntry>>(AGENTS).unwrap().len(),
             file.len()
         );
         let names = known();

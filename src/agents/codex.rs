@@ -2,7 +2,6 @@
 //! but neither the model nor a price, and no tool that its sandbox refused. An error is one
 //! sentence.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
@@ -14,41 +13,19 @@ use super::lenient::{Lenient, ListField, NumberField, TextField, object, part};
 use super::turn::AgentTurn;
 use super::words::shown;
 use super::{EventAgent, OutputReader, Report};
-use crate::engine::record::{Agent, Dialect, Permissions};
 use crate::engine::usage::{Tokens, Usage};
 
 const NAME: &str = "codex";
 
 /// Codex.
 pub(super) const AGENT: EventAgent =
-    EventAgent { name: NAME, is_tried: true, agent, reader: |name| Box::new(Codex::new(name)) };
+    EventAgent { name: NAME, reader: |name| Box::new(Codex::new(name)) };
 
 /// How it says that it tries again. After a limit it then sleeps as long as the service asked it
 /// to, and prints nothing.
 const RETRY: &str = "Reconnecting...";
 /// How it says that the token limit cut the answer.
 const CUT: &str = "reason: max_output_tokens";
-
-/// How the agent is started. Without a prompt argument it reads the prompt from standard input. In
-/// this mode it asks nobody, and it would refuse to start outside git; `crew run` has already
-/// decided that the folder is right.
-fn agent() -> Agent {
-    let permissions: [(Permissions, &[&str]); 3] = [
-        (Permissions::Default, &[]),
-        (Permissions::AcceptEdits, &["--sandbox", "workspace-write"]),
-        (Permissions::Bypass, &["--dangerously-bypass-approvals-and-sandbox"]),
-    ];
-    let owned = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
-    Agent {
-        name: NAME.to_owned(),
-        command: owned(&[NAME, "exec", "--json", "--skip-git-repo-check"]),
-        dialect: Dialect(NAME.into()),
-        permissions: BTreeMap::from(permissions.map(|(kind, words)| (kind, owned(words)))),
-        model: Some("-m".to_owned()),
-        login: owned(&["login", "status"]),
-        ..Agent::default()
-    }
-}
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]

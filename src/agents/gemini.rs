@@ -3,7 +3,6 @@
 //! tells neither a cost nor that the token limit cut an answer, and that it waits for the service
 //! only on standard error.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
@@ -15,7 +14,6 @@ use super::lenient::{FlagField, Lenient, NumberField, TextField, ToolInput, obje
 use super::turn::AgentTurn;
 use super::words::says_error;
 use super::{EventAgent, OutputReader, Report};
-use crate::engine::record::{Agent, Dialect, Permissions};
 use crate::engine::usage::{Tokens, Usage};
 use crate::parse::amounts::digits;
 
@@ -23,7 +21,7 @@ const NAME: &str = "gemini";
 
 /// Gemini CLI.
 pub(super) const AGENT: EventAgent =
-    EventAgent { name: NAME, is_tried: true, agent, reader: |name| Box::new(Gemini::new(name)) };
+    EventAgent { name: NAME, reader: |name| Box::new(Gemini::new(name)) };
 
 /// The longest pause that it makes without a word of how long, between two tries.
 const BACKOFF: Duration = Duration::from_secs(30);
@@ -31,29 +29,6 @@ const BACKOFF: Duration = Duration::from_secs(30);
 const RETRY_BYTES: usize = 4096;
 /// What standard error says where it has no login; standard output then says nothing.
 const NO_LOGIN: &str = "Please set an Auth method";
-
-/// How the agent is started. Without a terminal the prompt is read from standard input. In a folder
-/// that it was not told to trust it refuses to start; `crew run` has already decided on the folder.
-fn agent() -> Agent {
-    let permissions = [
-        (Permissions::Default, "default"),
-        (Permissions::AcceptEdits, "auto_edit"),
-        (Permissions::Bypass, "yolo"),
-    ];
-    let permissions =
-        permissions.map(|(kind, mode)| (kind, vec![format!("--approval-mode={mode}")]));
-    Agent {
-        name: NAME.to_owned(),
-        command: [NAME, "--output-format", "stream-json", "--skip-trust"].map(str::to_owned).into(),
-        dialect: Dialect(NAME.into()),
-        permissions: BTreeMap::from(permissions),
-        model: Some("--model".to_owned()),
-        allow: Some("--allowed-tools=run_shell_command({words})".to_owned()),
-        // It has no command that says whether it is logged in.
-        login: vec!["--version".to_owned()],
-        ..Agent::default()
-    }
-}
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]

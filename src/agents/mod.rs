@@ -2,9 +2,8 @@
 //! arguments out; lines in, a report out. `world` starts and reads the process. An option that the
 //! agent does not have is refused, never silently dropped.
 //!
-//! **To add an agent that prints plain text**, describe it in `agents.toml`. **To add one with
-//! events of its own**, write a file beside `codex.rs` with an [`EventAgent`] in it, and list it in
-//! [`WITH_EVENTS`]: every other list of names is read from there.
+//! **To add an agent**, describe it in `agents.toml`. **For one with events of its own**, also
+//! write a file beside `codex.rs` with an [`EventAgent`] in it, and list it in [`WITH_EVENTS`].
 
 use std::collections::BTreeMap;
 use std::iter;
@@ -63,10 +62,6 @@ const WORDS: &str = "{words}";
 struct EventAgent {
     /// Its name in `--agent`, and the dialect that other agents name as their `output`.
     name: &'static str,
-    /// Whether crew was tried with the real tool.
-    is_tried: bool,
-    /// How it is started.
-    agent: fn() -> Agent,
     /// The reader for its output, given the name of the agent that prints it.
     reader: fn(&str) -> Box<dyn OutputReader>,
 }

@@ -2,7 +2,6 @@
 //! of each step and a cut answer. A broken stream and a context that is too long it repeats for
 //! ever, hundreds of requests a minute. Only its log reports that it waits for the service.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
@@ -16,7 +15,6 @@ use super::lenient::{
 use super::turn::AgentTurn;
 use super::words::says_error;
 use super::{EventAgent, OutputReader, Report};
-use crate::engine::record::{Agent, Dialect, Permissions};
 use crate::engine::usage::{Money, Tokens, Usage};
 use crate::parse::amounts::{digits, whole};
 
@@ -24,34 +22,12 @@ const NAME: &str = "opencode";
 
 /// opencode.
 pub(super) const AGENT: EventAgent =
-    EventAgent { name: NAME, is_tried: true, agent, reader: |name| Box::new(OpenCode::new(name)) };
+    EventAgent { name: NAME, reader: |name| Box::new(OpenCode::new(name)) };
 
 /// After so many steps in a row that came to nothing it is ended.
 const STEPS_IN_VAIN: u32 = 3;
 /// How the result of a call begins that its settings do not allow.
 const REJECTED: &str = "The user rejected permission";
-
-/// How the agent is started. Standard input is the message. Its own settings allow edits and
-/// commands unless they say otherwise; --auto allows all that they do not deny. Its log shows the
-/// retries that no event tells of.
-fn agent() -> Agent {
-    let permissions: [(Permissions, &[&str]); 3] = [
-        (Permissions::Default, &[]),
-        (Permissions::AcceptEdits, &[]),
-        (Permissions::Bypass, &["--auto"]),
-    ];
-    let owned = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
-    Agent {
-        name: NAME.to_owned(),
-        command: owned(&[NAME, "run", "--format", "json", "--print-logs", "--log-level", "ERROR"]),
-        dialect: Dialect(NAME.into()),
-        permissions: BTreeMap::from(permissions.map(|(kind, words)| (kind, owned(words)))),
-        model: Some("--model".to_owned()),
-        // It has no command that says whether it is logged in.
-        login: vec!["--version".to_owned()],
-        ..Agent::default()
-    }
-}
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]

@@ -3,7 +3,6 @@
 //! of the result. Words of a retried answer are glued together. That it waits for the service, and
 //! that its turns are used up, is reported only on standard error.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
@@ -16,7 +15,6 @@ use super::lenient::{FlagField, Lenient, NumberField, TextField, object, part};
 use super::waiting::ServiceWait;
 use super::{EventAgent, OutputReader, Report};
 use crate::engine::boundary::facts::AgentClosing;
-use crate::engine::record::{Agent, Dialect, Permissions};
 use crate::engine::usage::{Tokens, Usage};
 use crate::parse::amounts::digits;
 
@@ -24,7 +22,7 @@ const NAME: &str = "qwen";
 
 /// Qwen Code.
 pub(super) const AGENT: EventAgent =
-    EventAgent { name: NAME, is_tried: true, agent, reader: |name| Box::new(Qwen::new(name)) };
+    EventAgent { name: NAME, reader: |name| Box::new(Qwen::new(name)) };
 
 /// It asks the model so often to finish a cut answer; after that it takes the parts for the whole.
 const PARTS_MAX: u32 = 3;
@@ -32,33 +30,6 @@ const PARTS_MAX: u32 = 3;
 const WAITING: &str = "[qwen-code] Waiting for API capacity";
 /// What standard error says at the agent's own limit on turns, for which there is no event.
 const OUT_OF_TURNS: &str = "Reached max session turns";
-
-/// How the agent is started. By itself it retries without end and without a word; the variable
-/// makes it say so.
-fn agent() -> Agent {
-    let permissions = [
-        (Permissions::Default, "default"),
-        (Permissions::AcceptEdits, "auto-edit"),
-        (Permissions::Auto, "auto"),
-        (Permissions::Bypass, "yolo"),
-    ];
-    let owned = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
-    let permissions = permissions.map(|(kind, mode)| (kind, owned(&["--approval-mode", mode])));
-    let unattended = ("QWEN_CODE_UNATTENDED_RETRY".to_owned(), "1".to_owned());
-    Agent {
-        name: NAME.to_owned(),
-        command: owned(&[NAME, "-o", "stream-json"]),
-        dialect: Dialect(NAME.into()),
-        permissions: BTreeMap::from(permissions),
-        max_turns: Some("--max-session-turns".to_owned()),
-        model: Some("--model".to_owned()),
-        allow: Some("--allowed-tools=run_shell_command({words})".to_owned()),
-        environment: BTreeMap::from([unattended]),
-        // It has no command that says whether it is logged in.
-        login: vec!["--version".to_owned()],
-        ..Agent::default()
-    }
-}
 
 /// The fields that differ from Claude Code's.
 #[derive(Debug, Default, Deserialize)]

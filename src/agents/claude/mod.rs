@@ -3,8 +3,6 @@
 //! text about an error in a file, a tool's result or an answer is only text. A subagent's events
 //! count as work and token use, never as the agent's words.
 
-use std::collections::BTreeMap;
-
 use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
 
 use self::context::Context;
@@ -21,7 +19,6 @@ use super::words::{KEPT_BYTES, end, note, shown, start};
 use super::{EventAgent, OutputReader, Report};
 use crate::clients::claude::setup::config_folder;
 use crate::engine::boundary::facts::{AgentClosing, ApiError};
-use crate::engine::record::{Agent, Dialect, Permissions, PromptVia};
 use crate::parse::{api_error, reset};
 
 mod context;
@@ -37,7 +34,7 @@ const NAME: &str = "claude";
 
 /// The default agent.
 pub(super) const AGENT: EventAgent =
-    EventAgent { name: NAME, is_tried: true, agent, reader: |_| Box::<Claude>::default() };
+    EventAgent { name: NAME, reader: |_| Box::<Claude>::default() };
 
 /// Where its model is. A helper that makes keys, named in its settings, is not looked for.
 pub(super) const SERVICE: Service = Service {
@@ -54,31 +51,6 @@ const NAME_CHARS: usize = 200;
 const FOLDER_CHARS: usize = 4096;
 /// The longest error kept, in characters.
 const ERROR_CHARS: usize = 2000;
-
-/// How the agent is started. Both clients know all of these options; 2.1.330 hides `--max-turns`
-/// from its help.
-fn agent() -> Agent {
-    let permissions: [(Permissions, &[&str]); 4] = [
-        (Permissions::Default, &[]),
-        (Permissions::AcceptEdits, &["--permission-mode", "acceptEdits"]),
-        (Permissions::Auto, &["--permission-mode", "auto"]),
-        (Permissions::Bypass, &["--dangerously-skip-permissions"]),
-    ];
-    let owned = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
-    Agent {
-        name: NAME.to_owned(),
-        command: owned(&[NAME, "-p", "--output-format", "stream-json", "--verbose"]),
-        prompt: PromptVia::Stdin,
-        dialect: Dialect(NAME.into()),
-        permissions: BTreeMap::from(permissions.map(|(kind, words)| (kind, owned(words)))),
-        max_turns: Some("--max-turns".to_owned()),
-        model: Some("--model".to_owned()),
-        // As a separate word, it would take the following words for rules, too.
-        allow: Some("--allowedTools=Bash({check})".to_owned()),
-        login: owned(&["auth", "status"]),
-        ..Agent::default()
-    }
-}
 
 /// What the stream has said so far.
 #[derive(Debug, Default)]

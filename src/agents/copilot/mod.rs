@@ -2,8 +2,6 @@
 //! among the events but in a file that it writes at its end (`usage.rs`). That the token limit cut
 //! an answer shows only in a turn without a message, after which it asks again.
 
-use std::collections::BTreeMap;
-
 use chrono::{DateTime, FixedOffset};
 use serde::Deserialize;
 
@@ -13,7 +11,6 @@ use super::lenient::{FlagField, ListField, NumberField, TextField, ToolInput, ob
 use super::turn::AgentTurn;
 use super::words::says_error;
 use super::{EventAgent, OutputReader, Report};
-use crate::engine::record::{Agent, Dialect, Permissions};
 use crate::engine::usage::Usage;
 
 mod usage;
@@ -22,34 +19,12 @@ const NAME: &str = "copilot";
 
 /// Copilot CLI.
 pub(super) const AGENT: EventAgent =
-    EventAgent { name: NAME, is_tried: true, agent, reader: |_| Box::<Copilot>::default() };
+    EventAgent { name: NAME, reader: |_| Box::<Copilot>::default() };
 
 /// So often in a row it asks again after a cut answer; then it takes the next one as it is.
 const CUTS_MAX: u32 = 2;
 /// What standard error says where it has no login; standard output then says nothing.
 const NO_LOGIN: &str = "Error: No authentication information found";
-
-/// How the agent is started. A piped prompt is taken where there is no `-p`.
-fn agent() -> Agent {
-    let permissions: [(Permissions, &[&str]); 3] = [
-        (Permissions::Default, &[]),
-        (Permissions::AcceptEdits, &["--allow-tool=write"]),
-        (Permissions::Bypass, &["--allow-all"]),
-    ];
-    let owned = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
-    Agent {
-        name: NAME.to_owned(),
-        command: owned(&[NAME, "--output-format", "json", "--no-ask-user", "--no-auto-update"]),
-        dialect: Dialect(NAME.into()),
-        permissions: BTreeMap::from(permissions.map(|(kind, words)| (kind, owned(words)))),
-        model: Some("--model".to_owned()),
-        allow: Some("--allow-tool=shell({words})".to_owned()),
-        usage_file: Some("--usage-output-file".to_owned()),
-        // It has no command that says whether it is logged in.
-        login: vec!["--version".to_owned()],
-        ..Agent::default()
-    }
-}
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
