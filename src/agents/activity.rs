@@ -4,6 +4,7 @@
 
 use std::collections::VecDeque;
 
+use super::json::JsonObject;
 use super::words::{shown, start};
 use crate::engine::evidence::test_run::TestRun;
 use crate::engine::text::{clip, end_bytes, one_line};
@@ -52,7 +53,7 @@ pub(super) const RUN: &str = "run";
 const NAME_CHARS: usize = 60;
 
 /// The verb for a tool, by the names that the agents have for it.
-pub(super) fn verb(tool: &str) -> &str {
+fn verb(tool: &str) -> &str {
     match tool {
         "Bash" | "bash" | "run_shell_command" | "shell" => RUN,
         "Read" | "read" | "read_file" | "read_many_files" | "view" => "read",
@@ -70,10 +71,42 @@ pub(super) fn printed(line: &str) -> Vec<Activity> {
     text.into_iter().map(Activity::Printed).collect()
 }
 
+/// The arguments that say what a call is about, the most useful first.
+const SUBJECTS: [&str; 10] = [
+    "command",
+    "file_path",
+    "filePath",
+    "notebook_path",
+    "path",
+    "pattern",
+    "url",
+    "query",
+    "description",
+    "prompt",
+];
+/// The arguments of an edit: the text that it replaces, and the new one.
+const EDITS: [(&str, &str); 5] = [
+    ("old_string", "new_string"),
+    ("oldString", "newString"),
+    ("old_str", "new_str"),
+    ("", "content"),
+    ("", "file_text"),
+];
+
 impl ToolCall {
     pub(super) fn new(verb: &str, subject: &str) -> Self {
         let subject = one_line(subject, SUBJECT_CHARS);
         Self { verb: verb.to_owned(), subject, lines: None }
+    }
+
+    /// The call of a tool with these arguments. Paths below `folder` are shown relative to it.
+    pub(super) fn with(tool: &str, arguments: JsonObject<'_>, folder: &str) -> Self {
+        let subject = SUBJECTS.iter().find_map(|name| arguments.text(name)).unwrap_or_default();
+        let subject = start(&subject, SUBJECT_CHARS);
+        let below = subject.strip_prefix(folder).filter(|_| !folder.is_empty());
+        let below = below.and_then(|below| below.strip_prefix('/'));
+        let lines = lines_of(arguments);
+        Self { lines, ..Self::new(verb(tool), below.unwrap_or(subject)) }
     }
 
     /// The result of this call, if it is worth a word.
@@ -174,8 +207,18 @@ fn quoted(words: &str) -> String {
     format!("\"{}\"", lines.join("\n ")).replace("\n \n", "\n\n")
 }
 
+/// The lines that a call with these arguments adds and removes; `None` where it changes none.
+fn lines_of(arguments: JsonObject<'_>) -> Option<(usize, usize)> {
+    let of = |edit: JsonObject<'_>, (old, new): (&str, &str)| {
+        Some(changed(&edit.word(old), &edit.text(new)?))
+    };
+    let edits = arguments.list("edits").into_iter().filter_map(|edit| of(edit, EDITS[0]));
+    let sum = edits.reduce(|one, other| (one.0 + other.0, one.1 + other.1));
+    sum.or_else(|| EDITS.into_iter().find_map(|names| of(arguments, names)))
+}
+
 /// How many lines an edit adds and removes, without those that it keeps at both ends.
-pub(super) fn changed(old: &str, new: &str) -> (usize, usize) {
+fn changed(old: &str, new: &str) -> (usize, usize) {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     let same = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
     let (old, new) = (&old[same..], &new[same..]);
@@ -246,6 +289,24 @@ mod tests {
         "#);
         assert_eq!(text(&[ended(true)]).unwrap(), "       → 1 failed");
         assert_eq!(text(&[]), None);
+    }
+
+    #[test]
+    fn a_call_is_told_by_the_most_telling_of_its_texts() {
+        let long = format!(r#"{{"command":"{}"}}"#, "é".repeat(9000));
+        let table = [
+            (r#"{"description":"why","command":"ls","x":1}"#, "ls", None),
+            (r#"{"command":{},"file_path":"/a/b.rs","content":"1\n2"}"#, "b.rs", Some((2, 0))),
+            (r#"{"path":"/ab.rs","old_str":"1","new_str":""}"#, "/ab.rs", Some((0, 1))),
+            (r#"{"todos":[]}"#, "", None),
+            (&long, &"é".repeat(SUBJECT_CHARS), None),
+        ];
+        for (arguments, subject, lines) in table {
+            let call = ToolCall::with("x", JsonObject::of(arguments).unwrap(), "/a");
+            assert_eq!((&*call.subject, call.lines), (subject, lines), "{arguments:.99}");
+        }
+        let edits = r#"{"edits":[{"old_string":"1","new_string":"2\n3"},7,{"new_string":"4"}]}"#;
+        assert_eq!(lines_of(JsonObject::of(edits).unwrap()), Some((3, 1)));
     }
 
     #[test]

@@ -5,11 +5,10 @@
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
-use serde::Deserialize;
 
 use super::activity::{Activity, RUN, ToolCall, printed};
 use super::failure::ServiceFailure;
-use super::lenient::{Lenient, ListField, NumberField, TextField, object, part};
+use super::json::JsonObject;
 use super::turn::AgentTurn;
 use super::words::shown;
 use super::{EventAgent, OutputReader, Report};
@@ -26,66 +25,6 @@ pub(super) const AGENT: EventAgent =
 const RETRY: &str = "Reconnecting...";
 /// How it says that the token limit cut the answer.
 const CUT: &str = "reason: max_output_tokens";
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct CodexEvent {
-    #[serde(rename = "type")]
-    kind: TextField,
-    #[serde(deserialize_with = "part")]
-    item: CodexItem,
-    usage: Lenient<CodexUsage>,
-    /// Set in an `error`.
-    message: TextField,
-    /// Set in a `turn.failed`.
-    #[serde(deserialize_with = "part")]
-    error: TurnFailure,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct CodexItem {
-    id: TextField,
-    #[serde(rename = "type")]
-    kind: TextField,
-    text: TextField,
-    command: TextField,
-    status: TextField,
-    tool: TextField,
-    query: TextField,
-    message: TextField,
-    aggregated_output: TextField,
-    exit_code: NumberField,
-    changes: ListField<CodexChange>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct CodexChange {
-    path: TextField,
-    kind: TextField,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct CodexUsage {
-    /// Includes those from and to the cache.
-    #[serde(rename = "input_tokens")]
-    input: NumberField,
-    #[serde(rename = "cached_input_tokens")]
-    cached: NumberField,
-    #[serde(rename = "cache_write_input_tokens")]
-    cache_write: NumberField,
-    /// Includes those of its thoughts.
-    #[serde(rename = "output_tokens")]
-    output: NumberField,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct TurnFailure {
-    message: TextField,
-}
 
 /// What the stream has said so far.
 #[derive(Debug, Default)]
@@ -104,8 +43,8 @@ impl Codex {
         Self { name: name.to_owned(), ..Self::default() }
     }
 
-    fn event(&mut self, event: &CodexEvent) -> Vec<Activity> {
-        match event.kind.text().unwrap_or_default() {
+    fn event(&mut self, event: JsonObject<'_>) -> Vec<Activity> {
+        match &*event.word("type") {
             "turn.started" => {
                 self.turn.turns = self.turn.turns.saturating_add(1);
                 self.turn.goes_on();
@@ -113,48 +52,54 @@ impl Codex {
                 Vec::new()
             }
             "turn.completed" => {
-                self.tokens = event.usage.0.as_ref().map(CodexUsage::tokens).or(self.tokens);
-                self.is_untold &= event.usage.0.is_none();
+                let used = event.object("usage").map(tokens);
+                self.is_untold &= used.is_none();
+                self.tokens = used.or(self.tokens);
                 self.turn.works();
                 self.turn.closes(Ok(()))
             }
             "turn.failed" => {
-                let message = event.error.message.text().unwrap_or("turn failed");
-                let seen = self.failed(message);
+                let message = event.text("error.message");
+                let seen = self.failed(message.as_deref().unwrap_or("turn failed"));
                 self.turn.closes(Ok(()));
                 seen
             }
-            "error" => self.failed(event.message.text().unwrap_or("error")),
-            kind if kind.starts_with("item.") => self.item(kind, &event.item),
+            "error" => self.failed(event.text("message").as_deref().unwrap_or("error")),
+            kind if kind.starts_with("item.") => {
+                self.item(kind, event.object("item").unwrap_or_default())
+            }
             _ => Vec::new(),
         }
     }
 
-    fn item(&mut self, kind: &str, item: &CodexItem) -> Vec<Activity> {
+    fn item(&mut self, kind: &str, item: JsonObject<'_>) -> Vec<Activity> {
         let (is_begun, is_over) = (kind == "item.started", kind == "item.completed");
-        let id = item.id.text().unwrap_or_default();
-        let what = item.kind.text().unwrap_or_default();
-        if !["", "error"].contains(&what) {
+        let (id, what) = (item.word("id"), item.word("type"));
+        if !["", "error"].contains(&&*what) {
             self.turn.works();
         }
-        match what {
-            "agent_message" if is_over => self.turn.says(item.text.text().unwrap_or_default()),
-            "error" => item.message.text().map(shown).map(Activity::Noted).into_iter().collect(),
+        match &*what {
+            "agent_message" if is_over => self.turn.says(&item.word("text")),
+            "error" => {
+                item.text("message").map(|it| Activity::Noted(shown(&it))).into_iter().collect()
+            }
             // Words, thoughts, and a list that stays open for the whole turn are no work.
             "" | "agent_message" | "reasoning" | "todo_list" => Vec::new(),
             "file_change" if is_begun => {
-                self.turn.begins(id);
+                self.turn.begins(&id);
                 Vec::new()
             }
-            what if is_begun => self.turn.calls(id, item.call(what)),
-            what if is_over && item.status.text() == Some("declined") => {
-                let call = item.call(what);
-                self.turn.is_denied(id, &format!("{} {}", call.verb, call.subject))
+            what if is_begun => self.turn.calls(&id, call(what, item)),
+            what if is_over && item.is("status", "declined") => {
+                let call = call(what, item);
+                self.turn.is_denied(&id, &format!("{} {}", call.verb, call.subject))
             }
             what if is_over => {
-                let mut seen = self.turn.ends(id, |call| item.result(call));
-                let files = item.files().filter(|_| what == "file_change");
-                seen.extend(files.map(Activity::Called));
+                let mut seen = self.turn.ends(&id, |call| result(call, item));
+                if what == "file_change" {
+                    let files = item.list("changes").into_iter().map(file);
+                    seen.extend(files.map(Activity::Called));
+                }
                 seen
             }
             _ => Vec::new(),
@@ -177,56 +122,47 @@ impl Codex {
     }
 }
 
-impl CodexItem {
-    fn call(&self, what: &str) -> ToolCall {
-        let with = [&self.command, &self.tool, &self.query].into_iter().find_map(TextField::text);
-        let with = with.unwrap_or_default();
-        match what {
-            "command_execution" => ToolCall::new(RUN, &of_the_shell(with)),
-            "web_search" => ToolCall::new("search", with),
-            "file_change" => ToolCall::new("edit", with),
-            other => ToolCall::new(&shown(&other.replace('_', " ")), with),
-        }
-    }
-
-    fn files(&self) -> impl Iterator<Item = ToolCall> {
-        self.changes.iter().map(|change| {
-            let verb = match change.kind.text() {
-                Some("add") => "write",
-                Some("delete") => "delete",
-                _ => "edit",
-            };
-            ToolCall::new(verb, change.path.text().unwrap_or_default())
-        })
-    }
-
-    fn result(&self, call: &ToolCall) -> Option<String> {
-        let is_failure = self.status.text() == Some("failed");
-        let output = self.aggregated_output.text().unwrap_or_default();
-        let output =
-            if call.verb == RUN { output } else { self.message.text().unwrap_or_default() };
-        call.came_to(output, self.exit_code.exit(), is_failure)
+/// The call of an item of this kind.
+fn call(what: &str, item: JsonObject<'_>) -> ToolCall {
+    let with = ["command", "tool", "query"].into_iter().find_map(|name| item.text(name));
+    let with = with.unwrap_or_default();
+    match what {
+        "command_execution" => ToolCall::new(RUN, &of_the_shell(&with)),
+        "web_search" => ToolCall::new("search", &with),
+        "file_change" => ToolCall::new("edit", &with),
+        other => ToolCall::new(&shown(&other.replace('_', " ")), &with),
     }
 }
 
-impl CodexUsage {
-    fn tokens(&self) -> Tokens {
-        let input = self.input.count();
-        let cache_read = self.cached.count().min(input);
-        let cache_write = self.cache_write.count().min(input - cache_read);
-        Tokens {
-            input: input - cache_read - cache_write,
-            cache_write,
-            cache_read,
-            output: self.output.count(),
-            ..Tokens::default()
-        }
-    }
+/// A change of a file as a call.
+fn file(change: JsonObject<'_>) -> ToolCall {
+    let verb = match &*change.word("kind") {
+        "add" => "write",
+        "delete" => "delete",
+        _ => "edit",
+    };
+    ToolCall::new(verb, &change.word("path"))
+}
+
+fn result(call: &ToolCall, item: JsonObject<'_>) -> Option<String> {
+    let output = item.word(if call.verb == RUN { "aggregated_output" } else { "message" });
+    call.came_to(&output, item.exit("exit_code"), item.is("status", "failed"))
+}
+
+/// What a turn used. Its input includes the tokens from and to the cache, its output those of its
+/// thoughts.
+fn tokens(usage: JsonObject<'_>) -> Tokens {
+    let input = usage.count("input_tokens");
+    let cache_read = usage.count("cached_input_tokens").min(input);
+    let cache_write = usage.count("cache_write_input_tokens").min(input - cache_read);
+    let input = input - cache_read - cache_write;
+    let output = usage.count("output_tokens");
+    Tokens { input, cache_write, cache_read, output, ..Tokens::default() }
 }
 
 impl OutputReader for Codex {
     fn read(&mut self, line: &str) -> Vec<Activity> {
-        let steps = object(line).map_or_else(|| printed(line), |event| self.event(&event));
+        let steps = JsonObject::of(line).map_or_else(|| printed(line), |event| self.event(event));
         self.turn.told(&steps);
         steps
     }

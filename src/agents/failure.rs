@@ -5,10 +5,8 @@
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
-use serde::Deserialize;
-use serde_json::Value;
 
-use super::lenient::{Lenient, TextField, object, part};
+use super::json::JsonObject;
 use super::words::start;
 use crate::engine::boundary::facts::ApiError;
 use crate::engine::text::one_line;
@@ -68,24 +66,6 @@ pub(super) struct ServiceFailure {
     pub(super) sentence: String,
     /// How long the agent pauses before it tries again, or should, as a field of its own says.
     pause: Option<Duration>,
-}
-
-/// What a service answers in place of an answer.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct ErrorBody {
-    #[serde(deserialize_with = "part")]
-    error: InnerError,
-    message: TextField,
-    detail: TextField,
-    status: Lenient<Value>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct InnerError {
-    code: Lenient<Value>,
-    message: TextField,
 }
 
 impl ServiceFailure {
@@ -155,11 +135,10 @@ fn unwrapped(text: &str) -> (Option<u16>, String) {
     let inner = text.strip_prefix("[API Error: ").and_then(|it| it.rsplit_once(']'));
     let inner = inner.map_or(text, |(inner, _)| inner).trim();
     let json = inner.find('{').map_or(inner, |at| &inner[at..]);
-    if let Some(body) = object::<ErrorBody>(json) {
-        let status = [body.error.code.0, body.status.0];
-        let status = status.iter().flatten().find_map(Value::as_u64);
-        if let Some(words) = body.error.message.0.or(body.message.0).or(body.detail.0) {
-            let status = status.and_then(|it| u16::try_from(it).ok());
+    if let Some(body) = JsonObject::of(json) {
+        let words = ["error.message", "message", "detail"];
+        if let Some(words) = words.into_iter().find_map(|path| body.text(path)) {
+            let status = body.status("error.code").or(body.status("status"));
             return (status.filter(|it| is_status(*it)), words);
         }
     }

@@ -6,11 +6,10 @@
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
-use serde::Deserialize;
 
-use super::activity::{Activity, printed};
+use super::activity::{Activity, ToolCall, printed};
 use super::failure::ServiceFailure;
-use super::lenient::{FlagField, Lenient, NumberField, TextField, ToolInput, object, part};
+use super::json::JsonObject;
 use super::turn::AgentTurn;
 use super::words::says_error;
 use super::{EventAgent, OutputReader, Report};
@@ -29,52 +28,6 @@ const BACKOFF: Duration = Duration::from_secs(30);
 const RETRY_BYTES: usize = 4096;
 /// What standard error says where it has no login; standard output then says nothing.
 const NO_LOGIN: &str = "Please set an Auth method";
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct GeminiEvent {
-    #[serde(rename = "type")]
-    kind: TextField,
-    model: TextField,
-    role: TextField,
-    content: TextField,
-    /// Whether `content` is only the next part of the message.
-    delta: FlagField,
-    tool_name: TextField,
-    tool_id: TextField,
-    #[serde(deserialize_with = "part")]
-    parameters: ToolInput,
-    status: TextField,
-    output: TextField,
-    #[serde(deserialize_with = "part")]
-    error: GeminiError,
-    severity: TextField,
-    /// Set in an `error`.
-    message: TextField,
-    stats: Lenient<GeminiStats>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct GeminiError {
-    #[serde(rename = "type")]
-    kind: TextField,
-    message: TextField,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct GeminiStats {
-    /// Includes those from the cache.
-    #[serde(rename = "input_tokens")]
-    input: NumberField,
-    #[serde(rename = "output_tokens")]
-    output: NumberField,
-    /// Includes those of its thoughts, which `output_tokens` does not.
-    #[serde(rename = "total_tokens")]
-    total: NumberField,
-    cached: NumberField,
-}
 
 /// What the stream has said so far.
 #[derive(Debug, Default)]
@@ -95,62 +48,65 @@ impl Gemini {
         Self { name: name.to_owned(), ..Self::default() }
     }
 
-    fn event(&mut self, event: &GeminiEvent) -> Vec<Activity> {
-        let text = event.content.text().unwrap_or_default();
-        match (event.kind.text().unwrap_or_default(), event.role.text()) {
-            ("init", _) => {
-                self.turn.works_with(event.model.text());
+    fn event(&mut self, event: JsonObject<'_>) -> Vec<Activity> {
+        match &*event.word("type") {
+            "init" => {
+                self.turn.works_with(event.text("model").as_deref());
                 self.turn.goes_on();
                 Vec::new()
             }
-            ("message", Some("assistant")) if event.delta.is_set() => {
-                self.turn.says_more(text);
+            "message" if event.is("role", "assistant") => {
+                let text = event.word("content");
+                // The text may be only the next part of the message.
+                if event.flag("delta") == Some(true) {
+                    self.turn.says_more(&text);
+                    return Vec::new();
+                }
+                self.turn.says(&text)
+            }
+            "tool_use" => {
+                let tool = event.text("tool_name").unwrap_or("a tool".to_owned());
+                let call =
+                    ToolCall::with(&tool, event.object("parameters").unwrap_or_default(), "");
+                self.turn.calls(&event.word("tool_id"), call)
+            }
+            "tool_result" => self.returned(event),
+            "error" if event.is("severity", "error") => {
+                self.complaint = event.text("message");
                 Vec::new()
             }
-            ("message", Some("assistant")) => self.turn.says(text),
-            ("tool_use", _) => {
-                let tool = event.tool_name.text().unwrap_or("a tool");
-                let id = event.tool_id.text().unwrap_or_default();
-                self.turn.calls(id, event.parameters.call(tool))
-            }
-            ("tool_result", _) => self.returned(event),
-            ("error", _) if event.severity.text() == Some("error") => {
-                self.complaint.clone_from(&event.message.0);
-                Vec::new()
-            }
-            ("result", _) => self.result(event),
+            "result" => self.result(event),
             _ => Vec::new(),
         }
     }
 
-    fn returned(&mut self, event: &GeminiEvent) -> Vec<Activity> {
-        let id = event.tool_id.text().unwrap_or_default();
-        let is_failure = event.status.text() == Some("error");
-        let output = event.error.message.text().or(event.output.text()).unwrap_or_default();
-        if is_failure && event.error.kind.text() == Some("policy_violation") {
-            return self.turn.is_denied(id, "a tool");
+    fn returned(&mut self, event: JsonObject<'_>) -> Vec<Activity> {
+        let (id, is_failure) = (event.word("tool_id"), event.is("status", "error"));
+        if is_failure && event.is("error.type", "policy_violation") {
+            return self.turn.is_denied(&id, "a tool");
         }
-        self.turn.ends(id, |call| call.came_to(output, None, is_failure))
+        let output = event.text("error.message").unwrap_or_else(|| event.word("output"));
+        self.turn.ends(&id, |call| call.came_to(&output, None, is_failure))
     }
 
-    fn result(&mut self, event: &GeminiEvent) -> Vec<Activity> {
-        self.tokens = event.stats.0.as_ref().map(GeminiStats::tokens).or(self.tokens);
-        if event.status.text() == Some("success") {
+    fn result(&mut self, event: JsonObject<'_>) -> Vec<Activity> {
+        self.tokens = event.object("stats").map(tokens).or(self.tokens);
+        if event.is("status", "success") {
             return self.turn.closes(Ok(()));
         }
-        let told = event.error.message.text().or(self.complaint.as_deref());
-        let told = told.unwrap_or("the agent says no reason").to_owned();
-        let status = match event.error.kind.text() {
-            Some("FatalTurnLimitedError") => {
+        let told = event.text("error.message").or(self.complaint.clone());
+        let told = told.unwrap_or("the agent says no reason".to_owned());
+        let status = match &*event.word("error.type") {
+            "FatalTurnLimitedError" => {
                 self.out_of_turns = true;
                 let seen = self.turn.settle();
                 self.turn.goes_on();
                 self.turn.closes(Ok(()));
                 return seen;
             }
-            Some("FatalAuthenticationError") => Some(401),
+            "FatalAuthenticationError" => Some(401),
             // It ended for what is so on this machine, which no wait changes.
-            Some(kind) if kind.starts_with("Fatal") => {
+            kind if kind.starts_with("Fatal") => {
                 return self.turn.closes(Err(says_error(&told)));
             }
             _ => None,
@@ -159,19 +115,20 @@ impl Gemini {
     }
 }
 
-impl GeminiStats {
-    fn tokens(&self) -> Tokens {
-        let input = self.input.count();
-        let cache_read = self.cached.count().min(input);
-        let output = self.total.count().saturating_sub(input).max(self.output.count());
-        Tokens { input: input - cache_read, cache_read, output, ..Tokens::default() }
-    }
+/// What it used. Its input includes the tokens from the cache, and only the total those of its
+/// thoughts.
+fn tokens(stats: JsonObject<'_>) -> Tokens {
+    let input = stats.count("input_tokens");
+    let cache_read = stats.count("cached").min(input);
+    let output = stats.count("total_tokens").saturating_sub(input);
+    let output = output.max(stats.count("output_tokens"));
+    Tokens { input: input - cache_read, cache_read, output, ..Tokens::default() }
 }
 
 impl OutputReader for Gemini {
     fn read(&mut self, line: &str) -> Vec<Activity> {
         self.retry = None;
-        let steps = object(line).map_or_else(|| printed(line), |event| self.event(&event));
+        let steps = JsonObject::of(line).map_or_else(|| printed(line), |event| self.event(event));
         self.turn.told(&steps);
         steps
     }

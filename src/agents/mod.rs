@@ -22,7 +22,7 @@ pub mod command;
 mod copilot;
 mod failure;
 mod gemini;
-mod lenient;
+mod json;
 #[cfg(test)]
 mod mutations_tests;
 mod open_work;

@@ -5,13 +5,10 @@
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
-use serde::Deserialize;
 
-use super::activity::{Activity, printed};
+use super::activity::{Activity, ToolCall, printed};
 use super::failure::ServiceFailure;
-use super::lenient::{
-    Dollars, FlagField, Lenient, NumberField, TextField, ToolInput, object, part,
-};
+use super::json::JsonObject;
 use super::turn::AgentTurn;
 use super::words::says_error;
 use super::{EventAgent, OutputReader, Report};
@@ -28,95 +25,6 @@ pub(super) const AGENT: EventAgent =
 const STEPS_IN_VAIN: u32 = 3;
 /// How the result of a call begins that its settings do not allow.
 const REJECTED: &str = "The user rejected permission";
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct OpenCodeEvent {
-    #[serde(rename = "type")]
-    kind: TextField,
-    #[serde(deserialize_with = "part")]
-    part: EventPart,
-    #[serde(deserialize_with = "part")]
-    error: OpenCodeError,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct EventPart {
-    text: TextField,
-    /// Whether the program wrote the text itself.
-    synthetic: FlagField,
-    tool: TextField,
-    #[serde(rename = "callID")]
-    call: TextField,
-    #[serde(deserialize_with = "part")]
-    state: CallState,
-    reason: TextField,
-    cost: Dollars,
-    tokens: Lenient<StepTokens>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct CallState {
-    status: TextField,
-    #[serde(deserialize_with = "part")]
-    input: ToolInput,
-    output: TextField,
-    error: TextField,
-    #[serde(deserialize_with = "part")]
-    metadata: CallMetadata,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct CallMetadata {
-    exit: NumberField,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct StepTokens {
-    total: NumberField,
-    /// Without those of the cache.
-    input: NumberField,
-    output: NumberField,
-    reasoning: NumberField,
-    #[serde(deserialize_with = "part")]
-    cache: CacheTokens,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct CacheTokens {
-    read: NumberField,
-    write: NumberField,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct OpenCodeError {
-    name: TextField,
-    #[serde(deserialize_with = "part")]
-    data: ErrorData,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct ErrorData {
-    message: TextField,
-    status_code: NumberField,
-    #[serde(deserialize_with = "part")]
-    response_headers: ResponseHeaders,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct ResponseHeaders {
-    /// In seconds.
-    #[serde(rename = "retry-after")]
-    retry_after: TextField,
-}
 
 /// What the stream has said so far.
 #[derive(Debug, Default)]
@@ -139,9 +47,9 @@ impl OpenCode {
         Self { name: name.to_owned(), ..Self::default() }
     }
 
-    fn event(&mut self, event: &OpenCodeEvent) -> Vec<Activity> {
-        let part = &event.part;
-        match event.kind.text().unwrap_or_default() {
+    fn event(&mut self, event: JsonObject<'_>) -> Vec<Activity> {
+        let part = event.object("part").unwrap_or_default();
+        match &*event.word("type") {
             "step_start" => {
                 self.turn.turns = self.turn.turns.saturating_add(1);
                 self.is_untold = true;
@@ -151,53 +59,56 @@ impl OpenCode {
                 self.turn.asks();
                 Vec::new()
             }
-            "text" if part.synthetic.is_set() => {
+            // The program wrote the text itself.
+            "text" if part.flag("synthetic") == Some(true) => {
                 self.turn.goes_on();
                 Vec::new()
             }
-            "text" => self.turn.says(part.text.text().unwrap_or_default()),
+            "text" => self.turn.says(&part.word("text")),
             "tool_use" => self.used_a_tool(part),
             "step_finish" => self.finished(part),
-            "error" => self.failed(&event.error),
+            "error" => self.failed(event.object("error").unwrap_or_default()),
             _ => Vec::new(),
         }
     }
 
     /// A call, which is reported when it is over. A refusal also ends the turn, without an event.
-    fn used_a_tool(&mut self, part: &EventPart) -> Vec<Activity> {
-        let (id, state) = (part.call.text().unwrap_or_default(), &part.state);
-        let is_failure = state.status.text() == Some("error");
-        if state.status.text() == Some("completed") {
+    fn used_a_tool(&mut self, part: JsonObject<'_>) -> Vec<Activity> {
+        let (id, state) = (part.word("callID"), part.object("state").unwrap_or_default());
+        let tool = part.text("tool").unwrap_or("a tool".to_owned());
+        let is_failure = state.is("status", "error");
+        if state.is("status", "completed") {
             self.in_vain = 0;
         }
-        if part.tool.text() == Some("task") {
+        if tool == "task" {
             // A session of its own, whose steps are not among the events.
             self.used.get_or_insert_default().lost = true;
         }
-        let output = state.error.text().or(state.output.text()).unwrap_or_default();
-        let mut seen = self.turn.calls(id, state.input.call(part.tool.text().unwrap_or("a tool")));
+        let output = state.text("error").unwrap_or_else(|| state.word("output"));
+        let call = ToolCall::with(&tool, state.object("input").unwrap_or_default(), "");
+        let mut seen = self.turn.calls(&id, call);
         self.turn.told(&seen);
         if is_failure && output.starts_with(REJECTED) {
-            seen.extend(self.turn.is_denied(id, "a tool"));
+            seen.extend(self.turn.is_denied(&id, "a tool"));
             seen.extend(self.turn.closes(Ok(())));
             return seen;
         }
-        let exit = state.metadata.exit.exit();
-        seen.extend(self.turn.ends(id, |call| call.came_to(output, exit, is_failure)));
+        let exit = state.exit("metadata.exit");
+        seen.extend(self.turn.ends(&id, |call| call.came_to(&output, exit, is_failure)));
         seen
     }
 
-    fn finished(&mut self, part: &EventPart) -> Vec<Activity> {
+    fn finished(&mut self, part: JsonObject<'_>) -> Vec<Activity> {
         self.is_untold = false;
         let used = self.used.get_or_insert_default();
-        match part.tokens.0.as_ref() {
+        match part.object("tokens").map(tokens) {
             Some(tokens) => {
-                used.add(&step(tokens.tokens(), part.cost.0, &self.name));
-                self.turn.fills(tokens.tokens());
+                used.add(&step(tokens, part.dollars("cost"), &self.name));
+                self.turn.fills(tokens);
             }
             None => used.lost = true,
         }
-        match part.reason.text().unwrap_or("unknown") {
+        match part.text("reason").as_deref().unwrap_or("unknown") {
             "tool-calls" => {
                 self.in_vain = 0;
                 self.turn.goes_on();
@@ -214,17 +125,17 @@ impl OpenCode {
         }
     }
 
-    fn failed(&mut self, error: &OpenCodeError) -> Vec<Activity> {
-        let (name, data) = (error.name.text().unwrap_or_default(), &error.data);
-        let words = data.message.text().unwrap_or(name);
-        let told = data.status_code.status();
-        let status = match name {
+    fn failed(&mut self, error: JsonObject<'_>) -> Vec<Activity> {
+        let name = error.word("name");
+        let words = error.text("data.message").unwrap_or_else(|| name.clone());
+        let told = error.status("data.statusCode");
+        let status = match &*name {
             "MessageOutputLengthError" => {
                 let seen = self.turn.closes(Ok(()));
                 self.turn.cut = true;
                 return seen;
             }
-            "ContextOverflowError" => return self.again(ServiceFailure::of(Some(400), words)),
+            "ContextOverflowError" => return self.again(ServiceFailure::of(Some(400), &words)),
             "UnknownError" => {
                 self.is_unexplained = true;
                 told
@@ -232,9 +143,9 @@ impl OpenCode {
             "ProviderAuthError" => told.or(Some(401)),
             _ => told,
         };
-        let pause = data.response_headers.retry_after.text();
-        let pause = pause.and_then(|it| digits(it)?.parse().ok()).map(Duration::from_secs);
-        self.turn.closes_for(ServiceFailure::of(status, words).pausing(pause))
+        let seconds = error.word("data.responseHeaders.retry-after");
+        let pause = digits(&seconds).and_then(|it| it.parse().ok()).map(Duration::from_secs);
+        self.turn.closes_for(ServiceFailure::of(status, &words).pausing(pause))
     }
 
     /// A step came to nothing, and the agent repeats it.
@@ -260,22 +171,21 @@ fn step(tokens: Tokens, cost: Option<f64>, name: &str) -> Usage {
     }
 }
 
-impl StepTokens {
-    fn tokens(&self) -> Tokens {
-        let (input, cache_read) = (self.input.count(), self.cache.read.count());
-        let cache_write = self.cache.write.count();
-        let read = [cache_read, cache_write].into_iter().fold(input, u64::saturating_add);
-        let output = match self.total.0 {
-            Some(_) => self.total.count().saturating_sub(read),
-            None => self.output.count().saturating_add(self.reasoning.count()),
-        };
-        Tokens { input, cache_write, cache_read, output, ..Tokens::default() }
-    }
+/// The tokens of a step. Its input is without those of the cache.
+fn tokens(told: JsonObject<'_>) -> Tokens {
+    let (input, cache_read) = (told.count("input"), told.count("cache.read"));
+    let cache_write = told.count("cache.write");
+    let read = [cache_read, cache_write].into_iter().fold(input, u64::saturating_add);
+    let output = match told.number("total") {
+        Some(_) => told.count("total").saturating_sub(read),
+        None => told.count("output").saturating_add(told.count("reasoning")),
+    };
+    Tokens { input, cache_write, cache_read, output, ..Tokens::default() }
 }
 
 impl OutputReader for OpenCode {
     fn read(&mut self, line: &str) -> Vec<Activity> {
-        let steps = object(line).map_or_else(|| printed(line), |event| self.event(&event));
+        let steps = JsonObject::of(line).map_or_else(|| printed(line), |event| self.event(event));
         self.turn.told(&steps);
         steps
     }

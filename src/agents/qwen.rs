@@ -6,12 +6,11 @@
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
-use serde::Deserialize;
 
 use super::activity::Activity;
 use super::claude::Claude;
 use super::failure::ServiceFailure;
-use super::lenient::{FlagField, Lenient, NumberField, TextField, object, part};
+use super::json::JsonObject;
 use super::waiting::ServiceWait;
 use super::{EventAgent, OutputReader, Report};
 use crate::engine::boundary::facts::AgentClosing;
@@ -30,54 +29,6 @@ const PARTS_MAX: u32 = 3;
 const WAITING: &str = "[qwen-code] Waiting for API capacity";
 /// What standard error says at the agent's own limit on turns, for which there is no event.
 const OUT_OF_TURNS: &str = "Reached max session turns";
-
-/// The fields that differ from Claude Code's.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct QwenEvent {
-    #[serde(rename = "type")]
-    kind: TextField,
-    subtype: TextField,
-    is_error: FlagField,
-    #[serde(deserialize_with = "part")]
-    error: QwenError,
-    usage: Lenient<QwenUsage>,
-    #[serde(deserialize_with = "part")]
-    message: QwenMessage,
-    #[serde(deserialize_with = "part")]
-    data: RetryData,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct QwenError {
-    message: TextField,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct QwenMessage {
-    usage: Lenient<QwenUsage>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct RetryData {
-    /// Whether the words so far stay: the model is asked for the rest of a cut answer.
-    preserve_text: FlagField,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct QwenUsage {
-    /// Includes those of the cache.
-    #[serde(rename = "input_tokens")]
-    input: NumberField,
-    #[serde(rename = "output_tokens")]
-    output: NumberField,
-    #[serde(rename = "cache_read_input_tokens")]
-    cache_read: NumberField,
-}
 
 /// What the stream has said so far.
 #[derive(Debug, Default)]
@@ -106,30 +57,32 @@ impl Qwen {
         Self { name: name.to_owned(), ..Self::default() }
     }
 
-    fn event(&mut self, event: &QwenEvent) {
-        match (event.kind.text().unwrap_or_default(), event.subtype.text()) {
-            ("assistant", _) => {
+    /// Reads what differs from Claude Code's events.
+    fn event(&mut self, event: JsonObject<'_>) {
+        match &*event.word("type") {
+            "assistant" => {
                 (self.failure, self.tries, self.cut) = (None, 0, false);
-                if let Some(used) = event.message.usage.0.as_ref().map(QwenUsage::tokens) {
+                if let Some(used) = event.object("message.usage").map(tokens) {
                     self.since += used;
                     self.fullest = self.fullest.max(Some(used.total()));
                 }
             }
-            ("user", _) => self.parts = 0,
-            ("system", Some("retry")) => {
-                let parts = self.parts.saturating_add(1);
-                self.parts = if event.data.preserve_text.is_set() { parts } else { 0 };
+            "user" => self.parts = 0,
+            "system" if event.is("subtype", "retry") => {
+                // Where the words so far stay, the model is asked for the rest of a cut answer.
+                let is_rest = event.flag("data.preserveText") == Some(true);
+                self.parts = if is_rest { self.parts.saturating_add(1) } else { 0 };
             }
-            ("result", _) => {
+            "result" => {
                 self.cut = self.parts >= PARTS_MAX;
                 self.parts = 0;
-                self.told = event.usage.0.as_ref().map(QwenUsage::tokens).or(self.told);
-                if event.usage.0.is_some() {
+                if let Some(used) = event.object("usage").map(tokens) {
+                    self.told = Some(used);
                     self.since = Tokens::default();
                 }
-                let words = event.error.message.text().unwrap_or_default();
-                let failure = event.is_error.is_set().then(|| ServiceFailure::of(None, words));
-                self.failure = failure.filter(|_| !words.is_empty());
+                let words = event.word("error.message");
+                let is_failure = event.flag("is_error") == Some(true) && !words.is_empty();
+                self.failure = is_failure.then(|| ServiceFailure::of(None, &words));
             }
             _ => {}
         }
@@ -147,19 +100,18 @@ impl Qwen {
     }
 }
 
-impl QwenUsage {
-    fn tokens(&self) -> Tokens {
-        let input = self.input.count();
-        let cache_read = self.cache_read.count().min(input);
-        let output = self.output.count();
-        Tokens { input: input - cache_read, cache_read, output, ..Tokens::default() }
-    }
+/// What was used. Its input includes the tokens of the cache.
+fn tokens(usage: JsonObject<'_>) -> Tokens {
+    let input = usage.count("input_tokens");
+    let cache_read = usage.count("cache_read_input_tokens").min(input);
+    let output = usage.count("output_tokens");
+    Tokens { input: input - cache_read, cache_read, output, ..Tokens::default() }
 }
 
 impl OutputReader for Qwen {
     fn read(&mut self, line: &str) -> Vec<Activity> {
-        if let Some(event) = object(line) {
-            self.event(&event);
+        if let Some(event) = JsonObject::of(line) {
+            self.event(event);
         }
         self.events.read(line)
     }

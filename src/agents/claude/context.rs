@@ -1,7 +1,7 @@
 //! How full the agent's own context was: its fullest message against the window that the client
 //! reports for the model at the end of a turn. A client that names no window says nothing of it.
 
-use super::events::ResultEvent;
+use crate::agents::json::JsonObject;
 use crate::engine::usage::Message;
 
 #[derive(Debug, Default)]
@@ -20,14 +20,15 @@ impl Context {
         }
     }
 
-    pub(super) fn result(&mut self, result: &ResultEvent) {
-        let (Some((model, tokens)), Some(models)) = (&self.fullest, &result.model_usage.0) else {
+    pub(super) fn result(&mut self, result: JsonObject<'_>) {
+        let (Some((model, tokens)), Some(models)) = (&self.fullest, result.objects("modelUsage"))
+        else {
             return;
         };
         // "opus[1m]" is the model `opus` with a larger window.
         let is_its = |name: &str| name.split('[').next() == Some(model) || models.len() == 1;
         let windows = models.iter().filter(|(name, _)| is_its(name));
-        let windows = windows.filter_map(|(_, used)| Some(used.0.as_ref()?.context_window.count()));
+        let windows = windows.filter_map(|(_, used)| Some((*used)?.count("contextWindow")));
         let window = windows.max().filter(|window| *window > 0);
         let percent = window.map(|window| tokens.saturating_mul(100) / window);
         let percent = percent.map(|percent| u8::try_from(percent.min(100)).unwrap_or(100));

@@ -6,11 +6,10 @@
 use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
 
 use self::context::Context;
-use self::events::{
-    ClaudeEvent, MessageEvent, OUT_OF_TURNS, RateLimitEvent, ResultEvent, SystemEvent,
-};
+use self::events::OUT_OF_TURNS;
 use self::spent::Spent;
 use super::activity::{Activity, OpenCalls, printed};
+use super::json::JsonObject;
 use super::open_work::OpenWork;
 use super::open_work::Work::{Hook, Task, Tool};
 use super::service::Service;
@@ -108,15 +107,14 @@ impl ClosingEvent {
 
 impl OutputReader for Claude {
     fn read(&mut self, line: &str) -> Vec<Activity> {
-        let steps = match ClaudeEvent::read(line) {
-            ClaudeEvent::Assistant(said) => self.said(line, &said),
-            ClaudeEvent::User(heard) => self.heard(&heard),
-            ClaudeEvent::System(system) => {
-                self.system(&system).into_iter().map(Activity::Noted).collect()
-            }
-            ClaudeEvent::RateLimit(limit) => self.limit(&limit),
-            ClaudeEvent::Result(result) => self.result(&result),
-            ClaudeEvent::Unknown => printed(line),
+        let event = JsonObject::of(line).unwrap_or_default();
+        let steps = match &*event.word("type") {
+            "assistant" => self.said(line, event),
+            "user" => self.heard(event),
+            "system" => self.system(event).into_iter().map(Activity::Noted).collect(),
+            "rate_limit_event" => self.limit(event),
+            "result" => self.result(event),
+            _ => printed(line),
         };
         self.calls.told(&steps);
         steps
@@ -177,19 +175,20 @@ impl Claude {
         self.ending.is_some()
     }
 
-    fn said(&mut self, line: &str, said: &MessageEvent) -> Vec<Activity> {
-        let is_own = said.parent_tool_use_id.is_none();
+    /// What the model said; what the client itself says where `error` names a kind.
+    fn said(&mut self, line: &str, said: JsonObject<'_>) -> Vec<Activity> {
+        let is_own = !said.has("parent_tool_use_id");
+        let (blocks, error) = (said.list("message.content"), said.text("error"));
         let message = self.spent.message(line);
         message.filter(|_| is_own).iter().for_each(|message| self.context.message(message));
-        if let (Some(kind), true) = (said.error.text(), is_own) {
-            let message = said.texts().collect::<Vec<_>>().join("\n");
+        if let Some(kind) = error.as_ref().filter(|_| is_own) {
+            let texts = blocks.iter().filter_map(|block| block.text("text"));
+            let message = texts.collect::<Vec<_>>().join("\n");
             self.ending = None;
             self.fails(kind, &message, None);
             return vec![Activity::Noted(shown(&message))];
         }
-        if said.error.text().is_none()
-            && self.error.as_ref().is_some_and(|told| told.retry.is_some())
-        {
+        if error.is_none() && self.error.as_ref().is_some_and(|told| told.retry.is_some()) {
             self.error = None;
         }
         if is_own {
@@ -198,27 +197,30 @@ impl Claude {
             self.error = None;
             // Words after a result replace it.
             self.ending = None;
-            if self.message.as_deref() != said.message_id() {
-                self.message = said.message_id().map(|id| start(id, NAME_CHARS).to_owned());
+            let message = said.text("message.id");
+            let message = message.map(|id| start(&id, NAME_CHARS).to_owned());
+            if self.message != message {
+                self.message = message;
                 self.open.clear(Tool);
             }
         }
         let mut seen = Vec::new();
-        for block in said.blocks() {
-            match (block.kind.text(), block.text.text()) {
-                (Some("tool_use"), _) => {
-                    self.open.begin(Tool, block.id.text().unwrap_or_default());
+        for block in blocks {
+            match (&*block.word("type"), block.text("text")) {
+                ("tool_use", _) => {
+                    let id = block.word("id");
+                    self.open.begin(Tool, &id);
                     self.words_are_last &= !is_own;
-                    let call = block.call(&self.folder);
+                    let call = events::call(block, &self.folder);
                     if is_own {
-                        self.calls.begin(block.id.text().unwrap_or_default(), &call);
+                        self.calls.begin(&id, &call);
                     }
                     seen.push(Activity::Called(call));
                 }
-                (Some("text"), Some(text)) if is_own && !text.trim().is_empty() => {
+                ("text", Some(text)) if is_own && !text.trim().is_empty() => {
                     self.words = Some(end(text.trim(), KEPT_BYTES).to_owned());
                     self.words_are_last = true;
-                    seen.push(Activity::Said(shown(text)));
+                    seen.push(Activity::Said(shown(&text)));
                 }
                 _ => {}
             }
@@ -232,50 +234,50 @@ impl Claude {
         self.error = Some(ServiceError { kind, message, retry });
     }
 
-    fn heard(&mut self, heard: &MessageEvent) -> Vec<Activity> {
+    /// What the model received: the results of its tools.
+    fn heard(&mut self, heard: JsonObject<'_>) -> Vec<Activity> {
         let mut seen = Vec::new();
-        for block in heard.blocks() {
-            if let Some(id) = block.tool_use_id.text() {
-                self.open.end(Tool, id);
-                self.words_are_last &= heard.parent_tool_use_id.is_some();
-                seen.extend(self.calls.end(id, |call| block.result(call)));
+        for block in heard.list("message.content") {
+            if let Some(id) = block.text("tool_use_id") {
+                self.open.end(Tool, &id);
+                self.words_are_last &= heard.has("parent_tool_use_id");
+                seen.extend(self.calls.end(&id, |call| events::result(block, call)));
             }
         }
         seen
     }
 
-    fn system(&mut self, system: &SystemEvent) -> Option<String> {
-        let task = system.task_id.text().unwrap_or_default();
-        let hook = system.hook_id.text().unwrap_or_default();
-        match system.subtype.text()? {
+    fn system(&mut self, system: JsonObject<'_>) -> Option<String> {
+        match &*system.word("subtype") {
             "init" => {
-                let folder = system.cwd.text().unwrap_or_default();
-                start(folder, FOLDER_CHARS).clone_into(&mut self.folder);
-                self.model = system.model.text().map(|it| start(it, NAME_CHARS).to_owned());
+                start(&system.word("cwd"), FOLDER_CHARS).clone_into(&mut self.folder);
+                self.model = system.text("model").map(|it| start(&it, NAME_CHARS).to_owned());
                 // A new turn begins: the result of the previous one no longer counts.
                 self.ending = None;
                 self.words_are_last = false;
             }
-            "task_started" => self.open.begin(Task, task),
-            "task_notification" => self.open.end(Task, task),
+            "task_started" => self.open.begin(Task, &system.word("task_id")),
+            "task_notification" => self.open.end(Task, &system.word("task_id")),
             "background_tasks_changed" => {
                 self.open.clear(Task);
-                let tasks = system.tasks.iter().filter_map(|task| task.task_id.text());
-                tasks.for_each(|id| self.open.begin(Task, id));
+                let tasks = system.list("tasks");
+                tasks.iter().for_each(|task| self.open.begin(Task, &task.word("task_id")));
             }
-            "hook_started" => self.open.begin(Hook, hook),
-            "hook_response" => self.open.end(Hook, hook),
+            "hook_started" => self.open.begin(Hook, &system.word("hook_id")),
+            "hook_response" => self.open.end(Hook, &system.word("hook_id")),
             "permission_denied" => {
-                let tool = system.tool_name.text()?;
-                note(&mut self.denied, tool);
-                return Some(format!("denied: {}", shown(tool)));
+                let tool = system.text("tool_name")?;
+                note(&mut self.denied, &tool);
+                return Some(format!("denied: {}", shown(&tool)));
             }
             "api_retry" => {
                 // If the client ends while it retries, the service was what failed.
-                let retry = system.retry_line();
-                let tries = u32::try_from(system.attempt.count()).unwrap_or(u32::MAX);
-                let wait = ServiceWait { tries, pause: system.pause(), is_hopeless: false };
-                self.fails(system.error.text().unwrap_or("unknown"), &retry, Some(wait));
+                let retry = events::retry_line(system);
+                let tries = u32::try_from(system.count("attempt")).unwrap_or(u32::MAX);
+                let pause = events::pause(system);
+                let wait = ServiceWait { tries, pause, is_hopeless: false };
+                let kind = system.text("error").unwrap_or("unknown".to_owned());
+                self.fails(&kind, &retry, Some(wait));
                 return Some(retry);
             }
             _ => {}
@@ -283,32 +285,33 @@ impl Claude {
         None
     }
 
-    fn limit(&mut self, limit: &RateLimitEvent) -> Vec<Activity> {
-        let info = &limit.rate_limit_info;
-        let is_hit = info.status.text() == Some("rejected");
-        self.reset = info.resets_at().filter(|_| is_hit);
+    fn limit(&mut self, limit: JsonObject<'_>) -> Vec<Activity> {
+        let info = limit.object("rate_limit_info").unwrap_or_default();
+        self.reset = events::resets_at(info).filter(|_| info.is("status", "rejected"));
         Vec::new()
     }
 
-    fn result(&mut self, result: &ResultEvent) -> Vec<Activity> {
-        for denial in result.permission_denials.iter() {
-            note(&mut self.denied, denial.tool_name.text().unwrap_or_default());
+    /// The end of a turn.
+    fn result(&mut self, result: JsonObject<'_>) -> Vec<Activity> {
+        for denial in result.list("permission_denials") {
+            note(&mut self.denied, &denial.word("tool_name"));
         }
-        let turns = result.turns();
+        let turns = u32::try_from(result.count("num_turns")).unwrap_or(u32::MAX);
         self.turns = Some(self.turns.unwrap_or(0).saturating_add(turns));
         self.open.clear(Tool);
-        let failed = result.failed();
-        let is_error = result.is_error.is_set() || failed.is_some();
+        let failed = events::failed(result);
+        let is_error = result.flag("is_error") == Some(true) || failed.is_some();
         if !is_error {
             self.error = None;
         }
-        let text = result.words.text().map(str::trim).filter(|text| !text.is_empty());
+        let words = result.word("result");
+        let text = Some(words.trim()).filter(|text| !text.is_empty());
         self.ending = Some(ClosingEvent {
             failed,
-            is_queued: result.queued_turn_count.count() > 0,
-            out_of_turns: result.subtype.text() == Some(OUT_OF_TURNS),
-            status: result.status(),
-            is_api_error: result.terminal_reason.text() == Some("api_error"),
+            is_queued: result.count("queued_turn_count") > 0,
+            out_of_turns: result.is("subtype", OUT_OF_TURNS),
+            status: result.status("api_error_status"),
+            is_api_error: result.is("terminal_reason", "api_error"),
             message: text.map(|text| end(text, KEPT_BYTES).to_owned()),
         });
         self.spent.result(result);

@@ -3,7 +3,7 @@
 //! reports one is counted by its messages. They show less than was used, and the result is marked
 //! as incomplete.
 
-use super::events::{ModelUse, ResultEvent};
+use crate::agents::json::JsonObject;
 use crate::clients::claude::prices::is_priced;
 use crate::clients::claude::usage;
 use crate::engine::text::start;
@@ -42,15 +42,18 @@ impl Spent {
     }
 
     /// Replaces what was counted by the client's own sum.
-    pub(super) fn result(&mut self, result: &ResultEvent) {
+    pub(super) fn result(&mut self, result: JsonObject<'_>) {
         self.is_over = true;
-        let Some(models) = &result.model_usage.0 else { return self.sum(result.total_cost_usd.0) };
+        // By model, for the whole process so far, including subagents and side requests.
+        let Some(models) = result.objects("modelUsage") else {
+            return self.sum(result.dollars("total_cost_usd"));
+        };
         self.is_unreadable = false;
         let mut told = Usage::default();
         let mut hour = self.hour;
         for (model, used) in models {
-            match &used.0 {
-                Some(used) => match of_model(model, used, &mut hour) {
+            match used {
+                Some(used) => match of_model(&model, used, &mut hour) {
                     Some(used) => told.add(&used),
                     None => self.is_unreadable = true,
                 },
@@ -89,27 +92,29 @@ impl Spent {
 
 /// What one model used; `None` if its cost cannot be read. The client guesses a cost for a model
 /// without a known price; crew does not.
-fn of_model(name: &str, used: &ModelUse, hour_seen: &mut u64) -> Option<Usage> {
-    let written = used.cache_creation_input_tokens.count();
-    let hour = match used.cache_creation_ephemeral1h_input_tokens.0 {
-        Some(_) => used.cache_creation_ephemeral1h_input_tokens.count().min(written),
+fn of_model(name: &str, used: JsonObject<'_>, hour_seen: &mut u64) -> Option<Usage> {
+    let written = used.count("cacheCreationInputTokens");
+    // 2.1.330 and later report it.
+    let hour = match used.number("cacheCreationEphemeral1hInputTokens") {
+        Some(_) => used.count("cacheCreationEphemeral1hInputTokens").min(written),
         None => written.min(*hour_seen),
     };
     *hour_seen -= hour.min(*hour_seen);
     let tokens = Tokens {
-        input: used.input_tokens.count(),
+        input: used.count("inputTokens"),
         cache_write: written - hour,
         cache_write_hour: hour,
-        cache_read: used.cache_read_input_tokens.count(),
-        output: used.output_tokens.count(),
+        cache_read: used.count("cacheReadInputTokens"),
+        output: used.count("outputTokens"),
     };
     let model = start(name.split('[').next().unwrap_or(name), MODEL_CHARS).to_owned();
-    let is_priced = match used.cost_basis.text() {
+    // `list`, `managed` or `unknown`; 2.1.330 and later.
+    let is_priced = match used.text("costBasis") {
         Some(basis) => basis != "unknown",
         None => is_priced(&model),
     };
     if is_priced {
-        Some(Usage { tokens, cost: money(used.cost_usd.0?), ..Usage::default() })
+        Some(Usage { tokens, cost: money(used.dollars("costUSD")?), ..Usage::default() })
     } else {
         Some(Usage { tokens, unpriced: tokens, unpriced_models: vec![model], ..Usage::default() })
     }

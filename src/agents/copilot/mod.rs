@@ -3,11 +3,10 @@
 //! an answer shows only in a turn without a message, after which it asks again.
 
 use chrono::{DateTime, FixedOffset};
-use serde::Deserialize;
 
-use super::activity::{Activity, printed};
+use super::activity::{Activity, ToolCall, printed};
 use super::failure::ServiceFailure;
-use super::lenient::{FlagField, ListField, NumberField, TextField, ToolInput, object, part};
+use super::json::JsonObject;
 use super::turn::AgentTurn;
 use super::words::says_error;
 use super::{EventAgent, OutputReader, Report};
@@ -26,69 +25,6 @@ const CUTS_MAX: u32 = 2;
 /// What standard error says where it has no login; standard output then says nothing.
 const NO_LOGIN: &str = "Error: No authentication information found";
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct CopilotEvent {
-    #[serde(rename = "type")]
-    kind: TextField,
-    #[serde(deserialize_with = "part")]
-    data: CopilotData,
-    /// Set in what a subagent does.
-    agent_id: TextField,
-    /// Set in the `result`.
-    exit_code: NumberField,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct CopilotData {
-    content: TextField,
-    model: TextField,
-    tool_requests: ListField<Request>,
-    /// Set in what a subagent does.
-    parent_tool_call_id: TextField,
-    tool_call_id: TextField,
-    tool_name: TextField,
-    #[serde(deserialize_with = "part")]
-    arguments: ToolInput,
-    success: FlagField,
-    #[serde(deserialize_with = "part")]
-    result: ToolResult,
-    #[serde(deserialize_with = "part")]
-    error: ToolError,
-    #[serde(deserialize_with = "part")]
-    shell_execution: ShellExecution,
-    status_code: NumberField,
-    error_message: TextField,
-    error_type: TextField,
-    /// Set in a `model.call_failure`: `top_level`, or what asked for the agent.
-    source: TextField,
-    /// Set in a `session.error`.
-    message: TextField,
-}
-
-#[derive(Debug, Default, Deserialize)]
-struct Request {}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct ToolResult {
-    content: TextField,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct ToolError {
-    message: TextField,
-    code: TextField,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct ShellExecution {
-    exit_code: NumberField,
-}
-
 /// What the stream has said so far.
 #[derive(Debug, Default)]
 struct Copilot {
@@ -101,15 +37,16 @@ struct Copilot {
 }
 
 impl Copilot {
-    fn event(&mut self, event: &CopilotEvent) -> Vec<Activity> {
-        let data = &event.data;
-        let id = data.tool_call_id.text().unwrap_or_default();
+    fn event(&mut self, event: JsonObject<'_>) -> Vec<Activity> {
+        let data = event.object("data").unwrap_or_default();
+        let id = data.word("toolCallId");
         let is_subagent =
-            [&event.agent_id, &data.parent_tool_call_id].iter().any(|it| it.0.is_some());
-        match event.kind.text().unwrap_or_default() {
+            event.text("agentId").is_some() || data.text("parentToolCallId").is_some();
+        match &*event.word("type") {
             // What a subagent says, asks and fails at is not the agent's; that it works is.
             kind if is_subagent && !kind.starts_with("tool.") => {}
-            "model.call_failure" if data.source.text().is_some_and(|it| it != "top_level") => {}
+            // What else asked than the agent itself.
+            "model.call_failure" if data.text("source").is_some_and(|it| it != "top_level") => {}
             "assistant.turn_start" => {
                 self.turn.turns = self.turn.turns.saturating_add(1);
                 self.turn.goes_on();
@@ -117,36 +54,36 @@ impl Copilot {
             }
             "assistant.turn_end" if !self.has_message => self.cuts = self.cuts.saturating_add(1),
             "model.call_start" => {
-                self.turn.works_with(data.model.text());
+                self.turn.works_with(data.text("model").as_deref());
                 self.turn.asks();
             }
             "model.call_failure" => {
-                let words = data.error_message.text().unwrap_or_default();
-                return self.turn.retries(ServiceFailure::of(data.status(), words), None);
+                let failure = ServiceFailure::of(status(data), &data.word("errorMessage"));
+                return self.turn.retries(failure, None);
             }
             "assistant.message" => return self.said(data),
             "tool.execution_start" => {
-                let tool = data.tool_name.text().unwrap_or("a tool");
-                return self.turn.calls(id, data.arguments.call(tool));
+                let tool = data.text("toolName").unwrap_or("a tool".to_owned());
+                let call = ToolCall::with(&tool, data.object("arguments").unwrap_or_default(), "");
+                return self.turn.calls(&id, call);
             }
-            "tool.execution_complete" if data.error.code.text() == Some("denied") => {
-                return self.turn.is_denied(id, "a tool");
+            "tool.execution_complete" if data.is("error.code", "denied") => {
+                return self.turn.is_denied(&id, "a tool");
             }
             "tool.execution_complete" => {
-                let is_failure = data.success.is_unset();
-                let output = data.result.content.text().or(data.error.message.text());
-                let output = output.unwrap_or_default();
-                let exit = data.shell_execution.exit_code.exit();
-                return self.turn.ends(id, |call| call.came_to(output, exit, is_failure));
+                let is_failure = data.flag("success") == Some(false);
+                let output = data.text("result.content");
+                let output = output.unwrap_or_else(|| data.word("error.message"));
+                let exit = data.exit("shellExecution.exitCode");
+                return self.turn.ends(&id, |call| call.came_to(&output, exit, is_failure));
             }
             "session.error" => {
-                let words = data.message.text().unwrap_or_default();
-                return self.turn.fails(ServiceFailure::of(data.status(), words));
+                return self.turn.fails(ServiceFailure::of(status(data), &data.word("message")));
             }
             "abort" => self.turn.goes_on(),
             "result" => {
-                let is_well = event.exit_code.0 == Some(0.0);
-                let code = event.exit_code.exit().map_or("unknown".to_owned(), |it| it.to_string());
+                let is_well = event.number("exitCode") == Some(0.0);
+                let code = event.exit("exitCode").map_or("unknown".to_owned(), |it| it.to_string());
                 let how = says_error(&format!("exit code {code}"));
                 return self.turn.closes(if is_well { Ok(()) } else { Err(how) });
             }
@@ -155,36 +92,34 @@ impl Copilot {
         Vec::new()
     }
 
-    fn said(&mut self, data: &CopilotData) -> Vec<Activity> {
+    fn said(&mut self, data: JsonObject<'_>) -> Vec<Activity> {
         self.has_message = true;
-        self.turn.works_with(data.model.text());
-        let seen = self.turn.says(data.content.text().unwrap_or_default());
-        if data.tool_requests.iter().next().is_some() {
-            self.turn.goes_on();
-        } else {
+        self.turn.works_with(data.text("model").as_deref());
+        let seen = self.turn.says(&data.word("content"));
+        if data.list("toolRequests").is_empty() {
             self.turn.cut = self.cuts >= CUTS_MAX;
+        } else {
+            self.turn.goes_on();
         }
         self.cuts = 0;
         seen
     }
 }
 
-impl CopilotData {
-    /// The status that a kind of error stands for, or the one beside it: GitHub answers 403 to who
-    /// asks too often, too.
-    fn status(&self) -> Option<u16> {
-        match self.error_type.text() {
-            Some("authentication" | "authorization") => Some(401),
-            Some("quota") => Some(402),
-            Some("rate_limit") => Some(429),
-            _ => self.status_code.status(),
-        }
+/// The status that a kind of error stands for, or the one beside it: GitHub answers 403 to who asks
+/// too often, too.
+fn status(data: JsonObject<'_>) -> Option<u16> {
+    match &*data.word("errorType") {
+        "authentication" | "authorization" => Some(401),
+        "quota" => Some(402),
+        "rate_limit" => Some(429),
+        _ => data.status("statusCode"),
     }
 }
 
 impl OutputReader for Copilot {
     fn read(&mut self, line: &str) -> Vec<Activity> {
-        let steps = object(line).map_or_else(|| printed(line), |event| self.event(&event));
+        let steps = JsonObject::of(line).map_or_else(|| printed(line), |event| self.event(event));
         self.turn.told(&steps);
         steps
     }
