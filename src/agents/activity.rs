@@ -99,14 +99,17 @@ impl ToolCall {
         Self { verb: verb.to_owned(), subject, lines: None }
     }
 
-    /// The call of a tool with these arguments. Paths below `folder` are shown relative to it.
-    pub(super) fn with(tool: &str, arguments: JsonObject<'_>, folder: &str) -> Self {
+    /// The call that an event reports, whose tool's name and whose arguments are at these paths.
+    /// Files below `folder` are shown relative to it.
+    pub(super) fn of(event: JsonObject<'_>, tool: &str, arguments: &str, folder: &str) -> Self {
+        let tool = event.text(tool).unwrap_or("a tool".to_owned());
+        let arguments = event.object(arguments).unwrap_or_default();
         let subject = SUBJECTS.iter().find_map(|name| arguments.text(name)).unwrap_or_default();
         let subject = start(&subject, SUBJECT_CHARS);
         let below = subject.strip_prefix(folder).filter(|_| !folder.is_empty());
         let below = below.and_then(|below| below.strip_prefix('/'));
         let lines = lines_of(arguments);
-        Self { lines, ..Self::new(verb(tool), below.unwrap_or(subject)) }
+        Self { lines, ..Self::new(verb(&tool), below.unwrap_or(subject)) }
     }
 
     /// The result of this call, if it is worth a word.
@@ -302,9 +305,12 @@ mod tests {
             (&long, &"é".repeat(SUBJECT_CHARS), None),
         ];
         for (arguments, subject, lines) in table {
-            let call = ToolCall::with("x", JsonObject::of(arguments).unwrap(), "/a");
+            let event = format!(r#"{{"tool":"Bash","with":{arguments}}}"#);
+            let call = ToolCall::of(JsonObject::of(&event).unwrap(), "tool", "with", "/a");
+            assert_eq!(call.verb, RUN);
             assert_eq!((&*call.subject, call.lines), (subject, lines), "{arguments:.99}");
         }
+        assert_eq!(ToolCall::of(JsonObject::default(), "tool", "with", "").verb, "a tool");
         let edits = r#"{"edits":[{"old_string":"1","new_string":"2\n3"},7,{"new_string":"4"}]}"#;
         assert_eq!(lines_of(JsonObject::of(edits).unwrap()), Some((3, 1)));
     }

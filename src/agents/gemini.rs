@@ -65,9 +65,7 @@ impl Gemini {
                 self.turn.says(&text)
             }
             "tool_use" => {
-                let tool = event.text("tool_name").unwrap_or("a tool".to_owned());
-                let call =
-                    ToolCall::with(&tool, event.object("parameters").unwrap_or_default(), "");
+                let call = ToolCall::of(event, "tool_name", "parameters", "");
                 self.turn.calls(&event.word("tool_id"), call)
             }
             "tool_result" => self.returned(event),

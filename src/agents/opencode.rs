@@ -75,18 +75,16 @@ impl OpenCode {
     /// A call, which is reported when it is over. A refusal also ends the turn, without an event.
     fn used_a_tool(&mut self, part: JsonObject<'_>) -> Vec<Activity> {
         let (id, state) = (part.word("callID"), part.object("state").unwrap_or_default());
-        let tool = part.text("tool").unwrap_or("a tool".to_owned());
         let is_failure = state.is("status", "error");
         if state.is("status", "completed") {
             self.in_vain = 0;
         }
-        if tool == "task" {
+        if part.is("tool", "task") {
             // A session of its own, whose steps are not among the events.
             self.used.get_or_insert_default().lost = true;
         }
         let output = state.text("error").unwrap_or_else(|| state.word("output"));
-        let call = ToolCall::with(&tool, state.object("input").unwrap_or_default(), "");
-        let mut seen = self.turn.calls(&id, call);
+        let mut seen = self.turn.calls(&id, ToolCall::of(part, "tool", "state.input", ""));
         self.turn.told(&seen);
         if is_failure && output.starts_with(REJECTED) {
             seen.extend(self.turn.is_denied(&id, "a tool"));

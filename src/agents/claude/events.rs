@@ -11,12 +11,6 @@ use crate::agents::words::{says_error, shown};
 /// The result's subtype when the client's own limit on turns ended it.
 pub(super) const OUT_OF_TURNS: &str = "error_max_turns";
 
-/// The call that a block of a message makes. Paths below `folder` are shown relative to it.
-pub(super) fn call(block: JsonObject<'_>, folder: &str) -> ToolCall {
-    let name = block.text("name").unwrap_or("a tool".to_owned());
-    ToolCall::with(&name, block.object("input").unwrap_or_default(), folder)
-}
-
 /// The result of a call, a text or the texts of a list of parts; `None` where it is not worth
 /// showing.
 pub(super) fn result(block: JsonObject<'_>, call: &ToolCall) -> Option<String> {

@@ -8,7 +8,7 @@ use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
 use self::context::Context;
 use self::events::OUT_OF_TURNS;
 use self::spent::Spent;
-use super::activity::{Activity, OpenCalls, printed};
+use super::activity::{Activity, OpenCalls, ToolCall, printed};
 use super::json::JsonObject;
 use super::open_work::OpenWork;
 use super::open_work::Work::{Hook, Task, Tool};
@@ -211,11 +211,11 @@ impl Claude {
                     let id = block.word("id");
                     self.open.begin(Tool, &id);
                     self.words_are_last &= !is_own;
-                    let call = events::call(block, &self.folder);
                     if is_own {
+                        let call = ToolCall::of(block, "name", "input", &self.folder);
                         self.calls.begin(&id, &call);
+                        seen.push(Activity::Called(call));
                     }
-                    seen.push(Activity::Called(call));
                 }
                 ("text", Some(text)) if is_own && !text.trim().is_empty() => {
                     self.words = Some(end(text.trim(), KEPT_BYTES).to_owned());
@@ -225,7 +225,7 @@ impl Claude {
                 _ => {}
             }
         }
-        if is_own { seen } else { Vec::new() }
+        seen
     }
 
     fn fails(&mut self, kind: &str, message: &str, retry: Option<ServiceWait>) {

@@ -63,9 +63,7 @@ impl Copilot {
             }
             "assistant.message" => return self.said(data),
             "tool.execution_start" => {
-                let tool = data.text("toolName").unwrap_or("a tool".to_owned());
-                let call = ToolCall::with(&tool, data.object("arguments").unwrap_or_default(), "");
-                return self.turn.calls(&id, call);
+                return self.turn.calls(&id, ToolCall::of(data, "toolName", "arguments", ""));
             }
             "tool.execution_complete" if data.is("error.code", "denied") => {
                 return self.turn.is_denied(&id, "a tool");
