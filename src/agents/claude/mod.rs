@@ -260,8 +260,9 @@ impl Claude {
             "task_notification" => self.open.end(Task, &system.word("task_id")),
             "background_tasks_changed" => {
                 self.open.clear(Task);
-                let tasks = system.list("tasks");
-                tasks.iter().for_each(|task| self.open.begin(Task, &task.word("task_id")));
+                for task in system.list("tasks") {
+                    self.open.begin(Task, &task.word("task_id"));
+                }
             }
             "hook_started" => self.open.begin(Hook, &system.word("hook_id")),
             "hook_response" => self.open.end(Hook, &system.word("hook_id")),
