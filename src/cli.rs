@@ -59,12 +59,7 @@ Examples:
 
 /// Keeps a coding agent working until the job is proved done.
 #[derive(Debug, Parser)]
-#[command(
-    name = "crew",
-    version,
-    disable_help_subcommand = true,
-    override_help = help::TERMINAL
-)]
+#[command(name = "crew", version, override_help = help::TERMINAL)]
 pub struct Cli {
     #[command(subcommand)]
     pub verb: Verb,
@@ -283,6 +278,9 @@ pub enum Verb {
         #[arg(value_name = "COMMAND")]
         verbs: Vec<String>,
     },
+    /// Print the version, as --version does
+    #[command(hide = true)]
+    Version,
 }
 
 /// `crew status`.

@@ -20,7 +20,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, Parser};
 
 use crate::exit::Exit;
-use crate::parse::arguments::{self, UsageError, meant};
+use crate::parse::arguments::{self, UsageError};
 
 fn main() -> ExitCode {
     // A hook is recognised by its program's name, because older clients drop its arguments; and
@@ -34,12 +34,7 @@ fn main() -> ExitCode {
 }
 
 fn typed() -> Exit {
-    let typed = meant::meant(world::env::words());
-    let words = typed.and_then(|meant| {
-        meant.told.iter().for_each(|told| cmd::print::aside(told));
-        arguments::of_shell(meant.words)
-    });
-    let words = match words {
+    let words = match arguments::of_shell(world::env::words()) {
         Ok(words) => words,
         Err(error) => return wrong(&error),
     };
@@ -78,9 +73,8 @@ fn misread(error: &clap::Error, words: &[OsString]) -> UsageError {
     let example = verb.filter(|_| is_missing).and_then(|verb| example(verb, missing?));
     let help = example.unwrap_or_else(|| format!("{} --help", path(words)));
     let procedures = prompts::procedures::names();
-    let better =
-        meant::unknown(error, words, &procedures).or_else(|| meant::swallowed(error, words));
-    better.unwrap_or_else(|| UsageError::of(error, &help))
+    let unknown = arguments::unknown_command(error, words, &procedures);
+    unknown.unwrap_or_else(|| UsageError::of(error, &help))
 }
 
 /// The verb that was typed, below those that have it: "crew fleet run".

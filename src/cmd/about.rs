@@ -52,6 +52,12 @@ pub fn man(verbs: &[String]) -> Result<Exit> {
     Ok(Exit::SUCCESS)
 }
 
+/// Prints the version.
+pub fn version() -> Exit {
+    print::out(&Cli::command().render_version());
+    Exit::SUCCESS
+}
+
 // `crew demo`: a whole loop through the real hook entry, or a whole fleet, with a scripted agent.
 
 /// Plays the demo, each scene as it happens, or one iteration of the agent of a fleet's demo.

@@ -80,6 +80,7 @@ pub fn dispatch(verb: &Verb) -> Result<Exit> {
         Verb::Demo(arguments) => about::demo(arguments),
         Verb::Completions { shell } => Ok(about::completions(*shell)),
         Verb::Man { verbs } => about::man(verbs),
+        Verb::Version => Ok(about::version()),
     }
 }
 

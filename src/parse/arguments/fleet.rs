@@ -101,7 +101,7 @@ pub struct FleetRunArgs {
     pub push: bool,
     /// Land what is completed on the main branch, checked there; `pr` opens pull requests
     #[arg(long, value_name = "pr", num_args = 0..=1, default_missing_value = "main")]
-    #[arg(value_parser = ["main", "pr"], hide_possible_values = true)]
+    #[arg(value_parser = landing)]
     pub land: Option<String>,
     /// What runs the jobs, from now on: local, slurm, slurm:HOST by ssh to its login node, or
     /// manual, which prints a command for each task and leaves them to you
@@ -157,4 +157,12 @@ pub struct FleetOrderArgs {
 fn engine(text: &str) -> Result<String, &'static str> {
     let is_known = ["local", "manual"].contains(&text) || cluster(text).is_ok();
     if is_known { Ok(text.to_owned()) } else { Err("local, slurm, slurm:HOST, or manual") }
+}
+
+/// How completed tasks land. A folder behind the option is easily typed.
+fn landing(text: &str) -> Result<String, &'static str> {
+    match text {
+        "main" | "pr" => Ok(text.to_owned()),
+        _ => Err("pr or nothing; the folder stands before it: crew fleet run FOLDER --land"),
+    }
 }

@@ -13,6 +13,7 @@ pub use self::doctor::DoctorArgs;
 pub use self::fleet::{FleetOrderArgs, FleetRunArgs, FleetStatusArgs, FleetVerb};
 use self::known::{LOOP, RESUME, RESUME_HERE, RUN, SET};
 pub use self::options::*;
+pub use self::unknown::unknown_command;
 pub use self::usage::UsageError;
 use self::values::MARK;
 pub use self::values::{iteration, outcomes, whole};
@@ -21,7 +22,6 @@ use crate::parse::spelling::shown;
 mod doctor;
 mod fleet;
 mod known;
-pub mod meant;
 mod options;
 #[cfg(test)]
 mod properties;
@@ -31,6 +31,7 @@ pub mod task;
 #[cfg(test)]
 mod tests;
 mod tokens;
+mod unknown;
 mod usage;
 mod values;
 
