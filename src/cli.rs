@@ -19,7 +19,7 @@ use crate::report::help;
 
 const AFTER_RUN: &str = "\
 TEXT is taken as it is. The name of an existing file means that file, read anew each time; one \
-that ends in .hbs is a template; builtin:NAME is one of crew's own.
+that ends in .j2 is a template; builtin:NAME is one of crew's own.
 
 Exit codes: 0 completed · 1 error · 2 usage · 10 exhausted · 11 aborted · 12 stalled · 13 blocked · \
 14 cancelled · 130 paused or interrupted · 128 + n interrupted by signal n (TERM: 143). Ctrl-C ends cleanly, a second one at once.

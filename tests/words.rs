@@ -129,3 +129,15 @@ fn a_limit_that_a_plain_agent_tells_as_it_fails_is_waited_for_and_what_it_prints
         assert_eq!(world.the_loop()["completed_iterations"], 2, "{step}");
     }
 }
+
+#[test]
+fn a_template_includes_a_file_but_not_within_a_comment_or_raw_text() {
+    // TEMPLATE_TAG
+    let world = World::new(&[CLAIM]);
+    world.sandbox.write("part.md", "the part {{ gone }}");
+    let text = "{# {% include \"gone\" %} #}{% raw %}{% include \"raw\" %}{% endraw %} \
+                {%- include \"part.md\" -%}\n";
+    world.sandbox.write("act.j2", text);
+    let shown = world.crew(&["run", "make it", "--dry-run", "--act", "act.j2"]).success();
+    assert!(shown.contains("{% include \"raw\" %}the part {{ gone }}\n"), "{shown}");
+}

@@ -7,7 +7,7 @@ use crate::engine::record::Fragment;
 /// The prefix of the names of crew's own fragments.
 const BUILT_IN: &str = "builtin:";
 /// The file endings of prompts; a single word with such an ending is a file.
-const ENDINGS: [&str; 3] = [".md", ".hbs", ".txt"];
+const ENDINGS: [&str; 3] = [".md", ".j2", ".txt"];
 
 /// Says whether a path is an existing file.
 pub type IsThere<'a> = &'a dyn Fn(&Path) -> bool;
@@ -82,7 +82,7 @@ mod tests {
             ("notes.org", file("/repo/.claude/notes.org")),
             ("gone.org", text("gone.org")),
             ("a name.txt", file("/repo/.claude/a name.txt")),
-            ("./a gone name.hbs", file("/repo/.claude/a gone name.hbs")),
+            ("./a gone name.j2", file("/repo/.claude/a gone name.j2")),
             ("../docs/./gone.md", file("/repo/docs/gone.md")),
             ("/etc/motd", file("/etc/motd")),
             ("Look at README.md", text("Look at README.md")),

@@ -77,6 +77,14 @@ pub static CARGO_WORKSPACE: Pattern = LazyLock::new(|| constant(r"(?m)^\[workspa
 /// `pytest` as a separate word.
 pub static PYTEST: Pattern = LazyLock::new(|| constant(r"(?-u)\bpytest\b"));
 
+/// A tag of a template, and the file of one that includes it; between tags, comments and raw text.
+/// What is not closed reaches to the end.
+pub static TEMPLATE_TAG: Pattern = LazyLock::new(|| {
+    constant(
+        r"(?s)\{#.*?(?:#\}|\z)|\{%[-+]?(?-u:\s)*raw(?-u:\b).*?(?:endraw|\z)|(?P<tag>\{%(?:[-+]?(?-u:\s)*include(?-u:\b)(?P<include>.*?)[-+]?%\}|.*?(?:%\}|\z))|\{\{.*?(?:\}\}|\z))",
+    )
+});
+
 fn constant(pattern: &str) -> Regex {
     Regex::new(pattern).expect("a constant pattern")
 }

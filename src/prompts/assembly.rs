@@ -5,13 +5,9 @@
 //! As in a session, nothing that crew writes satisfies the grammar of a claim, and the last
 //! sentence is crew's own.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use handlebars::{Handlebars, no_escape};
-use serde_json::Value;
-
-use super::parts::{Parts, PromptPiece};
+use super::parts::Parts;
 use super::values::{self, PromptInputs, values};
 use crate::engine::journal::account::Account;
 use crate::engine::page::TOLD_CHARS;
@@ -43,7 +39,7 @@ pub fn prompt(subject: &Loop, parts: &Parts, known: &PromptInputs<'_>) -> Result
         let mut body = String::new();
         for piece in parts.of(phase) {
             separate(&mut body);
-            body.push_str(&fill(piece, &data)?);
+            body.push_str(&parts.fill(piece, &data)?);
         }
         section(&mut text, &phase.label().to_uppercase(), &body);
     }
@@ -58,22 +54,6 @@ pub fn prompt(subject: &Loop, parts: &Parts, known: &PromptInputs<'_>) -> Result
     section(&mut text, "HOW TO FINISH", &format!("{ahead}{rules}"));
     let _ = write!(text, "Now begin iteration {}.", subject.iteration());
     Ok(text)
-}
-
-fn fill(piece: &PromptPiece, data: &BTreeMap<&'static str, Value>) -> Result<String, String> {
-    let (origin, template) = match piece {
-        PromptPiece::Literal(text) => return Ok(text.clone()),
-        PromptPiece::Template { origin, template } => (origin, template),
-    };
-    let mut filling = Handlebars::new();
-    filling.set_strict_mode(true);
-    filling.register_escape_fn(no_escape);
-    filling.register_template("fragment", template.clone());
-    let filled = filling.render("fragment", data);
-    filled.map(|text| text.trim_end().to_owned()).map_err(|error| {
-        let line = error.line_no.map_or_else(String::new, |line| format!(":{line}"));
-        format!("{origin}{line}: {}", error.reason())
-    })
 }
 
 /// Adds an empty line unless the text is empty.

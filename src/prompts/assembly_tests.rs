@@ -127,40 +127,39 @@ fn a_task_alone_needs_no_phases_and_its_act_stands_beside_it() {
 
 #[test]
 fn a_value_is_inserted_as_it_is_and_never_expanded_again() {
-    let recipe = Recipe([(Phase::Context, vec![Fragment::File("/p/a.hbs".into())])].into());
-    let hostile = "{{task}} {{> x.hbs}} {{{{raw}}}} <b>&\"'` {{#if";
+    let recipe = Recipe([(Phase::Context, vec![Fragment::File("/p/a.j2".into())])].into());
+    let hostile = "{{ task }} {% include \"x.j2\" %} {% raw %} {# <b>&\"'` {% if";
     let known = PromptInputs { git_diff: Some(hostile), ..PromptInputs::default() };
-    let text =
-        made(&of_task("t", recipe), &known, "[{{git-diff}}] [{{{git-diff}}}] \\{{git-diff}}");
-    assert!(text.contains(&format!("[{hostile}] [{hostile}] {{{{git-diff}}}}")), "{text}");
+    let template = "[{{ git_diff }}] [{{git_diff}}] {% raw %}{{ git_diff }}{% endraw %}";
+    let text = made(&of_task("t", recipe), &known, template);
+    assert!(text.contains(&format!("[{hostile}] [{hostile}] {{{{ git_diff }}}}")), "{text}");
 }
 
 #[test]
-fn the_blocks_of_a_template_do_what_handlebars_says() {
-    let recipe = Recipe([(Phase::Context, vec![Fragment::File("/p/a.hbs".into())])].into());
+fn the_blocks_of_a_template_do_what_jinja_says() {
+    let recipe = Recipe([(Phase::Context, vec![Fragment::File("/p/a.j2".into())])].into());
     let mut subject = of_task("T", recipe);
-    subject.state.messages = vec!["one {{task}}".to_owned(), "two".to_owned()];
+    subject.state.messages = vec!["one {{ task }}".to_owned(), "two".to_owned()];
     let table = [
         (
-            "{{#each words}}{{@index}}={{this}}{{#unless @last}}, {{/unless}}{{/each}}",
-            "0=one {{task}}, 1=two",
+            "{% for word in words %}{{ loop.index0 }}={{ word }}{% if not loop.last %}, {% endif %}{% endfor %}",
+            "0=one {{ task }}, 1=two",
         ),
         (
-            "{{#each words as |word place|}}{{place}}{{word}}{{@root.task}}{{../task}} {{/each}}.",
-            "0one {{task}}TT 1twoTT .",
-        ),
-        (
-            "{{#each words}}{{#if @first}}{{../task}}{{/if}}{{#each @root.words}}{{../../task}}{{/each}}{{/each}}",
+            "{% for word in words %}{% if loop.first %}{{ task }}{% endif %}{% for _ in words %}{{ task }}{% endfor %}{% endfor %}",
             "TTTTT",
         ),
-        ("{{#each failing}}x{{else}}none of {{max-iterations}}{{/each}}", "none of 10"),
-        ("{{#if failing}}red{{else if (gt iteration 1)}}later{{else}}first{{/if}}", "first"),
-        ("{{#if (and (eq task \"T\") (not crew-commits))}}{{len words}}{{/if}}", "2"),
         (
-            "{{{{raw}}}}{{task}} {{git-stat}}{{{{/raw}}}} \\{{task}}{{! gone }}",
-            "{{task}} {{git-stat}} {{task}}",
+            "{% for one in failing %}x{% else %}none of {{ max_iterations }}{% endfor %}",
+            "none of 10",
         ),
-        ("{{~#unless git-diff~}} clean {{~/unless~}}", "clean"),
+        ("{% if failing %}red{% elif iteration > 1 %}later{% else %}first{% endif %}", "first"),
+        ("{% if task == \"T\" and not crew_commits %}{{ words | length }}{% endif %}", "2"),
+        (
+            "{% raw %}{{ task }} {{ git_stat }}{% endraw %}{# gone {% include \"gone\" %} #}.",
+            "{{ task }} {{ git_stat }}.",
+        ),
+        ("{%- if not git_diff %}\n  {# alone #}\nclean\n  {% endif %}", "clean"),
     ];
     for (template, expected) in table {
         let text = made(&subject, &PromptInputs::default(), template);
@@ -170,9 +169,14 @@ fn the_blocks_of_a_template_do_what_handlebars_says() {
         );
     }
     let run = subject.contract.run.as_ref().unwrap();
-    for (template, expected) in
-        [("\n{{#if}}a{{/if}}", "/p/a.hbs:2: "), ("{{eq task}}", "/p/a.hbs:1: ")]
-    {
+    for (template, expected) in [
+        ("\n{{ task | shout }}", "unknown filter: filter shout is unknown (in /p/a.j2:2)"),
+        ("{{ task.gone }}", "undefined value (in /p/a.j2:1)"),
+        (
+            "{% for a in words * 999 %}{% for b in words * 999 %}{{ b }}{% endfor %}{% endfor %}",
+            "engine ran out of fuel",
+        ),
+    ] {
         let parts = parts::read(&run.recipe, &Only(template)).unwrap();
         let told = prompt(&subject, &parts, &PromptInputs::default()).unwrap_err();
         assert!(told.starts_with(expected), "{told}");
@@ -181,11 +185,11 @@ fn the_blocks_of_a_template_do_what_handlebars_says() {
 
 #[test]
 fn a_long_value_is_cut_at_a_line_and_says_so_but_the_task_is_whole() {
-    let recipe = Recipe([(Phase::Context, vec![Fragment::File("/p/a.hbs".into())])].into());
+    let recipe = Recipe([(Phase::Context, vec![Fragment::File("/p/a.j2".into())])].into());
     let diff = "+ another line of 日本語\n".repeat(2000);
     let known = PromptInputs { git_diff: Some(&diff), ..PromptInputs::default() };
     let task = "x".repeat(10_000_000);
-    let text = made(&of_task(&task, recipe), &known, "{{git-diff}}\n{{task}}");
+    let text = made(&of_task(&task, recipe), &known, "{{ git_diff }}\n{{ task }}");
     assert_eq!(text.matches(&task).count(), 2);
     let shown = text.matches("another line").count();
     assert!((500..600).contains(&shown), "{shown}");
@@ -235,8 +239,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn whatever_a_person_writes_comes_through_byte_for_byte_and_is_no_claim(
-        task in "(\\PC|\n|\\{\\{|\\}\\}|#if|<b>&\"|\\$\\{\\{ secrets\\.X \\}\\}|<promise>COMPLETE</promise>\n?){1,60}",
-        context in "(\\PC|\n|\r|\\{\\{task\\}\\}|&amp;|\\\\){1,60}",
+        task in "(\\PC|\n|\\{\\{|\\}\\}|\\{%|<b>&\"|\\$\\{\\{ secrets\\.X \\}\\}|<promise>COMPLETE</promise>\n?){1,60}",
+        context in "(\\PC|\n|\r|\\{\\{ task \\}\\}|&amp;|\\\\){1,60}",
         words in "(\\PC|\n|\\{\\{|`|<promise>BLOCKED</promise>){1,60}",
         file in "(\\PC|\n|\\{\\{|\\}\\}){1,60}",
     ) {

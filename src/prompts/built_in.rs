@@ -1,5 +1,5 @@
-//! crew's own templates, compiled in: a recipe uses `NAME`, another template `{{> crew/NAME.hbs}}`.
-//! It reads no file.
+//! crew's own templates, compiled in: a recipe uses `NAME`, another template
+//! `{% include "crew/NAME.j2" %}`. It reads no file.
 
 use crate::parse::spelling::nearest;
 
@@ -20,7 +20,7 @@ macro_rules! templates {
 
 macro_rules! template {
     ($($name:literal),+) => {
-        (concat!($($name),+), include_str!(concat!("fragments/", $($name),+, ".hbs")))
+        (concat!($($name),+), include_str!(concat!("fragments/", $($name),+, ".j2")))
     };
 }
 
@@ -35,8 +35,8 @@ pub fn template(name: &str) -> Result<&'static str, String> {
     found.map(|(_, text)| *text).ok_or_else(|| {
         let names: Vec<&str> = names().collect();
         let near = nearest(name, &names);
-        let near = near.map_or_else(String::new, |near| format!("; did you mean crew/{near}.hbs?"));
-        format!("crew has no template crew/{name}.hbs{near}")
+        let near = near.map_or_else(String::new, |near| format!("; did you mean crew/{near}.j2?"));
+        format!("crew has no template crew/{name}.j2{near}")
     })
 }
 

@@ -8,7 +8,6 @@
 
 pub mod assembly;
 pub mod built_in;
-mod nesting;
 pub mod parts;
 pub mod procedures;
 pub mod source;

@@ -3,10 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use handlebars::Template;
+use minijinja::Environment;
 
 use super::source::{Files, Source};
-use super::templates::TemplateReader;
+use super::templates::{TemplateReader, explain};
+use super::values::Values;
 use super::variables::Variable;
 use crate::engine::record::{Fragment, Phase, Recipe};
 
@@ -15,8 +16,8 @@ use crate::engine::record::{Fragment, Phase, Recipe};
 pub enum PromptPiece {
     /// Inserted unchanged.
     Literal(String),
-    /// Filled in with the values of its variables.
-    Template { origin: Source, template: Template },
+    /// Filled in with the values of its variables; by its name.
+    Template(String),
 }
 
 /// A recipe, read and checked.
@@ -24,6 +25,7 @@ pub enum PromptPiece {
 pub struct Parts {
     phases: Vec<(Phase, Vec<PromptPiece>)>,
     wanted: BTreeSet<Variable>,
+    environment: Environment<'static>,
 }
 
 impl Parts {
@@ -36,6 +38,21 @@ impl Parts {
     pub fn of(&self, phase: Phase) -> &[PromptPiece] {
         let found = self.phases.iter().find(|(other, _)| *other == phase);
         found.map_or(&[], |(_, pieces)| pieces)
+    }
+
+    /// The text of a piece, with these values in it.
+    ///
+    /// # Errors
+    /// When its template cannot be filled in; the error has its name and line.
+    pub fn fill(&self, piece: &PromptPiece, values: &Values) -> Result<String, String> {
+        match piece {
+            PromptPiece::Literal(text) => Ok(text.clone()),
+            PromptPiece::Template(name) => {
+                let template = self.environment.get_template(name);
+                let filled = template.and_then(|template| template.render(values));
+                filled.map(|text| text.trim_end().to_owned()).map_err(explain)
+            }
+        }
     }
 }
 
@@ -59,15 +76,14 @@ pub fn read(recipe: &Recipe, files: &dyn Files) -> Result<Parts, String> {
                 Fragment::BuiltIn(name) => Source::BuiltIn(name.clone()),
             };
             pieces.push(if origin.is_template() {
-                let template = reading.template(&origin)?;
-                PromptPiece::Template { origin, template }
+                PromptPiece::Template(reading.read(&origin)?)
             } else {
                 PromptPiece::Literal(origin.text(files, None)?)
             });
         }
         phases.push((phase, pieces));
     }
-    Ok(Parts { phases, wanted: reading.wanted })
+    Ok(Parts { phases, wanted: reading.wanted, environment: reading.environment })
 }
 
 #[cfg(test)]

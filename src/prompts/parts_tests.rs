@@ -24,17 +24,20 @@ fn of(path: &str) -> Recipe {
 }
 
 fn told(files: &[(&str, &str)]) -> String {
-    read(&of("/p/main.hbs"), &shelf(files)).unwrap_err()
+    read(&of("/p/main.j2"), &shelf(files)).unwrap_err()
 }
 
 #[test]
 fn what_nobody_names_is_not_wanted() {
-    let text = "{{#if (gt iteration 1)}}{{git-log}}{{/if}}{{#each words as |one i|}}\
-                {{i}} {{one}} {{this}} {{@index}} {{@root.branch}} {{../task}}{{/each}}";
-    let parts = read(&of("/p/main.hbs"), &shelf(&[("/p/main.hbs", text)])).unwrap();
+    let text = "{% if iteration > 1 %}{{ git_log }}{% endif %}{% for one in words %}\
+                {{ loop.index }} {{ one }} {{ branch }} {{ task }}{% endfor %}\
+                {% include \"sub/a.j2\" %}{% include 'b.md' %}";
+    let files =
+        [("/p/main.j2", text), ("/p/sub/a.j2", "{{ folder }}"), ("/p/b.md", "{{ git_diff }}")];
+    let parts = read(&of("/p/main.j2"), &shelf(&files)).unwrap();
     let names: Vec<&str> = parts.wanted().iter().map(|one| one.meaning().name).collect();
-    assert_eq!(names, ["task", "iteration", "words", "branch", "git-log"]);
-    let literal = read(&of("/p/main.md"), &shelf(&[("/p/main.md", "{{git-diff}}")])).unwrap();
+    assert_eq!(names, ["task", "iteration", "words", "branch", "folder", "git_log"]);
+    let literal = read(&of("/p/main.md"), &shelf(&[("/p/main.md", "{{ git_diff }}")])).unwrap();
     assert!(literal.wanted().is_empty());
 }
 
@@ -42,96 +45,88 @@ fn what_nobody_names_is_not_wanted() {
 fn every_mistake_is_told_with_its_file_its_line_and_the_way_out() {
     let table = [
         (
-            "a\n{{git-stat}}",
-            "/p/main.hbs:2: there is no variable `git-stat`; did you mean `git-status`?",
+            "a\n{{ git_stat }}",
+            "there is no variable `git_stat`; did you mean `git_status`? (in /p/main.j2:2)",
         ),
         (
-            "{{#if itteration}}{{/if}}",
-            "/p/main.hbs:1: there is no variable `itteration`; did you mean `iteration`?",
+            "{% if itteration %}{% endif %}",
+            "there is no variable `itteration`; did you mean `iteration`? (in /p/main.j2:1)",
         ),
         (
-            "{{#each words}}\n{{branch}}{{/each}}",
-            "/p/main.hbs:2: inside #each a variable is written `@root.branch`",
-        ),
-        ("{{this}}", "/p/main.hbs:1: `this` has a meaning only inside #each"),
-        ("{{words}}", "/p/main.hbs:1: `words` is a list: {{#each words}}{{this}}{{/each}}"),
-        ("{{#each git-log}}{{/each}}", "/p/main.hbs:1: #each needs a list: `failing` or `words`"),
-        (
-            "{{#with task}}{{/with}}",
-            "/p/main.hbs:1: there is no block `#with`; there are if, unless, each, raw",
+            "{% for one in words %}\n{{ brunch }}{% endfor %}",
+            "there is no variable `brunch`; did you mean `branch`? (in /p/main.j2:2)",
         ),
         (
-            "{{lookup task 1}}",
-            "/p/main.hbs:1: there is no helper `lookup`; there are eq, ne, gt, gte, lt, lte, and, or, not, len",
+            "{% include \"a.md\" ignore missing %}",
+            "an include is {% include \"FILE\" %} (in /p/main.j2:1)",
+        ),
+        ("{% include task %}", "an include is {% include \"FILE\" %} (in /p/main.j2:1)"),
+        ("{% include \"\" %}", "an include is {% include \"FILE\" %} (in /p/main.j2:1)"),
+        ("\n{% include \"gone.j2\" %}", "cannot read /p/gone.j2: no such file (in /p/main.j2:2)"),
+        (
+            "{% include \"crew/build/obsrve.j2\" %}",
+            "crew has no template crew/build/obsrve.j2; did you mean crew/build/observe.j2? (in /p/main.j2:1)",
         ),
         (
-            "{{log task}}",
-            "/p/main.hbs:1: there is no helper `log`; there are eq, ne, gt, gte, lt, lte, and, or, not, len",
+            "{% include \"sub/bad.j2\" %}",
+            "there is no variable `tsk`; did you mean `task`? (in /p/sub/bad.j2:3) (in /p/main.j2:1)",
         ),
+        ("x\n{% unless task %}", "syntax error: unknown statement unless (in /p/main.j2:2)"),
         (
-            "{{> a.md task}}",
-            "/p/main.hbs:1: an include is {{> FILE}}, with nothing but the file's name",
+            "x\n{% if task %}",
+            "syntax error: unexpected end of input, expected end of block (in /p/main.j2:2)",
         ),
-        (
-            "{{#> a.md}}{{/a.md}}",
-            "/p/main.hbs:1: an include is {{> FILE}}; it has no block, and {{* }} does not exist",
-        ),
-        (
-            "{{#*inline \"a\"}}{{/inline}}",
-            "/p/main.hbs:1: an include is {{> FILE}}; it has no block, and {{* }} does not exist",
-        ),
-        ("\n{{> gone.hbs}}", "/p/main.hbs:2: cannot read /p/gone.hbs: no such file"),
-        (
-            "{{> crew/build/obsrve.hbs}}",
-            "/p/main.hbs:1: crew has no template crew/build/obsrve.hbs; did you mean crew/build/observe.hbs?",
-        ),
-        ("{{> sub/bad.hbs}}", "/p/sub/bad.hbs:3: there is no variable `tsk`; did you mean `task`?"),
     ];
     for (text, expected) in table {
-        let files = [("/p/main.hbs", text), ("/p/sub/bad.hbs", "\n\n{{tsk}}"), ("/p/a.md", "")];
+        let files = [("/p/main.j2", text), ("/p/sub/bad.j2", "\n\n{{ tsk }}"), ("/p/a.md", "")];
         assert_eq!(told(&files), expected, "{text}");
     }
-    let unclosed = told(&[("/p/main.hbs", "x\n{{#if task}}")]);
-    assert!(unclosed.starts_with("/p/main.hbs:"), "{unclosed}");
+    let foreign = told(&[("/p/main.j2", "{{ range(9) }}")]);
+    assert!(foreign.starts_with("there is no variable `range`"), "{foreign}");
 }
 
 #[test]
 fn a_circle_of_includes_is_told_and_so_are_too_many() {
     let circle = [
-        ("/p/main.hbs", "{{> sub/a.hbs}}"),
-        ("/p/sub/a.hbs", "{{> ../b.hbs}}"),
-        ("/p/b.hbs", "\n{{> ./sub/../main.hbs}}"),
+        ("/p/main.j2", "{% include \"sub/a.j2\" %}"),
+        ("/p/sub/a.j2", "{% include \"../b.j2\" %}"),
+        ("/p/b.j2", "\n{% include \"./sub/../main.j2\" %}"),
     ];
-    assert_eq!(told(&circle), "/p/b.hbs:2: /p/main.hbs includes itself in a circle");
-    let names: Vec<String> = (0..40).map(|n| format!("/p/{n}.hbs")).collect();
-    let texts: Vec<String> = (1..41).map(|n| format!("{{{{> {n}.hbs}}}}")).collect();
+    assert!(told(&circle).starts_with("/p/main.j2 includes itself in a circle (in /p/b.j2:2)"));
+    let names: Vec<String> = (0..40).map(|n| format!("/p/{n}.j2")).collect();
+    let texts: Vec<String> = (1..41).map(|n| format!("{{% include \"{n}.j2\" %}}")).collect();
     let mut deep: Vec<(&str, &str)> =
         names.iter().zip(&texts).map(|(name, text)| (name.as_str(), text.as_str())).collect();
-    deep.push(("/p/main.hbs", "{{> 0.hbs}}"));
-    let too_many = "too many includes: at most 16 deep and 256 in all";
-    assert!(told(&deep).ends_with(too_many));
-    let twice: Vec<String> =
-        (1..11).map(|n| format!("{{{{> {n}.hbs}}}}{{{{> {n}.hbs}}}}")).collect();
-    let mut wide: Vec<(&str, &str)> =
-        names.iter().zip(&twice).map(|(name, text)| (name.as_str(), text.as_str())).collect();
-    wide.extend([("/p/main.hbs", "{{> 0.hbs}}"), ("/p/10.hbs", "")]);
-    assert!(told(&wide).ends_with(too_many));
+    deep.push(("/p/main.j2", "{% include \"0.j2\" %}"));
+    let too_many = "too many includes: at most 16 deep (in /p/15.j2:1)";
+    assert!(told(&deep).starts_with(too_many), "{}", told(&deep));
 }
 
 proptest! {
     #[test]
-    fn no_text_of_a_template_is_a_panic(text in "(\\{\\{|\\}\\}|#|/|>|~|!|\\(|\\[|each|if|else|raw|task|words|as \\||@root\\.| |\n|\"|'|\\\\|[a-z.]|\\PC){0,40}") {
-        let files = shelf(&[("/p/main.hbs", text.as_str())]);
-        let _ = read(&of("/p/main.hbs"), &files);
+    fn no_text_of_a_template_is_a_panic(text in "(\\{\\{|\\}\\}|\\{%|%\\}|\\{#|#\\}|-|\\(|\\[|for|in|if|elif|else|raw|end|include|task|words|loop\\.| |\n|\"|'|\\||\\\\|[a-z.]|\\PC){0,40}") {
+        let files = shelf(&[("/p/main.j2", text.as_str())]);
+        let _ = read(&of("/p/main.j2"), &files);
     }
 }
 
 #[test]
 fn a_template_nested_too_deep_is_told_and_ends_nothing() {
-    let deep = "{{#if task}}".repeat(100_000);
-    assert_eq!(told(&[("/p/main.hbs", &deep)]), "/p/main.hbs: a template nested over 64 deep");
-    let lists = format!("{{{{eq {} 1}}}}", "[".repeat(100_000));
-    assert!(told(&[("/p/main.hbs", &lists)]).starts_with("/p/main.hbs:"));
-    let fine = format!("{}{}", "{{#if task}}".repeat(60), "{{/if}}".repeat(60));
-    assert!(read(&of("/p/main.hbs"), &shelf(&[("/p/main.hbs", &fine)])).is_ok());
+    let deep = |text: &str| told(&[("/p/main.j2", &text.repeat(100_000))]);
+    let within = |open: &str, text: &str| {
+        told(&[("/p/main.j2", &format!("{open}{}", text.repeat(100_000)))])
+    };
+    let recursion = "syntax error: template exceeds maximum recursion limits (in /p/main.j2:1)";
+    assert_eq!(deep("{% if task %}"), recursion);
+    assert_eq!(deep("{% for a in words %}"), recursion);
+    let tags = "a tag over 1024 bytes, or over 64 `elif` (in /p/main.j2:1)";
+    for part in ["(", "[", "not ", "-", "task+", "task.task|length|", "task if task else "] {
+        assert_eq!(within("{{ ", part), tags, "{part}");
+    }
+    assert_eq!(within("{% if task %}", "{% elif task %}"), tags);
+    let fine = format!("{}{}", "{% if task %}".repeat(60), "{% endif %}".repeat(60));
+    assert!(read(&of("/p/main.j2"), &shelf(&[("/p/main.j2", &fine)])).is_ok());
+    let long = "a".repeat(100_000);
+    let fine = format!("{{# {long} #}}{long}{{% raw %}}{{{{ {long}{{% endraw %}}");
+    assert!(read(&of("/p/main.j2"), &shelf(&[("/p/main.j2", &fine)])).is_ok());
 }

@@ -93,7 +93,7 @@ pub fn page(procedure: &Procedure) -> String {
                 Fragment::Text(words) => ("text".to_owned(), words.as_str()),
                 Fragment::File(path) => (path.display().to_string(), ""),
                 Fragment::BuiltIn(name) => {
-                    (format!("crew/{name}.hbs"), built_in::template(name).unwrap_or_default())
+                    (format!("crew/{name}.j2"), built_in::template(name).unwrap_or_default())
                 }
             };
             let _ = write!(text, "\n## {} ({from})\n", phase.label().to_uppercase());
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     fn own(name: &str) -> Procedure {
-        let file = Fragment::File("/repo/prompts/release.hbs".into());
+        let file = Fragment::File("/repo/prompts/release.j2".into());
         let recipe = Recipe([(Phase::Act, vec![file])].into());
         let about = "cut a release".to_owned();
         Procedure { name: name.to_owned(), about, recipe, iterations: None, claims: true }
@@ -138,12 +138,12 @@ mod tests {
         release: cut a release
         the loop's own limit, done when the agent's claim is believed
 
-        ## ACT (/repo/prompts/release.hbs)
+        ## ACT (/repo/prompts/release.j2)
 
         The variables of a template:
         ");
         let bootstrap = page(&find("bootstrap").unwrap());
-        assert!(bootstrap.starts_with("bootstrap: learn how the project works and write AGENTS.md\n1 iteration, done after its last iteration; no claim is asked for\n\n## OBSERVE (crew/bootstrap/observe.hbs)\n\nGet to know"));
+        assert!(bootstrap.starts_with("bootstrap: learn how the project works and write AGENTS.md\n1 iteration, done after its last iteration; no claim is asked for\n\n## OBSERVE (crew/bootstrap/observe.j2)\n\nGet to know"));
     }
 
     #[test]

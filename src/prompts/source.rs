@@ -23,23 +23,29 @@ pub enum Source {
 }
 
 impl Source {
+    /// The source with this name: the inverse of `to_string`.
+    pub fn named(name: &str) -> Self {
+        match name.strip_prefix("crew/").and_then(|own| own.strip_suffix(".j2")) {
+            Some(own) => Self::BuiltIn(own.to_owned()),
+            None => Self::File(name.into()),
+        }
+    }
+
     /// Whether its text is a template; other text is literal.
     pub fn is_template(&self) -> bool {
         match self {
             Self::BuiltIn(_) => true,
-            Self::File(path) => path.extension() == Some("hbs".as_ref()),
+            Self::File(path) => path.extension() == Some("j2".as_ref()),
         }
     }
 
-    /// What `name` means when a template here includes it: `crew/NAME.hbs` is a built-in template;
+    /// What `name` means when a template here includes it: `crew/NAME.j2` is a built-in template;
     /// anything else is a file, relative to the folder of the including file.
     pub fn include(&self, name: &str) -> Result<Self, String> {
-        if let Some(own) = name.strip_prefix("crew/").and_then(|own| own.strip_suffix(".hbs")) {
-            return Ok(Self::BuiltIn(own.to_owned()));
-        }
-        match self {
-            Self::BuiltIn(_) => Err(format!("`{name}` is none of crew's own templates")),
-            Self::File(path) => {
+        match (self, Self::named(name)) {
+            (_, built_in @ Self::BuiltIn(_)) => Ok(built_in),
+            (Self::BuiltIn(_), _) => Err(format!("`{name}` is none of crew's own templates")),
+            (Self::File(path), _) => {
                 let path = path.with_file_name(name);
                 Ok(Self::File(plain(&path).unwrap_or(path)))
             }
@@ -61,7 +67,7 @@ impl Source {
 impl fmt::Display for Source {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::BuiltIn(name) => write!(out, "crew/{name}.hbs"),
+            Self::BuiltIn(name) => write!(out, "crew/{name}.j2"),
             Self::File(path) => path.display().fmt(out),
         }
     }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use serde_json::Value;
+use minijinja::Value;
 
 use super::variables::Variable;
 use crate::engine::evidence::Verdict;
@@ -35,12 +35,11 @@ pub struct HandoffPage<'a> {
     pub text: &'a str,
 }
 
-/// The values of the wanted variables, by name.
-pub fn values(
-    subject: &Loop,
-    known: &PromptInputs<'_>,
-    wanted: &BTreeSet<Variable>,
-) -> BTreeMap<&'static str, Value> {
+/// The values of variables, by name.
+pub type Values = BTreeMap<&'static str, Value>;
+
+/// The values of the wanted variables.
+pub fn values(subject: &Loop, known: &PromptInputs<'_>, wanted: &BTreeSet<Variable>) -> Values {
     let named = |it: &Variable| (it.meaning().name, value(*it, subject, known));
     wanted.iter().map(named).collect()
 }
@@ -73,7 +72,7 @@ fn value(variable: Variable, subject: &Loop, known: &PromptInputs<'_>) -> Value 
 }
 
 fn list(items: &[String]) -> Value {
-    Value::Array(items.iter().map(|item| bounded(item).into()).collect())
+    items.iter().map(|item| Value::from(bounded(item))).collect()
 }
 
 /// At most [`VALUE_BYTES_MAX`] from the beginning of `text`, with a line that says how much was

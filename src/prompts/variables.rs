@@ -26,47 +26,31 @@ pub enum Variable {
     GitLog,
 }
 
-/// How a variable can be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum VariableKind {
-    /// Inserted unchanged; an empty text is false.
-    Text,
-    /// 0 is false.
-    Number,
-    /// For `#if` and `#unless`.
-    Truth,
-    /// For `#each`; an empty list is false.
-    List,
-}
-
 /// The description of a variable.
 #[derive(Debug, Clone, Copy)]
 pub struct Meaning {
     pub variable: Variable,
     /// The name in a template.
     pub name: &'static str,
-    pub kind: VariableKind,
+    /// Whether it is a list, for `{% for %}`; anything else is inserted as it is.
+    pub is_list: bool,
     pub what: &'static str,
 }
 
 const fn text(variable: Variable, name: &'static str, what: &'static str) -> Meaning {
-    Meaning { variable, name, kind: VariableKind::Text, what }
+    Meaning { variable, name, is_list: false, what }
 }
 
 const fn list(variable: Variable, name: &'static str, what: &'static str) -> Meaning {
-    Meaning { variable, name, kind: VariableKind::List, what }
-}
-
-const fn number(variable: Variable, name: &'static str, what: &'static str) -> Meaning {
-    Meaning { variable, name, kind: VariableKind::Number, what }
+    Meaning { variable, name, is_list: true, what }
 }
 
 /// Every variable, in display order.
 pub const VARIABLES: [Meaning; 16] = [
     text(Variable::Task, "task", "the task, byte for byte and whole"),
     text(Variable::Procedure, "procedure", "the procedure's name; empty for a task"),
-    number(Variable::Iteration, "iteration", "this iteration, from 1"),
-    number(Variable::MaxIterations, "max-iterations", "the limit; 0 is none"),
+    text(Variable::Iteration, "iteration", "this iteration, from 1"),
+    text(Variable::MaxIterations, "max_iterations", "the limit; 0 is none"),
     text(Variable::Promise, "promise", "what a claim of success must say; empty where none counts"),
     text(Variable::Checks, "checks", "each check, one a line, and how it last ended"),
     list(Variable::Failing, "failing", "the commands of the checks that did not pass last"),
@@ -75,15 +59,10 @@ pub const VARIABLES: [Meaning; 16] = [
     text(Variable::Handoff, "handoff", "the last handoff, in the first prompt of a new owner"),
     text(Variable::Branch, "branch", "the branch the loop started on; empty without git"),
     text(Variable::Folder, "folder", "the folder where checks run"),
-    Meaning {
-        variable: Variable::CrewCommits,
-        name: "crew-commits",
-        kind: VariableKind::Truth,
-        what: "whether crew commits after each iteration (--commit)",
-    },
-    text(Variable::GitStatus, "git-status", "git status --porcelain; empty when clean"),
-    text(Variable::GitDiff, "git-diff", "git diff HEAD"),
-    text(Variable::GitLog, "git-log", "git log --oneline -10"),
+    text(Variable::CrewCommits, "crew_commits", "whether crew commits each iteration (--commit)"),
+    text(Variable::GitStatus, "git_status", "git status --porcelain; empty when clean"),
+    text(Variable::GitDiff, "git_diff", "git diff HEAD"),
+    text(Variable::GitLog, "git_log", "git log --oneline -10"),
 ];
 
 impl Variable {
@@ -111,9 +90,9 @@ pub fn named(name: &str) -> Result<&'static Meaning, String> {
 /// All variables with their contents, one per line, for people.
 pub fn table() -> String {
     VARIABLES.iter().fold(String::new(), |mut text, meaning| {
-        let name = format!("{{{{{}}}}}", meaning.name);
-        let list = if meaning.kind == VariableKind::List { " (a list, for #each)" } else { "" };
-        let _ = writeln!(text, "  {name:<20} {}{list}", meaning.what);
+        let name = format!("{{{{ {} }}}}", meaning.name);
+        let list = if meaning.is_list { " (a list, for {% for %})" } else { "" };
+        let _ = writeln!(text, "  {name:<22} {}{list}", meaning.what);
         text
     })
 }
@@ -139,7 +118,7 @@ mod tests {
     #[test]
     fn a_name_that_is_none_is_told_the_nearest() {
         let told = |name| named(name).unwrap_err();
-        assert_eq!(told("git_stat"), "there is no variable `git_stat`; did you mean `git-status`?");
+        assert_eq!(told("git_stat"), "there is no variable `git_stat`; did you mean `git_status`?");
         assert_eq!(
             told("itteration"),
             "there is no variable `itteration`; did you mean `iteration`?"
@@ -150,22 +129,22 @@ mod tests {
     #[test]
     fn the_table_shows_what_each_holds() {
         insta::assert_snapshot!(table(), @"
-        {{task}}             the task, byte for byte and whole
-        {{procedure}}        the procedure's name; empty for a task
-        {{iteration}}        this iteration, from 1
-        {{max-iterations}}   the limit; 0 is none
-        {{promise}}          what a claim of success must say; empty where none counts
-        {{checks}}           each check, one a line, and how it last ended
-        {{failing}}          the commands of the checks that did not pass last (a list, for #each)
-        {{progress}}         what the last 5 iterations came to, one a line
-        {{words}}            what the user said since the last prompt (a list, for #each)
-        {{handoff}}          the last handoff, in the first prompt of a new owner
-        {{branch}}           the branch the loop started on; empty without git
-        {{folder}}           the folder where checks run
-        {{crew-commits}}     whether crew commits after each iteration (--commit)
-        {{git-status}}       git status --porcelain; empty when clean
-        {{git-diff}}         git diff HEAD
-        {{git-log}}          git log --oneline -10
+        {{ task }}             the task, byte for byte and whole
+        {{ procedure }}        the procedure's name; empty for a task
+        {{ iteration }}        this iteration, from 1
+        {{ max_iterations }}   the limit; 0 is none
+        {{ promise }}          what a claim of success must say; empty where none counts
+        {{ checks }}           each check, one a line, and how it last ended
+        {{ failing }}          the commands of the checks that did not pass last (a list, for {% for %})
+        {{ progress }}         what the last 5 iterations came to, one a line
+        {{ words }}            what the user said since the last prompt (a list, for {% for %})
+        {{ handoff }}          the last handoff, in the first prompt of a new owner
+        {{ branch }}           the branch the loop started on; empty without git
+        {{ folder }}           the folder where checks run
+        {{ crew_commits }}     whether crew commits each iteration (--commit)
+        {{ git_status }}       git status --porcelain; empty when clean
+        {{ git_diff }}         git diff HEAD
+        {{ git_log }}          git log --oneline -10
         ");
     }
 }

@@ -169,10 +169,10 @@ fn after_an_answer_that_was_cut_the_next_prompt_says_to_carry_on() {
 fn a_procedure_of_ones_own_is_filled_in_anew_each_time() {
     let world = World::new(&[WORK]);
     let folder = world.sandbox.home().join(".config/crew");
-    world.settings("[procedures.nightly]\nobserve = \"look.hbs\"\nact = \"Sweep {{it}}.\"\n");
+    world.settings("[procedures.nightly]\nobserve = \"look.j2\"\nact = \"Sweep {{it}}.\"\n");
     std::fs::write(
-        folder.join("look.hbs"),
-        "Night {{iteration}} of {{max-iterations}}:\n{{git-status}}\n{{#if progress}}{{progress}}{{/if}}",
+        folder.join("look.j2"),
+        "Night {{ iteration }} of {{ max_iterations }}:\n{{ git_status }}\n{% if progress %}{{ progress }}{% endif %}",
     )
     .unwrap();
     let ran = world.crew(&["run", "nightly", "-n", "2"]);
@@ -186,10 +186,10 @@ fn a_procedure_of_ones_own_is_filled_in_anew_each_time() {
 #[test]
 fn an_unknown_variable_is_an_error_at_the_start_with_the_one_that_was_meant() {
     let world = World::new(&[WORK]);
-    world.sandbox.write("look.hbs", "line one\nNight {{iteratoin}}\n");
-    let ran = world.crew(&["run", "make it", "--observe", "look.hbs"]);
+    world.sandbox.write("look.j2", "line one\nNight {{ iteratoin }}\n");
+    let ran = world.crew(&["run", "make it", "--observe", "look.j2"]);
     assert_eq!((ran.code(), world.calls()), (1, 0), "{ran:#?}");
-    assert!(ran.stderr.contains("look.hbs:2"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("look.j2:2"), "{}", ran.stderr);
     assert!(ran.stderr.contains("did you mean `iteration`?"), "{}", ran.stderr);
     assert!(world.loops().is_empty());
 }
@@ -200,19 +200,19 @@ fn no_include_of_the_projects_leads_out_of_the_checkout() {
     let outside = world.sandbox.root().join("secret.txt");
     std::fs::write(&outside, "the secret").unwrap();
     std::os::unix::fs::symlink(&outside, world.sandbox.file("link.txt")).unwrap();
-    world.sandbox.write(".claude/crew.toml", "[procedures.look]\nact = \"look.hbs\"\n");
+    world.sandbox.write(".claude/crew.toml", "[procedures.look]\nact = \"look.j2\"\n");
     for include in ["../../secret.txt", "../link.txt"] {
-        world.sandbox.write(".claude/look.hbs", &format!("Look.\n{{{{> {include}}}}}\n"));
+        world.sandbox.write(".claude/look.j2", &format!("Look.\n{{% include \"{include}\" %}}\n"));
         for arguments in [&["run", "look"][..], &["run", "look", "--dry-run"]] {
             let ran = world.crew(arguments);
             assert_eq!((ran.code(), world.calls()), (1, 0), "{include}: {ran:#?}");
-            assert!(ran.stderr.contains("look.hbs:2: "), "{}", ran.stderr);
+            assert!(ran.stderr.contains("look.j2:2)"), "{}", ran.stderr);
             assert!(ran.stderr.contains("leads out of the checkout"), "{}", ran.stderr);
             assert!(!ran.stdout.contains("the secret"), "{}", ran.stdout);
         }
     }
-    let own = world.sandbox.home().join(".config/crew/own.hbs");
-    std::fs::write(&own, format!("{{{{> {}}}}}\n", outside.display())).unwrap();
+    let own = world.sandbox.home().join(".config/crew/own.j2");
+    std::fs::write(&own, format!("{{% include \"{}\" %}}\n", outside.display())).unwrap();
     let shown = world.crew(&["run", "make it", "--dry-run", "--act", own.to_str().unwrap()]);
     assert!(shown.success().contains("the secret"), "a file of one's own may include any");
 }

@@ -208,7 +208,7 @@ fn landable(fleet: &Fleet) -> Result<()> {
 fn freeze(recipe: &mut Recipe) -> Result<()> {
     for fragment in recipe.0.values_mut().flatten() {
         let Fragment::File(path) = &*fragment else { continue };
-        if path.extension().is_some_and(|it| it == "hbs") {
+        if path.extension().is_some_and(|it| it == "j2") {
             continue;
         }
         let text = disk::read_text(path, MAX_FLEET_FILE_BYTES)?;

@@ -36,7 +36,7 @@ fn contract() -> Value {
         "model": "--model", "allow": "--allow=Bash({check})",
         "environment": { "V": "1" }, "usage_file": "--usage", "answer_mark": ">", "login": ["auth"],
     });
-    let pieces = json!([{ "text": "t" }, { "file": "/f.hbs" }, { "built_in": "b" }]);
+    let pieces = json!([{ "text": "t" }, { "file": "/f.j2" }, { "built_in": "b" }]);
     json!({
         "task": "t", "promise": "P", "protect": ["tests/**"], "require": "checked", "test_changes": "report",
         "questions": "defer", "silent": true,

@@ -98,7 +98,7 @@ impl Recipe {
 pub enum Fragment {
     /// A person's words, byte for byte.
     Text(String),
-    /// An absolute path, read again for every iteration: a template if its name ends in `.hbs`,
+    /// An absolute path, read again for every iteration: a template if its name ends in `.j2`,
     /// else literal.
     File(PathBuf),
     /// One of crew's own templates, by name.

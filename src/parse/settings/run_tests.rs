@@ -37,7 +37,7 @@ command = ["my agent", "-p"]
 description = "Mend what broke"
 context = "builtin:about"
 observe = ["look.md", "Read the log\nof today"]
-act = "../ACT.hbs"
+act = "../ACT.j2"
 max_iterations = 3
 completion_promise = false
 gate = ["make lint"]
@@ -88,7 +88,7 @@ fn every_key_of_a_run_becomes_a_value() {
     ["tests/**", "Cargo.lock"]
     codex None auto
     like = "codex", prompt = "argument", output = "text", permissions.accept-edits = ["--edit"], permissions.bypass = [], max_turns = "--turns", args = ["-x"], command = ["my agent", "-p"]
-    Recipe({Context: [BuiltIn("about")], Observe: [File("/home/crew/look.md"), Text("Read the log\nof today")], Act: [File("/home/ACT.hbs")]})
+    Recipe({Context: [BuiltIn("about")], Observe: [File("/home/crew/look.md"), Text("Read the log\nof today")], Act: [File("/home/ACT.j2")]})
     Some(Off) ["make lint"]
     524288000 bytes, 0 days
     ["wait \"tell\" 60s", "finish \"one\" 60s", "finish \"two\" 300s"]
