@@ -3,27 +3,22 @@
 
 use std::path::Path;
 
-use unicode_width::UnicodeWidthStr;
-
-use super::page::{Reading, fitting};
+use super::page::Reading;
+use super::table::{self, ALWAYS, Column};
 use super::words::{ago, brief, size};
 use super::{line, run};
 use crate::engine::record::{Loop, LoopId};
-use crate::engine::text::{clean, clock_time, one_line};
+use crate::engine::text::{clock_time, one_line};
 
 /// The longest task, in characters; a terminal cuts it further.
 const TASK_CHARS: usize = 100;
-/// The widest column but the task's.
+/// The widest column but the task's, and what all lists have.
 const WIDEST: usize = 40;
-/// The fewest columns that are worth a task.
-const TASK: usize = 10;
 
-/// A column: its cells, and what it is worth where not all have room; `u8::MAX` is always shown.
-struct Column {
-    cells: Vec<String>,
-    is_number: bool,
-    worth: u8,
-}
+const ID: Column = Column::text(ALWAYS, WIDEST);
+const STATE: Column = Column::text(ALWAYS, WIDEST);
+const FOLDER: Column = Column::text(2, WIDEST);
+const TASK: Column = Column::rest(ALWAYS, 10);
 
 /// Where and when a list is read, and whose home is `~`.
 #[derive(Debug, Clone, Copy)]
@@ -36,68 +31,70 @@ pub struct ListReading<'a> {
 pub fn standing(loops: &[Loop], gone: &[LoopId], at: ListReading<'_>) -> String {
     let mut sorted: Vec<&Loop> = loops.iter().collect();
     sorted.sort_by_key(|subject| !subject.is_live());
-    let column = |worth, cell: &dyn Fn(&Loop) -> String| Column {
-        cells: sorted.iter().map(|subject| cell(subject)).collect(),
-        is_number: false,
-        worth,
+    let row = |subject: &Loop| {
+        let is_gone = gone.contains(&subject.id);
+        [
+            subject.id.to_string(),
+            started(subject, at),
+            if is_gone { "owner gone".to_owned() } else { state(subject, at) },
+            line::counted(subject),
+            place(subject, at.home),
+            task(subject),
+        ]
     };
-    table(
-        vec![
-            column(u8::MAX, &|subject| subject.id.to_string()),
-            column(1, &|subject| started(subject, at)),
-            column(u8::MAX, &|subject| {
-                let is_gone = gone.contains(&subject.id);
-                if is_gone { "owner gone".to_owned() } else { state(subject, at) }
-            }),
-            column(3, &|subject| line::counted(subject)),
-            column(2, &|subject| place(subject, at.home)),
-            column(0, &|subject| one_line(&run::task(subject), TASK_CHARS)),
-        ],
-        at.reading.width,
-    )
+    let columns = [ID, Column::text(1, WIDEST), STATE, Column::text(3, WIDEST), FOLDER, TASK];
+    text(&table::lines(columns, sorted.into_iter().map(row), at.reading.width))
 }
 
 /// Loops that are over, with their time and cost; `is_everywhere` names the folder of each.
 pub fn ended(loops: &[Loop], at: ListReading<'_>, is_everywhere: bool) -> String {
-    let column = |worth, is_number, cell: &dyn Fn(&Loop) -> String| Column {
-        cells: loops.iter().map(cell).collect(),
-        is_number,
-        worth,
+    let row = |subject: &Loop| {
+        [
+            subject.id.to_string(),
+            started(subject, at),
+            state(subject, at),
+            subject.state.completed.to_string(),
+            brief(subject.state.awake_ms),
+            subject.state.usage.cost_text(false).unwrap_or_default(),
+            if is_everywhere { place(subject, at.home) } else { String::new() },
+            task(subject),
+        ]
     };
-    let mut columns = vec![
-        column(u8::MAX, false, &|subject| subject.id.to_string()),
-        column(2, false, &|subject| started(subject, at)),
-        column(u8::MAX, false, &|subject| state(subject, at)),
-        column(4, true, &|subject| subject.state.completed.to_string()),
-        column(3, true, &|subject| brief(subject.state.awake_ms)),
-        column(1, true, &|subject| subject.state.usage.cost_text(false).unwrap_or_default()),
+    let columns = [
+        ID,
+        Column::text(2, WIDEST),
+        STATE,
+        Column::number(4, WIDEST),
+        Column::number(3, WIDEST),
+        Column::number(1, WIDEST),
+        Column::text(3, WIDEST),
+        TASK,
     ];
-    if is_everywhere {
-        columns.push(column(3, false, &|subject| place(subject, at.home)));
-    }
-    columns.push(column(0, false, &|subject| one_line(&run::task(subject), TASK_CHARS)));
-    table(columns, at.reading.width)
+    text(&table::lines(columns, loops.iter().map(row), at.reading.width))
 }
 
 /// Loops whose records may be removed, with the bytes of each.
 pub fn removable(loops: &[Loop], bytes: &[u64], at: ListReading<'_>) -> String {
-    let column = |worth, cell: &dyn Fn(&Loop) -> String| Column {
-        cells: loops.iter().map(cell).collect(),
-        is_number: false,
-        worth,
+    let row = |(subject, bytes): (&Loop, &u64)| {
+        [
+            subject.id.to_string(),
+            ago((at.reading.now - subject.last_at()).num_milliseconds()),
+            state(subject, at),
+            size(*bytes),
+            place(subject, at.home),
+            task(subject),
+        ]
     };
-    let sizes = bytes.iter().map(|bytes| size(*bytes)).collect();
-    table(
-        vec![
-            column(u8::MAX, &|subject| subject.id.to_string()),
-            column(4, &|subject| ago((at.reading.now - subject.last_at()).num_milliseconds())),
-            column(u8::MAX, &|subject| state(subject, at)),
-            Column { cells: sizes, is_number: true, worth: 1 },
-            column(2, &|subject| place(subject, at.home)),
-            column(0, &|subject| one_line(&run::task(subject), TASK_CHARS)),
-        ],
-        at.reading.width,
-    )
+    let columns = [ID, Column::text(4, WIDEST), STATE, Column::number(1, WIDEST), FOLDER, TASK];
+    text(&table::lines(columns, loops.iter().zip(bytes).map(row), at.reading.width))
+}
+
+fn text(lines: &[String]) -> String {
+    lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect()
+}
+
+fn task(subject: &Loop) -> String {
+    one_line(&run::task(subject), TASK_CHARS)
 }
 
 /// "running", "waiting until 03:10", "completed, checked", "completed, proven at 09:12".
@@ -141,48 +138,13 @@ fn place(subject: &Loop, home: Option<&Path>) -> String {
     }
 }
 
-/// The columns that have room, beside a task of some use; the task's is the last.
-fn table(mut columns: Vec<Column>, width: usize) -> String {
-    for column in &mut columns {
-        column.cells.iter_mut().for_each(|cell| *cell = clean(cell));
-    }
-    columns.retain(|column| column.cells.iter().any(|cell| !cell.is_empty()));
-    let widest = |column: &Column| {
-        column.cells.iter().map(|cell| cell.width()).max().unwrap_or_default().min(WIDEST)
-    };
-    let taken = |columns: &[Column]| -> usize {
-        columns.iter().take(columns.len() - 1).map(|column| widest(column) + 2).sum()
-    };
-    while taken(&columns) + TASK > width {
-        let droppable = (1..columns.len() - 1).filter(|index| columns[*index].worth < u8::MAX);
-        let Some(least) = droppable.min_by_key(|index| columns[*index].worth) else { break };
-        columns.remove(least);
-    }
-    let widths: Vec<usize> = columns.iter().map(widest).collect();
-    let rows = columns.first().map_or(0, |column| column.cells.len());
-    let mut text = String::new();
-    for row in 0..rows {
-        let mut line = String::new();
-        for (column, columns_wide) in columns.iter().zip(&widths).take(columns.len() - 1) {
-            let cell = fitting(&column.cells[row], *columns_wide);
-            let blanks = " ".repeat(columns_wide - cell.width());
-            line += &if column.is_number { blanks + &cell } else { cell + &blanks };
-            line += "  ";
-        }
-        let room = width.saturating_sub(line.width());
-        line += &fitting(&columns[columns.len() - 1].cells[row], room);
-        text += &fitting(line.trim_end(), width);
-        text.push('\n');
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
 
     use chrono::FixedOffset;
     use insta::assert_snapshot;
+    use unicode_width::UnicodeWidthStr;
 
     use super::*;
     use crate::engine::fixture::{a_loop, a_run, at};

@@ -22,6 +22,7 @@ pub mod run;
 pub mod screen;
 pub mod settings;
 pub mod show;
+pub mod table;
 pub mod template;
 pub mod windows;
 pub mod words;

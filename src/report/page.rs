@@ -4,8 +4,10 @@
 use std::fmt::Write as _;
 
 use chrono::{DateTime, FixedOffset, Utc};
+use unicode_truncate::UnicodeTruncateStr;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use super::table::{self, ALWAYS, Column, fitting};
 use super::words::{ago, brief};
 use crate::engine::page::{Fact, IterationLine, LastWords, Page, PageLine, Step};
 use crate::engine::text::{clean, clock_time, count, plain, quoted};
@@ -16,10 +18,8 @@ const INDENT: usize = 10;
 /// The most columns and lines of the task.
 const TASK_COLUMNS: usize = 100;
 const TASK_LINES: usize = 3;
-/// The widest columns of the agent, files and checks.
-const AGENT: usize = 12;
+/// The widest column of files.
 const FILES: usize = 22;
-const CHECKS: usize = 18;
 /// Below this width times and costs are left out.
 const NARROW: usize = 60;
 /// The fewest columns that are worth an agent's words.
@@ -60,7 +60,9 @@ pub fn text(page: &Page, reading: Reading) -> String {
         if page.earlier > 0 {
             let _ = writeln!(text, "  ({} before these)", count(page.earlier, "iteration"));
         }
-        text += &table(&page.iterations, reading.width);
+        for line in table(&page.iterations, reading.width) {
+            let _ = writeln!(text, "{line}");
+        }
     }
     let handoff = page.handoff.as_ref();
     if !page.results.is_empty() || handoff.is_some() {
@@ -93,98 +95,71 @@ pub fn time(page: &Page, reading: Reading) -> String {
 
 fn told(text: &mut String, fact: &Fact, width: usize) {
     value(text, fact.name, &fact.text, width);
-    for line in &fact.detail {
-        for line in wrapped(line, width.saturating_sub(INDENT), usize::MAX) {
-            let _ = writeln!(text, "{:INDENT$}{line}", "");
-        }
-    }
+    fact.detail.iter().for_each(|line| value(text, "", line, width));
 }
 
-/// A row whose value is wrapped below itself.
+/// A row whose value is wrapped below itself; without a name it continues the one before.
 pub fn value(text: &mut String, name: &str, value: &str, width: usize) {
     let lines = wrapped(value, width.saturating_sub(INDENT), usize::MAX);
     for (index, line) in lines.iter().enumerate() {
-        let _ = writeln!(text, "  {:<7} {line}", if index == 0 { name } else { "" });
+        row(text, if index == 0 { name } else { "" }, line);
     }
 }
 
 /// A command is never wrapped, and has its line to itself: it must be possible to copy it.
 pub fn step(text: &mut String, name: &str, step: &Step, width: usize) {
     row(text, name, &step.command);
-    for line in wrapped(&step.what, width.saturating_sub(INDENT), usize::MAX) {
-        let _ = writeln!(text, "{:INDENT$}{line}", "");
-    }
+    value(text, "", &step.what, width);
 }
 
-/// One line of the table before its columns are measured.
-struct Row<'page> {
-    number: String,
-    took: String,
-    cost: String,
-    agent: &'page str,
-    files: String,
-    checks: &'page str,
-    said: String,
-}
+/// The columns of the lines of iterations.
+const COLUMNS: [Column; 7] = [
+    Column::number(ALWAYS, usize::MAX),
+    Column::number(ALWAYS, usize::MAX),
+    Column::number(ALWAYS, usize::MAX),
+    Column::text(ALWAYS, 12),
+    Column::text(ALWAYS, FILES),
+    Column::text(ALWAYS, 18),
+    Column::rest(0, SAID),
+];
 
 /// The lines of iterations, in columns of one width.
-pub fn table(iterations: &[PageLine], width: usize) -> String {
-    let rows: Vec<Row<'_>> = iterations.iter().map(row_of).collect();
-    let widest = |of: for<'row> fn(&'row Row<'_>) -> &'row str, most: usize| {
-        rows.iter().map(|row| of(row).width()).max().unwrap_or_default().min(most)
-    };
-    let is_narrow = width < NARROW;
-    let number = widest(|row| &row.number, 9);
-    let took = if is_narrow { 0 } else { widest(|row| &row.took, 8) };
-    let cost = if is_narrow { 0 } else { widest(|row| &row.cost, 8) };
-    let agent = if is_narrow { 0 } else { widest(|row| row.agent, AGENT) };
-    let (files, checks) = (widest(|row| &row.files, FILES), widest(|row| row.checks, CHECKS));
-    let mut text = String::new();
-    for row in &rows {
-        let mut line = format!("  {:>number$}", row.number);
-        let right = [(&row.took, took), (&row.cost, cost)];
-        for (cell, columns) in right.into_iter().filter(|(_, columns)| *columns > 0) {
-            let _ = write!(line, "  {cell:>columns$}");
+pub fn table(iterations: &[PageLine], width: usize) -> Vec<String> {
+    let rows = iterations.iter().map(|line| {
+        let mut cells = cells(line);
+        if width < NARROW {
+            cells[1..4].fill(String::new());
         }
-        let left = [(row.agent, agent), (row.files.as_str(), files), (row.checks, checks)];
-        for (cell, columns) in left {
-            if columns > 0 {
-                line.push_str("  ");
-                line.push_str(&padded(cell, columns));
-            }
-        }
-        let room = width.saturating_sub(line.width() + 2);
-        if room >= SAID && !row.said.is_empty() {
-            let _ = write!(line, "  {}", quote_within(&row.said, room));
-        }
-        let _ = writeln!(text, "{}", fitting(line.trim_end(), width));
-    }
-    text
+        cells
+    });
+    let lines = table::lines(COLUMNS, rows, width.saturating_sub(2));
+    lines.into_iter().map(|line| format!("  {line}")).collect()
 }
 
-fn row_of(line: &PageLine) -> Row<'_> {
+/// Number, time, cost, agent, files, checks, and what the agent said.
+fn cells(line: &PageLine) -> [String; 7] {
     match line {
-        PageLine::One(line) => Row {
-            number: line.number.to_string(),
-            took: brief(line.elapsed_ms),
-            cost: line.cost.clone().unwrap_or_default(),
-            agent: line.agent.as_deref().unwrap_or_default(),
-            files: file_name(&line.files),
-            checks: &line.checks,
-            said: said(line),
-        },
-        PageLine::Several { from, to, elapsed_ms, agent, cost_micros, files, checks } => Row {
-            number: format!("{from}-{to}"),
-            took: brief(*elapsed_ms),
-            cost: match cost_micros {
+        PageLine::One(line) => [
+            line.number.to_string(),
+            brief(line.elapsed_ms),
+            line.cost.clone().unwrap_or_default(),
+            line.agent.clone().unwrap_or_default(),
+            file_name(&line.files),
+            line.checks.clone(),
+            said(line),
+        ],
+        PageLine::Several { from, to, elapsed_ms, agent, cost_micros, files, checks } => [
+            format!("{from}-{to}"),
+            brief(*elapsed_ms),
+            match cost_micros {
                 0 => String::new(),
                 micros => Money::from_micros(*micros).to_string(),
             },
-            agent: agent.as_deref().unwrap_or_default(),
-            files: file_name(files),
-            checks,
-            said: "the same each time".to_owned(),
-        },
+            agent.clone().unwrap_or_default(),
+            file_name(files),
+            checks.clone(),
+            "the same each time".to_owned(),
+        ],
     }
 }
 
@@ -200,37 +175,6 @@ fn said(line: &IterationLine) -> String {
         LastWords::Agent(words) => quoted(words),
         LastWords::Nothing => String::new(),
     }
-}
-
-/// Words cut to the room there is; a quotation stays one.
-fn quote_within(said: &str, room: usize) -> String {
-    match said.strip_prefix('"').and_then(|said| said.strip_suffix('"')) {
-        Some(words) => format!("\"{}\"", fitting(words, room - 2)),
-        None => fitting(said, room),
-    }
-}
-
-/// A cell of exactly this many columns.
-pub fn padded(cell: &str, columns: usize) -> String {
-    let cell = fitting(cell, columns);
-    let missing = columns - cell.width();
-    format!("{cell}{:missing$}", "")
-}
-
-/// The beginning of a line that fits, with an ellipsis if it was cut.
-pub fn fitting(line: &str, columns: usize) -> String {
-    if line.width() <= columns {
-        return line.to_owned();
-    }
-    let mut kept = String::new();
-    for character in line.chars() {
-        let grown = format!("{kept}{character}");
-        if grown.width() + 1 > columns {
-            break;
-        }
-        kept = grown;
-    }
-    format!("{}…", kept.trim_end())
 }
 
 /// A text in lines of at most `columns`, broken between words; past `most` lines it is cut. A word
@@ -295,17 +239,15 @@ fn broken(word: &str, columns: usize) -> Vec<&str> {
 pub fn pieces(line: &str, columns: usize) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut rest = line;
-    while rest.width() > columns {
-        let ends = rest.char_indices().map(|(start, it)| start + it.len_utf8());
-        let Some(end) = ends.take_while(|end| rest[..*end].width() <= columns).last() else {
-            break;
-        };
-        let (piece, more) = rest.split_at(end);
+    loop {
+        let (piece, _) = rest.unicode_truncate(columns);
+        if piece.is_empty() || piece.len() == rest.len() {
+            pieces.push(rest);
+            return pieces;
+        }
         pieces.push(piece);
-        rest = more;
+        rest = &rest[piece.len()..];
     }
-    pieces.push(rest);
-    pieces
 }
 
 /// One row of a page: a name and its value.

@@ -4,6 +4,8 @@ use std::io::{IsTerminal, stdin, stdout};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
+use ratatui::crossterm::event::KeyCode;
+use ratatui::text::Text;
 
 use super::requested;
 use crate::cmd::watch::screen::FullScreen;
@@ -22,9 +24,9 @@ use crate::engine::fleet::standing::Standing;
 use crate::engine::fleet::stored::UnreadableLease;
 use crate::exit::Exit;
 use crate::parse::arguments::FleetStatusArgs;
-use crate::report::board::BoardKey;
-use crate::report::fleet::json;
-use crate::report::fleet::status::{self as words, FleetReading};
+use crate::report::board::is_interrupt;
+use crate::report::fleet::status::FleetReading;
+use crate::report::fleet::{json, status as words};
 use crate::report::page::Reading;
 use crate::world::clock::{self, Deadline};
 use crate::world::store::{Home, fleets};
@@ -141,10 +143,10 @@ fn watch(home: &Home, memory: &Memory, mut view: FleetView) -> Result<Exit> {
         let reading = Reading { width, ..reading() };
         let at = FleetReading { reading, host: &host };
         let lines = words::board(&standing, at, rows, unseen.as_deref());
-        let lines: Vec<_> = lines.into_iter().map(ratatui::text::Line::from).collect();
-        screen.draw(&lines)?;
+        screen.draw(|frame| frame.render_widget(Text::from_iter(lines), frame.area()))?;
         let key = screen.key(LOOK.min(next.left()))?;
-        if let Some(BoardKey::Char('q') | BoardKey::Escape | BoardKey::Interrupt) = key {
+        let leaves = [KeyCode::Char('q'), KeyCode::Esc];
+        if key.is_some_and(|key| leaves.contains(&key.code) || is_interrupt(key)) {
             return Ok(Exit::SUCCESS);
         }
         if next.passed() {

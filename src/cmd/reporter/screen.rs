@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use crate::cmd::print;
 use crate::engine::events::RunEvent;
 use crate::report::live::Live;
-use crate::report::page::fitting;
+use crate::report::table::fitting;
 use crate::world::clock::{self, Stopwatch};
 use crate::world::terminal;
 

@@ -1,6 +1,5 @@
 //! The board at work: it looks at the machine once a second, draws, and obeys the keys.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -14,7 +13,7 @@ use crate::drive::page;
 use crate::engine::record::{Loop, LoopId};
 use crate::engine::text::clean;
 use crate::exit::{self, Exit};
-use crate::report::board::{self, Board, BoardOrder, BoardScreen, Chosen, TextKind};
+use crate::report::board::{Board, BoardOrder, TextKind, draw};
 use crate::report::page::{Reading, pieces, text};
 use crate::world::clock::{self, Stopwatch};
 use crate::world::process::signals::Signals;
@@ -42,27 +41,26 @@ const LINES_MAX: usize = 50_000;
 pub fn board(home: &Home, first: Option<&Loop>) -> Result<Exit> {
     let signals = Signals::listen()?;
     let mut screen = FullScreen::open()?;
-    let mut desk = Desk::of(home, &signals);
-    desk.look(screen.size()?.0);
+    let mut desk = Desk::of(home, &signals, screen.size()?.0);
+    desk.look();
     if let Some(record) = first {
-        desk.board.choose(&record.id);
-        desk.obey(BoardOrder::Open(TextKind::Page, record.id.clone()), screen.size()?.0);
+        desk.board.chosen = Some(record.id.clone());
+        desk.obey(BoardOrder::Open(TextKind::Page, record.id.clone()));
     }
     while signals.times() == 0 {
         let (width, height) = screen.size()?;
         if desk.looked.elapsed_ms() >= LOOK_MS || desk.width != width {
-            desk.look(width);
+            desk.width = width;
+            desk.look();
         }
-        let now = clock::local();
-        let shown = BoardScreen { width, height, now, is_ascii: desk.is_ascii };
-        screen.draw(&board::lines(&desk.board, shown))?;
+        screen.draw(|frame| draw(&desk.board, frame, clock::local()))?;
         fault::panic_at("board");
         let Some(key) = screen.key(KEY_WAIT)? else { continue };
         desk.touched = Some(Stopwatch::start());
         match desk.board.press(key, height) {
             Some(BoardOrder::Quit) => return Ok(Exit::SUCCESS),
-            Some(order) => desk.obey(order, width),
-            None => desk.describe(width),
+            Some(order) => desk.obey(order),
+            None => desk.describe(),
         }
     }
     Ok(signals.exit_code().map_or(Exit::SUCCESS, Exit::signalled))
@@ -75,83 +73,77 @@ struct Desk<'a> {
     machine: Machine<'a>,
     board: Board,
     looked: Stopwatch,
-    /// The columns of the screen at that time.
+    /// The columns of the screen.
     width: usize,
     /// When the last key was pressed.
     touched: Option<Stopwatch>,
     resuming: Vec<Resuming>,
-    /// The iterations of a loop at a generation of its record, in lines of a width.
-    told: Option<(LoopId, u64, usize, Vec<String>)>,
+    /// The loop whose iterations are beneath the list, at a generation of its record.
+    told: Option<(LoopId, u64)>,
     /// The page that was read last: its loop at a generation, for a width, and when.
     page: Option<(LoopId, u64, usize, Stopwatch)>,
-    is_ascii: bool,
-    /// The folder that is called `~`.
-    user: Option<PathBuf>,
 }
 
 impl<'a> Desk<'a> {
-    fn of(home: &'a Home, signals: &'a Signals) -> Self {
-        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(env::text);
-        let locale = locale.unwrap_or_default().to_ascii_lowercase();
+    fn of(home: &'a Home, signals: &'a Signals, width: usize) -> Self {
         Self {
             home,
             signals,
             machine: Machine::of(home),
             board: Board::default(),
             looked: Stopwatch::start(),
-            width: 0,
+            width,
             touched: None,
             resuming: Vec::new(),
             told: None,
             page: None,
-            is_ascii: !(locale.contains("utf-8") || locale.contains("utf8")),
-            user: env::path("HOME"),
         }
     }
 
     /// Reads all loops anew, and what is open.
-    fn look(&mut self, width: usize) {
+    fn look(&mut self) {
         self.machine.look();
-        let rows = self.machine.rows(clock::local(), self.user.as_deref());
+        let rows = self.machine.rows(clock::local(), env::path("HOME").as_deref());
         let is_choosing = self.touched.as_ref().is_some_and(|it| it.elapsed_ms() < CHOOSING_MS);
         self.board.update(rows, &self.machine.ids(), is_choosing);
-        self.board.miss(self.machine.unreadable());
+        self.board.unreadable = self.machine.unreadable();
         let mut resuming = self.resuming.iter().enumerate();
         let ended = resuming.find_map(|(index, it)| Some((index, it.ended()?)));
         if let Some((index, told)) = ended {
             self.resuming.remove(index);
-            self.board.tell(clean(&told));
+            self.board.notice = Some(clean(&told));
         }
-        let open = self.board.open().filter(|open| match open.kind {
-            TextKind::Page => self.is_outdated(&open.id, width),
+        let open = self.board.open.as_ref().filter(|open| match open.kind {
+            TextKind::Page => self.is_outdated(&open.id),
             TextKind::Log => true,
             TextKind::Diff => false,
         });
         if let Some(open) = open {
-            self.read(open.kind, open.id.clone(), width);
+            self.read(open.kind, open.id.clone());
         }
-        self.describe(width);
-        (self.looked, self.width) = (Stopwatch::start(), width);
+        self.describe();
+        self.looked = Stopwatch::start();
     }
 
-    fn obey(&mut self, order: BoardOrder, width: usize) {
+    fn obey(&mut self, order: BoardOrder) {
         if let BoardOrder::Open(kind, id) = order {
-            self.read(kind, id, width);
+            self.read(kind, id);
             return;
         }
         let told = act(self.home, self.signals, &order, &mut self.resuming);
-        self.look(width);
-        self.board.tell(clean(&told));
+        self.look();
+        self.board.notice = Some(clean(&told));
     }
 
-    fn is_outdated(&self, id: &LoopId, width: usize) -> bool {
-        let now = self.machine.record(id).map(|record| (id, record.state.generation, width));
+    fn is_outdated(&self, id: &LoopId) -> bool {
+        let now = self.machine.record(id).map(|record| (id, record.state.generation, self.width));
         let read = self.page.as_ref().filter(|it| it.3.elapsed_ms() < PAGE_MS);
         read.map(|it| (&it.0, it.1, it.2)) != now
     }
 
     /// Reads a text about a loop and shows it.
-    fn read(&mut self, kind: TextKind, id: LoopId, width: usize) {
+    fn read(&mut self, kind: TextKind, id: LoopId) {
+        let width = self.width;
         let Some(record) = self.machine.record(&id) else { return };
         let told = match kind {
             TextKind::Page => {
@@ -178,22 +170,16 @@ impl<'a> Desk<'a> {
     }
 
     /// Reads what is beneath the list: how the chosen loop came here, and what its agent does.
-    fn describe(&mut self, width: usize) {
-        let Some(record) = self.board.chosen().and_then(|id| self.machine.record(id)) else {
-            return;
-        };
-        let key = (&record.id, record.state.generation, width);
-        let is_told = self.told.as_ref().is_some_and(|it| (&it.0, it.1, it.2) == key);
-        if !is_told {
-            let lines = page::last_iterations(self.home, record, ITERATIONS);
-            let lines = crate::report::page::table(&lines, width);
-            let lines = lines.lines().map(clean).collect();
-            self.told = Some((record.id.clone(), record.state.generation, width, lines));
+    fn describe(&mut self) {
+        let chosen = self.board.chosen.as_ref().and_then(|id| self.machine.record(id));
+        let Some(record) = chosen else { return };
+        let key = Some((record.id.clone(), record.state.generation));
+        if self.told != key {
+            self.board.iterations = page::last_iterations(self.home, record, ITERATIONS);
+            self.told = key;
         }
         let steps = last_steps(self.home, record, LOG_LITTLE).ok().filter(|_| record.is_live());
         let steps: Vec<String> = steps.iter().flat_map(|it| it.lines()).map(clean).collect();
-        let activity = steps[steps.len().saturating_sub(ACTIVITY)..].to_vec();
-        let iterations = self.told.as_ref().map(|told| told.3.clone()).unwrap_or_default();
-        self.board.detail(Chosen { iterations, activity });
+        self.board.activity = steps[steps.len().saturating_sub(ACTIVITY)..].to_vec();
     }
 }

@@ -60,8 +60,8 @@ impl<'a> Machine<'a> {
     }
 
     /// How many records cannot be read.
-    pub fn unreadable(&self) -> usize {
-        self.known.values().filter(|known| known.record.is_none()).count()
+    pub fn unreadable(&self) -> u64 {
+        self.known.values().filter(|known| known.record.is_none()).count() as u64
     }
 
     /// The rows of those that the board shows.

@@ -6,17 +6,14 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use ratatui::DefaultTerminal;
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use ratatui::text::Line;
-
-use crate::report::board::BoardKey;
+use ratatui::crossterm::event::{self, KeyEvent, KeyEventKind};
+use ratatui::{DefaultTerminal, Frame};
 
 /// The board's screen and its keys.
 #[derive(Debug)]
 pub struct FullScreen {
     terminal: DefaultTerminal,
-    keys: Receiver<BoardKey>,
+    keys: Receiver<KeyEvent>,
 }
 
 impl FullScreen {
@@ -31,19 +28,13 @@ impl FullScreen {
         Ok((size.width.into(), size.height.into()))
     }
 
-    /// Draws these lines; only what changed is written.
-    pub fn draw(&mut self, lines: &[Line<'_>]) -> io::Result<()> {
-        self.terminal.draw(|frame| {
-            let area = frame.area();
-            for (row, line) in (0..area.height).zip(lines) {
-                frame.buffer_mut().set_line(0, row, line, area.width);
-            }
-        })?;
-        Ok(())
+    /// Draws a frame; only what changed is written.
+    pub fn draw(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
+        self.terminal.draw(draw).map(drop)
     }
 
     /// The next key within `wait`; `None` without one.
-    pub fn key(&self, wait: Duration) -> io::Result<Option<BoardKey>> {
+    pub fn key(&self, wait: Duration) -> io::Result<Option<KeyEvent>> {
         match self.keys.recv_timeout(wait) {
             Ok(key) => Ok(Some(key)),
             Err(RecvTimeoutError::Timeout) => Ok(None),
@@ -54,12 +45,11 @@ impl FullScreen {
 
 /// Reads the keys in a thread of its own, which ends with the process: the library never returns
 /// from reading a terminal that is gone, and the board must.
-fn keys() -> Receiver<BoardKey> {
+fn keys() -> Receiver<KeyEvent> {
     let (sender, keys) = mpsc::channel();
     thread::spawn(move || {
         while let Ok(event) = event::read() {
-            let Event::Key(key) = event else { continue };
-            let key = known(key).filter(|_| key.kind != KeyEventKind::Release);
+            let key = event.as_key_event().filter(|key| key.kind != KeyEventKind::Release);
             if key.is_some_and(|key| sender.send(key).is_err()) {
                 return;
             }
@@ -76,23 +66,4 @@ impl Drop for FullScreen {
             ratatui::restore();
         }
     }
-}
-
-fn known(key: KeyEvent) -> Option<BoardKey> {
-    let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
-    Some(match key.code {
-        KeyCode::Char('c') if is_control => BoardKey::Interrupt,
-        KeyCode::Char(_) if is_control || key.modifiers.contains(KeyModifiers::ALT) => return None,
-        KeyCode::Char(typed) => BoardKey::Char(typed),
-        KeyCode::Up => BoardKey::Up,
-        KeyCode::Down => BoardKey::Down,
-        KeyCode::PageUp => BoardKey::PageUp,
-        KeyCode::PageDown => BoardKey::PageDown,
-        KeyCode::Home => BoardKey::Home,
-        KeyCode::End => BoardKey::End,
-        KeyCode::Enter => BoardKey::Enter,
-        KeyCode::Esc => BoardKey::Escape,
-        KeyCode::Backspace => BoardKey::Backspace,
-        _ => return None,
-    })
 }

@@ -15,7 +15,8 @@ use crate::engine::fleet::task::TaskId;
 use crate::engine::record::{Check, Outcome, Permissions, Run};
 use crate::engine::text::{Shown, count, distinct, named};
 use crate::engine::usage::Money;
-use crate::report::page::{fitting, padded, value, wrapped};
+use crate::report::page::{value, wrapped};
+use crate::report::table::fitting;
 
 /// How many tasks, overlaps and names are listed unless all are.
 const LISTED: usize = 8;
@@ -129,7 +130,7 @@ fn order(text: &mut String, start: &FleetStart<'_>, open: &[&Lease], width: usiz
     let digits = kept.to_string().len();
     let has_own_limits = limits(open).len() > 1;
     for (index, lease) in open[..kept].iter().enumerate() {
-        let mut parts = vec![padded(&lease.id().to_string(), columns)];
+        let mut parts = vec![format!("{:<columns$}", fitting(&lease.id().to_string(), columns))];
         parts.extend(has_own_limits.then(|| format!("{:>8}", limit(start.fleet, lease))));
         let after: Vec<String> = lease.task.after.iter().map(ToString::to_string).collect();
         parts.extend(lease.attempt().map(|_| "runs already".to_owned()));

@@ -2,9 +2,6 @@
 //! then what needs a person, what runs, what waits and for what, and what is over. What has no room
 //! is left out from below, and is counted.
 
-use std::array;
-use std::fmt::Write as _;
-
 use unicode_width::UnicodeWidthStr;
 
 use super::{COMMIT_CHARS, counted, rests, shown};
@@ -17,17 +14,18 @@ use crate::engine::fleet::standing::{
 use crate::engine::record::Proof;
 use crate::engine::text::{quoted, start, with_reason};
 use crate::engine::usage::{Money, Usage};
-use crate::report::page::{Reading, fitting, padded, wrapped};
+use crate::report::page::{Reading, wrapped};
+use crate::report::table::{self, ALWAYS, Column, fitting};
 use crate::report::words::{ago, brief};
 
 /// The most lines of a group on a page.
 const ROWS_MAX: usize = 20;
 /// The columns of the reason for which a task was cancelled.
 const REASON_COLUMNS: usize = 40;
-/// The widest columns: task, word or iteration, time, cost, news, place.
-const WIDEST: [usize; 6] = [24, 11, 8, 8, usize::MAX, 20];
-/// The column that takes what the others leave.
-const NEWS: usize = 4;
+/// The widest column of tasks.
+const TASK_COLUMNS: usize = 24;
+/// The fewest columns that are worth a task's news.
+const NEWS: usize = 8;
 /// Below this width there is no time, cost or place.
 const NARROW: usize = 60;
 /// Time that is left is told in steps of ten minutes from an hour on, else of one, in milliseconds.
@@ -241,44 +239,25 @@ fn over(standing: &Standing, rows: &[&StandingRow], word: &str, width: usize) ->
 /// Rows in columns; the news take the room that the others leave.
 fn table(standing: &Standing, rows: &[&StandingRow], at: FleetReading<'_>) -> Vec<String> {
     let width = at.reading.width;
-    let all: Vec<[String; 6]> = rows.iter().map(|row| cells(standing, row, at)).collect();
-    let widest: [usize; 6] = array::from_fn(|column| {
-        let cells = all.iter().map(|cells| cells[column].width());
-        cells.max().unwrap_or_default().min(WIDEST[column])
-    });
     let tasks = standing.rows.iter().map(|row| row.task.to_string().width());
-    let [_, mark, when, cost, _, columns_of_place] = widest;
-    let task = tasks.max().unwrap_or_default().min(WIDEST[0]).min(width / 3);
-    let is_number = rows.first().is_some_and(|row| row.group == StandingGroup::Running);
-    let mut lines = Vec::new();
-    for cells in &all {
-        let mut line = format!("  {}", padded(&cells[0], task));
-        for (cell, columns) in cells[1..NEWS].iter().zip([mark, when, cost]) {
-            let cell = fitting(cell, columns);
-            let blanks = " ".repeat(columns - cell.width());
-            let gap = if columns > 0 { "  " } else { "" };
-            line += gap;
-            line += &if is_number { blanks + &cell } else { cell + &blanks };
-        }
-        let place = fitting(&cells[NEWS + 1], columns_of_place);
-        let beside = if place.is_empty() { 0 } else { columns_of_place + 2 };
-        let room = width.saturating_sub(line.width() + 2 + beside);
-        let news = within(&cells[NEWS], room);
-        let blanks = " ".repeat(room.saturating_sub(news.width()));
-        let _ = write!(line, "  {news}{blanks}  {place}");
-        lines.push(fitting(line.trim_end(), width));
-    }
-    lines
-}
-
-/// Words cut to the room there is; a quotation stays one.
-fn within(news: &str, room: usize) -> String {
-    match news.strip_prefix('"').and_then(|news| news.strip_suffix('"')) {
-        Some(words) if news.width() > room && room > 2 => {
-            format!("\"{}\"", fitting(words, room - 2))
-        }
-        _ => fitting(news, room),
-    }
+    let task = tasks.max().unwrap_or_default().min(TASK_COLUMNS).min(width / 3);
+    let is_running = rows.first().is_some_and(|row| row.group == StandingGroup::Running);
+    let column = if is_running { Column::number } else { Column::text };
+    let columns = [
+        Column::text(ALWAYS, task),
+        column(ALWAYS, 11),
+        column(ALWAYS, 8),
+        column(ALWAYS, 8),
+        Column::rest(ALWAYS, NEWS),
+        Column::text(0, 20),
+    ];
+    let rows = rows.iter().map(|row| {
+        let mut cells = cells(standing, row, at);
+        cells[0] = format!("{:<task$}", cells[0]);
+        cells
+    });
+    let lines = table::lines(columns, rows, width.saturating_sub(2));
+    lines.into_iter().map(|line| format!("  {line}")).collect()
 }
 
 fn cells(standing: &Standing, row: &StandingRow, at: FleetReading<'_>) -> [String; 6] {

@@ -214,7 +214,7 @@ fn one_task_and_none_have_a_page_too() {
     fleet billing-cleanup    0 of 1 completed    1 runs
                              begun 3h 12m ago
 
-      only  1/10  20s  first iteration                                        slot 0
+      only  1/10  20s  first iteration  slot 0
     ---
     fleet billing-cleanup    1 of 1 completed
                              4m
@@ -224,7 +224,7 @@ fn one_task_and_none_have_a_page_too() {
     fleet billing-cleanup    0 of 1 completed    1 needs you
                              $0.05 · 4m
 
-      only  interrupted  its process ended                                    3h ago
+      only  interrupted  its process ended  3h ago
 
       next      crew fleet run tasks --retry
     ");

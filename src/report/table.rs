@@ -1,0 +1,103 @@
+//! Rows in columns that fit the terminal: where it is narrow the columns of least worth are left
+//! out, and one column takes the room that the others leave.
+
+use unicode_truncate::{Alignment, UnicodeTruncateStr};
+use unicode_width::UnicodeWidthStr;
+
+use crate::engine::text::clean;
+
+/// The worth of a column that is always shown.
+pub const ALWAYS: u8 = u8::MAX;
+
+/// A column.
+#[derive(Debug, Clone, Copy)]
+pub struct Column {
+    /// What it is worth where not all have room.
+    worth: u8,
+    alignment: Alignment,
+    /// Its widest cell.
+    most: usize,
+    /// The least room that it is worth, if it takes what the others leave.
+    rest: Option<usize>,
+}
+
+impl Column {
+    /// As wide as its widest cell, up to `most`.
+    pub const fn text(worth: u8, most: usize) -> Self {
+        Self { worth, alignment: Alignment::Left, most, rest: None }
+    }
+
+    /// The same with its cells at the right.
+    pub const fn number(worth: u8, most: usize) -> Self {
+        Self { alignment: Alignment::Right, ..Self::text(worth, most) }
+    }
+
+    /// One that takes the room that the others leave, if that is at least `least`.
+    pub const fn rest(worth: u8, least: usize) -> Self {
+        Self { rest: Some(least), ..Self::text(worth, usize::MAX) }
+    }
+
+    /// The room that it needs.
+    fn needs(self) -> usize {
+        self.rest.unwrap_or(self.most)
+    }
+}
+
+/// One line for each row, none wider than `width`. Columns without a text are left out.
+pub fn lines<const N: usize>(
+    columns: [Column; N],
+    rows: impl IntoIterator<Item = [String; N]>,
+    width: usize,
+) -> Vec<String> {
+    let clean_row = |row: [String; N]| row.map(|cell| clean(&cell));
+    let rows: Vec<[String; N]> = rows.into_iter().map(clean_row).collect();
+    let used = columns.into_iter().enumerate().filter_map(|(index, column)| {
+        let widest = rows.iter().map(|row| row[index].width()).max().filter(|it| *it > 0)?;
+        Some((index, Column { most: widest.min(column.most), ..column }))
+    });
+    let mut used: Vec<(usize, Column)> = used.collect();
+    let taken = |used: &[(usize, Column)]| {
+        used.iter().map(|(_, column)| column.needs() + 2).sum::<usize>().saturating_sub(2)
+    };
+    while taken(&used) > width {
+        let least = (0..used.len()).min_by_key(|at| used[*at].1.worth);
+        let Some(least) = least.filter(|at| used[*at].1.worth < ALWAYS) else { break };
+        used.remove(least);
+    }
+    let left = width.saturating_sub(taken(&used));
+    let line = |row: &[String; N]| {
+        let mut line = String::new();
+        for (at, (index, column)) in used.iter().enumerate() {
+            let is_last = used[at + 1..].iter().all(|(later, _)| row[*later].is_empty());
+            let room = match column.rest {
+                Some(_) if is_last => width.saturating_sub(line.width()),
+                Some(least) => least + left,
+                None => column.most,
+            };
+            let room = room.min(column.most);
+            line += &cut(&row[*index], room).unicode_pad(room, column.alignment, false);
+            line += "  ";
+        }
+        fitting(line.trim_end(), width)
+    };
+    rows.iter().map(line).collect()
+}
+
+/// A cell cut to the room there is; a quotation stays one.
+fn cut(cell: &str, columns: usize) -> String {
+    match cell.strip_prefix('"').and_then(|cell| cell.strip_suffix('"')) {
+        Some(words) if cell.width() > columns && columns > 2 => {
+            format!("\"{}\"", fitting(words, columns - 2))
+        }
+        _ => fitting(cell, columns),
+    }
+}
+
+/// The beginning of a line that fits, with an ellipsis if it was cut.
+pub fn fitting(line: &str, columns: usize) -> String {
+    if line.width() <= columns {
+        return line.to_owned();
+    }
+    let (kept, _) = line.unicode_truncate(columns.saturating_sub(1));
+    format!("{}…", kept.trim_end())
+}
