@@ -49,7 +49,7 @@ pub fn run(arguments: &RunArgs) -> Result<Exit> {
     if arguments.dry_run {
         return show(&home, &prepared);
     }
-    if let Some(interrupted) = chosen_to_resume(&home, &prepared, options)? {
+    if let Some(interrupted) = chosen_to_resume(&home, &prepared, options) {
         return resume(&resume_of(interrupted.as_str())?);
     }
     let keep = prepared.keep;
@@ -72,22 +72,16 @@ pub fn run(arguments: &RunArgs) -> Result<Exit> {
 
 /// Asks at a terminal whether the loop that was interrupted in this working tree is to be resumed
 /// instead of a new one begun. Silence begins the new one, which is what was typed.
-fn chosen_to_resume(
-    home: &Home,
-    prepared: &Prepared,
-    options: &RunOptions,
-) -> Result<Option<LoopId>> {
+fn chosen_to_resume(home: &Home, prepared: &Prepared, options: &RunOptions) -> Option<LoopId> {
     let OutputArgs { json, quiet, .. } = options.output;
     if json || quiet || options.detach || prepared.replace || !terminal::is_interactive() {
-        return Ok(None);
+        return None;
     }
     let found = find::of_working_tree(home, &prepared.place.checkout).ok().flatten();
     let was_interrupted = |it: &Loop| {
         it.outcome() == Some(Outcome::Interrupted) || it.is_live() && owner_is_gone(home, it)
     };
-    let Some(found) = found.filter(|it| it.fleet.is_none() && was_interrupted(it)) else {
-        return Ok(None);
-    };
+    let found = found.filter(|it| it.fleet.is_none() && was_interrupted(it))?;
     let done = count(found.state.completed, "iteration");
     let what = clip(found.procedure().unwrap_or(&found.contract.task), TASK_CHARS);
     print::offer(&format!(
@@ -96,7 +90,7 @@ fn chosen_to_resume(
         found.id
     ));
     let answer = terminal::answer().ok().flatten().unwrap_or_default().to_lowercase();
-    Ok(["y", "yes"].contains(&answer.as_str()).then_some(found.id))
+    ["y", "yes"].contains(&answer.as_str()).then_some(found.id)
 }
 
 /// The error when no task was typed.

@@ -130,3 +130,12 @@ fn a_template_nested_too_deep_is_told_and_ends_nothing() {
     let fine = format!("{{# {long} #}}{long}{{% raw %}}{{{{ {long}{{% endraw %}}");
     assert!(read(&of("/p/main.j2"), &shelf(&[("/p/main.j2", &fine)])).is_ok());
 }
+
+#[test]
+fn a_file_that_is_included_many_times_is_bounded_with_the_whole_prompt() {
+    let (many, long) = ("{% include 'b.md' %}".repeat(17), "x".repeat(1 << 20));
+    let parts = read(&of("/p/main.j2"), &shelf(&[("/p/main.j2", &many), ("/p/b.md", &long)]));
+    let parts = parts.unwrap();
+    let filled = parts.fill(&parts.of(Phase::Observe)[0], &Values::new());
+    assert!(filled.unwrap_err().contains("a prompt is over 16 MiB"));
+}

@@ -14,7 +14,7 @@ use crate::parse::patterns::TEMPLATE_TAG;
 /// How deep includes may go.
 const DEPTH_MAX: usize = 16;
 /// The most bytes of a whole recipe.
-const BYTES_MAX: usize = 16 * 1024 * 1024;
+pub const BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The most steps of filling in one template: loops in loops would take forever.
 const STEPS_MAX: u64 = 1_000_000;
 /// The most bytes of a tag, and the most `elif` of a template: the parser needs stack for each

@@ -276,7 +276,7 @@ fn look(
     Seen {
         order: open.order(),
         claim: words.map_or(Claim::None, read),
-        agent: AgentOutcome { background, said, context_tokens, ..AgentOutcome::default() },
+        agent: AgentOutcome { background, context_tokens, said, ..AgentOutcome::default() },
         jitter: 0,
     }
 }

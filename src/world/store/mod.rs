@@ -285,12 +285,12 @@ impl Held {
     /// Reads the record; a broken one is copied aside and rebuilt from the journal, once.
     pub fn load(&self) -> Result<Loop, StoreError> {
         match read(&self.home, &self.id) {
-            Err(StoreError::Corrupt { why, .. }) => self.rebuild(why),
+            Err(StoreError::Corrupt { why, .. }) => self.rebuild(&why),
             other => other,
         }
     }
 
-    fn rebuild(&self, why: String) -> Result<Loop, StoreError> {
+    fn rebuild(&self, why: &str) -> Result<Loop, StoreError> {
         let now = clock::now();
         let name = format!("loop.json.corrupt-{}", file_time(now.wall));
         let path = self.home.loop_file(&self.id, "loop.json");
