@@ -1,7 +1,6 @@
 //! The git steps around an iteration, as values: the result of a step, or why it failed and how to
 //! fix that. A failed step is reported; it never ends a loop by itself.
 
-use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -163,7 +162,8 @@ impl GitTrouble {
 }
 
 /// A failed step. The working tree is as it was before.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{} failed: {cause}\nhint: {cure}", .step.label())]
 pub struct GitFault {
     pub step: GitStep,
     pub trouble: GitTrouble,
@@ -190,15 +190,6 @@ impl GitFault {
         format!("{} failed ({}): {cause}; {cure}", step.label(), trouble.label())
     }
 }
-
-impl fmt::Display for GitFault {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { step, cause, cure, .. } = self;
-        write!(out, "{} failed: {cause}\nhint: {cure}", step.label())
-    }
-}
-
-impl std::error::Error for GitFault {}
 
 /// The result of a push.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

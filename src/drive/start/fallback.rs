@@ -2,7 +2,6 @@
 //! nobody is there, so each is tried at the start: its program, its command line and its login.
 //! Refuses one that could never help.
 
-use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -26,16 +25,9 @@ const SAID_CHARS: usize = 200;
 const LEAVE_OUT: &str = "name other fallbacks, or none: --fallback none";
 
 /// A person ended crew before it had begun or changed anything.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted; nothing was started")]
 pub struct Interrupted;
-
-impl fmt::Display for Interrupted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("interrupted; nothing was started")
-    }
-}
-
-impl std::error::Error for Interrupted {}
 
 /// The fallbacks in force, in their order, without a run's own agent.
 pub fn fallbacks(settings: &Settings, own: &Agent) -> Result<Vec<Agent>> {

@@ -117,53 +117,39 @@ impl TryFrom<String> for Promise {
 }
 
 /// Why a text cannot be a promise.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PromiseError {
     /// Nothing but white space.
+    #[error("the promise is empty: give it a text, such as COMPLETE")]
     Empty,
     /// More than one line.
+    #[error("the promise has a line break: write it on one line")]
     LineBreak,
     /// A `<`, which could open another tag.
+    #[error("the promise has a `<`: write its text alone, without tags")]
     AngleBracket,
     /// A reserved word, which makes another claim.
+    #[error(
+        "the promise cannot be {0}: that word is how the agent says it is not done; choose another, \
+         such as COMPLETE"
+    )]
     Reserved(&'static str),
     /// The task has no tag but those with a reserved word, of which this is the last.
+    #[error(
+        "the task's only promise is <promise>{0}</promise>, which is how the agent says it is not \
+         done: name another too, such as <promise>COMPLETE</promise>, or leave the tag out"
+    )]
     ReservedInTask(&'static str),
     /// More than `MAX_CHARACTERS` characters.
+    #[error("the promise is longer than {MAX_CHARACTERS} characters")]
     TooLong,
     /// The task names two promises: the first, and the next one that differs.
+    #[error(
+        "the task names two promises, `{0}` and `{1}`: keep one of them, or name it with \
+         --completion-promise"
+    )]
     Different(String, String),
 }
-
-impl fmt::Display for PromiseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Empty => f.write_str("the promise is empty: give it a text, such as COMPLETE"),
-            Self::LineBreak => f.write_str("the promise has a line break: write it on one line"),
-            Self::AngleBracket => {
-                f.write_str("the promise has a `<`: write its text alone, without tags")
-            }
-            Self::Reserved(word) => write!(
-                f,
-                "the promise cannot be {word}: that word is how the agent says it is not done; \
-                 choose another, such as COMPLETE"
-            ),
-            Self::ReservedInTask(word) => write!(
-                f,
-                "the task's only promise is <promise>{word}</promise>, which is how the agent says it is not \
-                 done: name another too, such as <promise>COMPLETE</promise>, or leave the tag out"
-            ),
-            Self::TooLong => write!(f, "the promise is longer than {MAX_CHARACTERS} characters"),
-            Self::Different(first, second) => write!(
-                f,
-                "the task names two promises, `{first}` and `{second}`: keep one of them, or name \
-                 it with --completion-promise"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for PromiseError {}
 
 /// The text without surrounding white space and with single blanks inside: the form in which a
 /// claim and a promise are compared.

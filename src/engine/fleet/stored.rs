@@ -1,7 +1,6 @@
 //! The records of a fleet as text: its terms, and a lease for each task. One that a newer crew made
 //! is refused by name, for it would be understood wrongly. It reads no file and no ref.
 
-use std::error::Error;
 use std::fmt;
 
 use serde::Deserialize;
@@ -26,16 +25,9 @@ impl StoredRecord for Fleet {
 }
 
 /// Why a record cannot be used: which one, the cause, and a hint.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub struct RecordFault(String);
-
-impl fmt::Display for RecordFault {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.0)
-    }
-}
-
-impl Error for RecordFault {}
 
 impl RecordFault {
     /// The record `name` is broken. `away` says how it is put out of the way.

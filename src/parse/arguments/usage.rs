@@ -2,14 +2,14 @@
 //! repeated shortened and without control characters.
 
 use std::error::Error as _;
-use std::fmt;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::parse::spelling::shown;
 
 /// Why the words cannot be obeyed, and what to type instead.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{fault}\nhint: {way_out}")]
 pub struct UsageError {
     fault: String,
     way_out: String,
@@ -100,11 +100,3 @@ fn first_part(error: &clap::Error) -> String {
     let words: Vec<&str> = part.split_whitespace().skip_while(|word| *word == "error:").collect();
     words.join(" ")
 }
-
-impl fmt::Display for UsageError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}\nhint: {}", self.fault, self.way_out)
-    }
-}
-
-impl std::error::Error for UsageError {}

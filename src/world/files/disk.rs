@@ -3,7 +3,6 @@
 //! file beside it. Every error names the path and what could not be done with it.
 #![expect(clippy::disallowed_methods, reason = "this is the one door to files")]
 
-use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -20,20 +19,13 @@ const FIRST_READ: usize = 4096;
 
 /// An operation that the system refused, with its path. It is wrapped in an `io::Error` of the same
 /// kind.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {act} {}: {why}", .path.display())]
 pub struct Refused {
     act: &'static str,
     path: PathBuf,
     why: io::Error,
 }
-
-impl fmt::Display for Refused {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "cannot {} {}: {}", self.act, self.path.display(), self.why)
-    }
-}
-
-impl std::error::Error for Refused {}
 
 /// Adds the path to an error; the system's errors do not have it.
 fn cannot(act: &'static str, path: &Path) -> impl Fn(io::Error) -> io::Error {

@@ -14,7 +14,6 @@ pub mod view;
 pub mod wakes;
 pub mod windows;
 
-use std::fmt;
 use std::io;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -55,47 +54,29 @@ pub fn rebuilt() -> Vec<String> {
 }
 
 /// Why a record could not be read.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The loop does not exist.
+    #[error("there is no loop {0}")]
     Absent(LoopId),
     /// A later crew wrote it; `is_over` if the loop has ended, as far as this crew can tell.
+    #[error("loop {id} {}", newer(.made_by, *.is_over))]
     Newer { id: LoopId, made_by: String, is_over: bool },
     /// It breaks its own rules and cannot be rebuilt from its journal.
+    #[error("the record of loop {id} is broken, and so is its journal: {why}")]
     Corrupt { id: LoopId, why: String },
     /// Somebody else holds its lock.
+    #[error("loop {0} is busy; try again in a moment")]
     Busy(LoopId),
     /// Its files cannot be read or written.
-    Io(io::Error),
+    #[error(transparent)]
+    Io(#[from] io::Error),
 }
 
-impl fmt::Display for StoreError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Absent(id) => write!(out, "there is no loop {id}"),
-            Self::Newer { id, made_by, is_over: true } => write!(
-                out,
-                "loop {id} is over, recorded by crew {made_by}, newer than this one; update crew to read it"
-            ),
-            Self::Newer { id, made_by, .. } => write!(
-                out,
-                "loop {id} was started by crew {made_by}, newer than this one; update crew to continue it"
-            ),
-            Self::Corrupt { id, why } => {
-                write!(out, "the record of loop {id} is broken, and so is its journal: {why}")
-            }
-            Self::Busy(id) => write!(out, "loop {id} is busy; try again in a moment"),
-            Self::Io(error) => write!(out, "{error}"),
-        }
-    }
-}
-
-impl std::error::Error for StoreError {}
-
-impl From<io::Error> for StoreError {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
-    }
+fn newer(made_by: &str, is_over: bool) -> String {
+    let (what, to) =
+        if is_over { ("is over, recorded", "read") } else { ("was started", "continue") };
+    format!("{what} by crew {made_by}, newer than this one; update crew to {to} it")
 }
 
 #[derive(Deserialize)]
