@@ -1,4 +1,5 @@
-//! The verbs about crew itself: its demo, its pages for a shell and for man(1), its removal.
+//! The verbs about crew itself: what installs it, takes it away and looks for faults, its demo,
+//! manual pages and completions.
 
 use std::path::Path;
 
@@ -7,17 +8,25 @@ use clap::{Command, CommandFactory};
 use clap_complete::Shell;
 use clap_mangen::Man;
 
-use super::install::refusal_to_an_agent;
-use super::{all, home, listed, print, refuse_an_agent};
-use crate::cli::Cli;
+use super::{all, any_home, home, listed, print, refuse_an_agent};
+use crate::cli::{Cli, InstallArgs};
 use crate::demo::{self, DemoArgs, Played};
-use crate::drive::install::{self, InstallScope, status_line};
+use crate::drive::doctor::{cluster, examine, node};
+use crate::drive::fleet::engines::step::WITHIN;
+use crate::drive::install::status_line::{self, LineEntry};
+use crate::drive::install::{self, InstallScope};
 use crate::drive::owner::needs_hooks;
+use crate::engine::doctor::node::cluster_findings;
+use crate::engine::doctor::{Finding, Severity, findings};
 use crate::engine::record::Loop;
 use crate::exit::Exit;
-use crate::parse::arguments::UsageError;
+use crate::parse::arguments::{DoctorArgs, UsageError};
+use crate::report::doctor as examined;
 use crate::report::install as words;
+use crate::world::env;
 use crate::world::files::disk;
+use crate::world::process::signals::Signals;
+use crate::world::store::Home;
 
 // `crew completions`: what a shell needs to complete a command line of crew. It installs nothing.
 
@@ -108,4 +117,104 @@ pub fn uninstall(scope: InstallScope, client: Option<&Path>, yes: bool) -> Resul
         print::out(&words::unjudged(id));
     }
     Ok(Exit::SUCCESS)
+}
+
+/// Installs for a person, or for everyone who works in this repository.
+pub fn install(arguments: &InstallArgs) -> Result<Exit> {
+    refuse_an_agent(&refusal_to_an_agent("install"))?;
+    let client = arguments.client.as_deref();
+    let scope = arguments.scope;
+    if arguments.status_line {
+        if scope != InstallScope::User {
+            bail!(UsageError::new(
+                "--status-line changes your own settings, for every folder",
+                "leave --scope out"
+            ));
+        }
+        status_line::add(true)?;
+    }
+    if scope == InstallScope::Project {
+        let address = install::share(arguments.marketplace.as_deref(), client)?;
+        print::out(&words::shared(&address));
+        return Ok(Exit::SUCCESS);
+    }
+    if arguments.marketplace.is_some() {
+        bail!(UsageError::new(
+            "--marketplace needs --scope project",
+            "leave it out: for you alone the plugin is read from this machine"
+        ));
+    }
+    let laid = install::install(scope, client)?;
+    let replaced = laid.replaced.as_deref();
+    print::out(&words::installed(&laid.folder, &laid.program, replaced, scope.label()));
+    if arguments.status_line {
+        match status_line::add(false)? {
+            LineEntry::Written(file) => print::out(&words::with_a_line(&file)),
+            LineEntry::Left(why) => print::err(&format!("crew: {why}")),
+        }
+    }
+    Ok(Exit::SUCCESS)
+}
+
+/// The error inside an agent, for `verb`.
+pub fn refusal_to_an_agent(verb: &str) -> String {
+    format!(
+        "only a person can {verb} crew, and this shell is an agent's\n\
+         hint: run `crew {verb}` in your own terminal"
+    )
+}
+
+/// Examines this machine as seen from the current folder, or a node of a cluster.
+pub fn doctor(arguments: &DoctorArgs) -> Result<Exit> {
+    let home = any_home()?;
+    let DoctorArgs { json, client, on, agent, node, remote } = arguments;
+    if *node {
+        return report(&home, agent.as_deref(), remote.as_deref());
+    }
+    if let Some(engine) = on {
+        return ask(&home, engine, arguments);
+    }
+    if agent.is_some() {
+        return Err(UsageError::new("--agent is for a cluster", "name it: --on slurm").into());
+    }
+    let facts = examine(&home, &env::current_folder()?, client.as_deref());
+    let found = findings(&facts);
+    if *json {
+        print::json(&examined::json(&facts, &found));
+    } else {
+        print::folded(&examined::page(&facts, &found));
+    }
+    Ok(exit(&found))
+}
+
+/// Asks a node of a cluster.
+fn ask(home: &Home, engine: &str, arguments: &DoctorArgs) -> Result<Exit> {
+    let signals = Signals::listen()?;
+    print::aside(&examined::waits(engine, WITHIN));
+    let (here, stop) = (env::current_folder()?, || signals.times() > 0);
+    let facts = cluster::ask(home, &here, engine, arguments.agent.as_deref(), &stop)?;
+    if let Some(code) = signals.exit_code() {
+        return Ok(Exit::signalled(code));
+    }
+    let found = cluster_findings(&facts);
+    if arguments.json {
+        print::json(&examined::cluster_json(&facts, &found));
+    } else {
+        print::folded(&examined::cluster_page(&facts, &found));
+    }
+    Ok(exit(&found))
+}
+
+/// Reports on this machine as a node. Whoever asked judges it.
+fn report(home: &Home, agent: Option<&str>, remote: Option<&str>) -> Result<Exit> {
+    let signals = Signals::listen()?;
+    let (here, stop) = (env::current_folder()?, || signals.times() > 0);
+    let facts = node::examine(home, &here, agent, remote, &stop);
+    print::json(&serde_json::to_value(facts)?);
+    Ok(signals.exit_code().map_or(Exit::SUCCESS, Exit::signalled))
+}
+
+fn exit(found: &[Finding]) -> Exit {
+    let broken = found.iter().any(|finding| finding.severity == Severity::Broken);
+    if broken { Exit::ERROR } else { Exit::SUCCESS }
 }

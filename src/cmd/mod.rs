@@ -2,26 +2,19 @@
 
 mod about;
 mod answer;
-mod back;
 mod clean;
 mod control;
 mod control_replies;
-mod doctor;
-mod drive;
 mod fleet;
 mod follow;
 pub mod hook;
-mod install;
 mod past;
 pub mod print;
 mod project;
-mod prove;
 pub mod reporter;
-mod resume;
 mod run;
 mod show;
 mod status;
-mod tell;
 mod trust;
 mod watch;
 
@@ -50,28 +43,28 @@ use crate::world::{clock, env, git, terminal};
 pub fn dispatch(verb: &Verb) -> Result<Exit> {
     match verb {
         Verb::Run(arguments) => run::run(arguments),
-        Verb::Drive(arguments) => drive::drive(arguments),
+        Verb::Drive(arguments) => run::drive(arguments),
         Verb::Status(arguments) => status::status(arguments),
         Verb::History(arguments) => past::history(arguments),
         Verb::Show(arguments) => show::show(arguments),
         Verb::Diff { words } => past::diff(words),
-        Verb::Back { words } => back::back(words),
-        Verb::Prove { name } => prove::prove(name.as_deref()),
+        Verb::Back { words } => past::back(words),
+        Verb::Prove { name } => past::prove(name.as_deref()),
         Verb::Watch { name } => watch::watch(name.as_deref()),
         Verb::Pause { name, now } => control::pause(name.as_deref(), *now),
         Verb::Cancel { name, reason } => control::cancel(name.as_deref(), reason.as_deref()),
-        Verb::Resume(arguments) => resume::resume(arguments),
+        Verb::Resume(arguments) => run::resume(arguments),
         Verb::Tell { words, fleet: Some(fleet), task, accept_test_changes, .. } => {
             fleet::tell(words, fleet, task.as_deref(), *accept_test_changes)
         }
-        Verb::Tell { words, name, .. } => tell::tell(words, name.as_deref()),
+        Verb::Tell { words, name, .. } => control::tell(words, name.as_deref()),
         Verb::Set(arguments) => control::set(arguments),
         Verb::Handoff { words, kind, name } => {
             control::handoff(words, kind.as_deref(), name.as_deref())
         }
-        Verb::Install(arguments) => install::install(arguments),
+        Verb::Install(arguments) => about::install(arguments),
         Verb::Uninstall { scope, client, yes } => about::uninstall(*scope, client.as_deref(), *yes),
-        Verb::Doctor(arguments) => doctor::doctor(arguments),
+        Verb::Doctor(arguments) => about::doctor(arguments),
         Verb::Init => project::init(),
         Verb::Config { json } => project::config(*json),
         Verb::Trust { yes, forget } => trust::trust(*yes, *forget),

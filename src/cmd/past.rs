@@ -1,17 +1,23 @@
-//! The verbs that look at loops that are over, or at what a loop changed. They only read.
+//! The verbs that look at loops that are over and at what a loop changed; `crew back`, which brings a
+//! working tree back to the end of an iteration; and `crew prove`, which tries its checks.
 
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 
-use super::{all, checkout, home, listing, print, requested};
+use super::{all, checkout, home, listing, print, refuse_an_agent, requested};
 use crate::cli::HistoryArgs;
-use crate::drive::back::{difference, unseen};
+use crate::drive;
+use crate::drive::back::{self, difference, unseen};
+use crate::drive::find::is_here;
 use crate::engine::record::totals::Totals;
+use crate::engine::test_changes::trial::Trial;
+use crate::engine::text::{count, named};
 use crate::exit::Exit;
 use crate::parse::arguments::UsageError;
 use crate::parse::iterations::iterations;
 use crate::report::history as words;
+use crate::world::process::signals::Signals;
 use crate::world::{clock, env, git};
 
 // `crew diff`: what a loop changed in its working tree, or some of its iterations. It only reads.
@@ -79,4 +85,63 @@ pub fn history(arguments: &HistoryArgs) -> Result<Exit> {
         print::out(&words::list(&loops, &totals, listing(home.as_deref()), arguments.all));
     }
     Ok(Exit::SUCCESS)
+}
+
+/// The most files that are named of those written, and of those removed.
+const FILES_NAMED: usize = 10;
+
+/// Brings the tree back; the last word is the iteration.
+pub fn back(words: &[String]) -> Result<Exit> {
+    refuse_an_agent(
+        "an agent cannot bring the working tree back\nhint: a person can, in a terminal",
+    )?;
+    let (name, word) = match words {
+        [word] => (None, word),
+        [name, word] => (Some(name.as_str()), word),
+        _ => bail!(UsageError::new("back needs an iteration", "crew back 3")),
+    };
+    let Some(target) = back::target(word) else {
+        bail!(UsageError::new(format!("`{word}` is not an iteration"), "crew back 3"))
+    };
+    let (home, record) = requested(name)?;
+    if name.is_none() && !is_here(&record, &env::current_folder()?) {
+        let id = &record.id;
+        bail!(UsageError::new("no loop works in this folder", format!("crew back {id} {word}")));
+    }
+    let restored = back::back(&home, &record, &target)?;
+    let has_git = record.place.head.is_some() || record.branch().is_some();
+    let git = if has_git { "; HEAD and the branch are as they were" } else { "" };
+    let files = |paths: &[String]| match paths {
+        [] => "nothing".to_owned(),
+        _ => format!("{}: {}", count(paths.len() as u64, "file"), named(paths, FILES_NAMED)),
+    };
+    let mut lines = vec![
+        format!("back at {word}{git}"),
+        format!("  written  {}", files(&restored.written)),
+        format!("  removed  {}", files(&restored.removed)),
+        format!("  undo     crew back {} {}", record.id, restored.kept_as),
+    ];
+    let left = restored.left.iter().map(|left| format!("  left     {}", left.display()));
+    lines.extend(left);
+    print::out(&lines.join("\n"));
+    Ok(Exit::SUCCESS)
+}
+
+/// Tries the requested loop's work and prints the result. The exit code is 0 only for `proven`.
+pub fn prove(name: Option<&str>) -> Result<Exit> {
+    refuse_an_agent("an agent cannot have its own work proven\nhint: a person can, in a terminal")?;
+    let (home, record) = requested(name)?;
+    let signals = Signals::listen()?;
+    let (trial, proof) = drive::prove::by_hand(&home, &record, &|| signals.times() > 0)?;
+    let had = record.state.ending.as_ref().and_then(|ending| ending.proof);
+    let (text, exit) = match trial {
+        Trial::Proven(how) => (format!("proven: {how}"), Exit::SUCCESS),
+        Trial::Failed(why) | Trial::Impossible(why) => {
+            let other = proof.filter(|proof| Some(*proof) != had);
+            let other = other.map(|proof| format!("; its proof is `{}` now", proof.label()));
+            (format!("not proven: {why}{}", other.unwrap_or_default()), Exit::ERROR)
+        }
+    };
+    print::out(&format!("loop {}: {text}", record.id));
+    Ok(exit)
 }

@@ -1,24 +1,33 @@
-//! `crew run`: a loop of fresh processes, from the first iteration to the page at its end.
+//! `crew run`, `crew resume` and `crew drive`: a loop of fresh processes that is begun, resumed or
+//! taken over, from its next iteration to the page at its end.
 
-use anyhow::{Result, bail};
+use anyhow::{Error, Result, bail};
 
-use super::drive::{drive_or_detach, show_prompt};
 use super::reporter::Reporter;
-use super::resume::resume;
-use super::{checkout, home, print};
+use super::{checkout, home, print, refuse_an_agent, requested};
+use crate::agents::Launch;
+use crate::cli::DriveArgs;
 use crate::clients::variables::inside_an_agent;
-use crate::drive::find;
-use crate::drive::owner::owner_is_gone;
+use crate::drive::find::{self, resumable};
+use crate::drive::owner::{NewOwner, owner_is_gone};
+use crate::drive::prompt::Prompt;
+use crate::drive::resume::adapt::{self, adapt, preview};
+use crate::drive::resume::{self, Resumed, refuse_a_task};
+use crate::drive::run::handover::{Detached, hand_over, take};
 use crate::drive::run::pending::settle;
+use crate::drive::run::{self, RunEnd};
+use crate::drive::start::baseline::baseline;
 use crate::drive::start::run::{Prepared, begin, first_prompt, prepare};
 use crate::drive::start::{procedures, settings};
-use crate::drive::tree;
+use crate::drive::{control, prove, tree};
+use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::record::{Loop, LoopId, Outcome};
 use crate::engine::settings::merge::merge;
 use crate::engine::text::{clip, count};
 use crate::exit::Exit;
-use crate::parse::arguments::{OutputArgs, RunArgs, RunOptions, UsageError, resume_of};
+use crate::parse::arguments::{OutputArgs, ResumeArgs, RunArgs, RunOptions, UsageError, resume_of};
 use crate::prompts::procedures as prompts;
+use crate::report::dry_run;
 use crate::world::git::snapshots::Snapshots;
 use crate::world::git::snapshots::prune::prune;
 use crate::world::process::signals::Signals;
@@ -129,4 +138,121 @@ fn list(home: &Home, arguments: &RunArgs) -> Result<Exit> {
         )),
     }
     Ok(Exit::SUCCESS)
+}
+
+/// Takes the requested loop into this process and drives it.
+pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
+    if !arguments.dry_run {
+        refuse_an_agent(
+            "an agent cannot resume a loop\nhint: a person can, in a terminal or with /crew:resume",
+        )?;
+    }
+    let name = arguments.set.name.as_deref();
+    let (home, record) = requested(name)?;
+    let record = resumable(&home, record, name);
+    if record.procedure().is_some() && record.procedure() == name {
+        print::err(&format!("crew: this is loop {}: {}", record.id, record.status_word()));
+    }
+    let changes = arguments.set.limits.by_key().collect();
+    if arguments.now
+        && let Some(woken) = control::wake(&home, &record.id, &changes, arguments.tell.as_deref())?
+    {
+        let iteration = woken.iteration();
+        print::out(&format!("loop {}: the wait is over, iteration {iteration} begins", woken.id));
+        return Ok(Exit::SUCCESS);
+    }
+    refuse_a_task(&home, &record)?;
+    if arguments.dry_run {
+        let (record, prompt, launches) = preview(&home, record, arguments, &changes)?;
+        show_prompt(&record, &prompt, &launches);
+        return Ok(Exit::SUCCESS);
+    }
+    let signals = Signals::listen()?;
+    let mut reporter = Reporter::new(arguments.options.output);
+    if !record.is_live() && !record.state.git.left().is_empty() {
+        let record = settle(&home, &record, &signals, &mut reporter)?;
+        if record.outcome() == Some(Outcome::Completed) {
+            return match record.state.git.undone() {
+                Some(undone) => bail!("loop {} is completed, but {undone}", record.id),
+                None => Ok(Exit::SUCCESS),
+            };
+        }
+    }
+    let mut notes = Vec::new();
+    let is_ended = || signals.times() > 0;
+    let prepared = |record: &_| adapt::prepare(&home, record, arguments, &changes, &is_ended);
+    let adapted = |record: &mut _, (run, told)| {
+        notes = told;
+        notes.extend(adapt(&home, record, arguments, run)?);
+        Ok(())
+    };
+    let options = &arguments.options;
+    let Resumed { record, unproved, .. } =
+        resume::resume(&home, &record.id, &changes, NewOwner::process()?, prepared, adapted)?;
+    reporter.on_event(&RunEvent::Resumed(&record));
+    for note in unproved.iter().chain(&notes) {
+        reporter.on_event(&RunEvent::Noted(note));
+    }
+    let record = baseline(&home, record, true, &signals, &mut reporter)?;
+    drive_or_detach(&home, record, options, &signals, &mut reporter)
+}
+
+/// Takes the loop and drives it, or looks for its proof if it is over.
+pub fn drive(arguments: &DriveArgs) -> Result<Exit> {
+    let home = home()?;
+    let signals = Signals::listen()?;
+    let id = arguments.id.parse().map_err(Error::msg)?;
+    if let Some(record) = prove::handed_to_me(&home, &id)? {
+        prove::in_background(&home, &record, &|| signals.times() > 0)?;
+        return Ok(Exit::SUCCESS);
+    }
+    let record = take(&home, &id)?;
+    let mut reporter = Reporter::new(arguments.output);
+    drive_or_detach(&home, record, &RunOptions::default(), &signals, &mut reporter)
+}
+
+/// Drives a loop that this process has begun or taken, here or in a separate crew process.
+pub fn drive_or_detach(
+    home: &Home,
+    record: Loop,
+    options: &RunOptions,
+    signals: &Signals,
+    reporter: &mut Reporter,
+) -> Result<Exit> {
+    // A person who asked for the end while the checks ran does not want a crew that continues out
+    // of reach.
+    if options.detach && signals.times() == 0 && record.is_live() {
+        let OutputArgs { json, verbose, quiet } = options.output;
+        let flags = [("--json", json), ("-v", verbose), ("-q", quiet)];
+        let flags: Vec<&str> = flags.iter().filter(|(_, on)| *on).map(|(flag, _)| *flag).collect();
+        let Detached { record, pid, output } = hand_over(home, &record, &flags)?;
+        let id = &record.id;
+        let told = format!(
+            "loop {id} runs in the background, process {pid}; its output is in {}\n\
+             watch: crew watch {id} · crew show {id} --log -f · stop: crew cancel {id}",
+            output.display()
+        );
+        let say = if json { print::err } else { print::out };
+        say(&told);
+        return Ok(Exit::SUCCESS);
+    }
+    let end = run::drive(home, record, signals, reporter, None);
+    Ok(match end {
+        RunEnd::Finished(ended) => match (ended.record.outcome(), signals.exit_code()) {
+            (Some(Outcome::Interrupted), Some(code)) => Exit::signalled(code),
+            (Some(outcome), _) => Exit::of(outcome),
+            (None, _) => Exit::ERROR,
+        },
+        RunEnd::Paused => Exit::INTERRUPTED,
+        RunEnd::Taken(id) => bail!("loop {id} has another owner now\nhint: crew status {id}"),
+        RunEnd::Refused(error) => return Err(error),
+    })
+}
+
+/// Shows who would get a prompt, and the prompt.
+pub fn show_prompt(subject: &Loop, prompt: &Prompt, launches: &[Launch]) {
+    let budget = prompt.size.budget;
+    let commands: Vec<(&str, &[String])> =
+        launches.iter().map(|it| (it.program.as_str(), it.arguments.as_slice())).collect();
+    print::out(&dry_run::page(subject, &commands, &prompt.text, budget));
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use crate::cmd::tell::NOT_FOR_AN_AGENT;
+use crate::cmd::control::NOT_FOR_AN_AGENT;
 use crate::cmd::{actor, control_replies, reading, refuse_an_agent};
 use crate::drive::fleet::control::{self as fleet_control, Delivery};
 use crate::drive::fleet::memory::Memory;

@@ -40,7 +40,7 @@ fn contract() -> Value {
     json!({
         "task": "t", "promise": "P", "protect": ["tests/**"], "require": "checked", "test_changes": "report",
         "questions": "defer", "silent": true,
-        "trial": { "prove": true, "timeout_s": 1, "setup": "s", "tests": ["t"], "may_change": ["g"] },
+        "trial": { "prove": "proven", "timeout_s": 1, "setup": "s", "tests": ["t"], "may_change": ["g"] },
         "checks": [{
             "run": "c", "role": "verify", "timeout_s": 1, "success_exit_code": 2, "no_worse": true,
         }],
@@ -86,6 +86,25 @@ fn session() -> Value {
     })
 }
 
+fn trees() -> Value {
+    json!({
+        "snapshot": "s", "head": { "branch": "b", "commit": "c" },
+        "repositories": { "lib": { "commit": "c", "uncommitted": "u" } }, "tips": ["c"], "recent": [[1, "i"]],
+    })
+}
+
+fn baseline() -> Value {
+    json!({ "commit": "s", "named": { "run": ["r"], "compared": ["c"], "tests": ["t"], "programs": ["p"] }, "hashes": { "h": "1" } })
+}
+
+fn git() -> Value {
+    json!({
+        "pushed": { "remote": "r", "branch": "b", "commit": "c", "rebased": "d" },
+        "commits": { "count": 1, "why": "w" }, "pushes": { "count": 2, "why": "w" },
+        "pending": { "commit": true, "push": true, "reaction": true },
+    })
+}
+
 fn state() -> Value {
     json!({
         "generation": 1, "boundaries": 2, "status": "finished",
@@ -99,19 +118,15 @@ fn state() -> Value {
         "agents": agents(),
         "window": { "name": "a", "model": "m" }, "awake_ms": 4,
         "began": { "wall": "2026-11-22T08:00:00Z", "awake_ms": 5 },
-        "last_iteration_at": "2026-11-22T08:00:00Z", "ended_at": "2026-11-22T08:00:00Z", "tree": "t", "trees": { "snapshot": "s", "head": { "branch": "b", "commit": "c" },
-            "repositories": { "lib": { "commit": "c", "uncommitted": "u" } }, "tips": ["c"], "recent": [[1, "i"]] },
+        "last_iteration_at": "2026-11-22T08:00:00Z", "ended_at": "2026-11-22T08:00:00Z", "proved_at": "2026-11-22T08:00:00Z",
+        "prover": { "pid": 42, "started": "9" }, "tree": "t", "trees": trees(),
         "checks": { "c": {
-            "last": "timedout", "ever_failed": true, "after": 3, "exit": 4, "elapsed_ms": 5, "tail": "t",
-        } }, "checked_as_found": true, "checked_after_work": true, "baseline": { "commit": "s", "named": { "run": ["r"], "compared": ["c"], "tests": ["t"], "programs": ["p"] }, "hashes": { "h": "1" } }, "test_refusals": 1, "unrecorded": "u", "incurable": "i",
+            "last": "timedout", "failed_with": 2, "program_missing": true, "after": 3, "exit": 4, "elapsed_ms": 5, "tail": "t",
+        } }, "checked_as_found": true, "checked_after_work": true, "baseline": baseline(), "test_refusals": 1, "unrecorded": "u", "incurable": "i",
         "evidence": evidence(),
         "usage": usage(), "words": ["w"], "told": 1,
         "asked": [{ "iteration": 1, "question": "q", "options": ["o"] }],
-        "git": {
-            "pushed": { "remote": "r", "branch": "b", "commit": "c", "rebased": "d" },
-            "commits": { "count": 1, "why": "w" }, "pushes": { "count": 2, "why": "w" },
-            "pending": { "commit": true, "push": true, "reaction": true },
-        },
+        "git": git(),
         "session": session(),
     })
 }
@@ -190,7 +205,8 @@ fn the_names_in_a_record_are_these() {
     record.place.branches = "in no record";
     assert_eq!(record.check(), Ok(()));
     assert_eq!(serde_json::to_value(&record).unwrap(), every_field());
-    let known = format!("{record:?}").replace("incurable: None, test_run: None,", "");
+    let known = format!("{record:?}")
+        .replace("incurable: None, program_missing: false, test_run: None,", "");
     for unset in ["None", "[]", "{}", "\"\"", "false", ": 0,", ": 0 "] {
         assert!(!known.contains(unset), "a field is {unset}: set it in every_field(): {known}");
     }
