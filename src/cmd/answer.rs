@@ -16,7 +16,7 @@ use crate::engine::boundary::limits;
 use crate::engine::journal::account::Account;
 use crate::engine::record::{Loop, Status};
 use crate::engine::words::prompt;
-use crate::engine::words::question::DECIDE_YOURSELF;
+use crate::engine::words::prompt::DECIDE_YOURSELF;
 use crate::parse::arguments;
 use crate::parse::typed::Order;
 use crate::report::called::called;

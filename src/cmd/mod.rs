@@ -2,7 +2,6 @@
 
 mod about;
 mod answer;
-mod clean;
 mod control;
 mod control_replies;
 mod fleet;
@@ -69,7 +68,7 @@ pub fn dispatch(verb: &Verb) -> Result<Exit> {
         Verb::Config { json } => project::config(*json),
         Verb::Trust { yes, forget } => trust::trust(*yes, *forget),
         Verb::Fleet(verb) => fleet::fleet(verb),
-        Verb::Clean(arguments) => clean::clean(arguments),
+        Verb::Clean(arguments) => past::clean(arguments),
         Verb::Demo(arguments) => about::demo(arguments),
         Verb::Completions { shell } => Ok(about::completions(*shell)),
         Verb::Man { verbs } => about::man(verbs),

@@ -144,8 +144,9 @@ pub fn look_again(home: &Home, subject: &Loop, left: Option<&str>) -> Option<Tre
 }
 
 /// A look after a time in which no agent was at work; `None` if nothing changed since the last
-/// boundary, whose snapshot is `was`, or since a wait began in mid-iteration.
-pub fn look_after_a_rest(home: &Home, subject: &Loop, was: &str) -> Option<TreeSeen> {
+/// boundary or since a wait began in mid-iteration, or if nobody watches the tree.
+pub fn look_after_a_rest(home: &Home, subject: &Loop) -> Option<TreeSeen> {
+    let was = subject.state.trees.snapshot.as_deref().filter(|_| subject.watches_the_tree())?;
     let left = Snapshots::of(home, subject).closed(&subject.id);
     let seen = look_again(home, subject, Some(left.as_deref().unwrap_or(was)))?;
     (seen.snapshot.as_deref() != Some(was)).then_some(seen)

@@ -4,14 +4,13 @@ use std::collections::BTreeSet;
 
 use chrono::{DateTime, FixedOffset};
 
-use super::asked;
 use super::words::commands;
 use crate::clients::spelling::{going_on_at, of_loop};
 use crate::engine::boundary::limits;
 use crate::engine::evidence::{CUT, CheckResult, ClaimResult, Evidence};
 use crate::engine::page::{files, verdict};
-use crate::engine::record::{Check, Driver, Loop, Status};
-use crate::engine::text::{clip, clip_line_at_word, clock_time, count, with_reason};
+use crate::engine::record::{Check, Driver, Loop, Question, Status};
+use crate::engine::text::{clip, clip_line_at_word, clock_time, count, quoted, with_reason};
 
 /// The terms under which a loop starts.
 pub fn start(subject: &Loop) -> String {
@@ -60,7 +59,7 @@ pub fn boundary(subject: &Loop) -> String {
         parts.extend(said(evidence));
     }
     parts.extend(in_a_row(subject));
-    parts.extend(asked::at_boundary(subject));
+    parts.extend(asked_at_boundary(subject));
     parts.extend(limits::cost_and_tokens(subject));
     parts.extend(hint(subject).map(str::to_owned));
     parts.join(" · ")
@@ -238,6 +237,23 @@ pub fn status_line(subject: &Loop, at: DateTime<FixedOffset>) -> String {
     verdict(subject, at) + &proof.unwrap_or_default()
 }
 
+/// The most of a question on a line, in characters.
+const LINE_CHARS: usize = 80;
+
+/// The part of a boundary's line about the questions of the iteration that has just ended.
+fn asked_at_boundary(subject: &Loop) -> Option<String> {
+    let of_it = |it: &&Question| it.iteration == subject.state.completed;
+    let asked: Vec<&Question> = subject.state.asked.iter().filter(of_it).collect();
+    let last = asked.last()?;
+    let question = quoted(&clip(&last.text, LINE_CHARS));
+    let more = match asked.len() {
+        1 => String::new(),
+        all => format!(" and {} more", all - 1),
+    };
+    let answer = last.answer();
+    Some(format!("asked {question}{more}, told to decide · answer: crew tell \"{answer}\""))
+}
+
 #[cfg(test)]
 mod tests {
     use crate::engine::record::Role;
@@ -307,5 +323,23 @@ mod tests {
         refused.checks = vec![result("cargo test", Verdict::Failed)];
         assert_snapshot!(boundary(&judge(&subject, &refused).after), @"crew 1/10 · claim refused: cargo test failed (exit 1) · crew pause, crew cancel");
         assert_snapshot!(boundary(&judge(&a_loop(), &facts(Claim::None)).after), @"crew 1/10 · files changed · crew pause, crew cancel");
+    }
+
+    fn asking(questions: &[&str]) -> Loop {
+        let mut subject = a_loop();
+        let options = ["SMTP".to_owned(), "SES".to_owned()];
+        let new = questions.iter().map(|it| Question::new(subject.iteration(), it, &options));
+        subject.state.asked = new.collect();
+        subject
+    }
+
+    #[test]
+    fn the_line_after_the_iteration_tells_what_it_asked_and_how_to_answer() {
+        let mut subject = judge(&asking(&["SES or SMTP?"]), &facts(Claim::None)).after;
+        assert_snapshot!(asked_at_boundary(&subject).unwrap(), @r#"asked "SES or SMTP?", told to decide · answer: crew tell "SMTP""#);
+        subject = judge(&subject, &facts(Claim::None)).after;
+        assert_eq!(asked_at_boundary(&subject), None, "told once");
+        let two = judge(&asking(&["SES or SMTP?", "30 or 90 days?"]), &facts(Claim::None)).after;
+        assert_snapshot!(asked_at_boundary(&two).unwrap(), @r#"asked "30 or 90 days?" and 1 more, told to decide · answer: crew tell "SMTP""#);
     }
 }

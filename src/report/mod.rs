@@ -1,7 +1,6 @@
 //! Turns values into words: lines and pages for people, JSON for programs. It is pure; `cmd`
 //! decides what is printed, and where.
 
-pub mod asked;
 pub mod attention;
 pub mod board;
 pub mod called;

@@ -238,11 +238,8 @@ impl Runner<'_> {
     /// Takes what a person changed while no agent was at work as the loop found it.
     pub(super) fn follow_the_person(&mut self) {
         let (home, record) = (self.home, &self.ledger.record);
-        let was = record.state.trees.snapshot.clone().filter(|_| record.watches_the_tree());
-        let Some(seen) = was.as_deref().and_then(|was| tree::look_after_a_rest(home, record, was))
-        else {
-            return;
-        };
+        let was = record.state.trees.snapshot.clone();
+        let Some(seen) = tree::look_after_a_rest(home, record) else { return };
         self.ledger.change("what a person changed meanwhile", |record| {
             record.state.remember_tree(Some(seen.clone()));
             test_changes::follow_person(home, was.as_deref(), record);

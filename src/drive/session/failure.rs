@@ -3,24 +3,27 @@
 //! request that was refused because of its content. If nobody is at the client, nothing may sleep:
 //! there the loop ends and can be resumed.
 
+use std::time::Duration;
+
 use anyhow::Result;
 
 use super::companion;
-use super::stop::{facts, open_ours, ticket};
+use super::stop::{facts, is_ours, open_ours, ticket};
 use crate::clients::Hook;
 use crate::drive::boundary::{DriverNotes, Recorded};
 use crate::drive::end::wind_up;
-use crate::drive::meter;
-use crate::drive::{tree, windows};
+use crate::drive::{meter, tree, windows};
 use crate::engine::boundary::decide::Decision;
 use crate::engine::boundary::facts::{AgentOutcome, Seen};
 use crate::engine::claim::Claim;
-use crate::engine::record::{Ending, Outcome};
+use crate::engine::record::{Ending, Loop, LoopId, Outcome, Status};
 use crate::parse::api_error;
+use crate::world::clock::{self, Deadline};
+use crate::world::env;
 use crate::world::files::disk;
 use crate::world::process::identity;
-use crate::world::store::{Home, view, wakes};
-use crate::world::{clock, env};
+use crate::world::store::home::read_pointer;
+use crate::world::store::{self, Home, view, wakes};
 
 /// Records the failure, and waits if waiting helps. Returns the words to wake the agent with, or
 /// `None`.
@@ -71,4 +74,43 @@ pub fn failure(home: &Home, hook: &Hook<'_>, kind: &str, message: &str) -> Resul
             Ok(None)
         }
     }
+}
+
+/// How long the other handler may take to record the wait.
+const RECORDED_WITHIN: Duration = Duration::from_secs(10);
+/// Nanoseconds in a second.
+const NANO: i128 = 1_000_000_000;
+
+/// The loop of this session, once it waits for the model's service or is over because that refused
+/// it, for a notice on the user's terminal; `None` if nobody watches, or if it is neither. The
+/// client shows nothing of a hook's answer to a failed request, and lets only a hook that it waits
+/// for send a notice (tried on 2.1.197 and 2.1.330): the handler beside the waiting one does that.
+/// It records nothing.
+pub fn notice(home: &Home, hook: &Hook<'_>) -> Result<Option<Box<Loop>>> {
+    let Some(session_id) = hook.session_id.as_deref() else { return Ok(None) };
+    let Some(id) = loop_of(home, session_id)? else { return Ok(None) };
+    // The client waits for this process, so one that does not own the loop exits at once.
+    if !hook.may_wake() || !is_ours(&store::load(home, &id)?, hook) {
+        return Ok(None);
+    }
+    let looked = Deadline::after(RECORDED_WITHIN).poll(Duration::from_millis(20), || {
+        let record = store::load(home, &id).ok()?;
+        let is_recorded = record.state.status != Status::Running;
+        is_recorded.then_some(record)
+    });
+    let rests = |record: &Loop| matches!(record.state.status, Status::Waiting | Status::Finished);
+    Ok(looked.filter(|record| rests(record) && is_ours(record, hook)).map(Box::new))
+}
+
+/// The loop of a session, or the one that the other handler has just ended.
+fn loop_of(home: &Home, session_id: &str) -> Result<Option<LoopId>> {
+    if let Some(id) = read_pointer(&home.session_pointer(session_id))? {
+        return Ok(Some(id));
+    }
+    let is_new = |id: &LoopId| {
+        let now = i128::from(clock::now().wall.timestamp());
+        let ended = disk::stamp(&home.loop_file(id, "result.json")).map(|(_, at)| at / NANO);
+        ended.is_some_and(|ended| now - ended < i128::from(RECORDED_WITHIN.as_secs()))
+    };
+    Ok(read_pointer(&home.last_pointer(session_id))?.filter(is_new))
 }

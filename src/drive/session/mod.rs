@@ -7,7 +7,6 @@ pub mod companion;
 pub mod dialog;
 pub mod failure;
 pub mod interruption;
-pub mod notice;
 pub mod orders;
 pub mod questions;
 pub mod queued;

@@ -5,7 +5,6 @@ pub mod commit_message;
 pub mod handoff;
 pub mod news;
 pub mod prompt;
-pub mod question;
 pub mod reaction;
 pub mod rules;
 pub mod view;

@@ -17,6 +17,12 @@ use crate::engine::journal::account::Account;
 use crate::engine::record::{Loop, MESSAGE_CHARS};
 use crate::engine::text::{clip, clip_at_word, period, units};
 
+/// The reason with which a question of the agent is refused; no text of the question is repeated.
+pub const DECIDE_YOURSELF: &str = "Nobody is here to answer; crew keeps the question for the user. \
+    Decide yourself what fits the task best, continue, and say in your final message what you \
+    assumed. Only if no choice is safe without a person, end with BLOCKED and the reason, as crew's \
+    rules say. An answer that comes later is in crew's next prompt.";
+
 /// The most UTF-16 units a prompt may have.
 pub const PROMPT_UNITS_MAX: usize = 8_900;
 /// A task longer than this many UTF-16 units is replaced by its beginning and its file's name: two
