@@ -1,6 +1,6 @@
-//! The verbs for what loops left: `crew history`, `crew diff`, `crew back`, which brings a working tree
-//! back to the end of an iteration, `crew prove`, which tries the checks, and `crew clean`, which removes
-//! records.
+//! The verbs for what loops left: `crew history`, `crew diff`, `crew back`, which brings a working
+//! tree back to the end of an iteration, `crew prove`, which tries the checks, and `crew clean`,
+//! which removes records.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -2,12 +2,11 @@
 //! by the caller's `Files`, and no template is filled in here.
 
 use std::collections::BTreeSet;
-use std::io::{self, Write};
 
 use minijinja::Environment;
 
 use super::source::{Files, Source};
-use super::templates::{BYTES_MAX, TemplateReader, explain};
+use super::templates::{TemplateReader, explain};
 use super::values::Values;
 use super::variables::Variable;
 use crate::engine::record::{Fragment, Phase, Recipe};
@@ -44,34 +43,16 @@ impl Parts {
     /// The text of a piece, with these values in it.
     ///
     /// # Errors
-    /// When its template cannot be filled in, or becomes too long; the error has its name and line.
+    /// When its template cannot be filled in; the error has its name and line.
     pub fn fill(&self, piece: &PromptPiece, values: &Values) -> Result<String, String> {
         match piece {
             PromptPiece::Literal(text) => Ok(text.clone()),
             PromptPiece::Template(name) => {
-                let mut filled = BoundedText(Vec::new());
-                let template = self.environment.get_template(name).map_err(explain)?;
-                template.render_captured_to(values, &mut filled).map_err(explain)?;
-                Ok(String::from_utf8_lossy(&filled.0).trim_end().to_owned())
+                let template = self.environment.get_template(name);
+                let filled = template.and_then(|template| template.render(values));
+                filled.map(|text| text.trim_end().to_owned()).map_err(explain)
             }
         }
-    }
-}
-
-/// What a template was filled in to: a file may be included many times.
-struct BoundedText(Vec<u8>);
-
-impl Write for BoundedText {
-    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
-        if self.0.len() + text.len() > BYTES_MAX {
-            return Err(io::Error::other("a prompt is over 16 MiB"));
-        }
-        self.0.extend_from_slice(text);
-        Ok(text.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Reads a template with everything it includes, and looks every name up before anything is filled
 //! in. A template reaches nothing beyond the given values.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
 use minijinja::{AutoEscape, Environment, Error, UndefinedBehavior};
@@ -14,7 +14,7 @@ use crate::parse::patterns::TEMPLATE_TAG;
 /// How deep includes may go.
 const DEPTH_MAX: usize = 16;
 /// The most bytes of a whole recipe.
-pub const BYTES_MAX: usize = 16 * 1024 * 1024;
+const BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The most steps of filling in one template: loops in loops would take forever.
 const STEPS_MAX: u64 = 1_000_000;
 /// The most bytes of a tag, and the most `elif` of a template: the parser needs stack for each
@@ -28,6 +28,8 @@ pub struct TemplateReader<'files> {
     /// The templates being read, each included by the one before.
     open: Vec<Source>,
     bytes: usize,
+    /// The bytes of each template that was read, with all that it includes.
+    sizes: BTreeMap<String, usize>,
     /// The templates read so far, by the text of their [`Source`].
     pub environment: Environment<'static>,
     /// The variables named so far.
@@ -37,8 +39,8 @@ pub struct TemplateReader<'files> {
 impl<'files> TemplateReader<'files> {
     /// A reader that has read nothing yet.
     pub fn new(files: &'files dyn Files) -> Self {
-        let (open, wanted) = (Vec::new(), BTreeSet::new());
-        Self { files, open, bytes: 0, environment: environment(), wanted }
+        let (open, sizes, wanted) = (Vec::new(), BTreeMap::new(), BTreeSet::new());
+        Self { files, open, bytes: 0, sizes, environment: environment(), wanted }
     }
 
     /// Reads one file with everything it includes; returns its name in the environment.
@@ -50,14 +52,13 @@ impl<'files> TemplateReader<'files> {
         if self.open.len() > DEPTH_MAX {
             return Err(format!("too many includes: at most {DEPTH_MAX} deep"));
         }
-        if self.environment.get_template(&name).is_ok() {
+        if let Some(size) = self.sizes.get(&name) {
+            self.count(*size)?;
             return Ok(name);
         }
+        let before = self.bytes;
         let mut text = source.text(self.files, self.open.last())?;
-        self.bytes += text.len();
-        if self.bytes > BYTES_MAX {
-            return Err("the templates of this prompt are over 16 MiB in all".to_owned());
-        }
+        self.count(text.len())?;
         if source.is_template() {
             self.open.push(source.clone());
             self.check_tags(source, &text)?;
@@ -67,7 +68,17 @@ impl<'files> TemplateReader<'files> {
         }
         self.environment.add_template_owned(name.clone(), text.clone()).map_err(explain)?;
         self.look_names_up(source, &text)?;
+        self.sizes.insert(name.clone(), self.bytes - before);
         Ok(name)
+    }
+
+    /// Counts what a file adds to the prompt, each time that it is included.
+    fn count(&mut self, bytes: usize) -> Result<(), String> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes <= BYTES_MAX {
+            return Ok(());
+        }
+        Err("the templates of this prompt are over 16 MiB in all".to_owned())
     }
 
     /// Reads what a template includes, and refuses tags that the parser has no stack for.
