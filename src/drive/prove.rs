@@ -9,7 +9,7 @@ use super::owner::{is, myself};
 use super::scratch::ScratchTerms;
 use super::start::place;
 use super::{as_found, end, test_changes, trial};
-use crate::engine::boundary::belief::{ProofRuns, proof_after_the_end};
+use crate::engine::boundary::belief::{ProofRuns, end_after_runs};
 use crate::engine::record::{Loop, LoopId, Outcome, Proof, Status};
 use crate::engine::test_changes::trial::{AsFound, Trial};
 use crate::world::clock::{self, Deadline};
@@ -130,13 +130,14 @@ fn look_back(terms: ScratchTerms<'_>, runs: &ProofRuns) -> Option<AsFound> {
     (is_open && !is_proven).then(|| as_found::look(terms))
 }
 
-fn last_snapshot(home: &Home, record: &Loop) -> Option<String> {
+/// The snapshot of what the last iteration left.
+pub(super) fn last_snapshot(home: &Home, record: &Loop) -> Option<String> {
     let last = Snapshots::of(home, record).at_the_end_of(&record.id, u32::MAX);
     last.map(|(_, commit)| commit)
 }
 
 /// The terms of all runs, with one limit from now on.
-fn terms<'a>(
+pub(super) fn terms<'a>(
     home: &'a Home,
     subject: &'a Loop,
     now: Option<&'a str>,
@@ -150,16 +151,16 @@ fn terms<'a>(
 /// any other.
 fn update(home: &Home, id: &LoopId, runs: &ProofRuns) -> Result<Option<Proof>> {
     let record = store::load(home, id)?;
-    let Some((proof, _)) = proof_after_the_end(&record, runs) else { return Ok(None) };
+    let Some(proof) = end_after_runs(&record, runs).and_then(|ending| ending.proof) else {
+        return Ok(None);
+    };
     end::amend(home, id, &format!("its proof is `{}` after the end", proof.label()), |record| {
-        let Some((proof, why)) = proof_after_the_end(record, runs) else { return };
+        let Some(ending) = end_after_runs(record, runs) else { return };
         let state = &mut record.state;
         state.prover = None;
         state.proved_at = Some(clock::now().wall);
         state.checked_as_found |= runs.as_found.as_ref().is_some_and(|it| it.why_not().is_none());
-        if let Some(ending) = &mut state.ending {
-            (ending.proof, ending.why) = (Some(proof), why);
-        }
+        state.ending = Some(ending);
     })?;
     let _ = view::write(&store::load(home, id)?);
     Ok(Some(proof))

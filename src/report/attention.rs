@@ -111,7 +111,7 @@ mod tests {
     fn ending(outcome: Outcome, why: &str) -> Loop {
         let mut subject = a_loop();
         subject.state.status = Status::Finished;
-        subject.state.ending = Some(Ending { outcome, proof: None, why: why.to_owned() });
+        subject.state.ending = Some(Ending::new(outcome, why));
         subject
     }
 

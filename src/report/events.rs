@@ -32,7 +32,7 @@ use super::json::{SCHEMA, usage};
 use crate::clients::spelling::going_on;
 use crate::engine::events::RunEvent;
 use crate::engine::evidence::{CheckResult, Evidence};
-use crate::engine::record::{Loop, Outcome};
+use crate::engine::record::{Ending, Loop, Outcome};
 
 /// What every event says about its loop, taken from the events that carry the record.
 #[derive(Debug, Default)]
@@ -173,7 +173,7 @@ fn finished(event: &RunEvent<'_>) -> Value {
     json!({
         "outcome": record.outcome(),
         "proof": ending.and_then(|ending| ending.proof),
-        "why": ending.map(|ending| &ending.why),
+        "why": ending.map(Ending::reason),
         "completed_iterations": record.state.completed,
         "awake_ms": record.state.awake_ms,
         "iterations_ms": record.elapsed_ms,

@@ -33,11 +33,7 @@ fn every_event_names_its_schema_its_loop_and_its_iteration() {
     });
     tell(&RunEvent::IterationEnded { after: &after, exit: Some(0), ends: None });
     tell(&RunEvent::Committed { commit: "1a2b3c4", branch: Some("main"), subject: "Mend" });
-    after.state.ending = Some(Ending {
-        outcome: Outcome::Completed,
-        proof: Some(Proof::Claimed),
-        why: "nothing was checked".to_owned(),
-    });
+    after.state.ending = Some(Ending::completed(Proof::Claimed, "nothing was checked"));
     after.state.status = Status::Finished;
     tell(&RunEvent::Finished { record: &after, page: &page, saved: true });
     assert_snapshot!(text, @r#"

@@ -73,7 +73,7 @@ mod tests {
     fn ended_loops_are_listed_with_their_time_and_cost() {
         let ended = |mut subject: Loop, outcome, proof| {
             subject.state.status = Status::Finished;
-            subject.state.ending = Some(Ending { outcome, proof, why: "so".to_owned() });
+            subject.state.ending = Some(Ending { proof, ..Ending::new(outcome, "so") });
             subject
         };
         let mut first = ended(a_loop(), Outcome::Completed, Some(Proof::Checked));

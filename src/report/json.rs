@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::engine::record::{Loop, Status};
+use crate::engine::record::{Ending, Loop, Status};
 use crate::engine::usage::Usage;
 
 /// The version of what `--json` prints.
@@ -26,7 +26,7 @@ pub fn one(subject: &Loop, owner_is_gone: bool) -> Value {
         "outcome": subject.outcome(),
         "proof": state.ending.as_ref().and_then(|ending| ending.proof),
         "proved_at": state.proved_at,
-        "why": state.ending.as_ref().map(|ending| &ending.why),
+        "why": state.ending.as_ref().map(Ending::reason),
         "iteration": subject.iteration(),
         "completed_iterations": state.completed,
         "limits": subject.contract.limits,

@@ -159,7 +159,7 @@ mod tests {
         done.state.status = Status::Finished;
         let why = "so".to_owned();
         let proof = Some(Proof::Checked);
-        done.state.ending = Some(Ending { outcome: Outcome::Completed, proof, why });
+        done.state.ending = Some(Ending { proof, ..Ending::new(Outcome::Completed, why) });
         done.state.completed = 3;
         done.state.awake_ms = 136_000;
         done.state.usage = Usage { cost: Money(1_840_000_000_000), ..Usage::default() };

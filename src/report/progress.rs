@@ -259,11 +259,12 @@ fn resume(record: &Loop) -> String {
 }
 
 fn finished(record: &Loop, saved: bool) -> Vec<Said> {
-    let Some(Ending { outcome, proof, why }) = &record.state.ending else { return Vec::new() };
+    let Some(ending) = &record.state.ending else { return Vec::new() };
+    let Ending { outcome, proof, .. } = ending;
     let total = took(record.state.awake_ms);
     let done = count(record.state.completed, "iteration");
     let sum = format!("({done} completed, total: {total})");
-    let why = clip(why, WHY_MAX);
+    let why = clip(&ending.reason(), WHY_MAX);
     vec![match outcome {
         Outcome::Interrupted if saved => {
             plain(format!("Interrupted. State saved. Resume with: {}", resume(record)))

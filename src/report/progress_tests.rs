@@ -97,7 +97,7 @@ impl Told {
 
     fn end(&mut self, outcome: Outcome, why: &str) {
         self.record.state.status = Status::Finished;
-        self.record.state.ending = Some(Ending { outcome, proof: None, why: why.to_owned() });
+        self.record.state.ending = Some(Ending::new(outcome, why));
         self.finish();
     }
 }
@@ -331,7 +331,7 @@ fn every_way_to_end_has_its_line() {
     told.record.state.awake_ms = 136_000;
     told.record.state.completed = 3;
     for (outcome, proof, why) in endings {
-        told.record.state.ending = Some(Ending { outcome, proof, why: why.to_owned() });
+        told.record.state.ending = Some(Ending { proof, ..Ending::new(outcome, why) });
         told.finish();
     }
     told.end(Outcome::Interrupted, "SIGTERM");

@@ -343,7 +343,7 @@ fn event(judged: &Judged, decision: &Decision, next: &Loop) -> Event {
         Decision::Wait { why, .. } => (Choice::Wait, Some(why.clone())),
         Decision::Hold(Hold::Paused) => (Choice::Hold, Some("paused".to_owned())),
         Decision::Hold(Hold::Background(work)) => (Choice::Hold, Some(work.clone())),
-        Decision::Finish(ending) => (Choice::Finish, Some(ending.why.clone())),
+        Decision::Finish(ending) => (Choice::Finish, Some(ending.reason())),
     };
     Event::Boundary {
         decision,

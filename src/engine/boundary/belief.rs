@@ -7,15 +7,9 @@ use crate::engine::evidence::cause::{NoCause, passes_more};
 use crate::engine::evidence::test_report::TestReport;
 use crate::engine::evidence::test_run::{TestRun, TestStatus};
 use crate::engine::evidence::{CheckResult, Verdict};
-use crate::engine::record::{CheckMemory, Loop, Outcome, Proof, Role};
+use crate::engine::record::{CheckMemory, Ending, Loop, Outcome, Proof, Role};
 use crate::engine::test_changes::finding::TestChangesFinding;
 use crate::engine::test_changes::trial::{AsFound, Trial};
-
-/// What the reason of an end says whose proof is still looked for.
-const LATER: &str = "a better proof is looked for in the background";
-/// How the notes begin of runs that could not raise the proof.
-const NOT_PROVEN: &str = "not proven: ";
-const NOT_CHECKED: &str = "not checked: ";
 
 /// What the checks prove if all of them passed; `None` if one did not pass or did not run.
 pub fn proof(subject: &Loop, facts: &Facts) -> Option<Proof> {
@@ -83,9 +77,9 @@ pub struct ProofRuns {
     pub against: Option<String>,
 }
 
-/// The proof of a completed loop after these runs, and the reason; `None` of any other. They raise
-/// it or lower it, and never make another end of it.
-pub fn proof_after_the_end(record: &Loop, runs: &ProofRuns) -> Option<(Proof, String)> {
+/// The end of a completed loop after these runs; `None` of any other. They raise its proof or lower
+/// it, and never make another end of it.
+pub fn end_after_runs(record: &Loop, runs: &ProofRuns) -> Option<Ending> {
     let ending = record.state.ending.as_ref().filter(|it| it.outcome == Outcome::Completed)?;
     let had = ending.proof?;
     let had_failed = record.state.checks.values().any(CheckMemory::ever_failed);
@@ -98,29 +92,19 @@ pub fn proof_after_the_end(record: &Loop, runs: &ProofRuns) -> Option<(Proof, St
         (_, Some(AsFound::Failed(_))) if had == Proof::Passing => of(Proof::Checked),
         (Some(Trial::Failed(_)), _) if had == Proof::Proven && had_failed => of(Proof::Checked),
         (Some(Trial::Failed(_)), _) if had == Proof::Proven => of(Proof::Passing),
-        _ => (had, without_proof_notes(&ending.why).to_owned()),
+        _ => (had, ending.why.clone()),
     };
-    let against = runs.against.clone();
-    let trial = runs.trial.as_ref().and_then(Trial::why_not).filter(|_| against.is_none());
-    let no_cause = match runs.as_found {
-        Some(AsFound::NoCause(why)) => Some(why.words()),
-        _ => None,
-    };
-    let found = runs.as_found.as_ref().and_then(AsFound::why_not).or(no_cause);
-    let notes = [
-        against,
-        trial.map(|why| format!("{NOT_PROVEN}{why}")),
-        found.map(|why| format!("{NOT_CHECKED}{why}")),
-    ];
-    let words = std::iter::once(why).chain(notes.into_iter().flatten());
-    Some((proof, words.collect::<Vec<_>>().join("; ")))
+    let trial = runs.trial.as_ref().filter(|_| runs.against.is_none());
+    let notes = proof_notes(trial, runs.as_found.as_ref());
+    let proof_notes = runs.against.clone().into_iter().chain(notes).collect();
+    Some(Ending { proof_notes, ..Ending::completed(proof, why) })
 }
 
-/// A reason without what earlier runs added to it.
-fn without_proof_notes(why: &str) -> &str {
-    let notes = [NOT_PROVEN, NOT_CHECKED, LATER];
-    let at = notes.iter().filter_map(|note| why.find(&format!("; {note}"))).min();
-    &why[..at.unwrap_or(why.len())]
+/// Why runs that look for a better proof found none.
+pub fn proof_notes(trial: Option<&Trial>, as_found: Option<&AsFound>) -> Vec<String> {
+    let trial = trial.and_then(Trial::why_not).map(|why| format!("not proven: {why}"));
+    let as_found = as_found.and_then(AsFound::why_not).map(|why| format!("not checked: {why}"));
+    trial.into_iter().chain(as_found).collect()
 }
 
 /// What is wrong with the protected paths. A look that was wanted and failed is a complaint, too.
@@ -157,18 +141,12 @@ pub fn disbelief(subject: &Loop, facts: &Facts) -> Vec<String> {
 /// What a person should know of the checks that passed.
 pub fn remark(subject: &Loop, facts: &Facts) -> Option<String> {
     let of_the_changes = facts.test_changes.as_ref().and_then(TestChangesFinding::remark);
-    let of_the_trial = facts.trial.as_ref().and_then(Trial::why_not);
-    let of_the_trial = of_the_trial.map(|why| format!("{NOT_PROVEN}{why}"));
-    let of_the_found = facts.as_found.as_ref().and_then(AsFound::why_not);
-    let of_the_found = of_the_found.map(|why| format!("{NOT_CHECKED}{why}"));
-    let later = facts.proves_later.then(|| LATER.to_owned());
     let of_the_tests = facts.checks.iter().filter_map(|check| {
         let memory = facts.tests_before.get(&check.run);
         TestReport::of(memory, check.test_run.as_ref()?).taken_away()
     });
     let remarks = doubts(subject, facts).into_iter().chain(of_the_tests).chain(of_the_changes);
-    let remarks: Vec<String> =
-        remarks.chain(of_the_trial).chain(of_the_found).chain(later).collect();
+    let remarks: Vec<String> = remarks.collect();
     (!remarks.is_empty()).then(|| remarks.join("; "))
 }
 

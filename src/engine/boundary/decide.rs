@@ -4,6 +4,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use super::belief::proof_notes;
 use super::facts::{ApiError, ControlRequest, Facts, ProcessEnd};
 use super::judge::Judged;
 use super::limits::{
@@ -57,10 +58,10 @@ pub fn decide(judged: &Judged, facts: &Facts) -> Decision {
                 _ if proof == Proof::Passing && judged.is_lowered => "the checks pass",
                 _ => proof.meaning(),
             };
-            Some(finish(Outcome::Completed, Some(proof), remarked(judged, meaning)))
+            Some(completed(judged, facts, proof, meaning))
         })
         .or_else(|| too_many_failures(subject))
-        .or_else(|| spent(judged))
+        .or_else(|| spent(judged, facts))
         .or_else(|| unmeasured(judged, facts))
         .or_else(|| stalled(judged))
         .or_else(|| background(facts))
@@ -75,7 +76,17 @@ pub fn decide(judged: &Judged, facts: &Facts) -> Decision {
 }
 
 fn finish(outcome: Outcome, proof: Option<Proof>, why: impl Into<String>) -> Decision {
-    Decision::Finish(Ending { outcome, proof, why: why.into() })
+    Decision::Finish(Ending { proof, ..Ending::new(outcome, why) })
+}
+
+/// Finishes `completed`, with what a person should know of the checks and of the proof.
+fn completed(judged: &Judged, facts: &Facts, proof: Proof, why: &str) -> Decision {
+    let why = std::iter::once(why).chain(judged.remark.as_deref()).collect::<Vec<_>>().join("; ");
+    let mut proof_notes = proof_notes(facts.trial.as_ref(), facts.as_found.as_ref());
+    if facts.proves_later {
+        proof_notes.push("a better proof is looked for in the background".to_owned());
+    }
+    Decision::Finish(Ending { proof_notes, ..Ending::completed(proof, why) })
 }
 
 /// 1. cancelled → finish `cancelled`; paused → hold.
@@ -182,16 +193,12 @@ fn too_many_failures(subject: &Loop) -> Option<Decision> {
 ///
 /// A loop that nothing else can complete is `completed` here if all its checks pass at this
 /// boundary.
-fn spent(judged: &Judged) -> Option<Decision> {
+fn spent(judged: &Judged, facts: &Facts) -> Option<Decision> {
     let ending = at_its_limit(&judged.after, judged.sound)?;
-    let is_completed = ending.outcome == Outcome::Completed;
-    let why = if is_completed { remarked(judged, &ending.why) } else { ending.why };
-    Some(Decision::Finish(Ending { why, ..ending }))
-}
-
-/// Why a loop is completed, with what a person should know of its tests.
-fn remarked(judged: &Judged, why: &str) -> String {
-    judged.remark.as_ref().map_or_else(|| why.to_owned(), |remark| format!("{why}; {remark}"))
+    Some(match ending.proof {
+        Some(proof) => completed(judged, facts, proof, &ending.why),
+        None => Decision::Finish(ending),
+    })
 }
 
 /// The end of a loop whose limit is reached between two iterations, where no checks run.
@@ -207,7 +214,7 @@ fn at_its_limit(subject: &Loop, sound: Option<Proof>) -> Option<Ending> {
     let why = reached(subject)?;
     let contract = &subject.contract;
     let Some(proof) = sound.filter(|_| !contract.can_complete()) else {
-        return Some(Ending { outcome: Outcome::Exhausted, proof: None, why });
+        return Some(Ending::new(Outcome::Exhausted, why));
     };
     let ran = ran(subject)?;
     let checked = if contract.checks.is_empty() {
@@ -215,8 +222,7 @@ fn at_its_limit(subject: &Loop, sound: Option<Proof>) -> Option<Ending> {
     } else {
         ", and every check passes"
     };
-    let why = format!("{ran}{checked}");
-    Some(Ending { outcome: Outcome::Completed, proof: Some(proof), why })
+    Some(Ending::completed(proof, format!("{ran}{checked}")))
 }
 
 /// 10. a limit on cost or tokens and no report of use → `blocked`: it must not be passed unseen.

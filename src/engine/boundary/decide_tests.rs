@@ -22,7 +22,7 @@ fn outcome(decision: &Decision) -> Option<Outcome> {
 
 fn why(decision: Decision) -> String {
     match decision {
-        Decision::Finish(ending) => ending.why,
+        Decision::Finish(ending) => ending.reason(),
         other => panic!("no ending: {other:?}"),
     }
 }
@@ -158,7 +158,7 @@ fn rule_9_a_loop_that_nothing_could_complete_is_completed_at_its_limit_if_all_it
         else {
             panic!("a limit lets it go on");
         };
-        (ending.outcome, ending.proof, ending.why)
+        (ending.outcome, ending.proof, ending.reason())
     };
     let reached = || "the limit of 10 iterations is reached".to_owned();
     let exhausted = || (Outcome::Exhausted, None, reached());

@@ -26,7 +26,7 @@ fn claimed(before: &Loop, run: TestRun, ever_ran: bool) -> (Loop, String) {
     let words = match (&decision, after.state.evidence.as_ref().map(|last| &last.claim)) {
         (Decision::Finish(ending), _) => {
             let proof = ending.proof.map_or("", Proof::label);
-            format!("{} {proof} ({})", ending.outcome.label(), ending.why)
+            format!("{} {proof} ({})", ending.outcome.label(), ending.reason())
         }
         (_, Some(ClaimResult::Refused(why))) => format!("refused: {why}"),
         other => format!("{other:?}"),

@@ -129,7 +129,7 @@ fn a_limit_that_could_not_be_kept_is_lifted_by_the_command_that_goes_on() {
         subject.contract.limits.max_cost_micros = max_cost_micros;
         subject.contract.limits.max_tokens = max_tokens;
         subject.state.evidence = Some(Evidence { usage, ..Evidence::default() });
-        subject.state.ending = Some(Ending { outcome, proof: None, why: String::new() });
+        subject.state.ending = Some(Ending::new(outcome, ""));
         assert_eq!(raise(&subject), expected, "{max_cost_micros} {max_tokens} {outcome:?}");
     }
 }

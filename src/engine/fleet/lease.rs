@@ -167,7 +167,7 @@ pub struct TaskEnding {
 impl TaskEnding {
     /// The end of a task by that of its loop.
     pub fn of(ending: Ending) -> Self {
-        let Ending { outcome, proof, why } = ending;
+        let (why, Ending { outcome, proof, .. }) = (ending.reason(), ending);
         Self { outcome, proof, why, landed: None }
     }
 

@@ -154,13 +154,13 @@ fn refused(inputs: &PageInputs<'_>, ending: &Ending) -> String {
 
 /// The reason of an end; of a completed loop it names the checks that the proof rests on.
 fn why_it_ended(inputs: &PageInputs<'_>, ending: &Ending) -> String {
-    let record = inputs.record;
+    let (record, reason) = (inputs.record, ending.reason());
     let evidence = record.state.evidence.as_ref().filter(|seen| !seen.checks.is_empty());
     let (Some(proof), Some(evidence)) = (ending.proof, evidence) else {
-        return clip(&ending.why, WHY_CHARS);
+        return clip(&reason, WHY_CHARS);
     };
-    let Some(more) = ending.why.strip_prefix(proof.meaning()) else {
-        return clip(&ending.why, WHY_CHARS);
+    let Some(more) = reason.strip_prefix(proof.meaning()) else {
+        return clip(&reason, WHY_CHARS);
     };
     let history = match proof {
         Proof::Checked => evidence.checks.iter().find_map(|check| had_failed(inputs, check)),

@@ -46,7 +46,7 @@ fn story(record: &mut Loop, steps: &[(&str, Option<Verdict>, ClaimResult)]) -> S
 
 fn ended(record: &mut Loop, outcome: Outcome, proof: Option<Proof>, why: &str) {
     record.state.status = Status::Finished;
-    record.state.ending = Some(Ending { outcome, proof, why: why.to_owned() });
+    record.state.ending = Some(Ending { proof, ..Ending::new(outcome, why) });
 }
 
 pub fn page(record: &Loop, story: &Story, changes: &Changes, tests: &TestMemories) -> Page {

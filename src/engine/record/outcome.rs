@@ -127,7 +127,17 @@ impl Actor {
 impl Ending {
     /// An end without a proof.
     pub fn new(outcome: Outcome, why: impl Into<String>) -> Self {
-        Self { outcome, proof: None, why: why.into() }
+        Self { outcome, proof: None, why: why.into(), proof_notes: Vec::new() }
+    }
+
+    /// A completed loop.
+    pub fn completed(proof: Proof, why: impl Into<String>) -> Self {
+        Self { proof: Some(proof), ..Self::new(Outcome::Completed, why) }
+    }
+
+    /// The whole reason, with the notes.
+    pub fn reason(&self) -> String {
+        std::iter::once(&self.why).chain(&self.proof_notes).cloned().collect::<Vec<_>>().join("; ")
     }
 
     /// Ended by an order.
@@ -145,4 +155,7 @@ pub struct Ending {
     pub proof: Option<Proof>,
     /// One sentence fragment: what ended the loop and, if there is one, the remedy.
     pub why: String,
+    /// What the runs that look for a better proof came to, if they did not find one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub proof_notes: Vec<String>,
 }

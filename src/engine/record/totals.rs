@@ -72,7 +72,7 @@ mod tests {
         let mut subject = a_loop();
         subject.state.status = Status::Finished;
         let proof = (outcome == Outcome::Completed).then_some(Proof::Checked);
-        subject.state.ending = Some(Ending { outcome, proof, why: "so".to_owned() });
+        subject.state.ending = Some(Ending { proof, ..Ending::new(outcome, "so") });
         for ms in iterations_ms {
             subject.state.completed += 1;
             subject.state.awake_ms += ms;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::engine::evidence::Verdict;
-use crate::engine::record::{Loop, LoopMoment};
+use crate::engine::record::{Ending, Loop, LoopMoment};
 use crate::engine::text::{clip, tail_of};
 
 /// The version of the data that a reaction reads.
@@ -63,9 +63,9 @@ fn cost(subject: &Loop) -> Option<f64> {
     usage.is_reported().then(|| (usage.cost.dollars() * 1e6).round() / 1e6)
 }
 
-fn why(subject: &Loop) -> Option<&String> {
-    let awaited = subject.state.wait_reason.as_ref().filter(|_| subject.state.due.is_some());
-    subject.state.ending.as_ref().map(|ending| &ending.why).or(awaited)
+fn why(subject: &Loop) -> Option<String> {
+    let awaited = subject.state.wait_reason.clone().filter(|_| subject.state.due.is_some());
+    subject.state.ending.as_ref().map(Ending::reason).or(awaited)
 }
 
 /// The variables of a reaction. Each one is set, so that none is inherited; one without meaning at
@@ -83,7 +83,7 @@ pub fn variables(subject: &Loop, on: LoopMoment) -> Vec<(&'static str, String)> 
         ("CREW_STATUS", state.status.label().to_owned()),
         ("CREW_OUTCOME", shown(subject.outcome().map(|outcome| outcome.label().to_owned()))),
         ("CREW_PROOF", shown(proof.map(|proof| proof.label().to_owned()))),
-        ("CREW_WHY", shown(why(subject).cloned())),
+        ("CREW_WHY", shown(why(subject))),
         ("CREW_CHECKOUT", subject.place.checkout.display().to_string()),
         ("CREW_BRANCH", shown(subject.place.branch.clone())),
         ("CREW_COST", shown(cost(subject).map(|dollars| dollars.to_string()))),
