@@ -17,11 +17,6 @@ pub struct Abilities {
     pub commands: Option<&'static str>,
     /// How often in a row the client's hooks may continue the agent.
     pub cap: Option<Cap>,
-    /// The largest prompt that reaches the agent whole, in bytes.
-    pub prompt_bytes: Option<usize>,
-    /// Whether the last message repeats earlier messages of the turn that crew continued: only the
-    /// new part counts then.
-    pub message_grows: bool,
     /// Whether a process beside the session can start a turn. Without this no companion sleeps
     /// there.
     pub wakes: bool,
@@ -43,8 +38,6 @@ pub struct Abilities {
     pub plugin: Option<Plugin>,
     /// The tool with which the agent asks the user.
     pub question_tool: Option<&'static str>,
-    /// What a person must do before the hooks of an installed plugin run.
-    pub trust: Option<&'static str>,
     /// The variable that everything started by the client's agent has: there crew
     /// only narrows settings and limits.
     pub mark: &'static str,
@@ -110,16 +103,13 @@ pub struct Plugin {
     pub version: fn(&str) -> Option<String>,
 }
 
-/// The client's limit on hooks in a row that continue the agent.
+/// The client's limit on hooks in a row that continue the agent without a tool call of it.
 #[derive(Debug)]
 pub struct Cap {
     /// How many hooks in a row may continue the agent, unless the variable says otherwise.
     pub usual: i64,
     /// The variable that sets another limit; 0 in it means no limit.
     pub variable: Option<&'static str>,
-    /// Whether a tool call of the agent begins a new row. If not, the cap is hard: crew hands the
-    /// loop over when it is reached.
-    pub tools_reset_it: bool,
 }
 
 /// A crew command that is obeyed from the client's queue.

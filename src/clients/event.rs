@@ -171,11 +171,6 @@ impl<'a> Hook<'a> {
         let set = set.and_then(|text| text.to_str()?.trim().parse().ok());
         Some(set.unwrap_or(cap.usual)).filter(|cap| *cap > 0)
     }
-
-    /// Whether a tool call of the agent does not reset the cap.
-    pub fn has_hard_cap(&self) -> bool {
-        self.abilities().cap.as_ref().is_some_and(|cap| !cap.tools_reset_it)
-    }
 }
 
 impl fmt::Debug for Hook<'_> {

@@ -7,10 +7,10 @@ use crate::clients::spelling::{command, in_its_session};
 use crate::clients::{Hook, Reply};
 use crate::drive::end::{EndAttempt, EndedLoop};
 use crate::drive::page::read;
+use crate::drive::session::EventResult;
 use crate::drive::session::orders::{LoopIs, OrderResult};
 use crate::drive::session::queued::Aside;
 use crate::drive::session::stop::StopResult;
-use crate::drive::session::{EventResult, within};
 use crate::drive::start::session::Started;
 use crate::engine::boundary::limits;
 use crate::engine::journal::account::Account;
@@ -82,12 +82,12 @@ fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
         EventResult::Wake(prompt) => Reply::Wake(prompt),
         EventResult::Stopped(stop, asides) => {
             let asides = asides.iter().map(|aside| aside_line(home, aside));
-            asides.fold(stopped(home, hook, stop), |said, line| said.also(&line))
+            asides.fold(stopped(stop), |said, line| said.also(&line))
         }
         EventResult::Started(started) => {
             let record = &started.record;
             let prompt = prompt::start(record, &crew());
-            go_on(home, hook, record, prompt, greeting(&started, hook.caution))
+            go_on(record, prompt, greeting(&started, hook.caution))
         }
         EventResult::Resumed(resumed) => {
             let record = &resumed.record;
@@ -96,11 +96,11 @@ fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
             let caution = hook.caution.map(cautioned);
             let told = [Some(line::resumed(record)), resumed.accepted, caution];
             let told = told.into_iter().flatten();
-            go_on(home, hook, record, prompt, told.collect::<Vec<_>>().join("\n"))
+            go_on(record, prompt, told.collect::<Vec<_>>().join("\n"))
         }
         EventResult::Reminded(record) => {
             let prompt = prompt::again(&record, None, &accounts(home, &record), &crew());
-            go_on(home, hook, &record, prompt, line::reminded(&record, clock::local()))
+            go_on(&record, prompt, line::reminded(&record, clock::local()))
         }
         EventResult::Refused(why) => Reply::Instead(format!("crew: {why}")),
         EventResult::Help => Reply::Instead(help::page(&arguments::options_page())),
@@ -131,13 +131,13 @@ fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
 }
 
 /// The reply to a stop.
-fn stopped(home: &Home, hook: &Hook<'_>, stop: StopResult) -> Reply {
+fn stopped(stop: StopResult) -> Reply {
     match stop {
         StopResult::NotOurs => Reply::Nothing,
         StopResult::Continue(boundary) => {
             let after = &boundary.after;
             let line = noted(line::boundary(after), boundary.note);
-            go_on(home, hook, after, prompt::next(after), line)
+            go_on(after, prompt::next(after), line)
         }
         StopResult::Woken(boundary) => {
             Reply::Say(noted(line::boundary(&boundary.after), boundary.note))
@@ -158,8 +158,7 @@ fn aside_line(home: &Home, aside: &Aside) -> String {
     }
 }
 
-fn go_on(home: &Home, hook: &Hook<'_>, record: &Loop, prompt: String, line: String) -> Reply {
-    let prompt = within(home, hook, record, prompt);
+fn go_on(record: &Loop, prompt: String, line: String) -> Reply {
     Reply::GoOn { task: record.contract.task.clone(), prompt, line }
 }
 

@@ -9,14 +9,11 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::*;
-use crate::drive::session::within;
 use crate::engine::record::{Loop, Outcome};
 use crate::world::process::own_process::alone;
 use crate::world::store;
 
 const CODEX: &str = include_str!("../../tests/fixtures/clients/codex.jsonl");
-const GEMINI: &str = include_str!("../../tests/fixtures/clients/gemini.jsonl");
-const QWEN: &str = include_str!("../../tests/fixtures/clients/qwen.jsonl");
 
 /// A client's session in a separate folder.
 struct Session {
@@ -102,62 +99,6 @@ fn a_loop_of_a_client_without_commands_is_steered_and_gone_on_with_by_messages()
         assert!(codex.told("Stop", "last_assistant_message", "two")["decision"] == "block");
         codex.send("SessionEnd", "reason", "other");
         assert_eq!(codex.record().outcome(), Some(Outcome::Interrupted));
-    });
-}
-
-#[test]
-fn a_prompt_that_a_client_would_cut_stands_in_a_file() {
-    alone(|| {
-        let codex = Session::new(CODEX);
-        codex.send("UserPromptSubmit", "prompt", "crew loop \"Do it\"");
-        let (record, long) = (codex.record(), "läuft ".repeat(1900));
-        let event = codex.events[2]["stdin"].to_string();
-        let hook = Hook::read(event.as_bytes(), &|_| None).unwrap();
-        let prompt = within(&codex.home(), &hook, &record, long.clone());
-        let (_, file) = prompt.split_once("Read ").unwrap();
-        let file = file.trim_end_matches(" and do what it says.");
-        assert!(prompt.len() < 500 && prompt.starts_with("crew loop "), "{prompt}");
-        assert_eq!(disk::read_text(file.as_ref(), 1 << 20).unwrap(), Some(long));
-    });
-}
-
-#[test]
-fn of_a_message_that_grows_only_what_is_new_counts_and_one_that_does_not_is_no_stop() {
-    alone(|| {
-        let gemini = Session::new(GEMINI);
-        gemini.send("BeforeAgent", "prompt", "crew loop \"Do it\" --verify \"test -f done\" -n 3");
-        let said = "I try.\n<promise>COMPLETE</promise>";
-        let first = gemini.told("AfterAgent", "prompt_response", said);
-        assert_eq!(first["decision"], "deny");
-        assert_eq!(gemini.send("AfterAgent", "prompt_response", said), Output::default());
-        assert_eq!(gemini.record().state.completed, 1, "no turn was made");
-        disk::write(&gemini.work().join("done"), b"", disk::Durability::Process).unwrap();
-        let more = format!("{said}\nI have not looked yet.");
-        let second = gemini.told("AfterAgent", "prompt_response", &more);
-        assert_eq!(second["decision"], "deny", "the old claim is in the message, and counted once");
-        let last = gemini.told("AfterAgent", "prompt_response", &format!("{more}\nNor now."));
-        assert!(last["systemMessage"].as_str().unwrap().contains("exhausted"), "{last}");
-        assert_eq!(gemini.record().outcome(), Some(Outcome::Exhausted));
-    });
-}
-
-#[test]
-fn a_loop_is_handed_over_at_a_cap_that_no_tool_call_moves() {
-    alone(|| {
-        let qwen = Session::new(QWEN);
-        let begun = qwen.told("UserPromptExpansion", "command_args", "\"Do it\" -n 20 --stall 0");
-        let line = begun["systemMessage"].as_str().unwrap();
-        assert!(line.contains("at most 8 iterations here"), "{line}");
-        for turn in 1..=7 {
-            let answer = qwen.told("Stop", "last_assistant_message", &format!("turn {turn}"));
-            assert!(answer["hookSpecificOutput"]["additionalContext"].is_string(), "{answer}");
-        }
-        let ended = qwen.told("Stop", "last_assistant_message", "turn 8");
-        let page = ended["systemMessage"].as_str().unwrap();
-        let record = qwen.record();
-        assert_eq!((record.outcome(), record.state.completed), (Some(Outcome::Interrupted), 8));
-        assert!(page.contains("the client no longer lets a hook continue the turn"), "{page}");
-        assert!(page.contains(&format!("/resume {}", record.id)), "{page}");
     });
 }
 

@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use crate::clients::all;
 use crate::engine::record::LoopId;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -17,13 +16,10 @@ pub fn installed(folder: &Path, program: &Path, replaced: Option<&str>, scope: &
         Some(_) => " again".to_owned(),
         None => String::new(),
     };
-    let trust = all()[0].abilities().trust;
-    let trust = trust.map_or_else(String::new, |what| format!("  trust    {what}\n"));
     format!(
         "crew {VERSION} is installed{was} (scope {scope})\n\
          \x20 plugin   {}\n\
          \x20 runs     {}\n\
-         {trust}\
          \x20 next     in running sessions: /reload-plugins, or restart them\n\
          \x20 try      {TRY_IT}\n\
          \x20 help     crew doctor\n",

@@ -36,11 +36,9 @@ static ABILITIES: Abilities = Abilities {
     commands: Some(COMMANDS),
     // The client overrides the ninth hook in a row that continues the agent without a tool call
     // between.
-    cap: Some(Cap { usual: 8, variable: Some(CAP), tools_reset_it: true }),
+    cap: Some(Cap { usual: 8, variable: Some(CAP) }),
     // The client replaces context of more than 10,000 UTF-16 units by a stub; crew's prompts are
     // shorter than that.
-    prompt_bytes: None,
-    message_grows: false,
     wakes: true,
     waits_at_the_end: Duration::from_millis(1500),
     transcript: Some(Transcript {
@@ -67,7 +65,6 @@ static ABILITIES: Abilities = Abilities {
         version: plugin::manifest_version,
     }),
     question_tool: Some("AskUserQuestion"),
-    trust: None,
     mark: "CLAUDECODE",
     own: &[
         "CLAUDECODE",

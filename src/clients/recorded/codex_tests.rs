@@ -19,8 +19,6 @@ static ABILITIES: Abilities = Abilities {
     // The client honoured 40 of 40 in a row.
     cap: None,
     // The client writes what exceeds 10 KB to a file, cut in mid-sentence.
-    prompt_bytes: Some(10_000),
-    message_grows: false,
     wakes: false,
     waits_at_the_end: Duration::from_secs(3),
     transcript: None,
@@ -30,7 +28,6 @@ static ABILITIES: Abilities = Abilities {
     project: None,
     plugin: None,
     question_tool: None,
-    trust: Some("open Codex once and trust crew's hooks, each of them"),
     mark: "CODEX_MANAGED_BY_NPM",
     own: &["CODEX_MANAGED_BY_NPM", "PLUGIN_DATA", "PLUGIN_ROOT"],
     shifting: &[],

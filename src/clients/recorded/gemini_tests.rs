@@ -19,8 +19,6 @@ static ABILITIES: Abilities = Abilities {
     // The client honoured 130 of 130 with different answers; after some ten equal ones it makes no
     // more turns.
     cap: None,
-    prompt_bytes: None,
-    message_grows: true,
     wakes: false,
     waits_at_the_end: Duration::ZERO,
     transcript: None,
@@ -31,7 +29,6 @@ static ABILITIES: Abilities = Abilities {
     project: Some("GEMINI_PROJECT_DIR"),
     plugin: None,
     question_tool: None,
-    trust: None,
     mark: "GEMINI_SESSION_ID",
     own: &["GEMINI_CWD", "GEMINI_PLANS_DIR", "GEMINI_PROJECT_DIR", "GEMINI_SESSION_ID"],
     shifting: &[],

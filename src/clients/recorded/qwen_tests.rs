@@ -13,9 +13,7 @@ pub struct Qwen;
 static ABILITIES: Abilities = Abilities {
     commands: Some("/"),
     // A variable raises the cap to one less than its value.
-    cap: Some(Cap { usual: 7, variable: None, tools_reset_it: false }),
-    prompt_bytes: None,
-    message_grows: false,
+    cap: Some(Cap { usual: 7, variable: None }),
     wakes: false,
     waits_at_the_end: Duration::ZERO,
     transcript: None,
@@ -25,7 +23,6 @@ static ABILITIES: Abilities = Abilities {
     project: Some("QWEN_PROJECT_DIR"),
     plugin: None,
     question_tool: None,
-    trust: None,
     mark: "QWEN_CODE_SESSION_ID",
     own: &["QWEN_CODE_SESSION_ID", "QWEN_PROJECT_DIR"],
     shifting: &[],

@@ -74,17 +74,10 @@ fn is_near(hook: &Hook<'_>, row: u32) -> bool {
 
 /// The end of a loop that the client does not let continue.
 pub fn ending_at_the_cap(hook: &Hook<'_>) -> Ending {
-    let (outcome, why) = if hook.has_hard_cap() {
-        (Outcome::Interrupted, "the client no longer lets a hook continue the turn")
-    } else {
-        (
-            Outcome::Stalled,
-            "the agent used no tool for so long that the client no longer lets a hook continue the turn",
-        )
-    };
+    let why = "the agent used no tool for so long that the client no longer lets a hook continue the turn";
     let variable = hook.abilities().cap.as_ref().and_then(|cap| cap.variable);
     let lifted = variable.map_or_else(String::new, |name| format!("; {name}=0 lifts its cap"));
-    Ending::new(outcome, format!("{why}{lifted}"))
+    Ending::new(Outcome::Stalled, format!("{why}{lifted}"))
 }
 
 /// The end of a loop that has no next turn, because of a wait that its session cannot make or of
@@ -125,5 +118,5 @@ pub fn row(before: &Loop, hook: &Hook<'_>, stopped: &Stopped) -> (u32, bool) {
         read()
     };
     let used_a_tool = found.is_some_and(|(_, used_a_tool)| used_a_tool);
-    (if used_a_tool && !hook.has_hard_cap() { 0 } else { row }, used_a_tool)
+    (if used_a_tool { 0 } else { row }, used_a_tool)
 }

@@ -33,7 +33,6 @@ use super::resume::{Resumed, refuse_a_task, resume};
 use super::start::session::{Started, start};
 use crate::clients::{Hook, HookEvent};
 use crate::engine::record::{Actor, Loop, Obeyed, Outcome, Status};
-use crate::engine::words::prompt::marker;
 use crate::parse::typed::Order;
 use crate::parse::{arguments, handoff_words};
 use crate::world::clock;
@@ -100,16 +99,6 @@ pub fn delivered(home: &Home, hook: &Hook<'_>) -> Result<()> {
     let Some(session_id) = &hook.session_id else { return Ok(()) };
     let id = read_pointer(&home.session_pointer(session_id))?;
     Ok(id.map_or(Ok(()), |id| undelivered::clear(home, &id))?)
-}
-
-/// A prompt that reaches the agent whole: one that is too long for the client is put in a file.
-pub fn within(home: &Home, hook: &Hook<'_>, record: &Loop, prompt: String) -> String {
-    let file = home.loop_file(&record.id, "prompt.md");
-    let is_too_long = hook.abilities().prompt_bytes.is_some_and(|most| prompt.len() > most);
-    if is_too_long && disk::write(&file, prompt.as_bytes(), Durability::Process).is_ok() {
-        return format!("{}.\nRead {} and do what it says.", marker(record), file.display());
-    }
-    prompt
 }
 
 /// Answers one event. An error means: let everything through.

@@ -1,7 +1,6 @@
 //! The session driver's boundary: the client says that the agent is about to stop. Either the loop
 //! continues in this turn, or the stop is let through; when in doubt it is let through.
 
-use std::borrow::Cow;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -24,7 +23,7 @@ use crate::engine::boundary::decide::{Decision, Hold};
 use crate::engine::boundary::facts::{AgentOutcome, ControlRequest, Facts, Seen};
 use crate::engine::claim::{self, Claim};
 use crate::engine::evidence::said::said;
-use crate::engine::record::{Dialog, Heard, Loop, SessionMemory, Status, StopMark};
+use crate::engine::record::{Dialog, Loop, Status, StopMark};
 use crate::engine::usage::Usage;
 use crate::world::clock::{self, Deadline};
 use crate::world::files::disk;
@@ -71,10 +70,9 @@ pub fn stop(home: &Home, hook: &Hook<'_>, stopped: &Stopped) -> Result<(StopResu
         return not_ours();
     }
     let mut memory = open.before.state.session.clone();
-    let Some(stopped) = new_part(hook, stopped, &mut memory) else { return not_ours() };
     let words = stopped.last_message.as_deref();
     queued::look(home, &open.before, hook, &mut memory.queue)?;
-    let (row, used_a_tool) = cap::row(&open.before, hook, &stopped);
+    let (row, used_a_tool) = cap::row(&open.before, hook, stopped);
     let background = background::background_wait(&stopped.background, used_a_tool, &mut memory);
     let work = background.as_ref().map(|background| background.work.clone());
     let decides = open.before.contract.limits.bound_usage();
@@ -228,26 +226,6 @@ fn digest(hook: &Hook<'_>, stopped: &Stopped) -> String {
     let prompt = hook.turn.as_deref().unwrap_or_default();
     let words = stopped.last_message.as_deref().unwrap_or_default();
     hash(format!("{prompt}\0{words}").as_bytes())
-}
-
-/// The new part of a stop. Some clients' messages grow from stop to stop: the part that was already
-/// judged is not a claim. A message that has not grown comes from no model turn, and a hook that
-/// let it continue would loop without a pause.
-fn new_part<'a>(
-    hook: &Hook<'_>,
-    stopped: &'a Stopped,
-    memory: &mut SessionMemory,
-) -> Option<Cow<'a, Stopped>> {
-    let words = stopped.last_message.as_ref().filter(|_| hook.abilities().message_grows);
-    let Some(words) = words else { return Some(Cow::Borrowed(stopped)) };
-    let begins = |heard: &&Heard| {
-        let begin = words.as_bytes().get(..heard.bytes);
-        memory.prompt_id == hook.turn && begin.is_some_and(|begin| hash(begin) == heard.digest)
-    };
-    let known = memory.heard.as_ref().filter(begins).map_or(0, |heard| heard.bytes);
-    let new = words.get(known..).map(str::trim).filter(|new| !new.is_empty())?.to_owned();
-    memory.heard = Some(Heard { bytes: words.len(), digest: hash(words.as_bytes()) });
-    Some(Cow::Owned(Stopped { last_message: Some(new), ..stopped.clone() }))
 }
 
 /// Looks at what costs little: the order, the claim and the background work.

@@ -9,7 +9,6 @@ use super::establish::{Beginning, establish, write_view};
 use super::terms::{contract, typed};
 use super::{detect, place, settings};
 use crate::clients::Hook;
-use crate::clients::spelling::going_on;
 use crate::drive::missing;
 use crate::drive::owner::NewOwner;
 use crate::engine::record::{Loop, LoopId};
@@ -64,7 +63,6 @@ pub fn start(
         return Ok(None);
     };
     notes.extend(vacated);
-    notes.extend(above_a_cap(hook, &record));
     notes.extend(write_view(&record));
     if let Some(theirs) = &home.overridden {
         let ours = home.root().display();
@@ -84,17 +82,4 @@ pub fn suggestion(record: &Loop) -> Option<String> {
     }
     let mut found = detect::checks(&record.place.folder).checks.into_iter();
     found.next().map(|detected| detected.run)
-}
-
-/// What the user should know if the loop's own limit is above a hard cap.
-fn above_a_cap(hook: &Hook<'_>, record: &Loop) -> Option<String> {
-    let cap = hook.cap().filter(|_| hook.has_hard_cap())?;
-    let max = i64::from(record.contract.limits.max_iterations);
-    let resume = going_on(record);
-    (max == 0 || max > cap + 1).then(|| {
-        format!(
-            "at most {} iterations here, by the client's cap; then {resume} continues it",
-            cap + 1
-        )
-    })
 }

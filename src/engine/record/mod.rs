@@ -36,7 +36,7 @@ pub use self::git_memory::{Failures, GitMemory, Pending, Sent};
 pub use self::moment::Moment;
 pub use self::outcome::{Actor, Ending, FALLS_SHORT, Outcome, Proof};
 pub use self::owner::{
-    Driver, Heard, Host, Life, Mark, Metered, Obeyed, Owner, ProcessIdentity, Queue, SessionMemory,
+    Driver, Host, Life, Mark, Metered, Obeyed, Owner, ProcessIdentity, Queue, SessionMemory,
     StopMark,
 };
 pub use self::question::{Dialog, Question, QuestionMode};

@@ -72,7 +72,6 @@ fn session() -> Value {
             "since": "2026-11-22T08:00:00Z", "last": "2026-11-22T08:00:00Z", "main": mark(),
             "agents": { "a": mark() },
         },
-        "heard": { "bytes": 8, "digest": "d" },
         "last_stop": { "digest": "d", "recorded_ms": 3 },
         "tasks": ["a"], "unawaited": ["b"], "holds": 4, "worked_holds": 5,
         "queue": {

@@ -118,9 +118,6 @@ pub struct SessionMemory {
     /// How far its usage has been counted.
     #[serde(default)]
     pub metered: Metered,
-    /// How much of a last message that grows from stop to stop has been judged.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub heard: Option<Heard>,
     /// The stop that the last boundary judged.
     pub last_stop: Option<StopMark>,
     /// Background tasks that were running at the last boundary, by the client's ids.
@@ -187,13 +184,6 @@ pub struct Mark {
     pub ends: String,
     /// The last messages before it; further lines of them may follow.
     pub recent: Vec<Counted>,
-}
-
-/// The part of a message that was already judged.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Heard {
-    pub bytes: usize,
-    pub digest: String,
 }
 
 /// Distinguishes a second report of one stop from the next stop (the client gives a stop no id).
