@@ -17,8 +17,10 @@ use crate::engine::usage::{Tokens, Usage};
 const NAME: &str = "codex";
 
 /// Codex.
-pub(super) const AGENT: EventAgent =
-    EventAgent { name: NAME, reader: |name| Box::new(Codex::new(name)) };
+pub(super) const AGENT: EventAgent = EventAgent {
+    name: NAME,
+    reader: |name| Box::new(Codex { name: name.to_owned(), ..Codex::default() }),
+};
 
 /// How it says that it tries again. After a limit it then sleeps as long as the service asked it
 /// to, and prints nothing.
@@ -39,10 +41,6 @@ struct Codex {
 }
 
 impl Codex {
-    fn new(name: &str) -> Self {
-        Self { name: name.to_owned(), ..Self::default() }
-    }
-
     fn event(&mut self, event: JsonObject<'_>) -> Vec<Activity> {
         match &*event.word("type") {
             "turn.started" => {

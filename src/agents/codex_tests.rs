@@ -7,7 +7,7 @@ use crate::engine::claim::promise::Promise;
 const SAMPLE: &str = include_str!("../../tests/fixtures/codex/sample.jsonl");
 
 fn read(lines: &str) -> (Report, Vec<String>) {
-    let mut reader = Codex::new(NAME);
+    let mut reader = Codex { name: NAME.to_owned(), ..Codex::default() };
     let seen = lines.lines().filter_map(|line| reader.line(line)).collect();
     (reader.report(now()), seen)
 }
@@ -46,7 +46,7 @@ fn the_sample_is_read_to_its_final_message_and_its_tokens() {
 
 #[test]
 fn a_tool_is_open_from_its_beginning_to_its_end() {
-    let mut reader = Codex::new(NAME);
+    let mut reader = Codex { name: NAME.to_owned(), ..Codex::default() };
     let mut open = Vec::new();
     for line in SAMPLE.lines() {
         reader.line(line);

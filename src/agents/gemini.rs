@@ -19,8 +19,10 @@ use crate::parse::amounts::digits;
 const NAME: &str = "gemini";
 
 /// Gemini CLI.
-pub(super) const AGENT: EventAgent =
-    EventAgent { name: NAME, reader: |name| Box::new(Gemini::new(name)) };
+pub(super) const AGENT: EventAgent = EventAgent {
+    name: NAME,
+    reader: |name| Box::new(Gemini { name: name.to_owned(), ..Gemini::default() }),
+};
 
 /// The longest pause that it makes without a word of how long, between two tries.
 const BACKOFF: Duration = Duration::from_secs(30);
@@ -44,10 +46,6 @@ struct Gemini {
 }
 
 impl Gemini {
-    fn new(name: &str) -> Self {
-        Self { name: name.to_owned(), ..Self::default() }
-    }
-
     fn event(&mut self, event: JsonObject<'_>) -> Vec<Activity> {
         match &*event.word("type") {
             "init" => {

@@ -115,7 +115,7 @@ fn the_words_of_a_retry_end_with_the_next_event() {
         ("with an event between", vec![failed, event, retrying]),
     ];
     let waits = streams.map(|(name, lines)| {
-        let mut reader = Gemini::new(NAME);
+        let mut reader = Gemini { name: NAME.to_owned(), ..Gemini::default() };
         for line in lines {
             pass(&mut reader, line, line == event);
         }

@@ -18,8 +18,10 @@ use crate::parse::amounts::{digits, whole};
 const NAME: &str = "opencode";
 
 /// opencode.
-pub(super) const AGENT: EventAgent =
-    EventAgent { name: NAME, reader: |name| Box::new(OpenCode::new(name)) };
+pub(super) const AGENT: EventAgent = EventAgent {
+    name: NAME,
+    reader: |name| Box::new(OpenCode { name: name.to_owned(), ..OpenCode::default() }),
+};
 
 /// After so many steps in a row that came to nothing it is ended.
 const STEPS_IN_VAIN: u32 = 3;
@@ -43,10 +45,6 @@ struct OpenCode {
 }
 
 impl OpenCode {
-    fn new(name: &str) -> Self {
-        Self { name: name.to_owned(), ..Self::default() }
-    }
-
     fn event(&mut self, event: JsonObject<'_>) -> Vec<Activity> {
         let part = event.object("part").unwrap_or_default();
         match &*event.word("type") {

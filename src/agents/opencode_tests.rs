@@ -115,7 +115,7 @@ fn what_only_its_log_and_its_calls_tell_counts() {
 
 #[test]
 fn tokens_and_cost_are_summed_over_the_steps_and_a_model_without_a_price_is_no_gift() {
-    let mut reader = OpenCode::new(NAME);
+    let mut reader = OpenCode { name: NAME.to_owned(), ..OpenCode::default() };
     let free = step("stop").replace("0.25", "0");
     for line in [step("tool-calls"), step("stop"), free] {
         reader.line(&line);

@@ -20,8 +20,10 @@ use crate::parse::amounts::digits;
 const NAME: &str = "qwen";
 
 /// Qwen Code.
-pub(super) const AGENT: EventAgent =
-    EventAgent { name: NAME, reader: |name| Box::new(Qwen::new(name)) };
+pub(super) const AGENT: EventAgent = EventAgent {
+    name: NAME,
+    reader: |name| Box::new(Qwen { name: name.to_owned(), ..Qwen::default() }),
+};
 
 /// It asks the model so often to finish a cut answer; after that it takes the parts for the whole.
 const PARTS_MAX: u32 = 3;
@@ -53,10 +55,6 @@ struct Qwen {
 }
 
 impl Qwen {
-    fn new(name: &str) -> Self {
-        Self { name: name.to_owned(), ..Self::default() }
-    }
-
     /// Reads what differs from Claude Code's events.
     fn event(&mut self, event: JsonObject<'_>) {
         match &*event.word("type") {
