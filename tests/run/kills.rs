@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::World;
 use super::claude::{COST, TOKENS, answer};
-use crate::sandbox::DEADLINE;
+use crate::sandbox::{DEADLINE, poll_until};
 
 const KILLS: usize = 50;
 const ITERATIONS: usize = 20;
@@ -116,6 +116,8 @@ fn fifty_kills_lose_at_most_the_running_iteration_and_never_let_two_agents_work(
 
 /// The seeds of the kills that always run. `CREW_SOAK=N` adds random ones, up to N in all.
 const SEEDS: u64 = 10;
+/// The longest time between an end and a kill that is to come before its push, in milliseconds.
+const AFTER_END_MS: u64 = 150;
 
 #[test]
 fn a_kill_between_the_end_and_its_commit_or_push_is_never_forgotten() {
@@ -129,17 +131,24 @@ fn a_kill_between_the_end_and_its_commit_or_push_is_never_forgotten() {
         left += usize::from(is_left);
     }
     println!("{all} kills: {ended} after the end was recorded, {left} with something pending");
+    assert!(left > 0, "no kill came between an end and its push");
 }
 
-/// Kills a run somewhere in its end and resumes it. Returns whether it had ended, and whether
-/// something was left to do.
+/// Kills a run and resumes it: one of four anywhere, the others in the steps after its end. Returns
+/// whether it had ended, and whether something was left to do.
 fn kill_once(seed: u64) -> (bool, bool) {
     let world =
         World::new(&["echo right >> work.txt; echo '<promise>COMPLETE</promise>'"]).with_origin();
     let arguments =
         ["run", "Write a line", "-n", "3", "--commit", "--push", "--verify", "cat work.txt"];
     let running = world.sandbox.start_crew(&arguments);
-    std::thread::sleep(Duration::from_millis(300 + Dice(seed).below(1500)));
+    let mut dice = Dice(seed);
+    if dice.below(4) == 0 {
+        std::thread::sleep(Duration::from_millis(dice.below(1500)));
+    } else {
+        wait_for_the_end(&world);
+        std::thread::sleep(Duration::from_millis(dice.below(AFTER_END_MS)));
+    }
     running.signal(Signal::KILL);
     let ran = running.wait(DEADLINE);
     let loops = world.loops();
@@ -170,6 +179,17 @@ fn kill_once(seed: u64) -> (bool, bool) {
     }
     assert_eq!(world.loops()[0]["pending"], serde_json::json!([]), "seed {seed}");
     (is_over, pending > 0)
+}
+
+/// Waits until the record of the only loop says how it ended.
+fn wait_for_the_end(world: &World) {
+    let folder = world.sandbox.crew_home().join("loops");
+    poll_until("the end is recorded", || {
+        let loops = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+        let records = loops.filter_map(|it| std::fs::read(it.path().join("loop.json")).ok());
+        let mut records = records.filter_map(|it| serde_json::from_slice::<Value>(&it).ok());
+        records.any(|record| record["state"]["ending"].is_object())
+    });
 }
 
 /// Whether the process that an agent left exists: its id may be another's by now.
