@@ -71,10 +71,35 @@ fn leave_a_loop(sandbox: &Sandbox) {
     std::fs::write(file, record.to_string()).unwrap();
 }
 
+/// A completed loop whose check reads a file that git ignores.
+fn complete_with_an_ignored_file(sandbox: &Sandbox) {
+    sandbox.write("check.sh", "test -f settings.local && test -f work.txt\n");
+    sandbox.write(".gitignore", "*.local\n");
+    sandbox.git(&["add", "."]);
+    sandbox.git(&["commit", "-qm", "A check"]);
+    sandbox.write("settings.local", "");
+    let agent = "echo work > work.txt; echo '<promise>COMPLETE</promise>'";
+    let run = ["run", "Work", "--verify", "sh check.sh", "--agent-cmd", agent];
+    sandbox.crew(&run).success();
+}
+
+#[test]
+fn what_the_scratch_folder_lacks_is_named_until_it_is_included() {
+    let sandbox = healthy();
+    complete_with_an_ignored_file(&sandbox);
+    let page = sandbox.crew(&["doctor"]).success();
+    let lacks = "`sh check.sh` failed (exit 1) in crew's scratch folder, though the checks passed \
+                 here: what crew tries there shows nothing; git ignores, and the folder lacks: \
+                 settings.local";
+    assert!(page.contains(lacks), "{page}");
+    sandbox.write(".worktreeinclude", "settings.local\n");
+    assert_eq!(findings(&sandbox.crew(&["doctor", "--json"])), [""; 0]);
+}
+
 type Fault = (&'static str, &'static str, i32, fn(&Sandbox));
 
 /// The finding, a part of its fix, the exit code, and the fault.
-const FAULTS: [Fault; 23] = [
+const FAULTS: [Fault; 24] = [
     ("client-silent", "install Claude Code again", 1, |it| drop(it.program("claude", "exit 7"))),
     ("client-too-old", "claude update", 1, |it| {
         tell(it, "version", &json!("2.1.100 (Claude Code)"));
@@ -153,6 +178,7 @@ const FAULTS: [Fault; 23] = [
         std::fs::write(above, "a file").unwrap();
     }),
     ("loop-ownerless", "crew cancel", 0, |it| leave_a_loop(it)),
+    ("scratch-folder", ".worktreeinclude", 0, |it| complete_with_an_ignored_file(it)),
 ];
 
 fn findings(ran: &Ran) -> Vec<Value> {

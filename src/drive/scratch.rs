@@ -15,7 +15,9 @@ use crate::world::clock::{self, Deadline, Stopwatch};
 use crate::world::env;
 use crate::world::files::disk::{self, Lock};
 use crate::world::git::snapshots::Snapshots;
-use crate::world::git::snapshots::scratch::{is_set_up, link_ignored, mark_set_up};
+use crate::world::git::snapshots::scratch::{
+    is_linked, is_set_up, left_out, link_ignored, mark_set_up,
+};
 use crate::world::process::Stop;
 use crate::world::store::Home;
 
@@ -180,6 +182,16 @@ impl<'a> ScratchFolder<'a> {
             return Ok(true);
         }
         link_ignored(&self.snapshots, &self.subject.place.checkout, &self.folder)
+    }
+
+    /// Whether folders of the working tree are linked in: what passes there may use the work.
+    pub fn is_linked(&self) -> bool {
+        is_linked(&self.folder)
+    }
+
+    /// What git ignores in the working tree and this folder does not have.
+    pub fn left_out(&self) -> Result<Vec<String>, String> {
+        left_out(&self.snapshots, &self.folder)
     }
 
     /// Runs every check on the final tree, those that pass on the tree without the work, and the

@@ -32,9 +32,11 @@ fn tried(terms: ScratchTerms<'_>) -> Result<Trial, Trial> {
     }
     let files: Vec<&str> = files.iter().map(String::as_str).collect();
     let without = snapshots.mixed(now, &found, &files).map_err(Trial::Impossible)?;
-    let runs =
-        terms.open().and_then(|mut scratch| scratch.try_each(&checks(subject), now, &without));
-    Ok(judge(&runs.map_err(Trial::Impossible)?, &mixed))
+    let runs = terms.open().and_then(|mut scratch| {
+        Ok((scratch.try_each(&checks(subject), now, &without)?, scratch.is_linked()))
+    });
+    let (runs, is_linked) = runs.map_err(Trial::Impossible)?;
+    Ok(judge(&runs, &mixed, is_linked))
 }
 
 /// The checks that are tried: those a claim needs, else all.

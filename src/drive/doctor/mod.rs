@@ -1,9 +1,10 @@
-//! Gathers everything the doctor judges, and changes nothing. What cannot be looked at is reported
+//! Gathers everything the doctor judges, and changes nothing but the scratch folder. What cannot be looked at is reported
 //! as such; one failed look does not stop the others.
 
 pub mod cluster;
 pub mod node;
 mod own;
+mod scratch;
 
 use std::path::{Path, PathBuf};
 
@@ -48,6 +49,7 @@ pub fn examine(home: &Home, here: &Path, named: Option<&Path>) -> DoctorFacts {
         plugins: told,
         settings: the_settings(here),
         own: own::settings(home, here),
+        scratch: scratch::look(home, here),
         home: the_home(home),
         git: git::answers(here),
         crews: the_crews(),

@@ -89,6 +89,8 @@ pub struct DoctorFacts {
     pub settings: Vec<ClientSettings>,
     /// The state of crew's own settings files for the current folder.
     pub own: Own,
+    /// A check of the newest loop here that fails in the scratch folder.
+    pub scratch: Option<ScratchCheck>,
     pub home: HomeCheck,
     pub git: bool,
     /// Every different `crew` on `PATH`, in its order.
@@ -187,6 +189,15 @@ pub struct Own {
     pub agents_missing: Vec<String>,
     /// A message that a check's program is missing.
     pub check_missing: Option<String>,
+}
+
+/// A check that passed in the working tree and does not pass in the scratch folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScratchCheck {
+    /// What happens there.
+    pub why: String,
+    /// What git ignores in the working tree and the scratch folder does not have.
+    pub lacks: Vec<String>,
 }
 
 /// `$CREW_HOME`.

@@ -6,8 +6,13 @@ use std::path::Path;
 
 use super::Severity::{self, Broken, Note, Warning};
 use super::{
-    ClientCheck, DoctorFacts, Finding, NAME, PLUGIN, PluginCheck, Product, Program, shell_word,
+    ClientCheck, DoctorFacts, Finding, NAME, PLUGIN, PluginCheck, Product, Program, ScratchCheck,
+    shell_word,
 };
+use crate::engine::text::named;
+
+/// The most ignored paths that are named.
+const LACKS_MAX: usize = 5;
 
 /// All findings for these facts.
 pub fn findings(facts: &DoctorFacts) -> Vec<Finding> {
@@ -17,6 +22,7 @@ pub fn findings(facts: &DoctorFacts) -> Vec<Finding> {
     folder(facts, &mut all);
     settings(facts, &mut all);
     own_settings(facts, &mut all);
+    scratch(facts, &mut all);
     home(facts, &mut all);
     machine(facts, &mut all);
     loops(facts, &mut all);
@@ -266,6 +272,20 @@ fn unjudged(facts: &DoctorFacts, all: &mut Vec<Finding>) {
         let fix = format!("crew cancel {id}, or crew install and /reload-plugins in its session");
         add(all, "loop-unjudged", Broken, what, fix);
     }
+}
+
+fn scratch(facts: &DoctorFacts, all: &mut Vec<Finding>) {
+    let Some(ScratchCheck { why, lacks }) = &facts.scratch else { return };
+    let lacks = match lacks.is_empty() {
+        true => String::new(),
+        false => format!("; git ignores, and the folder lacks: {}", named(lacks, LACKS_MAX)),
+    };
+    let what = format!(
+        "{why} in crew's scratch folder, though the checks passed here: what crew tries there shows nothing{lacks}"
+    );
+    let fix = "name in .worktreeinclude the ignored files that it needs, or the command that \
+               prepares a new checkout: --setup \"npm ci\"";
+    add(all, "scratch-folder", Warning, what, fix.to_owned());
 }
 
 /// The rules for crew's own settings files.

@@ -2,7 +2,7 @@
 
 use super::{
     ClientCheck, ClientSettings, DoctorFacts, Folder, HomeCheck, LoopFact, Own, PLUGIN,
-    PluginCheck, Product, Program, Severity, Version, findings, shell_word,
+    PluginCheck, Product, Program, ScratchCheck, Severity, Version, findings, shell_word,
 };
 use crate::engine::record::LoopId;
 
@@ -33,6 +33,7 @@ fn healthy() -> DoctorFacts {
             ..ClientSettings::default()
         }],
         own: Own::default(),
+        scratch: None,
         home: HomeCheck {
             root: "/state/crew".into(),
             unusable: None,
@@ -74,7 +75,7 @@ fn folder(facts: &mut DoctorFacts) -> &mut Folder {
 type Fault = (&'static str, &'static str, fn(&mut DoctorFacts));
 
 /// The finding, a part of its fix, and the fault.
-const FAULTS: [Fault; 26] = [
+const FAULTS: [Fault; 27] = [
     ("client-missing", "install Claude Code", |it| it.client = ClientCheck::Absent),
     ("client-silent", "crew doctor --client PATH", |it| {
         it.client = ClientCheck::Silent("exit 127".to_owned());
@@ -122,6 +123,10 @@ const FAULTS: [Fault; 26] = [
     ("home-open", "chmod 700 /state/crew", |it| it.home.mode = Some(0o755)),
     ("home-differs", "export CREW_HOME=/elsewhere", |it| {
         it.home.settled[0].1 = "/elsewhere".into();
+    }),
+    ("scratch-folder", ".worktreeinclude", |it| {
+        let why = "`make test` failed (exit 2)".to_owned();
+        it.scratch = Some(ScratchCheck { why, lacks: vec![".env".to_owned()] });
     }),
     ("git-missing", "install git", |it| it.git = false),
     ("crew-twice", "remove /usr/bin/crew", |it| it.crews.push("/usr/bin/crew".into())),

@@ -198,8 +198,9 @@ impl AsFound {
 }
 
 /// Judges the checks of a trial. `mixed` are the files that hold tests and work and so were not
-/// taken away.
-pub fn judge(tried: &[TriedCheck], mixed: &[String]) -> Trial {
+/// taken away. Where folders of the working tree `are_linked` in, a pass without the work shows
+/// nothing: a workspace's packages are links to the work.
+pub fn judge(tried: &[TriedCheck], mixed: &[String], are_linked: bool) -> Trial {
     let unable: Vec<&TriedCheck> = tried.iter().filter(|it| !passed(&it.control)).collect();
     let able: Vec<&TriedCheck> = tried.iter().filter(|it| passed(&it.control)).collect();
     if able.is_empty() {
@@ -228,7 +229,9 @@ pub fn judge(tried: &[TriedCheck], mixed: &[String]) -> Trial {
     let why = why_not.join("; ");
     // No agent can make a command speak that does not name its tests.
     let is_silent = tried.iter().all(|check| check.control.test_run.is_none());
-    if is_silent { Trial::Impossible(why) } else { Trial::Failed(why) }
+    let passes = |run: &CheckResult| run.verdict == Verdict::Passed;
+    let is_by_links = are_linked && tried.iter().any(|it| it.without.as_ref().is_some_and(passes));
+    if is_silent || is_by_links { Trial::Impossible(why) } else { Trial::Failed(why) }
 }
 
 /// "tests and work cannot be told apart: src/tax.rs".
@@ -321,7 +324,7 @@ mod tests {
             let some = |words: &str| (!words.is_empty()).then(|| run(words));
             let (without, again) = (some(without), some(again));
             let tried = TriedCheck { control: run(control), without, again };
-            format!("{:?}", judge(&[tried], mixed))
+            format!("{:?}", judge(&[tried], mixed, false))
         });
         insta::assert_snapshot!(told.join("\n"), @r#"
         Proven("`t` passes, and without the work it fails in a, b")
@@ -379,9 +382,21 @@ mod tests {
         let why = "`t` was not run: the variable TERM is not as it was when the loop began";
         let control = CheckResult { incurable: Some(why.to_owned()), ..unknown.clone() };
         let tried = |control| [TriedCheck { control, ..TriedCheck::default() }];
-        assert_eq!(judge(&tried(control), &[]), Trial::Impossible(why.to_owned()));
+        assert_eq!(judge(&tried(control), &[], false), Trial::Impossible(why.to_owned()));
         let why = "`t` did not finish; its result is unknown".to_owned();
-        assert_eq!(judge(&tried(unknown), &[]), Trial::Impossible(why));
+        assert_eq!(judge(&tried(unknown), &[], false), Trial::Impossible(why));
+    }
+
+    #[test]
+    fn a_pass_without_the_work_shows_nothing_where_folders_are_linked_in() {
+        let tried = |without| TriedCheck {
+            control: run("pass a"),
+            without: Some(run(without)),
+            again: Some(run("pass a")),
+        };
+        assert!(matches!(judge(&[tried("pass a")], &[], true), Trial::Impossible(_)));
+        assert!(matches!(judge(&[tried("fail c")], &[], true), Trial::Failed(_)));
+        assert!(matches!(judge(&[tried("fail a")], &[], true), Trial::Proven(_)));
     }
 
     #[test]
@@ -393,7 +408,7 @@ mod tests {
         };
         let all =
             [tried("silent pass", "silent pass"), tried("fail a", ""), tried("pass a", "fail a")];
-        insta::assert_snapshot!(format!("{:?}", judge(&all, &[])), @r#"Proven("`t` passes, and without the work it fails in a")"#);
-        insta::assert_snapshot!(format!("{:?}", judge(&all[..2], &[])), @r#"Failed("`t` passes without the work too, as after a refactoring; `t` failed (exit 1) in a scratch folder, which `setup` and .worktreeinclude prepare")"#);
+        insta::assert_snapshot!(format!("{:?}", judge(&all, &[], false)), @r#"Proven("`t` passes, and without the work it fails in a")"#);
+        insta::assert_snapshot!(format!("{:?}", judge(&all[..2], &[], false)), @r#"Failed("`t` passes without the work too, as after a refactoring; `t` failed (exit 1) in a scratch folder, which `setup` and .worktreeinclude prepare")"#);
     }
 }

@@ -30,6 +30,8 @@ const EXCLUDES_BYTES: u64 = 8 << 20;
 /// The file that says by which command a folder was set up, and its most bytes.
 const SET_UP: &str = ".git/crew-set-up";
 const SETUP_BYTES: u64 = 4096;
+/// The file that says that folders of the working tree were linked in.
+const LINKED: &str = ".git/crew-linked";
 /// Settings of the folder's own repository: a check may run git in it.
 const CONFIG: &str =
     "[core]\n\trepositoryFormatVersion = 0\n\tbare = false\n\tautocrlf = false\n[gc]\n\tauto = 0";
@@ -182,7 +184,26 @@ pub fn link_ignored(
         }
         is_new |= tree::mirror_by_links(&from, &to).map_err(|error| error.to_string())?;
     }
+    if is_new {
+        write(&scratch.join(LINKED), "")?;
+    }
     Ok(is_new)
+}
+
+/// Whether a scratch folder has folders of the working tree, by links.
+pub fn is_linked(scratch: &Path) -> bool {
+    disk::exists(&scratch.join(LINKED))
+}
+
+/// What git ignores in the working tree, but for what builds and tests leave, and a scratch folder
+/// does not have.
+pub fn left_out(snapshots: &Snapshots, scratch: &Path) -> Result<Vec<String>, String> {
+    let mut ignored = snapshots.all_ignored()?;
+    ignored.retain(|path| {
+        let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+        !is_output(name) && !disk::exists(&scratch.join(path))
+    });
+    Ok(ignored)
 }
 
 /// Whether a folder of this name holds what a build or a test leaves, which the scratch folder
