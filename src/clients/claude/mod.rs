@@ -37,8 +37,6 @@ static ABILITIES: Abilities = Abilities {
     // The client overrides the ninth hook in a row that continues the agent without a tool call
     // between.
     cap: Some(Cap { usual: 8, variable: Some(CAP) }),
-    // The client replaces context of more than 10,000 UTF-16 units by a stub; crew's prompts are
-    // shorter than that.
     wakes: true,
     waits_at_the_end: Duration::from_millis(1500),
     transcript: Some(Transcript {
