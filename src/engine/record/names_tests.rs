@@ -107,7 +107,7 @@ fn git() -> Value {
 fn state() -> Value {
     json!({
         "generation": 1, "boundaries": 2, "status": "finished",
-        "ending": { "outcome": "completed", "proof": "checked", "why": "w" },
+        "ending": { "outcome": "completed", "proof": "checked", "why": "w", "proof_notes": ["n"] },
         "owner": {
             "driver": "session", "session_id": "s", "client": "c", "process": { "pid": 42, "started": "9" },
             "search_path": "/bin", "host": { "name": "n", "machine": "m", "boot": "b" },
