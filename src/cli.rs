@@ -17,45 +17,14 @@ use crate::parse::arguments::{
 use crate::parse::duration;
 use crate::report::help;
 
-const AFTER_RUN: &str = "\
-TEXT is taken as it is. The name of an existing file means that file, read anew each time; one \
-that ends in .j2 is a template; builtin:NAME is one of crew's own.
-
-Exit codes: 0 completed · 1 error · 2 usage · 10 exhausted · 11 aborted · 12 stalled · 13 blocked · \
-14 cancelled · 130 paused or interrupted · 128 + n interrupted by signal n (TERM: 143). Ctrl-C ends cleanly, a second one at once.
-
-Examples:
-  crew run \"fix the failing tests\" -n 10 --verify \"cargo test\"
-  crew run build --agent claude --max-duration 4h --max-cost 20 --detach
-  crew run build --dry-run";
-const AFTER_RESUME: &str = "\
-The task, checks, counters and evidence are the same. A session's loop can be resumed here too; \
-/crew:resume takes it back. An option that is not given stays as it was. A limit that is used up must be raised: +N adds to the loop's limit, \
-or, where it has none, to what is used so far.
-
-Examples:
-  crew resume -n +10
-  crew resume k3v9 --max-cost +5 --detach
-  crew resume k3v9 --tell \"the password is in .env\"";
+const AFTER_RUN: &str = include_str!("report/help/run.txt").trim_ascii_end();
+const AFTER_RESUME: &str = include_str!("report/help/resume.txt").trim_ascii_end();
 const AFTER_TELL: &str = "Examples:
   crew tell \"use the existing parser\"
   crew tell --fleet shop --task vat \"port 8080\"";
-const AFTER_SET: &str = "\
-A limit that is not named stays. +N adds to the loop's limit, or, where it has none, to what is used so far.
+const AFTER_SET: &str = include_str!("report/help/set.txt").trim_ascii_end();
 
-Examples:
-  crew set --max-iterations 30
-  crew set k3v9 -n +10 --max-duration +2h";
-
-const AFTER_CLEAN: &str = "\
-Lists what it would remove, then asks. Without LOOP: every loop that ended more than 30 days ago, \
-or longer ago than --older-than. A live loop is never removed; one that its client, still open, \
-could resume only if you name it. Handoffs and commits stay where they are.
-
-Examples:
-  crew clean
-  crew clean --older-than 7d --yes
-  crew clean k3v9";
+const AFTER_CLEAN: &str = include_str!("report/help/clean.txt").trim_ascii_end();
 
 /// Keeps a coding agent working until the job is proved done.
 #[derive(Debug, Parser)]

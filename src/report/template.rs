@@ -5,38 +5,38 @@ use std::fmt::Write as _;
 
 use crate::engine::settings::{Key, Part, Value};
 
+/// The file, with a name in braces for each part that is filled in.
+const FILE: &str = include_str!("project.toml.in");
+
 /// The text of a new project file. `checks` are active, `others` are comments. Each is a command
 /// and the file that named it.
 pub fn project(checks: &[(&str, &str)], others: &[(&str, &str)]) -> String {
-    let mut text = HEAD.to_owned();
-    keys(&mut text, Part::Bound);
-    keys(&mut text, Part::Term);
-    text.push_str(PROCESSES);
-    keys(&mut text, Part::Process);
-    keys(&mut text, Part::Step);
-    text.push_str(AGENT);
-    text.push_str("\n[wait]\n");
-    keys(&mut text, Part::Wait);
-    text.push_str(CHECKS);
+    let mut found = String::new();
     if checks.is_empty() {
-        text.push_str("\n# No test command was found here.\n");
-        text.push_str(&commented(&check("your test command")));
+        found.push_str("\n# No test command was found here.\n");
+        found.push_str(&commented(&check("your test command")));
     }
     for (run, because) in checks {
-        let _ = write!(text, "\n# Found in {because}.\n{}", check(run));
+        let _ = write!(found, "\n# Found in {because}.\n{}", check(run));
     }
     for (run, because) in others {
-        let _ = write!(text, "\n# Found in {because}, too.\n{}", commented(&check(run)));
+        let _ = write!(found, "\n# Found in {because}, too.\n{}", commented(&check(run)));
     }
-    text.push_str(REST);
-    text
+    FILE.replace("{limits}", &keys(&[Part::Bound, Part::Term]))
+        .replace("{steps}", &keys(&[Part::Process, Part::Step]))
+        .replace("{waits}", &keys(&[Part::Wait]))
+        .replace("{checks}", &found)
 }
 
 /// A comment for each key: a limit with its built-in value, a step with an example that changes
 /// something.
-fn keys(text: &mut String, part: Part) {
-    let told = Key::all().filter(|key| key.row().part == part && !key.row().help.is_empty());
-    for key in told {
+fn keys(parts: &[Part]) -> String {
+    let mut text = String::new();
+    let shown = |key: &Key, part| key.row().part == part && !key.row().help.is_empty();
+    for (key, part) in parts
+        .iter()
+        .flat_map(|part| Key::all().filter(|key| shown(key, *part)).map(|key| (key, *part)))
+    {
         let kind = key.row().kind;
         let (value, rest) = match key.built_in() {
             Some(Value::Switch(on)) => (Value::Switch(!on).written(kind), ""),
@@ -54,65 +54,8 @@ fn keys(text: &mut String, part: Part) {
         let setting = format!("{} = {value}  ", key.row().name);
         let _ = writeln!(text, "# {setting:<31}# {}{rest}", key.row().help);
     }
+    text
 }
-
-const HEAD: &str = "\
-# What crew's loops in this project start with. What you type with /crew:loop wins over this file; this file
-# wins over your own settings file. `crew config` names it, and every value with its source.
-# A changed command, a limit above your own, or a promise that differs from yours needs `crew trust` again.
-
-[loop]
-";
-
-const PROCESSES: &str = "\
-# protect = [\"tests/**\"]         # while the agent has changed one, no claim is believed; ignored files do not count
-
-# For `crew run`, which starts the agent anew for every iteration:
-";
-
-const AGENT: &str = "\
-# agent = \"claude\"
-# model = \"opus\"                 # the agent's model
-# args = [\"--effort\", \"high\"]
-# permissions = \"accept-edits\"    # or default, auto, bypass
-# fallback = [\"codex\"]           # who works while the agent's account is at a limit
-# account = \"work\"               # the account whose limits these loops share
-";
-
-const CHECKS: &str = "
-# Commands crew runs itself; the exit status alone passes or fails them.
-#   role = \"verify\"   must pass before a claim is believed
-#   role = \"gate\"     the same, and also runs after every iteration
-#   role = \"until\"    ends the loop when it passes; no claim needed
-# Further keys: timeout = \"10m\", success_exit_code = 0, no_worse = true (a verify that may fail in tests that
-# failed before the loop). They count under their own header only: take the `#` from [[check]], too.
-# Shorter, under [loop]: verify = [\"cargo test\"]; gate and until likewise
-";
-
-const REST: &str = "
-# Your own agent: `like` one that crew knows, or with its own command. Its keys count under its own header only:
-# take the `#` from [agents.mine], too.
-# [agents.mine]
-# command = [\"my-agent\", \"--headless\"]
-# prompt = \"stdin\"               # or argument
-# output = \"text\"                # or the agent whose events it prints: claude, codex …
-# model = \"--model\"              # the option that names its model
-# environment = { LEVEL = \"1\" }   # variables it is started with
-# login = [\"login\", \"status\"]     # what it is asked as a fallback; [] = nothing
-
-# A procedure: `crew run nightly`. Parts of the prompt are text, files beside this one, or crew's own
-# (builtin:NAME); keys of [loop] set here apply to this procedure only. Take the `#` from its header, too.
-# [procedures.nightly]
-# description = \"Fix what broke today\"
-# observe = [\"prompts/look.md\", \"Read the newest log under logs/\"]
-# act = \"Fix one thing and run the tests\"
-# max_iterations = 5
-
-# Commands at the moments of a run; a failing iteration_start skips the iteration, a failing iteration_end
-# makes it a failure.
-[on]
-# finish = { run = \"notify-send crew \\\"$CREW_OUTCOME\\\"\", timeout = \"60s\" }
-";
 
 fn check(run: &str) -> String {
     format!("[[check]]\nrole = \"verify\"\nrun = \"{run}\"\n")
@@ -131,8 +74,8 @@ mod tests {
     #[test]
     fn a_new_file_holds_what_was_found_and_explains_the_rest() {
         let text = project(&[("just test", "justfile")], &[("cargo test", "Cargo.toml")]);
-        let (text, rest) = text.split_at(text.len() - REST.len());
-        assert_eq!(rest, REST);
+        let (_, rest) = FILE.split_once("{checks}").unwrap();
+        let text = text.strip_suffix(rest).unwrap();
         assert_snapshot!(text, @r#"
         # What crew's loops in this project start with. What you type with /crew:loop wins over this file; this file
         # wins over your own settings file. `crew config` names it, and every value with its source.

@@ -62,19 +62,7 @@ pub enum FleetVerb {
     },
 }
 
-const AFTER_RUN: &str = "\
-A task is a Markdown file. Its front matter, between --- or +++ lines, has the options of crew run by \
-their long names, and after, priority and touches. fleet.toml holds what all share.
-
-Exit codes: 0 all completed · 10 some did not · 13 some are blocked · 14 cancelled · 130 paused or \
-interrupted.
-
-Examples:
-  crew fleet run tasks/ --dry-run
-  crew fleet run tasks/ --slots 4 --max-cost 50
-  crew fleet run tasks/ --land
-  crew fleet run tasks/ --on slurm:login.example --land
-  crew fleet run tasks/ --retry";
+const AFTER_RUN: &str = include_str!("../../report/help/fleet_run.txt").trim_ascii_end();
 
 const AFTER_FORGET: &str = "\
 It is refused while a task of the fleet runs here. It prints what stays: branches, working trees, and \

@@ -23,43 +23,8 @@ const SAID_CHARS_OF_MANY: usize = 60;
 /// The longest column of files, in characters.
 const FILES_CHARS: usize = 60;
 
-const HEAD: &str = r#"<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-"#;
-
-const STYLE: &str = "<style>
-:root { --ink: #1f2328; --good: #1a7f37; --bad: #b42318; --dim: #57606a; --line: #d0d7de; --paper: #fff; --card: #f6f8fa }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e6edf3; --good: #56d364; --bad: #ff7b72; --dim: #9da7b3; --line: #3d444d; --paper: #0d1117; --card: #161b22 }
-}
-body { font: 15px/1.55 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 0 }
-main { max-width: 62rem; margin: 2rem auto; padding: 0 1rem }
-h1 { font-size: 1.45rem; line-height: 1.3; margin: 0 0 .2rem } h2 { font-size: 1.05rem; margin: 2.2rem 0 .6rem }
-.remark { font-weight: 600; margin: 0 0 1rem } .task { font-size: 1.05rem; white-space: pre-wrap; overflow-wrap: anywhere }
-pre, code { font-family: ui-monospace, monospace; font-size: .87em }
-pre { white-space: pre-wrap; overflow-wrap: anywhere; background: var(--card); border-radius: 6px; margin: .3rem 0; padding: .7rem }
-dl { display: grid; grid-template-columns: 6rem minmax(0, 1fr); gap: .25rem 1rem; margin: 1rem 0 }
-dt { color: var(--dim) } dd { margin: 0; overflow-wrap: anywhere }
-table { border-collapse: collapse; width: 100% }
-th, td { text-align: left; vertical-align: top; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid var(--line); overflow-wrap: anywhere }
-th { color: var(--dim); font-weight: 500 }
-.all td:nth-child(-n+2) { white-space: nowrap; font-variant-numeric: tabular-nums }
-.good { color: var(--good) } .bad { color: var(--bad) } .quiet { color: var(--dim) }
-figure { margin: 1rem 0 } figcaption { color: var(--dim); font-size: .87rem; margin-bottom: .2rem }
-svg { display: block; width: 100%; height: 5rem; border-bottom: 1px solid var(--line) }
-rect.good { fill: var(--good) } rect.bad { fill: var(--bad) } rect.quiet { fill: var(--dim) }
-@media (max-width: 40rem) {
-  main { margin: 1rem auto } dl { grid-template-columns: 1fr; gap: 0 } dd { margin-bottom: .5rem }
-  .all tr { display: flex; flex-wrap: wrap; column-gap: .8rem; border-bottom: 1px solid var(--line); padding: .3rem 0 }
-  .all th { display: none } .all td { border: 0; padding: 0 } .all td:last-child { flex-basis: 100% }
-  .else th, .else td { display: block; border: 0; padding: 0 } .else td { padding-bottom: .5rem }
-}
-</style>
-";
+const HEAD: &str = include_str!("head.html");
+const STYLE: &str = include_str!("style.html");
 
 /// The page.
 pub fn html(known: &StoryPage<'_>) -> String {
