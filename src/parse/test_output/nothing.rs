@@ -13,7 +13,7 @@ const LINE_BYTES: usize = 300;
 const SHOWN_CHARS: usize = 100;
 
 /// How a line begins that says that nothing ran.
-const BEGINNINGS: [&str; 19] = [
+const BEGINNINGS: [&str; 20] = [
     // CTest (Source/ctest.cxx)
     "No tests were found!!!",
     // dotnet test --filter (vstest, Resources.resx)
@@ -29,6 +29,8 @@ const BEGINNINGS: [&str; 19] = [
     "Error: No test files found",
     // Maven Surefire
     "No tests to run.",
+    // Maven Surefire with -DskipTests (SurefireHelper)
+    "Tests are skipped.",
     // PHPUnit (TextUI)
     "No tests executed!",
     // turbo run test --filter
@@ -50,9 +52,10 @@ const BEGINNINGS: [&str; 19] = [
 ];
 
 /// Words in which a task runner reports that it repeated a result.
-const REPLAYS: [&str; 4] = [
-    // turbo
+const REPLAYS: [&str; 5] = [
+    // turbo (run_cache.rs)
     "cache hit, replaying ",
+    "cache hit, suppressing ",
     // Nx
     "Nx read the output from the cache instead of running the command",
     // Bazel
@@ -89,7 +92,9 @@ impl Nothing {
                 }
                 _ => {}
             }
-        } else if text.contains("cache") && REPLAYS.iter().any(|it| text.contains(it)) {
+        } else if text.contains("cache")
+            && (REPLAYS.iter().any(|it| text.contains(it)) || is_all_cached(text))
+        {
             keep(&mut self.replayed);
         }
         match tests_in(text) {
@@ -123,9 +128,21 @@ fn is_up_to_date(text: &str) -> bool {
     is_make && is_idle && rest.split(['\'', '`']).nth(1).is_some_and(is_action)
 }
 
+/// turbo's summary where nothing ran anew: "Cached:    39 cached, 39 total".
+fn is_all_cached(text: &str) -> bool {
+    let counts = text.strip_prefix("Cached:").and_then(|counts| counts.split_once(" cached, "));
+    let total = |counts: &str| counts.trim().strip_suffix(" total").map(str::to_owned);
+    counts.is_some_and(|(cached, rest)| {
+        let cached = cached.trim();
+        cached != "0" && total(rest).as_deref() == Some(cached)
+    })
+}
+
 fn is_action(name: &str) -> bool {
     let name = name.rsplit(':').next().unwrap_or(name).to_ascii_lowercase();
-    ["test", "check", "spec", "verify"].iter().any(|word| name.contains(word))
+    const WORDS: [&str; 8] =
+        ["test", "check", "spec", "verify", "coverage", "integration", "unit", "e2e"];
+    WORDS.iter().any(|word| name.contains(word))
 }
 
 /// How many tests a line reports: "0 examples, 0 failures", "Tests run: 3, Failures: 0".
@@ -232,6 +249,8 @@ mod tests {
     fn a_cached_result_is_a_replay_and_not_nothing() {
         for text in [
             "shop:test: cache hit, replaying logs 0123456789abcdef\nshop:test: 0 passing",
+            "shop:test: cache hit, suppressing logs 0123456789abcdef",
+            "Cached:    39 cached, 39 total",
             "> Task :test UP-TO-DATE",
             "> Task :web:test FROM-CACHE",
             "//shop:tax_test                     (cached) PASSED in 0.1s",
