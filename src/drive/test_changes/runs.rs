@@ -11,8 +11,10 @@ use crate::engine::evidence::test_run::TestStatus;
 use crate::engine::evidence::{CheckResult, Verdict};
 use crate::engine::record::{Check, CheckMemory};
 use crate::engine::test_changes::finding::{
-    TestChangesFinding, WithOriginalTests, came_to_its_tests, judge_failing_tests, may_hold,
+    TestChangesFinding, WithOriginalTests, came_to_its_tests, fails_in_no_other_test,
+    judge_failing_tests, may_hold,
 };
+use crate::engine::test_changes::test_path::is_test;
 use crate::engine::test_changes::trial::passed;
 use crate::engine::test_changes::{Baseline, TestChanges};
 use crate::parse::test_changes::is_static;
@@ -26,6 +28,8 @@ struct OriginalRuns<'s, 'a> {
     memories: &'s TestMemories,
     found: &'s str,
     left: &'s str,
+    /// The present check on the final tree, once it ran there.
+    control: Option<CheckResult>,
 }
 
 /// Runs every check that a change of tests or configuration concerns.
@@ -45,7 +49,8 @@ pub fn run(
         }
     };
     let (found, left) = (&*found.commit, &*left.commit);
-    let mut runs = OriginalRuns { scratch: &mut scratch, terms, changes, memories, found, left };
+    let (scratch, control) = (&mut scratch, None);
+    let mut runs = OriginalRuns { scratch, terms, changes, memories, found, left, control };
     let refuses = terms.subject.contract.test_changes == TestChanges::Refuse;
     let mut known: Vec<&str> = Vec::new();
     let mut ran = 0;
@@ -77,9 +82,15 @@ impl OriginalRuns<'_, '_> {
         self.changes.original(snapshots, self.found, self.left, (tests, configuration))
     }
 
+    /// Whether a check passes; one that may fail as before the loop also passes where it fails in
+    /// no other test than on the final tree.
     fn passes(&self, check: &Check, result: &CheckResult) -> bool {
-        let is_whole = matches!(result.verdict, Verdict::Passed | Verdict::Failed);
-        is_whole && (passed(result) || check.no_worse && is_no_worse(self.memories, result))
+        let is_as_now = |now: &CheckResult| fails_in_no_other_test(result, now);
+        passed(result) || check.no_worse && self.control.as_ref().is_some_and(is_as_now)
+    }
+
+    fn passes_on_the_final_tree(&self, check: &Check, result: &CheckResult) -> bool {
+        passed(result) || check.no_worse && is_no_worse(self.memories, result)
     }
 
     /// What a check shows where the tests and settings that came with commits of others stay as
@@ -96,8 +107,10 @@ impl OriginalRuns<'_, '_> {
         }
         let changes = self.changes.without(&others);
         let OriginalRuns { terms, memories, found, left, .. } = *self;
-        let scratch = &mut *self.scratch;
-        let mut rest = OriginalRuns { scratch, terms, changes: &changes, memories, found, left };
+        let (scratch, control) = (&mut *self.scratch, None);
+        let changes_left = &changes;
+        let mut rest =
+            OriginalRuns { scratch, terms, changes: changes_left, memories, found, left, control };
         let is_concerned = changes.have_configuration() || have_tests_for(&changes, check);
         let shown = if is_concerned { Some(rest.try_check(check)?) } else { None };
         let only_with = || WithOriginalTests::OnlyWith(others);
@@ -109,18 +122,15 @@ impl OriginalRuns<'_, '_> {
         let has_tests = have_tests_for(changes, check);
         let has_configuration = changes.have_configuration();
         let original = self.original(has_tests, has_configuration)?;
+        self.control = None;
         if self.runs_clean(&original, check)?.is_none() {
             return Ok(WithOriginalTests::Passes);
         }
-        let left = self.left.to_owned();
-        let mut control = self.scratch.run_on(&left, check)?;
-        if !self.passes(check, &control) && self.scratch.prepare()? {
-            control = self.scratch.run_on(&left, check)?;
+        if changes.are_first_tests && self.has_no_tests_at_the_start()? {
+            return Ok(WithOriginalTests::Passes);
         }
-        if !self.passes(check, &control) {
-            let how = control.what_happened();
-            return Err(format!("`{}` {how} in a scratch folder on the final tree", check.run));
-        }
+        let control = self.run_control(check)?;
+        self.control = Some(control.clone());
         // The first failure may have been the folder's; a second one is not.
         let Some(failed) = self.runs_clean(&original, check)? else {
             return Ok(WithOriginalTests::Passes);
@@ -137,6 +147,25 @@ impl OriginalRuns<'_, '_> {
             return self.judge_scripts(check, changes.configuration_paths());
         };
         self.judge_tests(check, &failed, &control)
+    }
+
+    /// Whether the loop found a project without a test.
+    fn has_no_tests_at_the_start(&self) -> Result<bool, String> {
+        let files = self.scratch.snapshots.files_among(self.found, &[])?;
+        Ok(!files.iter().any(|path| is_test(path)))
+    }
+
+    /// Runs a check on the final tree, where it passed; an error if it does not in this folder.
+    fn run_control(&mut self, check: &Check) -> Result<CheckResult, String> {
+        let mut control = self.scratch.run_on(self.left, check)?;
+        if !self.passes_on_the_final_tree(check, &control) && self.scratch.prepare()? {
+            control = self.scratch.run_on(self.left, check)?;
+        }
+        if self.passes_on_the_final_tree(check, &control) {
+            return Ok(control);
+        }
+        let how = control.what_happened();
+        Err(format!("`{}` {how} in a scratch folder on the final tree", check.run))
     }
 
     /// Runs a check on a tree; `None` if it passes there.

@@ -12,7 +12,7 @@ use crate::engine::text::{count, named};
 /// The option by which a person accepts tests and check configuration as they are now; every reason
 /// that only a person can settle names it.
 pub const ACCEPT: &str = "--accept-test-changes";
-/// The most of the doubts of one kind that are kept.
+/// What is said where the original tests take nothing away.
 const ALSO_PASSES: &str = "also passes with the tests and settings as the loop found them";
 
 /// What the original tests show of one check.
@@ -152,6 +152,16 @@ pub fn judge_failing_tests(
         (true, false) => Some(WithOriginalTests::Rewritten(rewritten)),
         (true, true) => None,
     }
+}
+
+/// Whether a check that failed names its failing tests, and all of them fail `now`, too.
+pub fn fails_in_no_other_test(result: &CheckResult, now: &CheckResult) -> bool {
+    let (Some(run), Some(now)) = (&result.test_run, &now.test_run) else { return false };
+    let fails_now = |name: &str| now.tests.get(name) == Some(&TestStatus::Failed);
+    result.verdict == Verdict::Failed
+        && run.errors == 0
+        && run.named(TestStatus::Failed).count() >= run.failed as usize
+        && run.named(TestStatus::Failed).all(fails_now)
 }
 
 /// Whether a run came to its tests: one that could not be built or loaded did not.
