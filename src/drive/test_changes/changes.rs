@@ -1,5 +1,5 @@
-//! What a loop changed, told apart: tests, check configuration and work; and the trees in which the
-//! one or the other is as the loop found it.
+//! What a loop changed, by its kind: tests, check configuration and work; and the trees in which
+//! the one or the other is as the loop found it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,12 +11,16 @@ use crate::parse::test_changes::inline::{acts_otherwise_in_tests, with_old_test_
 use crate::parse::test_changes::manifest::{put_running_parts_back, same_running_parts};
 use crate::world::git::snapshots::Snapshots;
 
-/// The rules by which a loop tells kinds of paths.
+/// The rules for the kinds of paths of a loop.
 fn rules(subject: &Loop, named: NamedPaths) -> KindRules {
     let contract = &subject.contract;
     KindRules {
         may_change: Cover::of(&contract.trial.may_change),
-        tests: [Cover::of(&contract.trial.tests), Cover::of(&contract.protect)],
+        tests: [
+            Cover::of(&contract.trial.tests),
+            Cover::of(&contract.protect),
+            Cover::of(&named.globs.iter().collect::<Vec<_>>()),
+        ],
         named,
     }
 }
@@ -36,12 +40,14 @@ pub struct Changes {
     pub old_parts: BTreeMap<String, String>,
     /// The scripts among both that a check names by path.
     pub scripts: BTreeSet<String>,
+    /// Whether all tests and settings that differ are new, and are tests or parts of manifests.
+    pub are_first_tests: bool,
     /// What takes belief away without a run.
     pub doubts: Vec<String>,
 }
 
 impl Changes {
-    /// Tells apart what differs.
+    /// Sorts what differs by its kind.
     pub fn between(
         snapshots: &Snapshots,
         subject: &Loop,
@@ -51,7 +57,7 @@ impl Changes {
         let mut named = found.named.clone();
         named.extend(left.named.clone());
         let rules = rules(subject, named);
-        let mut changes = Self::default();
+        let mut changes = Self { are_first_tests: true, ..Self::default() };
         let (mut manifests, mut sources) = (Vec::new(), Vec::new());
         for changed in snapshots.changed(&found.commit, &left.commit)? {
             let kind = rules.kind(&changed);
@@ -60,12 +66,20 @@ impl Changes {
             if is_run && matches!(kind, PathKind::Test | PathKind::Configuration) {
                 changes.scripts.insert(path.clone());
             }
+            changes.are_first_tests &= match kind {
+                PathKind::Test | PathKind::Manifest => is_new,
+                PathKind::Configuration => false,
+                PathKind::Work => true,
+            };
             match kind {
                 // A new test that the command names is what the task asked for.
                 PathKind::Test if is_new && rules.named.tests.contains(&path) => {}
                 PathKind::Test => drop(changes.tests.insert(path)),
                 PathKind::Configuration => drop(changes.configuration.insert(path)),
-                PathKind::Manifest if is_new => drop(changes.work.insert(path)),
+                // The scripts of a new package run only where something old calls them.
+                PathKind::Manifest if is_new && path.ends_with("json") => {
+                    changes.work.insert(path);
+                }
                 PathKind::Manifest => manifests.push(path),
                 PathKind::Work => {
                     let is_rust = matches!(path.rsplit_once('.'), Some((_, "rs")));
@@ -114,7 +128,7 @@ impl Changes {
                 self.old_modules.insert(path.clone(), text);
             }
             if acts_otherwise_in_tests(now, then) {
-                self.doubts.push(format!("{path} has become another one in tests"));
+                self.doubts.push(format!("{path} has other `cfg(test)` code"));
             }
         }
     }

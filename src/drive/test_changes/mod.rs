@@ -5,7 +5,7 @@
 mod changes;
 mod runs;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 pub use self::changes::Changes;
@@ -16,8 +16,9 @@ use crate::engine::record::Loop;
 use crate::engine::test_changes::Baseline;
 use crate::engine::test_changes::finding::TestChangesFinding;
 use crate::engine::test_changes::kind::{NamedPaths, ignored_patterns, may_be_secret};
-use crate::engine::text::named;
-use crate::parse::test_changes::named_paths;
+use crate::engine::text::{is_word_of, named};
+use crate::parse::test_changes::manifest::{names_files, words_of_settings};
+use crate::parse::test_changes::{named_paths, path_below};
 use crate::world::files::{disk, tree};
 use crate::world::git::snapshots::scratch::is_output;
 use crate::world::git::snapshots::{FILE_BYTES, Snapshots};
@@ -28,6 +29,9 @@ use crate::world::store::home::hash;
 const BASELINE: &str = "test_changes";
 /// The largest file that is compared by a hash, in bytes.
 const HASHED_BYTES: u64 = 64 << 20;
+/// The most names of a folder that are looked at for settings, and the most bytes of settings.
+const SETTINGS_MAX: usize = 10_000;
+const SETTINGS_BYTES: u64 = 256 << 10;
 /// The most doubts about tests that are gone or skipped.
 const NAMES_MAX: usize = 5;
 
@@ -161,11 +165,16 @@ fn changed_by_checks(snapshots: &Snapshots, left: &str, checked: &str) -> Vec<St
         return Vec::new();
     }
     let changed = snapshots.changed(left, checked).unwrap_or_default().into_iter();
-    let is_output = |path: &str| {
-        let name = path.rsplit('/').next().unwrap_or(path).to_lowercase();
-        ["lock", "-lock.json", "-lock.yaml"].iter().any(|ending| name.ends_with(ending))
-    };
-    changed.filter(|it| !it.is_new && !is_output(&it.path)).map(|it| it.path).collect()
+    changed.filter(|it| !it.is_new && !is_report(&it.path)).map(|it| it.path).collect()
+}
+
+/// Whether a path is what tools write anew each time: a lock file, or a report of tests.
+fn is_report(path: &str) -> bool {
+    const REPORTS: &str = "xml log html lcov info tap trs csv out txt";
+    let name = path.rsplit('/').next().unwrap_or(path).to_lowercase();
+    let is_lock = || ["lock", "-lock.json", "-lock.yaml"].iter().any(|end| name.ends_with(end));
+    let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
+    is_lock() || is_word_of(REPORTS, ending) || path.split('/').any(is_output)
 }
 
 /// The tests that are gone or newly skipped although no test file changed: in a file that holds
@@ -185,11 +194,13 @@ fn look_at(snapshots: &Snapshots, subject: &Loop, commit: &str) -> Result<Baseli
     let named = named_by(subject);
     let places: Vec<String> = ignored_patterns().collect();
     let mut ignored = snapshots.ignored(&places)?;
-    let outside: Vec<String> = [&named.run, &named.tests].into_iter().flatten().cloned().collect();
-    let mut hashes = BTreeMap::new();
-    if !outside.is_empty() {
-        let known = snapshots.files_among(commit, &outside)?;
-        for path in outside.into_iter().filter(|path| !known.contains(path)) {
+    let all = [&named.run, &named.tests].into_iter().flatten().cloned();
+    let (outside, inside): (Vec<String>, Vec<String>) = all.partition(|path| path.starts_with('/'));
+    let hashed = outside.into_iter().map(|path| (path.clone(), hash_of(Path::new(&path))));
+    let mut hashes: BTreeMap<String, String> = hashed.collect();
+    if !inside.is_empty() {
+        let known = snapshots.files_among(commit, &inside)?;
+        for path in inside.into_iter().filter(|path| !known.contains(path)) {
             if is_installed(&checkout.join(&path), &path) && snapshots.ignores(&path)? {
                 ignored.push(path);
             } else {
@@ -227,16 +238,37 @@ fn named_by(subject: &Loop) -> NamedPaths {
     for check in &subject.contract.checks {
         named.extend(named_paths(&check.run, &below.to_string_lossy(), &root, &is_file));
     }
+    named.loaded = loaded_by_settings(checkout, &named, &is_file);
     let real = |path: &String| {
         let real = disk::real_path(&checkout.join(path)).ok()?;
         let real = real.strip_prefix(disk::real_path(checkout).ok()?).ok()?.to_str()?.to_owned();
         (real != *path).then_some(real)
     };
-    for paths in [&mut named.run, &mut named.compared, &mut named.tests] {
+    for paths in [&mut named.run, &mut named.compared, &mut named.tests, &mut named.loaded] {
         let targets: Vec<String> = paths.iter().filter_map(real).collect();
         paths.extend(targets);
     }
     named
+}
+
+/// The files that settings of runners name, where the checks run.
+fn loaded_by_settings(
+    checkout: &Path,
+    named: &NamedPaths,
+    is_file: &dyn Fn(&str) -> bool,
+) -> BTreeSet<String> {
+    let mut loaded = BTreeSet::new();
+    for folder in &named.folders {
+        let place = checkout.join(folder);
+        for name in disk::names(&place, SETTINGS_MAX) {
+            let text = || disk::read_text(&place.join(&name), SETTINGS_BYTES).ok().flatten();
+            let words = if names_files(&name) { text() } else { None };
+            let words = words.map_or_else(Vec::new, |text| words_of_settings(&name, &text));
+            let paths = words.iter().filter_map(|word| path_below(folder, word));
+            loaded.extend(paths.filter(|path| is_file(path)));
+        }
+    }
+    loaded
 }
 
 /// A hash of a file's content, of what tells it from another where it is large, or "gone".

@@ -43,6 +43,12 @@ pub struct NamedPaths {
     pub compared: BTreeSet<String>,
     /// Files that a runner of tests is given.
     pub tests: BTreeSet<String>,
+    /// Globs of such files.
+    pub globs: BTreeSet<String>,
+    /// Files that settings of a runner name.
+    pub loaded: BTreeSet<String>,
+    /// Folders in which modules and programs are looked for.
+    pub folders: BTreeSet<String>,
     /// Programs without a path.
     pub programs: BTreeSet<String>,
 }
@@ -53,32 +59,39 @@ impl NamedPaths {
         self.run.extend(other.run);
         self.compared.extend(other.compared);
         self.tests.extend(other.tests);
+        self.globs.extend(other.globs);
+        self.loaded.extend(other.loaded);
+        self.folders.extend(other.folders);
         self.programs.extend(other.programs);
     }
 }
 
-/// By what a loop tells kinds of paths.
+/// What the kind of a path depends on.
 #[derive(Debug)]
 pub struct KindRules {
     /// Globs of paths that are the task, by a person's word.
     pub may_change: Cover,
-    /// Globs of tests: the settings' own and the protected paths.
-    pub tests: [Cover; 2],
+    /// Globs of tests: the settings' own, the protected paths, and those that a check names.
+    pub tests: [Cover; 3],
     pub named: NamedPaths,
 }
 
 /// Files that make, task runners, CI, runners of tests or their tools read, in lower case.
 const NAMES: &str = "makefile gnumakefile justfile .justfile taskfile.yml taskfile.yaml taskfile.dist.yml \
-    rakefile dodo.py tasks.py fabfile.py noxfile.py conftest.py tox.ini .coveragerc .nycrc \
+    rakefile conftest.py tox.ini .coveragerc .nycrc \
     .taprc .rspec sitecustomize.py usercustomize.py .npmrc .yarnrc .yarnrc.yml .pnpmfile.cjs \
     bunfig.toml .env .envrc env.sh turbo.json nx.json lerna.json mypy.ini .mypy.ini \
     pyrightconfig.json ruff.toml .ruff.toml .flake8 pylintrc .pylintrc biome.json \
     clippy.toml .clippy.toml rustfmt.toml .rustfmt.toml .shellcheckrc \
     .pre-commit-config.yaml .gitlab-ci.yml .travis.yml azure-pipelines.yml jenkinsfile \
     ctesttestfile.cmake runsettings setuptests.ts setuptests.js";
+/// The same in the root of the checkout only.
+const ROOT_NAMES: &str = "dodo.py tasks.py fabfile.py noxfile.py";
 /// Beginnings of their names, in lower case.
-const BEGINNINGS: &str = "pytest. .pytest. phpunit. nextest. .nycrc. .env. .mocharc. jest. vitest. vite.config. \
-    playwright. cypress. karma. ava.config. wdio.conf. codecept.conf. web-test-runner. \
+const BEGINNINGS: &str = "pytest. .pytest. phpunit. nextest. .nycrc. .env. .mocharc. jest.config. jest.setup. \
+    jest-setup. jest.env vitest.config. vitest.setup. vitest.workspace. vite.config. \
+    playwright.config. cypress.config. cypress.json karma.conf ava.config. wdio.conf. \
+    codecept.conf. web-test-runner. \
     test-setup. setup-tests. setup_tests. tsconfig. .eslintrc eslint.config. .golangci. \
     .prettierrc prettier.config. .stylelintrc";
 /// Endings of their names, in lower case.
@@ -86,13 +99,13 @@ const ENDINGS: &str = ".mk .make .just .pth .runsettings .testplan .dist-info .e
 /// Folders whose files they are, in lower case.
 const FOLDERS: &str = ".github/workflows .circleci .husky .cargo .mocharc .buildkite";
 /// Folders of what tests read, in lower case: there it is no settings of theirs.
-const DATA_FOLDERS: &str =
-    "data testdata test_data fixtures __fixtures__ snapshots __snapshots__ __mocks__ golden";
+const DATA_FOLDERS: &str = "data testdata test_data fixtures __fixtures__ snapshots __snapshots__ __mocks__ golden \
+    expected";
 /// Manifests, in lower case.
 const MANIFESTS: &str =
     "package.json pyproject.toml setup.cfg cargo.toml deno.json deno.jsonc composer.json";
 /// What a script says in its name or folder that checks something.
-const CHECKS: &str = "check checks test tests verify lint ci validate assert";
+const CHECKS: &str = "check checks test tests verify lint ci";
 /// Folders of scripts, beside the root of the checkout.
 const SCRIPT_FOLDERS: &str = "script scripts bin tools tool ci .ci hack dev build etc";
 /// Endings of scripts that are never a product's module.
@@ -101,16 +114,17 @@ const SHELLS: &str = "sh bash zsh ksh fish ps1 bat cmd";
 const SOURCES: &str = "py js mjs cjs ts mts cts jsx tsx rb pl pm php lua rs go c h cc cpp hpp java kt swift cs \
     ex exs sh bash zsh fish ps1 bat json toml yaml yml md txt html css scss sql csv xml svg \
     png r jl hs ml scala clj dart vue svelte tcl awk sed ipynb lock cfg ini conf";
-/// Modules that runners of tests load: a new module of such a name comes before theirs.
-const RUNNER_MODULES: &str = "pytest _pytest py pluggy iniconfig packaging exceptiongroup tomli pygments unittest \
-    nose2 hypothesis coverage tox nox invoke doctest abc argparse ast atexit asyncio bdb \
-    builtins codecs collections colorama contextlib copy dataclasses difflib enum errno \
-    faulthandler fnmatch functools genericpath gettext glob importlib inspect io itertools \
+/// Runners of tests and their parts: a new module of such a name may come before theirs.
+const RUNNER_MODULES: &str = "pytest _pytest pluggy iniconfig exceptiongroup unittest nose2 tox nox jest vitest mocha minitest";
+/// Other modules that runners load. Products have such names, too, so a new one counts only in a
+/// folder in which a check looks for modules.
+const LOADED_MODULES: &str = "py packaging tomli pygments hypothesis coverage invoke doctest abc argparse ast atexit \
+    asyncio bdb builtins codecs collections colorama contextlib copy dataclasses difflib enum \
+    errno faulthandler fnmatch functools genericpath gettext glob importlib inspect io itertools \
     json keyword linecache locale logging math operator os pathlib pdb pkgutil platform \
     posixpath pprint random re reprlib runpy select shlex shutil signal site socket stat \
     string struct subprocess sys sysconfig tempfile textwrap threading time timeit token \
-    tokenize traceback types typing uuid warnings weakref zipfile jest vitest mocha chai ava \
-    tap tape sinon minitest rspec";
+    tokenize traceback types typing uuid warnings weakref zipfile chai ava tap tape sinon rspec";
 /// Programs of a search path that run checks, or that checks are written in.
 const PROGRAMS: &str = "sh bash dash zsh env python python3 node npm npx pnpm yarn bun deno make gmake just task \
     cargo rustc go ruby bundle rake java mvn gradle gradlew mvnw pytest py.test jest vitest \
@@ -144,8 +158,9 @@ impl KindRules {
         let is_program = changed.is_executable
             && if *is_new { self.shadows(name) } else { !is_word_of(SOURCES, ending(name)) };
         let is_configuration = is_settings
+            || self.named.loaded.contains(path)
             || !is_compared && (is_run || is_program)
-            || *is_new && is_runner_module(&lower);
+            || *is_new && self.shadows_a_module(folder, name);
         if is_configuration { PathKind::Configuration } else { PathKind::Work }
     }
 
@@ -153,15 +168,34 @@ impl KindRules {
     fn shadows(&self, name: &str) -> bool {
         is_word_of(PROGRAMS, name) || self.named.programs.iter().any(|it| it.to_lowercase() == name)
     }
+
+    /// Whether a module, or the package that it is the beginning of, may be loaded in place of a
+    /// part of a runner.
+    fn shadows_a_module(&self, folder: &str, name: &str) -> bool {
+        let stem = name.split('.').next().unwrap_or_default();
+        let (folder, module) = match stem {
+            "__init__" | "index" => folder.rsplit_once('/').unwrap_or(("", folder)),
+            _ => (folder, stem),
+        };
+        let is_module = ["py", "pyi", "so", "js", "mjs", "cjs", "ts", "rb"].contains(&ending(name));
+        let is_looked_in =
+            || folder.is_empty() || self.named.folders.iter().any(|it| it.to_lowercase() == folder);
+        is_module
+            && (is_word_of(RUNNER_MODULES, module)
+                || is_word_of(LOADED_MODULES, module) && is_looked_in())
+    }
 }
 
 /// Whether a file of that name holds settings of what runs checks.
 fn is_settings(folder: &str, name: &str) -> bool {
     let lies_in = |known: &str| format!("/{folder}").ends_with(&format!("/{known}"));
     is_word_of(NAMES, name)
+        || folder.is_empty() && is_word_of(ROOT_NAMES, name)
         || words_of(BEGINNINGS).any(|it| name.starts_with(it))
         || words_of(ENDINGS).any(|it| name.ends_with(it))
-        || folder.split('/').any(|part| part.ends_with(".dist-info"))
+        || folder
+            .split('/')
+            .any(|part| [".dist-info", ".egg-info"].iter().any(|it| part.ends_with(it)))
         || words_of(FOLDERS).any(lies_in)
 }
 
@@ -187,19 +221,6 @@ fn is_script(changed: &ChangedPath) -> bool {
     let is_code =
         ["py", "js", "mjs", "cjs", "ts", "rb", "pl", "php", "lua"].contains(&ending(name));
     changed.is_executable || is_word_of(SHELLS, ending(name)) || is_code && is_among_scripts
-}
-
-/// Whether a module, or its folder, has the name of a runner of tests or of one of its parts.
-fn is_runner_module(path: &str) -> bool {
-    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-    let stem = name.split('.').next().unwrap_or_default();
-    let module = if stem == "__init__" || stem == "index" {
-        folder.rsplit('/').next().unwrap_or_default()
-    } else {
-        stem
-    };
-    let is_module = ["py", "pyi", "so", "js", "mjs", "cjs", "ts", "rb"].contains(&ending(name));
-    is_module && is_word_of(RUNNER_MODULES, module) && !path.starts_with("src/")
 }
 
 /// Whether a file of that name may hold a secret: it is compared by a hash, and never copied.

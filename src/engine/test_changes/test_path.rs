@@ -1,7 +1,7 @@
 //! Which paths of a working tree are tests. The path alone says so; no file is read.
 
 /// Folders of tests, of what they read and of what they expect.
-const FOLDERS: [&str; 13] = [
+const FOLDERS: [&str; 17] = [
     "test",
     "tests",
     "spec",
@@ -15,11 +15,16 @@ const FOLDERS: [&str; 13] = [
     "__snapshots__",
     "__mocks__",
     "__fixtures__",
+    "__file_snapshots__",
+    "__image_snapshots__",
+    "golden",
+    "expected",
 ];
 /// What the name of a test has before its ending, or as its ending.
-const ENDINGS: [&str; 6] = ["_test.", "_tests.", ".test.", ".tests.", ".spec.", "_spec."];
+const ENDINGS: [&str; 7] =
+    ["_test.", "_tests.", ".test.", ".tests.", ".spec.", "_spec.", ".approved."];
 /// What is a test by its ending.
-const KINDS: [&str; 3] = ["snap", "feature", "bats"];
+const KINDS: [&str; 4] = ["snap", "feature", "bats", "golden"];
 /// Languages whose tests end in a capitalised word: `TaxTest.java`, `TaxTests.cs`.
 const CAPITALISED: [&str; 8] = ["java", "kt", "cs", "fs", "scala", "groovy", "php", "swift"];
 
@@ -73,6 +78,8 @@ mod tests {
             "fixtures/order.json",
             "e2e/login.ts",
             "features/tax.feature",
+            "golden/page.html",
+            "out/page.approved.txt",
         ];
         let others = [
             "src/tax.rs",
@@ -87,7 +94,7 @@ mod tests {
             "app/Testament.java",
             "src/inspector.ts",
         ];
-        assert_eq!(tests.map(is_test), [true; 24], "{tests:?}");
+        assert_eq!(tests.map(is_test), [true; 26], "{tests:?}");
         assert_eq!(others.map(is_test), [false; 11], "{others:?}");
     }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::split::{SimpleCommand, split_commands};
 use crate::engine::test_changes::kind::NamedPaths;
+use crate::engine::test_changes::test_path::is_test;
 use crate::engine::text::{is_word_of, words_of};
 use crate::parse::program::INTERPRETERS;
 
@@ -20,15 +21,31 @@ const SHELLS: &str = "sh bash dash zsh ksh ash busybox eval su watch script";
 const TEST_RUNNERS: &str = "pytest py.test unittest nose2 jest vitest mocha ava tap rspec phpunit bats prove \
     minitest playwright cypress behave busted ctest";
 /// Programs that compare what they read.
-const COMPARERS: &str = "grep egrep fgrep rg diff cmp jq comm xmllint";
-/// Programs that read or write files, and obey none.
-const READERS: &str = "test [ [[ cat head tail wc ls stat echo printf cp mv rm touch mkdir find sort sed tr cut \
-    tee git curl sha256sum md5sum file";
-/// Options whose value is a file that a runner or an interpreter obeys.
-const OBEYED: &str = "-c -f -r -p --config --config-file --file --makefile --justfile --require --import \
-    --loader --rcfile --confcutdir --init-file --env-file";
+const COMPARERS: &str = "grep egrep fgrep rg diff cmp jq comm xmllint awk gawk mawk sed";
+/// Tools that run what a file says.
+const MAKERS: &str = "make gmake just task npm npx pnpm yarn bun cargo tox nox invoke inv ninja ctest coverage c8 \
+    nyc go gradle gradlew mvn mvnw rake doit poe hatch";
+/// Options whose value is a file that such a tool, a runner or an interpreter obeys.
+const OBEYED: &str = "-c -f -r -p --config --config-file --configuration --file --makefile --justfile --require \
+    --import --loader --experimental-loader --rcfile --confcutdir --init-file --env-file \
+    --bootstrap --setupFiles --setupFilesAfterEnv --globalSetup --globalTeardown \
+    --testRunner --runner --reporter --reporters --test-reporter --testEnvironment \
+    --resolver --preset --plugin --plugins";
+/// Options by which an interpreter only reads a file, or runs a text.
+const RUNS_NO_FILE: &str = "-c -n --check -e --eval";
+/// Modules of Python that run a script.
+const SCRIPT_RUNNERS: &str = "coverage trace cProfile profile pdb runpy";
+/// Options and words by which a runner is given sources instead of tests.
+const GIVEN_SOURCES: &str = "--doctest-modules --doctest-glob --findRelatedTests related";
+/// Variables that name a file which a shell or an interpreter runs.
+const OBEYED_VARIABLES: &str = "BASH_ENV ENV NODE_OPTIONS PYTHONSTARTUP RUBYOPT PERL5OPT";
+/// Variables that name the folders of modules and programs.
+const SEARCH_PATHS: &str = "PATH PYTHONPATH NODE_PATH RUBYLIB PERL5LIB";
 /// Options whose value is the folder that a program works in.
-const FOLDERS: &str = "-C --directory --prefix --cwd --rootdir --working-directory --manifest-path";
+const FOLDERS: &str = "-C --directory --prefix --cwd --rootdir --working-directory --manifest-path \
+    --start-directory";
+/// Folders of a system's programs.
+const SYSTEM: &str = "/bin/ /sbin/ /usr/ /lib /nix/ /opt/homebrew/ /dev/ /proc/";
 /// Formatters, linters and type checkers.
 const STATIC_PROGRAMS: &str = "ruff black isort flake8 pylint pyflakes mypy pyright basedpyright eslint prettier biome \
     stylelint tsc vue-tsc golangci-lint staticcheck gofmt goimports rustfmt clang-format \
@@ -48,16 +65,27 @@ pub fn named_paths(
     checkout: &str,
     is_file: &dyn Fn(&str) -> bool,
 ) -> NamedPaths {
-    let mut reader =
-        Reader { checkout, is_file, folders: vec![String::new()], found: NamedPaths::default() };
-    reader.add_folder(folder);
     let commands = commands(run);
+    let of = |is_such: &dyn Fn(&SimpleCommand) -> bool| -> Vec<&str> {
+        let such = commands.iter().filter(|command| is_such(command));
+        such.flat_map(|command| command.words.iter().map(String::as_str)).collect()
+    };
+    let mut reader = Reader {
+        checkout,
+        is_file,
+        folders: vec![String::new()],
+        compared: of(&|it| is_word_of(COMPARERS, base(&it.words[0]))),
+        has_runner: commands.iter().any(|it| runs_tests(&it.words)),
+        found: NamedPaths::default(),
+    };
+    reader.add_folder(folder);
     for command in &commands {
         reader.follow(&command.words);
     }
     for command in &commands {
         reader.read(command);
     }
+    reader.found.folders.extend(reader.folders);
     reader.found
 }
 
@@ -181,11 +209,25 @@ fn is_interpreter(program: &str) -> bool {
         || ["python", "ts-node", "deno", "bun", "Rscript"].contains(&name)
 }
 
+/// The modules of Python that a command runs.
+fn modules<'w>(words: &[&'w str]) -> Vec<&'w str> {
+    words.windows(2).filter(|pair| pair[0] == "-m").map(|pair| pair[1]).collect()
+}
+
+/// Whether a command runs a runner of tests.
+fn runs_tests(words: &[String]) -> bool {
+    words.iter().any(|word| word == "--test" || is_word_of(TEST_RUNNERS, base(word)))
+}
+
 struct Reader<'a> {
     checkout: &'a str,
     is_file: &'a dyn Fn(&str) -> bool,
     /// Where words are looked for, from the root of the checkout.
     folders: Vec<String>,
+    /// The words of commands that compare.
+    compared: Vec<&'a str>,
+    /// Whether one of the commands runs a runner of tests.
+    has_runner: bool,
     found: NamedPaths,
 }
 
@@ -193,7 +235,7 @@ impl Reader<'_> {
     fn add_folder(&mut self, folder: &str) {
         let folder = self.stripped(folder).to_owned();
         let joined: Vec<String> =
-            self.folders.iter().filter_map(|above| joined(above, &folder)).collect();
+            self.folders.iter().filter_map(|above| path_below(above, &folder)).collect();
         for folder in joined {
             if !self.folders.contains(&folder) && self.folders.len() < 64 {
                 self.folders.push(folder);
@@ -212,9 +254,12 @@ impl Reader<'_> {
             });
             let is_change = ["cd", "pushd"].contains(&word.as_str());
             let grouped = word.starts_with('-') && word.ends_with('C') && !word.starts_with("--");
-            let folder = by_option.or_else(|| next.filter(|_| is_change || grouped));
-            if let Some(folder) = folder.map(str::to_owned) {
-                self.add_folder(&folder);
+            let is_start = word == "-s" && words.iter().any(|it| it == "discover");
+            let folder = by_option.or_else(|| next.filter(|_| is_change || grouped || is_start));
+            let searched = word.split_once('=').filter(|(name, _)| is_word_of(SEARCH_PATHS, name));
+            let searched = searched.into_iter().flat_map(|(_, folders)| folders.split(':'));
+            for folder in folder.into_iter().chain(searched) {
+                self.add_folder(folder);
             }
         }
     }
@@ -232,69 +277,120 @@ impl Reader<'_> {
         word.trim_start_matches(['}', '/'])
     }
 
-    /// The files that a word may name.
+    /// The files that a word may name; one outside the checkout by its absolute path.
     fn files(&self, word: &str) -> Vec<String> {
+        let is_foreign = word.starts_with('/') && !word.starts_with(self.checkout);
+        if is_foreign && !words_of(SYSTEM).any(|it| word.starts_with(it)) && (self.is_file)(word) {
+            return vec![word.to_owned()];
+        }
         let word = self.stripped(word.split("::").next().unwrap_or_default());
         if word.is_empty() {
             return Vec::new();
         }
-        let paths = self.folders.iter().filter_map(|folder| joined(folder, word));
+        let paths = self.folders.iter().filter_map(|folder| path_below(folder, word));
         paths.filter(|path| !path.is_empty() && (self.is_file)(path)).collect()
     }
 
     fn read(&mut self, command: &SimpleCommand) {
-        let is_compared = command.is_substituted
-            || command.pipes_into.iter().any(|program| is_word_of(COMPARERS, base(program)));
-        let feeds_a_shell = command.pipes_into.iter().any(|program| {
-            is_word_of(SHELLS, base(program))
-                || base(program) == "xargs"
-                || is_interpreter(base(program))
-        });
         let words: Vec<&str> = command.words.iter().map(String::as_str).collect();
-        let (mut run, mut tests) = (Vec::new(), Vec::new());
-        let mut sourced = Vec::new();
-        let mut at = self.unwrap(&words, &mut run);
+        let mut run = Vec::new();
+        let at = self.unwrap(&words, &mut run);
         let program = words.get(at).copied().unwrap_or_default();
         if !program.contains('/') && !program.is_empty() {
             self.found.programs.insert(program.to_owned());
         }
         run.extend(self.files(program));
-        at += 1;
-        let rest = words.get(at..).unwrap_or_default();
-        let options: Vec<String> = obeyed(rest).into_iter().flat_map(|it| self.files(it)).collect();
-        let module = rest.iter().position(|word| *word == "-m").and_then(|at| rest.get(at + 1));
-        let is_runner = is_word_of(TEST_RUNNERS, base(program))
-            || module.is_some_and(|name| is_word_of(TEST_RUNNERS, name))
-            || rest.contains(&"--test");
-        if is_runner {
-            run.extend(options.iter().cloned());
-            run.extend(module.iter().flat_map(|name| self.files(&module_path(name))));
-            let plain = rest.iter().filter(|word| !word.starts_with('-') && Some(*word) != module);
-            let given =
-                plain.flat_map(|word| [self.files(word), self.files(&module_path(word))].concat());
-            tests.extend(given.filter(|path| !options.contains(path)));
-        } else if is_word_of(SHELLS, base(program)) || is_interpreter(base(program)) {
-            run.extend(options);
-            run.extend(module.iter().flat_map(|name| self.files(&module_path(name))));
-            let plain = rest.iter().filter(|word| !word.starts_with('-'));
-            run.extend(
-                plain
-                    .map(|word| self.files(word))
-                    .find(|files| !files.is_empty())
-                    .into_iter()
-                    .flatten(),
-            );
+        let rest = words.get(at + 1..).unwrap_or_default();
+        let name = base(program);
+        let is_script_host = is_word_of(SHELLS, name) || is_interpreter(name);
+        let feeds_a_shell = command
+            .pipes_into
+            .iter()
+            .map(|into| base(into))
+            .any(|into| is_word_of(SHELLS, into) || into == "xargs" || is_interpreter(into));
+        if words.contains(&"for") {
+            let is_glob = |word: &&&str| {
+                word.contains('*') && [".sh", "/*"].iter().any(|it| word.ends_with(it))
+            };
+            let globs = words.iter().filter(is_glob);
+            self.found.globs.extend(globs.map(|word| word.trim_start_matches("./").to_owned()));
+        }
+        let mut is_tested = self.is_compared(command);
+        if is_word_of(TEST_RUNNERS, name) || is_script_host && runs_tests(&command.words) {
+            run.extend(self.obeyed_files(rest));
+            run.extend(self.module_files(rest));
+            self.read_given(rest);
+        } else if is_script_host {
+            run.extend(self.obeyed_files(rest));
+            run.extend(self.module_files(rest));
+            run.extend(self.script(rest));
+            // Beside a runner of tests it is the product that runs.
+            is_tested |= self.has_runner && !is_word_of(SHELLS, name);
         } else if [".", "source"].contains(&program) {
-            sourced.extend(rest.iter().take(1).flat_map(|word| self.files(word)));
+            run.extend(rest.iter().take(1).flat_map(|word| self.files(word)));
+            is_tested = true;
         } else if feeds_a_shell {
             run.extend(rest.iter().flat_map(|word| self.files(word)));
-        } else if !is_word_of(COMPARERS, base(program)) && !is_word_of(READERS, base(program)) {
-            run.extend(options);
+        } else if is_word_of(MAKERS, name) || is_word_of(STATIC_PROGRAMS, name) {
+            run.extend(self.obeyed_files(rest));
         }
-        let found = &mut self.found;
-        found.compared.extend(sourced.iter().chain(run.iter().filter(|_| is_compared)).cloned());
-        found.run.extend(run.into_iter().chain(sourced));
-        found.tests.extend(tests);
+        self.found.compared.extend(run.iter().filter(|_| is_tested).cloned());
+        self.found.run.extend(run);
+    }
+
+    /// Whether the output of a command is what the check looks at.
+    fn is_compared(&self, command: &SimpleCommand) -> bool {
+        let into = command.words.windows(2).filter(|pair| pair[0] == ">");
+        command.is_substituted
+            || command.is_in_background
+            || command.pipes_into.iter().any(|program| is_word_of(COMPARERS, base(program)))
+            || into.into_iter().any(|pair| self.compared.contains(&pair[1].as_str()))
+    }
+
+    /// The files that options name, and that a program obeys.
+    fn obeyed_files(&self, words: &[&str]) -> Vec<String> {
+        let named = |word: &str| [self.files(word), self.files(&module_path(word))].concat();
+        obeyed(words).into_iter().flat_map(named).collect()
+    }
+
+    fn module_files(&self, words: &[&str]) -> Vec<String> {
+        modules(words).into_iter().flat_map(|name| self.files(&module_path(name))).collect()
+    }
+
+    /// The script that a shell or an interpreter runs.
+    fn script(&self, words: &[&str]) -> Vec<String> {
+        let modules = modules(words);
+        let runs_no_file = words.iter().any(|word| is_word_of(RUNS_NO_FILE, word))
+            || !modules.is_empty() && !modules.iter().any(|it| is_word_of(SCRIPT_RUNNERS, it));
+        if runs_no_file {
+            return Vec::new();
+        }
+        let plain = words.iter().filter(|word| !word.starts_with('-'));
+        plain.map(|word| self.files(word)).find(|files| !files.is_empty()).unwrap_or_default()
+    }
+
+    /// Notes the files that a runner of tests is given. Beside one that has a test's name the
+    /// others are what is tested.
+    fn read_given(&mut self, words: &[&str]) {
+        let obeyed = obeyed(words);
+        let modules = modules(words);
+        let given = words.iter().filter(|word| {
+            !word.starts_with('-') && !obeyed.contains(word) && !modules.contains(word)
+        });
+        let given: Vec<&str> = given.copied().collect();
+        let is_named = |word: &str| is_test(word) || is_test(&format!("{word}/it"));
+        let are_sources = words.iter().any(|word| is_word_of(GIVEN_SOURCES, word))
+            || given.iter().any(|word| is_named(word));
+        let pattern = words.windows(2).find(|pair| ["-p", "--pattern"].contains(&pair[0]));
+        let patterns = pattern.map(|pair| format!("**/{}", pair[1]));
+        self.found.globs.extend(patterns.filter(|it| it.contains('*') && it.contains('.')));
+        let given = given.into_iter().filter(|word| !are_sources || is_named(word));
+        for word in given {
+            let files = [self.files(word), self.files(&module_path(word))].concat();
+            self.found.tests.extend(files);
+            let globs = self.folders.iter().filter(|_| word.contains('*'));
+            self.found.globs.extend(globs.filter_map(|folder| path_below(folder, word)));
+        }
     }
 
     /// Where the program of a command is: after assignments, and after programs that only run
@@ -309,8 +405,10 @@ impl Reader<'_> {
             let is_known = is_word_of(SHELLS, base(word))
                 || is_word_of(TEST_RUNNERS, base(word))
                 || is_interpreter(base(word));
-            if let Some((_, value)) = assigned {
-                run.extend(self.files(value).into_iter().filter(|path| is_script(path)));
+            if let Some((name, value)) = assigned {
+                let is_obeyed = is_word_of(OBEYED_VARIABLES, name);
+                let files = value.split([' ', '=']).flat_map(|word| self.files(word));
+                run.extend(files.filter(|path| is_obeyed || is_script(path)));
             } else if is_word_of(KEYWORDS, word) {
                 is_wrapped = false;
             } else if is_word_of(WRAPPERS, word) {
@@ -334,15 +432,20 @@ impl Reader<'_> {
     }
 }
 
-/// The values of options that a runner or an interpreter obeys as files.
+/// The values of options that a runner or an interpreter obeys as files: `--config=F`, `-c F`,
+/// `-cF`, `-sf F`.
 fn obeyed<'a>(words: &[&'a str]) -> Vec<&'a str> {
     let mut values = Vec::new();
     for (at, word) in words.iter().enumerate() {
+        let next = words.get(at + 1).copied();
         if *word == "<" || is_word_of(OBEYED, word) {
-            values.extend(words.get(at + 1));
+            values.extend(next);
         }
-        values.extend(word.split_once('=').filter(|_| word.starts_with('-')).map(|(_, it)| it));
-        values.extend(word.strip_prefix("-f").filter(|it| !it.is_empty()));
+        let assigned = word.split_once('=').filter(|(name, _)| is_word_of(OBEYED, name));
+        values.extend(assigned.map(|(_, value)| value));
+        let short = word.strip_prefix('-').filter(|short| !short.starts_with('-'));
+        let glued = short.and_then(|short| short.split_once(['f', 'c', 'r', 'p']));
+        values.extend(glued.and_then(|(_, rest)| if rest.is_empty() { next } else { Some(rest) }));
     }
     values
 }
@@ -353,7 +456,7 @@ fn module_path(name: &str) -> String {
 }
 
 /// A path below a folder, without `.` and `..`; `None` if it leads out of the tree.
-fn joined(folder: &str, path: &str) -> Option<String> {
+pub fn path_below(folder: &str, path: &str) -> Option<String> {
     if path.starts_with('~') {
         return None;
     }

@@ -17,14 +17,19 @@ fn named(run: &str) -> String {
         "notes.txt",
         "tools/check.py",
         "conf/ci.ini",
+        "/opt/ci/gate",
     ];
     let found = named_paths(run, "", "/w/repo", &|path| files.contains(&path));
     let show = |name: &str, paths: &std::collections::BTreeSet<String>| {
         let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
         if paths.is_empty() { String::new() } else { format!("{name}: {} ", paths.join(" ")) }
     };
-    let shown =
-        [show("run", &found.run), show("tests", &found.tests), show("compared", &found.compared)];
+    let shown = [
+        show("run", &found.run),
+        show("tests", &found.tests),
+        show("globs", &found.globs),
+        show("compared", &found.compared),
+    ];
     shown.concat().trim_end().to_owned()
 }
 
@@ -73,6 +78,28 @@ fn a_command_names_what_it_runs_wherever_the_name_stands() {
         ("F=notes.txt; cat $F; ! grep -q x notes.txt", ""),
         ("! sh check.sh", "run: check.sh"),
         ("test -f notes.txt && [ -f notes.txt ]", ""),
+        ("python3 -m py_compile tax.py && python3 -m unittest", ""),
+        ("python3 -m json.tool notes.txt", ""),
+        ("bash -n vat.sh && node --check tax.py", ""),
+        ("python3 -m unittest && python3 tax.py", "run: tax.py compared: tax.py"),
+        ("gcc -c tax.py && kubectl apply -f notes.txt", ""),
+        ("psql < notes.txt", ""),
+        ("jest --collectCoverageFrom=tax.py", ""),
+        ("jest --findRelatedTests tax.py", ""),
+        ("pytest --doctest-modules tax.py", ""),
+        ("pytest tests tax.py", ""),
+        ("python3 tax.py > out && diff out notes.txt", "run: tax.py compared: tax.py"),
+        ("python3 tax.py | tail -1 | awk '$1 != 2'", "run: tax.py compared: tax.py"),
+        ("python3 tax.py & curl -s localhost | grep -q x", "run: tax.py compared: tax.py"),
+        ("pytest -pconf.x -cconf/ci.ini", "run: conf/ci.ini"),
+        ("make -sf mk/test.mk", "run: mk/test.mk"),
+        ("NODE_OPTIONS=--require=./jest.setup.js npm test", "run: jest.setup.js"),
+        ("BASH_ENV=./notes.txt make", "run: notes.txt"),
+        ("sh /opt/ci/gate", "run: /opt/ci/gate"),
+        ("for f in gates/*.sh; do sh \"$f\"; done", "globs: gates/*.sh"),
+        ("python3 -m coverage run tax.py", "run: tax.py"),
+        ("node --test 'quality/*.js'", "globs: quality/*.js"),
+        ("python3 -m unittest discover -s quality -p '*_case.py'", "globs: **/*_case.py"),
     ] {
         assert_eq!(named(run), expected, "{run}");
     }

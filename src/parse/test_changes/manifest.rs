@@ -21,6 +21,29 @@ const COMPOSER: &str = "scripts";
 /// How the headings of sections of a setup.cfg begin that configure a tool.
 const SECTIONS: &str = "[tool: [coverage: [flake8 [mypy [tox [isort [pycodestyle [aliases";
 
+/// How the names of settings of runners begin that name files to load.
+const SETTINGS: &str = "jest.config. vitest.config. .mocharc. ava.config. playwright.config. cypress.config. \
+    pytest. .pytest. tox.ini .rspec .taprc bunfig.toml package.json pyproject.toml setup.cfg";
+
+/// Whether a file of that name may name files that a runner loads.
+pub fn names_files(name: &str) -> bool {
+    words_of(SETTINGS).any(|start| name.starts_with(start))
+}
+
+/// The words of such a file that may be files: paths, and modules after `-p`.
+pub fn words_of_settings(name: &str, text: &str) -> Vec<String> {
+    let parts = running_parts(name, text).map(|mut parts| {
+        parts.as_object_mut().map(|parts| parts.remove("scripts"));
+        parts.to_string()
+    });
+    let text = parts.unwrap_or_else(|| text.to_owned());
+    let is_of_a_word = |letter: char| letter.is_alphanumeric() || "_-./".contains(letter);
+    let words: Vec<&str> = text.split(|letter| !is_of_a_word(letter)).collect();
+    let modules = words.windows(2).filter(|pair| pair[0] == "-p").map(|pair| pair[1]);
+    let modules = modules.map(|module| format!("{}.py", module.replace('.', "/")));
+    words.iter().map(|word| word.trim_start_matches('/').to_owned()).chain(modules).collect()
+}
+
 /// How a manifest is written.
 #[derive(Clone, Copy, PartialEq)]
 enum Format {
@@ -193,6 +216,19 @@ mod tests {
         [tool:pytest]
         addopts =
         ");
+    }
+
+    #[test]
+    fn settings_name_the_files_that_a_runner_loads() {
+        for (name, text, expected) in [
+            ("package.json", r#"{"main": "m.js", "jest": {"setupFiles": ["./q.js"]}}"#, "./q.js"),
+            ("jest.config.js", "setupFiles: ['<rootDir>/q.js']", "q.js"),
+            ("pytest.ini", "[pytest]\naddopts = -p q.r", "q/r.py"),
+        ] {
+            let words = words_of_settings(name, text);
+            assert!(names_files(name) && words.iter().any(|word| word == expected), "{words:?}");
+            assert!(!words.iter().any(|word| word == "m.js"), "{words:?}");
+        }
     }
 
     #[test]

@@ -6,4 +6,4 @@ pub mod inline;
 pub mod manifest;
 mod split;
 
-pub use self::command::{is_static, named_paths, only_what_changed, way_to};
+pub use self::command::{is_static, named_paths, only_what_changed, path_below, way_to};

@@ -9,6 +9,8 @@ pub struct SimpleCommand {
     pub is_substituted: bool,
     /// The programs that its output is piped into, in order.
     pub pipes_into: Vec<String>,
+    /// Whether the commands after it run beside it.
+    pub is_in_background: bool,
 }
 
 /// What is being read: the text itself, or a substitution in it.
@@ -61,7 +63,14 @@ pub fn split_commands(run: &str) -> Vec<SimpleCommand> {
                 frame.text.push(letter);
             }
             (None, '|') if next != Some('|') => splitter.end_command(),
-            (None, ';' | '&' | '|' | '\n' | '(' | ')') => splitter.end_pipeline(),
+            (None, '&') => {
+                let is_and = letters.next_if_eq(&'&').is_some();
+                splitter.end_pipeline();
+                if let Some(last) = splitter.commands.last_mut() {
+                    last.is_in_background = !is_and && next != Some('>');
+                }
+            }
+            (None, ';' | '|' | '\n' | '(' | ')') => splitter.end_pipeline(),
             (None, '{' | '}') if frame.text.trim_end().is_empty() => splitter.end_pipeline(),
             _ => frame.text.push(letter),
         }
@@ -94,8 +103,7 @@ impl Splitter {
             self.commands[*earlier].pipes_into.push(program.clone());
         }
         frame.pipeline.push(self.commands.len());
-        let pipes_into = Vec::new();
-        self.commands.push(SimpleCommand { words, is_substituted, pipes_into });
+        self.commands.push(SimpleCommand { words, is_substituted, ..SimpleCommand::default() });
     }
 
     fn end_pipeline(&mut self) {
@@ -115,9 +123,10 @@ mod tests {
         let shown = |run: &str| -> Vec<String> {
             let show = |it: SimpleCommand| {
                 let inner = if it.is_substituted { "$" } else { "" };
+                let beside = if it.is_in_background { " &" } else { "" };
                 let pipes: Vec<String> =
                     it.pipes_into.iter().map(|into| format!(" | {into}")).collect();
-                format!("{inner}{}{}", it.words.join("·"), pipes.concat())
+                format!("{inner}{}{}{beside}", it.words.join("·"), pipes.concat())
             };
             split_commands(run).into_iter().map(show).collect()
         };
@@ -132,6 +141,8 @@ mod tests {
             ),
             ("diff <(sh a.sh) b.txt 2>&1", &["$sh·a.sh", "diff·b.txt·2·>·1"]),
             ("sh < f", &["sh·<·f"]),
+            ("serve 2>&1 & curl x && true", &["serve·2·>·1 &", "curl·x", "true"]),
+            ("a &> log; b", &["a", ">·log", "b"]),
             ("${X}/a \"`b c`\"", &["$b·c", "/a·"]),
             ("echo 'a", &["echo·'a"]),
             ("a\\;b", &["a;b"]),
