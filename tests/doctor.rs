@@ -79,7 +79,7 @@ fn complete_with_an_ignored_file(sandbox: &Sandbox) {
     sandbox.git(&["commit", "-qm", "A check"]);
     sandbox.write("settings.local", "");
     let agent = "echo work > work.txt; echo '<promise>COMPLETE</promise>'";
-    let run = ["run", "Work", "--verify", "sh check.sh", "--agent-cmd", agent];
+    let run = ["run", "Do the work", "--verify", "sh check.sh", "--agent-cmd", agent];
     sandbox.crew(&run).success();
 }
 

@@ -3,6 +3,7 @@
 //! promises; what the agent writes runs for real.
 
 mod changed_tests;
+mod commands;
 mod counted;
 mod honest;
 mod people;

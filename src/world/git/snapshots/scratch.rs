@@ -201,7 +201,8 @@ pub fn left_out(snapshots: &Snapshots, scratch: &Path) -> Result<Vec<String>, St
     let mut ignored = snapshots.all_ignored()?;
     ignored.retain(|path| {
         let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
-        !is_output(name) && !disk::exists(&scratch.join(path))
+        let is_crews = Path::new(path).starts_with(BRANCHES);
+        !is_output(name) && !is_crews && !disk::exists(&scratch.join(path))
     });
     Ok(ignored)
 }
