@@ -50,7 +50,7 @@ pub static API_STATUS: Pattern = LazyLock::new(|| {
 /// How a program without events reports a limit or an overload of the model's service.
 pub static SERVICE_LIMIT: Pattern = LazyLock::new(|| {
     constant(
-        r"(?i-u)\brate[ _-]limit(?:s|ed|ing)?[ _-](?:exceeded|reached|hit|error)|\b(?:hit|reached|exceeded) (?:\w+ ){0,4}rate[ -]limits?\b|\brate[ -]limited\b|\btoo many requests\b|\b(?:http|status|error|code)(?:[ _]?code)?(?u-i:[^A-Za-z0-9_]){0,3}(?:429|529)\b|\busage limit\b|\bhit your (?:\w+ ){0,2}limit\b|\binsufficient_quota\b|\b(?:api|request|token|daily|your|current|requests|tokens) quota\b|^(?u-i:[^A-Za-z0-9_])*quota exceeded|\bresource[ _]exhausted\b|\boverloaded_error\b|\b(?:api|servers?|services?|models?)(?: \w+){0,3} overloaded\b|\b(?:error|529)(?u-i:[^A-Za-z0-9_]){1,3}overloaded\b",
+        r"(?i-u)\brate[ _-]limit(?:s|ed|ing)?[ _-](?:exceeded|reached|hit|error)|\b(?:hit|reached|exceeded) (?:\w+ ){0,4}rate[ -]limits?\b|\brate[ -]limited\b|\btoo many requests\b|\b(?:http|status|error|code)(?:[ _]?code)?(?u-i:[^A-Za-z0-9_]){0,3}(?:429|529)\b|\busage limit\b|\byou(?:(?u-i:[^A-Za-z0-9_])ve| have) (?:hit|reached) your (?:\w+ ){0,2}limit\b|\binsufficient_quota\b|\b(?:api|request|token|daily|your|current|requests|tokens) quota\b|^(?u-i:[^A-Za-z0-9_])*quota exceeded|\bresource[ _]exhausted\b|\boverloaded_error\b|\b(?:api|servers?|services?|models?)(?: \w+){0,3} overloaded\b|\b(?:error|529)(?u-i:[^A-Za-z0-9_]){1,3}overloaded\b",
     )
 });
 

@@ -312,7 +312,7 @@ impl Job<'_> {
                 }
                 lease.loop_end = None;
                 let carried = record.map_or_else(|| lease.carried.clone(), Carried::of);
-                // What main brings changes the test_changes, too.
+                // What main brings changes tests and check configuration, too.
                 lease.carried = Carried { baseline: None, ..carried };
                 lease.loop_id = None;
             }

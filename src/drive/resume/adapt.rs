@@ -189,7 +189,7 @@ pub fn accept_test_changes_of(
     if snapshot.is_none() {
         bail!("the checks cannot be accepted: no snapshot can be taken here\nhint: crew doctor");
     }
-    // Whatever failed, there or since, was another test_changes.
+    // What failed so far were other tests.
     record.state.checks.values_mut().for_each(CheckMemory::forget_failures);
     record.state.checked_as_found = false;
     let mut tests = test_memory::read(home, &record.id);

@@ -183,13 +183,11 @@ mod tests {
         for (require, claim, verdict, expected) in table {
             let mut subject = a_loop_with(&[("test", Role::Verify)]);
             subject.contract.require = require;
+            let is_claimed = claim == Claim::Success && verdict == Verdict::Passed;
             let mut known = Facts { checks: vec![result("test", verdict)], ..facts(claim) };
             assert_eq!(wants_the_tree_as_found(&subject, &known), expected, "{require:?}");
             subject.state.baseline = Some(Baseline::default());
-            assert!(
-                !expected || wants_test_changes(&subject, &known),
-                "no changed test_changes shows anything"
-            );
+            assert_eq!(wants_test_changes(&subject, &known), is_claimed, "{require:?}");
             for (found, proved, is_known) in [
                 (AsFound::Failed("test".to_owned()), Some(Proof::Checked), true),
                 (AsFound::Passed, None, true),

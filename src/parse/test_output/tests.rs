@@ -41,6 +41,37 @@ fn words_that_are_no_runners_are_no_tests() {
 }
 
 #[test]
+fn lines_that_look_like_results_of_a_runner_are_read_as_what_they_are() {
+    // tape's aligned totals, pytest's live log, a warning of jest's, a retry of nextest's, and a
+    // program of Go's that ends its output without a line break.
+    for (text, expected) in [
+        ("TAP version 13\nok 1 a\nok 2 b\n\n1..2\n# tests 2\n# pass  2\n\n# ok\n", [2, 0, 0, 0, 0]),
+        (
+            "test_a.py::test_b \n--- live log call ---\nERROR    app:a.py:42 upstream said 503\nPASSED   \
+             [100%]\n=== 1 passed in 0.02s ===\n",
+            [1, 0, 0, 0, 0],
+        ),
+        (
+            "PASS ./a.test.js\n  ●  Cannot log after tests are done. Did you forget to wait?\nTests:       1 passed, \
+             1 total\n",
+            [1, 0, 0, 0, 0],
+        ),
+        (
+            "  TRY 1 FAIL [   0.165s] (───) shop tests::rounds\n        PASS [   0.007s] (1/2) shop \
+             tests::adds\n  TRY 2 FAIL [   0.099s] (2/2) shop tests::rounds\n     Summary [   0.369s] 2 tests \
+             run: 1 passed, 1 failed, 0 skipped\n",
+            [1, 1, 0, 0, 0],
+        ),
+        (
+            "=== RUN   TestA\nhello--- PASS: TestA (0.00s)\nPASS\nok  \tshop\t0.002s\n",
+            [1, 0, 0, 0, 0],
+        ),
+    ] {
+        assert_eq!(counted(&read(text).unwrap()), expected, "{text}");
+    }
+}
+
+#[test]
 fn of_very_many_tests_the_totals_are_right_and_a_bounded_number_is_named() {
     let mut output = TestOutput::new();
     for number in 0..TESTS_NAMED + 10 {
