@@ -81,6 +81,14 @@ const REPLACED: &[Row] = &[
     )
     .begin("echo '[ \"$(sh greet.sh)\" = Hello ]' > ../gate")
     .check("sh ABOVE/gate"),
+    row(
+        "what a makefile includes under any name",
+        &SH,
+        &[Put("rules.inc", "test:\n\ttrue\n")],
+        Passing("only with the change of rules.inc"),
+    )
+    .files(&[("Makefile", "include rules.inc\n"), ("rules.inc", "test:\n\tsh check.sh\n")])
+    .check("make test"),
     row("one of a folder of scripts", &SH, &[Put("gates/one.sh", "true\n")], AtMostPassing)
         .files(&[("gates/one.sh", "[ \"$(sh greet.sh)\" = Hello ]\n")])
         .check("for f in gates/*.sh; do sh \"$f\" || exit 1; done"),

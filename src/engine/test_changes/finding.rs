@@ -97,8 +97,11 @@ impl TestChangesFinding {
         };
         if refuses {
             let text = format!("{red}. {remedy}");
-            self.refusal =
-                Some(self.refusal.take().map_or(text.clone(), |it| format!("{it}. {text}")));
+            self.refusal = Some(match self.refusal.take() {
+                Some(known) if known.contains(&text) => known,
+                Some(known) => format!("{known}. {text}"),
+                None => text,
+            });
         } else {
             self.doubts.push(red);
         }

@@ -25,9 +25,17 @@ const SECTIONS: &str = "[tool: [coverage: [flake8 [mypy [tox [isort [pycodestyle
 const SETTINGS: &str = "jest.config. vitest.config. .mocharc. ava.config. playwright.config. cypress.config. \
     pytest. .pytest. tox.ini .rspec .taprc bunfig.toml package.json pyproject.toml setup.cfg";
 
+/// How the names of recipes begin, in lower case, and the words by which a line includes a file.
+const RECIPES: &str = "makefile gnumakefile justfile .justfile";
+const INCLUDES: &str = "include -include sinclude import import? mod mod?";
+
 /// Whether a file of that name may name files that a runner loads.
 pub fn names_files(name: &str) -> bool {
-    words_of(SETTINGS).any(|start| name.starts_with(start))
+    words_of(SETTINGS).any(|start| name.starts_with(start)) || is_recipe(name)
+}
+
+fn is_recipe(name: &str) -> bool {
+    words_of(RECIPES).any(|start| name.to_lowercase().starts_with(start))
 }
 
 /// The words of such a file that may be files: paths, and modules after `-p`.
@@ -36,7 +44,13 @@ pub fn words_of_settings(name: &str, text: &str) -> Vec<String> {
         parts.as_object_mut().map(|parts| parts.remove("scripts"));
         parts.to_string()
     });
-    let text = parts.unwrap_or_else(|| text.to_owned());
+    let includes =
+        |line: &&str| line.split_whitespace().next().is_some_and(|it| is_word_of(INCLUDES, it));
+    let text = match parts {
+        Some(parts) => parts,
+        None if is_recipe(name) => text.lines().filter(includes).collect::<Vec<_>>().join("\n"),
+        None => text.to_owned(),
+    };
     let is_of_a_word = |letter: char| letter.is_alphanumeric() || "_-./".contains(letter);
     let words: Vec<&str> = text.split(|letter| !is_of_a_word(letter)).collect();
     let modules = words.windows(2).filter(|pair| pair[0] == "-p").map(|pair| pair[1]);
@@ -224,6 +238,8 @@ mod tests {
             ("package.json", r#"{"main": "m.js", "jest": {"setupFiles": ["./q.js"]}}"#, "./q.js"),
             ("jest.config.js", "setupFiles: ['<rootDir>/q.js']", "q.js"),
             ("pytest.ini", "[pytest]\naddopts = -p q.r", "q/r.py"),
+            ("Makefile", "-include mk/rules.inc\nall:\n\tsh m.js\n", "mk/rules.inc"),
+            ("justfile", "mod more 'tasks/more'\ntest: more::all\n", "tasks/more"),
         ] {
             let words = words_of_settings(name, text);
             assert!(names_files(name) && words.iter().any(|word| word == expected), "{words:?}");
