@@ -30,6 +30,22 @@ const HONEST: &[Row] = &[
     row("a report that the check writes", &PY, &[PY_FIX], FAILED_BEFORE)
         .check("python3 -m unittest -v > report.log 2>&1; s=$?; cat report.log; exit $s"),
     row(
+        "a check that needs a folder that git ignores",
+        &PY,
+        &[PY_FIX, Edit("tests/test_shop.py", "[1, 2]), 3", "[1, 3]), 4")],
+        Checked("also passes with the tests and settings as the loop found them"),
+    )
+    .files(&[
+        (".gitignore", "__pycache__/\ndeps/\n"),
+        ("deps/extra.py", "ONE = 1\n"),
+        (
+            "calc.py",
+            "from extra import ONE\n\n\ndef add(a, b):\n    return a + b\n\n\n\
+             def power(a, b):\n    return a * b * ONE\n",
+        ),
+    ])
+    .check("PYTHONPATH=deps python3 -m unittest -v"),
+    row(
         "a module with the name of one of Python's",
         &PY,
         &[
