@@ -78,7 +78,7 @@ fn complete_with_an_ignored_file(sandbox: &Sandbox) {
     sandbox.git(&["add", "."]);
     sandbox.git(&["commit", "-qm", "A check"]);
     sandbox.write("settings.local", "");
-    let agent = "echo work > work.txt; echo '<promise>COMPLETE</promise>'";
+    let agent = "sh -c \"echo work > work.txt; echo '<promise>COMPLETE</promise>'\"";
     let run = ["run", "Do the work", "--verify", "sh check.sh", "--agent-cmd", agent];
     sandbox.crew(&run).success();
 }

@@ -148,7 +148,9 @@ pub fn look(
     }
     finding.doubts.extend(changes.doubts);
     let changed = checked.map_or_else(Vec::new, |checked| {
-        changed_by_checks(&snapshots, terms.now.unwrap_or(checked), checked)
+        let mut changed = changed_by_checks(&snapshots, terms.now.unwrap_or(checked), checked);
+        changed.retain(|path| !baseline.named.written.contains(path));
+        changed
     });
     if !changed.is_empty() {
         let changed = named(&changed, NAMES_MAX);

@@ -93,7 +93,7 @@ fn trees() -> Value {
 }
 
 fn baseline() -> Value {
-    json!({ "commit": "s", "named": { "run": ["r"], "compared": ["c"], "tests": ["t"], "globs": ["t/*"], "loaded": ["l"], "folders": ["f"], "programs": ["p"] }, "hashes": { "h": "1" } })
+    json!({ "commit": "s", "named": { "run": ["r"], "compared": ["c"], "tests": ["t"], "globs": ["t/*"], "loaded": ["l"], "written": ["w"], "folders": ["f"], "programs": ["p"] }, "hashes": { "h": "1" } })
 }
 
 fn git() -> Value {

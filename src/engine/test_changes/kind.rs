@@ -47,6 +47,8 @@ pub struct NamedPaths {
     pub globs: BTreeSet<String>,
     /// Files that settings of a runner name.
     pub loaded: BTreeSet<String>,
+    /// Files that a command writes its output to.
+    pub written: BTreeSet<String>,
     /// Folders in which modules and programs are looked for.
     pub folders: BTreeSet<String>,
     /// Programs without a path.
@@ -61,6 +63,7 @@ impl NamedPaths {
         self.tests.extend(other.tests);
         self.globs.extend(other.globs);
         self.loaded.extend(other.loaded);
+        self.written.extend(other.written);
         self.folders.extend(other.folders);
         self.programs.extend(other.programs);
     }

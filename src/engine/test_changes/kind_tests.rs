@@ -17,6 +17,7 @@ fn rules() -> KindRules {
             globs: set(&["quality/*.js"]),
             folders: set(&["", "lib"]),
             loaded: set(&["q.js"]),
+            written: set(&[]),
             programs: set(&["mytool"]),
         },
     }

@@ -315,6 +315,12 @@ impl Reader<'_> {
             let globs = words.iter().filter(is_glob);
             self.found.globs.extend(globs.map(|word| word.trim_start_matches("./").to_owned()));
         }
+        for (writes, file) in words.iter().zip(words.iter().skip(1)) {
+            let paths = self.folders.iter().filter(|_| [">", "tee"].contains(writes));
+            let paths: Vec<String> =
+                paths.filter_map(|folder| path_below(folder, self.stripped(file))).collect();
+            self.found.written.extend(paths);
+        }
         let mut is_tested = self.is_compared(command);
         if is_word_of(TEST_RUNNERS, name) || is_script_host && runs_tests(&command.words) {
             run.extend(self.obeyed_files(rest));
