@@ -75,6 +75,15 @@ const PROGRAMS: &[Row] = &[
         Refused("check.sh"),
     ),
     row(
+        "a link to a folder that leads elsewhere",
+        &SH,
+        &[Sh("rm gate; ln -s other gate")],
+        AtMostPassing,
+    )
+    .files(&[("gates/run.sh", "[ \"$(sh greet.sh)\" = Hello ]\n"), ("other/run.sh", "true\n")])
+    .begin("ln -s gates gate")
+    .check("sh gate/run.sh"),
+    row(
         "a program with a runner's name",
         &SH,
         &[Put("bin/rspec", "#!/bin/sh\n")],
@@ -239,6 +248,38 @@ const RECIPES: &[Row] = &[
         &[Put("Makefile", "SHELL = /bin/true\ntest:\n\tsh check.sh\n")],
         Passing("only with the change of Makefile"),
     )
+    .check("make test"),
+    row(
+        "a makefile of the whole path",
+        &SH,
+        &[Put("Makefile", "test:\n\ttrue\n")],
+        Passing("only with the change of Makefile"),
+    )
+    .check("make -C ROOT test"),
+    row(
+        "a pattern rule",
+        &SH,
+        &[Put("Makefile", "%.ok:\n\ttrue\n")],
+        Passing("only with the change of Makefile"),
+    )
+    .files(&[("Makefile", "%.ok:\n\tsh check.sh\n")])
+    .check("make a.ok"),
+    row(
+        "the goal that is made without a name",
+        &SH,
+        &[Edit("Makefile", "real:", ".DEFAULT_GOAL := idle\nidle:\n\ttrue\nreal:")],
+        Passing("only with the change of Makefile"),
+    )
+    .files(&[("Makefile", "real:\n\tsh check.sh\n")])
+    .check("make"),
+    row(
+        "the target of a makefile that is a link",
+        &SH,
+        &[Put("conf/rules", "test:\n\ttrue\n")],
+        Passing("only with the change of conf/rules"),
+    )
+    .files(&[("conf/rules", "test:\n\tsh check.sh\n")])
+    .begin("rm -f Makefile; ln -s conf/rules Makefile")
     .check("make test"),
     row("the script of a recipe", &SH, SWAP, Passing("only with the change of check.sh"))
         .check("make test"),

@@ -262,11 +262,11 @@ fn loaded_by_settings(
     let mut loaded = BTreeSet::new();
     for folder in &named.folders {
         let place = checkout.join(folder);
-        for name in disk::names(&place, SETTINGS_MAX) {
-            let text = || disk::read_text(&place.join(&name), SETTINGS_BYTES).ok().flatten();
-            let words = if names_files(&name) { text() } else { None };
-            let words = words.map_or_else(Vec::new, |text| words_of_settings(&name, &text));
-            let paths = words.iter().filter_map(|word| path_below(folder, word));
+        for name in disk::names(&place, SETTINGS_MAX).into_iter().filter(|it| names_files(it)) {
+            let text = disk::read_text(&place.join(&name), SETTINGS_BYTES).ok().flatten();
+            let words = text.map_or_else(Vec::new, |text| words_of_settings(&name, &text));
+            // It may itself be a link to a file of any name.
+            let paths = words.iter().chain([&name]).filter_map(|word| path_below(folder, word));
             loaded.extend(paths.filter(|path| is_file(path)));
         }
     }

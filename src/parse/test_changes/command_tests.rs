@@ -48,6 +48,8 @@ fn a_command_names_what_it_runs_wherever_the_name_stands() {
         ("timeout -s KILL 5 ./check.sh", "run: check.sh"),
         ("env -u HOME A=1 sh check.sh", "run: check.sh"),
         ("flock /tmp/lock ./check.sh", "run: check.sh"),
+        ("setsid -w sh check.sh", "run: check.sh"),
+        ("stdbuf -oL sh check.sh", "run: check.sh"),
         ("eval 'sh check.sh'", "run: check.sh"),
         ("C=check.sh; sh $C", "run: check.sh"),
         ("sh < check.sh", "run: check.sh"),
