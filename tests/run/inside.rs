@@ -1,6 +1,8 @@
 //! Repositories inside the working tree, and what cannot be recorded at the start.
 
 use super::{WORK, World};
+use crate::child::Running;
+use crate::sandbox::DEADLINE;
 
 /// A submodule `lib` of a repository beside the world's own.
 fn add_a_submodule(world: &World) {
@@ -83,4 +85,43 @@ fn what_git_refuses_is_named_in_its_words_and_proves_passing_at_most() {
     assert_eq!(ran.code(), 0, "{ran:#?}");
     let result = world.sandbox.crew(&["show", "--json"]).success();
     assert!(result.contains("passing") && !result.contains("\"checked\""), "{result}");
+}
+
+#[test]
+fn whatever_git_cannot_read_at_the_start_proves_passing_at_most() {
+    let done = format!("{WORK}; echo '<promise>COMPLETE</promise>'");
+    for (spoil, named) in [
+        (": > .git/HEAD", "git refuses"),
+        ("git config core.repositoryFormatVersion 99", "git refuses"),
+        ("rm -r .git; echo 'gitdir: /nowhere' > .git", "git refuses"),
+    ] {
+        let world = World::new(&[&done]);
+        let mut command = world.sandbox.command("sh");
+        command.args(["-c", spoil]);
+        Running::start(command, None).wait(DEADLINE).success();
+        let ran = world.crew(&["run", "write lines", "--verify", "test -f work.txt"]);
+        let told = format!("{}{}", ran.stdout, ran.stderr);
+        assert_eq!(ran.code(), 0, "{spoil}: {ran:#?}");
+        assert!(told.contains(named) && !told.contains("git init"), "{spoil}: {ran:#?}");
+        assert!(told.contains("proves `passing` at most"), "{spoil}: {ran:#?}");
+        assert!(told.contains("Completed, passing"), "{spoil}: {ran:#?}");
+    }
+}
+
+#[test]
+fn a_conflict_at_the_start_is_recorded_and_its_tests_are_held() {
+    let weakens = "printf 'exit 0\\n' > tests.sh; git add -A; echo '<promise>COMPLETE</promise>'";
+    let world = World::new(&[weakens]);
+    world.sandbox.write("tests.sh", "test -f done\n");
+    world.sandbox.write("f", "one\n");
+    let script = "git add -A; git commit -qm one; git checkout -qb other; echo two > f; git commit -qam two; \
+                  git checkout -q main; echo three > f; git commit -qam three; git merge other; true";
+    let mut command = world.sandbox.command("sh");
+    command.args(["-c", script]);
+    Running::start(command, None).wait(DEADLINE).success();
+    world.crew(&["run", "resolve the conflict", "-n", "1", "--verify", "sh tests.sh"]);
+    let ended = world.the_loop();
+    assert_eq!(ended["outcome"], "exhausted", "{ended:#}");
+    let refused = ended["evidence"]["claim"]["because"].as_str().unwrap_or_default();
+    assert!(refused.contains("tests.sh changed since the loop began"), "{ended:#}");
 }

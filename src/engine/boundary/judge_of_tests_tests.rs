@@ -12,10 +12,10 @@ fn tests(passed: u32, failed: u32, skipped: u32, filtered: u32) -> TestRun {
 
 /// What comes of a claim whose check passes with these tests, in a loop whose check had failed
 /// before, and had run tests then or not.
-fn claimed(before: &Loop, run: TestRun, ever_ran: bool) -> (Loop, String) {
+fn claimed(before: &Loop, run: impl Into<Option<TestRun>>, ever_ran: bool) -> (Loop, String) {
     let mut facts = facts(Claim::Success);
     facts.checks = vec![result("test", Verdict::Passed)];
-    facts.checks[0].test_run = Some(run);
+    facts.checks[0].test_run = run.into();
     if ever_ran {
         let memory = TestMemory::after(None, &tests(1, 0, 0, 0));
         facts.tests_before.insert("test".to_owned(), memory);
@@ -66,6 +66,17 @@ fn what_a_check_says_about_its_tests_can_only_take_belief_away() {
     refused: `test` reports failing tests, and its exit status hides them
     completed checked (a check that had failed now passes)
     ");
+}
+
+#[test]
+fn a_check_that_falls_silent_or_repeats_a_result_proves_passing_at_most() {
+    let silent = claimed(&failed_before(), None, true).1;
+    let replayed = Some("cache hit, replaying logs".to_owned());
+    let replayed = claimed(&failed_before(), TestRun { replayed, ..tests(3, 0, 0, 0) }, true).1;
+    insta::assert_snapshot!([silent, replayed].join("\n"), @r#"
+    completed passing (the checks pass; `test` reports no tests, though it ran some before)
+    completed passing (the checks pass; `test` repeats a cached result ("cache hit, replaying logs"))
+    "#);
 }
 
 #[test]
