@@ -9,41 +9,12 @@ pub const COMMAND: &str =
 /// The name of the library.
 pub const LIBRARY: &str = "numbers.sh";
 /// The library as the agent finds it.
-pub const BROKEN: &str = r#"# A small library about whole numbers.
-
-sum() {
-  total=0
-  for number in "$@"; do total=$((total - number)); done
-  echo "$total"
-}
-
-largest() {
-  best=0
-  for number in "$@"; do
-    if [ "$number" -lt "$best" ]; then best=$number; fi
-  done
-  echo "$best"
-}
-"#;
+pub const BROKEN: &str = include_str!("scripts/numbers.sh");
 
 /// The name of the tests.
 pub const TESTS: &str = "test.sh";
 /// The tests, which the agent never touches.
-pub const TESTS_TEXT: &str = r#". ./numbers.sh
-failed=0
-expect() {
-  if [ "$2" = "$3" ]; then
-    echo "ok    $1"
-  else
-    echo "FAIL  $1: expected $2, got $3"
-    failed=1
-  fi
-}
-expect "sum of 1 2 3" 6 "$(sum 1 2 3)"
-expect "largest of 4 9 2" 9 "$(largest 4 9 2)"
-expect "largest of -5 -2 -8" -2 "$(largest -5 -2 -8)"
-exit "$failed"
-"#;
+pub const TESTS_TEXT: &str = include_str!("scripts/test.sh");
 
 /// One iteration of the agent.
 #[derive(Debug)]

@@ -266,7 +266,7 @@ pub fn units(text: &str) -> usize {
 
 /// The words of a list that is written as one text.
 pub fn words_of(list: &str) -> impl Iterator<Item = &str> {
-    list.split(' ')
+    list.split_whitespace()
 }
 
 /// Whether a word is one of such a list.

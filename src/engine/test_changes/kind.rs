@@ -80,23 +80,11 @@ pub struct KindRules {
 }
 
 /// Files that make, task runners, CI, runners of tests or their tools read, in lower case.
-const NAMES: &str = "makefile gnumakefile justfile .justfile taskfile.yml taskfile.yaml taskfile.dist.yml \
-    rakefile conftest.py tox.ini .coveragerc .nycrc \
-    .taprc .rspec sitecustomize.py usercustomize.py .npmrc .yarnrc .yarnrc.yml .pnpmfile.cjs \
-    bunfig.toml .env .envrc env.sh turbo.json nx.json lerna.json mypy.ini .mypy.ini \
-    pyrightconfig.json ruff.toml .ruff.toml .flake8 pylintrc .pylintrc biome.json \
-    clippy.toml .clippy.toml rustfmt.toml .rustfmt.toml .shellcheckrc \
-    .pre-commit-config.yaml .gitlab-ci.yml .travis.yml azure-pipelines.yml jenkinsfile \
-    ctesttestfile.cmake runsettings setuptests.ts setuptests.js";
+const NAMES: &str = include_str!("names/settings.txt");
 /// The same in the root of the checkout only.
 const ROOT_NAMES: &str = "dodo.py tasks.py fabfile.py noxfile.py";
 /// Beginnings of their names, in lower case.
-const BEGINNINGS: &str = "pytest. .pytest. phpunit. nextest. .nycrc. .env. .mocharc. jest.config. jest.setup. \
-    jest-setup. jest.env vitest.config. vitest.setup. vitest.workspace. vite.config. \
-    playwright.config. cypress.config. cypress.json karma.conf ava.config. wdio.conf. \
-    codecept.conf. web-test-runner. \
-    test-setup. setup-tests. setup_tests. tsconfig. .eslintrc eslint.config. .golangci. \
-    .prettierrc prettier.config. .stylelintrc";
+const BEGINNINGS: &str = include_str!("names/settings_beginnings.txt");
 /// Endings of their names, in lower case.
 const ENDINGS: &str = ".mk .make .just .pth .runsettings .testplan .dist-info .egg-link";
 /// Folders whose files they are, in lower case.
@@ -114,25 +102,14 @@ const SCRIPT_FOLDERS: &str = "script scripts bin tools tool ci .ci hack dev buil
 /// Endings of scripts that are never a product's module.
 const SHELLS: &str = "sh bash zsh ksh fish ps1 bat cmd";
 /// Endings of source files: an executable file without one is a program.
-const SOURCES: &str = "py js mjs cjs ts mts cts jsx tsx rb pl pm php lua rs go c h cc cpp hpp java kt swift cs \
-    ex exs sh bash zsh fish ps1 bat json toml yaml yml md txt html css scss sql csv xml svg \
-    png r jl hs ml scala clj dart vue svelte tcl awk sed ipynb lock cfg ini conf";
+const SOURCES: &str = include_str!("names/source_endings.txt");
 /// Runners of tests and their parts: a new module of such a name may come before theirs.
 const RUNNER_MODULES: &str = "pytest _pytest pluggy iniconfig exceptiongroup unittest nose2 tox nox jest vitest mocha minitest";
 /// Other modules that runners load. Products have such names, too, so a new one counts only in a
 /// folder in which a check looks for modules.
-const LOADED_MODULES: &str = "py packaging tomli pygments hypothesis coverage invoke doctest abc argparse ast atexit \
-    asyncio bdb builtins codecs collections colorama contextlib copy dataclasses difflib enum \
-    errno faulthandler fnmatch functools genericpath gettext glob importlib inspect io itertools \
-    json keyword linecache locale logging math operator os pathlib pdb pkgutil platform \
-    posixpath pprint random re reprlib runpy select shlex shutil signal site socket stat \
-    string struct subprocess sys sysconfig tempfile textwrap threading time timeit token \
-    tokenize traceback types typing uuid warnings weakref zipfile chai ava tap tape sinon rspec";
+const LOADED_MODULES: &str = include_str!("names/loaded_modules.txt");
 /// Programs of a search path that run checks, or that checks are written in.
-const PROGRAMS: &str = "sh bash dash zsh env python python3 node npm npx pnpm yarn bun deno make gmake just task \
-    cargo rustc go ruby bundle rake java mvn gradle gradlew mvnw pytest py.test jest vitest \
-    mocha rspec phpunit tox nox grep diff cmp test git uv poetry ctest dotnet tsc eslint \
-    ruff mypy";
+const PROGRAMS: &str = include_str!("names/programs.txt");
 
 impl KindRules {
     /// The kind of a path that changed.

@@ -26,11 +26,7 @@ const COMPARERS: &str = "grep egrep fgrep rg diff cmp jq comm xmllint awk gawk m
 const MAKERS: &str = "make gmake just task npm npx pnpm yarn bun cargo tox nox invoke inv ninja ctest coverage c8 \
     nyc go gradle gradlew mvn mvnw rake doit poe hatch";
 /// Options whose value is a file that such a tool, a runner or an interpreter obeys.
-const OBEYED: &str = "-c -f -r -p --config --config-file --configuration --file --makefile --justfile --require \
-    --import --loader --experimental-loader --rcfile --confcutdir --init-file --env-file \
-    --bootstrap --setupFiles --setupFilesAfterEnv --globalSetup --globalTeardown \
-    --testRunner --runner --reporter --reporters --test-reporter --testEnvironment \
-    --resolver --preset --plugin --plugins";
+const OBEYED: &str = include_str!("names/obeyed_options.txt");
 /// Options by which an interpreter only reads a file, or runs a text.
 const RUNS_NO_FILE: &str = "-c -n --check -e --eval";
 /// Modules of Python that run a script.
@@ -47,11 +43,7 @@ const FOLDERS: &str = "-C --directory --prefix --cwd --rootdir --working-directo
 /// Folders of a system's programs.
 const SYSTEM: &str = "/bin/ /sbin/ /usr/ /lib /nix/ /opt/homebrew/ /dev/ /proc/";
 /// Formatters, linters and type checkers.
-const STATIC_PROGRAMS: &str = "ruff black isort flake8 pylint pyflakes mypy pyright basedpyright eslint prettier biome \
-    stylelint tsc vue-tsc golangci-lint staticcheck gofmt goimports rustfmt clang-format \
-    clang-tidy cppcheck shellcheck shfmt actionlint yamllint markdownlint rubocop phpstan \
-    psalm phpcs ktlint detekt swiftlint swiftformat hadolint codespell typos py_compile \
-    compileall";
+const STATIC_PROGRAMS: &str = include_str!("names/static_programs.txt");
 /// What a build tool or a task runner is asked for that runs no test.
 const STATIC_GOALS: &str = "fmt format lint clippy vet typecheck type-check types build doc compile format-check \
     fmt-check lint-check check-format";
