@@ -1,9 +1,11 @@
 //! Ways to make a failing test pass by changing it. As it was it still fails, so the claim is
 //! refused; where no test is named, nothing above `passing` remains.
 
-use super::End::{AtMostPassing, Refused};
+use super::End::{AtMostPassing, Passing, Refused};
 use super::Step::{Edit, Put, Sh};
-use super::projects::{JS, JS_TESTS, PY, PY_TESTS, RUST, RUST_TESTS, TAP, TAP_TESTS};
+use super::projects::{
+    JS, JS_TESTS, PY, PY_TESTS, RUST, RUST_FIX, RUST_TESTS, TAP, TAP_TESTS,
+};
 use super::{Row, hold, row};
 
 const POWER: super::End = Refused("test_power` failed when the loop began");
@@ -227,6 +229,36 @@ const IN_RUST: &[Row] = &[
             Edit("src/lib.rs", "27", "9"),
         ],
         Refused("cubes` failed when the loop began"),
+    ),
+    row(
+        "the test module bent, and a comment that names the attribute",
+        &RUST,
+        &[
+            Edit("src/lib.rs", "27", "9"),
+            Edit("src/lib.rs", "pub fn add", "// Run with #[test].\npub fn add"),
+            Edit(RUST_TESTS, "powers() {", "powers() {}\n\nfn old() {"),
+        ],
+        Refused("failed when the loop began"),
+    ),
+    row(
+        "the test module bent, and blanks in its attribute",
+        &RUST,
+        &[
+            Edit("src/lib.rs", "27", "9"),
+            Edit("src/lib.rs", "cfg(test)", "cfg( test )"),
+            Edit(RUST_TESTS, "powers() {", "powers() {}\n\nfn old() {"),
+        ],
+        Refused("failed when the loop began"),
+    ),
+    row(
+        "the test module bent, and no longer apart from the work",
+        &RUST,
+        &[
+            RUST_FIX,
+            Edit("src/lib.rs", "27", "27 + 0"),
+            Edit("src/lib.rs", "#[cfg(test)]\n", "#[cfg(test)]\n// The tests.\n"),
+        ],
+        Passing("src/lib.rs has become another one in tests"),
     ),
 ];
 

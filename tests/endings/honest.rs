@@ -301,6 +301,12 @@ const OTHERS: &[Row] = &[
         ALSO,
     ),
     row(
+        "a function after the tests in a file of the work",
+        &RUST,
+        &[RUST_FIX, Edit("src/lib.rs", "27);\n    }\n}\n", "27);\n    }\n}\n\npub fn none() {}\n")],
+        FAILED_BEFORE,
+    ),
+    row(
         "a signature changed with its tests",
         &RUST,
         &[

@@ -2,41 +2,34 @@
 //! JavaScript file that is not named as one. It finds text that differs when a test may differ; it
 //! does not understand a language.
 
-/// The mark of what Rust compiles for its tests only.
-const RUST_TESTS: &str = "#[cfg(test)]";
+use crate::parse::patterns::{RUST_TEST, RUST_TEST_CONDITION, RUST_TEST_MODULE};
 
-/// A Rust file with its new code and the old test module at its end; `None` where they cannot be
+/// A Rust file with its new code and the old test modules at its end; `None` where they cannot be
 /// told apart.
 pub fn with_old_test_module(now: &str, old: &str) -> Option<String> {
     let ((now_code, now_tests), (_, old_tests)) = (rust_parts(now), rust_parts(old));
-    let is_apart = |code: &str| !code.contains("#[test]");
-    (is_apart(now_code) && now_tests != old_tests).then(|| format!("{now_code}{old_tests}"))
+    let is_apart = !RUST_TEST.is_match(&now_code);
+    (is_apart && now_tests != old_tests).then(|| format!("{now_code}{old_tests}"))
 }
 
-/// Whether the code of a Rust file before its test module has become another one in tests.
+/// Whether the code of a Rust file has become another one in tests, or can no longer be told from
+/// its tests.
 pub fn acts_otherwise_in_tests(now: &str, old: &str) -> bool {
-    let count = |text: &str| {
-        ["cfg(test)", "cfg!(test)", "cfg(not(test))"]
-            .map(|it| rust_parts(text).0.matches(it).count())
-    };
-    count(now) != count(old)
+    let ((now_code, _), (old_code, old_tests)) = (rust_parts(now), rust_parts(old));
+    let was_apart = !old_tests.is_empty() && !RUST_TEST.is_match(&old_code);
+    let conditions = |code| RUST_TEST_CONDITION.find_iter(code).count();
+    was_apart && RUST_TEST.is_match(&now_code) || conditions(&now_code) != conditions(&old_code)
 }
 
-/// A Rust file in two: up to its test module, `mod … { … }` at the end of the file, and that.
-fn rust_parts(text: &str) -> (&str, &str) {
-    let starts = text.match_indices(RUST_TESTS).map(|(at, _)| at);
-    let is_line = |at: &usize| *at == 0 || text[..*at].ends_with('\n');
-    let is_module = |at: &usize| {
-        let after = text[at + RUST_TESTS.len()..].lines().map(str::trim);
-        let mut items = after.filter(|line| !line.is_empty() && !line.starts_with("#["));
-        let is_block =
-            items.next().is_some_and(|line| line.contains("mod ") && line.ends_with('{'));
-        // At its own indentation rustfmt closes it, and nothing follows.
-        let closing = text[*at..].find("\n}").map(|end| at + end + 2);
-        is_block && closing.is_some_and(|end| text[end..].trim().is_empty())
-    };
-    let start = starts.filter(is_line).find(is_module).unwrap_or(text.len());
-    text.split_at(start)
+/// A Rust file in two: its code, and its outermost test modules, `mod … { … }`. Where one seems to
+/// end within a string, by the number of its quotes, all of it is code.
+fn rust_parts(text: &str) -> (String, String) {
+    let tests: String = RUST_TEST_MODULE.find_iter(text).map(|it| it.as_str()).collect();
+    let plain = tests.replace("\\\\", "").replace("\\\"", "").replace("'\"'", "");
+    if plain.matches('"').count() % 2 == 1 {
+        return (text.to_owned(), String::new());
+    }
+    (RUST_TEST_MODULE.replace_all(text, "").into_owned(), tests)
 }
 
 /// The part of a file from its first test on, with the doc tests before; empty if it has none.
@@ -101,6 +94,33 @@ mod tests {
         assert_eq!(with_old_test_module(mixed, &old), None, "not apart");
         let shim = format!("#[cfg(test)]\nfn c() {{}}\n{now}");
         assert!(acts_otherwise_in_tests(&shim, &old) && !acts_otherwise_in_tests(&now, &old));
+    }
+
+    #[test]
+    fn no_spelling_keeps_an_old_rust_test_out() {
+        let old = "fn a() {}\n\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn two() {\n        \
+                   assert!(a(\"{\\\"\"));\n    }\n}\n";
+        let now = old.replace("assert!", "drop");
+        for now in [
+            format!("// Run with #[test].\n{now}"),
+            now.replace("cfg(test)", "cfg( test )"),
+            format!("{now}\nfn c() {{}}\n"),
+            format!("{now}// end\n"),
+        ] {
+            let back = with_old_test_module(&now, old);
+            assert!(back.is_some_and(|it| it.contains("assert!") && !it.contains("drop")), "{now}");
+            assert!(!acts_otherwise_in_tests(&now, old), "{now}");
+        }
+        for (now, expected) in [
+            (now.replace("mod tests", "// It\nmod tests"), true),
+            (now.replace("#[cfg(test)]\n", "#[ test ]\nfn b() {}\n"), true),
+            (now.replace("a() {}", "a() { if cfg!(any(test, x)) {} }"), true),
+            (now.replace("a() {}", "a() { if cfg! ( not ( test ) ) {} }"), true),
+            (now.replace("a() {}", "a() { if cfg!(feature = \"test\") {} }"), false),
+            (now.replace("drop", "drop(\"\n}\n\");\n    drop"), true),
+        ] {
+            assert_eq!(acts_otherwise_in_tests(&now, old), expected, "{now}");
+        }
     }
 
     #[test]
