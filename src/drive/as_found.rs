@@ -102,6 +102,7 @@ fn trees(terms: ScratchTerms<'_>) -> Result<(ScratchFolder<'_>, Trees), String> 
     let found = subject.state.baseline.as_ref().map_or(found, |baseline| baseline.commit.clone());
     let now = test_changes::left(terms.home, subject, Some(now))?.commit;
     let revealed = scratch.snapshots.revealed(&subject.id, &found, &now)?;
-    let now = scratch.snapshots.with_files_of(&now, &found, &revealed)?;
+    let revealed: Vec<&str> = revealed.iter().map(String::as_str).collect();
+    let now = scratch.snapshots.mixed(&now, &found, &revealed)?;
     Ok((scratch, Trees { found, now }))
 }

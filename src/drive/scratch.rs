@@ -143,7 +143,7 @@ impl<'a> ScratchFolder<'a> {
             clock::sleep(APART.saturating_sub(since));
         }
         self.holds = None;
-        self.snapshots.check_out(commit, &self.folder)?;
+        self.snapshots.check_out(commit, &self.folder, false)?;
         self.laid_out = Some(Stopwatch::start());
         let found = self.subject.state.baseline.as_ref().map(|found| &*found.commit);
         self.snapshots.include(found.unwrap_or(commit), commit, &self.folder)?;
@@ -152,8 +152,8 @@ impl<'a> ScratchFolder<'a> {
         if is_set_up { Ok(()) } else { self.set_up_again().map(drop) }
     }
 
-    /// Runs `setup`, which may be needed again after the work changed what it installs. False if
-    /// there is none, or it ran already.
+    /// Runs `setup`, which may be needed again after the work changed what it installs, and undoes
+    /// what it changed of the snapshot. False if there is none, or it ran already.
     pub fn set_up_again(&mut self) -> Result<bool, String> {
         let setup = self.setup();
         if setup.is_empty() || self.was_set_up {
@@ -163,6 +163,9 @@ impl<'a> ScratchFolder<'a> {
         let result = self.run(&Check::new(&setup, Role::Verify))?;
         if result.verdict != Verdict::Passed {
             return Err(format!("`{setup}` {}", result.what_happened()));
+        }
+        if let Some(commit) = &self.holds {
+            self.snapshots.check_out(commit, &self.folder, true)?;
         }
         mark_set_up(&self.folder, &setup)?;
         Ok(true)

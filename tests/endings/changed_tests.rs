@@ -3,9 +3,7 @@
 
 use super::End::{AtMostPassing, Passing, Refused};
 use super::Step::{Edit, Put, Sh};
-use super::projects::{
-    JS, JS_TESTS, PY, PY_TESTS, RUST, RUST_FIX, RUST_TESTS, TAP, TAP_TESTS,
-};
+use super::projects::{JS, JS_TESTS, PY, PY_TESTS, RUST, RUST_FIX, RUST_TESTS, TAP, TAP_TESTS};
 use super::{Row, hold, row};
 
 const POWER: super::End = Refused("test_power` failed when the loop began");

@@ -6,6 +6,7 @@ mod changed_tests;
 mod commands;
 mod counted;
 mod honest;
+mod outside;
 mod people;
 mod projects;
 mod replaced_runners;

@@ -122,7 +122,10 @@ pub fn look(
     let snapshots = Snapshots::of(terms.home, subject);
     let compared = || {
         let left = left?;
-        let changes = Changes::between(&snapshots, subject, baseline, &left)?;
+        let mut changes = Changes::between(&snapshots, subject, baseline, &left)?;
+        // A script of `setup` refuses nothing: work may need another one.
+        let of_setup = setup_scripts(subject);
+        changes.scripts.retain(|path| !of_setup.contains(path));
         Ok::<_, String>((left, changes))
     };
     let (left, changes) = match compared() {
@@ -230,15 +233,27 @@ fn is_installed(file: &Path, path: &str) -> bool {
     !is_made && !tree::is_absolute_link(file) && disk::size(file) <= FILE_BYTES
 }
 
-/// What the commands of the checks name in the working tree; links are followed.
-fn named_by(subject: &Loop) -> NamedPaths {
+/// What a command names in the working tree.
+fn named_in(subject: &Loop, run: &str) -> NamedPaths {
     let checkout = &subject.place.checkout;
     let below = subject.place.folder.strip_prefix(checkout).unwrap_or(Path::new(""));
-    let root = checkout.display().to_string();
     let is_file = |path: &str| disk::is_file(&checkout.join(path));
-    let mut named = NamedPaths::default();
+    named_paths(run, &below.to_string_lossy(), &checkout.to_string_lossy(), &is_file)
+}
+
+/// The scripts that `setup` runs; a list of what it installs is work.
+fn setup_scripts(subject: &Loop) -> BTreeSet<String> {
+    let setup = subject.contract.trial.setup.as_deref().unwrap_or_default();
+    let is_script = |path: &String| path.ends_with("sh") || !path.contains('.');
+    named_in(subject, setup).run.into_iter().filter(is_script).collect()
+}
+
+/// What the commands of the checks and `setup` name in the working tree; links are followed.
+fn named_by(subject: &Loop) -> NamedPaths {
+    let checkout = &subject.place.checkout;
+    let mut named = NamedPaths { run: setup_scripts(subject), ..NamedPaths::default() };
     for check in &subject.contract.checks {
-        named.extend(named_paths(&check.run, &below.to_string_lossy(), &root, &is_file));
+        named.extend(named_in(subject, &check.run));
     }
     named.loaded = loaded_by_settings(checkout, &named, &is_file);
     let real = |path: &String| {

@@ -37,9 +37,9 @@ const CONFIG: &str =
     "[core]\n\trepositoryFormatVersion = 0\n\tbare = false\n\tautocrlf = false\n[gc]\n\tauto = 0";
 
 impl Snapshots {
-    /// Makes a folder hold exactly a snapshot and what its ignore rules name. A folder that cannot
-    /// be brought up to date is made anew.
-    pub fn check_out(&self, commit: &str, folder: &Path) -> Result<(), String> {
+    /// Makes a folder hold exactly a snapshot and what its ignore rules name; with `keeps_others`
+    /// other files stay, too. A folder that cannot be brought up to date is made anew.
+    pub fn check_out(&self, commit: &str, folder: &Path, keeps_others: bool) -> Result<(), String> {
         let scratch = Self {
             folder: folder.join(".git"),
             checkout: folder.to_owned(),
@@ -49,13 +49,14 @@ impl Snapshots {
         // What a check did to its own git dir must not hide what it left in the folder.
         let index = folder.with_extension("index");
         let _ = disk::remove(&folder.with_extension("index.lock"));
-        if self.lay_down(&scratch).and_then(|()| scratch.reset(commit, &index)).is_ok() {
+        let reset = || scratch.reset(commit, &index, keeps_others);
+        if self.lay_down(&scratch).and_then(|()| reset()).is_ok() {
             return Ok(());
         }
         tree::remove(folder).map_err(|error| error.to_string())?;
         let _ = disk::remove(&index);
         self.lay_down(&scratch)?;
-        scratch.reset(commit, &index)
+        reset()
     }
 
     /// Writes the git dir of a scratch folder, except its objects.
@@ -106,17 +107,6 @@ impl Snapshots {
         self.updated(commit, &["update-index", "--replace", "-z", "--index-info"], &entries)
     }
 
-    /// The same with a set of files.
-    pub fn with_files_of(
-        &self,
-        commit: &str,
-        other: &str,
-        files: &BTreeSet<String>,
-    ) -> Result<String, String> {
-        let files: Vec<&str> = files.iter().map(String::as_str).collect();
-        self.mixed(commit, other, &files)
-    }
-
     /// A snapshot with other texts in these files of it.
     pub fn with_contents(&self, commit: &str, files: &[(&str, &str)]) -> Result<String, String> {
         if files.is_empty() {
@@ -152,10 +142,12 @@ impl Snapshots {
         copy_files(files, &self.checkout, folder, true).map(drop)
     }
 
-    fn reset(&self, commit: &str, index: &Path) -> Result<(), String> {
+    fn reset(&self, commit: &str, index: &Path, keeps_others: bool) -> Result<(), String> {
         let run = |arguments: &[&str]| self.printed_in(&self.checkout, arguments, &[], Some(index));
         run(&["reset", "--hard", "-q", commit])?;
-        run(&["clean", "-fdq"])?;
+        if !keeps_others {
+            run(&["clean", "-fdq"])?;
+        }
         let own = self.folder.join("index");
         let _ = disk::remove(&own);
         tree::copy_with_time(index, &own).map_err(|error| error.to_string())

@@ -221,24 +221,27 @@ fn a_scratch_folder_holds_a_snapshot_and_keeps_only_what_is_ignored() {
     let kept =
         Kept::after("echo '*.o' > .gitignore; echo > a.o; mkdir d; echo b > d/b; ln -s file link");
     let (first, out) = (kept.commit(), kept.yard.path("out"));
-    kept.snapshots.check_out(&first, &out).unwrap();
+    kept.snapshots.check_out(&first, &out, false).unwrap();
     let list = |folder: &str| kept.yard.sh(folder, "find . -path ./.git -prune -o -print | sort");
     kept.sh("rm a.o");
     assert_eq!(list("out"), list("repo"));
     kept.yard.sh("out", "echo built > b.o; echo left > left; rm d/b");
-    kept.snapshots.check_out(&first, &out).unwrap();
+    kept.snapshots.check_out(&first, &out, false).unwrap();
     assert_eq!(list("out"), list("repo").replace("./.gitignore\n", "./.gitignore\n./b.o\n"));
     let warm = list("out");
+    kept.yard.sh("out", "echo set > d/b; echo made > made");
+    kept.snapshots.check_out(&first, &out, true).unwrap();
+    assert_eq!(kept.yard.sh("out", "cat d/b made; rm made"), "b\nmade\n", "after `setup`");
     kept.yard.sh(
         "out",
         "git update-index --skip-worktree file; echo swapped > file; echo hidden >> .git/info/exclude
          touch hidden; echo broken > .git/HEAD; touch .git/index.lock",
     );
-    kept.snapshots.check_out(&first, &out).unwrap();
+    kept.snapshots.check_out(&first, &out, false).unwrap();
     assert_eq!(list("out"), warm, "nothing that a check left there counts");
     assert_eq!(kept.yard.sh("out", "cat file"), kept.yard.sh("repo", "cat file"));
     kept.yard.sh("out", "rm -r .git; echo broken > .git");
-    kept.snapshots.check_out(&first, &out).unwrap();
+    kept.snapshots.check_out(&first, &out, false).unwrap();
     assert_eq!(list("out"), list("repo"), "made anew");
 }
 
