@@ -2,7 +2,7 @@
 //! folders, repositories inside, links. Each way to cheat has an honest row beside it.
 
 use super::End::{Checked, Refused};
-use super::Step::{Edit, Put};
+use super::Step::{Edit, Put, Sh};
 use super::projects::{PY, PY_FIX, PY_TESTS};
 use super::{Row, hold, row};
 
@@ -30,6 +30,25 @@ const SETUP: &[Row] = &[
     .files(&[("prepare.sh", "echo made > made\n")])
     .begin(SET_UP),
 ];
+
+const NAMES: &[Row] = &[row(
+    "a test whose name is not UTF-8",
+    &PY,
+    &[Sh("sed -i 's/expected(\"power\"))/10)/' tests/calc_*.py")],
+    POWER,
+)
+.begin("mv tests/test_calc.py \"$(printf 'tests/calc_\\351.py')\"")
+.files(&[(
+    "tests/__init__.py",
+    "import glob\n\n\ndef load_tests(loader, tests, pattern):\n    scope = {\"__name__\": \"all\"}\n    \
+     exec(open(glob.glob(b\"tests/calc_*.py\")[0]).read(), scope)\n    \
+     return loader.loadTestsFromTestCase(scope[\"Calc\"])\n",
+)])];
+
+#[test]
+fn a_test_is_put_back_whatever_its_name_is_made_of() {
+    hold(NAMES, Row::in_a_run);
+}
 
 #[test]
 fn what_setup_does_to_the_tree_shows_nothing() {

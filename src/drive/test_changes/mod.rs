@@ -255,7 +255,7 @@ fn named_by(subject: &Loop) -> NamedPaths {
     for check in &subject.contract.checks {
         named.extend(named_in(subject, &check.run));
     }
-    named.loaded = loaded_by_settings(checkout, &named, &is_file);
+    named.loaded = loaded_by_settings(checkout, &named);
     let real = |path: &String| {
         let real = disk::real_path(&checkout.join(path)).ok()?;
         let real = real.strip_prefix(disk::real_path(checkout).ok()?).ok()?.to_str()?.to_owned();
@@ -269,11 +269,7 @@ fn named_by(subject: &Loop) -> NamedPaths {
 }
 
 /// The files that settings of runners name, where the checks run.
-fn loaded_by_settings(
-    checkout: &Path,
-    named: &NamedPaths,
-    is_file: &dyn Fn(&str) -> bool,
-) -> BTreeSet<String> {
+fn loaded_by_settings(checkout: &Path, named: &NamedPaths) -> BTreeSet<String> {
     let mut loaded = BTreeSet::new();
     for folder in &named.folders {
         let place = checkout.join(folder);
@@ -282,7 +278,7 @@ fn loaded_by_settings(
             let words = text.map_or_else(Vec::new, |text| words_of_settings(&name, &text));
             // It may itself be a link to a file of any name.
             let paths = words.iter().chain([&name]).filter_map(|word| path_below(folder, word));
-            loaded.extend(paths.filter(|path| is_file(path)));
+            loaded.extend(paths.filter(|path| disk::is_file(&checkout.join(path))));
         }
     }
     loaded

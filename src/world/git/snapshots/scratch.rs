@@ -3,8 +3,6 @@
 //! user is not touched.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::fill::ATTRIBUTES;
@@ -81,17 +79,22 @@ impl Snapshots {
             return Ok(commit.to_owned());
         }
         let names: BTreeSet<&Path> = files.iter().map(Path::new).collect();
+        // What was read of a name that is not UTF-8 is no name to git.
+        let are_names = files.iter().all(|file| !file.contains('\u{fffd}'));
         let entries_of = |commit: &str| {
             let mut list = vec!["ls-tree", "-r", "-z", "--full-tree", commit];
-            if files.len() <= LISTED_BY_NAME {
+            if files.len() <= LISTED_BY_NAME && are_names {
                 list.push("--");
                 list.extend(files.iter());
             }
             let listed = self.printed(&list, &[])?;
             let entries = listed.split(|byte| *byte == 0).filter_map(|entry| {
                 let tab = entry.iter().position(|byte| *byte == b'\t')?;
-                let path = Path::new(OsStr::from_bytes(&entry[tab + 1..]));
-                path.ancestors().any(|it| names.contains(it)).then(|| (entry.to_owned(), tab))
+                let path = String::from_utf8_lossy(&entry[tab + 1..]);
+                Path::new(&*path)
+                    .ancestors()
+                    .any(|it| names.contains(it))
+                    .then(|| (entry.to_owned(), tab))
             });
             Ok::<Vec<(Vec<u8>, usize)>, String>(entries.collect())
         };

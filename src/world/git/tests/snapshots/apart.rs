@@ -305,11 +305,13 @@ fn ignored_files_at_named_places_can_be_added_and_ignored_folders_stay_out() {
 
 #[test]
 fn a_mixed_snapshot_has_some_files_as_they_were_and_some_gone() {
-    let kept = Kept::after("echo old > a; echo old > b");
+    let kept = Kept::after("echo old > a; echo old > b; echo old > \"$(printf '\\351')\"");
     let first = kept.commit();
-    kept.sh("echo new > a; echo new > b; mkdir c; echo new > c/d");
+    kept.sh(
+        "echo new > a; echo new > b; mkdir c; echo new > c/d; echo new > \"$(printf '\\351')\"",
+    );
     let second = kept.snapshots.take().unwrap().commit;
-    let mixed = kept.snapshots.mixed(&second, &first, &["a", "c"]).unwrap();
+    let mixed = kept.snapshots.mixed(&second, &first, &["a", "c", "\u{fffd}"]).unwrap();
     let file = |path: &str| kept.snapshots.file(&mixed, path).unwrap();
     assert_eq!(
         [file("a"), file("b"), file("c/d")],
