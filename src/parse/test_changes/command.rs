@@ -2,8 +2,6 @@
 //! runner of tests, and whether it compares what they print. Names are looked for in every folder
 //! that the command changes to, so a name in doubt counts.
 
-use std::path::{Path, PathBuf};
-
 use super::split::{SimpleCommand, split_commands};
 use crate::engine::test_changes::kind::NamedPaths;
 use crate::engine::test_changes::test_path::is_test;
@@ -18,7 +16,7 @@ const WRAPPERS: &str = "env timeout nice setsid stdbuf flock ionice chronic sudo
 /// Shells, and what runs its words as a text of one.
 const SHELLS: &str = "sh bash dash zsh ksh ash busybox eval su watch script";
 /// Programs that run tests, and modules of Python that do.
-const TEST_RUNNERS: &str = "pytest py.test unittest nose2 jest vitest mocha ava tap rspec phpunit bats prove \
+pub(super) const TEST_RUNNERS: &str = "pytest py.test unittest nose2 jest vitest mocha ava tap rspec phpunit bats prove \
     minitest playwright cypress behave busted ctest";
 /// Programs that compare what they read.
 const COMPARERS: &str = "grep egrep fgrep rg diff cmp jq comm xmllint awk gawk mawk sed";
@@ -38,16 +36,12 @@ const OBEYED_VARIABLES: &str = "BASH_ENV ENV NODE_OPTIONS PYTHONSTARTUP RUBYOPT 
 /// Variables that name the folders of modules and programs.
 const SEARCH_PATHS: &str = "PATH PYTHONPATH NODE_PATH RUBYLIB PERL5LIB";
 /// Options whose value is the folder that a program works in.
-const FOLDERS: &str = "-C --directory --prefix --cwd --rootdir --working-directory --manifest-path \
+pub(super) const FOLDERS: &str = "-C --directory --prefix --cwd --rootdir --working-directory --manifest-path \
     --start-directory";
 /// Folders of a system's programs.
 const SYSTEM: &str = "/bin/ /sbin/ /usr/ /lib /nix/ /opt/homebrew/ /dev/ /proc/";
 /// Formatters, linters and type checkers.
-const STATIC_PROGRAMS: &str = include_str!("names/static_programs.txt");
-/// What a build tool or a task runner is asked for that runs no test.
-const STATIC_GOALS: &str = "fmt format lint clippy vet typecheck type-check types build doc compile format-check \
-    fmt-check lint-check check-format";
-
+pub(super) const STATIC_PROGRAMS: &str = include_str!("names/static_programs.txt");
 /// What the command of a check names. `folder`, from the root of the checkout, is where it runs,
 /// `checkout` the absolute path of that root, and `is_file` whether there is a file at a path from
 /// it.
@@ -81,88 +75,8 @@ pub fn named_paths(
     reader.found
 }
 
-/// Whether a command only formats, lints, checks types or builds, by its name: to it tests are
-/// nothing but source files.
-pub fn is_static(run: &str) -> bool {
-    let is_set_up =
-        |words: &[String]| ["cd", "set", "export", "echo", "true", "."].contains(&base(&words[0]));
-    let commands = commands(run);
-    let mut rest = commands.iter().filter(|it| !is_set_up(&it.words)).peekable();
-    rest.peek().is_some()
-        && rest.all(|command| {
-            let words = command.words.iter().map(|word| base(word));
-            let plain: Vec<&str> = words.filter(|word| !word.starts_with('-')).collect();
-            let is_test =
-                plain.iter().any(|word| is_word_of(TEST_RUNNERS, word) || *word == "test");
-            let is_cargo_check = plain.starts_with(&["cargo", "check"]);
-            let is_such =
-                |word: &&str| is_word_of(STATIC_PROGRAMS, word) || is_word_of(STATIC_GOALS, word);
-            !is_test && (is_cargo_check || plain.iter().any(is_such))
-        })
-}
-
-/// The first path in a command by which it may leave the tree that it runs on for the checkout: it
-/// leads into it or to a folder above it. `checkout` is its absolute path, `value` that of a
-/// variable, and `real` follows links.
-pub fn way_to(
-    checkout: &Path,
-    run: &str,
-    value: &dyn Fn(&str) -> Option<String>,
-    real: &dyn Fn(&str) -> PathBuf,
-) -> Option<String> {
-    let mut before = "";
-    run.split([' ', '\t', '\n', '\'', '"', '`', ';', '&', '|', '<', '>', '(', ')', '=', ',', ':'])
-        .filter(|word| !word.is_empty())
-        .find_map(|word| {
-            let changes_to = is_word_of(FOLDERS, before) || ["cd", "pushd"].contains(&before);
-            before = word;
-            let path = expanded(word, value).filter(|path| path.starts_with('/'))?;
-            let real = real(&path);
-            let is_above = checkout.starts_with(&real) && (changes_to || real.parent().is_some());
-            (is_above || real.starts_with(checkout)).then_some(path)
-        })
-}
-
-/// A word with the home or the variable that it begins with; `None` where that is not known, or is
-/// that of the present folder.
-fn expanded(word: &str, value: &dyn Fn(&str) -> Option<String>) -> Option<String> {
-    let named = word.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
-    let (name, rest) = match (named, word.strip_prefix('$')) {
-        (Some(rest), _) => ("HOME", rest),
-        (None, None) => return Some(word.to_owned()),
-        (None, Some(variable)) => match variable.strip_prefix('{') {
-            Some(braced) => braced.split_once('}')?,
-            None => variable.split_at(variable.find('/').unwrap_or(variable.len())),
-        },
-    };
-    let value = value(name).filter(|_| !["PWD", "OLDPWD"].contains(&name))?;
-    Some(value + rest)
-}
-
-/// The word of a command that limits its tests to what changed: `--onlyChanged`, `nx affected`.
-pub fn only_what_changed(run: &str) -> Option<String> {
-    const OPTIONS: [&str; 9] = [
-        "--changed",
-        "--changedSince",
-        "--onlyChanged",
-        "--only-changed",
-        "--last-failed",
-        "--lf",
-        "--testmon",
-        "--affected",
-        "--findRelatedTests",
-    ];
-    let is_such = |word: &String| OPTIONS.contains(&word.split('=').next().unwrap_or_default());
-    commands(run).into_iter().find_map(|command| {
-        let words = command.words;
-        let is_nx = words.iter().any(|word| word == "nx");
-        let affected = words.iter().find(|word| is_nx && word.starts_with("affected"));
-        words.iter().find(|word| is_such(word)).or(affected).cloned()
-    })
-}
-
 /// The commands of a text, with those in the words of shells.
-fn commands(run: &str) -> Vec<SimpleCommand> {
+pub(super) fn commands(run: &str) -> Vec<SimpleCommand> {
     let mut all = Vec::new();
     let mut waiting = split_commands(run);
     waiting.reverse();
@@ -183,7 +97,7 @@ fn commands(run: &str) -> Vec<SimpleCommand> {
 }
 
 /// The last part of a path.
-fn base(word: &str) -> &str {
+pub(super) fn base(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word)
 }
 
@@ -300,19 +214,8 @@ impl Reader<'_> {
             .iter()
             .map(|into| base(into))
             .any(|into| is_word_of(SHELLS, into) || into == "xargs" || is_interpreter(into));
-        if words.contains(&"for") {
-            let is_glob = |word: &&&str| {
-                word.contains('*') && [".sh", "/*"].iter().any(|it| word.ends_with(it))
-            };
-            let globs = words.iter().filter(is_glob);
-            self.found.globs.extend(globs.map(|word| word.trim_start_matches("./").to_owned()));
-        }
-        for (writes, file) in words.iter().zip(words.iter().skip(1)) {
-            let paths = self.folders.iter().filter(|_| [">", "tee"].contains(writes));
-            let paths: Vec<String> =
-                paths.filter_map(|folder| path_below(folder, self.stripped(file))).collect();
-            self.found.written.extend(paths);
-        }
+        self.note_globs(&words);
+        self.note_written(&words);
         let mut is_tested = self.is_compared(command);
         if is_word_of(TEST_RUNNERS, name) || is_script_host && runs_tests(&command.words) {
             run.extend(self.obeyed_files(rest));
@@ -334,6 +237,25 @@ impl Reader<'_> {
         }
         self.found.compared.extend(run.iter().filter(|_| is_tested).cloned());
         self.found.run.extend(run);
+    }
+
+    /// Notes the scripts over which a loop of the shell runs.
+    fn note_globs(&mut self, words: &[&str]) {
+        let is_glob =
+            |word: &&&str| word.contains('*') && (word.ends_with(".sh") || word.ends_with("/*"));
+        let globs = words.iter().filter(|_| words.contains(&"for")).filter(is_glob);
+        self.found.globs.extend(globs.map(|word| word.trim_start_matches("./").to_owned()));
+    }
+
+    /// Notes the files that output is written to.
+    fn note_written(&mut self, words: &[&str]) {
+        let written = words.windows(2).filter(|pair| [">", "tee"].contains(&pair[0]));
+        let paths = written.flat_map(|pair| {
+            let file = self.stripped(pair[1]);
+            self.folders.iter().filter_map(move |folder| path_below(folder, file))
+        });
+        let paths: Vec<String> = paths.collect();
+        self.found.written.extend(paths);
     }
 
     /// Whether the output of a command is what the check looks at.

@@ -4,6 +4,10 @@
 mod command;
 pub mod inline;
 pub mod manifest;
+mod purpose;
 mod split;
+mod way_out;
 
-pub use self::command::{is_static, named_paths, only_what_changed, path_below, way_to};
+pub use self::command::{named_paths, path_below};
+pub use self::purpose::{is_static, only_what_changed};
+pub use self::way_out::way_to;
