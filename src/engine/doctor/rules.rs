@@ -276,9 +276,10 @@ fn unjudged(facts: &DoctorFacts, all: &mut Vec<Finding>) {
 
 fn scratch(facts: &DoctorFacts, all: &mut Vec<Finding>) {
     let Some(ScratchCheck { why, lacks }) = &facts.scratch else { return };
-    let lacks = match lacks.is_empty() {
-        true => String::new(),
-        false => format!("; git ignores, and the folder lacks: {}", named(lacks, LACKS_MAX)),
+    let lacks = if lacks.is_empty() {
+        String::new()
+    } else {
+        format!("; git ignores, and the folder lacks: {}", named(lacks, LACKS_MAX))
     };
     let what = format!(
         "{why} in crew's scratch folder, though the checks passed here: what crew tries there shows nothing{lacks}"

@@ -56,7 +56,7 @@ fn what_an_agent_needs_is_told_in_its_own_words() {
 #[test]
 fn rows_stand_by_what_needs_a_person_and_in_a_group_by_age() {
     let rests = JobPhase::Rests { until: None, why: "usage limit".to_owned() };
-    let leases = [
+    let leases = vec![
         landed("first", "4f2c9d1", 100),
         a_lease("next"),
         works("runs", 7000),

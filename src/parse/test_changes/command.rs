@@ -242,7 +242,7 @@ impl Reader<'_> {
     /// Notes the scripts over which a loop of the shell runs.
     fn note_globs(&mut self, words: &[&str]) {
         let is_glob =
-            |word: &&&str| word.contains('*') && (word.ends_with(".sh") || word.ends_with("/*"));
+            |word: &&&str| word.contains('*') && [".sh", "/*"].iter().any(|it| word.ends_with(it));
         let globs = words.iter().filter(|_| words.contains(&"for")).filter(is_glob);
         self.found.globs.extend(globs.map(|word| word.trim_start_matches("./").to_owned()));
     }

@@ -140,9 +140,8 @@ fn is_all_cached(text: &str) -> bool {
 
 fn is_action(name: &str) -> bool {
     let name = name.rsplit(':').next().unwrap_or(name).to_ascii_lowercase();
-    const WORDS: [&str; 8] =
-        ["test", "check", "spec", "verify", "coverage", "integration", "unit", "e2e"];
-    WORDS.iter().any(|word| name.contains(word))
+    let words = ["test", "check", "spec", "verify", "coverage", "integration", "unit", "e2e"];
+    words.iter().any(|word| name.contains(word))
 }
 
 /// How many tests a line reports: "0 examples, 0 failures", "Tests run: 3, Failures: 0".
