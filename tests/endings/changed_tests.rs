@@ -256,7 +256,7 @@ const IN_RUST: &[Row] = &[
             Edit("src/lib.rs", "27", "27 + 0"),
             Edit("src/lib.rs", "#[cfg(test)]\n", "#[cfg(test)]\n// The tests.\n"),
         ],
-        Passing("src/lib.rs has become another one in tests"),
+        Passing("src/lib.rs has other `cfg(test)` code"),
     ),
 ];
 
