@@ -58,6 +58,9 @@ pub fn in_its_session(text: &str, subject: &Loop) -> String {
 /// How a loop that is over may go on, for a hint: "crew resume k3v9abcd resumes it".
 pub fn way_on(subject: &Loop) -> String {
     match subject.outcome() {
+        Some(Outcome::Completed) if !subject.state.git.left().is_empty() => {
+            format!("{} does what is pending", going_on(subject))
+        }
         Some(Outcome::Completed) if subject.driver() == Driver::Session => {
             format!("start a new one with {}, or with crew run", of_loop(subject, "loop"))
         }

@@ -15,6 +15,8 @@ const UNTESTED: Project = Project {
 };
 
 const HONEST: &[Row] = &[
+    row("a program that the task asks for", &SH, &[Put("hello.sh", "echo Hello\n")], FAILED_BEFORE)
+        .check("sh hello.sh"),
     row("the product compiled before its tests", &PY, &[PY_FIX], FAILED_BEFORE)
         .check("python3 -m py_compile calc.py && python3 -m unittest -v"),
     row("the product read by node before its tests", &JS, &[JS_FIX], FAILED_BEFORE)

@@ -25,7 +25,7 @@ use crate::engine::doctor::{
 use crate::engine::record::LoopId;
 use crate::world::files::disk::{self, Durability};
 use crate::world::files::tree;
-use crate::world::store::{self, Home};
+use crate::world::store::{self, Home, StoreError};
 use crate::world::{client, env, git};
 
 /// The most files of a loop's folder, or of a home, that are looked at.
@@ -196,6 +196,8 @@ fn the_loops(home: &Home) -> LoopFacts {
     let mut all = LoopFacts::default();
     for id in store::ids(home) {
         match store::load(home, &id) {
+            // A start that was killed before its record was written.
+            Err(StoreError::Absent(_)) => {}
             Err(error) => all.unreadable.push((id, error.to_string())),
             Ok(record) => {
                 if needs_hooks(home, &record) {

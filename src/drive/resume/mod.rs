@@ -217,6 +217,7 @@ fn begin_anew(record: &mut Loop, driver: Driver) {
         Driver::Process => 0,
     };
     state.incurable = None;
+    state.test_refusals = 0;
     // Whoever resumes has seen to what kept an agent from its work; the first one tries first.
     state.agents.stand_in = None;
     state.agents.out.clear();

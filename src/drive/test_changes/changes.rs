@@ -63,7 +63,7 @@ impl Changes {
             let kind = rules.kind(&changed);
             let ChangedPath { path, is_new, .. } = changed;
             let is_run = rules.named.run.contains(&path) && !rules.named.compared.contains(&path);
-            if is_run && matches!(kind, PathKind::Test | PathKind::Configuration) {
+            if is_run && !is_new && matches!(kind, PathKind::Test | PathKind::Configuration) {
                 changes.scripts.insert(path.clone());
             }
             changes.are_first_tests &= match kind {
@@ -73,7 +73,7 @@ impl Changes {
             };
             match kind {
                 // A new test that the command names is what the task asked for.
-                PathKind::Test if is_new && rules.named.tests.contains(&path) => {}
+                PathKind::Test if is_new && (is_run || rules.named.tests.contains(&path)) => {}
                 PathKind::Test => drop(changes.tests.insert(path)),
                 PathKind::Configuration => drop(changes.configuration.insert(path)),
                 // The scripts of a new package run only where something old calls them.

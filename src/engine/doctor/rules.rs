@@ -284,8 +284,8 @@ fn scratch(facts: &DoctorFacts, all: &mut Vec<Finding>) {
     let what = format!(
         "{why} in crew's scratch folder, though the checks passed here: what crew tries there shows nothing{lacks}"
     );
-    let fix = "name in .worktreeinclude the ignored files that it needs, or the command that \
-               prepares a new checkout: --setup \"npm ci\"";
+    let fix = "name in .worktreeinclude the ignored files that it needs, or under [loop] the \
+               command that prepares a new checkout: setup = \"npm ci\"";
     add(all, "scratch-folder", Warning, what, fix.to_owned());
 }
 

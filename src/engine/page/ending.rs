@@ -6,7 +6,6 @@ use super::{Fact, PageInputs, live};
 use crate::engine::boundary::decide::INCURABLE;
 use crate::engine::evidence::{CheckResult, ClaimResult, Evidence, Verdict};
 use crate::engine::journal::regression::regressions;
-use crate::engine::journal::story::Iteration;
 use crate::engine::record::{Ending, Loop, Outcome, Proof, Status};
 use crate::engine::text::{clip, clock_time, count, one_line, quoted};
 
@@ -143,12 +142,15 @@ fn last_words(record: &Loop) -> String {
 /// "; 3 claims were refused"; empty for a completed loop, and where the reason says so.
 fn refused(inputs: &PageInputs<'_>, ending: &Ending) -> String {
     let is_told = ending.outcome == Outcome::Completed || ending.why.starts_with(INCURABLE);
-    let is_refused = |it: &&Iteration| matches!(it.evidence.claim, ClaimResult::Refused(_));
-    match inputs.story.iterations().filter(is_refused).count() {
-        _ if is_told => String::new(),
-        0 => String::new(),
-        1 => "; 1 claim was refused".to_owned(),
-        refused => format!("; {refused} claims were refused"),
+    let refusals = inputs.story.iterations().filter_map(|it| match &it.evidence.claim {
+        ClaimResult::Refused(why) => Some(why),
+        _ => None,
+    });
+    let refusals: Vec<&String> = refusals.filter(|_| !is_told).collect();
+    match &refusals[..] {
+        [] => String::new(),
+        [why] => format!("; 1 claim was refused: {why}"),
+        [.., why] => format!("; {} claims were refused, the last: {why}", refusals.len()),
     }
 }
 

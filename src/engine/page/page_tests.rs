@@ -160,7 +160,7 @@ fn every_end_names_its_verdict_its_reason_and_a_command_that_shows_something() {
     $ crew diff haaaaaaa
 
     exhausted after 2 iterations · `npm test` fails
-    why: the limit of 2 iterations is reached; 1 claim was refused
+    why: the limit of 2 iterations is reached; 1 claim was refused: `npm test` failed
     red: `npm test` passed after iteration 1 and has failed since iteration 2, which changed b
     $ crew diff haaaaaaa 1..2 what turned `npm test` red
     $ crew back haaaaaaa 1 brings back what passed, and can be undone; crew resume haaaaaaa continues

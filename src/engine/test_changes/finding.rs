@@ -92,7 +92,11 @@ impl TestChangesFinding {
                     "{paths_named} changed since the loop began, when the check failed, and as {it} then the \
                      check still fails"
                 );
-                (text, remedy(paths.len()))
+                (
+                    text,
+                    "Restore what runs and make it pass. If its change is the task, say BLOCKED: a person can start \
+                        the loop with --may-change PATH",
+                )
             }
         };
         if refuses {

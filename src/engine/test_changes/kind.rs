@@ -134,11 +134,11 @@ impl KindRules {
         }
         let says_that_it_checks = says_that_it_checks(folder, name);
         let is_compared = self.named.compared.contains(path) && !says_that_it_checks;
-        let is_run = self.named.run.contains(path) || says_that_it_checks && is_script(changed);
+        let is_named = self.named.run.contains(path) || self.named.loaded.contains(path);
+        let is_run = is_named && !is_new || says_that_it_checks && is_script(changed);
         let is_program = changed.is_executable
             && if *is_new { self.shadows(name) } else { !is_word_of(SOURCES, ending(name)) };
         let is_configuration = is_settings
-            || self.named.loaded.contains(path)
             || !is_compared && (is_run || is_program)
             || *is_new && self.shadows_a_module(folder, name);
         if is_configuration { PathKind::Configuration } else { PathKind::Work }

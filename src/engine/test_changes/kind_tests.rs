@@ -84,6 +84,7 @@ fn programs_and_new_modules_are_configuration_where_they_come_before_a_runner() 
         (program("bin/greet", true), Work),
         (program("bin/serve", false), Configuration),
         (program("greet", false), Work),
+        (ChangedPath { is_new: true, ..path("tool/gate.py") }, Work),
         (program("src/main.py", false), Work),
         (ChangedPath { is_new: true, ..path("pluggy.py") }, Configuration),
         (ChangedPath { is_new: true, ..path("lib/json.py") }, Configuration),

@@ -42,8 +42,8 @@ fn words_that_are_no_runners_are_no_tests() {
 
 #[test]
 fn lines_that_look_like_results_of_a_runner_are_read_as_what_they_are() {
-    // tape's aligned totals, pytest's live log, a warning of jest's, a retry of nextest's, and a
-    // program of Go's that ends its output without a line break.
+    // tape's aligned totals, pytest's live log, a warning of jest's, a retry of nextest's, the
+    // end of unittest's output, and a program of Go's that ends its output without a line break.
     for (text, expected) in [
         ("TAP version 13\nok 1 a\nok 2 b\n\n1..2\n# tests 2\n# pass  2\n\n# ok\n", [2, 0, 0, 0, 0]),
         (
@@ -62,6 +62,7 @@ fn lines_that_look_like_results_of_a_runner_are_read_as_what_they_are() {
              run: 1 passed, 1 failed, 0 skipped\n",
             [1, 1, 0, 0, 0],
         ),
+        ("Ran 2 tests in 0.001s\n\nFAILED (failures=1)\n", [1, 1, 0, 0, 0]),
         (
             "=== RUN   TestA\nhello--- PASS: TestA (0.00s)\nPASS\nok  \tshop\t0.002s\n",
             [1, 0, 0, 0, 0],

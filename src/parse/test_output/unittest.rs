@@ -46,15 +46,21 @@ impl Unittest {
         }
         self.is_known = true;
         let counts = line.split_once(" (").map_or("", |(_, counts)| counts.trim_end_matches(')'));
-        let mut skipped = 0;
+        let (mut skipped, mut stated) = (0, 0);
         for (word, number) in counts.split(", ").filter_map(|part| part.split_once('=')) {
             let number: u32 = number.parse().unwrap_or(0);
             if matches!(word, "skipped" | "expected failures") {
                 add(&mut skipped, number);
+            } else {
+                add(&mut stated, number);
             }
         }
-        let failed = u32::try_from(std::mem::take(&mut self.failed).len()).unwrap_or(u32::MAX);
         let not_loaded = self.run.errors.min(ran);
+        let failed = match std::mem::take(&mut self.failed).len() {
+            // The lines that name them were cut off.
+            0 => stated.saturating_sub(not_loaded).min(ran),
+            named => u32::try_from(named).unwrap_or(u32::MAX),
+        };
         add(&mut self.run.failed, failed);
         add(&mut self.run.skipped, skipped);
         add(
