@@ -79,7 +79,8 @@ mod tests {
         assert_snapshot!(text, @r#"
         # What crew's loops in this project start with. What you type with /crew:loop wins over this file; this file
         # wins over your own settings file. `crew config` names it, and every value with its source.
-        # A changed command, a limit above your own, or a promise that differs from yours needs `crew trust` again.
+        # A changed command, a limit above your own, a promise that differs from yours, or a key that lets an agent do more or
+        # proves less needs `crew trust` again.
 
         [loop]
         # max_iterations = 10            # iterations after which a loop ends; 0 = no limit
