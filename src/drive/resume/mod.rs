@@ -243,7 +243,7 @@ fn hand_over(home: &Home, record: &mut Loop, new_owner: NewOwner) {
     let tree = is_watched.then(|| tree::begin(home, record).seen).flatten();
     let was = record.state.trees.snapshot.clone();
     record.state.remember_tree(tree);
-    test_changes::follow_person(home, was.as_deref(), record);
+    test_changes::follow(home, was.as_deref(), record, true);
 }
 
 /// Fails with the reason why a loop cannot be taken.

@@ -227,9 +227,9 @@ impl Runner<'_> {
         let protected = self.ledger.record.protected.clone();
         let home = self.home;
         self.ledger.change(what, |record| {
-            let before = record.clone();
+            let was = record.state.trees.snapshot.clone();
             record.state.remember_tree(tree.clone());
-            test_changes::follow(home, &before, record);
+            test_changes::follow(home, was.as_deref(), record, false);
             record.protected.clone_from(&protected);
             record.state.git.pending.commit &= !what.starts_with(COMMITTED);
         });
@@ -242,7 +242,7 @@ impl Runner<'_> {
         let Some(seen) = tree::look_after_a_rest(home, record) else { return };
         self.ledger.change("what a person changed meanwhile", |record| {
             record.state.remember_tree(Some(seen.clone()));
-            test_changes::follow_person(home, was.as_deref(), record);
+            test_changes::follow(home, was.as_deref(), record, true);
         });
     }
 

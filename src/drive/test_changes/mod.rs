@@ -60,24 +60,14 @@ pub fn is_here(home: &Home, record: &Loop, baseline: &Baseline) -> bool {
     Snapshots::of(home, record).holds(&baseline.commit, ".").is_ok()
 }
 
-/// Lets the baseline, and the tree as found, follow what crew itself changed since the last
-/// boundary, as in a rebase. What the agent had changed before stays as the loop found it.
-pub fn follow(home: &Home, before: &Loop, record: &mut Loop) {
-    if let Some(was) = &before.state.trees.snapshot {
-        follow_from(home, record, was, false);
+/// Lets the baseline, and the tree as found, follow what changed since the snapshot `was` while no
+/// agent was at work: by crew itself, as in a rebase, or by a person. What the agent had changed
+/// before stays as the loop found it, but for what a person changed again.
+pub fn follow(home: &Home, was: Option<&str>, record: &mut Loop, is_by_person: bool) {
+    let (Some(was), Some(now)) = (was, record.state.trees.snapshot.clone()) else { return };
+    if was == now {
+        return;
     }
-}
-
-/// The same for what a person changed since the snapshot `was` while no agent was at work: it is
-/// then as the loop found it, even where the agent had changed it before.
-pub fn follow_person(home: &Home, was: Option<&str>, record: &mut Loop) {
-    if let Some(was) = was {
-        follow_from(home, record, was, true);
-    }
-}
-
-fn follow_from(home: &Home, record: &mut Loop, was: &str, is_by_person: bool) {
-    let Some(now) = record.state.trees.snapshot.clone().filter(|now| now != was) else { return };
     let snapshots = Snapshots::of(home, record);
     let moved = |found: &str| {
         let mut agents = snapshots.paths(found, was)?;

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::{FILE_BYTES, STATUS, Snapshots};
 use crate::engine::test_changes::kind::ChangedPath;
 use crate::parse::git_changes::ignored as all_ignored;
+use crate::parse::test_changes::path_below;
 use crate::world::files::disk;
 
 /// The largest file that is read, in bytes.
@@ -179,16 +180,5 @@ fn batch(mut printed: &[u8], wanted: usize) -> Option<Vec<String>> {
 /// The path that a link leads to; `None` out of the tree.
 fn beside(link: &str, target: &str) -> Option<String> {
     let folder = Path::new(link).parent()?.to_str()?;
-    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
-    if target.starts_with('/') {
-        return None;
-    }
-    for part in target.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => drop(parts.pop()?),
-            part => parts.push(part),
-        }
-    }
-    Some(parts.join("/"))
+    path_below(folder, target).filter(|_| !target.starts_with('/'))
 }
