@@ -121,7 +121,6 @@ impl<'a> ScratchFolder<'a> {
         let lock = lock.map_err(|error| error.to_string())?;
         let lock = lock.ok_or("another crew runs checks in the scratch folder of this checkout")?;
         let snapshots = Snapshots::of(home, subject);
-        let (laid_out, holds, was_set_up) = (None, None, false);
         Ok(Self {
             home,
             subject,
@@ -129,9 +128,9 @@ impl<'a> ScratchFolder<'a> {
             folder,
             within,
             stop,
-            laid_out,
-            holds,
-            was_set_up,
+            laid_out: None,
+            holds: None,
+            was_set_up: false,
             _lock: lock,
         })
     }

@@ -3,9 +3,10 @@
 //! means is judged in `engine/test_changes`.
 
 mod changes;
+mod outside;
 mod runs;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 pub use self::changes::Changes;
@@ -16,6 +17,7 @@ use crate::engine::record::Loop;
 use crate::engine::test_changes::Baseline;
 use crate::engine::test_changes::finding::TestChangesFinding;
 use crate::engine::test_changes::kind::{NamedPaths, ignored_patterns, may_be_secret};
+use crate::engine::test_changes::test_path::is_test;
 use crate::engine::text::{is_word_of, named};
 use crate::parse::test_changes::manifest::{names_files, words_of_settings};
 use crate::parse::test_changes::{named_paths, path_below};
@@ -27,6 +29,8 @@ use crate::world::store::home::hash;
 
 /// The name among the snapshots of a loop of the tree with the tests as it found them.
 const BASELINE: &str = "test_changes";
+/// The most files of a folder that are compared.
+const FILES_MAX: usize = 2000;
 /// The largest file that is compared by a hash, in bytes.
 const HASHED_BYTES: u64 = 64 << 20;
 /// The most names of a folder that are looked at for settings, and the most bytes of settings.
@@ -57,7 +61,7 @@ pub fn begin(home: &Home, record: &mut Loop, commit: Option<String>) -> Vec<Stri
 
 /// Whether the snapshot of a baseline is in this working tree's store.
 pub fn is_here(home: &Home, record: &Loop, baseline: &Baseline) -> bool {
-    Snapshots::of(home, record).holds(&baseline.commit, ".").is_ok()
+    Snapshots::of(home, record).entries(&baseline.commit).is_ok()
 }
 
 /// Lets the baseline, and the tree as found, follow what changed since the snapshot `was` while no
@@ -114,8 +118,7 @@ pub fn look(
         let left = left?;
         let mut changes = Changes::between(&snapshots, subject, baseline, &left)?;
         // A script of `setup` refuses nothing: work may need another one.
-        let of_setup = setup_scripts(subject);
-        changes.scripts.retain(|path| !of_setup.contains(path));
+        changes.scripts = &changes.scripts - &setup_scripts(subject);
         Ok::<_, String>((left, changes))
     };
     let (left, changes) = match compared() {
@@ -131,10 +134,9 @@ pub fn look(
         runs::run(terms, &left, baseline, &changes, memories)
     };
     let hashes = &baseline.hashes;
+    let paths: BTreeSet<&String> = hashes.keys().chain(left.hashes.keys()).collect();
     let differs = |path: &&String| hashes.get(*path) != left.hashes.get(*path);
-    let mut others: Vec<String> =
-        hashes.keys().chain(left.hashes.keys()).filter(differs).cloned().collect();
-    others.dedup();
+    let others: Vec<String> = paths.into_iter().filter(differs).cloned().collect();
     if !others.is_empty() {
         let others = named(&others, NAMES_MAX);
         finding.doubts.push(format!("what checks run or read was changed: {others}"));
@@ -186,41 +188,43 @@ fn taken_away(results: &[CheckResult], memories: &TestMemories) -> Vec<String> {
 /// Everything that counts of a tree of which `commit` is the snapshot, with ignored files.
 fn look_at(snapshots: &Snapshots, subject: &Loop, commit: &str) -> Result<Baseline, String> {
     let checkout = &subject.place.checkout;
-    let named = named_by(subject);
-    let places: Vec<String> = ignored_patterns().collect();
-    let mut ignored = snapshots.ignored(&places)?;
-    let all = [&named.run, &named.tests].into_iter().flatten().cloned();
-    let (outside, inside): (Vec<String>, Vec<String>) = all.partition(|path| path.starts_with('/'));
-    let hashed = outside.into_iter().map(|path| (path.clone(), hash_of(Path::new(&path))));
-    let mut hashes: BTreeMap<String, String> = hashed.collect();
-    if !inside.is_empty() {
-        let known = snapshots.files_among(commit, &inside)?;
-        for path in inside.into_iter().filter(|path| !known.contains(path)) {
-            if is_installed(&checkout.join(&path), &path) && snapshots.ignores(&path)? {
-                ignored.push(path);
-            } else {
-                hashes.insert(path.clone(), hash_of(&checkout.join(&path)));
-            }
-        }
+    let entries = snapshots.entries(commit)?;
+    let mut named = named_by(subject);
+    let mut outside = outside::linked(checkout, &entries, &mut named.tests);
+    outside.retain(|path| was_there(subject, path));
+    // With the compiled files of Python.
+    let places = ignored_patterns().chain([":(glob)**/*.pyc".to_owned()]);
+    let mut ignored = snapshots.ignored(&places.collect::<Vec<_>>())?;
+    outside.extend(outside::obeyed_by_python(checkout, &ignored));
+    ignored.retain(|path| !path.ends_with('/') && !path.ends_with("pyc"));
+    let known: BTreeSet<&String> = entries.iter().map(|(_, path)| path).collect();
+    for path in named.run.iter().chain(&named.tests).filter(|path| !known.contains(path)) {
+        let is_put_back = !path.starts_with('/')
+            && is_installed(&checkout.join(path), path)
+            && snapshots.ignores(path)?;
+        let paths = if is_put_back { &mut ignored } else { &mut outside };
+        paths.push(path.clone());
     }
     let (secret, plain): (Vec<String>, Vec<String>) =
         ignored.into_iter().partition(|path| may_be_secret(path));
-    hashes.extend(secret.into_iter().map(|path| {
-        let hash = hash_of(&checkout.join(&path));
-        (path, hash)
-    }));
-    let mut plain: Vec<String> =
+    let outside = outside.into_iter().chain(secret);
+    let hashes = outside.map(|path| (path.clone(), hash_of(checkout, &path))).collect();
+    let plain: Vec<String> =
         plain.into_iter().filter(|path| disk::exists(&checkout.join(path))).collect();
-    plain.sort();
-    plain.dedup();
     Ok(Baseline { commit: snapshots.with_present(commit, &plain)?, named, hashes })
 }
 
 /// Whether an ignored file can be put back in the scratch folder: what a build makes is made again
 /// there, and a link to a whole path leads out of it.
 fn is_installed(file: &Path, path: &str) -> bool {
-    let is_made = path.split('/').any(is_output);
+    let is_made = path.split('/').any(|part| is_output(part) || part.ends_with("venv"));
     !is_made && !tree::is_absolute_link(file) && disk::size(file) <= FILE_BYTES
+}
+
+/// Whether a program or a repository was there when the loop began: a later one is what it lacked.
+fn was_there(subject: &Loop, path: &String) -> bool {
+    let found = subject.state.baseline.as_ref();
+    found.is_none_or(|it| it.named.run.contains(path) || it.hashes.contains_key(path))
 }
 
 /// What a command names in the working tree.
@@ -246,6 +250,8 @@ fn named_by(subject: &Loop) -> NamedPaths {
         named.extend(named_in(subject, &check.run));
     }
     named.loaded = loaded_by_settings(checkout, &named);
+    let installed = outside::installed(subject).into_iter();
+    named.run.extend(installed.filter(|path| was_there(subject, path)));
     let real = |path: &String| {
         let real = disk::real_path(&checkout.join(path)).ok()?;
         let real = real.strip_prefix(disk::real_path(checkout).ok()?).ok()?.to_str()?.to_owned();
@@ -274,11 +280,21 @@ fn loaded_by_settings(checkout: &Path, named: &NamedPaths) -> BTreeSet<String> {
     loaded
 }
 
-/// A hash of a file's content, of what tells it from another where it is large, or "gone".
-fn hash_of(path: &Path) -> String {
-    match disk::read(path, HASHED_BYTES) {
+/// A hash of a file's content, of what tells it from another where it is large, of the tests in a
+/// folder, or "gone".
+fn hash_of(checkout: &Path, path: &str) -> String {
+    let file = checkout.join(path);
+    match disk::read(&file, HASHED_BYTES) {
         Ok(Some(bytes)) => hash(&bytes),
         Ok(None) => "gone".to_owned(),
-        Err(_) => format!("{:?}", disk::stamp(path)),
+        Err(_) if disk::is_folder(&file) => {
+            let files = tree::files(&file, FILES_MAX).into_iter();
+            let files = files.map(|it| format!("{path}/{}", it.display()));
+            let is_other = |part: &str| is_output(part) || [".git", "node_modules"].contains(&part);
+            let tests = files.filter(|it| is_test(it) && !it.split('/').any(is_other));
+            let hashed = tests.map(|it| it.clone() + &hash_of(checkout, &it));
+            hash(hashed.collect::<String>().as_bytes())
+        }
+        Err(_) => format!("{:?}", disk::stamp(&file)),
     }
 }

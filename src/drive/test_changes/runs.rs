@@ -151,8 +151,8 @@ impl OriginalRuns<'_, '_> {
 
     /// Whether the loop found a project without a test.
     fn has_no_tests_at_the_start(&self) -> Result<bool, String> {
-        let files = self.scratch.snapshots.files_among(self.found, &[])?;
-        Ok(!files.iter().any(|path| is_test(path)))
+        let entries = self.scratch.snapshots.entries(self.found)?;
+        Ok(!entries.iter().any(|(_, path)| is_test(path)))
     }
 
     /// Runs a check on the final tree, where it passed; an error if it does not in this folder.

@@ -30,7 +30,7 @@ pub fn leads_out(checkout: &Path, path: &Path, named_by: &Path) -> Option<PathBu
 pub fn files(folder: &Path, limit: usize) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = vec![PathBuf::new()];
-    while let Some(below) = open.pop() {
+    while let Some(below) = open.pop().filter(|_| found.len() < limit) {
         for name in disk::names(&folder.join(&below), limit) {
             let path = below.join(name);
             let is_folder = fs::symlink_metadata(folder.join(&path)).is_ok_and(|it| it.is_dir());

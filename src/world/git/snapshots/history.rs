@@ -161,8 +161,9 @@ impl Snapshots {
     ) -> Result<BTreeSet<String>, String> {
         let ignored = self.list(id, IGNORED).ok_or("what was ignored at the start is not known")?;
         let ignored: BTreeSet<&Path> = ignored.iter().map(Path::new).collect();
-        let mut revealed = self.added(found, now)?;
-        revealed.retain(|path| Path::new(path).ancestors().any(|it| ignored.contains(it)));
-        Ok(revealed.into_iter().collect())
+        let new = self.changed(found, now)?.into_iter().filter(|it| it.is_new).map(|it| it.path);
+        let was_ignored =
+            |path: &String| Path::new(path).ancestors().any(|it| ignored.contains(it));
+        Ok(new.filter(was_ignored).collect())
     }
 }

@@ -21,7 +21,7 @@ const LINKS_MAX: usize = 4;
 impl Snapshots {
     /// Every path that differs between two snapshots; a renamed file is two.
     pub fn paths(&self, from: &str, to: &str) -> Result<Vec<String>, String> {
-        self.differing(&[from, to])
+        Ok(self.changed(from, to)?.into_iter().map(|changed| changed.path).collect())
     }
 
     /// The same with what tells the kind of each path: whether it is new, a program or a link.
@@ -43,31 +43,23 @@ impl Snapshots {
         Ok(fields.chunks(2).filter_map(read).collect())
     }
 
-    /// Those of these paths that are files of a snapshot.
-    pub fn files_among(&self, commit: &str, paths: &[String]) -> Result<Vec<String>, String> {
-        let list = ["ls-tree", "-r", "-z", "--name-only", "--full-tree", commit, "--"];
-        let paths = paths.iter().map(String::as_str);
-        let arguments: Vec<&str> = list.into_iter().chain(paths).collect();
-        Ok(names(&self.printed(&arguments, &[])?).collect())
+    /// Mode and path of everything in a snapshot.
+    pub fn entries(&self, commit: &str) -> Result<Vec<(String, String)>, String> {
+        let listed = self.printed(&["ls-tree", "-r", "-z", "--full-tree", commit], &[])?;
+        let mode_and_path = |entry: String| {
+            let (about, path) = entry.split_once('\t')?;
+            Some((about.split(' ').next()?.to_owned(), path.to_owned()))
+        };
+        Ok(names(&listed).filter_map(mode_and_path).collect())
     }
 
-    /// Those that only the second has.
-    pub fn added(&self, from: &str, to: &str) -> Result<Vec<String>, String> {
-        self.differing(&["--diff-filter=A", from, to])
-    }
-
-    fn differing(&self, arguments: &[&str]) -> Result<Vec<String>, String> {
-        let listed = ["diff-tree", "-r", "--no-renames", "--name-only", "-z"];
-        Ok(names(&self.printed(&[&listed[..], arguments].concat(), &[])?).collect())
-    }
-
-    /// The files that ignore rules keep out of every snapshot, at these places: patterns of git.
-    /// What is in a folder that is ignored as a whole is left out.
+    /// The files that ignore rules keep out of every snapshot, at these places: patterns of git. A
+    /// folder that is ignored as a whole ends with a slash, and what is in it is left out.
     pub fn ignored(&self, places: &[String]) -> Result<Vec<String>, String> {
         let list = ["ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory", "--"];
         let places = places.iter().map(String::as_str).chain([NO_PLACE]);
         let listed = self.printed(&list.into_iter().chain(places).collect::<Vec<_>>(), &[])?;
-        Ok(names(&listed).filter(|path| !path.ends_with('/')).collect())
+        Ok(names(&listed).collect())
     }
 
     /// Whether ignore rules keep a file out of every snapshot, also in a folder that is ignored as
@@ -116,11 +108,6 @@ impl Snapshots {
             texts.extend(read.unwrap_or_else(|| paths.iter().map(one).collect()));
         }
         texts
-    }
-
-    /// Whether there is a file or a folder in a snapshot.
-    pub fn holds(&self, commit: &str, path: &str) -> Result<bool, String> {
-        Ok(!self.printed(&["ls-tree", "-z", commit, "--", path], &[])?.is_empty())
     }
 
     /// The text of a file in a snapshot; a link within the tree is followed. `None` if there is no

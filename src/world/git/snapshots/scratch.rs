@@ -79,11 +79,10 @@ impl Snapshots {
             return Ok(commit.to_owned());
         }
         let names: BTreeSet<&Path> = files.iter().map(Path::new).collect();
-        // What was read of a name that is not UTF-8 is no name to git.
-        let are_names = files.iter().all(|file| !file.contains('\u{fffd}'));
         let entries_of = |commit: &str| {
             let mut list = vec!["ls-tree", "-r", "-z", "--full-tree", commit];
-            if files.len() <= LISTED_BY_NAME && are_names {
+            // What was read of a name that is not UTF-8 is no name to git.
+            if files.len() <= LISTED_BY_NAME && !files.concat().contains('\u{fffd}') {
                 list.push("--");
                 list.extend(files.iter());
             }
