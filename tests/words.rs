@@ -141,3 +141,28 @@ fn a_template_includes_a_file_but_not_within_a_comment_or_raw_text() {
     let shown = world.crew(&["run", "make it", "--dry-run", "--act", "act.j2"]).success();
     assert!(shown.contains("{% include \"raw\" %}the part {{ gone }}\n"), "{shown}");
 }
+
+#[test]
+fn tests_inside_a_file_of_rust_are_told_from_its_code() {
+    // RUST_TEST_MODULE and RUST_TEST: the module is put back. RUST_TEST_CONDITION: it cannot be.
+    for (edit, why) in [
+        ("s/super::f/super::g/", "it passes only with the change of src/lib.rs"),
+        (
+            "s/u8 { 1 }/u8 { if cfg!(any(test, unix)) { super::g() } else { 1 } }/",
+            "`cfg(test)` code",
+        ),
+    ] {
+        let world =
+            World::new(&[&format!("sed -i.bak '{edit}' src/lib.rs; rm src/lib.rs.bak\n{CLAIM}")]);
+        let text = "pub fn f() -> u8 { 1 }\n\n# [cfg( test )]\nmod tests {\n    #[test]\n    fn is_one() {\n        \
+                    assert_eq!(super::f(), 1);\n    }\n}\n";
+        world.sandbox.write("src/lib.rs", text);
+        world.sandbox.git(&["add", "-A"]);
+        world.sandbox.git(&["commit", "-qm", "Code with its tests"]);
+        let check = ["--verify", "grep -q super::g src/lib.rs"];
+        world.crew(&[&["run", "do it", "-n", "1", "--stall", "0"], &check[..]].concat());
+        let ended = world.the_loop();
+        assert_eq!(ended["proof"], "passing", "{edit}: {ended:#}");
+        assert!(ended["why"].as_str().unwrap().contains(why), "{edit}: {ended:#}");
+    }
+}

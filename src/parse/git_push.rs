@@ -70,7 +70,7 @@ fn rejection(text: &str) -> Option<(GitTrouble, String)> {
         return Some((GitTrouble::NonFastForward, cause));
     }
     let said: Vec<&str> = text.lines().filter_map(of_the_remote).collect();
-    let denied = said.iter().find(|line| contains_any(line, &DENIED));
+    let denied = said.iter().find(|line| contains_any(line, DENIED));
     let trouble = if denied.is_some() { GitTrouble::Auth } else { GitTrouble::Rejected };
     let cause = match denied.or(said.first()) {
         Some(said) => format!("{summary}: {said}"),
@@ -88,10 +88,10 @@ fn of_the_remote(line: &str) -> Option<&str> {
 
 /// No line mentions a branch: the remote was not reached, or refused access.
 fn transport(text: &str) -> (GitTrouble, String) {
-    let kinds: [(GitTrouble, &[&str]); 3] = [
-        (GitTrouble::Auth, &DENIED),
-        (GitTrouble::NoRemote, &ABSENT),
-        (GitTrouble::Network, &UNREACHED),
+    let kinds: [(GitTrouble, &str); 3] = [
+        (GitTrouble::Auth, DENIED),
+        (GitTrouble::NoRemote, ABSENT),
+        (GitTrouble::Network, UNREACHED),
     ];
     for (trouble, words) in kinds {
         if let Some(line) = text.lines().find(|line| contains_any(line, words)) {
@@ -102,69 +102,17 @@ fn transport(text: &str) -> (GitTrouble, String) {
 }
 
 /// In lower case: the user is unknown to the remote, or not allowed.
-const DENIED: [&str; 19] = [
-    "permission denied",
-    "permission to ",
-    "authentication failed",
-    "could not read username",
-    "could not read password",
-    "terminal prompts disabled",
-    "unable to get password",
-    "invalid username or",
-    "access denied",
-    "access rights to",
-    "not authorized",
-    "unauthorized",
-    "not allowed to push",
-    "host key verification failed",
-    "requested url returned error: 401",
-    "requested url returned error: 403",
-    "forbidden",
-    "saml sso",
-    "support for password authentication was removed",
-];
+const DENIED: &str = include_str!("git_words/denied.txt");
 
 /// Nothing exists at the address.
-const ABSENT: [&str; 6] = [
-    "does not appear to be a git repository",
-    "repository not found",
-    "' not found",
-    "no such remote",
-    "no configured push destination",
-    "requested url returned error: 404",
-];
+const ABSENT: &str = include_str!("git_words/absent.txt");
 
 /// The connection failed, or nobody answers.
-const UNREACHED: [&str; 24] = [
-    "requested url returned error: 429",
-    "requested url returned error: 5",
-    "gnutls_handshake",
-    "ssl_error_syscall",
-    "was not closed cleanly",
-    "broken pipe",
-    "timeout was reached",
-    "could not resolve host",
-    "failed to connect",
-    "couldn't connect",
-    "unable to connect",
-    "connection refused",
-    "connection timed out",
-    "operation timed out",
-    "connection reset",
-    "connection closed",
-    "network is unreachable",
-    "no route to host",
-    "remote end hung up",
-    "unexpected disconnect",
-    "early eof",
-    "temporary failure in name resolution",
-    "empty reply from server",
-    "requested url returned error: 5",
-];
+const UNREACHED: &str = include_str!("git_words/unreached.txt");
 
-fn contains_any(line: &str, words: &[&str]) -> bool {
+fn contains_any(line: &str, words: &str) -> bool {
     let line = line.to_lowercase();
-    words.iter().any(|words| line.contains(words))
+    words.lines().any(|words| line.contains(words))
 }
 
 /// An address may contain a password: the user part of every address is left out.

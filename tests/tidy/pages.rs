@@ -40,9 +40,9 @@ fn every_command_is_known_to_the_door_and_named_in_the_help_and_the_readme() {
     let plugin = read("src/clients/claude/contents.rs");
     let laid_down = found(r#"\("commands/([a-z-]+)\.md""#, &plugin);
     assert_eq!(commands, laid_down, "commands/ (left) and what is laid down (right) differ");
-    let help = read("src/report/help.rs");
+    let help = read("src/report/help/client.txt");
     let told = found(r"\n  /crew:([a-z-]+) +(?:\w|\[)", &help);
-    assert_eq!(commands, told, "commands/ (left) and report/help.rs (right) differ");
+    assert_eq!(commands, told, "commands/ (left) and report/help/client.txt (right) differ");
     let readme = read("README.md");
     let told = found(r"(?m)^\| `/crew:([a-z-]+)[ `]", &readme);
     assert_eq!(commands, told, "commands/ (left) and README.md (right) differ");

@@ -1,5 +1,5 @@
-//! Gathers everything the doctor judges, and changes nothing but the scratch folder. What cannot be looked at is reported
-//! as such; one failed look does not stop the others.
+//! Gathers everything the doctor judges, and changes nothing but the scratch folder. What cannot be
+//! looked at is reported as such; one failed look does not stop the others.
 
 pub mod cluster;
 pub mod node;

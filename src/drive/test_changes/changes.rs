@@ -63,7 +63,9 @@ impl Changes {
             let kind = rules.kind(&changed);
             let ChangedPath { path, is_new, .. } = changed;
             let is_run = rules.named.run.contains(&path) && !rules.named.compared.contains(&path);
-            if is_run && !is_new && matches!(kind, PathKind::Test | PathKind::Configuration) {
+            // A new script is what the task asks for; a new module named as a runner's part is not.
+            let is_replaced = !is_new || rules.shadows_a_module(&path);
+            if is_run && is_replaced && matches!(kind, PathKind::Test | PathKind::Configuration) {
                 changes.scripts.insert(path.clone());
             }
             changes.are_first_tests &= match kind {

@@ -140,7 +140,7 @@ impl KindRules {
             && if *is_new { self.shadows(name) } else { !is_word_of(SOURCES, ending(name)) };
         let is_configuration = is_settings
             || !is_compared && (is_run || is_program)
-            || *is_new && self.shadows_a_module(folder, name);
+            || *is_new && self.shadows_a_module(path);
         if is_configuration { PathKind::Configuration } else { PathKind::Work }
     }
 
@@ -151,7 +151,9 @@ impl KindRules {
 
     /// Whether a module, or the package that it is the beginning of, may be loaded in place of a
     /// part of a runner.
-    fn shadows_a_module(&self, folder: &str, name: &str) -> bool {
+    pub fn shadows_a_module(&self, path: &str) -> bool {
+        let lower = path.to_lowercase();
+        let (folder, name) = lower.rsplit_once('/').unwrap_or(("", &lower));
         let stem = name.split('.').next().unwrap_or_default();
         let (folder, module) = match stem {
             "__init__" | "index" => folder.rsplit_once('/').unwrap_or(("", folder)),

@@ -1,25 +1,10 @@
 //! Which paths of a working tree are tests. The path alone says so; no file is read.
 
+use crate::engine::text::is_word_of;
+
 /// Folders of tests, of what they read and of what they expect.
-const FOLDERS: [&str; 17] = [
-    "test",
-    "tests",
-    "spec",
-    "specs",
-    "e2e",
-    "testdata",
-    "test_data",
-    "fixtures",
-    "snapshots",
-    "__tests__",
-    "__snapshots__",
-    "__mocks__",
-    "__fixtures__",
-    "__file_snapshots__",
-    "__image_snapshots__",
-    "golden",
-    "expected",
-];
+const FOLDERS: &str = "test tests spec specs e2e testdata test_data fixtures snapshots \
+    __tests__ __snapshots__ __mocks__ __fixtures__ __file_snapshots__ __image_snapshots__ golden expected";
 /// What the name of a test has before its ending, or as its ending.
 const ENDINGS: [&str; 7] =
     ["_test.", "_tests.", ".test.", ".tests.", ".spec.", "_spec.", ".approved."];
@@ -39,7 +24,7 @@ pub fn is_test(path: &str) -> bool {
     let (path, name) = (path.to_lowercase(), name.to_lowercase());
     let mut folders = path.split('/').rev().skip(1);
     is_capitalised
-        || folders.any(|folder| FOLDERS.contains(&folder))
+        || folders.any(|folder| is_word_of(FOLDERS, folder))
         || name.starts_with("test_")
         || name == "tests.rs"
         || name == "test.rs"

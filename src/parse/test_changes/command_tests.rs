@@ -80,6 +80,14 @@ fn a_command_names_what_it_runs_wherever_the_name_stands() {
         ("F=notes.txt; cat $F; ! grep -q x notes.txt", ""),
         ("! sh check.sh", "run: check.sh"),
         ("test -f notes.txt && [ -f notes.txt ]", ""),
+    ] {
+        assert_eq!(named(run), expected, "{run}");
+    }
+}
+
+#[test]
+fn the_product_is_not_what_a_command_runs_and_options_name_what_it_obeys() {
+    for (run, expected) in [
         ("python3 -m py_compile tax.py && python3 -m unittest", ""),
         ("python3 -m json.tool notes.txt", ""),
         ("bash -n vat.sh && node --check tax.py", ""),

@@ -5,7 +5,7 @@ use memchr::memchr_iter;
 
 use super::Line;
 use crate::engine::evidence::test_run::{TestRun, add};
-use crate::engine::text::one_line;
+use crate::engine::text::{is_word_of, one_line};
 
 /// The longest line that is looked at, in bytes: a sentence is short.
 const LINE_BYTES: usize = 300;
@@ -165,24 +165,10 @@ fn tests_in(text: &str) -> Option<u32> {
 
 /// Whether a test word is next, and not what became of tests: "0 tests failed".
 fn is_followed(after: &str) -> bool {
-    const WORDS: [&str; 13] = [
-        "test",
-        "tests",
-        "example",
-        "examples",
-        "spec",
-        "specs",
-        "scenario",
-        "scenarios",
-        "passing",
-        "passed",
-        "runs",
-        "doctests",
-        "properties",
-    ];
+    const WORDS: &str = "test tests example examples spec specs scenario scenarios passing passed runs doctests properties";
     let word = |it: &&str| !it.is_empty();
     let mut words = after.split([' ', ',', ';', '.', ')', ':']).filter(word);
-    let is_test = words.next().is_some_and(|it| WORDS.contains(&it));
+    let is_test = words.next().is_some_and(|it| is_word_of(WORDS, it));
     is_test && !matches!(words.next(), Some("failed" | "skipped" | "found" | "selected" | "files"))
 }
 
