@@ -239,11 +239,13 @@ impl Reader<'_> {
         self.found.run.extend(run);
     }
 
-    /// Notes the scripts over which a loop of the shell runs.
+    /// Notes the scripts that a shell is given, or runs over in a loop, by a pattern.
     fn note_globs(&mut self, words: &[&str]) {
         let is_glob =
             |word: &&&str| word.contains('*') && [".sh", "/*"].iter().any(|it| word.ends_with(it));
-        let globs = words.iter().filter(|_| words.contains(&"for")).filter(is_glob);
+        let is_shell = words.iter().take(1).any(|word| is_word_of(SHELLS, base(word)));
+        let is_loop = words.contains(&"for");
+        let globs = words.iter().filter(|_| is_shell || is_loop).filter(is_glob);
         self.found.globs.extend(globs.map(|word| word.trim_start_matches("./").to_owned()));
     }
 

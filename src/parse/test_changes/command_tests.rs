@@ -107,6 +107,7 @@ fn the_product_is_not_what_a_command_runs_and_options_name_what_it_obeys() {
         ("BASH_ENV=./notes.txt make", "run: notes.txt"),
         ("sh /opt/ci/gate", "run: /opt/ci/gate"),
         ("for f in gates/*.sh; do sh \"$f\"; done", "globs: gates/*.sh"),
+        ("sh gates/*", "globs: gates/*"),
         ("python3 -m coverage run tax.py", "run: tax.py"),
         ("node --test 'quality/*.js'", "globs: quality/*.js"),
         ("python3 -m unittest discover -s quality -p '*_case.py'", "globs: **/*_case.py"),
