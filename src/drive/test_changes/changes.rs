@@ -128,6 +128,7 @@ impl Changes {
         for (path, (then, now)) in sources.iter().zip(then.iter().zip(&now)) {
             if let Some(text) = with_old_test_module(now, then).filter(|_| !now.is_empty()) {
                 self.old_modules.insert(path.clone(), text);
+                self.are_first_tests = false;
             }
             if acts_otherwise_in_tests(now, then) {
                 self.doubts.push(format!("{path} has other `cfg(test)` code"));
