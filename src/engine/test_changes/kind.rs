@@ -98,7 +98,7 @@ const MANIFESTS: &str =
 /// What a script says in its name or folder that checks something.
 const CHECKS: &str = "check checks test tests verify lint ci";
 /// Folders of scripts, beside the root of the checkout.
-const SCRIPT_FOLDERS: &str = "script scripts bin tools tool ci .ci hack dev build etc";
+pub const SCRIPT_FOLDERS: &str = "script scripts bin tools tool ci .ci hack dev build etc";
 /// Endings of scripts that are never a product's module.
 const SHELLS: &str = "sh bash zsh ksh fish ps1 bat cmd";
 /// Endings of source files: an executable file without one is a program.

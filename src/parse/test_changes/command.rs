@@ -3,7 +3,8 @@
 //! that the command changes to, so a name in doubt counts.
 
 use super::split::{SimpleCommand, split_commands};
-use crate::engine::test_changes::kind::NamedPaths;
+use super::way_out::path_below;
+use crate::engine::test_changes::kind::{NamedPaths, SCRIPT_FOLDERS};
 use crate::engine::test_changes::test_path::is_test;
 use crate::engine::text::{is_word_of, words_of};
 use crate::parse::program::INTERPRETERS;
@@ -225,8 +226,12 @@ impl Reader<'_> {
             run.extend(self.obeyed_files(rest));
             run.extend(self.module_files(rest));
             run.extend(self.script(rest));
-            // Beside a runner of tests it is the product that runs.
-            is_tested |= self.has_runner && !is_word_of(SHELLS, name);
+            // Beside a runner of tests it is the product that runs, but for a project's scripts.
+            let lies_among_scripts = |path: &String| {
+                path.split('/').rev().skip(1).any(|folder| is_word_of(SCRIPT_FOLDERS, folder))
+            };
+            let is_product = !is_word_of(SHELLS, name) && !run.iter().any(lies_among_scripts);
+            is_tested |= self.has_runner && is_product;
         } else if [".", "source"].contains(&program) {
             run.extend(rest.iter().take(1).flat_map(|word| self.files(word)));
             is_tested = true;
@@ -239,13 +244,15 @@ impl Reader<'_> {
         self.found.run.extend(run);
     }
 
-    /// Notes the scripts that a shell is given, or runs over in a loop, by a pattern.
+    /// Notes the scripts that a shell is given by a pattern, or runs over in a loop.
     fn note_globs(&mut self, words: &[&str]) {
-        let is_glob =
-            |word: &&&str| word.contains('*') && [".sh", "/*"].iter().any(|it| word.ends_with(it));
         let is_shell = words.iter().take(1).any(|word| is_word_of(SHELLS, base(word)));
-        let is_loop = words.contains(&"for");
-        let globs = words.iter().filter(|_| is_shell || is_loop).filter(is_glob);
+        let script = words.iter().skip(1).find(|word| !word.starts_with('-'));
+        let given = script.filter(|word| is_shell && word.contains('*'));
+        let is_of_scripts =
+            |word: &&&str| word.contains('*') && word.rsplit('.').next() == Some("sh");
+        let in_a_loop = words.iter().filter(|_| words.contains(&"for")).filter(is_of_scripts);
+        let globs = given.into_iter().chain(in_a_loop);
         self.found.globs.extend(globs.map(|word| word.trim_start_matches("./").to_owned()));
     }
 
@@ -375,22 +382,6 @@ fn obeyed<'a>(words: &[&'a str]) -> Vec<&'a str> {
 /// The file of a module of Python: `tools.check` is `tools/check.py`.
 fn module_path(name: &str) -> String {
     format!("{}.py", name.replace('.', "/"))
-}
-
-/// A path below a folder, without `.` and `..`; `None` if it leads out of the tree.
-pub fn path_below(folder: &str, path: &str) -> Option<String> {
-    if path.starts_with('~') {
-        return None;
-    }
-    let mut parts: Vec<&str> = Vec::new();
-    for part in folder.split('/').chain(path.split('/')) {
-        match part {
-            "" | "." => {}
-            ".." => drop(parts.pop()?),
-            part => parts.push(part),
-        }
-    }
-    Some(parts.join("/"))
 }
 
 #[cfg(test)]

@@ -8,6 +8,6 @@ mod purpose;
 mod split;
 mod way_out;
 
-pub use self::command::{named_paths, path_below};
+pub use self::command::named_paths;
 pub use self::purpose::{is_static, only_what_changed};
-pub use self::way_out::way_to;
+pub use self::way_out::{path_below, way_to};

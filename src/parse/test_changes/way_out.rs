@@ -1,4 +1,4 @@
-//! The paths by which a command may leave the tree that it runs on.
+//! Paths that stay in the tree that a command runs on, and those by which it may leave it.
 
 use std::path::{Path, PathBuf};
 
@@ -41,6 +41,22 @@ fn expanded(word: &str, value: &dyn Fn(&str) -> Option<String>) -> Option<String
     };
     let value = value(name).filter(|_| !["PWD", "OLDPWD"].contains(&name))?;
     Some(value + rest)
+}
+
+/// A path below a folder, without `.` and `..`; `None` if it leads out of the tree.
+pub fn path_below(folder: &str, path: &str) -> Option<String> {
+    if path.starts_with('~') {
+        return None;
+    }
+    let mut parts: Vec<&str> = Vec::new();
+    for part in folder.split('/').chain(path.split('/')) {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()?),
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
 }
 
 #[cfg(test)]
