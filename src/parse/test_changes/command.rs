@@ -327,13 +327,14 @@ impl Reader<'_> {
     fn unwrap(&self, words: &[&str], run: &mut Vec<String>) -> usize {
         let mut at = 0;
         let mut is_wrapped = false;
+        let is_host = |name: &str| is_word_of(SHELLS, name) || is_interpreter(name);
+        let is_known = |name: &str| is_host(name) || is_word_of(TEST_RUNNERS, name);
+        // Before a known program a file outside the checkout is the wrapper's, such as a lock.
+        let is_last = |at: usize| !words[at + 1..].iter().any(|word| is_known(base(word)));
         while let Some(word) = words.get(at) {
             let assigned = word.split_once('=').filter(|(name, _)| {
                 !name.is_empty() && name.chars().all(|it| it.is_ascii_alphanumeric() || it == '_')
             });
-            let is_known = is_word_of(SHELLS, base(word))
-                || is_word_of(TEST_RUNNERS, base(word))
-                || is_interpreter(base(word));
             if let Some((name, value)) = assigned {
                 let is_obeyed = is_word_of(OBEYED_VARIABLES, name);
                 let files = value.split([' ', '=']).flat_map(|word| self.files(word));
@@ -342,9 +343,9 @@ impl Reader<'_> {
                 is_wrapped = false;
             } else if is_word_of(WRAPPERS, word) {
                 is_wrapped = true;
-            } else if !is_wrapped || is_known {
+            } else if !is_wrapped || is_known(base(word)) {
                 break;
-            } else if let [_, ..] = &self.files(word)[..] {
+            } else if self.files(word).iter().any(|path| !path.starts_with('/') || is_last(at)) {
                 break;
             }
             at += 1;
