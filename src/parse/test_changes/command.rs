@@ -343,9 +343,10 @@ impl Reader<'_> {
                 is_wrapped = false;
             } else if is_word_of(WRAPPERS, word) {
                 is_wrapped = true;
-            } else if !is_wrapped || is_known(base(word)) {
-                break;
-            } else if self.files(word).iter().any(|path| !path.starts_with('/') || is_last(at)) {
+            } else if !is_wrapped
+                || is_known(base(word))
+                || self.files(word).iter().any(|path| !path.starts_with('/') || is_last(at))
+            {
                 break;
             }
             at += 1;
