@@ -3,6 +3,7 @@
 //! time and a line at a time. The rest is read at the next look; until then the sum says that it is
 //! incomplete.
 
+use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::Duration;
 
@@ -204,9 +205,11 @@ fn is_rewritten(file: &Path, mark: &Mark) -> bool {
 
 /// A digest of what a transcript has just before a place; empty where it cannot be read.
 fn digest_before(file: &Path, at: u64) -> String {
-    let (from, mut text) = (at.saturating_sub(DIGEST_BYTES), String::new());
-    let read = disk::read_lines(file, from, at - from, |line, _| text.push_str(line));
-    read.map_or_else(|_| String::new(), |_| hash(text.as_bytes()))
+    let (from, mut bytes) = (at.saturating_sub(DIGEST_BYTES), Vec::new());
+    let Ok(Some(mut file)) = disk::open(file) else { return String::new() };
+    let read = file.seek(SeekFrom::Start(from));
+    let read = read.and_then(|_| file.take(at - from).read_to_end(&mut bytes));
+    read.map_or_else(|_| String::new(), |_| hash(&bytes))
 }
 
 /// Whether a transcript already contains the agent's last `words`. A client may trim what it

@@ -276,11 +276,10 @@ fn unjudged(facts: &DoctorFacts, all: &mut Vec<Finding>) {
 
 fn scratch(facts: &DoctorFacts, all: &mut Vec<Finding>) {
     let Some(ScratchCheck { why, lacks }) = &facts.scratch else { return };
-    let lacks = if lacks.is_empty() {
-        String::new()
-    } else {
-        format!("; git ignores, and the folder lacks: {}", named(lacks, LACKS_MAX))
-    };
+    let mut lacks = named(lacks, LACKS_MAX);
+    if !lacks.is_empty() {
+        lacks.insert_str(0, "; git ignores, and the folder lacks: ");
+    }
     let what = format!(
         "{why} in crew's scratch folder, though the checks passed here: what crew tries there shows nothing{lacks}"
     );

@@ -80,8 +80,8 @@ impl Nothing {
         let keep = |kept: &mut Option<String>| {
             kept.get_or_insert_with(|| one_line(text, SHOWN_CHARS));
         };
-        let may_begin =
-            matches!(text.as_bytes()[0], b'N' | b'w' | b'W' | b'e' | b'E' | b'T' | 0xe2);
+        let bytes = text.as_bytes();
+        let may_begin = matches!(bytes[0], b'N' | b'w' | b'W' | b'e' | b'E' | b'T' | 0xe2);
         if may_begin && BEGINNINGS.iter().any(|it| text.starts_with(it)) || is_up_to_date(text) {
             keep(&mut self.stated);
         } else if let Some(task) = text.strip_prefix("> Task :") {
@@ -92,7 +92,7 @@ impl Nothing {
                 }
                 _ => {}
             }
-        } else if text.contains("cache")
+        } else if memchr_iter(b'h', bytes).any(|at| bytes[..at].ends_with(b"cac"))
             && (REPLAYS.iter().any(|it| text.contains(it)) || is_all_cached(text))
         {
             keep(&mut self.replayed);
@@ -122,7 +122,9 @@ impl Nothing {
 
 /// "make: 'test' is up to date.", "make: Nothing to be done for 'check'.", of a goal that tests.
 fn is_up_to_date(text: &str) -> bool {
-    let Some((program, rest)) = text.split_once(": ") else { return false };
+    // Every line of a log is asked, and the search for a text is slow.
+    let parts = if text.starts_with(['m', 'g']) { text.split_once(": ") } else { None };
+    let Some((program, rest)) = parts else { return false };
     let is_make = matches!(program.trim_end_matches(']').split('[').next(), Some("make" | "gmake"));
     let is_idle = rest.ends_with("is up to date.") || rest.starts_with("Nothing to be done for ");
     is_make && is_idle && rest.split(['\'', '`']).nth(1).is_some_and(is_action)

@@ -75,9 +75,7 @@ fn render(values: &Value) -> String {
         let text = if value.is_safe() { text } else { escape(&text) };
         out.write_str(&text).map_err(Into::into)
     });
-    let rendered = environment.render_str(TEMPLATE, values);
-    rendered
-        .unwrap_or_else(|error| format!("<!doctype html>\n<p>{}</p>\n", escape(&error.to_string())))
+    environment.render_str(TEMPLATE, values).unwrap_or_default()
 }
 
 fn fact(fact: &Fact) -> Value {
