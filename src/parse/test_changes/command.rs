@@ -352,14 +352,9 @@ impl Reader<'_> {
             at += 1;
         }
         // Nothing that is known follows: the first word after the wrappers.
-        if at == words.len() {
-            words
-                .iter()
-                .position(|it| !is_word_of(WRAPPERS, it) && !is_word_of(KEYWORDS, it))
-                .unwrap_or(at)
-        } else {
-            at
-        }
+        let is_plain = |it: &&str| !is_word_of(WRAPPERS, it) && !is_word_of(KEYWORDS, it);
+        let first = words.iter().position(is_plain).filter(|_| at == words.len());
+        first.unwrap_or(at)
     }
 }
 
