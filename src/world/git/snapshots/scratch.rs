@@ -81,7 +81,7 @@ impl Snapshots {
         let names: BTreeSet<&Path> = files.iter().map(Path::new).collect();
         let entries_of = |commit: &str| {
             let mut list = vec!["ls-tree", "-r", "-z", "--full-tree", commit];
-            // What was read of a name that is not UTF-8 is no name to git.
+            // What was read of a name that is not UTF-8 does not name it for git.
             if files.len() <= LISTED_BY_NAME && !files.concat().contains('\u{fffd}') {
                 list.push("--");
                 list.extend(files.iter());
