@@ -211,7 +211,8 @@ fn a_journal_of_a_hundred_thousand_lines_is_told_from_its_end() {
     let last = journal.lines().last().unwrap();
     let generation = serde_json::from_str::<Value>(last).unwrap()["generation"].clone();
     for number in 0..100_000 {
-        let event = json!({ "kind": "noted", "what": format!("remark {number}") });
+        let what = format!("remark {number}");
+        let event = json!({ "noted": { "what": what } });
         let line = json!({
             "schema": 1, "at": "2026-11-18T10:00:00Z", "generation": generation, "event": event,
         });

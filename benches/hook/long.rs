@@ -93,7 +93,7 @@ fn age(folder: &Path) {
     let [record, journal] = ["loop.json", "journal.jsonl"].map(|name| folder.join(name));
     let mut whole: Value = serde_json::from_slice(&fs::read(&record).unwrap()).unwrap();
     let mut text = fs::read_to_string(&journal).unwrap();
-    let is_boundary = |line: &Value| line["event"]["kind"] == "boundary";
+    let is_boundary = |line: &Value| line["event"]["boundary"].is_object();
     let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let boundaries: Vec<Value> = lines.filter(is_boundary).collect();
     let [.., usual, last] = &boundaries[..] else { panic!("too few boundaries: {text}") };
@@ -102,7 +102,7 @@ fn age(folder: &Path) {
         let mut line = if number == MANY { last.clone() } else { usual.clone() };
         let generation = last["generation"].as_u64().unwrap() + number - done;
         line["generation"] = json!(generation);
-        let state = &mut line["event"]["state"];
+        let state = &mut line["event"]["boundary"]["state"];
         state["generation"] = json!(generation);
         advance(state, number, number - done);
         writeln!(text, "{line}").unwrap();

@@ -127,7 +127,7 @@ impl Door {
     /// The journal's remarks without a change of state, each with its line feed.
     fn remarks(&self, id: &str) -> String {
         let journal = self.journal(id);
-        let remarks = journal.iter().filter_map(|line| line["event"]["what"].as_str());
+        let remarks = journal.iter().filter_map(|line| reported(line)["what"].as_str());
         remarks.fold(String::new(), |all, what| all + what + "\n")
     }
 
@@ -342,10 +342,15 @@ pub(crate) fn assert_gone(pids: &str) {
     }
 }
 
+/// What a line of a journal reports, whatever its kind.
+pub(crate) fn reported(line: &Value) -> &Value {
+    line["event"].as_object().and_then(|event| event.values().next()).unwrap()
+}
+
 /// The valid lines of a journal: the last of those with the same generation.
 fn kept(journal: &[Value]) -> Vec<&Value> {
     let changes: Vec<&Value> =
-        journal.iter().filter(|line| line["event"]["kind"] != "noted").collect();
+        journal.iter().filter(|line| line["event"]["noted"].is_null()).collect();
     let generation = |line: &Value| line["generation"].as_u64().unwrap();
     let is_last = |(index, line): &(usize, &&Value)| {
         changes[index + 1..].iter().all(|later| generation(later) > generation(line))
@@ -357,8 +362,8 @@ fn kept(journal: &[Value]) -> Vec<&Value> {
 fn replay(journal: &[Value]) -> Value {
     let mut record = Value::Null;
     for line in kept(journal) {
-        let event = &line["event"];
-        if event["kind"] == "started" {
+        let event = reported(line);
+        if line["event"]["started"].is_object() {
             record = event["record"].clone();
             continue;
         }

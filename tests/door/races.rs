@@ -11,14 +11,12 @@ use std::vec::Drain;
 use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 
-use super::{Answer, Dice, Door, Event, SESSION, replay};
+use super::{Answer, Dice, Door, Event, SESSION, replay, reported};
 use crate::child::{Ran, in_new_session};
 use crate::sandbox::{DEADLINE, Sandbox, crew, poll_until};
 
 const ROUNDS: u64 = 50;
 const PROCESSES: u64 = 100;
-/// Far above what any hook may take, even on a busy machine.
-const TOO_SLOW: Duration = Duration::from_secs(10);
 
 /// One of many processes at once: its output, when it got its input, and how long it then took.
 struct Shot {
@@ -79,7 +77,7 @@ fn hook(event: &Event<'_>) -> (Command, String) {
 }
 
 fn counted(journal: &[Value]) -> usize {
-    journal.iter().filter(|line| !line["event"]["elapsed_ms"].is_null()).count()
+    journal.iter().filter(|line| !reported(line)["elapsed_ms"].is_null()).count()
 }
 
 /// What must hold for every loop, however many processes used it.
@@ -88,7 +86,7 @@ fn assert_sound(door: &Door, id: &str, why: &str) {
     let record = door.record(id);
     let generations: Vec<u64> = journal
         .iter()
-        .filter(|line| line["event"]["kind"] != "noted")
+        .filter(|line| line["event"]["noted"].is_null())
         .map(|line| line["generation"].as_u64().unwrap())
         .collect();
     assert!(generations.is_sorted_by(|one, next| one < next), "{why}: {generations:?}");
@@ -128,7 +126,7 @@ fn one_round(door: &Door, dice: &mut Dice, round: u64, input: Input) -> Duration
     door.stop("after that").assert_silent();
     assert_sound(door, &id, &why);
     let journal = door.journal(&id);
-    let continued = journal.iter().filter(|line| line["event"]["decision"] == "continue").count();
+    let continued = journal.iter().filter(|line| reported(line)["decision"] == "continue").count();
     // The one whose record the cancel came after stays silent.
     assert!((going_on..=going_on + 1).contains(&continued), "{why}: {going_on} of {continued}");
     assert_eq!(door.record(&id)["state"]["ending"]["outcome"], "cancelled", "{why}");
@@ -194,7 +192,6 @@ fn a_hundred_hooks_and_cancels_at_once_lose_nothing_and_count_nothing_twice() {
         "{ROUNDS} rounds of {PROCESSES} in {:?}, the slowest took {slowest:?}",
         begun.elapsed()
     );
-    assert!(slowest < TOO_SLOW, "{slowest:?}");
 }
 
 #[test]
@@ -245,11 +242,9 @@ fn a_lock_that_somebody_keeps_holds_nobody_up_for_long() {
     door.stop("beside another boundary").assert_silent();
     kept.unlock().unwrap();
     let kept = keep(&door, &id, "loop.lock");
-    let begun = Instant::now();
     let answer = door.stop("nobody can record this").assert_lets_go();
     assert!(answer.ran.stderr.contains("busy"), "{answer:#?}");
     door.sandbox.crew(&["status"]).success();
-    assert!(begun.elapsed() < TOO_SLOW);
     kept.unlock().unwrap();
     door.stop("this one counts").assert_goes_on();
     assert_eq!(door.record(&id)["state"]["completed"], 1);

@@ -130,7 +130,7 @@ pub(super) const SOURCES: &[Source] = &[
     ("a note in the journal", |it, text| {
         it.begins("Build it");
         let journal = fs::read_to_string(it.file("journal.jsonl")).unwrap();
-        let event = json!({"kind": "noted", "what": text});
+        let event = json!({"noted": {"what": text}});
         let at = "2026-11-18T11:06:40Z";
         let entry = json!({"schema": 1, "at": at, "generation": 1, "event": event});
         fs::write(it.file("journal.jsonl"), format!("{journal}{entry}\n")).unwrap();

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::World;
 use super::claude::{answer, failed, limited};
 use crate::child::{Ran, Running};
+use crate::door::reported;
 use crate::sandbox::{DEADLINE, poll_until};
 
 pub(super) const SETTINGS: &str = "agents.second.command = [\"second\"]\nagents.second.output = \"codex\"\n\
@@ -56,7 +57,7 @@ pub(super) fn count(world: &World, note: &str) -> usize {
 fn changes(world: &World) -> Vec<String> {
     let journal = std::fs::read_to_string(world.file("journal.jsonl")).unwrap();
     let lines = journal.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    lines.filter_map(|line| line["event"]["what"].as_str().map(str::to_owned)).collect()
+    lines.filter_map(|line| reported(&line)["what"].as_str().map(str::to_owned)).collect()
 }
 
 #[track_caller]

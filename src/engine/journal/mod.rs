@@ -41,9 +41,10 @@ pub enum Choice {
     Other(String),
 }
 
-/// What a line reports.
+/// What a line reports, below its kind: so a line is read in one pass, without a copy of all that
+/// it holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "kind")]
+#[serde(rename_all = "snake_case")]
 pub enum Event {
     /// The loop started with this record.
     Started { record: Box<Loop> },

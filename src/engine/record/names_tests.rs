@@ -214,15 +214,16 @@ fn the_names_in_a_record_are_these() {
 #[test]
 fn the_names_in_a_journal_are_these() {
     let events = [
-        json!({ "kind": "started", "record": every_field() }),
-        json!({ "kind": "boundary", "decision": "continue", "why": "w", "elapsed_ms": 1, "state": state() }),
-        json!({
-            "kind": "changed", "what": "w", "limits": contract()["limits"],
-            "run": contract()["run"], "environment": environment(), "protected": protected(),
-            "state": state(),
-        }),
-        json!({ "kind": "recovered", "record": every_field() }),
-        json!({ "kind": "noted", "what": "w" }),
+        json!({ "started": { "record": every_field() } }),
+        json!({ "boundary": {
+            "decision": "continue", "why": "w", "elapsed_ms": 1, "state": state(),
+        } }),
+        json!({ "changed": {
+            "what": "w", "limits": contract()["limits"], "run": contract()["run"],
+            "environment": environment(), "protected": protected(), "state": state(),
+        } }),
+        json!({ "recovered": { "record": every_field() } }),
+        json!({ "noted": { "what": "w" } }),
     ];
     for event in events {
         let line = json!({

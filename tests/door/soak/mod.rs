@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use self::faults::FAULTS;
 use self::model::{Check, Model, Said, Standing, Terms, Turn};
-use super::{Answer, Dice, Door, Event, kept, replay};
+use super::{Answer, Dice, Door, Event, kept, replay, reported};
 use crate::child::Ran;
 use crate::client::say;
 use crate::lanes::side_by_side;
@@ -207,7 +207,7 @@ impl Soak {
         }
         let generation = |soak: &Self| {
             let journal = soak.door.journal(&soak.id());
-            let resumed = |line: &&Value| line["event"]["what"] == "resumed in a session";
+            let resumed = |line: &&Value| reported(line)["what"] == "resumed in a session";
             journal.iter().rev().find(resumed).map(|line| line["generation"].clone())
         };
         let record = self.door.record(&self.id());
@@ -392,7 +392,7 @@ fn assert_replays(door: &Door, id: &str, record: &Value) {
     assert_eq!(replay(&journal), *record);
     let mut ended = false;
     for line in kept(&journal) {
-        let state = [&line["event"]["state"], &line["event"]["record"]["state"]];
+        let state = [&reported(line)["state"], &reported(line)["record"]["state"]];
         let ends = state.iter().any(|state| state["status"] == "finished");
         assert!(!(ended && ends), "a second ending: {line:#}");
         ended = ends;
