@@ -142,7 +142,7 @@ fn unwrapped(text: &str) -> (Option<u16>, String) {
             return (status.filter(|it| is_status(*it)), words);
         }
     }
-    let quoted = serde_json::from_str::<String>(inner);
+    let quoted = serde_json::from_slice::<String>(inner.as_bytes());
     (None, quoted.unwrap_or_else(|_| inner.to_owned()))
 }
 

@@ -22,7 +22,7 @@ pub(super) struct JsonObject<'line>(&'line str);
 impl<'line> JsonObject<'line> {
     /// Reads a text that is one JSON object; `None` for anything else.
     pub(super) fn of(text: &'line str) -> Option<Self> {
-        let value: &RawValue = serde_json::from_str(text).ok()?;
+        let value: &RawValue = serde_json::from_slice(text.as_bytes()).ok()?;
         value.get().starts_with('{').then_some(Self(value.get()))
     }
 
@@ -35,7 +35,7 @@ impl<'line> JsonObject<'line> {
     }
 
     fn value<T: Deserialize<'line>>(self, path: &str) -> Option<T> {
-        serde_json::from_str(self.json(path)?).ok()
+        serde_json::from_slice(self.json(path)?.as_bytes()).ok()
     }
 
     /// Whether there is a field other than `null` at this path.

@@ -113,7 +113,7 @@ impl Scratch {
         ]);
         let input = fields.to_string();
         let answer = self.run(&self.crew, &["hook"], &variables, input.as_bytes())?;
-        serde_json::from_str(&answer)
+        serde_json::from_slice(answer.as_bytes())
             .with_context(|| format!("the {event} hook did not answer in JSON: {}", answer.trim()))
     }
 

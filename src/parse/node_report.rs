@@ -5,7 +5,7 @@ use crate::engine::doctor::node::NodeFacts;
 
 /// The facts in a line of output, if it is a report.
 pub fn read(line: &str) -> Option<NodeFacts> {
-    let facts: NodeFacts = serde_json::from_str(line.trim()).ok()?;
+    let facts: NodeFacts = serde_json::from_slice(line.trim().as_bytes()).ok()?;
     (!facts.node.is_empty() && !facts.version.is_empty()).then_some(facts)
 }
 

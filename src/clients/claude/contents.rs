@@ -45,7 +45,7 @@ pub fn is_ours(path: &Path) -> bool {
 
 fn hooks(repository: &str) -> String {
     // A constant of this repository; a test parses it. Without it there is nothing to install.
-    let mut hooks: Value = serde_json::from_str(repository).unwrap_or_default();
+    let mut hooks: Value = serde_json::from_slice(repository.as_bytes()).unwrap_or_default();
     let events = hooks.get_mut("hooks").and_then(Value::as_object_mut);
     let groups = events.into_iter().flat_map(|events| events.values_mut());
     let groups = groups.filter_map(Value::as_array_mut).flatten();

@@ -24,14 +24,14 @@ pub fn crew_version(text: &str) -> Option<&str> {
 
 /// The version in crew's `plugin.json`; `None` for anything else.
 pub fn manifest_version(text: &str) -> Option<String> {
-    let manifest: Map<String, Value> = serde_json::from_str(text).ok()?;
+    let manifest: Map<String, Value> = serde_json::from_slice(text.as_bytes()).ok()?;
     let ours = manifest.get("name")?.as_str()? == NAME;
     ours.then(|| manifest.get("version")?.as_str().map(str::to_owned))?
 }
 
 /// The plugins the client has installed; an error if the text is not such a list.
 pub fn plugins(text: &str) -> Result<Vec<PluginCheck>, String> {
-    let plugins: Vec<Map<String, Value>> = serde_json::from_str(text)
+    let plugins: Vec<Map<String, Value>> = serde_json::from_slice(text.as_bytes())
         .map_err(|error| format!("its list of plugins cannot be read ({error})"))?;
     Ok(plugins.iter().filter_map(plugin).collect())
 }
@@ -61,7 +61,7 @@ pub enum MarketplaceSource {
 /// The source of the marketplace `crew`, if the client has one; an error if the text is not such a
 /// list.
 pub fn marketplace(text: &str) -> Result<Option<MarketplaceSource>, String> {
-    let all: Vec<Map<String, Value>> = serde_json::from_str(text)
+    let all: Vec<Map<String, Value>> = serde_json::from_slice(text.as_bytes())
         .map_err(|error| format!("its list of marketplaces cannot be read ({error})"))?;
     let text = |fields: &Map<String, Value>, name: &str| {
         fields.get(name).and_then(Value::as_str).map(str::to_owned)
@@ -77,7 +77,7 @@ pub fn marketplace(text: &str) -> Result<Option<MarketplaceSource>, String> {
 
 /// What a settings file says about crew and its hooks.
 pub fn settings(path: PathBuf, text: &str, managed: bool) -> ClientSettings {
-    let fields: Map<String, Value> = match serde_json::from_str(text) {
+    let fields: Map<String, Value> = match serde_json::from_slice(text.as_bytes()) {
         Ok(fields) => fields,
         Err(error) => {
             let broken = Some(error.to_string());
@@ -97,7 +97,7 @@ pub fn settings(path: PathBuf, text: &str, managed: bool) -> ClientSettings {
 /// The variables a settings file puts into the environment of hooks, as text; empty if it is not
 /// such a file.
 pub fn settings_variables(text: &str) -> Vec<(String, String)> {
-    let fields: Map<String, Value> = serde_json::from_str(text).unwrap_or_default();
+    let fields: Map<String, Value> = serde_json::from_slice(text.as_bytes()).unwrap_or_default();
     let variables = fields.get("env").and_then(Value::as_object).into_iter().flatten();
     let said = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     variables.map(|(name, value)| (name.clone(), said(value))).collect()

@@ -34,7 +34,7 @@ pub fn follow(queue: &mut Queue, line: &str, session_id: &str) {
     if !line.contains("\"queue-operation\"") {
         return;
     }
-    let Ok(line) = serde_json::from_str::<Line>(line) else { return };
+    let Ok(line) = serde_json::from_slice::<Line>(line.as_bytes()) else { return };
     if line.kind != "queue-operation" || line.session_id != session_id {
         return;
     }

@@ -36,8 +36,8 @@ pub fn with_line(text: &str, command: &str) -> Result<Option<String>, NoRoom> {
     if text.trim().is_empty() {
         return Ok(Some(format!("{{\n  {entry}\n}}\n")));
     }
-    let settings: Value =
-        serde_json::from_str(text).map_err(|error| NoRoom::Broken(error.to_string()))?;
+    let settings: Value = serde_json::from_slice(text.as_bytes())
+        .map_err(|error| NoRoom::Broken(error.to_string()))?;
     let Some(settings) = settings.as_object() else {
         return Err(NoRoom::Broken("not an object".to_owned()));
     };
@@ -67,8 +67,8 @@ struct Entry<'a> {
 
 /// The settings without crew's line for `command`; `None` if they do not have it.
 pub fn without_line(text: &str, command: &str) -> Option<String> {
-    let there = serde_json::from_str::<Entry<'_>>(text).ok()?.line.get();
-    if !runs(&serde_json::from_str(there).ok()?, command) {
+    let there = serde_json::from_slice::<Entry<'_>>(text.as_bytes()).ok()?.line.get();
+    if !runs(&serde_json::from_slice(there.as_bytes()).ok()?, command) {
         return None;
     }
     // The value is a part of the text, so its address tells where it stands.

@@ -51,7 +51,7 @@ fn is_a_prompt(line: &str) -> bool {
     if !line.contains("\"user\"") || line.contains("\"tool_result\"") {
         return false;
     }
-    let Ok(line) = serde_json::from_str::<Line<'_>>(line) else { return false };
+    let Ok(line) = serde_json::from_slice::<Line<'_>>(line.as_bytes()) else { return false };
     let content = line.message.content;
     line.kind == "user" && line.is_sidechain != Some(true) && !content.answers_a_tool
 }
@@ -89,7 +89,7 @@ fn is_mark(line: &str) -> bool {
     if !line.contains(INTERRUPTED) {
         return false;
     }
-    let Ok(line) = serde_json::from_str::<Line<'_>>(line) else { return false };
+    let Ok(line) = serde_json::from_slice::<Line<'_>>(line.as_bytes()) else { return false };
     let content = line.message.content;
     let only = content.last_text.filter(|_| content.blocks == 1).or(content.plain);
     line.kind == "user" && only.is_some_and(|text| text.trim().starts_with(INTERRUPTED))
@@ -101,7 +101,7 @@ pub fn pending_calls(tail: &str) -> Vec<PendingCall> {
     // Inside a text the quotes would be escaped.
     let is_of_a_tool = |line: &&str| line.contains("\"tool_use") || line.contains("\"tool_result");
     for line in tail.lines().filter(is_of_a_tool) {
-        let Ok(line) = serde_json::from_str::<Value>(line) else { continue };
+        let Ok(line) = serde_json::from_slice::<Value>(line.as_bytes()) else { continue };
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         for block in line["message"]["content"].as_array().into_iter().flatten() {
             match block["type"].as_str() {
@@ -192,7 +192,7 @@ fn of_assistant(line: &str) -> Option<Content> {
     if !line.contains("\"assistant\"") {
         return None;
     }
-    let line: Line<'_> = serde_json::from_str(line).ok()?;
+    let line: Line<'_> = serde_json::from_slice(line.as_bytes()).ok()?;
     let own = line.kind == "assistant" && line.is_sidechain != Some(true);
     own.then_some(line.message.content)
 }

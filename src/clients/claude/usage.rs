@@ -21,7 +21,7 @@ pub fn message(line: &str) -> Option<Dated> {
     if !may_hold_one(line) {
         return None;
     }
-    let line: Line<'_> = serde_json::from_str(line).ok()?;
+    let line: Line<'_> = serde_json::from_slice(line.as_bytes()).ok()?;
     if line.kind != "assistant" {
         return None;
     }

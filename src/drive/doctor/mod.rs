@@ -90,7 +90,7 @@ fn the_folder(
 
 fn look_into(path: PathBuf, here: &Path) -> Folder {
     let text = |name: &str| disk::read_text(&path.join(name), TEXT_BYTES).ok().flatten();
-    let hooks = text(HOOKS).and_then(|text| serde_json::from_str::<Value>(&text).ok());
+    let hooks = text(HOOKS).and_then(|text| serde_json::from_slice::<Value>(text.as_bytes()).ok());
     let (program, runs) = the_program(&path, here);
     Folder {
         version: text(MANIFEST).as_deref().and_then(manifest_version),

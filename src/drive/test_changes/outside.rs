@@ -25,7 +25,7 @@ pub fn installed(subject: &Loop) -> Vec<String> {
     let mut text = runs.join(" ");
     if ["npm", "yarn", "bun"].iter().any(|it| text.contains(it)) {
         let package = disk::read_text(&folder.join("package.json"), FILE_BYTES).ok().flatten();
-        let package = serde_json::from_str::<Value>(&package.unwrap_or_default());
+        let package = serde_json::from_slice::<Value>(package.unwrap_or_default().as_bytes());
         text += &package.unwrap_or_default()["scripts"].to_string();
     }
     let words = text.split(|it: char| !it.is_alphanumeric() && !"-_.".contains(it));

@@ -118,7 +118,7 @@ fn format_of(path: &str) -> Option<Format> {
 
 fn read(format: Format, text: &str) -> Option<Value> {
     let value: Value = match format {
-        Format::Json => serde_json::from_str(text).ok()?,
+        Format::Json => serde_json::from_slice(text.as_bytes()).ok()?,
         _ => toml::from_str(text).ok()?,
     };
     value.is_object().then_some(value)

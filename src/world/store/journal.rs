@@ -22,7 +22,7 @@ pub fn append(path: &Path, entry: &JournalEntry) -> io::Result<()> {
 /// Every line that can be read; an incomplete line is skipped.
 pub fn read(path: &Path) -> io::Result<Vec<JournalEntry>> {
     let text = disk::read_text(path, JOURNAL_BYTES)?.unwrap_or_default();
-    Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
+    Ok(text.lines().filter_map(|line| serde_json::from_slice(line.as_bytes()).ok()).collect())
 }
 
 /// How much of a journal was read.
@@ -61,7 +61,7 @@ fn newest(path: &Path, limit: u64, mut each: impl FnMut(JournalEntry)) -> io::Re
     let mut extent = Extent { torn: 0, cut: start > 0 };
     let mut begins_within = extent.cut;
     disk::read_lines(path, start, limit, |line, _| {
-        match serde_json::from_str(line) {
+        match serde_json::from_slice(line.as_bytes()) {
             Ok(entry) => each(entry),
             Err(_) if begins_within => {}
             Err(_) => extent.torn += 1,

@@ -51,7 +51,7 @@ pub fn register(home: &Home, session_id: &str, me: &ProcessIdentity) -> io::Resu
 /// Reads a companion's file.
 pub fn read(file: &Path) -> io::Result<WakeFile> {
     let Some(text) = disk::read_text(file, TICKET_BYTES)? else { return Ok(WakeFile::Gone) };
-    Ok(serde_json::from_str(&text).map_or(WakeFile::Waiting, WakeFile::Ticket))
+    Ok(serde_json::from_slice(text.as_bytes()).map_or(WakeFile::Waiting, WakeFile::Ticket))
 }
 
 /// A living companion without a ticket.
