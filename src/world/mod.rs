@@ -10,6 +10,7 @@ pub mod git;
 pub mod host;
 pub mod input;
 pub mod network;
+mod pow;
 pub mod process;
 pub mod recorded_environment;
 pub mod slots;
