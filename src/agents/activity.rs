@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use super::json::JsonObject;
 use super::words::{shown, start};
 use crate::engine::evidence::test_run::TestRun;
-use crate::engine::text::{clip, end_bytes, one_line};
+use crate::engine::text::{clip, end_bytes, one_line, words_of};
 use crate::parse::test_output::TestOutput;
 
 /// How much of a command's output is searched for tests: the end, in bytes.
@@ -72,18 +72,8 @@ pub(super) fn printed(line: &str) -> Vec<Activity> {
 }
 
 /// The arguments that say what a call is about, the most useful first.
-const SUBJECTS: [&str; 10] = [
-    "command",
-    "file_path",
-    "filePath",
-    "notebook_path",
-    "path",
-    "pattern",
-    "url",
-    "query",
-    "description",
-    "prompt",
-];
+const SUBJECTS: &str = "command file_path filePath notebook_path path pattern url query description \
+    prompt";
 /// The arguments of an edit: the text that it replaces, and the new one.
 const EDITS: [(&str, &str); 5] = [
     ("old_string", "new_string"),
@@ -104,7 +94,7 @@ impl ToolCall {
     pub(super) fn of(event: JsonObject<'_>, tool: &str, arguments: &str, folder: &str) -> Self {
         let tool = event.text(tool).unwrap_or("a tool".to_owned());
         let arguments = event.object(arguments).unwrap_or_default();
-        let subject = SUBJECTS.iter().find_map(|name| arguments.text(name)).unwrap_or_default();
+        let subject = words_of(SUBJECTS).find_map(|name| arguments.text(name)).unwrap_or_default();
         let subject = start(&subject, SUBJECT_CHARS);
         let below = subject.strip_prefix(folder).filter(|_| !folder.is_empty());
         let below = below.and_then(|below| below.strip_prefix('/'));

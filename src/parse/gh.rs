@@ -1,6 +1,8 @@
 //! Reads what the GitHub CLI prints: what has become of a request, and whether its host was not
 //! reached. It takes nothing from a page, and no word of a title.
 
+use super::git_push::{UNREACHED, contains_any};
+
 /// What has become of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequestState {
@@ -40,29 +42,9 @@ pub fn requests(text: &str) -> Vec<ListedRequest> {
     text.lines().filter_map(listed).collect()
 }
 
-/// In lower case: nobody answers, or the host is at fault or too busy.
-const UNREACHED: [&str; 12] = [
-    "error connecting to ",
-    "dial tcp",
-    "i/o timeout",
-    "tls handshake timeout",
-    "context deadline exceeded",
-    "connection refused",
-    "connection reset",
-    "unexpected eof",
-    "no such host",
-    "http 429",
-    "http 50",
-    "status code: 50",
-];
-
-/// The line of a failed command that says that its host was not reached.
+/// The line of a failed command that says that its host was not reached, or is too busy.
 pub fn unreached(text: &str) -> Option<&str> {
-    let says_so = |line: &&str| {
-        let line = line.to_lowercase();
-        UNREACHED.iter().any(|words| line.contains(words))
-    };
-    text.lines().find(says_so)
+    text.lines().find(|line| contains_any(line, UNREACHED))
 }
 
 #[cfg(test)]

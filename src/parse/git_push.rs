@@ -107,10 +107,10 @@ const DENIED: &str = include_str!("git_words/denied.txt");
 /// Nothing exists at the address.
 const ABSENT: &str = include_str!("git_words/absent.txt");
 
-/// The connection failed, or nobody answers.
-const UNREACHED: &str = include_str!("git_words/unreached.txt");
+/// The connection failed, or the host is at fault or too busy: the words of git and of gh.
+pub(super) const UNREACHED: &str = include_str!("git_words/unreached.txt");
 
-fn contains_any(line: &str, words: &str) -> bool {
+pub(super) fn contains_any(line: &str, words: &str) -> bool {
     let line = line.to_lowercase();
     words.lines().any(|words| line.contains(words))
 }

@@ -9,36 +9,11 @@ use serde_json::Value;
 use super::patterns::{CARGO_WORKSPACE, JUST_TEST, MAKE_RULE, PYTEST};
 
 /// The files whose text is read.
-pub const READ: [&str; 14] = [
-    "justfile",
-    "Justfile",
-    ".justfile",
-    "GNUmakefile",
-    "makefile",
-    "Makefile",
-    "Cargo.toml",
-    "package.json",
-    "pyproject.toml",
-    "setup.cfg",
-    "tox.ini",
-    "go.mod",
-    "requirements.txt",
-    "requirements-dev.txt",
-];
+pub const READ: &str = "justfile Justfile .justfile GNUmakefile makefile Makefile Cargo.toml package.json \
+    pyproject.toml setup.cfg tox.ini go.mod requirements.txt requirements-dev.txt";
 /// The files whose existence is enough.
-pub const LOOKED_FOR: [&str; 11] = [
-    "pnpm-lock.yaml",
-    "bun.lock",
-    "bun.lockb",
-    "yarn.lock",
-    "pytest.ini",
-    "conftest.py",
-    "tests/conftest.py",
-    "uv.lock",
-    "poetry.lock",
-    "Pipfile.lock",
-    "pdm.lock",
-];
+pub const LOOKED_FOR: &str = "pnpm-lock.yaml bun.lock bun.lockb yarn.lock pytest.ini conftest.py tests/conftest.py \
+    uv.lock poetry.lock Pipfile.lock pdm.lock";
 
 /// The text of each file that was found.
 type Files = BTreeMap<&'static str, String>;
@@ -134,7 +109,7 @@ fn cargo(files: &Files) -> Option<Detected> {
 }
 
 fn node(files: &Files) -> Option<Detected> {
-    let package: Value = serde_json::from_str(files.get("package.json")?).ok()?;
+    let package: Value = serde_json::from_slice(files.get("package.json")?.as_bytes()).ok()?;
     let script = package.get("scripts")?.get("test")?.as_str()?;
     // Such as the placeholder that `npm init` writes.
     if !does_something(script) {

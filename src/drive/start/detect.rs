@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::engine::text::words_of;
 use crate::parse::project::{Detection, LOOKED_FOR, READ, detect};
 use crate::world::files::disk;
 
@@ -13,12 +14,12 @@ const FILE_BYTES: u64 = 1 << 20;
 /// Finds the checks that fit the files in the folder.
 pub fn checks(folder: &Path) -> Detection {
     let mut files = BTreeMap::new();
-    for name in READ {
+    for name in words_of(READ) {
         if let Ok(Some(text)) = disk::read_text(&folder.join(name), FILE_BYTES) {
             files.insert(name, text);
         }
     }
-    for name in LOOKED_FOR {
+    for name in words_of(LOOKED_FOR) {
         if disk::exists(&folder.join(name)) {
             files.insert(name, String::new());
         }

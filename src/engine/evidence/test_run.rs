@@ -1,7 +1,8 @@
 //! What the output of a check says about its tests: how many of which end, and each test that was
 //! named. It can only lower what an exit status means, never raise it (DESIGN §12).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::collections::btree_map::{BTreeMap, Entry};
 
 use serde::{Deserialize, Serialize};
 
@@ -91,11 +92,11 @@ impl TestRun {
             return;
         }
         let name = start(name.trim(), NAME_CHARS);
-        let is_new = !self.tests.contains_key(name);
-        if name.is_empty() || is_new && self.tests.len() == TESTS_NAMED {
-            return;
-        }
-        let known = self.tests.entry(name.to_owned()).or_insert(status);
+        let is_full = self.tests.len() == TESTS_NAMED;
+        let known = match self.tests.entry(name.to_owned()) {
+            Entry::Vacant(_) if is_full || name.is_empty() => return,
+            entry => entry.or_insert(status),
+        };
         if *known != status && [*known, status].iter().all(|it| *it != TestStatus::Skipped) {
             self.mixed.insert(name.to_owned());
         }

@@ -2,6 +2,7 @@
 //! of the login shell, is absent. A state with an unknown name never counts as an end.
 
 use super::job::JobState;
+use crate::engine::text::is_word_of;
 
 /// What `squeue -O` has to print for [`listed`]. With a width and a mark for each column, a long
 /// value neither runs into the next nor is cut to 20 characters. The name is last, as it may hold
@@ -9,18 +10,8 @@ use super::job::JobState;
 pub const COLUMNS: &str = "JobID:20|,State:30|,NodeList:255|,Reason:255|,Name:1024";
 
 /// The states in which nothing of a job runs or will run.
-const ENDS: [&str; 10] = [
-    "BOOT_FAIL",
-    "CANCELLED",
-    "COMPLETED",
-    "DEADLINE",
-    "FAILED",
-    "NODE_FAIL",
-    "OUT_OF_MEMORY",
-    "PREEMPTED",
-    "REVOKED",
-    "TIMEOUT",
-];
+const ENDS: &str = "BOOT_FAIL CANCELLED COMPLETED DEADLINE FAILED NODE_FAIL OUT_OF_MEMORY PREEMPTED \
+    REVOKED TIMEOUT";
 
 /// A job as Slurm knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,7 +54,7 @@ fn field<'line>(line: &'line str, name: &str) -> Option<&'line str> {
 
 fn state(word: &str, node: &str, reason: &str) -> JobState {
     let reason = if reason == "None" { "" } else { reason };
-    if ENDS.contains(&word) {
+    if is_word_of(ENDS, word) {
         let why = if reason.is_empty() { word.to_owned() } else { format!("{word} ({reason})") };
         return JobState::Ended(why);
     }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::engine::text::is_word_of;
 
 fn ended(why: &str) -> JobState {
     JobState::Ended(why.to_owned())
@@ -112,7 +113,7 @@ proptest::proptest! {
         junk in "(JobId=|[0-9]{1,3}[|;])?\\PC{0,80}",
     ) {
         let job = listed(&format!("7|{word}|n1|None|name")).unwrap();
-        proptest::prop_assert_eq!(job.state.is_ended(), ENDS.contains(&&*word));
+        proptest::prop_assert_eq!(job.state.is_ended(), is_word_of(ENDS, &word));
         let _ = (submitted(&junk), listed(&junk), shown(&junk));
     }
 

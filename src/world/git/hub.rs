@@ -9,6 +9,7 @@ use super::command::Command;
 use super::git;
 use super::steps::{hooks, said, without_value};
 use crate::engine::git::{GitBaseline, GitFault, GitSetting, GitStep, GitTrouble};
+use crate::engine::text::words_of;
 use crate::parse::git_refs::is_disturbed;
 use crate::world::clock::{self, Deadline};
 use crate::world::files::disk::{self, Durability};
@@ -106,21 +107,19 @@ fn written(name: &str, value: &str) -> String {
     format!("[{section}{subsection}]\n\t{key} = \"{}\"\n", quoted(value))
 }
 
+/// How a commit is fetched: only it and its ref are written.
+const FETCH: &str = "fetch --quiet --no-write-fetch-head --no-tags --no-recurse-submodules --";
+
 /// Brings a commit of the hub into a checkout, as the ref `name`. Nothing that the checkout's
 /// configuration names is run.
 pub fn give(hub: &Path, checkout: &Path, commit: &str, name: &str) -> Result<(), GitFault> {
-    let from = hub.display().to_string();
-    let refspec = format!("+{commit}:{name}");
-    let arguments = [
-        "fetch",
-        "--quiet",
-        "--no-write-fetch-head",
-        "--no-tags",
-        "--no-recurse-submodules",
-        "--",
-        &from,
-        &refspec,
-    ];
+    let there = format!("{name}^{{commit}}");
+    let there = git(checkout, &["rev-parse", "--verify", "--quiet", &there]);
+    if there.is_some_and(|there| there.trim() == commit) {
+        return Ok(());
+    }
+    let (from, refspec) = (hub.display().to_string(), format!("+{commit}:{name}"));
+    let arguments: Vec<&str> = words_of(FETCH).chain([&*from, &*refspec]).collect();
     let variables = [("GIT_ALLOW_PROTOCOL", "file".to_owned())];
     let terms =
         Command { variables: &variables, online: true, within: Some(WITHIN), ..Command::default() };
