@@ -92,11 +92,17 @@ impl Cargo {
         if !self.run.takes(status) {
             return;
         }
-        let name = name.strip_suffix(" - should panic").unwrap_or(name);
+        // A list of failures is without these words.
+        let modes = [" - should panic", " - compile fail", " - compile"];
+        let name = modes.iter().find_map(|mode| name.strip_suffix(mode)).unwrap_or(name);
         // The lines of a documentation test move with every change above it.
-        let name = name.rsplit_once(" (line ").map_or(name, |(name, _)| name);
-        let suite = if self.suite.is_empty() { "" } else { "::" };
-        self.run.name(&format!("{}{suite}{name}", self.suite), status);
+        let is_documentation = name.ends_with(')');
+        let line = if is_documentation { name.rsplit_once(" (line ") } else { None };
+        let name = line.map_or(name, |(name, _)| name);
+        match &*self.suite {
+            "" => self.run.name(name, status),
+            suite => self.run.name(&format!("{suite}::{name}"), status),
+        }
     }
 }
 

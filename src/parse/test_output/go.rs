@@ -27,10 +27,14 @@ struct Event {
 }
 
 impl Runner for Go {
+    fn letters(&self) -> &'static str {
+        "{oF?"
+    }
+
     fn line(&mut self, Line { whole: line, text, .. }: Line<'_>) {
         if line.starts_with("{\"") {
             if line.contains("\"Action\":")
-                && let Ok(event) = serde_json::from_str::<Event>(line)
+                && let Ok(event) = serde_json::from_slice::<Event>(line.as_bytes())
             {
                 self.event(&event);
             }
@@ -61,8 +65,9 @@ impl Go {
         else {
             return;
         };
-        let status = status_of(&word.to_ascii_lowercase());
-        if let Some(status) = status.filter(|_| self.open.len() < TESTS_NAMED) {
+        if let Some(status) = status_of(&word.to_ascii_lowercase())
+            && self.open.len() < TESTS_NAMED
+        {
             self.open.push((name.to_owned(), status));
         }
     }

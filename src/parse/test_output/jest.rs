@@ -12,6 +12,10 @@ pub(super) struct Jest {
 }
 
 impl Runner for Jest {
+    fn letters(&self) -> &'static str {
+        "TNFP●"
+    }
+
     fn line(&mut self, Line { whole: line, text, .. }: Line<'_>) {
         if let Some(totals) = line.strip_prefix("Tests: ") {
             self.totals(totals);

@@ -33,6 +33,11 @@ struct Line<'a> {
 
 /// A reader of one runner's output.
 trait Runner {
+    /// The first letters of the lines that it reads, besides those that end with a parenthesis;
+    /// empty if it reads all.
+    fn letters(&self) -> &'static str {
+        ""
+    }
     fn line(&mut self, line: Line<'_>);
     /// What it reported; `None` if no line was its own.
     fn report(self: Box<Self>) -> Option<TestRun>;
@@ -41,6 +46,8 @@ trait Runner {
 /// Reads the output of a check.
 pub struct TestOutput {
     runners: [Box<dyn Runner>; 8],
+    /// Which of them read a line that begins with this byte: one bit each.
+    readers: [u8; 256],
     junit: junit::JUnit,
     nothing: nothing::Nothing,
 }
@@ -48,20 +55,26 @@ pub struct TestOutput {
 impl TestOutput {
     /// The readers of all runners, before the first line.
     pub fn new() -> Self {
-        Self {
-            runners: [
-                Box::<cargo::Cargo>::default(),
-                Box::<nextest::Nextest>::default(),
-                Box::<pytest::Pytest>::default(),
-                Box::<unittest::Unittest>::default(),
-                Box::<jest::Jest>::default(),
-                Box::<vitest::Vitest>::default(),
-                Box::<tap::Tap>::default(),
-                Box::<go::Go>::default(),
-            ],
-            junit: junit::JUnit::default(),
-            nothing: nothing::Nothing::default(),
+        let runners: [Box<dyn Runner>; 8] = [
+            Box::<cargo::Cargo>::default(),
+            Box::<nextest::Nextest>::default(),
+            Box::<pytest::Pytest>::default(),
+            Box::<unittest::Unittest>::default(),
+            Box::<jest::Jest>::default(),
+            Box::<vitest::Vitest>::default(),
+            Box::<tap::Tap>::default(),
+            Box::<go::Go>::default(),
+        ];
+        let mut readers = [0; 256];
+        for (index, runner) in runners.iter().enumerate() {
+            let letters = runner.letters().as_bytes();
+            for (byte, readers) in (0..=u8::MAX).zip(&mut readers) {
+                let is_read = letters.is_empty() || letters.contains(&byte);
+                *readers |= u8::from(is_read) << index;
+            }
         }
+        let (junit, nothing) = (junit::JUnit::default(), nothing::Nothing::default());
+        Self { runners, readers, junit, nothing }
     }
 
     /// Takes the next line, without its break.
@@ -77,22 +90,24 @@ impl TestOutput {
         let line = Line { whole, text: whole.trim_start(), at_dots: at_dots(whole) };
         self.junit.line(line);
         self.nothing.line(line);
-        self.runners.iter_mut().for_each(|runner| runner.line(line));
+        let first = line.text.bytes().next().unwrap_or_default();
+        let readers = if whole.ends_with(')') { u8::MAX } else { self.readers[usize::from(first)] };
+        for (index, runner) in self.runners.iter_mut().enumerate() {
+            if readers >> index & 1 == 1 {
+                runner.line(line);
+            }
+        }
     }
 
     /// What all runners reported together; `None` where no tests were spoken of. A report in XML
     /// counts only alone: it repeats what a runner says in words.
     pub fn report(self) -> Option<TestRun> {
-        let reports: Vec<TestRun> = self.runners.into_iter().filter_map(Runner::report).collect();
-        let mut all = TestRun::default();
-        if reports.is_empty() {
-            let junit = self.junit.report();
-            return self.nothing.beside(junit);
-        }
-        for report in reports {
+        let reports = self.runners.into_iter().filter_map(Runner::report);
+        let all = reports.reduce(|mut all, report| {
             all.add(report);
-        }
-        self.nothing.beside(Some(all))
+            all
+        });
+        self.nothing.beside(all.or_else(|| self.junit.report()))
     }
 }
 

@@ -15,6 +15,10 @@ pub(super) struct Nextest {
 }
 
 impl Runner for Nextest {
+    fn letters(&self) -> &'static str {
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    }
+
     fn line(&mut self, Line { text: line, .. }: Line<'_>) {
         if let Some(summary) = line.strip_prefix("Summary [") {
             self.summary(summary);

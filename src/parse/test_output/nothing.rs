@@ -12,57 +12,11 @@ const LINE_BYTES: usize = 300;
 /// How much of the line is repeated to people, in characters.
 const SHOWN_CHARS: usize = 100;
 
-/// How a line begins that says that nothing ran.
-const BEGINNINGS: [&str; 20] = [
-    // CTest (Source/ctest.cxx)
-    "No tests were found!!!",
-    // dotnet test --filter (vstest, Resources.resx)
-    "No test matches the given testcase filter",
-    "No test is available in ",
-    // pnpm --filter, pnpm -r
-    "No projects matched the filters",
-    "None of the selected packages has a \"test\" script",
-    // swift test --filter
-    "warning: No matching test cases were run",
-    "error: No matching test cases were run",
-    // mocha (lib/cli/lookup-files.js)
-    "Error: No test files found",
-    // Maven Surefire
-    "No tests to run.",
-    // Maven Surefire with -DskipTests (SurefireHelper)
-    "Tests are skipped.",
-    // PHPUnit (TextUI)
-    "No tests executed!",
-    // turbo run test --filter
-    "No tasks were executed as part of this run.",
-    "WARNING  No tasks were executed as part of this run.",
-    // nx run-many, nx affected
-    "NX   No tasks were run",
-    "NX  No tasks were run",
-    // bun test
-    "error: 0 test files matching ",
-    // deno test
-    "error: No test modules found",
-    // ExUnit, mix test
-    "There are no tests to run",
-    // Ava
-    "✖ No tests found",
-    // Playwright
-    "Error: No tests found",
-];
+/// How a line begins that says that nothing ran, each below the name of its runner.
+const BEGINNINGS: &str = include_str!("nothing.txt");
 
 /// Words in which a task runner reports that it repeated a result.
-const REPLAYS: [&str; 5] = [
-    // turbo (run_cache.rs)
-    "cache hit, replaying ",
-    "cache hit, suppressing ",
-    // Nx
-    "Nx read the output from the cache instead of running the command",
-    // Bazel
-    "(cached) PASSED",
-    // Nx, a task's line
-    "[existing outputs match the cache",
-];
+const REPLAYS: &str = include_str!("replayed.txt");
 
 #[derive(Default)]
 pub(super) struct Nothing {
@@ -80,22 +34,24 @@ impl Nothing {
         let keep = |kept: &mut Option<String>| {
             kept.get_or_insert_with(|| one_line(text, SHOWN_CHARS));
         };
+        // Every line of a log is asked, and the search for a text is slow.
         let bytes = text.as_bytes();
-        let may_begin = matches!(bytes[0], b'N' | b'w' | b'W' | b'e' | b'E' | b'T' | 0xe2);
-        if may_begin && BEGINNINGS.iter().any(|it| text.starts_with(it)) || is_up_to_date(text) {
-            keep(&mut self.stated);
-        } else if let Some(task) = text.strip_prefix("> Task :") {
-            match task.rsplit_once(' ') {
-                Some((task, "NO-SOURCE")) if is_action(task) => keep(&mut self.stated),
-                Some((task, "UP-TO-DATE" | "FROM-CACHE")) if is_action(task) => {
-                    keep(&mut self.replayed);
-                }
-                _ => {}
+        let task = if bytes[0] == b'>' { text.strip_prefix("> Task :") } else { None };
+        match (bytes[0], task.and_then(|task| task.rsplit_once(' '))) {
+            (b'N' | b'w' | b'W' | b'e' | b'E' | b'T' | 0xe2, _) if is_beginning(text) => {
+                keep(&mut self.stated);
             }
-        } else if memchr_iter(b'h', bytes).any(|at| bytes[..at].ends_with(b"cac"))
-            && (REPLAYS.iter().any(|it| text.contains(it)) || is_all_cached(text))
-        {
-            keep(&mut self.replayed);
+            (b'm' | b'g', _) if is_up_to_date(text) => keep(&mut self.stated),
+            (_, Some((task, "NO-SOURCE"))) if is_action(task) => keep(&mut self.stated),
+            (_, Some((task, "UP-TO-DATE" | "FROM-CACHE"))) if is_action(task) => {
+                keep(&mut self.replayed);
+            }
+            _ if memchr_iter(b'h', bytes).any(|at| bytes[..at].ends_with(b"cac"))
+                && (is_replayed(text) || is_all_cached(text)) =>
+            {
+                keep(&mut self.replayed);
+            }
+            _ => {}
         }
         match tests_in(text) {
             Some(0) => keep(&mut self.zero),
@@ -120,11 +76,17 @@ impl Nothing {
     }
 }
 
+fn is_replayed(text: &str) -> bool {
+    REPLAYS.lines().any(|words| !words.starts_with('#') && text.contains(words))
+}
+
+fn is_beginning(text: &str) -> bool {
+    BEGINNINGS.lines().any(|beginning| text.starts_with(beginning))
+}
+
 /// "make: 'test' is up to date.", "make: Nothing to be done for 'check'.", of a goal that tests.
 fn is_up_to_date(text: &str) -> bool {
-    // Every line of a log is asked, and the search for a text is slow.
-    let parts = if text.starts_with(['m', 'g']) { text.split_once(": ") } else { None };
-    let Some((program, rest)) = parts else { return false };
+    let Some((program, rest)) = text.split_once(": ") else { return false };
     let is_make = matches!(program.trim_end_matches(']').split('[').next(), Some("make" | "gmake"));
     let is_idle = rest.ends_with("is up to date.") || rest.starts_with("Nothing to be done for ");
     is_make && is_idle && rest.split(['\'', '`']).nth(1).is_some_and(is_action)
@@ -142,27 +104,27 @@ fn is_all_cached(text: &str) -> bool {
 
 fn is_action(name: &str) -> bool {
     let name = name.rsplit(':').next().unwrap_or(name).to_ascii_lowercase();
+    let prepares = name.starts_with("compile") || name.starts_with("process");
     let words = ["test", "check", "spec", "verify", "coverage", "integration", "unit", "e2e"];
-    words.iter().any(|word| name.contains(word))
+    !prepares && !name.ends_with("classes") && words.iter().any(|word| name.contains(word))
 }
 
 /// How many tests a line reports: "0 examples, 0 failures", "Tests run: 3, Failures: 0".
 fn tests_in(text: &str) -> Option<u32> {
     let bytes = text.as_bytes();
-    let mut most = None;
-    let ends = memchr_iter(b' ', bytes).chain(memchr_iter(b',', bytes)).chain([bytes.len()]);
-    for end in ends.filter(|end| *end > 0 && bytes[end - 1].is_ascii_digit()) {
-        let digits = bytes[..end].iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
-        let (before, after) = (&text[..end - digits], text[end..].trim_start());
-        let is_number = before.is_empty() || before.ends_with([' ', '(']);
-        if let Ok(number) = text[end - digits..end].parse::<u32>()
-            && is_number
-            && (is_followed(after) || is_labelled(before))
-        {
-            most = most.max(Some(number));
-        }
-    }
-    most
+    let starts = memchr_iter(b' ', bytes).map(|at| at + 1).chain([0]);
+    let starts = starts.map(|at| at + usize::from(bytes.get(at) == Some(&b'(')));
+    let starts = starts.filter(|at| bytes.get(*at).is_some_and(u8::is_ascii_digit));
+    starts.filter_map(|at| tests_at(text, at)).max()
+}
+
+/// The number at this place, if it is one of tests.
+fn tests_at(text: &str, at: usize) -> Option<u32> {
+    let digits = text[at..].bytes().take_while(u8::is_ascii_digit).count();
+    let (number, after) = text[at..].split_at(digits);
+    let is_whole = after.is_empty() || after.starts_with([' ', ',']);
+    let is_of_tests = is_whole && (is_followed(after.trim_start()) || is_labelled(&text[..at]));
+    if is_of_tests { number.parse().ok() } else { None }
 }
 
 /// Whether a test word is next, and not what became of tests: "0 tests failed".
@@ -176,7 +138,8 @@ fn is_followed(after: &str) -> bool {
 
 /// Whether a label is before: "Tests run:", "Total tests:", "Passed:", "0 tests failed out of".
 fn is_labelled(before: &str) -> bool {
-    const LABELS: [&str; 5] = ["Tests run:", "Total tests:", "Passed:", "Tests:", "failed out of"];
+    const LABELS: [&str; 6] =
+        ["Tests run:", "Total tests:", "Passed:", "Tests:", "failed out of", "# PASS:"];
     LABELS.iter().any(|label| before.trim_end().ends_with(label))
 }
 
@@ -226,6 +189,8 @@ mod tests {
             "0 errors, 0 warnings",
             "Found 0 problems",
             "12 files left unchanged.",
+            "make[1]: Nothing to be done for 'check'.\n# TOTAL: 1\n# PASS:  1\n# FAIL:  0",
+            "> Task :compileTestJava UP-TO-DATE\n> Task :testClasses UP-TO-DATE\n> Task :test",
             "> Task :compileTestJava NO-SOURCE\n> Task :test\n3 passing",
         ] {
             assert!(read(text).is_none_or(|run| run.nothing.is_none()), "{text}");
@@ -240,7 +205,10 @@ mod tests {
             "Cached:    39 cached, 39 total",
             "> Task :test UP-TO-DATE",
             "> Task :web:test FROM-CACHE",
+            "> nx run web:test  [existing outputs match the cache, left as is]",
             "//shop:tax_test                     (cached) PASSED in 0.1s",
+            "@shop//:tax_test                    (cached) PASSED in 0.1s",
+            "web:vitest: cache hit, replaying logs 0123456789abcdef",
         ] {
             let run = read(text).unwrap();
             assert!(run.replayed.is_some() && run.nothing.is_none() && run.ran(), "{text}");

@@ -3,41 +3,43 @@
 
 use memchr::memchr;
 
-/// The longest prefix that is looked for, in bytes.
-const PREFIX_BYTES: usize = 80;
-
 /// A line without the prefix of turbo (`pkg:test: `), pnpm (`packages/web test: `), lerna
 /// (`@acme/web: `), compose (`app-1  | `), concurrently (`[web] `), yarn (`[@acme/web]: `) or
 /// GitHub Actions (`2026-01-02T03:04:05.6789Z `).
 pub(super) fn without_prefix(line: &str) -> &str {
-    let bytes = &line.as_bytes()[..line.len().min(PREFIX_BYTES)];
-    let line = match (bytes.starts_with(b"20"), line.split_once(' ')) {
-        (true, Some((time, rest))) if time.ends_with('Z') && time.contains('T') => rest,
-        _ => line,
-    };
-    let bytes = &line.as_bytes()[..line.len().min(PREFIX_BYTES)];
-    if let Some(at) = memchr(b'|', bytes)
-        && let Some(rest) = line[at + 1..].strip_prefix(' ')
-        && is_container(line[..at].trim_end())
-    {
-        return rest;
-    }
-    if let Some((name, rest)) = line.strip_prefix('[').and_then(|it| it.split_once(']'))
+    let line = if line.starts_with("20") { without_time(line) } else { line };
+    if let Some((name, rest)) = line.strip_prefix('[').and_then(|line| line.split_once(']'))
         && let Some(rest) = rest.strip_prefix(": ").or_else(|| rest.strip_prefix(' '))
         && is_name(name)
     {
         return rest;
     }
-    let mut from = 0;
-    while let Some(at) = memchr(b':', &bytes[from..]).map(|at| from + at) {
-        let head = &line[..at];
-        match line[at + 1..].strip_prefix(' ') {
-            Some(rest) if is_script(head) => return rest,
-            None if at + 1 == line.len() && is_script(head) => return "",
-            _ => from = at + 1,
-        }
+    let (first, rest) = split_word(line);
+    if first.strip_suffix(':').is_some_and(is_script) {
+        return rest;
+    }
+    if let Some(behind) = rest.trim_start().strip_prefix("| ")
+        && is_container(first)
+    {
+        return behind;
+    }
+    let (second, behind) = split_word(rest);
+    if second.ends_with(':') && is_script(&line[..first.len() + second.len()]) {
+        return behind;
     }
     line
+}
+
+/// The first word, and what is behind its blank. Every line of a log is asked.
+fn split_word(text: &str) -> (&str, &str) {
+    memchr(b' ', text.as_bytes()).map_or((text, ""), |at| (&text[..at], &text[at + 1..]))
+}
+
+fn without_time(line: &str) -> &str {
+    match line.split_once(' ') {
+        Some((time, rest)) if time.ends_with('Z') && time.contains('T') => rest,
+        _ => line,
+    }
 }
 
 /// "app-1"

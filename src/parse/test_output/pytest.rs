@@ -1,7 +1,10 @@
 //! pytest: its last line has the totals; the short summary names what failed, `-v` every test.
 
+use memchr::memchr_iter;
+
 use super::{Line, Runner, counts};
 use crate::engine::evidence::test_run::{TestRun, TestStatus, add};
+use crate::engine::text::is_word_of;
 
 #[derive(Default)]
 pub(super) struct Pytest {
@@ -75,22 +78,9 @@ fn is_collected(line: &str) -> bool {
 }
 
 fn is_a_word(word: &str) -> bool {
-    const WORDS: [&str; 13] = [
-        "passed",
-        "xpassed",
-        "failed",
-        "skipped",
-        "xfailed",
-        "deselected",
-        "error",
-        "errors",
-        "warning",
-        "warnings",
-        "rerun",
-        "subtests passed",
-        "subtests failed",
-    ];
-    WORDS.contains(&word)
+    const WORDS: &str = "passed xpassed failed skipped xfailed deselected error errors warning \
+                         warnings rerun";
+    is_word_of(WORDS, word.strip_prefix("subtests ").unwrap_or(word))
 }
 
 /// The name before " - message"; the values in its brackets may hold the same.
@@ -104,13 +94,20 @@ fn name_of(text: &str) -> &str {
             _ => {}
         }
     }
-    text.split_once(" - ").filter(|_| depth > 0).map_or(text, |(name, _)| name)
+    match text.split_once(" - ") {
+        Some((name, _)) if depth > 0 => name,
+        _ => text,
+    }
 }
 
 /// `test_a.py::test_b[1] PASSED     [ 33%]`, and from its workers
 /// `[ 33%] PASSED test_a.py::test_b` behind their names.
 fn verbose(line: &str) -> Option<(&str, TestStatus)> {
-    if !line.contains(".py::") {
+    // Every line of a log is asked, and the search for a text is slow.
+    let bytes = line.as_bytes();
+    if !memchr_iter(b'y', bytes)
+        .any(|at| bytes[..at].ends_with(b".p") && bytes[at..].starts_with(b"y::"))
+    {
         return None;
     }
     if let Some(rest) = line.strip_prefix('[') {

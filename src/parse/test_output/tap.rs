@@ -31,6 +31,10 @@ struct Prove {
 }
 
 impl Runner for Tap {
+    fn letters(&self) -> &'static str {
+        "0123456789TBon#ℹF✖✔﹣"
+    }
+
     fn line(&mut self, Line { whole: line, text, .. }: Line<'_>) {
         if let Some(number) = plan(line) {
             self.is_known = true;

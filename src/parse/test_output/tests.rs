@@ -114,6 +114,14 @@ fn a_suite_that_was_killed_is_an_error() {
 }
 
 #[test]
+fn the_name_of_a_documentation_test_has_no_line_and_no_mode() {
+    let text = include_str!("../../../tests/fixtures/tests/cargo/doc_tests.4p-2f-0s-0x-0e.txt");
+    let tests = read(text).unwrap().tests;
+    let names: Vec<&str> = tests.keys().map(String::as_str).collect();
+    assert_eq!(names, ["shop::src/lib.rs - add", "shop::src/lib.rs - other"]);
+}
+
+#[test]
 fn totals_past_all_reason_neither_overflow_nor_take_long() {
     let most = format!("{} passed in 1s\n", u32::MAX);
     assert_eq!(counted(&read(&format!("{most}{most}")).unwrap()), [u32::MAX, 0, 0, 0, 0]);

@@ -26,7 +26,9 @@ impl Runner for Unittest {
         } else if let (Some(ran), false) = (self.ran, line.is_empty()) {
             self.ran = None;
             self.totals(ran, line);
-        } else if let Some(rest) = FAILURES.iter().find_map(|word| line.strip_prefix(word)) {
+        } else if line.starts_with(['F', 'E', 'U'])
+            && let Some(rest) = FAILURES.iter().find_map(|word| line.strip_prefix(word))
+        {
             self.failure(rest);
         } else {
             self.verbose(line, at_dots);
@@ -92,9 +94,11 @@ impl Unittest {
             self.begun = is_name.then(|| name_of(line)).flatten();
             return;
         };
-        let status = match end.split(' ').next() {
-            Some("ok") => TestStatus::Passed,
-            Some("skipped" | "expected") => TestStatus::Skipped,
+        let status = match end {
+            "ok" => TestStatus::Passed,
+            // xmlrunner has the time behind it: "ok (0.002s)".
+            _ if end.starts_with("ok (") => TestStatus::Passed,
+            _ if end.starts_with("skipped") || end.starts_with("expected ") => TestStatus::Skipped,
             _ => return,
         };
         let named = head.ends_with(')').then(|| name_of(head)).flatten();

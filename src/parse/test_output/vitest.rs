@@ -11,6 +11,10 @@ pub(super) struct Vitest {
 }
 
 impl Runner for Vitest {
+    fn letters(&self) -> &'static str {
+        "TN⎯F✓×↓□"
+    }
+
     fn line(&mut self, Line { whole: line, text, .. }: Line<'_>) {
         if let Some(totals) = text.strip_prefix("Tests  ") {
             self.totals(totals);

@@ -13,6 +13,7 @@ use fs2::FileExt;
 
 use crate::world::clock::Deadline;
 use crate::world::fault;
+use crate::world::process::lines::text_of;
 
 /// The buffer of a first read: it holds most of crew's files, so one call is enough.
 const FIRST_READ: usize = 4096;
@@ -117,7 +118,7 @@ pub fn read_lines(
             if !is_whole {
                 return Ok((at, false));
             }
-            each(&String::from_utf8_lossy(&line), cut);
+            each(&text_of(&line, LINE_BYTES), cut);
             at += length as u64;
         }
         Ok((at, at < size))

@@ -2,7 +2,8 @@
 //! full, and the rest of it separately, so that no line needs more memory than the given limit.
 
 use std::borrow::Cow;
-use std::io::BufRead;
+
+use memchr::memchr;
 
 /// The buffer capacity that is kept for the next line.
 const ROOM: usize = 64 << 10;
@@ -43,8 +44,7 @@ impl LineCutter {
     pub fn feed(&mut self, bytes: &[u8], mut each: impl FnMut(LinePiece<'_>)) {
         let mut left = bytes;
         while !left.is_empty() {
-            let mut after = left;
-            let length = after.skip_until(b'\n').unwrap_or(left.len());
+            let length = memchr(b'\n', left).map_or(left.len(), |at| at + 1);
             let (piece, rest) = left.split_at(length);
             left = rest;
             self.take(piece, &mut each);
