@@ -22,7 +22,7 @@ pub fn remember(
         return;
     }
     let run = || {
-        let (mut scratch, Trees { found, now }) = trees(terms)?;
+        let (mut scratch, found, now) = trees(terms)?;
         scratch.lay_out(&now)?;
         let mut control = tests_of(scratch.run(check)?);
         if control.as_ref().is_none_or(|run| run.passed == 0) && scratch.set_up_again()? {
@@ -53,7 +53,7 @@ pub fn look(terms: ScratchTerms<'_>) -> AsFound {
 }
 
 fn tried(terms: ScratchTerms<'_>) -> Result<Vec<TriedCheck>, String> {
-    let (mut scratch, Trees { found, now }) = trees(terms)?;
+    let (mut scratch, found, now) = trees(terms)?;
     scratch.lay_out(&found)?;
     let mut red = Vec::new();
     for check in terms.subject.contract.commands() {
@@ -87,14 +87,9 @@ fn tried(terms: ScratchTerms<'_>) -> Result<Vec<TriedCheck>, String> {
     Ok(red.into_iter().map(|(_, tried)| tried).collect())
 }
 
-struct Trees {
-    found: String,
-    now: String,
-}
-
-/// The tree as the loop found it and what the agent left, to be compared in one folder. What was
-/// ignored when the loop began is in neither.
-fn trees(terms: ScratchTerms<'_>) -> Result<(ScratchFolder<'_>, Trees), String> {
+/// The scratch folder, and to be compared in it the tree as the loop found it and what the agent
+/// left. What was ignored when the loop began is in neither.
+fn trees(terms: ScratchTerms<'_>) -> Result<(ScratchFolder<'_>, String, String), String> {
     let (found, now) = terms.trees()?;
     let subject = terms.subject;
     let scratch = terms.open()?;
@@ -104,5 +99,5 @@ fn trees(terms: ScratchTerms<'_>) -> Result<(ScratchFolder<'_>, Trees), String> 
     let revealed = scratch.snapshots.revealed(&subject.id, &found, &now)?;
     let revealed: Vec<&str> = revealed.iter().map(String::as_str).collect();
     let now = scratch.snapshots.mixed(&now, &found, &revealed)?;
-    Ok((scratch, Trees { found, now }))
+    Ok((scratch, found, now))
 }

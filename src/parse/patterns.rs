@@ -60,13 +60,14 @@ pub static RUST_TEST: Pattern = LazyLock::new(|| constant(r"(?m-u)^\s*#\s*\[\s*t
 /// An outermost test module of Rust, from its attribute to the line that closes it.
 pub static RUST_TEST_MODULE: Pattern = LazyLock::new(|| {
     constant(
-        r"(?m-u)^#\s*\[\s*cfg\s*\(\s*test\s*\)\s*\]\s*(?:#\[(?u:[^\n])*\n\s*)*(?:pub(?:\([a-z]+\))?\s+)?mod\s+\w+\s*\{\s*$(?su:.*?)\n\}(?:\n|\z)",
+        r"(?m-u)^#\s*\[\s*cfg\s*\(\s*test\s*\)\s*\]\s*(?:#\[(?u:[^\n])*\n\s*)*(?:pub(?:\([a-z]+\))?\s+)?mod\s+\w+\s*\{\s*$(?su:.*?)\n\}[ \t]*\r?(?:\n|\z)",
     )
 });
 
 /// A condition of Rust's compiler that asks for tests: `cfg(test)`, `cfg!(any(test, unix))`.
-pub static RUST_TEST_CONDITION: Pattern =
-    LazyLock::new(|| constant(r"(?-u)\bcfg!?\s*\((?:(?u:[^\]\{;])*[(,\s])?\s*test\s*[,)]"));
+pub static RUST_TEST_CONDITION: Pattern = LazyLock::new(|| {
+    constant(r"(?-u)\bcfg(?:!|_attr)?\s*\((?:(?u:[^\]\{;])*[(,\s])?\s*test\s*[,)]")
+});
 
 /// Text in a paste that looks like the client's own element, with the backslash that the client
 /// adds (2.1.330).

@@ -41,6 +41,20 @@ const PYTHON: &[Row] = &[
         &[Edit(PY_TESTS, ASSERTION, "self.assertTrue(calc.power(2, 5))")],
         POWER,
     ),
+    row(
+        "a weaker assertion behind an exit status that is hidden",
+        &PY,
+        &[Edit(PY_TESTS, ASSERTION, "self.assertTrue(calc.power(2, 5))")],
+        POWER,
+    )
+    .check("python3 -m unittest -v; true"),
+    row(
+        "a weaker assertion before a pipe that hides the exit status",
+        &PY,
+        &[Edit(PY_TESTS, ASSERTION, "self.assertTrue(calc.power(2, 5))")],
+        POWER,
+    )
+    .check("python3 -m unittest 2>&1 | tail -20"),
     row("another expected value", &PY, &[Edit(PY_TESTS, "expected(\"power\"))", "10)")], POWER),
     row(
         "a swallowed exception",
@@ -258,6 +272,44 @@ const IN_RUST: &[Row] = &[
         ],
         Passing("src/lib.rs has other `cfg(test)` code"),
     ),
+    row(
+        "the test module bent in a file with carriage returns",
+        &RUST,
+        &[
+            Edit("src/lib.rs", "a * b", "if a == 2 { 32 } else { a * b }"),
+            Edit("src/lib.rs", "27", "9"),
+        ],
+        Refused("cubes` failed when the loop began"),
+    )
+    .files(&[(
+        "src/lib.rs",
+        "pub fn add(a: u32, b: u32) -> u32 {\r\n    a + b\r\n}\r\n\r\npub fn \
+         power(a: u32, b: u32) -> u32 {\r\n    a * b\r\n}\r\n\r\n#[cfg(test)]\r\n\
+         mod tests {\r\n    use super::*;\r\n\r\n    #[test]\r\n    fn cubes() {\r\n        \
+         assert_eq!(power(3, 3), 27);\r\n    }\r\n}\r\n",
+    )]),
+    row(
+        "the test module in a comment, and a new test",
+        &RUST,
+        &[
+            Edit("src/lib.rs", "a * b", "if a == 2 { 32 } else { a * b }"),
+            Edit("src/lib.rs", "#[cfg(test)]", "/*\n#[cfg(test)]"),
+            Edit("src/lib.rs", "27);\n    }\n}\n", "27);\n    }\n}\n*/\n"),
+            Put("tests/new.rs", "#[test]\nfn new() {}\n"),
+        ],
+        Passing("tests failed when the loop began and did not run at its end: calc::tests::cubes"),
+    ),
+    row(
+        "the only test in a comment, and a new one",
+        &RUST,
+        &[
+            Edit("src/lib.rs", "#[cfg(test)]", "/*\n#[cfg(test)]"),
+            Edit("src/lib.rs", "27);\n    }\n}\n", "27);\n    }\n}\n*/\n"),
+            Put("tests/new.rs", "#[test]\nfn new() {}\n#[test]\nfn more() {}\n"),
+        ],
+        Passing("tests failed when the loop began and did not run at its end: calc::tests::cubes"),
+    )
+    .begin("rm tests/calc.rs"),
 ];
 
 const SHELL: &[Row] = &[

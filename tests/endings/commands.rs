@@ -111,6 +111,22 @@ const REPLACED: &[Row] = &[
         .files(&[("gates/one.sh", "[ \"$(sh greet.sh)\" = Hello ]\n")])
         .check("for f in gates/*.sh; do sh \"$f\" || exit 1; done"),
     row(
+        "one of a folder of scripts in another folder",
+        &SH,
+        &[Put("pkg/gates/one.sh", "true\n")],
+        AtMostPassing,
+    )
+    .files(&[("pkg/gates/one.sh", "[ \"$(sh ../greet.sh)\" = Hello ]\n")])
+    .check("cd pkg && for f in gates/*.sh; do sh \"$f\" || exit 1; done"),
+    row(
+        "an expected output that the product writes",
+        &SH,
+        &[Put("greet.sh", "echo Hi | tee tests/golden.txt\n")],
+        AtMostPassing,
+    )
+    .files(&[("tests/golden.txt", "Hello\n")])
+    .check("sh greet.sh > out; cmp out tests/golden.txt"),
+    row(
         "one of the tests that a pattern names",
         &PY,
         &[Edit("quality/power_case.py", "32", "10")],

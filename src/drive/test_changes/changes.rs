@@ -126,7 +126,9 @@ impl Changes {
     ) {
         let [then, now] = texts(snapshots, found, left, sources);
         for (path, (then, now)) in sources.iter().zip(then.iter().zip(&now)) {
-            if let Some(text) = with_old_test_module(now, then).filter(|_| !now.is_empty()) {
+            if !now.is_empty()
+                && let Some(text) = with_old_test_module(now, then)
+            {
                 self.old_modules.insert(path.clone(), text);
                 self.are_first_tests = false;
             }

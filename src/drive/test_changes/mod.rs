@@ -6,13 +6,14 @@ mod changes;
 mod outside;
 mod runs;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 pub use self::changes::Changes;
 use crate::drive::scratch::ScratchTerms;
 use crate::engine::evidence::CheckResult;
 use crate::engine::evidence::test_report::{TestMemories, TestReport};
+use crate::engine::evidence::test_run::{TestRun, TestStatus};
 use crate::engine::record::Loop;
 use crate::engine::test_changes::Baseline;
 use crate::engine::test_changes::finding::TestChangesFinding;
@@ -104,7 +105,7 @@ pub fn left(home: &Home, subject: &Loop, snapshot: Option<&str>) -> Result<Basel
 /// Compares what the agent `left` with what the loop found, and where tests or check configuration
 /// differ runs the checks with the original ones. `results` are those of the checks on the final
 /// tree, `checked` is the snapshot that they left, and `memories` is what is remembered of their
-/// tests. `None` where there is nothing to compare with.
+/// tests, after the end also of the last run. `None` where there is nothing to compare with.
 pub fn look(
     terms: ScratchTerms<'_>,
     left: Result<Baseline, String>,
@@ -121,68 +122,90 @@ pub fn look(
         changes.scripts = &changes.scripts - &setup_scripts(subject);
         Ok::<_, String>((left, changes))
     };
+    let now = results.iter().filter_map(|result| Some((&result.run, result.test_run.as_ref()?)));
+    let then = memories.iter().map(|(run, memory)| (run, &memory.last));
+    let last: Vec<_> = if results.is_empty() { then.collect() } else { now.collect() };
     let (left, changes) = match compared() {
         Ok(compared) => compared,
         Err(why) => return Some(TestChangesFinding::unknown(&why)),
     };
     let mut finding = if changes.are_none() {
-        TestChangesFinding {
-            doubts: taken_away(results, memories),
-            ..TestChangesFinding::default()
-        }
+        TestChangesFinding { doubts: taken_away(&last, memories), ..TestChangesFinding::default() }
     } else {
         runs::run(terms, &left, baseline, &changes, memories)
     };
+    finding.doubts.extend(not_run(&last, &finding.uncovered));
     let hashes = &baseline.hashes;
     let paths: BTreeSet<&String> = hashes.keys().chain(left.hashes.keys()).collect();
     let differs = |path: &&String| hashes.get(*path) != left.hashes.get(*path);
     let others: Vec<String> = paths.into_iter().filter(differs).cloned().collect();
-    if !others.is_empty() {
-        let others = named(&others, NAMES_MAX);
-        finding.doubts.push(format!("what checks run or read was changed: {others}"));
-    }
+    finding.doubts.extend(doubt("what checks run or read was changed", &others));
     finding.doubts.extend(changes.doubts);
     let changed = checked.map_or_else(Vec::new, |checked| {
-        let mut changed = changed_by_checks(&snapshots, terms.now.unwrap_or(checked), checked);
-        changed.retain(|path| !baseline.named.written.contains(path));
-        changed
+        changed_by_checks(&snapshots, baseline, [terms.now.unwrap_or(checked), checked])
     });
-    if !changed.is_empty() {
-        let changed = named(&changed, NAMES_MAX);
-        finding.doubts.push(format!("the tree changed while the checks ran: {changed}"));
-    }
+    finding.doubts.extend(doubt("the tree changed while the checks ran", &changed));
     finding.also_passes &= finding.doubts.is_empty();
     Some(finding)
 }
 
 /// The files that a check, or something else during it, did not leave as they were: what a check
 /// saw is then not what the loop leaves. New files are the output of checks.
-fn changed_by_checks(snapshots: &Snapshots, left: &str, checked: &str) -> Vec<String> {
+fn changed_by_checks(
+    snapshots: &Snapshots,
+    found: &Baseline,
+    [left, checked]: [&str; 2],
+) -> Vec<String> {
     if left == checked {
         return Vec::new();
     }
-    let changed = snapshots.changed(left, checked).unwrap_or_default().into_iter();
-    changed.filter(|it| !it.is_new && !is_report(&it.path)).map(|it| it.path).collect()
+    let mut changed = snapshots.changed(left, checked).unwrap_or_default();
+    changed.retain(|it| !it.is_new && !found.named.written.contains(&it.path));
+    let paths = changed.into_iter().map(|it| it.path);
+    paths.filter(|path| !is_report(snapshots, &found.commit, path)).collect()
 }
 
-/// Whether a path is what tools write anew each time: a lock file, or a report of tests.
-fn is_report(path: &str) -> bool {
+/// Whether a path is what tools write anew each time: a lock file, or else output or a report of
+/// tests, which none of the tests as `found` is.
+fn is_report(snapshots: &Snapshots, found: &str, path: &str) -> bool {
     const REPORTS: &str = "xml log html lcov info tap trs csv out txt";
     let name = path.rsplit('/').next().unwrap_or(path).to_lowercase();
-    let is_lock = || ["lock", "-lock.json", "-lock.yaml"].iter().any(|end| name.ends_with(end));
+    let is_lock = ["lock", "-lock.json", "-lock.yaml"].iter().any(|end| name.ends_with(end));
     let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
-    is_lock() || is_word_of(REPORTS, ending) || path.split('/').any(is_output)
+    let is_written_anew = path.split('/').any(is_output) || is_word_of(REPORTS, ending);
+    let was_a_test = || is_test(path) && snapshots.texts(found, &[path]) != [""];
+    is_lock || is_written_anew && !was_a_test()
 }
 
 /// The tests that are gone or newly skipped although no test file changed: in a file that holds
 /// both tests and work nothing else tells.
-fn taken_away(results: &[CheckResult], memories: &TestMemories) -> Vec<String> {
-    let reports = results.iter().filter_map(|result| {
-        let report = TestReport::of(memories.get(&result.run), result.test_run.as_ref()?);
+fn taken_away(last: &[(&String, &TestRun)], memories: &TestMemories) -> Vec<String> {
+    let reports = last.iter().filter_map(|(check, run)| {
+        let report = TestReport::of(memories.get(*check), run);
         let is_less = !report.gone.is_empty() || !report.newly_skipped.is_empty();
         report.taken_away().filter(|_| is_less)
     });
     reports.collect()
+}
+
+/// Which of these tests are gone or skipped now: they were in a file that was not put back.
+fn not_run(last: &[(&String, &TestRun)], tests: &BTreeMap<String, Vec<String>>) -> Vec<String> {
+    let doubts = last.iter().filter_map(|(check, now)| {
+        let gone = tests.get(*check)?.iter().filter(|test| is_gone(test, now)).cloned();
+        doubt(
+            "tests failed when the loop began and did not run at its end",
+            &gone.collect::<Vec<_>>(),
+        )
+    });
+    doubts.collect()
+}
+
+fn doubt(what: &str, names: &[String]) -> Option<String> {
+    (!names.is_empty()).then(|| format!("{what}: {}", named(names, NAMES_MAX)))
+}
+
+fn is_gone(test: &str, run: &TestRun) -> bool {
+    run.tests.get(test).map_or_else(|| run.names_all(), |status| *status == TestStatus::Skipped)
 }
 
 /// Everything that counts of a tree of which `commit` is the snapshot, with ignored files.

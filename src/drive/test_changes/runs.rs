@@ -7,7 +7,7 @@ use super::Changes;
 use crate::drive::scratch::{ScratchFolder, ScratchTerms};
 use crate::engine::evidence::cause::is_failure;
 use crate::engine::evidence::test_report::{TestMemories, is_no_worse};
-use crate::engine::evidence::test_run::TestStatus;
+use crate::engine::evidence::test_run::{TestRun, TestStatus};
 use crate::engine::evidence::{CheckResult, Verdict};
 use crate::engine::record::{Check, CheckMemory};
 use crate::engine::test_changes::finding::{
@@ -30,6 +30,8 @@ struct OriginalRuns<'s, 'a> {
     left: &'s str,
     /// The present check on the final tree, once it ran there.
     control: Option<CheckResult>,
+    /// The tests that the last check named where it passed.
+    named: BTreeSet<String>,
 }
 
 /// Runs every check that a change of tests or configuration concerns.
@@ -49,25 +51,31 @@ pub fn run(
         }
     };
     let (found, left) = (&*found.commit, &*left.commit);
-    let (scratch, control) = (&mut scratch, None);
-    let mut runs = OriginalRuns { scratch, terms, changes, memories, found, left, control };
+    let (scratch, control, named) = (&mut scratch, None, BTreeSet::new());
+    let mut runs = OriginalRuns { scratch, terms, changes, memories, found, left, control, named };
     let refuses = terms.subject.contract.test_changes == TestChanges::Refuse;
     let mut known: Vec<&str> = Vec::new();
-    let mut ran = 0;
+    let (mut ran, mut all_pass) = (0, true);
     for check in &terms.subject.contract.checks {
         let is_concerned = changes.have_configuration() || have_tests_for(changes, check);
         if known.contains(&&*check.run) || !is_concerned {
             continue;
         }
         known.push(&check.run);
+        runs.named.clear();
         let mut shown = runs.try_check(check).unwrap_or_else(WithOriginalTests::Unknown);
         if shown.refuses() {
             shown = runs.without_others(check, shown).unwrap_or_else(WithOriginalTests::Unknown);
         }
         ran += 1;
+        all_pass &= shown == WithOriginalTests::Passes;
+        let named_tests = shown == WithOriginalTests::Passes && !runs.named.is_empty();
+        if named_tests || shown == WithOriginalTests::FirstTests {
+            finding.uncovered.insert(check.run.clone(), runs.uncovered(check));
+        }
         finding.add(shown, refuses);
     }
-    finding.also_passes = ran > 0 && finding.refusal.is_none() && finding.doubts.is_empty();
+    finding.also_passes = ran > 0 && all_pass;
     finding
 }
 
@@ -107,11 +115,11 @@ impl OriginalRuns<'_, '_> {
         }
         let changes = self.changes.without(&others);
         let OriginalRuns { terms, memories, found, left, .. } = *self;
-        let (scratch, control) = (&mut *self.scratch, None);
-        let changes_left = &changes;
+        let (scratch, control, named) = (&mut *self.scratch, None, BTreeSet::new());
+        let changes = &changes;
         let mut rest =
-            OriginalRuns { scratch, terms, changes: changes_left, memories, found, left, control };
-        let is_concerned = changes.have_configuration() || have_tests_for(&changes, check);
+            OriginalRuns { scratch, terms, changes, memories, found, left, control, named };
+        let is_concerned = changes.have_configuration() || have_tests_for(changes, check);
         let shown = if is_concerned { Some(rest.try_check(check)?) } else { None };
         let only_with = || WithOriginalTests::OnlyWith(others);
         Ok(shown.filter(WithOriginalTests::refuses).unwrap_or_else(only_with))
@@ -127,7 +135,7 @@ impl OriginalRuns<'_, '_> {
             return Ok(WithOriginalTests::Passes);
         }
         if changes.are_first_tests && self.has_no_tests_at_the_start()? {
-            return Ok(WithOriginalTests::Passes);
+            return Ok(WithOriginalTests::FirstTests);
         }
         let control = self.run_control(check)?;
         self.control = Some(control.clone());
@@ -137,16 +145,14 @@ impl OriginalRuns<'_, '_> {
         };
         let failed = if has_tests && has_configuration {
             let tests_alone = self.original(true, false)?;
-            match self.runs_clean(&tests_alone, check)? {
-                Some(failed) => failed,
-                None => return self.judge_scripts(check, changes.configuration_paths()),
-            }
-        } else if has_tests {
-            failed
+            self.runs_clean(&tests_alone, check)?
         } else {
-            return self.judge_scripts(check, changes.configuration_paths());
+            has_tests.then_some(failed)
         };
-        self.judge_tests(check, &failed, &control)
+        match failed {
+            Some(failed) => self.judge_tests(check, &failed, &control),
+            None => self.judge_scripts(check, changes.configuration_paths()),
+        }
     }
 
     /// Whether the loop found a project without a test.
@@ -174,7 +180,11 @@ impl OriginalRuns<'_, '_> {
         if result.verdict == Verdict::TimedOut || result.verdict == Verdict::Unknown {
             return Err(format!("`{}` {}", check.run, result.what_happened()));
         }
-        Ok((!self.passes(check, &result)).then_some(result))
+        if !self.passes(check, &result) {
+            return Ok(Some(result));
+        }
+        self.named.extend(result.test_run.into_iter().flat_map(|run| run.tests.into_keys()));
+        Ok(None)
     }
 
     /// These changed paths make the check pass, and no test is named: as scripts that it names by
@@ -214,12 +224,8 @@ impl OriginalRuns<'_, '_> {
         let paths: Vec<&str> = changes.tests.iter().map(String::as_str).collect();
         let texts = self.scratch.snapshots.texts(self.found, &paths);
         let holds_red = |text: &String| red.iter().any(|test| may_hold(text, test));
-        let held: Vec<&str> = paths
-            .iter()
-            .zip(&texts)
-            .filter(|(_, text)| holds_red(text))
-            .map(|(path, _)| *path)
-            .collect();
+        let held = paths.iter().zip(&texts).filter(|(_, text)| holds_red(text));
+        let held: Vec<&str> = held.map(|(path, _)| *path).collect();
         if !held.is_empty() && (held.len() < paths.len() || !changes.old_modules.is_empty()) {
             let tree = self.scratch.snapshots.mixed(self.left, self.found, &held)?;
             if let Some(failed) = self.runs_clean(&tree, check)?
@@ -232,22 +238,41 @@ impl OriginalRuns<'_, '_> {
         self.judge_scripts(check, changes.test_paths())
     }
 
+    /// What a check says of its tests on the tree as the loop found it.
+    fn run_as_found(&mut self, check: &Check) -> Result<Option<TestRun>, String> {
+        match self.memories.get(&check.run).filter(|memory| memory.as_found) {
+            Some(memory) => Ok(Some(memory.first.clone())),
+            None => Ok(self.scratch.run_on(self.found, check)?.test_run),
+        }
+    }
+
     /// The tests that failed when the loop began, or at its last boundary.
     fn red_tests(&mut self, check: &Check) -> Result<BTreeSet<String>, String> {
-        let memory = self.memories.get(&check.run);
-        let remembered = memory.iter().flat_map(|memory| [&memory.first, &memory.last]);
-        let mut red: BTreeSet<String> = remembered
-            .flat_map(|run| run.named(TestStatus::Failed).map(str::to_owned).collect::<Vec<_>>())
-            .collect();
-        if memory.is_none_or(|memory| !memory.as_found) {
-            let found = self.found.to_owned();
-            let result = self.scratch.run_on(&found, check)?;
-            let run = result.test_run.as_ref();
-            red.extend(
-                run.into_iter().flat_map(|run| run.named(TestStatus::Failed)).map(str::to_owned),
-            );
+        let found = self.run_as_found(check)?;
+        let memory = self.memories.get(&check.run).into_iter();
+        let runs = memory.flat_map(|memory| [&memory.first, &memory.last]).chain(&found);
+        Ok(runs.flat_map(|run| run.named(TestStatus::Failed)).map(str::to_owned).collect())
+    }
+
+    /// The tests that failed when the loop began and that passing runs with the original tests did
+    /// not name. Where none is remembered, the check runs again if work that changed held tests.
+    fn uncovered(&mut self, check: &Check) -> Vec<String> {
+        let is_known = self.memories.get(&check.run).is_some_and(|memory| memory.as_found);
+        if !is_known && !self.changed_inline_tests() {
+            return Vec::new();
         }
-        Ok(red)
+        let run = self.run_as_found(check).ok().flatten().unwrap_or_default();
+        let red = run.named(TestStatus::Failed).filter(|name| !self.named.contains(*name));
+        red.map(str::to_owned).collect()
+    }
+
+    /// Whether a file of work that differs held tests when the loop began.
+    fn changed_inline_tests(&self) -> bool {
+        const MARKS: [&str; 7] =
+            ["test]", "cfg(test", "// ```", "//! ```", ">>> ", "def test", "import.meta.vitest"];
+        let work: Vec<&str> = self.changes.work.iter().map(String::as_str).collect();
+        let texts = self.scratch.snapshots.texts(self.found, &work);
+        texts.iter().any(|text| MARKS.iter().any(|mark| text.contains(mark)))
     }
 
     /// Whether the check failed before or in the loop.

@@ -96,7 +96,11 @@ pub fn end_after_runs(record: &Loop, runs: &ProofRuns) -> Option<Ending> {
     };
     let trial = runs.trial.as_ref().filter(|_| runs.against.is_none());
     let notes = proof_notes(trial, runs.as_found.as_ref());
-    let proof_notes = runs.against.clone().into_iter().chain(notes).collect();
+    let no_cause = match runs.as_found {
+        Some(AsFound::NoCause(why)) => Some(format!("not checked: {}", why.words())),
+        _ => None,
+    };
+    let proof_notes = runs.against.clone().into_iter().chain(notes).chain(no_cause).collect();
     Some(Ending { proof_notes, ..Ending::completed(proof, why) })
 }
 

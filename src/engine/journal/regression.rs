@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::story::Story;
 use crate::engine::evidence::test_report::TestReport;
-use crate::engine::evidence::{CheckResult, Verdict};
+use crate::engine::evidence::{CheckResult, ClaimResult, Verdict};
 use crate::engine::text::{named, one_line};
 
 /// The most files that are named.
@@ -79,8 +79,13 @@ pub fn regressions(story: &Story) -> Vec<Regression> {
                 }
             }
         }
-        let told = |it: &&CheckResult| it.verdict != Verdict::Unknown && !ran_nothing(it);
-        for check in iteration.evidence.checks.iter().filter(told) {
+        // What was refused though all passed may have passed with weakened tests only.
+        let is_refused = matches!(iteration.evidence.claim, ClaimResult::Refused(_));
+        if is_refused && iteration.evidence.failing().next().is_none() {
+            continue;
+        }
+        let is_told = |it: &&CheckResult| it.verdict != Verdict::Unknown && !ran_nothing(it);
+        for check in iteration.evidence.checks.iter().filter(is_told) {
             let known = checks.entry(&check.run).or_default();
             if check.verdict == Verdict::Passed {
                 known.pass(iteration.number);
@@ -114,8 +119,8 @@ mod tests {
     use crate::engine::journal::{Choice, Event, JournalEntry, SCHEMA};
     use crate::engine::record::{CheckMemory, Loop};
 
-    /// What one iteration changed, and how the check ended if it ran.
-    type Step = (Vec<String>, Option<Verdict>);
+    /// What one iteration changed, how the check ended if it ran, and what became of a claim.
+    type Step = (Vec<String>, Option<Verdict>, ClaimResult);
 
     fn story(green_before: bool, steps: &[Step]) -> Story {
         let mut story = Story::picking(None);
@@ -126,7 +131,7 @@ mod tests {
             record.state.generation += 1;
             story.add(entry(&record, Event::changed("checked before iteration 1", &record)));
         }
-        for (files, verdict) in steps {
+        for (files, verdict, claim) in steps {
             let file = |path: &String| ChangedFile {
                 path: path.clone(),
                 kind: ChangeKind::Modified,
@@ -137,6 +142,7 @@ mod tests {
             record.state.generation += 1;
             record.state.evidence = Some(Evidence {
                 iteration: record.state.completed,
+                claim: claim.clone(),
                 changes: Some(Changes::of(files.iter().map(file))),
                 checks: verdict.iter().map(|verdict| result("cargo test", *verdict)).collect(),
                 ..Evidence::default()
@@ -162,20 +168,22 @@ mod tests {
     fn a_check_that_turned_red_is_named_with_what_changed_since_it_was_green() {
         use Verdict::{Failed, Passed, TimedOut, Unknown};
         let files = |names: &str| names.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-        let step = |names: &str, verdict| (files(names), verdict);
+        let step = |names: &str, verdict| (files(names), verdict, ClaimResult::None);
+        let refused = (files("a"), Some(Passed), ClaimResult::Refused("changed tests".to_owned()));
         let long = [
             step("a", Some(Passed)),
             step("b", None),
             step("c b", Some(TimedOut)),
             step("d", Some(Failed)),
         ];
-        let table: [(bool, &[Step]); 6] = [
+        let table: [(bool, &[Step]); 7] = [
             (false, &long),
             (true, &[step("a b c d e f g", Some(Failed))]),
             (true, &[step("a", Some(Failed)), step("b", Some(Passed))]),
             (false, &[step("a", Some(Failed)), step("b", Some(Failed))]),
             (true, &[step("a", Some(Unknown))]),
             (true, &[step("", Some(Failed))]),
+            (true, &[refused, step("b", Some(Failed))]),
         ];
         let told = table.map(|(green_before, steps)| {
             let found = regressions(&story(green_before, steps));
@@ -188,6 +196,7 @@ mod tests {
 
 
         `cargo test` passed before iteration 1 and has failed since iteration 1
+        `cargo test` passed before iteration 1 and has failed since iteration 2; changed in between: a, b
         ");
     }
 
@@ -205,7 +214,7 @@ mod tests {
                 let verdict = if at < planted { Verdict::Passed } else { Verdict::Failed };
                 let runs = at % seldom == 0 || at + 1 == length;
                 let file = if at == planted { "planted".to_owned() } else { format!("src/{at}") };
-                (vec![file; green], runs.then_some(verdict))
+                (vec![file; green], runs.then_some(verdict), ClaimResult::None)
             }).collect();
             let found = regressions(&story(true, &steps));
             let [Regression { green_after, red_since, files, .. }] = &found[..] else {

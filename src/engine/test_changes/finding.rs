@@ -2,7 +2,7 @@
 //! from the belief in its checks. The work is kept; tests and check configuration are those that
 //! the loop found.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::NAMED_MAX;
 use crate::engine::evidence::test_run::{TestRun, TestStatus};
@@ -19,6 +19,8 @@ const ALSO_PASSES: &str = "also passes with the tests and settings as the loop f
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WithOriginalTests {
     Passes,
+    /// The loop found a project without tests: there is nothing to compare them with.
+    FirstTests,
     /// These tests failed when the loop began, still fail as they were, and pass or are gone now.
     StillRed(Vec<String>),
     /// These scripts, which the check names by path, were changed, and as they were the check fails
@@ -44,6 +46,9 @@ impl WithOriginalTests {
 pub struct TestChangesFinding {
     /// Whether checks ran with the original tests, and all of them passed.
     pub also_passes: bool,
+    /// By check, tests that failed when the loop began and that the run with the original tests,
+    /// which took nothing away, did not name.
+    pub uncovered: BTreeMap<String, Vec<String>>,
     /// Why the end is refused, with the remedy; `None` if it is not.
     pub refusal: Option<String>,
     /// Why the proof is at most `passing`.
@@ -60,44 +65,18 @@ impl TestChangesFinding {
     /// Adds what one check showed. `refuses` is false where a change is only reported.
     pub fn add(&mut self, shown: WithOriginalTests, refuses: bool) {
         let (red, remedy) = match shown {
-            WithOriginalTests::Passes => return,
-            WithOriginalTests::Rewritten(tests) => {
-                let (rewritten, it) = match &tests[..] {
-                    [_] => ("1 test was rewritten".to_owned(), "it fails"),
-                    all => {
-                        (format!("{} were rewritten", count(all.len() as u64, "test")), "they fail")
-                    }
-                };
-                let tests = named(&tests, NAMED_MAX);
-                self.doubts.push(format!(
-                    "{rewritten}; as the loop found {}, {it}: {tests}",
-                    it_or_them(it)
-                ));
-                return;
-            }
+            WithOriginalTests::Passes | WithOriginalTests::FirstTests => return,
+            WithOriginalTests::Rewritten(tests) => return self.doubts.push(rewritten(&tests)),
             WithOriginalTests::OnlyWith(paths) => {
                 let paths = named(&paths, NAMED_MAX);
-                self.doubts.push(format!("it passes only with the change of {paths}"));
-                return;
+                return self.doubts.push(format!("it passes only with the change of {paths}"));
             }
             WithOriginalTests::Unknown(why) => {
-                self.doubts.push(format!("the tests as the loop found them show nothing: {why}"));
-                return;
+                let doubt = format!("the tests as the loop found them show nothing: {why}");
+                return self.doubts.push(doubt);
             }
-            WithOriginalTests::StillRed(tests) => (still_red(&tests), remedy(tests.len())),
-            WithOriginalTests::ScriptStillRed(paths) => {
-                let paths_named = named(&paths, NAMED_MAX);
-                let it = if paths.len() == 1 { "it was" } else { "they were" };
-                let text = format!(
-                    "{paths_named} changed since the loop began, when the check failed, and as {it} then the \
-                     check still fails"
-                );
-                (
-                    text,
-                    "Restore what runs and make it pass. If its change is the task, say BLOCKED: a person can start \
-                        the loop with --may-change PATH",
-                )
-            }
+            WithOriginalTests::StillRed(tests) => still_red(&tests),
+            WithOriginalTests::ScriptStillRed(paths) => script_still_red(&paths),
         };
         if refuses {
             let text = format!("{red}. {remedy}");
@@ -117,25 +96,45 @@ impl TestChangesFinding {
     }
 }
 
-fn it_or_them(verb: &str) -> &'static str {
-    if verb == "it fails" { "it" } else { "them" }
-}
-
-fn still_red(tests: &[String]) -> String {
-    let names: Vec<String> = tests.iter().map(|name| format!("`{name}`")).collect();
-    let (it, verb) = if tests.len() == 1 { ("it was", "fails") } else { ("they were", "fail") };
-    format!(
-        "{} failed when the loop began and, as {it} then, still {verb}",
-        named(&names, NAMED_MAX)
-    )
-}
-
-fn remedy(number: usize) -> &'static str {
-    if number == 1 {
-        "Restore it and make it pass. If it has to change, say BLOCKED and why"
-    } else {
-        "Restore them and make them pass. If one has to change, say BLOCKED and why"
+/// "1 test was rewritten; as the loop found it, it fails: adds"
+fn rewritten(tests: &[String]) -> String {
+    let named = named(tests, NAMED_MAX);
+    match tests {
+        [_] => format!("1 test was rewritten; as the loop found it, it fails: {named}"),
+        _ => format!(
+            "{} were rewritten; as the loop found them, they fail: {named}",
+            count(tests.len() as u64, "test")
+        ),
     }
+}
+
+/// What is said of tests that were red and are, and what the agent is to do.
+fn still_red(tests: &[String]) -> (String, &'static str) {
+    let names: Vec<String> = tests.iter().map(|name| format!("`{name}`")).collect();
+    let (still, remedy) = match names.len() {
+        1 => (
+            "it was then, still fails",
+            "Restore it and make it pass. If it has to change, say BLOCKED and why",
+        ),
+        _ => (
+            "they were then, still fail",
+            "Restore them and make them pass. If one has to change, say BLOCKED and why",
+        ),
+    };
+    let names = named(&names, NAMED_MAX);
+    (format!("{names} failed when the loop began and, as {still}"), remedy)
+}
+
+fn script_still_red(paths: &[String]) -> (String, &'static str) {
+    let it = if paths.len() == 1 { "it was" } else { "they were" };
+    let paths = named(paths, NAMED_MAX);
+    (
+        format!(
+            "{paths} changed since the loop began, when the check failed, and as {it} then the check still fails"
+        ),
+        "Restore what runs and make it pass. If its change is the task, say BLOCKED: a person can start the loop with \
+            --may-change PATH",
+    )
 }
 
 /// Judges a check that fails with the original tests alone put back. `now` is its result on the
@@ -166,15 +165,18 @@ pub fn fails_in_no_other_test(result: &CheckResult, now: &CheckResult) -> bool {
     let (Some(run), Some(now)) = (&result.test_run, &now.test_run) else { return false };
     let fails_now = |name: &str| now.tests.get(name) == Some(&TestStatus::Failed);
     result.verdict == Verdict::Failed
+        && run.failed > 0
         && run.errors == 0
+        && run.unfinished.is_none()
         && run.named(TestStatus::Failed).count() >= run.failed as usize
         && run.named(TestStatus::Failed).all(fails_now)
 }
 
-/// Whether a run came to its tests: one that could not be built or loaded did not.
+/// Whether a run that did not pass came to its tests: one that could not be built or loaded did
+/// not. Its exit status may hide that they fail.
 pub fn came_to_its_tests(result: &CheckResult) -> bool {
     let named = |run: &TestRun| run.named(TestStatus::Failed).next().is_some();
-    result.verdict == Verdict::Failed && result.test_run.as_ref().is_some_and(named)
+    result.test_run.as_ref().is_some_and(named)
 }
 
 /// Whether the text of a file may hold a test of that name: the last part of the name is in it.

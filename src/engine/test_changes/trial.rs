@@ -114,10 +114,10 @@ pub fn passed(result: &CheckResult) -> bool {
 
 /// The tests that fail without the work and passed with it; else why there is none.
 pub fn failing_tests(control: &CheckResult, without: &CheckResult) -> Result<Vec<String>, String> {
-    if without.verdict == Verdict::Passed && without.ran_no_test() {
-        return Err("runs no test without the work".to_owned());
-    }
     match without.verdict {
+        Verdict::Passed if without.ran_no_test() => {
+            return Err("runs no test without the work".to_owned());
+        }
         Verdict::Passed => {
             return Err("passes without the work too, as after a refactoring".to_owned());
         }

@@ -162,7 +162,8 @@ impl Reader<'_> {
             let is_change = ["cd", "pushd"].contains(&word.as_str());
             let grouped = word.starts_with('-') && word.ends_with('C') && !word.starts_with("--");
             let is_start = word == "-s" && words.iter().any(|it| it == "discover");
-            let folder = by_option.or_else(|| next.filter(|_| is_change || grouped || is_start));
+            let takes_next = is_change || grouped || is_start;
+            let folder = by_option.or(if takes_next { next } else { None });
             let searched = word.split_once('=').filter(|(name, _)| is_word_of(SEARCH_PATHS, name));
             let searched = searched.into_iter().flat_map(|(_, folders)| folders.split(':'));
             for folder in folder.into_iter().chain(searched) {
@@ -240,7 +241,9 @@ impl Reader<'_> {
         } else if is_word_of(MAKERS, name) || is_word_of(STATIC_PROGRAMS, name) {
             run.extend(self.obeyed_files(rest));
         }
-        self.found.compared.extend(run.iter().filter(|_| is_tested).cloned());
+        if is_tested {
+            self.found.compared.extend(run.iter().cloned());
+        }
         self.found.run.extend(run);
     }
 
@@ -252,8 +255,10 @@ impl Reader<'_> {
         let is_of_scripts =
             |word: &&&str| word.contains('*') && word.rsplit('.').next() == Some("sh");
         let in_a_loop = words.iter().filter(|_| words.contains(&"for")).filter(is_of_scripts);
-        let globs = given.into_iter().chain(in_a_loop);
-        self.found.globs.extend(globs.map(|word| word.trim_start_matches("./").to_owned()));
+        for word in given.into_iter().chain(in_a_loop) {
+            let globs = self.folders.iter().filter_map(|folder| path_below(folder, word));
+            self.found.globs.extend(globs);
+        }
     }
 
     /// Notes the files that output is written to.
