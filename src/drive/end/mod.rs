@@ -61,6 +61,11 @@ pub fn wind_up(home: &Home, record: Loop) -> EndedLoop {
     let now = clock::now().wall;
     // Before anything that reads much: nothing of the loop may outlive it.
     end_work(home, &record);
+    // No boundary has seen the work of an iteration that was broken off. A loop that rests is
+    // closed: what changes in the tree is then the user's.
+    if !tree::is_closed(home, &record) {
+        tree::close(home, &record);
+    }
     let mut page = page::read(home, &record);
     let handoff = handed_off.then(|| handoff::put(&record, &page, "", outcome.label(), now).ok());
     page.handoff = handoff.flatten().map(|file| file.display().to_string());
@@ -277,12 +282,6 @@ pub fn end(home: &Home, id: &LoopId, ending: Ending, wait: Duration) -> Result<E
     if record.driver() == Driver::Session && record.outcome() == Some(Outcome::Cancelled) {
         // It only informs; the loop is over either way.
         let _ = disk::write(&home.loop_file(id, UNREPORTED), b"", Durability::Process);
-    }
-    end_work(home, &record);
-    // No boundary has seen the work of the iteration that this breaks off. While the loop rests,
-    // what changes in the tree is the user's.
-    if breaks_off {
-        tree::close(home, &record);
     }
     Ok(EndAttempt::Ended(Box::new(EndedLoop { turn_goes_on, ..wind_up(home, record) })))
 }

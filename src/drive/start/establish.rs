@@ -220,7 +220,8 @@ fn vacate(
                 "loop {id} was interrupted {was}; this is a new one · to resume that one: {resume}"
             )),
             Some(undone) if record.fleet.is_none() => {
-                Some(format!("loop {id} is {was}, but {undone} · crew resume {id} does that"))
+                let is = record.status_word();
+                Some(format!("loop {id} is {is} {was}, but {undone} · crew resume {id} does that"))
             }
             _ => None,
         };
