@@ -10,8 +10,12 @@ use rustix::process::{Pid, test_kill_process};
 use crate::child::Running;
 use crate::sandbox::{DEADLINE, Sandbox, poll_until};
 
-/// An Enter that follows text faster than this is taken for part of a paste.
+/// An Enter that comes faster than this after text is taken for part of a paste.
 const TYPIST: Duration = Duration::from_millis(600);
+/// What a client's input begins with.
+const PROMPT: &str = "❯";
+/// Runs a program and outlives it, also where Ctrl-C is pressed.
+const OUTLIVE: &str = "trap : INT; \"$0\" \"$@\"; sleep 600";
 /// How long a client may take to end when its terminal is closed.
 const FAREWELL: Duration = Duration::from_secs(5);
 
@@ -25,7 +29,7 @@ pub(crate) struct Terminal<'world> {
 impl<'world> Terminal<'world> {
     pub(super) fn open(sandbox: &'world Sandbox, client: &Command) -> Self {
         let terminal = Self::start(sandbox, client);
-        terminal.wait_for_text("❯");
+        terminal.wait_for_text(PROMPT);
         terminal
     }
 
@@ -37,12 +41,21 @@ impl<'world> Terminal<'world> {
         tmux.envs(client.get_envs().filter_map(|(name, value)| Some((name, value?))));
         tmux.args("-u -f /dev/null new-session -d -x 150 -y 45 -P -F #{pane_pid}".split(' '));
         tmux.arg(client.get_program()).args(client.get_args());
-        // The last screen can still be read when the client has ended.
+        // What tmux has read of the last screen is still there when the client has ended.
         tmux.args([";", "set-option", "-g", "remain-on-exit", "on"]);
         // The process in it identifies the new session.
         let printed = Running::start(tmux, None).wait(DEADLINE).success();
         let client = printed.trim().parse().ok().and_then(Pid::from_raw).unwrap();
         Self { sandbox, socket, client }
+    }
+
+    /// The same for a program that ends. When the process of a terminal ends, tmux drops what it
+    /// has not read yet, so here that process is a shell.
+    pub(crate) fn start_in_shell(sandbox: &'world Sandbox, program: &Command) -> Self {
+        let mut shell = sandbox.command("sh");
+        shell.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        shell.args(["-c", OUTLIVE]).arg(program.get_program()).args(program.get_args());
+        Self::start(sandbox, &shell)
     }
 
     /// What the screen shows now.
@@ -80,9 +93,16 @@ impl<'world> Terminal<'world> {
         file
     }
 
-    /// Types, as a person does.
+    /// Types, as a person does, until the program's input shows it: a client that is busy reads
+    /// text and the Enter after it at once, and takes both for a paste.
+    #[track_caller]
     pub(crate) fn type_text(&self, text: &str) {
         self.ask(&["send-keys", "-l", "--", text]);
+        let joined = |text: &str| text.split_whitespace().collect::<String>();
+        self.wait_for_screen(text, |screen| {
+            let input = screen.rsplit(PROMPT).next().unwrap_or_default();
+            joined(input).contains(&joined(text))
+        });
     }
 
     /// Pastes, in the brackets a terminal puts around pasted text.

@@ -3,25 +3,13 @@
 
 use std::fs::File;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::Door;
 use super::crashes::points;
-use super::{Answer, Door};
 use crate::child::Running;
 use crate::sandbox::{DEADLINE, Sandbox};
-
-/// Twice what a hook may take, and a margin.
-const IN_TIME: Duration = Duration::from_secs(5);
-
-#[track_caller]
-fn in_time(send: impl FnOnce() -> Answer) -> Answer {
-    let begun = Instant::now();
-    let answer = send();
-    assert!(begun.elapsed() < IN_TIME, "{:?}: {answer:#?}", begun.elapsed());
-    answer
-}
 
 fn remove(path: &Path) {
     std::fs::remove_file(path).or_else(|_| std::fs::remove_dir_all(path)).unwrap();
@@ -39,12 +27,12 @@ fn a_home_that_is_gone_or_no_folder_lets_the_stop_through() {
             if as_file {
                 std::fs::write(&broken, "a file").unwrap();
             }
-            let answer = in_time(|| door.stop("one"));
+            let answer = door.stop("one");
             if path != "wakes" {
                 answer.assert_lets_go();
             }
-            in_time(|| door.event("SessionStart").with("source", "resume").send()).assert_lets_go();
-            in_time(|| door.event("SessionEnd").with("reason", "other").send()).assert_lets_go();
+            door.event("SessionStart").with("source", "resume").send().assert_lets_go();
+            door.event("SessionEnd").with("reason", "other").send().assert_lets_go();
         }
     }
 }
@@ -58,7 +46,7 @@ fn a_folder_in_the_place_of_a_loops_file_lets_the_stop_through() {
         let before = door.record(&id);
         remove(&door.file(&id, name));
         std::fs::create_dir(door.file(&id, name)).unwrap();
-        let answer = in_time(|| door.stop("two")).assert_lets_go();
+        let answer = door.stop("two").assert_lets_go();
         assert_eq!(answer.ran.stderr.lines().count(), 1, "{name}: {answer:#?}");
         if name != "loop.json" {
             assert_eq!(door.record(&id), before, "{name}");
@@ -72,7 +60,7 @@ fn a_home_file_of_the_client_that_cannot_be_read_lets_the_stop_through() {
         let door = Door::of(Sandbox::without_git());
         door.begin("\"go on\" -n 9 --stall 0");
         std::fs::write(super::plugin_data(&door.sandbox).join("home"), junk).unwrap();
-        let answer = in_time(|| door.stop("one")).assert_lets_go();
+        let answer = door.stop("one").assert_lets_go();
         assert_eq!(answer.ran.stderr.lines().count(), 1, "{junk:?}: {answer:#?}");
     }
 }
@@ -89,7 +77,7 @@ fn a_write_that_fails_lets_the_stop_through_and_the_next_one_counts() {
     let (mut let_go, mut journalled) = (0, 0);
     for fault in every_fault() {
         let id = door.begin("\"go on\" -n 3 --stall 0 --gate true --replace");
-        let answer = in_time(|| door.stopping("one").env("CREW_FAULT", &fault).send());
+        let answer = door.stopping("one").env("CREW_FAULT", &fault).send();
         let said = answer.ran.stderr.lines().count();
         assert!(answer.ran.code() == 0 && said <= 1, "{fault}: {answer:#?}");
         let_go += usize::from(!answer.goes_on());
@@ -142,14 +130,14 @@ fn no_transcript_can_hold_a_stop_up() {
         }
         let path = transcript.to_str().unwrap();
         let stop = || door.stopping(what).with("transcript_path", path);
-        in_time(|| stop().send()).assert_goes_on();
-        in_time(|| stop().without("last_assistant_message").send()).assert_goes_on();
+        stop().send().assert_goes_on();
+        stop().without("last_assistant_message").send().assert_goes_on();
         // Near the client's cap the transcript matters, and so do companions, which are missing
         // here.
         if what == "sparse" {
             let near = stop().with("last_assistant_message", "near the cap");
             let near = near.env("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "90");
-            in_time(|| near.send()).assert_goes_on();
+            near.send().assert_goes_on();
         }
     }
     assert_eq!(door.status(&id)["completed_iterations"], 13);
@@ -183,13 +171,13 @@ fn a_payload_that_is_none_lets_the_stop_through() {
         "[".repeat(200_000).as_bytes(),
         &no_text,
     ] {
-        let answer = in_time(|| door.stopping("x").send_raw(payload)).assert_lets_go();
+        let answer = door.stopping("x").send_raw(payload).assert_lets_go();
         assert_eq!(answer.ran.stdout, "");
     }
     assert_eq!(door.record(&id), before);
     door.stop("a sound one").assert_goes_on();
     // A long message is judged as any other.
-    in_time(|| door.stop(&long)).assert_goes_on();
+    door.stop(&long).assert_goes_on();
 }
 
 #[test]
@@ -212,7 +200,7 @@ fn an_event_that_is_not_ours_is_passed_in_silence() {
         door.command("\"another\"").with("agent_id", "a-1"),
         door.command("\"another\"").with("command_name", "other:loop"),
     ] {
-        in_time(|| event.send()).assert_silent();
+        event.send().assert_silent();
     }
     assert_eq!(door.record(&id), before);
 }
@@ -256,7 +244,7 @@ fn a_broken_record_is_kept_aside_and_rebuilt_from_the_journal_once() {
         let broken = break_it(&sound);
         std::fs::write(door.file(&id, "loop.json"), &broken).unwrap();
         std::fs::remove_file(aside(&door, &id).unwrap_or_else(|| "none".into())).ok();
-        let answer = in_time(|| door.stop(what)).assert_goes_on();
+        let answer = door.stop(what).assert_goes_on();
         let done = sound["state"]["completed"].as_u64().unwrap() + 1;
         assert!(answer.context().contains(&format!("iteration {} of", done + 1)), "{what}");
         assert_eq!(door.record(&id)["state"]["completed"], done, "{what}");
@@ -309,7 +297,7 @@ fn a_record_of_a_newer_crew_is_never_written_and_its_crew_is_named() {
     let newer = r#"{"version":99,"made_by":"9.8.7","shape":"new"}"#;
     std::fs::write(door.file(&id, "loop.json"), newer).unwrap();
     let journal = std::fs::read(door.file(&id, "journal.jsonl")).unwrap();
-    let answer = in_time(|| door.stop("one")).assert_lets_go();
+    let answer = door.stop("one").assert_lets_go();
     assert!(answer.ran.stderr.contains("crew 9.8.7"), "{answer:#?}");
     let refused = door.command("\"another\" --replace").send();
     assert!(refused.refusal().contains("crew 9.8.7"), "{refused:#?}");

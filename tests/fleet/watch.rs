@@ -86,7 +86,8 @@ fn an_answer_typed_on_the_board_of_loops_is_kept_by_the_fleet_of_a_blocked_task(
         watch.arg("watch");
         let terminal = Terminal::start(&world.sandbox, &watch);
         terminal.wait_for_text("NEEDS YOU");
-        terminal.type_text("tport 8080");
+        terminal.key("t");
+        terminal.type_text("port 8080");
         terminal.wait_for_text("port 8080_");
         terminal.enter();
         terminal

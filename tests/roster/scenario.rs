@@ -63,8 +63,10 @@ pub(super) const SCENARIOS: [Scenario; 16] = [
     },
     plain("claim", |path| vec![made(path), claim()]),
     plain("false claim", |path| vec![claim(), made(path), claim()]),
+    // An agent that gives up at once is given a break first.
     Scenario {
         arguments: &[CHECK[0], CHECK[1], "-n", "2"],
+        is_patient: true,
         ..plain("cut", |_| vec![claim().stop_reason("max_tokens")])
     },
     plain("empty", |_| vec![used(Reply::nothing())]),

@@ -12,7 +12,7 @@ fn the_live_line_stays_one_line_when_the_window_becomes_narrower() {
         let mut run = world.sandbox.command(crew());
         run.args(["run", "Build the whole of it", "-n", "3", "--gate", "true"]);
         run.env("TERM", "xterm-256color").env_remove("CI");
-        let terminal = Terminal::start(&world.sandbox, &run);
+        let terminal = Terminal::start_in_shell(&world.sandbox, &run);
         terminal.wait_for_text("iteration 1/3");
         // The line, and the end of it that 16 columns wrap.
         let of_the_line = |row: &&str| row.contains(" 00:0") || row.trim_end() == "tion 1/3";

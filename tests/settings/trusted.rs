@@ -76,7 +76,7 @@ fn in_a_terminal_a_person_is_asked_and_trusts_what_was_listed() {
             project(&sandbox, WANTED);
             let mut trust = sandbox.command(crew());
             trust.arg("trust");
-            let terminal = Terminal::start(&sandbox, &trust);
+            let terminal = Terminal::start_in_shell(&sandbox, &trust);
             terminal.wait_for_text("Trust these 2 on this machine? [y/N]");
             // The file changes between the list and the answer.
             project(&sandbox, &WANTED.replace("test -e done", "touch planted"));

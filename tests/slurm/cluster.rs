@@ -150,6 +150,14 @@ impl Cluster {
         poll_until("the state is saved", || saved() > before);
     }
 
+    /// Waits until the node of a job has passed on that it is cancelled.
+    #[track_caller]
+    pub(crate) fn poll_cancelled(&self, id: u64) {
+        let line = format!("*** JOB {id} ON ");
+        let told = |node| fs::read_to_string(log(&self.folder, node)).unwrap_or_default();
+        poll_until("the node is told", || NODES.iter().any(|node| told(node).contains(&line)));
+    }
+
     /// kill -9 of the controller; nodes and jobs stay. What it has not saved is lost: the next one
     /// ends a job that it knows as waiting, and starts it again without counting a restart.
     pub(crate) fn kill_controller(&mut self) {

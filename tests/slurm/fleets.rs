@@ -236,6 +236,7 @@ fn a_cancel_sticks_though_the_controller_forgets_it_and_scancel_leaves_the_task_
         running.signal(Signal::KILL);
         let cancelled = night.crew(&["fleet", "cancel", "stays", "--now"]);
         cancelled.success();
+        cluster.poll_cancelled(stays);
         cluster.kill_controller();
         poll_within(LONG, "the job ends", || night.lease("stays").starts_with("is cancelled"));
         cluster.start_controller();
