@@ -51,20 +51,24 @@ fn a_healthy_node_has_no_finding_and_neither_has_what_was_not_tried() {
 #[test]
 fn each_fault_of_a_node_is_found_alone_and_names_its_fix() {
     let faults: [fn(&mut NodeFacts); 9] = [
-        |it| it.version = "0.2.0".to_owned(),
-        |it| it.git = false,
-        |it| it.nobody = Some(fault("git does not know who commits", "git config user.name NAME")),
-        |it| it.remote = RemoteCheck::Refuses,
-        |it| it.remote = RemoteCheck::Failed(fault("no route to host", "see whether it answers")),
-        |it| it.agent_missing = Some("agent smith: there is no program `smith`".to_owned()),
-        |it| {
-            it.service.as_mut().unwrap().unreachable = Some("Connection refused".to_owned());
+        |node| node.version = "0.2.0".to_owned(),
+        |node| node.git = false,
+        |node| {
+            node.nobody = Some(fault("git does not know who commits", "git config user.name NAME"));
         },
-        |it| it.service.as_mut().unwrap().has_key = false,
+        |node| node.remote = RemoteCheck::Refuses,
+        |node| {
+            node.remote = RemoteCheck::Failed(fault("no route to host", "see whether it answers"));
+        },
+        |node| node.agent_missing = Some("agent smith: there is no program `smith`".to_owned()),
+        |node| {
+            node.service.as_mut().unwrap().unreachable = Some("Connection refused".to_owned());
+        },
+        |node| node.service.as_mut().unwrap().has_key = false,
         // Nothing else that another version says is judged.
-        |it| {
-            it.version = "0.2.0".to_owned();
-            it.git = false;
+        |node| {
+            node.version = "0.2.0".to_owned();
+            node.git = false;
         },
     ];
     let found = faults.map(|plant| {

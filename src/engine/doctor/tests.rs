@@ -76,62 +76,62 @@ type Fault = (&'static str, &'static str, fn(&mut DoctorFacts));
 
 /// The finding, a part of its fix, and the fault.
 const FAULTS: [Fault; 27] = [
-    ("client-missing", "install Claude Code", |it| it.client = ClientCheck::Absent),
-    ("client-silent", "crew doctor --client PATH", |it| {
-        it.client = ClientCheck::Silent("exit 127".to_owned());
+    ("client-missing", "install Claude Code", |facts| facts.client = ClientCheck::Absent),
+    ("client-silent", "crew doctor --client PATH", |facts| {
+        facts.client = ClientCheck::Silent("exit 127".to_owned());
     }),
-    ("client-too-old", "claude update", |it| {
-        it.client = ClientCheck::Present { program: "/c".into(), version: Version(2, 1, 162) };
+    ("client-too-old", "claude update", |facts| {
+        facts.client = ClientCheck::Present { program: "/c".into(), version: Version(2, 1, 162) };
     }),
-    ("client-older", "Esc", |it| {
-        it.client = ClientCheck::Present { program: "/c".into(), version: Version(2, 1, 197) };
+    ("client-older", "Esc", |facts| {
+        facts.client = ClientCheck::Present { program: "/c".into(), version: Version(2, 1, 197) };
     }),
-    ("plugin-missing", "crew install", |it| {
-        it.plugins = Some(vec![plugin("other@market")]);
-        it.in_sessions.clear();
+    ("plugin-missing", "crew install", |facts| {
+        facts.plugins = Some(vec![plugin("other@market")]);
+        facts.in_sessions.clear();
     }),
-    ("plugin-given", "--plugin-dir", |it| {
-        it.plugins = Some(vec![plugin("other@market")]);
-        it.home.settled = vec![("/data/crew-inline/home".into(), "/state/crew".into())];
+    ("plugin-given", "--plugin-dir", |facts| {
+        facts.plugins = Some(vec![plugin("other@market")]);
+        facts.home.settled = vec![("/data/crew-inline/home".into(), "/state/crew".into())];
     }),
-    ("plugin-elsewhere", "crew install", |it| it.plugins = Some(vec![disabled()])),
-    ("plugin-disabled", "out of /home/settings.json", |it| {
-        it.plugins = Some(vec![disabled()]);
-        it.settings[0].enables = Some(false);
+    ("plugin-elsewhere", "crew install", |facts| facts.plugins = Some(vec![disabled()])),
+    ("plugin-disabled", "out of /home/settings.json", |facts| {
+        facts.plugins = Some(vec![disabled()]);
+        facts.settings[0].enables = Some(false);
     }),
-    ("plugin-shadowed", "claude plugin disable crew@zed --scope user", |it| {
-        it.plugins.as_mut().unwrap().push(plugin("crew@zed"));
+    ("plugin-shadowed", "claude plugin disable crew@zed --scope user", |facts| {
+        facts.plugins.as_mut().unwrap().push(plugin("crew@zed"));
     }),
-    ("plugin-not-loaded", "crew install", |it| {
-        it.plugins.as_mut().unwrap()[0].errors.push("cache-miss".to_owned());
+    ("plugin-not-loaded", "crew install", |facts| {
+        facts.plugins.as_mut().unwrap()[0].errors.push("cache-miss".to_owned());
     }),
-    ("folder-broken", "crew install", |it| folder(it).version = None),
-    ("folder-broken", "crew install", |it| folder(it).hooks = false),
-    ("version-skew", "/reload-plugins", |it| folder(it).version = Some("0.0.9".to_owned())),
-    ("program-broken", "crew install", |it| folder(it).runs = Program::Absent),
-    ("program-broken", "crew install", |it| folder(it).runs = Program::NotExecutable),
-    ("program-broken", "crew install", |it| folder(it).runs = Program::Silent),
-    ("program-skew", "crew install", |it| {
-        folder(it).runs = Program::Version("0.2.0".to_owned());
+    ("folder-broken", "crew install", |facts| folder(facts).version = None),
+    ("folder-broken", "crew install", |facts| folder(facts).hooks = false),
+    ("version-skew", "/reload-plugins", |facts| folder(facts).version = Some("0.0.9".to_owned())),
+    ("program-broken", "crew install", |facts| folder(facts).runs = Program::Absent),
+    ("program-broken", "crew install", |facts| folder(facts).runs = Program::NotExecutable),
+    ("program-broken", "crew install", |facts| folder(facts).runs = Program::Silent),
+    ("program-skew", "crew install", |facts| {
+        folder(facts).runs = Program::Version("0.2.0".to_owned());
     }),
-    ("settings-broken", "fix", |it| it.settings[0].broken = Some("line 1".to_owned())),
-    ("hooks-disabled", "\"disableAllHooks\" out of /home", |it| {
-        it.settings[0].disables_hooks = true;
+    ("settings-broken", "fix", |facts| facts.settings[0].broken = Some("line 1".to_owned())),
+    ("hooks-disabled", "\"disableAllHooks\" out of /home", |facts| {
+        facts.settings[0].disables_hooks = true;
     }),
-    ("hooks-managed", "administrator", |it| it.settings[0].managed_hooks_only = true),
-    ("home-unusable", "CREW_HOME", |it| it.home.unusable = Some("read-only".to_owned())),
-    ("home-open", "chmod 700 /state/crew", |it| it.home.mode = Some(0o755)),
-    ("home-differs", "export CREW_HOME=/elsewhere", |it| {
-        it.home.settled[0].1 = "/elsewhere".into();
+    ("hooks-managed", "administrator", |facts| facts.settings[0].managed_hooks_only = true),
+    ("home-unusable", "CREW_HOME", |facts| facts.home.unusable = Some("read-only".to_owned())),
+    ("home-open", "chmod 700 /state/crew", |facts| facts.home.mode = Some(0o755)),
+    ("home-differs", "export CREW_HOME=/elsewhere", |facts| {
+        facts.home.settled[0].1 = "/elsewhere".into();
     }),
-    ("scratch-folder", ".worktreeinclude", |it| {
+    ("scratch-folder", ".worktreeinclude", |facts| {
         let why = "`make test` failed (exit 2)".to_owned();
-        it.scratch = Some(ScratchCheck { why, lacks: vec![".env".to_owned()] });
+        facts.scratch = Some(ScratchCheck { why, lacks: vec![".env".to_owned()] });
     }),
-    ("git-missing", "install git", |it| it.git = false),
-    ("crew-twice", "remove /usr/bin/crew", |it| it.crews.push("/usr/bin/crew".into())),
-    ("loop-ownerless", "crew resume haaaaaaa resumes it", |it| {
-        it.loops.push(ownerless());
+    ("git-missing", "install git", |facts| facts.git = false),
+    ("crew-twice", "remove /usr/bin/crew", |facts| facts.crews.push("/usr/bin/crew".into())),
+    ("loop-ownerless", "crew resume haaaaaaa resumes it", |facts| {
+        facts.loops.push(ownerless());
     }),
 ];
 

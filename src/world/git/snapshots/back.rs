@@ -60,7 +60,7 @@ impl Snapshots {
         let raw = ["diff-tree", "-r", "--raw", "-z", "--no-renames", "--no-abbrev"];
         let raw = [&raw[..], &[&present.commit, target]].concat();
         let changed = entries(&self.printed(&raw, &[])?);
-        let left: BTreeSet<&Path> = present.left_out.iter().map(|it| &*it.path).collect();
+        let left: BTreeSet<&Path> = present.left_out.iter().map(|file| &*file.path).collect();
         let is_kept = |entry: &IndexEntry| {
             let path = path_of(entry);
             let file = self.checkout.join(path);
@@ -95,8 +95,8 @@ impl Snapshots {
         }
         forgotten.update(self).map_err(undone)?;
         let (covered, there): (Vec<&IndexEntry>, Vec<&IndexEntry>) =
-            there.into_iter().partition(|it| it.is_new && self.is_covered(path_of(it)));
-        let modes: Vec<KeptMode> = there.iter().filter_map(|it| self.mode(it)).collect();
+            there.into_iter().partition(|entry| entry.is_new && self.is_covered(path_of(entry)));
+        let modes: Vec<KeptMode> = there.iter().filter_map(|entry| self.mode(entry)).collect();
         let written = self.write_out(target, &there);
         let set = modes.iter().try_for_each(KeptMode::give_back);
         written.and(set).map_err(undone)?;
@@ -104,15 +104,17 @@ impl Snapshots {
         let name = |entry: &&IndexEntry| path_of(entry).display().to_string();
         let written = there.iter().map(name).collect();
         let removed = rules_gone.iter().chain(&gone).map(name).collect();
-        let left = present.left_out.iter().map(|it| it.path.clone());
-        let left =
-            left.chain(covered.iter().chain(&ignored).map(|it| path_of(it).to_owned())).collect();
+        let left = present.left_out.iter().map(|file| file.path.clone());
+        let left = left
+            .chain(covered.iter().chain(&ignored).map(|file| path_of(file).to_owned()))
+            .collect();
         Ok(Restored { written, removed, kept_as, left })
     }
 
     /// Which of these paths the ignore rules that are in force now cover.
     fn ignored_of(&self, entries: &[&IndexEntry]) -> BTreeSet<Vec<u8>> {
-        let paths: Vec<u8> = entries.iter().flat_map(|it| [&*it.path, b"\0"].concat()).collect();
+        let paths: Vec<u8> =
+            entries.iter().flat_map(|entry| [&*entry.path, b"\0"].concat()).collect();
         let form = ["--no-index", "--verbose", "--non-matching", "-z", "--stdin"];
         let ask = || self.printed(&[&["check-ignore"], &form[..]].concat(), &paths).ok();
         // It fails where no path is covered.
@@ -120,7 +122,7 @@ impl Snapshots {
         let fields: Vec<&[u8]> = printed.split(|byte| *byte == 0).collect();
         // The rule's file, line and text, then the path.
         let is_covered = |it: &&[&[u8]]| !it[2].is_empty() && !it[2].starts_with(b"!");
-        fields.chunks_exact(4).filter(is_covered).map(|it| it[3].to_vec()).collect()
+        fields.chunks_exact(4).filter(is_covered).map(|fields| fields[3].to_vec()).collect()
     }
 
     /// The mode of a file that will be replaced: git would make every file readable for all.
@@ -134,16 +136,17 @@ impl Snapshots {
     /// Whether something that no snapshot holds is where a file would come: an ignored file, or a
     /// folder that was not emptied.
     fn is_covered(&self, path: &Path) -> bool {
-        let mut above = path.ancestors().skip(1).filter(|it| !it.as_os_str().is_empty());
+        let mut above = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
         tree::kind(&self.checkout.join(path)) != "gone"
-            || above.any(|it| !matches!(tree::kind(&self.checkout.join(it)), "folder" | "gone"))
+            || above
+                .any(|folder| !matches!(tree::kind(&self.checkout.join(folder)), "folder" | "gone"))
     }
 
     /// Removes a file of the tree, and the folders that it leaves empty. A link in its path means
     /// that the file is elsewhere and not the tree's.
     fn remove(&self, path: &Path) -> Result<(), String> {
         let folders: Vec<PathBuf> =
-            path.ancestors().skip(1).map(|it| self.checkout.join(it)).collect();
+            path.ancestors().skip(1).map(|folder| self.checkout.join(folder)).collect();
         if folders.iter().any(|folder| !tree::is_folder(folder)) {
             return Ok(());
         }
@@ -159,7 +162,8 @@ impl Snapshots {
         if entries.is_empty() {
             return Ok(());
         }
-        let paths: Vec<u8> = entries.iter().flat_map(|it| [&*it.path, b"\0"].concat()).collect();
+        let paths: Vec<u8> =
+            entries.iter().flat_map(|entry| [&*entry.path, b"\0"].concat()).collect();
         self.on_own_index(commit, |run| {
             run(&["checkout-index", "-f", "-q", "-z", "--stdin"], &paths).map(drop)
         })
