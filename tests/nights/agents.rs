@@ -23,7 +23,9 @@ fn a_fork_of_a_looped_session_is_not_looped(installed: &Installed) {
         Some(if request.newest().contains("how are you") {
             Reply::text("Well, thank you.")
         } else if request.newest().contains("iteration 2") {
-            Reply::bash("while test -d ~; do sleep 1; done")
+            // A client that is ended ends the command and asks once more.
+            let never = Reply::text("Never said.").after(Duration::from_secs(60));
+            Reply::bash("while test -d ~; do sleep 1; done").then(never)
         } else {
             work(1)
         })
