@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::call::Call;
 use crate::figures::{Row, Samples, milliseconds};
-use crate::run::{ITERATIONS, iterations};
+use crate::run::{ITERATIONS, mean_iteration};
 use crate::site::{OWNER, Site, assert_went_on};
 use crate::speed::ENDLESS;
 
@@ -35,9 +35,7 @@ pub fn rows(folder: &Path) -> Vec<Row> {
     let [mut quick, mut slow] = [const { Samples::new() }; 2];
     for _ in 0..ROUNDS {
         for (site, samples) in [(&young, &mut quick), (&old, &mut slow)] {
-            for time in iterations(&resume(site).run().output) {
-                samples.add(time);
-            }
+            samples.add(mean_iteration(&resume(site).run().output));
         }
     }
     let beside = ("after a few", &quick);
