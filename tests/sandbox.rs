@@ -238,8 +238,8 @@ pub(crate) fn checkout() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Writes a program, by a child: a file that this process writes is inherited by whatever another
-/// test starts meanwhile, and until that runs its own program, the file cannot be run.
+/// Writes a program, by a child. A file that this process has open for writing is inherited by the
+/// children of other tests, and cannot be run until each of them runs its own program.
 pub(crate) fn write_executable(path: &Path, text: &str) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     let mut writer = Command::new("sh");

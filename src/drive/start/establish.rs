@@ -220,8 +220,10 @@ fn vacate(
                 "loop {id} was interrupted {was}; this is a new one · to resume that one: {resume}"
             )),
             Some(undone) if record.fleet.is_none() => {
-                let is = record.status_word();
-                Some(format!("loop {id} is {is} {was}, but {undone} · crew resume {id} does that"))
+                let status = record.status_word();
+                Some(format!(
+                    "loop {id} is {status} {was}, but {undone} · crew resume {id} does that"
+                ))
             }
             _ => None,
         };

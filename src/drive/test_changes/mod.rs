@@ -191,17 +191,15 @@ fn taken_away(last: &[(&String, &TestRun)], memories: &TestMemories) -> Vec<Stri
 /// Which of these tests are gone or skipped now: they were in a file that was not put back.
 fn not_run(last: &[(&String, &TestRun)], tests: &BTreeMap<String, Vec<String>>) -> Vec<String> {
     let doubts = last.iter().filter_map(|(check, now)| {
-        let gone = tests.get(*check)?.iter().filter(|test| is_gone(test, now)).cloned();
-        doubt(
-            "tests failed when the loop began and did not run at its end",
-            &gone.collect::<Vec<_>>(),
-        )
+        let mut tests = tests.get(*check)?.clone();
+        tests.retain(|test| is_gone(test, now));
+        doubt("tests failed when the loop began and did not run at its end", &tests)
     });
     doubts.collect()
 }
 
 fn doubt(what: &str, names: &[String]) -> Option<String> {
-    (!names.is_empty()).then(|| format!("{what}: {}", named(names, NAMES_MAX)))
+    if names.is_empty() { None } else { Some(format!("{what}: {}", named(names, NAMES_MAX))) }
 }
 
 fn is_gone(test: &str, run: &TestRun) -> bool {

@@ -108,7 +108,7 @@ fn rewritten(tests: &[String]) -> String {
     }
 }
 
-/// What is said of tests that were red and are, and what the agent is to do.
+/// The text about tests that were red and still are, and what the agent is to do.
 fn still_red(tests: &[String]) -> (String, &'static str) {
     let names: Vec<String> = tests.iter().map(|name| format!("`{name}`")).collect();
     let (still, remedy) = match names.len() {
