@@ -239,11 +239,13 @@ pub(crate) fn checkout() -> &'static Path {
 }
 
 /// Writes a program, by a child. A file that this process has open for writing is inherited by the
-/// children of other tests, and cannot be run until each of them runs its own program.
+/// children of other tests, and cannot be run until each of them runs its own program. It takes its
+/// place as a whole, for the one that was there may be just about to run.
 pub(crate) fn write_executable(path: &Path, text: &str) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     let mut writer = Command::new("sh");
-    writer.args(["-c", "cat > \"$1\" && chmod 755 \"$1\"", "sh"]).arg(path);
+    let script = "cat > \"$1.new\" && chmod 755 \"$1.new\" && mv -f \"$1.new\" \"$1\"";
+    writer.args(["-c", script, "sh"]).arg(path);
     let mut writer = writer.stdin(Stdio::piped()).spawn().unwrap();
     writer.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
     assert!(writer.wait().unwrap().success(), "{}", path.display());
