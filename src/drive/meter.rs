@@ -20,6 +20,8 @@ use crate::world::store::home::hash;
 pub const TRANSCRIPT_BYTES: u64 = 512 << 10;
 /// How long the transcript's last lines are waited for.
 pub const TRANSCRIPT_WAIT: Duration = Duration::from_millis(500);
+/// How long they are waited for when the sum counts: a busy machine writes them 500 ms late.
+const FINAL_WAIT: Duration = Duration::from_secs(2);
 /// The most that is read between two iterations.
 const BYTES: u64 = 4 << 20;
 /// The most that is read when the sum decides something, or is the last one.
@@ -62,7 +64,7 @@ pub fn begin(hook: &Hook<'_>) -> SessionMemory {
 }
 
 /// Reads the usage. `it_counts` says that the sum decides something or is the last: then the final
-/// message is waited for, which the client writes up to 200 ms after it has reported it.
+/// message is waited for, which the client writes after it has reported it.
 pub fn read(before: &Loop, hook: &Hook<'_>, words: Option<&str>, it_counts: bool) -> MeterReading {
     let memory = &before.state.session;
     let file = hook.transcript.as_deref().or(memory.transcript.as_deref());
@@ -100,7 +102,7 @@ fn await_words(reader: &Transcript, file: &Path, from: u64, words: &str) {
     if !disk::exists(file) {
         return;
     }
-    let _ = Deadline::after(TRANSCRIPT_WAIT).poll(Duration::from_millis(10), || {
+    let _ = Deadline::after(FINAL_WAIT).poll(Duration::from_millis(10), || {
         let (tail, _) = disk::read_end(file, from, TRANSCRIPT_BYTES).ok()?;
         ends_with(reader, &tail, words).then_some(())
     });
