@@ -58,3 +58,14 @@ fn an_interrupted_loop_is_resumed_at_a_terminal_if_the_person_says_so() {
         assert_eq!(world.loops().len(), loops, "{typed:?}: {ran:#?}");
     }
 }
+
+#[test]
+fn the_lines_of_a_run_are_broken_between_words() {
+    let world = World::new(&[CLAIM]);
+    let run = format!("stty cols 50; '{}' run 'Do it'", crew().display());
+    let mut terminal = world.sandbox.command("script");
+    terminal.args(["--quiet", "--return", "--command", &run, "/dev/null"]).env("TERM", "xterm");
+    let told = Running::start(terminal, None).wait(DEADLINE).success();
+    let stop = "  stop    Ctrl-C, or anywhere: crew pause\r\n          ";
+    assert!(told.contains(&format!("{stop}{0}, crew cancel {0}\r\n", world.id())), "{told}");
+}

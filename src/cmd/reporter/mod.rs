@@ -44,12 +44,11 @@ impl Reporter {
     }
 
     fn say(&self, line: &ProgressLine) {
+        let text = print::fold(&line.text);
         match (self.output, line.tone) {
             (OutputArgs { quiet: true, .. }, Tone::Plain) => {}
-            (OutputArgs { quiet: true, .. } | OutputArgs { json: true, .. }, _) => {
-                self.err(&line.text);
-            }
-            _ => self.out(&line.text),
+            (OutputArgs { quiet: true, .. } | OutputArgs { json: true, .. }, _) => self.err(&text),
+            _ => self.out(&text),
         }
     }
 
