@@ -76,7 +76,7 @@ fn settings_of_the_user() -> String {
 }
 
 fn pairs(detected: &[Detected]) -> Vec<(&str, &str)> {
-    detected.iter().map(|check| (check.run.as_str(), check.because)).collect()
+    detected.iter().map(|check| (check.run.as_str(), check.because.as_str())).collect()
 }
 
 // `crew config`: what is in force here, and where each value came from. It changes nothing.

@@ -7,23 +7,50 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::patterns::{CARGO_WORKSPACE, JUST_TEST, MAKE_RULE, PYTEST};
+use crate::engine::text::words_of;
 
-/// The files whose text is read.
-pub const READ: &str = "justfile Justfile .justfile GNUmakefile makefile Makefile Cargo.toml package.json \
-    pyproject.toml setup.cfg tox.ini go.mod requirements.txt requirements-dev.txt";
-/// The files whose existence is enough.
-pub const LOOKED_FOR: &str = "pnpm-lock.yaml bun.lock bun.lockb yarn.lock pytest.ini conftest.py tests/conftest.py \
-    uv.lock poetry.lock Pipfile.lock pdm.lock";
+/// The files whose text is read, besides the tests of Python.
+const READ: &str = "justfile Justfile .justfile GNUmakefile makefile Makefile Cargo.toml package.json \
+    pyproject.toml setup.cfg tox.ini requirements.txt requirements-dev.txt Rakefile composer.json CMakeLists.txt";
+/// The folders whose names are looked at; the first is the project's own.
+pub const FOLDERS: [&str; 4] = ["", "tests/", "test/", "spec/"];
 
-/// The text of each file that was found.
-type Files = BTreeMap<&'static str, String>;
+/// The usual command of each language, the first of its rows whose files are all there: `a|b` is
+/// one of the two, `*` any beginning, and after a colon comes what the text contains.
+const TOOLS: [&[(&str, &str)]; 7] = [
+    &[("go.mod", "go test ./...")],
+    &[("pom.xml mvnw", "./mvnw -q test"), ("pom.xml", "mvn -q test")],
+    &[
+        ("build.gradle|build.gradle.kts gradlew", "./gradlew test"),
+        ("build.gradle|build.gradle.kts", "gradle test"),
+    ],
+    &[("*.sln|*.slnx|*.csproj|*.fsproj", "dotnet test")],
+    &[
+        (".rspec|spec/spec_helper.rb Gemfile", "bundle exec rspec"),
+        (".rspec|spec/spec_helper.rb", "rspec"),
+        ("Rakefile:load_tasks test/test_helper.rb", "bin/rails test"),
+        ("Rakefile:TestTask|Rakefile::test Gemfile", "bundle exec rake test"),
+        ("Rakefile:TestTask|Rakefile::test", "rake test"),
+    ],
+    &[
+        ("composer.json:\"test\":", "composer test"),
+        ("phpunit.xml|phpunit.xml.dist|phpunit.dist.xml", "vendor/bin/phpunit"),
+    ],
+    &[(
+        "CMakeLists.txt:enable_testing|CMakeLists.txt:CTest",
+        "cmake -B build && cmake --build build && ctest --test-dir build --output-on-failure",
+    )],
+];
+
+/// The files there, by their path from the project; the text of those that are read.
+type Files = BTreeMap<String, String>;
 
 /// A command that tests the project.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Detected {
     pub run: String,
     /// The file it was found in.
-    pub because: &'static str,
+    pub because: String,
 }
 
 /// The result of the detection.
@@ -35,11 +62,16 @@ pub struct Detection {
     pub others: Vec<Detected>,
 }
 
-/// Finds the commands. `files` holds the text of each existing file of `READ`, and an empty text
-/// for each existing file of `LOOKED_FOR`.
+/// Whether the text of this file tells how a project is tested.
+pub fn is_read(path: &str) -> bool {
+    words_of(READ).any(|name| name == path) || is_python_test(path)
+}
+
+/// Finds the commands. `files` holds the names in `FOLDERS`, with the text of each that is read.
 pub fn detect(files: &Files) -> Detection {
+    let own = [cargo(files), node(files), python(files)].into_iter();
     let languages: Vec<Detected> =
-        [cargo(files), node(files), python(files), go(files)].into_iter().flatten().collect();
+        own.chain(TOOLS.iter().map(|rows| tool(files, rows))).flatten().collect();
     let mut own = [just(files), make(files, "test")].into_iter().flatten();
     match own.next() {
         Some(first) => Detection { checks: vec![first], others: own.chain(languages).collect() },
@@ -50,12 +82,32 @@ pub fn detect(files: &Files) -> Detection {
     }
 }
 
-fn found(run: impl Into<String>, because: &'static str) -> Detected {
-    Detected { run: run.into(), because }
+fn found(run: impl Into<String>, because: &str) -> Detected {
+    Detected { run: run.into(), because: because.to_owned() }
+}
+
+fn tool(files: &Files, rows: &[(&str, &str)]) -> Option<Detected> {
+    rows.iter().find_map(|(marks, run)| {
+        let marks: Option<Vec<&String>> =
+            marks.split(' ').map(|mark| marked(files, mark)).collect();
+        Some(found(*run, marks?.first()?))
+    })
+}
+
+/// The file that has one of the marks.
+fn marked<'a>(files: &'a Files, marks: &str) -> Option<&'a String> {
+    marks.split('|').find_map(|mark| {
+        let (name, text) = mark.split_once(':').unwrap_or((mark, ""));
+        let is_it = |path: &str| match name.strip_prefix('*') {
+            Some(ending) => path.ends_with(ending) && !path.contains('/'),
+            None => path == name,
+        };
+        files.iter().find(|(path, all)| is_it(path) && all.contains(text)).map(|(path, _)| path)
+    })
 }
 
 fn first_of<'a>(files: &'a Files, names: &[&'static str]) -> Option<(&'static str, &'a str)> {
-    names.iter().find_map(|name| files.get(name).map(|text| (*name, text.as_str())))
+    names.iter().find_map(|name| files.get(*name).map(|text| (*name, text.as_str())))
 }
 
 fn just(files: &Files) -> Option<Detected> {
@@ -123,7 +175,7 @@ fn node(files: &Files) -> Option<Detected> {
         ("bun.lockb", "bun"),
         ("yarn.lock", "yarn"),
     ];
-    let locked = locks.iter().find(|(lock, _)| files.contains_key(lock)).map(|(_, name)| *name);
+    let locked = locks.iter().find(|(lock, _)| files.contains_key(*lock)).map(|(_, name)| *name);
     let manager = ["npm", "pnpm", "bun", "yarn"].into_iter().find(|name| *name == named);
     let run = match manager.or(locked).unwrap_or("npm") {
         // `bun test` is bun's own runner, not the script.
@@ -133,33 +185,52 @@ fn node(files: &Files) -> Option<Detected> {
     Some(found(run, "package.json"))
 }
 
+/// A test that `unittest` finds by its name.
+fn is_python_test(path: &str) -> bool {
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    folder != "spec" && name.starts_with("test_") && name.ends_with(".py")
+}
+
 fn python(files: &Files) -> Option<Detected> {
     let there = ["pytest.ini", "conftest.py", "tests/conftest.py"];
     let mentions =
         ["pyproject.toml", "setup.cfg", "tox.ini", "requirements.txt", "requirements-dev.txt"];
     let says = |name: &&str| files.get(*name).is_some_and(|text| PYTEST.is_match(text));
-    let because = there.into_iter().find(|name| files.contains_key(name));
-    let because = because.or_else(|| mentions.into_iter().find(says))?;
-    let runners = [
-        ("uv.lock", "uv run pytest"),
-        ("poetry.lock", "poetry run pytest"),
-        ("pdm.lock", "pdm run pytest"),
-        ("Pipfile.lock", "pipenv run pytest"),
+    let because = there.into_iter().find(|name| files.contains_key(*name));
+    let because = because.or_else(|| mentions.into_iter().find(says));
+    let locks = [
+        ("uv.lock", "uv run "),
+        ("poetry.lock", "poetry run "),
+        ("pdm.lock", "pdm run "),
+        ("Pipfile.lock", "pipenv run "),
     ];
-    let runner = runners.iter().find(|(lock, _)| files.contains_key(lock));
-    Some(found(runner.map_or("pytest", |(_, run)| *run), because))
-}
-
-fn go(files: &Files) -> Option<Detected> {
-    files.get("go.mod").map(|_| found("go test ./...", "go.mod"))
+    let runner = locks.iter().find(|(lock, _)| files.contains_key(*lock)).map_or("", |(_, it)| *it);
+    if let Some(because) = because {
+        return Some(found(format!("{runner}pytest"), because));
+    }
+    if files.contains_key("manage.py") {
+        return Some(found(format!("{runner}python3 manage.py test"), "manage.py"));
+    }
+    let (test, _) = files.iter().find(|(path, _)| is_python_test(path))?;
+    let mut tests = files.iter().filter(|(path, _)| is_python_test(path));
+    let module = match test.rsplit_once('/') {
+        _ if !tests.any(|(_, text)| text.contains("unittest")) => "pytest".to_owned(),
+        // Without it `unittest` does not look into the folder.
+        Some((folder, _)) if !files.contains_key(&format!("{folder}/__init__.py")) => {
+            format!("unittest discover -s {folder}")
+        }
+        _ => "unittest".to_owned(),
+    };
+    Some(found(format!("{runner}python3 -m {module}"), test))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn runs(files: &[(&'static str, &str)]) -> Vec<String> {
-        let files = files.iter().map(|(name, text)| (*name, (*text).to_owned())).collect();
+    fn runs(files: &[(&str, &str)]) -> Vec<String> {
+        let files = files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+        let files = files.collect();
         detect(&files).checks.into_iter().map(|check| check.run).collect()
     }
 
@@ -174,7 +245,7 @@ mod tests {
         let idle = r#"{"scripts":{"test":"echo no tests"}}"#;
         let exits = r#"{"scripts":{"test":"exit 0"}}"#;
         let quoted = r#"{"scripts":{"test":"'node_modules/.bin/x'"}}"#;
-        let table: [Row<'_>; 33] = [
+        let table: [Row<'_>; 34] = [
             (&[], &[]),
             (&[("Cargo.toml", "[package]\n")], &["cargo test"]),
             (&[("Cargo.toml", "[package]\n[workspace]\n")], &["cargo test --workspace"]),
@@ -191,6 +262,7 @@ mod tests {
             (&[("pyproject.toml", python), ("uv.lock", "")], &["uv run pytest"]),
             (&[("pyproject.toml", "[project]\n")], &[]),
             (&[("tests/conftest.py", ""), ("poetry.lock", "")], &["poetry run pytest"]),
+            (&[("Cargo.toml", ""), ("package.json", vitest)], &["cargo test", "npm test"]),
             (&[("go.mod", "module x\n")], &["go test ./..."]),
             (&[("go.mod", ""), ("package.json", vitest)], &["npm test", "go test ./..."]),
             (&[("Makefile", "test:\n\tgo test\n"), ("go.mod", "")], &["make test"]),
@@ -211,6 +283,44 @@ mod tests {
             (&[("justfile", "@test *args='': build\n"), ("Makefile", "test:\n")], &["just test"]),
             (&[("justfile", "test name:\n"), ("Cargo.toml", "")], &["cargo test"]),
             (&[("justfile", "test := 'x'\n"), ("Cargo.toml", "")], &["cargo test"]),
+        ];
+        for (files, expected) in table {
+            assert_eq!(runs(files), expected, "{files:?}");
+        }
+    }
+
+    #[test]
+    fn a_project_without_a_recipe_is_tested_as_is_usual_in_its_language() {
+        let case = "import unittest\n";
+        let ctest = "enable_testing()\n";
+        let cmake =
+            "cmake -B build && cmake --build build && ctest --test-dir build --output-on-failure";
+        let table: [Row<'_>; 25] = [
+            (&[("test_todo.py", case)], &["python3 -m unittest"]),
+            (&[("test_todo.py", "def test_add(): pass\n")], &["python3 -m pytest"]),
+            (&[("test_todo.py", case), ("requirements.txt", "pytest==8\n")], &["pytest"]),
+            (&[("test_todo.py", case), ("uv.lock", "")], &["uv run python3 -m unittest"]),
+            (&[("tests/test_a.py", case), ("tests/__init__.py", "")], &["python3 -m unittest"]),
+            (&[("tests/test_a.py", case)], &["python3 -m unittest discover -s tests"]),
+            (&[("test/test_a.py", case)], &["python3 -m unittest discover -s test"]),
+            (&[("manage.py", ""), ("tests/test_a.py", case)], &["python3 manage.py test"]),
+            (&[("todo.py", "")], &[]),
+            (&[("pom.xml", "")], &["mvn -q test"]),
+            (&[("pom.xml", ""), ("mvnw", "")], &["./mvnw -q test"]),
+            (&[("build.gradle", "")], &["gradle test"]),
+            (&[("build.gradle.kts", ""), ("gradlew", "")], &["./gradlew test"]),
+            (&[("shop.sln", "")], &["dotnet test"]),
+            (&[("Shop.csproj", ""), ("tests/Tests.csproj", "")], &["dotnet test"]),
+            (&[("spec/spec_helper.rb", ""), ("Gemfile", "")], &["bundle exec rspec"]),
+            (&[(".rspec", "")], &["rspec"]),
+            (&[("Rakefile", "task :test\n"), ("Gemfile", "")], &["bundle exec rake test"]),
+            (&[("Rakefile", "Minitest::TestTask.create\n")], &["rake test"]),
+            (&[("Rakefile", "load_tasks\n"), ("test/test_helper.rb", "")], &["bin/rails test"]),
+            (&[("Rakefile", "task :build\n"), ("Gemfile", "")], &[]),
+            (&[("composer.json", r#"{"scripts": {"test": "pest"}}"#)], &["composer test"]),
+            (&[("composer.json", "{}"), ("phpunit.xml.dist", "")], &["vendor/bin/phpunit"]),
+            (&[("CMakeLists.txt", ctest)], &[cmake]),
+            (&[("CMakeLists.txt", "project(x)\n")], &[]),
         ];
         for (files, expected) in table {
             assert_eq!(runs(files), expected, "{files:?}");

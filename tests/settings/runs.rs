@@ -133,6 +133,15 @@ fn every_key_that_init_explains_is_one_and_has_a_value_that_works() {
 }
 
 #[test]
+fn init_finds_the_tests_of_a_project_without_any_file_that_names_them() {
+    let sandbox = Sandbox::new();
+    sandbox.write("tests/test_todo.py", "import unittest\n");
+    let run = "`python3 -m unittest discover -s tests`";
+    let told = sandbox.crew(&["init"]).success();
+    assert!(told.contains(&format!("a claim must pass {run}; trusted")), "{told}");
+}
+
+#[test]
 fn a_key_that_init_explains_belongs_under_the_header_above_it_which_may_be_a_comment() {
     let sandbox = Sandbox::new();
     sandbox.write("Cargo.toml", "");

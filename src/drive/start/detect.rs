@@ -4,24 +4,30 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::engine::text::words_of;
-use crate::parse::project::{Detection, LOOKED_FOR, READ, detect};
+use crate::parse::project::{Detection, FOLDERS, detect, is_read};
 use crate::world::files::disk;
 
-/// The largest file that is read; a larger one is ignored.
+/// The largest file that is read, and the most that is read of all; a larger one is ignored.
 const FILE_BYTES: u64 = 1 << 20;
+const ALL_BYTES: usize = 16 << 20;
+/// The most names in a folder that are looked at.
+const NAMES_MAX: usize = 5000;
 
 /// Finds the checks that fit the files in the folder.
 pub fn checks(folder: &Path) -> Detection {
-    let mut files = BTreeMap::new();
-    for name in words_of(READ) {
-        if let Ok(Some(text)) = disk::read_text(&folder.join(name), FILE_BYTES) {
-            files.insert(name, text);
-        }
-    }
-    for name in words_of(LOOKED_FOR) {
-        if disk::exists(&folder.join(name)) {
-            files.insert(name, String::new());
+    let (mut files, mut bytes) = (BTreeMap::new(), 0);
+    for below in FOLDERS {
+        for name in disk::names(&folder.join(below), NAMES_MAX) {
+            let path = format!("{below}{name}");
+            let mut text = String::new();
+            if is_read(&path) && bytes < ALL_BYTES {
+                text = disk::read_text(&folder.join(&path), FILE_BYTES)
+                    .ok()
+                    .flatten()
+                    .unwrap_or_default();
+                bytes += text.len();
+            }
+            files.insert(path, text);
         }
     }
     detect(&files)
