@@ -188,7 +188,7 @@ fn node(files: &Files) -> Option<Detected> {
 /// A test that `unittest` finds by its name.
 fn is_python_test(path: &str) -> bool {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-    folder != "spec" && name.starts_with("test_") && name.ends_with(".py")
+    folder != "spec" && name.strip_suffix(".py").is_some_and(|name| name.starts_with("test_"))
 }
 
 fn python(files: &Files) -> Option<Detected> {

@@ -112,7 +112,7 @@ fn the_setting_and_the_option_say_who_is_asked() {
     let silent = "[loop]\nquestions = \"defer\"\nnotices = false\n";
     std::fs::write(settings, silent).unwrap();
     let told = door.sandbox.crew(&["config"]).success();
-    assert!(told.contains("loop.questions") && told.contains("defer"), "{told}");
+    assert!(told.contains("* questions") && told.contains("defer"), "{told}");
     let id = door.begin("\"Send mail\"");
     let denied = door.asking(QUESTION).send();
     assert_denied(&denied);

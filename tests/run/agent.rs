@@ -58,7 +58,7 @@ fn a_dry_run_shows_the_model_and_the_words_and_a_model_that_no_option_takes_star
 fn a_model_of_the_settings_is_for_the_agent_they_name_and_one_of_a_project_needs_trust() {
     let world = World::new(&[NOTE, CLAIM]);
     world.settings(&format!("{OWN}loop.model = \"large\"\n"));
-    assert!(world.crew(&["config"]).success().contains("loop.model"));
+    assert!(world.crew(&["config"]).success().contains("* model"));
     assert_eq!(world.crew(&["run", "Build it"]).code(), 0);
     assert_eq!(arguments(&world, 1), "--edits\n--model\nlarge\n");
 

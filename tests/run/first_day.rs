@@ -154,7 +154,7 @@ fn a_required_proof_refuses_less_and_takes_a_check_that_failed_first() {
     let told = "invalid value `claimed` for `--require <PROOF>`\nhint: it can be checked or proven";
     assert!(ran.code() == 2 && ran.stderr.contains(told), "{ran:#?}");
     world.settings("loop.require = \"checked\"\n");
-    assert!(world.crew(&["config"]).success().contains("loop.require"));
+    assert!(world.crew(&["config"]).success().contains("* require"));
     assert!(world.crew(&["run", "Build it"]).stderr.contains("needs a check"));
 }
 

@@ -230,7 +230,7 @@ fn a_check_in_the_wrong_place_of_the_settings_is_refused_and_not_passed_over() {
     assert!(ran.stderr.contains("unknown key `verify`"), "{ran:#?}");
     world.settings("");
     let config = world.crew(&["config"]).success();
-    assert!(config.lines().any(|line| line.starts_with("loop.verify")), "{config}");
+    assert!(config.lines().any(|line| line.starts_with("  verify")), "{config}");
 }
 
 #[test]

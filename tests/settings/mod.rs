@@ -209,39 +209,43 @@ fn config_shows_every_value_and_where_it_came_from() {
     project(&sandbox, "[loop]\nmax_iterations = 15\nverify = [\"cargo test\"]\nstal = 3\n");
     insta::assert_snapshot!(shown(&sandbox, &sandbox.crew(&["config"])), @"
     exit 0
-    loop.max_iterations      15            /repo/.claude/crew.toml:2
-    loop.failure_threshold   3             built-in
-    loop.stall               5             built-in
-    loop.max_duration        1h 30m        /home/.config/crew/config.toml:3
-    loop.max_cost            2.50          $CREW_MAX_COST
-    loop.max_tokens          0 (none)      built-in
-    loop.timeout             1h            built-in
-    loop.idle_timeout        15m           built-in
-    loop.delay               0 (none)      built-in
-    loop.max_turns           0 (none)      built-in
-    loop.token_budget        100k          built-in
-    loop.redline             80%           built-in
-    wait.max                 12h           built-in
-    keep.logs                2GiB          built-in
-    keep.snapshots           10GiB         built-in
-    keep.days                90            built-in
-    loop.completion_promise  COMPLETE      built-in
-    loop.test_changes        refuse        built-in
-    loop.questions           auto          built-in
-    loop.notices             true          built-in
-    loop.prove               checked       built-in
-    loop.prove_timeout       15m           built-in
-    loop.agent               claude        built-in
-    loop.account             work          $CREW_ACCOUNT
-    loop.permissions         accept-edits  built-in
-    loop.commit              false         built-in
-    loop.push                false         built-in
-    loop.rebase              none          built-in
-    loop.awake               true          built-in
-    loop.verify              cargo test    /repo/.claude/crew.toml:3
-    loop.gate                none          built-in
-    loop.until               none          built-in
+    [loop]
+    * max_iterations      15            /repo/.claude/crew.toml:2
+      failure_threshold   3             built-in
+      stall               5             built-in
+    * max_duration        1h 30m        /home/.config/crew/config.toml:3
+    * max_cost            2.50          $CREW_MAX_COST
+      max_tokens          0 (none)      built-in
+      timeout             1h            built-in
+      idle_timeout        15m           built-in
+      delay               0 (none)      built-in
+      max_turns           0 (none)      built-in
+      token_budget        100k          built-in
+      redline             80%           built-in
+      completion_promise  COMPLETE      built-in
+      test_changes        refuse        built-in
+      questions           auto          built-in
+      notices             true          built-in
+      prove               checked       built-in
+      prove_timeout       15m           built-in
+      agent               claude        built-in
+    * account             work          $CREW_ACCOUNT
+      permissions         accept-edits  built-in
+      commit              false         built-in
+      push                false         built-in
+      rebase              none          built-in
+      awake               true          built-in
+    * verify              cargo test    /repo/.claude/crew.toml:3
+      gate                none          built-in
+      until               none          built-in
+    [wait]
+      max                 12h           built-in
+    [keep]
+      logs                2GiB          built-in
+      snapshots           10GiB         built-in
+      days                90            built-in
 
+    * is set, the others are built in
     user file: /home/.config/crew/config.toml
     project file: /repo/.claude/crew.toml
     crew: /repo/.claude/crew.toml:4: unknown key `stal` in [loop]: did you mean `stall`?

@@ -27,23 +27,30 @@ fn config_shows_agents_procedures_and_reactions_and_who_may_not_set_what() {
     let shown: Vec<&str> = shown.lines().filter(ours).collect();
     insta::assert_snapshot!(shown.join("\n"), @r#"
     exit 0
-    loop.timeout                       2h                                        /repo/.claude/crew.toml:2
-    keep.days                          30                                        /home/.config/crew/config.toml:2
-    loop.agent                         codex                                     /home/.config/crew/config.toml:6
-    loop.push                          true                                      /repo/.claude/crew.toml:3
-    loop.protect                       tests                                     /repo/.claude/crew.toml:4
-    on.finish                          notify                                    /repo/.claude/crew.toml:14
-    agents.mine                        like = "claude", args = ["--model", "opus"]  /repo/.claude/crew.toml:5
-    procedures.build                   take the next task of the plan, build it whole, run the checks  /home/.config/crew/config.toml:3
-    procedures.build.observe           builtin:build/observe                     /home/.config/crew/config.toml:3
-    procedures.build.orient            builtin:build/orient                      /home/.config/crew/config.toml:3
-    procedures.build.decide            builtin:build/decide                      /home/.config/crew/config.toml:3
-    procedures.build.act               /home/.config/crew/act.md  /home/.config/crew/config.toml:3
-    procedures.nightly                 Mend what broke                           /repo/.claude/crew.toml:8
-    procedures.nightly.act             Mend it                                   /repo/.claude/crew.toml:8
-    procedures.nightly.max_iterations  3                                         /repo/.claude/crew.toml:11
-    procedures.nightly.gate            make lint                                 /repo/.claude/crew.toml:12
+    [loop]
+    * timeout                 2h                                        /repo/.claude/crew.toml:2
+    * agent                   codex                                     /home/.config/crew/config.toml:6
+    * push                    true                                      /repo/.claude/crew.toml:3
+    * protect                 tests                                     /repo/.claude/crew.toml:4
+    [wait]
+    [keep]
+    * days                    30                                        /home/.config/crew/config.toml:2
+    [on]
+    * finish                  notify                                    /repo/.claude/crew.toml:14
+    [agents]
+    * mine                    like = "claude", args = ["--model", "opus"]  /repo/.claude/crew.toml:5
+    [procedures]
+    * build                   take the next task of the plan, build it whole, run the checks  /home/.config/crew/config.toml:3
+    * build.observe           builtin:build/observe                     /home/.config/crew/config.toml:3
+    * build.orient            builtin:build/orient                      /home/.config/crew/config.toml:3
+    * build.decide            builtin:build/decide                      /home/.config/crew/config.toml:3
+    * build.act               /home/.config/crew/act.md  /home/.config/crew/config.toml:3
+    * nightly                 Mend what broke                           /repo/.claude/crew.toml:8
+    * nightly.act             Mend it                                   /repo/.claude/crew.toml:8
+    * nightly.max_iterations  3                                         /repo/.claude/crew.toml:11
+    * nightly.gate            make lint                                 /repo/.claude/crew.toml:12
 
+    * is set, the others are built in
     user file: /home/.config/crew/config.toml
     project file: /repo/.claude/crew.toml
     crew: /repo/.claude/crew.toml:16: [keep] counts only in your own settings file; ignored here
@@ -126,7 +133,7 @@ fn every_key_that_init_explains_is_one_and_has_a_value_that_works() {
     });
     std::fs::write(&file, lines.collect::<Vec<_>>().join("\n")).unwrap();
     let config = sandbox.crew(&["config"]);
-    for shown in ["procedures.nightly.observe", "on.finish", "agents.mine", "loop.args"] {
+    for shown in ["* nightly.observe", "[on]\n* finish", "[agents]\n* mine", "* args"] {
         assert!(config.stdout.contains(shown), "{config:?}");
     }
     assert!(!config.stderr.contains("unknown key"), "{config:?}");
@@ -160,7 +167,7 @@ fn a_key_that_init_explains_belongs_under_the_header_above_it_which_may_be_a_com
     std::fs::write(&file, lines.collect::<Vec<_>>().join("\n")).unwrap();
     let config = sandbox.crew(&["config"]);
     assert!(
-        config.stdout.contains("loop.model") && config.stdout.contains("on.finish"),
+        config.stdout.contains("* model") && config.stdout.contains("[on]\n* finish"),
         "{config:?}"
     );
     assert!(!config.stderr.contains("unknown key"), "{config:?}");
