@@ -59,7 +59,8 @@ pub enum Verb {
     Drive(DriveArgs),
     /// Show how a loop stands, or how it ended
     #[command(
-        after_help = "Examples:\n  crew status\n  crew status k3v9\n  crew status --all --json"
+        after_help = "Examples:\n  crew status\n  crew status k3v9\n  crew status --since 12h\n  \
+                      crew status --all --json"
     )]
     Status(StatusArgs),
     /// List the loops that are over, newest first
@@ -261,11 +262,14 @@ pub struct StatusArgs {
     /// Every loop of this machine, newest first
     #[arg(long)]
     pub all: bool,
+    /// What happened on this machine in that time, and what needs you: 90m, 12h
+    #[arg(long, value_name = "D", value_parser = duration::parse, conflicts_with_all = ["all", "name"])]
+    pub since: Option<Duration>,
     /// Print JSON, for programs; every object has a "schema"
     #[arg(long)]
     pub json: bool,
     /// One short line for a prompt or a status bar; nothing where no loop is live
-    #[arg(long, conflicts_with_all = ["all", "json"])]
+    #[arg(long, conflicts_with_all = ["all", "json", "since"])]
     pub line: bool,
 }
 

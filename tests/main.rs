@@ -20,6 +20,7 @@ mod lanes;
 mod launcher;
 mod lists;
 mod loops;
+mod morning;
 mod nights;
 mod questions;
 mod roster;

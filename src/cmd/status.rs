@@ -1,11 +1,13 @@
 //! `crew status`: the status of a loop, or how it ended. It only reads.
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::Result;
+use chrono::TimeDelta;
 use serde_json::{Value, json};
 
-use super::{MANY, all, first_of, home, listed, print, reading, which};
+use super::{MANY, all, first_of, home, listed, listing, print, reading, which};
 use crate::cli::StatusArgs;
 use crate::clients::LineFor;
 use crate::clients::variables::inside_an_agent;
@@ -18,9 +20,10 @@ use crate::drive::session::dialog::waiting_dialog;
 use crate::engine::record::{Loop, Status};
 use crate::engine::window::RateWindow;
 use crate::exit::Exit;
+use crate::report::morning::{self, MorningLoop};
 use crate::report::{help, json as report, line, page, windows as report_windows};
 use crate::world::store::{self, Home};
-use crate::world::{clock, env, input};
+use crate::world::{clock, env, input, terminal};
 
 /// Shows one loop or all of them.
 pub fn status(arguments: &StatusArgs) -> Result<Exit> {
@@ -31,6 +34,9 @@ pub fn status(arguments: &StatusArgs) -> Result<Exit> {
         return Ok(Exit::SUCCESS);
     }
     let home = home()?;
+    if let Some(since) = arguments.since {
+        return show_morning(&home, since, arguments.json);
+    }
     if arguments.all {
         show_list(&home, all(&home)?, arguments.json);
         return Ok(Exit::SUCCESS);
@@ -80,6 +86,31 @@ pub fn status(arguments: &StatusArgs) -> Result<Exit> {
             Ok(if is_ambiguous { Exit::USAGE } else { Exit::SUCCESS })
         }
     }
+}
+
+/// The most loops whose pages are read for the morning: each compares a working tree.
+const PAGES: usize = 20;
+
+/// Shows what happened since then on this machine, and what needs a person.
+fn show_morning(home: &Home, since: Duration, as_json: bool) -> Result<Exit> {
+    let now = clock::now().wall;
+    let since = TimeDelta::from_std(since)?;
+    let mut loops = all(home)?;
+    loops.retain(|record| record.is_live() || now - record.last_at() <= since);
+    if as_json {
+        show_list(home, loops, true);
+        return Ok(Exit::SUCCESS);
+    }
+    let told = loops.into_iter().enumerate().map(|(index, record)| MorningLoop {
+        is_held: owner_is_gone(home, &record) || waiting_dialog(&record).is_some(),
+        page: if index < PAGES { Some(read(home, &record)) } else { None },
+        record,
+    });
+    let told: Vec<MorningLoop> = told.collect();
+    let rows = terminal::rows().map_or(usize::MAX, usize::from);
+    let user = env::path("HOME");
+    print::out(&morning::text(&told, now - since, listing(user.as_deref()), rows));
+    Ok(Exit::SUCCESS)
 }
 
 /// Names the fleet of this repository: its loops work in other trees.

@@ -33,18 +33,17 @@ pub fn list(loops: &[Loop], totals: &Totals, at: ListReading<'_>, is_everywhere:
     text
 }
 
-/// "5 loops: 2 completed, 3 stalled · 41 iterations in 6h2m0s (4.0s to 45m0s, mean 9m4s) · $12.40".
-fn line_of(totals: &Totals) -> String {
+/// "5 loops: 2 completed, 3 stalled".
+pub fn ends(totals: &Totals) -> String {
     let ends =
         totals.outcomes.iter().map(|(outcome, count)| format!("{count} {}", outcome.label()));
-    let ends: Vec<String> = ends.collect();
+    format!("{}: {}", count(totals.loops(), "loop"), ends.collect::<Vec<_>>().join(", "))
+}
+
+/// "5 loops: 2 completed, 3 stalled · 41 iterations in 6h2m0s (4.0s to 45m0s, mean 9m4s) · $12.40".
+fn line_of(totals: &Totals) -> String {
     let iterations = count(totals.iterations, "iteration");
-    let mut line = format!(
-        "{}: {} · {iterations} in {}",
-        count(totals.loops(), "loop"),
-        ends.join(", "),
-        took(totals.awake_ms)
-    );
+    let mut line = format!("{} · {iterations} in {}", ends(totals), took(totals.awake_ms));
     if let Some(times) = totals.iteration_ms {
         let [min, max, mean] = [times.min, times.max, times.mean].map(took);
         let _ = write!(line, " ({min} to {max}, mean {mean})");

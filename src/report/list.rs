@@ -65,8 +65,8 @@ pub fn ended(loops: &[Loop], at: ListReading<'_>, is_everywhere: bool) -> String
         Column::text(2, WIDEST),
         STATE,
         Column::number(4, WIDEST),
-        Column::number(3, WIDEST),
         Column::number(1, WIDEST),
+        Column::number(4, WIDEST),
         Column::text(3, WIDEST),
         TASK,
     ];

@@ -15,6 +15,7 @@ pub mod json;
 pub mod line;
 pub mod list;
 pub mod live;
+pub mod morning;
 pub mod page;
 pub mod progress;
 pub mod run;
