@@ -6,6 +6,9 @@ use serde_json::{Value, json};
 use crate::child::Running;
 use crate::sandbox::{DEADLINE, Sandbox, checkout, crew, write_executable};
 
+/// The end of what the launcher says without a binary.
+const WAYS_TO_INSTALL: &str = "Install it: npm install -g crew-loop, or install.sh (docs/install.md). In a checkout: cargo build --release";
+
 /// Runs the line of `hooks.json` as the client does, from a plugin that was copied without execute
 /// bits into a folder with a space in its name.
 fn launch(sandbox: &Sandbox, binary: Option<&str>, payload: &Value) -> String {
@@ -43,13 +46,26 @@ fn without_a_binary_stops_pass_in_silence_and_commands_say_what_to_do() {
     let sandbox = Sandbox::new();
     for (payload, expected) in [
         (json!({"hook_event_name":"Stop"}), ""),
-        (json!({"hook_event_name":"SessionStart"}), "cargo build --release"),
+        (json!({"hook_event_name":"SessionStart"}), WAYS_TO_INSTALL),
         (
             json!({"hook_event_name":"UserPromptExpansion","command_name":"crew:loop"}),
-            "cargo build --release",
+            WAYS_TO_INSTALL,
         ),
     ] {
         let said = launch(&sandbox, None, &payload);
         assert!(said.contains(expected) && said.is_empty() == expected.is_empty(), "{said}");
+    }
+}
+
+#[test]
+fn a_binary_is_found_on_the_path_or_where_each_way_to_install_puts_it() {
+    let help = json!({"hook_event_name": "UserPromptExpansion", "command_name": "crew:help"});
+    for place in ["bin/crew", "home/.local/bin/crew", "home/.cargo/bin/crew"] {
+        let sandbox = Sandbox::new();
+        let place = sandbox.root().join(place);
+        std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(crew(), &place).unwrap();
+        let said = launch(&sandbox, None, &help);
+        assert!(said.contains("crew keeps the agent working"), "{}: {said}", place.display());
     }
 }
