@@ -57,4 +57,6 @@ release: _tag check test deny
     cargo build --locked --release --target-dir target/shipped
     .ci/release plugin
     .ci/release try "$(.ci/release binary "$(rustc -vV | sed -n 's/^host: //p')" target/shipped/release/crew)"
+    .ci/release npm
+    .ci/try-install
     @echo "next: git tag -a $(.ci/release tag) -m $(.ci/release tag) && git push origin $(.ci/release tag)"

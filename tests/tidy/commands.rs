@@ -1,9 +1,7 @@
 //! The commands that are in several places: the short names, the script of CI, the hosted workflows
 //! and the pages give the same ones. It runs none of them.
 
-use std::collections::BTreeSet;
-
-use super::{between, found, none, read, source, tree};
+use super::{between, found, read, source, tree};
 
 /// The commands of a recipe, one a line.
 fn recipe(name: &str) -> Vec<String> {
@@ -120,11 +118,28 @@ fn the_crates_are_checked_for_the_platforms_that_are_released() {
 }
 
 #[test]
-fn only_the_manifest_names_the_public_address() {
+fn the_public_address_is_in_the_manifest_and_where_crew_is_installed_from() {
     let address = env!("CARGO_PKG_REPOSITORY").trim_start_matches("https://");
     let named = tree().into_iter().filter(|file| file.text.contains(address));
-    let named: BTreeSet<_> = named.map(|file| file.path).collect();
-    let elsewhere: Vec<_> = named.iter().filter(|path| *path != "Cargo.toml").cloned().collect();
-    none(&elsewhere, "take it from CARGO_PKG_REPOSITORY, or link relatively");
-    assert_eq!(named.len(), 1, "Cargo.toml names no repository");
+    let named: Vec<_> = named.map(|file| file.path).collect();
+    let expected = ["Cargo.toml", "docs/install.md", "install.sh"];
+    assert_eq!(named, expected, "elsewhere take it from CARGO_PKG_REPOSITORY, or link relatively");
+}
+
+#[test]
+fn each_way_to_install_looks_for_the_archives_by_the_names_they_are_given() {
+    let version = env!("CARGO_PKG_VERSION");
+    let (manifest, script, release) = (read("Cargo.toml"), read("install.sh"), read(".ci/release"));
+    assert!(script.contains(&format!("\nversion={version}\n")), "install.sh: not {version}");
+    assert!(release.contains(r#"pack "crew-$version-$1.tar.gz" "crew-$version-$1""#));
+    assert!(script.contains("name=crew-$version-$platform\n") && script.contains("/$name.tar.gz"));
+    let binstall = "/v{ version }/crew-{ version }-{ target }.tar.gz\"\nbin-dir = \"crew-{ version }-{ target }/";
+    assert!(manifest.contains(binstall), "Cargo.toml: another archive for cargo binstall");
+    let workflow = read(".github/workflows/release.yml");
+    let formula = read("packaging/crew.rb");
+    for platform in found(r"platform: ([a-z0-9_-]+)", &workflow) {
+        assert!(release.contains(&format!("\n    {platform}) ")), "no npm package for {platform}");
+        let url = format!("/v@VERSION@/crew-@VERSION@-{platform}.tar.gz\"");
+        assert!(formula.contains(&url), "packaging/crew.rb: nothing for {platform}");
+    }
 }
