@@ -207,18 +207,23 @@ fn a_shared_one_writes_an_address_and_no_path_of_this_machine(installed: &Instal
     assert!(!read(&sandbox.file(".claude/settings.json")).contains("crew"));
 }
 
+/// The plugin's own files of this checkout, in a folder where no crew was built.
+pub(crate) fn copied_plugin(sandbox: &Sandbox) -> PathBuf {
+    let plugin = sandbox.root().join("a checkout");
+    for folder in [".claude-plugin", "bin", "commands", "hooks"] {
+        for path in files(&checkout().join(folder)) {
+            let copy = plugin.join(folder).join(&path);
+            std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
+            // Not `copy`: an unpacked archive may have lost the execute bit.
+            std::fs::write(copy, read(&checkout().join(folder).join(path))).unwrap();
+        }
+    }
+    plugin
+}
+
 fn without_a_binary_the_checkout_says_what_to_do(installed: &Installed) {
     let sandbox = Sandbox::new();
-    let plugin = sandbox.root().join("a checkout");
-    for path in files(checkout()).iter().filter(|path| {
-        let folder = path.split('/').next().unwrap();
-        [".claude-plugin", "bin", "commands", "hooks"].contains(&folder)
-    }) {
-        let copy = plugin.join(path);
-        std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
-        // Not `copy`: an unpacked archive may have lost the execute bit.
-        std::fs::write(copy, read(&checkout().join(path))).unwrap();
-    }
+    let plugin = copied_plugin(&sandbox);
     let api = Api::scripted([Reply::text("never asked")]);
     let client = Client::new(installed, &sandbox, &api).plugin(&plugin).env("CREW_BIN", "/none");
     let session = client.prompt("/crew:loop \"Build it\"").run();

@@ -22,6 +22,7 @@ mod lists;
 mod loops;
 mod morning;
 mod nights;
+mod packages;
 mod questions;
 mod roster;
 mod run;
