@@ -13,5 +13,7 @@ hosts=$1
 shift
 # The whole answer first: a pipe would run what is printed before a refusal.
 jobs=$(crew fleet run "$@" --on manual)
+# In single quotes is GNU parallel's own Perl.
+# shellcheck disable=SC2016
 printf '%s\n' "$jobs" | grep '^crew fleet job ' |
     parallel --sshlogin "$hosts" --line-buffer --tagstring '{=$_=(split)[4]=}'
