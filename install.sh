@@ -55,7 +55,7 @@ fetch() {
     if has curl; then
         curl --fail --silent --show-error --location --proto "$protocol" --connect-timeout 30 --max-time 900 --output "$2" "$1"
     else
-        wget -q -T 60 -O "$2" "$1"
+        wget -T 60 -O "$2" "$1" 2>"$2.log" || { tail -n 2 "$2.log" >&2 && false; }
     fi || fail "cannot download $1" \
         "look whether this file is there and can be reached from here; --version X.Y.Z names another release"
 }
