@@ -8,6 +8,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, test_kill_process};
 
 use crate::child::{Ran, Running};
+use crate::client::{Terminal, in_a_terminal};
 use crate::sandbox::{DEADLINE, Sandbox, crew, poll_until};
 
 /// A return after a limit is 21 s behind the one before it.
@@ -71,7 +72,7 @@ fn it_shows_a_refusal_then_a_checked_end_and_leaves_nothing() {
 #[test]
 fn its_first_paragraph_is_broken_where_the_terminal_ends() {
     let sandbox = Sandbox::new();
-    let line = format!("stty cols 80; exec {} demo", crew().display());
+    let line = format!("stty cols 80; exec {} demo --fast", crew().display());
     let mut terminal = sandbox.command("script");
     terminal.args(["-qec", &line, "/dev/null"]);
     let told = Running::start(terminal, None).wait(DEADLINE).success().replace('\r', "");
@@ -81,6 +82,29 @@ fn its_first_paragraph_is_broken_where_the_terminal_ends() {
       instead of a model. Everything else is real: the hooks, the checks, the loop.
       All of it lives in a temporary folder that is removed at the end.
     ");
+}
+
+#[test]
+fn on_a_terminal_a_key_hurries_it_and_the_terminal_is_as_it_was() {
+    in_a_terminal(|| {
+        for (key, end) in [("x", "exit 0"), ("C-c", "exit 130")] {
+            let sandbox = Sandbox::new();
+            let mut shell = sandbox.command("sh");
+            let typed = "trap : INT; stty -a > before; \"$0\" demo; echo exit $?; stty -a > after; read end";
+            shell.args(["-c", typed]).arg(crew()).env("TERM", "xterm-256color").env_remove("CI");
+            let terminal = Terminal::start(&sandbox, &shell);
+            terminal.wait_for_text("> /crew:loop");
+            terminal.key(key);
+            terminal.wait_for_text(end);
+            let ended = terminal.screen();
+            assert_eq!(ended.contains("crew install"), key == "x", "{ended}");
+            let modes = |name| std::fs::read_to_string(sandbox.file(name)).unwrap();
+            poll_until("the modes", || {
+                sandbox.file("after").exists() && !modes("after").is_empty()
+            });
+            assert_eq!(modes("before"), modes("after"));
+        }
+    });
 }
 
 #[test]

@@ -8,6 +8,7 @@ use clap::{Command, CommandFactory};
 use clap_complete::Shell;
 use clap_mangen::Man;
 
+use super::reporter::has_a_screen;
 use super::{all, any_home, home, listed, print, refuse_an_agent};
 use crate::cli::{Cli, InstallArgs};
 use crate::demo::{self, DemoArgs, Played};
@@ -75,8 +76,15 @@ pub fn demo(arguments: &DemoArgs) -> Result<Exit> {
         print::out(demo::fleet::agent::act(Path::new(folder), task)?);
         return Ok(Exit::SUCCESS);
     }
-    let played =
-        if arguments.fleet { demo::play_fleet(print::folded) } else { demo::play(print::folded) };
+    let has_pauses = !arguments.fast && !arguments.fleet && has_a_screen();
+    if has_pauses {
+        print::aside("(any key hurries, and --fast leaves the pauses out)\n");
+    }
+    let played = if arguments.fleet {
+        demo::play_fleet(print::folded)
+    } else {
+        demo::play(has_pauses, print::folded)
+    };
     Ok(match played? {
         Played::ToTheEnd => Exit::SUCCESS,
         Played::Interrupted => {

@@ -4,7 +4,10 @@
 
 mod agent;
 pub mod fleet;
+mod pace;
 mod scratch;
+
+use std::cell::Cell;
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
@@ -21,8 +24,10 @@ is removed at the end.
 ";
 
 const CLOSING: &str = "\
-The temporary folder is gone. In a repository of yours, in Claude Code:
+The temporary folder is gone. What to type next:
+  crew install                                   once; then, in Claude Code:
   /crew:loop \"task\" --verify \"your test command\"
+  crew run \"task\" --verify \"your test command\"   the same without a session
 ";
 
 /// `crew demo`.
@@ -31,6 +36,9 @@ pub struct DemoArgs {
     /// Watch a fleet instead: six tasks, two at once, until all are on one main branch
     #[arg(long)]
     pub fleet: bool,
+    /// Leave out the pauses that a terminal gets
+    #[arg(long)]
+    pub fast: bool,
     /// Be the scripted agent of that fleet
     #[arg(long, hide = true, num_args = 2, value_names = ["FOLDER", "TASK"])]
     pub agent: Vec<String>,
@@ -44,10 +52,12 @@ pub enum Played {
     Interrupted,
 }
 
-/// Plays the demo; `show` gets each scene when it has happened. The scratch folder is removed,
-/// whatever happens in it.
-pub fn play(show: impl Fn(&str)) -> Result<Played> {
-    in_scratch(|scratch| perform(scratch, &show), || show(CLOSING))
+/// Plays the demo; `print` gets each line of a scene when it has happened. The scratch folder is
+/// removed, whatever happens in it.
+pub fn play(has_pauses: bool, print: impl Fn(&str)) -> Result<Played> {
+    let is_hurried = Cell::new(!has_pauses);
+    let show = |scene: &str| pace::show(scene, &is_hurried, &print);
+    in_scratch(|scratch| perform(scratch, &show), || print(CLOSING))
 }
 
 /// The same for the demo of a fleet.

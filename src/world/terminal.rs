@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::getpgrp;
-use rustix::termios::{tcgetpgrp, tcgetwinsize};
+use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr};
 
 /// The longest wait for an answer: silence is not consent.
 const ANSWER_WAIT: Duration = Duration::from_secs(600);
@@ -32,14 +32,39 @@ pub fn is_interactive() -> bool {
 /// terminal whose foreground process this is: any other would stop this process.
 pub fn enter_was_pressed() -> bool {
     let stdin = stdin();
-    let is_ours = || tcgetpgrp(&stdin).is_ok_and(|group| group == getpgrp());
-    if !stdin.is_terminal() || !is_ours() {
+    if !is_ours() {
         return false;
     }
     let is_typed = poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&Timespec::default()));
     let mut line = [0; ANSWER_BYTES];
     is_typed.is_ok_and(|typed| typed > 0)
         && rustix::io::read(&stdin, &mut line).is_ok_and(|length| length > 0)
+}
+
+/// Whether standard input is a terminal whose foreground process this is.
+fn is_ours() -> bool {
+    let stdin = stdin();
+    stdin.is_terminal() && tcgetpgrp(&stdin).is_ok_and(|group| group == getpgrp())
+}
+
+/// Whether a key was pressed within that time, which is read, or a signal came; true where no key
+/// can be pressed. Only meanwhile does the terminal hand over single keys and show none, so that
+/// whatever ends this process leaves it as it was.
+pub fn key_within(wait: Duration) -> bool {
+    let stdin = stdin();
+    let before = if is_ours() { tcgetattr(&stdin).ok() } else { None };
+    let Some(before) = before else { return true };
+    let mut single = before.clone();
+    single.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
+    let _ = tcsetattr(&stdin, OptionalActions::Now, &single);
+    let wait =
+        Timespec { tv_sec: wait.as_secs().cast_signed(), tv_nsec: wait.subsec_nanos().into() };
+    let ready = poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&wait));
+    if ready.is_ok_and(|ready| ready > 0) {
+        let _ = rustix::io::read(&stdin, &mut [0; ANSWER_BYTES]);
+    }
+    let _ = tcsetattr(&stdin, OptionalActions::Now, &before);
+    ready != Ok(0)
 }
 
 /// The line that is typed next; `None` at the end of the input. Past the deadline it is an error.

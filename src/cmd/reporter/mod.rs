@@ -138,7 +138,7 @@ impl EventSink for Reporter {
 
 /// Whether a line can be redrawn: both streams are a terminal that can move its cursor, and nobody
 /// keeps its output as a log.
-fn has_a_screen() -> bool {
+pub fn has_a_screen() -> bool {
     let is_smart = env::text("TERM").is_some_and(|term| term != "dumb");
     stdout().is_terminal() && stderr().is_terminal() && is_smart && env::text("CI").is_none()
 }

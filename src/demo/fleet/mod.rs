@@ -20,7 +20,7 @@ model. Everything else is real: the loops, the checks, the landings on main. sma
 to the same place: the second to land has a conflict and goes back to its loop. total renames what \
 average uses: each is green alone, and together they are red. guide and changes may take one \
 iteration each and meet a rate limit of some seconds: both wait, return one after the other, and \
-lose nothing.
+lose nothing. It takes about half a minute, most of it for that limit.
 
 ";
 
@@ -34,6 +34,11 @@ In a repository of yours, crew fleet run tasks/ --dry-run shows what a folder of
 const RUN: [&str; 5] = ["fleet", "run", "tasks", "--land", "--yes"];
 /// What main holds in the end.
 const LOG: [&str; 4] = ["log", "--oneline", "--graph", "main"];
+/// What the line of a loop holds that waits for the limit of another one, and why nothing moves.
+const LIMIT_OF_ANOTHER: &str = "limit met by loop";
+const WHY_IT_WAITS: &str = "\
+(Loops that met one limit return 21 s apart, so that they do not meet it again together. Until then \
+nothing is left to do here.)";
 /// Where the scratch folder has the remote.
 const REMOTE: &str = "remote.git";
 
@@ -56,7 +61,13 @@ pub fn perform(scratch: &Scratch, show: &impl Fn(&str)) -> Result<()> {
     let cause = scratch.watch(&RUN, &mut |line| {
         // Every event begins with its time.
         has_begun |= line.starts_with('[');
-        if has_begun { show(line) } else { list.push(line.to_owned()) }
+        if !has_begun {
+            return list.push(line.to_owned());
+        }
+        show(line);
+        if line.contains(LIMIT_OF_ANOTHER) {
+            show(WHY_IT_WAITS);
+        }
     })?;
     if cause == ExitCause::Stopped {
         bail!("the fleet was interrupted");

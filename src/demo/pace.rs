@@ -1,0 +1,53 @@
+//! How fast the demo is shown to a person: each line stays for a while before the next one comes,
+//! longest where the agent's claim is refused. Any key hurries: the rest comes at once.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use crate::world::terminal;
+
+/// How long a line with these words stays, in milliseconds.
+const STAYS: [(&str, u64); 5] = [
+    ("> /crew:loop ", 1500),
+    ("* iteration ", 1000),
+    ("claim refused", 2500),
+    ("FAIL ", 2000),
+    ("completed after", 2000),
+];
+/// How long any other line stays that is not empty, in milliseconds.
+const OTHERS_STAY: u64 = 150;
+
+/// How long the line stays before the next one comes.
+fn stays(line: &str) -> Duration {
+    let known = STAYS.iter().find(|(words, _)| line.contains(words));
+    let others = if line.is_empty() { 0 } else { OTHERS_STAY };
+    Duration::from_millis(known.map_or(others, |(_, ms)| *ms))
+}
+
+/// Shows the lines of a scene, with pauses unless a person hurries.
+pub fn show(scene: &str, is_hurried: &Cell<bool>, print: &impl Fn(&str)) {
+    for line in scene.lines() {
+        print(line);
+        if !is_hurried.get() {
+            is_hurried.set(terminal::key_within(stays(line)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A demo as it was shown once.
+    const SHOWN: &str = include_str!("scripts/shown.txt");
+
+    #[test]
+    fn the_demo_takes_about_fifteen_seconds_most_of_them_at_what_matters() {
+        let of = |lines: &mut dyn Iterator<Item = &str>| lines.map(stays).sum::<Duration>();
+        let all = of(&mut SHOWN.lines());
+        assert!((13..=16).contains(&all.as_secs()), "{all:?}");
+        let (_, refused) = SHOWN.split_once("claim refused").unwrap();
+        let (refused, _) = refused.split_once("* iteration 3").unwrap();
+        assert!(of(&mut format!("claim refused{refused}").lines()).as_secs() >= 5);
+    }
+}
