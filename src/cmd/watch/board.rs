@@ -32,8 +32,8 @@ const PAGE_MS: u64 = 5_000;
 const LOG_LITTLE: u64 = 128 << 10;
 const LOG_MUCH: u64 = 1 << 20;
 /// The most lines of iterations and of activity beneath the list.
-const ITERATIONS: usize = 12;
-const ACTIVITY: usize = 12;
+const ITERATIONS: usize = 30;
+const ACTIVITY: usize = 30;
 /// The most lines of a text that is opened.
 const LINES_MAX: usize = 50_000;
 

@@ -1,6 +1,6 @@
 use std::path::{Path, PathBuf};
 
-use chrono::{FixedOffset, TimeDelta};
+use chrono::FixedOffset;
 use insta::assert_snapshot;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -17,7 +17,7 @@ use crate::engine::record::{Ending, Loop, Outcome, Proof, Role, Status};
 use crate::engine::usage::{Money, Usage};
 
 /// A loop with this id, in `~/w/<folder>`, after an iteration whose claim was refused.
-fn a_loop(id: &str, folder: &str) -> Loop {
+pub(super) fn a_loop(id: &str, folder: &str) -> Loop {
     let mut refused = facts(Claim::Success);
     refused.checks = vec![result("npm test", Verdict::Failed)];
     let mut record = judge(&a_loop_with(&[("npm test", Role::Verify)]), &refused).after;
@@ -27,7 +27,7 @@ fn a_loop(id: &str, folder: &str) -> Loop {
     record
 }
 
-fn ended(mut record: Loop, outcome: Outcome, proof: Option<Proof>) -> Loop {
+pub(super) fn ended(mut record: Loop, outcome: Outcome, proof: Option<Proof>) -> Loop {
     let why = "the limit of 10 iterations is reached".to_owned();
     record.state.status = Status::Finished;
     record.state.ending = Some(Ending { proof, ..Ending::new(outcome, why) });
@@ -41,7 +41,7 @@ fn waiting(mut record: Loop) -> Loop {
     record
 }
 
-fn row(record: &Loop, owner_is_gone: bool) -> Option<BoardRow> {
+pub(super) fn row(record: &Loop, owner_is_gone: bool) -> Option<BoardRow> {
     BoardRow::of(&BoardFacts {
         record,
         owner_is_gone,
@@ -55,7 +55,7 @@ fn row(record: &Loop, owner_is_gone: bool) -> Option<BoardRow> {
     })
 }
 
-fn now() -> chrono::DateTime<FixedOffset> {
+pub(super) fn now() -> chrono::DateTime<FixedOffset> {
     at(3600).wall.fixed_offset()
 }
 
@@ -141,10 +141,10 @@ fn what_needs_a_person_comes_first_and_the_chosen_loop_is_told_beneath() {
      eaaa  ~/w/shop              1/10        11:07  $1.20  exhausted · `npm test` f…
      faaa  ~/w/done              3/10        11:07  $1.20  completed, checked
 
-     baaa  Build the todo API
+     baaa · Build the todo API
+     blocked · `npm test` fails
       1-2  9m  $0.81  3 files  5 of 190 fail  the same each time
          edit   src/session.rs  +14 -3
-
 
 
 
@@ -166,6 +166,37 @@ fn what_needs_a_person_comes_first_and_the_chosen_loop_is_told_beneath() {
      eaaa  ~/w/shop  1/10  11:07  exhausted…
      faaa  ~/w/done  3/10  11:07  completed…
      q quit  ? keys  ⏎ open  t tell  p pause
+    ");
+}
+
+#[test]
+fn a_wide_board_shows_what_each_loop_works_on() {
+    let board = a_board();
+    assert_snapshot!(drawn(&board, 120, 24), @"
+    crew watch · 6 loops · 2 need you · 1 running · 1 waiting · $7.20                                                  12:06
+
+     NEEDS YOU
+    >baaa  ~/w/backup            Build the todo API  1/10      59m ago  $1.20  blocked · `npm test` fails
+     haaa  ~/w/lost              Build the todo API  2/10      59m ago  $1.20  owner gone: its client has ended
+     RUNNING
+     caaa  ~/w/日本/api          Build the todo API  2/10           3m  $1.20  claim refused: npm test failed (exit 1)
+     WAITING
+     daaa  …er/with/a/long/name  Build the todo API  2/10  until 13:06  $1.20  claude: usage limit · then iteration 2
+     ENDED
+     eaaa  ~/w/shop              Build the todo API  1/10        11:07  $1.20  exhausted · `npm test` fails
+     faaa  ~/w/done              Build the todo API  3/10        11:07  $1.20  completed, checked
+
+     baaa · Build the todo API
+
+
+
+
+
+
+
+
+
+     q quit  ? keys  ⏎ open  t tell  p pause  l log  d diff  r resume  c cancel
     ");
 }
 
@@ -318,56 +349,16 @@ fn while_somebody_chooses_no_row_moves_and_the_choice_stays_with_its_loop() {
     board.update(changed, &before, false);
     assert_eq!(ids(&board.rows).last(), Some(&id("faaaaaaa")));
     assert_eq!(board.chosen, Some(id("caaaaaaa")));
+    let mut resumed = rows();
+    resumed.retain(|row| row.id != id("baaaaaaa"));
+    resumed.extend(row(&a_loop("baaaaaaa", "backup"), false));
+    board.update(resumed, &before, true);
+    let screen = drawn(&board, 80, 24);
+    let (needs, _) = screen.split_once("RUNNING").unwrap();
+    assert!(!needs.contains("baaa"), "a loop that was resumed needs nobody: {needs}");
     let rest: Vec<BoardRow> = rows().into_iter().filter(|row| row.id != id("caaaaaaa")).collect();
     board.update(rest, &before, false);
     assert!(board.chosen.is_some_and(|chosen| chosen != id("caaaaaaa")), "another is chosen");
-}
-
-#[test]
-fn an_old_end_is_left_to_the_history_and_one_that_needs_a_person_stays_for_a_week() {
-    let aged = |outcome, hours, is_replaced| {
-        let mut record = ended(a_loop("aaaaaaaa", "api"), outcome, None);
-        record.state.last_iteration_at = Some(now().to_utc() - TimeDelta::hours(hours));
-        let now = now();
-        let row = BoardRow::of(&BoardFacts {
-            record: &record,
-            owner_is_gone: false,
-            dialog: None,
-            is_pausing: false,
-            task: None,
-            running_ms: 0,
-            is_replaced,
-            now,
-            home: None,
-        });
-        row.map(|row| row.group)
-    };
-    let mut cancelled = ended(a_loop("aaaaaaaa", "api"), Outcome::Cancelled, None);
-    cancelled.state.last_iteration_at = Some(now().to_utc() - TimeDelta::hours(48));
-    cancelled.state.ended_at = Some(now().to_utc());
-    assert!(row(&cancelled, false).is_some(), "it ended now, long after its last iteration");
-    assert_eq!(aged(Outcome::Exhausted, 23, false), Some(BoardGroup::Ended));
-    assert_eq!(aged(Outcome::Exhausted, 24, false), None);
-    assert_eq!(aged(Outcome::Blocked, 100, false), Some(BoardGroup::NeedsYou));
-    assert_eq!(aged(Outcome::Blocked, 168, false), None);
-    assert_eq!(aged(Outcome::Blocked, 100, true), None, "a later loop works there");
-    assert_eq!(aged(Outcome::Blocked, 1, true), Some(BoardGroup::Ended));
-}
-
-#[test]
-fn a_task_of_a_fleet_that_ended_undone_needs_a_person_as_its_fleet_says() {
-    let group = |outcome, is_task: bool| {
-        let mut record = ended(a_loop("aaaaaaaa", "api"), outcome, None);
-        record.fleet = is_task.then(|| a_fleet().task(&task("vat")));
-        row(&record, false).map(|row| row.group)
-    };
-    for outcome in [Outcome::Exhausted, Outcome::Aborted, Outcome::Stalled, Outcome::Error] {
-        assert_eq!(group(outcome, true), Some(BoardGroup::NeedsYou), "{outcome:?}");
-        assert_eq!(group(outcome, false), Some(BoardGroup::Ended), "{outcome:?}");
-    }
-    for outcome in [Outcome::Completed, Outcome::Cancelled, Outcome::Interrupted] {
-        assert_eq!(group(outcome, true), Some(BoardGroup::Ended), "{outcome:?}");
-    }
 }
 
 #[test]

@@ -23,15 +23,26 @@ const TALL: u16 = 18;
 /// The widest folder, and the same where it is narrow.
 const FOLDER: usize = 20;
 const FOLDER_NARROW: usize = 8;
-/// The columns of a row: id, folder, iterations, time, cost, news.
-const COLUMNS: [Column; 6] = [
-    Column::text(ALWAYS, usize::MAX),
-    Column::text(ALWAYS, FOLDER),
-    Column::number(2, usize::MAX),
-    Column::number(ALWAYS, usize::MAX),
-    Column::number(1, usize::MAX),
-    Column::rest(0, 8),
-];
+/// From this width on a row has the beginning of its task; and the columns that a row takes without
+/// that and without its news.
+const WIDE: usize = 99;
+const WITHOUT_TASK: usize = 70;
+/// The most lines of the chosen loop's task, and of its news.
+const TOLD_LINES: usize = 3;
+
+/// The columns of a row: id, folder, task, iterations, time, cost, news.
+fn columns(width: usize) -> [Column; 7] {
+    let task = if width < WIDE { 0 } else { (width - WITHOUT_TASK) / 2 };
+    [
+        Column::text(ALWAYS, usize::MAX),
+        Column::text(ALWAYS, FOLDER),
+        Column::text(3, task),
+        Column::number(2, usize::MAX),
+        Column::number(ALWAYS, usize::MAX),
+        Column::number(1, usize::MAX),
+        Column::rest(0, 8),
+    ]
+}
 
 const DIM: Style = Style::new().add_modifier(Modifier::DIM);
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
@@ -144,13 +155,14 @@ fn items(board: &Board, width: u16) -> (Vec<ListItem<'static>>, Option<usize>) {
         [
             board.short(&row.id).to_owned(),
             end_of(&row.folder, if is_narrow { FOLDER_NARROW } else { FOLDER }),
+            if usize::from(width) < WIDE { String::new() } else { row.task.clone() },
             row.count.clone(),
             if is_narrow { brief.to_owned() } else { row.when.clone() },
             if is_narrow { String::new() } else { row.cost.clone() },
             row.news.clone(),
         ]
     });
-    let lines = table::lines(COLUMNS, rows, width.into());
+    let lines = table::lines(columns(width.into()), rows, width.into());
     let (mut items, mut chosen, mut group) = (Vec::new(), None, None);
     for (row, line) in board.rows.iter().zip(lines) {
         if group.replace(row.place.0) != Some(row.place.0) {
@@ -190,23 +202,32 @@ fn end_of(folder: &str, columns: usize) -> String {
     format!("…{}", folder.unicode_truncate_start(columns - 1).0)
 }
 
-/// Below an empty line the task of the chosen loop, its last iterations and what its agent did
-/// last, in at most so many lines.
+/// Below an empty line the task of the chosen loop, its news, its last iterations and what its
+/// agent did last, in at most so many lines.
 fn detail(board: &Board, width: usize, most: usize) -> Vec<Line<'static>> {
     let chosen = board.rows.iter().find(|row| Some(&row.id) == board.chosen.as_ref());
     let Some(row) = chosen.filter(|_| most > 1) else { return Vec::new() };
     let iterations = page::table(&board.iterations, width);
     let activity = board.activity.iter().map(|line| format!("     {line}"));
     let activity: Vec<String> = activity.collect();
-    let room = most - 2;
+    let title = format!("{} · {}", board.short(&row.id), row.task);
+    let told = |text: &str, style| -> Vec<Line<'static>> {
+        let lines = page::wrapped(text, width.saturating_sub(2), TOLD_LINES);
+        lines.into_iter().map(|line| Line::styled(format!(" {line}"), style)).collect()
+    };
+    let mut lines = vec![Line::default()];
+    lines.extend(told(&title, BOLD));
+    if row.news.width() + WITHOUT_TASK > width {
+        lines.extend(told(&row.news, style(row)));
+    }
+    lines.truncate(most);
+    let room = most - lines.len();
     let steps = activity.len().min((room / 2).max(room.saturating_sub(iterations.len())));
     let before = iterations.len().min(room - steps);
     let last = |lines: &[String], many: usize, style| -> Vec<Line<'static>> {
         let lines = lines[lines.len() - many..].iter();
         lines.map(|line| Line::styled(fitting(line, width), style)).collect()
     };
-    let title = format!(" {}  {}", board.short(&row.id), row.task);
-    let mut lines = vec![Line::default(), Line::styled(fitting(&title, width), BOLD)];
     lines.extend(last(&iterations, before, Style::new()));
     lines.extend(last(&activity, steps, DIM));
     lines

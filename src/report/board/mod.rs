@@ -78,11 +78,16 @@ pub struct Board {
 const ID_CHARS: usize = 4;
 
 impl Board {
-    /// Takes the loops as they are now. With `keeps_order` no row moves: somebody is choosing.
+    /// Takes the loops as they are now. With `keeps_order` no row moves, because somebody is
+    /// choosing, except those that no longer need a person.
     pub fn update(&mut self, mut rows: Vec<BoardRow>, ids: &[LoopId], keeps_order: bool) {
         if keeps_order || self.typing.is_some() {
             for row in &mut rows {
-                if let Some(before) = self.rows.iter().find(|it| it.id == row.id) {
+                let before = self.rows.iter().find(|it| it.id == row.id);
+                let needs_you = (BoardGroup::NeedsYou, i64::MAX);
+                if let Some(before) =
+                    before.filter(|it| row.place < needs_you || it.place > needs_you)
+                {
                     row.place = before.place;
                 }
             }

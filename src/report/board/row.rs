@@ -189,3 +189,7 @@ fn ended(record: &Loop, ending: &Ending) -> String {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "row_tests.rs"]
+mod tests;
