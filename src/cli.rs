@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Parser, Subcommand};
+use clap::{ColorChoice, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::agents::catalogue;
@@ -30,6 +30,9 @@ const AFTER_CLEAN: &str = include_str!("report/help/clean.txt").trim_ascii_end()
 #[derive(Debug, Parser)]
 #[command(name = "crew", version, override_help = help::TERMINAL)]
 pub struct Cli {
+    /// When words have a colour: auto (on a terminal), always or never
+    #[arg(long, global = true, hide = true, value_name = "WHEN", default_value_t)]
+    pub color: ColorChoice,
     #[command(subcommand)]
     pub verb: Verb,
 }
@@ -80,6 +83,9 @@ pub enum Verb {
         /// A loop's id or the beginning of one; then an iteration N, or N..M
         #[arg(value_names = ["LOOP", "N[..M]"], num_args = 0..=2)]
         words: Vec<String>,
+        /// A summary: each file with the number of its changed lines
+        #[arg(long)]
+        stat: bool,
     },
     /// Restore the working tree as it was after an iteration
     #[command(

@@ -51,8 +51,9 @@ fn typed() -> Exit {
         }
         Err(error) => return wrong(&misread(&error, &words)),
     };
+    cmd::print::set_colour(cli.color);
     let exit = cmd::dispatch(&cli.verb).unwrap_or_else(|error| {
-        cmd::print::err(&exit::message(&error));
+        cmd::print::error(&exit::message(&error));
         Exit::of_error(&error)
     });
     for told in world::store::rebuilt() {
@@ -98,6 +99,6 @@ fn example(verb: &str, word: &str) -> Option<String> {
 }
 
 fn wrong(error: &UsageError) -> Exit {
-    cmd::print::err(&format!("crew: {error}"));
+    cmd::print::error(&format!("crew: {error}"));
     Exit::USAGE
 }

@@ -81,9 +81,9 @@ pub fn demo(arguments: &DemoArgs) -> Result<Exit> {
         print::aside("(any key hurries, and --fast leaves the pauses out)\n");
     }
     let played = if arguments.fleet {
-        demo::play_fleet(print::folded)
+        demo::play_fleet(print::folded_heads)
     } else {
-        demo::play(has_pauses, print::folded)
+        demo::play(has_pauses, print::folded_heads)
     };
     Ok(match played? {
         Played::ToTheEnd => Exit::SUCCESS,
@@ -190,7 +190,7 @@ pub fn doctor(arguments: &DoctorArgs) -> Result<Exit> {
     if *json {
         print::json(&examined::json(&facts, &found));
     } else {
-        print::folded(&examined::page(&facts, &found));
+        print::folded_heads(&examined::page(&facts, &found));
     }
     Ok(exit(&found))
 }
@@ -208,7 +208,7 @@ fn ask(home: &Home, engine: &str, arguments: &DoctorArgs) -> Result<Exit> {
     if arguments.json {
         print::json(&examined::cluster_json(&facts, &found));
     } else {
-        print::folded(&examined::cluster_page(&facts, &found));
+        print::folded_heads(&examined::cluster_page(&facts, &found));
     }
     Ok(exit(&found))
 }

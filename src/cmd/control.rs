@@ -8,6 +8,7 @@ use crate::drive::end::{self, handoff};
 use crate::drive::owner::owner_is_gone;
 use crate::engine::boundary::limits::{self, LimitChange, LimitChanges};
 use crate::engine::record::Status;
+use crate::engine::text::clean;
 use crate::exit::Exit;
 use crate::parse::arguments::{SetArgs, UsageError};
 use crate::parse::handoff_words::of_shell;
@@ -34,7 +35,7 @@ pub fn cancel(name: Option<&str>, reason: Option<&str>) -> Result<Exit> {
 pub fn pause(name: Option<&str>, now: bool) -> Result<Exit> {
     ordered(
         name,
-        |home, id| Ok(control_replies::paused(&control::pause(home, id, actor(), now)?)),
+        |home, id| Ok(clean(&control_replies::paused(&control::pause(home, id, actor(), now)?))),
         ("asked to pause", |home, id| store::order_pause(home, id, actor(), now)),
     )
 }

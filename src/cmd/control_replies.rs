@@ -8,6 +8,7 @@ use crate::drive::control::{PauseResult, Paused};
 use crate::drive::end::EndAttempt;
 use crate::engine::page::Fact;
 use crate::engine::record::{Loop, Obeyed, Status};
+use crate::engine::text::clean;
 use crate::report::page::Reading;
 use crate::report::{line, page};
 use crate::world::clock;
@@ -31,7 +32,7 @@ pub fn cancelled_from_outside(attempt: &EndAttempt, reading: Reading) -> String 
 pub fn cancelled(attempt: &EndAttempt, reading: Reading) -> String {
     match attempt {
         EndAttempt::Ended(ended) => page::text(&ended.page, reading),
-        EndAttempt::Over(record) => over(record),
+        EndAttempt::Over(record) => clean(&over(record)),
         EndAttempt::LeftToTheBoundary => {
             "cancelled: the process that runs the loop ends it in a moment".to_owned()
         }

@@ -5,6 +5,7 @@ use std::io::stdin;
 use std::process::ExitCode;
 
 use anyhow::{Context, Error, Result};
+use clap::ColorChoice;
 
 use super::answer::{self, reply};
 use super::print;
@@ -23,6 +24,7 @@ const PAYLOAD_BYTES: u64 = 64 << 20;
 
 /// Answers one event, as the boundary or as its companion.
 pub fn hook(is_companion: bool) -> ExitCode {
+    print::set_colour(ColorChoice::Never);
     let bytes = disk::read_stream(stdin().lock(), PAYLOAD_BYTES).context("cannot read the payload");
     let read = |bytes: Vec<u8>| Hook::read(&bytes, &env::raw).map_err(Error::msg);
     let (home, hook) = match bytes.and_then(read).and_then(|hook| Ok((home(&hook)?, hook))) {

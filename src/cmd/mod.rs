@@ -28,7 +28,7 @@ use crate::drive::find::{Found, find, is_here};
 use crate::drive::owner::owner_is_gone;
 use crate::engine::record::{Actor, Loop, LoopId};
 use crate::engine::text::Shown;
-use crate::engine::text::distinct;
+use crate::engine::text::{clean, distinct};
 use crate::exit::Exit;
 use crate::parse::arguments::UsageError;
 use crate::report::help;
@@ -46,7 +46,7 @@ pub fn dispatch(verb: &Verb) -> Result<Exit> {
         Verb::Status(arguments) => status::status(arguments),
         Verb::History(arguments) => past::history(arguments),
         Verb::Show(arguments) => show::show(arguments),
-        Verb::Diff { words } => past::diff(words),
+        Verb::Diff { words, stat } => past::diff(words, *stat),
         Verb::Back { words } => past::back(words),
         Verb::Prove { name } => past::prove(name.as_deref()),
         Verb::Watch { name } => watch::watch(name.as_deref()),
@@ -186,7 +186,7 @@ fn first_of(home: &Home, loops: &[Loop]) -> String {
     }
 }
 
-/// Applies `ours` to the requested loop and prints the result. A newer crew's loop gets `theirs`:
+/// Applies `ours` to the requested loop and prints its page. A newer crew's loop gets `theirs`:
 /// the order that every crew version writes and honours.
 fn ordered(
     name: Option<&str>,
@@ -196,17 +196,17 @@ fn ordered(
     let answer = match requested(name) {
         Ok((home, record)) => ours(&home, &record.id)?,
         Err(error) => match error.downcast_ref() {
-            Some(StoreError::Newer { id, made_by, is_over: true }) => {
-                format!("loop {id} is already over; crew {made_by}, a newer version, recorded it")
-            }
+            Some(StoreError::Newer { id, made_by, is_over: true }) => clean(&format!(
+                "loop {id} is already over; crew {made_by}, a newer version, recorded it"
+            )),
             Some(StoreError::Newer { id, made_by, .. }) => {
                 theirs(&home()?, id)?;
-                format!("loop {id}: {what}; crew {made_by}, which runs it, acts on it")
+                clean(&format!("loop {id}: {what}; crew {made_by}, which runs it, acts on it"))
             }
             _ => return Err(error),
         },
     };
-    print::out(&answer);
+    print::page(&answer);
     Ok(Exit::SUCCESS)
 }
 

@@ -23,14 +23,20 @@ use crate::parse::iterations::iterations;
 use crate::report::history as words;
 use crate::report::list::{self, ListReading};
 use crate::report::words::{brief, size};
+use crate::world::git::display::DiffDisplay;
+use crate::world::git::snapshots::history::DiffForm;
 use crate::world::process::signals::Signals;
 use crate::world::store::{self, Home};
 use crate::world::{clock, env, git, terminal};
 
 // `crew diff`: what a loop changed in its working tree, or some of its iterations. It only reads.
 
-/// Prints the difference of the requested loop, or of the iterations in the last word.
-pub fn diff(words: &[String]) -> Result<Exit> {
+/// The columns of a summary off a terminal.
+const STAT_COLUMNS: u16 = 100;
+
+/// Prints the difference of the requested loop, or of the iterations in the last word: on a
+/// terminal in the colours and by the pager of the person's git.
+pub fn diff(words: &[String], is_summary: bool) -> Result<Exit> {
     let of = words.last().and_then(|word| iterations(word));
     if let (None, Some(word)) = (of, words.last().filter(|word| word.contains(".."))) {
         bail!(UsageError::new(format!("`{word}` is not a range of iterations"), "crew diff 2..6"));
@@ -43,14 +49,20 @@ pub fn diff(words: &[String]) -> Result<Exit> {
         ))
     };
     let (home, record) = requested(names.first().map(String::as_str))?;
-    let text = difference(&home, &record, of)?;
+    let columns = terminal::columns().unwrap_or(STAT_COLUMNS);
+    let mut form = DiffForm { colours: None, stat: is_summary.then_some(columns) };
+    let theirs = DiffDisplay::of_person(home.root());
+    if print::is_always_coloured() || (print::has_colour() && theirs.has_colour) {
+        form.colours = Some(theirs.colours);
+    }
+    let text = difference(&home, &record, of, &form)?;
     let unseen = unseen(&home, &record).filter(|_| of.is_none());
     if let Some(unseen) = &unseen {
         print::aside(unseen);
     } else if text.is_empty() {
         print::aside("no changes");
     }
-    print::bytes(text.as_bytes());
+    print::paged(&text, &theirs.pager)?;
     Ok(Exit::SUCCESS)
 }
 
@@ -89,7 +101,7 @@ pub fn history(arguments: &HistoryArgs) -> Result<Exit> {
         print::out(&format!("{what} ended {place}\n"));
     } else {
         let home = env::path("HOME");
-        print::out(&words::list(&loops, &totals, listing(home.as_deref()), arguments.all));
+        print::page(&words::list(&loops, &totals, listing(home.as_deref()), arguments.all));
     }
     Ok(Exit::SUCCESS)
 }
@@ -238,5 +250,5 @@ fn wanted(home: &Home, arguments: &CleanArgs, age: Option<Duration>) -> Result<(
 fn show(home: &Home, loops: &[Loop]) {
     let user = env::path("HOME");
     let at = ListReading { reading: reading(), home: user.as_deref() };
-    print::out(&list::removable(loops, &clean::bytes(home, loops), at));
+    print::page(&list::removable(loops, &clean::bytes(home, loops), at));
 }

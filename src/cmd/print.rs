@@ -1,20 +1,72 @@
 //! The one place that prints. It lets no foreign text control a terminal: all text is cleaned here,
-//! and the only codes are those written here. If the reader is gone, printing ends quietly without
-//! an error.
+//! and the only codes are those written here and the colours of `report/colour.rs`. If the reader
+//! is gone, printing ends quietly without an error.
 
-use std::io::{IsTerminal, Write, stderr, stdout};
+use std::io::{self, IsTerminal, Write, stderr, stdout};
 
+use anstream::stream::RawStream;
+use anstream::{AutoStream, ColorChoice};
+use clap::ColorChoice as Typed;
+use ratatui::crossterm::style::force_color_output;
 use serde_json::Value;
 
 use crate::engine::text;
-use crate::report;
-use crate::world::env;
-use crate::world::terminal;
+use crate::report::colour::{self, BAD, QUIET, STRONG, marked};
+use crate::report::page::folded as fold_at;
+use crate::world::process::show_by_pager;
+use crate::world::process::signals::Signals;
+use crate::world::{clock, terminal};
+
+/// Decides whether words have a colour, from now on: `--color`. With `auto` they have it on a
+/// terminal, as `NO_COLOR`, `CLICOLOR_FORCE`, `CLICOLOR` and `TERM` want it.
+pub fn set_colour(typed: Typed) {
+    match typed {
+        Typed::Auto => return,
+        Typed::Always => ColorChoice::Always.write_global(),
+        Typed::Never => ColorChoice::Never.write_global(),
+    }
+    force_color_output(typed == Typed::Always);
+}
+
+/// Whether a person typed that they have.
+pub fn is_always_coloured() -> bool {
+    ColorChoice::global() == ColorChoice::Always
+}
+
+/// Whether words have a colour on standard output.
+pub fn has_colour() -> bool {
+    has_colour_on(&stdout())
+}
+
+fn has_colour_on(stream: &impl RawStream) -> bool {
+    AutoStream::choice(stream) != ColorChoice::Never
+}
 
 /// Prints a result on standard output.
 pub fn out(text: &str) {
+    offer(&closed(text));
+}
+
+/// Prints a page of report code, in which marks say what has a colour. Foreign text in it has lost
+/// its own marks already.
+pub fn page(text: &str) {
+    offer_page(text);
+}
+
+/// Prints a line of what happens now, behind the time; `false` when the reader is gone.
+pub fn stamped(line: &str) -> bool {
+    let time = clock::local().format("[%H:%M:%S]").to_string();
+    offer_page(&format!("{} {}", colour::quiet(&time), colour::words(&text::clean(line))))
+}
+
+/// Prints a page; `false` when the reader is gone.
+fn offer_page(text: &str) -> bool {
+    write(&colour::painted(&text::clean_around_marks(&closed(text)), has_colour()))
+}
+
+fn closed(text: &str) -> String {
     let line = if text.ends_with('\n') { "" } else { "\n" };
-    offer(&format!("{text}{line}"));
+    format!("{text}{line}")
 }
 
 /// Prints a page that was made for a wide terminal.
@@ -22,10 +74,15 @@ pub fn folded(page: &str) {
     out(&fold(page));
 }
 
+/// The same with the words in colour that crew has for how something is.
+pub fn folded_heads(text: &str) {
+    page(&colour::heads(&text::clean(&fold(text))));
+}
+
 /// The page with its lines broken between words where the terminal is narrower than they are.
 pub fn fold(page: &str) -> String {
     match terminal::columns() {
-        Some(columns) => report::page::folded(page, columns.into()),
+        Some(columns) => fold_at(page, columns.into()),
         None => page.to_owned(),
     }
 }
@@ -33,6 +90,21 @@ pub fn fold(page: &str) -> String {
 /// Prints text without adding a line break; `false` when the reader is gone.
 pub fn offer(text: &str) -> bool {
     write(&text::clean(text))
+}
+
+/// Shows a difference in git's colours: on a terminal by a pager, cleaned.
+pub fn paged(diff: &str, pager: &str) -> io::Result<()> {
+    if diff.is_empty() || !stdout().is_terminal() {
+        bytes(diff.as_bytes());
+        return Ok(());
+    }
+    let diff = colour::cleaned_diff(diff);
+    // Ctrl-C is the pager's.
+    let _signals = Signals::listen()?;
+    if matches!(pager, "" | "cat") || !show_by_pager(pager, diff.as_bytes())? {
+        write(&diff);
+    }
+    Ok(())
 }
 
 /// Prints a file's content: byte for byte, except that it is cleaned for a terminal.
@@ -77,18 +149,23 @@ fn write(text: &str) -> bool {
     stream.write_all(text.as_bytes()).and_then(|()| stream.flush()).is_ok()
 }
 
-/// Prints a remark on standard error that may be skipped: dim on a terminal that shows it.
+/// Prints a remark on standard error that may be skipped.
 pub fn aside(text: &str) {
-    let is_dimmed = stderr().is_terminal()
-        && env::text("TERM").is_some_and(|term| term != "dumb")
-        && env::text("NO_COLOR").is_none();
-    let text = text::clean(text);
-    let line = if is_dimmed { format!("\x1b[2m{text}\x1b[0m\n") } else { format!("{text}\n") };
-    let _ = stderr().lock().write_all(line.as_bytes());
+    write_err(&marked(QUIET, &text::clean(text)));
 }
 
 /// Prints on standard error.
 pub fn err(text: &str) {
-    let line = if text.ends_with('\n') { "" } else { "\n" };
-    let _ = stderr().lock().write_all(text::clean(&format!("{text}{line}")).as_bytes());
+    write_err(&colour::message(&text::clean(text), STRONG));
+}
+
+/// Prints an error that ends this crew.
+pub fn error(text: &str) {
+    write_err(&colour::message(&text::clean(text), BAD));
+}
+
+fn write_err(text: &str) {
+    let mut stream = stderr().lock();
+    let text = colour::painted(&closed(text), has_colour_on(&stream));
+    let _ = stream.write_all(text.as_bytes());
 }

@@ -49,7 +49,7 @@ pub fn show(arguments: &ShowArgs) -> Result<Exit> {
     } else if arguments.json {
         print::json(&words::json(&known));
     } else {
-        print::out(&words::page(&known));
+        print::page(&words::page(&known));
     }
     Ok(Exit::SUCCESS)
 }
@@ -76,7 +76,7 @@ pub fn of_task(home: &Home, record: &Loop, steps: Vec<Step>) -> Result<()> {
     if let Some(next) = steps.next() {
         (page.next, page.then) = (next, steps.next());
     }
-    print::out(&words::page(&story_page(home, record, &story, &page)));
+    print::page(&words::page(&story_page(home, record, &story, &page)));
     Ok(())
 }
 
@@ -120,7 +120,7 @@ fn iteration(home: &Home, record: &Loop, story: &Story, number: u32, as_json: bo
     if as_json {
         print::json(&words::iteration_json(record, picked, log));
     } else {
-        print::folded(&words::iteration(record, picked, log));
+        print::folded_heads(&words::iteration(record, picked, log));
     }
     Ok(())
 }

@@ -53,7 +53,7 @@ pub fn status(arguments: &StatusArgs) -> Result<Exit> {
                 let mut beside = of_other_trees(&home, &folder);
                 beside.retain(|it| it.is_live() && it.id != id);
                 if !beside.is_empty() {
-                    print::out(&format!("\nin other working trees:\n{}", listed(&home, &beside)));
+                    print::page(&format!("\nin other working trees:\n{}", listed(&home, &beside)));
                 }
                 point_to_a_fleet(&home, &folder);
             }
@@ -77,7 +77,7 @@ pub fn status(arguments: &StatusArgs) -> Result<Exit> {
             if arguments.json {
                 show_list(&home, loops, true);
             } else {
-                print::out(&first_of(&home, &loops));
+                print::page(&first_of(&home, &loops));
                 show_windows(&home);
                 if !is_ambiguous {
                     point_to_a_fleet(&home, &folder);
@@ -109,7 +109,7 @@ fn show_morning(home: &Home, since: Duration, as_json: bool) -> Result<Exit> {
     let told: Vec<MorningLoop> = told.collect();
     let rows = terminal::rows().map_or(usize::MAX, usize::from);
     let user = env::path("HOME");
-    print::out(&morning::text(&told, now - since, listing(user.as_deref()), rows));
+    print::page(&morning::text(&told, now - since, listing(user.as_deref()), rows));
     Ok(Exit::SUCCESS)
 }
 
@@ -155,7 +155,7 @@ fn show(home: &Home, record: Loop, as_json: bool) {
         print::json(&with_orders(home, &[(record, gone)]));
         return;
     }
-    print::out(&page::text(&read(home, &record), reading()));
+    print::page(&page::text(&read(home, &record), reading()));
     if let Some(why) = elsewhere(&record).filter(|_| record.is_live()) {
         print::err(&format!("crew: {why}"));
     }
@@ -180,7 +180,7 @@ fn show_list(home: &Home, loops: Vec<Loop>, as_json: bool) {
         });
         print::json(&with_orders(home, &told.collect::<Vec<_>>()));
     } else {
-        print::out(&listed(home, &loops));
+        print::page(&listed(home, &loops));
         show_windows(home);
     }
 }

@@ -11,11 +11,17 @@ use crate::engine::journal::BROUGHT_BACK;
 use crate::engine::record::{Loop, Status};
 use crate::parse::iterations::Iterations;
 use crate::world::clock;
+use crate::world::git::snapshots::history::DiffForm;
 use crate::world::git::snapshots::{Restored, Snapshots};
 use crate::world::store::{self, Home, LOCK_WAIT};
 
 /// The difference that a loop, or some of its iterations, made; `None` is the whole loop.
-pub fn difference(home: &Home, record: &Loop, of: Option<Iterations>) -> Result<String> {
+pub fn difference(
+    home: &Home,
+    record: &Loop,
+    of: Option<Iterations>,
+    form: &DiffForm,
+) -> Result<String> {
     let snapshots = Snapshots::of(home, record);
     let end = |iteration| snapshots.at_the_end_of(&record.id, iteration).map(|(_, commit)| commit);
     match of {
@@ -36,7 +42,7 @@ pub fn difference(home: &Home, record: &Loop, of: Option<Iterations>) -> Result<
         }
     };
     let (from, to) = sides.with_context(|| none(record))?;
-    snapshots.text(&from, &to, false).map_err(|why| anyhow!(why))
+    snapshots.text(&from, &to, form).map_err(|why| anyhow!(why))
 }
 
 /// What the difference of the whole loop leaves out while its agent works; `None` otherwise.

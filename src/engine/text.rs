@@ -149,12 +149,26 @@ const BELL: char = '\u{7}';
 const EIGHT_BIT: u32 = 0x40;
 
 /// A text for a terminal or a page: without terminal codes, other control characters, invisible
-/// characters, and those that turn the direction of writing. Line feeds and tabs stay, and so do
-/// the two joiners, which some scripts and emoji need.
+/// characters, marks for colour, and those that turn the direction of writing. Line feeds and tabs
+/// stay, and so do the two joiners, which some scripts and emoji need.
 pub fn clean(text: &str) -> String {
-    let mut text = plain(text);
-    text.retain(|it| !is_unseen(it) || matches!(it, '\n' | '\t' | '\u{200c}' | '\u{200d}'));
+    let mut text = clean_around_marks(text);
+    text.retain(|it| !is_mark(it));
     text
+}
+
+/// The same for a page of crew's own, in which marks say what has a colour (`report/colour.rs`).
+pub fn clean_around_marks(text: &str) -> String {
+    let is_kept = |it| matches!(it, '\n' | '\t' | '\u{200c}' | '\u{200d}') || is_mark(it);
+    let mut text = plain(text);
+    text.retain(|it| is_kept(it) || !is_unseen(it));
+    text
+}
+
+/// Whether a character is one of those that no text in any language has, and that crew marks what
+/// has a colour with.
+pub fn is_mark(character: char) -> bool {
+    matches!(character, '\u{fdd0}'..='\u{fdef}')
 }
 
 /// The same for a prompt, in which the user's own task stays exactly as typed.
@@ -218,6 +232,7 @@ fn behind_string(text: &str) -> Option<&str> {
 /// Control characters, invisible characters, and those that turn the direction of writing.
 pub(super) fn is_unseen(character: char) -> bool {
     character.is_control()
+        || is_mark(character)
         || matches!(character, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
             | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
             | '\u{e0000}'..='\u{e0fff}')
@@ -275,120 +290,5 @@ pub fn is_word_of(list: &str, word: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    #[test]
-    fn a_tail_keeps_whole_lines_where_it_can_and_never_splits_a_character() {
-        let table = [
-            ("short", 10, "short"),
-            ("one\ntwo\nthree\n", 9, "three"),
-            ("no line breaks at all", 6, "at all"),
-            ("日本語テキスト", 3, "キスト"),
-            ("", 3, ""),
-        ];
-        for (text, limit, expected) in table {
-            assert_eq!(tail_of(text, limit), expected, "{text:?}");
-        }
-    }
-
-    #[test]
-    fn a_long_line_is_cut_between_two_words() {
-        for text in ["made them pass", "made them\nx"] {
-            let kept = clip_line_at_word(text, 12);
-            assert_eq!(kept.trim_end_matches('…'), "made them", "{text:?}");
-        }
-        assert_eq!(clip_line_at_word("made them pass", 14), "made them pass");
-        assert_eq!(clip_line_at_word("made them pass\nx", 14), "made them pass…");
-    }
-
-    #[test]
-    fn things_are_counted_as_people_say_them() {
-        assert_eq!([1, 0u64].map(|it| count(it, "commit")), ["1 commit", "0 commits"]);
-    }
-
-    #[test]
-    fn codes_are_removed_and_text_is_kept() {
-        let table = [
-            ("plain é 漢", "plain é 漢"),
-            ("\x1b[1;32mgreen\x1b[0m", "green"),
-            ("\x1b[38;2;1;2;3mrgb\x1b[m", "rgb"),
-            ("a\r\nb\rc", "a\nb\nc"),
-            ("\x1b]0;title\x07text", "text"),
-            ("\x1b]8;;https://x.y\x1b\\link\x1b]8;;\x1b\\", "link"),
-            ("\x1b(Btext\x1b=", "text"),
-            ("tab\there\u{0}\u{8}", "tab\there"),
-            ("\x1b[2K\x1b[1Gagain", "again"),
-            ("\x1b]0;never closed\nnext", "0;never closed\nnext"),
-            ("\x1b]0;never closed \x1b[31mred", "0;never closed red"),
-            ("\x1b[31\nnext", "\nnext"),
-            ("\x1b\x1b[31mred", "red"),
-            ("end\x1b", "end"),
-            ("\u{9b}31mred\u{9d}0;title\u{9c}text\u{85}", "redtext"),
-        ];
-        for (text, expected) in table {
-            assert_eq!(plain(text), expected, "{text:?}");
-        }
-    }
-
-    #[test]
-    fn what_is_invisible_or_turns_the_direction_is_removed_and_what_joins_letters_is_kept() {
-        let table = [
-            ("a\u{202e}b\u{2066}c\u{200f}d\u{61c}e", "abcde"),
-            ("zero\u{200b}width\u{feff}\u{ad}\u{2028}", "zerowidth"),
-            ("شلوم می\u{200c}خواهم 👩\u{200d}💻", "شلوم می\u{200c}خواهم 👩\u{200d}💻"),
-            ("two\nlines\tand\u{7f}\u{1b}[2J", "two\nlines\tand"),
-        ];
-        for (text, expected) in table {
-            assert_eq!(clean(text), expected, "{text:?}");
-        }
-    }
-
-    #[test]
-    fn a_task_stays_as_it_was_typed_and_what_stands_around_it_does_not() {
-        let task = "build \u{202e}it\r\n";
-        let prompt = format!("\u{1b}[1mThe task:\n{task}\nfailed: \u{202e}it");
-        assert_eq!(clean_around(task, &prompt), format!("The task:\n{task}\nfailed: it"));
-        assert_eq!(clean_around("", "\u{7}x"), "x");
-    }
-
-    #[test]
-    fn json_says_the_same_and_holds_nothing_unseen() {
-        let value = serde_json::json!({"\u{202e}": ["\u{9b}2J\u{7f}", "line\n", "\u{e0041}é 💻"]});
-        let written = json(&value);
-        insta::assert_snapshot!(written, @r#"{"\u202e":["\u009b2J\u007f","line\n","\udb40\udc41é 💻"]}"#);
-        assert_eq!(serde_json::from_str::<Value>(&written).unwrap(), value);
-    }
-
-    /// Text in which the letters of codes are as frequent as others.
-    fn any_text() -> impl Strategy<Value = String> {
-        let codes = "\u{1b}\u{9b}\u{9d}\u{9c}\u{7}[]P\\m;1\r\n\t\u{202e}\u{2069}\u{200f}\u{61c}\u{85}\u{7f}";
-        let letter =
-            prop_oneof![proptest::sample::select(codes.chars().collect::<Vec<_>>()), any::<char>()];
-        proptest::collection::vec(letter, 0..60).prop_map(|letters| letters.into_iter().collect())
-    }
-
-    proptest! {
-        #[test]
-        fn any_text_is_clean_afterwards_and_stays_as_it_is(text in any_text()) {
-            let once = clean(&text);
-            let forbidden = |it: char| (it.is_control() && it != '\n' && it != '\t')
-                || matches!(it, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
-                    | '\u{2066}'..='\u{2069}');
-            prop_assert!(!once.contains(forbidden), "{once:?}");
-            prop_assert_eq!(clean(&once), once.clone());
-            prop_assert!(!Shown(&text).to_string().contains(is_unseen));
-            let value = Value::from(text.as_str());
-            prop_assert!(!json(&value).contains(is_unseen));
-            prop_assert_eq!(serde_json::from_str::<Value>(&json(&value)).unwrap(), value);
-        }
-
-        #[test]
-        fn what_crew_says_behind_a_text_is_not_lost(text in any_text()) {
-            let line = format!("{text}·behind");
-            prop_assert!(clean(&line).ends_with("·behind"), "{:?}", clean(&line));
-        }
-    }
-}
+#[path = "text_tests.rs"]
+mod tests;

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
+use super::colour;
 use super::json;
 use super::list::{self, ListReading};
 use super::words::took;
@@ -28,7 +29,7 @@ pub fn list(loops: &[Loop], totals: &Totals, at: ListReading<'_>, is_everywhere:
         let _ = writeln!(text, "({more} more: --limit {})", totals.loops());
     }
     if totals.loops() > 1 {
-        let _ = writeln!(text, "\n{}", line_of(totals));
+        let _ = writeln!(text, "\n{}", colour::words(&line_of(totals)));
     }
     text
 }
@@ -85,7 +86,7 @@ mod tests {
         let at = ListReading { reading, home: None };
         let loops = [first, second];
         let totals = Totals::of(&[&loops[..], &loops[1..], &loops[1..]].concat());
-        assert_snapshot!(list(&loops, &totals, at, false), @"
+        assert_snapshot!(colour::painted(&list(&loops, &totals, at, false), false), @"
         haaaaaaa  2026-11-18 11:06  completed, checked  3  2m  $1.84  Build the todo API
         haaaaaaa  2026-11-18 11:06  cancelled           0  0s         Build the todo API
         (2 more: --limit 4)

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use super::colour;
 use super::page::Reading;
 use super::table::{self, ALWAYS, Column};
 use super::words::{ago, brief, size};
@@ -16,7 +17,7 @@ const TASK_CHARS: usize = 100;
 const WIDEST: usize = 40;
 
 const ID: Column = Column::text(ALWAYS, WIDEST);
-const STATE: Column = Column::text(ALWAYS, WIDEST);
+const STATE: Column = Column::text(ALWAYS, WIDEST).marked(colour::words);
 const FOLDER: Column = Column::text(2, WIDEST);
 const TASK: Column = Column::rest(ALWAYS, 10);
 
@@ -42,7 +43,8 @@ pub fn standing(loops: &[Loop], gone: &[LoopId], at: ListReading<'_>) -> String 
             task(subject),
         ]
     };
-    let columns = [ID, Column::text(1, WIDEST), STATE, Column::text(3, WIDEST), FOLDER, TASK];
+    let started_at = Column::text(1, WIDEST).marked(colour::quiet);
+    let columns = [ID, started_at, STATE, Column::text(3, WIDEST), FOLDER, TASK];
     text(&table::lines(columns, sorted.into_iter().map(row), at.reading.width))
 }
 
@@ -62,7 +64,7 @@ pub fn ended(loops: &[Loop], at: ListReading<'_>, is_everywhere: bool) -> String
     };
     let columns = [
         ID,
-        Column::text(2, WIDEST),
+        Column::text(2, WIDEST).marked(colour::quiet),
         STATE,
         Column::number(4, WIDEST),
         Column::number(1, WIDEST),
@@ -171,6 +173,14 @@ mod tests {
     fn read_at(width: usize) -> ListReading<'static> {
         let reading = Reading { width, now: at(0).wall, offset: FixedOffset::east_opt(0).unwrap() };
         ListReading { reading, home: Some(Path::new("/home/me")) }
+    }
+
+    fn standing(loops: &[Loop], gone: &[LoopId], at: ListReading<'_>) -> String {
+        colour::painted(&super::standing(loops, gone, at), false)
+    }
+
+    fn ended(loops: &[Loop], at: ListReading<'_>, is_everywhere: bool) -> String {
+        colour::painted(&super::ended(loops, at, is_everywhere), false)
     }
 
     #[test]

@@ -4,6 +4,7 @@
 pub mod attention;
 pub mod board;
 pub mod called;
+pub mod colour;
 pub mod doctor;
 pub mod dry_run;
 pub mod events;

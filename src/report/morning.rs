@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use chrono::{DateTime, Utc};
 
+use super::colour::{STRONG, WARN, marked, words};
 use super::history::ends;
 use super::list::{self, ListReading};
 use super::page::{Reading, wrapped};
@@ -14,7 +15,7 @@ use super::words::brief;
 use crate::engine::page::Page;
 use crate::engine::record::totals::Totals;
 use crate::engine::record::{Loop, Outcome};
-use crate::engine::text::clock_time;
+use crate::engine::text::{clean, clock_time};
 
 /// The rows of the end of the page, and of the shell's prompt below it.
 const ROWS_TAKEN: usize = 6;
@@ -50,14 +51,14 @@ impl MorningLoop {
     fn lines(&self, part: usize, width: usize) -> Vec<String> {
         let (Some(page), 0) = (&self.page, part) else {
             return note(&self.record)
-                .map(|it| fitting(&format!("    {it}"), width))
+                .map(|it| fitting(&format!("    {}", clean(&it)), width))
                 .into_iter()
                 .collect();
         };
         let said = page.ending.first().map_or_else(String::new, |fact| fact.text.clone());
         let why = self.record.state.git.undone().unwrap_or(said);
         let mut lines = wrapped(&why, width.saturating_sub(4), WHY_LINES);
-        lines.push(page.then.as_ref().unwrap_or(&page.next).command.clone());
+        lines.push(clean(&page.then.as_ref().unwrap_or(&page.next).command));
         lines.iter().map(|line| format!("    {line}")).collect()
     }
 }
@@ -72,7 +73,7 @@ pub fn text(
     let Reading { width, now, .. } = at.reading;
     let records: Vec<Loop> = loops.iter().map(|it| it.record.clone()).collect();
     let head = format!("since {}: {}", clock_time(since, at.reading.clock()), ended(&records));
-    let mut text = wrapped(&head, width, usize::MAX).join("\n") + "\n";
+    let mut text = words(&wrapped(&head, width, usize::MAX).join("\n")) + "\n";
     let mut room = rows.saturating_sub(ROWS_TAKEN + text.lines().count());
     let (mut shown, mut left_out) = (HEADINGS.len(), 0_usize);
     let (blocks, next) = blocks(loops, at);
@@ -83,7 +84,8 @@ pub fn text(
             continue;
         }
         if part != shown {
-            text += &["\n", HEADINGS[part], "\n"].concat();
+            let mark = if part == 0 { WARN } else { STRONG };
+            text += &["\n", &marked(mark, HEADINGS[part]), "\n"].concat();
         }
         (room, shown) = (room - takes, part);
         text += &(lines.join("\n") + "\n");
@@ -92,7 +94,7 @@ pub fn text(
         let since = brief((now - since).num_milliseconds().unsigned_abs()).replace(' ', "");
         let _ = writeln!(text, "\nand {left_out} more: crew history --all --since {since}");
     }
-    text + &format!("\nnext  {next}\n")
+    text + &format!("\nnext  {}\n", marked(STRONG, &clean(&next)))
 }
 
 /// "3 loops: 2 completed, 1 stalled · $1.20", of those that have ended.
@@ -124,7 +126,7 @@ fn blocks(loops: &[MorningLoop], at: ListReading<'_>) -> (Vec<(usize, Vec<String
         (*part, [vec![format!("  {line}")], it.lines(*part, width)].concat())
     });
     let of_fleets = fleets.iter().map(|(name, loops)| {
-        let line = fitting(&format!("  {name}  {}", ended(loops)), width);
+        let line = words(&fitting(&format!("  {name}  {}", ended(loops)), width));
         (3, vec![line, format!("    crew fleet status {name}")])
     });
     let next = match (alone.first(), fleets.keys().next()) {

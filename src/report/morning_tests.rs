@@ -13,6 +13,7 @@ use crate::engine::journal::story::Story;
 use crate::engine::page::{ChangesFrom, PageInputs};
 use crate::engine::record::{Ending, Proof, Status};
 use crate::engine::usage::{Money, Usage};
+use crate::report::colour::painted;
 
 fn a_loop(id: &str, folder: &str, what: &str) -> Loop {
     let mut record = a_run(None);
@@ -30,6 +31,11 @@ fn ended(mut record: Loop, ending: Ending) -> Loop {
     record.state.ended_at = Some(at(3000).wall);
     record.state.ending = Some(ending);
     record
+}
+
+/// The page without colours.
+fn text(loops: &[MorningLoop], since: DateTime<Utc>, at: ListReading<'_>, rows: usize) -> String {
+    painted(&super::text(loops, since, at, rows), false)
 }
 
 /// A night: two loops need a person, three ended well, one runs, and a fleet worked.

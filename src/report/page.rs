@@ -7,10 +7,11 @@ use chrono::{DateTime, FixedOffset, Utc};
 use unicode_truncate::UnicodeTruncateStr;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use super::colour::{self, BAD, QUIET, STRONG, WARN, marked};
 use super::table::{self, ALWAYS, Column, fitting};
 use super::words::{ago, brief};
 use crate::engine::page::{Fact, IterationLine, LastWords, Page, PageLine, Step};
-use crate::engine::text::{clean, clock_time, count, plain, quoted};
+use crate::engine::text::{clean, clock_time, count, quoted};
 use crate::engine::usage::Money;
 
 /// Where the values of the rows begin.
@@ -48,7 +49,9 @@ impl Reading {
 pub fn text(page: &Page, reading: Reading) -> String {
     let mut first = format!("loop {} · {}", page.id, page.verdict);
     first.extend(page.remark.iter().flat_map(|remark| [" · ", remark]));
-    let mut text = wrapped(&first, reading.width, usize::MAX).join("\n") + "\n\n";
+    let first = colour::words(&wrapped(&first, reading.width, usize::MAX).join("\n"));
+    let name = format!("loop {}", page.id);
+    let mut text = first.replacen(&name, &marked(STRONG, &name), 1) + "\n\n";
     for line in wrapped(&page.task, reading.width.min(TASK_COLUMNS).saturating_sub(2), TASK_LINES) {
         let _ = writeln!(text, "  {line}");
     }
@@ -108,7 +111,7 @@ pub fn value(text: &mut String, name: &str, value: &str, width: usize) {
 
 /// A command is never wrapped, and has its line to itself: it must be possible to copy it.
 pub fn step(text: &mut String, name: &str, step: &Step, width: usize) {
-    row(text, name, &step.command);
+    labelled(text, name, &marked(STRONG, &clean(&step.command)));
     value(text, "", &step.what, width);
 }
 
@@ -119,8 +122,8 @@ const COLUMNS: [Column; 7] = [
     Column::number(ALWAYS, usize::MAX),
     Column::text(ALWAYS, 12),
     Column::text(ALWAYS, FILES),
-    Column::text(ALWAYS, 18),
-    Column::rest(0, SAID),
+    Column::text(ALWAYS, 18).marked(colour::words),
+    Column::rest(0, SAID).marked(colour::words),
 ];
 
 /// The lines of iterations, in columns of one width.
@@ -252,7 +255,19 @@ pub fn pieces(line: &str, columns: usize) -> Vec<&str> {
 
 /// One row of a page: a name and its value.
 pub fn row(text: &mut String, name: &str, value: &str) {
-    let _ = writeln!(text, "  {name:<7} {value}");
+    let value = clean(value);
+    let is_of_a_check = matches!(name, "verify" | "gate" | "until" | "fails" | "tests");
+    labelled(text, name, &if is_of_a_check { colour::words(&value) } else { value });
+}
+
+/// One whose value may have marks.
+fn labelled(text: &mut String, name: &str, value: &str) {
+    let mark = match name {
+        "fails" | "red" => BAD,
+        "needs" => WARN,
+        _ => QUIET,
+    };
+    let _ = writeln!(text, "  {} {value}", marked(mark, &format!("{name:<7}")));
 }
 
 /// A row, if there is a value for it.
@@ -264,7 +279,7 @@ pub fn optional(text: &mut String, name: &str, value: Option<String>) {
 
 /// Output of a check or an agent, indented and without terminal control codes.
 pub fn tail(text: &mut String, printed: &str) {
-    for line in plain(printed).lines() {
+    for line in clean(printed).lines() {
         let _ = writeln!(text, "{:INDENT$}{line}", "");
     }
 }

@@ -8,6 +8,11 @@ fn read_at(width: usize) -> Reading {
     Reading { width, now: at(7200).wall, offset: FixedOffset::east_opt(0).unwrap() }
 }
 
+/// The page without colours.
+fn text(page: &Page, reading: Reading) -> String {
+    colour::painted(&super::text(page, reading), false)
+}
+
 /// A page with everything that can stand on one.
 fn full() -> Page {
     let line = |number, files: &str, checks: &str, said| {

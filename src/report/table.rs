@@ -4,6 +4,7 @@
 use unicode_truncate::{Alignment, UnicodeTruncateStr};
 use unicode_width::UnicodeWidthStr;
 
+use super::colour;
 use crate::engine::text::clean;
 
 /// The worth of a column that is always shown.
@@ -19,12 +20,14 @@ pub struct Column {
     most: usize,
     /// The least room that it is worth, if it takes what the others leave.
     rest: Option<usize>,
+    /// Marks what has a colour.
+    mark: fn(&str) -> String,
 }
 
 impl Column {
     /// As wide as its widest cell, up to `most`.
     pub const fn text(worth: u8, most: usize) -> Self {
-        Self { worth, alignment: Alignment::Left, most, rest: None }
+        Self { worth, alignment: Alignment::Left, most, rest: None, mark: str::to_owned }
     }
 
     /// The same with its cells at the right.
@@ -35,6 +38,11 @@ impl Column {
     /// One that takes the room that the others leave, if that is at least `least`.
     pub const fn rest(worth: u8, least: usize) -> Self {
         Self { rest: Some(least), ..Self::text(worth, usize::MAX) }
+    }
+
+    /// The same with marks for colour.
+    pub const fn marked(self, mark: fn(&str) -> String) -> Self {
+        Self { mark, ..self }
     }
 
     /// The room that it needs.
@@ -70,12 +78,13 @@ pub fn lines<const N: usize>(
         for (at, (index, column)) in used.iter().enumerate() {
             let is_last = used[at + 1..].iter().all(|(later, _)| row[*later].is_empty());
             let room = match column.rest {
-                Some(_) if is_last => width.saturating_sub(line.width()),
+                Some(_) if is_last => width.saturating_sub(colour::width(&line)),
                 Some(least) => least + left,
                 None => column.most,
             };
             let room = room.min(column.most);
-            line += &cut(&row[*index], room).unicode_pad(room, column.alignment, false);
+            let cell = cut(&row[*index], room);
+            line += &(column.mark)(&cell.unicode_pad(room, column.alignment, false));
             line += "  ";
         }
         fitting(line.trim_end(), width)
@@ -95,9 +104,10 @@ fn cut(cell: &str, columns: usize) -> String {
 
 /// The beginning of a line that fits, with an ellipsis if it was cut.
 pub fn fitting(line: &str, columns: usize) -> String {
-    if line.width() <= columns {
+    if colour::width(line) <= columns {
         return line.to_owned();
     }
-    let (kept, _) = line.unicode_truncate(columns.saturating_sub(1));
+    let plain = colour::painted(line, false);
+    let (kept, _) = plain.unicode_truncate(columns.saturating_sub(1));
     format!("{}…", kept.trim_end())
 }

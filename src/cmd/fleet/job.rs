@@ -1,6 +1,7 @@
 //! `crew fleet job`: one attempt at one task, as an engine runs it. Its exit code is the task's.
 
 use anyhow::{Result, bail};
+use clap::ColorChoice;
 
 use super::task;
 use crate::clients::variables::inside_an_agent;
@@ -19,6 +20,8 @@ pub fn job(fleet: &str, name: &str, remote: Option<&str>) -> Result<Exit> {
     if inside_an_agent(&env::raw) {
         bail!("an agent cannot start a job of a fleet\nhint: a person can, with crew fleet run");
     }
+    // What it prints is kept in a file.
+    print::set_colour(ColorChoice::Never);
     let mut home = home()?;
     // Machines of a cluster often share the folder, and a lock holds on one of them alone.
     if let Some(node) = env::text("SLURMD_NODENAME").filter(|_| remote.is_some()) {

@@ -39,7 +39,7 @@ pub fn run(arguments: &FleetRunArgs) -> Result<Exit> {
         print::err(&format!("crew: {note}"));
     }
     if arguments.dry_run {
-        print::out(&page(&home, &described, arguments.retry, true)?);
+        print::page(&page(&home, &described, arguments.retry, true)?);
         asked(&described, &print::out);
         return Ok(Exit::SUCCESS);
     }
@@ -162,8 +162,7 @@ fn coordinate(home: &Home, fleet: &Fleet) -> Result<Exit> {
     let stop = || signals.times() > 1;
     let engine = engine_of(home, fleet, &stop)?;
     let mut say = |event: &FleetEvent| {
-        let stamp = clock::local().format("[%H:%M:%S]");
-        print::out(&format!("{stamp} {}", events::line(event, clock::local())));
+        print::stamped(&events::line(event, clock::local()));
     };
     let slots = slots_of(fleet);
     let end = Coordinator::new(home, &memory, engine, slots, &signals, &mut say).run()?;
@@ -184,7 +183,7 @@ fn coordinate(home: &Home, fleet: &Fleet) -> Result<Exit> {
 }
 
 fn print_page(view: &FleetView) {
-    print::out(&format!("\n{}", words::page(&view.standing(), at(&host()))));
+    print::page(&format!("\n{}", words::page(&view.standing(), at(&host()))));
 }
 
 /// The code of a fleet of which nothing runs.

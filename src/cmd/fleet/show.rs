@@ -14,8 +14,9 @@ use crate::engine::fleet::task::TaskId;
 use crate::engine::fleet::way_out::way_out;
 use crate::engine::page::Step;
 use crate::engine::record::Loop;
-use crate::engine::text::{Shown, distinct};
+use crate::engine::text::{Shown, clean, distinct};
 use crate::exit::Exit;
+use crate::report::colour;
 use crate::report::fleet::{events, status};
 use crate::report::page;
 use crate::world::files::disk;
@@ -35,7 +36,7 @@ pub fn show(name: &str, fleet: Option<&str>) -> Result<Exit> {
     let lease = &kept.value;
     print::out(&format!("task {name} of fleet {}, branch {}", fleet.name, lease.branch));
     if let Some(ending) = lease.ending() {
-        print::out(&events::ended(ending));
+        print::page(&colour::words(&clean(&events::ended(ending))));
     }
     let record = lease.loop_id.as_ref().and_then(|id| store::load(&home, id).ok());
     let own = record.as_ref().and_then(|record| record.state.ending.as_ref());
@@ -76,7 +77,7 @@ fn print_steps(steps: &[Step]) {
     for (name, step) in ["next", "then"].into_iter().zip(steps) {
         let mut text = String::new();
         page::step(&mut text, name, step, reading().width);
-        print::out(&text);
+        print::page(&text);
     }
 }
 

@@ -25,6 +25,7 @@ use crate::engine::fleet::stored::UnreadableLease;
 use crate::exit::Exit;
 use crate::parse::arguments::FleetStatusArgs;
 use crate::report::board::is_interrupt;
+use crate::report::colour;
 use crate::report::fleet::status::FleetReading;
 use crate::report::fleet::{json, status as words};
 use crate::report::page::Reading;
@@ -53,7 +54,7 @@ pub fn status(arguments: &FleetStatusArgs) -> Result<Exit> {
     if arguments.json {
         print::json(&json::status(&view.standing(), &view.fleet, &view.leases));
     } else {
-        print::out(&words::page(&view.standing(), at(&host())));
+        print::page(&words::page(&view.standing(), at(&host())));
     }
     Ok(Exit::SUCCESS)
 }
@@ -136,14 +137,15 @@ fn watch(home: &Home, memory: &Memory, mut view: FleetView) -> Result<Exit> {
         let standing = view.standing();
         if standing.is_over() && !view.is_run {
             drop(screen);
-            print::out(&words::page(&standing, at(&host)));
+            print::page(&words::page(&standing, at(&host)));
             return Ok(Exit::SUCCESS);
         }
         let (width, rows) = screen.size()?;
         let reading = Reading { width, ..reading() };
         let at = FleetReading { reading, host: &host };
         let lines = words::board(&standing, at, rows, unseen.as_deref());
-        screen.draw(|frame| frame.render_widget(Text::from_iter(lines), frame.area()))?;
+        let lines: Text<'_> = lines.iter().map(|line| colour::spans(line)).collect();
+        screen.draw(|frame| frame.render_widget(lines, frame.area()))?;
         let key = screen.key(LOOK.min(next.left()))?;
         let leaves = [KeyCode::Char('q'), KeyCode::Esc];
         if key.is_some_and(|key| leaves.contains(&key.code) || is_interrupt(key)) {

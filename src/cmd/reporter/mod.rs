@@ -13,7 +13,7 @@ use crate::parse::arguments::OutputArgs;
 use crate::report::attention::{notice, of_event};
 use crate::report::events::Events;
 use crate::report::page;
-use crate::report::progress::{ProgressLine, Tone, lines};
+use crate::report::progress::{ProgressLine, Tone, lines, marked};
 use crate::report::screen::ScreenLines;
 use crate::world::{clock, env};
 
@@ -48,7 +48,7 @@ impl Reporter {
         match (self.output, line.tone) {
             (OutputArgs { quiet: true, .. }, Tone::Plain) => {}
             (OutputArgs { quiet: true, .. } | OutputArgs { json: true, .. }, _) => self.err(&text),
-            _ => self.out(&text),
+            _ => self.show(print::page, &marked(line.tone, &text)),
         }
     }
 
@@ -72,7 +72,11 @@ impl Reporter {
         self.screen = None;
         if !self.output.quiet {
             let page = page::text(page, reading());
-            if self.output.json { self.err(&page) } else { self.out(&format!("\n{page}")) }
+            if self.output.json {
+                self.err(&page);
+            } else {
+                self.show(print::page, &format!("\n{page}"));
+            }
         }
         if is_claimed(record) {
             let whose = match record.contract.promise {

@@ -52,7 +52,7 @@ fn follow(name: Option<&str>) -> Result<Exit> {
         clock::sleep(LOOK);
         record = store::load(&home, &record.id)?;
     }
-    print::out(&page::text(&read(&home, &record), reading()));
+    print::page(&page::text(&read(&home, &record), reading()));
     Ok(Exit::SUCCESS)
 }
 
@@ -62,8 +62,7 @@ fn say(record: &Loop, said: &mut String) -> bool {
     if *said == standing {
         return true;
     }
-    let stamp = clock::local().format("[%H:%M:%S]");
-    let is_read = print::offer(&format!("{stamp} {standing}\n"));
+    let is_read = print::stamped(&standing);
     *said = standing;
     is_read
 }

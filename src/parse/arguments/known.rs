@@ -10,16 +10,21 @@ use super::usage::UsageError;
 use crate::parse::spelling::{nearest, shown};
 
 pub(super) static LOOP: LazyLock<Command> = LazyLock::new(|| built::<LoopArgs>("/crew:loop"));
-pub(super) static RUN: LazyLock<Command> = LazyLock::new(|| built::<RunArgs>("crew run"));
-pub(super) static RESUME: LazyLock<Command> = LazyLock::new(|| built::<ResumeArgs>("crew resume"));
+pub(super) static RUN: LazyLock<Command> = LazyLock::new(|| typed::<RunArgs>("crew run"));
+pub(super) static RESUME: LazyLock<Command> = LazyLock::new(|| typed::<ResumeArgs>("crew resume"));
 pub(super) static RESUME_HERE: LazyLock<Command> =
     LazyLock::new(|| built::<ResumeHereArgs>("/crew:resume"));
-pub(super) static SET: LazyLock<Command> = LazyLock::new(|| built::<SetArgs>("crew set"));
+pub(super) static SET: LazyLock<Command> = LazyLock::new(|| typed::<SetArgs>("crew set"));
 
 fn built<A: Args>(name: &'static str) -> Command {
     let mut command = A::augment_args(Command::new(name)).no_binary_name(true);
     command.build();
     command
+}
+
+/// The same for a verb that is typed in a terminal: it also takes what every verb takes.
+fn typed<A: Args>(name: &'static str) -> Command {
+    built::<A>(name).arg(Arg::new("color").long("color").value_name("WHEN").hide(true))
 }
 
 fn all() -> impl Iterator<Item = &'static Command> {

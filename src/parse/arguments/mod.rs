@@ -127,7 +127,13 @@ pub fn resume_of(name: &str) -> Result<ResumeArgs, UsageError> {
 ///
 /// # Errors
 /// When a word looks like an option and is not an option of its verb.
-pub fn of_shell(given: Vec<OsString>) -> Result<Vec<OsString>, UsageError> {
+pub fn of_shell(mut given: Vec<OsString>) -> Result<Vec<OsString>, UsageError> {
+    // The one option that may stand before the verb.
+    match given.get(1).and_then(|word| word.to_str()) {
+        Some("--color") if given.len() > 3 => given[1..4].rotate_left(2),
+        Some(word) if word.starts_with("--color=") && given.len() > 2 => given.swap(1, 2),
+        _ => {}
+    }
     let words: Option<Vec<&str>> = given.iter().map(|word| word.to_str()).collect();
     let Some([program, verb, words @ ..]) = words.as_deref() else {
         // clap refuses what is not UTF-8.

@@ -13,6 +13,7 @@ use unicode_width::UnicodeWidthStr;
 use super::{Board, BoardGroup, BoardRow, OpenText, TextKind, Typing};
 use crate::engine::text::count;
 use crate::engine::usage::Money;
+use crate::report::colour;
 use crate::report::page;
 use crate::report::table::{self, ALWAYS, Column, fitting};
 
@@ -48,6 +49,7 @@ const DIM: Style = Style::new().add_modifier(Modifier::DIM);
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 const RED: Style = Style::new().fg(Color::Red);
 const GREEN: Style = Style::new().fg(Color::Green);
+const YELLOW: Style = Style::new().fg(Color::Yellow);
 
 /// What a board without a loop says.
 const NO_LOOPS: &str = "
@@ -104,7 +106,7 @@ fn draw_head(board: &Board, frame: &mut Frame<'_>, area: Rect, now: DateTime<Fix
     let verb = if needs == 1 { "needs" } else { "need" };
     let micros: u64 = board.rows.iter().map(|row| row.cost_micros).sum();
     for (number, text, style) in [
-        (needs, format!("{needs} {verb} you"), RED),
+        (needs, format!("{needs} {verb} you"), YELLOW),
         (running, format!("{running} running"), Style::new()),
         (waiting, format!("{waiting} waiting"), Style::new()),
         (unreadable, format!("{unreadable} unreadable"), RED),
@@ -178,7 +180,7 @@ fn items(board: &Board, width: u16) -> (Vec<ListItem<'static>>, Option<usize>) {
 
 fn heading(group: BoardGroup) -> ListItem<'static> {
     match group {
-        BoardGroup::NeedsYou => ListItem::new("NEEDS YOU").style(RED.patch(BOLD)),
+        BoardGroup::NeedsYou => ListItem::new("NEEDS YOU").style(YELLOW.patch(BOLD)),
         BoardGroup::Running => ListItem::new("RUNNING").style(DIM),
         BoardGroup::Waiting => ListItem::new("WAITING").style(DIM),
         BoardGroup::Ended => ListItem::new("ENDED").style(DIM),
@@ -187,7 +189,7 @@ fn heading(group: BoardGroup) -> ListItem<'static> {
 
 fn style(row: &BoardRow) -> Style {
     match row.group {
-        BoardGroup::NeedsYou => RED,
+        BoardGroup::NeedsYou => YELLOW,
         BoardGroup::Ended if row.is_completed => GREEN,
         BoardGroup::Waiting | BoardGroup::Ended => DIM,
         BoardGroup::Running => Style::new(),
@@ -226,7 +228,7 @@ fn detail(board: &Board, width: usize, most: usize) -> Vec<Line<'static>> {
     let before = iterations.len().min(room - steps);
     let last = |lines: &[String], many: usize, style| -> Vec<Line<'static>> {
         let lines = lines[lines.len() - many..].iter();
-        lines.map(|line| Line::styled(fitting(line, width), style)).collect()
+        lines.map(|line| colour::spans(&fitting(line, width)).style(style)).collect()
     };
     lines.extend(last(&iterations, before, Style::new()));
     lines.extend(last(&activity, steps, DIM));

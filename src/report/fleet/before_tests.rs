@@ -4,6 +4,12 @@ use super::*;
 use crate::engine::fleet::fixture::{a_fleet, a_lease, ended, id, running};
 use crate::engine::fleet::lease::JobPhase;
 use crate::engine::record::{Agent, Role};
+use crate::report::colour::painted;
+
+/// The page without colours.
+fn page(start: &FleetStart<'_>, width: usize) -> String {
+    painted(&super::page(start, width), false)
+}
 
 fn checked(name: &str, checks: &[(&str, Role)]) -> Lease {
     let mut lease = a_lease(name);

@@ -14,6 +14,7 @@ use crate::engine::fleet::standing::{
 use crate::engine::record::Proof;
 use crate::engine::text::{quoted, start, with_reason};
 use crate::engine::usage::{Money, Usage};
+use crate::report::colour::{self, STRONG, marked, quiet, words};
 use crate::report::page::{Reading, wrapped};
 use crate::report::table::{self, ALWAYS, Column, fitting};
 use crate::report::words::{ago, brief};
@@ -91,7 +92,7 @@ pub fn stands(standing: &Standing, row: &StandingRow, at: FleetReading<'_>) -> S
 }
 
 fn labelled(name: &str, value: &str) -> String {
-    format!("  {name:<9} {value}")
+    format!("  {} {value}", quiet(&format!("{name:<9}")))
 }
 
 /// The counts beside the name, and the money and the time below them; all below the name where the
@@ -118,12 +119,13 @@ fn head(standing: &Standing, width: usize) -> Vec<String> {
     let column = name.width() + 4;
     let beside = counts.join("    ");
     if column + beside.width().max(used.width()) <= width {
-        return vec![format!("{name}    {beside}"), format!("{:column$}{used}", "")];
+        let name = marked(STRONG, &name);
+        return vec![format!("{name}    {}", words(&beside)), format!("{:column$}{used}", "")];
     }
     let mut lines = vec![fitting(&name, width)];
     for text in [counts.join(" · "), used] {
         let below = wrapped(&text, width.saturating_sub(2), usize::MAX);
-        lines.extend(below.iter().map(|line| format!("  {line}")));
+        lines.extend(below.iter().map(|line| format!("  {}", words(line))));
     }
     lines
 }
@@ -229,10 +231,10 @@ fn over(standing: &Standing, rows: &[&StandingRow], word: &str, width: usize) ->
         let names = rows[..kept].iter().map(name);
         let more = (kept < rows.len()).then(|| format!("… {} more", rows.len() - kept));
         let names = names.chain(more).collect::<Vec<_>>().join(", ");
-        labelled(word, &format!("{names}    {place}"))
+        format!("  {} {names}    {place}", words(&format!("{word:<9}")))
     };
     let most = rows.len().min(width);
-    let kept = (0..=most).rev().find(|kept| line(*kept).width() <= width);
+    let kept = (0..=most).rev().find(|kept| colour::width(&line(*kept)) <= width);
     Some(fitting(line(kept.unwrap_or_default()).trim_end(), width))
 }
 
@@ -245,7 +247,7 @@ fn table(standing: &Standing, rows: &[&StandingRow], at: FleetReading<'_>) -> Ve
     let column = if is_running { Column::number } else { Column::text };
     let columns = [
         Column::text(ALWAYS, task),
-        column(ALWAYS, 11),
+        column(ALWAYS, 11).marked(words),
         column(ALWAYS, 8),
         column(ALWAYS, 8),
         Column::rest(ALWAYS, NEWS),

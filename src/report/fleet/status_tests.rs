@@ -21,6 +21,10 @@ fn read_at(width: usize) -> FleetReading<'static> {
     FleetReading { reading, host: HERE }
 }
 
+fn page(standing: &Standing, at: FleetReading<'_>) -> String {
+    colour::painted(&super::page(standing, at), false)
+}
+
 fn works(name: &str, slot: u32, since: u32) -> Lease {
     running(name, JobPhase::Works { slot: Some(slot), since: at(since).wall })
 }
@@ -135,7 +139,7 @@ fn where_it_is_narrow_the_counts_stand_below_the_name_and_the_least_columns_are_
 fn sixty_tasks_fit_a_small_terminal_and_what_is_left_out_is_counted() {
     let board = board(&standing(&lands(), &sixty(), 3), read_at(80), 24, None);
     assert!(board.len() <= 24);
-    assert_snapshot!(board.join("\n"), @r#"
+    assert_snapshot!(colour::painted(&board.join("\n"), false), @r#"
     fleet billing-cleanup    12 of 60 landed    4 run    42 wait    2 need you
                              $18.45 of $50.00 · begun 3h 12m ago · about 7h left
 
@@ -166,7 +170,7 @@ fn sixty_tasks_fit_a_small_terminal_and_what_is_left_out_is_counted() {
 #[test]
 fn a_board_that_is_too_low_keeps_what_needs_a_person() {
     let board = board(&standing(&lands(), &sixty(), 3), read_at(80), 8, None);
-    assert_snapshot!(board.join("\n"), @r#"
+    assert_snapshot!(colour::painted(&board.join("\n"), false), @r#"
     fleet billing-cleanup    12 of 60 landed    4 run    42 wait    2 need you
                              $18.45 of $50.00 · begun 3h 12m ago · about 7h left
 
@@ -181,7 +185,7 @@ fn a_board_that_is_too_low_keeps_what_needs_a_person() {
 fn a_board_of_an_earlier_look_says_why_it_is_none_of_now() {
     let unseen = Some("lease failed: Permission denied");
     let board = board(&standing(&lands(), &[a_lease("a")], 3), read_at(80), 8, unseen);
-    assert_snapshot!(board.join("\n"), @"
+    assert_snapshot!(colour::painted(&board.join("\n"), false), @"
     fleet billing-cleanup    0 of 1 landed    1 waits
                              $0.00 of $50.00 · begun 3h 12m ago
 
@@ -367,7 +371,7 @@ proptest! {
         let standing = standing(&lands(), &named.collect::<Vec<_>>(), 4);
         let board = board(&standing, read_at(width), rows, unseen.as_deref());
         prop_assert!(board.len() <= rows);
-        prop_assert!(board.iter().all(|line| line.width() <= width), "{board:?}");
+        prop_assert!(board.iter().all(|line| colour::width(line) <= width), "{board:?}");
         let page = page(&standing, read_at(width));
         let next = standing.next.as_ref().map_or(0, |next| next.width() + 12);
         let widest = page.lines().map(UnicodeWidthStr::width).max().unwrap_or_default();

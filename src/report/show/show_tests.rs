@@ -10,6 +10,7 @@ use crate::engine::evidence::commits::Commits;
 use crate::engine::fixture::{a_loop_with, a_page, a_run, at, facts, result};
 use crate::engine::journal::{Event, JournalEntry, SCHEMA};
 use crate::engine::record::Role;
+use crate::report::colour::painted;
 
 /// A loop that started in a session, was moved into fresh processes and completed there, and its
 /// story.
@@ -61,7 +62,7 @@ fn known<'a>(record: &'a Loop, story: &'a Story, page: &'a Page) -> StoryPage<'a
 fn the_page_tells_both_drivers_every_iteration_and_the_end() {
     let (record, mut story) = moved("Build the todo API\nand then rest");
     story.torn = 1;
-    assert_snapshot!(page(&known(&record, &story, &a_page(&record, &story))), @"
+    assert_snapshot!(painted(&page(&known(&record, &story, &a_page(&record, &story))), false), @"
     loop haaaaaaa · completed after 2 iterations · proof: checked
 
       Build the todo API
@@ -103,7 +104,7 @@ fn one_iteration_is_shown_with_all_its_evidence() {
     let (record, story) = moved("Build");
     let picked = story.picked().unwrap();
     let log = Path::new("/home/me/iterations/0001.log");
-    assert_snapshot!(iteration(&record, picked, Some(log)), @"
+    assert_snapshot!(painted(&iteration(&record, picked, Some(log)), false), @"
     loop haaaaaaa: iteration 1
       time    1m0s
       claim   refused: `cargo test` failed (exit 1)

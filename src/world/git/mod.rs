@@ -8,6 +8,7 @@ pub mod clone;
 mod command;
 pub mod commit;
 pub mod commits;
+pub mod display;
 pub mod drafts;
 pub mod head;
 pub mod hub;

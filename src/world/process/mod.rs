@@ -5,9 +5,9 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -37,6 +37,7 @@ pub use self::pipes::Stream;
 pub use self::runner::StopRequest;
 use self::runner::{Running, Streams, Supervisor};
 use super::clock::Stopwatch;
+use super::env;
 use crate::clients::variables;
 
 /// Between two looks at a child.
@@ -164,6 +165,25 @@ pub fn run_apart(spec: &ProcessSpec<'_>, stop: impl Fn() -> bool) -> io::Result<
     command.env_clear();
     spawn::lead_a_session(&mut command, None, Signal::KILL);
     finish(command, spec, Capture::ForReading, None, stop, None)
+}
+
+/// Shows a text by a person's pager, on this terminal and with the variables that git gives it;
+/// `false` if there is no such program. It stays in crew's own group, or it could not read keys,
+/// and a person ends it, not a deadline.
+pub fn show_by_pager(pager: &str, text: &[u8]) -> io::Result<bool> {
+    let mut command = Command::new("sh");
+    command.args(["-c", pager]).stdin(Stdio::piped());
+    for (name, value) in [("LESS", "FRX"), ("LV", "-c")] {
+        if env::raw(name).is_none() {
+            command.env(name, value);
+        }
+    }
+    let mut child = command.spawn()?;
+    if let Some(mut input) = child.stdin.take() {
+        // One that was left early reads no more.
+        let _ = input.write_all(text);
+    }
+    Ok(!matches!(child.wait()?.code(), Some(126 | 127)))
 }
 
 /// A child in a separate session, without the variables of a client's session or of a git around

@@ -1,0 +1,225 @@
+//! What has a colour in a text for people. Report code puts marks around words, and `cmd/print.rs`
+//! turns them into terminal codes or removes them. A mark is a character that no language has, and
+//! text from elsewhere loses such characters where it is cleaned. A colour is never the only sign:
+//! without it every page says the same.
+
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use unicode_width::UnicodeWidthStr;
+
+use crate::engine::text::{clean, is_mark};
+
+/// What a mark says of the words up to the next [`END`].
+pub const GOOD: char = '\u{fdd0}';
+pub const BAD: char = '\u{fdd1}';
+pub const WARN: char = '\u{fdd2}';
+pub const QUIET: char = '\u{fdd3}';
+pub const STRONG: char = '\u{fdd4}';
+const END: char = '\u{fdd5}';
+
+/// The terminal's own colours, which can be read on light and on dark: green, red, yellow, dim and
+/// bold.
+const CODES: [(char, &str); 6] = [
+    (GOOD, "\x1b[32m"),
+    (BAD, "\x1b[31m"),
+    (WARN, "\x1b[33m"),
+    (QUIET, "\x1b[2m"),
+    (STRONG, "\x1b[1m"),
+    (END, "\x1b[0m"),
+];
+
+/// Where what a check or an agent printed begins, on a page.
+const OUTPUT_COLUMN: usize = 10;
+
+/// crew's words for how something is, by their colour.
+const WORDS: [(char, &str); 4] = [
+    (GOOD, "completed|proven|checked|passes|passed|pass|accepted|landed|fixed|nothing is broken"),
+    (BAD, "aborted|aborting|error|fails|failed|fail|refused|broken|failure"),
+    (WARN, "blocked|stalled|exhausted|passing|warning|timed out|needs you|need you|owner gone"),
+    (QUIET, "cancelled|interrupted|claimed|unchecked"),
+];
+
+/// The text with that mark.
+pub fn marked(mark: char, text: &str) -> String {
+    if text.trim().is_empty() { text.to_owned() } else { format!("{mark}{text}{END}") }
+}
+
+/// The text of least importance: times, the names of rows.
+pub fn quiet(text: &str) -> String {
+    marked(QUIET, text)
+}
+
+/// The text with each of crew's words marked, except in quotation marks, backticks and paths.
+pub fn words(text: &str) -> String {
+    let (mut done, mut rest, mut before, mut quote) = (String::new(), text, ' ', None);
+    while let Some(next) = rest.chars().next() {
+        let is_inside = quote.is_some() || is_of_a_name(before) || before == '.';
+        let found = if is_inside { None } else { word_at(rest) };
+        let (piece, left) = rest.split_at(found.map_or(next.len_utf8(), |(_, length)| length));
+        match found {
+            Some((mark, _)) => done += &marked(mark, piece),
+            None => done += piece,
+        }
+        if matches!(next, '`' | '"') && quote.is_none_or(|quote| quote == next) {
+            quote = if quote.is_none() { Some(next) } else { None };
+        }
+        (before, rest) = (piece.chars().next_back().unwrap_or(' '), left);
+    }
+    done
+}
+
+fn is_of_a_name(character: char) -> bool {
+    character.is_alphanumeric() || matches!(character, '/' | '_' | '-')
+}
+
+/// The same up to the first colon that is not that of a proof: what follows is from elsewhere.
+pub fn head(text: &str) -> String {
+    let mut colons = text.match_indices(": ").map(|(at, _)| at);
+    let end = colons.find(|at| !text[..*at].ends_with("proof")).unwrap_or(text.len());
+    let (head, rest) = text.split_at(end);
+    words(head) + rest
+}
+
+/// The same of each line, except those that are indented as far as a check's output.
+pub fn heads(text: &str) -> String {
+    let line = |line: &str| match line.bytes().take_while(|byte| *byte == b' ').count() {
+        0..OUTPUT_COLUMN => head(line),
+        _ => line.to_owned(),
+    };
+    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// The mark and the length of the word that a text begins with.
+fn word_at(text: &str) -> Option<(char, usize)> {
+    let begins = |word: &&str| {
+        let start = text.get(..word.len()).is_some_and(|it| it.eq_ignore_ascii_case(word));
+        let mut after = text.get(word.len()..).unwrap_or_default().chars();
+        let [next, then] = [after.next(), after.next()].map(Option::unwrap_or_default);
+        start && !is_of_a_name(next) && !(next == '.' && is_of_a_name(then))
+    };
+    WORDS.iter().find_map(|(mark, words)| Some((*mark, words.split('|').find(begins)?.len())))
+}
+
+/// A message on standard error: "crew:" with that mark, and its way out.
+pub fn message(text: &str, mark: char) -> String {
+    let line = |line: &str| match line.split_once(": ") {
+        Some((start @ "crew", rest)) => format!("{} {rest}", marked(mark, &format!("{start}:"))),
+        Some((start @ "hint", rest)) => format!("{} {rest}", marked(STRONG, &format!("{start}:"))),
+        _ => line.to_owned(),
+    };
+    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// The text with the terminal's codes in place of the marks, or without them.
+pub fn painted(text: &str, has_colour: bool) -> String {
+    let mut painted = String::with_capacity(text.len());
+    for character in text.chars() {
+        match CODES.iter().find(|(mark, _)| *mark == character) {
+            Some((_, code)) if has_colour => painted.push_str(code),
+            _ if is_mark(character) => {}
+            _ => painted.push(character),
+        }
+    }
+    painted
+}
+
+/// A difference that git printed in colours, cleaned: only these remain of the codes.
+pub fn cleaned_diff(text: &str) -> String {
+    const BEGINNING: &str = "\u{1b}[";
+    let mut kept = String::new();
+    for (at, piece) in text.split(BEGINNING).enumerate() {
+        let number = piece.trim_start_matches(|it: char| it.is_ascii_digit() || it == ';');
+        match number.strip_prefix('m').filter(|_| at > 0) {
+            Some(rest) => {
+                kept.extend([BEGINNING, &piece[..piece.len() - rest.len()], &clean(rest)]);
+            }
+            None if at > 0 => kept += &clean(&format!("{BEGINNING}{piece}")),
+            None => kept += &clean(piece),
+        }
+    }
+    kept
+}
+
+/// The text for a board.
+pub fn spans(text: &str) -> Line<'static> {
+    let mut style = Style::new();
+    let mut spans = Vec::new();
+    for piece in text.split_inclusive(is_mark) {
+        let words = piece.trim_end_matches(is_mark);
+        spans.push(Span::styled(words.to_owned(), style));
+        style = match piece.chars().next_back() {
+            Some(GOOD) => Style::new().green(),
+            Some(BAD) => Style::new().red(),
+            Some(WARN) => Style::new().yellow(),
+            Some(QUIET) => Style::new().dim(),
+            Some(STRONG) => Style::new().bold(),
+            _ => Style::new(),
+        };
+    }
+    spans.into()
+}
+
+/// The columns that a text takes.
+pub fn width(text: &str) -> usize {
+    text.chars().filter(|it| !is_mark(*it)).collect::<String>().width()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Marks as a reader can see them.
+    fn seen(text: &str) -> String {
+        let names = [(GOOD, "<+"), (BAD, "<-"), (WARN, "<!"), (QUIET, "<."), (STRONG, "<*")];
+        let text =
+            names.iter().fold(text.to_owned(), |text, (mark, name)| text.replace(*mark, name));
+        text.replace(END, ">")
+    }
+
+    #[test]
+    fn crews_words_have_the_colour_of_what_they_say() {
+        let table = [
+            ("completed, checked at 09:12", "<+completed>, <+checked> at 09:12"),
+            ("completed, claimed", "<+completed>, <.claimed>"),
+            ("blocked in iteration 3 · needs you", "<!blocked> in iteration 3 · <!needs you>"),
+            ("aborted · 2 of 148 tests fail", "<-aborted> · 2 of 148 tests <-fail>"),
+            ("`fails` passes, \"it fails\", failing", "`fails` <+passes>, \"it fails\", failing"),
+            (
+                "src/failed.rs un-failed failed_at failed.",
+                "src/failed.rs un-failed failed_at <-failed>.",
+            ),
+            ("unproven Proven 日本passed", "unproven <+Proven> 日本passed"),
+            ("an `unclosed passes", "an `unclosed passes"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(seen(&words(text)), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_follows_a_colon_is_from_elsewhere_except_a_proof() {
+        let table = [
+            ("Claim refused: it failed", "Claim <-refused>: it failed"),
+            ("done · proof: proven", "done · proof: <+proven>"),
+            ("done · proof: proven, but: failed", "done · proof: <+proven>, but: failed"),
+            ("          failed", "          failed"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(seen(&heads(text)), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_message_has_its_beginnings_in_colour() {
+        let text = message("crew: it failed\nhint: try: again\n  list", BAD);
+        assert_eq!(seen(&text), "<-crew:> it failed\n<*hint:> try: again\n  list");
+    }
+
+    #[test]
+    fn marks_become_codes_or_nothing_and_have_no_width() {
+        let text = format!("{} {}", marked(GOOD, "日本"), marked(BAD, " "));
+        assert_eq!(painted(&text, true), "\u{1b}[32m日本\u{1b}[0m  ");
+        assert_eq!(painted(&format!("{text}\u{fdef}"), false), "日本  ");
+        assert_eq!((width(&text), spans(&text).width()), (6, 6));
+    }
+}
