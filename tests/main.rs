@@ -6,6 +6,7 @@ mod binary;
 mod breaks;
 mod child;
 mod client;
+mod colours;
 mod demo;
 mod doctor;
 mod door;

@@ -28,8 +28,8 @@ const CODES: [(char, &str); 6] = [
     (END, "\x1b[0m"),
 ];
 
-/// Where what a check or an agent printed begins, on a page.
-const OUTPUT_COLUMN: usize = 10;
+/// The column from which on a page shows what others said or printed.
+const OTHERS: usize = 4;
 
 /// crew's words for how something is, by their colour.
 const WORDS: [(char, &str); 4] = [
@@ -80,11 +80,18 @@ pub fn head(text: &str) -> String {
     words(head) + rest
 }
 
-/// The same of each line, except those that are indented as far as a check's output.
+/// The same of each line of a page or a demo. What is indented further was said or printed by
+/// others, except the lines of iterations, which begin with a number.
 pub fn heads(text: &str) -> String {
-    let line = |line: &str| match line.bytes().take_while(|byte| *byte == b' ').count() {
-        0..OUTPUT_COLUMN => head(line),
-        _ => line.to_owned(),
+    let line = |line: &str| {
+        let indent = line.len() - line.trim_start().len();
+        let is_crews =
+            indent < OTHERS || line[indent..].starts_with(|it: char| it.is_ascii_digit());
+        match line.starts_with(['>', '*']) {
+            true => marked(STRONG, line),
+            false if is_crews => head(line),
+            false => line.to_owned(),
+        }
     };
     text.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
@@ -203,6 +210,8 @@ mod tests {
             ("done · proof: proven", "done · proof: <+proven>"),
             ("done · proof: proven, but: failed", "done · proof: <+proven>, but: failed"),
             ("          failed", "          failed"),
+            ("    1  2s  passes", "    1  2s  <+passes>"),
+            ("* iteration 1: it failed", "<** iteration 1: it failed>"),
         ];
         for (text, expected) in table {
             assert_eq!(seen(&heads(text)), expected, "{text:?}");
