@@ -4,10 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{ColorChoice, Parser, Subcommand};
+use clap::{Arg, ColorChoice, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::agents::catalogue;
 use crate::demo::DemoArgs;
 use crate::drive::install::InstallScope;
 use crate::engine::record::Outcome;
@@ -37,16 +36,15 @@ pub struct Cli {
     pub verb: Verb,
 }
 
-fn name_agents(agent: clap::Arg) -> clap::Arg {
-    agent.help(format!("{}; or one from your settings", catalogue::known().join(", ")))
-}
-
 /// The help of an option of a loop that exists: without the option its value stays, so the value
 /// that a start would take is left out.
-fn without_default(arg: clap::Arg) -> clap::Arg {
+fn without_default(arg: Arg) -> Arg {
     let Some(help) = arg.get_help().map(ToString::to_string) else { return arg };
     match help.split_once(" (").and_then(|(what, rest)| Some((what, rest.split_once("; 0 = ")?))) {
-        Some((what, (_, zero))) => arg.help(format!("{what} (0 = {zero}")),
+        Some((what, (_, zero))) => {
+            let help = format!("{what} (0 = {zero}");
+            arg.help(help.clone()).long_help(help)
+        }
         None => arg,
     }
 }
@@ -55,7 +53,7 @@ fn without_default(arg: clap::Arg) -> clap::Arg {
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Keep an agent working in fresh processes until the job is proved done
-    #[command(mut_arg("agent", name_agents), after_help = AFTER_RUN)]
+    #[command(after_help = AFTER_RUN)]
     Run(Box<RunArgs>),
     /// Drive a loop that another process started
     #[command(hide = true)]
@@ -80,7 +78,7 @@ pub enum Verb {
                       crew diff k3v9 2..6  from the end of 2 to the end of 6; 0 is as found"
     )]
     Diff {
-        /// A loop's id or the beginning of one; then an iteration N, or N..M
+        /// A loop's id or its start; then an iteration N, or N..M
         #[arg(value_names = ["LOOP", "N[..M]"], num_args = 0..=2)]
         words: Vec<String>,
         /// A summary: each file with the number of its changed lines
@@ -93,29 +91,32 @@ pub enum Verb {
                       Examples:\n  crew back 3\n  crew back k3v9 0     as the loop found it"
     )]
     Back {
-        /// A loop's id or the beginning of one; then an iteration N, or back-N to undo a return
+        /// A loop's id or its start; then an iteration, or back-N to undo
+        ///
+        /// back-N is the snapshot that a return saved.
         #[arg(value_names = ["LOOP", "N"], num_args = 0..=2)]
         words: Vec<String>,
     },
     /// Run a loop's checks without its work, in a scratch folder; exit 1 unless a test then fails
     #[command(after_help = "Examples:\n  crew prove\n  crew prove k3v9")]
     Prove {
-        /// A loop's id or the beginning of one; if absent, the loop here, else the only live one
+        /// A loop's id or its start; if absent, the one here or the only live one
         #[arg(value_name = "LOOP")]
         name: Option<String>,
     },
     /// Show every loop of this machine on a board; off a terminal, one loop until it ends
     #[command(after_help = "Examples:\n  crew watch\n  crew watch k3v9\n  crew watch k3v9 | cat")]
     Watch {
-        /// A loop's id or the beginning of one, to open its page; off a terminal the loop of this
-        /// working tree if absent
+        /// A loop's id or its start, to open its page; if absent, all
+        ///
+        /// Off a terminal the loop of this working tree.
         #[arg(value_name = "LOOP")]
         name: Option<String>,
     },
     /// Pause a loop after the running iteration
     #[command(after_help = "Examples:\n  crew pause\n  crew pause k3v9 --now")]
     Pause {
-        /// A loop's id or the beginning of one; if absent, the loop here, else the only live one
+        /// A loop's id or its start; if absent, the one here or the only live one
         #[arg(value_name = "LOOP")]
         name: Option<String>,
         /// End the agent of a run at once; its iteration is repeated later
@@ -127,7 +128,7 @@ pub enum Verb {
         after_help = "Examples:\n  crew cancel\n  crew cancel k3v9 --reason \"wrong branch\""
     )]
     Cancel {
-        /// A loop's id or the beginning of one; if absent, the loop here, else the only live one
+        /// A loop's id or its start; if absent, the one here or the only live one
         #[arg(value_name = "LOOP")]
         name: Option<String>,
         /// Why, for the handoff
@@ -135,7 +136,7 @@ pub enum Verb {
         reason: Option<String>,
     },
     /// Resume a paused or ended loop in fresh processes
-    #[command(mut_args(without_default), mut_arg("agent", name_agents), after_help = AFTER_RESUME)]
+    #[command(mut_args(without_default), after_help = AFTER_RESUME)]
     Resume(Box<ResumeArgs>),
     /// Send the agent a message with its next prompt
     #[command(after_help = AFTER_TELL)]
@@ -143,16 +144,24 @@ pub enum Verb {
         /// The message; quote what your shell would change
         #[arg(value_name = "TEXT", required_unless_present = "accept_test_changes")]
         words: Vec<String>,
-        /// A loop's id or the beginning of one; if absent, the loop here, else the only live one
+        /// A loop's id or its start; if absent, the loop here
+        ///
+        /// Else the only live one.
         #[arg(long = "loop", value_name = "LOOP")]
         name: Option<String>,
-        /// Every task of this fleet that is not over, or that is blocked
+        /// Every task of this fleet that is not over
+        ///
+        /// Or that is blocked.
         #[arg(long, value_name = "NAME", conflicts_with = "name")]
         fleet: Option<String>,
-        /// Only this task of the fleet; one that ended reads it once it is tried again
+        /// Only this task of the fleet
+        ///
+        /// One that ended reads it once it is tried again.
         #[arg(long, value_name = "TASK", requires = "fleet")]
         task: Option<String>,
-        /// Accept the tests and check settings of that task as its agent changed them
+        /// Accept the tests and check settings of that task
+        ///
+        /// As its agent changed them.
         #[arg(long, requires = "task")]
         accept_test_changes: bool,
     },
@@ -165,14 +174,19 @@ pub enum Verb {
                       crew handoff review \"look at the parser first\""
     )]
     Handoff {
-        /// What was done and what is next; before it the page's type, if it is one of task, phase,
-        /// review, session and blocked
+        /// What was done and what is next
+        ///
+        /// Before it the page's type, if it is one of task, phase, review, session and blocked.
         #[arg(value_name = "DESCRIPTION", required = true)]
         words: Vec<String>,
-        /// The page's type, part of its name: one of these or another word; task if absent
+        /// The page's type: task, phase, review, session, blocked
+        ///
+        /// Or another word; part of its name. task if absent.
         #[arg(long = "type", value_name = "TYPE")]
         kind: Option<String>,
-        /// A loop's id or the beginning of one; if absent, the loop here, else the only live one
+        /// A loop's id or its start; if absent, the loop here
+        ///
+        /// Else the only live one.
         #[arg(long = "loop", value_name = "LOOP")]
         name: Option<String>,
     },
@@ -181,16 +195,17 @@ pub enum Verb {
                       crew install --scope project --marketplace https://HOST/OWNER/crew.git")]
     Install(InstallArgs),
     /// Undo an install; the records of loops are kept
-    ///
-    /// While a loop runs in a session it is refused, unless you say --yes: nobody would judge that
-    /// loop any more.
-    #[command(after_help = "Examples:\n  crew uninstall\n  crew uninstall --scope project")]
+    #[command(after_help = "While a loop runs in a session it is refused, unless you say --yes: \
+                            nobody would judge\nthat loop any more.\n\nExamples:\n  crew uninstall\n  crew uninstall --scope project")]
     Uninstall {
-        /// `user` and `local`: the plugin on this machine; `project`: the entry in the settings of
-        /// this repository
+        /// What is removed: user, local or project (user)
+        ///
+        /// user and local: the plugin on this machine; project: the entry in the settings of this
+        /// repository.
         #[arg(long, value_enum, default_value_t = InstallScope::User)]
+        #[arg(hide_possible_values = true, hide_default_value = true)]
         scope: InstallScope,
-        /// The client's program, where it is not `claude` on PATH
+        /// The client's program, if not `claude` on PATH
         #[arg(long, value_name = "PATH")]
         client: Option<PathBuf>,
         /// Also while a loop runs in a session
@@ -262,19 +277,21 @@ pub enum Verb {
 /// `crew status`.
 #[derive(Debug, clap::Args)]
 pub struct StatusArgs {
-    /// A loop's id or the beginning of one; if absent, the loop here, else the only live one
+    /// A loop's id or its start; if absent, the one here or the only live one
     #[arg(value_name = "LOOP", conflicts_with = "all")]
     pub name: Option<String>,
     /// Every loop of this machine, newest first
     #[arg(long)]
     pub all: bool,
-    /// What happened on this machine in that time, and what needs you: 90m, 12h
+    /// What happened here in that time, and what needs you: 12h
+    ///
+    /// On this machine.
     #[arg(long, value_name = "D", value_parser = duration::parse, conflicts_with_all = ["all", "name"])]
     pub since: Option<Duration>,
     /// Print JSON, for programs; every object has a "schema"
     #[arg(long)]
     pub json: bool,
-    /// One short line for a prompt or a status bar; nothing where no loop is live
+    /// One short line for a status bar, if a loop is live
     #[arg(long, conflicts_with_all = ["all", "json", "since"])]
     pub line: bool,
 }
@@ -282,13 +299,13 @@ pub struct StatusArgs {
 /// `crew history`.
 #[derive(Debug, clap::Args)]
 pub struct HistoryArgs {
-    /// List those of the whole machine, not only of this repository
+    /// List those of the whole machine
     #[arg(long)]
     pub all: bool,
-    /// Only loops that ended this way
-    #[arg(long, value_name = "OUTCOME", value_parser = outcomes())]
+    /// Only loops that ended this way: completed, stalled …
+    #[arg(long, value_name = "OUTCOME", value_parser = outcomes(), hide_possible_values = true)]
     pub outcome: Option<Outcome>,
-    /// Only loops whose last iteration is at most this old: 90m, 2d
+    /// Only loops that worked within this time: 90m, 2d
     #[arg(long, value_name = "D", value_parser = duration::parse)]
     pub since: Option<Duration>,
     /// At most N loops; 0 = all
@@ -303,7 +320,7 @@ pub struct HistoryArgs {
 #[derive(Debug, Default, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch that a person types")]
 pub struct ShowArgs {
-    /// A loop's id or the beginning of one; if absent, the loop here, else the only live one
+    /// A loop's id or its start; if absent, the one here or the only live one
     #[arg(value_name = "LOOP")]
     pub name: Option<String>,
     /// One iteration with all its evidence
@@ -335,7 +352,9 @@ pub struct CleanArgs {
     /// Loops that are over, of any age
     #[arg(value_name = "LOOP")]
     pub names: Vec<String>,
-    /// Only loops that ended longer ago than this: 90m, 30d (30d unless a loop is named)
+    /// Only loops that ended longer ago than this: 90m (30d)
+    ///
+    /// 30d unless a loop is named.
     #[arg(long, value_name = "D", value_parser = duration::parse)]
     pub older_than: Option<Duration>,
     /// Remove without asking
@@ -355,16 +374,23 @@ pub struct DriveArgs {
 /// `crew install`.
 #[derive(Debug, clap::Args)]
 pub struct InstallArgs {
-    /// Who gets the plugin
+    /// Who gets it: user, local or project (user)
+    ///
+    /// You everywhere, you in this repository, or everybody who works in this repository.
     #[arg(long, value_enum, default_value_t = InstallScope::User)]
+    #[arg(hide_possible_values = true, hide_default_value = true)]
     pub scope: InstallScope,
-    /// Also show the loop in the client's status line (changes your own settings)
+    /// Also show the loop in the client's status line
+    ///
+    /// It changes your own settings.
     #[arg(long)]
     pub status_line: bool,
-    /// With `--scope project`: the address of crew's repository to write into the settings
+    /// With `--scope project`: crew's repository
+    ///
+    /// The address is written into the settings.
     #[arg(long, value_name = "ADDRESS")]
     pub marketplace: Option<String>,
-    /// The client's program, where it is not `claude` on PATH
+    /// The client's program, if not `claude` on PATH
     #[arg(long, value_name = "PATH")]
     pub client: Option<PathBuf>,
 }

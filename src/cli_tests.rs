@@ -1,25 +1,88 @@
-use clap::CommandFactory;
+use clap::{Command, CommandFactory as _};
 
 use super::*;
+use crate::pages::shown;
 
 #[test]
 fn the_page_of_help_names_every_verb_once_and_fits_a_terminal() {
     let command = Cli::command();
     let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set());
-    let mut verbs: Vec<&str> = verbs.map(clap::Command::get_name).collect();
+    let mut verbs: Vec<&str> = verbs.map(Command::get_name).collect();
+    // Two columns.
+    let first = |row: &'static str| row.strip_prefix("  ").and_then(|it| it.split(' ').next());
     let line = |line: &'static str| match line.split_once("Also: ") {
-        Some((_, also)) => also.split(", ").filter(|word| !word.starts_with('-')).collect(),
-        None => line.strip_prefix("  ").and_then(|it| it.split(' ').next()).into_iter().collect(),
+        Some((_, also)) => {
+            also.trim_end_matches('.').split(", ").filter(|word| !word.starts_with('-')).collect()
+        }
+        None => [line.get(..40).unwrap_or(line), line.get(40..).unwrap_or_default()]
+            .into_iter()
+            .filter_map(first)
+            .filter(|word| !word.is_empty())
+            .collect(),
     };
     let named = help::TERMINAL
         .lines()
-        .skip_while(|line| *line != "Start")
+        .skip_while(|line| !line.starts_with("Start"))
         .flat_map(|it| -> Vec<_> { line(it) });
-    let mut named: Vec<&str> = named.chain(["uninstall"]).collect();
+    let mut named: Vec<&str> = named.collect();
     verbs.sort_unstable();
     named.sort_unstable();
     assert_eq!(named, verbs);
-    assert_eq!(help::TERMINAL.matches("uninstall").count(), 1);
     let widest = help::TERMINAL.lines().map(|line| line.chars().count()).max();
-    assert!(help::TERMINAL.lines().count() <= 35 && widest <= Some(80), "{widest:?}");
+    assert!(help::TERMINAL.lines().count() <= 23 && widest <= Some(80), "{widest:?}");
+}
+
+/// The commands with those below them, as their pages of help show them.
+fn all_below(command: &Command) -> Vec<Command> {
+    let below = command.get_subcommands().filter(|verb| !verb.is_hide_set()).flat_map(all_below);
+    std::iter::once(command.clone()).chain(below).collect()
+}
+
+#[test]
+fn each_option_and_each_command_has_one_row_in_every_page_of_help() {
+    let mut wrapped = Vec::new();
+    for mut all in [shown(), Cli::command()] {
+        all.build();
+        for command in all_below(&all).into_iter().skip(1).filter(|it| it.get_name() != "help") {
+            let page = command.clone().term_width(80).render_help().to_string();
+            let path = command.get_bin_name().unwrap_or_default();
+            let rows = page.lines().skip_while(|line| !line.ends_with(':'));
+            for row in rows.take_while(|row| *row != "Examples:") {
+                let is_one = !row.starts_with("          ");
+                // What clap adds about values stands below.
+                if !is_one && !row.trim().starts_with('[') {
+                    wrapped.push(format!("{path}: {}", row.trim()));
+                }
+            }
+            assert!(page.lines().all(|line| line.chars().count() <= 80), "{path}\n{page}");
+        }
+    }
+    assert!(wrapped.is_empty(), "these rows are the second of an option: {wrapped:#?}");
+}
+
+/// The options that a page of help lists.
+fn options(command: &Command) -> Vec<&str> {
+    let shown = command.get_arguments().filter(|arg| !arg.is_hide_set());
+    shown.filter_map(Arg::get_long).collect()
+}
+
+#[test]
+fn the_page_of_a_run_shows_the_options_people_use_and_names_the_number_of_the_others() {
+    for (verb, shown_options, others) in [("run", 20, 24), ("resume", 16, 10)] {
+        let mut all = shown();
+        let command = all.find_subcommand_mut(verb).unwrap();
+        assert_eq!(options(command).len(), shown_options, "{verb}: {:?}", options(command));
+        let page = command.render_help().to_string();
+        let more = format!("`crew {verb} --help --all` lists the other {others} options.");
+        assert!(page.trim_end().ends_with(&more), "{page}");
+        let whole = Cli::command();
+        let whole = options(whole.find_subcommand(verb).unwrap());
+        assert_eq!(whole.len(), shown_options + others, "{verb}: {whole:?}");
+    }
+}
+
+#[test]
+fn the_pages_of_a_run_and_of_a_resume_name_every_agent() {
+    let names = format!("Agents: {}; or one", crate::agents::catalogue::known().join(", "));
+    assert!(AFTER_RUN.contains(&names) && AFTER_RESUME.contains(&names), "{names}");
 }

@@ -8,6 +8,7 @@ mod demo;
 mod drive;
 mod engine;
 mod exit;
+mod pages;
 mod parse;
 mod prompts;
 mod report;
@@ -17,7 +18,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory as _, Parser};
+use clap::{Command, CommandFactory as _, Parser};
 
 use crate::exit::Exit;
 use crate::parse::arguments::{self, UsageError};
@@ -34,20 +35,26 @@ fn main() -> ExitCode {
 }
 
 fn typed() -> Exit {
-    let words = match arguments::of_shell(world::env::words()) {
+    let given = world::env::words();
+    let has = |word| given.iter().take_while(|it| *it != "--").any(|it| it == word);
+    if has("--all") && (has("--help") || has("-h")) {
+        return page(cli::Cli::command(), &given);
+    }
+    let words = match arguments::of_shell(given) {
         Ok(words) => words,
         Err(error) => return wrong(&error),
     };
     let cli = match cli::Cli::try_parse_from(&words) {
         Ok(cli) => cli,
-        // Pages contain only crew's own text, in clap's colours.
-        Err(page) if !page.use_stderr() => {
-            let _ = page.print();
+        Err(error) if error.kind() == ErrorKind::DisplayVersion => {
+            let _ = error.print();
             return Exit::SUCCESS;
         }
-        Err(page) if page.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            cmd::print::err(&cmd::print::fold(&page.to_string()));
-            return Exit::USAGE;
+        Err(error)
+            if !error.use_stderr()
+                || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand =>
+        {
+            return page(pages::shown(), &words);
         }
         Err(error) => return wrong(&misread(&error, &words)),
     };
@@ -72,21 +79,30 @@ fn misread(error: &clap::Error, words: &[OsString]) -> UsageError {
         _ => None,
     };
     let example = verb.filter(|_| is_missing).and_then(|verb| example(verb, missing?));
-    let help = example.unwrap_or_else(|| format!("{} --help", path(words)));
+    let command = command(cli::Cli::command(), words);
+    let help = command.get_bin_name().unwrap_or("crew");
+    let help = example.unwrap_or_else(|| format!("{help} --help"));
     let procedures = prompts::procedures::names();
     let unknown = arguments::unknown_command(error, words, &procedures);
     unknown.unwrap_or_else(|| UsageError::of(error, &help))
 }
 
-/// The verb that was typed, below those that have it: "crew fleet run".
-fn path(words: &[OsString]) -> String {
-    let (mut command, mut path) = (cli::Cli::command(), vec!["crew"]);
-    for word in words[1..].iter().map_while(|word| word.to_str()) {
+/// Prints the page of help of the command that was typed. It contains only crew's own text, in
+/// clap's colours.
+fn page(all: Command, words: &[OsString]) -> Exit {
+    let _ = command(all, words).mut_arg("help", |help| help.help("Print help")).print_help();
+    Exit::SUCCESS
+}
+
+/// The command that was typed, without those that have it.
+fn command(all: Command, words: &[OsString]) -> Command {
+    let mut command = all;
+    command.build();
+    for word in words[1..].iter().map_while(|word| word.to_str()).filter(|word| *word != "help") {
         let Some(below) = command.find_subcommand(word) else { break };
-        path.push(word);
         command = below.clone();
     }
-    path.join(" ")
+    command
 }
 
 /// An example from a verb's page of help: the first with that word, or the first.

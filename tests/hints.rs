@@ -184,8 +184,11 @@ fn every_option_that_crews_own_texts_name_exists() {
     }
     assert!(all.len() > 25, "{all:?}");
     for (verb, option) in all {
-        let words: Vec<&str> = verb.split(' ').chain(["--help"]).collect();
-        let help = sandbox.crew(&words).success();
+        let page = |options: &[&'static str]| {
+            let words: Vec<&str> = verb.split(' ').chain(options.iter().copied()).collect();
+            sandbox.crew(&words).success()
+        };
+        let help = page(&["--help"]) + &page(&["--help", "--all"]);
         assert!(help.contains(&option), "crew {verb} has no {option}");
     }
 }

@@ -200,8 +200,8 @@ fn status_help_and_cancel_are_answered_without_the_model(installed: &Installed) 
     let api = Api::scripted(idle(3));
     for (prompt, expected) in [
         ("/crew:status", "no loop belongs to this session or folder"),
-        ("/crew:help", "--failure-threshold <N>"),
-        ("/crew:loop", "--failure-threshold <N>"),
+        ("/crew:help", "--max-cost <USD>"),
+        ("/crew:loop", "--max-cost <USD>"),
         ("/crew:cancel-loop \"wrong branch\"", "no loop belongs to this session or folder"),
     ] {
         let session = Client::new(installed, &sandbox, &api).prompt(prompt).run();

@@ -147,8 +147,28 @@ fn what_is_wrong_with_an_argument_is_said_in_a_line_or_two() {
         let ran = sandbox.crew(words);
         assert_eq!((ran.code(), ran.stderr.as_str()), (2, expected), "{words:?}");
     }
-    let none = sandbox.crew(&[]);
-    assert!(none.code() == 2 && none.stderr == sandbox.crew(&["--help"]).stdout, "{none:#?}");
+}
+
+#[test]
+fn a_page_of_help_is_the_same_however_it_is_asked_for() {
+    let sandbox = Sandbox::new();
+    for verb in ["", "run", "resume", "set", "status", "install", "fleet", "fleet run"] {
+        let verb: Vec<&str> = verb.split_whitespace().collect();
+        let page = sandbox.crew(&[&verb[..], &["--help"]].concat()).success();
+        assert_eq!(sandbox.crew(&[&verb[..], &["-h"]].concat()).success(), page);
+        assert_eq!(sandbox.crew(&[&["help"], &verb[..]].concat()).success(), page);
+        if verb.is_empty() || verb == ["fleet"] {
+            let none = sandbox.crew(&verb);
+            assert_eq!((none.stdout.as_str(), none.stderr.as_str()), (page.as_str(), ""));
+            assert_eq!(none.code(), 0);
+        }
+    }
+    let run = |words: &[&str]| sandbox.crew(&[&["run"], words].concat()).success();
+    let (short, whole) = (run(&["--help"]), run(&["--help", "--all"]));
+    assert_eq!(run(&["--all", "-h"]), whole);
+    let last = "`crew run --help --all` lists the other 24 options.\n";
+    assert!(short.ends_with(last) && whole.contains("--no-worse"), "{short}");
+    assert!(!short.contains("--no-worse"), "{short}");
 }
 
 #[test]

@@ -33,7 +33,7 @@ The temporary folder is gone. What to type next:
 /// `crew demo`.
 #[derive(Debug, clap::Args)]
 pub struct DemoArgs {
-    /// Watch a fleet instead: six tasks, two at once, until all are on one main branch
+    /// Watch a fleet of six tasks instead, until all are on main
     #[arg(long)]
     pub fleet: bool,
     /// Leave out the pauses that a terminal gets

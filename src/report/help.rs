@@ -24,7 +24,7 @@ pub fn no_loop_in_a_session(start: &str) -> String {
     )
 }
 
-/// The page; `options` are the options of a loop, one per line.
+/// The page; `options` are those that people use, one per line.
 pub fn page(options: &str) -> String {
     format!("{HEAD}\n{options}\n{EXAMPLE}")
 }
@@ -33,6 +33,8 @@ pub fn page(options: &str) -> String {
 const HEAD: &str = include_str!("help/client.txt");
 
 const EXAMPLE: &str = "\
+`crew run --help --all` in a terminal lists all options, crew config the settings here.
+
 Example:
   /crew:loop \"Build the todo API\" --max-iterations 15 --verify \"cargo test\"
 ";

@@ -210,6 +210,6 @@ fn a_crew_that_is_not_on_the_path_is_called_by_its_place() {
     let line = again("\"Build it\" --replace").line().to_owned();
     assert!(line.contains(&format!("stop: Esc, or {place} cancel in any terminal")), "{line}");
     let help = door.command("").with("command_name", "crew:help").send().refusal().to_owned();
-    assert!(help.contains("a loop's id: `crew pause`, `crew cancel`"), "{help}");
-    assert!(help.contains(&format!("\n  {place} status, {place} pause, ")), "{help}");
+    assert!(help.contains("; `crew pause`, `crew cancel` and `crew status` act"), "{help}");
+    assert!(help.contains(&format!("does not work: {place} doctor")), "{help}");
 }

@@ -13,11 +13,12 @@ pub struct DoctorArgs {
     /// The client's program, where it is not `claude` on PATH
     #[arg(long, value_name = "PATH", conflicts_with_all = ["on", "node"])]
     pub client: Option<PathBuf>,
-    /// Look at a compute node of a cluster instead, with one small job: slurm, or slurm:HOST by ssh
-    /// to its login node
+    /// Look at a compute node of a cluster: slurm or slurm:HOST
+    ///
+    /// With one small job there; slurm:HOST by ssh to its login node.
     #[arg(long, value_name = "ENGINE", value_parser = cluster)]
     pub on: Option<String>,
-    /// With --on: the agent to look for, if it is not the one in force here
+    /// With --on: the agent to look for, if another than here
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
     /// Reports on this machine as a compute node to the crew that asks with --on

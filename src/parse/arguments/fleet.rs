@@ -11,7 +11,9 @@ use super::values;
 /// The verbs of fleets.
 #[derive(Debug, Subcommand)]
 pub enum FleetVerb {
-    /// Start a folder of tasks, or join it: what ended stays ended, what is gone is taken up
+    /// Start a folder of tasks, or join it; what ended stays ended
+    ///
+    /// What is gone is taken up.
     #[command(after_help = AFTER_RUN)]
     Run(FleetRunArgs),
     /// Show how a fleet stands, what needs you first
@@ -40,23 +42,27 @@ pub enum FleetVerb {
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },
-    /// Remove what this machine keeps of a fleet: its terms, leases and logs; branches, the tasks'
-    /// working trees and the remote stay
+    /// Remove what this machine keeps of a fleet; branches stay
+    ///
+    /// Its terms, leases and logs; the tasks' working trees and the remote stay, too.
     #[command(after_help = AFTER_FORGET)]
     Forget {
         /// The fleet
         #[arg(value_name = "NAME")]
         fleet: String,
     },
-    /// Make one attempt at a task, as an engine does: safe to start at any moment, any number of
-    /// times
+    /// Make one attempt at a task, as an engine does
+    ///
+    /// Safe to start at any moment, any number of times.
     #[command(after_help = "Examples:\n  crew fleet job billing vat-rounding")]
     Job {
+        /// The fleet
         #[arg(value_name = "FLEET")]
         fleet: String,
+        /// The task
         #[arg(value_name = "TASK")]
         task: String,
-        /// The address of the fleet's remote, on a machine that did not start it
+        /// The fleet's remote, on a machine that did not start it
         #[arg(long, value_name = "URL")]
         remote: Option<String>,
     },
@@ -78,27 +84,35 @@ pub struct FleetRunArgs {
     /// The folder of the tasks
     #[arg(value_name = "FOLDER")]
     pub folder: PathBuf,
-    /// At most N iterations at once on this machine (half its cores, one for each 2 GB, at most 4)
+    /// At most N iterations at once (half the cores, up to 4)
+    ///
+    /// On this machine; one for each 2 GB.
     #[arg(long, value_name = "N", value_parser = values::some)]
     pub slots: Option<u32>,
-    /// At most this many dollars for all tasks together (0 = no limit)
+    /// At most this many dollars for all tasks (0 = no limit)
     #[arg(long = "max-cost", value_name = "USD", value_parser = values::dollars::<u64>)]
     pub max_cost_micros: Option<u64>,
     /// Push each task's branch and lease after every iteration
     #[arg(long)]
     pub push: bool,
-    /// Land what is completed on the main branch, checked there; `pr` opens pull requests
+    /// Land completed tasks on main; pr opens pull requests
+    ///
+    /// Each is checked there before it is pushed.
     #[arg(long, value_name = "pr", num_args = 0..=1, default_missing_value = "main")]
     #[arg(value_parser = landing)]
     pub land: Option<String>,
-    /// What runs the jobs, from now on: local, slurm, slurm:HOST by ssh to its login node, or
-    /// manual, which prints a command for each task and leaves them to you
+    /// What runs the jobs: local, slurm, slurm:HOST, manual
+    ///
+    /// From now on. slurm:HOST by ssh to its login node; manual prints a command for each task and
+    /// leaves them to you.
     #[arg(long, value_name = "ENGINE", value_parser = engine)]
     pub on: Option<String>,
     /// Try again what ended without being completed
     #[arg(long)]
     pub retry: bool,
-    /// Show what would run, in which order, and all that would be pushed; start and write nothing
+    /// Show what would run and be pushed; start nothing
+    ///
+    /// In which order, too. It writes nothing.
     #[arg(long)]
     pub dry_run: bool,
     /// Trust what is listed without asking
@@ -109,7 +123,9 @@ pub struct FleetRunArgs {
 /// Which fleet is meant.
 #[derive(Args, Clone, Debug, Default)]
 pub struct WhichFleet {
-    /// The fleet's name; if absent, this repository's newest; outside a repository the only one
+    /// The fleet's name; if absent, this repository's newest
+    ///
+    /// Outside a repository the only one.
     #[arg(long, value_name = "NAME")]
     pub fleet: Option<String>,
 }
@@ -117,7 +133,9 @@ pub struct WhichFleet {
 /// `crew fleet status`.
 #[derive(Args, Clone, Debug)]
 pub struct FleetStatusArgs {
-    /// The fleet's name; if absent, this repository's newest; outside a repository the only one
+    /// The fleet's name; if absent, this repository's newest
+    ///
+    /// Outside a repository the only one.
     #[arg(value_name = "FLEET")]
     pub fleet: Option<String>,
     /// Print JSON, for programs; the object has a "schema"

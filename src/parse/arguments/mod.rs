@@ -7,7 +7,7 @@
 use std::ffi::OsString;
 
 use clap::error::ErrorKind;
-use clap::{Command, FromArgMatches};
+use clap::{Arg, Command, FromArgMatches};
 
 pub use self::doctor::DoctorArgs;
 pub use self::fleet::{FleetOrderArgs, FleetRunArgs, FleetStatusArgs, FleetVerb};
@@ -17,6 +17,7 @@ pub use self::unknown::unknown_command;
 pub use self::usage::UsageError;
 use self::values::MARK;
 pub use self::values::{iteration, outcomes, whole};
+use crate::engine::text::words_of;
 use crate::parse::spelling::shown;
 
 mod doctor;
@@ -201,9 +202,13 @@ fn is_text(word: &str) -> bool {
     name.contains(char::is_whitespace) && known::anywhere(known::first_word(word)).is_none()
 }
 
-/// The options of `/crew:loop` as a page of help lists them.
+/// The options of `/crew:loop` that people use.
+const SHOWN: &str = "prompt_file replace questions verify gate until require max_iterations \
+    max_duration_s max_cost_micros";
+
+/// These options as a page of help lists them.
 pub fn options_page() -> String {
-    let command =
-        LOOP.clone().mut_arg("task", |task| task.hide(true)).mut_arg("help", |it| it.hide(true));
+    let is_shown = |arg: &Arg| words_of(SHOWN).any(|it| it == arg.get_id());
+    let command = LOOP.clone().mut_args(|arg| if is_shown(&arg) { arg } else { arg.hide(true) });
     command.help_template("{all-args}").term_width(100).render_help().to_string()
 }
