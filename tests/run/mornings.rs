@@ -104,7 +104,7 @@ fn settled(world: &World, text: &str) -> String {
         (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?Z?", "TIME"),
         (r"process(es of crew)? \d+", "process PID"),
         (r"\b1\.0s\b", "1s"),
-        (r"<rect [^>]*>", "<rect>"),
+        (r"height:[0-9]+%", "height:N%"),
         (r"(?m)^[0-9a-f]{7} |\b[0-9a-f]{7} (Add|crew)", "COMMIT $1"),
     ];
     changes

@@ -1,5 +1,5 @@
-//! The timeline of a loop as inline SVG: how long each iteration took and how its checks ended, how
-//! many tests failed, what it cost. Each is also in the table beneath. Colours come from the page's
+//! The timeline of a loop as bars: how long each iteration took and how its checks ended, how many
+//! tests failed, what it cost. Each is also in the table beneath. Colours come from the page's
 //! style, so that they fit both schemes.
 
 use std::fmt::Write as _;
@@ -11,9 +11,8 @@ use crate::report::words::brief;
 
 /// The most bars of a chart; iterations in a row share one beyond that.
 const BARS_MAX: usize = 240;
-/// The size of a chart, in its own units.
-const WIDTH: u64 = 9600;
-const HEIGHT: u64 = 900;
+/// The most bars that have room for their values.
+const NAMED_MAX: usize = 12;
 
 /// How an iteration ended, as far as a colour can show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,6 +45,8 @@ impl Shade {
 
 /// One or more iterations in a row, as one bar.
 struct Bar {
+    /// The first of them.
+    number: u32,
     elapsed_ms: u64,
     cost_micros: u64,
     /// Failing tests after the last of them; `None` where no check named its tests.
@@ -66,16 +67,20 @@ pub fn charts<'a>(iterations: impl Iterator<Item = &'a Iteration>) -> String {
         if each == 1 { "each iteration".to_owned() } else { format!("every {each} iterations") };
     let longest = bars.iter().map(|bar| bar.elapsed_ms).max().unwrap_or_default();
     let name = format!("Time of {of}, at most {}", brief(longest));
-    text.push_str(&chart(&name, &bars, longest, |bar| Some(bar.elapsed_ms)));
+    text.push_str(&chart(&name, &bars, longest, |bar| {
+        Some((bar.elapsed_ms, brief(bar.elapsed_ms)))
+    }));
     let failing = bars.iter().filter_map(|bar| bar.failing).max();
     if let Some(most) = failing.filter(|most| *most > 0) {
         let name = format!("Failing tests, where they ran, at most {most}");
-        text.push_str(&chart(&name, &bars, most, |bar| bar.failing));
+        let value = |bar: &Bar| bar.failing.map(|failing| (failing, failing.to_string()));
+        text.push_str(&chart(&name, &bars, most, value));
     }
     let dearest = bars.iter().map(|bar| bar.cost_micros).max().unwrap_or_default();
     if dearest > 0 {
         let name = format!("Cost of {of}, at most {}", Money::from_micros(dearest));
-        text.push_str(&chart(&name, &bars, dearest, |bar| Some(bar.cost_micros)));
+        let value = |bar: &Bar| (bar.cost_micros, Money::from_micros(bar.cost_micros).to_string());
+        text.push_str(&chart(&name, &bars, dearest, |bar| Some(value(bar))));
     }
     text
 }
@@ -86,6 +91,7 @@ fn bar(iterations: &[&Iteration]) -> Bar {
     let tests = last.into_iter().flat_map(|last| &last.checks).filter_map(|it| it.tests.as_ref());
     let failing: Vec<u64> = tests.map(|tests| u64::from(tests.failed)).collect();
     Bar {
+        number: iterations.first().map_or(0, |it| it.evidence.iteration),
         elapsed_ms: iterations.iter().map(|it| it.elapsed_ms).sum(),
         cost_micros: iterations.iter().map(cost).sum(),
         failing: (!failing.is_empty()).then(|| failing.iter().sum()),
@@ -93,24 +99,30 @@ fn bar(iterations: &[&Iteration]) -> Bar {
     }
 }
 
-/// Bars from the floor of the chart; one that has a value is never invisible, not even at 0.
-fn chart(name: &str, bars: &[Bar], most: u64, value: impl Fn(&Bar) -> Option<u64>) -> String {
+/// Bars from the floor of the chart, each with its value; one that has a value is never invisible,
+/// not even at 0.
+fn chart(
+    name: &str,
+    bars: &[Bar],
+    most: u64,
+    value: impl Fn(&Bar) -> Option<(u64, String)>,
+) -> String {
+    let named = if bars.len() > NAMED_MAX { "" } else { " named" };
     let mut text = format!(
-        "<figure><figcaption>{name}</figcaption>\n<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
-         preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{name}\">\n"
+        "<figure><figcaption>{name}</figcaption>\n\
+         <div class=\"bars{named}\" role=\"img\" aria-label=\"{name}\">\n"
     );
-    let (slots, most) = (bars.len() as u64, most.max(1));
-    let width = (WIDTH * 4 / slots / 5).clamp(8, 400);
-    for (index, bar) in (0..).zip(bars) {
-        let Some(value) = value(bar) else { continue };
-        let height = (value.saturating_mul(HEIGHT) / most).max(20);
-        let (x, y) = (WIDTH * index / slots, HEIGHT - height);
+    for bar in bars {
+        let (value, words) = value(bar).unwrap_or_default();
+        let height =
+            if words.is_empty() { 0 } else { (value.saturating_mul(100) / most.max(1)).max(2) };
         let _ = writeln!(
             text,
-            "<rect class=\"{}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"/>",
+            "<i class=\"{}\" style=\"height:{height}%\" title=\"{}: {words}\"><span>{words}</span></i>",
             bar.shade.class(),
+            bar.number,
         );
     }
-    text.push_str("</svg></figure>\n");
+    text.push_str("</div></figure>\n");
     text
 }

@@ -70,6 +70,7 @@ fn render(values: &Value) -> String {
     environment.set_trim_blocks(true);
     environment.set_lstrip_blocks(true);
     environment.set_keep_trailing_newline(true);
+    environment.add_filter("code", |text: String| Value::from_safe_string(with_code(&text)));
     environment.set_formatter(|out, _, value| {
         let text = value.to_string();
         let text = if value.is_safe() { text } else { escape(&text) };
@@ -137,6 +138,19 @@ fn happenings(known: &StoryPage<'_>) -> Vec<(String, String)> {
         .collect()
 }
 
+/// Text escaped for HTML, with what is between two backticks as code.
+fn with_code(text: &str) -> String {
+    let escaped = escape(text);
+    let (mut html, mut rest) = (String::new(), escaped.as_str());
+    while let Some((before, after)) = rest.split_once('`')
+        && let Some((code, after)) = after.split_once('`')
+    {
+        html += &[before, "<code>", code, "</code>"].concat();
+        rest = after;
+    }
+    html + rest
+}
+
 /// Text escaped for HTML: no character of it can end or open a tag or an attribute, or reverse the
 /// direction of the text around it.
 fn escape(text: &str) -> String {
@@ -160,6 +174,20 @@ mod tests {
             escape("</pre><script>alert('x & \"y\"')</script>\u{1b}[2J\u{202e}"),
             "&lt;/pre&gt;&lt;script&gt;alert(&#39;x &amp; &quot;y&quot;&#39;)&lt;/script&gt;"
         );
+    }
+
+    #[test]
+    fn what_is_between_two_backticks_is_code() {
+        for (text, expected) in [
+            ("plain", "plain"),
+            ("`a < b` passes", "<code>a &lt; b</code> passes"),
+            ("`a` and `b`", "<code>a</code> and <code>b</code>"),
+            ("`a` and one ` alone", "<code>a</code> and one ` alone"),
+            ("`", "`"),
+            ("", ""),
+        ] {
+            assert_eq!(with_code(text), expected, "{text}");
+        }
     }
 
     proptest! {
