@@ -80,11 +80,7 @@ pub fn demo(arguments: &DemoArgs) -> Result<Exit> {
     if has_pauses {
         print::aside("(any key hurries, and --fast leaves the pauses out)\n");
     }
-    let played = if arguments.fleet {
-        demo::play_fleet(print::folded_heads)
-    } else {
-        demo::play(has_pauses, print::folded_heads)
-    };
+    let played = demo::play(arguments.fleet, has_pauses, print::folded_heads);
     Ok(match played? {
         Played::ToTheEnd => Exit::SUCCESS,
         Played::Interrupted => {

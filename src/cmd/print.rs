@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::engine::text;
 use crate::report::colour::{self, BAD, QUIET, STRONG, marked};
 use crate::report::page::folded as fold_at;
+use crate::report::progress::STAMP;
 use crate::world::process::show_by_pager;
 use crate::world::process::signals::Signals;
 use crate::world::{clock, terminal};
@@ -55,7 +56,7 @@ pub fn page(text: &str) {
 
 /// Prints a line of what happens now, behind the time; `false` when the reader is gone.
 pub fn stamped(line: &str) -> bool {
-    let time = clock::local().format("[%H:%M:%S]").to_string();
+    let time = clock::local().format(STAMP).to_string();
     offer_page(&format!("{} {}", colour::quiet(&time), colour::words(&text::clean(line))))
 }
 

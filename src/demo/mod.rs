@@ -54,30 +54,18 @@ pub enum Played {
 
 /// Plays the demo; `print` gets each line of a scene when it has happened. The scratch folder is
 /// removed, whatever happens in it.
-pub fn play(has_pauses: bool, print: impl Fn(&str)) -> Result<Played> {
+pub fn play(is_fleet: bool, has_pauses: bool, print: impl Fn(&str)) -> Result<Played> {
     let is_hurried = Cell::new(!has_pauses);
     let show = |scene: &str| pace::show(scene, &is_hurried, &print);
-    in_scratch(|scratch| perform(scratch, &show), || print(CLOSING))
-}
-
-/// The same for the demo of a fleet.
-pub fn play_fleet(show: impl Fn(&str)) -> Result<Played> {
-    in_scratch(|scratch| fleet::perform(scratch, &show), || show(fleet::CLOSING))
-}
-
-fn in_scratch(
-    perform: impl FnOnce(&Scratch) -> Result<()>,
-    close: impl FnOnce(),
-) -> Result<Played> {
     let scratch = Scratch::make()?;
-    let played = perform(&scratch);
+    let played = if is_fleet { fleet::perform(&scratch, &show) } else { perform(&scratch, &show) };
     let interrupted = scratch.interrupted();
     scratch.remove()?;
     if interrupted {
         return Ok(Played::Interrupted);
     }
     played?;
-    close();
+    show(if is_fleet { fleet::CLOSING } else { CLOSING });
     Ok(Played::ToTheEnd)
 }
 

@@ -6,22 +6,20 @@ use std::time::Duration;
 
 use crate::world::terminal;
 
-/// How long a line with these words stays, in milliseconds.
-const STAYS: [(&str, u64); 5] = [
+/// How long a line with these words stays, in milliseconds; the first that it has counts.
+const STAYS: [(&str, u64); 6] = [
     ("> /crew:loop ", 1500),
     ("* iteration ", 1000),
     ("claim refused", 2500),
     ("FAIL ", 2000),
     ("completed after", 2000),
+    ("", 100),
 ];
-/// How long any other line stays that is not empty, in milliseconds.
-const OTHERS_STAY: u64 = 150;
 
 /// How long the line stays before the next one comes.
 fn stays(line: &str) -> Duration {
     let known = STAYS.iter().find(|(words, _)| line.contains(words));
-    let others = if line.is_empty() { 0 } else { OTHERS_STAY };
-    Duration::from_millis(known.map_or(others, |(_, ms)| *ms))
+    Duration::from_millis(known.map_or(0, |(_, ms)| *ms))
 }
 
 /// Shows the lines of a scene, with pauses unless a person hurries.

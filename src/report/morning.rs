@@ -21,7 +21,7 @@ use crate::engine::text::{clean, clock_time};
 const ROWS_TAKEN: usize = 6;
 /// The most lines of a reason.
 const WHY_LINES: usize = 2;
-/// The headings, from the top.
+/// The headings, from the top; a part of the page is known by its place here.
 const HEADINGS: [&str; 4] = ["NEEDS YOU", "ENDED", "RUNNING", "FLEETS"];
 
 /// A loop that worked since then.
@@ -101,11 +101,10 @@ pub fn text(
 fn ended(loops: &[Loop]) -> String {
     let totals = Totals::of(loops);
     let cost = totals.usage.cost_text(false).map(|cost| format!(" · {cost}"));
-    if totals.loops() > 0 {
-        ends(&totals) + &cost.unwrap_or_default()
-    } else {
-        "no loop has ended".to_owned()
+    if totals.loops() == 0 {
+        return "no loop has ended".to_owned();
     }
+    ends(&totals) + &cost.unwrap_or_default()
 }
 
 /// The lines of every loop and fleet with their headings, and the command to type next.

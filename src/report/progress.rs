@@ -15,6 +15,8 @@ use crate::engine::record::{Ending, Loop, Outcome, Proof};
 use crate::engine::text::{self, clip, clip_line_at_word, clock_time, count, with_reason};
 use crate::engine::usage::tokens_text;
 
+/// The time of day before every line of a run, on a terminal and on a pipe.
+pub const STAMP: &str = "[%H:%M:%S]";
 /// The most characters of a person's or the agent's words in a line.
 const WORDS_MAX: usize = 120;
 /// The most characters of the reason why something ended or failed, with the hint at its end.
@@ -116,7 +118,7 @@ pub fn lines(event: &RunEvent<'_>, at: DateTime<FixedOffset>) -> Vec<ProgressLin
         | RunEvent::Stopping
         | RunEvent::ReactionFailed { .. } => Vec::new(),
     };
-    let stamp = at.format("[%H:%M:%S]");
+    let stamp = at.format(STAMP);
     said.into_iter()
         .map(|(tone, text)| {
             let mark = match tone {

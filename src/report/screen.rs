@@ -5,7 +5,7 @@
 use chrono::{DateTime, FixedOffset};
 
 use super::line::{done_when, failures, said};
-use super::progress::{ProgressLine, Tone, lines};
+use super::progress::{ProgressLine, STAMP, Tone, lines};
 use super::words::brief;
 use crate::engine::boundary::limits;
 use crate::engine::events::RunEvent;
@@ -99,11 +99,10 @@ fn now(result: &CheckResult) -> String {
     format!("`{run}` {happened}, in {time}")
 }
 
-/// `[22:51] 2  11m  $1.02  4 files  cargo test 2 of 215 fail (was 5)  claim refused`.
+/// `[22:51:07] 2  11m  $1.02  4 files  cargo test 2 of 215 fail (was 5)  claim refused`.
 fn iteration(after: &Loop, at: DateTime<FixedOffset>) -> String {
     let elapsed = after.elapsed_ms.last().copied().unwrap_or_default();
-    let mut parts =
-        vec![format!("{} {}", at.format("[%H:%M]"), after.state.completed), brief(elapsed)];
+    let mut parts = vec![format!("{} {}", at.format(STAMP), after.state.completed), brief(elapsed)];
     if let Some(evidence) = &after.state.evidence {
         parts.extend(evidence.cost());
         parts.extend(said(evidence));

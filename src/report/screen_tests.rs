@@ -41,8 +41,8 @@ fn a_run_on_a_terminal_begins_with_its_terms_and_leaves_a_line_for_each_iteratio
       done    the agent says COMPLETE and `cargo test` passes
       stop    Ctrl-C, or anywhere: crew pause haaaaaaa, crew cancel haaaaaaa
       now     `cargo test` fails: 3 of 212 tests, in 1s
-    [11:06] 1  1m  claim refused: cargo test 3 of 212 fail
-    [11:06] 2  0s  1 check fixed  claim accepted
+    [11:06:40] 1  1m  claim refused: cargo test 3 of 212 fail
+    [11:06:40] 2  0s  1 check fixed  claim accepted
     loop haaaaaaa · claude · /repo on main · up to 10 iterations, 12h
       done    the agent says COMPLETE and `cargo test` passes
       stop    Ctrl-C, or anywhere: crew pause haaaaaaa, crew cancel haaaaaaa
