@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::PossibleValuesParser;
 use clap::{Arg, ColorChoice, Parser, Subcommand};
-use clap_complete::Shell;
 
 use crate::demo::DemoArgs;
 use crate::drive::install::InstallScope;
@@ -259,8 +258,8 @@ pub enum Verb {
     #[command(after_help = "Examples:\n  source <(crew completions bash)\n  \
                       crew completions fish > ~/.config/fish/completions/crew.fish")]
     Completions {
-        #[arg(value_parser = PossibleValuesParser::new(["bash", "zsh", "fish"]).try_map(|it| it.parse::<Shell>()))]
-        shell: Shell,
+        #[arg(value_parser = PossibleValuesParser::new(["bash", "zsh", "fish"]))]
+        shell: String,
     },
     /// Print a page for man(1)
     #[command(after_help = "Examples:\n  crew man | man -l -\n  crew man fleet run | man -l -")]

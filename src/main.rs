@@ -35,6 +35,9 @@ fn main() -> ExitCode {
 }
 
 fn typed() -> Exit {
+    if cmd::complete::answer() {
+        return Exit::SUCCESS;
+    }
     let given = world::env::words();
     let has = |word| given.iter().take_while(|it| *it != "--").any(|it| it == word);
     if has("--all") && (has("--help") || has("-h")) {
@@ -98,9 +101,10 @@ fn page(all: Command, words: &[OsString]) -> Exit {
 fn command(all: Command, words: &[OsString]) -> Command {
     let mut command = all;
     command.build();
-    for word in words[1..].iter().map_while(|word| word.to_str()).filter(|word| *word != "help") {
-        let Some(below) = command.find_subcommand(word) else { break };
-        command = below.clone();
+    for word in words[1..].iter().filter_map(|word| word.to_str()).filter(|word| *word != "help") {
+        if let Some(below) = command.find_subcommand(word) {
+            command = below.clone();
+        }
     }
     command
 }

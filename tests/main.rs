@@ -7,6 +7,7 @@ mod breaks;
 mod child;
 mod client;
 mod colours;
+mod completions;
 mod demo;
 mod doctor;
 mod door;

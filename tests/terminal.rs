@@ -280,42 +280,13 @@ fn a_settings_file_with_a_fault_names_a_way_out_that_the_command_has() {
 }
 
 /// What a tool prints of one of crew's pages; `None` if the tool is not installed.
-fn read_by(sandbox: &Sandbox, tool: &str, options: &[&str], page: &str) -> Option<Ran> {
+pub(crate) fn read_by(sandbox: &Sandbox, tool: &str, options: &[&str], page: &str) -> Option<Ran> {
     let file = sandbox.root().join("page");
     std::fs::write(&file, page).unwrap();
     let is_there = sandbox.command("which").arg(tool).output().unwrap().status.success();
     let mut command = sandbox.command(tool);
     command.args(options).arg(&file);
     is_there.then(|| Running::start(command, None).wait(DEADLINE))
-}
-
-#[test]
-fn a_shell_takes_the_completions_and_is_offered_nothing_hidden() {
-    let sandbox = Sandbox::new();
-    let pages =
-        ["bash", "zsh", "fish"].map(|shell| sandbox.crew(&["completions", shell]).success());
-    for page in &pages {
-        assert!(page.contains("max-iterations") && page.contains("doctor"), "{page}");
-        assert!(!page.contains("crew__drive") && !page.contains("Drive a loop"), "{page}");
-    }
-    let loads = "source \"$0\" && complete -p crew";
-    let loaded = read_by(&sandbox, "bash", &["-c", loads], &pages[0]).unwrap();
-    assert_eq!((loaded.code(), loaded.stderr.as_str()), (0, ""));
-    assert!(loaded.stdout.contains("-F _crew"), "{loaded:#?}");
-    let offered = "source \"$0\"; COMP_WORDS=(crew run --max-); COMP_CWORD=2; _crew crew --max- run; \
-                   echo ${COMPREPLY[@]}";
-    let offered = read_by(&sandbox, "bash", &["-c", offered], &pages[0]).unwrap();
-    let expected = "--max-iterations --max-duration --max-cost --max-tokens";
-    assert_eq!(offered.stdout.trim(), expected);
-    for (shell, page) in [("zsh", &pages[1]), ("fish", &pages[2])] {
-        match read_by(&sandbox, shell, &["-n"], page) {
-            Some(read) => assert_eq!((read.code(), read.stderr.as_str()), (0, "")),
-            None => eprintln!("skipped: {shell} is not installed"),
-        }
-    }
-    let other = sandbox.crew(&["completions", "tcsh"]);
-    let expected = "crew: invalid value `tcsh` for `<SHELL>`\nhint: it can be bash, zsh, fish\n";
-    assert!(other.code() == 2 && other.stderr.starts_with(expected), "{other:#?}");
 }
 
 #[test]

@@ -1,11 +1,10 @@
 //! The verbs about crew itself: what installs it, takes it away and looks for faults, its demo,
-//! manual pages and completions.
+//! and manual pages.
 
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use clap::{Command, CommandFactory};
-use clap_complete::Shell;
+use clap::CommandFactory;
 use clap_mangen::Man;
 
 use super::reporter::has_a_screen;
@@ -28,20 +27,6 @@ use crate::world::env;
 use crate::world::files::disk;
 use crate::world::process::signals::Signals;
 use crate::world::store::Home;
-
-// `crew completions`: what a shell needs to complete a command line of crew. It installs nothing.
-
-/// Prints the completions of the requested shell.
-pub fn completions(shell: Shell) -> Exit {
-    let all = Cli::command();
-    // Commands hidden from the help are not offered either.
-    let shown = all.get_subcommands().filter(|verb| !verb.is_hide_set());
-    let mut crew = Command::new("crew").version(env!("CARGO_PKG_VERSION")).subcommands(shown);
-    let mut page = Vec::new();
-    clap_complete::generate(shell, &mut crew, "crew", &mut page);
-    print::bytes(&page);
-    Exit::SUCCESS
-}
 
 // `crew man`: the pages for man(1), made from the text of `--help`. It installs nothing.
 

@@ -2,6 +2,7 @@
 
 mod about;
 mod answer;
+pub mod complete;
 mod control;
 mod control_replies;
 mod fleet;
@@ -70,7 +71,7 @@ pub fn dispatch(verb: &Verb) -> Result<Exit> {
         Verb::Fleet(verb) => fleet::fleet(verb),
         Verb::Clean(arguments) => past::clean(arguments),
         Verb::Demo(arguments) => about::demo(arguments),
-        Verb::Completions { shell } => Ok(about::completions(*shell)),
+        Verb::Completions { shell } => complete::script(shell),
         Verb::Man { verbs } => about::man(verbs),
         Verb::Version => Ok(about::version()),
     }

@@ -99,6 +99,11 @@ fn task(subject: &Loop) -> String {
     one_line(&run::task(subject), TASK_CHARS)
 }
 
+/// How a loop stands and its task, for one row of a shell: "running: Build the todo API".
+pub fn in_a_line(subject: &Loop) -> String {
+    format!("{}: {}", subject.status_word(), task(subject))
+}
+
 /// "running", "waiting until 03:10", "completed, checked", "completed, proven at 09:12".
 fn state(subject: &Loop, at: ListReading<'_>) -> String {
     let word = subject.status_word();

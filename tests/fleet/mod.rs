@@ -39,12 +39,12 @@ const LONG: Duration = Duration::from_secs(100);
 /// An agent that needs two iterations, and then claims to be done.
 const TWO: &str = "echo \"$iteration\" >> \"work-$task\"; [ \"$iteration\" -lt 2 ] || claim";
 /// An agent that is done at once.
-const ONE: &str = "echo \"$iteration\" >> \"work-$task\"; claim";
+pub(crate) const ONE: &str = "echo \"$iteration\" >> \"work-$task\"; claim";
 
 /// A repository with a fleet `repo` in its folder `tasks`.
 #[derive(Debug)]
-struct FleetWorld {
-    sandbox: Sandbox,
+pub(crate) struct FleetWorld {
+    pub(crate) sandbox: Sandbox,
     has_hub: bool,
 }
 
@@ -59,7 +59,7 @@ impl FleetWorld {
     /// The agent is a script for `sh` that knows its `$task`, its `$call` of that task, its
     /// `$iteration`, and the words `claim` and `wait_for NOTE`. Each call is noted as it begins and
     /// ends. Whatever runs has the test's notes in `$NOTES`.
-    fn new(agent: &str) -> Self {
+    pub(crate) fn new(agent: &str) -> Self {
         Self::of(Sandbox::new(), agent)
     }
 
@@ -93,7 +93,7 @@ impl FleetWorld {
     }
 
     /// Tasks with this front matter.
-    fn tasks(self, names: &[&str], terms: &str) -> Self {
+    pub(crate) fn tasks(self, names: &[&str], terms: &str) -> Self {
         for name in names {
             let text = format!("+++\n{terms}\n+++\nDo task {name}.\n");
             self.sandbox.write(&format!("tasks/{name}.md"), &text);
@@ -122,7 +122,7 @@ impl FleetWorld {
     }
 
     /// Everything so far is committed, and pushed where there is a remote.
-    fn ready(self) -> Self {
+    pub(crate) fn ready(self) -> Self {
         self.sandbox.git(&["add", "."]);
         self.sandbox.git(&["commit", "--quiet", "--allow-empty", "--message", "Tasks"]);
         if self.has_hub {
@@ -145,7 +145,7 @@ impl FleetWorld {
 
     /// Runs the fleet to its end, trusting what is in the folder.
     #[track_caller]
-    fn run(&self, more: &[&str]) -> Ran {
+    pub(crate) fn run(&self, more: &[&str]) -> Ran {
         self.start(more).wait(LONG)
     }
 

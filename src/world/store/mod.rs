@@ -150,8 +150,15 @@ pub fn load_all(home: &Home) -> Vec<Loop> {
     look_at_all(home).map(|(loops, _)| loops).unwrap_or_default()
 }
 
-/// The same, with the error for each record that could not be read. An error if the loops cannot be
-/// listed.
+/// Those that can be read as they are: no lock is taken and none is rebuilt.
+pub fn readable(home: &Home) -> Vec<Loop> {
+    let mut loops: Vec<Loop> = ids(home).filter_map(|id| read(home, &id).ok()).collect();
+    loops.sort_by_key(|record| std::cmp::Reverse(record.started_at));
+    loops
+}
+
+/// Every loop, with the error for each record that could not be read. An error if the loops cannot
+/// be listed.
 pub fn look_at_all(home: &Home) -> io::Result<(Vec<Loop>, Vec<StoreError>)> {
     let (mut loops, mut others) = (Vec::new(), Vec::new());
     for id in disk::list(&home.loops(), LOOPS_MAX)?.iter().filter_map(|name| name.parse().ok()) {

@@ -1,0 +1,143 @@
+//! Completion of a command line in a shell. The script of a shell asks crew itself, so that the
+//! loops, fleets and tasks that are there now are offered, too. It writes nothing, takes no lock,
+//! starts no program, and is silent where it cannot look.
+
+use anyhow::{Context, Result};
+use clap::builder::StyledStr;
+use clap::{Arg, Command, CommandFactory as _, ValueHint};
+use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
+use clap_complete::env::{CompleteEnv, Shells};
+
+use super::print;
+use crate::agents::catalogue;
+use crate::cli::Cli;
+use crate::engine::record::{Loop, Proof};
+use crate::engine::text::{clean, distinct};
+use crate::exit::Exit;
+use crate::prompts::procedures;
+use crate::report::list;
+use crate::world::env;
+use crate::world::store::{self, Home, fleets};
+
+/// The variable in which a shell's script names the shell that asks.
+const ASKED: &str = "CREW_COMPLETE";
+
+/// Prints what a shell needs to complete a command line of crew. It installs nothing.
+pub fn script(shell: &str) -> Result<Exit> {
+    let shells = Shells::builtins();
+    let completer = shells.completer(shell).context("crew knows no completions of this shell")?;
+    let mut page = Vec::new();
+    completer.write_registration(ASKED, "crew", "crew", "crew", &mut page)?;
+    print::bytes(&page);
+    Ok(Exit::SUCCESS)
+}
+
+/// Answers the script of a shell; `false` if none asks.
+pub fn answer() -> bool {
+    let folder = env::current_folder().ok();
+    let asked = CompleteEnv::with_factory(command).var(ASKED);
+    asked.try_complete(env::words(), folder.as_deref()).unwrap_or(true)
+}
+
+/// The commands and options, with what may stand for each value. Hidden commands are not offered.
+fn command() -> Command {
+    let all = Cli::command();
+    let verbs = all.get_subcommands().filter(|verb| !verb.is_hide_set());
+    let verbs = verbs.map(|verb| with_candidates(verb.clone()));
+    Command::new("crew").args(all.get_arguments()).subcommands(verbs)
+}
+
+fn with_candidates(verb: Command) -> Command {
+    let name = verb.get_name().to_owned();
+    verb.mut_args(|arg| candidates(&name, arg)).mut_subcommands(with_candidates)
+}
+
+/// The option or word of a verb, with its candidates.
+fn candidates(verb: &str, arg: Arg) -> Arg {
+    let value = arg.get_value_names().and_then(<[_]>::first).map(|name| name.to_string());
+    match (arg.get_id().as_str(), value.as_deref().unwrap_or_default()) {
+        (_, "FILE") => arg.value_hint(ValueHint::FilePath),
+        ("agent" | "fallback", _) => these(arg, catalogue::known),
+        ("task", _) if verb == "run" => {
+            these(arg, || procedures::names().map(str::to_owned).into())
+        }
+        (_, "PROOF") => these(arg, || Proof::REQUIRED.map(|it| it.label().to_owned()).into()),
+        (_, "ENGINE") => these(arg, || ["local", "slurm", "manual"].map(str::to_owned).into()),
+        (_, "LOOP") => arg.add(ArgValueCandidates::new(match verb {
+            "pause" | "cancel" | "set" | "tell" => || loops(Loop::is_live),
+            "clean" => || loops(|record| !record.is_live()),
+            _ => || loops(|_| true),
+        })),
+        ("fleet", _) => these(arg, || home_of(fleet_names)),
+        (_, "TASK") => these(arg, || home_of(tasks)),
+        _ => arg,
+    }
+}
+
+fn these(arg: Arg, names: fn() -> Vec<String>) -> Arg {
+    let all = move || names().into_iter().map(CompletionCandidate::new).collect::<Vec<_>>();
+    arg.add(ArgValueCandidates::new(all))
+}
+
+/// The loops of this machine, newest first, with how each stands and its task.
+fn loops(is_meant: fn(&Loop) -> bool) -> Vec<CompletionCandidate> {
+    let mut loops = home_of(store::readable);
+    loops.retain(is_meant);
+    let candidate = |record: &Loop| {
+        let told = StyledStr::from(clean(&list::in_a_line(record)));
+        CompletionCandidate::new(record.id.as_str()).help(Some(told))
+    };
+    loops.iter().map(candidate).collect()
+}
+
+fn home_of<T>(names: fn(&Home) -> Vec<T>) -> Vec<T> {
+    Home::of_terminal().map(|home| names(&home)).unwrap_or_default()
+}
+
+fn fleet_names(home: &Home) -> Vec<String> {
+    fleets::names(home).unwrap_or_default()
+}
+
+fn tasks(home: &Home) -> Vec<String> {
+    let fleets = fleet_names(home).into_iter();
+    let leases = fleets.filter_map(|fleet| fleets::leases(home, &fleet).ok());
+    distinct(leases.flat_map(|it| it.readable).map(|kept| kept.value.id().to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap_complete::engine::complete;
+
+    use super::*;
+
+    #[test]
+    fn each_value_is_offered_that_an_option_takes() {
+        for (words, expected) in [
+            ("crew run --agent c", "claude codex copilot cursor-agent"),
+            ("crew run --fallback codex,cl", "codex,claude"),
+            ("crew resume --permissions ", "default accept-edits auto bypass"),
+            ("crew run --require ", "checked proven"),
+            ("crew run --require=p", "--require=proven"),
+            ("crew run --questions ", "auto ask defer"),
+            ("crew run --test-changes ", "refuse report"),
+            ("crew run --color ", "auto always never"),
+            ("crew run --max-", "--max-iterations --max-duration --max-cost --max-tokens"),
+            ("crew run b", "build bootstrap"),
+            ("crew history --outcome e", "exhausted error"),
+            ("crew fleet run --on s", "slurm"),
+            ("crew completions ", "bash zsh fish"),
+            ("crew dri", ""),
+            ("crew re", "resume"),
+        ] {
+            let words: Vec<_> = words.split(' ').map(Into::into).collect();
+            let last = words.len() - 1;
+            let offered = complete(&mut command(), words.clone(), last, None).unwrap();
+            let offered = offered.iter().map(|it| it.get_value().to_string_lossy().into_owned());
+            // Options stand where a value may, too.
+            let offered: Vec<String> = offered
+                .filter(|it| !it.starts_with('-') || words[last].to_string_lossy().starts_with('-'))
+                .collect();
+            assert_eq!(offered.join(" "), expected, "{words:?}");
+        }
+    }
+}
