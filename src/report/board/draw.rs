@@ -27,17 +27,16 @@ const FOLDER_NARROW: usize = 8;
 /// From this width on a row has the beginning of its task; and the columns that a row takes without
 /// that and without its news.
 const WIDE: usize = 99;
-const WITHOUT_TASK: usize = 70;
+const WITHOUT_TASK: usize = 56;
 /// The most lines of the chosen loop's task, and of its news.
 const TOLD_LINES: usize = 3;
 
 /// The columns of a row: id, folder, task, iterations, time, cost, news.
 fn columns(width: usize) -> [Column; 7] {
-    let task = if width < WIDE { 0 } else { (width - WITHOUT_TASK) / 2 };
     [
         Column::text(ALWAYS, usize::MAX),
         Column::text(ALWAYS, FOLDER),
-        Column::text(3, task),
+        Column::text(3, width.saturating_sub(WITHOUT_TASK) / 2),
         Column::number(2, usize::MAX),
         Column::number(ALWAYS, usize::MAX),
         Column::number(1, usize::MAX),
@@ -219,7 +218,7 @@ fn detail(board: &Board, width: usize, most: usize) -> Vec<Line<'static>> {
     };
     let mut lines = vec![Line::default()];
     lines.extend(told(&title, BOLD));
-    if row.news.width() + WITHOUT_TASK > width {
+    if row.news.width() > width.saturating_sub(WITHOUT_TASK) / 2 {
         lines.extend(told(&row.news, style(row)));
     }
     lines.truncate(most);
