@@ -40,11 +40,11 @@ fn told(ran: Ran) -> Value {
 }
 
 #[test]
-fn the_story_tells_the_contract_every_iteration_and_the_end() {
+fn the_story_tells_the_settings_every_iteration_and_the_end() {
     let door = Door::new();
     let id = ended(&door);
     let page = settled(&door.sandbox.crew(&["show"]).success(), &id);
-    let (_, story) = page.split_once("\ncontract\n").unwrap();
+    let (_, story) = page.split_once("\nsettings of this loop\n").unwrap();
     assert_eq!(
         story,
         "  task    Build <b>it</b>\n  \
@@ -52,7 +52,7 @@ fn the_story_tells_the_contract_every_iteration_and_the_end() {
            limits  up to 10 iterations, 12h; ends after 3 failures in a row or 5 iterations without progress\n  \
            folder  REPO\n  \
            branch  main\n  \
-           driver  session 00000000-0000-4000-8000-000000000001\n\
+           run by  session 00000000-0000-4000-8000-000000000001\n\
          \n\
          story\n  \
            DATE  started in session 00000000-0000-4000-8000-000000000001\n  \

@@ -54,7 +54,7 @@ fn with_candidates(verb: Command) -> Command {
 
 /// The option or word of a verb, with its candidates.
 fn candidates(verb: &str, arg: Arg) -> Arg {
-    let value = arg.get_value_names().and_then(<[_]>::first).map(|name| name.to_string());
+    let value = arg.get_value_names().and_then(<[_]>::first).map(ToString::to_string);
     match (arg.get_id().as_str(), value.as_deref().unwrap_or_default()) {
         (_, "FILE") => arg.value_hint(ValueHint::FilePath),
         ("agent" | "fallback", _) => these(arg, catalogue::known),

@@ -174,7 +174,9 @@ pub fn said(evidence: &Evidence) -> Vec<String> {
     let failing = evidence.failing().next().map(failing);
     parts.extend(match (&evidence.claim, &failing) {
         (ClaimResult::Refused(_), Some(failing)) => Some(format!("claim refused: {failing}")),
-        (ClaimResult::NearMiss(_), _) => Some("no claim heard (a near miss)".to_owned()),
+        (ClaimResult::NearMiss(why), _) => {
+            Some(with_reason("claim not recognized", &clip_line_at_word(why, 80)))
+        }
         (ClaimResult::Refused(why), None) => {
             Some(with_reason("claim refused", &clip_line_at_word(why, 80)))
         }

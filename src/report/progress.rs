@@ -232,7 +232,7 @@ fn iteration_ended(after: &Loop, exit: Option<i32>, ends: Option<Outcome>) -> Ve
     }
     let claim = match evidence.map(|last| &last.claim) {
         Some(ClaimResult::Refused(why)) => Some(with_reason("Claim refused", &short(why))),
-        Some(ClaimResult::NearMiss(why)) => Some(with_reason("No claim heard", &short(why))),
+        Some(ClaimResult::NearMiss(why)) => Some(with_reason("Claim not recognized", &short(why))),
         _ => None,
     };
     said.extend(claim.map(plain));

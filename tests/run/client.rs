@@ -267,7 +267,7 @@ fn the_plugin_in_the_clients_home_changes_no_request_and_finds_no_loop(installed
             assert_eq!(files.into_iter().flatten().count(), 0, "{folder}");
         }
         let story = sandbox.crew(&["show"]).success();
-        assert_eq!(story.matches("driven by").count(), 0, "{story}");
+        assert_eq!(story.matches("; run by ").count(), 0, "{story}");
         let root = sandbox.root().display().to_string();
         let head = sandbox.git(&["rev-parse", "--short", "HEAD"]);
         let asked = api.main_requests().into_iter().map(|request| {

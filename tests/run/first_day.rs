@@ -77,7 +77,7 @@ fn a_page_tells_the_last_known_result_of_a_check_and_when_that_was() {
 #[test]
 fn that_every_check_passes_already_is_said_of_all_of_them_or_not_at_all() {
     let note = "every check passes already, so none can show that the work was done; add one that \
-                fails until it is done\n";
+                fails now, such as a test of the task, or accept the proof `passing`\n";
     for (more, is_said) in [(&["--gate", "true"][..], true), (&["--until", "test -e done"], false)]
     {
         let world = World::new(&[&format!("touch done; {CLAIM}")]);

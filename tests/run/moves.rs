@@ -133,7 +133,7 @@ fn a_session_loop_paused_at_iteration_4_of_15_ends_at_15_in_fresh_processes(inst
 #[track_caller]
 fn assert_drivers(sandbox: &Sandbox, expected: [&str; 2]) {
     let page = sandbox.crew(&["show"]).success();
-    let owners = page.lines().find(|line| line.starts_with("  driver ")).unwrap();
+    let owners = page.lines().find(|line| line.starts_with("  run by ")).unwrap();
     let told =
         expected.map(|it| if it == "session" { "session " } else { "fresh processes of crew " });
     let places = told.map(|it| owners.find(it));

@@ -332,7 +332,7 @@ fn what_can_never_be_proved_is_said_at_the_start_and_no_resume_is_proposed() {
     let world = World::new(&[CLAIM]);
     let ran = world.crew(&["run", "Build it", "--verify", "true", "--require", "checked"]);
     assert_eq!(ran.code(), 13, "{ran:?}");
-    let note = "this loop requires `checked`: no claim is believed unless a check fails first";
+    let note = "this loop requires `checked`, and no claim is believed unless a check fails first";
     assert!(ran.stderr.contains(note), "{ran:?}");
     let page = world.crew(&["status"]).success();
     assert!(page.contains("start it without --require"), "{page}");

@@ -22,12 +22,12 @@ fn the_start_says_what_a_check_is_worth_by_its_own_words() {
         (
             printed(&[], &[]).replace("0 filtered", "57 filtered"),
             "cat out",
-            "`cat out` ran 0 tests (57 filtered out): a claim that rests on it is refused",
+            "`cat out` ran 0 tests (57 filtered out): a claim that needs it is refused",
         ),
         (
             printed(&["adds"], &["rounds"]),
             "cat out",
-            "`cat out` reports failing tests, and its exit status hides them: a claim that rests on it is refused",
+            "`cat out` reports failing tests, and its exit status hides them: a claim that needs it is refused",
         ),
     ] {
         let world = World::new(&[CLAIM]);

@@ -78,12 +78,13 @@ pub fn baseline(
     if found.state.checked_as_found && found.contract.before_the_first().all(passed) {
         let more = match found.contract.require {
             Some(Proof::Checked) if !found.contract.is_tried() => {
-                "; this loop requires `checked`: no claim is believed unless a check fails first"
+                ": this loop requires `checked`, and no claim is believed unless a check fails first"
             }
-            _ => "; add one that fails until it is done",
+            _ => ", or accept the proof `passing`",
         };
         tell(&RunEvent::Noted(&format!(
-            "every check passes already, so none can show that the work was done{more}"
+            "every check passes already, so none can show that the work was done; add one that fails \
+             now, such as a test of the task{more}"
         )));
     }
     Ok(found)
@@ -115,7 +116,7 @@ fn notes(record: &Loop, results: &[CheckResult]) -> Vec<String> {
 fn doubt(result: &CheckResult) -> Option<String> {
     let run = result.test_run.as_ref().filter(|_| result.verdict == Verdict::Passed)?;
     let why = match ran_nothing(run, false) {
-        Some(why) => format!("`{}` {why}: a claim that rests on it is refused", result.run),
+        Some(why) => format!("`{}` {why}: a claim that needs it is refused", result.run),
         None if !run.ran() => format!("`{}` ran no test: so far it proves nothing", result.run),
         None => return None,
     };

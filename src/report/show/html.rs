@@ -59,7 +59,7 @@ pub fn html(known: &StoryPage<'_>) -> String {
         steps => steps.map(step).collect::<Vec<_>>(),
         last => evidence.map(|last| last.iteration),
         checks => checks(known),
-        terms => terms.chain([("driver", drivers(story))]).collect::<Vec<_>>(),
+        terms => terms.chain([("run by", drivers(story))]).collect::<Vec<_>>(),
         happenings => happenings(known),
     })
 }
@@ -134,7 +134,7 @@ fn happenings(known: &StoryPage<'_>) -> Vec<(String, String)> {
     lines
         .chain(others.map(|chapter| (known.time(chapter.at), chapter_line(chapter))))
         .chain(remarks(story).into_iter().map(|remark| ("journal".to_owned(), remark)))
-        .chain(last.map(|last| ("now".to_owned(), format!("driven by {}", who(last)))))
+        .chain(last.map(|last| ("now".to_owned(), format!("run by {}", who(last)))))
         .collect()
 }
 

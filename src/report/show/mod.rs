@@ -43,12 +43,12 @@ pub struct StoryPage<'a> {
 pub fn page(known: &StoryPage<'_>) -> String {
     let StoryPage { record, story, .. } = *known;
     let mut text = page::text(known.page, known.reading);
-    text.push_str("\ncontract\n");
+    text.push_str("\nsettings of this loop\n");
     let width = known.reading.width;
     for (name, written) in contract(record) {
         value(&mut text, name, &clip(&written, 160), width);
     }
-    value(&mut text, "driver", &drivers(story), width);
+    value(&mut text, "run by", &drivers(story), width);
     let is_told = |it: &&Regression| known.page.ending.iter().any(|row| row.text == it.words());
     for regression in regressions(story).iter().filter(|it| !is_told(it)) {
         value(&mut text, "red", &clip(&regression.words(), 300), width);
@@ -134,7 +134,7 @@ fn chapter_line(chapter: &Chapter) -> String {
         What::Iteration(iteration) => iterated(iteration),
         What::Boundary { decision, why } => decided(decision, why.as_deref()),
         What::Changed { what, by, .. } => match by {
-            Some(by) => format!("{what}; driven by {} from here", who(by)),
+            Some(by) => format!("{what}; run by {} from here", who(by)),
             None => what.clone(),
         },
         What::Told { words } => format!("told by the user: {}", quoted(&clip(words, 300))),
@@ -176,7 +176,7 @@ fn after(iteration: &Iteration) -> Option<String> {
 fn decided(decision: &Choice, why: Option<&str>) -> String {
     let decided = match decision {
         Choice::Finish => "finished:",
-        Choice::Hold => "held:",
+        Choice::Hold => "stopped for now:",
         Choice::Wait => "waited:",
         Choice::Continue => "continue",
         Choice::Other(word) => word,

@@ -76,7 +76,7 @@ fn the_page_tells_both_drivers_every_iteration_and_the_end() {
 
       next    crew show haaaaaaa
 
-    contract
+    settings of this loop
       task    Build the todo API…
       done    when the agent says COMPLETE and `cargo test` passes
       limits  up to 10 iterations, 12h; ends after 3 failures in a row or 5
@@ -84,13 +84,13 @@ fn the_page_tells_both_drivers_every_iteration_and_the_end() {
       folder  /repo
       branch  main
       agent   claude, procedure build, permissions accept-edits
-      driver  session s-1, then fresh processes of crew 99
+      run by  session s-1, then fresh processes of crew 99
 
     story
       2026-11-18 11:06:40  started in session s-1
       2026-11-18 11:07:40  iteration 1 · 1m0s · claim refused: cargo test failed
                            (exit 1)
-      2026-11-18 11:08:10  resumed in fresh processes; driven by fresh processes of
+      2026-11-18 11:08:10  resumed in fresh processes; run by fresh processes of
                            crew 99 from here
       2026-11-18 11:08:15  note: asleep 7h
       2026-11-18 11:10:00  iteration 2 · 2m20s · claim accepted · 1 check fixed ·
