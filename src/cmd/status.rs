@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use chrono::TimeDelta;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{MANY, all, first_of, home, listed, listing, print, reading, which};
 use crate::cli::StatusArgs;
@@ -37,55 +37,51 @@ pub fn status(arguments: &StatusArgs) -> Result<Exit> {
     if let Some(since) = arguments.since {
         return show_morning(&home, since, arguments.json);
     }
-    if arguments.all {
-        show_list(&home, all(&home)?, arguments.json);
-        return Ok(Exit::SUCCESS);
-    }
     let folder = env::current_folder()?;
-    match find(&home, arguments.name.as_deref(), &folder)? {
+    let is_named = arguments.name.is_some();
+    let found = if arguments.all {
+        Found::Many(all(&home)?)
+    } else {
+        find(&home, arguments.name.as_deref(), &folder)?
+    };
+    let mut exit = Exit::SUCCESS;
+    // If nobody named one, none is ambiguous.
+    if let (Found::Many(loops), true) = (&found, is_named) {
+        print::err(&format!("crew: {MANY}\nhint: {}", which(loops)));
+        exit = Exit::USAGE;
+    }
+    if arguments.json {
+        let loops = match found {
+            Found::One(record) => {
+                complete(&home, &record);
+                vec![*record]
+            }
+            Found::None => Vec::new(),
+            Found::Many(loops) => loops,
+        };
+        show_json(&home, loops);
+        return Ok(exit);
+    }
+    match found {
         Found::One(record) => {
-            let id = record.id.clone();
-            show(&home, *record, arguments.json);
-            if !arguments.json {
-                show_windows(&home);
+            show(&home, &record);
+            let mut beside = if is_named { Vec::new() } else { of_other_trees(&home, &folder) };
+            beside.retain(|it| it.is_live() && it.id != record.id);
+            if !beside.is_empty() {
+                print::page(&format!("\nin other working trees:\n{}", listed(&home, &beside)));
             }
-            if arguments.name.is_none() && !arguments.json {
-                let mut beside = of_other_trees(&home, &folder);
-                beside.retain(|it| it.is_live() && it.id != id);
-                if !beside.is_empty() {
-                    print::page(&format!("\nin other working trees:\n{}", listed(&home, &beside)));
-                }
-                point_to_a_fleet(&home, &folder);
-            }
-            Ok(Exit::SUCCESS)
         }
-        Found::None => {
-            if arguments.json {
-                show_list(&home, Vec::new(), true);
-            } else {
-                print::out(&help::no_loop_here());
-                point_to_a_fleet(&home, &folder);
-            }
-            Ok(Exit::SUCCESS)
-        }
+        Found::None => print::out(&help::no_loop_here()),
         Found::Many(loops) => {
-            // If nobody named one, none is ambiguous.
-            let is_ambiguous = arguments.name.is_some();
-            if is_ambiguous {
-                print::err(&format!("crew: {MANY}\nhint: {}", which(&loops)));
-            }
-            if arguments.json {
-                show_list(&home, loops, true);
-            } else {
-                print::page(&first_of(&home, &loops));
-                show_windows(&home);
-                if !is_ambiguous {
-                    point_to_a_fleet(&home, &folder);
-                }
-            }
-            Ok(if is_ambiguous { Exit::USAGE } else { Exit::SUCCESS })
+            let list = if arguments.all { listed(&home, &loops) } else { first_of(&home, &loops) };
+            print::page(&list);
+            show_windows(&home);
         }
     }
+    if !is_named && !arguments.all {
+        point_to_a_fleet(&home, &folder);
+    }
+    Ok(exit)
 }
 
 /// The most loops whose pages are read for the morning: each compares a working tree.
@@ -98,7 +94,7 @@ fn show_morning(home: &Home, since: Duration, as_json: bool) -> Result<Exit> {
     let mut loops = all(home)?;
     loops.retain(|record| record.is_live() || now - record.last_at() <= since);
     if as_json {
-        show_list(home, loops, true);
+        show_json(home, loops);
         return Ok(Exit::SUCCESS);
     }
     let told = loops.into_iter().enumerate().map(|(index, record)| MorningLoop {
@@ -148,41 +144,30 @@ fn show_line(home: &Home, name: Option<&str>) {
     }
 }
 
-fn show(home: &Home, record: Loop, as_json: bool) {
-    complete(home, &record);
-    if as_json {
-        let gone = owner_is_gone(home, &record);
-        print::json(&with_orders(home, &[(record, gone)]));
-        return;
-    }
-    print::page(&page::text(&read(home, &record), reading()));
-    if let Some(why) = elsewhere(&record).filter(|_| record.is_live()) {
+fn show(home: &Home, record: &Loop) {
+    complete(home, record);
+    print::page(&page::text(&read(home, record), reading()));
+    if let Some(why) = elsewhere(record).filter(|_| record.is_live()) {
         print::err(&format!("crew: {why}"));
     }
+    show_windows(home);
 }
 
-fn with_orders(home: &Home, told: &[(Loop, bool)]) -> Value {
-    let mut value = report::status(told);
+/// Prints loops for programs, with the requests that wait for them.
+fn show_json(home: &Home, loops: Vec<Loop>) {
+    let told = loops.into_iter().map(|record| {
+        let gone = owner_is_gone(home, &record);
+        (record, gone)
+    });
+    let told: Vec<(Loop, bool)> = told.collect();
+    let mut value = report::status(&told);
     let (windows, loops) = shared(home);
     value["windows"] = report_windows::json(&windows, &loops, clock::now().wall);
     for (index, (record, _)) in told.iter().enumerate() {
         value["loops"][index]["pausing"] = store::is_pausing(home, record).into();
         value["loops"][index]["dialog"] = json!(waiting_dialog(record));
     }
-    value
-}
-
-fn show_list(home: &Home, loops: Vec<Loop>, as_json: bool) {
-    if as_json {
-        let told = loops.into_iter().map(|record| {
-            let gone = owner_is_gone(home, &record);
-            (record, gone)
-        });
-        print::json(&with_orders(home, &told.collect::<Vec<_>>()));
-    } else {
-        print::page(&listed(home, &loops));
-        show_windows(home);
-    }
+    print::json(&value);
 }
 
 /// The rate windows of this machine, and the loops that may wait for them.
