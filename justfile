@@ -30,6 +30,10 @@ client:
     tests/client/install
     CREW_REQUIRE_CLIENT=1 cargo test --test it -- on_2_1_ the_reset_in_the_words
 
+# the pictures in docs/pictures, from real runs; needs tmux
+pictures:
+    CREW_PICTURES=1 cargo test --test it -- the_picture_of
+
 # every pinned agent in every scenario, and the table of what came; CREW_RECORD=1 keeps what they printed
 agents:
     tests/client/install

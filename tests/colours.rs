@@ -56,9 +56,12 @@ fn every_page_says_the_same_with_colour_and_without() {
     }
 }
 
+/// Variables, arguments, and whether they give colour.
+type Case = (&'static [(&'static str, &'static str)], &'static [&'static str], bool);
+
 #[test]
 fn the_option_counts_before_the_environment_and_that_before_the_terminal() {
-    let cases: [(&[(&str, &str)], &[&str], bool); 8] = [
+    let cases: [Case; 8] = [
         (&[], &[], false),
         (&[("CLICOLOR_FORCE", "1")], &[], true),
         (&[("CLICOLOR_FORCE", "0")], &[], true),

@@ -25,6 +25,7 @@ mod loops;
 mod morning;
 mod nights;
 mod packages;
+mod pictures;
 mod questions;
 mod roster;
 mod run;

@@ -88,7 +88,10 @@ pub fn heads(text: &str) -> String {
         let is_crews =
             indent < OTHERS || line[indent..].starts_with(|it: char| it.is_ascii_digit());
         match line.starts_with(['>', '*']) {
-            true => marked(STRONG, line),
+            true => {
+                let (start, rest) = line.split_at(line.find(": ").unwrap_or(line.len()));
+                marked(STRONG, start) + rest
+            }
             false if is_crews => head(line),
             false => line.to_owned(),
         }
@@ -211,7 +214,7 @@ mod tests {
             ("done · proof: proven, but: failed", "done · proof: <+proven>, but: failed"),
             ("          failed", "          failed"),
             ("    1  2s  passes", "    1  2s  <+passes>"),
-            ("* iteration 1: it failed", "<** iteration 1: it failed>"),
+            ("* iteration 1: it failed", "<** iteration 1>: it failed"),
         ];
         for (text, expected) in table {
             assert_eq!(seen(&heads(text)), expected, "{text:?}");

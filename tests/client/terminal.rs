@@ -63,6 +63,11 @@ impl<'world> Terminal<'world> {
         self.ask(&["capture-pane", "-p"])
     }
 
+    /// The same in its colours.
+    pub(crate) fn coloured_screen(&self) -> String {
+        self.ask(&["capture-pane", "-e", "-p"])
+    }
+
     /// The same, with everything that has scrolled out of it.
     pub(crate) fn scrollback(&self) -> String {
         self.ask(&["capture-pane", "-p", "-S", "-"])
