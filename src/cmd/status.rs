@@ -97,15 +97,15 @@ fn show_morning(home: &Home, since: Duration, as_json: bool) -> Result<Exit> {
         show_json(home, loops);
         return Ok(Exit::SUCCESS);
     }
-    let told = loops.into_iter().enumerate().map(|(index, record)| MorningLoop {
+    let loops = loops.into_iter().enumerate().map(|(index, record)| MorningLoop {
         is_held: owner_is_gone(home, &record) || waiting_dialog(&record).is_some(),
         page: if index < PAGES { Some(read(home, &record)) } else { None },
         record,
     });
-    let told: Vec<MorningLoop> = told.collect();
+    let loops: Vec<MorningLoop> = loops.collect();
     let rows = terminal::rows().map_or(usize::MAX, usize::from);
     let user = env::path("HOME");
-    print::page(&morning::text(&told, now - since, listing(user.as_deref()), rows));
+    print::page(&morning::text(&loops, now - since, listing(user.as_deref()), rows));
     Ok(Exit::SUCCESS)
 }
 

@@ -35,7 +35,7 @@ pub struct MorningLoop {
 }
 
 impl MorningLoop {
-    /// Under which heading it stands. `is_replaced` says that a later loop works, or worked, in the
+    /// Which heading it belongs to. `is_replaced` says that a later loop works, or worked, in the
     /// same working tree.
     fn part(&self, is_replaced: bool) -> usize {
         let is_undone = self.record.outcome().is_some_and(Outcome::leaves_a_task_undone);

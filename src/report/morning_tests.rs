@@ -93,7 +93,7 @@ fn page(record: &Loop) -> Page {
     })
 }
 
-fn told(loops: Vec<Loop>, is_held: bool) -> Vec<MorningLoop> {
+fn read(loops: Vec<Loop>, is_held: bool) -> Vec<MorningLoop> {
     loops
         .into_iter()
         .map(|record| MorningLoop { page: Some(page(&record)), is_held, record })
@@ -112,8 +112,8 @@ fn shown(loops: &[MorningLoop], width: usize, rows: usize) -> String {
 }
 
 #[test]
-fn a_night_is_told_on_one_screen_what_needs_a_person_first() {
-    let night = told(night(), false);
+fn a_night_is_shown_on_one_screen_what_needs_a_person_first() {
+    let night = read(night(), false);
     assert_snapshot!(shown(&night, 80, 36), @r#"
     since 00:06: 8 loops: 3 completed, 1 exhausted, 2 stalled, 2 blocked · $9.60
 
@@ -145,7 +145,7 @@ fn a_night_is_told_on_one_screen_what_needs_a_person_first() {
 
 #[test]
 fn a_narrow_terminal_keeps_the_commands_whole_and_a_wide_one_shows_when_a_loop_began() {
-    let night = told(night(), false);
+    let night = read(night(), false);
     assert_snapshot!(shown(&night, 40, 36), @r#"
     since 00:06: 8 loops: 3 completed, 1
     exhausted, 2 stalled, 2 blocked · $9.60
@@ -204,7 +204,7 @@ fn a_narrow_terminal_keeps_the_commands_whole_and_a_wide_one_shows_when_a_loop_b
 
 #[test]
 fn what_has_no_room_is_counted() {
-    let night = told(night(), false);
+    let night = read(night(), false);
     assert_snapshot!(shown(&night, 80, 24), @r#"
     since 00:06: 8 loops: 3 completed, 1 exhausted, 2 stalled, 2 blocked · $9.60
 
@@ -236,7 +236,7 @@ fn what_has_no_room_is_counted() {
 #[test]
 fn a_loop_that_nobody_drives_needs_a_person_and_one_that_runs_does_not() {
     let live = || vec![a_loop("faaaaaaa", "live", "Port the parser")];
-    assert_snapshot!(shown(&told(live(), false), 80, 24), @"
+    assert_snapshot!(shown(&read(live(), false), 80, 24), @"
     since 00:06: no loop has ended
 
     RUNNING
@@ -244,8 +244,8 @@ fn a_loop_that_nobody_drives_needs_a_person_and_one_that_runs_does_not() {
 
     next  crew show faaaaaaa --log -f
     ");
-    assert!(shown(&told(live(), true), 80, 24).contains("NEEDS YOU"));
-    assert_snapshot!(shown(&told(Vec::new(), false), 80, 24), @"
+    assert!(shown(&read(live(), true), 80, 24).contains("NEEDS YOU"));
+    assert_snapshot!(shown(&read(Vec::new(), false), 80, 24), @"
     since 00:06: no loop has ended
 
     next  crew history --all
@@ -254,7 +254,7 @@ fn a_loop_that_nobody_drives_needs_a_person_and_one_that_runs_does_not() {
 
 #[test]
 fn no_line_of_a_list_is_wider_than_the_terminal() {
-    let night = told(night(), false);
+    let night = read(night(), false);
     for width in 30..140 {
         let screen = shown(&night, width, usize::MAX);
         let widest =

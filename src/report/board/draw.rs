@@ -29,7 +29,7 @@ const FOLDER_NARROW: usize = 8;
 const WIDE: usize = 99;
 const WITHOUT_TASK: usize = 56;
 /// The most lines of the chosen loop's task, and of its news.
-const TOLD_LINES: usize = 3;
+const DETAIL_LINES: usize = 3;
 
 /// The columns of a row: id, folder, task, iterations, time, cost, news.
 fn columns(width: usize) -> [Column; 7] {
@@ -212,14 +212,14 @@ fn detail(board: &Board, width: usize, most: usize) -> Vec<Line<'static>> {
     let activity = board.activity.iter().map(|line| format!("     {line}"));
     let activity: Vec<String> = activity.collect();
     let title = format!("{} · {}", board.short(&row.id), row.task);
-    let told = |text: &str, style| -> Vec<Line<'static>> {
-        let lines = page::wrapped(text, width.saturating_sub(2), TOLD_LINES);
+    let detail = |text: &str, style| -> Vec<Line<'static>> {
+        let lines = page::wrapped(text, width.saturating_sub(2), DETAIL_LINES);
         lines.into_iter().map(|line| Line::styled(format!(" {line}"), style)).collect()
     };
     let mut lines = vec![Line::default()];
-    lines.extend(told(&title, BOLD));
+    lines.extend(detail(&title, BOLD));
     if row.news.width() > width.saturating_sub(WITHOUT_TASK) / 2 {
-        lines.extend(told(&row.news, style(row)));
+        lines.extend(detail(&row.news, style(row)));
     }
     lines.truncate(most);
     let room = most - lines.len();
