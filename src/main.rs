@@ -49,17 +49,16 @@ fn typed() -> Exit {
     };
     let cli = match cli::Cli::try_parse_from(&words) {
         Ok(cli) => cli,
-        Err(error) if error.kind() == ErrorKind::DisplayVersion => {
-            let _ = error.print();
-            return Exit::SUCCESS;
-        }
-        Err(error)
-            if !error.use_stderr()
-                || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand =>
-        {
-            return page(pages::shown(), &words);
-        }
-        Err(error) => return wrong(&misread(&error, &words)),
+        Err(error) => match error.kind() {
+            ErrorKind::DisplayVersion => {
+                let _ = error.print();
+                return Exit::SUCCESS;
+            }
+            ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+                return page(pages::shown(), &words);
+            }
+            _ => return wrong(&misread(&error, &words)),
+        },
     };
     cmd::print::set_colour(cli.color);
     let exit = cmd::dispatch(&cli.verb).unwrap_or_else(|error| {
@@ -98,8 +97,7 @@ fn page(all: Command, words: &[OsString]) -> Exit {
 }
 
 /// The command that was typed, without those that have it.
-fn command(all: Command, words: &[OsString]) -> Command {
-    let mut command = all;
+fn command(mut command: Command, words: &[OsString]) -> Command {
     command.build();
     for word in words[1..].iter().filter_map(|word| word.to_str()).filter(|word| *word != "help") {
         if let Some(below) = command.find_subcommand(word) {

@@ -19,7 +19,7 @@ fn brief(verb: Command) -> Command {
     let is_shown = |arg: &Arg| arg.is_positional() || words_of(SHOWN).any(|it| it == arg.get_id());
     let others = verb.get_arguments().filter(|arg| !is_shown(arg)).count();
     let after = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
-    let name = verb.get_name();
-    let more = format!("{after}\n\n`crew {name} --help --all` lists the other {others} options.");
+    let all = format!("`crew {} --help --all`", verb.get_name());
+    let more = format!("{after}\n\n{all} lists the other {others} options.");
     verb.mut_args(|arg| if is_shown(&arg) { arg } else { arg.hide(true) }).after_help(more)
 }

@@ -68,7 +68,7 @@ fn candidates(verb: &str, arg: Arg) -> Arg {
             "clean" => || loops(|record| !record.is_live()),
             _ => || loops(|_| true),
         })),
-        ("fleet", _) => these(arg, || home_of(fleet_names)),
+        ("fleet", _) => these(arg, || home_of(|home| fleets::names(home).unwrap_or_default())),
         (_, "TASK") => these(arg, || home_of(tasks)),
         _ => arg,
     }
@@ -81,25 +81,20 @@ fn these(arg: Arg, names: fn() -> Vec<String>) -> Arg {
 
 /// The loops of this machine, newest first, with how each stands and its task.
 fn loops(is_meant: fn(&Loop) -> bool) -> Vec<CompletionCandidate> {
-    let mut loops = home_of(store::readable);
-    loops.retain(is_meant);
+    let loops = home_of(store::readable);
     let candidate = |record: &Loop| {
         let told = StyledStr::from(clean(&list::in_a_line(record)));
         CompletionCandidate::new(record.id.as_str()).help(Some(told))
     };
-    loops.iter().map(candidate).collect()
+    loops.iter().filter(|record| is_meant(record)).map(candidate).collect()
 }
 
 fn home_of<T>(names: fn(&Home) -> Vec<T>) -> Vec<T> {
     Home::of_terminal().map(|home| names(&home)).unwrap_or_default()
 }
 
-fn fleet_names(home: &Home) -> Vec<String> {
-    fleets::names(home).unwrap_or_default()
-}
-
 fn tasks(home: &Home) -> Vec<String> {
-    let fleets = fleet_names(home).into_iter();
+    let fleets = fleets::names(home).into_iter().flatten();
     let leases = fleets.filter_map(|fleet| fleets::leases(home, &fleet).ok());
     distinct(leases.flat_map(|it| it.readable).map(|kept| kept.value.id().to_string()))
 }
@@ -120,7 +115,7 @@ mod tests {
             ("crew run --require=p", "--require=proven"),
             ("crew run --questions ", "auto ask defer"),
             ("crew run --test-changes ", "refuse report"),
-            ("crew run --color ", "auto always never"),
+            ("crew --color ", "auto always never"),
             ("crew run --max-", "--max-iterations --max-duration --max-cost --max-tokens"),
             ("crew run b", "build bootstrap"),
             ("crew history --outcome e", "exhausted error"),

@@ -20,10 +20,7 @@ pub const FOLDERS: [&str; 4] = ["", "tests/", "test/", "spec/"];
 const TOOLS: [&[(&str, &str)]; 7] = [
     &[("go.mod", "go test ./...")],
     &[("pom.xml mvnw", "./mvnw -q test"), ("pom.xml", "mvn -q test")],
-    &[
-        ("build.gradle|build.gradle.kts gradlew", "./gradlew test"),
-        ("build.gradle|build.gradle.kts", "gradle test"),
-    ],
+    &[("*.gradle|*gradle.kts gradlew", "./gradlew test"), ("*.gradle|*gradle.kts", "gradle test")],
     &[("*.sln|*.slnx|*.csproj|*.fsproj", "dotnet test")],
     &[
         (".rspec|spec/spec_helper.rb Gemfile", "bundle exec rspec"),
@@ -98,11 +95,10 @@ fn tool(files: &Files, rows: &[(&str, &str)]) -> Option<Detected> {
 fn marked<'a>(files: &'a Files, marks: &str) -> Option<&'a String> {
     marks.split('|').find_map(|mark| {
         let (name, text) = mark.split_once(':').unwrap_or((mark, ""));
-        let is_it = |path: &str| match name.strip_prefix('*') {
-            Some(ending) => path.ends_with(ending) && !path.contains('/'),
-            None => path == name,
-        };
-        files.iter().find(|(path, all)| is_it(path) && all.contains(text)).map(|(path, _)| path)
+        let ending = name.strip_prefix('*');
+        let ends = |path: &str| ending.is_some_and(|it| path.ends_with(it) && !path.contains('/'));
+        let is_it = |path: &str, all: &str| (path == name || ends(path)) && all.contains(text);
+        files.iter().find(|(path, all)| is_it(path, all)).map(|(path, _)| path)
     })
 }
 
