@@ -111,8 +111,8 @@ fn expected(scenario: &str, agent: &str) -> Vec<&'static str> {
     line.unwrap_or_else(|| panic!("expected.txt has no line for {scenario}"))[2..].to_vec()
 }
 
-/// The README's line for an agent: what is expected of it.
-fn line_of_the_readme(agent: &Agent) -> String {
+/// The line for an agent in `docs/agents.md`: what is expected of it.
+fn line_of_the_page(agent: &Agent) -> String {
     let says = |is: bool, word: &'static str| if is { word } else { "–" };
     let is =
         |scenario: &str, column: usize, word: &str| expected(scenario, agent.name)[column] == word;
@@ -130,10 +130,10 @@ fn line_of_the_readme(agent: &Agent) -> String {
 }
 
 #[test]
-fn the_readmes_table_says_what_is_expected_of_each_agent() {
-    let readme = include_str!("../../README.md");
+fn the_page_of_agents_says_what_is_expected_of_each_agent() {
+    let page = include_str!("../../docs/agents.md");
     for agent in [claude(), codex(), copilot(), gemini(), opencode(), qwen()] {
-        let line = line_of_the_readme(&agent);
-        assert!(readme.lines().any(|it| it == line), "README.md has not the line\n{line}");
+        let line = line_of_the_page(&agent);
+        assert!(page.lines().any(|it| it == line), "docs/agents.md has not the line\n{line}");
     }
 }

@@ -30,7 +30,7 @@ fn every_event_the_door_answers_is_hooked_and_every_hook_is_answered() {
 }
 
 #[test]
-fn every_command_is_known_to_the_door_and_named_in_the_help_and_the_readme() {
+fn every_command_is_known_to_the_door_and_named_in_the_help_and_the_pages() {
     let files = tree();
     let in_folder = files.iter().filter_map(|file| file.path.strip_prefix("commands/"));
     let commands: BTreeSet<&str> = in_folder.map(|name| name.trim_end_matches(".md")).collect();
@@ -43,9 +43,9 @@ fn every_command_is_known_to_the_door_and_named_in_the_help_and_the_readme() {
     let help = read("src/report/help/client.txt");
     let told = found(r"\n  /crew:([a-z-]+) +(?:\w|\[)", &help);
     assert_eq!(commands, told, "commands/ (left) and report/help/client.txt (right) differ");
-    let readme = read("README.md");
-    let told = found(r"(?m)^\| `/crew:([a-z-]+)[ `]", &readme);
-    assert_eq!(commands, told, "commands/ (left) and README.md (right) differ");
+    let page = read("docs/options.md");
+    let told = found(r"(?m)^\| `/crew:([a-z-]+)[ `]", &page);
+    assert_eq!(commands, told, "commands/ (left) and docs/options.md (right) differ");
 }
 
 #[test]
@@ -75,21 +75,20 @@ fn options(page: &str) -> BTreeSet<&str> {
 #[test]
 fn the_pages_name_every_option_of_a_start_and_of_a_resume() {
     let sandbox = Sandbox::new();
-    let (readme, runs) = (read("README.md"), read("docs/run.md"));
-    let pages = [readme, runs].concat();
+    let pages = [read("docs/options.md"), read("docs/run.md")].concat();
     for (verb, least) in [("run", 40), ("resume", 25), ("set", 6)] {
         let help = sandbox.crew(&[verb, "--help", "--all"]).success();
         let options = options(&help);
         assert!(options.len() >= least, "crew {verb} --help names only {options:?}");
         for option in options {
             let told = pattern(&format!(r"`{option}[ `]|, `{option}`|`, `{option} "));
-            assert!(told.is_match(&pages), "neither README.md nor docs/run.md names {option}");
+            assert!(told.is_match(&pages), "neither docs/options.md nor docs/run.md names {option}");
         }
     }
 }
 
 #[test]
-fn the_readme_names_every_option_of_the_sessions_help() {
+fn the_options_page_names_every_option_of_the_sessions_help() {
     let sandbox = Sandbox::new();
     let asked = sandbox.hook(json!({
         "hook_event_name": "UserPromptExpansion", "command_name": "crew:help",
@@ -99,10 +98,10 @@ fn the_readme_names_every_option_of_the_sessions_help() {
     let page = told["reason"].as_str().or(told["stopReason"].as_str()).unwrap();
     let options = options(page);
     assert!(options.len() >= 10, "the help page names only {options:?}");
-    let readme = read("README.md");
+    let options_page = read("docs/options.md");
     for option in options {
-        let told = pattern(&format!(r"`{option}[ `]")).is_match(&readme);
-        assert!(told, "README.md does not name {option}");
+        let told = pattern(&format!(r"`{option}[ `]")).is_match(&options_page);
+        assert!(told, "docs/options.md does not name {option}");
     }
 }
 
@@ -120,7 +119,7 @@ fn every_crate_has_its_line_in_the_architecture() {
 
 #[test]
 fn pages_stay_short_enough_to_be_read() {
-    for (page, lines) in [("README.md", 200), ("ARCHITECTURE.md", 120), ("CONTRIBUTING.md", 60)] {
+    for (page, lines) in [("ARCHITECTURE.md", 120), ("CONTRIBUTING.md", 60)] {
         let length = read(page).lines().count();
         assert!(length <= lines, "{page} has {length} lines, at most {lines} are read");
     }
