@@ -15,6 +15,7 @@ mod language;
 mod names;
 mod pages;
 mod product;
+mod readme;
 
 const FILE_LINES_MAX: usize = 400;
 const FUNCTION_LINES_MAX: usize = 70;

@@ -82,7 +82,10 @@ fn the_pages_name_every_option_of_a_start_and_of_a_resume() {
         assert!(options.len() >= least, "crew {verb} --help names only {options:?}");
         for option in options {
             let told = pattern(&format!(r"`{option}[ `]|, `{option}`|`, `{option} "));
-            assert!(told.is_match(&pages), "neither docs/options.md nor docs/run.md names {option}");
+            assert!(
+                told.is_match(&pages),
+                "neither docs/options.md nor docs/run.md names {option}"
+            );
         }
     }
 }
