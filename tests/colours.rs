@@ -169,8 +169,6 @@ fn a_difference_has_the_colours_and_the_pager_of_the_persons_git() {
     let cat = [("GIT_PAGER", "cat")];
     let plain = diff("[color]\nui = false\n", &cat, "");
     assert!(plain.contains("+clip") && !plain.contains('\u{1b}'), "{plain}");
-    let coloured = diff("[color]\nui = false\n", &cat, "--color always");
-    assert!(coloured.contains(green), "{coloured}");
     let plain = diff("", &[("GIT_PAGER", "cat"), ("NO_COLOR", "1")], "");
     assert!(plain.contains("+clip") && !plain.contains('\u{1b}'), "{plain}");
 }

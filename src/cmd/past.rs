@@ -2,6 +2,7 @@
 //! tree back to the end of an iteration, `crew prove`, which tries the checks, and `crew clean`,
 //! which removes records.
 
+use std::io::stdout;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ use crate::parse::iterations::iterations;
 use crate::report::history as words;
 use crate::report::list::{self, ListReading};
 use crate::report::words::{brief, size};
-use crate::world::git::display::DiffDisplay;
+use crate::world::git::display;
 use crate::world::git::snapshots::history::DiffForm;
 use crate::world::process::signals::Signals;
 use crate::world::store::{self, Home};
@@ -50,11 +51,9 @@ pub fn diff(words: &[String], is_summary: bool) -> Result<Exit> {
     };
     let (home, record) = requested(names.first().map(String::as_str))?;
     let columns = terminal::columns().unwrap_or(STAT_COLUMNS);
-    let mut form = DiffForm { colours: None, stat: is_summary.then_some(columns) };
-    let theirs = DiffDisplay::of_person(home.root());
-    if print::is_always_coloured() || (print::has_colour() && theirs.has_colour) {
-        form.colours = Some(theirs.colours);
-    }
+    let (colours, pager) = display::of_person(home.root());
+    let colours = colours.filter(|_| print::has_colour(&stdout()));
+    let form = DiffForm { colours, stat: is_summary.then_some(columns) };
     let text = difference(&home, &record, of, &form)?;
     let unseen = unseen(&home, &record).filter(|_| of.is_none());
     if let Some(unseen) = &unseen {
@@ -62,7 +61,7 @@ pub fn diff(words: &[String], is_summary: bool) -> Result<Exit> {
     } else if text.is_empty() {
         print::aside("no changes");
     }
-    print::paged(&text, &theirs.pager)?;
+    print::paged(&text, &pager)?;
     Ok(Exit::SUCCESS)
 }
 

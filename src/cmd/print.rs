@@ -21,25 +21,17 @@ use crate::world::{clock, terminal};
 /// Decides whether words have a colour, from now on: `--color`. With `auto` they have it on a
 /// terminal, as `NO_COLOR`, `CLICOLOR_FORCE`, `CLICOLOR` and `TERM` want it.
 pub fn set_colour(typed: Typed) {
-    match typed {
-        Typed::Auto => return,
-        Typed::Always => ColorChoice::Always.write_global(),
-        Typed::Never => ColorChoice::Never.write_global(),
-    }
-    force_color_output(typed == Typed::Always);
+    let choice = match typed {
+        Typed::Auto => ColorChoice::Auto,
+        Typed::Always => ColorChoice::Always,
+        Typed::Never => ColorChoice::Never,
+    };
+    choice.write_global();
+    force_color_output(has_colour(&stdout()));
 }
 
-/// Whether a person typed that they have.
-pub fn is_always_coloured() -> bool {
-    ColorChoice::global() == ColorChoice::Always
-}
-
-/// Whether words have a colour on standard output.
-pub fn has_colour() -> bool {
-    has_colour_on(&stdout())
-}
-
-fn has_colour_on(stream: &impl RawStream) -> bool {
+/// Whether words have a colour on a stream.
+pub fn has_colour(stream: &impl RawStream) -> bool {
     AutoStream::choice(stream) != ColorChoice::Never
 }
 
@@ -56,13 +48,13 @@ pub fn page(text: &str) {
 
 /// Prints a line of what happens now, behind the time; `false` when the reader is gone.
 pub fn stamped(line: &str) -> bool {
-    let time = clock::local().format(STAMP).to_string();
-    offer_page(&format!("{} {}", colour::quiet(&time), colour::words(&text::clean(line))))
+    let time = clock::local().format(STAMP);
+    offer_page(&colour::heads(&text::clean(&format!("{time} {line}"))))
 }
 
 /// Prints a page; `false` when the reader is gone.
 fn offer_page(text: &str) -> bool {
-    write(&colour::painted(&text::clean_around_marks(&closed(text)), has_colour()))
+    write(&colour::painted(&text::clean_around_marks(&closed(text)), has_colour(&stdout())))
 }
 
 fn closed(text: &str) -> String {
@@ -167,6 +159,6 @@ pub fn error(text: &str) {
 
 fn write_err(text: &str) {
     let mut stream = stderr().lock();
-    let text = colour::painted(&closed(text), has_colour_on(&stream));
+    let text = colour::painted(&closed(text), has_colour(&stream));
     let _ = stream.write_all(text.as_bytes());
 }

@@ -17,15 +17,14 @@ pub const QUIET: char = '\u{fdd3}';
 pub const STRONG: char = '\u{fdd4}';
 const END: char = '\u{fdd5}';
 
-/// The terminal's own colours, which can be read on light and on dark: green, red, yellow, dim and
-/// bold.
-const CODES: [(char, &str); 6] = [
-    (GOOD, "\x1b[32m"),
-    (BAD, "\x1b[31m"),
-    (WARN, "\x1b[33m"),
-    (QUIET, "\x1b[2m"),
-    (STRONG, "\x1b[1m"),
-    (END, "\x1b[0m"),
+/// The terminal's own colours, which can be read on light and on dark, for a page and for a board.
+const CODES: [(char, &str, Style); 6] = [
+    (GOOD, "\x1b[32m", Style::new().green()),
+    (BAD, "\x1b[31m", Style::new().red()),
+    (WARN, "\x1b[33m", Style::new().yellow()),
+    (QUIET, "\x1b[2m", Style::new().dim()),
+    (STRONG, "\x1b[1m", Style::new().bold()),
+    (END, "\x1b[0m", Style::new()),
 ];
 
 /// The column from which on a page shows what others said or printed.
@@ -51,19 +50,16 @@ pub fn quiet(text: &str) -> String {
 
 /// The text with each of crew's words marked, except in quotation marks, backticks and paths.
 pub fn words(text: &str) -> String {
-    let (mut done, mut rest, mut before, mut quote) = (String::new(), text, ' ', None);
-    while let Some(next) = rest.chars().next() {
-        let is_inside = quote.is_some() || is_of_a_name(before) || before == '.';
-        let found = if is_inside { None } else { word_at(rest) };
-        let (piece, left) = rest.split_at(found.map_or(next.len_utf8(), |(_, length)| length));
-        match found {
-            Some((mark, _)) => done += &marked(mark, piece),
-            None => done += piece,
-        }
-        if matches!(next, '`' | '"') && quote.is_none_or(|quote| quote == next) {
-            quote = if quote.is_none() { Some(next) } else { None };
-        }
-        (before, rest) = (piece.chars().next_back().unwrap_or(' '), left);
+    let (mut done, mut at, mut is_quoted) = (String::new(), 0, false);
+    while let Some(next) = text[at..].chars().next() {
+        is_quoted ^= matches!(next, '`' | '"');
+        let is_inside =
+            is_quoted || text[..at].ends_with(is_of_a_name) || text[..at].ends_with('.');
+        let found = if is_inside { None } else { word_at(&text[at..]) };
+        let end = at + found.map_or(next.len_utf8(), |(_, length)| length);
+        let piece = &text[at..end];
+        done += &found.map_or_else(|| piece.to_owned(), |(mark, _)| marked(mark, piece));
+        at = end;
     }
     done
 }
@@ -80,21 +76,22 @@ pub fn head(text: &str) -> String {
     words(head) + rest
 }
 
-/// The same of each line of a page or a demo. What is indented further was said or printed by
-/// others, except the lines of iterations, which begin with a number.
+/// The same of each line of a page, a run or a demo, without the time before it. What is indented
+/// further was said or printed by others, except the lines of iterations: a number begins them.
 pub fn heads(text: &str) -> String {
     let line = |line: &str| {
+        let time = line.find("] ").filter(|_| line.starts_with('['));
+        let (time, line) = line.split_at(time.map_or(0, |at| at + 1));
         let indent = line.len() - line.trim_start().len();
         let is_crews =
             indent < OTHERS || line[indent..].starts_with(|it: char| it.is_ascii_digit());
-        match line.starts_with(['>', '*']) {
-            true => {
-                let (start, rest) = line.split_at(line.find(": ").unwrap_or(line.len()));
-                marked(STRONG, start) + rest
+        let (start, rest) = line.split_at(line.find(": ").unwrap_or(line.len()));
+        quiet(time)
+            + &match line.starts_with(['>', '*']) {
+                true => marked(STRONG, start) + rest,
+                false if is_crews => head(line),
+                false => line.to_owned(),
             }
-            false if is_crews => head(line),
-            false => line.to_owned(),
-        }
     };
     text.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
@@ -112,20 +109,17 @@ fn word_at(text: &str) -> Option<(char, usize)> {
 
 /// A message on standard error: "crew:" with that mark, and its way out.
 pub fn message(text: &str, mark: char) -> String {
-    let line = |line: &str| match line.split_once(": ") {
-        Some((start @ "crew", rest)) => format!("{} {rest}", marked(mark, &format!("{start}:"))),
-        Some((start @ "hint", rest)) => format!("{} {rest}", marked(STRONG, &format!("{start}:"))),
-        _ => line.to_owned(),
-    };
-    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
+    let text = format!("\n{text}");
+    let text = text.replace("\ncrew:", &format!("\n{}", marked(mark, "crew:")));
+    text.replace("\nhint:", &format!("\n{}", marked(STRONG, "hint:")))[1..].to_owned()
 }
 
 /// The text with the terminal's codes in place of the marks, or without them.
 pub fn painted(text: &str, has_colour: bool) -> String {
     let mut painted = String::with_capacity(text.len());
     for character in text.chars() {
-        match CODES.iter().find(|(mark, _)| *mark == character) {
-            Some((_, code)) if has_colour => painted.push_str(code),
+        match CODES.iter().find(|(mark, ..)| *mark == character) {
+            Some((_, code, _)) if has_colour => painted.push_str(code),
             _ if is_mark(character) => {}
             _ => painted.push(character),
         }
@@ -155,16 +149,9 @@ pub fn spans(text: &str) -> Line<'static> {
     let mut style = Style::new();
     let mut spans = Vec::new();
     for piece in text.split_inclusive(is_mark) {
-        let words = piece.trim_end_matches(is_mark);
-        spans.push(Span::styled(words.to_owned(), style));
-        style = match piece.chars().next_back() {
-            Some(GOOD) => Style::new().green(),
-            Some(BAD) => Style::new().red(),
-            Some(WARN) => Style::new().yellow(),
-            Some(QUIET) => Style::new().dim(),
-            Some(STRONG) => Style::new().bold(),
-            _ => Style::new(),
-        };
+        spans.push(Span::styled(piece.trim_end_matches(is_mark).to_owned(), style));
+        let mark = CODES.iter().find(|(mark, ..)| piece.ends_with(*mark));
+        style = mark.map_or(style, |(.., style)| *style);
     }
     spans.into()
 }

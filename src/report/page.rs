@@ -7,7 +7,7 @@ use chrono::{DateTime, FixedOffset, Utc};
 use unicode_truncate::UnicodeTruncateStr;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::colour::{self, BAD, QUIET, STRONG, WARN, marked};
+use super::colour::{self, STRONG, marked};
 use super::table::{self, ALWAYS, Column, fitting};
 use super::words::{ago, brief};
 use crate::engine::page::{Fact, IterationLine, LastWords, Page, PageLine, Step};
@@ -262,12 +262,7 @@ pub fn row(text: &mut String, name: &str, value: &str) {
 
 /// One whose value may have marks.
 fn labelled(text: &mut String, name: &str, value: &str) {
-    let mark = match name {
-        "fails" | "red" => BAD,
-        "needs" => WARN,
-        _ => QUIET,
-    };
-    let _ = writeln!(text, "  {} {value}", marked(mark, &format!("{name:<7}")));
+    let _ = writeln!(text, "  {} {value}", colour::quiet(&format!("{name:<7}")));
 }
 
 /// A row, if there is a value for it.

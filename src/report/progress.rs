@@ -4,7 +4,6 @@
 
 use chrono::{DateTime, FixedOffset, Utc};
 
-use super::colour::{self, BAD, WARN};
 use super::line::numbered;
 use super::words::took;
 use crate::engine::boundary::crash::exited;
@@ -38,24 +37,6 @@ pub struct ProgressLine {
     pub tone: Tone,
     /// `[10:02:10] WARNING: …`
     pub text: String,
-}
-
-/// The text of a line, which may be folded, with marks for colour.
-pub fn marked(tone: Tone, text: &str) -> String {
-    let line = |line: &str| match line.split_once("] ") {
-        Some((time, rest)) if time.starts_with('[') => {
-            let (kind, rest) = rest.split_at(match tone {
-                Tone::Plain => 0,
-                _ => rest.find(": ").unwrap_or_default(),
-            });
-            let mark = if tone == Tone::Warning { WARN } else { BAD };
-            let time = colour::quiet(&format!("{time}]"));
-            format!("{time} {}{}", colour::marked(mark, kind), colour::head(rest))
-        }
-        _ if line.starts_with("  now ") => colour::head(line),
-        _ => line.to_owned(),
-    };
-    text::clean(text).lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// The lines for an event at `at`, the user's local time. The agent's output and events that only

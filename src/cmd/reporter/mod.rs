@@ -9,11 +9,13 @@ use self::screen::Screen;
 use super::{print, reading};
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::record::{Loop, Outcome, Proof};
+use crate::engine::text::clean;
 use crate::parse::arguments::OutputArgs;
 use crate::report::attention::{notice, of_event};
+use crate::report::colour;
 use crate::report::events::Events;
 use crate::report::page;
-use crate::report::progress::{ProgressLine, Tone, lines, marked};
+use crate::report::progress::{ProgressLine, Tone, lines};
 use crate::report::screen::ScreenLines;
 use crate::world::{clock, env};
 
@@ -48,7 +50,7 @@ impl Reporter {
         match (self.output, line.tone) {
             (OutputArgs { quiet: true, .. }, Tone::Plain) => {}
             (OutputArgs { quiet: true, .. } | OutputArgs { json: true, .. }, _) => self.err(&text),
-            _ => self.show(print::page, &marked(line.tone, &text)),
+            _ => self.show(print::page, &colour::heads(&clean(&text))),
         }
     }
 

@@ -9,39 +9,25 @@ use crate::world::env;
 /// The colours of a difference and its pager, by their keys.
 const KEYS: &str = r"^(color\.diff\.|core\.pager$)";
 
-/// What a person has set.
-#[derive(Debug)]
-pub struct DiffDisplay {
-    /// Settings as `-c` takes them: "color.diff.new=blue".
-    pub colours: Vec<String>,
-    /// Whether a difference has colours on a terminal.
-    pub has_colour: bool,
-    /// The command that shows it: of `GIT_PAGER`, `core.pager` and `PAGER` the first that is set.
-    pub pager: String,
-}
-
-impl DiffDisplay {
-    /// What is set for every repository; `outside` is a folder in none.
-    pub fn of_person(outside: &Path) -> Self {
-        let asked = |arguments: &[&str]| {
-            let ended = Command::default().run(outside, arguments, || false);
-            let printed = ended.ok().and_then(whole).unwrap_or_default();
-            String::from_utf8_lossy(&printed).into_owned()
-        };
-        let (mut colours, mut pager) = (Vec::new(), None);
-        let listed = asked(&["config", "-z", "--get-regexp", KEYS]);
-        for (key, value) in listed.split('\0').filter_map(|entry| entry.split_once('\n')) {
-            match key {
-                "core.pager" => pager = Some(value.to_owned()),
-                _ => colours.push(format!("{key}={value}")),
-            }
-        }
-        let pager = env::text("GIT_PAGER").or(pager).or_else(|| env::text("PAGER"));
-        let has_colour = asked(&["config", "--get-colorbool", "color.diff", "true"]);
-        Self {
-            colours,
-            has_colour: has_colour.trim_end() != "false",
-            pager: pager.unwrap_or_else(|| "less".to_owned()),
+/// The settings of colours as `-c` takes them, "color.diff.new=blue", or `None` where a person
+/// wants none; and the pager: of `GIT_PAGER`, `core.pager` and `PAGER` the first that is set.
+/// `outside` is a folder in no repository.
+pub fn of_person(outside: &Path) -> (Option<Vec<String>>, String) {
+    let asked = |arguments: &[&str]| {
+        let ended = Command::default().run(outside, arguments, || false);
+        let printed = ended.ok().and_then(whole).unwrap_or_default();
+        String::from_utf8_lossy(&printed).into_owned()
+    };
+    let (mut colours, mut pager) = (Vec::new(), None);
+    let listed = asked(&["config", "-z", "--get-regexp", KEYS]);
+    for (key, value) in listed.split('\0').filter_map(|entry| entry.split_once('\n')) {
+        match key {
+            "core.pager" => pager = Some(value.to_owned()),
+            _ => colours.push(format!("{key}={value}")),
         }
     }
+    let pager = env::text("GIT_PAGER").or(pager).or_else(|| env::text("PAGER"));
+    let has_colour = asked(&["config", "--get-colorbool", "color.diff", "true"]);
+    let colours = Some(colours).filter(|_| has_colour.trim_end() != "false");
+    (colours, pager.unwrap_or_else(|| "less".to_owned()))
 }

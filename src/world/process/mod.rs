@@ -167,17 +167,13 @@ pub fn run_apart(spec: &ProcessSpec<'_>, stop: impl Fn() -> bool) -> io::Result<
     finish(command, spec, Capture::ForReading, None, stop, None)
 }
 
-/// Shows a text by a person's pager, on this terminal and with the variables that git gives it;
+/// Shows a text by a person's pager, on this terminal and with the options that git gives `less`;
 /// `false` if there is no such program. It stays in crew's own group, or it could not read keys,
 /// and a person ends it, not a deadline.
 pub fn show_by_pager(pager: &str, text: &[u8]) -> io::Result<bool> {
     let mut command = Command::new("sh");
     command.args(["-c", pager]).stdin(Stdio::piped());
-    for (name, value) in [("LESS", "FRX"), ("LV", "-c")] {
-        if env::raw(name).is_none() {
-            command.env(name, value);
-        }
-    }
+    command.env("LESS", env::text("LESS").unwrap_or_else(|| "FRX".to_owned()));
     let mut child = command.spawn()?;
     if let Some(mut input) = child.stdin.take() {
         // One that was left early reads no more.
