@@ -8,8 +8,7 @@ use anyhow::{Result, bail};
 use crate::engine::record::{Loop, LoopId, Outcome};
 use crate::world::files::disk;
 use crate::world::git;
-use crate::world::store::home::read_pointer;
-use crate::world::store::{self, Home, StoreError};
+use crate::world::store::{self, Home, StoreError, read_pointer};
 
 /// The result of a search.
 #[derive(Debug)]

@@ -14,7 +14,7 @@ use crate::engine::record::{Loop, Mark, Metered, SessionMemory};
 use crate::engine::usage::Usage;
 use crate::world::clock::{self, Deadline};
 use crate::world::files::disk;
-use crate::world::store::home::hash;
+use crate::world::store::hash;
 
 /// How much of a transcript's end is read.
 pub const TRANSCRIPT_BYTES: u64 = 512 << 10;

@@ -12,8 +12,7 @@ use crate::world::git::head::{checked_out, moved, new_elsewhere, tips};
 use crate::world::git::snapshots::history::CHECKED;
 use crate::world::git::snapshots::{Snapshot, Snapshots};
 use crate::world::git::{self, inside};
-use crate::world::store::Home;
-use crate::world::store::home::hash;
+use crate::world::store::{Home, hash};
 
 /// The tree that a loop begins with.
 #[derive(Debug, Default)]

@@ -14,9 +14,10 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::clock;
 use super::files::disk::{self, Lock};
 use super::store::home::Home;
+use crate::engine::fleet::SlotCount;
 #[cfg(test)]
 use crate::engine::fleet::slots::SLOTS_MAX;
-use crate::engine::fleet::slots::{SlotCount, SlotTicket, default_slots};
+use crate::engine::fleet::slots::{SlotTicket, default_slots};
 
 /// The most names of the line that are read. Whoever stands beyond them is passed, not forgotten.
 const LINE_MAX: usize = 4096;

@@ -15,10 +15,9 @@ use crate::drive::fleet::foreseen::foreseen;
 use crate::drive::fleet::memory::Memory;
 use crate::drive::fleet::run::{Coordinator, FleetEnd};
 use crate::drive::fleet::slots::slots_of;
-use crate::engine::fleet::events::FleetEvent;
-use crate::engine::fleet::lease::{Lease, TaskEnding};
-use crate::engine::fleet::manifest::{Fleet, FleetRequest, LandingMode};
-use crate::engine::fleet::overlap::overlap;
+use crate::engine::fleet::{
+    Fleet, FleetEvent, FleetRequest, LandingMode, Lease, TaskEnding, overlap,
+};
 use crate::engine::record::Outcome;
 use crate::exit::Exit;
 use crate::parse::arguments::{FleetRunArgs, UsageError};

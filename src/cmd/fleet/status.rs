@@ -15,13 +15,9 @@ use crate::drive::fleet::engines::{LOCAL, MANUAL};
 use crate::drive::fleet::memory::Memory;
 use crate::drive::fleet::run::REMOTE_LOOKS;
 use crate::drive::fleet::slots::{slots_of, takes_one};
-use crate::engine::fleet::lease::{Attempt, Lease, TaskState};
-use crate::engine::fleet::manifest::Fleet;
-use crate::engine::fleet::overlap::overlap;
-use crate::engine::fleet::plan::{FleetPlan, Places};
-use crate::engine::fleet::slots::Pace;
-use crate::engine::fleet::standing::Standing;
-use crate::engine::fleet::stored::UnreadableLease;
+use crate::engine::fleet::{
+    Attempt, Fleet, FleetPlan, Lease, Pace, Places, Standing, TaskState, UnreadableLease, overlap,
+};
 use crate::exit::Exit;
 use crate::parse::arguments::FleetStatusArgs;
 use crate::report::board::is_interrupt;

@@ -25,8 +25,7 @@ use crate::engine::record::{Actor, Ending, Loop, LoopId, Outcome, Pending, Sessi
 use crate::engine::words::view::ViewState;
 use crate::world::files::disk::{self, Lock};
 use crate::world::files::fingerprint::NO_STALL_RULE;
-use crate::world::store::home::hash;
-use crate::world::store::{self, Held, Home, LOCK_WAIT, StoreError, test_memory, view};
+use crate::world::store::{self, Held, Home, LOCK_WAIT, StoreError, hash, test_memory, view};
 use crate::world::{clock, recorded_environment};
 
 /// A boundary whose lock is held.

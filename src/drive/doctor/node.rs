@@ -11,7 +11,7 @@ use crate::agents::service::{Service, route};
 use crate::agents::service_of;
 use crate::drive::start::{agent, place, settings};
 use crate::engine::doctor::node::{NodeFacts, NodeFault, RemoteCheck, ServiceCheck};
-use crate::engine::fleet::manifest::Remote;
+use crate::engine::fleet::Remote;
 use crate::engine::git::GitFault;
 use crate::engine::record::Agent;
 use crate::engine::settings::merge::merge;

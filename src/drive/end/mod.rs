@@ -23,8 +23,7 @@ use crate::world::files::disk::{self, Durability};
 use crate::world::files::room;
 use crate::world::git::underway::put_back;
 use crate::world::process::{descendants, groups, identity};
-use crate::world::store::home::read_pointer;
-use crate::world::store::{self, Home, LOCK_WAIT, StoreError, view, wakes, windows};
+use crate::world::store::{self, Home, LOCK_WAIT, StoreError, read_pointer, view, wakes, windows};
 use crate::world::{clock, host};
 
 /// The reason of a loop that a person switched off in its view.

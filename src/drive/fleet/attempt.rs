@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use super::memory::Memory;
-use crate::engine::fleet::lease::{Lease, TaskEnding};
-use crate::engine::fleet::manifest::Fleet;
+use crate::engine::fleet::{Fleet, Lease, TaskEnding};
 use crate::engine::record::Loop;
 use crate::world::process::signals::Signals;
 use crate::world::store::Home;

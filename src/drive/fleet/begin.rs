@@ -15,19 +15,17 @@ use super::settle::{
 };
 use super::way::{goes_the_same_way, is_up_to_date, keep_limits};
 use super::workspace::{continue_branches, is_merged};
-use crate::engine::fleet::lease::{Lease, TaskEnding, TaskState};
-use crate::engine::fleet::manifest::{Fleet, FleetRequest, LOCAL};
-use crate::engine::fleet::overlap::overlap;
-use crate::engine::fleet::plan::{FleetPlan, Start};
-use crate::engine::fleet::task::{FleetTask, TaskId};
+use crate::engine::fleet::{
+    Fleet, FleetPlan, FleetRequest, FleetTask, LOCAL, Lease, Start, TaskEnding, TaskId, TaskState,
+    overlap,
+};
 use crate::engine::record::{Contract, Ending, Outcome};
 use crate::engine::text::{distinct, named};
 use crate::parse::fleet::FLEET_FILE;
 use crate::world::clock;
 use crate::world::git::hub;
 use crate::world::git::refs::Refs;
-use crate::world::store::fleets::{Kept, Leases};
-use crate::world::store::{Home, fleets};
+use crate::world::store::{Home, Kept, Leases, fleets};
 
 /// The most tasks that a note names.
 const NAMED_MAX: usize = 3;

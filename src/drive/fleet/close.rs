@@ -7,8 +7,9 @@ use chrono::{DateTime, Utc};
 use super::attempt::{Job, JobEnd};
 use super::tie::{own, tip};
 use crate::drive::error_text::{error_text, git_trouble};
-use crate::engine::fleet::lease::{Carried, Lease, TaskEnding, TaskState};
-use crate::engine::fleet::manifest::{Fleet, FleetOrder, FleetRequest};
+use crate::engine::fleet::{
+    Carried, Fleet, FleetOrder, FleetRequest, Lease, TaskEnding, TaskState,
+};
 use crate::engine::git::GitTrouble;
 use crate::engine::record::{Actor, Ending, Loop, Outcome};
 use crate::world::{clock, git, store};

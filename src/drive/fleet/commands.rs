@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 
 use super::seat;
 use crate::engine::events::{EventSink, RunEvent};
-use crate::engine::fleet::task::TaskId;
+use crate::engine::fleet::TaskId;
 use crate::engine::record::Check;
 use crate::engine::text::tail_of;
 use crate::world::process::groups::{self, Note};

@@ -11,13 +11,13 @@ use crate::drive::control::PauseResult;
 use crate::drive::end::EndAttempt;
 use crate::drive::error_text::error_text;
 use crate::drive::{control, end};
-use crate::engine::fleet::lease::{Landed, Lease, TaskEnding, TaskState};
-use crate::engine::fleet::manifest::{Fleet, FleetOrder, FleetRequest};
-use crate::engine::fleet::task::TaskId;
+use crate::engine::fleet::{
+    Fleet, FleetOrder, FleetRequest, Landed, Lease, TaskEnding, TaskId, TaskState,
+};
 use crate::engine::record::{Actor, Ending, Outcome};
 use crate::world::clock;
-use crate::world::store::fleets::{self, Kept, Leases};
-use crate::world::store::{self, Home};
+use crate::world::store::fleets;
+use crate::world::store::{self, Home, Kept, Leases};
 
 /// The most messages that wait for a task's loop.
 const MESSAGES_MAX: usize = 5;

@@ -13,9 +13,10 @@ use crate::drive::error_text::error_text;
 use crate::drive::missing;
 use crate::drive::start::run::{Prepared, first_prompt, prepare_at};
 use crate::drive::start::{place, settings};
-use crate::engine::fleet::landing::INCLUDE;
-use crate::engine::fleet::manifest::{self, Fleet, LandingMode, Remote, TypedTerms};
-use crate::engine::fleet::task::{FleetTask, FleetTerms, TaskId};
+use crate::engine::fleet::manifest;
+use crate::engine::fleet::{
+    Fleet, FleetTask, FleetTerms, INCLUDE, LandingMode, Remote, TaskId, TypedTerms,
+};
 use crate::engine::git::GitSetting;
 use crate::engine::record::{
     Check, Contract, Dialect, Fragment, GitSteps, Place, Recipe, Role, Run,
@@ -29,8 +30,7 @@ use crate::parse::fleet::{self as tasks, FLEET_FILE, MAX_FLEET_FILE_BYTES};
 use crate::world::files::disk;
 use crate::world::git::include::INCLUDE_BYTES;
 use crate::world::git::steps;
-use crate::world::store::home::hash;
-use crate::world::store::{Home, trust};
+use crate::world::store::{Home, hash, trust};
 use crate::world::{clock, git};
 
 /// The most names in a folder of tasks.

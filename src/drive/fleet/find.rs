@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
-use crate::engine::fleet::manifest::Fleet;
+use crate::engine::fleet::Fleet;
 use crate::engine::text::Shown;
 use crate::parse::arguments::UsageError;
 use crate::world::git::worktree;

@@ -15,10 +15,10 @@ use super::tie::{FENCED, own, tip};
 use super::workspace::{self, MadeTree, unplanted};
 use crate::drive::error_text::git_trouble;
 use crate::engine::events::{EventSink, RunEvent};
-use crate::engine::fleet::landing::Refusal;
-use crate::engine::fleet::lease::{Carried, JobPhase, Landed, Lease, TaskEnding, TaskState};
-use crate::engine::fleet::manifest::{FleetRequest, LandingMode};
 use crate::engine::fleet::task::MAX_PRIORITY;
+use crate::engine::fleet::{
+    Carried, FleetRequest, JobPhase, Landed, LandingMode, Lease, Refusal, TaskEnding, TaskState,
+};
 use crate::engine::git::GitTrouble;
 use crate::engine::record::{Ending, Loop, Outcome};
 use crate::engine::words::commit_message::commit_message;
@@ -26,7 +26,7 @@ use crate::world::clock;
 use crate::world::git::drafts::Drafts;
 use crate::world::git::steps::Steps;
 use crate::world::git::{hub, land};
-use crate::world::store::fleets::Kept;
+use crate::world::store::Kept;
 
 impl Job<'_> {
     /// What follows from the loop's end.

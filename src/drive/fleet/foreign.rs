@@ -10,13 +10,11 @@ use super::describe::need;
 use super::joined::{counts, fingerprint, is_here, is_open};
 use super::memory::Memory;
 use super::settle::{is_stale, wants_landing};
-use crate::engine::fleet::manifest::{Fleet, LandingMode};
-use crate::engine::fleet::task::FleetTask;
+use crate::engine::fleet::{Fleet, FleetTask, LandingMode};
 use crate::engine::record::{Contract, Reaction, Run};
 use crate::engine::settings::ValueOrigin;
 use crate::engine::settings::trust::TrustRequest;
-use crate::world::store::fleets::Kept;
-use crate::world::store::{Home, trust};
+use crate::world::store::{Home, Kept, trust};
 
 /// What another machine has put into a lease that counts, and nobody here has trusted yet: the text
 /// of a task, and an agent.

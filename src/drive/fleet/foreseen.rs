@@ -9,11 +9,9 @@ use super::describe::Described;
 use super::joined::as_started;
 use super::memory::Memory;
 use super::settle::wants_landing;
-use crate::engine::fleet::lease::{Lease, TaskState};
-use crate::engine::fleet::task::{FleetTask, TaskId};
+use crate::engine::fleet::{FleetTask, Lease, TaskId, TaskState};
 use crate::engine::record::Contract;
-use crate::world::store::fleets::{Kept, Leases};
-use crate::world::store::{Home, fleets};
+use crate::world::store::{Home, Kept, Leases, fleets};
 
 /// The leases as they will be once the fleet is recorded, in the order in which tasks start.
 /// Nothing is written.

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 
 use super::memory::{HELD_WAIT, Memory};
 use super::{commands, find};
-use crate::engine::fleet::manifest::Remote;
+use crate::engine::fleet::Remote;
 use crate::engine::text::Shown;
 use crate::world::files::disk::{self, Lock};
 use crate::world::git::{self, land, worktree};

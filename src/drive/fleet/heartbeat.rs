@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use super::memory::Memory;
 use super::tie::{FENCED, own};
-use crate::engine::fleet::manifest::FleetRequest;
-use crate::engine::fleet::task::TaskId;
+use crate::engine::fleet::{FleetRequest, TaskId};
 use crate::engine::record::{Actor, LoopId};
 use crate::world::clock::{self, Stopwatch};
 use crate::world::process::descendants;

@@ -26,11 +26,10 @@ use crate::drive::start::run::{Prepared, begin};
 use crate::drive::test_changes;
 use crate::engine::boundary::limits::{LimitChange, reached};
 use crate::engine::events::{EventSink, RunEvent};
-use crate::engine::fleet::landing::{evidence, without_markers};
-use crate::engine::fleet::lease::{Carried, Lease, TaskState};
-use crate::engine::fleet::manifest::{Fleet, FleetRequest, LandingMode};
 use crate::engine::fleet::plan::fitting;
-use crate::engine::fleet::task::TaskId;
+use crate::engine::fleet::{
+    Carried, Fleet, FleetRequest, LandingMode, Lease, TaskId, TaskState, evidence, without_markers,
+};
 use crate::engine::journal::Event;
 use crate::engine::record::{Check, Contract, Ending, Fragment, Limits, Loop, Outcome, Phase};
 use crate::engine::settings::Key;

@@ -9,14 +9,11 @@ use anyhow::{Result, bail};
 use super::engines::LOCAL;
 use super::memory::Memory;
 use crate::drive::start::agent::missing_program;
-use crate::engine::fleet::lease::{Lease, TaskEnding};
-use crate::engine::fleet::manifest::Fleet;
-use crate::engine::fleet::task::{FleetTask, TaskId};
+use crate::engine::fleet::{Fleet, FleetTask, Lease, TaskEnding, TaskId};
 use crate::engine::record::{Contract, Run};
 use crate::engine::text::named;
 use crate::world::clock;
-use crate::world::store::fleets::Kept;
-use crate::world::store::home::hash;
+use crate::world::store::{Kept, hash};
 
 /// The most names of tasks that a note lists.
 const NAMED_MAX: usize = 3;

@@ -15,11 +15,11 @@ use super::seat::Stillness;
 use super::tie::own;
 use super::workspace;
 use crate::drive::error_text::git_trouble;
-use crate::engine::fleet::landing::{Refusal, touches_the_fleet, without_markers};
-use crate::engine::fleet::lease::{JobPhase, Landed, Lease};
-use crate::engine::fleet::manifest::{Fleet, FleetRequest, LandingMode, Remote};
-use crate::engine::fleet::stored::RecordFault;
-use crate::engine::fleet::task::{MAX_PRIORITY, TaskId};
+use crate::engine::fleet::task::MAX_PRIORITY;
+use crate::engine::fleet::{
+    Fleet, FleetRequest, JobPhase, Landed, LandingMode, Lease, RecordFault, Refusal, Remote,
+    TaskId, touches_the_fleet, without_markers,
+};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, RefUpdate};
 use crate::world::clock::{self, Deadline};
 use crate::world::files::{disk, tree};
@@ -28,8 +28,7 @@ use crate::world::git::worktree::{clear_half_made, clear_half_merged};
 use crate::world::git::{self, hub};
 use crate::world::process::signals::Signals;
 use crate::world::slots::{Line, Slot};
-use crate::world::store::Home;
-use crate::world::store::fleets::Kept;
+use crate::world::store::{Home, Kept};
 
 /// How often a landing begins again because the main branch has moved.
 const TRIES: u32 = 8;

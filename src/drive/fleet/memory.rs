@@ -11,16 +11,14 @@ use anyhow::{Context, Error, Result, bail};
 use super::shared::{SharedMemory, text};
 use super::{find, seat};
 use crate::drive::error_text::git_trouble;
-use crate::engine::fleet::lease::{Attempt, Lease};
-use crate::engine::fleet::manifest::{Fleet, Remote};
-use crate::engine::fleet::task::TaskId;
+use crate::engine::fleet::{Attempt, Fleet, Lease, Remote, TaskId};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, RefUpdate, RemoteRef, SwapResult};
 use crate::engine::text::Shown;
 use crate::world::files::disk::Lock;
 use crate::world::process::Stop;
 use crate::world::process::signals::Signals;
-use crate::world::store::Home;
-use crate::world::store::fleets::{self, Kept, Leases};
+use crate::world::store::fleets;
+use crate::world::store::{Home, Kept, Leases};
 
 /// How often a change is made again because somebody else was first.
 const TRIES: u32 = 20;

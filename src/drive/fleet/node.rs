@@ -7,12 +7,12 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 
 use super::memory::Memory;
-use crate::engine::fleet::manifest::{Fleet, Remote};
+use crate::engine::fleet::{Fleet, Remote};
 use crate::world::files::disk;
 use crate::world::git::{clone, hub, steps};
 use crate::world::process::signals::Signals;
-use crate::world::store::Home;
-use crate::world::store::fleets::{self, Kept};
+use crate::world::store::fleets;
+use crate::world::store::{Home, Kept};
 
 /// How long a job waits for another that clones the repository.
 const CLONE_WAIT: Duration = Duration::from_secs(30 * 60);

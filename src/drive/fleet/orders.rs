@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use super::attempt::Job;
-use crate::engine::fleet::manifest::FleetRequest;
+use crate::engine::fleet::FleetRequest;
 use crate::world::clock::Stopwatch;
 
 /// Milliseconds between two looks for an order.

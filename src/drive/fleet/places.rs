@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use super::attempt::Job;
 use super::slots::job_slots_now;
 use super::tie::own;
-use crate::engine::fleet::lease::JobPhase;
+use crate::engine::fleet::JobPhase;
 use crate::engine::record::Contract;
 use crate::world::clock;
 use crate::world::process::Stop;

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Error, Result, anyhow, bail};
 
 use super::engines::LOCAL;
-use crate::engine::fleet::manifest::{Fleet, LandingMode, Remote};
+use crate::engine::fleet::{Fleet, LandingMode, Remote};
 use crate::engine::git::{GitFault, GitTrouble, RemoteRef};
 use crate::engine::text::{count, named};
 use crate::parse::arguments::FleetRunArgs;

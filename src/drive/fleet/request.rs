@@ -8,8 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use super::attempt::{DoneWork, Job, JobEnd};
 use crate::drive::error_text::git_trouble;
-use crate::engine::fleet::lease::{Landed, Lease, TaskEnding};
-use crate::engine::fleet::manifest::Fleet;
+use crate::engine::fleet::{Fleet, Landed, Lease, TaskEnding};
 use crate::engine::git::{GitFault, GitStep, GitTrouble};
 use crate::engine::record::{Ending, Outcome};
 use crate::engine::text::tail_of;

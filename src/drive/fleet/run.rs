@@ -15,20 +15,16 @@ use super::seat::{self, Stillness};
 use super::settle::wants_landing;
 use super::slots::{slots_of, takes_one};
 use super::takeover::end_cancelled;
-use crate::engine::fleet::events::FleetEvent;
-use crate::engine::fleet::lease::{Attempt, JobPhase, Lease, TaskEnding, TaskState};
-use crate::engine::fleet::manifest::{Fleet, FleetRequest};
-use crate::engine::fleet::overlap::overlap;
-use crate::engine::fleet::plan::{FleetPlan, Places, Start};
-use crate::engine::fleet::slots::Pace;
-use crate::engine::fleet::stored::UnreadableLease;
-use crate::engine::fleet::task::TaskId;
+use crate::engine::fleet::{
+    Attempt, Fleet, FleetEvent, FleetPlan, FleetRequest, JobPhase, Lease, Pace, Places, Start,
+    TaskEnding, TaskId, TaskState, UnreadableLease, overlap,
+};
 use crate::engine::record::{Ending, Outcome};
 use crate::world::clock::{self, Deadline};
 use crate::world::files::disk::Lock;
 use crate::world::process::signals::Signals;
-use crate::world::store::Home;
-use crate::world::store::fleets::{self, Leases};
+use crate::world::store::fleets;
+use crate::world::store::{Home, Leases};
 
 /// Between two looks at everything.
 pub(super) const LOOK: Duration = Duration::from_millis(100);

@@ -1,12 +1,11 @@
 //! Whose attempt it is: whether a process lives can be told on its own machine alone. Elsewhere it
 //! counts as gone once its lease stands still.
 
-use crate::engine::fleet::lease::Attempt;
+use crate::engine::fleet::Attempt;
 use crate::world::clock::Stopwatch;
 use crate::world::fault;
 use crate::world::host;
-use crate::world::store::Home;
-use crate::world::store::home::hash;
+use crate::world::store::{Home, hash};
 
 /// How long a lease stands still before its attempt counts as gone: five heartbeats, on this
 /// machine's own clock while it is awake.

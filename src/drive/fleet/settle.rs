@@ -7,14 +7,15 @@ use anyhow::Result;
 
 use super::joined::agents;
 use super::memory::Memory;
-use crate::engine::fleet::lease::{Landed, Lease, TaskEnding, TaskState};
-use crate::engine::fleet::manifest::{Fleet, FleetOrder, FleetRequest, LandingMode};
-use crate::engine::fleet::task::{FleetTask, TaskId};
+use crate::engine::fleet::{
+    Fleet, FleetOrder, FleetRequest, FleetTask, Landed, LandingMode, Lease, TaskEnding, TaskId,
+    TaskState,
+};
 use crate::engine::record::{Contract, Ending, Outcome};
 use crate::world::clock;
 use crate::world::files::disk;
-use crate::world::store::Home;
-use crate::world::store::fleets::{self, Kept};
+use crate::world::store::fleets;
+use crate::world::store::{Home, Kept};
 
 /// How often a record is written again because somebody else was first.
 const TRIES: u32 = 20;

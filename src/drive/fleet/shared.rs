@@ -9,15 +9,13 @@ use std::time::Duration;
 use anyhow::Result;
 use serde::Serialize;
 
-use crate::engine::fleet::lease::Lease;
-use crate::engine::fleet::manifest::Remote;
-use crate::engine::fleet::stored::{self, RecordFault, StoredRecord, UnreadableLease};
+use crate::engine::fleet::stored;
+use crate::engine::fleet::{Lease, RecordFault, Remote, StoredRecord, UnreadableLease};
 use crate::engine::git::{RefUpdate, RemoteRef, SwapResult};
 use crate::world::git::refs::{Patience, Refs, WITHIN};
 use crate::world::process::descendants;
 use crate::world::process::signals::Signals;
-use crate::world::store::Home;
-use crate::world::store::fleets::{Kept, Leases};
+use crate::world::store::{Home, Kept, Leases};
 
 /// How a ref that cannot be read is put out of the way.
 const AWAY: &str = "delete that ref of the remote, and the branch of the task";

@@ -2,8 +2,7 @@
 
 use super::engines::{LOCAL, MANUAL};
 use super::seat;
-use crate::engine::fleet::lease::Attempt;
-use crate::engine::fleet::manifest::Fleet;
+use crate::engine::fleet::{Attempt, Fleet};
 use crate::world::slots;
 use crate::world::store::{Home, fleets};
 

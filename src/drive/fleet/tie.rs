@@ -10,9 +10,9 @@ use super::slots::job_slots;
 use crate::drive::control;
 use crate::drive::error_text::{error_text, git_trouble};
 use crate::drive::run::tie::{Leave, Tie};
-use crate::engine::fleet::lease::{Attempt, Carried, JobPhase, Lease, TaskState};
-use crate::engine::fleet::manifest::{Fleet, FleetRequest};
-use crate::engine::fleet::task::TaskId;
+use crate::engine::fleet::{
+    Attempt, Carried, Fleet, FleetRequest, JobPhase, Lease, TaskId, TaskState,
+};
 use crate::engine::git::GitTrouble;
 use crate::engine::record::{Ending, Loop, LoopId, Outcome};
 use crate::world::clock::{self, Stopwatch};

@@ -4,18 +4,17 @@
 use anyhow::{Result, bail};
 
 use super::memory::Memory;
-use crate::engine::fleet::landing::touches_the_fleet;
-use crate::engine::fleet::lease::{Landed, Lease};
-use crate::engine::fleet::manifest::{Fleet, LandingMode, Remote, TypedTerms};
-use crate::engine::fleet::task::FleetTerms;
+use crate::engine::fleet::{
+    Fleet, FleetTerms, Landed, LandingMode, Lease, Remote, TypedTerms, touches_the_fleet,
+};
 use crate::engine::git::GitSetting;
 use crate::engine::record::Outcome;
 use crate::parse::arguments::FleetRunArgs;
 use crate::parse::fleet::FLEET_FILE;
 use crate::parse::git_push::without_secrets;
 use crate::world::git::{self, land};
-use crate::world::store::Home;
-use crate::world::store::fleets::{self, Leases};
+use crate::world::store::fleets;
+use crate::world::store::{Home, Leases};
 
 /// What a start has kept.
 #[derive(Debug, Default)]

@@ -9,10 +9,7 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use super::commands::FleetCommands;
 use super::memory::{Memory, PUSHED_AT_ONCE};
-use crate::engine::fleet::landing::INCLUDE;
-use crate::engine::fleet::lease::{Lease, TaskState};
-use crate::engine::fleet::manifest::{Fleet, LandingMode, Remote};
-use crate::engine::fleet::task::TaskId;
+use crate::engine::fleet::{Fleet, INCLUDE, LandingMode, Lease, Remote, TaskId, TaskState};
 use crate::engine::git::{GitStep, RefUpdate};
 use crate::engine::text::{named, one_line, tail_of, with_reason};
 use crate::world::files::disk::{self, Durability};
@@ -21,7 +18,7 @@ use crate::world::git::underway::put_back;
 use crate::world::git::worktree::{clear_half_made, clear_half_merged, worktree};
 use crate::world::git::{self, hub, include, pin, steps};
 use crate::world::process::ExitCause;
-use crate::world::store::home::hash;
+use crate::world::store::hash;
 
 /// The longest that a setup may take.
 const SETUP_WITHIN: Duration = Duration::from_secs(45 * 60);

@@ -20,8 +20,7 @@ use crate::engine::boundary::limits::{LimitChanges, changed, raise, reached};
 use crate::engine::journal::{DELIVERED, Event, RESUMED_IN_A_RUN, RESUMED_IN_A_SESSION, TOLD};
 use crate::engine::record::{Driver, Life, Loop, LoopId, Outcome, Owner, Status};
 use crate::world::files::{disk, room};
-use crate::world::store::home::{read_pointer, write_pointer};
-use crate::world::store::{self, Held, Home, LOCK_WAIT, view, wakes};
+use crate::world::store::{self, Held, Home, LOCK_WAIT, read_pointer, view, wakes, write_pointer};
 use crate::world::{clock, recorded_environment};
 
 /// A resumed loop.

@@ -20,9 +20,8 @@ use crate::engine::words::prompt;
 use crate::world::clock;
 use crate::world::files::disk;
 use crate::world::process::{identity, signals};
-use crate::world::store::home::read_pointer;
 use crate::world::store::wakes::{self, WakeFile};
-use crate::world::store::{self, Held, Home, LOCK_WAIT, StoreError, view};
+use crate::world::store::{self, Held, Home, LOCK_WAIT, StoreError, read_pointer, view};
 
 /// The shortest and the longest step of a sleep: a boundary waits for the companion's answer, a
 /// reset is hours away.

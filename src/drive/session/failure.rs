@@ -22,8 +22,7 @@ use crate::world::clock::{self, Deadline};
 use crate::world::env;
 use crate::world::files::disk;
 use crate::world::process::identity;
-use crate::world::store::home::read_pointer;
-use crate::world::store::{self, Home, view, wakes};
+use crate::world::store::{self, Home, read_pointer, view, wakes};
 
 /// Records the failure, and waits if waiting helps. Returns the words to wake the agent with, or
 /// `None`.

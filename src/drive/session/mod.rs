@@ -37,8 +37,7 @@ use crate::parse::typed::Order;
 use crate::parse::{arguments, handoff_words};
 use crate::world::clock;
 use crate::world::files::disk::{self, Durability};
-use crate::world::store::home::read_pointer;
-use crate::world::store::{self, Home, LOCK_WAIT};
+use crate::world::store::{self, Home, LOCK_WAIT, read_pointer};
 
 /// The longest wait for a lock at a session's end.
 const END_WAIT: Duration = Duration::from_millis(300);

@@ -17,8 +17,7 @@ use crate::engine::record::{Dialog, Loop, LoopId, Question, question};
 use crate::engine::text::{clip, count};
 use crate::world::clock;
 use crate::world::files::disk::{self, Durability};
-use crate::world::store::home::read_pointer;
-use crate::world::store::{self, Home};
+use crate::world::store::{self, Home, read_pointer};
 
 /// The longest wait for the loop's lock: the agent waits for the answer.
 const RECORDED_WITHIN: Duration = Duration::from_millis(500);

@@ -28,9 +28,8 @@ use crate::engine::usage::Usage;
 use crate::world::clock::{self, Deadline};
 use crate::world::files::disk;
 use crate::world::process::{Stop, identity, signals};
-use crate::world::store::home::{hash, read_pointer};
 use crate::world::store::wakes::{self, Ticket, WakeFile};
-use crate::world::store::{self, Held, Home, LOCK_WAIT, view};
+use crate::world::store::{self, Held, Home, LOCK_WAIT, hash, read_pointer, view};
 
 /// How long a client under load needs, from the end of a companion, to take its wake. If the hook's
 /// answer arrives at the same time, 2.1.197 takes the answer first and ends its session (3 of 14

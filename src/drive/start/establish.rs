@@ -10,7 +10,7 @@ use crate::drive::owner::{elsewhere, environment_of, gone_why, owner_is_gone};
 use crate::drive::{test_changes, tree};
 use crate::engine::boundary::limits::overtime_ms;
 use crate::engine::boundary::protect;
-use crate::engine::fleet::lease::Carried;
+use crate::engine::fleet::Carried;
 use crate::engine::journal::Event;
 use crate::engine::record::{
     Actor, Check, Contract, Driver, Limits, Loop, LoopId, Outcome, Owner, Place, SessionMemory,
@@ -22,8 +22,7 @@ use crate::world::files::fingerprint::NO_STALL_RULE;
 use crate::world::files::{disk, protected, room, tree as tree_files};
 use crate::world::git::underway::put_back;
 use crate::world::store::StoreError::{self, Absent, Corrupt, Newer};
-use crate::world::store::home::{read_pointer, write_pointer};
-use crate::world::store::{self, Held, Home, LOCK_WAIT, view};
+use crate::world::store::{self, Held, Home, LOCK_WAIT, read_pointer, view, write_pointer};
 use crate::world::{clock, env, git};
 
 /// What a loop begins with.

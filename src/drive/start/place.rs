@@ -9,8 +9,7 @@ use crate::engine::text::start;
 use crate::parse::git::BRANCHES;
 use crate::world::files::disk;
 use crate::world::git;
-use crate::world::store::home::hash;
-use crate::world::store::view;
+use crate::world::store::{hash, view};
 
 /// The longest name of a branch folder, in bytes.
 const NAME_BYTES: usize = 100;

@@ -20,7 +20,7 @@ use crate::drive::prompt::{self, Prompt};
 use crate::drive::{end, missing};
 use crate::engine::boundary::limits;
 use crate::engine::events::{EventSink, RunEvent};
-use crate::engine::fleet::lease::Carried;
+use crate::engine::fleet::Carried;
 use crate::engine::record::{
     Agent, Contract, Ending, Fragment, Loop, LoopId, Outcome, Phase, Place, Recipe, Run,
     SessionMemory, TaskOfFleet,
@@ -36,8 +36,7 @@ use crate::prompts::procedures::procedure_of;
 use crate::world::files::disk;
 use crate::world::git::drafts;
 use crate::world::process::signals::Signals;
-use crate::world::store::home::read_pointer;
-use crate::world::store::{self, Home, logs};
+use crate::world::store::{self, Home, logs, read_pointer};
 use crate::world::{clock, env, git};
 
 /// The most characters of a command that a message names.

@@ -25,8 +25,7 @@ use crate::parse::test_changes::{named_paths, path_below};
 use crate::world::files::{disk, tree};
 use crate::world::git::snapshots::scratch::is_output;
 use crate::world::git::snapshots::{FILE_BYTES, Snapshots};
-use crate::world::store::Home;
-use crate::world::store::home::hash;
+use crate::world::store::{Home, hash};
 
 /// The name among the snapshots of a loop of the tree with the tests as it found them.
 const BASELINE: &str = "test_changes";

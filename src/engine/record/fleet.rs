@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::{Loop, Outcome};
-use crate::engine::fleet::task::TaskId;
+use crate::engine::fleet::TaskId;
 use crate::engine::test_changes::finding::ACCEPT;
 
 /// A task, by its fleet.
@@ -92,8 +92,8 @@ impl Loop {
 mod tests {
     use super::fleet_run;
     use crate::engine::fixture::a_run;
+    use crate::engine::fleet::Fleet;
     use crate::engine::fleet::fixture::{a_fleet, id};
-    use crate::engine::fleet::manifest::Fleet;
     use crate::engine::record::{Ending, Loop, Outcome};
 
     #[test]

@@ -7,7 +7,7 @@ use super::faults::{Faults, FleetFault};
 use super::front_matter::{KeyValue, entry};
 use super::keys::{CHECK, TABLES, TASK_KEYS, TOP_KEYS};
 use super::options::{Asked, COMMAND, each, is_option, key_name, refuse, refuse_repeats};
-use crate::engine::fleet::task::{FleetTerms, TaskId};
+use crate::engine::fleet::{FleetTerms, TaskId};
 use crate::parse::settings::{broken, in_order, is_branch, line};
 use crate::parse::spelling::{nearest, shown};
 use crate::parse::{amounts, arguments};

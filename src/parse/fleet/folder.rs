@@ -7,7 +7,7 @@ use super::faults::FleetFault;
 use super::fleet_file::{self, FLEET_FILE};
 use super::options::Asked;
 use super::task_file::{TaskFile, id_of, read_task};
-use crate::engine::fleet::task::{FleetTask, FleetTerms, TaskId};
+use crate::engine::fleet::{FleetTask, FleetTerms, TaskId};
 use crate::parse::spelling::nearest;
 
 /// The hexadecimal digits of a revision.

@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use super::fleet_file::read_fleet_file;
 use super::tests::told;
 use super::*;
-use crate::engine::fleet::task::FleetTerms;
+use crate::engine::fleet::FleetTerms;
 use crate::engine::record::Proof;
 
 /// Not the product's, but one that differs when the bytes do.

@@ -21,7 +21,7 @@ pub use self::fleet_file::FLEET_FILE;
 pub use self::folder::folder;
 pub use self::options::as_keys;
 pub use self::task_file::is_task;
-use crate::engine::fleet::task::FleetTask;
+use crate::engine::fleet::FleetTask;
 use crate::parse::arguments::{RunArgs, UsageError, task};
 
 /// The largest task file and the largest fleet.toml, in bytes.

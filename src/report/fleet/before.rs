@@ -8,10 +8,7 @@ use std::fmt::Write as _;
 use unicode_width::UnicodeWidthStr;
 
 use super::shown;
-use crate::engine::fleet::lease::Lease;
-use crate::engine::fleet::manifest::{Fleet, LandingMode, Remote};
-use crate::engine::fleet::slots::SlotCount;
-use crate::engine::fleet::task::TaskId;
+use crate::engine::fleet::{Fleet, LandingMode, Lease, Remote, SlotCount, TaskId};
 use crate::engine::record::{Check, Outcome, Permissions, Run};
 use crate::engine::text::{Shown, count, distinct, named};
 use crate::engine::usage::Money;

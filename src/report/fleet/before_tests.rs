@@ -1,8 +1,8 @@
 use insta::assert_snapshot;
 
 use super::*;
+use crate::engine::fleet::JobPhase;
 use crate::engine::fleet::fixture::{a_fleet, a_lease, ended, id, running};
-use crate::engine::fleet::lease::JobPhase;
 use crate::engine::record::{Agent, Role};
 use crate::report::colour::painted;
 

@@ -5,10 +5,8 @@ use chrono::{DateTime, FixedOffset};
 use unicode_width::UnicodeWidthStr;
 
 use super::{COMMIT_CHARS, counted, rests, shown};
-use crate::engine::fleet::events::FleetEvent;
-use crate::engine::fleet::lease::{Landed, TaskEnding};
-use crate::engine::fleet::standing::{StandingNews, end_of};
-use crate::engine::fleet::task::TaskId;
+use crate::engine::fleet::standing::end_of;
+use crate::engine::fleet::{FleetEvent, Landed, StandingNews, TaskEnding, TaskId};
 use crate::engine::record::Outcome;
 use crate::engine::text::{quoted, start, with_reason};
 
@@ -82,8 +80,8 @@ mod tests {
 
     use super::*;
     use crate::engine::fixture::at;
+    use crate::engine::fleet::TaskState;
     use crate::engine::fleet::fixture::{ended, id, landed};
-    use crate::engine::fleet::lease::TaskState;
 
     #[test]
     fn an_event_is_one_line_with_its_task_in_front() {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::shown;
-use crate::engine::fleet::manifest::Remote;
+use crate::engine::fleet::Remote;
 
 /// What stays in a person's repository, if anything `stays_here`, and on the remote; of what there
 /// is not, nothing is said.

@@ -5,11 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::engine::fleet::lease::Lease;
-use crate::engine::fleet::manifest::Fleet;
-use crate::engine::fleet::plan::WaitsFor;
-use crate::engine::fleet::standing::{Standing, StandingNews, StandingRow};
-use crate::engine::fleet::task::TaskId;
+use crate::engine::fleet::{Fleet, Lease, Standing, StandingNews, StandingRow, TaskId, WaitsFor};
 use crate::engine::usage::Money;
 use crate::report::json::{SCHEMA, usage};
 
@@ -112,9 +108,7 @@ mod tests {
     use super::*;
     use crate::engine::fixture::at;
     use crate::engine::fleet::fixture::{a_fleet, a_lease, after, ended, id, running};
-    use crate::engine::fleet::lease::JobPhase;
-    use crate::engine::fleet::manifest::{FleetRequest, Remote};
-    use crate::engine::fleet::plan::FleetPlan;
+    use crate::engine::fleet::{FleetPlan, FleetRequest, JobPhase, Remote};
     use crate::engine::record::Outcome;
 
     /// One task that needs a person, one that rests, and one that waits.

@@ -1,7 +1,6 @@
 //! The answer to an order or a message: which tasks obey or read it, and when.
 
-use crate::engine::fleet::manifest::{Fleet, FleetRequest};
-use crate::engine::fleet::task::TaskId;
+use crate::engine::fleet::{Fleet, FleetRequest, TaskId};
 use crate::engine::record::Outcome;
 use crate::engine::text::{count, named};
 

@@ -5,11 +5,9 @@
 use unicode_width::UnicodeWidthStr;
 
 use super::{COMMIT_CHARS, counted, rests, shown};
-use crate::engine::fleet::lease::Landed;
-use crate::engine::fleet::manifest::{FleetRequest, LandingMode};
-use crate::engine::fleet::plan::WaitsFor;
-use crate::engine::fleet::standing::{
-    Standing, StandingCounts, StandingGroup, StandingNews, StandingRow,
+use crate::engine::fleet::{
+    FleetRequest, Landed, LandingMode, Standing, StandingCounts, StandingGroup, StandingNews,
+    StandingRow, WaitsFor,
 };
 use crate::engine::record::Proof;
 use crate::engine::text::{quoted, start, with_reason};

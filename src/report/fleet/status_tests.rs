@@ -7,11 +7,9 @@ use proptest::sample::select;
 use super::*;
 use crate::engine::fixture::at;
 use crate::engine::fleet::fixture::{a_fleet, a_lease, after, ended, id, landed, running};
-use crate::engine::fleet::landing::Refusal;
-use crate::engine::fleet::lease::{JobPhase, Lease, TaskState};
-use crate::engine::fleet::manifest::{Fleet, FleetOrder, Remote};
-use crate::engine::fleet::plan::FleetPlan;
-use crate::engine::fleet::task::FleetTask;
+use crate::engine::fleet::{
+    Fleet, FleetOrder, FleetPlan, FleetTask, JobPhase, Lease, Refusal, Remote, TaskState,
+};
 use crate::engine::record::{Actor, Outcome};
 
 const HERE: &str = "here";

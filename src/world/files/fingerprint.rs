@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::{disk, walk};
 use crate::engine::record::Loop;
 use crate::world::git;
-use crate::world::store::home::hash;
+use crate::world::store::hash;
 
 /// The warning where neither git nor a walk can compute a state.
 pub const NO_STALL_RULE: &str =

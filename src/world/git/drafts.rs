@@ -16,8 +16,7 @@ use crate::engine::record::LoopId;
 use crate::parse::git_changes::{FileChange, FileChangeKind};
 use crate::world::files::disk::{self, Durability};
 use crate::world::files::tree;
-use crate::world::store::Home;
-use crate::world::store::home::hash;
+use crate::world::store::{Home, hash};
 
 /// The list in the loop's folder: state and path of each draft, each followed by a zero byte.
 const LIST: &str = "drafts";

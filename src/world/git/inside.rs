@@ -10,7 +10,7 @@ use super::head::checked_out;
 use super::submodules::listed;
 use crate::engine::record::{Loop, RepositoryInside};
 use crate::world::files::disk;
-use crate::world::store::home::hash;
+use crate::world::store::hash;
 
 /// The most of them that are looked at.
 const REPOSITORIES_MAX: usize = 100;

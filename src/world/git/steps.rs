@@ -17,7 +17,7 @@ use crate::parse::git::{Stand, complaint, scoped, taken_lock};
 use crate::parse::git_push::without_secrets;
 use crate::world::files::disk;
 use crate::world::process::{ExitCause, FinishedProcess, Stop};
-use crate::world::store::home::hash;
+use crate::world::store::hash;
 
 /// The longest a step on this machine may take: a rebase of many commits, an `add` of many files.
 const WITHIN: Duration = Duration::from_secs(300);

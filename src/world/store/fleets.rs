@@ -11,10 +11,8 @@ use serde::Serialize;
 
 use super::LOCK_WAIT;
 use super::home::{Home, hash};
-use crate::engine::fleet::lease::Lease;
-use crate::engine::fleet::manifest::Fleet;
-use crate::engine::fleet::stored::{self, StoredRecord, UnreadableLease};
-use crate::engine::fleet::task::TaskId;
+use crate::engine::fleet::stored;
+use crate::engine::fleet::{Fleet, Lease, StoredRecord, TaskId, UnreadableLease};
 use crate::world::clock::{self, Deadline};
 use crate::world::fault;
 use crate::world::files::disk::{self, Durability, Lock};

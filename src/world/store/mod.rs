@@ -22,7 +22,8 @@ use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde_json::Value;
 
-pub use self::home::Home;
+pub use self::fleets::{Kept, Leases};
+pub use self::home::{Home, hash, read_pointer, write_pointer};
 use super::files::disk::{self, Durability, Lock};
 use super::files::room;
 use super::{clock, fault};

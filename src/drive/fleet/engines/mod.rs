@@ -11,14 +11,12 @@ pub mod step;
 
 use self::local::Local;
 use self::slurm::Slurm;
-use crate::engine::fleet::manifest::Fleet;
 pub use crate::engine::fleet::manifest::LOCAL;
-use crate::engine::fleet::task::TaskId;
+use crate::engine::fleet::{Fleet, TaskId};
 pub use crate::parse::fleet::job::JobState;
 use crate::world::env;
 use crate::world::process::Stop;
-use crate::world::store::Home;
-use crate::world::store::home::hash;
+use crate::world::store::{Home, hash};
 
 /// The name for jobs that somebody else starts: a person, a CI, another scheduler.
 pub const MANUAL: &str = "manual";
@@ -106,8 +104,8 @@ pub trait Engine {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::fleet::Remote;
     use crate::engine::fleet::fixture::a_fleet;
-    use crate::engine::fleet::manifest::Remote;
 
     #[test]
     fn fleets_of_one_name_of_two_remotes_are_two_groups_of_jobs() {

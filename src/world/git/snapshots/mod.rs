@@ -27,8 +27,7 @@ use crate::parse::git_changes::{FileChange, FileChangeKind, changes as read};
 use crate::world::clock::Deadline;
 use crate::world::files::disk::{self, Durability, Lock};
 use crate::world::files::tree;
-use crate::world::store::Home;
-use crate::world::store::home::hash;
+use crate::world::store::{Home, hash};
 use crate::world::{env, recorded_environment};
 
 /// The largest file that a snapshot holds, in bytes.

@@ -7,12 +7,12 @@ use std::path::Path;
 
 use super::fill::ATTRIBUTES;
 use super::{Snapshots, write};
-use crate::engine::fleet::landing::INCLUDE;
+use crate::engine::fleet::INCLUDE;
 use crate::parse::git::BRANCHES;
 use crate::world::clock::Deadline;
 use crate::world::files::{disk, tree};
 use crate::world::git::include::{INCLUDE_BYTES, copy_files};
-use crate::world::store::home::hash;
+use crate::world::store::hash;
 
 /// The longest that writing a snapshot may take.
 const WITHIN: std::time::Duration = std::time::Duration::from_secs(120);
