@@ -214,25 +214,3 @@ fn a_cancel_from_outside_counts_what_its_iteration_used() {
     door.sandbox.crew(&["cancel", &id]).success();
     assert_eq!(door.used(&id).0, 110);
 }
-
-#[test]
-fn a_record_from_before_usage_was_measured_goes_on_and_counts_nothing() {
-    let door = Door::new();
-    append(&door.transcript(), &[json!({"type": "user"})]);
-    let id = door.begin("\"Build it\" --stall 0");
-    let mut record = door.record(&id);
-    let remove = |value: &mut Value, keys: &[&str]| {
-        for key in keys {
-            value.as_object_mut().unwrap().remove(*key).unwrap();
-        }
-    };
-    remove(&mut record["contract"]["limits"], &["max_cost_micros", "max_tokens"]);
-    remove(&mut record["state"]["session"], &["transcript", "metered"]);
-    remove(&mut record["state"], &["usage"]);
-    std::fs::write(door.file(&id, "loop.json"), record.to_string()).unwrap();
-    append(&door.transcript(), &[line("one", 100, 0)]);
-    let answer = door.stop("one").assert_goes_on();
-    assert!(!answer.line().contains('$'), "{}", answer.line());
-    assert_eq!(door.status(&id)["completed_iterations"], 1);
-    assert_eq!(door.used(&id).0, 0);
-}

@@ -159,14 +159,6 @@ fn every_limit_of_the_settings_is_kept_and_counted_and_can_be_reached() {
 }
 
 #[test]
-fn limits_written_before_usage_was_measured_still_load() {
-    let old =
-        r#"{"max_iterations":3,"failure_threshold":3,"stall":5,"max_duration_s":9,"max_wait_s":9}"#;
-    let limits: Limits = serde_json::from_str(old).unwrap();
-    assert!(limits.max_iterations == 3 && !limits.bound_usage());
-}
-
-#[test]
 fn back_off_doubles_from_a_minute_to_half_an_hour() {
     let waits: Vec<u64> = (1..=8).map(back_off_s).collect();
     assert_eq!(waits, [60, 120, 240, 480, 960, 1800, 1800, 1800]);

@@ -56,7 +56,6 @@ pub struct Evidence {
     #[serde(rename = "mended")]
     pub newly_passing: u32,
     /// What the iteration used; `None` where nothing reports it.
-    #[serde(default)]
     pub usage: Option<Usage>,
     /// How full the agent's context was at most; `None` where the agent does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -68,7 +67,6 @@ pub struct Evidence {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub said: Option<String>,
     /// The user's messages to the agent for the next prompt.
-    #[serde(default)]
     pub words: Vec<String>,
     /// The token limit cut the answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

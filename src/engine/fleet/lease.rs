@@ -54,14 +54,11 @@ pub struct Lease {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loop_id: Option<LoopId>,
     /// How many attempts have begun.
-    #[serde(default)]
     pub attempts: u32,
     /// What all attempts have used, as of the last boundary.
-    #[serde(default)]
     pub carried: Carried,
     /// The most it may cost, set aside from the fleet's money while it runs, in millionths of a
     /// dollar; 0 without a limit.
-    #[serde(default)]
     pub reserved_micros: u64,
     /// Why a landing has sent it back to its loop, once; then, why the next one was refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -105,7 +102,6 @@ pub struct Attempt {
     pub host: String,
     /// A hash of that machine's name, of its start and of its `$CREW_HOME`: whether the process
     /// lives can be told there alone.
-    #[serde(default)]
     pub seat: String,
     pub pid: i32,
     /// What the engine calls it; `None` for a process of this machine.

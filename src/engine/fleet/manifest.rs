@@ -40,14 +40,12 @@ pub struct Fleet {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub include: Option<String>,
     /// The limits that a person typed; they go before those of the file.
-    #[serde(default)]
     pub typed: TypedTerms,
     /// What runs its jobs: `local`, `slurm`, `slurm:HOST`, or `manual` for somebody else.
     pub engine: String,
     /// Where leases and branches are kept for other machines; `None` keeps everything here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remote: Option<Remote>,
-    #[serde(default)]
     pub landing: LandingMode,
     /// Run with a task's own checks on the main branch as it will be.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -78,7 +76,6 @@ pub struct Fleet {
 
 /// What was typed last of the limits of a fleet; `None` leaves them to its file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct TypedTerms {
     pub slots: Option<u32>,
     pub max_cost_micros: Option<u64>,

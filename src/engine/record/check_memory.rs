@@ -17,11 +17,8 @@ pub struct CheckMemory {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub program_missing: bool,
     /// The number of completed iterations at that time.
-    #[serde(default)]
     pub after: Option<u32>,
-    #[serde(default)]
     pub exit: Option<i32>,
-    #[serde(default)]
     pub elapsed_ms: u64,
     /// The end of its output before the first iteration, for the first prompt; bounded as in the
     /// evidence.

@@ -221,9 +221,7 @@ pub struct Limits {
     /// Seconds a single wait for the model's service may last.
     pub max_wait_s: u64,
     /// Millionths of a US dollar.
-    #[serde(default)]
     pub max_cost_micros: u64,
     /// Tokens of every kind.
-    #[serde(default)]
     pub max_tokens: u64,
 }

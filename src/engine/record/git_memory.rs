@@ -23,7 +23,6 @@ pub struct GitMemory {
 /// What a recorded boundary or end still asks for. Each is crossed out once it was tried, so that
 /// a crew that is killed in between leaves it to the next one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct Pending {
     pub commit: bool,
     pub push: bool,

@@ -240,14 +240,12 @@ pub struct State {
     pub incurable: Option<String>,
     pub evidence: Option<Evidence>,
     /// Since the start, as far as it could be counted.
-    #[serde(default)]
     pub usage: Usage,
     /// The user's messages to the agent for the next prompt.
     #[serde(default, rename = "words")]
     pub messages: Vec<String>,
     /// How many of them, oldest first, were in the prompt of the running iteration. They count as
     /// delivered unless that iteration runs again.
-    #[serde(default)]
     pub told: usize,
     /// The questions that the agent had to decide itself, the newest [`question::ASKED_MAX`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

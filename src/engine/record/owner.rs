@@ -71,7 +71,6 @@ pub struct Owner {
     pub process: ProcessIdentity,
     /// `PATH` when it took the loop. A later one may come from the agent, because the project's
     /// settings can set it.
-    #[serde(default)]
     pub search_path: Option<String>,
     /// Where its process runs; `None` if the system did not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -113,27 +112,20 @@ pub struct SessionMemory {
     /// Size in bytes of the transcript at the last boundary.
     pub transcript_bytes: u64,
     /// The transcript itself.
-    #[serde(default)]
     pub transcript: Option<PathBuf>,
     /// How far its usage has been counted.
-    #[serde(default)]
     pub metered: Metered,
     /// The stop that the last boundary judged.
     pub last_stop: Option<StopMark>,
     /// Background tasks that were running at the last boundary, by the client's ids.
-    #[serde(default)]
     pub tasks: Vec<String>,
     /// Those that crew no longer waits for, because the agent continued to work beside them.
-    #[serde(default)]
     pub unawaited: Vec<String>,
     /// Holds in a row without a tool call between them.
-    #[serde(default)]
     pub holds: u32,
     /// Turns since the last iteration that used tools and ended in a hold.
-    #[serde(default)]
     pub worked_holds: u32,
     /// What the user typed while the agent worked.
-    #[serde(default)]
     pub queue: Queue,
     /// The dialog at which the client last waited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -142,7 +134,6 @@ pub struct SessionMemory {
 
 /// The client's queue of typed texts, as far as the transcript shows it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct Queue {
     /// How far the transcript has been read; 0 means up to the last boundary.
     pub bytes: u64,
@@ -162,7 +153,6 @@ pub struct Obeyed {
 
 /// How far the usage of a session has been counted. Its subagents have separate transcripts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct Metered {
     /// Earlier messages do not count; `None` while nothing has been counted.
     pub since: Option<DateTime<Utc>>,

@@ -101,10 +101,8 @@ pub struct Dialog {
     /// The tool that waits for permission, by the client's name; `None` if it is not known.
     pub tool: Option<String>,
     /// The id of its call, whose result shows that the dialog was answered.
-    #[serde(default)]
     pub call: Option<String>,
     /// Whether it is a question of the agent instead.
-    #[serde(default)]
     pub is_question: bool,
     /// The transcript of the session, or of its subagent, that waits.
     pub transcript: PathBuf,

@@ -119,7 +119,6 @@ pub struct IterationTimes {
 
 /// What crew does with git around an iteration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct GitSteps {
     /// Commits what an iteration changed.
     pub commit: bool,

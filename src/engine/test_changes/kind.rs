@@ -35,7 +35,6 @@ pub struct ChangedPath {
 
 /// What the commands of the checks name, by paths from the root of the checkout.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct NamedPaths {
     /// Scripts, programs and settings that a command runs or passes to a runner.
     pub run: BTreeSet<String>,

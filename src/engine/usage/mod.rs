@@ -16,7 +16,6 @@ const UNPRICED_NAMED: usize = 4;
 
 /// Tokens, by kind because each has its own price.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct Tokens {
     pub input: u64,
     /// Written to the cache for five minutes.
@@ -119,7 +118,6 @@ pub struct Counted {
 
 /// What was used.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct Usage {
     pub tokens: Tokens,
     /// For the tokens whose model has a known price.
