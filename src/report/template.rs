@@ -84,11 +84,11 @@ mod tests {
 
         [loop]
         # max_iterations = 10            # iterations after which a loop ends; 0 = no limit
+        # failure_threshold = 3          # failed iterations in a row after which it is aborted; 0 = off
+        # stall = 5                      # iterations in a row without progress after which it is stalled; 0 = off
         # max_duration = "12h"           # time after which it ends, not counting sleep; 0 = no limit
         # max_cost = 0                   # US dollars after which it ends, such as 5.00; 0 = no limit
         # max_tokens = 0                 # tokens after which it ends, such as "500k"; 0 = no limit
-        # failure_threshold = 3          # failed iterations in a row after which it is aborted; 0 = off
-        # stall = 5                      # iterations in a row without progress after which it is stalled; 0 = off
         # completion_promise = "COMPLETE"  # what the agent says when it is done
         # require = "checked"            # a loop completes only if a check that had failed now passes
         # test_changes = "report"        # a changed test that failed at the start refuses no end, it only lowers the proof

@@ -9,76 +9,6 @@ use crate::engine::record::{Permissions, QuestionMode, Role};
 use crate::engine::test_changes::TestChanges;
 use crate::engine::test_changes::trial::{Prove, TRIAL_TIMEOUT_S};
 
-/// A setting, in the order of display.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Key {
-    MaxIterations,
-    FailureThreshold,
-    Stall,
-    MaxDuration,
-    MaxCost,
-    MaxTokens,
-    /// For one iteration.
-    Timeout,
-    /// For the agent's silence.
-    IdleTimeout,
-    /// Between two iterations; the only limit where less is wider.
-    Delay,
-    /// For one iteration.
-    MaxTurns,
-    /// For a prompt; crew warns above it.
-    TokenBudget,
-    /// For the context of one iteration; past it the next prompt has a handoff page.
-    Redline,
-    MaxWait,
-    /// For the iteration logs of all loops.
-    KeepLogs,
-    /// For the snapshots of all working trees.
-    KeepSnapshots,
-    /// For the age of the oldest log and snapshot.
-    KeepDays,
-    Promise,
-    /// The weakest proof that completes a loop.
-    Require,
-    /// What a changed test does to a claim.
-    TestChanges,
-    /// Who answers what the agent asks.
-    Questions,
-    /// Whether the user's terminal gets notices.
-    Notices,
-    /// Whether the work is tried before a loop ends.
-    Prove,
-    /// For a whole trial.
-    ProveTimeout,
-    /// What prepares the folder of a trial.
-    Setup,
-    /// Globs of paths that are tests.
-    Tests,
-    /// Tests and check configuration that are the task.
-    MayChange,
-    /// The name of the agent that fresh processes run.
-    Agent,
-    /// The agents that stand in for it while it is at a limit, in their order.
-    Fallback,
-    Model,
-    /// The name of the account whose limits all its loops share.
-    Account,
-    /// For the agent, after its own.
-    Arguments,
-    Permissions,
-    Commit,
-    Push,
-    /// The branch to rebase onto.
-    Rebase,
-    /// Whether the machine is kept awake while a run works.
-    Awake,
-    Verify,
-    Gate,
-    Until,
-    /// Globs of paths that the agent must not change.
-    Protect,
-}
-
 /// The group that a setting belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
@@ -129,135 +59,123 @@ pub struct KeyRow {
     pub help: &'static str,
 }
 
-const fn row(key: Key, part: Part, name: &'static str, kind: Kind, wider: Wider) -> KeyRow {
-    let (built_in, example, help) = (0, "", "");
-    KeyRow { key, part, name, kind, wider, built_in, example, help }
-}
+/// The settings, a row each: what a key is for, its part, name, kind, which values are wider, its
+/// default, an example, and its description in the file of `crew init`.
+macro_rules! settings {
+    ($(
+        $(#[$doc:meta])*
+        $key:ident: $part:ident, $name:literal, $kind:ident $(($role:path))?, $wider:ident,
+        $built_in:expr, $example:literal, $help:literal;
+    )+) => {
+        /// A setting, in the order of display.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Key {
+            $($(#[$doc])* $key,)+
+        }
 
-impl KeyRow {
-    const fn says(self, built_in: u64, example: &'static str, help: &'static str) -> Self {
-        Self { built_in, example, help, ..self }
-    }
-}
-
-/// A misspelled name is compared with the rows in this order.
-const ROWS: [KeyRow; 40] =
-    {
-        use Kind::{
-            Branch, Bytes, Commands, Days, Globs, Iterations, Micros, Name, Percent, Proof,
-        };
-        use Kind::{Seconds, Switch, Tokens, Turns, Words};
-        use Part::{Bound, Keep, Process, Step, Term, Wait};
-        use Wider::{All, Less, More, Nothing, On, Other, OtherOrOff};
-        [
-        row(Key::MaxIterations, Bound, "max_iterations", Iterations, More)
-            .says(10, "15", "iterations after which a loop ends"),
-        row(Key::MaxDuration, Bound, "max_duration", Seconds, More)
-            .says(12 * 3600, "\"12h\"", "time after which it ends, not counting sleep"),
-        row(Key::MaxCost, Bound, "max_cost", Micros, More)
-            .says(0, "5.00", "US dollars after which it ends, such as 5.00"),
-        row(Key::MaxTokens, Bound, "max_tokens", Tokens, More)
-            .says(0, "\"500k\"", "tokens after which it ends, such as \"500k\""),
-        row(Key::Promise, Term, "completion_promise", Kind::Promise, OtherOrOff).says(
-            0,
-            "\"ALL DONE\"",
-            "what the agent says when it is done",
-        ),
-        row(Key::Require, Term, "require", Proof, Nothing).says(
-            0,
-            "\"checked\"",
-            "a loop completes only if a check that had failed now passes",
-        ),
-        row(Key::TestChanges, Term, "test_changes", Kind::TestChanges, Other).says(
-            0,
-            "\"report\"",
-            "a changed test that failed at the start refuses no end, it only lowers the proof",
-        ),
-        row(Key::Questions, Term, "questions", Kind::Questions, Other).says(
-            0,
-            "\"defer\"",
-            "the agent decides what it would ask; \"ask\": it waits for you",
-        ),
-        row(Key::Notices, Term, "notices", Switch, Nothing).says(
-            1,
-            "false",
-            "no notices on your terminal",
-        ),
-        row(Key::Prove, Term, "prove", Kind::Prove, Less).says(
-            0,
-            "\"proven\"",
-            "before a loop completes, run the checks without its work, to see whether a test fails",
-        ),
-        row(Key::ProveTimeout, Term, "prove_timeout", Seconds, More).says(
-            TRIAL_TIMEOUT_S,
-            "\"15m\"",
-            "the time limit of what runs in the scratch folder",
-        ),
-        row(Key::Setup, Term, "setup", Name, All).says(
-            0,
-            "\"npm ci\"",
-            "prepares the scratch folder where checks run on another state of the tree",
-        ),
-        row(Key::Tests, Term, "tests", Words, Nothing).says(
-            0,
-            "[\"checks/**\"]",
-            "paths that are tests, in addition to those known by their names",
-        ),
-        row(Key::MayChange, Term, "may_change", Words, All).says(
-            0,
-            "[\"tests/golden/**\"]",
-            "tests and check settings that are the task, and so count as work",
-        ),
-        row(Key::FailureThreshold, Bound, "failure_threshold", Iterations, More)
-            .says(3, "3", "failed iterations in a row after which it is aborted"),
-        row(Key::Stall, Bound, "stall", Iterations, More)
-            .says(5, "3", "iterations in a row without progress after which it is stalled"),
-        row(Key::Verify, Term, "verify", Commands(Role::Verify), All),
-        row(Key::Gate, Term, "gate", Commands(Role::Gate), All),
-        row(Key::Until, Term, "until", Commands(Role::Until), All),
-        row(Key::Timeout, Process, "timeout", Seconds, More)
-            .says(3600, "\"10m\"", "the longest an iteration may take"),
-        row(Key::IdleTimeout, Process, "idle_timeout", Seconds, More)
-            .says(900, "\"15m\"", "the longest the agent may be silent while no tool call is open"),
-        row(Key::Delay, Step, "delay", Seconds, Less)
-            .says(0, "\"30s\"", "the wait between two iterations"),
-        row(Key::MaxTurns, Process, "max_turns", Turns, More)
-            .says(0, "50", "the most turns of the agent in one iteration"),
-        row(Key::TokenBudget, Process, "token_budget", Tokens, Nothing)
-            .says(100_000, "\"100k\"", "tokens above which a prompt causes a warning"),
-        row(Key::Redline, Process, "redline", Percent, Nothing)
-            .says(80, "\"80%\"", "how full a context may be before a handoff page follows it"),
-        row(Key::Agent, Part::Agent, "agent", Name, Other),
-        row(Key::Fallback, Part::Agent, "fallback", Kind::Agents, Other),
-        row(Key::Model, Part::Agent, "model", Kind::Model, Other)
-            .says(0, "\"opus\"", ""),
-        row(Key::Account, Part::Agent, "account", Name, Other)
-            .says(0, "\"work\"", ""),
-        row(Key::Arguments, Part::Agent, "args", Words, All).says(
-            0,
-            "[\"--effort\", \"high\"]",
-            "",
-        ),
-        row(Key::Permissions, Part::Agent, "permissions", Kind::Permissions, More)
-            .says(0, "\"accept-edits\"", ""),
-        row(Key::Commit, Step, "commit", Switch, On)
-            .says(0, "true", "commit after each iteration what it changed"),
-        row(Key::Push, Step, "push", Switch, On)
-            .says(0, "true", "push after each iteration"),
-        row(Key::Rebase, Step, "rebase", Branch, On)
-            .says(0, "\"main\"", "before an iteration, rebase onto this branch if it has moved"),
-        row(Key::Awake, Step, "awake", Switch, Nothing)
-            .says(1, "true", "let this machine sleep while an agent works"),
-        row(Key::Protect, Term, "protect", Globs, Nothing),
-        row(Key::MaxWait, Wait, "max", Seconds, More)
-            .says(12 * 3600, "\"12h\"", "the longest wait for a rate limit or an outage"),
-        row(Key::KeepLogs, Keep, "logs", Bytes, More)
-            .says(2 << 30, "\"2GiB\"", ""),
-        row(Key::KeepSnapshots, Keep, "snapshots", Bytes, More)
-            .says(10 << 30, "\"10GiB\"", ""),
-        row(Key::KeepDays, Keep, "days", Days, More).says(90, "90", ""),
-    ]
+        /// A misspelled name is compared with the rows in this order.
+        const ROWS: &[KeyRow] = &[$(KeyRow {
+            key: Key::$key,
+            part: Part::$part,
+            name: $name,
+            kind: Kind::$kind $(($role))?,
+            wider: Wider::$wider,
+            built_in: $built_in,
+            example: $example,
+            help: $help,
+        }),+];
     };
+}
+
+settings! {
+    MaxIterations: Bound, "max_iterations", Iterations, More, 10, "15",
+        "iterations after which a loop ends";
+    FailureThreshold: Bound, "failure_threshold", Iterations, More, 3, "3",
+        "failed iterations in a row after which it is aborted";
+    Stall: Bound, "stall", Iterations, More, 5, "3",
+        "iterations in a row without progress after which it is stalled";
+    MaxDuration: Bound, "max_duration", Seconds, More, 12 * 3600, "\"12h\"",
+        "time after which it ends, not counting sleep";
+    MaxCost: Bound, "max_cost", Micros, More, 0, "5.00",
+        "US dollars after which it ends, such as 5.00";
+    MaxTokens: Bound, "max_tokens", Tokens, More, 0, "\"500k\"",
+        "tokens after which it ends, such as \"500k\"";
+    /// For one iteration.
+    Timeout: Process, "timeout", Seconds, More, 3600, "\"10m\"",
+        "the longest an iteration may take";
+    /// For the agent's silence.
+    IdleTimeout: Process, "idle_timeout", Seconds, More, 900, "\"15m\"",
+        "the longest the agent may be silent while no tool call is open";
+    /// Between two iterations; the only limit where less is wider.
+    Delay: Step, "delay", Seconds, Less, 0, "\"30s\"", "the wait between two iterations";
+    /// For one iteration.
+    MaxTurns: Process, "max_turns", Turns, More, 0, "50",
+        "the most turns of the agent in one iteration";
+    /// For a prompt; crew warns above it.
+    TokenBudget: Process, "token_budget", Tokens, Nothing, 100_000, "\"100k\"",
+        "tokens above which a prompt causes a warning";
+    /// For the context of one iteration; past it the next prompt has a handoff page.
+    Redline: Process, "redline", Percent, Nothing, 80, "\"80%\"",
+        "how full a context may be before a handoff page follows it";
+    MaxWait: Wait, "max", Seconds, More, 12 * 3600, "\"12h\"",
+        "the longest wait for a rate limit or an outage";
+    /// For the iteration logs of all loops.
+    KeepLogs: Keep, "logs", Bytes, More, 2 << 30, "\"2GiB\"", "";
+    /// For the snapshots of all working trees.
+    KeepSnapshots: Keep, "snapshots", Bytes, More, 10 << 30, "\"10GiB\"", "";
+    /// For the age of the oldest log and snapshot.
+    KeepDays: Keep, "days", Days, More, 90, "90", "";
+    Promise: Term, "completion_promise", Promise, OtherOrOff, 0, "\"ALL DONE\"",
+        "what the agent says when it is done";
+    /// The weakest proof that completes a loop.
+    Require: Term, "require", Proof, Nothing, 0, "\"checked\"",
+        "a loop completes only if a check that had failed now passes";
+    /// What a changed test does to a claim.
+    TestChanges: Term, "test_changes", TestChanges, Other, 0, "\"report\"",
+        "a changed test that failed at the start refuses no end, it only lowers the proof";
+    /// Who answers what the agent asks.
+    Questions: Term, "questions", Questions, Other, 0, "\"defer\"",
+        "the agent decides what it would ask; \"ask\": it waits for you";
+    /// Whether the user's terminal gets notices.
+    Notices: Term, "notices", Switch, Nothing, 1, "false", "no notices on your terminal";
+    /// Whether the work is tried before a loop ends.
+    Prove: Term, "prove", Prove, Less, 0, "\"proven\"",
+        "before a loop completes, run the checks without its work, to see whether a test fails";
+    /// For a whole trial.
+    ProveTimeout: Term, "prove_timeout", Seconds, More, TRIAL_TIMEOUT_S, "\"15m\"",
+        "the time limit of what runs in the scratch folder";
+    /// What prepares the folder of a trial.
+    Setup: Term, "setup", Name, All, 0, "\"npm ci\"",
+        "prepares the scratch folder where checks run on another state of the tree";
+    /// Globs of paths that are tests.
+    Tests: Term, "tests", Words, Nothing, 0, "[\"checks/**\"]",
+        "paths that are tests, in addition to those known by their names";
+    /// Tests and check configuration that are the task.
+    MayChange: Term, "may_change", Words, All, 0, "[\"tests/golden/**\"]",
+        "tests and check settings that are the task, and so count as work";
+    /// The name of the agent that fresh processes run.
+    Agent: Agent, "agent", Name, Other, 0, "", "";
+    /// The agents that stand in for it while it is at a limit, in their order.
+    Fallback: Agent, "fallback", Agents, Other, 0, "", "";
+    Model: Agent, "model", Model, Other, 0, "\"opus\"", "";
+    /// The name of the account whose limits all its loops share.
+    Account: Agent, "account", Name, Other, 0, "\"work\"", "";
+    /// For the agent, after its own.
+    Arguments: Agent, "args", Words, All, 0, "[\"--effort\", \"high\"]", "";
+    Permissions: Agent, "permissions", Permissions, More, 0, "\"accept-edits\"", "";
+    Commit: Step, "commit", Switch, On, 0, "true", "commit after each iteration what it changed";
+    Push: Step, "push", Switch, On, 0, "true", "push after each iteration";
+    /// The branch to rebase onto.
+    Rebase: Step, "rebase", Branch, On, 0, "\"main\"",
+        "before an iteration, rebase onto this branch if it has moved";
+    /// Whether the machine is kept awake while a run works.
+    Awake: Step, "awake", Switch, Nothing, 1, "true", "let this machine sleep while an agent works";
+    Verify: Term, "verify", Commands(Role::Verify), All, 0, "", "";
+    Gate: Term, "gate", Commands(Role::Gate), All, 0, "", "";
+    Until: Term, "until", Commands(Role::Until), All, 0, "", "";
+    /// Globs of paths that the agent must not change.
+    Protect: Term, "protect", Globs, Nothing, 0, "", "";
+}
 
 impl Key {
     /// All keys, in the order in which a misspelled name is compared with them.
@@ -267,7 +185,7 @@ impl Key {
 
     /// Its row.
     pub fn row(self) -> &'static KeyRow {
-        ROWS.iter().find(|row| row.key == self).expect("a row for each key")
+        &ROWS[self as usize]
     }
 
     /// Its own table.
