@@ -1,7 +1,7 @@
 //! `cargo test`, plain and quiet: one "test result:" line a suite. A test is named with its suite,
 //! the program that holds it, because two suites may have a test of the same name.
 
-use super::{Line, Runner};
+use super::{Line, Runner, add_total};
 use crate::engine::evidence::test_run::{TESTS_NAMED, TestRun, TestStatus, add};
 
 #[derive(Default)]
@@ -60,13 +60,7 @@ impl Cargo {
         for part in counts.split("; ") {
             let Some((number, word)) = part.split_once(' ') else { continue };
             let Ok(number) = number.parse::<u32>() else { continue };
-            match word {
-                "passed" | "measured" => add(&mut self.run.passed, number),
-                "failed" => add(&mut self.run.failed, number),
-                "ignored" => add(&mut self.run.skipped, number),
-                "filtered out" => add(&mut self.run.filtered, number),
-                _ => {}
-            }
+            add_total(&mut self.run, number, word);
         }
         self.is_known = true;
         self.open = self.open.saturating_sub(1);

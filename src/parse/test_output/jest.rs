@@ -1,7 +1,7 @@
 //! Jest: "Tests: 1 failed, 3 passed, 4 total". Failed tests are named once each, with `--verbose`
 //! all of them.
 
-use super::{Line, Runner, counts};
+use super::{Line, Runner, add_total, counts};
 use crate::engine::evidence::test_run::{TestRun, TestStatus, add};
 
 #[derive(Default)]
@@ -51,12 +51,7 @@ impl Jest {
         }
         self.is_known = true;
         for (number, word) in counts(totals) {
-            match word {
-                "passed" => add(&mut self.run.passed, number),
-                "failed" => add(&mut self.run.failed, number),
-                "skipped" | "todo" => add(&mut self.run.skipped, number),
-                _ => {}
-            }
+            add_total(&mut self.run, number, word);
         }
     }
 }

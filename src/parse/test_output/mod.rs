@@ -17,7 +17,7 @@ mod vitest;
 
 use memchr::{memchr, memrchr};
 
-use crate::engine::evidence::test_run::TestRun;
+use crate::engine::evidence::test_run::{TestRun, add};
 use crate::engine::text::plain;
 
 /// A line without its break, its terminal codes and the blanks at its end. What several runners
@@ -131,4 +131,17 @@ fn counts(text: &str) -> impl Iterator<Item = (u32, &str)> {
         let (number, word) = part.trim().split_once(' ')?;
         Some((number.parse().ok()?, word.trim()))
     })
+}
+
+/// Adds a number of a runner's summary by the word behind it. Words of other numbers count nothing.
+fn add_total(run: &mut TestRun, number: u32, word: &str) {
+    let total = match word {
+        "pass" | "passed" | "xpassed" | "measured" => &mut run.passed,
+        "fail" | "failed" | "cancelled" | "exec" | "timed" => &mut run.failed,
+        "skipped" | "ignored" | "todo" | "xfailed" => &mut run.skipped,
+        "filtered out" | "deselected" => &mut run.filtered,
+        "error" | "errors" => &mut run.errors,
+        _ => return,
+    };
+    add(total, number);
 }

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{Line, Runner, counts};
-use crate::engine::evidence::test_run::{TESTS_NAMED, TestRun, TestStatus, add};
+use super::{Line, Runner, add_total, counts};
+use crate::engine::evidence::test_run::{TESTS_NAMED, TestRun, TestStatus};
 
 #[derive(Default)]
 pub(super) struct Nextest {
@@ -39,12 +39,7 @@ impl Nextest {
     fn summary(&mut self, summary: &str) {
         let Some((_, totals)) = summary.split_once(" run: ") else { return };
         for (number, word) in counts(totals) {
-            match word.split(' ').next() {
-                Some("passed") => add(&mut self.run.passed, number),
-                Some("failed" | "exec" | "timed") => add(&mut self.run.failed, number),
-                Some("skipped") => add(&mut self.run.skipped, number),
-                _ => {}
-            }
+            add_total(&mut self.run, number, word.split(' ').next().unwrap_or_default());
         }
         self.is_known = true;
         for name in std::mem::take(&mut self.tried) {

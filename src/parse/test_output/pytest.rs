@@ -2,7 +2,7 @@
 
 use memchr::memchr_iter;
 
-use super::{Line, Runner, counts};
+use super::{Line, Runner, add_total, counts};
 use crate::engine::evidence::test_run::{TestRun, TestStatus, add};
 use crate::engine::text::is_word_of;
 
@@ -58,14 +58,7 @@ impl Pytest {
         self.is_known = true;
         self.open = self.open.saturating_sub(1);
         for (number, word) in counts(totals) {
-            match word {
-                "passed" | "xpassed" => add(&mut self.run.passed, number),
-                "failed" => add(&mut self.run.failed, number),
-                "skipped" | "xfailed" => add(&mut self.run.skipped, number),
-                "deselected" => add(&mut self.run.filtered, number),
-                "error" | "errors" => add(&mut self.run.errors, number),
-                _ => {}
-            }
+            add_total(&mut self.run, number, word);
         }
     }
 }

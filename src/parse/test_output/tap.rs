@@ -1,7 +1,7 @@
 //! The Test Anything Protocol and those who print it: `node --test` (also its reporter "spec"),
 //! prove. Where totals are printed they count, else the lines of the outermost tests.
 
-use super::{Line, Runner};
+use super::{Line, Runner, add_total};
 use crate::engine::evidence::test_run::{TESTS_NAMED, TestRun, TestStatus, add};
 use crate::engine::text::one_line;
 
@@ -138,12 +138,7 @@ impl Tap {
             _ => self.node.as_mut(),
         };
         let Some(node) = node else { return };
-        match word {
-            "pass" => add(&mut node.passed, number),
-            "fail" | "cancelled" => add(&mut node.failed, number),
-            "skipped" | "todo" => add(&mut node.skipped, number),
-            _ => {}
-        }
+        add_total(node, number, word);
     }
 
     /// "is wrong (3.640153ms)" of node's reporter "spec".

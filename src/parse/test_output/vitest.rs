@@ -1,7 +1,7 @@
 //! Vitest: "      Tests  1 failed | 3 passed (4)". What failed is named in its summary, with
 //! `--reporter=verbose` every test.
 
-use super::{Line, Runner};
+use super::{Line, Runner, add_total};
 use crate::engine::evidence::test_run::{TestRun, TestStatus, add};
 
 #[derive(Default)]
@@ -49,12 +49,7 @@ impl Vitest {
         self.is_known = true;
         for (number, word) in totals.split(" | ").filter_map(|part| part.trim().split_once(' ')) {
             let Ok(number) = number.parse::<u32>() else { continue };
-            match word {
-                "passed" => add(&mut self.run.passed, number),
-                "failed" => add(&mut self.run.failed, number),
-                "skipped" | "todo" => add(&mut self.run.skipped, number),
-                _ => {}
-            }
+            add_total(&mut self.run, number, word);
         }
     }
 
