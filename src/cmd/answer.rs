@@ -94,9 +94,9 @@ fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
             let page = resumed.handoff.as_deref();
             let prompt = prompt::again(record, page, &accounts(home, record), &crew());
             let caution = hook.caution.map(cautioned);
-            let told = [Some(line::resumed(record)), resumed.accepted, caution];
-            let told = told.into_iter().flatten();
-            go_on(record, prompt, told.collect::<Vec<_>>().join("\n"))
+            let mut told = vec![line::resumed(record)];
+            told.extend(resumed.accepted.into_iter().chain(caution));
+            go_on(record, prompt, told.join("\n"))
         }
         EventResult::Reminded(record) => {
             let prompt = prompt::again(&record, None, &accounts(home, &record), &crew());

@@ -155,7 +155,8 @@ pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
     }
     let changes = arguments.set.limits.by_key().collect();
     if arguments.now
-        && let Some(woken) = control::wake(&home, &record.id, &changes, arguments.tell.as_deref())?
+        && let Some(woken) =
+            control::wake(&home, &record.id, &changes, arguments.answer.tell.as_deref())?
     {
         let iteration = woken.iteration();
         print::out(&format!("loop {}: the wait is over, iteration {iteration} begins", woken.id));

@@ -2,6 +2,7 @@
 
 use super::{Answer, Door};
 
+const CLAIM: &str = "<promise>COMPLETE</promise>";
 const ASKED: &str = "<promise>BLOCKED: which database?</promise>";
 
 impl Door {
@@ -31,6 +32,22 @@ fn a_blocked_agent_is_answered_where_it_asked() {
     assert!(!again.context().contains(message), "{}", again.context());
     let page = door.sandbox.crew(&["status", &id]).success();
     assert!(page.contains("(in the prompt of iteration 2)"), "{page}");
+}
+
+#[test]
+fn a_person_accepts_changed_tests_in_the_session() {
+    let door = Door::new();
+    door.sandbox.write("check.sh", "false\n");
+    let id = door.begin("\"Build it\" --stall 0 --failure-threshold 1 --verify 'sh check.sh'");
+    door.stop("Not yet.").assert_goes_on();
+    door.sandbox.write("check.sh", "true\n");
+    let page = door.stop(CLAIM).assert_lets_go();
+    assert!(page.line().contains("blocked"), "{page:#?}");
+    let resumed = door.resumes(&format!("{id} --accept-test-changes")).assert_goes_on();
+    let line = resumed.line();
+    assert!(line.contains("the checks are accepted as they are now"), "{line}");
+    let page = door.stop(CLAIM).assert_lets_go();
+    assert!(page.line().contains("completed"), "{page:#?}");
 }
 
 #[test]

@@ -59,7 +59,7 @@ pub fn preview(
     record.contract.limits = changed(changes, &record, 0);
     refuse_the_spent(&record, "crew resume")?;
     record.contract.run = Some(run_here(home, &record, arguments, &mut Vec::new())?);
-    if let Some(words) = &arguments.tell {
+    if let Some(words) = &arguments.answer.tell {
         record.state.messages.push(tellable(words)?);
     }
     let page = handoff::text_for_the_next(home, &record);
@@ -97,7 +97,7 @@ pub fn adapt(
     if reaches_a_branch && record.place.head.is_some() && record.branch() != now.as_deref() {
         notes.push(on_another_branch(record.branch(), now.as_deref()));
     }
-    if let Some(words) = &arguments.tell {
+    if let Some(words) = &arguments.answer.tell {
         record.state.messages.push(tellable(words)?);
     }
     try_launch(home, record, None)?;
@@ -105,7 +105,7 @@ pub fn adapt(
         notes.extend(drafts_of(home, record, &|| false).map_err(|fault| unlisted(&fault))?);
     }
     // Last, because it forgets on disk what the old checks said.
-    if arguments.accept_test_changes {
+    if arguments.answer.accept_test_changes {
         notes.extend(accept_test_changes(home, record)?);
     }
     Ok(notes)
@@ -169,8 +169,11 @@ fn stand_ins(
     Ok(())
 }
 
-/// Takes the tests as they are now for the original ones.
-fn accept_test_changes(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
+/// Takes the tests as they are now for the original ones. Returns what the user should know.
+///
+/// # Errors
+/// Where no snapshot can be taken.
+pub fn accept_test_changes(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
     // What a cut-off attempt left is a part of what is accepted.
     let snapshot =
         tree::begin(home, record).seen.and(tree::look(home, record)).and_then(|it| it.snapshot);

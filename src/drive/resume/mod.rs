@@ -29,8 +29,8 @@ pub struct Resumed {
     pub record: Loop,
     /// The newest handoff, for the new owner to read.
     pub handoff: Option<PathBuf>,
-    /// What a session accepts of its environment; `None` where it has not changed.
-    pub accepted: Option<String>,
+    /// What a session accepts: a changed environment, changed tests.
+    pub accepted: Vec<String>,
     /// Processes that a killed crew may have left but that cannot be proved to be the loop's.
     pub unproved: Option<String>,
 }
@@ -105,7 +105,7 @@ pub fn resume<P>(
     release(home, former, &record);
     let _ = view::write(&record);
     let handoff = made.or_else(|| view::newest_handoff(&record));
-    Ok(Resumed { record, handoff, accepted, unproved })
+    Ok(Resumed { record, handoff, accepted: Vec::from_iter(accepted), unproved })
 }
 
 /// Tells the story of a message that came with the resume. The loop is taken already, so a failure

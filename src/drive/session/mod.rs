@@ -29,6 +29,7 @@ use super::end::{self, EndAttempt, handoff};
 use super::error_text::error_text;
 use super::find::{self, Found};
 use super::owner::{NewOwner, end_mark, gone_why, owner_is_gone};
+use super::resume::adapt::accept_test_changes;
 use super::resume::{Resumed, refuse_a_task, resume};
 use super::start::session::{Started, start};
 use crate::clients::{Hook, HookEvent};
@@ -252,14 +253,19 @@ fn resume_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
     hook.session_id.as_ref().context("the hook's payload has no session id")?;
     let new_owner = NewOwner::session(hook)?;
     let changes = typed.set.limits.by_key().collect();
-    let adapt = |record: &mut Loop, ()| adapt(record, typed.tell.as_deref());
-    let resumed = resume(home, &record.id, &changes, new_owner, |_| Ok(()), adapt)?;
+    let mut notes = Vec::new();
+    let adapt = |record: &mut Loop, ()| {
+        notes = adapt(home, record, &typed.answer)?;
+        Ok(())
+    };
+    let mut resumed = resume(home, &record.id, &changes, new_owner, |_| Ok(()), adapt)?;
+    resumed.accepted.extend(notes);
     Ok(EventResult::Resumed(Box::new(resumed)))
 }
 
-/// Adds the user's message. A procedure is a recipe for the prompts of fresh processes: a session
-/// has no task from it.
-fn adapt(record: &mut Loop, tell: Option<&str>) -> Result<()> {
+/// Adds the user's message, and accepts changed tests where the user does. Returns what to report.
+/// A procedure is a recipe for the prompts of fresh processes: a session has no task from it.
+fn adapt(home: &Home, record: &mut Loop, answer: &arguments::AnswerArgs) -> Result<Vec<String>> {
     if record.contract.task.is_empty() {
         let id = &record.id;
         bail!(
@@ -267,8 +273,8 @@ fn adapt(record: &mut Loop, tell: Option<&str>) -> Result<()> {
              hint: crew resume {id} in a terminal"
         );
     }
-    record.state.messages.extend(tell.map(control::tellable).transpose()?);
-    Ok(())
+    record.state.messages.extend(answer.tell.as_deref().map(control::tellable).transpose()?);
+    if answer.accept_test_changes { accept_test_changes(home, record) } else { Ok(Vec::new()) }
 }
 
 fn hand_off(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {

@@ -281,6 +281,16 @@ pub struct SetArgs {
 pub struct ResumeHereArgs {
     #[command(flatten)]
     pub set: SetArgs,
+    #[command(flatten)]
+    pub answer: AnswerArgs,
+}
+
+/// What a person decides of a loop that resumes, in a session and in a terminal.
+#[derive(Args, Clone, Debug)]
+pub struct AnswerArgs {
+    /// Accept tests and check settings as they are now
+    #[arg(long, help_heading = CLAIMS)]
+    pub accept_test_changes: bool,
     /// A message for the agent: the answer to its BLOCKED
     #[arg(long, value_name = "TEXT", help_heading = START)]
     pub tell: Option<String>,
@@ -291,12 +301,8 @@ pub struct ResumeHereArgs {
 pub struct ResumeArgs {
     #[command(flatten)]
     pub set: SetArgs,
-    /// Accept tests and check settings as they are now
-    #[arg(long, help_heading = CLAIMS)]
-    pub accept_test_changes: bool,
-    /// A message for the agent: the answer to its BLOCKED
-    #[arg(long, value_name = "TEXT", help_heading = START)]
-    pub tell: Option<String>,
+    #[command(flatten)]
+    pub answer: AnswerArgs,
     #[command(flatten)]
     pub options: RunOptions,
     #[command(flatten)]

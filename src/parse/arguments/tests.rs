@@ -367,7 +367,7 @@ fn a_resume_in_a_session_takes_a_name_limits_and_a_message() {
     let read = |raw: &str| {
         let it = resume(raw).map_err(|error| error.to_string())?;
         let iterations = it.set.limits.max_iterations.map(|change| format!("{change:?}"));
-        Ok::<_, String>([it.set.name, it.tell, iterations].map(Option::unwrap_or_default))
+        Ok::<_, String>([it.set.name, it.answer.tell, iterations].map(Option::unwrap_or_default))
     };
     let table = [
         ("", ["", "", ""]),
