@@ -221,7 +221,7 @@ pub fn clean(arguments: &CleanArgs) -> Result<Exit> {
 fn wanted(home: &Home, arguments: &CleanArgs, age: Option<Duration>) -> Result<(Vec<Loop>, usize)> {
     let names = &arguments.names;
     if names.is_empty() {
-        return Ok(clean::ended_before(home, all(home)?, age.unwrap_or(AGE)));
+        return Ok(clean::ended_before(all(home)?, age.unwrap_or(AGE)));
     }
     let mut loops: Vec<Loop> = Vec::new();
     for name in names {
@@ -241,7 +241,7 @@ fn wanted(home: &Home, arguments: &CleanArgs, age: Option<Duration>) -> Result<(
         }
     }
     Ok(match age {
-        Some(age) => clean::ended_before(home, loops, age),
+        Some(age) => clean::ended_before(loops, age),
         None => (loops, 0),
     })
 }

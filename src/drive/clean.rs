@@ -11,21 +11,16 @@ use super::end::{between_starts, between_starts_in};
 use super::owner::life;
 use crate::engine::record::{Driver, Life, Loop, Outcome};
 use crate::world::clock;
-use crate::world::files::disk;
 use crate::world::git::snapshots::Snapshots;
 use crate::world::store::removal::{self, Pointers};
 use crate::world::store::{self, Home};
 
 /// The loops that ended longer ago than this, and how many others did that an open client could
 /// still resume.
-pub fn ended_before(home: &Home, loops: Vec<Loop>, age: Duration) -> (Vec<Loop>, usize) {
+pub fn ended_before(loops: Vec<Loop>, age: Duration) -> (Vec<Loop>, usize) {
     let age = chrono::TimeDelta::from_std(age).unwrap_or(chrono::TimeDelta::MAX);
     let is_old = |record: &Loop| {
-        // An earlier crew's record does not say when it ended, but nothing wrote it afterwards.
-        let written = disk::stamp(&home.loop_file(&record.id, "loop.json"));
-        let written = written.and_then(|(_, at)| i64::try_from(at / 1_000_000_000).ok());
-        let recorded = record.state.ended_at.map(|at| at.timestamp());
-        let ended = recorded.or(written).unwrap_or(i64::MAX);
+        let ended = record.state.ended_at.map_or(i64::MAX, |at| at.timestamp());
         clock::now().wall.timestamp().saturating_sub(ended) >= age.num_seconds()
     };
     let ended = loops.into_iter().filter(|it| !it.is_live() && is_old(it));
