@@ -92,11 +92,12 @@ fn a_pasted_command_loses_the_backslashes_that_the_client_put_into_it() {
 #[test]
 fn the_command_that_tests_a_project_is_found_in_its_files() {
     let table = [
-        // JUST_TEST, MAKE_RULE, CARGO_WORKSPACE, PYTEST
+        // JUST_TEST, MAKE_RULE, CARGO_WORKSPACE, PYTEST, RAKE_TEST
         ("justfile", "@test *args='': build\n  x\n", "just test"),
         ("Makefile", "all: build\nlint  test:\n\tx\n", "make test"),
         ("Cargo.toml", "[workspace]\nmembers = []\n", "cargo test --workspace"),
         ("pyproject.toml", "[tool.pytest.ini_options]\n", "pytest"),
+        ("Rakefile", "desc 'all'\ntask test: [:unit]\n", "rake test"),
     ];
     for (file, text, expected) in table {
         let client = Client::new();

@@ -6,17 +6,23 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::patterns::{CARGO_WORKSPACE, JUST_TEST, MAKE_RULE, PYTEST};
+use super::patterns::{CARGO_WORKSPACE, JUST_TEST, MAKE_RULE, PYTEST, RAKE_TEST};
 use crate::engine::text::words_of;
 
 /// The files whose text is read, besides the tests of Python.
 const READ: &str = "justfile Justfile .justfile GNUmakefile makefile Makefile Cargo.toml package.json \
-    pyproject.toml setup.cfg tox.ini requirements.txt requirements-dev.txt Rakefile composer.json CMakeLists.txt";
+    pyproject.toml setup.cfg tox.ini requirements.txt requirements-dev.txt manage.py Rakefile composer.json \
+    CMakeLists.txt";
+/// The other files with a name of their own.
+const SEEN: &str = "go.mod pom.xml mvnw gradlew .rspec spec/spec_helper.rb Gemfile test/test_helper.rb phpunit.xml \
+    phpunit.xml.dist phpunit.dist.xml pnpm-lock.yaml bun.lock bun.lockb yarn.lock uv.lock poetry.lock pdm.lock \
+    Pipfile.lock pytest.ini conftest.py tests/conftest.py tests/__init__.py test/__init__.py";
 /// The folders whose names are looked at; the first is the project's own.
 pub const FOLDERS: [&str; 4] = ["", "tests/", "test/", "spec/"];
 
 /// The usual command of each language, the first of its rows whose files are all there: `a|b` is
-/// one of the two, `*` any beginning, and after a colon comes what the text contains.
+/// one of the two, `*` any beginning, and after a colon comes what the text contains, or `test` for
+/// a task of that name.
 const TOOLS: [&[(&str, &str)]; 7] = [
     &[("go.mod", "go test ./...")],
     &[("pom.xml mvnw", "./mvnw -q test"), ("pom.xml", "mvn -q test")],
@@ -26,11 +32,11 @@ const TOOLS: [&[(&str, &str)]; 7] = [
         (".rspec|spec/spec_helper.rb Gemfile", "bundle exec rspec"),
         (".rspec|spec/spec_helper.rb", "rspec"),
         ("Rakefile:load_tasks test/test_helper.rb", "bin/rails test"),
-        ("Rakefile:TestTask|Rakefile::test Gemfile", "bundle exec rake test"),
-        ("Rakefile:TestTask|Rakefile::test", "rake test"),
+        ("Rakefile:test Gemfile", "bundle exec rake test"),
+        ("Rakefile:test", "rake test"),
     ],
     &[
-        ("composer.json:\"test\":", "composer test"),
+        ("composer.json:test", "composer test"),
         ("phpunit.xml|phpunit.xml.dist|phpunit.dist.xml", "vendor/bin/phpunit"),
     ],
     &[(
@@ -57,6 +63,11 @@ pub struct Detection {
     pub checks: Vec<Detected>,
     /// Commands that a recipe of the project most likely runs already.
     pub others: Vec<Detected>,
+}
+
+/// The files that are looked for, except those of which only a part of the name is known.
+pub fn fixed_names() -> impl Iterator<Item = &'static str> {
+    words_of(READ).chain(words_of(SEEN))
 }
 
 /// Whether the text of this file tells how a project is tested.
@@ -97,9 +108,25 @@ fn marked<'a>(files: &'a Files, marks: &str) -> Option<&'a String> {
         let (name, text) = mark.split_once(':').unwrap_or((mark, ""));
         let ending = name.strip_prefix('*');
         let ends = |path: &str| ending.is_some_and(|it| path.ends_with(it) && !path.contains('/'));
-        let is_it = |path: &str, all: &str| (path == name || ends(path)) && all.contains(text);
+        let is_it = |path: &str, all: &str| (path == name || ends(path)) && has(name, all, text);
         files.iter().find(|(path, all)| is_it(path, all)).map(|(path, _)| path)
     })
+}
+
+/// Whether the text of a file contains another, or declares the task `test`.
+fn has(name: &str, text: &str, part: &str) -> bool {
+    match (name, part) {
+        ("Rakefile", "test") => RAKE_TEST.is_match(text),
+        ("composer.json", "test") => serde_json::from_str(text).is_ok_and(|it| has_script(&it)),
+        _ => text.contains(part),
+    }
+}
+
+/// Whether a package has a script `test` that does something, unlike the one of `npm init`.
+fn has_script(package: &Value) -> bool {
+    let script = &package["scripts"]["test"];
+    let lines = script.as_array().map_or(std::slice::from_ref(script), Vec::as_slice);
+    lines.iter().filter_map(Value::as_str).any(does_something)
 }
 
 fn first_of<'a>(files: &'a Files, names: &[&'static str]) -> Option<(&'static str, &'a str)> {
@@ -157,10 +184,8 @@ fn cargo(files: &Files) -> Option<Detected> {
 }
 
 fn node(files: &Files) -> Option<Detected> {
-    let package: Value = serde_json::from_slice(files.get("package.json")?.as_bytes()).ok()?;
-    let script = package.get("scripts")?.get("test")?.as_str()?;
-    // Such as the placeholder that `npm init` writes.
-    if !does_something(script) {
+    let package: Value = serde_json::from_str(files.get("package.json")?).ok()?;
+    if !has_script(&package) {
         return None;
     }
     let named = package.get("packageManager").and_then(Value::as_str).unwrap_or_default();
@@ -204,13 +229,15 @@ fn python(files: &Files) -> Option<Detected> {
     if let Some(because) = because {
         return Some(found(format!("{runner}pytest"), because));
     }
-    if files.contains_key("manage.py") {
+    if files.get("manage.py").is_some_and(|text| text.contains("django")) {
         return Some(found(format!("{runner}python3 manage.py test"), "manage.py"));
     }
     let (test, _) = files.iter().find(|(path, _)| is_python_test(path))?;
-    let mut tests = files.iter().filter(|(path, _)| is_python_test(path));
+    let tests = files.iter().filter(|(path, _)| is_python_test(path));
+    let tests: String = tests.map(|(_, text)| text.as_str()).collect();
+    let is_pytest = ["import pytest", "from pytest"].iter().any(|it| tests.contains(it));
     let module = match test.rsplit_once('/') {
-        _ if !tests.any(|(_, text)| text.contains("unittest")) => "pytest".to_owned(),
+        _ if is_pytest || !tests.contains("TestCase") => "pytest".to_owned(),
         // Without it `unittest` does not look into the folder.
         Some((folder, _)) if !files.contains_key(&format!("{folder}/__init__.py")) => {
             format!("unittest discover -s {folder}")
@@ -287,19 +314,25 @@ mod tests {
 
     #[test]
     fn a_project_without_a_recipe_is_tested_as_is_usual_in_its_language() {
-        let case = "import unittest\n";
+        let case = "class Case(unittest.TestCase):\n";
+        let mocked = "from unittest import mock\ndef test_add(): pass\n";
+        let both = format!("import pytest\n{case}");
+        let django = "import django\n";
         let ctest = "enable_testing()\n";
         let cmake =
             "cmake -B build && cmake --build build && ctest --test-dir build --output-on-failure";
-        let table: [Row<'_>; 25] = [
+        let table: [Row<'_>; 33] = [
             (&[("test_todo.py", case)], &["python3 -m unittest"]),
             (&[("test_todo.py", "def test_add(): pass\n")], &["python3 -m pytest"]),
+            (&[("test_todo.py", mocked)], &["python3 -m pytest"]),
+            (&[("test_todo.py", &both)], &["python3 -m pytest"]),
             (&[("test_todo.py", case), ("requirements.txt", "pytest==8\n")], &["pytest"]),
             (&[("test_todo.py", case), ("uv.lock", "")], &["uv run python3 -m unittest"]),
             (&[("tests/test_a.py", case), ("tests/__init__.py", "")], &["python3 -m unittest"]),
             (&[("tests/test_a.py", case)], &["python3 -m unittest discover -s tests"]),
             (&[("test/test_a.py", case)], &["python3 -m unittest discover -s test"]),
-            (&[("manage.py", ""), ("tests/test_a.py", case)], &["python3 manage.py test"]),
+            (&[("manage.py", django), ("tests/test_a.py", case)], &["python3 manage.py test"]),
+            (&[("manage.py", "import flask\n"), ("test_a.py", case)], &["python3 -m unittest"]),
             (&[("todo.py", "")], &[]),
             (&[("pom.xml", "")], &["mvn -q test"]),
             (&[("pom.xml", ""), ("mvnw", "")], &["./mvnw -q test"]),
@@ -310,16 +343,32 @@ mod tests {
             (&[("spec/spec_helper.rb", ""), ("Gemfile", "")], &["bundle exec rspec"]),
             (&[(".rspec", "")], &["rspec"]),
             (&[("Rakefile", "task :test\n"), ("Gemfile", "")], &["bundle exec rake test"]),
+            (&[("Rakefile", "task(\"test\" => :unit)\n")], &["rake test"]),
             (&[("Rakefile", "Minitest::TestTask.create\n")], &["rake test"]),
             (&[("Rakefile", "load_tasks\n"), ("test/test_helper.rb", "")], &["bin/rails test"]),
+            (&[("Rakefile", "Rake::TestTask.new(:unit)\n")], &[]),
             (&[("Rakefile", "task :build\n"), ("Gemfile", "")], &[]),
+            (&[("Rakefile", "Bundler.require(:default, :test)\n")], &[]),
             (&[("composer.json", r#"{"scripts": {"test": "pest"}}"#)], &["composer test"]),
+            (
+                &[("composer.json", r#"{"scripts": {"test": ["@lint", "pest"]}}"#)],
+                &["composer test"],
+            ),
+            (&[("composer.json", r#"{"autoload": {"test": "x"}}"#)], &[]),
             (&[("composer.json", "{}"), ("phpunit.xml.dist", "")], &["vendor/bin/phpunit"]),
             (&[("CMakeLists.txt", ctest)], &[cmake]),
             (&[("CMakeLists.txt", "project(x)\n")], &[]),
         ];
         for (files, expected) in table {
             assert_eq!(runs(files), expected, "{files:?}");
+        }
+    }
+
+    #[test]
+    fn each_file_of_a_command_is_looked_for() {
+        let marks = TOOLS.iter().copied().flatten().flat_map(|(marks, _)| marks.split([' ', '|']));
+        for name in marks.map(|mark| mark.split(':').next().unwrap_or_default()) {
+            assert!(name.starts_with('*') || fixed_names().any(|it| it == name), "{name}");
         }
     }
 }

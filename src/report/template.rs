@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use crate::engine::settings::{Key, Part, Value};
+use crate::engine::text::Shown;
 
 /// The file, with a name in braces for each part that is filled in.
 const FILE: &str = include_str!("project.toml.in");
@@ -17,10 +18,10 @@ pub fn project(checks: &[(&str, &str)], others: &[(&str, &str)]) -> String {
         found.push_str(&commented(&check("your test command")));
     }
     for (run, because) in checks {
-        let _ = write!(found, "\n# Found in {because}.\n{}", check(run));
+        let _ = write!(found, "\n# Found in {}.\n{}", Shown(because), check(run));
     }
     for (run, because) in others {
-        let _ = write!(found, "\n# Found in {because}, too.\n{}", commented(&check(run)));
+        let _ = write!(found, "\n# Found in {}, too.\n{}", Shown(because), commented(&check(run)));
     }
     FILE.replace("{limits}", &keys(&[Part::Bound, Part::Term]))
         .replace("{steps}", &keys(&[Part::Process, Part::Step]))
@@ -141,5 +142,13 @@ mod tests {
         # run = "cargo test"
         "#);
         assert!(project(&[], &[]).contains("# run = \"your test command\"\n"));
+    }
+
+    #[test]
+    fn the_name_of_a_file_stays_in_its_comment() {
+        let name = "a\n[[check]]\nrun = \"touch x\"\n#.csproj";
+        let text = project(&[("dotnet test", name)], &[("make test", name)]);
+        assert_eq!(text.lines().filter(|line| *line == "[[check]]").count(), 1, "{text}");
+        assert!(!text.lines().any(|line| line.starts_with("run = \"touch")), "{text}");
     }
 }

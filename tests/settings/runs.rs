@@ -142,7 +142,8 @@ fn every_key_that_init_explains_is_one_and_has_a_value_that_works() {
 #[test]
 fn init_finds_the_tests_of_a_project_without_any_file_that_names_them() {
     let sandbox = Sandbox::new();
-    sandbox.write("tests/test_todo.py", "import unittest\n");
+    let case = "import unittest\n\n\nclass Todo(unittest.TestCase):\n    pass\n";
+    sandbox.write("tests/test_todo.py", case);
     let run = "`python3 -m unittest discover -s tests`";
     let told = sandbox.crew(&["init"]).success();
     assert!(told.contains(&format!("a claim must pass {run}; trusted")), "{told}");

@@ -4,31 +4,82 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::parse::project::{Detection, FOLDERS, detect, is_read};
+use crate::engine::text::Shown;
+use crate::parse::project::{Detection, FOLDERS, detect, fixed_names, is_read};
 use crate::world::files::disk;
 
 /// The largest file that is read, and the most that is read of all; a larger one is ignored.
 const FILE_BYTES: u64 = 1 << 20;
 const ALL_BYTES: usize = 16 << 20;
-/// The most names in a folder that are looked at.
+/// The most names in a folder that are looked at, besides those that a project's files always have.
 const NAMES_MAX: usize = 5000;
 
-/// Finds the checks that fit the files in the folder.
+/// Finds the checks that fit the files in the folder. A file that cannot be read, or whose name
+/// has characters that nobody sees, does not count.
 pub fn checks(folder: &Path) -> Detection {
-    let (mut files, mut bytes) = (BTreeMap::new(), 0);
+    let mut paths = Vec::new();
     for below in FOLDERS {
-        for name in disk::names(&folder.join(below), NAMES_MAX) {
-            let path = format!("{below}{name}");
-            let mut text = String::new();
-            if is_read(&path) && bytes < ALL_BYTES {
-                text = disk::read_text(&folder.join(&path), FILE_BYTES)
-                    .ok()
-                    .flatten()
-                    .unwrap_or_default();
-                bytes += text.len();
-            }
+        let names = disk::names(&folder.join(below), NAMES_MAX);
+        paths.extend(names.into_iter().map(|name| format!("{below}{name}")));
+    }
+    if paths.len() >= NAMES_MAX {
+        let fixed = fixed_names().filter(|path| disk::exists(&folder.join(path)));
+        paths.extend(fixed.map(ToOwned::to_owned));
+    }
+    let (mut files, mut bytes) = (BTreeMap::new(), 0);
+    for path in paths {
+        let text = if !is_read(&path) {
+            Some(String::new())
+        } else if bytes < ALL_BYTES {
+            disk::read_text(&folder.join(&path), FILE_BYTES).ok().flatten()
+        } else {
+            None
+        };
+        if let Some(text) = text
+            && Shown(&path).to_string() == path
+        {
+            bytes += text.len();
             files.insert(path, text);
         }
     }
     detect(&files)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn runs(folder: &Path) -> Vec<String> {
+        checks(folder).checks.into_iter().map(|check| check.run).collect()
+    }
+
+    #[test]
+    fn a_name_with_characters_that_nobody_sees_names_no_check() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("a\n[[check]]\nrun = \"touch x\"\n#.csproj"), "").unwrap();
+        assert!(runs(folder.path()).is_empty());
+        fs::write(folder.path().join("a.csproj"), "").unwrap();
+        assert_eq!(runs(folder.path()), ["dotnet test"]);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_names_no_check() {
+        let folder = tempfile::tempdir().unwrap();
+        symlink("nowhere", folder.path().join("Cargo.toml")).unwrap();
+        fs::write(folder.path().join("test_a.py"), "x".repeat(1 + (1 << 20))).unwrap();
+        assert!(runs(folder.path()).is_empty());
+    }
+
+    #[test]
+    fn many_other_files_hide_no_file_of_a_project() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("go.mod"), "").unwrap();
+        for number in 0..NAMES_MAX {
+            fs::write(folder.path().join(number.to_string()), "").unwrap();
+        }
+        assert_eq!(runs(folder.path()), ["go test ./..."]);
+    }
 }
