@@ -46,28 +46,38 @@ platform() {
         ;;
     Darwin-x86_64 | Darwin-aarch64) platform=$machine-apple-darwin && return ;;
     esac
-    fail "there is no crew for $system on $machine" \
+    fail "crew has no binary for $system on $machine" \
         "build it with Rust: cargo install --git $repository --locked"
 }
 
-# fetch URL FILE
+# fetch URL FILE: a redirect may lead to https only.
 fetch() {
     if has curl; then
-        curl --fail --silent --show-error --location --proto "$protocol" --connect-timeout 30 --max-time 900 --output "$2" "$1"
+        curl --fail --silent --show-error --location --proto "$protocol" --proto-redir =https --connect-timeout 30 --max-time 900 \
+            --output "$2" "$1"
     else
-        wget -T 60 -O "$2" "$1" 2>"$2.log" || { tail -n 2 "$2.log" >&2 && false; }
+        LC_ALL=C wget -S -T 60 -O "$2" "$1" >"$2.log" 2>&1 || { tail -n 2 "$2.log" >&2 && false; }
     fi || fail "cannot download $1" \
         "look whether this file is there and can be reached from here; --version X.Y.Z names another release"
+    # wget follows any redirect, and BusyBox's may trust any certificate; the log says so.
+    if ! has curl && grep -Eqi '^ *(location|adding url): *http:|certificate validation not implemented' "$2.log"; then
+        fail "wget left https, or did not check the certificate, for $1; nothing was installed" "install curl, and try again"
+    fi
 }
 
 sum() {
     if has sha256sum; then
-        sha256sum "$1"
+        sha256sum
     elif has shasum; then
-        shasum -a 256 "$1"
+        shasum -a 256
     else
-        openssl dgst -sha256 -r "$1"
-    fi | cut -d ' ' -f 1
+        openssl dgst -sha256 -r
+    fi
+}
+
+# The checksum that a line begins with; nothing where it does not begin with 64 hexadecimal digits.
+checksum() {
+    sed -n '1s/^\([0-9a-f]\{64\}\) .*/\1/p'
 }
 
 # Removes the temporary folder, and a binary that did not reach its place.
@@ -82,14 +92,22 @@ install_crew() {
     echo "downloading $from/$name.tar.gz"
     fetch "$from/$name.tar.gz.sha256" "$archive.sha256"
     fetch "$from/$name.tar.gz" "$archive"
-    expected=$(sed -n '1s/^\([0-9a-f]\{64\}\) .*/\1/p' "$archive.sha256")
-    actual=$(sum "$archive")
+    expected=$(checksum <"$archive.sha256")
+    if [ -z "$expected" ]; then
+        fail "$from/$name.tar.gz.sha256 has no SHA-256; nothing was installed" "open this address to see what the server sends"
+    fi
+    actual=$(sum <"$archive" | checksum)
+    if [ -z "$actual" ]; then
+        fail "cannot compute the SHA-256 of $name.tar.gz; nothing was installed" \
+            "repair the first of sha256sum, shasum and openssl that is on PATH: the download must be checked"
+    fi
     if [ "$actual" != "$expected" ]; then
-        fail "the SHA-256 of $name.tar.gz is $actual, but the published one is ${expected:-missing}; nothing was installed" \
+        fail "the SHA-256 of $name.tar.gz is $actual, but the published one is $expected; nothing was installed" \
             "try again; if it happens twice, report it: the archive is not the one that was released"
     fi
     echo "its SHA-256 is the published one: $actual"
-    tar -C "$temporary" -xzf "$archive"
+    tar -C "$temporary" -xzf "$archive" || fail "cannot unpack $name.tar.gz into $temporary; nothing was installed" \
+        "this needs tar, gzip and room there; TMPDIR names another folder"
     new=$temporary/$name/crew
     reported=$("$new" --version 2>&1) || fail "this crew does not run here: $reported" \
         "build it with Rust: cargo install --git $repository --locked"
@@ -146,6 +164,8 @@ main() {
     from=${from%/}
     case $from in
     https://*) protocol='=https' ;;
+    # HOST would be what is behind the @.
+    http://*@*) fail "$from is not an https address" "leave out the user name; http is for this machine alone" 2 ;;
     http://127.0.0.1[:/]* | http://localhost[:/]*) protocol='=http' ;;
     *) fail "$from is not an https address" "a checksum over http proves nothing; http is for this machine alone" 2 ;;
     esac
@@ -160,7 +180,7 @@ main() {
     trap 'exit 129' HUP
     trap 'exit 130' INT
     trap 'exit 143' TERM
-    temporary=$(mktemp -d)
+    temporary=$(mktemp -d) || fail "cannot make a temporary folder" "make the folder that TMPDIR names, or name another"
     install_crew
     say_what_is_next
 }
