@@ -7,7 +7,8 @@ use crate::child::Running;
 use crate::sandbox::{DEADLINE, Sandbox, checkout, crew, write_executable};
 
 /// The end of what the launcher says without a binary.
-const WAYS_TO_INSTALL: &str = "Install it: npm install -g crew-loop, or install.sh (docs/install.md). In a checkout: cargo build --release";
+const WAYS_TO_INSTALL: &str =
+    "Install it: npm install -g crew-loop. In a checkout: cargo build --release";
 
 /// Runs the line of `hooks.json` as the client does, from a plugin that was copied without execute
 /// bits into a folder with a space in its name.
@@ -58,7 +59,7 @@ fn without_a_binary_stops_pass_in_silence_and_commands_say_what_to_do() {
 }
 
 #[test]
-fn a_binary_is_found_on_the_path_or_where_each_way_to_install_puts_it() {
+fn a_binary_is_found_on_the_path_and_in_the_home_folders() {
     let help = json!({"hook_event_name": "UserPromptExpansion", "command_name": "crew:help"});
     for place in ["bin/crew", "home/.local/bin/crew", "home/.cargo/bin/crew"] {
         let sandbox = Sandbox::new();

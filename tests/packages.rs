@@ -14,7 +14,7 @@ use crate::sandbox::{DEADLINE, Sandbox, checkout, crew};
 
 on_both_clients!(
     installed_from_npm_a_loop_runs,
-    from_a_marketplace_a_loop_runs_with_the_binary_that_install_sh_put_there,
+    from_a_marketplace_a_loop_runs_with_the_binary_in_local_bin,
 );
 
 /// An agent that claims too early, and is right the second time.
@@ -102,7 +102,7 @@ fn installed_from_npm_a_loop_runs(installed: &Installed) {
     run(&crew, &["uninstall"]);
 }
 
-fn from_a_marketplace_a_loop_runs_with_the_binary_that_install_sh_put_there(installed: &Installed) {
+fn from_a_marketplace_a_loop_runs_with_the_binary_in_local_bin(installed: &Installed) {
     let sandbox = Sandbox::new().home_named("a home");
     let api = replies();
     let client = Client::new(installed, &sandbox, &api).installed_plugins();
