@@ -2,7 +2,6 @@
 //! tree back to the end of an iteration, `crew prove`, which tries the checks, and `crew clean`,
 //! which removes records.
 
-use std::io::stdout;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -24,8 +23,6 @@ use crate::parse::iterations::iterations;
 use crate::report::history as words;
 use crate::report::list::{self, ListReading};
 use crate::report::words::{brief, size};
-use crate::world::git::display;
-use crate::world::git::snapshots::history::DiffForm;
 use crate::world::process::signals::Signals;
 use crate::world::store::{self, Home};
 use crate::world::{clock, env, git, terminal};
@@ -36,7 +33,7 @@ use crate::world::{clock, env, git, terminal};
 const STAT_COLUMNS: u16 = 100;
 
 /// Prints the difference of the requested loop, or of the iterations in the last word: on a
-/// terminal in the colours and by the pager of the person's git.
+/// terminal by the pager of the person's git.
 pub fn diff(words: &[String], is_summary: bool) -> Result<Exit> {
     let of = words.last().and_then(|word| iterations(word));
     if let (None, Some(word)) = (of, words.last().filter(|word| word.contains(".."))) {
@@ -51,17 +48,14 @@ pub fn diff(words: &[String], is_summary: bool) -> Result<Exit> {
     };
     let (home, record) = requested(names.first().map(String::as_str))?;
     let columns = terminal::columns().unwrap_or(STAT_COLUMNS);
-    let (colours, pager) = display::of_person(home.root());
-    let colours = colours.filter(|_| print::has_colour(&stdout()));
-    let form = DiffForm { colours, stat: is_summary.then_some(columns) };
-    let text = difference(&home, &record, of, &form)?;
+    let text = difference(&home, &record, of, is_summary.then_some(columns))?;
     let unseen = unseen(&home, &record).filter(|_| of.is_none());
     if let Some(unseen) = &unseen {
         print::aside(unseen);
     } else if text.is_empty() {
         print::aside("no changes");
     }
-    print::paged(&text, &pager)?;
+    print::paged(&text, home.root())?;
     Ok(Exit::SUCCESS)
 }
 

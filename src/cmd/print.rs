@@ -3,6 +3,7 @@
 //! is gone, printing ends quietly without an error.
 
 use std::io::{self, IsTerminal, Write, stderr, stdout};
+use std::path::Path;
 
 use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
@@ -14,6 +15,7 @@ use crate::engine::text;
 use crate::report::colour::{self, BAD, QUIET, STRONG, marked};
 use crate::report::page::folded as fold_at;
 use crate::report::progress::STAMP;
+use crate::world::git::display;
 use crate::world::process::show_by_pager;
 use crate::world::process::signals::Signals;
 use crate::world::{clock, terminal};
@@ -85,16 +87,19 @@ pub fn offer(text: &str) -> bool {
     write(&text::clean(text))
 }
 
-/// Shows a difference in git's colours: on a terminal by a pager, cleaned.
-pub fn paged(diff: &str, pager: &str) -> io::Result<()> {
-    if diff.is_empty() || !stdout().is_terminal() {
+/// Shows a difference: on a terminal by the person's pager, there and in colour cleaned. Git is
+/// asked for the person's wishes in `outside`, a folder in no repository.
+pub fn paged(diff: &str, outside: &Path) -> io::Result<()> {
+    let is_coloured = has_colour(&stdout()) && display::has_colour(outside);
+    if diff.is_empty() || !(is_coloured || stdout().is_terminal()) {
         bytes(diff.as_bytes());
         return Ok(());
     }
-    let diff = colour::cleaned_diff(diff);
+    let diff = colour::painted(&colour::difference(diff), is_coloured);
     // Ctrl-C is the pager's.
     let _signals = Signals::listen()?;
-    if matches!(pager, "" | "cat") || !show_by_pager(pager, diff.as_bytes())? {
+    let pager = if stdout().is_terminal() { display::pager(outside) } else { String::new() };
+    if matches!(&*pager, "" | "cat") || !show_by_pager(&pager, diff.as_bytes())? {
         write(&diff);
     }
     Ok(())

@@ -11,16 +11,16 @@ use crate::engine::journal::BROUGHT_BACK;
 use crate::engine::record::{Loop, Status};
 use crate::parse::iterations::Iterations;
 use crate::world::clock;
-use crate::world::git::snapshots::history::DiffForm;
 use crate::world::git::snapshots::{Restored, Snapshots};
 use crate::world::store::{self, Home, LOCK_WAIT};
 
-/// The difference that a loop, or some of its iterations, made; `None` is the whole loop.
+/// The difference that a loop, or some of its iterations, made; `None` is the whole loop. `stat`:
+/// the columns of a summary of it.
 pub fn difference(
     home: &Home,
     record: &Loop,
     of: Option<Iterations>,
-    form: &DiffForm,
+    stat: Option<u16>,
 ) -> Result<String> {
     let snapshots = Snapshots::of(home, record);
     let end = |iteration| snapshots.at_the_end_of(&record.id, iteration).map(|(_, commit)| commit);
@@ -42,7 +42,7 @@ pub fn difference(
         }
     };
     let (from, to) = sides.with_context(|| none(record))?;
-    snapshots.text(&from, &to, form).map_err(|why| anyhow!(why))
+    snapshots.text(&from, &to, stat).map_err(|why| anyhow!(why))
 }
 
 /// What the difference of the whole loop leaves out while its agent works; `None` otherwise.

@@ -127,21 +127,31 @@ pub fn painted(text: &str, has_colour: bool) -> String {
     painted
 }
 
-/// A difference that git printed in colours, cleaned: only these remain of the codes.
-pub fn cleaned_diff(text: &str) -> String {
-    const BEGINNING: &str = "\u{1b}[";
-    let mut kept = String::new();
-    for (at, piece) in text.split(BEGINNING).enumerate() {
-        let number = piece.trim_start_matches(|it: char| it.is_ascii_digit() || it == ';');
-        match number.strip_prefix('m').filter(|_| at > 0) {
-            Some(rest) => {
-                kept.extend([BEGINNING, &piece[..piece.len() - rest.len()], &clean(rest)]);
+/// A difference as git prints it without colours, cleaned line by line, with marks that only the
+/// place of a line decides: the content of a file has no say. Before the first file's head are the
+/// lines of a summary, which end with a graph.
+pub fn difference(text: &str) -> String {
+    let (mut is_head, mut is_summary) = (false, true);
+    let mut told = String::new();
+    for line in text.lines() {
+        is_head = !line.starts_with('@') && (is_head || line.starts_with("diff "));
+        is_summary &= !is_head;
+        let shown = clean(line).replace('\n', " ");
+        let name = shown.trim_end_matches(['+', '-']).len();
+        let (added, removed) = shown[name..].split_at(shown[name..].trim_end_matches('-').len());
+        told += &match line.chars().next() {
+            _ if is_head => marked(STRONG, &shown),
+            _ if is_summary => {
+                shown[..name].to_owned() + &marked(GOOD, added) + &marked(BAD, removed)
             }
-            None if at > 0 => kept += &clean(&format!("{BEGINNING}{piece}")),
-            None => kept += &clean(piece),
-        }
+            Some('+') => marked(GOOD, &shown),
+            Some('-') => marked(BAD, &shown),
+            Some('@') => quiet(&shown),
+            _ => shown,
+        };
+        told.push('\n');
     }
-    kept
+    told
 }
 
 /// The text for a board.
@@ -212,6 +222,28 @@ mod tests {
     fn a_message_has_its_beginnings_in_colour() {
         let text = message("crew: it failed\nhint: try: again\n  list", BAD);
         assert_eq!(seen(&text), "<-crew:> it failed\n<*hint:> try: again\n  list");
+    }
+
+    #[test]
+    fn only_the_place_of_a_line_decides_its_colour_in_a_difference() {
+        let table = [
+            (
+                "diff --git a/x b/x\n--- a/x\n+++ b/x",
+                "<*diff --git a/x b/x>\n<*--- a/x>\n<*+++ b/x>",
+            ),
+            (
+                "diff --git\n@@ -1 +1 @@ f\n--- a\n+new\r\n same++",
+                "<*diff --git>\n<.@@ -1 +1 @@ f>\n<---- a>\n<++new>\n same++",
+            ),
+            (
+                "diff \n@@\n+\u{1b}[8mhid\u{1b}[0m\rdiff -\n \u{1b}[32m+x\u{fdd0}",
+                "<*diff >\n<.@@>\n<++hid diff ->\n +x",
+            ),
+            (" a.rs | 4 ++--\n b | 1 +\n 2 files", " a.rs | 4 <+++><--->\n b | 1 <++>\n 2 files"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(seen(&difference(text)), format!("{expected}\n"), "{text:?}");
+        }
     }
 
     #[test]

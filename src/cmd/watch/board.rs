@@ -16,7 +16,6 @@ use crate::exit::{self, Exit};
 use crate::report::board::{Board, BoardOrder, TextKind, draw};
 use crate::report::page::{Reading, pieces, text};
 use crate::world::clock::{self, Stopwatch};
-use crate::world::git::snapshots::history::DiffForm;
 use crate::world::process::signals::Signals;
 use crate::world::store::Home;
 use crate::world::{env, fault};
@@ -154,15 +153,13 @@ impl<'a> Desk<'a> {
                 Ok(text(&page::read(self.home, record), reading))
             }
             TextKind::Log => last_steps(self.home, record, LOG_MUCH),
-            TextKind::Diff => {
-                difference(self.home, record, None, &DiffForm::default()).map(|diff| {
-                    match (unseen(self.home, record), diff.as_str()) {
-                        (Some(unseen), _) => format!("{unseen}\n\n{diff}"),
-                        (None, "") => "no changes".to_owned(),
-                        (None, _) => diff,
-                    }
-                })
-            }
+            TextKind::Diff => difference(self.home, record, None, None).map(|diff| {
+                match (unseen(self.home, record), diff.as_str()) {
+                    (Some(unseen), _) => format!("{unseen}\n\n{diff}"),
+                    (None, "") => "no changes".to_owned(),
+                    (None, _) => diff,
+                }
+            }),
         };
         let told = told.unwrap_or_else(|error| exit::message(&error));
         let lines = clean(&told).replace('\t', "    ");

@@ -27,15 +27,6 @@ const IGNORED: &str = LISTS[1];
 /// The most bytes of such a list: a build may leave many thousand ignored files beside the sources.
 const LIST_BYTES: u64 = 16 << 20;
 
-/// How a difference is shown.
-#[derive(Debug, Default)]
-pub struct DiffForm {
-    /// The settings of its colours; `None` shows it without.
-    pub colours: Option<Vec<String>>,
-    /// The columns of a summary of each file's changes; `None` shows the changes.
-    pub stat: Option<u16>,
-}
-
 impl Snapshots {
     fn names(&self, id: &LoopId) -> PathBuf {
         self.folder.join("refs/crew").join(id.as_str())
@@ -128,14 +119,11 @@ impl Snapshots {
         self.printed(&arguments, &[]).is_ok()
     }
 
-    /// The difference for a person.
-    pub fn text(&self, from: &str, to: &str, form: &DiffForm) -> Result<String, String> {
-        let colour = if form.colours.is_some() { "--color=always" } else { "--color=never" };
-        let stat = form.stat.map(|columns| format!("--stat={columns}"));
-        let shown = stat.as_deref().unwrap_or("--patch");
-        let settings = form.colours.iter().flatten().flat_map(|setting| ["-c", setting]);
-        let diff = ["diff-tree", "-r", "-M", "--no-ext-diff", "--no-textconv"];
-        let arguments: Vec<&str> = settings.chain(diff).chain([colour, shown, from, to]).collect();
+    /// The difference for a person; with `stat` a summary of each file's changes in these columns.
+    pub fn text(&self, from: &str, to: &str, stat: Option<u16>) -> Result<String, String> {
+        let shown = stat.map_or_else(|| "--patch".to_owned(), |it| format!("--stat={it}"));
+        let plain = ["--no-ext-diff", "--no-textconv", "--color=never"];
+        let arguments = [&["diff-tree", "-r", "-M"], &plain[..], &[&shown, from, to]].concat();
         Ok(String::from_utf8_lossy(&self.stored(&arguments)?).into_owned())
     }
 

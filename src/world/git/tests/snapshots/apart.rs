@@ -8,7 +8,6 @@ use crate::engine::fixture::a_loop;
 use crate::engine::journal::Event;
 use crate::world::files::disk;
 use crate::world::git::snapshots::Snapshots;
-use crate::world::git::snapshots::history::DiffForm;
 use crate::world::git::snapshots::prune::prune;
 use crate::world::git::tests::Yard;
 use crate::world::store::{self, Home};
@@ -39,7 +38,7 @@ fn nothing_that_is_planted_runs() {
     kept.sh("echo three >> file; echo a > a");
     let second = kept.commit();
     kept.snapshots.compare(&first, &second).unwrap();
-    assert!(kept.snapshots.text(&first, &second, &DiffForm::default()).unwrap().contains("+three"));
+    assert!(kept.snapshots.text(&first, &second, None).unwrap().contains("+three"));
     assert!(!kept.snapshots.differ_in_white_space(&first, &second));
     kept.snapshots.restore(&kept.subject.id, &first).unwrap();
     let again = Snapshots::of(&Home::at(&kept.yard.path("home two")), &kept.subject);
@@ -280,7 +279,7 @@ fn a_git_dir_that_is_made_again_keeps_the_snapshots_of_the_old_one() {
     assert!(kept.snapshots.fill(&kept.subject).unwrap().is_new);
     let second = kept.commit();
     assert_eq!(kept.snapshots.named(id, "1").as_deref(), Some(&*first));
-    assert!(kept.snapshots.text(&first, &second, &DiffForm::default()).unwrap().contains("+two"));
+    assert!(kept.snapshots.text(&first, &second, None).unwrap().contains("+two"));
 }
 
 #[test]
