@@ -4,8 +4,9 @@ use serde_json::json;
 
 use super::Door;
 #[cfg(target_os = "linux")]
-use crate::run::{HANG, World};
-use crate::sandbox::{DEADLINE, Sandbox, poll_until};
+use crate::run::HANG;
+use crate::run::World;
+use crate::sandbox::{DEADLINE, Sandbox, crew, poll_until};
 
 fn paused(door: &Door) -> String {
     let id = door.begin("\"go on\" -n 9 --stall 2");
@@ -45,6 +46,18 @@ fn a_page_names_the_command_that_is_typed_where_it_is_read() {
     assert!(page.refusal().ends_with(&format!("\n  next    /crew:resume {id}")), "{page:#?}");
     let page = door.sandbox.crew(&["cancel", &id]).success();
     assert!(page.contains(&format!("\n  then    crew resume {id}\n")), "{page}");
+}
+
+#[test]
+fn a_page_in_a_session_calls_a_crew_off_the_path_by_its_path() {
+    let world = World::new(&["echo '<promise>BLOCKED: which region?</promise>'"]);
+    assert_eq!(world.crew(&["run", "Set up the backup"]).code(), 13);
+    let id = world.id();
+    let door = Door::of(world.sandbox);
+    let status = door.command("").with("command_name", "crew:status");
+    let page = status.env("PATH", "/usr/bin:/bin").send();
+    let next = format!("  next    {} resume {id} --tell ", crew().display());
+    assert!(page.refusal().contains(&next), "{page:#?}");
 }
 
 #[test]
