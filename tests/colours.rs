@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::child::{Ran, Running};
 use crate::run::{CLAIM, WORK, World};
-use crate::sandbox::{DEADLINE, Sandbox, crew};
+use crate::sandbox::{DEADLINE, Sandbox, crew, poll_until};
 use crate::tidy::pattern;
 
 const BLOCKED: &str = "echo '<promise>BLOCKED: which region?</promise>'";
@@ -110,6 +110,9 @@ fn what_is_kept_or_read_by_a_program_has_no_colour() {
     let world = a_world(Sandbox::new().env("CLICOLOR_FORCE", "1"));
     let story = world.sandbox.root().join("story.html");
     world.crew(&["handoff", "as it is"]).success();
+    world.steps(&[BLOCKED]);
+    world.crew(&["run", "Look around", "--detach"]).success();
+    poll_until("the end of that", || world.crew(&["history"]).stdout.contains("Look around"));
     world.crew(&["show", "--html", story.to_str().unwrap()]).success();
     let mut told = fs::read_to_string(story).unwrap();
     for words in [

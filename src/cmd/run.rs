@@ -198,8 +198,9 @@ pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
     drive_or_detach(&home, record, options, &signals, &mut reporter)
 }
 
-/// Takes the loop and drives it, or looks for its proof if it is over.
+/// Takes the loop and drives it, or looks for its proof if it is over. Its output is kept.
 pub fn drive(arguments: &DriveArgs) -> Result<Exit> {
+    print::set_colour(clap::ColorChoice::Never);
     let home = home()?;
     let signals = Signals::listen()?;
     let id = arguments.id.parse().map_err(Error::msg)?;
