@@ -10,7 +10,7 @@ use crate::engine::fleet::{
     StandingRow, WaitsFor,
 };
 use crate::engine::record::Proof;
-use crate::engine::text::{quoted, start, with_reason};
+use crate::engine::text::{clean, quoted, start, with_reason};
 use crate::engine::usage::{Money, Usage};
 use crate::report::colour::{self, STRONG, marked, quiet, words};
 use crate::report::page::{Reading, wrapped};
@@ -90,7 +90,7 @@ pub fn stands(standing: &Standing, row: &StandingRow, at: FleetReading<'_>) -> S
 }
 
 fn labelled(name: &str, value: &str) -> String {
-    format!("  {} {value}", quiet(&format!("{name:<9}")))
+    format!("  {} {}", quiet(&format!("{name:<9}")), clean(value))
 }
 
 /// The counts beside the name, and the money and the time below them; all below the name where the
@@ -120,7 +120,7 @@ fn head(standing: &Standing, width: usize) -> Vec<String> {
         let name = marked(STRONG, &name);
         return vec![format!("{name}    {}", words(&beside)), format!("{:column$}{used}", "")];
     }
-    let mut lines = vec![fitting(&name, width)];
+    let mut lines = vec![marked(STRONG, &fitting(&name, width))];
     for text in [counts.join(" · "), used] {
         let below = wrapped(&text, width.saturating_sub(2), usize::MAX);
         lines.extend(below.iter().map(|line| format!("  {}", words(line))));

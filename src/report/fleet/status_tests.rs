@@ -374,7 +374,7 @@ proptest! {
         let next = standing.next.as_ref().map_or(0, |next| next.width() + 12);
         let widest = page.lines().map(UnicodeWidthStr::width).max().unwrap_or_default();
         prop_assert!(widest <= width.max(next), "{page}");
-        prop_assert_eq!(crate::engine::text::clean(&page), page);
+        prop_assert_eq!(clean(&page), page);
     }
 }
 
