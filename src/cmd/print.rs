@@ -51,7 +51,7 @@ pub fn page(text: &str) {
 /// Prints a line of what happens now, behind the time; `false` when the reader is gone.
 pub fn stamped(line: &str) -> bool {
     let time = clock::local().format(STAMP);
-    offer_page(&colour::heads(&text::clean(&format!("{time} {line}"))))
+    offer_page(&colour::heads(&format!("{time} {line}"), str::to_owned))
 }
 
 /// Prints a page; `false` when the reader is gone.
@@ -71,7 +71,7 @@ pub fn folded(page: &str) {
 
 /// The same with the words in colour that crew has for how something is.
 pub fn folded_heads(text: &str) {
-    page(&colour::heads(&text::clean(&fold(text))));
+    page(&colour::heads(text, fold));
 }
 
 /// The page with its lines broken between words where the terminal is narrower than they are.

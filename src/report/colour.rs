@@ -78,8 +78,11 @@ pub fn head(text: &str) -> String {
 
 /// The same of each line of a page, a run or a demo, without the time before it. What is indented
 /// further was said or printed by others, except the lines of iterations: a number begins them.
-pub fn heads(text: &str) -> String {
+/// A line that `fold` breaks has colour in its first piece: no other has the indent of the line.
+pub fn heads(text: &str, fold: impl Fn(&str) -> String) -> String {
     let line = |line: &str| {
+        let folded = fold(line);
+        let (line, more) = folded.split_at(folded.find('\n').unwrap_or(folded.len()));
         let time = line.find("] ").filter(|_| line.starts_with('['));
         let (time, line) = line.split_at(time.map_or(0, |at| at + 1));
         let indent = line.len() - line.trim_start().len();
@@ -92,8 +95,9 @@ pub fn heads(text: &str) -> String {
                 false if is_crews => head(line),
                 false => line.to_owned(),
             }
+            + more
     };
-    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
+    clean(text).split_inclusive('\n').map(line).collect()
 }
 
 /// The mark and the length of the word that a text begins with.
@@ -174,6 +178,7 @@ pub fn width(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::page::folded;
 
     /// Marks as a reader can see them.
     fn seen(text: &str) -> String {
@@ -214,7 +219,25 @@ mod tests {
             ("* iteration 1: it failed", "<** iteration 1>: it failed"),
         ];
         for (text, expected) in table {
-            assert_eq!(seen(&heads(text)), expected, "{text:?}");
+            assert_eq!(seen(&heads(text, str::to_owned)), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_folded_has_colour_in_its_first_piece_alone() {
+        let table = [
+            (
+                "  gate  failed twice: it is failing",
+                "  gate  <-failed> twice:\n        it is failing\n",
+            ),
+            (
+                "          the same has failed again\nfailed",
+                "          the same has\n            failed again\n<-failed>\n",
+            ),
+            ("failed, and again failed", "<-failed>, and again\n  failed\n"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(seen(&heads(text, |it| folded(it, 22))), expected, "{text:?}");
         }
     }
 

@@ -9,7 +9,6 @@ use self::screen::Screen;
 use super::{print, reading};
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::record::{Loop, Outcome, Proof};
-use crate::engine::text::clean;
 use crate::parse::arguments::OutputArgs;
 use crate::report::attention::{notice, of_event};
 use crate::report::colour;
@@ -46,11 +45,12 @@ impl Reporter {
     }
 
     fn say(&self, line: &ProgressLine) {
-        let text = print::fold(&line.text);
         match (self.output, line.tone) {
             (OutputArgs { quiet: true, .. }, Tone::Plain) => {}
-            (OutputArgs { quiet: true, .. } | OutputArgs { json: true, .. }, _) => self.err(&text),
-            _ => self.show(print::page, &colour::heads(&clean(&text))),
+            (OutputArgs { quiet: true, .. } | OutputArgs { json: true, .. }, _) => {
+                self.err(&print::fold(&line.text));
+            }
+            _ => self.show(print::page, &colour::heads(&line.text, print::fold)),
         }
     }
 
