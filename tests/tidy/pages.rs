@@ -48,6 +48,50 @@ fn every_command_is_known_to_the_door_and_named_in_the_help_and_the_pages() {
     assert_eq!(commands, told, "commands/ (left) and docs/options.md (right) differ");
 }
 
+/// The verbs of `crew` that are not hidden, as its manual page lists them.
+fn verbs(sandbox: &Sandbox) -> BTreeSet<String> {
+    let page = sandbox.crew(&["man"]).success().replace('\\', "");
+    let verbs = found(r"(?m)^crew-([a-z]+)\(1\)$", &page).into_iter();
+    // Of `crew help VERB` the page of each verb tells.
+    verbs.filter(|verb| *verb != "help").map(str::to_owned).collect()
+}
+
+#[test]
+fn every_verb_has_its_row_and_every_option_in_a_row_is_one_of_its_verbs() {
+    let sandbox = Sandbox::new();
+    let page = read("docs/options.md");
+    let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();
+    let first = |row: &str| row.split(" |").next().unwrap_or_default().to_owned();
+    let named: Vec<String> = rows.iter().map(|row| first(row)).collect();
+    let named = named.iter().flat_map(|cell| found(r"`crew ([a-z]+)", cell));
+    let named: BTreeSet<String> = named.map(str::to_owned).collect();
+    assert_eq!(verbs(&sandbox), named, "crew man (left) and docs/options.md (right) differ");
+
+    let help = |verb: &str| {
+        let words: Vec<&str> = verb.split(' ').chain(["--help", "--all"]).collect();
+        sandbox.crew(&words).success()
+    };
+    let mut complaints = Vec::new();
+    let mut count = 0;
+    for row in rows {
+        let cell = first(row);
+        let of = found(r"`(?:crew |/crew:)((?:fleet )?[a-z]+)", &cell);
+        let of: Vec<&str> =
+            of.into_iter().filter(|of| named.iter().any(|verb| of.starts_with(verb))).collect();
+        let accepted = if of.is_empty() { help("run") } else { of.into_iter().map(help).collect() };
+        let accepted = options(&accepted);
+        let quoted = found("`([^`]+)`", row);
+        for option in quoted.iter().flat_map(|words| found(r"(?:^| )(--[a-z-]+)", words)) {
+            count += 1;
+            if !accepted.contains(option) {
+                complaints.push(format!("{option}: {row}"));
+            }
+        }
+    }
+    assert!(count > 40, "only {count} options were found");
+    none(&complaints, "docs/options.md names options that their commands do not take");
+}
+
 #[test]
 fn no_command_file_lets_a_shell_or_the_model_start_anything() {
     let mut complaints = Vec::new();
