@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 /// The variables that a release build ignores (`src/world/fault.rs`).
-const FAULTS: [&str; 7] = [
+const FAULTS: [&str; 8] = [
     "CREW_FAULT",
     "CREW_PANIC",
     "CREW_DELAY_MS",
@@ -15,6 +15,7 @@ const FAULTS: [&str; 7] = [
     "CREW_GRACE_MS",
     "CREW_LINGER_MS",
     "CREW_STALE_MS",
+    "CREW_STAY_MS",
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq)]

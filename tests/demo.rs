@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, test_kill_process};
 
-use crate::child::{Ran, Running};
+use crate::child::Ran;
 use crate::client::{Terminal, in_a_terminal};
-use crate::sandbox::{DEADLINE, Sandbox, crew, poll_until};
+use crate::sandbox::{DEADLINE, Sandbox, poll_until};
 
 /// A return after a limit is 21 s behind the one before it.
 const FLEET_DEADLINE: Duration = Duration::from_secs(240);
@@ -68,32 +68,18 @@ fn it_shows_a_refusal_then_a_checked_end_and_leaves_nothing() {
     assert_played(demo_that_leaves_nothing(&Sandbox::new()));
 }
 
-#[cfg(target_os = "linux")]
-#[test]
-fn its_first_paragraph_is_broken_where_the_terminal_ends() {
-    let sandbox = Sandbox::new();
-    let line = format!("stty cols 80; exec {} demo --fast", crew().display());
-    let mut terminal = sandbox.command("script");
-    terminal.args(["-qec", &line, "/dev/null"]);
-    let told = Running::start(terminal, None).wait(DEADLINE).success().replace('\r', "");
-    let opening = told.split_once("\n\n").map(|(opening, _)| opening);
-    insta::assert_snapshot!(opening.unwrap_or(&told), @"
-    A shell library with two faults, its tests, and an agent that follows a script
-      instead of a model. Everything else is real: the hooks, the checks, the loop.
-      All of it lives in a temporary folder that is removed at the end.
-    ");
-}
-
 #[test]
 fn on_a_terminal_a_key_hurries_it_and_the_terminal_is_as_it_was() {
     in_a_terminal(|| {
         for (key, end) in [("x", "exit 0"), ("C-c", "exit 130")] {
-            let sandbox = Sandbox::new();
+            // Unless a key hurries it, the demo is still at its first line when the test gives up.
+            let sandbox = Sandbox::new().with_faults().env("CREW_STAY_MS", "3600000");
             let mut shell = sandbox.command("sh");
             let typed = "trap : INT; stty -a > before; \"$0\" demo; echo exit $?; stty -a > after; read end";
-            shell.args(["-c", typed]).arg(crew()).env("TERM", "xterm-256color").env_remove("CI");
+            let demo = sandbox.build().path();
+            shell.args(["-c", typed]).arg(demo).env("TERM", "xterm-256color").env_remove("CI");
             let terminal = Terminal::start(&sandbox, &shell);
-            terminal.wait_for_text("> /crew:loop");
+            terminal.wait_for_text("A shell library");
             terminal.key(key);
             terminal.wait_for_text(end);
             let ended = terminal.screen();
@@ -189,31 +175,6 @@ fn a_fleet_has_a_conflict_a_red_and_a_limit_and_all_of_it_lands() {
     assert!(closing.contains("docs/fleets.md"), "{told}");
 }
 
-/// Whether a process lives whose environment names this folder.
-#[cfg(target_os = "linux")]
-fn is_lived_in(folder: &Path) -> bool {
-    let folder = folder.as_os_str().as_encoded_bytes();
-    let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
-    let variables = processes.filter_map(|it| std::fs::read(it.path().join("environ")).ok());
-    variables.into_iter().any(|all| all.windows(folder.len()).any(|found| found == folder))
-}
-
-#[cfg(target_os = "linux")]
-#[test]
-fn a_fleet_that_is_interrupted_leaves_neither_files_nor_processes() {
-    let sandbox = Sandbox::new();
-    let before = paths(sandbox.root());
-    let demo = sandbox.start_crew(&["demo", "--fleet"]);
-    let runs = |demo: &Running| demo.stdout().lines().any(|line| line.contains("] count "));
-    poll_until("a job", || runs(&demo));
-    assert!(is_lived_in(sandbox.root()));
-    demo.signal(Signal::INT);
-    let ran = demo.wait(DEADLINE);
-    assert_eq!(ran.code(), 130, "{ran:#?}");
-    assert_eq!(paths(sandbox.root()), before, "{ran:#?}");
-    assert!(!is_lived_in(sandbox.root()));
-}
-
 #[test]
 fn the_agent_of_the_fleet_works_only_in_its_scratch_folder() {
     let sandbox = Sandbox::new();
@@ -225,5 +186,51 @@ fn the_agent_of_the_fleet_works_only_in_its_scratch_folder() {
         crew: this agent works only in the demo's own scratch folder
         hint: crew demo --fleet
         "));
+    }
+}
+
+/// What needs the processes in `/proc`, or the options that `script` has on Linux.
+#[cfg(target_os = "linux")]
+mod on_linux {
+    use super::*;
+    use crate::child::Running;
+    use crate::sandbox::crew;
+
+    /// Whether a process lives whose environment names this folder.
+    fn is_lived_in(folder: &Path) -> bool {
+        let folder = folder.as_os_str().as_encoded_bytes();
+        let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+        let variables = processes.filter_map(|it| std::fs::read(it.path().join("environ")).ok());
+        variables.into_iter().any(|all| all.windows(folder.len()).any(|found| found == folder))
+    }
+
+    #[test]
+    fn a_fleet_that_is_interrupted_leaves_neither_files_nor_processes() {
+        let sandbox = Sandbox::new();
+        let before = paths(sandbox.root());
+        let demo = sandbox.start_crew(&["demo", "--fleet"]);
+        let runs = |demo: &Running| demo.stdout().lines().any(|line| line.contains("] count "));
+        poll_until("a job", || runs(&demo));
+        assert!(is_lived_in(sandbox.root()));
+        demo.signal(Signal::INT);
+        let ran = demo.wait(DEADLINE);
+        assert_eq!(ran.code(), 130, "{ran:#?}");
+        assert_eq!(paths(sandbox.root()), before, "{ran:#?}");
+        assert!(!is_lived_in(sandbox.root()));
+    }
+
+    #[test]
+    fn its_first_paragraph_is_broken_where_the_terminal_ends() {
+        let sandbox = Sandbox::new();
+        let line = format!("stty cols 80; exec {} demo --fast", crew().display());
+        let mut terminal = sandbox.command("script");
+        terminal.args(["-qec", &line, "/dev/null"]);
+        let told = Running::start(terminal, None).wait(DEADLINE).success().replace('\r', "");
+        let opening = told.split_once("\n\n").map(|(opening, _)| opening);
+        insta::assert_snapshot!(opening.unwrap_or(&told), @"
+        A shell library with two faults, its tests, and an agent that follows a script
+          instead of a model. Everything else is real: the hooks, the checks, the loop.
+          All of it lives in a temporary folder that is removed at the end.
+        ");
     }
 }

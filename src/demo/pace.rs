@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use crate::world::terminal;
+use crate::world::{fault, terminal};
 
 /// How long a line with these words stays, in milliseconds; the first that it has counts.
 const STAYS: [(&str, u64); 6] = [
@@ -27,7 +27,7 @@ pub fn show(scene: &str, is_hurried: &Cell<bool>, print: &impl Fn(&str)) {
     for line in scene.lines() {
         print(line);
         if !is_hurried.get() {
-            is_hurried.set(terminal::key_within(stays(line)));
+            is_hurried.set(terminal::key_within(fault::stay(stays(line))));
         }
     }
 }

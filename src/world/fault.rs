@@ -95,3 +95,8 @@ pub fn linger(usual: std::time::Duration) -> std::time::Duration {
 pub fn stale_ms(usual: u64) -> u64 {
     number("CREW_STALE_MS").unwrap_or(usual)
 }
+
+/// How long a line of the demo stays: `usual`, or a test's `CREW_STAY_MS`.
+pub fn stay(usual: std::time::Duration) -> std::time::Duration {
+    number("CREW_STAY_MS").map_or(usual, std::time::Duration::from_millis)
+}
