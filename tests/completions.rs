@@ -74,6 +74,7 @@ fn each_shell_takes_its_script() {
     sandbox.put_crew_on_the_path();
     for shell in ["bash", "zsh", "fish"] {
         let page = sandbox.crew(&["completions", shell]).success();
+        assert!(page.contains("CREW_COMPLETE"), "{shell}: {page:?}");
         match read_by(&sandbox, shell, &["-n"], &page) {
             Some(read) => assert_eq!((read.code(), read.stderr.as_str()), (0, "")),
             None => eprintln!("skipped: {shell} is not installed"),

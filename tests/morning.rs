@@ -26,7 +26,7 @@ fn the_morning_shows_what_ended_what_needs_a_person_and_the_next_command() {
         (r"\b[a-z][a-z0-9]{7}\b(  | --tell)", "ID$1"),
         (r"since \d\d:\d\d", "since 22:00"),
         (r"\d{4}-\d\d-\d\d \d\d:\d\d", "TIME"),
-        (r"  \d+s  ", "  1s  "),
+        (r" +\d+[smh] +", "  1s  "),
     ];
     let root = world.sandbox.root().display().to_string();
     let text = same.iter().fold(told.replace(&root, "ROOT"), |text, (regex, same)| {
