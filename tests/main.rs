@@ -9,6 +9,8 @@ mod client;
 mod colours;
 mod completions;
 mod demo;
+#[cfg(target_os = "linux")]
+mod differences;
 mod doctor;
 mod door;
 mod endings;
@@ -25,6 +27,7 @@ mod loops;
 mod morning;
 mod nights;
 mod packages;
+#[cfg(target_os = "linux")]
 mod pictures;
 mod questions;
 mod roster;

@@ -2,16 +2,20 @@
 //! masked, so that a run today draws what one a year ago drew. `just pictures` draws them again.
 
 use anstyle_svg::Term;
+use chrono::{TimeDelta, Utc};
 use regex::Regex;
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::child::Running;
-use crate::run::World;
-use crate::sandbox::{DEADLINE, Sandbox, checkout, crew};
+use crate::client::{Terminal, in_a_terminal};
+use crate::fleet::{FleetWorld, LONG};
+use crate::run::{CLAIM, HANG, WORK, World};
+use crate::sandbox::{DEADLINE, Sandbox, checkout, crew, poll_until};
 use crate::tidy::pattern;
 
 /// The columns of every picture.
-pub(crate) const COLUMNS: u16 = 92;
+const COLUMNS: u16 = 92;
 /// The classes of a drawing that have a colour: its name on a dark and on a light ground. No other
 /// colour can be read on both.
 const COLOURS: [(&str, &str, &str); 5] = [
@@ -48,7 +52,7 @@ fn drawn(screen: &str) -> String {
 
 /// Holds a screen against its picture, or draws it with `CREW_PICTURES=1`.
 #[track_caller]
-pub(crate) fn compare(name: &str, screen: &str) {
+fn compare(name: &str, screen: &str) {
     let lines: Vec<&str> = screen.trim_matches('\n').lines().map(str::trim_end).collect();
     let drawn = drawn(&lines.join("\n"));
     let file = checkout().join(format!("docs/pictures/{name}.svg"));
@@ -62,7 +66,7 @@ pub(crate) fn compare(name: &str, screen: &str) {
 }
 
 /// The text with each of these patterns replaced.
-pub(crate) fn masked(text: &str, masks: &[(&str, &str)]) -> String {
+fn masked(text: &str, masks: &[(&str, &str)]) -> String {
     masks.iter().fold(text.to_owned(), |text, (regex, same)| {
         let regex: &Regex = &pattern(regex);
         regex.replace_all(&text, *same).into_owned()
@@ -70,13 +74,13 @@ pub(crate) fn masked(text: &str, masks: &[(&str, &str)]) -> String {
 }
 
 /// The text with the matches of a pattern replaced, each by the next of these.
-pub(crate) fn in_turn(text: &str, regex: &str, same: &[&str]) -> String {
+fn in_turn(text: &str, regex: &str, same: &[&str]) -> String {
     let mut same = same.iter();
     pattern(regex).replace_all(text, |_: &regex::Captures<'_>| *same.next().unwrap()).into_owned()
 }
 
 /// What a person sees who types this at a terminal, with the line that was typed.
-pub(crate) fn typed(sandbox: &Sandbox, words: &str) -> String {
+fn typed(sandbox: &Sandbox, words: &str) -> String {
     let run = format!("stty cols {COLUMNS}; '{}' {words}", crew().display());
     let mut terminal = sandbox.command("script");
     terminal.args(["--quiet", "--return", "--command", &run, "/dev/null"]);
@@ -94,13 +98,14 @@ fn the_picture_of_a_session() {
     let (told, _) = told.split_once("The temporary folder is gone").unwrap();
     let masks = [
         (r"loop [a-z][a-z0-9]{7}\b", "loop k3v9q2xw"),
-        (r"(?m)^(    \d) +\d+s", "$1  9s"),
-        (r"\d+s, from \d\d:\d\d to \d\d:\d\d", "31s, from 22:31 to 22:31"),
+        (r"(?m)^(    \d) +\d+[smh]", "$1  9s"),
+        (r"\d+[smh], from \d\d:\d\d to \d\d:\d\d", "31s, from 22:31 to 22:31"),
         (r"\b[0-9a-f]{7}\b", "4f2c9d1"),
     ];
     compare("session", &masked(&format!("\u{1b}[1m> /crew:loop{told}"), &masks));
 }
 
+/// The tests of the project whose loop has the closing page.
 const TESTS: &str = r#"
 say() { if [ "$2" ]; then echo "ok $n - $1"; else echo "not ok $n - $1"; bad=1; fi; n=$((n + 1)); }
 n=1; echo 1..6
@@ -161,4 +166,104 @@ fn the_picture_of_the_closing_page() {
     ];
     let page = typed(&world.sandbox, "status").replace(&id, "k3v9q2xw");
     compare("closing-page", &masked(&page, &masks));
+}
+
+/// Sets when a loop ended.
+fn ended_ago(world: &World, id: &str, minutes: i64) {
+    let file = world.sandbox.crew_home().join(format!("loops/{id}/loop.json"));
+    let mut record: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    let last = Utc::now() - TimeDelta::minutes(minutes);
+    record["state"]["last_iteration_at"] = json!(last);
+    record["state"]["ended_at"] = json!(last);
+    std::fs::write(file, record.to_string()).unwrap();
+}
+
+#[test]
+fn the_picture_of_the_board() {
+    in_a_terminal(|| {
+        let world = World::new(&[]);
+        let run = |folder: &str, task: &str, steps: &[&str], options: &[&str]| {
+            let folder = world.sandbox.home().join("w").join(folder);
+            let folder = folder.display().to_string();
+            world.sandbox.git(&["worktree", "add", "--quiet", &folder]);
+            world.steps(steps);
+            world.crew_in(&folder, &[&["run", task, "-q"], options].concat());
+            world.loops()[0]["id"].as_str().unwrap().to_owned()
+        };
+        let check = ["--verify", "grep -q limits api.py"];
+        let asks = "echo '<promise>BLOCKED: the password of database user backup_ro</promise>'";
+        let limits = format!("echo limits >> api.py; {CLAIM}");
+        let api = run("api", "Add rate limits to the endpoints", &[WORK, &limits], &check);
+        let backup = run("backup", "Set up the nightly backup of the database", &[asks], &[]);
+        let infra = run("infra", "Remove the dead feature flags", &[WORK], &["-n", "3"]);
+        for (id, minutes) in [(&api, 90), (&backup, 150), (&infra, 390)] {
+            ended_ago(&world, id, minutes);
+        }
+        let work = "echo rounding >> invoices.py; echo 'Rounding is right now; refunds are next.'";
+        world.steps(&[work, work, &format!("echo 'Refunds are off by one cent.'; {HANG}")]);
+        let shop = world.sandbox.home().join("w/shop");
+        world.sandbox.git(&["worktree", "add", "--quiet", &shop.display().to_string()]);
+        let task = "Split a discount over the lines of an invoice";
+        let mut running = world.sandbox.command(world.sandbox.build().path());
+        running.args(["run", task, "-n", "8", "-q"]).current_dir(&shop);
+        let running = Running::start(running, None);
+        poll_until("the agent hangs", || world.note("hangs").exists());
+        let shop = world.loops()[0]["id"].as_str().unwrap().to_owned();
+        let mut watch = world.sandbox.command(world.sandbox.build().path());
+        watch.arg("watch").current_dir(world.sandbox.home()).env("LANG", "C.UTF-8");
+        let terminal = Terminal::start(&world.sandbox, &watch);
+        terminal.resize(COLUMNS, 20);
+        terminal.wait_for_text("3/8");
+        terminal.key("Down");
+        terminal.wait_for_text("off by one cent");
+        let ids = [(api, "k3v9"), (backup, "m7qa"), (infra, "c2xd"), (shop, "t8wz")];
+        let screen = ids
+            .iter()
+            .fold(terminal.coloured_screen(), |screen, (id, same)| screen.replace(&id[..4], same));
+        let masks = [(r"3/8 +\d+[sm]", "3/8      2m"), (r" +\d+s  ", "  4m  ")];
+        let screen = masked(&screen, &masks);
+        let times = ["23:09", "21:39", "16:39"];
+        compare("board", &in_turn(&screen, r"\d\d:\d\d", &times));
+        drop(running);
+    });
+}
+
+/// Some tasks land, one asks, two are at work, the others wait.
+const AT_WORK: &str = r#"echo "$iteration" >> "work-$task"
+case $task in
+pay-retries) echo '<promise>BLOCKED: which payment provider first?</promise>' ;;
+vat | search) test "$iteration" -lt 2 || wait_for go; echo 'The tables are there.' ;;
+*) claim ;;
+esac"#;
+
+#[test]
+fn the_picture_of_a_fleet_at_work() {
+    let world = FleetWorld::new(AT_WORK)
+        .tasks(&["addresses", "pay-retries"], "priority = 3\nverify = ['ls work-*']")
+        .tasks(&["user-model"], "priority = 2\nafter = ['addresses']\nverify = ['ls work-*']")
+        .tasks(&["search", "vat"], "priority = 1")
+        .tasks(&["invoices"], "after = ['vat']")
+        .tasks(&["emails"], "after = ['search', 'user-model']")
+        .terms("slots = 2\n[land]\ncheck = ['true']")
+        .shared()
+        .ready();
+    let running = world.start(&["--land"]);
+    world.until("two are at work, and two have landed", |world| {
+        let at_work = ["vat", "search"].iter().all(|task| world.begun(task) == [1, 2]);
+        at_work && world.crew(&["fleet", "status"]).stdout.contains("2 of 7 landed")
+    });
+    let page = typed(&world.sandbox, "fleet status");
+    let masks = [
+        (r"\d+[ms] ago", "9m ago"),
+        (r"begun 9m ago · about .* left", "begun 38m ago · about 20m left"),
+        (r"(\d/10) +\d+[ms]  ", "$1  4m  "),
+        (r", \d+ commits? elsewhere", ""),
+        (r"(?m) {2,}(slot \d)$", "  $1"),
+        (r"\b[0-9a-f]{7}\b", "4f2c9d1"),
+    ];
+    let page = masked(&page, &masks);
+    compare("fleet", &in_turn(&page, r"slot \d", &["slot 0", "slot 1"]));
+    running.signal(Signal::INT);
+    world.allow("go");
+    running.wait(LONG);
 }

@@ -64,6 +64,7 @@ impl<'world> Terminal<'world> {
     }
 
     /// The same in its colours.
+    #[cfg(target_os = "linux")]
     pub(crate) fn coloured_screen(&self) -> String {
         self.ask(&["capture-pane", "-e", "-p"])
     }

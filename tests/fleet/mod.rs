@@ -35,7 +35,7 @@ use crate::child::{Ran, Running};
 use crate::sandbox::{Sandbox, poll_within};
 
 /// How long a test waits for a fleet before it fails.
-const LONG: Duration = Duration::from_secs(100);
+pub(crate) const LONG: Duration = Duration::from_secs(100);
 /// An agent that needs two iterations, and then claims to be done.
 const TWO: &str = "echo \"$iteration\" >> \"work-$task\"; [ \"$iteration\" -lt 2 ] || claim";
 /// An agent that is done at once.
@@ -102,7 +102,7 @@ impl FleetWorld {
     }
 
     /// What holds for the whole fleet.
-    fn terms(self, terms: &str) -> Self {
+    pub(crate) fn terms(self, terms: &str) -> Self {
         self.file("tasks/fleet.toml", terms)
     }
 
@@ -113,7 +113,7 @@ impl FleetWorld {
     }
 
     /// A bare repository as the remote.
-    fn shared(mut self) -> Self {
+    pub(crate) fn shared(mut self) -> Self {
         let hub = self.hub().display().to_string();
         self.sandbox.git(&["init", "--quiet", "--bare", "--initial-branch=main", &hub]);
         self.sandbox.git(&["remote", "add", "origin", &hub]);
@@ -149,12 +149,12 @@ impl FleetWorld {
         self.start(more).wait(LONG)
     }
 
-    fn start(&self, more: &[&str]) -> Running {
+    pub(crate) fn start(&self, more: &[&str]) -> Running {
         self.sandbox.start_crew(&[&["fleet", "run", "tasks", "--yes"], more].concat())
     }
 
     #[track_caller]
-    fn crew(&self, arguments: &[&str]) -> Ran {
+    pub(crate) fn crew(&self, arguments: &[&str]) -> Ran {
         self.sandbox.start_crew(arguments).wait(LONG)
     }
 
@@ -174,12 +174,12 @@ impl FleetWorld {
     }
 
     /// What an agent may wait for is there now.
-    fn allow(&self, name: &str) {
+    pub(crate) fn allow(&self, name: &str) {
         std::fs::write(self.note(name), "").unwrap();
     }
 
     #[track_caller]
-    fn until(&self, expected: &str, condition: impl Fn(&Self) -> bool) {
+    pub(crate) fn until(&self, expected: &str, condition: impl Fn(&Self) -> bool) {
         poll_within(LONG, expected, || condition(self));
     }
 
@@ -190,7 +190,7 @@ impl FleetWorld {
     }
 
     /// The iterations of a task that have begun, cut off or not.
-    fn begun(&self, task: &str) -> Vec<u32> {
+    pub(crate) fn begun(&self, task: &str) -> Vec<u32> {
         let begun = format!("begin {task} ");
         let log = self.noted("log");
         let lines = log.lines().filter_map(|line| line.strip_prefix(&begun));

@@ -5,7 +5,6 @@ use rustix::process::Signal;
 use super::answers::ASKS;
 use super::{FleetWorld, LONG, ONE};
 use crate::client::{Terminal, in_a_terminal};
-use crate::pictures;
 
 /// Two tasks on one slot; the first has an agent at work until the note `go`, and was interrupted.
 fn interrupted() -> FleetWorld {
@@ -124,45 +123,4 @@ fn a_task_whose_process_is_gone_waits_for_a_run() {
         world.crew(&["fleet", "cancel"]).success();
         world.run(&[]);
     }
-}
-
-/// Some tasks land, one asks, two are at work, the others wait.
-const AT_WORK: &str = r#"echo "$iteration" >> "work-$task"
-case $task in
-pay-retries) echo '<promise>BLOCKED: which payment provider first?</promise>' ;;
-vat | search) test "$iteration" -lt 2 || wait_for go; echo 'The tables are there.' ;;
-*) claim ;;
-esac"#;
-
-#[cfg(target_os = "linux")]
-#[test]
-fn the_picture_of_a_fleet_at_work() {
-    let world = FleetWorld::new(AT_WORK)
-        .tasks(&["addresses", "pay-retries"], "priority = 3\nverify = ['ls work-*']")
-        .tasks(&["user-model"], "priority = 2\nafter = ['addresses']\nverify = ['ls work-*']")
-        .tasks(&["search", "vat"], "priority = 1")
-        .tasks(&["invoices"], "after = ['vat']")
-        .tasks(&["emails"], "after = ['search', 'user-model']")
-        .terms("slots = 2\n[land]\ncheck = ['true']")
-        .shared()
-        .ready();
-    let running = world.start(&["--land"]);
-    world.until("two are at work, and two have landed", |world| {
-        let at_work = ["vat", "search"].iter().all(|task| world.begun(task) == [1, 2]);
-        at_work && world.crew(&["fleet", "status"]).stdout.contains("2 of 7 landed")
-    });
-    let page = pictures::typed(&world.sandbox, "fleet status");
-    let masks = [
-        (r"\d+[ms] ago", "9m ago"),
-        (r"begun 9m ago · about .* left", "begun 38m ago · about 20m left"),
-        (r"(\d/10) +\d+[ms]  ", "$1  4m  "),
-        (r", \d+ commits? elsewhere", ""),
-        (r"(?m) {2,}(slot \d)$", "  $1"),
-        (r"\b[0-9a-f]{7}\b", "4f2c9d1"),
-    ];
-    let page = pictures::masked(&page, &masks);
-    pictures::compare("fleet", &pictures::in_turn(&page, r"slot \d", &["slot 0", "slot 1"]));
-    running.signal(Signal::INT);
-    world.allow("go");
-    running.wait(LONG);
 }

@@ -9,10 +9,8 @@ use insta::assert_snapshot;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use super::{CLAIM, HANG, WORK, World};
-use crate::child::Running;
+use super::{HANG, WORK, World};
 use crate::client::{Terminal, in_a_terminal};
-use crate::pictures;
 use crate::sandbox::{Sandbox, poll_until};
 use crate::tidy::pattern;
 
@@ -181,63 +179,6 @@ fn every_key_does_what_the_last_line_says() {
         terminal.type_text("late");
         sees("Enter", "with that message? y/n");
         sees("n", "⏎ open");
-    });
-}
-
-/// Sets when a loop ended.
-fn ended_ago(world: &World, id: &str, minutes: i64) {
-    let file = world.sandbox.crew_home().join(format!("loops/{id}/loop.json"));
-    let mut record: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
-    let last = Utc::now() - TimeDelta::minutes(minutes);
-    record["state"]["last_iteration_at"] = json!(last);
-    record["state"]["ended_at"] = json!(last);
-    std::fs::write(file, record.to_string()).unwrap();
-}
-
-#[test]
-fn the_picture_of_the_board() {
-    in_a_terminal(|| {
-        let world = World::new(&[]);
-        let run = |folder: &str, task: &str, steps: &[&str], options: &[&str]| {
-            let folder = world.sandbox.home().join("w").join(folder);
-            let folder = folder.display().to_string();
-            world.sandbox.git(&["worktree", "add", "--quiet", &folder]);
-            world.steps(steps);
-            world.crew_in(&folder, &[&["run", task, "-q"], options].concat());
-            world.loops()[0]["id"].as_str().unwrap().to_owned()
-        };
-        let check = ["--verify", "grep -q limits api.py"];
-        let limits = format!("echo limits >> api.py; {CLAIM}");
-        let api = run("api", "Add rate limits to the endpoints", &[WORK, &limits], &check);
-        let backup = run("backup", "Set up the nightly backup of the database", &[BLOCKED], &[]);
-        let infra = run("infra", "Remove the dead feature flags", &[WORK], &["-n", "3"]);
-        for (id, minutes) in [(&api, 90), (&backup, 150), (&infra, 390)] {
-            ended_ago(&world, id, minutes);
-        }
-        let work = "echo rounding >> invoices.py; echo 'Rounding is right now; refunds are next.'";
-        world.steps(&[work, work, &format!("echo 'Refunds are off by one cent.'; {HANG}")]);
-        let shop = world.sandbox.home().join("w/shop");
-        world.sandbox.git(&["worktree", "add", "--quiet", &shop.display().to_string()]);
-        let task = "Split a discount over the lines of an invoice";
-        let mut running = world.sandbox.command(world.sandbox.build().path());
-        running.args(["run", task, "-n", "8", "-q"]).current_dir(&shop);
-        let running = Running::start(running, None);
-        poll_until("the agent hangs", || world.note("hangs").exists());
-        let shop = world.loops()[0]["id"].as_str().unwrap().to_owned();
-        let terminal = Terminal::start(&world.sandbox, &watch(&world.sandbox));
-        terminal.resize(pictures::COLUMNS, 20);
-        terminal.wait_for_text("3/8");
-        terminal.key("Down");
-        terminal.wait_for_text("off by one cent");
-        let ids = [(api, "k3v9"), (backup, "m7qa"), (infra, "c2xd"), (shop, "t8wz")];
-        let screen = ids
-            .iter()
-            .fold(terminal.coloured_screen(), |screen, (id, same)| screen.replace(&id[..4], same));
-        let masks = [(r"3/8 +\d+[sm]", "3/8      2m"), (r"(?m) \d+s  ", " 4m  ")];
-        let screen = pictures::masked(&screen, &masks);
-        let times = ["23:09", "21:39", "16:39"];
-        pictures::compare("board", &pictures::in_turn(&screen, r"\d\d:\d\d", &times));
-        drop(running);
     });
 }
 

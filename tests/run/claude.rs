@@ -6,9 +6,8 @@ use std::fmt::Display;
 use super::World;
 use crate::sandbox::Sandbox;
 
-/// The price of one answer, in dollars, and the tokens it reports.
+/// The price of one answer, in dollars.
 pub(crate) const COST: f64 = 0.01;
-pub(crate) const TOKENS: u64 = 110;
 
 impl World {
     /// A world whose agent's output is read as Claude Code's; `settings` are the user's others.

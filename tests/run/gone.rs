@@ -1,8 +1,8 @@
-//! What a run finds missing or left over: its folder, its agent's program, an earlier interrupted
-//! loop, and the processes of a killed crew.
+//! What a run finds missing or left over: its folder, its agent's program, and an earlier
+//! interrupted loop.
 
 use insta::assert_snapshot;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 
 use super::{CLAIM, HANG, WORK, World};
 use crate::child::Running;
@@ -30,44 +30,6 @@ fn an_interrupted_loop_is_offered_where_another_is_started() {
     let ran = world.crew(&["run", "Do it"]);
     assert_eq!(ran.code(), 0, "{ran:#?}");
     assert_snapshot!(world.same(ran.stderr.lines().next().unwrap()), @"crew: loop ID is now interrupted after 0 iterations; this is a new one · to resume that one: crew resume ID");
-}
-
-/// Leaves a daemon behind, its id in the note of its name, and hangs.
-fn daemon(name: &str, how: &str) -> String {
-    format!(
-        "setsid {how} sh -c 'echo $$ > \"$1\"; exec sleep 600' daemon \"$notes/{name}\" & \
-         until test -s \"$notes/{name}\"; do sleep 0.01; done\n"
-    )
-}
-
-#[test]
-#[cfg(target_os = "linux")]
-fn a_daemon_of_a_killed_crew_is_ended_by_its_mark_and_one_without_is_named() {
-    let step = daemon("marked", "") + &daemon("bare", "env -i PATH=\"$PATH\"") + HANG;
-    let world = World::new(&[&step, CLAIM]);
-    let running = world.hanging(&["run", "Do it"]);
-    running.signal(Signal::KILL);
-    running.wait(DEADLINE);
-    let process = |note: &str| {
-        let text = std::fs::read_to_string(world.note(note)).unwrap();
-        Pid::from_raw(text.trim().parse().unwrap()).unwrap()
-    };
-    // Whoever adopts it may never reap it.
-    let works = |process: Pid| {
-        let command = format!("/proc/{}/cmdline", process.as_raw_nonzero());
-        std::fs::read(command).is_ok_and(|command| command == b"sleep\x00600\x00")
-    };
-    let (marked, bare) = (process("marked"), process("bare"));
-    assert!(works(marked), "it was to outlive its crew");
-    let ran = world.crew(&["resume"]);
-    let is_left = works(bare);
-    kill_process(bare, Signal::KILL).ok();
-    assert_eq!(ran.code(), 0, "{ran:#?}");
-    assert!(!works(marked), "it is left");
-    assert!(is_left, "it was ended, and might have been anybody's");
-    let named =
-        format!("perhaps left by loop {}: {} (sleep 600)", world.id(), bare.as_raw_nonzero());
-    assert!(ran.stderr.contains(&named), "{ran:#?}");
 }
 
 #[test]

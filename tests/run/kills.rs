@@ -7,9 +7,11 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use super::World;
-use super::claude::{COST, TOKENS, answer};
+use super::claude::{COST, answer};
 use crate::sandbox::{DEADLINE, poll_until, write_executable};
 
+/// The tokens that one answer reports.
+const TOKENS: u64 = 110;
 const KILLS: usize = 50;
 const ITERATIONS: usize = 20;
 

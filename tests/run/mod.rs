@@ -16,6 +16,8 @@ mod crashes;
 mod cut_off;
 #[cfg(target_os = "linux")]
 mod cycles;
+#[cfg(target_os = "linux")]
+mod daemons;
 mod examples;
 mod exits;
 mod fallback;
