@@ -92,12 +92,9 @@ pub static CARGO_WORKSPACE: Pattern = LazyLock::new(|| constant(r"(?m)^\[workspa
 /// `pytest` as a separate word.
 pub static PYTEST: Pattern = LazyLock::new(|| constant(r"(?-u)\bpytest\b"));
 
-/// The task `test` of a Rakefile, at the start of a line, or one of a library that has this name.
-pub static RAKE_TEST: Pattern = LazyLock::new(|| {
-    constant(
-        r#"(?m-u)^(?:multi)?task[ (]+(?::test\b|test:|["']test["'])|\bTestTask\.(?:new|create)(?:[ (]+(?::test\b|["']test["'])|\s*(?:do\b|\{|$))"#,
-    )
-});
+/// The task `test` of a Rakefile, at the start of a line.
+pub static RAKE_TEST: Pattern =
+    LazyLock::new(|| constant(r#"(?m-u)^task[ (]+[:"']*test(?::?[\s"',)]|$)"#));
 
 /// A tag of a template, and the file of one that includes it; between tags, comments and raw text.
 /// What is not closed reaches to the end.

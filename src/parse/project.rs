@@ -11,8 +11,7 @@ use crate::engine::text::words_of;
 
 /// The files whose text is read, besides the tests of Python.
 const READ: &str = "justfile Justfile .justfile GNUmakefile makefile Makefile Cargo.toml package.json \
-    pyproject.toml setup.cfg tox.ini requirements.txt requirements-dev.txt manage.py Rakefile composer.json \
-    CMakeLists.txt";
+    pyproject.toml setup.cfg tox.ini requirements.txt requirements-dev.txt Rakefile composer.json CMakeLists.txt manage.py";
 /// The other files with a name of their own.
 const SEEN: &str = "go.mod pom.xml mvnw gradlew .rspec spec/spec_helper.rb Gemfile test/test_helper.rb phpunit.xml \
     phpunit.xml.dist phpunit.dist.xml pnpm-lock.yaml bun.lock bun.lockb yarn.lock uv.lock poetry.lock pdm.lock \
@@ -20,9 +19,12 @@ const SEEN: &str = "go.mod pom.xml mvnw gradlew .rspec spec/spec_helper.rb Gemfi
 /// The folders whose names are looked at; the first is the project's own.
 pub const FOLDERS: [&str; 4] = ["", "tests/", "test/", "spec/"];
 
-/// The usual command of each language, the first of its rows whose files are all there: `a|b` is
-/// one of the two, `*` any beginning, and after a colon comes what the text contains, or `test` for
-/// a task of that name.
+/// If the root is a package, a plain `cargo test` would test only that package.
+const CARGO: &[(&str, &str)] =
+    &[("Cargo.toml:[workspace]", "cargo test --workspace"), ("Cargo.toml", "cargo test")];
+/// The usual command of each other language, the first of its rows whose files are all there: `a|b`
+/// is one of the two, `*` any beginning, and after a colon comes what the text contains, or `test`
+/// for a task of that name.
 const TOOLS: [&[(&str, &str)]; 7] = [
     &[("go.mod", "go test ./...")],
     &[("pom.xml mvnw", "./mvnw -q test"), ("pom.xml", "mvn -q test")],
@@ -32,8 +34,8 @@ const TOOLS: [&[(&str, &str)]; 7] = [
         (".rspec|spec/spec_helper.rb Gemfile", "bundle exec rspec"),
         (".rspec|spec/spec_helper.rb", "rspec"),
         ("Rakefile:load_tasks test/test_helper.rb", "bin/rails test"),
-        ("Rakefile:test Gemfile", "bundle exec rake test"),
-        ("Rakefile:test", "rake test"),
+        ("Rakefile:TestTask|Rakefile:test Gemfile", "bundle exec rake test"),
+        ("Rakefile:TestTask|Rakefile:test", "rake test"),
     ],
     &[
         ("composer.json:test", "composer test"),
@@ -44,6 +46,10 @@ const TOOLS: [&[(&str, &str)]; 7] = [
         "cmake -B build && cmake --build build && ctest --test-dir build --output-on-failure",
     )],
 ];
+
+/// What shows that a project uses pytest.
+const PYTEST_MARKS: &str = "pytest.ini|conftest.py|tests/conftest.py|pyproject.toml:pytest|setup.cfg:pytest|\
+    tox.ini:pytest|requirements.txt:pytest|requirements-dev.txt:pytest";
 
 /// The files there, by their path from the project; the text of those that are read.
 type Files = BTreeMap<String, String>;
@@ -77,7 +83,7 @@ pub fn is_read(path: &str) -> bool {
 
 /// Finds the commands. `files` holds the names in `FOLDERS`, with the text of each that is read.
 pub fn detect(files: &Files) -> Detection {
-    let own = [cargo(files), node(files), python(files)].into_iter();
+    let own = [tool(files, CARGO), node(files), python(files)].into_iter();
     let languages: Vec<Detected> =
         own.chain(TOOLS.iter().map(|rows| tool(files, rows))).flatten().collect();
     let mut own = [just(files), make(files, "test")].into_iter().flatten();
@@ -96,8 +102,7 @@ fn found(run: impl Into<String>, because: &str) -> Detected {
 
 fn tool(files: &Files, rows: &[(&str, &str)]) -> Option<Detected> {
     rows.iter().find_map(|(marks, run)| {
-        let marks: Option<Vec<&String>> =
-            marks.split(' ').map(|mark| marked(files, mark)).collect();
+        let marks: Option<Vec<_>> = marks.split(' ').map(|mark| marked(files, mark)).collect();
         Some(found(*run, marks?.first()?))
     })
 }
@@ -108,39 +113,45 @@ fn marked<'a>(files: &'a Files, marks: &str) -> Option<&'a String> {
         let (name, text) = mark.split_once(':').unwrap_or((mark, ""));
         let ending = name.strip_prefix('*');
         let ends = |path: &str| ending.is_some_and(|it| path.ends_with(it) && !path.contains('/'));
-        let is_it = |path: &str, all: &str| (path == name || ends(path)) && has(name, all, text);
+        let is_it = |path: &str, all: &str| (path == name || ends(path)) && has(all, text);
         files.iter().find(|(path, all)| is_it(path, all)).map(|(path, _)| path)
     })
 }
 
-/// Whether the text of a file contains another, or declares the task `test`.
-fn has(name: &str, text: &str, part: &str) -> bool {
-    match (name, part) {
-        ("Rakefile", "test") => RAKE_TEST.is_match(text),
-        ("composer.json", "test") => serde_json::from_str(text).is_ok_and(|it| has_script(&it)),
+/// Whether a text contains a part: a table, a word of its own, a task, or any text.
+fn has(text: &str, part: &str) -> bool {
+    match part {
+        "[workspace]" => CARGO_WORKSPACE.is_match(text),
+        "pytest" => PYTEST.is_match(text),
+        "test" => RAKE_TEST.is_match(text) || has_script(text),
         _ => text.contains(part),
     }
 }
 
 /// Whether a package has a script `test` that does something, unlike the one of `npm init`.
-fn has_script(package: &Value) -> bool {
+fn has_script(package: &str) -> bool {
+    let package: Value = serde_json::from_str(package).unwrap_or_default();
     let script = &package["scripts"]["test"];
     let lines = script.as_array().map_or(std::slice::from_ref(script), Vec::as_slice);
     lines.iter().filter_map(Value::as_str).any(does_something)
 }
 
-fn first_of<'a>(files: &'a Files, names: &[&'static str]) -> Option<(&'static str, &'a str)> {
-    names.iter().find_map(|name| files.get(*name).map(|text| (*name, text.as_str())))
+/// The word of the first lock file that is there, in a list of `file:word`.
+fn locked<'a>(files: &Files, locks: &'a str) -> Option<&'a str> {
+    let mut locks = words_of(locks).filter_map(|lock| lock.split_once(':'));
+    locks.find(|(lock, _)| files.contains_key(*lock)).map(|(_, word)| word)
 }
 
 fn just(files: &Files) -> Option<Detected> {
-    let (name, text) = first_of(files, &["justfile", "Justfile", ".justfile"])?;
+    let name = marked(files, "justfile|Justfile|.justfile")?;
+    let text = &files[name];
     let recipe = JUST_TEST.find(text)?;
     works(text, recipe.end().saturating_sub(1)).then(|| found("just test", name))
 }
 
 fn make(files: &Files, target: &str) -> Option<Detected> {
-    let (name, text) = first_of(files, &["GNUmakefile", "makefile", "Makefile"])?;
+    let name = marked(files, "GNUmakefile|makefile|Makefile")?;
+    let text = &files[name];
     let mut rules = MAKE_RULE.captures_iter(text);
     let has_rule = rules.any(|rule| {
         let is_it = rule[1].split(' ').any(|name| name == target);
@@ -176,34 +187,15 @@ fn does_something(script: &str) -> bool {
     })
 }
 
-fn cargo(files: &Files) -> Option<Detected> {
-    let text = files.get("Cargo.toml")?;
-    // If the root is a package, a plain `cargo test` would test only that package.
-    let whole = CARGO_WORKSPACE.is_match(text);
-    Some(found(if whole { "cargo test --workspace" } else { "cargo test" }, "Cargo.toml"))
-}
-
 fn node(files: &Files) -> Option<Detected> {
-    let package: Value = serde_json::from_str(files.get("package.json")?).ok()?;
-    if !has_script(&package) {
-        return None;
-    }
-    let named = package.get("packageManager").and_then(Value::as_str).unwrap_or_default();
-    let named = named.split('@').next().unwrap_or_default();
-    let locks = [
-        ("pnpm-lock.yaml", "pnpm"),
-        ("bun.lock", "bun"),
-        ("bun.lockb", "bun"),
-        ("yarn.lock", "yarn"),
-    ];
-    let locked = locks.iter().find(|(lock, _)| files.contains_key(*lock)).map(|(_, name)| *name);
-    let manager = ["npm", "pnpm", "bun", "yarn"].into_iter().find(|name| *name == named);
-    let run = match manager.or(locked).unwrap_or("npm") {
-        // `bun test` is bun's own runner, not the script.
-        "bun" => "bun run test".to_owned(),
-        manager => format!("{manager} test"),
-    };
-    Some(found(run, "package.json"))
+    let package = files.get("package.json").filter(|package| has_script(package))?;
+    let package: Value = serde_json::from_str(package).ok()?;
+    let named = package["packageManager"].as_str().and_then(|named| named.split('@').next());
+    let manager = ["npm", "pnpm", "bun", "yarn"].into_iter().find(|name| Some(*name) == named);
+    let locked = locked(files, "pnpm-lock.yaml:pnpm bun.lock:bun bun.lockb:bun yarn.lock:yarn");
+    // `bun test` is bun's own runner, not the script.
+    let manager = manager.or(locked).unwrap_or("npm").replace("bun", "bun run");
+    Some(found(format!("{manager} test"), "package.json"))
 }
 
 /// A test that `unittest` finds by its name.
@@ -213,31 +205,19 @@ fn is_python_test(path: &str) -> bool {
 }
 
 fn python(files: &Files) -> Option<Detected> {
-    let there = ["pytest.ini", "conftest.py", "tests/conftest.py"];
-    let mentions =
-        ["pyproject.toml", "setup.cfg", "tox.ini", "requirements.txt", "requirements-dev.txt"];
-    let says = |name: &&str| files.get(*name).is_some_and(|text| PYTEST.is_match(text));
-    let because = there.into_iter().find(|name| files.contains_key(*name));
-    let because = because.or_else(|| mentions.into_iter().find(says));
-    let locks = [
-        ("uv.lock", "uv run "),
-        ("poetry.lock", "poetry run "),
-        ("pdm.lock", "pdm run "),
-        ("Pipfile.lock", "pipenv run "),
-    ];
-    let runner = locks.iter().find(|(lock, _)| files.contains_key(*lock)).map_or("", |(_, it)| *it);
-    if let Some(because) = because {
+    let runner = locked(files, "uv.lock:uv poetry.lock:poetry pdm.lock:pdm Pipfile.lock:pipenv");
+    let runner = runner.map_or_else(String::new, |runner| format!("{runner} run "));
+    if let Some(because) = marked(files, PYTEST_MARKS) {
         return Some(found(format!("{runner}pytest"), because));
     }
-    if files.get("manage.py").is_some_and(|text| text.contains("django")) {
-        return Some(found(format!("{runner}python3 manage.py test"), "manage.py"));
+    if let Some(because) = marked(files, "manage.py:django") {
+        return Some(found(format!("{runner}python3 manage.py test"), because));
     }
     let (test, _) = files.iter().find(|(path, _)| is_python_test(path))?;
     let tests = files.iter().filter(|(path, _)| is_python_test(path));
     let tests: String = tests.map(|(_, text)| text.as_str()).collect();
-    let is_pytest = ["import pytest", "from pytest"].iter().any(|it| tests.contains(it));
     let module = match test.rsplit_once('/') {
-        _ if is_pytest || !tests.contains("TestCase") => "pytest".to_owned(),
+        _ if tests.contains("import pytest") || !tests.contains("TestCase") => "pytest".to_owned(),
         // Without it `unittest` does not look into the folder.
         Some((folder, _)) if !files.contains_key(&format!("{folder}/__init__.py")) => {
             format!("unittest discover -s {folder}")
@@ -346,7 +326,7 @@ mod tests {
             (&[("Rakefile", "task(\"test\" => :unit)\n")], &["rake test"]),
             (&[("Rakefile", "Minitest::TestTask.create\n")], &["rake test"]),
             (&[("Rakefile", "load_tasks\n"), ("test/test_helper.rb", "")], &["bin/rails test"]),
-            (&[("Rakefile", "Rake::TestTask.new(:unit)\n")], &[]),
+            (&[("Rakefile", "task :test_all\ntask \"test:unit\"\n")], &[]),
             (&[("Rakefile", "task :build\n"), ("Gemfile", "")], &[]),
             (&[("Rakefile", "Bundler.require(:default, :test)\n")], &[]),
             (&[("composer.json", r#"{"scripts": {"test": "pest"}}"#)], &["composer test"]),
@@ -366,7 +346,12 @@ mod tests {
 
     #[test]
     fn each_file_of_a_command_is_looked_for() {
-        let marks = TOOLS.iter().copied().flatten().flat_map(|(marks, _)| marks.split([' ', '|']));
+        let marks = TOOLS
+            .iter()
+            .copied()
+            .flatten()
+            .chain(CARGO)
+            .flat_map(|(marks, _)| marks.split([' ', '|']));
         for name in marks.map(|mark| mark.split(':').next().unwrap_or_default()) {
             assert!(name.starts_with('*') || fixed_names().any(|it| it == name), "{name}");
         }

@@ -10,7 +10,7 @@ use crate::world::files::disk;
 
 /// The largest file that is read, and the most that is read of all; a larger one is ignored.
 const FILE_BYTES: u64 = 1 << 20;
-const ALL_BYTES: usize = 16 << 20;
+const ALL_BYTES: u64 = 16 << 20;
 /// The most names in a folder that are looked at, besides those that a project's files always have.
 const NAMES_MAX: usize = 5000;
 
@@ -23,22 +23,17 @@ pub fn checks(folder: &Path) -> Detection {
         paths.extend(names.into_iter().map(|name| format!("{below}{name}")));
     }
     if paths.len() >= NAMES_MAX {
-        let fixed = fixed_names().filter(|path| disk::exists(&folder.join(path)));
-        paths.extend(fixed.map(ToOwned::to_owned));
+        paths.extend(fixed_names().filter(|it| disk::exists(&folder.join(it))).map(String::from));
     }
-    let (mut files, mut bytes) = (BTreeMap::new(), 0);
-    for path in paths {
-        let text = if !is_read(&path) {
-            Some(String::new())
-        } else if bytes < ALL_BYTES {
-            disk::read_text(&folder.join(&path), FILE_BYTES).ok().flatten()
+    let (mut files, mut left) = (BTreeMap::new(), ALL_BYTES);
+    for path in paths.into_iter().filter(|path| Shown(path).to_string() == *path) {
+        let text = if is_read(&path) {
+            disk::read_text(&folder.join(&path), FILE_BYTES.min(left)).ok().flatten()
         } else {
-            None
+            Some(String::new())
         };
-        if let Some(text) = text
-            && Shown(&path).to_string() == path
-        {
-            bytes += text.len();
+        if let Some(text) = text {
+            left = left.saturating_sub(text.len() as u64);
             files.insert(path, text);
         }
     }
@@ -47,7 +42,6 @@ pub fn checks(folder: &Path) -> Detection {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
     use std::os::unix::fs::symlink;
 
     use super::*;
@@ -56,12 +50,16 @@ mod tests {
         checks(folder).checks.into_iter().map(|check| check.run).collect()
     }
 
+    fn create(folder: &Path, name: &str) {
+        drop(disk::create_private(&folder.join(name)).unwrap());
+    }
+
     #[test]
     fn a_name_with_characters_that_nobody_sees_names_no_check() {
         let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("a\n[[check]]\nrun = \"touch x\"\n#.csproj"), "").unwrap();
+        create(folder.path(), "a\n[[check]]\nrole = \"gate\"\nrun = \"touch x\"\n#.csproj");
         assert!(runs(folder.path()).is_empty());
-        fs::write(folder.path().join("a.csproj"), "").unwrap();
+        create(folder.path(), "a.csproj");
         assert_eq!(runs(folder.path()), ["dotnet test"]);
     }
 
@@ -69,17 +67,18 @@ mod tests {
     fn a_file_that_cannot_be_read_names_no_check() {
         let folder = tempfile::tempdir().unwrap();
         symlink("nowhere", folder.path().join("Cargo.toml")).unwrap();
-        fs::write(folder.path().join("test_a.py"), "x".repeat(1 + (1 << 20))).unwrap();
+        let file = disk::create_private(&folder.path().join("test_a.py")).unwrap();
+        file.set_len(FILE_BYTES + 1).unwrap();
         assert!(runs(folder.path()).is_empty());
     }
 
     #[test]
     fn many_other_files_hide_no_file_of_a_project() {
         let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("go.mod"), "").unwrap();
         for number in 0..NAMES_MAX {
-            fs::write(folder.path().join(number.to_string()), "").unwrap();
+            create(folder.path(), &number.to_string());
         }
+        create(folder.path(), "go.mod");
         assert_eq!(runs(folder.path()), ["go test ./..."]);
     }
 }
