@@ -38,7 +38,9 @@ fn typed() -> Exit {
     if cmd::complete::answer() {
         return Exit::SUCCESS;
     }
-    let given = world::env::words();
+    let mut given = world::env::words();
+    let color = std::iter::from_fn(|| arguments::take_color(&mut given)).last();
+    cmd::print::set_colour(color.unwrap_or_default());
     let has = |word| given.iter().take_while(|it| *it != "--").any(|it| it == word);
     if has("--all") && (has("--help") || has("-h")) {
         return page(cli::Cli::command(), &given);
@@ -50,17 +52,15 @@ fn typed() -> Exit {
     let cli = match cli::Cli::try_parse_from(&words) {
         Ok(cli) => cli,
         Err(error) => match error.kind() {
-            ErrorKind::DisplayVersion => {
+            _ if words.len() == 1 => return page(pages::shown(), &words),
+            ErrorKind::DisplayHelp => return page(pages::shown(), &words),
+            ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
                 let _ = error.print();
-                return Exit::SUCCESS;
-            }
-            ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-                return page(pages::shown(), &words);
+                return if error.use_stderr() { Exit::USAGE } else { Exit::SUCCESS };
             }
             _ => return wrong(&misread(&error, &words)),
         },
     };
-    cmd::print::set_colour(cli.color);
     let exit = cmd::dispatch(&cli.verb).unwrap_or_else(|error| {
         cmd::print::error(&exit::message(&error));
         Exit::of_error(&error)

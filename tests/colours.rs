@@ -94,8 +94,38 @@ fn the_option_counts_before_the_environment_and_that_before_the_terminal() {
         let ran = world.crew(words);
         assert!(ran.stdout.contains("\u{1b}[32mcompleted\u{1b}[0m"), "{words:?}: {ran:#?}");
     }
+    for words in [&["--color", "sometimes", "run", "Do it"][..], &["run", "Do it", "--color"]] {
+        assert_eq!(world.crew(words).code(), 2, "{words:?}");
+    }
     let refused = world.crew(&["run", "Do it", "--color", "sometimes"]);
     assert_eq!((refused.code(), world.calls()), (2, 4), "{refused:#?}");
+}
+
+#[test]
+fn a_page_of_help_and_a_usage_error_obey_the_option_too() {
+    let sandbox = Sandbox::new();
+    for (words, code) in [
+        (&["run", "--help"][..], 0),
+        (&["run", "--help", "--all"], 0),
+        (&["help", "fleet"], 0),
+        (&["fleet"], 2),
+        (&["fleet", "WRONG"], 2),
+        (&["run", "--no-such-option"], 2),
+        (&["status", "--all", "k3v9"], 2),
+        (&["no-such-verb"], 2),
+    ] {
+        let [plain, coloured] = ["never", "always"].map(|choice| {
+            let first = sandbox.crew(&[&["--color", choice], words].concat());
+            let last = sandbox.crew(&[words, &[&format!("--color={choice}")]].concat());
+            assert_eq!((first.code(), last.code()), (code, code), "{words:?}: {last:#?}");
+            assert_eq!((&first.stdout, &first.stderr), (&last.stdout, &last.stderr), "{words:?}");
+            first.stdout + &first.stderr
+        });
+        assert!(!is_coloured(&plain) && is_coloured(&coloured), "{words:?}: {plain}{coloured}");
+        assert_eq!(without_codes(&coloured), plain, "{words:?}");
+    }
+    let page = sandbox.crew(&[]).success();
+    assert_eq!(sandbox.crew(&["--color", "never"]).success(), page);
 }
 
 /// Every file below a folder that holds colour.

@@ -7,7 +7,7 @@
 use std::ffi::OsString;
 
 use clap::error::ErrorKind;
-use clap::{Arg, Command, FromArgMatches};
+use clap::{Arg, ColorChoice, Command, FromArgMatches};
 
 pub use self::doctor::DoctorArgs;
 pub use self::fleet::{FleetOrderArgs, FleetRunArgs, FleetStatusArgs, FleetVerb};
@@ -124,17 +124,23 @@ pub fn resume_of(name: &str) -> Result<ResumeArgs, UsageError> {
         .map_err(|error| UsageError::of(&error, "crew resume --help"))
 }
 
+/// Takes one `--color` with its value out of the words. It stands anywhere before `--`, and also
+/// counts for an error in the other words. A wrong value stays, for clap to refuse.
+pub fn take_color(given: &mut Vec<OsString>) -> Option<ColorChoice> {
+    let is_it = |it: &OsString| it == END_OF_OPTIONS || it.to_string_lossy().starts_with("--color");
+    let at = given.iter().position(is_it)?;
+    let last = at + usize::from(given[at] == "--color");
+    let value = given.get(last)?.to_str()?;
+    let choice = value.strip_prefix("--color=").unwrap_or(value).parse().ok()?;
+    given.drain(at..=last);
+    Some(choice)
+}
+
 /// The words crew was called with, as they are passed to clap.
 ///
 /// # Errors
 /// When a word looks like an option and is not an option of its verb.
-pub fn of_shell(mut given: Vec<OsString>) -> Result<Vec<OsString>, UsageError> {
-    // The one option that may stand before the verb.
-    match given.get(1).and_then(|word| word.to_str()) {
-        Some("--color") if given.len() > 3 => given[1..4].rotate_left(2),
-        Some(word) if word.starts_with("--color=") && given.len() > 2 => given.swap(1, 2),
-        _ => {}
-    }
+pub fn of_shell(given: Vec<OsString>) -> Result<Vec<OsString>, UsageError> {
     let words: Option<Vec<&str>> = given.iter().map(|word| word.to_str()).collect();
     let Some([program, verb, words @ ..]) = words.as_deref() else {
         // clap refuses what is not UTF-8.
