@@ -39,13 +39,11 @@ pub struct Cli {
 /// that a start would take is left out.
 fn without_default(arg: Arg) -> Arg {
     let Some(help) = arg.get_help().map(ToString::to_string) else { return arg };
-    match help.split_once(" (").and_then(|(what, rest)| Some((what, rest.split_once("; 0 = ")?))) {
-        Some((what, (_, zero))) => {
-            let help = format!("{what} (0 = {zero}");
-            arg.help(help.clone()).long_help(help)
-        }
-        None => arg,
-    }
+    let Some((what, rest)) = help.split_once(" (") else { return arg };
+    let Some((_, zero)) = rest.split_once("; 0 = ") else { return arg };
+    let short = format!("{what} (0 = {zero}");
+    let long = arg.get_long_help().map_or_else(|| help.clone(), ToString::to_string);
+    arg.long_help(long.replacen(&help, &short, 1)).help(short)
 }
 
 /// The verbs.
@@ -57,7 +55,7 @@ pub enum Verb {
     /// Drive a loop that another process started
     #[command(hide = true)]
     Drive(DriveArgs),
-    /// Show how a loop stands, or how it ended
+    /// Show the status of a loop
     #[command(
         after_help = "Examples:\n  crew status\n  crew status k3v9\n  crew status --since 12h\n  \
                       crew status --all --json"
@@ -282,9 +280,7 @@ pub struct StatusArgs {
     /// Every loop of this machine, newest first
     #[arg(long)]
     pub all: bool,
-    /// What happened here in that time, and what needs you: 12h
-    ///
-    /// On this machine.
+    /// What happened on this machine, and what needs you: 12h
     #[arg(long, value_name = "D", value_parser = duration::parse, conflicts_with_all = ["all", "name"])]
     pub since: Option<Duration>,
     /// Print JSON, for programs; every object has a "schema"

@@ -86,3 +86,24 @@ fn the_pages_of_a_run_and_of_a_resume_name_every_agent() {
     let names = format!("Agents: {}; or one", crate::agents::catalogue::known().join(", "));
     assert!(AFTER_RUN.contains(&names) && AFTER_RESUME.contains(&names), "{names}");
 }
+
+#[test]
+fn an_option_of_a_loop_that_exists_keeps_the_paragraphs_of_its_help() {
+    let all = Cli::command();
+    let run = all.find_subcommand("run").unwrap();
+    let mut kept = 0;
+    for command in ["resume", "set"].map(|verb| all.find_subcommand(verb).unwrap()) {
+        for arg in command.get_opts() {
+            let of_run = run.get_arguments().find(|it| it.get_long() == arg.get_long());
+            let long = of_run.and_then(Arg::get_long_help).map(ToString::to_string);
+            let Some((_, more)) = long.as_ref().and_then(|it| it.split_once("\n\n")) else {
+                continue;
+            };
+            let own = arg.get_long_help().map(ToString::to_string).unwrap_or_default();
+            let first = arg.get_help().map(ToString::to_string).unwrap_or_default();
+            assert!(own.starts_with(&first) && own.ends_with(more), "{own}");
+            kept += 1;
+        }
+    }
+    assert!(kept > 9, "{kept}");
+}

@@ -38,7 +38,7 @@ pub fn reply(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
     said
 }
 
-/// The page of how a loop stands.
+/// The page of the status of a loop.
 fn page_of(home: &Home, record: &Loop) -> String {
     in_its_session(&page::text(&read(home, record), reading_in_a_client()), record)
 }

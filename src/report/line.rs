@@ -231,8 +231,8 @@ pub fn short(subject: &Loop, owner_is_gone: bool, at: DateTime<FixedOffset>) -> 
     parts.join(" · ")
 }
 
-/// "running, iteration 4 of 15", "completed after 3 iterations, proof: checked": how a loop stands
-/// or ended.
+/// "running, iteration 4 of 15", "completed after 3 iterations, proof: checked": the status of
+/// a loop.
 pub fn status_line(subject: &Loop, at: DateTime<FixedOffset>) -> String {
     let proof = subject.state.ending.as_ref().and_then(|ending| ending.proof);
     let proof = proof.map(|proof| format!(", proof: {}", proof.label()));

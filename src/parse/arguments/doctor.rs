@@ -18,7 +18,7 @@ pub struct DoctorArgs {
     /// With one small job there; slurm:HOST by ssh to its login node.
     #[arg(long, value_name = "ENGINE", value_parser = cluster)]
     pub on: Option<String>,
-    /// With --on: the agent to look for, if another than here
+    /// With --on: the agent to look for (the one used here)
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
     /// Reports on this machine as a compute node to the crew that asks with --on

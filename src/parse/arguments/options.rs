@@ -125,7 +125,7 @@ pub struct LoopArgs {
     /// No claim ends the loop
     #[arg(long, conflicts_with = "completion_promise", help_heading = CLAIMS)]
     pub no_promise: bool,
-    /// For the checks of --prove (15m; 0 = no limit)
+    /// Time limit of --prove (15m; 0 = no limit)
     ///
     /// The time limit of what runs in the scratch folder.
     #[arg(long, value_name = "D", value_parser = duration::parse, help_heading = CLAIMS)]
@@ -213,7 +213,7 @@ pub struct RunOptions {
     /// Options of the agent itself, after everything else
     #[arg(last = true, value_name = "WORDS", help_heading = None, value_parser = values::words)]
     pub words: Option<::std::vec::Vec<String>>,
-    /// Its rights: accept-edits, default, auto, bypass
+    /// Permissions: accept-edits, default, auto, bypass
     ///
     /// What the agent may do without asking (accept-edits; claude may run the checks too).
     #[arg(long, value_name = "KIND", value_parser = permissions(), hide_possible_values = true)]
