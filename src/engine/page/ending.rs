@@ -56,7 +56,7 @@ pub fn remark(inputs: &PageInputs<'_>) -> Option<String> {
     }
 }
 
-/// "2 of 148 tests fail", or "but `npm test` passes: 148 tests".
+/// "2 of 148 tests fail", "its last claim was refused", or "but `npm test` passes: 148 tests".
 pub fn state_of_the_checks(record: &Loop) -> Option<String> {
     let evidence = record.state.evidence.as_ref()?;
     if let Some(failing) = evidence.failing().next() {
@@ -74,7 +74,14 @@ pub fn state_of_the_checks(record: &Loop) -> Option<String> {
     let all_ran = record.contract.checks.iter().all(|check| ran(&check.run));
     // A loop is blocked although its checks pass where that does not count.
     let all_ran = all_ran && record.outcome() != Some(Outcome::Blocked);
-    (all_ran && !evidence.checks.is_empty()).then(|| format!("but {}", passing(evidence)))
+    if !all_ran || evidence.checks.is_empty() {
+        return None;
+    }
+    // Such as that of an agent that changed the tests: that they pass is then no good news.
+    if matches!(evidence.claim, ClaimResult::Refused(_)) {
+        return Some("its last claim was refused".to_owned());
+    }
+    Some(format!("but {}", passing(evidence)))
 }
 
 /// "`npm test` passes: 148 tests", "`a` and `b` pass", "all 4 checks pass".
@@ -195,4 +202,25 @@ fn had_failed(inputs: &PageInputs<'_>, check: &CheckResult) -> Option<String> {
         }
         None => "; it had failed before".to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::evidence::Verdict;
+    use crate::engine::fixture::{a_loop_with, a_run, result};
+    use crate::engine::record::Role;
+
+    #[test]
+    fn that_the_checks_pass_is_no_good_news_where_the_last_claim_was_refused() {
+        let mut record = a_run(None);
+        record.contract.checks = a_loop_with(&[("npm test", Role::Verify)]).contract.checks;
+        record.state.evidence = Some(Evidence {
+            checks: vec![result("npm test", Verdict::Passed)],
+            claim: ClaimResult::Refused("a test was changed".to_owned()),
+            ..Evidence::default()
+        });
+        let state = state_of_the_checks(&record);
+        assert_eq!(state.as_deref(), Some("its last claim was refused"));
+    }
 }
