@@ -24,7 +24,7 @@ fn stays(line: &str) -> Duration {
 
 /// Shows the lines of a scene, with pauses unless a person hurries.
 pub fn show(scene: &str, is_hurried: &Cell<bool>, print: &impl Fn(&str)) {
-    for line in scene.lines() {
+    for line in scene.strip_suffix('\n').unwrap_or(scene).split('\n') {
         print(line);
         if !is_hurried.get() {
             is_hurried.set(terminal::key_within(fault::stay(stays(line))));
@@ -34,7 +34,25 @@ pub fn show(scene: &str, is_hurried: &Cell<bool>, print: &impl Fn(&str)) {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use super::*;
+
+    #[test]
+    fn every_line_is_shown_also_an_empty_one() {
+        for (scene, expected) in [
+            ("", &[""][..]),
+            ("\n", &[""]),
+            ("a", &["a"]),
+            ("a\n", &["a"]),
+            ("a\n\n", &["a", ""]),
+            ("\na\n\nb\n", &["", "a", "", "b"]),
+        ] {
+            let shown = RefCell::new(Vec::new());
+            show(scene, &Cell::new(true), &|line| shown.borrow_mut().push(line.to_owned()));
+            assert_eq!(shown.into_inner(), expected, "{scene:?}");
+        }
+    }
 
     /// A demo as it was shown once.
     const SHOWN: &str = include_str!("scripts/shown.txt");
