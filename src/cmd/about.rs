@@ -207,3 +207,15 @@ fn exit(found: &[Finding]) -> Exit {
     let broken = found.iter().any(|finding| finding.severity == Severity::Broken);
     if broken { Exit::ERROR } else { Exit::SUCCESS }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::demo::fleet::WHY_IT_WAITS;
+    use crate::engine::window::APART;
+
+    #[test]
+    fn the_demo_names_the_time_between_two_returns() {
+        let told = format!(" {} s after the first", APART.num_seconds());
+        assert!(WHY_IT_WAITS.contains(&told), "{told}");
+    }
+}

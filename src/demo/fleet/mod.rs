@@ -34,11 +34,12 @@ In a repository of yours, crew fleet run tasks/ --dry-run shows what a folder of
 const RUN: [&str; 5] = ["fleet", "run", "tasks", "--land", "--yes"];
 /// What main holds in the end.
 const LOG: [&str; 4] = ["log", "--oneline", "--graph", "main"];
-/// What the line of a loop holds that waits for the limit of another one, and why nothing moves.
+/// What the line of a loop holds that waits for the limit of another one.
 const LIMIT_OF_ANOTHER: &str = "limit met by loop";
-const WHY_IT_WAITS: &str = "\
-(Loops that met one limit return 21 s apart, so that they do not meet it again together. Until then \
-nothing is left to do here.)";
+/// Why it waits.
+pub const WHY_IT_WAITS: &str = "\
+(After a limit, loops return one after another, so that they do not meet it again together: the \
+next one returns 21 s after the first.)";
 /// Where the scratch folder has the remote.
 const REMOTE: &str = "remote.git";
 
@@ -57,7 +58,7 @@ pub fn perform(scratch: &Scratch, show: &impl Fn(&str)) -> Result<()> {
     show(
         "(First it lists all that these files name, which --yes trusts. That is left out here.)\n",
     );
-    let (mut list, mut has_begun) = (Vec::new(), false);
+    let (mut list, mut has_begun, mut why) = (Vec::new(), false, Some(WHY_IT_WAITS));
     let cause = scratch.watch(&RUN, &mut |line| {
         // Every event begins with its time.
         has_begun |= line.starts_with('[');
@@ -66,7 +67,7 @@ pub fn perform(scratch: &Scratch, show: &impl Fn(&str)) -> Result<()> {
         }
         show(line);
         if line.contains(LIMIT_OF_ANOTHER) {
-            show(WHY_IT_WAITS);
+            why.take().map(show);
         }
     })?;
     if cause == ExitCause::Stopped {
