@@ -138,14 +138,16 @@ fn happenings(known: &StoryPage<'_>) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Text escaped for HTML, with what is between two backticks as code.
+/// Text escaped for HTML, with what is between two backticks of a line as code.
 fn with_code(text: &str) -> String {
     let escaped = escape(text);
     let (mut html, mut rest) = (String::new(), escaped.as_str());
     while let Some((before, after)) = rest.split_once('`')
         && let Some((code, after)) = after.split_once('`')
     {
-        html += &[before, "<code>", code, "</code>"].concat();
+        let is_code = !code.is_empty() && !code.contains('\n');
+        let [begin, end] = if is_code { ["<code>", "</code>"] } else { ["`", "`"] };
+        html += &[before, begin, code, end].concat();
         rest = after;
     }
     html + rest
@@ -184,6 +186,10 @@ mod tests {
             ("`a` and `b`", "<code>a</code> and <code>b</code>"),
             ("`a` and one ` alone", "<code>a</code> and one ` alone"),
             ("`", "`"),
+            ("``", "``"),
+            ("```sh\nmake\n```", "```sh\nmake\n```"),
+            ("`a\nb` and `c`", "`a\nb` and <code>c</code>"),
+            ("``a`` and `b`", "``a`` and <code>b</code>"),
             ("", ""),
         ] {
             assert_eq!(with_code(text), expected, "{text}");
