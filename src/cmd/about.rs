@@ -23,10 +23,10 @@ use crate::exit::Exit;
 use crate::parse::arguments::{DoctorArgs, UsageError};
 use crate::report::doctor as examined;
 use crate::report::install as words;
-use crate::world::env;
 use crate::world::files::disk;
 use crate::world::process::signals::Signals;
 use crate::world::store::Home;
+use crate::world::{env, terminal};
 
 // `crew man`: the pages for man(1), made from the text of `--help`. It installs nothing.
 
@@ -62,7 +62,7 @@ pub fn demo(arguments: &DemoArgs) -> Result<Exit> {
         return Ok(Exit::SUCCESS);
     }
     let has_pauses = !arguments.fast && !arguments.fleet && has_a_screen();
-    if has_pauses {
+    if has_pauses && terminal::is_interactive() {
         print::aside("(any key hurries, and --fast leaves the pauses out)\n");
     }
     let played = demo::play(arguments.fleet, has_pauses, print::folded_heads);

@@ -48,8 +48,8 @@ fn is_ours() -> bool {
 }
 
 /// Whether a key was pressed within that time, which is read, or a signal came; true where no key
-/// can be pressed. Only meanwhile does the terminal hand over single keys and show none, so that
-/// whatever ends this process leaves it as it was.
+/// can be pressed. Only meanwhile does the terminal hand over single keys and show none. A signal
+/// that ends or stops this process then leaves it so: see `signals::end_requested`.
 pub fn key_within(wait: Duration) -> bool {
     let stdin = stdin();
     let before = if is_ours() { tcgetattr(&stdin).ok() } else { None };
