@@ -7,6 +7,7 @@ use anyhow::Result;
 use chrono::TimeDelta;
 use serde_json::json;
 
+use super::watch::machine::facts;
 use super::{MANY, all, first_of, home, listed, listing, print, reading, which};
 use crate::cli::StatusArgs;
 use crate::clients::LineFor;
@@ -20,8 +21,7 @@ use crate::drive::session::dialog::waiting_dialog;
 use crate::engine::record::{Loop, Status};
 use crate::engine::window::RateWindow;
 use crate::exit::Exit;
-use crate::report::morning::{self, MorningLoop};
-use crate::report::{help, json as report, line, page, windows as report_windows};
+use crate::report::{help, json as report, line, morning, page, windows as report_windows};
 use crate::world::store::{self, Home};
 use crate::world::{clock, env, input, terminal};
 
@@ -84,28 +84,20 @@ pub fn status(arguments: &StatusArgs) -> Result<Exit> {
     Ok(exit)
 }
 
-/// The most loops whose pages are read for the morning: each compares a working tree.
-const PAGES: usize = 20;
-
 /// Shows what happened since then on this machine, and what needs a person.
 fn show_morning(home: &Home, since: Duration, as_json: bool) -> Result<Exit> {
-    let now = clock::now().wall;
-    let since = TimeDelta::from_std(since)?;
+    let since = clock::now().wall - TimeDelta::from_std(since)?;
     let mut loops = all(home)?;
-    loops.retain(|record| record.is_live() || now - record.last_at() <= since);
+    loops.retain(|it| it.is_live() || it.last_at() >= since);
     if as_json {
         show_json(home, loops);
         return Ok(Exit::SUCCESS);
     }
-    let loops = loops.into_iter().enumerate().map(|(index, record)| MorningLoop {
-        is_held: owner_is_gone(home, &record) || waiting_dialog(&record).is_some(),
-        page: if index < PAGES { Some(read(home, &record)) } else { None },
-        record,
-    });
-    let loops: Vec<MorningLoop> = loops.collect();
-    let rows = terminal::rows().map_or(usize::MAX, usize::from);
     let user = env::path("HOME");
-    print::page(&morning::text(&loops, now - since, listing(user.as_deref()), rows));
+    let at = listing(user.as_deref());
+    let facts = facts(home, &loops.iter().collect::<Vec<_>>(), at);
+    let rows = terminal::rows().map_or(usize::MAX, usize::from);
+    print::page(&morning::text(&facts, &|record| read(home, record), since, at, rows));
     Ok(Exit::SUCCESS)
 }
 

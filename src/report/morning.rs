@@ -1,59 +1,48 @@
 //! What happened since yesterday evening, on one screen: the loops that need a person, with the
 //! reason and the command for each, then those that ended, those that run, and the fleets.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use chrono::{DateTime, Utc};
 
+use super::board::{BoardFacts, BoardGroup};
 use super::colour::{STRONG, WARN, marked, words};
 use super::history::ends;
 use super::list::{self, ListReading};
 use super::page::{Reading, wrapped};
 use super::table::fitting;
-use super::words::brief;
 use crate::engine::page::Page;
+use crate::engine::record::Loop;
 use crate::engine::record::totals::Totals;
-use crate::engine::record::{Loop, Outcome};
 use crate::engine::text::{clean, clock_time};
 
 /// The rows of the end of the page, and of the shell's prompt below it.
 const ROWS_TAKEN: usize = 6;
 /// The most lines of a reason.
 const WHY_LINES: usize = 2;
+/// The most loops whose pages are read: each compares a working tree.
+const PAGES: usize = 20;
 /// The headings, from the top; a part of the page is known by its place here.
-const HEADINGS: [&str; 4] = ["NEEDS YOU", "ENDED", "RUNNING", "FLEETS"];
+const HEADINGS: [&str; 5] = ["NEEDS YOU", "ENDED", "RUNNING", "WAITING", "FLEETS"];
+
+/// The groups of the board in the order of the headings: what ended is the news of a morning.
+const PLACES: [BoardGroup; 4] =
+    [BoardGroup::NeedsYou, BoardGroup::Ended, BoardGroup::Running, BoardGroup::Waiting];
 
 /// A loop that worked since then.
-#[derive(Debug)]
-pub struct MorningLoop {
-    pub record: Loop,
-    /// Nobody drives it any more, or it waits at a dialog.
-    pub is_held: bool,
+struct MorningLoop<'a> {
+    record: &'a Loop,
+    /// Its fleet, if this machine keeps that, and the place of its heading.
+    place: (Option<&'a str>, usize),
     /// Its page, if that was read.
-    pub page: Option<Page>,
+    page: Option<Page>,
 }
 
-impl MorningLoop {
-    /// Which heading it belongs to. `is_replaced` says that a later loop works, or worked, in the
-    /// same working tree.
-    fn part(&self, is_replaced: bool) -> usize {
-        let is_undone = self.record.outcome().is_some_and(Outcome::leaves_a_task_undone);
-        let has_left = !self.record.is_live() && self.record.state.git.undone().is_some();
-        match self.record.outcome() {
-            None if !self.is_held => 2,
-            Some(_) if is_replaced || !(is_undone || has_left) => 1,
-            _ => 0,
-        }
-    }
-
+impl MorningLoop<'_> {
     /// Why it needs a person, and the command; of any other, what one should know of its proof.
-    fn lines(&self, part: usize, width: usize) -> Vec<String> {
-        let (Some(page), 0) = (&self.page, part) else {
-            return note(&self.record)
-                .map(|it| fitting(&format!("    {}", clean(&it)), width))
-                .into_iter()
-                .collect();
+    fn lines(&self, width: usize) -> Vec<String> {
+        let (Some(page), 0) = (&self.page, self.place.1) else {
+            return note(self.record).iter().map(|it| fitting(it, width)).collect();
         };
         let said = page.ending.first().map_or_else(String::new, |fact| fact.text.clone());
         let why = self.record.state.git.undone().unwrap_or(said);
@@ -63,21 +52,24 @@ impl MorningLoop {
     }
 }
 
-/// The page of these loops, the newest first, in at most so many rows of a terminal.
+/// The page of the loops of which this is known, the newest first, in at most so many rows of a
+/// terminal; `read` reads the page of one.
 pub fn text(
-    loops: &[MorningLoop],
+    facts: &[BoardFacts<'_>],
+    read: &dyn Fn(&Loop) -> Page,
     since: DateTime<Utc>,
     at: ListReading<'_>,
     rows: usize,
 ) -> String {
-    let Reading { width, now, .. } = at.reading;
-    let records: Vec<Loop> = loops.iter().map(|it| it.record.clone()).collect();
-    let head = format!("since {}: {}", clock_time(since, at.reading.clock()), ended(&records));
-    let mut text = words(&wrapped(&head, width, usize::MAX).join("\n")) + "\n";
+    let loops = sorted(facts, read);
+    let head = ended(loops.iter().map(|it| it.record));
+    let head = format!("since {}: {head}", clock_time(since, at.reading.clock()));
+    let mut text = words(&wrapped(&head, at.reading.width, usize::MAX).join("\n")) + "\n";
     let mut room = rows.saturating_sub(ROWS_TAKEN + text.lines().count());
     let (mut shown, mut left_out) = (HEADINGS.len(), 0_usize);
-    let (blocks, next) = blocks(loops, at);
-    for (part, lines) in blocks {
+    let blocks = blocks(&loops, at);
+    let next = blocks.first().map_or("crew history --all", |(.., next)| next);
+    for &(part, ref lines, _) in &blocks {
         let takes = lines.len() + if part == shown { 0 } else { 2 };
         if left_out > 0 || takes > room {
             left_out += 1;
@@ -91,14 +83,30 @@ pub fn text(
         text += &(lines.join("\n") + "\n");
     }
     if left_out > 0 {
-        let since = brief((now - since).num_milliseconds().unsigned_abs()).replace(' ', "");
-        let _ = writeln!(text, "\nand {left_out} more: crew history --all --since {since}");
+        let _ = writeln!(text, "\nand {left_out} more: crew status --all");
     }
-    text + &format!("\nnext  {}\n", marked(STRONG, &clean(&next)))
+    text + &format!("\nnext  {}\n", marked(STRONG, &clean(next)))
+}
+
+/// The loops by their places: those of a fleet together, after all others. Read are the pages of
+/// those that need a person, and that of the first one, which has the next command.
+fn sorted<'a>(facts: &[BoardFacts<'a>], read: &dyn Fn(&Loop) -> Page) -> Vec<MorningLoop<'a>> {
+    let loops = facts.iter().map(|it| {
+        let part = PLACES.iter().position(|group| *group == it.group()).unwrap_or_default();
+        let place = (it.task.map(|task| task.name.as_str()), part);
+        MorningLoop { record: it.record, place, page: None }
+    });
+    let mut loops: Vec<MorningLoop<'a>> = loops.collect();
+    loops.sort_by_key(|it| it.place);
+    let needing = loops.iter().filter(|it| it.place == (None, 0)).count();
+    for it in loops.iter_mut().take(needing.clamp(1, PAGES)) {
+        it.page = Some(read(it.record));
+    }
+    loops
 }
 
 /// "3 loops: 2 completed, 1 stalled · $1.20", of those that have ended.
-fn ended(loops: &[Loop]) -> String {
+fn ended<'a>(loops: impl Iterator<Item = &'a Loop>) -> String {
     let totals = Totals::of(loops);
     let cost = totals.usage.cost_text(false).map(|cost| format!(" · {cost}"));
     if totals.loops() == 0 {
@@ -107,33 +115,29 @@ fn ended(loops: &[Loop]) -> String {
     ends(&totals) + &cost.unwrap_or_default()
 }
 
-/// The lines of every loop and fleet with their headings, and the command to type next.
-fn blocks(loops: &[MorningLoop], at: ListReading<'_>) -> (Vec<(usize, Vec<String>)>, String) {
+/// The lines of every loop and fleet with their headings, and the command for each.
+fn blocks(loops: &[MorningLoop<'_>], at: ListReading<'_>) -> Vec<(usize, Vec<String>, String)> {
     let width = at.reading.width;
-    let (mut alone, mut trees, mut fleets) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
-    for it in loops {
-        match &it.record.fleet {
-            Some(task) => fleets.entry(&task.name).or_insert_with(Vec::new).push(it.record.clone()),
-            None => alone.push((it.part(!trees.insert(&it.record.place.checkout)), it)),
-        }
-    }
-    alone.sort_by_key(|(part, _)| *part);
-    let records: Vec<Loop> = alone.iter().map(|(_, it)| it.record.clone()).collect();
+    let chunks = loops.chunk_by(|one, other| one.place.0 == other.place.0);
+    let of_fleets = chunks.filter_map(|loops| {
+        let (name, first) = (loops[0].place.0?, loops[0].place.1);
+        let ends = ended(loops.iter().map(|it| it.record));
+        let line = words(&fitting(&format!("  {name}  {ends}"), width));
+        let next = format!("crew fleet status {name}");
+        let lines = vec![line, format!("    {next}")];
+        Some((if first == 0 { 0 } else { PLACES.len() }, lines, next))
+    });
+    let alone = loops.iter().filter(|it| it.place.0.is_none());
+    let records: Vec<Loop> = alone.clone().map(|it| it.record.clone()).collect();
     let reading = Reading { width: width.saturating_sub(2), ..at.reading };
     let list = list::ended(&records, ListReading { reading, ..at }, true);
-    let rows = alone.iter().zip(list.lines()).map(|((part, it), line)| {
-        (*part, [vec![format!("  {line}")], it.lines(*part, width)].concat())
+    let of_loops = alone.zip(list.lines()).map(|(it, line)| {
+        let next = it.page.as_ref().map_or_else(String::new, |page| page.next.command.clone());
+        (it.place.1, [vec![format!("  {line}")], it.lines(width)].concat(), next)
     });
-    let of_fleets = fleets.iter().map(|(name, loops)| {
-        let line = words(&fitting(&format!("  {name}  {}", ended(loops)), width));
-        (3, vec![line, format!("    crew fleet status {name}")])
-    });
-    let next = match (alone.first(), fleets.keys().next()) {
-        (Some((1 | 2, _)) | None, Some(name)) => format!("crew fleet status {name}"),
-        (Some((_, MorningLoop { page: Some(page), .. })), _) => page.next.command.clone(),
-        _ => "crew history --all".to_owned(),
-    };
-    (rows.chain(of_fleets).collect(), next)
+    let mut blocks: Vec<(usize, Vec<String>, String)> = of_fleets.chain(of_loops).collect();
+    blocks.sort_by_key(|(part, ..)| *part);
+    blocks
 }
 
 /// What a person should know of the proof of a completed loop, such as tests that were rewritten.
@@ -142,7 +146,7 @@ fn note(record: &Loop) -> Option<String> {
     let reason = ending.reason();
     let rest = reason.strip_prefix(ending.proof?.meaning());
     let rest = rest.or_else(|| Some(reason.split_once(';')?.1))?.trim_start_matches([';', ' ']);
-    (!rest.is_empty()).then(|| rest.to_owned())
+    (!rest.is_empty()).then(|| format!("    {}", clean(rest)))
 }
 
 #[cfg(test)]

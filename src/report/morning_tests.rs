@@ -1,6 +1,8 @@
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use chrono::{FixedOffset, TimeDelta};
+use chrono::{FixedOffset, Offset, TimeDelta, Utc};
 use insta::assert_snapshot;
 use unicode_width::UnicodeWidthStr;
 
@@ -11,7 +13,8 @@ use crate::engine::fixture::{a_run, at};
 use crate::engine::fleet::fixture::{a_fleet, id as task};
 use crate::engine::journal::story::Story;
 use crate::engine::page::{ChangesFrom, PageInputs};
-use crate::engine::record::{Ending, Proof, Status};
+use crate::engine::record::git_memory::Failures;
+use crate::engine::record::{Ending, Outcome, Proof, Status};
 use crate::engine::usage::{Money, Usage};
 use crate::report::colour::painted;
 
@@ -26,6 +29,11 @@ fn a_loop(id: &str, folder: &str, what: &str) -> Loop {
     record
 }
 
+fn resting(mut record: Loop, status: Status) -> Loop {
+    record.state.status = status;
+    record
+}
+
 fn ended(mut record: Loop, ending: Ending) -> Loop {
     record.state.status = Status::Finished;
     record.state.ended_at = Some(at(3000).wall);
@@ -33,12 +41,7 @@ fn ended(mut record: Loop, ending: Ending) -> Loop {
     record
 }
 
-/// The page without colours.
-fn text(loops: &[MorningLoop], since: DateTime<Utc>, at: ListReading<'_>, rows: usize) -> String {
-    painted(&super::text(loops, since, at, rows), false)
-}
-
-/// A night: two loops need a person, three ended well, one runs, and a fleet worked.
+/// A night: two loops and a fleet need a person, others ended, one runs, one waits, one is paused.
 fn night() -> Vec<Loop> {
     let stalled = "5 iterations without progress: no file, no check and no test changed, and no \
                    question was asked that a person could have answered in the meantime";
@@ -49,7 +52,10 @@ fn night() -> Vec<Loop> {
         ending.map_or(record.clone(), |ending| ended(record, ending))
     };
     let done = Ending::completed(Proof::Checked, Proof::Checked.meaning());
+    let mut of_another = of_fleet("paaaaaaa", "parser", Some(done.clone()));
+    of_another.fleet.as_mut().unwrap().name = "old-tests".to_owned();
     vec![
+        of_another,
         ended(
             a_loop("aaaaaaaa", "shop", "Split a discount over the lines of an order"),
             done.clone(),
@@ -60,15 +66,18 @@ fn night() -> Vec<Loop> {
         ),
         ended(
             a_loop("caaaaaaa", "api", "Add password reset"),
-            Ending::new(Outcome::Stalled, stalled),
+            Ending::new(Outcome::Blocked, stalled),
         ),
         ended(
             a_loop("daaaaaaa", "日本", "Round taxes once"),
             Ending::completed(Proof::Passing, rewritten),
         ),
         // A later loop in the same working tree has completed.
-        ended(a_loop("eaaaaaaa", "shop", "The same"), Ending::new(Outcome::Exhausted, "so")),
+        ended(a_loop("eaaaaaaa", "shop", "The same"), Ending::new(Outcome::Blocked, "so")),
+        ended(a_loop("kaaaaaaa", "tax", "Sort"), Ending::new(Outcome::Exhausted, "so")),
         a_loop("faaaaaaa", "live", "Port the parser"),
+        resting(a_loop("maaaaaaa", "docs", "Write the guide"), Status::Waiting),
+        resting(a_loop("naaaaaaa", "site", "Draw the menu"), Status::Paused),
         of_fleet("gaaaaaaa", "vat", Some(done.clone())),
         of_fleet("haaaaaaa", "vat", Some(Ending::new(Outcome::Stalled, "so"))),
         of_fleet("jaaaaaaa", "tips", Some(Ending::new(Outcome::Blocked, "so"))),
@@ -93,139 +102,170 @@ fn page(record: &Loop) -> Page {
     })
 }
 
-fn read(loops: Vec<Loop>, is_held: bool) -> Vec<MorningLoop> {
-    loops
-        .into_iter()
-        .map(|record| MorningLoop { page: Some(page(&record)), is_held, record })
-        .collect()
+/// What is known of these: of a fleet's task only while the fleet is kept.
+fn facts(loops: &[Loop], is_kept: bool, owner_is_gone: bool) -> Vec<BoardFacts<'_>> {
+    let mut trees = BTreeSet::new();
+    let facts = loops.iter().map(|record| BoardFacts {
+        record,
+        owner_is_gone,
+        dialog: None,
+        is_pausing: false,
+        task: record.fleet.as_ref().filter(|_| is_kept),
+        running_ms: 0,
+        is_replaced: !trees.insert(&record.place.checkout),
+        now: at(3600).wall.fixed_offset(),
+        home: None,
+    });
+    facts.collect()
 }
 
-fn shown(loops: &[MorningLoop], width: usize, rows: usize) -> String {
+fn shown_of(facts: &[BoardFacts<'_>], width: usize, rows: usize) -> String {
     let offset = FixedOffset::east_opt(0).unwrap();
     let reading = Reading { width, now: at(3600).wall, offset };
-    text(
-        loops,
-        at(3600).wall - TimeDelta::hours(12),
-        ListReading { reading, home: Some(Path::new("/home/me")) },
-        rows,
-    )
+    let at = ListReading { reading, home: Some(Path::new("/home/me")) };
+    painted(&text(facts, &page, reading.now - TimeDelta::hours(12), at, rows), false)
+}
+
+fn shown(loops: &[Loop], width: usize, rows: usize) -> String {
+    shown_of(&facts(loops, true, false), width, rows)
 }
 
 #[test]
 fn a_night_is_shown_on_one_screen_what_needs_a_person_first() {
-    let night = read(night(), false);
+    let night = night();
     assert_snapshot!(shown(&night, 80, 36), @r#"
-    since 00:06: 8 loops: 3 completed, 1 exhausted, 2 stalled, 2 blocked · $9.60
+    since 00:06: 10 loops: 4 completed, 1 exhausted, 1 stalled, 4 blocked · $12.00
 
     NEEDS YOU
+      billing-cleanup  3 loops: 1 completed, 1 stalled, 1 blocked · $3.60
+        crew fleet status billing-cleanup
       baaaaaaa  blocked             3  $1.20  ~/w/backup (main)  Set up the nightly…
         the agent cannot choose a region
         crew resume baaaaaaa
-      caaaaaaa  stalled             3  $1.20  ~/w/api (main)     Add password reset
+      caaaaaaa  blocked             3  $1.20  ~/w/api (main)     Add password reset
         5 iterations without progress: no file, no check and no test changed, and no
         question was asked that a person could have answered in the meantime
-        crew resume caaaaaaa --tell "what to try instead"
+        crew resume caaaaaaa
 
     ENDED
       aaaaaaaa  completed, checked  3  $1.20  ~/w/shop (main)    Split a discount o…
       daaaaaaa  completed, passing  3  $1.20  ~/w/日本 (main)    Round taxes once
         1 test was rewritten; as the loop found it, it fails: adds
-      eaaaaaaa  exhausted           3  $1.20  ~/w/shop (main)    The same
+      eaaaaaaa  blocked             3  $1.20  ~/w/shop (main)    The same
+      kaaaaaaa  exhausted           3  $1.20  ~/w/tax (main)     Sort
 
     RUNNING
       faaaaaaa  running             3  $1.20  ~/w/live (main)    Port the parser
 
-    FLEETS
-      billing-cleanup  3 loops: 1 completed, 1 stalled, 1 blocked · $3.60
-        crew fleet status billing-cleanup
+    WAITING
+      maaaaaaa  waiting             3  $1.20  ~/w/docs (main)    Write the guide
+      naaaaaaa  paused              3  $1.20  ~/w/site (main)    Draw the menu
 
-    next  crew show baaaaaaa
+    FLEETS
+      old-tests  1 loop: 1 completed · $1.20
+        crew fleet status old-tests
+
+    next  crew fleet status billing-cleanup
     "#);
 }
 
 #[test]
 fn a_narrow_terminal_keeps_the_commands_whole_and_a_wide_one_shows_when_a_loop_began() {
-    let night = read(night(), false);
+    let night = night();
     assert_snapshot!(shown(&night, 40, 36), @r#"
-    since 00:06: 8 loops: 3 completed, 1
-    exhausted, 2 stalled, 2 blocked · $9.60
+    since 00:06: 10 loops: 4 completed, 1
+    exhausted, 1 stalled, 4 blocked · $12.00
 
     NEEDS YOU
+      billing-cleanup  3 loops: 1 completed…
+        crew fleet status billing-cleanup
       baaaaaaa  blocked             Set up…
         the agent cannot choose a region
         crew resume baaaaaaa
-      caaaaaaa  stalled             Add pas…
+      caaaaaaa  blocked             Add pas…
         5 iterations without progress: no
         file, no check and no test changed,…
-        crew resume caaaaaaa --tell "what to try instead"
+        crew resume caaaaaaa
 
     ENDED
       aaaaaaaa  completed, checked  Split a…
       daaaaaaa  completed, passing  Round t…
         1 test was rewritten; as the loop f…
-      eaaaaaaa  exhausted           The same
+      eaaaaaaa  blocked             The same
+      kaaaaaaa  exhausted           Sort
 
     RUNNING
       faaaaaaa  running             Port th…
 
-    FLEETS
-      billing-cleanup  3 loops: 1 completed…
-        crew fleet status billing-cleanup
+    WAITING
+      maaaaaaa  waiting             Write t…
+      naaaaaaa  paused              Draw th…
 
-    next  crew show baaaaaaa
+    and 1 more: crew status --all
+
+    next  crew fleet status billing-cleanup
     "#);
     assert_snapshot!(shown(&night, 200, usize::MAX), @r#"
-    since 00:06: 8 loops: 3 completed, 1 exhausted, 2 stalled, 2 blocked · $9.60
+    since 00:06: 10 loops: 4 completed, 1 exhausted, 1 stalled, 4 blocked · $12.00
 
     NEEDS YOU
+      billing-cleanup  3 loops: 1 completed, 1 stalled, 1 blocked · $3.60
+        crew fleet status billing-cleanup
       baaaaaaa  2026-11-18 11:06  blocked             3  12m  $1.20  ~/w/backup (main)  Set up the nightly backup
         the agent cannot choose a region
         crew resume baaaaaaa
-      caaaaaaa  2026-11-18 11:06  stalled             3  12m  $1.20  ~/w/api (main)     Add password reset
+      caaaaaaa  2026-11-18 11:06  blocked             3  12m  $1.20  ~/w/api (main)     Add password reset
         5 iterations without progress: no file, no check and no test changed, and no question was asked that a person could have answered in the meantime
-        crew resume caaaaaaa --tell "what to try instead"
+        crew resume caaaaaaa
 
     ENDED
       aaaaaaaa  2026-11-18 11:06  completed, checked  3  12m  $1.20  ~/w/shop (main)    Split a discount over the lines of an order
       daaaaaaa  2026-11-18 11:06  completed, passing  3  12m  $1.20  ~/w/日本 (main)    Round taxes once
         1 test was rewritten; as the loop found it, it fails: adds
-      eaaaaaaa  2026-11-18 11:06  exhausted           3  12m  $1.20  ~/w/shop (main)    The same
+      eaaaaaaa  2026-11-18 11:06  blocked             3  12m  $1.20  ~/w/shop (main)    The same
+      kaaaaaaa  2026-11-18 11:06  exhausted           3  12m  $1.20  ~/w/tax (main)     Sort
 
     RUNNING
       faaaaaaa  2026-11-18 11:06  running             3  12m  $1.20  ~/w/live (main)    Port the parser
 
-    FLEETS
-      billing-cleanup  3 loops: 1 completed, 1 stalled, 1 blocked · $3.60
-        crew fleet status billing-cleanup
+    WAITING
+      maaaaaaa  2026-11-18 11:06  waiting             3  12m  $1.20  ~/w/docs (main)    Write the guide
+      naaaaaaa  2026-11-18 11:06  paused              3  12m  $1.20  ~/w/site (main)    Draw the menu
 
-    next  crew show baaaaaaa
+    FLEETS
+      old-tests  1 loop: 1 completed · $1.20
+        crew fleet status old-tests
+
+    next  crew fleet status billing-cleanup
     "#);
 }
 
 #[test]
 fn what_has_no_room_is_counted() {
-    let night = read(night(), false);
+    let night = night();
     assert_snapshot!(shown(&night, 80, 24), @r#"
-    since 00:06: 8 loops: 3 completed, 1 exhausted, 2 stalled, 2 blocked · $9.60
+    since 00:06: 10 loops: 4 completed, 1 exhausted, 1 stalled, 4 blocked · $12.00
 
     NEEDS YOU
+      billing-cleanup  3 loops: 1 completed, 1 stalled, 1 blocked · $3.60
+        crew fleet status billing-cleanup
       baaaaaaa  blocked             3  $1.20  ~/w/backup (main)  Set up the nightly…
         the agent cannot choose a region
         crew resume baaaaaaa
-      caaaaaaa  stalled             3  $1.20  ~/w/api (main)     Add password reset
+      caaaaaaa  blocked             3  $1.20  ~/w/api (main)     Add password reset
         5 iterations without progress: no file, no check and no test changed, and no
         question was asked that a person could have answered in the meantime
-        crew resume caaaaaaa --tell "what to try instead"
+        crew resume caaaaaaa
 
     ENDED
       aaaaaaaa  completed, checked  3  $1.20  ~/w/shop (main)    Split a discount o…
       daaaaaaa  completed, passing  3  $1.20  ~/w/日本 (main)    Round taxes once
         1 test was rewritten; as the loop found it, it fails: adds
-      eaaaaaaa  exhausted           3  $1.20  ~/w/shop (main)    The same
+      eaaaaaaa  blocked             3  $1.20  ~/w/shop (main)    The same
 
-    and 2 more: crew history --all --since 12h
+    and 5 more: crew status --all
 
-    next  crew show baaaaaaa
+    next  crew fleet status billing-cleanup
     "#);
     for rows in 12..60 {
         let screen = shown(&night, 80, rows);
@@ -235,8 +275,8 @@ fn what_has_no_room_is_counted() {
 
 #[test]
 fn a_loop_that_nobody_drives_needs_a_person_and_one_that_runs_does_not() {
-    let live = || vec![a_loop("faaaaaaa", "live", "Port the parser")];
-    assert_snapshot!(shown(&read(live(), false), 80, 24), @"
+    let live = [a_loop("faaaaaaa", "live", "Port the parser")];
+    assert_snapshot!(shown(&live, 80, 24), @"
     since 00:06: no loop has ended
 
     RUNNING
@@ -244,8 +284,8 @@ fn a_loop_that_nobody_drives_needs_a_person_and_one_that_runs_does_not() {
 
     next  crew show faaaaaaa --log -f
     ");
-    assert!(shown(&read(live(), true), 80, 24).contains("NEEDS YOU"));
-    assert_snapshot!(shown(&read(Vec::new(), false), 80, 24), @"
+    assert!(shown_of(&facts(&live, true, true), 80, 24).contains("NEEDS YOU"));
+    assert_snapshot!(shown(&[], 80, 24), @"
     since 00:06: no loop has ended
 
     next  crew history --all
@@ -254,11 +294,62 @@ fn a_loop_that_nobody_drives_needs_a_person_and_one_that_runs_does_not() {
 
 #[test]
 fn no_line_of_a_list_is_wider_than_the_terminal() {
-    let night = read(night(), false);
+    let night = night();
     for width in 30..140 {
         let screen = shown(&night, width, usize::MAX);
         let widest =
             screen.lines().filter(|line| !line.contains("crew ")).map(UnicodeWidthStr::width);
         assert!(widest.max().unwrap() <= width, "{width}:\n{screen}");
     }
+}
+
+#[test]
+fn a_page_is_read_only_where_it_is_shown() {
+    let of_a_fleet = |number: usize| {
+        let mut record = a_loop("gaaaaaaa", &number.to_string(), "vat");
+        record.fleet = Some(a_fleet().task(&task("vat")));
+        record
+    };
+    let mut loops: Vec<Loop> = (0..25).map(of_a_fleet).collect();
+    loops.push(a_loop("faaaaaaa", "live", "Port the parser"));
+    let read_of = |loops: &[Loop]| {
+        let read = RefCell::new(Vec::new());
+        let read_one = |record: &Loop| {
+            read.borrow_mut().push(record.id.to_string());
+            page(record)
+        };
+        let reading = Reading { width: 80, now: at(3600).wall, offset: Utc.fix() };
+        let at = ListReading { reading, home: None };
+        let told = text(&facts(loops, true, false), &read_one, reading.now, at, usize::MAX);
+        (read.into_inner(), painted(&told, false))
+    };
+    let (read, told) = read_of(&loops);
+    assert_eq!(read, ["faaaaaaa"], "its command is the next one");
+    assert!(told.ends_with("\nnext  crew show faaaaaaa --log -f\n"), "{told}");
+    let blocked = Ending::new(Outcome::Blocked, "the agent cannot choose a region");
+    loops.push(ended(a_loop("baaaaaaa", "backup", "Set up the backup"), blocked.clone()));
+    let (read, told) = read_of(&loops);
+    assert_eq!(read, ["baaaaaaa"]);
+    assert!(told.contains("    crew resume baaaaaaa\n"), "{told}");
+    for number in 0..30 {
+        loops.push(ended(a_loop("caaaaaaa", &format!("c{number}"), "Sort"), blocked.clone()));
+    }
+    assert_eq!(read_of(&loops).0.len(), PAGES);
+}
+
+#[test]
+fn a_fleet_that_is_not_kept_here_has_no_command() {
+    let told = shown_of(&facts(&night(), false, false), 80, usize::MAX);
+    assert!(!told.contains("crew fleet status") && told.contains("  jaaaaaaa  blocked "), "{told}");
+}
+
+#[test]
+fn what_could_not_be_pushed_needs_a_person() {
+    let done = Ending::completed(Proof::Checked, Proof::Checked.meaning());
+    let mut record = ended(a_loop("aaaaaaaa", "shop", "Split a discount"), done);
+    record.state.git.pending.push = true;
+    assert!(!shown(&[record.clone()], 80, 24).contains("NEEDS YOU"), "it is being pushed");
+    record.state.git.pushes = Failures { count: 2, why: "no route to host".to_owned() };
+    let told = shown(&[record], 80, 24);
+    assert!(told.contains("NEEDS YOU") && told.contains("2 tries failed: no route"), "{told}");
 }

@@ -8,6 +8,7 @@ use super::act::{Resuming, act};
 use super::machine::Machine;
 use super::screen::FullScreen;
 use crate::cmd::follow::last_steps;
+use crate::cmd::listing;
 use crate::drive::back::{difference, unseen};
 use crate::drive::page;
 use crate::engine::record::{Loop, LoopId};
@@ -103,7 +104,7 @@ impl<'a> Desk<'a> {
     /// Reads all loops anew, and what is open.
     fn look(&mut self) {
         self.machine.look();
-        let rows = self.machine.rows(clock::local(), env::path("HOME").as_deref());
+        let rows = self.machine.rows(listing(env::path("HOME").as_deref()));
         let is_choosing = self.touched.as_ref().is_some_and(|it| it.elapsed_ms() < CHOOSING_MS);
         self.board.update(rows, &self.machine.ids(), is_choosing);
         self.board.unreadable = self.machine.unreadable();

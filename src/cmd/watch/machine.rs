@@ -2,14 +2,15 @@
 //! so that a look at a thousand loops costs little.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use chrono::{DateTime, FixedOffset, Utc};
+use chrono::{DateTime, Utc};
 
 use crate::drive::owner::{owner_is_gone, spent_ms};
 use crate::drive::session::dialog::waiting_dialog;
 use crate::engine::record::{Loop, LoopId};
 use crate::report::board::{BoardFacts, BoardRow};
+use crate::report::list::ListReading;
 use crate::world::files::disk;
 use crate::world::store::{self, Home, fleets};
 
@@ -65,27 +66,32 @@ impl<'a> Machine<'a> {
     }
 
     /// The rows of those that the board shows.
-    pub fn rows(&self, now: DateTime<FixedOffset>, home: Option<&Path>) -> Vec<BoardRow> {
-        let records = || self.known.values().filter_map(|known| known.record.as_ref());
-        let mut newest: HashMap<&PathBuf, DateTime<Utc>> = HashMap::new();
-        for record in records() {
-            let last = newest.entry(&record.place.checkout).or_insert(record.started_at);
-            *last = record.started_at.max(*last);
-        }
-        let row = |record: &Loop| {
-            let gone = owner_is_gone(self.home, record);
-            BoardRow::of(&BoardFacts {
-                record,
-                owner_is_gone: gone,
-                dialog: waiting_dialog(record).filter(|_| !gone),
-                is_pausing: record.is_live() && store::is_pausing(self.home, record),
-                task: record.fleet.as_ref().filter(|it| fleets::is_kept(self.home, &it.name)),
-                running_ms: spent_ms(record),
-                is_replaced: newest.get(&record.place.checkout) > Some(&record.started_at),
-                now,
-                home,
-            })
-        };
-        records().filter_map(row).collect()
+    pub fn rows(&self, at: ListReading<'_>) -> Vec<BoardRow> {
+        let records: Vec<&Loop> = self.known.values().filter_map(|it| it.record.as_ref()).collect();
+        facts(self.home, &records, at).iter().filter_map(BoardRow::of).collect()
     }
+}
+
+/// What is known of each of these, which are all loops of a machine.
+pub fn facts<'a>(home: &Home, loops: &[&'a Loop], at: ListReading<'a>) -> Vec<BoardFacts<'a>> {
+    let mut newest: HashMap<&PathBuf, DateTime<Utc>> = HashMap::new();
+    for record in loops {
+        let last = newest.entry(&record.place.checkout).or_insert(record.started_at);
+        *last = record.started_at.max(*last);
+    }
+    let facts = loops.iter().map(|record| {
+        let gone = owner_is_gone(home, record);
+        BoardFacts {
+            record,
+            owner_is_gone: gone,
+            dialog: waiting_dialog(record).filter(|_| !gone),
+            is_pausing: record.is_live() && store::is_pausing(home, record),
+            task: record.fleet.as_ref().filter(|it| fleets::is_kept(home, &it.name)),
+            running_ms: spent_ms(record),
+            is_replaced: newest.get(&record.place.checkout) > Some(&record.started_at),
+            now: at.reading.clock(),
+            home: at.home,
+        }
+    });
+    facts.collect()
 }

@@ -3,7 +3,7 @@
 
 mod act;
 mod board;
-mod machine;
+pub mod machine;
 pub mod screen;
 
 use std::io::{IsTerminal, stdin, stdout};

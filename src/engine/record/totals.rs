@@ -32,7 +32,7 @@ pub struct Totals {
 
 impl Totals {
     /// Adds up ended loops, the newest first.
-    pub fn of(loops: &[Loop]) -> Self {
+    pub fn of<'a>(loops: impl IntoIterator<Item = &'a Loop>) -> Self {
         let mut totals = Self::default();
         let (mut times, mut streak) = (Earlier::default(), 0);
         for subject in loops {

@@ -70,7 +70,7 @@ const KEYS: &str = " ↑ ↓  j k   choose a loop, scroll a text
  q          leave; every loop continues
  PgUp PgDn  scroll by a screen; Home and End go to the ends
 
- NEEDS YOU  blocked, at a dialog, or nobody drives it any more
+ NEEDS YOU  blocked, not pushed, at a dialog, or nobody drives it
  ENDED      in the last 24 hours; crew history has the others";
 
 /// Draws the board.

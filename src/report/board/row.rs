@@ -71,11 +71,40 @@ pub struct BoardFacts<'a> {
     pub home: Option<&'a Path>,
 }
 
+impl BoardFacts<'_> {
+    /// Where the loop stands, however long it is over.
+    pub fn group(&self) -> BoardGroup {
+        match self.record.state.status {
+            _ if self.needs_a_person() => BoardGroup::NeedsYou,
+            Status::Running => BoardGroup::Running,
+            Status::Waiting | Status::Paused => BoardGroup::Waiting,
+            Status::Finished => BoardGroup::Ended,
+        }
+    }
+
+    /// Of those that are over: what is blocked, what could not be committed or pushed, and what
+    /// leaves its fleet's task undone. A task that was only interrupted waits for its fleet.
+    fn needs_a_person(&self) -> bool {
+        let git = &self.record.state.git;
+        match (self.record.outcome(), self.task) {
+            (None, _) => self.owner_is_gone || self.dialog.is_some(),
+            _ if self.is_replaced => false,
+            (Some(Outcome::Blocked), _) => true,
+            (Some(Outcome::Interrupted), Some(_)) => false,
+            (Some(outcome), Some(_)) => outcome.leaves_a_task_undone(),
+            (Some(_), None) => git.commits.count > 0 || git.pushes.count > 0,
+        }
+    }
+}
+
 impl BoardRow {
     /// The row of a loop; `None` if it is over long enough to be left to `crew history`.
     pub fn of(facts: &BoardFacts<'_>) -> Option<Self> {
-        let group = group(facts)?;
-        let record = facts.record;
+        let (record, group) = (facts.record, facts.group());
+        let hours = if group == BoardGroup::NeedsYou { BLOCKED_HOURS } else { ENDED_HOURS };
+        if !record.is_live() && (facts.now.to_utc() - record.last_at()).num_hours() >= hours {
+            return None;
+        }
         let last = record.last_at().timestamp_millis();
         let order = match group {
             BoardGroup::NeedsYou => last,
@@ -99,28 +128,6 @@ impl BoardRow {
             place: (group, order),
         })
     }
-}
-
-fn group(facts: &BoardFacts<'_>) -> Option<BoardGroup> {
-    let record = facts.record;
-    let age = facts.now.to_utc() - record.last_at();
-    let needs = facts.owner_is_gone || facts.dialog.is_some();
-    match (record.state.status, record.outcome()) {
-        _ if needs => Some(BoardGroup::NeedsYou),
-        (Status::Running, _) => Some(BoardGroup::Running),
-        (Status::Waiting | Status::Paused, _) => Some(BoardGroup::Waiting),
-        (Status::Finished, Some(outcome)) if !facts.is_replaced && is_left(facts, outcome) => {
-            (age.num_hours() < BLOCKED_HOURS).then_some(BoardGroup::NeedsYou)
-        }
-        (Status::Finished, _) => (age.num_hours() < ENDED_HOURS).then_some(BoardGroup::Ended),
-    }
-}
-
-/// Whether a person must act on a loop that ended so. Beyond what is blocked, that is each task of
-/// a fleet that ended undone; one that was only interrupted waits for its fleet.
-fn is_left(facts: &BoardFacts<'_>, outcome: Outcome) -> bool {
-    let is_undone = outcome.leaves_a_task_undone() && outcome != Outcome::Interrupted;
-    outcome == Outcome::Blocked || (facts.task.is_some() && is_undone)
 }
 
 fn when(facts: &BoardFacts<'_>, group: BoardGroup) -> String {
