@@ -19,8 +19,7 @@ use crate::world::clock;
 /// A flag that is set when the client or the user asks this process to end.
 pub fn end_requested() -> io::Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
-    let signals = [SIGTERM, SIGINT, SIGHUP, SIGQUIT];
-    for signal in signals.into_iter().filter(|signal| !is_ignored(*signal)) {
+    for signal in [SIGTERM, SIGINT, SIGHUP, SIGQUIT].into_iter().filter(|it| !is_ignored(*it)) {
         signal_hook::flag::register(signal, Arc::clone(&flag))?;
     }
     Ok(flag)
