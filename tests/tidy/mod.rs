@@ -17,7 +17,7 @@ mod pages;
 mod product;
 mod readme;
 
-const FILE_LINES_MAX: usize = 400;
+const FILE_LINES_MAX: usize = 600;
 const FUNCTION_LINES_MAX: usize = 70;
 /// Which rooms each room may name. Anything not listed is the frame around them.
 const ARROWS: [(&str, &[&str]); 10] = [
@@ -203,7 +203,7 @@ fn no_file_and_no_function_is_too_long() {
             }
         }
     }
-    none(&complaints, "files of at most 400 lines, functions of at most 70; split by noun");
+    none(&complaints, "files of at most 600 lines, functions of at most 70; split by noun");
 }
 
 #[test]
