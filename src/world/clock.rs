@@ -85,6 +85,50 @@ impl Deadline {
     }
 }
 
+/// How often a failed operation is tried again, and for how long.
+#[derive(Debug, Clone, Copy)]
+pub struct RetryPolicy {
+    /// The time from the first try to the last; `None` tries until `stop`.
+    pub within: Option<Duration>,
+    /// The pause after the first try. Each later pause is twice as long as the one before.
+    pub first_pause: Duration,
+    pub longest_pause: Duration,
+}
+
+impl RetryPolicy {
+    /// The same pause after each try.
+    pub const fn every(pause: Duration, within: Duration) -> Self {
+        Self { within: Some(within), first_pause: pause, longest_pause: pause }
+    }
+}
+
+/// The longest time between two calls of `stop` in [`retry`] while it pauses.
+const STOP_LOOK: Duration = Duration::from_millis(100);
+
+/// Calls `operation` until it succeeds. Returns its last error when the policy's time is over or
+/// `stop` returns true. An error that another try would not help is part of the success: return
+/// `Ok(Err(error))` for it.
+pub fn retry<T, E>(
+    policy: RetryPolicy,
+    mut stop: impl FnMut() -> bool,
+    mut operation: impl FnMut() -> Result<T, E>,
+) -> Result<T, E> {
+    let deadline = policy.within.map(Deadline::after);
+    let mut pause = policy.first_pause;
+    loop {
+        let result = operation();
+        let left = deadline.map_or(Duration::MAX, Deadline::left);
+        if result.is_ok() || left.is_zero() {
+            return result;
+        }
+        let is_stopped = || stop().then_some(());
+        if Deadline::after(pause.min(left)).poll(STOP_LOOK, is_stopped).is_some() {
+            return result;
+        }
+        pause = (pause * 2).min(policy.longest_pause);
+    }
+}
+
 /// Measures a duration.
 #[derive(Debug, Clone, Copy)]
 pub struct Stopwatch(Instant);
@@ -136,3 +180,7 @@ impl Watched {
         self.missed
     }
 }
+
+#[cfg(test)]
+#[path = "clock_tests.rs"]
+mod tests;

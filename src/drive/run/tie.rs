@@ -1,13 +1,19 @@
 //! What ties a run to a fleet: its leave before an iteration, and what becomes of the work after
 //! it. A run that a person typed has no tie. Waiting for leave counts to no limit.
 
+use std::time::Duration;
+
 use super::Runner;
 use crate::engine::events::RunEvent;
 use crate::engine::record::{Ending, Loop};
-use crate::world::clock;
+use crate::world::clock::{self, RetryPolicy};
 
-/// Milliseconds between two requests for leave, at first and at most: many runs may wait in line.
-const ASKS_MS: [u64; 2] = [10, 200];
+/// Between two requests for leave: many runs may wait in line.
+const ASKS: RetryPolicy = RetryPolicy {
+    within: None,
+    first_pause: Duration::from_millis(10),
+    longest_pause: Duration::from_millis(200),
+};
 
 /// What a fleet answers before an iteration.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,29 +63,28 @@ impl Runner<'_> {
         false
     }
 
+    /// The answer, or `None` where a person asked for something meanwhile.
     fn ask_for_leave(&mut self, tie: &mut dyn Tie) -> Option<Leave> {
-        let (mut told, mut pause) = (None, ASKS_MS[0]);
-        loop {
-            match tie.leave(&self.ledger.record) {
-                Leave::Later(why) if told.is_none() => {
-                    self.tell(&RunEvent::Noted(&format!("waits for {why}")));
-                    told = Some(why);
-                }
-                Leave::Later(_) => {}
-                Leave::Granted => {
-                    if let Some(why) = told {
-                        self.ledger.begin(&format!("the wait for {why} is over"));
+        let mut told = None;
+        let answered = clock::retry(
+            ASKS,
+            || false,
+            || match tie.leave(&self.ledger.record) {
+                Leave::Later(why) => {
+                    if told.is_none() {
+                        self.tell(&RunEvent::Noted(&format!("waits for {why}")));
+                        told = Some(why);
                     }
-                    return Some(Leave::Granted);
+                    if self.tick() || self.is_asked() { Ok(None) } else { Err(()) }
                 }
-                answer => return Some(answer),
-            }
-            if self.tick() || self.is_asked() {
-                return None;
-            }
-            clock::sleep(std::time::Duration::from_millis(pause));
-            pause = (pause * 2).min(ASKS_MS[1]);
+                answer => Ok(Some(answer)),
+            },
+        );
+        let answer = answered.ok().flatten();
+        if let (Some(Leave::Granted), Some(why)) = (&answer, told) {
+            self.ledger.begin(&format!("the wait for {why} is over"));
         }
+        answer
     }
 
     /// Gives back what the iteration needed, and ends a loop that may not go on.

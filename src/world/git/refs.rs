@@ -19,7 +19,7 @@ use crate::engine::git::{
 use crate::parse::git::is_id;
 use crate::parse::git_push::without_secrets;
 use crate::parse::git_refs::{self, MESSAGE_BYTES, is_ref_name};
-use crate::world::clock::{self, Deadline};
+use crate::world::clock::{self, Deadline, RetryPolicy};
 use crate::world::env;
 use crate::world::files::disk;
 use crate::world::process::signals::Signals;
@@ -27,14 +27,16 @@ use crate::world::process::{ExitCause, FinishedProcess, Stop};
 
 /// The longest that one talk with the remote may take.
 pub const WITHIN: Duration = Duration::from_secs(120);
-/// Between two tries to reach a remote, at first and at most.
-const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
+/// Between two tries to reach a remote.
+const PAUSES: RetryPolicy = RetryPolicy {
+    within: None,
+    first_pause: Duration::from_secs(1),
+    longest_pause: Duration::from_secs(30),
+};
 /// The longest that a talk may take once a signal has come.
 const WITHIN_AT_THE_END: Duration = Duration::from_secs(15);
 /// How often a swap is tried while the remote cannot lock a ref. It waits for a lock by itself.
 const SWAPS_MAX: usize = 3;
-/// Between two looks for a signal.
-const LOOK: Duration = Duration::from_millis(100);
 /// An id that no object has.
 const NO_OBJECT: &str = "0000000000000000000000000000000000000000";
 /// Author and committer.
@@ -273,17 +275,13 @@ impl Refs<'_> {
     /// Asks again while the remote is out of reach.
     pub fn patiently<T>(&self, ask: impl Fn() -> T, is_out_of_reach: impl Fn(&T) -> bool) -> T {
         let Some(Patience { signals, within, .. }) = self.patience else { return ask() };
-        let (deadline, mut pause) = (Deadline::after(within), PAUSES[0]);
-        let is_asked = || (signals.times() > 0).then_some(());
-        loop {
+        let policy = RetryPolicy { within: Some(within), ..PAUSES };
+        let asked = || {
             let answer = ask();
-            if !is_out_of_reach(&answer) || deadline.passed() {
-                return answer;
-            }
-            if Deadline::after(pause).poll(LOOK, is_asked).is_some() {
-                return answer;
-            }
-            pause = (pause * 2).min(PAUSES[1]);
+            if is_out_of_reach(&answer) { Err(answer) } else { Ok(answer) }
+        };
+        match clock::retry(policy, || signals.times() > 0, asked) {
+            Ok(answer) | Err(answer) => answer,
         }
     }
 

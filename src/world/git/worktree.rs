@@ -10,7 +10,7 @@ use super::steps::{hooks, said};
 use super::{Git, git};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, Worktree};
 use crate::parse::git::{Tree, worktrees};
-use crate::world::clock::{self, Deadline};
+use crate::world::clock::{self, RetryPolicy};
 use crate::world::files::{disk, tree};
 
 /// How long the removal of a half-made working tree is tried, and between two tries.
@@ -56,13 +56,8 @@ pub fn clear_half_made(checkout: &Path, path: &Path) -> Result<(), GitFault> {
     let half_made = worktrees(&trees).into_iter().find(|tree| tree.is_half_made && is_meant(tree));
     let Some(Tree { path, .. }) = half_made else { return Ok(()) };
     // The git that fills it may outlive the one that was killed for a moment.
-    let deadline = Deadline::after(REMOVED);
-    while let Err(error) = tree::remove(&path) {
-        if deadline.passed() {
-            return Err(fault(error.to_string(), "remove it by hand"));
-        }
-        clock::sleep(PAUSE);
-    }
+    clock::retry(RetryPolicy::every(PAUSE, REMOVED), || false, || tree::remove(&path))
+        .map_err(|error| fault(error.to_string(), "remove it by hand"))?;
     let there = path.display().to_string();
     let arguments = ["worktree", "unlock", "--", &there];
     said(checkout, &arguments, &[], Command::default(), || false).well(GitStep::Worktree).map(drop)
