@@ -17,6 +17,7 @@ use crate::engine::record::Loop;
 use crate::engine::record::totals::Totals;
 use crate::engine::test_changes::trial::Trial;
 use crate::engine::text::{Shown, count, named};
+use crate::engine::view::LoopView;
 use crate::exit::{self, Exit};
 use crate::parse::arguments::UsageError;
 use crate::parse::iterations::iterations;
@@ -71,9 +72,9 @@ pub fn history(arguments: &HistoryArgs) -> Result<Exit> {
     let is_of_it =
         |own: &PathBuf| repository.as_ref().is_some_and(|shared| own.starts_with(shared));
     let mut loops = all(&home()?)?;
-    let now = clock::now().wall;
+    let now = clock::local();
     loops.retain(|record| {
-        let age = (now - record.last_at()).to_std().unwrap_or_default();
+        let age = (now.to_utc() - record.last_at()).to_std().unwrap_or_default();
         !record.is_live()
             && (arguments.all
                 || here.contains(&record.place.checkout)
@@ -86,7 +87,8 @@ pub fn history(arguments: &HistoryArgs) -> Result<Exit> {
         loops.truncate(usize::try_from(arguments.limit).unwrap_or(usize::MAX));
     }
     if arguments.json {
-        print::json(&words::json(loops, &totals));
+        let views: Vec<LoopView<'_>> = loops.iter().map(|it| LoopView::of(it, now)).collect();
+        print::json(&words::json(&views, &totals));
     } else if loops.is_empty() {
         let is_any = arguments.outcome.is_none() && arguments.since.is_none();
         let what = if is_any { "no loop has" } else { "no such loop has" };

@@ -6,12 +6,11 @@ use anyhow::{Result, bail};
 
 use super::{follow, print, reading, requested};
 use crate::cli::ShowArgs;
-use crate::drive::owner::owner_is_gone;
 use crate::drive::page;
 use crate::engine::doctor::shell_word;
 use crate::engine::journal::story::Story;
-use crate::engine::page::{Page, Step};
 use crate::engine::record::Loop;
+use crate::engine::view::{Page, Step};
 use crate::exit::Exit;
 use crate::parse::arguments::UsageError;
 use crate::report::show as words;
@@ -86,8 +85,7 @@ fn story_page<'a>(
     story: &'a Story,
     page: &'a Page,
 ) -> StoryPage<'a> {
-    let owner_is_gone = owner_is_gone(home, record);
-    StoryPage { record, owner_is_gone, story, page, reading: reading() }
+    StoryPage { view: page::view(home, record), story, page, reading: reading() }
 }
 
 /// A page is written to a file, and none has the name of a folder.

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use chrono::TimeDelta;
-use serde_json::json;
 
-use super::watch::machine::facts;
+use super::watch::machine::views;
 use super::{MANY, all, first_of, home, listed, listing, print, reading, which};
 use crate::cli::StatusArgs;
 use crate::clients::LineFor;
@@ -16,9 +15,9 @@ use crate::drive::end::complete;
 use crate::drive::find::{Found, find, named_by, of_other_trees, of_working_tree};
 use crate::drive::fleet::find::newest_here;
 use crate::drive::owner::{elsewhere, owner_is_gone};
-use crate::drive::page::read;
-use crate::drive::session::dialog::waiting_dialog;
+use crate::drive::page::{read, view};
 use crate::engine::record::{Loop, Status};
+use crate::engine::view::LoopView;
 use crate::engine::window::RateWindow;
 use crate::exit::Exit;
 use crate::report::{help, json as report, line, morning, page, windows as report_windows};
@@ -59,7 +58,7 @@ pub fn status(arguments: &StatusArgs) -> Result<Exit> {
             Found::None => Vec::new(),
             Found::Many(loops) => loops,
         };
-        show_json(&home, loops);
+        show_json(&home, &loops);
         return Ok(exit);
     }
     match found {
@@ -90,14 +89,14 @@ fn show_morning(home: &Home, since: Duration, as_json: bool) -> Result<Exit> {
     let mut loops = all(home)?;
     loops.retain(|it| it.is_live() || it.last_at() >= since);
     if as_json {
-        show_json(home, loops);
+        show_json(home, &loops);
         return Ok(Exit::SUCCESS);
     }
     let user = env::path("HOME");
     let at = listing(user.as_deref());
-    let facts = facts(home, &loops.iter().collect::<Vec<_>>(), at);
+    let views = views(home, &loops.iter().collect::<Vec<_>>());
     let rows = terminal::rows().map_or(usize::MAX, usize::from);
-    print::page(&morning::text(&facts, &|record| read(home, record), since, at, rows));
+    print::page(&morning::text(&views, &|record| read(home, record), since, at, rows));
     Ok(Exit::SUCCESS)
 }
 
@@ -129,10 +128,7 @@ fn show_line(home: &Home, name: Option<&str>) {
         None => of_the_session.or_else(|| of_working_tree(home, &folder).ok().flatten()),
     };
     if let Some(record) = found.filter(Loop::is_live) {
-        let gone = owner_is_gone(home, &record);
-        let pausing = if !gone && store::is_pausing(home, &record) { " · pausing" } else { "" };
-        let dialog = waiting_dialog(&record).filter(|_| !gone).map_or("", |_| " · at a dialog");
-        print::out(&format!("{}{pausing}{dialog}", line::short(&record, gone, clock::local())));
+        print::out(&line::short(&view(home, &record)));
     }
 }
 
@@ -145,20 +141,12 @@ fn show(home: &Home, record: &Loop) {
     show_windows(home);
 }
 
-/// Prints loops for programs, with the requests that wait for them.
-fn show_json(home: &Home, loops: Vec<Loop>) {
-    let told = loops.into_iter().map(|record| {
-        let gone = owner_is_gone(home, &record);
-        (record, gone)
-    });
-    let told: Vec<(Loop, bool)> = told.collect();
-    let mut value = report::status(&told);
+/// Prints loops for programs.
+fn show_json(home: &Home, loops: &[Loop]) {
+    let views: Vec<LoopView<'_>> = loops.iter().map(|record| view(home, record)).collect();
+    let mut value = report::status(&views);
     let (windows, loops) = shared(home);
     value["windows"] = report_windows::json(&windows, &loops, clock::now().wall);
-    for (index, (record, _)) in told.iter().enumerate() {
-        value["loops"][index]["pausing"] = store::is_pausing(home, record).into();
-        value["loops"][index]["dialog"] = json!(waiting_dialog(record));
-    }
     print::json(&value);
 }
 

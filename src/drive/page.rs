@@ -11,12 +11,24 @@ use crate::clients::spelling::{going_on, stopping};
 use crate::engine::evidence::changes::Changes;
 use crate::engine::journal::story::{Story, What};
 use crate::engine::journal::{COMMITTED, REBASED};
-use crate::engine::page::{ChangesFrom, IterationLine, Page, PageInputs, PageLine};
 use crate::engine::record::{Life, Loop, Outcome, Status};
+use crate::engine::view::{ChangesFrom, IterationLine, LoopView, Page, PageInputs, PageLine};
 use crate::world::git::OwnCommit;
 use crate::world::git::snapshots::Snapshots;
-use crate::world::store::{self, Home, journal, test_memory, view};
+use crate::world::store::{self, Home, journal, test_memory};
 use crate::world::{clock, git};
+
+/// How a loop stands, as far as that is known without the other loops of this machine.
+pub fn view<'a>(home: &Home, record: &'a Loop) -> LoopView<'a> {
+    let owner_is_gone = owner_is_gone(home, record);
+    LoopView {
+        owner_is_gone,
+        dialog: waiting_dialog(record).filter(|_| !owner_is_gone),
+        is_pausing: record.is_live() && store::is_pausing(home, record),
+        running_ms: spent_ms(record),
+        ..LoopView::of(record, clock::local())
+    }
+}
 
 /// The page of a loop as it stands.
 pub fn read(home: &Home, record: &Loop) -> Page {
@@ -50,21 +62,17 @@ fn made(home: &Home, record: &Loop, story: &Story, is_moved: bool) -> Page {
     let changes = kept.or_else(|| git::changes_since(record));
     let commits = result::commits(home, record, changes.as_ref(), &by_crew(story));
     let page = Page::of(&PageInputs {
-        record,
+        view: view(home, record),
         story,
-        owner_is_gone: owner_is_gone(home, record),
-        dialog: waiting_dialog(record),
-        is_pausing: store::is_pausing(home, record),
         changes: changes.as_ref(),
         changes_from,
         commits: &commits,
         tests: &test_memory::read(home, &record.id),
         resume: &going_on(record),
         stop: &stopping(record),
-        now: clock::local(),
     });
     let has_handoff = record.outcome().is_some_and(|outcome| outcome != Outcome::Completed);
-    let handoff = has_handoff.then(|| view::newest_handoff(record)).flatten();
+    let handoff = has_handoff.then(|| store::view::newest_handoff(record)).flatten();
     let is_running = record.state.status == Status::Running;
     let awake_ms = page.awake_ms + if is_running { spent_ms(record) } else { 0 };
     Page { awake_ms, handoff: handoff.map(|file| file.display().to_string()), ..page }

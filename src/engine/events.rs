@@ -5,8 +5,8 @@
 use chrono::{DateTime, Utc};
 
 use super::evidence::CheckResult;
-use super::page::Page;
 use super::record::{Loop, LoopMoment, Outcome};
+use super::view::Page;
 
 /// A moment of a run.
 #[derive(Debug, Clone, Copy)]

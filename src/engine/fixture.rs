@@ -10,7 +10,6 @@ use super::evidence::commits::Commits;
 use super::evidence::test_report::TestMemories;
 use super::evidence::{CheckResult, Verdict};
 use super::journal::story::Story;
-use super::page::{ChangesFrom, Page, PageInputs};
 use super::record::{
     Agent, Check, Contract, Driver, Limits, Loop, LoopId, Moment, Owner, Permissions, Place,
     ProcessIdentity, QuestionMode, Role, Run, State, VERSION,
@@ -18,6 +17,7 @@ use super::record::{
 use super::test_changes::TestChanges;
 use super::test_changes::trial::TrialTerms;
 use super::usage::times::Earlier;
+use super::view::{ChangesFrom, LoopView, Page, PageInputs};
 
 /// The instant `seconds` after the loop's start, all of them awake.
 pub fn at(seconds: u32) -> Moment {
@@ -123,18 +123,14 @@ pub fn facts(claim: Claim) -> Facts {
 /// The page of a loop that has this story, whose work nobody looked at.
 pub fn a_page(record: &Loop, story: &Story) -> Page {
     Page::of(&PageInputs {
-        record,
+        view: LoopView::of(record, at(3600).wall.fixed_offset()),
         story,
-        owner_is_gone: false,
-        dialog: None,
-        is_pausing: false,
         changes: None,
         changes_from: ChangesFrom::Git,
         commits: &Commits::default(),
         tests: &TestMemories::new(),
         resume: &format!("crew resume {}", record.id),
         stop: &format!("crew pause {}", record.id),
-        now: at(3600).wall.fixed_offset(),
     })
 }
 

@@ -11,12 +11,12 @@ pub mod evidence;
 pub mod fleet;
 pub mod git;
 pub mod journal;
-pub mod page;
 pub mod record;
 pub mod settings;
 pub mod test_changes;
 pub mod text;
 pub mod usage;
+pub mod view;
 pub mod window;
 pub mod words;
 

@@ -5,9 +5,9 @@ use chrono::{DateTime, FixedOffset};
 
 use super::line::status_line;
 use crate::engine::events::RunEvent;
-use crate::engine::page;
 use crate::engine::record::{Loop, Outcome};
 use crate::engine::text::{clean, clip, one_line, quoted};
+use crate::engine::view;
 
 /// The longest notice, in characters.
 const NOTICE_CHARS: usize = 200;
@@ -61,7 +61,7 @@ pub fn deferred(subject: &Loop) -> Option<String> {
 /// The notice of a dialog that waits.
 pub fn at_dialog(subject: &Loop, at: DateTime<FixedOffset>) -> Option<String> {
     let dialog = subject.state.session.dialog.as_ref()?;
-    Some(format!("loop {} {}", subject.id, page::at_dialog(dialog, at)))
+    Some(format!("loop {} {}", subject.id, view::at_dialog(dialog, at)))
 }
 
 /// The notice that an event of a run is worth.

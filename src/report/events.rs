@@ -28,11 +28,12 @@
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Value, json};
 
-use super::json::{SCHEMA, usage};
+use super::json::SCHEMA;
 use crate::clients::spelling::going_on;
 use crate::engine::events::RunEvent;
 use crate::engine::evidence::{CheckResult, Evidence};
 use crate::engine::record::{Ending, Loop, Outcome};
+use crate::engine::view::usage;
 
 /// What every event says about its loop, taken from the events that carry the record.
 #[derive(Debug, Default)]

@@ -11,13 +11,13 @@ use super::words::took;
 use crate::engine::record::Loop;
 use crate::engine::record::totals::Totals;
 use crate::engine::text::count;
+use crate::engine::view::{LoopView, usage};
 
 /// The list for programs. `totals` covers every loop that matches, also those not listed.
-pub fn json(loops: Vec<Loop>, totals: &Totals) -> Value {
-    let told: Vec<(Loop, bool)> = loops.into_iter().map(|record| (record, false)).collect();
-    let mut value = json::status(&told);
+pub fn json(loops: &[LoopView<'_>], totals: &Totals) -> Value {
+    let mut value = json::status(loops);
     value["totals"] = json!(totals);
-    value["totals"]["usage"] = json::usage(&totals.usage);
+    value["totals"]["usage"] = usage(&totals.usage);
     value
 }
 

@@ -8,9 +8,9 @@ use super::words::commands;
 use crate::clients::spelling::{going_on_at, of_loop};
 use crate::engine::boundary::limits;
 use crate::engine::evidence::{CUT, CheckResult, ClaimResult, Evidence};
-use crate::engine::page::{files, verdict};
 use crate::engine::record::{Check, Driver, Loop, Question, Status};
 use crate::engine::text::{clip, clip_line_at_word, clock_time, count, quoted, with_reason};
+use crate::engine::view::{LoopView, files, verdict};
 
 /// The terms under which a loop starts.
 pub fn start(subject: &Loop) -> String {
@@ -218,16 +218,21 @@ pub fn changed(subject: &Loop, at: DateTime<FixedOffset>) -> String {
 
 /// The line for a prompt or a status bar: "crew 4/15 · $1.84", and a word if the loop is not
 /// running.
-pub fn short(subject: &Loop, owner_is_gone: bool, at: DateTime<FixedOffset>) -> String {
+pub fn short(view: &LoopView<'_>) -> String {
+    let subject = view.record;
     let mut parts = vec![format!("crew {}", counted(subject))];
     parts.extend(match (subject.state.status, subject.state.due) {
-        _ if owner_is_gone => Some("owner gone".to_owned()),
+        _ if view.owner_is_gone => Some("owner gone".to_owned()),
         (Status::Running, _) => None,
-        (Status::Waiting, Some(due)) => Some(format!("waiting until {}", clock_time(due, at))),
+        (Status::Waiting, Some(due)) => {
+            Some(format!("waiting until {}", clock_time(due, view.now)))
+        }
         _ => Some(subject.status_word().to_owned()),
     });
-    parts.extend(subject.stand_in_at(at));
+    parts.extend(subject.stand_in_at(view.now));
     parts.extend(subject.state.usage.cost_text(subject.contract.limits.max_cost_micros > 0));
+    parts.extend((view.is_pausing && !view.owner_is_gone).then(|| "pausing".to_owned()));
+    parts.extend(view.dialog.map(|_| "at a dialog".to_owned()));
     parts.join(" · ")
 }
 
@@ -308,14 +313,16 @@ mod tests {
     fn the_line_for_a_prompt_is_short() {
         let now = at(0).wall.fixed_offset();
         let mut subject = a_loop();
-        assert_snapshot!(short(&subject, false, now), @"crew 1/10");
-        assert_snapshot!(short(&subject, true, now), @"crew 1/10 · owner gone");
+        let told = |subject: &Loop| short(&LoopView::of(subject, now));
+        assert_snapshot!(told(&subject), @"crew 1/10");
+        let gone = LoopView { owner_is_gone: true, ..LoopView::of(&subject, now) };
+        assert_snapshot!(short(&gone), @"crew 1/10 · owner gone");
         subject.state.status = Status::Waiting;
         subject.state.due = Some(at(3600).wall);
-        assert_snapshot!(short(&subject, false, now), @"crew 1/10 · waiting until 12:06");
+        assert_snapshot!(told(&subject), @"crew 1/10 · waiting until 12:06");
         subject.state.status = Status::Paused;
         subject.contract.limits.max_iterations = 0;
-        assert_snapshot!(short(&subject, false, now), @"crew 0 · paused");
+        assert_snapshot!(told(&subject), @"crew 0 · paused");
     }
 
     #[test]

@@ -5,16 +5,15 @@ use std::fmt::Write as _;
 
 use chrono::{DateTime, Utc};
 
-use super::board::{BoardFacts, BoardGroup};
 use super::colour::{STRONG, WARN, marked, words};
 use super::history::ends;
 use super::list::{self, ListReading};
 use super::page::{Reading, wrapped};
 use super::table::fitting;
-use crate::engine::page::Page;
 use crate::engine::record::Loop;
 use crate::engine::record::totals::Totals;
 use crate::engine::text::{clean, clock_time};
+use crate::engine::view::{BoardGroup, LoopView, Page};
 
 /// The rows of the end of the page, and of the shell's prompt below it.
 const ROWS_TAKEN: usize = 6;
@@ -55,7 +54,7 @@ impl MorningLoop<'_> {
 /// The page of the loops of which this is known, the newest first, in at most so many rows of a
 /// terminal; `read` reads the page of one.
 pub fn text(
-    facts: &[BoardFacts<'_>],
+    facts: &[LoopView<'_>],
     read: &dyn Fn(&Loop) -> Page,
     since: DateTime<Utc>,
     at: ListReading<'_>,
@@ -90,7 +89,7 @@ pub fn text(
 
 /// The loops by their places: those of a fleet together, after all others. Read are the pages of
 /// those that need a person, and that of the first one, which has the next command.
-fn sorted<'a>(facts: &[BoardFacts<'a>], read: &dyn Fn(&Loop) -> Page) -> Vec<MorningLoop<'a>> {
+fn sorted<'a>(facts: &[LoopView<'a>], read: &dyn Fn(&Loop) -> Page) -> Vec<MorningLoop<'a>> {
     let loops = facts.iter().map(|it| {
         let part = PLACES.iter().position(|group| *group == it.group()).unwrap_or_default();
         let place = (it.task.map(|task| task.name.as_str()), part);

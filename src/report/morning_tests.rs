@@ -12,10 +12,10 @@ use crate::engine::evidence::commits::Commits;
 use crate::engine::fixture::{a_run, at};
 use crate::engine::fleet::fixture::{a_fleet, id as task};
 use crate::engine::journal::story::Story;
-use crate::engine::page::{ChangesFrom, PageInputs};
 use crate::engine::record::git_memory::Failures;
 use crate::engine::record::{Ending, Outcome, Proof, Status};
 use crate::engine::usage::{Money, Usage};
+use crate::engine::view::{ChangesFrom, LoopView, PageInputs};
 use crate::report::colour::painted;
 
 fn a_loop(id: &str, folder: &str, what: &str) -> Loop {
@@ -87,39 +87,30 @@ fn night() -> Vec<Loop> {
 fn page(record: &Loop) -> Page {
     let changes = Changes::default();
     Page::of(&PageInputs {
-        record,
+        view: LoopView::of(record, at(3600).wall.fixed_offset()),
         story: &Story::picking(None),
-        owner_is_gone: false,
-        dialog: None,
-        is_pausing: false,
         changes: Some(&changes),
         changes_from: ChangesFrom::Git,
         commits: &Commits::default(),
         tests: &BTreeMap::default(),
         resume: &format!("crew resume {}", record.id),
         stop: "",
-        now: at(3600).wall.fixed_offset(),
     })
 }
 
 /// What is known of these: of a fleet's task only while the fleet is kept.
-fn facts(loops: &[Loop], is_kept: bool, owner_is_gone: bool) -> Vec<BoardFacts<'_>> {
+fn facts(loops: &[Loop], is_kept: bool, owner_is_gone: bool) -> Vec<LoopView<'_>> {
     let mut trees = BTreeSet::new();
-    let facts = loops.iter().map(|record| BoardFacts {
-        record,
+    let facts = loops.iter().map(|record| LoopView {
         owner_is_gone,
-        dialog: None,
-        is_pausing: false,
         task: record.fleet.as_ref().filter(|_| is_kept),
-        running_ms: 0,
         is_replaced: !trees.insert(&record.place.checkout),
-        now: at(3600).wall.fixed_offset(),
-        home: None,
+        ..LoopView::of(record, at(3600).wall.fixed_offset())
     });
     facts.collect()
 }
 
-fn shown_of(facts: &[BoardFacts<'_>], width: usize, rows: usize) -> String {
+fn shown_of(facts: &[LoopView<'_>], width: usize, rows: usize) -> String {
     let offset = FixedOffset::east_opt(0).unwrap();
     let reading = Reading { width, now: at(3600).wall, offset };
     let at = ListReading { reading, home: Some(Path::new("/home/me")) };

@@ -10,9 +10,9 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use super::colour::{self, STRONG, marked};
 use super::table::{self, ALWAYS, Column, fitting};
 use super::words::{ago, brief};
-use crate::engine::page::{Fact, IterationLine, LastWords, Page, PageLine, Step};
 use crate::engine::text::{clean, clock_time, count, quoted};
 use crate::engine::usage::Money;
+use crate::engine::view::{Fact, IterationLine, LastWords, Page, PageLine, Step};
 
 /// Where the values of the rows begin.
 const INDENT: usize = 10;

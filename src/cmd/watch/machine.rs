@@ -6,10 +6,10 @@ use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
 
-use crate::drive::owner::{owner_is_gone, spent_ms};
-use crate::drive::session::dialog::waiting_dialog;
+use crate::drive::page::view;
 use crate::engine::record::{Loop, LoopId};
-use crate::report::board::{BoardFacts, BoardRow};
+use crate::engine::view::LoopView;
+use crate::report::board::BoardRow;
 use crate::report::list::ListReading;
 use crate::world::files::disk;
 use crate::world::store::{self, Home, fleets};
@@ -68,30 +68,21 @@ impl<'a> Machine<'a> {
     /// The rows of those that the board shows.
     pub fn rows(&self, at: ListReading<'_>) -> Vec<BoardRow> {
         let records: Vec<&Loop> = self.known.values().filter_map(|it| it.record.as_ref()).collect();
-        facts(self.home, &records, at).iter().filter_map(BoardRow::of).collect()
+        views(self.home, &records).iter().filter_map(|it| BoardRow::of(it, at.home)).collect()
     }
 }
 
-/// What is known of each of these, which are all loops of a machine.
-pub fn facts<'a>(home: &Home, loops: &[&'a Loop], at: ListReading<'a>) -> Vec<BoardFacts<'a>> {
+/// How each of these stands, which are all loops of a machine.
+pub fn views<'a>(home: &Home, loops: &[&'a Loop]) -> Vec<LoopView<'a>> {
     let mut newest: HashMap<&PathBuf, DateTime<Utc>> = HashMap::new();
     for record in loops {
         let last = newest.entry(&record.place.checkout).or_insert(record.started_at);
         *last = record.started_at.max(*last);
     }
-    let facts = loops.iter().map(|record| {
-        let gone = owner_is_gone(home, record);
-        BoardFacts {
-            record,
-            owner_is_gone: gone,
-            dialog: waiting_dialog(record).filter(|_| !gone),
-            is_pausing: record.is_live() && store::is_pausing(home, record),
-            task: record.fleet.as_ref().filter(|it| fleets::is_kept(home, &it.name)),
-            running_ms: spent_ms(record),
-            is_replaced: newest.get(&record.place.checkout) > Some(&record.started_at),
-            now: at.reading.clock(),
-            home: at.home,
-        }
+    let views = loops.iter().map(|record| LoopView {
+        task: record.fleet.as_ref().filter(|it| fleets::is_kept(home, &it.name)),
+        is_replaced: newest.get(&record.place.checkout) > Some(&record.started_at),
+        ..view(home, record)
     });
-    facts.collect()
+    views.collect()
 }

@@ -4,7 +4,7 @@
 use super::lease::{ASKED, Lease};
 use super::manifest::{Fleet, LandingMode};
 use super::standing::LANDING_REFUSALS;
-use crate::engine::page::Step;
+use crate::engine::view::Step;
 
 /// The commands, in their order; none for a task that is open, completed or cancelled.
 pub fn way_out(fleet: &Fleet, lease: &Lease) -> Vec<Step> {

@@ -7,9 +7,9 @@ use std::fmt::Write as _;
 use chrono::{DateTime, Utc};
 
 use crate::engine::evidence::Evidence;
-use crate::engine::page::{Fact, IterationLine, LastWords, Page, PageLine};
 use crate::engine::record::{Check, Loop, Outcome};
 use crate::engine::text::{self, clip, count, one_line, quoted};
+use crate::engine::view::{Fact, IterationLine, LastWords, Page, PageLine};
 
 const AUTHOR: &str = "What the author of this page says (not checked)";
 const NEEDS: &str = "Needs a person";

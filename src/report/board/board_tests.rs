@@ -15,6 +15,7 @@ use crate::engine::fixture::{a_loop_with, at, facts, result};
 use crate::engine::fleet::fixture::{a_fleet, id as task};
 use crate::engine::record::{Ending, Loop, Outcome, Proof, Role, Status};
 use crate::engine::usage::{Money, Usage};
+use crate::engine::view::LoopView;
 
 /// A loop with this id, in `~/w/<folder>`, after an iteration whose claim was refused.
 pub(super) fn a_loop(id: &str, folder: &str) -> Loop {
@@ -42,17 +43,13 @@ fn waiting(mut record: Loop) -> Loop {
 }
 
 pub(super) fn row(record: &Loop, owner_is_gone: bool) -> Option<BoardRow> {
-    BoardRow::of(&BoardFacts {
-        record,
+    let view = LoopView {
         owner_is_gone,
-        dialog: None,
-        is_pausing: false,
         task: record.fleet.as_ref(),
         running_ms: 180_000,
-        is_replaced: false,
-        now: now(),
-        home: Some(Path::new("/home/me")),
-    })
+        ..LoopView::of(record, now())
+    };
+    BoardRow::of(&view, Some(Path::new("/home/me")))
 }
 
 pub(super) fn now() -> chrono::DateTime<FixedOffset> {

@@ -5,12 +5,12 @@ mod draw;
 mod row;
 
 pub use self::draw::draw;
-pub use self::row::{BoardFacts, BoardGroup, BoardRow};
+pub use self::row::BoardRow;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use crate::engine::page::PageLine;
 use crate::engine::record::{LoopId, MESSAGE_CHARS};
 use crate::engine::text::clean;
+use crate::engine::view::{BoardGroup, PageLine};
 
 /// What a key asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]

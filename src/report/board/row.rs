@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use chrono::{DateTime, FixedOffset, Utc};
+use chrono::{DateTime, Utc};
 
 use crate::engine::boundary::decide::INCURABLE;
-use crate::engine::page::{asked_for_help, at_dialog, state_of_the_checks};
-use crate::engine::record::{Dialog, Ending, Loop, LoopId, Outcome, Status, TaskOfFleet};
+use crate::engine::record::{Ending, Loop, LoopId, Outcome, Status};
 use crate::engine::text::{clean, clock_time, one_line, quoted, with_reason};
+use crate::engine::view::{BoardGroup, LoopView, asked_for_help, at_dialog, state_of_the_checks};
 use crate::report::line;
 use crate::report::list::folder;
 use crate::report::words::{ago, brief};
@@ -17,15 +17,6 @@ const ENDED_HOURS: i64 = 24;
 const BLOCKED_HOURS: i64 = 7 * 24;
 /// The most of what a row says, in characters; the terminal cuts it further.
 const NEWS_CHARS: usize = 200;
-
-/// Where a loop stands on the board, from the top.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum BoardGroup {
-    NeedsYou,
-    Running,
-    Waiting,
-    Ended,
-}
 
 /// The row of a loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,55 +42,9 @@ pub struct BoardRow {
     pub place: (BoardGroup, i64),
 }
 
-/// What is known of a loop when the board is drawn.
-#[derive(Debug, Clone, Copy)]
-pub struct BoardFacts<'a> {
-    pub record: &'a Loop,
-    pub owner_is_gone: bool,
-    /// The dialog at which its client waits.
-    pub dialog: Option<&'a Dialog>,
-    /// An order to pause waits for the end of the iteration.
-    pub is_pausing: bool,
-    /// Its task, if this machine keeps the fleet of that.
-    pub task: Option<&'a TaskOfFleet>,
-    /// Milliseconds since its iteration began.
-    pub running_ms: u64,
-    /// Whether a later loop works, or worked, in the same working tree.
-    pub is_replaced: bool,
-    pub now: DateTime<FixedOffset>,
-    /// The folder that is called `~`.
-    pub home: Option<&'a Path>,
-}
-
-impl BoardFacts<'_> {
-    /// Where the loop stands, however long it is over.
-    pub fn group(&self) -> BoardGroup {
-        match self.record.state.status {
-            _ if self.needs_a_person() => BoardGroup::NeedsYou,
-            Status::Running => BoardGroup::Running,
-            Status::Waiting | Status::Paused => BoardGroup::Waiting,
-            Status::Finished => BoardGroup::Ended,
-        }
-    }
-
-    /// Of those that are over: what is blocked, what could not be committed or pushed, and what
-    /// leaves its fleet's task undone. A task that was only interrupted waits for its fleet.
-    fn needs_a_person(&self) -> bool {
-        let git = &self.record.state.git;
-        match (self.record.outcome(), self.task) {
-            (None, _) => self.owner_is_gone || self.dialog.is_some(),
-            _ if self.is_replaced => false,
-            (Some(Outcome::Blocked), _) => true,
-            (Some(Outcome::Interrupted), Some(_)) => false,
-            (Some(outcome), Some(_)) => outcome.leaves_a_task_undone(),
-            (Some(_), None) => git.commits.count > 0 || git.pushes.count > 0,
-        }
-    }
-}
-
 impl BoardRow {
     /// The row of a loop; `None` if it is over long enough to be left to `crew history`.
-    pub fn of(facts: &BoardFacts<'_>) -> Option<Self> {
+    pub fn of(facts: &LoopView<'_>, home: Option<&Path>) -> Option<Self> {
         let (record, group) = (facts.record, facts.group());
         let hours = if group == BoardGroup::NeedsYou { BLOCKED_HOURS } else { ENDED_HOURS };
         if !record.is_live() && (facts.now.to_utc() - record.last_at()).num_hours() >= hours {
@@ -115,7 +60,7 @@ impl BoardRow {
         Some(Self {
             id: record.id.clone(),
             group,
-            folder: clean(&folder(record, facts.home)),
+            folder: clean(&folder(record, home)),
             count: line::counted(record),
             when: when(facts, group),
             cost: record.state.usage.cost_text(false).unwrap_or_default(),
@@ -130,7 +75,7 @@ impl BoardRow {
     }
 }
 
-fn when(facts: &BoardFacts<'_>, group: BoardGroup) -> String {
+fn when(facts: &LoopView<'_>, group: BoardGroup) -> String {
     let record = facts.record;
     let clock = |at| clock_time(at, facts.now);
     let since = |at: DateTime<Utc>| ago((facts.now.to_utc() - at).num_milliseconds());
@@ -145,7 +90,7 @@ fn when(facts: &BoardFacts<'_>, group: BoardGroup) -> String {
     }
 }
 
-fn news(facts: &BoardFacts<'_>) -> String {
+fn news(facts: &LoopView<'_>) -> String {
     let record = facts.record;
     let iteration = record.iteration();
     if let Some(dialog) = facts.dialog {

@@ -9,18 +9,7 @@ fn an_old_end_is_left_to_the_history_and_one_that_needs_a_person_stays_for_a_wee
     let aged = |outcome, hours, is_replaced| {
         let mut record = ended(a_loop("aaaaaaaa", "api"), outcome, None);
         record.state.last_iteration_at = Some(now().to_utc() - TimeDelta::hours(hours));
-        let now = now();
-        let row = BoardRow::of(&BoardFacts {
-            record: &record,
-            owner_is_gone: false,
-            dialog: None,
-            is_pausing: false,
-            task: None,
-            running_ms: 0,
-            is_replaced,
-            now,
-            home: None,
-        });
+        let row = BoardRow::of(&LoopView { is_replaced, ..LoopView::of(&record, now()) }, None);
         row.map(|row| row.group)
     };
     let mut cancelled = ended(a_loop("aaaaaaaa", "api"), Outcome::Cancelled, None);

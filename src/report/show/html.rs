@@ -9,9 +9,9 @@ use super::chart::{Shade, charts};
 use super::{StoryPage, chapter_line, contract, drivers, remarks, who};
 use crate::engine::evidence::Verdict;
 use crate::engine::journal::story::{Iteration, What};
-use crate::engine::page::{Fact, IterationLine, LastWords, Step};
 use crate::engine::record::{Outcome, Role};
 use crate::engine::text::{clean, one_line};
+use crate::engine::view::{Fact, IterationLine, LastWords, Step};
 use crate::report::page::time;
 use crate::report::words::{brief, grouped};
 
@@ -27,7 +27,7 @@ const FILES_CHARS: usize = 60;
 
 /// The page.
 pub fn html(known: &StoryPage<'_>) -> String {
-    let (page, record, story) = (known.page, known.record, known.story);
+    let (page, record, story) = (known.page, known.view.record, known.story);
     let shade = match page.outcome {
         Some(Outcome::Completed) => Shade::Good,
         Some(_) => Shade::Bad,
@@ -109,7 +109,7 @@ fn iteration(known: &StoryPage<'_>, iteration: &Iteration, all: usize) -> Value 
 
 /// What each check printed at the last boundary.
 fn checks(known: &StoryPage<'_>) -> Vec<Value> {
-    let evidence = known.record.state.evidence.as_ref();
+    let evidence = known.view.record.state.evidence.as_ref();
     let checks = evidence.into_iter().flat_map(|evidence| &evidence.checks);
     let shown = checks.map(|check| {
         let roles: Vec<&str> = check.roles.iter().copied().map(Role::label).collect();
@@ -129,7 +129,7 @@ fn happenings(known: &StoryPage<'_>) -> Vec<(String, String)> {
     let earlier = (earlier > 0).then(|| format!("{} lines before these", grouped(earlier)));
     let chapters = story.chapters.iter();
     let others = chapters.filter(|chapter| !matches!(chapter.what, What::Iteration(_)));
-    let last = story.drivers.iter().last().filter(|_| known.record.is_live());
+    let last = story.drivers.iter().last().filter(|_| known.view.record.is_live());
     let lines = earlier.map(|text| ("earlier".to_owned(), text)).into_iter();
     lines
         .chain(others.map(|chapter| (known.time(chapter.at), chapter_line(chapter))))

@@ -10,7 +10,7 @@ use std::path::Path;
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
-use super::json::{SCHEMA, one};
+use super::json::SCHEMA;
 use super::page::{self, Reading, optional, row, tail, value, wrapped};
 use super::words::took;
 use super::{line, run};
@@ -19,9 +19,9 @@ use crate::engine::evidence::{ClaimResult, Evidence};
 use crate::engine::journal::Choice;
 use crate::engine::journal::regression::{Regression, regressions};
 use crate::engine::journal::story::{Chapter, Iteration, Story, What, Who};
-use crate::engine::page::{IterationLine, LastWords, Page};
 use crate::engine::record::{Driver, Limits, Loop};
 use crate::engine::text::{clip, count, quoted, with_reason};
+use crate::engine::view::{IterationLine, LastWords, LoopView, Page};
 
 /// Below this width what happened stands below its time.
 const NARROW: usize = 60;
@@ -31,8 +31,7 @@ const TOLD_MAX: usize = 200;
 /// The contents of the story page.
 #[derive(Debug, Clone, Copy)]
 pub struct StoryPage<'a> {
-    pub record: &'a Loop,
-    pub owner_is_gone: bool,
+    pub view: LoopView<'a>,
     pub story: &'a Story,
     pub page: &'a Page,
     /// Where and when it is read; the story in HTML takes only the time zone from it.
@@ -41,7 +40,7 @@ pub struct StoryPage<'a> {
 
 /// The page: the loop's status or end, what it was asked for, and everything that happened.
 pub fn page(known: &StoryPage<'_>) -> String {
-    let StoryPage { record, story, .. } = *known;
+    let (record, story) = (known.view.record, known.story);
     let mut text = page::text(known.page, known.reading);
     text.push_str("\nsettings of this loop\n");
     let width = known.reading.width;
@@ -241,17 +240,17 @@ pub fn iteration(record: &Loop, iteration: &Iteration, log: Option<&Path>) -> St
 /// The story for programs: at most the newest 10,000 lines of the journal, and how many came
 /// before.
 pub fn json(known: &StoryPage<'_>) -> Value {
-    let StoryPage { record, owner_is_gone, story, page, .. } = *known;
+    let StoryPage { view, story, page, .. } = *known;
     json!({
         "schema": SCHEMA,
-        "loop": one(record, owner_is_gone),
+        "loop": view,
         "drivers": story.drivers.iter().collect::<Vec<_>>(),
         "story": story.chapters.iter().collect::<Vec<_>>(),
         "earlier": story.chapters.earlier,
         "torn_lines": story.torn,
         "cut": story.cut,
         "regressions": regressions(story),
-        "spread_ms": record.spread(),
+        "spread_ms": view.record.spread(),
         "page": page,
     })
 }

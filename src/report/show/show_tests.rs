@@ -55,7 +55,7 @@ fn moved(task: &str) -> (Loop, Story) {
 
 fn known<'a>(record: &'a Loop, story: &'a Story, page: &'a Page) -> StoryPage<'a> {
     let reading = Reading { width: 80, now: at(7200).wall, offset: Utc.fix() };
-    StoryPage { record, owner_is_gone: false, story, page, reading }
+    StoryPage { view: LoopView::of(record, reading.clock()), story, page, reading }
 }
 
 #[test]

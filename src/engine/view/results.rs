@@ -32,7 +32,7 @@ pub fn facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
     let tests = |(run, memory): (&String, &TestMemory)| tests(&of(run), memory);
     let mut facts: Vec<Fact> = inputs.tests.iter().filter_map(tests).collect();
     facts.extend(failing(inputs));
-    facts.extend(complained(inputs.record));
+    facts.extend(complained(inputs.view.record));
     facts.extend(other_checks(inputs));
     facts.extend(inputs.changes.and_then(changed));
     facts.extend(left_out(inputs));
@@ -41,10 +41,10 @@ pub fn facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
     facts.extend(apart(inputs));
     facts.extend(brought_back(inputs));
     facts.extend(counted_late(inputs));
-    facts.extend(Fact::of("agents", inputs.record.shares()));
+    facts.extend(Fact::of("agents", inputs.view.record.shares()));
     facts.extend(messages::told(inputs));
     facts.extend(asked(inputs));
-    facts.extend(Fact::of("git", inputs.record.state.git.undone().map(|it| clip(&it, 500))));
+    facts.extend(Fact::of("git", inputs.view.record.state.git.undone().map(|it| clip(&it, 500))));
     facts
 }
 
@@ -89,7 +89,7 @@ fn tests(of: &str, memory: &TestMemory) -> Option<Fact> {
 
 /// The first check that does not pass, its tests by name and the end of what it printed.
 fn failing(inputs: &PageInputs<'_>) -> Option<Fact> {
-    let Some(evidence) = inputs.record.state.evidence.as_ref() else {
+    let Some(evidence) = inputs.view.record.state.evidence.as_ref() else {
         return failing_as_found(inputs);
     };
     let check = evidence.failing().next()?;
@@ -103,7 +103,7 @@ fn failing(inputs: &PageInputs<'_>) -> Option<Fact> {
 
 /// The first check that did not pass before the first iteration.
 fn failing_as_found(inputs: &PageInputs<'_>) -> Option<Fact> {
-    let (run, memory) = red_as_found(inputs.record)?;
+    let (run, memory) = red_as_found(inputs.view.record)?;
     let text = format!("`{}` {} before iteration 1", clip(run, 100), memory.what_happened());
     Some(Fact { name: "fails", text, detail: lines(&memory.tail) })
 }
@@ -128,7 +128,7 @@ fn complained(record: &Loop) -> Option<Fact> {
 
 /// The last result of every check that is not shown yet; a completed loop's reason covers all.
 fn other_checks(inputs: &PageInputs<'_>) -> Vec<Fact> {
-    let record = inputs.record;
+    let record = inputs.view.record;
     let evidence = record.state.evidence.as_ref();
     if record.outcome() == Some(Outcome::Completed) && record.contract.checks.len() <= 2 {
         return Vec::new();
@@ -196,7 +196,7 @@ fn left_out(inputs: &PageInputs<'_>) -> Option<Fact> {
         let paths: BTreeSet<&String> = changes.flat_map(of).collect();
         paths.into_iter().map(|path| one_line(path, PATH_CHARS)).collect::<Vec<_>>()
     };
-    let known = &inputs.record.state.trees.repositories;
+    let known = &inputs.view.record.state.trees.repositories;
     let is_left = |path: &String| known.get(path).is_some_and(|it| it.uncommitted.is_some());
     let inside = all(|changes| &changes.repositories)
         .into_iter()
@@ -215,7 +215,7 @@ fn left_out(inputs: &PageInputs<'_>) -> Option<Fact> {
 fn commits(inputs: &PageInputs<'_>) -> Option<Fact> {
     let Commits { switched_to, uncommitted, .. } = inputs.commits;
     let made = inputs.commits.made();
-    let branch = inputs.record.branch();
+    let branch = inputs.view.record.branch();
     let on = match (switched_to, branch) {
         (Some(now), Some(branch)) => format!(" on {now} (the loop's branch is {branch})"),
         (Some(branch), None) => format!(" on {branch}"),
@@ -252,7 +252,7 @@ fn commits(inputs: &PageInputs<'_>) -> Option<Fact> {
 /// The commits from before the loop that its branch no longer has.
 fn lost(inputs: &PageInputs<'_>) -> Option<Fact> {
     let lost = &inputs.commits.lost;
-    let branch = inputs.record.place.branch.as_deref().unwrap_or("HEAD");
+    let branch = inputs.view.record.place.branch.as_deref().unwrap_or("HEAD");
     let detail: Vec<String> = lost.iter().take(COMMITS).cloned().collect();
     let text = format!(
         "{} from before the loop, no longer on {branch}",
@@ -307,7 +307,7 @@ fn counted_late<'a>(inputs: &PageInputs<'a>) -> Option<Fact> {
 
 /// Each question that the agent had to decide itself.
 fn asked(inputs: &PageInputs<'_>) -> impl Iterator<Item = Fact> {
-    inputs.record.state.asked.iter().map(|it| {
+    inputs.view.record.state.asked.iter().map(|it| {
         let question = quoted(&clip(&it.text, TOLD_CHARS));
         Fact::new("asked", format!("{question} (iteration {}, told to decide)", it.iteration))
     })

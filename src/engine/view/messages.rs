@@ -14,7 +14,7 @@ pub fn told(inputs: &PageInputs<'_>) -> Vec<Fact> {
     let row = |message: Message<'_>| {
         let when = match message.prompt {
             Some(iteration) => format!("in the prompt of iteration {iteration}"),
-            None if inputs.record.is_live() => "waits for the next prompt".to_owned(),
+            None if inputs.view.record.is_live() => "waits for the next prompt".to_owned(),
             None => "it reached no prompt before the end".to_owned(),
         };
         Fact::new("told", format!("{} ({when})", quoted(&one_line(message.words, TOLD_CHARS))))
@@ -77,8 +77,8 @@ mod tests {
     use crate::engine::evidence::test_report::TestMemories;
     use crate::engine::fixture::{a_run, at};
     use crate::engine::journal::{Event, JournalEntry, SCHEMA, TOLD};
-    use crate::engine::page::tests::page;
     use crate::engine::record::{Loop, State, Status};
+    use crate::engine::view::tests::page;
 
     /// What a page tells of the messages of a loop in words: `tell x`, `begin` an iteration of a
     /// fresh process, and how it ends. `session` hands it to a session.

@@ -41,7 +41,7 @@ pub fn verdict(record: &Loop, now: DateTime<FixedOffset>) -> String {
 
 /// What the first line says beside the verdict.
 pub fn remark(inputs: &PageInputs<'_>) -> Option<String> {
-    let record = inputs.record;
+    let record = inputs.view.record;
     let ending = record.state.ending.as_ref();
     match ending.map(|ending| (ending.outcome, ending.proof)) {
         Some((Outcome::Completed, Some(Proof::Claimed))) => {
@@ -51,8 +51,8 @@ pub fn remark(inputs: &PageInputs<'_>) -> Option<String> {
         Some((Outcome::Blocked, _)) => Some("needs you".to_owned()),
         Some((Outcome::Error, _)) => None,
         Some(_) => state_of_the_checks(record),
-        None if inputs.owner_is_gone => Some("nobody drives it any more".to_owned()),
-        None => inputs.dialog.map(|_| "needs you".to_owned()),
+        None if inputs.view.owner_is_gone => Some("nobody drives it any more".to_owned()),
+        None => inputs.view.dialog.map(|_| "needs you".to_owned()),
     }
 }
 
@@ -112,14 +112,16 @@ pub fn asked_for_help(record: &Loop) -> Option<&str> {
 /// When it ended; `None` while it lives.
 pub fn at(inputs: &PageInputs<'_>) -> Option<DateTime<Utc>> {
     let told = inputs.story.ended_at;
-    (!inputs.record.is_live()).then(|| told.unwrap_or_else(|| inputs.record.last_at()))
+    (!inputs.view.record.is_live()).then(|| told.unwrap_or_else(|| inputs.view.record.last_at()))
 }
 
 /// The rows: what is needed, why, what was best; of a live loop what it waits for and who works.
 pub fn facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
-    let record = inputs.record;
-    let gone =
-        inputs.owner_is_gone.then(|| format!("gone: its {} has ended", record.driver().program()));
+    let record = inputs.view.record;
+    let gone = inputs
+        .view
+        .owner_is_gone
+        .then(|| format!("gone: its {} has ended", record.driver().program()));
     let needs = asked_for_help(record).map(|needs| quoted(&one_line(needs, WHY_CHARS)));
     let why = record.state.ending.as_ref().filter(|_| needs.is_none());
     let why = why.map(|ending| {
@@ -127,8 +129,10 @@ pub fn facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
     });
     let best = regressions(inputs.story).into_iter().next().map(|it| it.words());
     let best = best.filter(|_| record.outcome() != Some(Outcome::Completed));
-    let proved =
-        record.state.proved_at.map(|at| format!("after the end, {}", clock_time(at, inputs.now)));
+    let proved = record
+        .state
+        .proved_at
+        .map(|at| format!("after the end, {}", clock_time(at, inputs.view.now)));
     let facts =
         [("owner", gone), ("needs", needs), ("why", why), ("proved", proved), ("red", best)];
     facts
@@ -163,7 +167,7 @@ fn refused(inputs: &PageInputs<'_>, ending: &Ending) -> String {
 
 /// The reason of an end; of a completed loop it names the checks that the proof rests on.
 fn why_it_ended(inputs: &PageInputs<'_>, ending: &Ending) -> String {
-    let (record, reason) = (inputs.record, ending.reason());
+    let (record, reason) = (inputs.view.record, ending.reason());
     let evidence = record.state.evidence.as_ref().filter(|seen| !seen.checks.is_empty());
     let (Some(proof), Some(evidence)) = (ending.proof, evidence) else {
         return clip(&reason, WHY_CHARS);
@@ -190,14 +194,14 @@ fn why_it_ended(inputs: &PageInputs<'_>, ending: &Ending) -> String {
 
 /// "; before the loop 3 of 212 tests failed", of a check that had failed.
 fn had_failed(inputs: &PageInputs<'_>, check: &CheckResult) -> Option<String> {
-    let memory = inputs.record.state.checks.get(&check.run)?;
+    let memory = inputs.view.record.state.checks.get(&check.run)?;
     let found = inputs.tests.get(&check.run).filter(|memory| memory.as_found);
     let found = found.map(|memory| &memory.first).filter(|run| run.failed > 0);
     memory.ever_failed().then(|| match found {
         Some(run) => {
             format!("; before the loop {} of {} failed", run.failed, count(run.total(), "test"))
         }
-        None if inputs.record.contract.checks.len() > 1 => {
+        None if inputs.view.record.contract.checks.len() > 1 => {
             format!("; {} had failed before", named(&check.run))
         }
         None => "; it had failed before".to_owned(),

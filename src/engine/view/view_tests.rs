@@ -68,18 +68,14 @@ fn inputs<'a>(
         ignored: std::collections::BTreeMap::new(),
     };
     PageInputs {
-        record,
+        view: LoopView::of(record, at(3600).wall.fixed_offset()),
         story,
-        owner_is_gone: false,
-        dialog: None,
-        is_pausing: false,
         changes: Some(changes),
         changes_from: ChangesFrom::Snapshots,
         commits: NO_COMMITS,
         tests,
         resume: "crew resume haaaaaaa",
         stop: "crew pause haaaaaaa",
-        now: at(3600).wall.fixed_offset(),
     }
 }
 

@@ -32,7 +32,7 @@ impl Step {
 
 /// The next command, and the one after it.
 pub fn steps(inputs: &PageInputs<'_>) -> (Step, Option<Step>) {
-    let record = inputs.record;
+    let record = inputs.view.record;
     let resume = |what: &str| Step::new(inputs.resume, what);
     let is_run = record.driver() == Driver::Process;
     match record.outcome() {
@@ -63,20 +63,22 @@ pub fn steps(inputs: &PageInputs<'_>) -> (Step, Option<Step>) {
 
 /// Whether resuming the loop leads anywhere.
 pub fn can_resume(inputs: &PageInputs<'_>) -> bool {
-    match inputs.record.outcome() {
+    match inputs.view.record.outcome() {
         // Not to continue it, but to do what is pending.
         Some(Outcome::Completed) => {
-            inputs.record.fleet.is_none() && !inputs.record.state.git.left().is_empty()
+            inputs.view.record.fleet.is_none() && !inputs.view.record.state.git.left().is_empty()
         }
         // Only a new loop can require less.
-        Some(Outcome::Blocked) => asked_for_help(inputs.record).is_some() || !never_failed(inputs),
+        Some(Outcome::Blocked) => {
+            asked_for_help(inputs.view.record).is_some() || !never_failed(inputs)
+        }
         _ => true,
     }
 }
 
 /// What a person may do once they have looked at a loop that ended before its task was done.
 fn after(inputs: &PageInputs<'_>, outcome: Outcome) -> Step {
-    let (record, resume) = (inputs.record, inputs.resume);
+    let (record, resume) = (inputs.view.record, inputs.resume);
     let is_run = record.driver() == Driver::Process;
     match outcome {
         Outcome::Cancelled => {
@@ -102,7 +104,7 @@ fn after(inputs: &PageInputs<'_>, outcome: Outcome) -> Step {
 /// The command that sends the agent of a loop that is over a message. That of a fleet's loop only
 /// leaves it for the next attempt; any other resumes the loop.
 fn telling(inputs: &PageInputs<'_>, words: &str) -> String {
-    match &inputs.record.fleet {
+    match &inputs.view.record.fleet {
         Some(task) => format!("{} \"{words}\"", task.tell()),
         None => format!("{} --tell \"{words}\"", inputs.resume),
     }
@@ -110,7 +112,7 @@ fn telling(inputs: &PageInputs<'_>, words: &str) -> String {
 
 /// What a resume of a loop that met a limit does.
 fn once_more(inputs: &PageInputs<'_>, is_run: bool) -> String {
-    match &inputs.record.fleet {
+    match &inputs.view.record.fleet {
         Some(task) => {
             format!("continues once its limit is raised; {} \"...\" advises the agent", task.tell())
         }
@@ -121,7 +123,7 @@ fn once_more(inputs: &PageInputs<'_>, is_run: bool) -> String {
 
 /// How to resume a loop whose agent needs another idea.
 fn instead(inputs: &PageInputs<'_>) -> Step {
-    let what = match inputs.record.fleet {
+    let what = match inputs.view.record.fleet {
         Some(_) => format!("kept; {} tries it again with this", inputs.resume),
         None => String::new(),
     };
@@ -130,7 +132,7 @@ fn instead(inputs: &PageInputs<'_>) -> Step {
 
 /// How to resume a loop that failed too often, by what failed last.
 fn after_failures(inputs: &PageInputs<'_>, is_run: bool) -> Step {
-    let evidence = inputs.record.state.evidence.as_ref();
+    let evidence = inputs.view.record.state.evidence.as_ref();
     let said_so = evidence.is_some_and(|it| matches!(it.claim, ClaimResult::Failure(_)));
     let gate = evidence.and_then(|it| it.failing().find(|it| it.roles.contains(&Role::Gate)));
     let resume = inputs.resume;
@@ -144,7 +146,7 @@ fn after_failures(inputs: &PageInputs<'_>, is_run: bool) -> Step {
 /// Whether the proof falls short because no check has ever failed, which nobody can cure. A person
 /// can cure the rest: a changed check, or what a run in the scratch folder needs.
 fn never_failed(inputs: &PageInputs<'_>) -> bool {
-    let record = inputs.record;
+    let record = inputs.view.record;
     has_reason(inputs, FALLS_SHORT)
         && record.contract.require == Some(Proof::Checked)
         && (record.state.checked_as_found || record.contract.before_the_first().next().is_none())
@@ -158,30 +160,30 @@ fn changed_something(inputs: &PageInputs<'_>) -> bool {
 
 /// The first check that turned red, if the difference that did it can be shown.
 fn shown_regression(inputs: &PageInputs<'_>) -> Option<Regression> {
-    let is_completed = inputs.record.outcome() == Some(Outcome::Completed);
+    let is_completed = inputs.view.record.outcome() == Some(Outcome::Completed);
     let is_there = changed_something(inputs) && !is_completed;
     let first = regressions(inputs.story).into_iter().next().filter(|_| is_there)?;
     (!first.files.is_empty()).then_some(first)
 }
 
 fn has_reason(inputs: &PageInputs<'_>, part: &str) -> bool {
-    let ending = inputs.record.state.ending.as_ref();
+    let ending = inputs.view.record.state.ending.as_ref();
     ending.is_some_and(|ending| ending.why.contains(part))
 }
 
 fn is_at_rest(inputs: &PageInputs<'_>) -> bool {
-    inputs.owner_is_gone || inputs.record.state.status == Status::Paused
+    inputs.view.owner_is_gone || inputs.view.record.state.status == Status::Paused
 }
 
 /// How a running loop is stopped; `None` for one that is over or at rest.
 pub fn stop(inputs: &PageInputs<'_>) -> Option<String> {
-    let is_running = inputs.record.is_live() && !is_at_rest(inputs);
+    let is_running = inputs.view.record.is_live() && !is_at_rest(inputs);
     is_running.then(|| inputs.stop.to_owned())
 }
 
 /// The command that shows what the loop did.
 fn look(inputs: &PageInputs<'_>) -> Step {
-    let id = &inputs.record.id;
+    let id = &inputs.view.record.id;
     if let Some(Regression { run, green_after, red_since, .. }) = shown_regression(inputs) {
         let command = format!("crew diff {id} {green_after}..{red_since}");
         return Step::new(command, &format!("what turned `{}` red", clip(&run, RUN_CHARS)));
@@ -193,7 +195,7 @@ fn look(inputs: &PageInputs<'_>) -> Step {
 #[cfg(test)]
 mod tests {
     use crate::engine::fleet::fixture::{a_fleet, id};
-    use crate::engine::page::tests::told_ends;
+    use crate::engine::view::tests::told_ends;
 
     #[test]
     fn the_loop_of_a_task_is_answered_and_resumed_by_its_fleet() {

@@ -75,7 +75,7 @@ pub enum LastWords {
 
 /// The lines of a page, and how many iterations came before them.
 pub fn lines(inputs: &PageInputs<'_>) -> (Vec<PageLine>, u64) {
-    let proof = inputs.record.state.ending.as_ref().and_then(|ending| ending.proof);
+    let proof = inputs.view.record.state.ending.as_ref().and_then(|ending| ending.proof);
     let all = inputs.story.iterations().map(|it| IterationLine::of(it, proof));
     let all: Vec<IterationLine> = all.collect();
     let before = all.first().map_or(0, |first| u64::from(first.number.saturating_sub(1)));

@@ -9,13 +9,13 @@ use crate::engine::text::{clip, clock_time};
 
 /// The rows.
 pub fn facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
-    let record = inputs.record;
+    let record = inputs.view.record;
     if !record.is_live() {
         return Vec::new();
     }
-    let is_driven = !inputs.owner_is_gone;
-    let dialog = inputs.dialog.filter(|_| is_driven).map(|it| at_dialog(it, inputs.now));
-    let is_pausing = inputs.is_pausing && is_driven;
+    let is_driven = !inputs.view.owner_is_gone;
+    let dialog = inputs.view.dialog.filter(|_| is_driven).map(|it| at_dialog(it, inputs.view.now));
+    let is_pausing = inputs.view.is_pausing && is_driven;
     let pending =
         is_pausing.then(|| format!("a pause, when iteration {} ends", record.iteration()));
     let run = record.contract.run.as_ref().filter(|_| record.driver() == Driver::Process);
@@ -26,7 +26,7 @@ pub fn facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
             _ => format!(" · process {pid}"),
         };
         let asked = Some(run.permissions.label()).filter(|_| !run.agent.permissions.is_empty());
-        let stand_in = record.stand_in_at(inputs.now);
+        let stand_in = record.stand_in_at(inputs.view.now);
         let agent = [Some(stand_in.as_ref().unwrap_or(&run.agent.name).as_str()), asked];
         format!("{}{process}", agent.into_iter().flatten().collect::<Vec<_>>().join(", "))
     });

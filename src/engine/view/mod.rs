@@ -1,0 +1,359 @@
+//! How a loop stands, as one value: lists, boards, the line for a prompt and what programs read are
+//! made from it; and so is, with the loop's story, the page that a person reads in the morning, that
+//! of the next worker, and the story in HTML. It holds what crew itself saw; what an agent said is
+//! marked as said. It decides nothing and reads nothing.
+
+mod ending;
+mod iterations;
+mod live;
+mod messages;
+mod next;
+mod results;
+
+use std::path::PathBuf;
+
+use chrono::{DateTime, FixedOffset, Utc};
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
+
+pub use self::ending::{asked_for_help, state_of_the_checks, verdict};
+pub use self::iterations::{IterationLine, LastWords, PageLine, files};
+pub use self::live::at_dialog;
+pub use self::messages::TOLD_CHARS;
+pub use self::next::Step;
+use super::boundary::limits;
+use super::evidence::changes::Changes;
+use super::evidence::commits::Commits;
+use super::evidence::test_report::TestMemories;
+use super::journal::story::Story;
+use super::record::{
+    Check, Dialog, Ending, Loop, LoopId, Outcome, Proof, Role, Status, TaskOfFleet,
+};
+use super::usage::Usage;
+
+/// How a loop stands: its record, and what this machine knows of it. Lists, boards, pages, the line
+/// for a prompt and what programs read are made from it.
+#[derive(Debug, Clone, Copy)]
+pub struct LoopView<'a> {
+    pub record: &'a Loop,
+    /// Nobody drives the loop any more although it did not end.
+    pub owner_is_gone: bool,
+    /// The dialog at which its client waits.
+    pub dialog: Option<&'a Dialog>,
+    /// A pause is pending.
+    pub is_pausing: bool,
+    /// Milliseconds since its iteration began.
+    pub running_ms: u64,
+    /// Its task, if this machine keeps the fleet of that.
+    pub task: Option<&'a TaskOfFleet>,
+    /// Whether a later loop works, or worked, in the same working tree.
+    pub is_replaced: bool,
+    /// The time on the reader's clock.
+    pub now: DateTime<FixedOffset>,
+}
+
+/// What a person does about a loop, in the order of a board.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum BoardGroup {
+    NeedsYou,
+    Running,
+    Waiting,
+    Ended,
+}
+
+impl<'a> LoopView<'a> {
+    /// A loop of which only the record is known.
+    pub fn of(record: &'a Loop, now: DateTime<FixedOffset>) -> Self {
+        Self {
+            record,
+            owner_is_gone: false,
+            dialog: None,
+            is_pausing: false,
+            running_ms: 0,
+            task: None,
+            is_replaced: false,
+            now,
+        }
+    }
+
+    /// Where the loop stands, however long it is over.
+    pub fn group(&self) -> BoardGroup {
+        match self.record.state.status {
+            _ if self.needs_a_person() => BoardGroup::NeedsYou,
+            Status::Running => BoardGroup::Running,
+            Status::Waiting | Status::Paused => BoardGroup::Waiting,
+            Status::Finished => BoardGroup::Ended,
+        }
+    }
+
+    /// Of those that are over: what is blocked, what could not be committed or pushed, and what
+    /// leaves its fleet's task undone. A task that was only interrupted waits for its fleet.
+    fn needs_a_person(&self) -> bool {
+        let git = &self.record.state.git;
+        match (self.record.outcome(), self.task) {
+            (None, _) => self.owner_is_gone || self.dialog.is_some(),
+            _ if self.is_replaced => false,
+            (Some(Outcome::Blocked), _) => true,
+            (Some(Outcome::Interrupted), Some(_)) => false,
+            (Some(outcome), Some(_)) => outcome.leaves_a_task_undone(),
+            (Some(_), None) => git.commits.count > 0 || git.pushes.count > 0,
+        }
+    }
+}
+
+impl Serialize for LoopView<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { record, owner_is_gone, dialog, is_pausing, .. } = *self;
+        let (state, contract) = (&record.state, &record.contract);
+        let run = contract.run.as_ref();
+        let ending = state.ending.as_ref();
+        // What a waiting loop waits for: an account where it is the end of a limit that its loops
+        // share.
+        let wait = (state.status == Status::Waiting).then(
+            || json!({ "until": state.due, "why": state.wait_reason, "account": state.window }),
+        );
+        let value = json!({
+            "id": record.id,
+            "status": state.status,
+            "outcome": record.outcome(),
+            "proof": ending.and_then(|ending| ending.proof),
+            "proved_at": state.proved_at,
+            "why": ending.map(Ending::reason),
+            "iteration": record.iteration(),
+            "completed_iterations": state.completed,
+            "limits": contract.limits,
+            "consecutive_failures": state.consecutive_failures,
+            "iterations_without_progress": state.iterations_without_progress,
+            "awake_ms": state.awake_ms,
+            "wait": wait,
+            "started_at": record.started_at,
+            "last_iteration_at": state.last_iteration_at,
+            "driver": record.driver(),
+            "agent": run.map(|run| &run.agent.name),
+            "fallback": run.map(|run| run.fallback.iter().map(|it| &it.name).collect::<Vec<_>>()),
+            "stand_in": record.stand_in_at_work(),
+            "shares": state.agents.shares,
+            "model": run.and_then(|run| run.model.as_ref()),
+            "agent_words": run.map(|run| &run.words),
+            "permissions": run.map(|run| run.permissions),
+            "git": run.map(|run| &run.git),
+            "pending": state.git.left().names(),
+            "git_undone": state.git.undone(),
+            "procedure": record.procedure(),
+            "task": contract.task,
+            "require": contract.require,
+            "promise": contract.promise,
+            "checks": contract.checks,
+            "usage": usage(&state.usage),
+            "iterations_ms": record.elapsed_ms,
+            "asked": state.asked,
+            "evidence": state.evidence,
+            "owner": state.owner,
+            "owner_is_gone": owner_is_gone,
+            "pausing": is_pausing,
+            "dialog": dialog,
+            "checkout": record.place.checkout,
+            "branch": record.place.branch,
+        });
+        value.serialize(serializer)
+    }
+}
+
+/// What was used, for programs: tokens and cost.
+pub fn usage(usage: &Usage) -> Value {
+    json!({
+        "tokens": usage.tokens,
+        "total_tokens": usage.tokens.total(),
+        "cost_usd": usage.cost.dollars(),
+        "cost_usd_at_most": usage.cost_at_most().dollars(),
+        "unpriced_models": usage.unpriced_models,
+        "is_lower_bound": usage.is_lower_bound(),
+    })
+}
+
+/// Everything that a page is made from.
+#[derive(Debug, Clone, Copy)]
+pub struct PageInputs<'a> {
+    pub view: LoopView<'a>,
+    pub story: &'a Story,
+    /// What the loop changed since its start; `None` where nothing could look.
+    pub changes: Option<&'a Changes>,
+    pub changes_from: ChangesFrom,
+    /// What became of the commits.
+    pub commits: &'a Commits,
+    /// The test results of each check, by command.
+    pub tests: &'a TestMemories,
+    /// The command that resumes it.
+    pub resume: &'a str,
+    /// How it is stopped while it runs.
+    pub stop: &'a str,
+}
+
+/// Where a page's changes come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChangesFrom {
+    /// What git lists, or nowhere: there are no snapshots to show or to go back to.
+    Git,
+    /// The snapshots up to the last boundary, or to the end.
+    Snapshots,
+    /// The tree as it is, which is no longer what the loop left.
+    Tree,
+}
+
+/// A page. Whatever is empty or `None` is no news and is not shown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Page {
+    pub id: LoopId,
+    pub outcome: Option<Outcome>,
+    pub proof: Option<Proof>,
+    /// When it was last looked for after the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proved_at: Option<DateTime<Utc>>,
+    /// "completed after 4 iterations", "running, iteration 4 of 15".
+    pub verdict: String,
+    /// What belongs to it: "proof: proven", "2 of 148 tests fail", "needs you".
+    pub remark: Option<String>,
+    /// The task, or the procedure that replaces it.
+    pub task: String,
+    /// `running`, `waiting`, `paused`, or the outcome.
+    pub status: &'static str,
+    pub branch: Option<String>,
+    pub folder: PathBuf,
+    /// The file that holds the exact task.
+    pub task_file: PathBuf,
+    /// What the agent says when it is done.
+    pub promise: Option<String>,
+    /// Each check with its last result.
+    pub checks: Vec<PageCheck>,
+    /// The agent's last words, unchecked.
+    pub said: Option<String>,
+    /// What is needed, why it ended, what was best.
+    pub ending: Vec<Fact>,
+    /// Time it worked, in milliseconds.
+    pub awake_ms: u64,
+    pub started_at: DateTime<Utc>,
+    /// When it ended; `None` while it lives.
+    pub ended_at: Option<DateTime<Utc>>,
+    /// "$3.42 of $8.00".
+    pub cost: Option<String>,
+    pub iterations: Vec<PageLine>,
+    /// How many iterations came before the first line.
+    pub earlier: u64,
+    /// What became of tests, checks, files, commits and questions.
+    pub results: Vec<Fact>,
+    /// What became of the commits.
+    #[serde(flatten)]
+    pub commits: Commits,
+    pub changes: Option<Changes>,
+    /// The file of the handoff.
+    pub handoff: Option<String>,
+    /// Whether nobody has read the newest words of a person's or an agent's handoff.
+    #[serde(skip)]
+    pub has_unread_handoff: bool,
+    /// How a running loop is stopped.
+    pub stop: Option<String>,
+    /// The command to type next, which shows something.
+    pub next: Step,
+    /// The one after it, where looking is not enough.
+    pub then: Option<Step>,
+    /// The command that resumes it; `None` where that leads nowhere.
+    pub resume: Option<String>,
+}
+
+/// A check of the loop.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PageCheck {
+    pub run: String,
+    pub role: Role,
+    /// "failed (exit 1)", "passed after iteration 3"; `None` if it never ran.
+    pub last: Option<String>,
+    /// Whether it did not pass at the last boundary.
+    pub is_failing: bool,
+}
+
+/// One row: what it is, and what crew saw of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Fact {
+    /// One word: `why`, `tests`.
+    pub name: &'static str,
+    pub text: String,
+    /// What was printed or said, line by line.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub detail: Vec<String>,
+}
+
+impl Fact {
+    /// A row of one text.
+    pub fn new(name: &'static str, text: impl Into<String>) -> Self {
+        Self { name, text: text.into(), detail: Vec::new() }
+    }
+
+    fn of(name: &'static str, text: Option<String>) -> Option<Self> {
+        text.map(|text| Self::new(name, text))
+    }
+}
+
+impl Page {
+    /// The page of a loop, without its handoff, which may be written from it.
+    pub fn of(inputs: &PageInputs<'_>) -> Self {
+        let record = inputs.view.record;
+        let (iterations, earlier) = iterations::lines(inputs);
+        let (next, then) = next::steps(inputs);
+        let task = record.contract.task.trim();
+        let procedure = record.procedure().filter(|_| task.is_empty());
+        Self {
+            id: record.id.clone(),
+            outcome: record.outcome(),
+            proof: record.state.ending.as_ref().and_then(|ending| ending.proof),
+            proved_at: record.state.proved_at,
+            verdict: verdict(record, inputs.view.now),
+            remark: ending::remark(inputs),
+            task: procedure.map_or_else(|| task.to_owned(), |name| format!("procedure {name}")),
+            status: record.status_word(),
+            branch: record.place.branch.clone(),
+            folder: record.place.folder.clone(),
+            task_file: record.place.task_file(),
+            promise: record.contract.promise.as_ref().map(ToString::to_string),
+            checks: checks(record),
+            said: record.state.evidence.as_ref().and_then(|seen| seen.said.clone()),
+            ending: ending::facts(inputs),
+            awake_ms: record.state.awake_ms,
+            started_at: record.started_at,
+            ended_at: ending::at(inputs),
+            cost: cost(record),
+            iterations,
+            earlier,
+            results: results::facts(inputs),
+            commits: inputs.commits.clone(),
+            changes: inputs.changes.cloned(),
+            handoff: None,
+            has_unread_handoff: inputs.story.has_unread_handoff(),
+            stop: next::stop(inputs),
+            next,
+            then,
+            resume: next::can_resume(inputs).then(|| inputs.resume.to_owned()),
+        }
+    }
+}
+
+fn checks(record: &Loop) -> Vec<PageCheck> {
+    let failing = record.state.evidence.iter().flat_map(|seen| seen.failing());
+    let failing: Vec<&String> = failing.map(|check| &check.run).collect();
+    let one = |check: &Check| PageCheck {
+        run: check.run.clone(),
+        role: check.role,
+        last: record.last_of(&check.run),
+        is_failing: failing.contains(&&check.run),
+    };
+    record.contract.checks.iter().map(one).collect()
+}
+
+/// "$3.42 of $8.00", or what was used where nothing limits it.
+fn cost(record: &Loop) -> Option<String> {
+    let is_limited = record.contract.limits.bound_usage();
+    limits::cost_and_tokens(record).filter(|_| is_limited).or_else(|| record.spent())
+}
+
+#[cfg(test)]
+#[path = "view_tests.rs"]
+mod tests;
