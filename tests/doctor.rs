@@ -1,5 +1,6 @@
 //! The doctor, through the built binary: each planted fault is found and named with its fix.
 
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -99,7 +100,7 @@ fn what_the_scratch_folder_lacks_is_named_until_it_is_included() {
 type Fault = (&'static str, &'static str, i32, fn(&Sandbox));
 
 /// The finding, a part of its fix, the exit code, and the fault.
-const FAULTS: [Fault; 24] = [
+const FAULTS: [Fault; 30] = [
     ("client-silent", "install Claude Code again", 1, |it| drop(it.program("claude", "exit 7"))),
     ("client-too-old", "claude update", 1, |it| {
         tell(it, "version", &json!("2.1.100 (Claude Code)"));
@@ -113,6 +114,25 @@ const FAULTS: [Fault; 24] = [
     ("plugin-shadowed", "claude plugin disable crew@zed", 1, |it| {
         let both = json!([{"id": "crew@zed", "scope": "user"}, {"id": "crew@crew"}]);
         tell(it, "list", &both);
+    }),
+    ("plugin-missing", "for all your folders", 1, |it| {
+        tell(it, "list", &json!([{"id": "crew@crew", "scope": "local", "enabled": false}]));
+    }),
+    ("plugin-not-loaded", "crew install", 1, |it| {
+        tell(it, "list", &json!([{"id": "crew@crew", "errors": ["cache-miss"]}]));
+    }),
+    ("folder-broken", "crew install", 1, |it| {
+        std::fs::remove_file(folder(it).join(".claude-plugin/plugin.json")).unwrap();
+    }),
+    ("folder-broken", "crew install", 1, |it| {
+        std::fs::write(folder(it).join("hooks/hooks.json"), "{").unwrap();
+    }),
+    ("program-broken", "crew install", 1, |it| replace_program(it, "#!/bin/sh\nexit 0\n")),
+    ("record-unreadable", "its journal", 0, |it| {
+        let folder = it.crew_home().join("loops/haaaaaaa");
+        std::fs::create_dir_all(&folder).unwrap();
+        make_home(it, 0o700);
+        std::fs::write(folder.join("loop.json"), "{").unwrap();
     }),
     ("hooks-disabled", "disableAllHooks", 1, |it| settings(it, &json!({"disableAllHooks": true}))),
     ("program-broken", "crew install", 1, |it| {
@@ -212,6 +232,17 @@ fn each_planted_fault_is_found_alone_and_names_its_fix() {
         let line = format!("\n  fix: {}\n", found[0]["fix"].as_str().unwrap());
         assert!(page.code() == exit && page.stdout.contains(&line), "{page:#?}");
     }
+}
+
+#[test]
+fn a_plugin_that_only_sessions_were_given_is_not_missing() {
+    let sandbox = healthy();
+    tell(&sandbox, "list", &json!([]));
+    tell(&sandbox, "market", &json!([]));
+    let data = sandbox.home().join(".claude/plugins/data/crew-inline");
+    std::fs::create_dir_all(&data).unwrap();
+    std::fs::write(data.join("home"), sandbox.crew_home().display().to_string()).unwrap();
+    assert_eq!(findings(&sandbox.crew(&["doctor", "--json"])), [""; 0]);
 }
 
 #[test]
@@ -389,4 +420,78 @@ fn a_node_is_asked_for_the_agent_in_force_here_or_the_named_one() {
     let unknown = sandbox.crew(&["doctor", "--on", "slurm", "--agent", "codx"]);
     assert_eq!(unknown.code(), 2, "{unknown:#?}");
     assert_eq!(sandbox.crew(&["doctor", "--agent", "codex"]).code(), 2);
+}
+
+/// A repository with a remote, and an agent whose service answers and has a key.
+fn on_a_healthy_node(service: &TcpListener) -> Sandbox {
+    let base = format!("http://{}", service.local_addr().unwrap());
+    let sandbox =
+        Sandbox::new().env("ANTHROPIC_BASE_URL", &base).env("ANTHROPIC_API_KEY", "no key");
+    sandbox.program("srun", SRUN);
+    sandbox.program("claude", "exit 7");
+    let remote = sandbox.root().join("remote.git").display().to_string();
+    sandbox.git(&["init", "--quiet", "--bare", &remote]);
+    sandbox.git(&["remote", "add", "origin", &remote]);
+    sandbox
+}
+
+#[test]
+fn each_fault_of_a_node_is_found_alone_and_names_its_fix() {
+    let faults: [fn(Sandbox) -> Sandbox; 8] = [
+        |it| it,
+        |it| {
+            let report = r#"echo '{"node":"n1","version":"0.0.9","git":false}'"#;
+            it.program("srun", report);
+            it
+        },
+        |it| {
+            it.program("git", r#"[ "$SLURMD_NODENAME" ] && exit 1; exec /usr/bin/git "$@""#);
+            it
+        },
+        |it| {
+            let hook = it.root().join("remote.git/hooks/pre-receive");
+            write_executable(&hook, "#!/bin/sh\nexit 1\n");
+            it
+        },
+        |it| {
+            std::fs::remove_dir_all(it.root().join("remote.git")).unwrap();
+            it
+        },
+        |it| {
+            std::fs::remove_file(it.root().join("bin/claude")).unwrap();
+            it
+        },
+        |it| it.env("ANTHROPIC_BASE_URL", "nonsense"),
+        |it| it.env("ANTHROPIC_API_KEY", ""),
+    ];
+    let service = TcpListener::bind("127.0.0.1:0").unwrap();
+    let found = faults.map(|plant| {
+        let sandbox = plant(on_a_healthy_node(&service));
+        let ran = sandbox.crew(&["doctor", "--on", "slurm", "--json"]);
+        let found = findings(&ran);
+        assert!(found.len() < 2, "{found:#?}");
+        let lines = found.iter().map(|it| {
+            let [severity, code, what, fix] =
+                ["severity", "code", "what", "fix"].map(|key| it[key].as_str().unwrap());
+            let root = sandbox.root().display().to_string();
+            format!("{severity} {code}: {what}\n  {fix}\n").replace(&root, "/root")
+        });
+        lines.collect::<String>()
+    });
+    insta::assert_snapshot!(found.concat(), @"
+    broken node-crew-differs: n1 has crew 0.0.9, and this is crew 0.1.0
+      install the same version in both places
+    broken node-git-missing: n9: `git` does not answer, and each job clones and pushes
+      install git on the nodes
+    broken node-remote-refuses: n9: the remote takes neither refs/crew/* nor branches crew/*
+      have its rules let this account push one of them
+    broken node-remote-fails: n9: the remote: '/root/remote.git' does not appear to be a git repository
+      look at git remote -v: git ls-remote /root/remote.git must list the refs
+    broken node-agent-missing: n9: agent claude: there is no program `claude` on PATH
+      install it on the nodes, or put its folder on the PATH of jobs; --agent NAME tries another
+    broken node-network: n9: no way out to the agent's model at ANTHROPIC_BASE_URL: it is not the address of a service
+      run jobs where the nodes reach it, by SBATCH_PARTITION; or set HTTPS_PROXY or ANTHROPIC_BASE_URL
+    warning node-key-missing: n9: the agent has no key that crew knows of: ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN, CLAUDE_CODE_OAUTH_TOKEN, /root/home/.claude/.credentials.json
+      set one where the job starts, or log in once on a home that the nodes share
+    ");
 }

@@ -11,17 +11,16 @@ use super::reporter::has_a_screen;
 use super::{all, any_home, home, listed, print, refuse_an_agent};
 use crate::cli::{Cli, InstallArgs};
 use crate::demo::{self, DemoArgs, Played};
-use crate::drive::doctor::{cluster, examine, node};
+use crate::drive::doctor::{cluster, examine};
 use crate::drive::fleet::engines::step::WITHIN;
 use crate::drive::install::status_line::{self, LineEntry};
 use crate::drive::install::{self, InstallScope};
 use crate::drive::owner::needs_hooks;
-use crate::engine::doctor::node::cluster_findings;
-use crate::engine::doctor::{Finding, Severity, findings};
+use crate::engine::doctor::Examination;
 use crate::engine::record::Loop;
 use crate::exit::Exit;
 use crate::parse::arguments::{DoctorArgs, UsageError};
-use crate::report::doctor as examined;
+use crate::report::doctor as doctor_words;
 use crate::report::install as words;
 use crate::world::files::disk;
 use crate::world::process::signals::Signals;
@@ -166,46 +165,39 @@ pub fn doctor(arguments: &DoctorArgs) -> Result<Exit> {
     if agent.is_some() {
         return Err(UsageError::new("--agent is for a cluster", "name it: --on slurm").into());
     }
-    let facts = examine(&home, &env::current_folder()?, client.as_deref());
-    let found = findings(&facts);
-    if *json {
-        print::json(&examined::json(&facts, &found));
-    } else {
-        print::folded_heads(&examined::page(&facts, &found));
-    }
-    Ok(exit(&found))
+    let examined = examine(&home, &env::current_folder()?, client.as_deref());
+    Ok(diagnose(&examined, *json))
 }
 
 /// Asks a node of a cluster.
 fn ask(home: &Home, engine: &str, arguments: &DoctorArgs) -> Result<Exit> {
     let signals = Signals::listen()?;
-    print::aside(&examined::waits(engine, WITHIN));
+    print::aside(&doctor_words::waits(engine, WITHIN));
     let (here, stop) = (env::current_folder()?, || signals.times() > 0);
-    let facts = cluster::ask(home, &here, engine, arguments.agent.as_deref(), &stop)?;
-    if let Some(code) = signals.exit_code() {
-        return Ok(Exit::signalled(code));
-    }
-    let found = cluster_findings(&facts);
-    if arguments.json {
-        print::json(&examined::cluster_json(&facts, &found));
-    } else {
-        print::folded_heads(&examined::cluster_page(&facts, &found));
-    }
-    Ok(exit(&found))
+    let examined = cluster::ask(home, &here, engine, arguments.agent.as_deref(), &stop)?;
+    Ok(match signals.exit_code() {
+        Some(code) => Exit::signalled(code),
+        None => diagnose(&examined, arguments.json),
+    })
 }
 
-/// Reports on this machine as a node. Whoever asked judges it.
+/// Reports on this machine as a node. Whoever asked prints the findings.
 fn report(home: &Home, agent: Option<&str>, remote: Option<&str>) -> Result<Exit> {
     let signals = Signals::listen()?;
     let (here, stop) = (env::current_folder()?, || signals.times() > 0);
-    let facts = node::examine(home, &here, agent, remote, &stop);
-    print::json(&serde_json::to_value(facts)?);
+    let report = cluster::report_node(home, &here, agent, remote, &stop);
+    print::json(&serde_json::to_value(report)?);
     Ok(signals.exit_code().map_or(Exit::SUCCESS, Exit::signalled))
 }
 
-fn exit(found: &[Finding]) -> Exit {
-    let broken = found.iter().any(|finding| finding.severity == Severity::Broken);
-    if broken { Exit::ERROR } else { Exit::SUCCESS }
+/// Prints what was found.
+fn diagnose(examined: &Examination, as_json: bool) -> Exit {
+    if as_json {
+        print::json(&doctor_words::json(examined));
+    } else {
+        print::folded_heads(&doctor_words::page(examined));
+    }
+    if examined.is_broken() { Exit::ERROR } else { Exit::SUCCESS }
 }
 
 #[cfg(test)]

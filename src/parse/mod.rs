@@ -16,7 +16,6 @@ pub mod git_refs;
 pub mod handoff_words;
 pub mod ignore;
 pub mod iterations;
-pub mod node_report;
 pub mod not_found;
 pub mod order;
 pub mod patterns;

@@ -75,23 +75,16 @@ pub fn marketplace(text: &str) -> Result<Option<MarketplaceSource>, String> {
     }))
 }
 
-/// What a settings file says about crew and its hooks.
-pub fn settings(path: PathBuf, text: &str, managed: bool) -> ClientSettings {
-    let fields: Map<String, Value> = match serde_json::from_slice(text.as_bytes()) {
-        Ok(fields) => fields,
-        Err(error) => {
-            let broken = Some(error.to_string());
-            return ClientSettings { path, broken, ..ClientSettings::default() };
-        }
-    };
+/// What a settings file says about crew and its hooks; `None` if it is not such a file.
+pub fn settings(path: PathBuf, text: &str, managed: bool) -> Option<ClientSettings> {
+    let fields: Map<String, Value> = serde_json::from_slice(text.as_bytes()).ok()?;
     let is_set = |name: &str| fields.get(name).and_then(Value::as_bool) == Some(true);
-    ClientSettings {
+    Some(ClientSettings {
         path,
-        broken: None,
         disables_hooks: is_set("disableAllHooks"),
         managed_hooks_only: managed && is_set("allowManagedHooksOnly"),
         enables: fields.get("enabledPlugins").and_then(|all| all.get(PLUGIN)?.as_bool()),
-    }
+    })
 }
 
 /// The variables a settings file puts into the environment of hooks, as text; empty if it is not
@@ -154,15 +147,13 @@ mod tests {
         let text = r#"{"disableAllHooks":true,"allowManagedHooksOnly":true,
             "enabledPlugins":{"crew@crew":false},
             "env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"30"}}"#;
-        let user = settings("/s".into(), text, false);
+        let user = settings("/s".into(), text, false).unwrap();
         assert!(user.disables_hooks && !user.managed_hooks_only);
         assert_eq!(user.enables, Some(false));
-        assert!(settings("/s".into(), text, true).managed_hooks_only);
-        assert_eq!(
-            settings("/s".into(), "{}", true),
-            ClientSettings { path: "/s".into(), ..ClientSettings::default() }
-        );
-        assert!(settings("/s".into(), "{,", true).broken.is_some());
+        assert!(settings("/s".into(), text, true).unwrap().managed_hooks_only);
+        let silent = settings("/s".into(), "{}", true).unwrap();
+        assert_eq!((silent.disables_hooks, silent.enables), (false, None));
+        assert_eq!(settings("/s".into(), "{,", true), None);
         let pair = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
         let text = r#"{"env":{"A":"x","N":3,"B":true,"EMPTY":""},"other":{"C":"y"}}"#;
         let expected = [("A", "x"), ("B", "true"), ("EMPTY", ""), ("N", "3")].map(pair);

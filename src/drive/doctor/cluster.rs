@@ -1,73 +1,288 @@
-//! Finds out with one small job whether a cluster could run a fleet of the current repository. The
-//! job changes nothing but a ref of the remote, which is deleted again.
+//! Finds out with one small job whether a cluster could run a fleet of the current repository. On
+//! the node crew examines itself: it starts no agent, talks to no model, and of a key it finds out
+//! only that there is one. The job changes nothing but a ref of the remote, which is deleted again.
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::Result;
+use serde_json::json;
 
-use super::node;
+use super::first_line;
+use crate::agents::service::{Service, route};
+use crate::agents::service_of;
 use crate::drive::fleet::engines::step::NodeStep;
-use crate::engine::doctor::node::{ClusterFacts, NamedRemote, NodeFault};
+use crate::drive::start::{agent, place, settings};
+use crate::engine::doctor::{Examination, Findings, NodeReport};
+use crate::engine::fleet::Remote;
+use crate::engine::git::GitFault;
+use crate::engine::record::Agent;
+use crate::engine::settings::merge::merge;
+use crate::engine::settings::{Key, Sourced, Value, ValueOrigin};
 use crate::parse::git_push::without_secrets;
-use crate::parse::node_report;
+use crate::world::files::disk;
+use crate::world::git::probe::Probe;
 use crate::world::process::Stop;
 use crate::world::store::Home;
-use crate::world::{env, git};
+use crate::world::{env, git, host, network};
 
-/// Waits for a place in the cluster `engine` and returns what the node reported. `stop` ends the
-/// wait early.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// The longest that a connection to the agent's service may take.
+const CONNECTS: Duration = Duration::from_secs(10);
+/// The variable in which Slurm names the node.
+const NODE: &str = "SLURMD_NODENAME";
+
+/// Waits for a place in the cluster `engine` and returns what was found there. `stop` ends the wait
+/// early.
 pub fn ask(
     home: &Home,
     here: &Path,
     engine: &str,
     named: Option<&str>,
     stop: Stop<'_>,
-) -> Result<ClusterFacts> {
-    let agent = node::agent(home, here, named)?.name;
+) -> Result<Examination> {
+    let agent = find_agent(home, here, named)?.name;
     let host = engine.strip_prefix("slurm:");
     // As for the jobs of a fleet: elsewhere PATH must lead to it.
     let crew = if host.is_some() { "crew".into() } else { env::program()? };
     let top = git::top(here);
-    let remote = named_remote(top.as_deref().and_then(git::remotes::of).map(|(_, url)| url));
+    let remote = top.as_deref().and_then(git::remotes::of).map(|(_, url)| url);
+    let secret = remote.as_ref().is_some_and(|url| is_secret(url));
     let mut words = vec!["doctor", "--node", "--json", "--agent", &agent];
-    if let NamedRemote::Url(url) = &remote {
+    if let Some(url) = remote.as_ref().filter(|_| !secret) {
         words.extend(["--remote", url]);
     }
     let step = NodeStep { host, crew: &crew, folder: here, name: "doctor" };
-    let answer = step.run(&words, stop, node_report::read).map_err(|error| {
-        let text = format!("{error:#}");
-        let (what, fix) = text.split_once("\nhint: ").unwrap_or((&text, "sinfo shows the nodes"));
-        NodeFault { what: what.to_owned(), fix: fix.to_owned() }
-    });
-    let version = env!("CARGO_PKG_VERSION").to_owned();
-    Ok(ClusterFacts { engine: engine.to_owned(), version, remote, answer })
+    let mut found = Findings::default();
+    let report = match step.run(&words, stop, read_report) {
+        Ok(report) => Some(report),
+        Err(error) => {
+            let text = format!("{error:#}");
+            let (what, fix) =
+                text.split_once("\nhint: ").unwrap_or((&text, "sinfo shows the nodes"));
+            found.broken("cluster-silent", format!("no job of {engine} reported: {what}"), fix);
+            None
+        }
+    };
+    let mut rows = vec![("cluster", engine.to_owned())];
+    if let Some(report) = report {
+        let NodeReport { node, version, .. } = &report;
+        if version == VERSION {
+            found.extend(report.findings);
+        } else {
+            // What another version reports may mean something else.
+            let what = format!("{node} has crew {version}, and this is crew {VERSION}");
+            found.broken("node-crew-differs", what, "install the same version in both places");
+        }
+        let not_tried = match &remote {
+            None => Some("not tried: this repository has none"),
+            Some(_) if secret => {
+                Some("not tried: its address holds a password, which all would see")
+            }
+            Some(_) => None,
+        };
+        let remote = not_tried.map_or(report.remote, str::to_owned);
+        rows.extend([
+            ("node", report.node),
+            ("agent", report.agent),
+            ("model", report.model),
+            ("remote", remote),
+        ]);
+    }
+    let facts = rows.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
+    Ok(Examination { facts, rows, findings: found.sorted() })
 }
 
-fn named_remote(url: Option<String>) -> NamedRemote {
-    match url {
-        None => NamedRemote::Absent,
-        // The user before the host of ssh is no secret.
-        Some(url) if url.starts_with("http") && without_secrets(&url) != url => NamedRemote::Secret,
-        Some(url) => NamedRemote::Url(url),
+/// Whether an address holds a secret: every user of a node sees the words of a command. The user
+/// before the host of ssh is no secret.
+fn is_secret(url: &str) -> bool {
+    url.starts_with("http") && without_secrets(url) != url
+}
+
+/// The report in a line of output, among whatever a site prints beside it.
+fn read_report(line: &str) -> Option<NodeReport> {
+    let report: NodeReport = serde_json::from_slice(line.trim().as_bytes()).ok()?;
+    (!report.node.is_empty() && !report.version.is_empty()).then_some(report)
+}
+
+/// The agent in force in `here`, or the named one.
+fn find_agent(home: &Home, here: &Path, named: Option<&str>) -> Result<Agent> {
+    let place = place::place(here, None);
+    let checkout = place.as_ref().map_or(here, |place| &place.checkout);
+    let mut layers = settings::look(home, checkout, true)?.layers;
+    if let Some(name) = named {
+        let value = Value::Text(name.to_owned());
+        layers.typed.values.insert(Key::Agent, Sourced { value, origin: ValueOrigin::Typed });
     }
+    agent::resolve(&merge(&layers, None), None)
+}
+
+/// Looks on this node for what a job with this agent and this remote needs.
+pub fn report_node(
+    home: &Home,
+    here: &Path,
+    named: Option<&str>,
+    remote: Option<&str>,
+    stop: Stop<'_>,
+) -> NodeReport {
+    let named_by_system = || host::host().map(|host| host.name);
+    let node = env::text(NODE).or_else(named_by_system).unwrap_or_else(|| "the node".to_owned());
+    let mut found = NodeFindings { node: &node, found: Findings::default() };
+    let agent = find_agent(home, here, named);
+    let is_there = agent.as_ref().map(|agent| agent::has_program(agent, here));
+    if let Err(error) | Ok(Err(error)) = is_there.as_ref().map_err(|error| *error) {
+        let fix = "install it on the nodes, or put its folder on the PATH of jobs; \
+                   --agent NAME tries another";
+        found.broken("node-agent-missing", &first_line(error), fix);
+    }
+    let remote = try_git(here, remote, stop, &mut found);
+    let service = agent.as_ref().ok().and_then(|agent| Some((agent, service_of(&agent.dialect)?)));
+    let model = service.and_then(|(agent, service)| try_service(agent, service, &mut found));
+    NodeReport {
+        version: VERSION.to_owned(),
+        agent: agent.map_or_else(|_| named.unwrap_or_default().to_owned(), |agent| agent.name),
+        model: model.unwrap_or_else(|| {
+            "not tried: crew does not know where this agent's model is".to_owned()
+        }),
+        remote: remote.to_owned(),
+        findings: found.found.sorted(),
+        node,
+    }
+}
+
+/// Findings that name their node.
+struct NodeFindings<'a> {
+    node: &'a str,
+    found: Findings,
+}
+
+impl NodeFindings<'_> {
+    fn broken(&mut self, code: &'static str, what: &str, fix: &str) {
+        self.found.broken(code, format!("{}: {what}", self.node), fix);
+    }
+}
+
+/// Tries git, and the refs that a fleet would use in the remote, in its order.
+fn try_git(
+    here: &Path,
+    remote: Option<&str>,
+    stop: Stop<'_>,
+    found: &mut NodeFindings<'_>,
+) -> &'static str {
+    if !git::answers(here) {
+        let what = "`git` does not answer, and each job clones and pushes";
+        found.broken("node-git-missing", what, "install git on the nodes");
+        return "not tried";
+    }
+    let nobody = |found: &mut NodeFindings<'_>, GitFault { cause, cure, .. }: GitFault| {
+        found.broken("node-identity-missing", &cause, &format!("{cure}, for the nodes too"));
+    };
+    let probe = match Probe::new() {
+        Ok(probe) => probe,
+        Err(fault) => {
+            nobody(found, fault);
+            return "not tried";
+        }
+    };
+    if let Err(fault) = probe.identity() {
+        nobody(found, fault);
+    }
+    let Some(url) = remote else { return "not tried" };
+    for (only_branches, takes) in
+        [(false, "takes refs/crew/*"), (true, "takes branches crew/* only")]
+    {
+        let remote = Remote { name: String::new(), url: url.to_owned(), only_branches };
+        match probe.takes(url, &remote.lease("doctor", "_probe"), stop) {
+            Ok(true) => return takes,
+            Ok(false) => {}
+            Err(GitFault { cause, cure, .. }) => {
+                found.broken("node-remote-fails", &format!("the remote: {cause}"), &cure);
+                return "does not work";
+            }
+        }
+    }
+    let what = "the remote takes neither refs/crew/* nor branches crew/*";
+    let fix = "have its rules let this account push one of them";
+    found.broken("node-remote-refuses", what, fix);
+    "takes no ref"
+}
+
+/// Tries the way to the agent's model, and looks for a key; `None` where crew does not know it.
+fn try_service(agent: &Agent, service: &Service, found: &mut NodeFindings<'_>) -> Option<String> {
+    let variable = |name: &str| agent.environment.get(name).cloned().or_else(|| env::text(name));
+    let Service { set_by, usual, elsewhere, keys, login } = service;
+    if elsewhere.iter().any(|name| variable(name).is_some()) {
+        return None;
+    }
+    let url = variable(set_by).unwrap_or_else(|| (*usual).to_owned());
+    let (address, connected) = match route(&url, &variable) {
+        Some((host, port)) => {
+            let tried = network::connects(&host, port, CONNECTS);
+            (format!("{host}:{port}"), tried.map_err(|error| error.to_string()))
+        }
+        None => ((*set_by).to_owned(), Err("it is not the address of a service".to_owned())),
+    };
+    if let Err(why) = &connected {
+        let what = format!("no way out to the agent's model at {address}: {why}");
+        let fix = format!(
+            "run jobs where the nodes reach it, by SBATCH_PARTITION; or set HTTPS_PROXY or {set_by}"
+        );
+        found.broken("node-network", &what, &fix);
+    }
+    let login = login(&env::path);
+    let has_login = login.as_ref().is_some_and(|file| disk::is_file(file));
+    if !has_login && keys.iter().all(|name| variable(name).is_none()) {
+        let mut keys: Vec<String> = keys.iter().map(|name| (*name).to_owned()).collect();
+        keys.extend(login.map(|file| file.display().to_string()));
+        let what =
+            format!("{}: the agent has no key that crew knows of: {}", found.node, keys.join(", "));
+        let fix = "set one where the job starts, or log in once on a home that the nodes share";
+        found.found.warn("node-key-missing", what, fix);
+    }
+    Some(format!("{address} {}", if connected.is_ok() { "connects" } else { "does not connect" }))
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
     fn an_address_with_a_password_becomes_no_word_of_a_command() {
-        for (url, is_named) in [
-            ("https://example.org/a.git", true),
-            ("ssh://git@example.org/a.git", true),
-            ("git@example.org:a.git", true),
-            ("/srv/a.git", true),
-            ("https://me:word@example.org/a.git", false),
-            ("https://token@example.org/a.git", false),
+        for (url, expected) in [
+            ("https://example.org/a.git", false),
+            ("ssh://git@example.org/a.git", false),
+            ("git@example.org:a.git", false),
+            ("/srv/a.git", false),
+            ("https://me:word@example.org/a.git", true),
+            ("https://token@example.org/a.git", true),
         ] {
-            let named = named_remote(Some(url.to_owned()));
-            assert_eq!(named == NamedRemote::Url(url.to_owned()), is_named, "{url}");
+            assert_eq!(is_secret(url), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_report_is_a_line_of_json_with_a_node_and_a_version() {
+        for (line, expected) in [
+            (r#"{"node":"n1","version":"0.1.0"}"#, Some(("n1", "0.1.0"))),
+            (r#"  {"node":"n1","version":"9.0.0","new":[1],"git":true} "#, Some(("n1", "9.0.0"))),
+            (r#"{"node":"n1"}"#, None),
+            (r#"{"version":"0.1.0"}"#, None),
+            ("Welcome to the cluster", None),
+            ("{}", None),
+            ("[]", None),
+        ] {
+            let read = read_report(line);
+            let read = read.as_ref().map(|report| (&*report.node, &*report.version));
+            assert_eq!(read, expected, "{line}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_line_makes_it_panic(line in r#"[{}\[\]":,a-z0-9 ]{0,60}"#) {
+            read_report(&line);
         }
     }
 }
