@@ -16,7 +16,7 @@ use crate::report::colour::{self, BAD, QUIET, STRONG, marked};
 use crate::report::page::folded as fold_at;
 use crate::report::progress::STAMP;
 use crate::world::git::display;
-use crate::world::process::show_by_pager;
+use crate::world::process::Call;
 use crate::world::process::signals::Signals;
 use crate::world::{clock, terminal};
 
@@ -99,7 +99,8 @@ pub fn paged(diff: &str, outside: &Path) -> io::Result<()> {
     // Ctrl-C is the pager's.
     let _signals = Signals::listen()?;
     let pager = if stdout().is_terminal() { display::pager(outside) } else { String::new() };
-    if matches!(&*pager, "" | "cat") || !show_by_pager(&pager, diff.as_bytes())? {
+    let show = || Call::shell(&pager, Path::new(".")).show(diff.as_bytes());
+    if matches!(&*pager, "" | "cat") || !show()? {
         write(&diff);
     }
     Ok(())

@@ -2,7 +2,6 @@
 //! calls to git, to crew's own hooks and to its verbs. Nothing of the user's environment except
 //! `PATH` enters it, and the folder is removed when the value is dropped.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +13,7 @@ use serde_json::{Value, json};
 use super::agent::{LIBRARY, Turn};
 use crate::world::env;
 use crate::world::files::disk::{self, Durability};
-use crate::world::process::{self, ExitCause, ProcessSpec, descendants, signals};
+use crate::world::process::{Call, ExitCause, descendants, signals};
 
 /// The longest a child of the demo may take; each needs some milliseconds.
 const WITHIN: Duration = Duration::from_secs(60);
@@ -123,17 +122,22 @@ impl Scratch {
     pub fn watch(&self, arguments: &[&str], each: &mut dyn FnMut(&str)) -> Result<ExitCause> {
         // Without it jobs, which lead sessions of their own, outlive a coordinator that was ended.
         let _ = descendants::adopt();
-        let without: Vec<OsString> = env::all().into_keys().collect();
-        let repository = self.repository();
-        let spec = ProcessSpec {
-            without: &without,
-            variables: &self.variables,
-            within: Some(WATCHED_WITHIN),
-            ..ProcessSpec::of(&self.crew, arguments, &repository)
-        };
-        let ended = process::run_by_lines(&spec, None, || self.interrupted(), each);
+        let call = self.call(&self.crew, arguments, WATCHED_WITHIN, &self.variables);
+        let ended = call.each_line(each).run(|| self.interrupted());
         descendants::end_all();
         Ok(ended.with_context(|| format!("cannot run {}", self.crew))?.cause)
+    }
+
+    /// A child in the repository, with these variables and no others.
+    fn call(
+        &self,
+        program: &str,
+        arguments: &[&str],
+        within: Duration,
+        variables: &[Variable],
+    ) -> Call<'_> {
+        let call = Call::of(program, &self.repository()).without_environment().args(arguments);
+        call.envs(variables.iter().map(|(name, value)| (name, value))).within(within)
     }
 
     fn repository(&self) -> PathBuf {
@@ -158,14 +162,8 @@ impl Scratch {
         variables: &[Variable],
         input: &[u8],
     ) -> Result<String> {
-        let repository = self.repository();
-        let spec = ProcessSpec {
-            variables,
-            input: Some(input),
-            within: Some(WITHIN),
-            ..ProcessSpec::of(program, arguments, &repository)
-        };
-        let ended = process::run_apart(&spec, || self.interrupted());
+        let call = self.call(program, arguments, WITHIN, variables).input(input);
+        let ended = call.run(|| self.interrupted());
         let ended = match ended {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 bail!("cannot find {program}\nhint: the demo needs git and sh on the PATH")

@@ -14,7 +14,7 @@ use crate::engine::record::{Loop, LoopId, Outcome, Proof, Status};
 use crate::engine::test_changes::trial::{AsFound, Trial};
 use crate::world::clock::{self, Deadline};
 use crate::world::git::snapshots::Snapshots;
-use crate::world::process::{Stop, detach};
+use crate::world::process::{Call, Stop};
 use crate::world::store::{self, Home, LOCK_WAIT, test_memory, view};
 
 /// How long the process in the background waits for the record to name it.
@@ -81,10 +81,9 @@ pub fn by_hand(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<(Trial, Opt
 pub fn start_in_background(home: &Home, id: &LoopId) {
     let Ok(record) = store::load(home, id) else { return };
     let output = home.loop_file(id, "prove.log");
-    let variables = [("CREW_HOME", home.root().display().to_string())];
     let start = || {
-        let arguments = ["drive", id.as_str()];
-        let process = detach::start(&arguments, &record.place.folder, &variables, &output)?;
+        let call = Call::crew(home, &record.place.folder)?.args(["drive", id.as_str()]);
+        let process = call.detach(&output)?;
         end::amend(home, id, "its proof is looked for in the background", |record| {
             record.state.prover = Some(process);
         })

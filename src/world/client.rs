@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 
 use super::env;
 use super::files::tree;
-use super::process::{Capture, ExitCause, ProcessSpec, run};
+use super::process::{Call, Capture, ExitCause};
 
 /// How long a query may take.
 const QUESTION: Duration = Duration::from_secs(30);
@@ -46,12 +46,12 @@ pub fn off_path(name: &str) -> Option<String> {
 
 /// What a program prints for these arguments, if it exits with 0.
 pub fn ask(program: &Path, arguments: &[&str], folder: &Path) -> Result<String> {
-    capture(program, arguments, folder, QUESTION, false)
+    capture(program, arguments, folder, QUESTION, Capture::ForParsing)
 }
 
 /// Makes the client change something. The error holds what the client printed.
 pub fn change(client: &Path, arguments: &[&str], folder: &Path) -> Result<()> {
-    capture(client, arguments, folder, CHANGE, true).map(drop)
+    capture(client, arguments, folder, CHANGE, Capture::ForReading).map(drop)
 }
 
 fn capture(
@@ -59,19 +59,12 @@ fn capture(
     arguments: &[&str],
     folder: &Path,
     within: Duration,
-    with_errors: bool,
+    capture: Capture,
 ) -> Result<String> {
     // A question must not trigger an update of the client.
-    let variables = [("DISABLE_AUTOUPDATER", "1".to_owned())];
-    let name = program.display().to_string();
-    let spec = ProcessSpec {
-        variables: &variables,
-        within: Some(within),
-        ..ProcessSpec::of(&name, arguments, folder)
-    };
-    let line = || format!("`{name} {}`", arguments.join(" "));
-    let capture = if with_errors { Capture::ForReading } else { Capture::ForParsing };
-    let ended = match run(&spec, capture, None, || false) {
+    let call = Call::of(program, folder).args(arguments).envs([("DISABLE_AUTOUPDATER", "1")]);
+    let line = || format!("`{} {}`", program.display(), arguments.join(" "));
+    let ended = match call.within(within).keep(capture).run(|| false) {
         Ok(ended) => ended,
         Err(error) => {
             bail!(
@@ -80,7 +73,7 @@ fn capture(
             )
         }
     };
-    let said = String::from_utf8_lossy(&ended.output).trim().to_owned();
+    let said = ended.text().trim().to_owned();
     match ended.cause {
         ExitCause::Exit(0) => Ok(said),
         ExitCause::Exit(code) if said.is_empty() => bail!("{} ended with {code}", line()),

@@ -8,7 +8,7 @@ use crate::engine::record::ProcessIdentity;
 use crate::world::clock::Deadline;
 use crate::world::env;
 use crate::world::process::own_process::alone;
-use crate::world::process::{Capture, ExitCause, ProcessSpec, detach, identity, run, signals};
+use crate::world::process::{Call, ExitCause, identity, signals};
 
 /// The longest wait for other processes, on a machine that is very busy.
 const PATIENCE: Duration = Duration::from_secs(100);
@@ -117,10 +117,9 @@ fn one_that_does_not_ask_any_more_is_passed_and_has_its_place_again_when_it_asks
 }
 
 /// What a child reads as its slot.
-fn told(variables: &[(&str, String)]) -> String {
-    let arguments = ["-c", "printf %s \"${CREW_SLOT-none}\""];
-    let spec = ProcessSpec { variables, ..ProcessSpec::of("sh", &arguments, Path::new("/")) };
-    run(&spec, Capture::ForParsing, None, || false).unwrap().text()
+fn told(slot: Option<&str>) -> String {
+    let call = Call::shell("printf %s \"${CREW_SLOT-none}\"", Path::new("/"));
+    call.envs(slot.map(|slot| ("CREW_SLOT", slot))).run(|| false).unwrap().text()
 }
 
 #[test]
@@ -128,23 +127,21 @@ fn a_child_is_told_the_slot_that_is_held_or_else_the_one_that_was_inherited() {
     alone(|| {
         let (_folder, home) = a_home();
         let inherited = env::text("CREW_SLOT").unwrap_or("none".to_owned());
-        assert_eq!((own(), told(&[])), (None, inherited.clone()));
+        assert_eq!((own(), told(None)), (None, inherited.clone()));
         let take = || taken(&mut Line::join(&home, 5, 2).unwrap());
         let slot = take();
-        assert_eq!((own(), told(&[])), (Some(0), "0".to_owned()));
-        assert_eq!(told(&[("CREW_SLOT", "8".to_owned())]), "8");
+        assert_eq!((own(), told(None)), (Some(0), "0".to_owned()));
+        assert_eq!(told(Some("8")), "8");
         let next = take();
         drop(slot);
-        assert_eq!((own(), told(&[])), (Some(1), "1".to_owned()));
+        assert_eq!((own(), told(None)), (Some(1), "1".to_owned()));
         drop(next);
-        assert_eq!((own(), told(&[])), (None, inherited.clone()));
+        assert_eq!((own(), told(None)), (None, inherited.clone()));
         if inherited == "none" {
             let test = "world::slots::tests::a_child_is_told_the_slot_that_is_held_or_else_the_one_that_was_inherited";
-            let (program, variables) = (env::program().unwrap(), [("CREW_SLOT", "7".to_owned())]);
-            let arguments = ["--exact", test];
-            let spec = ProcessSpec::of(program.to_str().unwrap(), &arguments, Path::new("/"));
-            let spec = ProcessSpec { variables: &variables, ..spec };
-            let ended = run(&spec, Capture::ForReading, None, || false).unwrap();
+            let call = Call::of(env::program().unwrap(), Path::new("/"));
+            let call = call.args(["--exact", test]).envs([("CREW_SLOT", "7")]);
+            let ended = call.run(|| false).unwrap();
             assert_eq!(ended.cause, ExitCause::Exit(0), "{}", ended.text());
             assert!(ended.text().contains("1 passed"), "{}", ended.text());
         }
@@ -235,10 +232,11 @@ fn fifty_processes_go_in_order_never_more_than_the_slots_and_the_dead_leave_noth
         let (scratch, home) = a_home();
         let folder = scratch.path();
         let start = |count: usize, orders: &str| -> Vec<ProcessIdentity> {
-            let variables = [(WORKER, orders.to_owned())];
-            let arguments = ["--exact", test, "--nocapture"];
-            let start = || detach::start(&arguments, folder, &variables, &folder.join("output"));
-            (0..count).map(|_| start().unwrap()).collect()
+            let call = || {
+                let call = Call::of(env::program().unwrap(), folder);
+                call.args(["--exact", test, "--nocapture"]).envs([(WORKER, orders)])
+            };
+            (0..count).map(|_| call().detach(&folder.join("output")).unwrap()).collect()
         };
         let log = || disk::read_text(&folder.join("log"), 1 << 20).unwrap().unwrap_or_default();
         let are_gone = |them: &[ProcessIdentity]| !them.iter().any(identity::is_alive);

@@ -17,7 +17,7 @@ use crate::report::board::BoardOrder;
 use crate::report::fleet::orders::told;
 use crate::world::files::disk;
 use crate::world::process::signals::Signals;
-use crate::world::process::{detach, identity};
+use crate::world::process::{Call, identity};
 use crate::world::store::{self, Home, fleets};
 
 /// How much of the output of a crew is searched for its last line, in bytes.
@@ -100,12 +100,10 @@ fn resume(home: &Home, id: &LoopId, words: Option<&str>) -> Result<(Resuming, St
     refuse_a_task(home, &record)?;
     refuse_the_spent(&record, "crew resume")?;
     let output = home.loop_file(id, "run.log");
-    let variables = [("CREW_HOME", home.root().display().to_string())];
     // A message may begin with a hyphen.
     let told = words.map(|words| format!("--tell={words}"));
-    let mut arguments = vec!["resume", id.as_str()];
-    arguments.extend(told.as_deref());
-    let process = detach::start(&arguments, &record.place.folder, &variables, &output)?;
+    let call = Call::crew(home, &record.place.folder)?.args(["resume", id.as_str()]).args(told);
+    let process = call.detach(&output)?;
     let told = format!(
         "loop {id} is resumed by process {}, which writes to {}",
         process.pid,

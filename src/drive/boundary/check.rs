@@ -13,8 +13,7 @@ use crate::engine::text::{period, plain};
 use crate::parse::not_found::finds_no_program;
 use crate::parse::test_output::TestOutput;
 use crate::world::clock::{self, Deadline};
-use crate::world::process::groups::{self, Note};
-use crate::world::process::{self, ExitCause, ProcessSpec, Stop, descendants};
+use crate::world::process::{Call, ExitCause, Stop, descendants, groups};
 use crate::world::store::Home;
 use crate::world::{env, recorded_environment};
 
@@ -81,25 +80,20 @@ pub fn run(
     variables.push(("CREW_ITERATION", subject.iteration().to_string()));
     variables.extend(search_path(home, subject, folder).map(|path| ("PATH", path)));
     let (own, left) = (Duration::from_secs(check.timeout_s), within.deadline.left());
-    let arguments = ["-c", &check.run];
-    let spec = ProcessSpec {
-        without: &plan.dropped,
-        variables: &variables,
-        within: Some(own.min(left)),
-        ..ProcessSpec::of("sh", &arguments, folder)
-    };
-    let note = groups::note(home, &subject.id).ok();
-    let note = note.as_ref().map(Note::file);
     let mut tests = TestOutput::new();
-    let ended = descendants::leaving_none(|| {
-        process::run_by_lines(&spec, note, stop, &mut |line| tests.line(line))
-    });
-    let ended = match ended {
+    let mut each = |line: &str| tests.line(line);
+    let call = Call::shell(&check.run, folder)
+        .without(&plan.dropped)
+        .envs(variables)
+        .within(own.min(left))
+        .noted(groups::note(home, &subject.id))
+        .each_line(&mut each);
+    let ended = match descendants::leaving_none(|| call.run(stop)) {
         Ok(ended) => ended,
         Err(error) => return Some(unknown(format!("could not be started: {error}"), 0, "")),
     };
     let elapsed_ms = ended.elapsed_ms;
-    let tail = plain(&String::from_utf8_lossy(&ended.output));
+    let tail = plain(&ended.text());
     let (verdict, exit) = match ended.cause {
         ExitCause::Stopped => return None,
         ExitCause::Signal(_) => {

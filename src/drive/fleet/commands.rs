@@ -14,8 +14,7 @@ use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::fleet::TaskId;
 use crate::engine::record::Check;
 use crate::engine::text::tail_of;
-use crate::world::process::groups::{self, Note};
-use crate::world::process::{self, ExitCause, FinishedProcess, ProcessSpec, Stop, descendants};
+use crate::world::process::{Call, ExitCause, FinishedProcess, Stop, descendants, groups};
 use crate::world::store::{Home, fleets};
 
 /// The most characters of a failed check's output that its loop is told.
@@ -81,11 +80,8 @@ impl<'a> FleetCommands<'a> {
         within: Duration,
         each: &mut dyn FnMut(&str),
     ) -> io::Result<FinishedProcess> {
-        let arguments = ["-c", run];
-        let spec =
-            ProcessSpec { within: Some(within), ..ProcessSpec::of("sh", &arguments, folder) };
-        let note = groups::note_in(&self.notes).ok();
-        process::run_by_lines(&spec, note.as_ref().map(Note::file), self.stop, each)
+        let call = Call::shell(run, folder).within(within);
+        call.noted(groups::note_in(&self.notes)).each_line(each).run(self.stop)
     }
 }
 

@@ -14,7 +14,7 @@ use crate::engine::record::{Ending, Outcome};
 use crate::engine::text::tail_of;
 use crate::parse::gh::{RequestState, request_state, requests, unreached};
 use crate::world::git::hub;
-use crate::world::process::{self, Capture, ExitCause, ProcessSpec, Stop};
+use crate::world::process::{Call, ExitCause, Stop};
 
 /// The longest that the command may take.
 const WITHIN: Duration = Duration::from_secs(120);
@@ -121,13 +121,10 @@ fn open(fleet: &Fleet, lease: &Lease, hub: &Path, stop: Stop<'_>) -> Result<Land
 }
 
 fn gh(arguments: &[&str], hub: &Path, stop: Stop<'_>) -> Result<String> {
-    let variables = [("GH_PROMPT_DISABLED", "1".to_owned())];
-    let spec = ProcessSpec {
-        variables: &variables,
-        within: Some(WITHIN),
-        ..ProcessSpec::of("gh", arguments, hub)
-    };
-    let ended = process::run(&spec, Capture::ForReading, None, stop)
+    let call = Call::of("gh", hub).args(arguments).envs([("GH_PROMPT_DISABLED", "1")]);
+    let ended = call
+        .within(WITHIN)
+        .run(stop)
         .context("gh cannot be started: install the GitHub CLI, and log in with gh auth login")?;
     let text = ended.text().trim().to_owned();
     let away = match &ended.cause {

@@ -19,9 +19,8 @@ use crate::engine::text::{plain, tail_of};
 use crate::engine::usage::Usage;
 use crate::world::clock;
 use crate::world::files::disk;
-use crate::world::process::agent::{self, AgentTerms, FinishedAgent};
-use crate::world::process::groups::{self, Note};
-use crate::world::process::{ExitCause, ProcessSpec};
+use crate::world::process::agent::{self, FinishedAgent};
+use crate::world::process::{Call, ExitCause, groups};
 use crate::world::store::logs;
 
 /// The largest file with what an agent used that is read, in bytes.
@@ -118,34 +117,30 @@ impl Runner<'_> {
     /// Starts the agent and watches it to its end.
     fn start(&self, run: &Run, prompt: &str, launch: &Launch) -> IterationRun {
         let record = &self.ledger.record;
-        let own = launch.variables.iter().map(|(name, value)| (name.as_str(), value.clone()));
-        let mut variables: Vec<(&str, String)> = own.collect();
-        variables.extend([
-            ("CREW_LOOP", record.id.to_string()),
-            ("CREW_ITERATION", record.iteration().to_string()),
-        ]);
-        variables.extend(record.state.owner.search_path.clone().map(|path| ("PATH", path)));
         let within = |seconds: u64| (seconds > 0).then(|| Duration::from_secs(seconds));
         let own = within(run.pace.timeout_s);
         let left = time_left_ms(record, clock::now().awake_ms).map(Duration::from_millis);
         let is_the_last = left.is_some_and(|left| own.is_none_or(|own| left < own));
-        let arguments: Vec<&str> = launch.arguments.iter().map(String::as_str).collect();
-        let spec = ProcessSpec {
-            variables: &variables,
-            input: Some(launch.input.as_bytes()),
-            within: if is_the_last { left } else { own },
-            ..ProcessSpec::of(&launch.program, &arguments, &record.place.folder)
-        };
+        let call = Call::of(&launch.program, &record.place.folder)
+            .args(&launch.arguments)
+            .envs(launch.variables.iter().map(|(name, value)| (name, value)))
+            .envs([
+                ("CREW_LOOP", record.id.to_string()),
+                ("CREW_ITERATION", record.iteration().to_string()),
+            ])
+            .envs(record.state.owner.search_path.as_ref().map(|path| ("PATH", path)))
+            .input(launch.input.as_bytes())
+            .within(if is_the_last { left } else { own })
+            .noted(groups::note(self.home, &record.id));
         let log = logs::path(self.home, &record.id, record.iteration());
         logs::keep_prompt(self.home, &record.id, record.iteration(), prompt);
         logs::begin(&log, &run.agent.name, !run.fallback.is_empty());
-        let terms = AgentTerms { idle: within(run.pace.idle_timeout_s), log: &log };
+        let idle = within(run.pace.idle_timeout_s);
         if run.agent.usage_file.is_some() {
             self.take_usage();
         }
-        let note = groups::note(self.home, &record.id).ok();
         let mut watcher = Watcher::new(self, agents::reader(&run.agent));
-        let ended = match agent::run(&spec, &terms, note.as_ref().map(Note::file), &mut watcher) {
+        let ended = match agent::run(call, idle, &log, &mut watcher) {
             Ok(ended) => ended,
             Err(error) => {
                 let why = format!("{}: {error}", launch.program);

@@ -14,8 +14,7 @@ use crate::engine::record::{Loop, LoopId, LoopMoment, Owner, Reaction};
 use crate::engine::text::{plain, tail_of};
 use crate::engine::words::reaction::{ReactionEnd, document, variables};
 use crate::world::clock::Deadline;
-use crate::world::process::groups::{self, Note};
-use crate::world::process::{self, Capture, ExitCause, ProcessSpec, Stop, detach};
+use crate::world::process::{Call, ExitCause, Stop, groups};
 use crate::world::store::{self, Home};
 
 /// How long the new crew waits for the loop.
@@ -34,8 +33,8 @@ pub struct Detached {
 pub fn hand_over(home: &Home, record: &Loop, flags: &[&str]) -> Result<Detached> {
     let output = home.loop_file(&record.id, "run.log");
     let arguments = [&["drive", record.id.as_str()], flags].concat();
-    let variables = [("CREW_HOME", home.root().display().to_string())];
-    let process = detach::start(&arguments, &record.place.folder, &variables, &output)
+    let process = Call::crew(home, &record.place.folder)
+        .and_then(|call| call.args(arguments).detach(&output))
         .context("cannot start a crew in the background")?;
     let pid = process.pid;
     let held = store::hold(home, &record.id, store::LOCK_WAIT)?;
@@ -78,15 +77,12 @@ fn run(home: &Home, subject: &Loop, reaction: &Reaction, stop: Stop<'_>) -> Reac
     let mut variables = variables(subject, on);
     variables.extend(subject.state.owner.search_path.clone().map(|path| ("PATH", path)));
     let input = document(subject, on).to_string() + "\n";
-    let arguments = ["-c", &reaction.run];
-    let spec = ProcessSpec {
-        variables: &variables,
-        input: Some(input.as_bytes()),
-        within: Some(Duration::from_secs(reaction.timeout_s)),
-        ..ProcessSpec::of("sh", &arguments, &subject.place.folder)
-    };
-    let note = groups::note(home, &subject.id).ok();
-    let ended = process::run(&spec, Capture::ForReading, note.as_ref().map(Note::file), stop);
+    let ended = Call::shell(&reaction.run, &subject.place.folder)
+        .envs(variables)
+        .input(input.as_bytes())
+        .within(Duration::from_secs(reaction.timeout_s))
+        .noted(groups::note(home, &subject.id))
+        .run(stop);
     let result = |verdict, exit, elapsed_ms, output: &str| ReactionEnd {
         on,
         run: reaction.run.clone(),
@@ -104,7 +100,7 @@ fn run(home: &Home, subject: &Loop, reaction: &Reaction, stop: Stop<'_>) -> Reac
                 ExitCause::TimedOut => (Verdict::TimedOut, None),
                 _ => (Verdict::Unknown, None),
             };
-            result(verdict, exit, ended.elapsed_ms, &plain(&String::from_utf8_lossy(&ended.output)))
+            result(verdict, exit, ended.elapsed_ms, &plain(&ended.text()))
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::engine::settings::merge::Settings;
 use crate::engine::settings::{Key, Sourced, Value, ValueOrigin};
 use crate::engine::text::{one_line, plain};
 use crate::parse::arguments::UsageError;
-use crate::world::process::{Capture, ExitCause, ProcessSpec, Stop, run};
+use crate::world::process::{Call, ExitCause, Stop};
 
 /// How long an agent may take to say whether it is logged in.
 const LOGIN: Duration = Duration::from_secs(20);
@@ -92,15 +92,8 @@ fn try_login(agent: &Agent, folder: &Path, stop: Stop<'_>) -> Result<()> {
     let Some(program) = agent.command.first().filter(|_| !agent.login.is_empty()) else {
         return Ok(());
     };
-    let arguments: Vec<&str> = agent.login.iter().map(String::as_str).collect();
-    let variables = agent.environment.iter().map(|(name, value)| (name.as_str(), value.clone()));
-    let variables: Vec<(&str, String)> = variables.collect();
-    let spec = ProcessSpec {
-        variables: &variables,
-        within: Some(LOGIN),
-        ..ProcessSpec::of(program, &arguments, folder)
-    };
-    let (why, said) = match run(&spec, Capture::ForReading, None, stop) {
+    let call = Call::of(program, folder).args(&agent.login).envs(&agent.environment);
+    let (why, said) = match call.within(LOGIN).run(stop) {
         Ok(ended) if ended.cause == ExitCause::Exit(0) => return Ok(()),
         Ok(ended) if ended.cause == ExitCause::Stopped => bail!(Interrupted),
         Ok(ended) => (ended.cause.to_string(), one_line(&plain(&ended.text()), SAID_CHARS)),
@@ -111,7 +104,7 @@ fn try_login(agent: &Agent, folder: &Path, stop: Stop<'_>) -> Result<()> {
         "fallback {name}: `{program} {}` failed ({why}){said}\n\
          hint: log in with {program}, or leave {name} out; what it is asked is `login` under \
          [agents.{name}] in your settings, [] for nothing",
-        arguments.join(" "),
+        agent.login.join(" "),
         name = agent.name,
     );
 }

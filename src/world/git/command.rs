@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::world::env;
 use crate::world::files::disk;
-use crate::world::process::{Capture, ExitCause, FinishedProcess, ProcessSpec, run};
+use crate::world::process::{Call, Capture, ExitCause, FinishedProcess};
 
 /// A git setting for one command: name and value.
 pub type Setting = (String, String);
@@ -48,8 +48,7 @@ impl Command<'_> {
     ) -> io::Result<FinishedProcess> {
         let off = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"];
         let fixed = [&off[..], &["-c", "i18n.logOutputEncoding=UTF-8", "--no-pager"]].concat();
-        let named: &[&str] = if is_hub(folder) { &["--git-dir=."] } else { &[] };
-        let arguments: Vec<&str> = fixed.iter().chain(named).chain(arguments).copied().collect();
+        let bare: &[&str] = if is_hub(folder) { &["--git-dir=."] } else { &[] };
         let theirs = usize::from(self.settings_before());
         let mut named = Vec::new();
         for (index, (name, value)) in (theirs..).zip(self.settings) {
@@ -76,15 +75,14 @@ impl Command<'_> {
             variables.push(("GIT_ALLOW_PROTOCOL", "none".to_owned()));
         }
         variables.extend(named.iter().map(|(name, value)| (&**name, (*value).clone())));
-        let spec = ProcessSpec {
-            without: self.without,
-            variables: &variables,
-            input: Some(self.input).filter(|input| !input.is_empty()),
-            within: Some(self.within.unwrap_or(LOOK)),
-            ..ProcessSpec::of("git", &arguments, folder)
-        };
-        let capture = if self.with_errors { Capture::ForReading } else { Capture::ForParsing };
-        run(&spec, capture, None, stop)
+        Call::of("git", folder)
+            .args(fixed.iter().chain(bare).chain(arguments))
+            .without(self.without)
+            .envs(variables)
+            .input(self.input)
+            .within(self.within.unwrap_or(LOOK))
+            .keep(if self.with_errors { Capture::ForReading } else { Capture::ForParsing })
+            .run(stop)
     }
 
     /// How many settings the environment that git gets already contains.

@@ -1,29 +1,19 @@
 //! Runs one agent to its end: passes it its prompt and its output on, watches for silence, and
 //! leaves none of its processes behind. It reports how the agent ended and never judges that.
 
-use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
 use super::feed::{Feed, Watch};
 use super::runner::{Running, Streams};
-use super::{ExitCause, ProcessSpec, descendants, in_a_session};
+use super::{Call, ExitCause, descendants};
 use crate::world::fault;
 
 /// How long processes that an agent left behind may keep its pipes open after its exit.
 const LINGER: Duration = Duration::from_millis(500);
 /// How long an agent that has reported its end may stay silent before it is ended.
 pub const CLOSED: Duration = Duration::from_secs(30);
-
-/// The terms for an agent's process, in addition to its `ProcessSpec`.
-#[derive(Debug)]
-pub struct AgentTerms<'a> {
-    /// The longest silence on both streams while no tool call is open.
-    pub idle: Option<Duration>,
-    /// Where all its output goes, bounded (see `world/store/logs`). An existing log is appended to.
-    pub log: &'a Path,
-}
 
 /// An agent that has ended.
 #[derive(Debug)]
@@ -44,19 +34,19 @@ pub struct FinishedAgent {
     pub left_behind: Vec<i32>,
 }
 
-/// Runs an agent to its end. The id of its process group's leader is written to `note`. An error
-/// means that it could not be started or, very rarely, could not be ended.
+/// Runs an agent to its end. `idle` is the longest silence on both streams while no tool call is
+/// open. All its output goes to `log`, bounded (see `world/store/logs`); an existing log is appended
+/// to. An error means that it could not be started or, very rarely, could not be ended.
 pub fn run(
-    spec: &ProcessSpec<'_>,
-    terms: &AgentTerms<'_>,
-    note: Option<&File>,
+    call: Call<'_>,
+    idle: Option<Duration>,
+    log: &Path,
     watch: &mut dyn Watch,
 ) -> io::Result<FinishedAgent> {
-    let command = in_a_session(spec.program, note)?;
-    let mut feed = Feed::new(terms.log, watch);
-    let mut running = Running::start(command, spec, Streams::Apart, note, &mut feed)?;
+    let mut feed = Feed::new(log, watch);
+    let mut running = Running::start(call, Streams::Apart, &mut feed)?;
     running.linger = fault::linger(CLOSED);
-    let cause = running.wait(spec.within, terms.idle);
+    let cause = running.wait(idle);
     let ran = running.time.look();
     let closed_early = running.closed_early();
     if matches!(cause, Ok(ExitCause::Exit(_) | ExitCause::Signal(_))) {
@@ -70,6 +60,7 @@ pub fn run(
     };
     running.empty();
     let missed = running.time.missed();
+    drop(running);
     let (errors, log_error) = feed.end();
     Ok(FinishedAgent {
         cause: cause?,

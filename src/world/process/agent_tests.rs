@@ -66,21 +66,15 @@ fn child(script: &str, asked: Terms) -> (FinishedAgent, Seen, String) {
     let ids = folder.path().join("ids");
     let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/children").join(script);
     let input = vec![b'p'; asked.input];
-    let spec = ProcessSpec {
-        program: "sh",
-        arguments: &[&script.display().to_string()],
-        folder: folder.path(),
-        without: &[],
-        variables: &[("CHILDREN", ids.display().to_string()), ("SECONDS_STOPPED", "4".to_owned())],
-        input: Some(&input),
-        within: Some(Duration::from_millis(asked.timeout_ms.unwrap_or(60_000))),
-    };
-    let terms = AgentTerms {
-        idle: asked.idle_ms.map(Duration::from_millis),
-        log: &folder.path().join("iterations/0001.log"),
-    };
+    let call = Call::of("sh", folder.path())
+        .args([script])
+        .envs([("CHILDREN", ids.display().to_string()), ("SECONDS_STOPPED", "4".to_owned())])
+        .input(&input)
+        .within(Duration::from_millis(asked.timeout_ms.unwrap_or(60_000)));
+    let (idle, log) =
+        (asked.idle_ms.map(Duration::from_millis), folder.path().join("iterations/0001.log"));
     let mut seen = Seen { stop: asked.stop, ..Seen::default() };
-    let ended = run(&spec, &terms, None, &mut seen).unwrap();
+    let ended = run(call, idle, &log, &mut seen).unwrap();
     let ids = std::fs::read_to_string(ids).unwrap();
     let left: Vec<&str> =
         ids.lines().filter(|id| identity::identity(id.parse().unwrap()).is_some()).collect();
@@ -88,7 +82,7 @@ fn child(script: &str, asked: Terms) -> (FinishedAgent, Seen, String) {
     assert!(ended.left_behind.is_empty());
     #[cfg(target_os = "linux")]
     assert!(!children::has_children());
-    let log = disk::read_end(terms.log, 0, 64 << 10).unwrap().0;
+    let log = disk::read_end(&log, 0, 64 << 10).unwrap().0;
     (ended, seen, log)
 }
 
@@ -144,20 +138,13 @@ fn a_prompt_of_ten_megabytes_comes_back_whole() {
     alone(|| {
         let folder = tempfile::tempdir().unwrap();
         let line = [b"p".repeat(1023), b"\n".to_vec()].concat();
-        let spec = ProcessSpec {
-            program: "cat",
-            arguments: &[],
-            folder: folder.path(),
-            without: &[],
-            variables: &[],
-            input: Some(&line.repeat(10 << 10)),
-            within: Some(Duration::from_secs(60)),
-        };
-        let terms = AgentTerms { idle: None, log: &folder.path().join("0001.log") };
+        let input = line.repeat(10 << 10);
+        let call = Call::of("cat", folder.path()).input(&input).within(Duration::from_secs(60));
+        let log = folder.path().join("0001.log");
         let mut seen = Seen::default();
-        assert_eq!(run(&spec, &terms, None, &mut seen).unwrap().cause, ExitCause::Exit(0));
+        assert_eq!(run(call, None, &log, &mut seen).unwrap().cause, ExitCause::Exit(0));
         assert_eq!((seen.lines, seen.bytes), (10 << 10, 1023 * (10 << 10)));
-        assert_eq!(disk::size(terms.log), 10 << 20);
+        assert_eq!(disk::size(&log), 10 << 20);
     });
 }
 
@@ -247,17 +234,9 @@ fn one_that_is_stopped_alone_times_out_and_ends_in_order() {
 fn a_signal_that_crew_did_not_send_is_told() {
     alone(|| {
         let folder = tempfile::tempdir().unwrap();
-        let spec = ProcessSpec {
-            program: "sh",
-            arguments: &["-c", "kill -SEGV $$"],
-            folder: folder.path(),
-            without: &[],
-            variables: &[],
-            input: Some(b""),
-            within: None,
-        };
-        let terms = AgentTerms { idle: None, log: &folder.path().join("0001.log") };
-        let ended = run(&spec, &terms, None, &mut Seen::default()).unwrap();
+        let call = Call::shell("kill -SEGV $$", folder.path());
+        let log = folder.path().join("0001.log");
+        let ended = run(call, None, &log, &mut Seen::default()).unwrap();
         assert_eq!(ended.cause, ExitCause::Signal(11));
     });
 }
@@ -267,18 +246,9 @@ fn a_signal_that_crew_did_not_send_is_told() {
 fn a_full_disk_costs_the_log_and_nothing_else() {
     alone(|| {
         let folder = tempfile::tempdir().unwrap();
-        let spec = ProcessSpec {
-            program: "sh",
-            arguments: &["-c", "echo one; sleep 0.1; echo two"],
-            folder: folder.path(),
-            without: &[],
-            variables: &[],
-            input: Some(b""),
-            within: None,
-        };
-        let terms = AgentTerms { idle: None, log: Path::new("/dev/full") };
+        let call = Call::shell("echo one; sleep 0.1; echo two", folder.path());
         let mut seen = Seen::default();
-        let ended = run(&spec, &terms, None, &mut seen).unwrap();
+        let ended = run(call, None, Path::new("/dev/full"), &mut seen).unwrap();
         assert_eq!((ended.cause, seen.lines), (ExitCause::Exit(0), 2));
         assert_eq!(ended.log_error.unwrap().kind(), io::ErrorKind::StorageFull);
     });

@@ -2,18 +2,14 @@
 //! program runs as long as this process holds one end of a pipe, so it cannot outlive crew. It
 //! promises no more than that program: crew counts on it only once it has started the command it
 //! was given.
-#![expect(
-    clippy::disallowed_methods,
-    reason = "a child that is no descendant, so that none of them is"
-)]
 
 use std::io::{self, PipeReader, PipeWriter};
-use std::process::{Command, Stdio};
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::spawn;
+use super::Call;
 use crate::world::client;
 use crate::world::clock::Deadline;
 
@@ -54,13 +50,9 @@ pub fn keep() -> Option<Awake> {
 fn start(program: &str, arguments: &[&str]) -> io::Result<Option<PipeWriter>> {
     let (input, held) = io::pipe()?;
     let (word, output) = io::pipe()?;
-    let mut command = Command::new("sh");
-    command.args(["-c", APART, "sh", program]).args(arguments).current_dir("/");
-    command.stdin(input).stdout(output).stderr(Stdio::null());
-    spawn::leave_the_terminal(&mut command);
+    let call = Call::shell(APART, Path::new("/")).args(["sh", program]).args(arguments);
     let deadline = Deadline::after(WITHIN);
-    let mut shell = command.spawn()?;
-    drop(command);
+    let mut shell = call.spawn(input, output)?;
     let is_apart = deadline.poll(Duration::from_millis(1), || shell.try_wait().transpose());
     Ok((is_apart.is_some() && says_a_word(&word, deadline)?).then_some(held))
 }

@@ -220,7 +220,7 @@ mod tests {
     use super::*;
     use crate::parse::process_table::ProcessRow;
     use crate::world::process::own_process::alone;
-    use crate::world::process::{Capture, ExitCause, ProcessSpec, run};
+    use crate::world::process::{Call, ExitCause};
 
     #[test]
     fn a_family_is_found_by_its_parents() {
@@ -236,10 +236,8 @@ mod tests {
     }
 
     fn shell(script: &str, stop: impl Fn() -> bool) -> ExitCause {
-        let arguments = ["-c", script];
-        let within = Some(Duration::from_secs(10));
-        let spec = ProcessSpec { within, ..ProcessSpec::of("sh", &arguments, Path::new("/")) };
-        run(&spec, Capture::ForParsing, None, stop).expect("sh").cause
+        let call = Call::shell(script, Path::new("/")).within(Duration::from_secs(10));
+        call.run(stop).expect("sh").cause
     }
 
     #[test]
@@ -291,19 +289,9 @@ mod tests {
             let script = "setsid sh -c 'touch one; sleep 50' &
                 setsid sh -c 'trap \"\" TERM; touch two; sleep 50' &
                 while ! [ -e one -a -e two ]; do sleep 0.01; done";
-            let spec = ProcessSpec {
-                program: "sh",
-                arguments: &["-c", script],
-                folder: folder.path(),
-                without: &[],
-                variables: &[("CREW_LOOP", "k3v9aaaa".to_owned())],
-                input: None,
-                within: Some(Duration::from_secs(10)),
-            };
-            assert_eq!(
-                run(&spec, Capture::ForParsing, None, || false).unwrap().cause,
-                ExitCause::Exit(0)
-            );
+            let call = Call::shell(script, folder.path()).envs([("CREW_LOOP", "k3v9aaaa")]);
+            let ended = call.within(Duration::from_secs(10)).run(|| false).unwrap();
+            assert_eq!(ended.cause, ExitCause::Exit(0));
             assert_eq!(end_marked(&"another1".parse().unwrap()), [0; 0]);
             let living = || {
                 let all = below(&table::table(), identity::my_id());

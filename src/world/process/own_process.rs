@@ -5,7 +5,7 @@ use std::any::type_name_of_val;
 use std::path::Path;
 use std::time::Duration;
 
-use super::{Capture, ExitCause, ProcessSpec, descendants, run};
+use super::{Call, ExitCause, descendants};
 use crate::world::env;
 
 /// Runs `test`, a closure that is a whole test. In its process orphans are adopted and the grace of
@@ -18,17 +18,13 @@ pub fn alone<T: FnOnce()>(test: T) {
     let name = type_name_of_val(&test).trim_end_matches("::{{closure}}");
     let (_, name) = name.split_once("::").unwrap();
     let program = env::program().unwrap();
-    let spec = ProcessSpec {
-        program: program.to_str().unwrap(),
-        arguments: &["--exact", name, "--nocapture"],
-        folder: Path::new("/"),
-        without: &[],
-        variables: &[("CREW_TEST_ALONE", "1".to_owned()), ("CREW_GRACE_MS", "300".to_owned())],
-        input: None,
-        within: Some(Duration::from_secs(120)),
-    };
-    let ended = run(&spec, Capture::ForReading, None, || false).unwrap();
-    let output = String::from_utf8_lossy(&ended.output);
+    let ended = Call::of(program, Path::new("/"))
+        .args(["--exact", name, "--nocapture"])
+        .envs([("CREW_TEST_ALONE", "1"), ("CREW_GRACE_MS", "300")])
+        .within(Duration::from_secs(120))
+        .run(|| false)
+        .unwrap();
+    let output = ended.text();
     assert_eq!(ended.cause, ExitCause::Exit(0), "{output}");
     assert!(output.contains("1 passed"), "{output}");
 }

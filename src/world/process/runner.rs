@@ -10,19 +10,19 @@
 //! **Threads**: on Linux a child dies with the *thread* that started it, so call `run` on the main
 //! thread.
 
-use std::fs::File;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::process::Signal;
 
 use super::descendants::Awaited;
+use super::groups::Note;
 use super::pipes::{Pipes, Stream};
-use super::{ExitCause, ProcessSpec, children, descendants, signals, spawn};
+use super::{Call, ExitCause, children, descendants, signals, spawn};
 use crate::world::clock::{Deadline, Watched};
-use crate::world::{fault, slots};
+use crate::world::fault;
 
 /// The longest time between two looks at everything.
 const LOOK: Duration = Duration::from_millis(40);
@@ -83,12 +83,15 @@ pub trait Supervisor {
 }
 
 /// A running child.
-pub struct Running<'a> {
+pub struct Running<'a, 's> {
     child: Child,
     _awaited: Awaited,
     group: i32,
+    _note: Option<Note>,
+    /// The longest it may run.
+    within: Option<Duration>,
     pipes: Pipes<'a>,
-    supervisor: &'a mut dyn Supervisor,
+    supervisor: &'s mut dyn Supervisor,
     /// The longest time between two looks.
     pub look: Duration,
     /// From TERM to KILL when it is asked to stop.
@@ -106,55 +109,48 @@ pub struct Running<'a> {
     reaped: Duration,
 }
 
-impl<'a> Running<'a> {
-    /// Starts what the command and the spec say. The id of the group's leader is written to `note`.
+impl<'a, 's> Running<'a, 's> {
+    /// Starts a child.
     pub fn start(
-        mut command: Command,
-        spec: &ProcessSpec<'a>,
+        mut call: Call<'a>,
         streams: Streams,
-        note: Option<&File>,
-        supervisor: &'a mut dyn Supervisor,
+        supervisor: &'s mut dyn Supervisor,
     ) -> io::Result<Self> {
         // Before the child exists, because it may stop crew as soon as it starts.
         let time = Watched::start();
+        call.lead_a_session()?;
         let (out, stdout) = io::pipe()?;
         let mut errors = None;
         match streams {
-            Streams::OutAlone => command.stderr(Stdio::null()),
-            Streams::Joined => command.stderr(stdout.try_clone()?),
+            Streams::OutAlone => call.command.stderr(Stdio::null()),
+            Streams::Joined => call.command.stderr(stdout.try_clone()?),
             Streams::Apart => {
                 let (reader, stderr) = io::pipe()?;
                 errors = Some(reader);
-                command.stderr(stderr)
+                call.command.stderr(stderr)
             }
         };
+        call.command.stdout(stdout).stdin(Stdio::null());
         let mut input = None;
-        if spec.input.is_some() {
+        if call.input.is_some() {
             let (stdin, writer) = io::pipe()?;
             input = Some(writer);
-            command.stdin(stdin);
-        } else {
-            command.stdin(Stdio::null());
+            call.command.stdin(stdin);
         }
-        command.stdout(stdout).args(spec.arguments).current_dir(spec.folder);
-        for name in spec.without {
-            command.env_remove(name);
-        }
-        // While none is held, one that this process was started with is passed on as it is.
-        command.envs(slots::own().map(|number| ("CREW_SLOT", number.to_string())));
-        command.envs(spec.variables.iter().map(|(name, value)| (name, value)));
-        let pipes = Pipes::new(input, spec.input.unwrap_or_default(), out, errors)?;
-        let (child, awaited) = Awaited::spawn(&mut command)?;
+        let pipes = Pipes::new(input, call.input.unwrap_or_default(), out, errors)?;
+        let (child, awaited) = Awaited::spawn(&mut call.command)?;
         // The command still holds the child's ends, and with it no pipe would ever seem closed.
-        drop(command);
+        drop(call.command);
         let group = child.id().cast_signed();
-        if let Some(note) = note {
-            spawn::note_leader(note, group);
+        if let Some(note) = &call.note {
+            spawn::note_leader(note.file(), group);
         }
         Ok(Self {
             child,
             _awaited: awaited,
             group,
+            _note: call.note,
+            within: call.within,
             pipes,
             supervisor,
             look: LOOK,
@@ -168,12 +164,8 @@ impl<'a> Running<'a> {
         })
     }
 
-    /// Waits until the child is gone, has run for `within`, or was silent for `idle`.
-    pub fn wait(
-        &mut self,
-        within: Option<Duration>,
-        idle: Option<Duration>,
-    ) -> io::Result<ExitCause> {
+    /// Waits until the child is gone, has run as long as it may, or was silent for `idle`.
+    pub fn wait(&mut self, idle: Option<Duration>) -> io::Result<ExitCause> {
         let mut ending: Option<(ExitCause, Deadline)> = None;
         let mut step = self.look;
         loop {
@@ -204,7 +196,7 @@ impl<'a> Running<'a> {
                 }
                 (None, None) => {
                     ending = self
-                        .is_over(within, idle, now)
+                        .is_over(idle, now)
                         .map(|cause| self.terminate(cause, fault::grace(GRACE)));
                 }
             }
@@ -248,13 +240,8 @@ impl<'a> Running<'a> {
     }
 
     /// Whether the child must be ended because of time.
-    fn is_over(
-        &mut self,
-        within: Option<Duration>,
-        idle: Option<Duration>,
-        now: Duration,
-    ) -> Option<ExitCause> {
-        if within.is_some_and(|within| now >= within) {
+    fn is_over(&mut self, idle: Option<Duration>, now: Duration) -> Option<ExitCause> {
+        if self.within.is_some_and(|within| now >= within) {
             return Some(ExitCause::TimedOut);
         }
         if self.supervisor.is_at_work() {

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use super::{Engine, JobCall, JobState, SeenJob};
 use crate::engine::record::ProcessIdentity;
 use crate::world::process::signals::ask_to_end;
-use crate::world::process::{detach, identity};
+use crate::world::process::{Call, children, identity};
 use crate::world::store::{Home, fleets};
 
 /// The processes that this one has started.
@@ -38,11 +38,10 @@ impl Local {
 
 impl Engine for Local {
     fn submit(&mut self, call: &JobCall) -> Result<String> {
-        let words = ["fleet", "job", &call.fleet, &call.task].into_iter();
-        let words: Vec<&str> = words.chain(call.words.iter().map(String::as_str)).collect();
         let output = self.log_of(&call.task).context("it is no task")?;
-        let variables = [("CREW_HOME", self.home.root().display().to_string())];
-        let process = detach::start(&words, &call.folder, &variables, &output)
+        let words = ["fleet", "job", &call.fleet, &call.task];
+        let process = Call::crew(&self.home, &call.folder)
+            .and_then(|crew| crew.args(words).args(&call.words).detach(&output))
             .with_context(|| format!("cannot start a job for {}", call.task))?;
         let id = process.pid.to_string();
         let job = LocalJob { task: call.task.clone(), process, has_ended: false };
@@ -54,7 +53,7 @@ impl Engine for Local {
         let mut seen = Vec::new();
         for (id, job) in &mut self.jobs {
             if !job.has_ended && !identity::is_alive(&job.process) {
-                detach::reap(&job.process);
+                children::reap(job.process.pid);
                 job.has_ended = true;
             }
             let state =

@@ -13,9 +13,7 @@ use super::{Engine, JobCall, JobState, SeenJob};
 use crate::engine::text::start;
 use crate::parse::fleet::slurm::{COLUMNS, SlurmJob, listed, shown, submitted};
 use crate::world::clock;
-use crate::world::process::{
-    EachLine, ExitCause, FinishedProcess, ProcessSpec, Stop, run_by_lines,
-};
+use crate::world::process::{Call, EachLine, ExitCause, FinishedProcess, Stop};
 
 /// The longest a command may take. Slurm's own give up after 10 to 20 s without a controller.
 const WITHIN: Duration = Duration::from_secs(60);
@@ -156,13 +154,11 @@ impl ShellCall<'_> {
     /// a hint.
     pub fn run(&self, within: Duration, stop: Stop<'_>, each: EachLine<'_>) -> Result<()> {
         let words = shell(self.host, self.command);
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let spec = ProcessSpec {
-            input: self.input,
-            within: Some(within),
-            ..ProcessSpec::of(words[0], &words[1..], self.folder)
-        };
-        let ended = run_by_lines(&spec, None, stop, each)
+        let call = Call::of(&words[0], self.folder).args(&words[1..]).within(within);
+        let ended = call
+            .input(self.input.unwrap_or_default())
+            .each_line(each)
+            .run(stop)
             .with_context(|| format!("cannot start {}", words[0]))?;
         if ended.cause == ExitCause::Exit(0) { Ok(()) } else { Err(failed(&ended, self.host)) }
     }

@@ -2,7 +2,6 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::world::files::disk::{self, Durability};
-use crate::world::process::{Capture, run};
 
 fn call(words: &[&str], folder: &Path) -> JobCall {
     JobCall {
@@ -90,12 +89,8 @@ fn ends(body: &str, is_signalled: bool) -> (ExitCause, String) {
         fi
         wait $job";
     let signalled = is_signalled.to_string();
-    let arguments = ["-c", driver, "driver", &signalled];
-    let spec = ProcessSpec {
-        within: Some(Duration::from_secs(30)),
-        ..ProcessSpec::of("sh", &arguments, folder.path())
-    };
-    let ended = run(&spec, Capture::ForReading, None, || false).unwrap();
+    let call = Call::shell(driver, folder.path()).args(["driver", &signalled]);
+    let ended = call.within(Duration::from_secs(30)).run(|| false).unwrap();
     (ended.cause, ended.text())
 }
 

@@ -23,7 +23,7 @@ use crate::engine::fixture::a_loop;
 use crate::engine::git::{GitBaseline, GitFault, Pushed, Rebased};
 use crate::engine::record::Place;
 use crate::world::files::disk::{self, Durability};
-use crate::world::process::{Capture, ExitCause, ProcessSpec, run};
+use crate::world::process::{Call, ExitCause};
 
 /// A folder with the repository `repo`, on the branch `main`, with one commit.
 struct Yard {
@@ -153,17 +153,9 @@ fn start(folder: &Path, program: &str, arguments: &[&str]) -> String {
         ("GIT_CONFIG_SYSTEM", "/dev/null".to_owned()),
         ("LC_ALL", "C".to_owned()),
     ];
-    let spec = ProcessSpec {
-        program,
-        arguments,
-        folder,
-        without: &[],
-        variables: &variables,
-        input: None,
-        within: Some(std::time::Duration::from_secs(60)),
-    };
-    let ended = run(&spec, Capture::ForReading, None, || false).unwrap();
-    let output = String::from_utf8_lossy(&ended.output).into_owned();
+    let call = Call::of(program, folder).args(arguments).envs(variables);
+    let ended = call.within(std::time::Duration::from_secs(60)).run(|| false).unwrap();
+    let output = ended.text();
     assert_eq!(ended.cause, ExitCause::Exit(0), "{program} {arguments:?}: {output}");
     output
 }

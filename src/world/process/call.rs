@@ -1,0 +1,301 @@
+//! Starts every child of crew. A caller says what to run, where, with which environment, how much
+//! of its output to keep, and how long to wait. A child runs in a separate session and leaves none
+//! of its processes behind. What it reports is how the child ended; it never judges that.
+#![expect(clippy::disallowed_methods, reason = "this is the one door to processes")]
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::io::{self, PipeReader, PipeWriter, Write as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use super::groups::Note;
+use super::lines::{LineCutter, LinePiece, text_of};
+use super::output::{BoundedOutput, OutputBounds};
+use super::pipes::Stream;
+use super::runner::{Running, StopRequest, Streams, Supervisor};
+use super::{identity, spawn};
+use crate::clients::variables;
+use crate::engine::record::ProcessIdentity;
+use crate::world::clock::Stopwatch;
+use crate::world::files::disk;
+use crate::world::store::Home;
+use crate::world::{env, slots};
+
+/// Between two looks at a child.
+const LOOK: Duration = Duration::from_millis(20);
+/// From TERM to KILL when a person waits for it.
+const SHORT_GRACE: Duration = Duration::from_millis(1500);
+/// How long processes that a child left behind in another group may keep its output open.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// The longest line that is passed on; the rest of a longer one is dropped.
+const LINE_BYTES: usize = 64 << 10;
+
+/// Asked again and again while something runs: whether it is to end early.
+pub type Stop<'a> = &'a dyn Fn() -> bool;
+
+/// Receives the lines of a child's output.
+pub type EachLine<'a> = &'a mut dyn FnMut(&str);
+
+/// Which part of a child's output is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Capture {
+    /// For a person or an agent: the beginning and a longer end, both streams in order.
+    ForReading,
+    /// Standard output from its beginning.
+    ForParsing,
+}
+/// How a child ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExitCause {
+    Exit(i32),
+    /// A signal that crew did not send.
+    Signal(i32),
+    /// crew ended it at its deadline.
+    TimedOut,
+    /// crew ended it because it printed nothing for too long.
+    Idle,
+    /// crew ended it because it had reported its end and was still there.
+    Lingered,
+    /// crew ended it because it was asked to.
+    Stopped,
+}
+
+impl fmt::Display for ExitCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exit(code) => write!(f, "exit {code}"),
+            Self::Signal(signal) => write!(f, "signal {signal}"),
+            Self::TimedOut => f.write_str("it took too long"),
+            Self::Idle => f.write_str("it printed nothing for too long"),
+            Self::Lingered => f.write_str("it did not exit"),
+            Self::Stopped => f.write_str("stopped"),
+        }
+    }
+}
+
+/// A child that has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FinishedProcess {
+    pub cause: ExitCause,
+    pub elapsed_ms: u64,
+    /// Its output, bounded.
+    pub output: Vec<u8>,
+    /// Whether part of the output was left out.
+    pub cut: bool,
+}
+
+impl FinishedProcess {
+    /// The output as text; bytes that are not UTF-8 are replaced.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.output).into_owned()
+    }
+}
+
+/// A child that is about to be started. Unless a method says otherwise it has this process's
+/// environment, no input, no deadline, and its output is kept for reading.
+#[must_use]
+pub struct Call<'a> {
+    pub(super) command: Command,
+    pub(super) input: Option<&'a [u8]>,
+    pub(super) within: Option<Duration>,
+    pub(super) note: Option<Note>,
+    capture: Capture,
+    each: Option<EachLine<'a>>,
+}
+
+impl<'a> Call<'a> {
+    /// A program in a folder, without the variables of a client's session or of a git around crew.
+    pub fn of(program: impl AsRef<OsStr>, folder: &Path) -> Self {
+        let mut call = Self::with_all(program, folder);
+        for name in variables::own() {
+            call.command.env_remove(name);
+        }
+        // While none is held, one that this process was started with is passed on as it is.
+        call.envs(slots::own().map(|number| ("CREW_SLOT", number.to_string())))
+    }
+
+    /// A command of the shell.
+    pub fn shell(command: &str, folder: &Path) -> Self {
+        Self::of("sh", folder).args(["-c", command])
+    }
+
+    /// This program, for this home, with every variable of this process.
+    pub fn crew(home: &Home, folder: &Path) -> io::Result<Self> {
+        Ok(Self::with_all(env::program()?, folder).envs([("CREW_HOME", home.root())]))
+    }
+
+    fn with_all(program: impl AsRef<OsStr>, folder: &Path) -> Self {
+        let mut command = Command::new(program);
+        command.current_dir(folder);
+        let capture = Capture::ForReading;
+        Self { command, input: None, within: None, note: None, capture, each: None }
+    }
+
+    /// Adds arguments.
+    pub fn args(mut self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
+        self.command.args(arguments);
+        self
+    }
+
+    /// Sets variables of its environment.
+    pub fn envs<N: AsRef<OsStr>, V: AsRef<OsStr>>(
+        mut self,
+        variables: impl IntoIterator<Item = (N, V)>,
+    ) -> Self {
+        self.command.envs(variables);
+        self
+    }
+
+    /// Removes variables of this process from its environment.
+    pub fn without(mut self, names: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
+        for name in names {
+            self.command.env_remove(name);
+        }
+        self
+    }
+
+    /// Removes every variable of its environment, as the client does for a hook.
+    pub fn without_environment(mut self) -> Self {
+        self.command.env_clear();
+        self
+    }
+
+    /// What is written to its standard input, which is then closed. It does not have to be read.
+    pub fn input(mut self, input: &'a [u8]) -> Self {
+        self.input = Some(input);
+        self
+    }
+
+    /// The longest it may run.
+    pub fn within(self, most: impl Into<Option<Duration>>) -> Self {
+        Self { within: most.into(), ..self }
+    }
+
+    /// Where the leader of its group is noted, for a crew that comes after this one was killed.
+    /// A note that could not be made keeps no child from running.
+    pub fn noted(self, note: io::Result<Note>) -> Self {
+        Self { note: note.ok(), ..self }
+    }
+
+    /// What is kept of its output.
+    pub fn keep(self, capture: Capture) -> Self {
+        Self { capture, ..self }
+    }
+
+    /// Receives every line of its output, also those that are not kept: without the break, cut at
+    /// 64 KiB.
+    pub fn each_line(self, each: EachLine<'a>) -> Self {
+        Self { each: Some(each), ..self }
+    }
+
+    /// Runs it to its end, or until `stop`, which is called repeatedly, ends it.
+    pub fn run(mut self, stop: impl Fn() -> bool) -> io::Result<FinishedProcess> {
+        let (streams, bounds) = match self.capture {
+            Capture::ForReading => {
+                (Streams::Joined, OutputBounds { head: 16 << 10, tail: 48 << 10 })
+            }
+            Capture::ForParsing => (Streams::OutAlone, OutputBounds { head: 32 << 20, tail: 0 }),
+        };
+        let lines = self.each.take().map(|each| (LineCutter::new(LINE_BYTES), each));
+        let mut collector = Collector { output: BoundedOutput::new(bounds), lines, stop };
+        let watch = Stopwatch::start();
+        let mut running = Running::start(self, streams, &mut collector)?;
+        running.look = LOOK;
+        running.stop_grace = SHORT_GRACE;
+        let cause = running.wait(None);
+        running.finish_group();
+        let elapsed_ms = watch.elapsed_ms();
+        running.drain(LINGER);
+        drop(running);
+        if let Some((cutter, each)) = collector.lines
+            && let Some(line) = cutter.end()
+        {
+            each(&text_of(&line, LINE_BYTES));
+        }
+        let (output, cut) = collector.output.take();
+        Ok(FinishedProcess { cause: cause?, elapsed_ms, output, cut })
+    }
+
+    /// Starts it in a session that no hangup of this process's terminal reaches, so that it
+    /// outlives this process. Its output is appended to the file `output`, readable by this user
+    /// only. Returns its identity. It is not reaped, so even a child that ended at once has one.
+    pub fn detach(mut self, output: &Path) -> io::Result<ProcessIdentity> {
+        let output = disk::open_to_append(output)?;
+        self.command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
+        spawn::leave_the_terminal(&mut self.command);
+        let child = self.command.spawn()?;
+        let identity = identity::identity(child.id().cast_signed());
+        identity.ok_or_else(|| io::Error::other("it was started and is gone"))
+    }
+
+    /// Starts it in a session apart, on these pipes. Nobody watches it.
+    pub(super) fn spawn(mut self, input: PipeReader, output: PipeWriter) -> io::Result<Child> {
+        self.command.stdin(input).stdout(output).stderr(Stdio::null());
+        spawn::leave_the_terminal(&mut self.command);
+        self.command.spawn()
+    }
+
+    /// Shows a text by a pager on this process's terminal, with the options that git gives `less`;
+    /// `false` if there is no such program. It stays in crew's own group, or it could not read keys,
+    /// and a person ends it, not a deadline.
+    pub fn show(mut self, text: &[u8]) -> io::Result<bool> {
+        self.command.env("LESS", env::text("LESS").unwrap_or_else(|| "FRX".to_owned()));
+        let mut child = self.command.stdin(Stdio::piped()).spawn()?;
+        if let Some(mut input) = child.stdin.take() {
+            // One that was left early reads no more.
+            let _ = input.write_all(text);
+        }
+        Ok(!matches!(child.wait()?.code(), Some(126 | 127)))
+    }
+
+    /// Makes the child the leader of a session. When crew is killed it dies too; a git is asked to
+    /// end, so that it removes its locks.
+    pub(super) fn lead_a_session(&mut self) -> io::Result<()> {
+        let is_git = self.command.get_program() == "git";
+        let signal = if is_git { Signal::TERM } else { Signal::KILL };
+        let note = self.note.as_ref().map(|note| note.file().try_clone()).transpose()?;
+        spawn::lead_a_session(&mut self.command, note, signal);
+        Ok(())
+    }
+}
+
+/// Collects the output of a child that runs until it ends or `stop` returns true.
+struct Collector<'a, F> {
+    output: BoundedOutput,
+    lines: Option<(LineCutter, EachLine<'a>)>,
+    stop: F,
+}
+
+impl<F: Fn() -> bool> Supervisor for Collector<'_, F> {
+    fn take(&mut self, _: Stream, bytes: &[u8]) {
+        self.output.add(bytes);
+        if let Some((cutter, each)) = &mut self.lines {
+            cutter.feed(bytes, |piece| {
+                if let LinePiece::Line(line) = piece {
+                    each(&text_of(line, LINE_BYTES));
+                }
+            });
+        }
+    }
+
+    fn stop(&mut self) -> Option<StopRequest> {
+        (self.stop)().then_some(StopRequest::Now)
+    }
+}
+
+/// The standard output of a short-lived system program; `None` unless it exits with 0.
+#[cfg(not(target_os = "linux"))]
+pub fn output_of(program: &str, arguments: &[&str]) -> Option<String> {
+    let call = Call::of(program, Path::new("/")).args(arguments).keep(Capture::ForParsing);
+    let ended = call.within(Duration::from_secs(2)).run(|| false).ok()?;
+    (ended.cause == ExitCause::Exit(0)).then(|| ended.text())
+}
+
+#[cfg(test)]
+#[path = "call_tests.rs"]
+mod tests;
