@@ -12,7 +12,7 @@ use super::{all, any_home, home, listed, print, refuse_an_agent};
 use crate::cli::{Cli, InstallArgs};
 use crate::demo::{self, DemoArgs, Played};
 use crate::drive::doctor::{cluster, examine};
-use crate::drive::fleet::engines::step::WITHIN;
+use crate::drive::fleet::executors::slurm::STEP_WITHIN;
 use crate::drive::install::status_line::{self, LineEntry};
 use crate::drive::install::{self, InstallScope};
 use crate::drive::owner::needs_hooks;
@@ -57,7 +57,7 @@ pub fn version() -> Exit {
 /// Plays the demo, each scene as it happens, or one iteration of the agent of a fleet's demo.
 pub fn demo(arguments: &DemoArgs) -> Result<Exit> {
     if let [folder, task] = arguments.agent.as_slice() {
-        print::out(demo::fleet::agent::act(Path::new(folder), task)?);
+        print::out(demo::fleet::act(Path::new(folder), task)?);
         return Ok(Exit::SUCCESS);
     }
     let has_pauses = !arguments.fast && !arguments.fleet && has_a_screen();
@@ -172,7 +172,7 @@ pub fn doctor(arguments: &DoctorArgs) -> Result<Exit> {
 /// Asks a node of a cluster.
 fn ask(home: &Home, engine: &str, arguments: &DoctorArgs) -> Result<Exit> {
     let signals = Signals::listen()?;
-    print::aside(&doctor_words::waits(engine, WITHIN));
+    print::aside(&doctor_words::waits(engine, STEP_WITHIN));
     let (here, stop) = (env::current_folder()?, || signals.times() > 0);
     let examined = cluster::ask(home, &here, engine, arguments.agent.as_deref(), &stop)?;
     Ok(match signals.exit_code() {

@@ -13,7 +13,7 @@ use crate::clients::LineFor;
 use crate::clients::variables::inside_an_agent;
 use crate::drive::end::complete;
 use crate::drive::find::{Found, find, named_by, of_other_trees, of_working_tree};
-use crate::drive::fleet::find::newest_here;
+use crate::drive::fleet::control::newest_here;
 use crate::drive::owner::{elsewhere, owner_is_gone};
 use crate::drive::page::{read, view};
 use crate::engine::record::{Loop, Status};

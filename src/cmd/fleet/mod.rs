@@ -1,17 +1,14 @@
 //! `crew fleet`: many loops at once, one file a verb. An agent may look and end, and starts
 //! nothing.
 
-mod forget;
-mod job;
 mod orders;
 mod run;
-mod show;
 mod status;
 
 use anyhow::{Result, bail};
 
 use super::{home, print};
-use crate::drive::fleet::find::find;
+use crate::drive::fleet::control::find;
 use crate::drive::fleet::memory::Memory;
 use crate::engine::fleet::{Fleet, FleetRequest, TaskId};
 use crate::exit::Exit;
@@ -26,13 +23,13 @@ pub fn fleet(verb: &FleetVerb) -> Result<Exit> {
     match verb {
         FleetVerb::Run(arguments) => run::run(arguments),
         FleetVerb::Status(arguments) => status::status(arguments),
-        FleetVerb::Show { task, which } => show::show(task, which.fleet.as_deref()),
+        FleetVerb::Show { task, which } => status::show(task, which.fleet.as_deref()),
         FleetVerb::Pause(arguments) => orders::order(arguments, FleetRequest::Pause, None),
         FleetVerb::Cancel { order, reason } => {
             orders::order(order, FleetRequest::Cancel, reason.as_deref())
         }
-        FleetVerb::Forget { fleet } => forget::forget(fleet),
-        FleetVerb::Job { fleet, task, remote } => job::job(fleet, task, remote.as_deref()),
+        FleetVerb::Forget { fleet } => orders::forget(fleet),
+        FleetVerb::Job { fleet, task, remote } => run::job(fleet, task, remote.as_deref()),
     }
 }
 

@@ -1,15 +1,15 @@
-//! `crew fleet pause`, `crew fleet cancel` and `crew tell --fleet`: orders of a person, on the
-//! fleet's own record first.
+//! `crew fleet pause`, `cancel` and `forget`, and `crew tell --fleet`: requests of a person, on the
+//! fleet's own record first. An agent cannot have a fleet forgotten.
 
 use anyhow::Result;
 
 use super::{requested, task};
-use crate::cmd::{actor, print, refuse_an_agent};
-use crate::drive::fleet::control::{self, Delivery, Ordered};
+use crate::cmd::{actor, home, print, refuse_an_agent};
+use crate::drive::fleet::control::{self, Delivery, Forgotten, Ordered, forget as forget_fleet};
 use crate::engine::fleet::{FleetRequest, TaskId};
 use crate::exit::Exit;
 use crate::parse::arguments::FleetOrderArgs;
-use crate::report::fleet::orders::{accepted, page, told};
+use crate::report::fleet::lines::{accepted, forgotten, obeyed, told};
 
 /// Gives an order for the tasks named, or for all.
 pub fn order(arguments: &FleetOrderArgs, what: FleetRequest, reason: Option<&str>) -> Result<Exit> {
@@ -18,7 +18,7 @@ pub fn order(arguments: &FleetOrderArgs, what: FleetRequest, reason: Option<&str
     let order = control::by(what, actor(), reason);
     let ordered = control::order(&home, &memory, &tasks?, &order, arguments.now)?;
     let Ordered { at_once, later, over, untold } = &ordered;
-    print::out(&page(&fleet.name, what, [at_once, later, over]));
+    print::out(&obeyed(&fleet.name, what, [at_once, later, over]));
     if let Some(why) = untold {
         print::err(&format!(
             "crew: the order stands, but {} could not be told: {why}",
@@ -50,4 +50,21 @@ pub fn tell(
         control::tell(&home, &memory, &fleet, only.as_ref(), &words.join(" "))?;
     print::out(&told(&fleet, &open, &ended, &full));
     Ok(Exit::SUCCESS)
+}
+
+/// Forgets the fleet of that name.
+pub fn forget(name: &str) -> Result<Exit> {
+    refuse_an_agent("an agent cannot have a fleet forgotten\nhint: a person can, in a terminal")?;
+    let Forgotten { repository, stays_here, remote, was_readable, left } =
+        forget_fleet(&home()?, name)?;
+    print::out(&forgotten(name, repository.as_deref(), stays_here, remote.as_ref()));
+    if !was_readable {
+        print::err(&format!(
+            "crew: its terms could not be read\n\
+             hint: git branch --list 'fleet/{name}/*' in its repository lists what stays of it"
+        ));
+    }
+    let Some(error) = left else { return Ok(Exit::SUCCESS) };
+    print::err(&format!("crew: {error}"));
+    Ok(Exit::ERROR)
 }

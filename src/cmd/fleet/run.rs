@@ -1,28 +1,33 @@
 //! `crew fleet run`: starts a folder of tasks or joins it, and stays until nothing runs and nothing
-//! can start. What names a program is trusted by a person first, text by text.
+//! can start. What names a program is trusted by a person first, text by text. `crew fleet job` is one
+//! attempt at one task, as an executor runs it; its exit code is the task's.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use clap::ColorChoice;
 
 use super::status::{FleetView, at, host};
+use super::task;
 use crate::clients::variables::inside_an_agent;
+use crate::cmd::reporter::Reporter;
 use crate::cmd::{home, print, reading};
-use crate::drive::fleet::begin;
+use crate::drive::fleet::begin::{self, foreseen};
+use crate::drive::fleet::coordinator::{Coordinator, FleetEnd};
 use crate::drive::fleet::describe::{Described, describe};
-use crate::drive::fleet::engines::{LOCAL, MANUAL, engine_of};
-use crate::drive::fleet::foreseen::foreseen;
+use crate::drive::fleet::executors::{LOCAL, MANUAL, executor_of};
+use crate::drive::fleet::gate::slots_of;
+use crate::drive::fleet::job::{JobEnd, job as attempt};
+use crate::drive::fleet::join;
 use crate::drive::fleet::memory::Memory;
-use crate::drive::fleet::run::{Coordinator, FleetEnd};
-use crate::drive::fleet::slots::slots_of;
 use crate::engine::fleet::{
     Fleet, FleetEvent, FleetRequest, LandingMode, Lease, TaskEnding, overlap,
 };
 use crate::engine::record::Outcome;
 use crate::exit::Exit;
-use crate::parse::arguments::{FleetRunArgs, UsageError};
+use crate::parse::arguments::{FleetRunArgs, OutputArgs, UsageError};
 use crate::report::fleet::before::{self, FleetOverlap, FleetStart};
-use crate::report::fleet::{events, status as words};
+use crate::report::fleet::{lines, status as words};
 use crate::world::process::signals::Signals;
 use crate::world::store::{Home, trust};
 use crate::world::{clock, env, slots, terminal};
@@ -159,9 +164,9 @@ fn coordinate(home: &Home, fleet: &Fleet) -> Result<Exit> {
     let signals = Signals::listen()?;
     let memory = Memory::of(home, &fleet.name)?.with_patience(&signals, Duration::ZERO);
     let stop = || signals.times() > 1;
-    let engine = engine_of(home, fleet, &stop)?;
+    let engine = executor_of(home, fleet, &stop)?;
     let mut say = |event: &FleetEvent| {
-        print::stamped(&events::line(event, clock::local()));
+        print::stamped(&lines::line(event, clock::local()));
     };
     let slots = slots_of(fleet);
     let end = Coordinator::new(home, &memory, engine, slots, &signals, &mut say).run()?;
@@ -209,4 +214,44 @@ fn exit(view: &FleetView) -> Exit {
     } else {
         Exit::of(Outcome::Exhausted)
     }
+}
+
+/// Works on a task until its loop is over, unless it ended before or is worked on elsewhere.
+pub fn job(fleet: &str, name: &str, remote: Option<&str>) -> Result<Exit> {
+    if inside_an_agent(&env::raw) {
+        bail!("an agent cannot start a job of a fleet\nhint: a person can, with crew fleet run");
+    }
+    // What it prints is kept in a file.
+    print::set_colour(ColorChoice::Never);
+    let mut home = home()?;
+    // Machines of a cluster often share the folder, and a lock holds on one of them alone.
+    if let Some(node) = env::text("SLURMD_NODENAME").filter(|_| remote.is_some()) {
+        home = home.of_node(&node);
+    }
+    let task = task(name)?;
+    let signals = Signals::listen()?;
+    if let Some(url) = remote {
+        let joined = join::join(&home, fleet, url, &signals);
+        if let (Err(_), Some(signal)) = (&joined, signals.exit_code()) {
+            return Ok(Exit::signalled(signal));
+        }
+        joined?;
+    }
+    let mut reporter = Reporter::new(OutputArgs::default());
+    Ok(match attempt(&home, fleet, &task, &signals, &mut reporter)? {
+        JobEnd::Ended(ending) => {
+            print::err(&format!("crew: {task} is {}: {}", ending.outcome.label(), ending.why));
+            Exit::of(ending.outcome)
+        }
+        JobEnd::Elsewhere => {
+            print::err(&format!("crew: {task} is left to the process that works on it"));
+            Exit::SUCCESS
+        }
+        JobEnd::Fenced => {
+            print::err(&format!("crew: another attempt has {task}; this one pushed nothing more"));
+            Exit::FENCED
+        }
+        JobEnd::Paused => Exit::INTERRUPTED,
+        JobEnd::Interrupted => signals.exit_code().map_or(Exit::INTERRUPTED, Exit::signalled),
+    })
 }

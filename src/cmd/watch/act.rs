@@ -14,7 +14,7 @@ use crate::drive::{control, end};
 use crate::engine::record::{LoopId, ProcessIdentity, TaskOfFleet};
 use crate::exit;
 use crate::report::board::BoardOrder;
-use crate::report::fleet::orders::told;
+use crate::report::fleet::lines::told;
 use crate::world::files::disk;
 use crate::world::process::signals::Signals;
 use crate::world::process::{Call, identity};

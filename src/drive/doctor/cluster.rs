@@ -11,7 +11,7 @@ use serde_json::json;
 use super::first_line;
 use crate::agents::service::{Service, route};
 use crate::agents::service_of;
-use crate::drive::fleet::engines::step::NodeStep;
+use crate::drive::fleet::executors::slurm::NodeStep;
 use crate::drive::start::{agent, place, settings};
 use crate::engine::doctor::{Examination, Findings, NodeReport};
 use crate::engine::fleet::Remote;
@@ -21,7 +21,7 @@ use crate::engine::settings::merge::merge;
 use crate::engine::settings::{Key, Sourced, Value, ValueOrigin};
 use crate::parse::git_push::without_secrets;
 use crate::world::files::disk;
-use crate::world::git::probe::Probe;
+use crate::world::git::refs::Probe;
 use crate::world::process::Stop;
 use crate::world::store::Home;
 use crate::world::{env, git, host, network};
@@ -46,7 +46,7 @@ pub fn ask(
     // As for the jobs of a fleet: elsewhere PATH must lead to it.
     let crew = if host.is_some() { "crew".into() } else { env::program()? };
     let top = git::top(here);
-    let remote = top.as_deref().and_then(git::remotes::of).map(|(_, url)| url);
+    let remote = top.as_deref().and_then(git::hub::remote_of).map(|(_, url)| url);
     let secret = remote.as_ref().is_some_and(|url| is_secret(url));
     let mut words = vec!["doctor", "--node", "--json", "--agent", &agent];
     if let Some(url) = remote.as_ref().filter(|_| !secret) {

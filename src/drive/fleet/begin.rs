@@ -1,36 +1,30 @@
 //! Records a fleet as its folder describes it: the terms, and a lease with a contract for each
 //! task. What is recorded here is all that a job obeys; a task that ended stays ended, whatever its
-//! file says now.
+//! file says now. What a start makes of earlier requests and of tasks without a file is here, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, bail};
 
 use super::describe::Described;
-use super::foreign;
-use super::joined::as_started;
-use super::memory::Memory;
-use super::settle::{
-    is_completed, is_stale, remember, settle, standing_cancel, standing_orders, wants_landing,
-};
-use super::way::{goes_the_same_way, is_up_to_date, keep_limits};
-use super::workspace::{continue_branches, is_merged};
+use super::join::{self, agents, as_started, goes_the_same_way, is_up_to_date, keep_limits};
+use super::memory::{Memory, TRIES};
+use super::worktree::{continue_branches, is_merged};
 use crate::engine::fleet::{
-    Fleet, FleetPlan, FleetRequest, FleetTask, LOCAL, Lease, Start, TaskEnding, TaskId, TaskState,
-    overlap,
+    Fleet, FleetOrder, FleetPlan, FleetRequest, FleetTask, LOCAL, Landed, LandingMode, Lease,
+    Start, TaskEnding, TaskId, TaskState, overlap,
 };
 use crate::engine::record::{Contract, Ending, Outcome};
 use crate::engine::text::{distinct, named};
 use crate::parse::fleet::FLEET_FILE;
 use crate::world::clock;
+use crate::world::files::disk;
 use crate::world::git::hub;
 use crate::world::git::refs::Refs;
 use crate::world::store::{Home, Kept, Leases, fleets};
 
 /// The most tasks that a note names.
 const NAMED_MAX: usize = 3;
-/// How often a fleet is recorded again because somebody else was first.
-const TRIES: u32 = 5;
 
 /// The tasks that may start now, for somebody else to start: each has its part of the fleet's money
 /// set aside. Those of silent attempts come last: a job of theirs waits until it is sure.
@@ -98,7 +92,7 @@ fn record_once(
     if let Some(known) = &known {
         goes_the_same_way(fleet, &known.value, *names_its_way)?;
         is_up_to_date(&memory, fleet, head.as_deref())?;
-        *untrusted = foreign::untrusted(home, &memory, fleet, own, tasks, retry)?;
+        *untrusted = join::untrusted(home, &memory, fleet, own, tasks, retry)?;
         if !untrusted.is_empty() {
             return Ok(false);
         }
@@ -360,4 +354,187 @@ fn revise(
         }
         (false, _) => is_new.then(|| format!("{id} has changed: its new text counts")),
     })
+}
+
+/// The cancels that a task has not obeyed yet: one that runs, or may run.
+pub(super) fn standing_orders(
+    memory: &Memory,
+    known: &Fleet,
+) -> Result<BTreeMap<TaskId, FleetOrder>> {
+    let leases = memory.leases()?;
+    let running = leases.readable.iter().map(|kept| &kept.value);
+    let running = running.filter(|lease| lease.attempt().is_some()).map(Lease::id);
+    let open = running.chain(leases.unreadable.iter().map(|it| &it.task));
+    let cancels = open.filter_map(|id| {
+        let order = known.order_of(id)?;
+        (order.what == FleetRequest::Cancel).then(|| (id.clone(), order.clone()))
+    });
+    Ok(cancels.collect())
+}
+
+/// The cancel of a whole fleet, as long as nothing is left of it that could go on.
+pub(super) fn standing_cancel(
+    fleet: &Fleet,
+    known: &Fleet,
+    found: &[Kept<Lease>],
+) -> Option<FleetOrder> {
+    let is_over = |kept: &Kept<Lease>| {
+        let outcome = kept.value.ending().map(|ending| ending.outcome);
+        matches!(outcome, Some(Outcome::Completed | Outcome::Cancelled))
+            && !wants_landing(fleet, &kept.value)
+    };
+    let cancel = known.order.as_ref().filter(|order| order.what == FleetRequest::Cancel);
+    cancel.filter(|_| found.iter().all(is_over)).cloned()
+}
+
+/// Ends what a person's orders ended, and what is in no file any more, before the orders are
+/// forgotten. `files` had one at this machine's last start, and `names` have one now: another
+/// machine may have added others. Returns what the user should know.
+pub(super) fn settle(
+    memory: &Memory,
+    fleet: &Fleet,
+    known: &Fleet,
+    (files, names): (&BTreeMap<TaskId, String>, &BTreeSet<&TaskId>),
+) -> Result<Vec<String>> {
+    let mut notes = Vec::new();
+    for Kept { value: lease, .. } in memory.leases()?.readable {
+        let id = lease.id();
+        // Another working tree of the repository may have tasks of its own.
+        let own = fleet.repository.join(&fleet.folder).join(format!("{id}.md"));
+        let is_missed = files.contains_key(id) && !names.contains(id);
+        let has_no_file = is_missed && !disk::exists(&own);
+        if is_missed && !has_no_file && lease.ending().is_none() {
+            let there = own.display();
+            notes.push(format!("{id} stays: its file is {there}\nhint: crew fleet cancel {id}"));
+        }
+        if has_no_file && lease.attempt().is_some() {
+            notes.push(format!("{id} runs on without its file\nhint: crew fleet cancel {id}"));
+        }
+        let is_undone = lease.ending().is_some_and(|it| it.outcome.leaves_a_task_undone());
+        let is_open = lease.state == TaskState::Waiting
+            || wants_landing(fleet, &lease)
+            || (has_no_file && is_undone);
+        if !is_open || memory.is_held(id) {
+            continue;
+        }
+        // An order for all tasks leaves what is completed.
+        let order = match lease.state {
+            TaskState::Waiting => known.order_of(id),
+            _ => known.orders.get(id),
+        };
+        let order = order.filter(|order| order.what == FleetRequest::Cancel);
+        let ending = match order {
+            Some(order) => Ending::cancelled(order.by, order.reason.as_deref()),
+            None if !has_no_file => continue,
+            None => {
+                notes.push(format!("{id} is cancelled: its file is gone"));
+                Ending::new(Outcome::Cancelled, "its file is gone")
+            }
+        };
+        let ending = TaskEnding::of(ending);
+        memory.change(id, |found| {
+            let is_free = found.state == lease.state;
+            if is_free {
+                found.state = TaskState::Ended(ending.clone());
+                found.at = clock::now().wall;
+            }
+            is_free
+        })?;
+    }
+    Ok(notes)
+}
+
+/// Whether a task is completed and still has to land, because the fleet lands now, or no longer by
+/// pull requests.
+pub(super) fn wants_landing(fleet: &Fleet, lease: &Lease) -> bool {
+    let ending = lease.ending().filter(|ending| ending.outcome == Outcome::Completed);
+    ending.is_some_and(|ending| match (fleet.landing, &ending.landed) {
+        (LandingMode::No, _) | (_, Some(Landed::Main(_))) => false,
+        (LandingMode::Pr, landed) => landed.is_none(),
+        (LandingMode::Main, _) => true,
+    })
+}
+
+/// Whether a task is completed, landed or not.
+pub(super) fn is_completed(lease: &Lease) -> bool {
+    lease.ending().is_some_and(|ending| ending.outcome == Outcome::Completed)
+}
+
+/// Whether another machine has changed a task since this one's last start, and its file here is
+/// still that of before.
+pub(super) fn is_stale(lease: &Lease, task: &FleetTask, files: &BTreeMap<TaskId, String>) -> bool {
+    let before = files.get(&task.id);
+    before == Some(&task.revision) && before != Some(&lease.task.revision)
+}
+
+/// Keeps on this machine which tasks have had a file, each with the text that its lease has after
+/// the start, and with the agent that the settings here name. A file that is older than its lease
+/// stays so.
+pub(super) fn remember(
+    home: &Home,
+    memory: &Memory,
+    tasks: &[(FleetTask, Contract)],
+    before: &BTreeMap<TaskId, String>,
+) -> Result<()> {
+    let mut files = before.clone();
+    let leases = memory.leases()?.readable;
+    for Kept { value: lease, .. } in &leases {
+        let file = tasks.iter().find(|(task, _)| task.id == *lease.id());
+        if file.is_some_and(|(task, _)| !is_stale(lease, task, before)) {
+            files.insert(lease.id().clone(), lease.task.revision.clone());
+        }
+    }
+    for _ in 0..TRIES {
+        let Some(Kept { value, id }) = fleets::manifest(home, &memory.fleet)? else { break };
+        let agents = agents(tasks, &leases, &value.agents);
+        let fleet = Fleet { files: files.clone(), agents, ..value };
+        if fleets::swap_manifest(home, Some(&id), &fleet)?.is_some() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The leases as they will be once the fleet is recorded, in the order in which tasks start.
+/// Nothing is written.
+pub fn foreseen(home: &Home, described: &Described, retry: bool) -> Result<Vec<Lease>> {
+    let Described { fleet, tasks, .. } = described;
+    let here = fleets::manifest(home, &fleet.name)?.map(|kept| kept.value);
+    let (mut known, mut tasks) = (Leases::default(), tasks.clone());
+    if here.is_some() {
+        let memory = Memory::of(home, &fleet.name)?;
+        known = memory.leases()?;
+        tasks = as_started(&memory, fleet, here.as_ref(), &tasks, &known.readable, retry)?.0;
+    }
+    let gets_a_remote = fleet.remote.is_some() && here.is_some_and(|here| here.remote.is_none());
+    let is_readable = |id: &TaskId| !known.unreadable.iter().any(|it| it.task == *id);
+    let of = |(task, contract): &(FleetTask, Contract)| {
+        let found = known.readable.iter().find(|kept| *kept.value.id() == task.id);
+        let is_free = |lease: &&Kept<Lease>| lease.value.state == TaskState::Waiting;
+        let Some(kept) = found.filter(|kept| !is_free(kept)) else {
+            return lease(fleet, task, contract);
+        };
+        let mut lease = kept.value.clone();
+        if wants_landing(fleet, &lease) || (gets_a_remote && moves(&lease)) {
+            lease.state = TaskState::Waiting;
+        } else if retry && may_be_retried(&lease) && !stays_exhausted(&lease, contract) {
+            lease.try_again();
+            lease.renew(task, contract);
+        }
+        lease
+    };
+    Ok(in_order(tasks.iter().filter(|(task, _)| is_readable(&task.id)).map(of).collect()))
+}
+
+/// Puts each task behind those that come before it, and else leaves the order as it is.
+fn in_order(mut left: Vec<Lease>) -> Vec<Lease> {
+    let mut names: BTreeSet<TaskId> = left.iter().map(|lease| lease.id().clone()).collect();
+    let mut ordered = Vec::new();
+    while !left.is_empty() {
+        let is_first = |lease: &Lease| !lease.task.after.iter().any(|id| names.contains(id));
+        let lease = left.remove(left.iter().position(is_first).unwrap_or(0));
+        names.remove(lease.id());
+        ordered.push(lease);
+    }
+    ordered
 }

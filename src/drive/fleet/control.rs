@@ -1,23 +1,31 @@
-//! What a person orders of a fleet: the order is recorded first, then the jobs that run are told.
-//! A job that an engine starts later reads the record, so no engine's memory undoes an order.
+//! What a person asks of a fleet: which one is meant, a pause or an end, a message, and that this
+//! machine forgets it. A request is recorded first, then the jobs that run are told: a job that an
+//! executor starts later reads the record. Nothing here touches a branch, a person's working tree
+//! or the remote.
 
 use std::cell::Cell;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
-use super::engines::{JobState, LOCAL, engine_of};
-use super::memory::Memory;
-use crate::drive::control::PauseResult;
-use crate::drive::end::EndAttempt;
+use super::executors::{JobState, LOCAL, executor_of};
+use super::memory::{HELD_WAIT, Memory};
+use super::worktree::end_leftovers as end_leftovers_of;
+use crate::drive::control::{self, PauseResult};
+use crate::drive::end::{self, EndAttempt};
 use crate::drive::error_text::error_text;
-use crate::drive::{control, end};
 use crate::engine::fleet::{
-    Fleet, FleetOrder, FleetRequest, Landed, Lease, TaskEnding, TaskId, TaskState,
+    Fleet, FleetOrder, FleetRequest, Landed, Lease, Remote, TaskEnding, TaskId, TaskState,
 };
 use crate::engine::record::{Actor, Ending, Outcome};
+use crate::engine::text::Shown;
+use crate::parse::arguments::UsageError;
 use crate::world::clock;
-use crate::world::store::fleets;
-use crate::world::store::{self, Home, Kept, Leases};
+use crate::world::files::disk::{self, Lock};
+use crate::world::git::{self, land, worktree};
+use crate::world::store::{self, Home, Kept, Leases, fleets};
 
 /// The most messages that wait for a task's loop.
 const MESSAGES_MAX: usize = 5;
@@ -143,7 +151,7 @@ fn leases(home: &Home, memory: &Memory, tasks: &[TaskId]) -> Result<Vec<Kept<Lea
 
 /// With `queued` ends the jobs of tasks that have no place yet, and with `now` those that run.
 fn end_jobs(home: &Home, fleet: &Fleet, tasks: &[TaskId], queued: bool, now: bool) -> Result<()> {
-    let mut engine = engine_of(home, fleet, &|| false)?;
+    let mut engine = executor_of(home, fleet, &|| false)?;
     for job in engine.list()? {
         let is_meant = tasks.is_empty() || tasks.iter().any(|task| task.as_str() == job.task);
         let is_to_end = match job.state {
@@ -339,6 +347,197 @@ fn refusal(fleet: &Fleet, lease: &Lease) -> Option<String> {
 /// An order of the person at this terminal.
 pub fn by(what: FleetRequest, by: Actor, reason: Option<&str>) -> FleetOrder {
     FleetOrder { what, by, reason: reason.map(str::to_owned) }
+}
+
+/// What a fleet has left elsewhere.
+#[derive(Debug)]
+pub struct Forgotten {
+    /// The repository with its branches and working trees; `None` where that was a clone of crew's
+    /// own, is gone, or is not known.
+    pub repository: Option<PathBuf>,
+    /// Whether branches of its tasks are left there; their working trees need them.
+    pub stays_here: bool,
+    /// Where its leases and branches are, if it has a remote and that is known.
+    pub remote: Option<Remote>,
+    /// Whether its terms could be read: they name both.
+    pub was_readable: bool,
+    /// Why some of what is forgotten is still on disk. The next removal or start tries again.
+    pub left: Option<io::Error>,
+}
+
+/// Forgets the fleet of that name.
+///
+/// # Errors
+/// If there is none, if somebody works on it here, or if its clone holds work that the remote
+/// lacks. The fleet is then as it was.
+pub fn forget(home: &Home, name: &str) -> Result<Forgotten> {
+    fleets::remove_taken(home)?;
+    if !fleets::is_kept(home, name) {
+        let hint = names(home)?;
+        bail!("there is no fleet {} on this machine\nhint: {hint}", Shown(name));
+    }
+    let _door = fleets::hold_door(home, name)?;
+    let _held = end_leftovers(home, name)?;
+    let Some(_run) = fleets::hold_fleet(home, name)? else {
+        bail!("a crew runs the fleet {name}\nhint: crew fleet pause --fleet {name} ends it");
+    };
+    let Some(_clone) = fleets::hold_clone(home, name, Duration::ZERO, &|| true)? else {
+        bail!("a job clones the repository of the fleet {name}\nhint: wait for it");
+    };
+    let terms = fleets::manifest(home, name).ok().flatten().map(|kept| kept.value);
+    let was_readable = terms.is_some();
+    let (repository, remote) = terms.map(|it| (it.repository, it.remote)).unzip();
+    let (folder, remote) = (home.fleet(name), remote.flatten());
+    let clone = folder.join("clone");
+    if disk::exists(&clone) {
+        nothing_is_lost(home, name, &clone, remote.clone())?;
+    }
+    land::discard(&folder.join("land"))?;
+    fleets::take_out(home, name)?;
+    let left = fleets::remove_taken(home).err();
+    let repository = repository.filter(|it| *it != clone && disk::exists(it));
+    // Where git does not answer, they may be.
+    let branches = repository.as_deref().and_then(git::branches);
+    let is_of_it = |(branch, _): &(String, String)| branch.starts_with(&format!("fleet/{name}/"));
+    let stays_here = branches.is_none_or(|branches| branches.iter().any(is_of_it));
+    Ok(Forgotten { repository, stays_here, remote, was_readable, left })
+}
+
+/// Ends what attempts that are gone have left on this machine, and keeps new ones away. Fails if
+/// one is at work.
+fn end_leftovers(home: &Home, name: &str) -> Result<Vec<Lock>> {
+    let mut held = Vec::new();
+    for task in fleets::taken_once(home, name)? {
+        let Some(lock) = fleets::hold_behind_the_door(home, name, &task, HELD_WAIT)? else {
+            bail!(
+                "task {task} of the fleet {name} runs here\n\
+                 hint: wait for it, or crew fleet pause --fleet {name} --now ends its iteration"
+            );
+        };
+        end_leftovers_of(home, name, &task);
+        held.push(lock);
+    }
+    Ok(held)
+}
+
+/// Fails if crew's own clone, which goes with the fleet, holds work that is nowhere else.
+fn nothing_is_lost(home: &Home, name: &str, clone: &Path, remote: Option<Remote>) -> Result<()> {
+    let there = clone.display();
+    let by_hand = format!("push or remove it there, or remove {there} if nothing of it is needed");
+    let own = |(name, url)| Remote { name, url, only_branches: false };
+    let remote = remote.or_else(|| git::hub::remote_of(clone).map(own));
+    let (Some(remote), Some(branches)) = (remote, git::branches(clone)) else {
+        bail!("{there} may hold work, and git cannot read it\nhint: {by_hand}");
+    };
+    let (memory, hub) = (Memory::shared_by(home, name, &remote), home.fleet(name).join("hub.git"));
+    let land = home.fleet(name).join("land");
+    let land = disk::real_path(&land).unwrap_or(land);
+    let trees = worktree::roots(clone);
+    for (at, tree) in trees.iter().enumerate().filter(|(_, it)| disk::exists(it) && **it != land) {
+        let shown = tree.display();
+        // The clone itself has no files.
+        if at > 0 && git::status_text(tree).is_none_or(|text| !text.is_empty()) {
+            bail!("{shown} holds files that are not committed\nhint: {by_hand}");
+        }
+        if git::has_stray_commits(tree) != Some(false) {
+            bail!(
+                "{shown} holds commits that are on no branch, such as those of a stash\nhint: {by_hand}"
+            );
+        }
+    }
+    for (branch, commit) in branches {
+        // What a second attempt works on beside a branch is pushed as that branch.
+        let pushed_as = branch.split('+').next().unwrap_or(&branch);
+        let pushed = memory.fetch_branch(pushed_as).with_context(|| {
+            format!("cannot find out whether all of {there} is pushed\nhint: {by_hand}")
+        })?;
+        if pushed.and_then(|pushed| git::lacking(&hub, &commit, &pushed)) != Some(0) {
+            bail!("{there} holds commits of {branch} that were not pushed\nhint: {by_hand}");
+        }
+    }
+    Ok(())
+}
+
+/// The fleet of that name. Without one, the newest of the repository that holds `folder`, whichever
+/// of its working trees started it; outside a repository the only one of this machine.
+///
+/// # Errors
+/// If there is none, with those that there are, or if there is more than one. `tell` hears of one
+/// that cannot be read and is not meant.
+pub fn find(
+    home: &Home,
+    name: Option<&str>,
+    folder: &Path,
+    tell: impl FnMut(io::Error),
+) -> Result<Fleet> {
+    let known = known(home, name, tell)?;
+    if known.is_empty() {
+        bail!("there is no fleet on this machine\nhint: crew fleet run FOLDER starts one");
+    }
+    if let Some(name) = name {
+        let Some(found) = known.iter().find(|fleet| fleet.name == name) else {
+            bail!("there is no fleet {}\nhint: name one of these: {}", Shown(name), listed(&known));
+        };
+        return Ok(found.clone());
+    }
+    let trees = worktree::roots(folder);
+    match (newest(&known, &trees), &known[..]) {
+        (Some(found), _) => Ok(found.clone()),
+        (None, [only]) if trees.is_empty() => Ok(only.clone()),
+        (None, _) if trees.is_empty() => bail!(UsageError::new(
+            "there is more than one fleet on this machine",
+            format!("name one of these: {}", listed(&known))
+        )),
+        (None, _) => bail!(
+            "there is no fleet of this repository\n\
+             hint: crew fleet status NAME, or --fleet NAME with any other command, means one of these: {}",
+            listed(&known)
+        ),
+    }
+}
+
+/// The newest fleet of the repository that holds `folder`. What cannot be read is left out.
+pub fn newest_here(home: &Home, folder: &Path) -> Option<Fleet> {
+    let known = known(home, None, drop).ok().filter(|known| !known.is_empty())?;
+    newest(&known, &worktree::roots(folder)).cloned()
+}
+
+/// Which fleets of this machine can be named, as a hint.
+pub(super) fn names(home: &Home) -> io::Result<String> {
+    let known = fleets::names(home)?;
+    if known.is_empty() {
+        return Ok("crew fleet run FOLDER starts one".to_owned());
+    }
+    Ok(format!("name one of these: {}", known.join(", ")))
+}
+
+fn known(
+    home: &Home,
+    name: Option<&str>,
+    mut tell: impl FnMut(io::Error),
+) -> io::Result<Vec<Fleet>> {
+    let mut known = Vec::new();
+    for found in fleets::names(home)? {
+        match fleets::manifest(home, &found) {
+            Ok(fleet) => known.extend(fleet.map(|kept| kept.value)),
+            Err(error) if name == Some(&*found) => return Err(error),
+            Err(error) if name.is_none() => tell(error),
+            Err(_) => {}
+        }
+    }
+    Ok(known)
+}
+
+fn newest<'a>(known: &'a [Fleet], trees: &[PathBuf]) -> Option<&'a Fleet> {
+    let ours = known.iter().filter(|fleet| trees.contains(&fleet.repository));
+    ours.max_by_key(|fleet| fleet.started_at)
+}
+
+/// "shop (/home/me/shop), billing (/home/me/billing)".
+fn listed(known: &[Fleet]) -> String {
+    let one =
+        |fleet: &Fleet| format!("{} ({})", fleet.name, Shown(&fleet.repository.to_string_lossy()));
+    known.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

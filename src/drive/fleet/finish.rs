@@ -1,32 +1,33 @@
-//! What follows from the end of a task's loop: the branch lands, goes back to its loop once,
-//! becomes a pull request, or stays; then the lease says how the task ended.
+//! What follows from the end of a task's loop: the branch lands, goes back to its loop once, becomes
+//! a pull request, or stays; then the lease says how the task ended, or that it waits for the next
+//! attempt. The branch goes with the lease, as it is here.
 
+use std::cell::Cell;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Error, Result, anyhow, bail};
+use chrono::{DateTime, Utc};
 
-use super::attempt::{AfterLoop, DoneWork, Job, JobEnd};
-use super::close::first_line;
-use super::commands::FleetCommands;
+use super::gate::{FENCED, job_slots_now, own, slot_for_checks, tip};
+use super::job::{AfterLoop, DoneWork, Job, JobEnd};
 use super::land::{LandEnd, Landing};
-use super::places::slot_for_checks;
-use super::slots::job_slots_now;
-use super::tie::{FENCED, own, tip};
-use super::workspace::{self, MadeTree, unplanted};
-use crate::drive::error_text::git_trouble;
+use super::worktree::{self, FleetCommands, MadeTree, unplanted};
+use crate::drive::error_text::{error_text, git_trouble};
 use crate::engine::events::{EventSink, RunEvent};
-use crate::engine::fleet::task::MAX_PRIORITY;
+use crate::engine::fleet::manifest::MAX_PRIORITY;
 use crate::engine::fleet::{
-    Carried, FleetRequest, JobPhase, Landed, LandingMode, Lease, Refusal, TaskEnding, TaskState,
+    Carried, Fleet, FleetOrder, FleetRequest, JobPhase, Landed, LandingMode, Lease, Refusal,
+    TaskEnding, TaskState,
 };
 use crate::engine::git::GitTrouble;
-use crate::engine::record::{Ending, Loop, Outcome};
+use crate::engine::record::{Actor, Ending, Loop, Outcome};
 use crate::engine::words::commit_message::commit_message;
-use crate::world::clock;
+use crate::world::clock::{self, Stopwatch};
 use crate::world::git::drafts::Drafts;
 use crate::world::git::steps::Steps;
-use crate::world::git::{hub, land};
-use crate::world::store::Kept;
+use crate::world::git::{self, hub, land};
+use crate::world::store::{self, Kept};
 
 impl Job<'_> {
     /// What follows from the loop's end.
@@ -133,7 +134,7 @@ impl Job<'_> {
         let stop = || self.signals.times() > 0;
         let task = self.lease.id();
         let commands = FleetCommands::of(self.home, &self.fleet.name, task, &stop, &mut *sink);
-        let made = workspace::make(self.memory, self.fleet, &self.lease, &commands);
+        let made = worktree::make(self.memory, self.fleet, &self.lease, &commands);
         let done = made.and_then(|MadeTree { folder, .. }| {
             self.completed(ending, DoneWork { checkout: &folder, record: None }, sink)
         });
@@ -350,5 +351,161 @@ impl Job<'_> {
         }
         land::commit_markers(folder, &files)?;
         Ok(kept.value)
+    }
+}
+
+impl Job<'_> {
+    /// Leaves a task whose loop was paused. Where no order of the fleet did that, a person has
+    /// paused the loop alone, or has run the fleet again since: a run lifts what was paused before.
+    pub(super) fn paused(&self) -> Result<JobEnd> {
+        let paused_at = self.paused_at();
+        let is_lifted =
+            |fleet: &Fleet| fleet.ran_at.zip(paused_at).is_some_and(|(ran, paused)| ran > paused);
+        let goes_on = |fleet: &Fleet| is_lifted(fleet) || self.lease.lacks_a_share(fleet);
+        let id = self.lease.id();
+        let is_kept = |fleet: &Fleet| fleet.order_of(id).is_none() && !goes_on(fleet);
+        let mut fleet = self.memory.manifest()?.value;
+        if is_kept(&fleet) {
+            let order = FleetOrder { what: FleetRequest::Pause, by: Actor::User, reason: None };
+            fleet = self.memory.change_manifest(|fleet| {
+                // A run may have been first with its write.
+                if is_kept(fleet) {
+                    fleet.orders.insert(id.clone(), order.clone());
+                }
+            })?;
+        }
+        let is_ordered = fleet.order_of(id).is_some();
+        self.leave(if is_ordered { JobEnd::Paused } else { JobEnd::Interrupted }, None)
+    }
+
+    /// When the task's loop was told to pause; `None` if it is not, as far as this machine knows.
+    fn paused_at(&self) -> Option<DateTime<Utc>> {
+        let id = self.memory.lease(self.lease.id()).ok()?.value.loop_id?;
+        store::paused_at(self.home, &id)
+    }
+
+    /// Leaves the task to the next attempt, unless a person ended it meanwhile.
+    pub(super) fn leave(&self, end: JobEnd, record: Option<&Loop>) -> Result<JobEnd> {
+        let fleet = self.memory.manifest()?.value;
+        let order = fleet.order_of(self.lease.id());
+        if let Some(order) = order.filter(|order| order.what == FleetRequest::Cancel) {
+            return self.ended(Ending::cancelled(order.by, order.reason.as_deref()), record);
+        }
+        // What the last iteration could not push goes with it.
+        let written = self.write(record, &TaskState::Waiting);
+        let is_ours = match written {
+            Err(error) if git_trouble(&error).is_some_and(GitTrouble::needs_a_person) => {
+                self.put(record, None, &TaskState::Waiting)?
+            }
+            written => written?,
+        };
+        Ok(if is_ours { end } else { JobEnd::Fenced })
+    }
+
+    pub(super) fn ended(&self, ending: Ending, record: Option<&Loop>) -> Result<JobEnd> {
+        self.close(record, TaskEnding::of(ending))
+    }
+
+    /// Ends the task. Where its remote does not take the branch, it needs a person: what is there
+    /// stays, and the rest is on this machine.
+    pub(super) fn close(&self, record: Option<&Loop>, ending: TaskEnding) -> Result<JobEnd> {
+        let ended = |ending: &TaskEnding| TaskState::Ended(ending.clone());
+        let (ending, is_ours) = match self.write(record, &ended(&ending)) {
+            Ok(is_ours) => (ending, is_ours),
+            Err(error) if git_trouble(&error).is_some_and(GitTrouble::needs_a_person) => {
+                let ending = TaskEnding::of(Ending::new(Outcome::Blocked, first_line(&error)));
+                let is_ours = self.put(record, None, &ended(&ending))?;
+                (ending, is_ours)
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(if is_ours { JobEnd::Ended(ending) } else { JobEnd::Fenced })
+    }
+
+    /// The commit of the task's branch, where this machine has its newest: by its loop or, where
+    /// that is gone, as a local fleet left it.
+    pub(super) fn branch_now(&self, record: Option<&Loop>) -> Option<String> {
+        let Lease { branch, commit, carried, .. } = &self.lease;
+        let is_local = commit.is_none() && carried.completed > 0;
+        let here = || git::commit(&self.fleet.repository, &format!("refs/heads/{branch}"));
+        record.map_or_else(|| is_local.then(here).flatten(), |record| tip(record).commit)
+    }
+
+    /// Whether the work of a task is at hand without its loop.
+    pub(super) fn has_its_branch(&self) -> bool {
+        self.lease.commit.is_some() || self.branch_now(None).is_some()
+    }
+
+    /// Writes the attempt's last state, with the branch as it is here. False where another attempt
+    /// has the task.
+    fn write(&self, record: Option<&Loop>, state: &TaskState) -> Result<bool> {
+        let commit = self.branch_now(record);
+        self.put(record, commit.as_ref(), state)
+    }
+
+    /// The same; without a commit the branch stays as its remote has it.
+    fn put(
+        &self,
+        record: Option<&Loop>,
+        commit: Option<&String>,
+        state: &TaskState,
+    ) -> Result<bool> {
+        let kept = self.memory.change(self.lease.id(), |lease| {
+            if own(lease, self.attempt).is_none() {
+                return false;
+            }
+            lease.state = state.clone();
+            lease.at = clock::now().wall;
+            // An attempt that is left before its loop goes on has not used up what a person asked.
+            if record.is_some() || *state != TaskState::Waiting {
+                lease.is_retried = false;
+            }
+            if record.is_some() {
+                lease.accepted_test_changes = None;
+            }
+            if let Some(record) = record {
+                lease.carried = Carried::of(record);
+                lease.loop_id = Some(record.id.clone());
+            }
+            lease.commit = commit.or(lease.commit.as_ref()).cloned();
+            true
+        })?;
+        Ok(kept.value.state == *state)
+    }
+}
+
+/// What an error says, without the way out.
+pub(super) fn first_line(error: &Error) -> String {
+    error_text(error).lines().next().unwrap_or_default().to_owned()
+}
+
+/// Milliseconds between two looks for an order.
+const ORDERS_MS: u64 = 5000;
+/// The longest that one talk with the remote may take for such a look, which has two.
+const ORDERS_WITHIN: Duration = Duration::from_secs(7);
+
+impl Job<'_> {
+    /// What a person has ordered of the task, as far as its memory answers now.
+    pub(super) fn order(&self) -> Option<FleetRequest> {
+        // It is asked while a check runs, which nobody watches meanwhile.
+        let memory = self.memory.clone().with_haste(self.signals, ORDERS_WITHIN);
+        let fleet = memory.manifest().ok()?.value;
+        fleet.order_of(self.lease.id()).map(|order| order.what)
+    }
+
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.order() == Some(FleetRequest::Cancel)
+    }
+
+    /// Whether a signal has come or, by a look every five seconds, an order that is `meant`.
+    pub(super) fn ends_by(&self, meant: impl Fn(FleetRequest) -> bool) -> impl Fn() -> bool {
+        let asked = Cell::new((Stopwatch::start(), false));
+        move || {
+            let (since, is_ordered) = asked.get();
+            if since.elapsed_ms() >= ORDERS_MS && !is_ordered {
+                asked.set((Stopwatch::start(), self.order().is_some_and(&meant)));
+            }
+            self.signals.times() > 0 || asked.get().1
+        }
     }
 }

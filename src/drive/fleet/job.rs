@@ -1,20 +1,17 @@
-//! One attempt at one task, as an engine runs it: its working tree, its loop, its landing, its end
+//! One attempt at one task, as an executor runs it: its working tree, its loop, its landing, its end
 //! in the lease. It may be started at any moment and as often as anybody likes: a task that ended
 //! is left alone, one that another process works on too, and a loop that was cut off is resumed.
 
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 
-use super::attempt::{AfterLoop, Job, JobEnd};
-use super::commands::{self, FleetCommands};
-use super::engines::MANUAL;
-use super::heartbeat::Heartbeat;
-use super::memory::Memory;
-use super::slots::job_slots;
-use super::takeover::{end_cancelled, free, is_alive_elsewhere, take};
-use super::tie::{FENCED, JobTie};
-use super::workspace::{self, MadeTree};
+use super::control;
+use super::executors::MANUAL;
+use super::gate::{FENCED, Heartbeat, JobTie, job_slots};
+use super::memory::{self, Memory, Stillness};
+use super::worktree::{self, FleetCommands, MadeTree};
 use crate::drive::owner::NewOwner;
 use crate::drive::resume::adapt::accept_test_changes_of;
 use crate::drive::resume::resume;
@@ -28,18 +25,20 @@ use crate::engine::boundary::limits::{LimitChange, reached};
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::fleet::plan::fitting;
 use crate::engine::fleet::{
-    Carried, Fleet, FleetRequest, LandingMode, Lease, TaskId, TaskState, evidence, without_markers,
+    Attempt, Carried, Fleet, FleetOrder, FleetRequest, JobPhase, LandingMode, Lease, TaskEnding,
+    TaskId, TaskState, evidence, without_markers,
 };
 use crate::engine::journal::Event;
 use crate::engine::record::{Check, Contract, Ending, Fragment, Limits, Loop, Outcome, Phase};
 use crate::engine::settings::Key;
 use crate::engine::settings::run::LogRetention;
-use crate::world::env;
 use crate::world::files::{disk, protected};
 use crate::world::git::underway::put_back;
 use crate::world::git::{drafts, steps};
+use crate::world::process::identity::my_id;
 use crate::world::process::signals::Signals;
 use crate::world::store::{self, Home};
+use crate::world::{clock, env, host};
 
 /// How long a remote that cannot be reached is asked again.
 const PATIENCE: Duration = Duration::from_secs(30 * 60);
@@ -59,7 +58,7 @@ pub fn job(
         return Ok(JobEnd::Ended(ending.clone()));
     }
     let Some(_held) = memory.hold(task)? else { return Ok(JobEnd::Elsewhere) };
-    commands::end_leftovers(home, &fleet.name, task);
+    worktree::end_leftovers(home, &fleet.name, task);
     let order = fleet.order_of(task);
     if order.is_some_and(|order| order.what == FleetRequest::Pause) {
         return Ok(JobEnd::Paused);
@@ -205,7 +204,7 @@ impl Job<'_> {
             if self.unplanted(checkout).is_ok() {
                 put_back(checkout)?;
             }
-            workspace::set_up(self.fleet, checkout, &commands(sink))?;
+            worktree::set_up(self.fleet, checkout, &commands(sink))?;
             // The attempt that ended it was cut off before it could say so.
             let goes_on =
                 |it: &Ending| it.outcome == Outcome::Interrupted || it.why.ends_with(FENCED);
@@ -217,7 +216,7 @@ impl Job<'_> {
                 self.resume(&found, sink)
             };
         }
-        let made = workspace::make(self.memory, self.fleet, &self.lease, &commands(sink))?;
+        let made = worktree::make(self.memory, self.fleet, &self.lease, &commands(sink))?;
         let MadeTree { folder, is_as_left } = made;
         let sent_back = self.lease.sent_back.is_some();
         let lease = if sent_back { self.merge_main(&folder)? } else { self.lease.clone() };
@@ -276,7 +275,7 @@ impl Job<'_> {
         let found = store::load(self.home, self.lease.loop_id.as_ref()?).ok()?;
         let is_newest = found.state.completed >= self.lease.carried.completed;
         let is_there = place::gone(&found.place).is_none();
-        let is_ours = || workspace::is_of(self.fleet, &found.place.checkout);
+        let is_ours = || worktree::is_of(self.fleet, &found.place.checkout);
         (is_newest && is_there && is_ours()).then_some(found)
     }
 
@@ -286,7 +285,7 @@ impl Job<'_> {
         let place = store::load(self.home, self.lease.loop_id.as_ref()?).ok()?.place;
         let (folder, repository) = (place.checkout.display(), self.fleet.repository.display());
         let is_stranded =
-            disk::is_folder(&place.checkout) && !workspace::is_of(self.fleet, &place.checkout);
+            disk::is_folder(&place.checkout) && !worktree::is_of(self.fleet, &place.checkout);
         // Where only its `.git` is gone, git finds the rest by what the repository knows.
         let cure = if disk::exists(&place.checkout.join(".git")) {
             "move it away, run git worktree prune, then --retry".to_owned()
@@ -387,5 +386,148 @@ impl Job<'_> {
         // Whoever ended the wait is obeyed before the first iteration.
         let Ok(_slot) = slot else { return Ok(resumed.record) };
         baseline(self.home, resumed.record, true, self.signals, sink)
+    }
+}
+
+/// What became of an attempt.
+#[derive(Debug)]
+pub enum JobEnd {
+    /// The task ended, now or before.
+    Ended(TaskEnding),
+    /// Another process works on it.
+    Elsewhere,
+    /// Another attempt has taken it over.
+    Fenced,
+    /// A person paused the fleet or its loop.
+    Paused,
+    /// A signal ended the attempt; the task waits for the next one.
+    Interrupted,
+}
+
+/// The attempt that this process is.
+pub(super) struct Job<'a> {
+    pub home: &'a Home,
+    pub memory: &'a Memory,
+    pub fleet: &'a Fleet,
+    pub lease: Lease,
+    pub attempt: &'a str,
+    pub signals: &'a Signals,
+}
+
+/// What comes next for an attempt.
+pub(super) enum AfterLoop {
+    Over(JobEnd),
+    /// Another loop of the task, by this lease.
+    Again(Box<Lease>),
+}
+
+/// The completed work of a task.
+#[derive(Clone, Copy)]
+pub(super) struct DoneWork<'a> {
+    /// A working tree of its branch.
+    pub checkout: &'a Path,
+    /// The loop that did it; `None` where that is on another machine, and the branch is on the
+    /// remote.
+    pub record: Option<&'a Loop>,
+}
+
+/// Between two looks at the lease of an attempt that may be gone.
+const LOOK: Duration = Duration::from_secs(5);
+/// Whether another machine's attempt at the task is alive: it is waited for until its lease moves,
+/// or has stood still for too long.
+pub(super) fn is_alive_elsewhere(
+    memory: &Memory,
+    lease: &Lease,
+    signals: &Signals,
+) -> Result<bool> {
+    let Some(attempt) = lease.attempt().filter(|attempt| !memory.is_here(attempt)) else {
+        return Ok(false);
+    };
+    // The engine started its own job again: it says that the first start is over.
+    let is_restarted = env::text("SLURM_RESTART_COUNT").is_some_and(|count| count != "0");
+    if is_restarted && attempt.job.is_some() && attempt.job == env::text("SLURM_JOB_ID") {
+        return Ok(false);
+    }
+    let mut still = Stillness::default();
+    loop {
+        let kept = memory.lease(lease.id())?;
+        let is_same = kept.value.is_of(&attempt.id);
+        if !is_same || signals.times() > 0 {
+            return Ok(kept.value.attempt().is_some());
+        }
+        if still.is_stale(&kept.id) {
+            return Ok(false);
+        }
+        if still.has_moved() {
+            return Ok(true);
+        }
+        clock::sleep(LOOK);
+    }
+}
+
+/// Takes a task that nobody works on, or whose attempt is the one that is gone. Another machine may
+/// have taken it meanwhile.
+pub(super) fn take(home: &Home, lease: &mut Lease, gone: Option<&String>, attempt: &str) -> bool {
+    if !is_free(lease, gone) {
+        return false;
+    }
+    let now = clock::now().wall;
+    lease.attempts += 1;
+    lease.at = now;
+    lease.state = TaskState::Running(Attempt {
+        id: attempt.to_owned(),
+        host: host::host().map(|host| host.name).unwrap_or_default(),
+        seat: memory::seat(home),
+        pid: my_id(),
+        job: env::text("SLURM_JOB_ID"),
+        began_at: now,
+        phase: JobPhase::Prepares,
+    });
+    true
+}
+
+/// Frees a task of an attempt that is gone.
+pub(super) fn free(memory: &Memory, task: &TaskId, gone: Option<&String>) -> Result<()> {
+    memory.change(task, |lease| {
+        let is_gone = lease.attempt().is_some_and(|attempt| Some(&attempt.id) == gone);
+        if is_gone {
+            lease.state = TaskState::Waiting;
+        }
+        is_gone
+    })?;
+    Ok(())
+}
+
+/// Ends a task that a person cancelled and nobody works on, or whose attempt is gone, with what
+/// that attempt left running here. An attempt that lives obeys by itself. The task must be held.
+pub(super) fn end_cancelled(
+    home: &Home,
+    memory: &Memory,
+    lease: &Lease,
+    order: &FleetOrder,
+) -> Result<Lease> {
+    if lease.attempt().is_some() {
+        worktree::end_leftovers(home, &memory.fleet, lease.id());
+        control::stop(home, lease, order)?;
+    }
+    let gone = lease.attempt().map(|attempt| &attempt.id);
+    let ending = TaskEnding::of(Ending::cancelled(order.by, order.reason.as_deref()));
+    let kept = memory.change(lease.id(), |lease| {
+        let is_free = is_free(lease, gone);
+        if is_free {
+            lease.state = TaskState::Ended(ending.clone());
+            lease.at = clock::now().wall;
+        }
+        is_free
+    })?;
+    Ok(kept.value)
+}
+
+/// Whether nobody works on a task, or only the attempt that is gone.
+fn is_free(lease: &Lease, gone: Option<&String>) -> bool {
+    match &lease.state {
+        TaskState::Waiting => true,
+        TaskState::Running(found) => Some(&found.id) == gone,
+        TaskState::Ended(_) => false,
     }
 }

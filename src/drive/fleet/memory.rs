@@ -1,27 +1,34 @@
 //! Where a fleet's terms and leases are kept: in `$CREW_HOME`, or as refs of its remote where other
 //! machines work too. A change is written only over the state it was made from, so that of two
-//! writers one is refused. With a lease goes its branch, both or neither.
+//! writers one is refused. With a lease goes its branch, both or neither. On a remote a lease is a
+//! commit whose message holds it, and whose parents are its journal.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Error, Result, bail};
+use serde::Serialize;
 
-use super::shared::{SharedMemory, text};
-use super::{find, seat};
+use super::control;
 use crate::drive::error_text::git_trouble;
-use crate::engine::fleet::{Attempt, Fleet, Lease, Remote, TaskId};
+use crate::engine::fleet::manifest::read_record;
+use crate::engine::fleet::{
+    Attempt, Fleet, Lease, RecordFault, Remote, StoredRecord, TaskId, UnreadableLease,
+};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, RefUpdate, RemoteRef, SwapResult};
 use crate::engine::text::Shown;
+use crate::world::clock::Stopwatch;
 use crate::world::files::disk::Lock;
-use crate::world::process::Stop;
+use crate::world::git::refs::{Patience, Refs, WITHIN};
 use crate::world::process::signals::Signals;
-use crate::world::store::fleets;
-use crate::world::store::{Home, Kept, Leases};
+use crate::world::process::{Stop, descendants};
+use crate::world::store::{Home, Kept, Leases, fleets, hash};
+use crate::world::{fault, host};
 
 /// How often a change is made again because somebody else was first.
-const TRIES: u32 = 20;
+pub(super) const TRIES: u32 = 20;
 /// The most new refs in one push.
 pub(super) const PUSHED_AT_ONCE: usize = 200;
 /// How long a job waits for another that may be ending.
@@ -87,7 +94,7 @@ impl Memory {
     /// Whether an attempt's process can be looked at from here. What is not shared has no other
     /// machine: an attempt of another name is of before this one was started anew.
     pub fn is_here(&self, attempt: &Attempt) -> bool {
-        !self.is_shared() || seat::is_here(&self.home, attempt)
+        !self.is_shared() || is_here(&self.home, attempt)
     }
 
     /// The terms and orders. Fails if there is no such fleet.
@@ -97,7 +104,7 @@ impl Memory {
             None => fleets::manifest(&self.home, &self.fleet)?,
         };
         let Some(found) = found else {
-            let hint = find::names(&self.home)?;
+            let hint = control::names(&self.home)?;
             bail!(
                 "there is no fleet {} here\n\
                  hint: {hint}; a job of one that another machine started takes --remote=URL",
@@ -349,5 +356,203 @@ impl Memory {
     pub fn commit(&self, text: &str, parent: Option<&str>) -> Result<String> {
         let shared = self.remote.as_ref().context("this fleet has no remote")?;
         Ok(shared.refs().commit(text, parent)?)
+    }
+}
+
+/// How a ref that cannot be read is put out of the way.
+const AWAY: &str = "delete that ref of the remote, and the branch of the task";
+
+/// The refs of a remote as memory.
+#[derive(Debug, Clone)]
+pub(super) struct SharedMemory {
+    pub hub: PathBuf,
+    url: String,
+    /// The signals that end a talk, and how long a remote that cannot be reached is asked again.
+    pub patience: Option<(Signals, Duration)>,
+    /// The longest that one talk with the remote may take, where signals are heard.
+    pub talk: Duration,
+    /// Before the name of a task: `refs/crew/<fleet>/`.
+    prefix: String,
+    /// Leases by the commits that hold them, as last read.
+    known: Arc<Mutex<BTreeMap<String, Lease>>>,
+    /// The commits of refs that are here: only what is newer is fetched.
+    held: Arc<Mutex<BTreeMap<String, String>>>,
+}
+
+impl SharedMemory {
+    /// The memory of a fleet at its remote.
+    pub fn of(home: &Home, fleet: &str, remote: &Remote) -> Self {
+        Self {
+            hub: home.fleet(fleet).join("hub.git"),
+            url: remote.url.clone(),
+            patience: None,
+            talk: WITHIN,
+            prefix: remote.lease(fleet, ""),
+            known: Arc::default(),
+            held: Arc::default(),
+        }
+    }
+
+    pub fn refs(&self) -> Refs<'_> {
+        let patience = self.patience.as_ref();
+        let patience = patience.map(|(signals, within)| Patience {
+            signals,
+            within: *within,
+            talk: self.talk,
+        });
+        Refs { folder: &self.hub, remote: &self.url, stop: &descendants::are_ending, patience }
+    }
+
+    pub fn name(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
+    }
+
+    pub fn read<T: StoredRecord>(&self, name: &str) -> Result<Option<Kept<T>>> {
+        let (name, refs) = (self.name(name), self.refs());
+        let found = refs.list(&[&name])?;
+        let Some(RemoteRef { id, .. }) = found.into_iter().find(|it| it.name == name) else {
+            return Ok(None);
+        };
+        self.bring(&[(&name, &id)])?;
+        let text = refs.message(&id)?;
+        Ok(Some(Kept { value: value(&name, &text)?, id }))
+    }
+
+    /// Fetches what the refs of these names point to, as far as it is not here.
+    fn bring(&self, refs: &[(&str, &str)]) -> Result<()> {
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let is_new = |(name, id): &&(&str, &str)| held.get(*name).is_none_or(|held| held != id);
+        let names: Vec<&str> = refs.iter().filter(is_new).map(|(name, _)| *name).collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        let known: Vec<&str> =
+            names.iter().filter_map(|name| Some(held.get(*name)?.as_str())).collect();
+        self.refs().fetch_since(&names, &known)?;
+        for (name, id) in refs {
+            self.hold(name, id);
+        }
+        Ok(())
+    }
+
+    fn hold(&self, name: &str, id: &str) {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.insert(name.to_owned(), id.to_owned());
+    }
+
+    pub fn leases(&self) -> Result<Leases> {
+        let refs = self.refs();
+        let mut found = refs.list(&[&self.name("*")])?;
+        found.retain(|it| !it.name[self.prefix.len()..].starts_with('_'));
+        found.sort_by(|one, other| one.name.cmp(&other.name));
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let (held, new): (Vec<_>, Vec<_>) = found.iter().partition(|it| known.contains_key(&it.id));
+        let names: Vec<(&str, &str)> = new.iter().map(|it| (&*it.name, &*it.id)).collect();
+        self.bring(&names)?;
+        let ids: Vec<String> = new.iter().map(|it| it.id.clone()).collect();
+        let texts = refs.messages(&ids)?;
+        let mut next: BTreeMap<String, Lease> = BTreeMap::new();
+        for it in held {
+            next.insert(it.id.clone(), known[&it.id].clone());
+        }
+        let mut leases = Leases::default();
+        for (it, text) in new.iter().zip(texts) {
+            let text = text.ok_or_else(|| RecordFault::broken(&it.name, "it is too long", AWAY));
+            match text.and_then(|text| value(&it.name, &text)) {
+                Ok(lease) => {
+                    next.insert(it.id.clone(), lease);
+                }
+                Err(fault) => {
+                    let task = it.name[self.prefix.len()..].parse().ok();
+                    let lease = task.map(|task| UnreadableLease::of(task, &it.name, &fault));
+                    leases.unreadable.extend(lease);
+                }
+            }
+        }
+        *known = next;
+        let kept = |it: RemoteRef| Some(Kept { value: known.get(&it.id)?.clone(), id: it.id });
+        leases.readable = found.into_iter().filter_map(kept).collect();
+        Ok(leases)
+    }
+
+    /// Writes a value under a name, together with other refs. Returns its id, or `None` where
+    /// somebody else was first.
+    pub fn write<T: Serialize>(
+        &self,
+        name: &str,
+        title: &str,
+        old: Option<&str>,
+        value: &T,
+        also: Option<Vec<RefUpdate>>,
+    ) -> Result<Option<String>> {
+        let id = self.refs().commit(&text(title, value)?, old)?;
+        let lease =
+            RefUpdate { name: self.name(name), old: old.map(str::to_owned), new: Some(id.clone()) };
+        let updates: Vec<RefUpdate> = also.into_iter().flatten().chain([lease]).collect();
+        let is_done = self.refs().swap(&updates)? == SwapResult::Done;
+        if is_done {
+            self.hold(&self.name(name), &id);
+        }
+        Ok(is_done.then_some(id))
+    }
+}
+
+/// The message of a commit that holds a value.
+pub(super) fn text<T: Serialize>(title: &str, value: &T) -> Result<String> {
+    Ok(format!("{title}\n\n{}\n", serde_json::to_string_pretty(value)?))
+}
+
+/// What a commit's message holds below its title.
+fn value<T: StoredRecord>(name: &str, message: &str) -> Result<T, RecordFault> {
+    let (_, text) = message.split_once("\n\n").unwrap_or_default();
+    read_record(name, text.as_bytes(), AWAY)
+}
+
+/// How long a lease stands still before its attempt counts as gone: five heartbeats, on this
+/// machine's own clock while it is awake.
+const STALE_MS: u64 = 5 * 60 * 1000;
+
+/// What names this machine since it was started, and this home.
+pub fn seat(home: &Home) -> String {
+    // Containers of one machine share all but their names.
+    let host = host::host().map(|it| format!("{} {} {}", it.name, it.machine, it.boot));
+    let seat = format!("{} {}", host.unwrap_or_default(), home.root().display());
+    hash(seat.as_bytes())[..16].to_owned()
+}
+
+/// Whether an attempt's process can be looked at from here.
+pub fn is_here(home: &Home, attempt: &Attempt) -> bool {
+    attempt.seat == seat(home)
+}
+
+/// The most milliseconds that count between two looks. In a longer gap the remote was away, and its
+/// writer could not have moved it either.
+const GAP_MS: u64 = 30_000;
+
+/// How long something has had the same value.
+#[derive(Debug, Default)]
+pub struct Stillness {
+    last: Option<(String, Stopwatch)>,
+    /// For how many milliseconds it was looked at since it last changed.
+    still_ms: u64,
+    moves: u32,
+}
+
+impl Stillness {
+    /// Whether it has had this value for so long that its writer is gone.
+    pub fn is_stale(&mut self, value: &str) -> bool {
+        match &self.last {
+            Some((last, since)) if last == value => {
+                self.still_ms += since.elapsed_ms().min(GAP_MS);
+            }
+            _ => (self.still_ms, self.moves) = (0, self.moves + 1),
+        }
+        self.last = Some((value.to_owned(), Stopwatch::start()));
+        self.still_ms >= fault::stale_ms(STALE_MS)
+    }
+
+    /// Whether the value has changed since it was first looked at.
+    pub fn has_moved(&self) -> bool {
+        self.moves > 1
     }
 }

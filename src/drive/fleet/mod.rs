@@ -3,36 +3,15 @@
 //! step between "claimed" and "on main" is code. A job takes its contract from the lease, never
 //! from a branch.
 
-pub mod attempt;
 pub mod begin;
-mod close;
-mod commands;
 pub mod control;
+pub mod coordinator;
 pub mod describe;
-pub mod engines;
-pub mod find;
+pub mod executors;
 mod finish;
-mod foreign;
-pub mod foreseen;
-pub mod forget;
-mod heartbeat;
+pub mod gate;
 pub mod job;
-mod joined;
+pub mod join;
 mod land;
 pub mod memory;
-pub mod node;
-mod orders;
-mod outage;
-mod places;
-mod reach;
-mod request;
-pub mod run;
-mod run_end;
-mod seat;
-mod settle;
-mod shared;
-pub mod slots;
-mod takeover;
-mod tie;
-mod way;
-mod workspace;
+mod worktree;

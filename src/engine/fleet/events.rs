@@ -3,8 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::lease::{Attempt, JobPhase, Lease, TaskEnding, TaskState};
-use super::manifest::FleetRequest;
-use super::task::TaskId;
+use super::manifest::{FleetRequest, TaskId};
 
 /// A moment of a fleet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -125,7 +124,7 @@ impl FleetEvent {
 mod tests {
     use super::*;
     use crate::engine::fleet::fixture::{a_lease, after, ended, running};
-    use crate::engine::fleet::landing::Refusal;
+    use crate::engine::fleet::lease::Refusal;
     use crate::engine::record::Outcome;
 
     #[test]

@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::lease::{Attempt, Carried, JobPhase, Landed, Lease, TaskEnding, TaskState};
-use super::manifest::{self, Fleet, LandingMode};
-use super::task::{FleetTask, TaskId};
+use super::manifest::{self, Fleet, FleetTask, LandingMode, TaskId};
 use crate::engine::fixture::{a_run, at};
 use crate::engine::record::{Outcome, Proof};
 use crate::engine::usage::{Money, Tokens, Usage};

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::task::MAX_PRIORITY;
+use super::manifest::MAX_PRIORITY;
 use crate::engine::text;
 
 /// The most slots of one machine.
@@ -131,10 +131,6 @@ pub fn default_slots(cores: usize, memory_bytes: Option<u64>) -> SlotCount {
     SlotCount { count, why: format!("{}: {rule} {of}", text::count(count, "slot")) }
 }
 
-#[cfg(test)]
-#[path = "slots_tests.rs"]
-mod tests;
-
 // How often a fleet is looked at: often while something changes, ever less often while nothing
 // does. A remote and a cluster answer many others. It reads no clock.
 
@@ -162,6 +158,10 @@ impl Pace {
         pause
     }
 }
+
+#[cfg(test)]
+#[path = "slots_tests.rs"]
+mod tests;
 
 #[cfg(test)]
 mod pace_tests {

@@ -1,18 +1,17 @@
-//! How a fleet stands, as one value: how many tasks are where, what was spent, and a row for each
-//! task, what needs a person first. It holds no sentence for people, reads no clock, and looks at
-//! no process: an attempt runs as long as its lease says so.
+//! How a fleet stands, as one value: how many tasks are where, what was spent, a row for each task,
+//! what needs a person first, and what that person types. It reads no clock, and looks at no process:
+//! an attempt runs as long as its lease says so.
 
 use chrono::{DateTime, Utc};
+use serde::Serialize;
 
 use super::lease::{ASKED, JobPhase, Landed, Lease, TaskEnding, TaskState};
-use super::manifest::{Fleet, FleetRequest, LandingMode};
+use super::manifest::{Fleet, FleetRequest, LandingMode, TaskId, UnreadableLease};
 use super::plan::{FleetPlan, WaitsFor};
-pub use super::rows::{StandingCounts, StandingGroup, StandingNews, StandingRow};
-use super::stored::UnreadableLease;
-use super::task::TaskId;
 use crate::engine::boundary::decide::INCURABLE;
-use crate::engine::record::{Outcome, fleet_run};
+use crate::engine::record::{Outcome, Proof, fleet_run};
 use crate::engine::usage::{Money, Usage};
+use crate::engine::view::Step;
 
 /// How the reason begins where a landing was refused, and the word for it.
 pub const LANDING_REFUSALS: [(&str, &str); 3] =
@@ -326,6 +325,188 @@ fn goes_on(row: &StandingRow) -> bool {
     }
 }
 
+/// Where a task stands, from the top of a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StandingGroup {
+    /// It ended undone, and not because a person ended it; or its lease cannot be read.
+    NeedsYou,
+    /// An attempt works on it, or rests until the model's service answers again.
+    Running,
+    Waiting,
+    /// It is completed, wherever its work went.
+    Done,
+    Cancelled,
+}
+
+impl StandingGroup {
+    /// All of them, from the top.
+    pub const ALL: [Self; 5] =
+        [Self::NeedsYou, Self::Running, Self::Waiting, Self::Done, Self::Cancelled];
+}
+
+/// How many tasks are where. All but the total add up to it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct StandingCounts {
+    pub total: usize,
+    /// Completed, and on the main branch.
+    pub landed: usize,
+    /// Completed, and in a pull request.
+    pub requested: usize,
+    /// Completed, and only on a branch.
+    pub completed: usize,
+    pub running: usize,
+    pub waiting: usize,
+    pub needs_you: usize,
+    pub cancelled: usize,
+}
+
+/// What a row says beyond its word and its numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StandingNews {
+    /// Why it ended, as crew saw it.
+    Why(String),
+    /// What its agent needs, in the agent's words.
+    Needs(String),
+    /// It rests until then, or for a time that nobody knows.
+    Rests { until: Option<DateTime<Utc>>, why: String },
+    /// Its lease has not moved for so many milliseconds: its attempt may be gone.
+    Silent(u64),
+    /// What it waits for.
+    Waits(WaitsFor),
+    /// A person's order, which it obeys after its iteration.
+    Obeys(FleetRequest),
+}
+
+/// One task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StandingRow {
+    pub task: TaskId,
+    pub group: StandingGroup,
+    /// One word: `conflict`, `blocked`, `works`, `rests`, `waits`, `landed`.
+    pub what: &'static str,
+    pub news: Option<StandingNews>,
+    /// The iteration that runs or is next; of a task that nobody works on, the last one.
+    pub iteration: u32,
+    /// The most iterations; 0 without a limit.
+    pub of: u32,
+    /// When it ended, or when its iteration or its preparation began; `None` where no one moment
+    /// says it.
+    pub since: Option<DateTime<Utc>>,
+    /// Milliseconds of work in all attempts, as of the last boundary.
+    pub elapsed_ms: u64,
+    pub usage: Usage,
+    /// What was last seen of it.
+    pub last: String,
+    pub slot: Option<u32>,
+    /// The machine of its attempt.
+    pub host: Option<String>,
+    pub branch: String,
+    /// Whether a landing has sent it back to its loop.
+    pub was_sent_back: bool,
+    pub proof: Option<Proof>,
+    pub landed: Option<Landed>,
+}
+
+/// The commands, in their order; none for a task that is open, completed or cancelled.
+pub fn way_out(fleet: &Fleet, lease: &Lease) -> Vec<Step> {
+    let ending = lease.ending();
+    let undone = ending.filter(|ending| ending.outcome.leaves_a_task_undone());
+    let Some(ending) = undone else { return Vec::new() };
+    let task = fleet.task(lease.id());
+    let remote = fleet.remote.as_ref().filter(|_| fleet.landing == LandingMode::Main);
+    // What is red would be so on the main branch, too.
+    let mut merges = LANDING_REFUSALS.iter().filter(|(_, word)| *word != "red");
+    let is_merged_by_hand = merges.any(|(begins, _)| ending.why.starts_with(begins));
+    let (first, then) = if ending.is_blocked_by_test_changes() {
+        let accept = step(task.accept_test_changes(), "if you accept that change");
+        return vec![accept, step(task.run(), "tries it again")];
+    } else if ending.why.starts_with(ASKED) {
+        let answer = step(format!("{} \"your answer\"", task.tell()), "no secrets in it");
+        (Some(answer), "tries it again with your answer")
+    } else if let Some(remote) = remote.filter(|_| is_merged_by_hand) {
+        let (name, base, branch) = (&remote.name, &fleet.base, &lease.branch);
+        let merge =
+            format!("git fetch {name} && git merge {name}/{base} && git merge {name}/{branch}");
+        let markers = if lease.conflicts.is_empty() { "" } else { ", without its <<<<<<< markers" };
+        let what = format!("on {}, if you want what it changes{markers}; then push", fleet.base);
+        (Some(step(merge, &what)), "finds its work there")
+    } else {
+        (None, "once its cause is gone")
+    };
+    first.into_iter().chain([step(task.retry(), then)]).collect()
+}
+
+fn step(command: String, what: &str) -> Step {
+    Step { command, what: what.to_owned() }
+}
+
 #[cfg(test)]
 #[path = "standing_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+mod way_out_tests {
+    use super::*;
+    use crate::engine::fleet::fixture::{a_fleet, a_lease, ended, landed};
+    use crate::engine::fleet::manifest::Remote;
+    use crate::engine::record::Outcome;
+
+    #[test]
+    fn every_task_that_needs_a_person_names_the_command_that_tries_it_again() {
+        let remote =
+            Remote { name: "origin".to_owned(), url: "/hub.git".to_owned(), only_branches: false };
+        let lands = Fleet { remote: Some(remote), landing: LandingMode::Main, ..a_fleet() };
+        let blocked = |why: &str| ended("vat", Outcome::Blocked, why, 1);
+        let leases = vec![
+            a_lease("vat"),
+            landed("vat", "4f2c9d1", 1),
+            ended("vat", Outcome::Cancelled, "cancelled by the user", 1),
+            blocked("tasks folder: it changes tasks/vat.md, which only a person may land"),
+            blocked("conflict: src/tax.rs changed on main too"),
+            blocked("red: `cargo test` fails on main with this work"),
+            blocked("its branch lacks its work: commit failed"),
+            blocked("worktree failed: the setting filter.lfs.clean changed during this run"),
+            blocked("the agent said BLOCKED: which port?"),
+            blocked("check.sh changed: crew tell --fleet f --task vat --accept-test-changes"),
+            ended("vat", Outcome::Error, "setup `npm ci` exits 1", 1),
+        ];
+        let told = |fleet: &Fleet, lease: &Lease| {
+            let steps = way_out(fleet, lease).into_iter();
+            let steps = steps.map(|it| format!("\n  {} · {}", it.command, it.what));
+            let why = lease.ending().map_or("open", |ending| &ending.why);
+            format!("{why}{}", steps.collect::<String>())
+        };
+        let all: Vec<String> = leases.iter().map(|lease| told(&lands, lease)).collect();
+        insta::assert_snapshot!(all.join("\n"), @r#"
+        open
+        done
+        cancelled by the user
+        tasks folder: it changes tasks/vat.md, which only a person may land
+          git fetch origin && git merge origin/main && git merge origin/fleet/billing-cleanup/vat · on main, if you want what it changes; then push
+          crew fleet run tasks --retry · finds its work there
+        conflict: src/tax.rs changed on main too
+          git fetch origin && git merge origin/main && git merge origin/fleet/billing-cleanup/vat · on main, if you want what it changes; then push
+          crew fleet run tasks --retry · finds its work there
+        red: `cargo test` fails on main with this work
+          crew fleet run tasks --retry · once its cause is gone
+        its branch lacks its work: commit failed
+          crew fleet run tasks --retry · once its cause is gone
+        worktree failed: the setting filter.lfs.clean changed during this run
+          crew fleet run tasks --retry · once its cause is gone
+        the agent said BLOCKED: which port?
+          crew tell --fleet billing-cleanup --task vat "your answer" · no secrets in it
+          crew fleet run tasks --retry · tries it again with your answer
+        check.sh changed: crew tell --fleet f --task vat --accept-test-changes
+          crew tell --fleet billing-cleanup --task vat --accept-test-changes · if you accept that change
+          crew fleet run tasks · tries it again
+        setup `npm ci` exits 1
+          crew fleet run tasks --retry · once its cause is gone
+        "#);
+        let before = blocked("conflict: fleet/f/a, which comes before, and others");
+        insta::assert_snapshot!(told(&a_fleet(), &before), @"
+        conflict: fleet/f/a, which comes before, and others
+          crew fleet run tasks --retry · once its cause is gone
+        ");
+    }
+}

@@ -7,7 +7,7 @@ use super::keys::{TASK_KEYS, home_of};
 use super::options::{Asked, each, key_name, refuse, refuse_repeats};
 use crate::engine::boundary::protect;
 use crate::engine::fleet::TaskId;
-use crate::engine::fleet::task::{MAX_PRIORITY, USUAL_PRIORITY};
+use crate::engine::fleet::manifest::{MAX_PRIORITY, USUAL_PRIORITY};
 
 /// The end of a task file's name.
 const ENDING: &str = ".md";

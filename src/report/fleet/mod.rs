@@ -3,10 +3,8 @@
 //! its columns are measured; only in JSON it stays as it is.
 
 pub mod before;
-pub mod events;
-pub mod forgotten;
 pub mod json;
-pub mod orders;
+pub mod lines;
 pub mod status;
 
 use chrono::{DateTime, FixedOffset, Utc};

@@ -1,18 +1,22 @@
-//! A fleet's own repository on this machine: bare, below `$CREW_HOME`, with the objects of a
-//! checkout. What talks to the remote starts here, because the configuration of a checkout can be
-//! an agent's work. Only a person's start copies settings into it.
+//! The repositories by which a fleet reaches its remote: its own one on this machine, bare, below
+//! `$CREW_HOME`, with the objects of a checkout; a clone where the fleet was not started; and the remotes
+//! of a checkout, by their addresses. What talks to the remote starts in the bare one, because the
+//! configuration of a checkout can be an agent's work. Only a person's start copies settings into it.
 
 use std::path::Path;
 use std::time::Duration;
 
 use super::command::Command;
-use super::git;
+use super::push::ssh;
 use super::steps::{hooks, said, without_value};
+use super::{git, head};
 use crate::engine::git::{GitBaseline, GitFault, GitSetting, GitStep, GitTrouble};
 use crate::engine::text::words_of;
 use crate::parse::git_refs::is_disturbed;
 use crate::world::clock::{self, Deadline};
 use crate::world::files::disk::{self, Durability};
+use crate::world::files::tree;
+use crate::world::process::Stop;
 
 /// The longest that bringing commits into a checkout may take.
 const WITHIN: Duration = Duration::from_secs(300);
@@ -132,6 +136,72 @@ pub fn give(hub: &Path, checkout: &Path, commit: &str, name: &str) -> Result<(),
         fetched = fetch();
     }
     fetched.well(GitStep::Lease).map(drop)
+}
+
+/// The longest that it may take.
+const CLONE_WITHIN: Duration = Duration::from_secs(30 * 60);
+
+/// Clones the remote into a folder that does not exist, or does nothing. `stop` ends git at once.
+pub fn clone(url: &str, folder: &Path, stop: Stop<'_>) -> Result<(), GitFault> {
+    if disk::exists(folder) {
+        return Ok(());
+    }
+    let parent = folder.parent().unwrap_or(folder);
+    let part = folder.with_extension("part");
+    let refuse = |why: std::io::Error| {
+        GitFault::new(GitStep::Lease, GitTrouble::Other, why.to_string(), "try again")
+    };
+    tree::remove(&part).map_err(refuse)?;
+    let there = part.display().to_string();
+    let arguments = ["clone", "--quiet", "--no-checkout", "--", url, &there];
+    let variables = ssh(parent);
+    let terms = Command {
+        variables: &variables,
+        online: true,
+        climbs: true,
+        within: Some(CLONE_WITHIN),
+        ..Command::default()
+    };
+    said(parent, &arguments, &[], terms, stop).well(GitStep::Lease)?;
+    disk::rename(&part, folder).map_err(refuse)
+}
+
+/// The name and the address of the remote that a working tree pushes to: that of its branch, else
+/// `origin`, else the only one. A path becomes absolute.
+pub fn remote_of(top: &Path) -> Option<(String, String)> {
+    let names = remote_names(top);
+    let is_known = |name: &String| names.contains(name);
+    let of_branch = head(top)
+        .0
+        .and_then(|branch| line_of(top, &["config", &format!("branch.{branch}.remote")]));
+    let of_branch = of_branch.filter(is_known);
+    let origin = Some("origin".to_owned()).filter(is_known);
+    let only = names.first().filter(|_| names.len() == 1).cloned();
+    let name = of_branch.or(origin).or(only)?;
+    let address = address(top, &name)?;
+    Some((name, address))
+}
+
+/// The name of the remote that pushes to an address, which was called `before`.
+pub fn remote_at(top: &Path, url: &str, before: &str) -> Option<String> {
+    let mut names = remote_names(top);
+    names.sort_by_key(|name| name != before);
+    names.into_iter().find(|name| address(top, name).as_deref() == Some(url))
+}
+
+fn remote_names(top: &Path) -> Vec<String> {
+    git(top, &["remote"]).unwrap_or_default().lines().map(str::to_owned).collect()
+}
+
+fn address(top: &Path, name: &str) -> Option<String> {
+    let url = line_of(top, &["remote", "get-url", "--push", name])?;
+    let path = disk::real_path(&top.join(&url));
+    let is_path = !url.contains("://") && (!url.contains(':') || url.starts_with(['/', '.']));
+    Some(path.ok().filter(|_| is_path).map_or(url, |path| path.display().to_string()))
+}
+
+fn line_of(top: &Path, arguments: &[&str]) -> Option<String> {
+    Some(git(top, arguments)?.trim_end().to_owned())
 }
 
 #[cfg(test)]

@@ -2,9 +2,7 @@
 //! configuration, so programs that the configuration names are never run: no file-system monitor,
 //! no hooks, no filters. What changes a repository is in `steps`.
 
-pub mod branch;
 mod changes;
-pub mod clone;
 mod command;
 pub mod commit;
 pub mod commits;
@@ -16,13 +14,10 @@ pub mod include;
 pub mod inside;
 pub mod land;
 mod lfs;
-pub mod merge;
 pub mod pin;
-pub mod probe;
 mod push;
 mod rebase;
 pub mod refs;
-pub mod remotes;
 pub mod snapshots;
 mod staged;
 pub mod steps;

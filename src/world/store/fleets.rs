@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::LOCK_WAIT;
 use super::home::{Home, hash};
-use crate::engine::fleet::stored;
+use crate::engine::fleet::manifest::read_record;
 use crate::engine::fleet::{Fleet, Lease, StoredRecord, TaskId, UnreadableLease};
 use crate::world::clock::{self, Deadline};
 use crate::world::fault;
@@ -255,7 +255,7 @@ fn task_file(home: &Home, fleet: &str, task: &TaskId, extension: &str) -> PathBu
 
 fn read<T: StoredRecord>(file: &Path) -> io::Result<Option<Kept<T>>> {
     let Some(bytes) = disk::read(file, FILE_BYTES)? else { return Ok(None) };
-    let value = stored::read(&file.display().to_string(), &bytes, "move the file away")
+    let value = read_record(&file.display().to_string(), &bytes, "move the file away")
         .map_err(|fault| io::Error::new(io::ErrorKind::InvalidData, fault))?;
     Ok(Some(Kept { value, id: hash(&bytes) }))
 }

@@ -7,8 +7,8 @@ use insta::assert_snapshot;
 use super::{Steps, Yard, place_of};
 use crate::engine::git::GitTrouble;
 use crate::world::git::drafts::Drafts;
+use crate::world::git::land::{MergeResult, merge};
 use crate::world::git::land::{Squashed, lay_out, squash};
-use crate::world::git::merge::{MergeResult, merge};
 
 #[test]
 fn a_commit_takes_all_that_differs_and_gives_its_short_id() {

@@ -1,30 +1,30 @@
 //! Runs a fleet from a terminal: starts the jobs that may start, reports what happens to each task,
 //! and takes up those whose process is gone. It keeps nothing that it could lose: started again, it
-//! joins what runs. Two of them for one fleet do not both start jobs.
+//! joins what runs. Two of them for one fleet do not both start jobs. It tolerates a remote that is
+//! away, and ends nothing that another crew runs.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Error, Result};
 
-use super::begin::land_too;
-use super::engines::{Engine, JobCall, JobState, LOCAL, SeenJob};
-use super::memory::Memory;
-use super::outage::Outage;
-use super::seat::{self, Stillness};
-use super::settle::wants_landing;
-use super::slots::{slots_of, takes_one};
-use super::takeover::end_cancelled;
+use super::begin::{land_too, wants_landing};
+use super::executors::{Executor, JobCall, JobState, LOCAL, SeenJob};
+use super::gate::{slots_of, takes_one};
+use super::job::end_cancelled;
+use super::memory::{self, Memory, Stillness};
+use crate::drive::error_text::git_trouble;
 use crate::engine::fleet::{
     Attempt, Fleet, FleetEvent, FleetPlan, FleetRequest, JobPhase, Lease, Pace, Places, Start,
     TaskEnding, TaskId, TaskState, UnreadableLease, overlap,
 };
-use crate::engine::record::{Ending, Outcome};
+use crate::engine::git::GitTrouble;
+use crate::engine::record::{Ending, Outcome, ProcessIdentity};
 use crate::world::clock::{self, Deadline};
 use crate::world::files::disk::Lock;
-use crate::world::process::signals::Signals;
-use crate::world::store::fleets;
-use crate::world::store::{Home, Leases};
+use crate::world::process::identity::{identity, is_alive};
+use crate::world::process::signals::{Signals, ask_to_end};
+use crate::world::store::{Home, Leases, fleets};
 
 /// Between two looks at everything.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
@@ -48,7 +48,7 @@ pub enum FleetEnd {
 pub struct Coordinator<'a> {
     pub home: &'a Home,
     pub memory: &'a Memory,
-    pub engine: Box<dyn Engine + 'a>,
+    pub engine: Box<dyn Executor + 'a>,
     pub slots: usize,
     pub signals: &'a Signals,
     pub sink: &'a mut dyn FnMut(&FleetEvent),
@@ -81,7 +81,7 @@ impl<'a> Coordinator<'a> {
     pub fn new(
         home: &'a Home,
         memory: &'a Memory,
-        engine: Box<dyn Engine + 'a>,
+        engine: Box<dyn Executor + 'a>,
         slots: usize,
         signals: &'a Signals,
         sink: &'a mut dyn FnMut(&FleetEvent),
@@ -309,7 +309,7 @@ impl<'a> Coordinator<'a> {
                 lease.state = TaskState::Running(Attempt {
                     id: String::new(),
                     host: String::new(),
-                    seat: seat::seat(self.home),
+                    seat: memory::seat(self.home),
                     pid: 0,
                     job: None,
                     began_at: lease.at,
@@ -368,6 +368,110 @@ impl<'a> Coordinator<'a> {
     }
 }
 
+/// How many looks in a row may fail with an answer that crew does not understand, or that refuses
+/// it; there are at most 15 s between two.
+const ODD_MAX: u32 = 20;
+
+/// Looks in a row that have failed.
+#[derive(Debug, Default)]
+pub struct Outage {
+    is_on: bool,
+    /// How many of the last ones had an answer that says something else.
+    odd: u32,
+    /// What was told last.
+    told: Option<String>,
+}
+
+impl Outage {
+    /// Whether the last look failed.
+    pub fn is_on(&self) -> bool {
+        self.is_on
+    }
+
+    /// Takes in that a look failed, and returns what is new about it.
+    ///
+    /// # Errors
+    /// The look's own, where another one would not help.
+    pub fn bear(&mut self, error: Error) -> Result<Option<String>> {
+        self.is_on = true;
+        self.odd = match git_trouble(&error) {
+            Some(GitTrouble::Network) => 0,
+            Some(GitTrouble::Other | GitTrouble::Auth) if self.odd < ODD_MAX => self.odd + 1,
+            _ => return Err(error),
+        };
+        let told = error.to_string().lines().next().unwrap_or_default().to_owned();
+        let is_new = self.told.replace(told.clone()).as_ref() != Some(&told);
+        Ok(is_new.then(|| format!("{told}; it is asked again")))
+    }
+}
+
+/// How long jobs get to end after a signal: an agent gets 5 s, a commit may take minutes.
+const END_WITHIN: Duration = Duration::from_secs(360);
+
+impl Coordinator<'_> {
+    /// Ends the jobs of this fleet that the engine knows, in order, and waits for them; also those
+    /// that an earlier crew started. Nothing, where another crew runs the fleet, and where a
+    /// terminal was closed whose jobs run elsewhere.
+    pub(super) fn end_all(&mut self, is_local: bool) {
+        let (told, ends) = if self.lock.is_none() {
+            ("this crew only watched: the other one runs on", false)
+        } else if !is_local && self.signals.is_hangup() {
+            ("the terminal was closed: the jobs run on, and crew fleet run joins them", false)
+        } else {
+            ("ending: each agent is stopped, its work is kept, and the task waits", true)
+        };
+        (self.sink)(&FleetEvent::Noted(told.to_owned()));
+        if !ends {
+            return;
+        }
+        self.jobs.keys().for_each(|id| drop(self.engine.cancel(id)));
+        let joined = self.joined();
+        joined.iter().for_each(ask_to_end);
+        let deadline = Deadline::after(END_WITHIN);
+        let is_left = |jobs: &BTreeMap<_, _>| !jobs.is_empty() || joined.iter().any(is_alive);
+        while is_left(&self.jobs) && !deadline.passed() && self.signals.times() < 2 {
+            if let Ok(seen) = self.engine.list() {
+                let lives = |it: &SeenJob| !it.state.is_ended();
+                self.jobs.retain(|id, _| seen.iter().any(|it| it.id == *id && lives(it)));
+            }
+            clock::sleep(LOOK);
+        }
+    }
+
+    /// The jobs of this machine that another crew has started.
+    fn joined(&self) -> Vec<ProcessIdentity> {
+        let here = self.known.values().filter(|lease| self.memory.is_held(lease.id()));
+        let attempts = here.filter_map(Lease::attempt);
+        let others = attempts.filter(|attempt| {
+            memory::is_here(self.home, attempt) && !self.jobs.contains_key(&attempt.pid.to_string())
+        });
+        others.filter_map(|attempt| identity(attempt.pid)).collect()
+    }
+}
+
 #[cfg(test)]
-#[path = "run_tests.rs"]
+#[path = "coordinator_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+mod outage_tests {
+    use super::*;
+    use crate::engine::git::{GitFault, GitStep};
+
+    #[test]
+    fn an_outage_is_told_once_for_each_reason_and_an_odd_answer_is_not_borne_for_ever() {
+        let fault = |trouble, cause: &str| GitFault::new(GitStep::Lease, trouble, cause, "look");
+        let mut outage = Outage::default();
+        let bear = |outage: &mut Outage, trouble, cause| {
+            outage.bear(fault(trouble, cause).into()).map_err(|error| error.to_string())
+        };
+        let told = "lease failed: refused; it is asked again";
+        assert_eq!(bear(&mut outage, GitTrouble::Network, "refused"), Ok(Some(told.to_owned())));
+        for _ in 0..1000 {
+            assert_eq!(bear(&mut outage, GitTrouble::Network, "refused"), Ok(None));
+        }
+        let borne = (0..100).take_while(|_| bear(&mut outage, GitTrouble::Other, "odd").is_ok());
+        assert_eq!(borne.count(), 20);
+        bear(&mut Outage::default(), GitTrouble::NoRemote, "no such repository").unwrap_err();
+    }
+}

@@ -1,22 +1,23 @@
-//! The engines that place the jobs of a fleet on machines, behind four calls. An engine is never
-//! asked how a task ended: that stands in the task's lease. It decides nothing about tasks.
+//! The executors that place the jobs of a fleet on machines, behind four calls. An executor is never
+//! asked how a task ended: that stands in the task's lease. `Local` starts processes of this machine,
+//! each in a session of its own: they outlive the terminal and the crew that started them.
 
+pub mod slurm;
+
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
-pub mod local;
-pub mod slurm;
-pub mod step;
-
-use self::local::Local;
 use self::slurm::Slurm;
 pub use crate::engine::fleet::manifest::LOCAL;
 use crate::engine::fleet::{Fleet, TaskId};
+use crate::engine::record::ProcessIdentity;
 pub use crate::parse::fleet::job::JobState;
 use crate::world::env;
-use crate::world::process::Stop;
-use crate::world::store::{Home, hash};
+use crate::world::process::signals::ask_to_end;
+use crate::world::process::{Call, Stop, children, identity};
+use crate::world::store::{Home, fleets, hash};
 
 /// The name for jobs that somebody else starts: a person, a CI, another scheduler.
 pub const MANUAL: &str = "manual";
@@ -26,7 +27,11 @@ const LOGS: &str = ".crew-fleets";
 const GROUP_DIGITS: usize = 8;
 
 /// The engine that a fleet names. `stop` ends what it waits for early.
-pub fn engine_of<'a>(home: &Home, fleet: &Fleet, stop: Stop<'a>) -> Result<Box<dyn Engine + 'a>> {
+pub fn executor_of<'a>(
+    home: &Home,
+    fleet: &Fleet,
+    stop: Stop<'a>,
+) -> Result<Box<dyn Executor + 'a>> {
     let Some(host) = fleet.engine.strip_prefix("slurm") else {
         return Ok(Box::new(Local::new(home, &fleet.name)));
     };
@@ -83,7 +88,7 @@ pub struct SeenJob {
 }
 
 /// What places jobs on machines.
-pub trait Engine {
+pub trait Executor {
     /// Hands a job over and returns its id. After an error it may have been accepted all the same;
     /// `list` shows it then.
     fn submit(&mut self, call: &JobCall) -> Result<String>;
@@ -99,6 +104,70 @@ pub trait Engine {
 
     /// Where the output of a job is: a path, or `HOST:PATH`. `None` if there is no such job.
     fn log(&self, id: &str) -> Option<String>;
+}
+
+/// The processes that this one has started.
+pub struct Local {
+    home: Home,
+    fleet: String,
+    jobs: BTreeMap<String, LocalJob>,
+}
+
+struct LocalJob {
+    task: String,
+    process: ProcessIdentity,
+    has_ended: bool,
+}
+
+impl Local {
+    /// The engine of a fleet on this machine.
+    pub fn new(home: &Home, fleet: &str) -> Self {
+        Self { home: home.clone(), fleet: fleet.to_owned(), jobs: BTreeMap::new() }
+    }
+
+    fn log_of(&self, task: &str) -> Option<PathBuf> {
+        Some(fleets::log(&self.home, &self.fleet, &task.parse().ok()?))
+    }
+}
+
+impl Executor for Local {
+    fn submit(&mut self, call: &JobCall) -> Result<String> {
+        let output = self.log_of(&call.task).context("it is no task")?;
+        let words = ["fleet", "job", &call.fleet, &call.task];
+        let process = Call::crew(&self.home, &call.folder)
+            .and_then(|crew| crew.args(words).args(&call.words).detach(&output))
+            .with_context(|| format!("cannot start a job for {}", call.task))?;
+        let id = process.pid.to_string();
+        let job = LocalJob { task: call.task.clone(), process, has_ended: false };
+        self.jobs.insert(id.clone(), job);
+        Ok(id)
+    }
+
+    fn list(&mut self) -> Result<Vec<SeenJob>> {
+        let mut seen = Vec::new();
+        for (id, job) in &mut self.jobs {
+            if !job.has_ended && !identity::is_alive(&job.process) {
+                children::reap(job.process.pid);
+                job.has_ended = true;
+            }
+            let state =
+                if job.has_ended { JobState::Ended(String::new()) } else { JobState::Running };
+            seen.push(SeenJob { id: id.clone(), task: job.task.clone(), state });
+        }
+        Ok(seen)
+    }
+
+    fn cancel(&mut self, id: &str) -> Result<()> {
+        if let Some(job) = self.jobs.get(id).filter(|job| !job.has_ended) {
+            ask_to_end(&job.process);
+        }
+        Ok(())
+    }
+
+    fn log(&self, id: &str) -> Option<String> {
+        let task = &self.jobs.get(id)?.task;
+        self.log_of(task).map(|path| path.display().to_string())
+    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::engine::fleet::fixture::{a_fleet, a_lease, id, landed};
 /// An engine that takes the jobs of these tasks and refuses all others.
 struct Takes(&'static [&'static str]);
 
-impl Engine for Takes {
+impl Executor for Takes {
     fn submit(&mut self, call: &JobCall) -> Result<String> {
         let is_taken = self.0.contains(&call.task.as_str());
         is_taken.then(|| call.task.clone()).ok_or_else(|| anyhow!("no {}", call.task))

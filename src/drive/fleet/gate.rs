@@ -1,12 +1,16 @@
-//! A job's tie to its fleet: a slot for each iteration, the orders of a person before it, and the
-//! lease, which says how far the task is. It judges nothing.
+//! What a job needs before an iteration: a slot, no request against it, and a lease that says how
+//! far the task is. A heartbeat renews a lease that other machines read. It judges nothing.
 
-use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use std::{io, thread};
 
-use anyhow::{Error, Result};
+use anyhow::{Error, Result, bail};
 
-use super::memory::Memory;
-use super::slots::job_slots;
+use super::executors::{LOCAL, MANUAL};
+use super::job::Job;
+use super::memory::{self, Memory};
 use crate::drive::control;
 use crate::drive::error_text::{error_text, git_trouble};
 use crate::drive::run::tie::{Leave, Tie};
@@ -14,12 +18,13 @@ use crate::engine::fleet::{
     Attempt, Carried, Fleet, FleetRequest, JobPhase, Lease, TaskId, TaskState,
 };
 use crate::engine::git::GitTrouble;
-use crate::engine::record::{Ending, Loop, LoopId, Outcome};
+use crate::engine::record::{Actor, Contract, Ending, Loop, LoopId, Outcome};
 use crate::world::clock::{self, Stopwatch};
-use crate::world::git::branch::{OwnTip, own_tip};
+use crate::world::git::land::{OwnTip, own_tip};
 use crate::world::git::{self, hub};
-use crate::world::slots::{Line, Slot};
-use crate::world::store::{Home, fleets};
+use crate::world::process::{Stop, descendants};
+use crate::world::slots::{self, Line, Slot};
+use crate::world::store::{self, Home, fleets};
 
 /// Milliseconds between two looks for an order while the job waits for a slot, and between two
 /// requests of a remote that is away.
@@ -281,5 +286,170 @@ impl Tie for JobTie {
         self.slot = None;
         let commit = tip(record).commit;
         self.say_with(record, &JobPhase::Lines, commit.as_ref())
+    }
+}
+
+/// Milliseconds between two beats.
+const BEAT_MS: u64 = 60_000;
+/// Between two looks whether the attempt is over.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Beats until it is dropped.
+pub struct Heartbeat(Arc<AtomicBool>);
+
+impl Heartbeat {
+    /// Begins; `None` where no other machine reads the lease.
+    pub fn start(home: &Home, memory: &Memory, task: &TaskId, attempt: &str) -> Option<Self> {
+        if !memory.is_shared() {
+            return None;
+        }
+        let over = Arc::new(AtomicBool::new(false));
+        let heartbeat = Self(Arc::clone(&over));
+        let (home, memory) = (home.clone(), memory.clone());
+        let (task, attempt) = (task.clone(), attempt.to_owned());
+        // git dies with the thread that started it, so this one stays for as long as it beats.
+        thread::spawn(move || {
+            let (mut last, mut own_loop) = (Stopwatch::start(), None);
+            while !over.load(Ordering::Relaxed) {
+                if last.elapsed_ms() >= BEAT_MS {
+                    last = Stopwatch::start();
+                    let beat = || beat(&home, &memory, &task, &attempt, &mut own_loop);
+                    descendants::beside(beat);
+                }
+                clock::sleep(LOOK);
+            }
+        });
+        Some(heartbeat)
+    }
+}
+
+impl Drop for Heartbeat {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// One beat. A remote that does not answer is asked again at the next one.
+fn beat(home: &Home, memory: &Memory, task: &TaskId, attempt: &str, own_loop: &mut Option<LoopId>) {
+    let beaten = memory.change(task, |lease| {
+        let is_ours = own(lease, attempt).is_some();
+        if is_ours {
+            lease.at = clock::now().wall;
+        }
+        is_ours
+    });
+    let Ok(kept) = beaten else { return };
+    if let Some(found) = kept.value.attempt().filter(|found| found.id == attempt) {
+        own_loop.clone_from(&kept.value.loop_id);
+        if let (true, Some(id)) = (found.rests(), &kept.value.loop_id) {
+            wake(home, memory, task, id);
+        }
+    } else if let Some(id) = own_loop {
+        let _ = store::order_cancel(home, id, Actor::User, Some(FENCED));
+    }
+}
+
+/// Passes an order of the fleet on to a loop that rests, and would only ask after that.
+fn wake(home: &Home, memory: &Memory, task: &TaskId, id: &LoopId) {
+    let Ok(fleet) = memory.manifest() else { return };
+    let Some(order) = fleet.value.order_of(task) else { return };
+    let _ = match order.what {
+        FleetRequest::Pause => store::order_pause(home, id, order.by, true),
+        FleetRequest::Cancel => store::order_cancel(home, id, order.by, order.reason.as_deref()),
+    };
+}
+
+/// How many tasks of a fleet run at once. A cluster gives each job its place by itself, and nobody
+/// counts the jobs that are started by hand.
+pub fn slots_of(fleet: &Fleet) -> usize {
+    let slots = match fleet.slots {
+        _ if fleet.engine == MANUAL => u32::MAX,
+        0 if fleet.engine != LOCAL => u32::MAX,
+        0 => slots::default_count().count,
+        slots => slots,
+    };
+    usize::try_from(slots).unwrap_or(usize::MAX)
+}
+
+/// Whether an attempt takes one of them in a plan that is made here: what another machine works on
+/// takes none where each has slots of its own.
+pub fn takes_one(home: &Home, fleet: &Fleet, attempt: &Attempt) -> bool {
+    fleet.engine != LOCAL || memory::is_here(home, attempt)
+}
+
+/// How many slots of its machine a job of the fleet shares; 0 where the engine has given it a
+/// place.
+pub fn job_slots(fleet: &Fleet) -> u32 {
+    if fleet.engine == LOCAL { u32::try_from(slots_of(fleet)).unwrap_or(1) } else { 0 }
+}
+
+/// The same as a person typed it last on this machine, which may be after the job began.
+pub fn job_slots_now(home: &Home, fleet: &Fleet) -> u32 {
+    let before = job_slots(fleet);
+    let now = fleets::manifest(home, &fleet.name).ok().flatten().map(|kept| kept.value);
+    let now = now.filter(|now| before > 0 && now.engine == LOCAL);
+    now.map_or(before, |now| job_slots(&now))
+}
+
+/// Between two looks for a slot.
+const ASKED: Duration = Duration::from_millis(50);
+
+impl Job<'_> {
+    /// A slot for the checks that run before the first iteration, if there are any.
+    ///
+    /// # Errors
+    /// If a signal or a person's order ends the wait.
+    pub(super) fn slot_at_first(&self, contract: &Contract) -> Result<Option<Slot>> {
+        let has_some = contract.before_the_first().next().is_some();
+        let slots = if has_some { job_slots_now(self.home, self.fleet) } else { 0 };
+        let stop = self.ends_by(|_| true);
+        let mut has_waited = false;
+        let waits = || {
+            has_waited = true;
+            self.shows(&JobPhase::Lines);
+        };
+        let slot = slot_for_checks(self.home, self.lease.task.priority, slots, &stop, waits)?;
+        if slot.is_none() && stop() {
+            bail!("the wait for a slot was ended");
+        }
+        if has_waited {
+            self.shows(&JobPhase::Prepares);
+        }
+        Ok(slot)
+    }
+
+    /// Says in the lease what the attempt does, for those who look on; nothing rests on it.
+    fn shows(&self, phase: &JobPhase) {
+        let _ = self.memory.change(self.lease.id(), |lease| {
+            let attempt = own(lease, self.attempt);
+            attempt.map(|attempt| attempt.phase = phase.clone()).is_some()
+        });
+    }
+}
+
+/// A slot of this machine for checks outside an iteration; those of a landing go before every task
+/// that waits for one. `waits` is called once if there is none at first. `None` where `slots` is 0,
+/// or `stop` came first.
+pub(super) fn slot_for_checks(
+    home: &Home,
+    priority: u8,
+    slots: u32,
+    stop: Stop<'_>,
+    waits: impl FnOnce(),
+) -> Result<Option<Slot>> {
+    if slots == 0 {
+        return Ok(None);
+    }
+    let mut line = Line::join(home, priority, slots)?;
+    let mut waits = Some(waits);
+    loop {
+        let slot = line.poll()?;
+        if slot.is_some() || stop() {
+            return Ok(slot);
+        }
+        if let Some(waits) = waits.take() {
+            waits();
+        }
+        clock::sleep(ASKED);
     }
 }
