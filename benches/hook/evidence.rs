@@ -31,7 +31,7 @@ pub fn rows(folder: &Path) -> Vec<Row> {
         beside,
         1.3,
     ));
-    // With so few files time is a number of processes, and a change needs five more.
+    // With so few files time is a number of processes, and a change needs three more.
     let what = "the same, one file changed, with its snapshot";
     rows.push(Row::comparison(what, &changed, beside));
     let [still, changed, status] = tree(&large, &plain);

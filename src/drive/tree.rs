@@ -169,12 +169,10 @@ pub fn changes(home: &Home, subject: &Loop, seen: &TreeSeen) -> Option<Changes> 
         return Some(beside);
     }
     let snapshots = Snapshots::of(home, subject);
-    let mut changes = snapshots.compare(before, now).ok()?;
+    let mut changes = snapshots.compare_closely(before, now).ok()?;
     let yours = snapshots.yours(&subject.id);
     changes.mark_yours(|path| yours.iter().any(|it| it == path));
-    let is_plain = changes.total() == changes.modified;
-    let is_plain = is_plain && beside.repositories.is_empty();
-    changes.white_space = is_plain && snapshots.differ_in_white_space(before, now);
+    changes.white_space &= beside.repositories.is_empty();
     let Changes { head, left_out, repositories, elsewhere, .. } = beside;
     Some(Changes { head, left_out, repositories, elsewhere, ..changes })
 }

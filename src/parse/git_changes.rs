@@ -1,6 +1,7 @@
 //! Reads from `git status` what differs from the commit, path by path: in bytes, because a file
 //! name need not be valid text.
 
+use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
@@ -99,6 +100,36 @@ pub fn entries(text: &[u8]) -> Vec<IndexEntry> {
     entries
 }
 
+/// Whether a patch with the whole files as context changes white space alone: also lines that are
+/// empty, and no mode.
+pub fn changes_white_space_alone(patch: &[u8]) -> bool {
+    let mut ahead: [VecDeque<Vec<u8>>; 2] = Default::default();
+    let mut is_in_hunk = false;
+    for line in patch.split(|byte| *byte == b'\n') {
+        let ends_a_file = line.starts_with(b"diff --git ");
+        let is_opaque = line.starts_with(b"old mode ") || line.starts_with(b"Binary files ");
+        let is_ahead = ahead.iter().any(|lines| !lines.is_empty());
+        if (ends_a_file && is_ahead) || (!is_in_hunk && is_opaque) {
+            return false;
+        }
+        is_in_hunk = !ends_a_file && (is_in_hunk || line.starts_with(b"@@"));
+        let (true, Some((sign, text))) = (is_in_hunk, line.split_first()) else { continue };
+        let text: Vec<u8> = text.iter().copied().filter(|it| !it.is_ascii_whitespace()).collect();
+        for (side, own) in [(0, b'-'), (1, b'+')] {
+            if !text.is_empty() && [b' ', own].contains(sign) {
+                ahead[side].push_back(text.clone());
+            }
+        }
+        while let [Some(old), Some(new)] = [ahead[0].front(), ahead[1].front()] {
+            if old != new {
+                return false;
+            }
+            ahead.iter_mut().for_each(|lines| drop(lines.pop_front()));
+        }
+    }
+    ahead.iter().all(VecDeque::is_empty)
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::ffi::OsStrExt;
@@ -134,5 +165,23 @@ mod tests {
                 "Unmerged both",
             ]
         );
+    }
+
+    #[test]
+    fn a_patch_changes_white_space_alone_where_its_lines_are_equal_without_it() {
+        let head = "diff --git a/f b/f\nindex 1..2 100644\n--- a/f\n+++ b/f\n@@ -1,3 +1,3 @@\n";
+        let mode = "diff --git a/f b/f\nold mode 100644\nnew mode 100755\n";
+        for (patch, expected) in [
+            (format!("{head}-a b\n+  ab\n c\n"), true),
+            (format!("{head}+\n a\n-  \n"), true),
+            (format!("{head}-if {{\n+  if {{\n+    }}\n   }}\n-}}\n"), true),
+            (format!("{head}-a\n b\n+a\n"), false),
+            (format!("{head}-a\n{head}+a\n"), false),
+            (format!("{head}-a\n+b\n"), false),
+            (mode.to_owned(), false),
+            ("diff --git a/f b/f\nBinary files a/f and b/f differ\n".to_owned(), false),
+        ] {
+            assert_eq!(changes_white_space_alone(patch.as_bytes()), expected, "{patch}");
+        }
     }
 }

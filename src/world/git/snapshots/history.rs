@@ -10,6 +10,7 @@ use super::{ID_BYTES, Snapshots, write};
 use crate::engine::evidence::changes::Changes;
 use crate::engine::record::LoopId;
 use crate::parse::git::is_id;
+use crate::parse::git_changes::changes_white_space_alone;
 use crate::parse::tree_changes::tree_changes;
 use crate::world::files::disk;
 use crate::world::store::removal::LISTS;
@@ -113,10 +114,19 @@ impl Snapshots {
         Ok(tree_changes(&self.stored(&arguments)?))
     }
 
-    /// Whether two snapshots differ in white space alone.
-    pub fn differ_in_white_space(&self, from: &str, to: &str) -> bool {
-        let arguments = ["diff-tree", "-r", "-w", "--ignore-blank-lines", "--quiet", from, to];
-        self.printed(&arguments, &[]).is_ok()
+    /// The same in one process with whether white space alone differs. Of what is too large to be
+    /// read as a patch it does not.
+    pub fn compare_closely(&self, from: &str, to: &str) -> Result<Changes, String> {
+        let plain = ["--no-ext-diff", "--no-textconv", "-p", "-U1000000"];
+        let form = ["diff-tree", "-r", "-M", "--raw", "--numstat", "-z"];
+        let arguments = [&form[..], &plain, &[from, to]].concat();
+        let Ok(printed) = self.stored(&arguments) else { return self.compare(from, to) };
+        let patch =
+            printed.windows(2).position(|two| two == b"\0\0").map_or(printed.len(), |at| at + 2);
+        let mut changes = tree_changes(&printed[..patch]);
+        let is_plain = changes.modified > 0 && changes.total() == changes.modified;
+        changes.white_space = is_plain && changes_white_space_alone(&printed[patch..]);
+        Ok(changes)
     }
 
     /// The difference for a person; with `stat` a summary of each file's changes in these columns.

@@ -2,8 +2,7 @@
 //! configuration, so nothing that an agent plants in the repository runs; it borrows no object, so
 //! it outlives whatever happens there; and it never writes to the repository of the user.
 //!
-//! A snapshot is a commit without a parent and with a fixed author and date: equal trees are equal
-//! commits, and the id of one is the identity of the tree.
+//! A snapshot is a tree, named by its id: equal working trees are equal snapshots.
 
 mod back;
 mod fill;
@@ -192,9 +191,8 @@ impl Snapshots {
     /// Makes a commit of the index, the last one.
     fn commit(&self) -> Result<String, String> {
         let tree = self.id(&["write-tree", "--missing-ok"])?;
-        let commit = self.id(&["commit-tree", "-m", "snapshot", &tree])?;
-        write(&self.folder.join("HEAD"), &commit)?;
-        Ok(commit)
+        write(&self.folder.join("HEAD"), &tree)?;
+        Ok(tree)
     }
 
     /// Works on an index of its own that begins with a snapshot.
@@ -218,8 +216,7 @@ impl Snapshots {
             run(update, input)?;
             run(&["write-tree", "--missing-ok"], &[])
         })?;
-        let tree = String::from_utf8_lossy(&tree).trim_end().to_owned();
-        self.id(&["commit-tree", "-m", "snapshot", &tree])
+        Ok(String::from_utf8_lossy(&tree).trim_end().to_owned())
     }
 
     fn id(&self, arguments: &[&str]) -> Result<String, String> {
