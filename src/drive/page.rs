@@ -12,7 +12,7 @@ use crate::engine::evidence::changes::Changes;
 use crate::engine::journal::story::{Story, What};
 use crate::engine::journal::{COMMITTED, REBASED};
 use crate::engine::record::{Life, Loop, Outcome, Status};
-use crate::engine::view::{ChangesFrom, IterationLine, LoopView, Page, PageInputs, PageLine};
+use crate::engine::view::{ChangesFrom, IterationLine, LoopView, Page, PageInputs};
 use crate::world::git::OwnCommit;
 use crate::world::git::snapshots::Snapshots;
 use crate::world::store::{self, Home, journal, test_memory};
@@ -79,11 +79,11 @@ fn made(home: &Home, record: &Loop, story: &Story, is_moved: bool) -> Page {
 }
 
 /// The last lines of its iterations, as far as its journal tells them.
-pub fn last_iterations(home: &Home, record: &Loop, most: usize) -> Vec<PageLine> {
+pub fn last_iterations(home: &Home, record: &Loop, most: usize) -> Vec<IterationLine> {
     let story = story(home, record, None).unwrap_or_else(|_| Story::picking(None));
     let proof = record.state.ending.as_ref().and_then(|ending| ending.proof);
-    let lines = story.iterations().map(|it| PageLine::One(IterationLine::of(it, proof)));
-    let mut lines: Vec<PageLine> = lines.collect();
+    let lines = story.iterations().map(|it| IterationLine::of(it, proof));
+    let mut lines: Vec<IterationLine> = lines.collect();
     lines.drain(..lines.len().saturating_sub(most));
     lines
 }

@@ -11,8 +11,7 @@ use super::colour::{self, STRONG, marked};
 use super::table::{self, ALWAYS, Column, fitting};
 use super::words::{ago, brief};
 use crate::engine::text::{clean, clock_time, count, quoted};
-use crate::engine::usage::Money;
-use crate::engine::view::{Fact, IterationLine, LastWords, Page, PageLine, Step};
+use crate::engine::view::{Fact, IterationLine, LastWords, Page, Step};
 
 /// Where the values of the rows begin.
 const INDENT: usize = 10;
@@ -127,7 +126,7 @@ const COLUMNS: [Column; 7] = [
 ];
 
 /// The lines of iterations, in columns of one width.
-pub fn table(iterations: &[PageLine], width: usize) -> Vec<String> {
+pub fn table(iterations: &[IterationLine], width: usize) -> Vec<String> {
     let rows = iterations.iter().map(|line| {
         let mut cells = cells(line);
         if width < NARROW {
@@ -140,30 +139,16 @@ pub fn table(iterations: &[PageLine], width: usize) -> Vec<String> {
 }
 
 /// Number, time, cost, agent, files, checks, and what the agent said.
-fn cells(line: &PageLine) -> [String; 7] {
-    match line {
-        PageLine::One(line) => [
-            line.number.to_string(),
-            brief(line.elapsed_ms),
-            line.cost.clone().unwrap_or_default(),
-            line.agent.clone().unwrap_or_default(),
-            file_name(&line.files),
-            line.checks.clone(),
-            said(line),
-        ],
-        PageLine::Several { from, to, elapsed_ms, agent, cost_micros, files, checks } => [
-            format!("{from}-{to}"),
-            brief(*elapsed_ms),
-            match cost_micros {
-                0 => String::new(),
-                micros => Money::from_micros(*micros).to_string(),
-            },
-            agent.clone().unwrap_or_default(),
-            file_name(files),
-            checks.clone(),
-            "the same each time".to_owned(),
-        ],
-    }
+fn cells(line: &IterationLine) -> [String; 7] {
+    [
+        line.number.to_string(),
+        brief(line.elapsed_ms),
+        line.cost.clone().unwrap_or_default(),
+        line.agent.clone().unwrap_or_default(),
+        file_name(&line.files),
+        line.checks.clone(),
+        said(line),
+    ]
 }
 
 /// A path that is too long for its column is shown by its name.

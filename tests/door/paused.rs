@@ -151,7 +151,7 @@ fn who_was_gone_is_told_after_another_has_taken_the_loop() {
     door.sandbox.crew(&["pause", "--now"]).success();
     running.wait(DEADLINE);
     let page = door.sandbox.crew(&["status"]).success();
-    let note = "note    its client was gone, so all that changed until that was noticed is counted";
+    let note = "note    everything that changed in the tree until now counts as the loop's: its client was gone";
     assert!(page.contains(note), "{page}");
 }
 

@@ -35,7 +35,7 @@ fn what_a_killed_crew_left_is_on_the_closing_page_and_in_the_handoff() {
     world.crew(&["cancel"]).success();
     let page = world.crew(&["status"]).success();
     assert!(page.contains("half.txt") && page.contains("gone: seed.txt"), "{page}");
-    let note = "note    its crew was gone, so all that changed until that was noticed is counted";
+    let note = "note    everything that changed in the tree until now counts as the loop's: its crew was gone";
     assert!(page.contains(note), "{page}");
     let diff = world.crew(&["diff"]).success();
     assert!(diff.contains("+half") && diff.contains("-seed"), "{diff}");
@@ -125,7 +125,7 @@ fn the_next_worker_reads_what_the_tree_is_after_a_return() {
     world.steps(&[CLAIM]);
     world.crew(&["resume", "-n", "+1", "-q"]).success();
     let prompt = world.prompt(3);
-    assert!(prompt.contains("brought back since to the end of iteration 1"), "{prompt}");
+    assert!(prompt.contains("brought the tree back to the end of iteration 1"), "{prompt}");
     let (_, files) = prompt.split_once("### Files changed").unwrap();
     let (files, _) = files.split_once("After iteration 2").unwrap();
     assert!(files.contains("new part1.txt") && !files.contains("part2.txt"), "{files}");
@@ -169,7 +169,7 @@ fn a_large_file_is_named_though_no_snapshot_has_it() {
     world.crew(&["run", "Build it", "-n", "1", "-q"]);
     let page = world.crew(&["status"]).success();
     assert!(page.contains("  1  "), "{page}");
-    assert!(page.contains("model.bin: too large for snapshots"), "{page}");
+    assert!(page.contains("too large for snapshots: model.bin"), "{page}");
     assert!(!page.contains("nothing"), "{page}");
 }
 

@@ -124,9 +124,7 @@ pub fn facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
         .then(|| format!("gone: its {} has ended", record.driver().program()));
     let needs = asked_for_help(record).map(|needs| quoted(&one_line(needs, WHY_CHARS)));
     let why = record.state.ending.as_ref().filter(|_| needs.is_none());
-    let why = why.map(|ending| {
-        why_it_ended(inputs, ending) + &refused(inputs, ending) + &last_words(record)
-    });
+    let why = why.map(|ending| why_it_ended(inputs, ending) + &refused(inputs, ending));
     let best = regressions(inputs.story).into_iter().next().map(|it| it.words());
     let best = best.filter(|_| record.outcome() != Some(Outcome::Completed));
     let proved = record
@@ -140,14 +138,6 @@ pub fn facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
         .filter_map(|(name, text)| Fact::of(name, text))
         .chain(live::facts(inputs))
         .collect()
-}
-
-/// Of an agent that failed too often, the last line on its standard error.
-fn last_words(record: &Loop) -> String {
-    let errors = record.state.evidence.as_ref().map_or("", |it| it.errors.trim());
-    let is_aborted = record.outcome() == Some(Outcome::Aborted);
-    let last = errors.lines().next_back().filter(|_| is_aborted);
-    last.map_or_else(String::new, |last| format!("; it printed {}", quoted(&one_line(last, 200))))
 }
 
 /// "; 3 claims were refused"; empty for a completed loop, and where the reason says so.

@@ -9,39 +9,16 @@ use crate::engine::journal::Choice;
 use crate::engine::journal::story::Iteration;
 use crate::engine::record::Proof;
 use crate::engine::text::{count, one_line, with_reason};
-use crate::engine::usage::Money;
 
-/// How many iterations have a line each before equal ones are merged.
-const EACH_MAX: usize = 12;
-/// How many equal iterations in a row are merged.
-const SEVERAL_MIN: usize = 3;
 /// The most lines of a page; the newest are kept.
-const LINES_MAX: usize = 30;
+const LINES_MAX: usize = 12;
 /// The longest path, in characters.
 const PATH_CHARS: usize = 300;
 /// The longest words of an agent in a line, in characters.
 const SAID_CHARS: usize = 200;
 
-/// A line of a page.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(untagged)]
-pub enum PageLine {
-    One(IterationLine),
-    /// Iterations with the same changes and the same result.
-    Several {
-        from: u32,
-        to: u32,
-        elapsed_ms: u64,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        agent: Option<String>,
-        cost_micros: u64,
-        files: String,
-        checks: String,
-    },
-}
-
 /// One iteration.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct IterationLine {
     pub number: u32,
     pub elapsed_ms: u64,
@@ -50,8 +27,6 @@ pub struct IterationLine {
     pub agent: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<String>,
-    #[serde(skip)]
-    pub cost_micros: u64,
     /// How full the agent's context was at most, where it reports that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_percent: Option<u8>,
@@ -63,83 +38,36 @@ pub struct IterationLine {
 }
 
 /// What is worth telling of an iteration's end.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase", tag = "by", content = "words")]
 pub enum LastWords {
     /// By crew: "claimed, refused".
     Crew(String),
     /// The agent's own words, unchecked.
     Agent(String),
+    #[default]
     Nothing,
 }
 
 /// The lines of a page, and how many iterations came before them.
-pub fn lines(inputs: &PageInputs<'_>) -> (Vec<PageLine>, u64) {
+pub fn lines(inputs: &PageInputs<'_>) -> (Vec<IterationLine>, u64) {
     let proof = inputs.view.record.state.ending.as_ref().and_then(|ending| ending.proof);
-    let all = inputs.story.iterations().map(|it| IterationLine::of(it, proof));
-    let all: Vec<IterationLine> = all.collect();
-    let before = all.first().map_or(0, |first| u64::from(first.number.saturating_sub(1)));
-    let lines = if all.len() <= EACH_MAX {
-        all.into_iter().map(PageLine::One).collect()
-    } else {
-        folded(&all)
-    };
-    let skipped = lines.len().saturating_sub(LINES_MAX);
-    let left_out: u64 = lines[..skipped].iter().map(PageLine::iterations).sum();
-    (lines.into_iter().skip(skipped).collect(), before + left_out)
-}
-
-impl PageLine {
-    fn iterations(&self) -> u64 {
-        match self {
-            Self::One(_) => 1,
-            Self::Several { from, to, .. } => u64::from(to - from) + 1,
-        }
-    }
-}
-
-/// Merges runs of equal iterations, except the last one of all.
-fn folded(all: &[IterationLine]) -> Vec<PageLine> {
-    let last = all.last().map(|line| line.number);
-    let is_same = |one: &IterationLine, other: &IterationLine| {
-        let is_told = |line: &IterationLine| matches!(line.said, LastWords::Crew(_));
-        one.files == other.files
-            && one.agent == other.agent
-            && one.checks == other.checks
-            && !is_told(one)
-            && !is_told(other)
-            && Some(other.number) != last
-    };
-    let mut lines = Vec::new();
-    for run in all.chunk_by(is_same) {
-        if run.len() < SEVERAL_MIN {
-            lines.extend(run.iter().cloned().map(PageLine::One));
-            continue;
-        }
-        lines.push(PageLine::Several {
-            from: run[0].number,
-            to: run[run.len() - 1].number,
-            elapsed_ms: run.iter().map(|line| line.elapsed_ms).sum(),
-            agent: run[0].agent.clone(),
-            cost_micros: run.iter().map(|line| line.cost_micros).sum(),
-            files: run[0].files.clone(),
-            checks: run[0].checks.clone(),
-        });
-    }
-    lines
+    let lines = inputs.story.iterations().map(|it| IterationLine::of(it, proof));
+    let mut lines: Vec<IterationLine> = lines.collect();
+    lines.drain(..lines.len().saturating_sub(LINES_MAX));
+    let before = lines.first().map_or(0, |first| u64::from(first.number.saturating_sub(1)));
+    (lines, before)
 }
 
 impl IterationLine {
     /// The line of an iteration; `proof` is that of the loop's end, for the one that ended it.
     pub fn of(iteration: &Iteration, proof: Option<Proof>) -> Self {
         let evidence = &iteration.evidence;
-        let usage = evidence.usage.as_ref();
         Self {
             number: iteration.number,
             elapsed_ms: iteration.elapsed_ms,
             agent: evidence.agent.clone(),
             cost: evidence.cost(),
-            cost_micros: usage.map_or(Money(0), |usage| usage.cost).micros(),
             context_percent: evidence.context_percent,
             files: evidence.changes.as_ref().map_or_else(|| moved(evidence), files),
             checks: checks(evidence),

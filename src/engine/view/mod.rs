@@ -17,7 +17,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 pub use self::ending::{asked_for_help, state_of_the_checks, verdict};
-pub use self::iterations::{IterationLine, LastWords, PageLine, files};
+pub use self::iterations::{IterationLine, LastWords, files};
 pub use self::live::at_dialog;
 pub use self::messages::TOLD_CHARS;
 pub use self::next::Step;
@@ -236,7 +236,7 @@ pub struct Page {
     pub ended_at: Option<DateTime<Utc>>,
     /// "$3.42 of $8.00".
     pub cost: Option<String>,
-    pub iterations: Vec<PageLine>,
+    pub iterations: Vec<IterationLine>,
     /// How many iterations came before the first line.
     pub earlier: u64,
     /// What became of tests, checks, files, commits and questions.

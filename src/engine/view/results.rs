@@ -1,7 +1,6 @@
 //! What became of tests, checks, files, commits and words: the rows below the iterations.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 
 use super::messages::{self, TOLD_CHARS};
 use super::{ChangesFrom, Fact, PageInputs};
@@ -12,7 +11,7 @@ use crate::engine::evidence::test_report::TestMemory;
 use crate::engine::evidence::test_run::{TestRun, TestStatus};
 use crate::engine::journal::story::What;
 use crate::engine::journal::{BROUGHT_BACK, COUNTED_LATE};
-use crate::engine::record::{CheckMemory, Loop, Outcome};
+use crate::engine::record::{Loop, Outcome};
 use crate::engine::test_changes::finding::ACCEPT;
 use crate::engine::text::{clip, count, named, one_line, quoted, tail_of};
 
@@ -27,24 +26,24 @@ const PATH_CHARS: usize = 300;
 
 /// The rows.
 pub fn facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
+    let record = inputs.view.record;
     let is_one = inputs.tests.len() == 1;
     let of = |run: &str| if is_one { String::new() } else { format!("`{}` ", clip(run, 60)) };
     let tests = |(run, memory): (&String, &TestMemory)| tests(&of(run), memory);
     let mut facts: Vec<Fact> = inputs.tests.iter().filter_map(tests).collect();
-    facts.extend(failing(inputs));
-    facts.extend(complained(inputs.view.record));
-    facts.extend(other_checks(inputs));
-    facts.extend(inputs.changes.and_then(changed));
-    facts.extend(left_out(inputs));
+    facts.extend(checks(record));
+    facts.extend(inputs.changes.and_then(|changes| changed(inputs, changes)));
     facts.extend(commits(inputs));
-    facts.extend(lost(inputs));
-    facts.extend(apart(inputs));
-    facts.extend(brought_back(inputs));
-    facts.extend(counted_late(inputs));
-    facts.extend(Fact::of("agents", inputs.view.record.shares()));
+    facts.extend(lost_and_apart(inputs));
+    facts.extend(notes(inputs));
+    facts.extend(Fact::of("agents", record.shares()));
     facts.extend(messages::told(inputs));
-    facts.extend(asked(inputs));
-    facts.extend(Fact::of("git", inputs.view.record.state.git.undone().map(|it| clip(&it, 500))));
+    // What the agent had to decide itself.
+    facts.extend(record.state.asked.iter().map(|it| {
+        let question = quoted(&clip(&it.text, TOLD_CHARS));
+        Fact::new("asked", format!("{question} (iteration {}, told to decide)", it.iteration))
+    }));
+    facts.extend(Fact::of("git", record.state.git.undone().map(|it| clip(&it, 500))));
     facts
 }
 
@@ -87,29 +86,58 @@ fn tests(of: &str, memory: &TestMemory) -> Option<Fact> {
     })
 }
 
-/// The first check that does not pass, its tests by name and the end of what it printed.
-fn failing(inputs: &PageInputs<'_>) -> Option<Fact> {
-    let Some(evidence) = inputs.view.record.state.evidence.as_ref() else {
-        return failing_as_found(inputs);
+/// The last result of each check: first of one that does not pass, with its tests by name, the end
+/// of what it printed and of what the agent complained of. A completed loop's reason covers few.
+fn checks(record: &Loop) -> Vec<Fact> {
+    let evidence = record.state.evidence.as_ref();
+    let red = match evidence {
+        Some(seen) => seen.failing().next().map(|check| {
+            let failing = check.tests.as_ref().map(|tests| &tests.failing);
+            let failing = failing.filter(|it| !it.is_empty());
+            let names = failing.map(|it| format!(": {}", it.named(NAMED)));
+            (&check.run, &check.tail, names.unwrap_or_default())
+        }),
+        None => {
+            let mut found = record.state.checks.iter();
+            let red = found.find(|(_, it)| it.last != Verdict::Passed);
+            red.map(|(run, memory)| (run, &memory.tail, String::new()))
+        }
     };
-    let check = evidence.failing().next()?;
-    let mut text = format!("`{}` {}", clip(&check.run, 100), check.what_happened());
-    let failing = check.tests.as_ref().map(|tests| &tests.failing).filter(|it| !it.is_empty());
-    if let Some(failing) = failing {
-        let _ = write!(text, ": {}", failing.named(NAMED));
+    let last = |run: &str| {
+        let never = if record.is_live() { "has not run yet" } else { "never ran" };
+        let last = record.last_of(run).unwrap_or_else(|| never.to_owned());
+        format!("`{}` {last}", clip(run, 100))
+    };
+    let mut facts = Vec::new();
+    if let Some((run, tail, names)) = &red {
+        facts.push(Fact { name: "fails", text: last(run) + names, detail: lines(tail) });
     }
-    Some(Fact { name: "fails", text, detail: lines(&check.tail) })
-}
-
-/// The first check that did not pass before the first iteration.
-fn failing_as_found(inputs: &PageInputs<'_>) -> Option<Fact> {
-    let (run, memory) = red_as_found(inputs.view.record)?;
-    let text = format!("`{}` {} before iteration 1", clip(run, 100), memory.what_happened());
-    Some(Fact { name: "fails", text, detail: lines(&memory.tail) })
-}
-
-fn red_as_found(record: &Loop) -> Option<(&String, &CheckMemory)> {
-    record.state.checks.iter().find(|(_, it)| it.last != Verdict::Passed)
+    let errors = lines(evidence.map_or("", |seen| &seen.errors));
+    if !errors.is_empty() {
+        let text = "the agent's last lines on standard error".to_owned();
+        facts.push(Fact { name: "stderr", text, detail: errors });
+    }
+    if record.outcome() == Some(Outcome::Completed) && record.contract.checks.len() <= 2 {
+        return facts;
+    }
+    let ending = record.state.ending.as_ref();
+    // Only a check that had failed is refused for a change of its tests.
+    let is_refused =
+        ending.is_some_and(|it| it.outcome == Outcome::Blocked && it.why.contains(ACCEPT));
+    for check in &record.contract.checks {
+        if red.as_ref().is_some_and(|(run, ..)| **run == check.run) {
+            continue;
+        }
+        let memory = record.state.checks.get(&check.run);
+        let fixed = match memory {
+            Some(it) if !it.ever_failed() || it.last != Verdict::Passed => "",
+            Some(_) if is_refused => " as it is now, which does not count",
+            Some(_) => ", after it had failed",
+            None => "",
+        };
+        facts.push(Fact::new(check.role.label(), last(&check.run) + fixed));
+    }
+    facts
 }
 
 /// The end of a text, line by line.
@@ -117,54 +145,14 @@ fn lines(text: &str) -> Vec<String> {
     tail_of(text, TAIL_CHARS).lines().map(str::to_owned).collect()
 }
 
-/// The end of the agent's standard error, if its end was a failure. The reason of an abort has its
-/// last line.
-fn complained(record: &Loop) -> Option<Fact> {
-    let detail = lines(&record.state.evidence.as_ref()?.errors);
-    let known = usize::from(record.outcome() == Some(Outcome::Aborted));
-    let text = "the agent's last lines on standard error".to_owned();
-    (detail.len() > known).then_some(Fact { name: "stderr", text, detail })
-}
-
-/// The last result of every check that is not shown yet; a completed loop's reason covers all.
-fn other_checks(inputs: &PageInputs<'_>) -> Vec<Fact> {
-    let record = inputs.view.record;
-    let evidence = record.state.evidence.as_ref();
-    if record.outcome() == Some(Outcome::Completed) && record.contract.checks.len() <= 2 {
-        return Vec::new();
-    }
-    let failing = match evidence {
-        Some(evidence) => evidence.failing().next().map(|check| &check.run),
-        None => red_as_found(record).map(|(run, _)| run),
-    };
-    let is_told = |run: &String| failing == Some(run);
-    let others = record.contract.checks.iter().filter(|check| !is_told(&check.run));
-    let word = |run: &str| record.last_of(run).unwrap_or_else(|| "never ran".to_owned());
-    let ending = record.state.ending.as_ref();
-    // Only a check that had failed is refused for a change of its tests.
-    let is_refused = ending
-        .is_some_and(|ending| ending.outcome == Outcome::Blocked && ending.why.contains(ACCEPT));
-    let fixed = |run: &str| {
-        let memory = record.state.checks.get(run);
-        let is_fixed = memory.is_some_and(CheckMemory::ever_failed);
-        match word(run) == "passed" {
-            true if is_fixed && is_refused => " as it is now, which does not count",
-            true if is_fixed => ", after it had failed",
-            _ => "",
-        }
-    };
-    others
-        .map(|check| {
-            let run = &check.run;
-            let text = format!("`{}` {}{}", clip(run, 100), word(run), fixed(run));
-            Fact::new(check.role.label(), text)
-        })
-        .collect()
-}
-
-/// "7 changed, 2 new, +214 −31", with the names of what is new and gone.
-fn changed(changes: &Changes) -> Option<Fact> {
-    let text = changes.words()?;
+/// "7 changed, 2 new, +214 −31", with the names of what is new and gone, and of what is in no
+/// snapshot.
+fn changed(inputs: &PageInputs<'_>, changes: &Changes) -> Option<Fact> {
+    let [large, inside] = left_out(inputs);
+    let left_out = large.len() + inside.len();
+    let text = changes
+        .words()
+        .or_else(|| (left_out > 0).then(|| "only what no snapshot holds".to_owned()))?;
     let of = |wanted: fn(&ChangedFile) -> bool| -> Vec<String> {
         let path = |file: &ChangedFile| match &file.kind {
             ChangeKind::Renamed { from } => {
@@ -180,6 +168,8 @@ fn changed(changes: &Changes) -> Option<Fact> {
         ("gone", of(|file| file.kind == ChangeKind::Deleted)),
         ("renamed", of(|file| matches!(file.kind, ChangeKind::Renamed { .. }))),
         ("had uncommitted changes before the loop", of(|file| file.yours)),
+        ("too large for snapshots", large),
+        ("a repository inside, in no snapshot", inside),
     ];
     let rows = rows.into_iter().filter(|(_, names)| !names.is_empty());
     // Only the first files of many are known by name.
@@ -189,27 +179,19 @@ fn changed(changes: &Changes) -> Option<Fact> {
     Some(Fact { name: "files", text, detail: detail.chain(rest).collect() })
 }
 
-/// What changed, or may have, and is in no snapshot.
-fn left_out(inputs: &PageInputs<'_>) -> Option<Fact> {
-    let all = |of: fn(&Changes) -> &Vec<String>| {
-        let changes = inputs.story.iterations().filter_map(|it| it.evidence.changes.as_ref());
-        let paths: BTreeSet<&String> = changes.flat_map(of).collect();
-        paths.into_iter().map(|path| one_line(path, PATH_CHARS)).collect::<Vec<_>>()
-    };
+/// The large files and the repositories inside that changed in an iteration, or may have.
+fn left_out(inputs: &PageInputs<'_>) -> [Vec<String>; 2] {
     let known = &inputs.view.record.state.trees.repositories;
-    let is_left = |path: &String| known.get(path).is_some_and(|it| it.uncommitted.is_some());
-    let inside = all(|changes| &changes.repositories)
-        .into_iter()
-        .map(|path| if is_left(&path) { format!("{path} (not committed there)") } else { path });
-    let inside: Vec<String> = inside.collect();
-    let rows = [
-        (all(|changes| &changes.left_out), "too large for snapshots"),
-        (inside, "a repository inside, in no snapshot"),
-    ];
-    let rows = rows.into_iter().filter(|(paths, _)| !paths.is_empty());
-    let rows: Vec<String> =
-        rows.map(|(paths, why)| format!("{}: {why}", named(&paths, NAMED))).collect();
-    Fact::of("beside", (!rows.is_empty()).then(|| rows.join("; ")))
+    let [mut large, mut inside] = [BTreeSet::new(), BTreeSet::new()];
+    for changes in inputs.story.iterations().filter_map(|it| it.evidence.changes.as_ref()) {
+        large.extend(changes.left_out.iter().map(|path| one_line(path, PATH_CHARS)));
+        inside.extend(changes.repositories.iter().map(|path| {
+            let is_left = known.get(path).is_some_and(|it| it.uncommitted.is_some());
+            let left = if is_left { " (not committed there)" } else { "" };
+            one_line(path, PATH_CHARS) + left
+        }));
+    }
+    [large, inside].map(|paths| paths.into_iter().collect())
 }
 
 fn commits(inputs: &PageInputs<'_>) -> Option<Fact> {
@@ -249,66 +231,35 @@ fn commits(inputs: &PageInputs<'_>) -> Option<Fact> {
     Some(Fact { name: "commits", text, detail })
 }
 
-/// The commits from before the loop that its branch no longer has.
-fn lost(inputs: &PageInputs<'_>) -> Option<Fact> {
-    let lost = &inputs.commits.lost;
+/// The commits from before the loop that its branch no longer has, and those that crew made where
+/// the agent had led it and that are not checked out.
+fn lost_and_apart(inputs: &PageInputs<'_>) -> impl Iterator<Item = Fact> {
     let branch = inputs.view.record.place.branch.as_deref().unwrap_or("HEAD");
-    let detail: Vec<String> = lost.iter().take(COMMITS).cloned().collect();
-    let text = format!(
-        "{} from before the loop, no longer on {branch}",
-        count(lost.len() as u64, "commit")
-    );
-    (!lost.is_empty()).then_some(Fact { name: "lost", text, detail })
-}
-
-/// The commits that crew made where the agent had led it, and that are not checked out.
-fn apart(inputs: &PageInputs<'_>) -> Option<Fact> {
-    let apart = &inputs.commits.apart;
-    let detail: Vec<String> = apart.iter().take(COMMITS).cloned().collect();
-    let text = format!(
-        "{} made by crew, not in the history that is checked out",
-        count(apart.len() as u64, "commit")
-    );
-    (!apart.is_empty()).then_some(Fact { name: "apart", text, detail })
-}
-
-/// Where a person has brought the tree back to since the last iteration: the files above are then
-/// not what is there.
-fn brought_back(inputs: &PageInputs<'_>) -> Option<Fact> {
-    let mut last = None;
-    for chapter in inputs.story.chapters.iter() {
-        match &chapter.what {
-            What::Noted { what } => last = what.strip_prefix(BROUGHT_BACK).or(last),
-            What::Iteration(_) => last = None,
-            _ => {}
-        }
-    }
-    let moved = || {
-        (inputs.changes_from == ChangesFrom::Tree)
-            .then(|| "changed since the loop left it".to_owned())
-    };
-    let back = last.map(|to| format!("brought back since to {to}"));
-    Fact::of("tree", back.or_else(moved))
-}
-
-/// That nobody saw when the agent's work ended, so that a person's may be among it.
-fn counted_late<'a>(inputs: &PageInputs<'a>) -> Option<Fact> {
-    let late = |what: &'a What| match what {
-        What::Noted { what } => what.strip_prefix(COUNTED_LATE),
-        _ => None,
-    };
-    let rest = inputs.story.chapters.iter().rev().map(|chapter| &chapter.what);
-    let mut rest = rest.take_while(|what| !matches!(what, What::Iteration(_)));
-    // Earlier crews did not write who was gone.
-    let gone = rest.find_map(late)?.strip_prefix(": ").unwrap_or("nobody drove it");
-    let text = format!("{gone}, so all that changed until that was noticed is counted");
-    Some(Fact::new("note", text))
-}
-
-/// Each question that the agent had to decide itself.
-fn asked(inputs: &PageInputs<'_>) -> impl Iterator<Item = Fact> {
-    inputs.view.record.state.asked.iter().map(|it| {
-        let question = quoted(&clip(&it.text, TOLD_CHARS));
-        Fact::new("asked", format!("{question} (iteration {}, told to decide)", it.iteration))
+    let lost = format!("from before the loop, no longer on {branch}");
+    let apart = "made by crew, not in the history that is checked out".to_owned();
+    let rows = [("lost", &inputs.commits.lost, lost), ("apart", &inputs.commits.apart, apart)];
+    rows.into_iter().filter(|(_, commits, _)| !commits.is_empty()).map(|(name, commits, what)| {
+        let text = format!("{} {what}", count(commits.len() as u64, "commit"));
+        Fact { name, text, detail: commits.iter().take(COMMITS).cloned().collect() }
     })
+}
+
+/// What the journal noted of the tree since the last iteration: that the files above are not what
+/// is there, or that a person's may be among them.
+fn notes(inputs: &PageInputs<'_>) -> Vec<Fact> {
+    let rest = inputs.story.chapters.iter().rev().map(|chapter| &chapter.what);
+    let rest = rest.take_while(|what| !matches!(what, What::Iteration(_)));
+    let notes = rest.filter_map(|what| match what {
+        What::Noted { what }
+            if what.starts_with(BROUGHT_BACK) || what.starts_with(COUNTED_LATE) =>
+        {
+            Some(Fact::new("note", what.split("; undo: ").next().unwrap_or_default()))
+        }
+        _ => None,
+    });
+    let mut notes: Vec<Fact> = notes.collect();
+    if notes.is_empty() && inputs.changes_from == ChangesFrom::Tree {
+        notes.push(Fact::new("note", "the tree changed since the loop left it"));
+    }
+    notes
 }

@@ -265,26 +265,12 @@ fn a_loop_that_lives_says_how_to_stop_it_and_where_its_work_is_seen() {
 }
 
 #[test]
-fn many_iterations_that_came_to_the_same_are_one_line() {
+fn of_many_iterations_the_newest_are_shown() {
     let mut record = a_run(None);
-    let steps: Vec<_> = (0..40)
-        .map(|at| {
-            let paths = if at < 3 { "a +b" } else { "split.ts" };
-            (paths, Some(Verdict::Failed), ClaimResult::None)
-        })
-        .collect();
-    let story = story(&mut record, &steps);
+    let story = story(&mut record, &vec![("a", Some(Verdict::Failed), ClaimResult::None); 40]);
     let page = page(&record, &story, &Changes::default(), &TestMemories::new());
-    let lines = page.iterations.iter().map(|line| match line {
-        PageLine::One(line) => format!("{}: {} | {}", line.number, line.files, line.checks),
-        PageLine::Several { from, to, files, .. } => format!("{from}-{to}: {files}"),
-    });
-    insta::assert_snapshot!(lines.collect::<Vec<_>>().join("\n"), @"
-    1-3: 2 files, 1 new
-    4-39: split.ts
-    40: split.ts | fails
-    ");
-    assert_eq!(page.earlier, 0);
+    let numbers: Vec<u32> = page.iterations.iter().map(|line| line.number).collect();
+    assert_eq!((numbers, page.earlier), ((29..=40).collect(), 28));
 }
 
 #[test]

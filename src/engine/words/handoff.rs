@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use crate::engine::evidence::Evidence;
 use crate::engine::record::{Check, Loop, Outcome};
 use crate::engine::text::{self, clip, count, one_line, quoted};
-use crate::engine::view::{Fact, IterationLine, LastWords, Page, PageLine};
+use crate::engine::view::{Fact, IterationLine, LastWords, Page};
 
 const AUTHOR: &str = "What the author of this page says (not checked)";
 const NEEDS: &str = "Needs a person";
@@ -159,14 +159,8 @@ fn what_was_done(page: &Page) -> String {
         let _ = writeln!(text, "({} before these)", count(page.earlier, "iteration"));
     }
     for line in &page.iterations {
-        let (number, parts) = match line {
-            PageLine::One(line) => (line.number.to_string(), parts(line)),
-            PageLine::Several { from, to, files, checks, .. } => {
-                (format!("{from} to {to}"), vec![files.clone(), checks.clone()])
-            }
-        };
-        let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-        let _ = writeln!(text, "- {number}: {}", parts.join("; "));
+        let parts: Vec<String> = parts(line).into_iter().filter(|part| !part.is_empty()).collect();
+        let _ = writeln!(text, "- {}: {}", line.number, parts.join("; "));
     }
     let made = page.commits.made();
     if !made.is_empty() {
@@ -203,11 +197,6 @@ fn files_changed(page: &Page) -> String {
         return String::new();
     };
     let mut text = format!("{}.\n\n", changes.words().unwrap_or_default());
-    if let Some(tree) = page.results.iter().find(|fact| fact.name == "tree") {
-        // How to undo that is for a person.
-        let what = tree.text.split("; undo: ").next().unwrap_or_default();
-        let _ = writeln!(text, "The tree was {what}.\n");
-    }
     for file in changes.files.iter().take(FILES_NAMED) {
         let yours = if file.yours { " (had changes before the loop)" } else { "" };
         let _ =

@@ -114,14 +114,13 @@ fn id(text: &str) -> LoopId {
 #[test]
 fn what_needs_a_person_comes_first_and_the_chosen_loop_is_told_beneath() {
     let mut board = a_board();
-    board.iterations = vec![PageLine::Several {
-        from: 1,
-        to: 2,
+    board.iterations = vec![IterationLine {
+        number: 2,
         elapsed_ms: 540_000,
-        agent: None,
-        cost_micros: 810_000,
+        cost: Some("$0.81".to_owned()),
         files: "3 files".to_owned(),
         checks: "5 of 190 fail".to_owned(),
+        ..IterationLine::default()
     }];
     board.activity = vec!["edit   src/session.rs  +14 -3".to_owned()];
     assert_snapshot!(drawn(&board, 80, 24), @"
@@ -140,7 +139,7 @@ fn what_needs_a_person_comes_first_and_the_chosen_loop_is_told_beneath() {
 
      baaa · Build the todo API
      blocked · `npm test` fails
-      1-2  9m  $0.81  3 files  5 of 190 fail  the same each time
+      2  9m  $0.81  3 files  5 of 190 fail
          edit   src/session.rs  +14 -3
 
 

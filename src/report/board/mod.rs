@@ -10,7 +10,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::engine::record::{LoopId, MESSAGE_CHARS};
 use crate::engine::text::clean;
-use crate::engine::view::{BoardGroup, PageLine};
+use crate::engine::view::{BoardGroup, IterationLine};
 
 /// What a key asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub struct Board {
     /// The result of the last order, until the next key.
     pub notice: Option<String>,
     /// The last iterations of the chosen loop.
-    pub iterations: Vec<PageLine>,
+    pub iterations: Vec<IterationLine>,
     /// What its agent did last.
     pub activity: Vec<String>,
     /// How much of an id tells all loops of this machine apart.
