@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 
 use crate::engine::evidence::size::Size;
 use crate::engine::record::Loop;
-use crate::prompts::source::Files;
-use crate::prompts::values::{HandoffPage, PromptInputs};
-use crate::prompts::variables::Variable;
-use crate::prompts::{assembly, parts};
+use crate::prompts::assembly;
+use crate::prompts::fragments::{Files, Parts};
+use crate::prompts::variables::{HandoffPage, PromptInputs};
 use crate::world::files::{disk, tree};
 use crate::world::git;
 use crate::world::store::{Home, journal};
@@ -39,12 +38,12 @@ pub fn assemble(
 ) -> Result<Prompt, String> {
     let recipe = subject.contract.run.as_ref().map(|run| run.recipe.clone());
     let files = OnDisk { checkout: &subject.place.checkout };
-    let parts = parts::read(&recipe.unwrap_or_default(), &files)?;
-    let wants = |variable| parts.wanted().contains(&variable);
+    let parts = Parts::read(&recipe.unwrap_or_default(), &files)?;
+    let wants = |variable| parts.wanted.contains(variable);
     let checkout = &subject.place.checkout;
-    let status = wants(Variable::GitStatus).then(|| git::status_text(checkout)).flatten();
-    let diff = wants(Variable::GitDiff).then(|| git::diff_text(checkout)).flatten();
-    let log = wants(Variable::GitLog).then(|| git::log_text(checkout)).flatten();
+    let status = wants("git_status").then(|| git::status_text(checkout)).flatten();
+    let diff = wants("git_diff").then(|| git::diff_text(checkout)).flatten();
+    let log = wants("git_log").then(|| git::log_text(checkout)).flatten();
     let journal = home.loop_file(&subject.id, "journal.jsonl");
     // Without its story a prompt still has its task and the latest evidence.
     let accounts = journal::accounts(&journal).unwrap_or_default();

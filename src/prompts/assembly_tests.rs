@@ -13,9 +13,9 @@ use crate::engine::record::{
     Agent, CheckMemory, Dialect, Fragment, GitSteps, IterationTimes, Permissions, Phase, PromptVia,
     Recipe, Role, Run,
 };
-use crate::prompts::source::Files;
-use crate::prompts::values::{HandoffPage, VALUE_BYTES_MAX};
-use crate::prompts::{parts, procedures};
+use crate::prompts::fragments::Files;
+use crate::prompts::procedures;
+use crate::prompts::variables::{HandoffPage, VALUE_BYTES_MAX};
 
 /// Every path has the same file.
 struct Only<'text>(&'text str);
@@ -66,7 +66,7 @@ fn of_task(task: &str, recipe: Recipe) -> Loop {
 
 fn made(subject: &Loop, known: &PromptInputs<'_>, files: &str) -> String {
     let recipe = &subject.contract.run.as_ref().unwrap().recipe;
-    prompt(subject, &parts::read(recipe, &Only(files)).unwrap(), known).unwrap()
+    prompt(subject, &Parts::read(recipe, &Only(files)).unwrap(), known).unwrap()
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn the_blocks_of_a_template_do_what_jinja_says() {
             "engine ran out of fuel",
         ),
     ] {
-        let parts = parts::read(&run.recipe, &Only(template)).unwrap();
+        let parts = Parts::read(&run.recipe, &Only(template)).unwrap();
         let told = prompt(&subject, &parts, &PromptInputs::default()).unwrap_err();
         assert!(told.starts_with(expected), "{told}");
     }

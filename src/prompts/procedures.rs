@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::{built_in, variables};
+use super::{fragments, variables};
 use crate::engine::record::{Fragment, Phase, Recipe};
 use crate::parse::spelling::nearest;
 
@@ -93,7 +93,7 @@ pub fn page(procedure: &Procedure) -> String {
                 Fragment::Text(words) => ("text".to_owned(), words.as_str()),
                 Fragment::File(path) => (path.display().to_string(), ""),
                 Fragment::BuiltIn(name) => {
-                    (format!("crew/{name}.j2"), built_in::template(name).unwrap_or_default())
+                    (format!("crew/{name}.j2"), fragments::template(name).unwrap_or_default())
                 }
             };
             let _ = write!(text, "\n## {} ({from})\n", phase.label().to_uppercase());

@@ -1,118 +1,163 @@
-//! The variables of a template: the one table for lookups, suggestions and display. A name that is
-//! not in it is refused.
+//! The variables of a template, and their values from the loop and from what was read for it. A
+//! name that is not in the table is refused. Each text is bounded and otherwise unchanged; only the
+//! task is always whole.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::path::Path;
 
+use minijinja::Value;
+
+use crate::engine::evidence::Verdict;
+use crate::engine::journal::account::Account;
+use crate::engine::record::Loop;
+use crate::engine::text::{distinct, start_bytes};
+use crate::engine::words::handoff::checks_listed;
 use crate::parse::spelling::nearest;
 
-/// A value that a template may use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Variable {
-    Task,
-    Procedure,
-    Iteration,
-    MaxIterations,
-    Promise,
-    Checks,
-    Failing,
-    Progress,
-    Words,
-    Handoff,
-    Branch,
-    Folder,
-    CrewCommits,
-    GitStatus,
-    GitDiff,
-    GitLog,
-}
+/// The most bytes of one value.
+pub const VALUE_BYTES_MAX: usize = 16 * 1024;
 
-/// The description of a variable.
-#[derive(Debug, Clone, Copy)]
-pub struct Meaning {
-    pub variable: Variable,
-    /// The name in a template.
-    pub name: &'static str,
-    /// Whether it is a list, for `{% for %}`; anything else is inserted as it is.
-    pub is_list: bool,
-    pub what: &'static str,
-}
-
-const fn text(variable: Variable, name: &'static str, what: &'static str) -> Meaning {
-    Meaning { variable, name, is_list: false, what }
-}
-
-const fn list(variable: Variable, name: &'static str, what: &'static str) -> Meaning {
-    Meaning { variable, name, is_list: true, what }
-}
-
-/// Every variable, in display order.
-pub const VARIABLES: [Meaning; 16] = [
-    text(Variable::Task, "task", "the task, byte for byte and whole"),
-    text(Variable::Procedure, "procedure", "the procedure's name; empty for a task"),
-    text(Variable::Iteration, "iteration", "this iteration, from 1"),
-    text(Variable::MaxIterations, "max_iterations", "the limit; 0 is none"),
-    text(Variable::Promise, "promise", "what a claim of success must say; empty where none counts"),
-    text(Variable::Checks, "checks", "each check, one a line, and how it last ended"),
-    list(Variable::Failing, "failing", "the commands of the checks that did not pass last"),
-    text(Variable::Progress, "progress", "what the last 5 iterations came to, one a line"),
-    list(Variable::Words, "words", "what the user said since the last prompt"),
-    text(Variable::Handoff, "handoff", "the last handoff, in the first prompt of a new owner"),
-    text(Variable::Branch, "branch", "the branch the loop started on; empty without git"),
-    text(Variable::Folder, "folder", "the folder where checks run"),
-    text(Variable::CrewCommits, "crew_commits", "whether crew commits each iteration (--commit)"),
-    text(Variable::GitStatus, "git_status", "git status --porcelain; empty when clean"),
-    text(Variable::GitDiff, "git_diff", "git diff HEAD"),
-    text(Variable::GitLog, "git_log", "git log --oneline -10"),
+/// Every variable with its meaning, in display order.
+pub const VARIABLES: [(&str, &str); 16] = [
+    ("task", "the task, byte for byte and whole"),
+    ("procedure", "the procedure's name; empty for a task"),
+    ("iteration", "this iteration, from 1"),
+    ("max_iterations", "the limit; 0 is none"),
+    ("promise", "what a claim of success must say; empty where none counts"),
+    ("checks", "each check, one a line, and how it last ended"),
+    ("failing", "the commands of the checks that did not pass last (a list, for {% for %})"),
+    ("progress", "what the last 5 iterations came to, one a line"),
+    ("words", "what the user said since the last prompt (a list, for {% for %})"),
+    ("handoff", "the last handoff, in the first prompt of a new owner"),
+    ("branch", "the branch the loop started on; empty without git"),
+    ("folder", "the folder where checks run"),
+    ("crew_commits", "whether crew commits each iteration (--commit)"),
+    ("git_status", "git status --porcelain; empty when clean"),
+    ("git_diff", "git diff HEAD"),
+    ("git_log", "git log --oneline -10"),
 ];
 
-impl Variable {
-    /// The variable's description.
-    pub fn meaning(self) -> &'static Meaning {
-        // A test ensures that the table has every variable.
-        VARIABLES.iter().find(|meaning| meaning.variable == self).unwrap_or(&VARIABLES[0])
-    }
+/// The inputs in addition to the loop itself. An absent value was not read, or does not exist.
+#[derive(Debug, Clone, Default)]
+pub struct PromptInputs<'a> {
+    /// The results of the last iterations, oldest first.
+    pub accounts: &'a [Account],
+    /// The page of where the loop stands, for the first prompt of a new owner and past the redline.
+    pub handoff: Option<HandoffPage<'a>>,
+    pub git_status: Option<&'a str>,
+    pub git_diff: Option<&'a str>,
+    pub git_log: Option<&'a str>,
 }
+
+/// The page of a handoff.
+#[derive(Debug, Clone, Copy)]
+pub struct HandoffPage<'a> {
+    pub path: &'a Path,
+    pub text: &'a str,
+}
+
+/// The values of variables, by name.
+pub type Values = BTreeMap<&'static str, Value>;
 
 /// The variable with this name.
 ///
 /// # Errors
 /// When it does not exist; the error suggests the name that was probably meant.
-pub fn named(name: &str) -> Result<&'static Meaning, String> {
-    VARIABLES.iter().find(|meaning| meaning.name == name).ok_or_else(|| {
-        let names = VARIABLES.map(|meaning| meaning.name);
-        match nearest(name, &names) {
-            Some(near) => format!("there is no variable `{name}`; did you mean `{near}`?"),
-            None => format!("there is no variable `{name}`; there are {}", names.join(", ")),
-        }
+pub fn named(name: &str) -> Result<&'static str, String> {
+    let names = VARIABLES.map(|(name, _)| name);
+    names.into_iter().find(|known| *known == name).ok_or_else(|| match nearest(name, &names) {
+        Some(near) => format!("there is no variable `{name}`; did you mean `{near}`?"),
+        None => format!("there is no variable `{name}`; there are {}", names.join(", ")),
     })
 }
 
 /// All variables with their contents, one per line, for people.
 pub fn table() -> String {
-    VARIABLES.iter().fold(String::new(), |mut text, meaning| {
-        let name = format!("{{{{ {} }}}}", meaning.name);
-        let list = if meaning.is_list { " (a list, for {% for %})" } else { "" };
-        let _ = writeln!(text, "  {name:<22} {}{list}", meaning.what);
+    VARIABLES.iter().fold(String::new(), |mut text, (name, what)| {
+        let _ = writeln!(text, "  {:<22} {what}", format!("{{{{ {name} }}}}"));
         text
     })
+}
+
+/// The values of the wanted variables.
+pub fn values(subject: &Loop, known: &PromptInputs<'_>, wanted: &BTreeSet<&'static str>) -> Values {
+    wanted.iter().map(|name| (*name, value(name, subject, known))).collect()
+}
+
+fn value(name: &str, subject: &Loop, known: &PromptInputs<'_>) -> Value {
+    let contract = &subject.contract;
+    let run = contract.run.as_ref();
+    let looked = |text: Option<&str>| text.unwrap_or_default().trim_end().to_owned();
+    let text = match name {
+        "task" => return contract.task.clone().into(),
+        "iteration" => return subject.iteration().into(),
+        "max_iterations" => return contract.limits.max_iterations.into(),
+        "crew_commits" => return run.is_some_and(|run| run.git.commit).into(),
+        "failing" => return failing(subject).iter().map(|run| bounded(run)).collect(),
+        "words" => return words(subject).iter().map(|words| bounded(words)).collect(),
+        "procedure" => run.and_then(|run| run.procedure.clone()).unwrap_or_default(),
+        "promise" => contract.promise.as_ref().map(ToString::to_string).unwrap_or_default(),
+        "checks" => checks_listed(subject, "not run yet").trim_end().to_owned(),
+        "progress" => progress(known.accounts.iter()),
+        "handoff" => known.handoff.map_or_else(String::new, |page| page.text.to_owned()),
+        "branch" => subject.place.branch.clone().unwrap_or_default(),
+        "folder" => subject.place.folder.display().to_string(),
+        "git_status" => looked(known.git_status),
+        "git_diff" => looked(known.git_diff),
+        "git_log" => looked(known.git_log),
+        _ => return Value::UNDEFINED,
+    };
+    bounded(&text).into()
+}
+
+/// At most [`VALUE_BYTES_MAX`] from the beginning of `text`, with a line that says how much was
+/// left out.
+pub fn bounded(text: &str) -> String {
+    if text.len() <= VALUE_BYTES_MAX {
+        return text.to_owned();
+    }
+    let head = start_bytes(text, VALUE_BYTES_MAX);
+    // Whole lines, unless that would drop about half of the text.
+    let head = match head.rsplit_once('\n') {
+        Some((lines, _)) if lines.len() > VALUE_BYTES_MAX / 2 => lines,
+        _ => head,
+    };
+    let more = text.len() - head.len();
+    format!("{head}\n[crew left out the other {more} bytes of {}]", text.len())
+}
+
+/// What the user said since the last prompt: passed at the last boundary, and later.
+pub fn words(subject: &Loop) -> Vec<String> {
+    let told = subject.state.evidence.iter().flat_map(|last| &last.words);
+    told.chain(&subject.state.messages).cloned().collect()
+}
+
+/// One line for each account.
+pub fn progress<'a>(accounts: impl Iterator<Item = &'a Account>) -> String {
+    let lines = accounts.map(|it| format!("- Iteration {}: {}.", it.iteration, it.words));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The checks that did not pass in their last run, each command once.
+fn failing(subject: &Loop) -> Vec<String> {
+    let is_red = |run: &String| {
+        subject.state.checks.get(run).is_some_and(|memory| memory.last != Verdict::Passed)
+    };
+    distinct(subject.contract.checks.iter().map(|check| check.run.clone()).filter(is_red))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::fixture::a_loop;
 
     #[test]
-    fn every_variable_has_one_row_and_finds_it() {
-        for meaning in &VARIABLES {
-            assert_eq!(meaning.variable.meaning().name, meaning.name);
-            assert_eq!(named(meaning.name).unwrap().variable, meaning.variable);
+    fn every_variable_has_a_value_and_is_found_by_its_name() {
+        for (name, _) in VARIABLES {
+            assert_eq!(named(name), Ok(name));
+            assert!(!value(name, &a_loop(), &PromptInputs::default()).is_undefined(), "{name}");
         }
-        let all = VARIABLES.map(|meaning| meaning.variable).to_vec();
-        let mut each = all.clone();
-        each.sort();
-        each.dedup();
-        assert_eq!(each.len(), all.len());
-        assert_eq!(each.last(), Some(&Variable::GitLog), "the last of the enum is in the table");
     }
 
     #[test]

@@ -6,11 +6,12 @@ pub mod handoff;
 pub mod news;
 pub mod prompt;
 pub mod reaction;
-pub mod rules;
+pub mod templates;
 pub mod view;
 
 /// Who reads about an iteration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum PromptReader {
     /// The session that ran it.
     Maker,

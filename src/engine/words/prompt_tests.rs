@@ -13,6 +13,14 @@ use crate::engine::record::Role;
 use crate::engine::text::one_line;
 use crate::engine::usage::Money;
 
+fn ahead(subject: &Loop) -> String {
+    render("ahead.j2", &super::rules(subject, PromptReader::Maker))
+}
+
+fn rules(subject: &Loop, reader: PromptReader) -> String {
+    render("rules.j2", &super::rules(subject, reader))
+}
+
 fn crew() -> &'static Path {
     Path::new("/opt/my tools/crew")
 }

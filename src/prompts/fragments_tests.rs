@@ -24,7 +24,7 @@ fn of(path: &str) -> Recipe {
 }
 
 fn told(files: &[(&str, &str)]) -> String {
-    read(&of("/p/main.j2"), &shelf(files)).unwrap_err()
+    Parts::read(&of("/p/main.j2"), &shelf(files)).unwrap_err()
 }
 
 #[test]
@@ -34,11 +34,12 @@ fn what_nobody_names_is_not_wanted() {
                 {% include \"sub/a.j2\" %}{% include 'b.md' %}";
     let files =
         [("/p/main.j2", text), ("/p/sub/a.j2", "{{ folder }}"), ("/p/b.md", "{{ git_diff }}")];
-    let parts = read(&of("/p/main.j2"), &shelf(&files)).unwrap();
-    let names: Vec<&str> = parts.wanted().iter().map(|one| one.meaning().name).collect();
-    assert_eq!(names, ["task", "iteration", "words", "branch", "folder", "git_log"]);
-    let literal = read(&of("/p/main.md"), &shelf(&[("/p/main.md", "{{ git_diff }}")])).unwrap();
-    assert!(literal.wanted().is_empty());
+    let parts = Parts::read(&of("/p/main.j2"), &shelf(&files)).unwrap();
+    let names: Vec<&str> = parts.wanted.iter().copied().collect();
+    assert_eq!(names, ["branch", "folder", "git_log", "iteration", "task", "words"]);
+    let literal =
+        Parts::read(&of("/p/main.md"), &shelf(&[("/p/main.md", "{{ git_diff }}")])).unwrap();
+    assert!(literal.wanted.is_empty());
 }
 
 #[test]
@@ -106,7 +107,7 @@ proptest! {
     #[test]
     fn no_text_of_a_template_is_a_panic(text in "(\\{\\{|\\}\\}|\\{%|%\\}|\\{#|#\\}|-|\\(|\\[|for|in|if|elif|else|raw|end|include|task|words|loop\\.| |\n|\"|'|\\||\\\\|[a-z.]|\\PC){0,40}") {
         let files = shelf(&[("/p/main.j2", text.as_str())]);
-        let _ = read(&of("/p/main.j2"), &files);
+        let _ = Parts::read(&of("/p/main.j2"), &files);
     }
 }
 
@@ -125,10 +126,10 @@ fn a_template_nested_too_deep_is_told_and_ends_nothing() {
     }
     assert_eq!(within("{% if task %}", "{% elif task %}"), tags);
     let fine = format!("{}{}", "{% if task %}".repeat(60), "{% endif %}".repeat(60));
-    assert!(read(&of("/p/main.j2"), &shelf(&[("/p/main.j2", &fine)])).is_ok());
+    assert!(Parts::read(&of("/p/main.j2"), &shelf(&[("/p/main.j2", &fine)])).is_ok());
     let long = "a".repeat(100_000);
     let fine = format!("{{# {long} #}}{long}{{% raw %}}{{{{ {long}{{% endraw %}}");
-    assert!(read(&of("/p/main.j2"), &shelf(&[("/p/main.j2", &fine)])).is_ok());
+    assert!(Parts::read(&of("/p/main.j2"), &shelf(&[("/p/main.j2", &fine)])).is_ok());
 }
 
 #[test]

@@ -1,0 +1,72 @@
+//! Fills in the templates of crew's own texts, the `.j2` files in the folder beside this file. A
+//! value is inserted as it is and never expanded again.
+
+use std::sync::LazyLock;
+
+use minijinja::{Environment, UndefinedBehavior, Value, escape_formatter};
+
+use crate::engine::text::{clean, clip, count, one_line, quoted};
+
+const TEMPLATES: [(&str, &str); 6] = [
+    ("ahead.j2", include_str!("templates/ahead.j2")),
+    ("prompt.j2", include_str!("templates/prompt.j2")),
+    ("rules.j2", include_str!("templates/rules.j2")),
+    ("run.j2", include_str!("templates/run.j2")),
+    ("seen.j2", include_str!("templates/seen.j2")),
+    ("verdict.j2", include_str!("templates/verdict.j2")),
+];
+
+/// The most names in a list of them.
+const NAMED: usize = 4;
+
+/// Parsed when the first text is needed: most hooks need none.
+static OWN: LazyLock<Environment<'static>> = LazyLock::new(|| {
+    let mut environment = environment();
+    environment.set_loader(|name| {
+        Ok(TEMPLATES.iter().find(|(own, _)| *own == name).map(|(_, text)| (*text).to_owned()))
+    });
+    environment
+});
+
+/// The text of a template with these values. It reports a fault of the template in its place; the
+/// tests fill every one in.
+pub fn render(name: &str, values: &Value) -> String {
+    let template = OWN.get_template(name);
+    let rendered = template.and_then(|template| template.render(values));
+    rendered.unwrap_or_else(|error| format!("{error:#}"))
+}
+
+/// The settings and filters of every template of crew's own.
+pub fn environment() -> Environment<'static> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::SemiStrict);
+    environment.set_trim_blocks(true);
+    environment.set_lstrip_blocks(true);
+    environment.set_formatter(|out, state, value| {
+        if value.is_none() { Ok(()) } else { escape_formatter(out, state, value) }
+    });
+    environment.add_filter("clean", |text: &str| clean(text));
+    environment.add_filter("clip", |text: &str, most: usize| clip(text, most));
+    environment.add_filter("count", |number: u64, noun: &str| count(number, noun));
+    environment.add_filter("one_line", |text: &str, most: usize| one_line(text, most));
+    environment.add_filter("listed", |names: Vec<String>| listed(&names));
+    environment.add_filter("quoted", |text: &str| quoted(text));
+    environment.add_filter("section", |body: &str, title: &str| section(body, title));
+    environment
+}
+
+/// A part of a page below its heading; nothing for an empty one.
+fn section(body: &str, title: &str) -> String {
+    let end = if body.ends_with('\n') { "\n" } else { "\n\n" };
+    if body.is_empty() { String::new() } else { format!("## {title}\n\n{body}{end}") }
+}
+
+/// "a", "a and b", "a, b, c, d and 3 more".
+fn listed(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] if names.len() <= NAMED => format!("{} and {last}", first.join(", ")),
+        _ => format!("{} and {} more", names[..NAMED].join(", "), names.len() - NAMED),
+    }
+}
