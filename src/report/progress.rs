@@ -1,17 +1,19 @@
-//! The lines of a run, one event after the other, for a pipe and for above the live line. Each has
-//! the time of day, and a mark if something went wrong. Their wording must not change: people's
-//! scripts look for it.
+//! How a run reports its progress: a line for each event, on a pipe and above the live line, and on
+//! a terminal the live line and the terms before all. Each line has the time of day, and a mark if
+//! something went wrong. The wording of the lines must not change: people's scripts look for it.
 
 use chrono::{DateTime, FixedOffset, Utc};
 
-use super::line::numbered;
+use super::line::{done_when, numbered};
 use super::words::took;
 use crate::engine::boundary::crash::exited;
 use crate::engine::boundary::limits;
 use crate::engine::events::RunEvent;
 use crate::engine::evidence::{CheckResult, ClaimResult, Evidence, Verdict};
 use crate::engine::record::{Ending, Loop, Outcome, Proof};
-use crate::engine::text::{self, clip, clip_line_at_word, clock_time, count, with_reason};
+use crate::engine::text::{
+    self, clip, clip_line_at_word, clock_time, count, duration, with_reason,
+};
 use crate::engine::usage::tokens_text;
 
 /// The time of day before every line of a run, on a terminal and on a pipe.
@@ -27,6 +29,8 @@ const TAIL_LINES: usize = 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tone {
     Plain,
+    /// An end that is not a completion. It has no mark.
+    Ended,
     Warning,
     Error,
 }
@@ -103,7 +107,7 @@ pub fn lines(event: &RunEvent<'_>, at: DateTime<FixedOffset>) -> Vec<ProgressLin
     said.into_iter()
         .map(|(tone, text)| {
             let mark = match tone {
-                Tone::Plain => "",
+                Tone::Plain | Tone::Ended => "",
                 Tone::Warning => "WARNING: ",
                 Tone::Error => "ERROR: ",
             };
@@ -116,6 +120,10 @@ type Said = (Tone, String);
 
 fn plain(text: String) -> Said {
     (Tone::Plain, text)
+}
+
+fn ended(text: String) -> Said {
+    (Tone::Ended, text)
 }
 
 fn warning(text: String) -> Said {
@@ -267,34 +275,33 @@ fn finished(record: &Loop, saved: bool) -> Vec<Said> {
     let done = count(record.state.completed, "iteration");
     let sum = format!("({done} completed, total: {total})");
     let why = clip(&ending.reason(), WHY_MAX);
+    let reached_max = || {
+        let max = record.contract.limits.max_iterations;
+        format!("Reached max iterations: {max} (total: {total})")
+    };
     vec![match outcome {
         Outcome::Interrupted if saved => {
-            plain(format!("Interrupted. State saved. Resume with: {}", resume(record)))
+            ended(format!("Interrupted. State saved. Resume with: {}", resume(record)))
         }
         Outcome::Interrupted => warning("Interrupted. State could not be saved".to_owned()),
-        Outcome::Exhausted if at_max(record) => reached_max(record, &total),
+        Outcome::Exhausted if at_max(record) => ended(reached_max()),
         Outcome::Completed if *proof == Some(Proof::Claimed) && ran_out(record) => {
-            reached_max(record, &total)
+            plain(reached_max())
         }
         Outcome::Completed => {
             let proof = proof.map_or_else(String::new, |proof| format!(", {}", proof.label()));
             plain(format!("Completed{proof}: {why} {sum}"))
         }
-        Outcome::Exhausted => plain(format!("Exhausted: {why} {sum}")),
+        Outcome::Exhausted => ended(format!("Exhausted: {why} {sum}")),
         Outcome::Aborted => error(format!(
             "Aborting after {} {sum}",
             count(record.state.consecutive_failures, "consecutive failure")
         )),
         Outcome::Stalled => warning(format!("Stalled: {why} {sum}")),
         Outcome::Blocked => error(format!("Blocked: {why} {sum}")),
-        Outcome::Cancelled => plain(format!("Cancelled: {why} {sum}")),
+        Outcome::Cancelled => ended(format!("Cancelled: {why} {sum}")),
         Outcome::Error => error(format!("{why} {sum}")),
     }]
-}
-
-fn reached_max(record: &Loop, total: &str) -> Said {
-    let max = record.contract.limits.max_iterations;
-    plain(format!("Reached max iterations: {max} (total: {total})"))
 }
 
 /// Whether a loop that only its limit could end ran all its iterations.
@@ -306,6 +313,115 @@ fn ran_out(record: &Loop) -> bool {
 fn at_max(record: &Loop) -> bool {
     let max = record.contract.limits.max_iterations;
     max > 0 && record.state.completed >= max
+}
+
+/// "loop k3v9 · claude on main · up to 10 iterations, 12h · done when … · stop: …": the terms of a
+/// run, for a person at a terminal.
+pub fn terms(record: &Loop) -> String {
+    let agent = record.contract.run.as_ref().map(|run| {
+        let model = run.model.as_ref().map(|model| format!(" {model}")).unwrap_or_default();
+        let others = run.fallback.iter().map(|agent| format!(", else {}", agent.name));
+        format!(" · {}{model}{}", run.agent.name, others.collect::<String>())
+    });
+    let branch = record.branch().map(|branch| format!(" on {branch}")).unwrap_or_default();
+    let checked = if record.contract.checks.is_empty() { "; nothing checks it" } else { "" };
+    format!(
+        "loop {0}{1}{branch} · {2} · {3}{checked} · stop: Ctrl-C, or anywhere: crew cancel {0}",
+        record.id,
+        agent.unwrap_or_default(),
+        limits::named(&record.contract.limits),
+        done_when(record)
+    )
+}
+
+/// The contents of the live line: the latest event of each kind.
+#[derive(Debug, Default)]
+pub struct Live {
+    /// "iteration 3/10".
+    iteration: String,
+    number: u32,
+    /// What happens besides the agent's work, and until when.
+    doing: Option<String>,
+    until: Option<DateTime<Utc>>,
+    cost: Option<String>,
+    /// "`cargo test` failed (exit 1)", and the iteration after which it ran.
+    check: Option<(u32, String)>,
+}
+
+impl Live {
+    /// Takes an event. Returns whether it starts a new activity, whose time counts from zero.
+    pub fn on_event(&mut self, event: &RunEvent<'_>) -> bool {
+        match *event {
+            RunEvent::Started(record) | RunEvent::Resumed(record) => {
+                self.look(record);
+                self.number = record.state.completed;
+                "starting".clone_into(&mut self.iteration);
+            }
+            RunEvent::IterationStarted(record) => self.look(record),
+            RunEvent::Waiting(record) => {
+                self.look(record);
+                let why = record.state.wait_reason.as_deref().unwrap_or("the model's service");
+                self.doing = Some(format!("waiting ({})", clip(why, 40)));
+                self.until = record.state.due;
+            }
+            RunEvent::Delayed { until, .. } => {
+                self.doing = Some("delay".to_owned());
+                self.until = Some(until);
+            }
+            RunEvent::CheckEnded(result) => {
+                let run = clip(&result.run, 30);
+                self.check = Some((self.number, format!("`{run}` {}", result.what_happened())));
+                self.doing = None;
+                return false;
+            }
+            RunEvent::IterationEnded { after, .. } => {
+                self.cost = spent(after);
+                return false;
+            }
+            RunEvent::CheckStarted(_) | RunEvent::TrialStarted | RunEvent::Stopping => {
+                self.doing = Some(match *event {
+                    RunEvent::CheckStarted(run) => format!("checking `{}`", clip(run, 40)),
+                    RunEvent::TrialStarted => "checking without the work".to_owned(),
+                    _ => "ending the agent, Ctrl-C again kills it".to_owned(),
+                });
+                self.until = None;
+                return false;
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn look(&mut self, record: &Loop) {
+        self.number = record.iteration();
+        let by =
+            record.stand_in_at_work().map(|it| format!(" by {}", it.agent)).unwrap_or_default();
+        self.iteration = format!("iteration {}{by}", numbered(record, self.number));
+        self.cost = spent(record);
+        (self.doing, self.until) = (None, None);
+    }
+
+    /// The line at `now`, most important part first, because a narrow terminal cuts its end.
+    pub fn line(&self, now: DateTime<Utc>) -> String {
+        let left = self.until.map(|until| (until - now).num_milliseconds().max(0) / 1000);
+        let left = left.and_then(|seconds| u64::try_from(seconds).ok()).map(|left| match left {
+            0 => ", 0s left".to_owned(),
+            left => format!(", {} left", duration(left * 1000)),
+        });
+        let doing = self.doing.as_ref().map(|doing| doing.clone() + &left.unwrap_or_default());
+        // What an earlier iteration left is no news of what this one found.
+        let check = self.check.as_ref().filter(|(after, _)| after + 1 >= self.number);
+        [Some(&self.iteration), doing.as_ref(), self.cost.as_ref(), check.map(|(_, check)| check)]
+            .into_iter()
+            .flatten()
+            .cloned()
+            .collect::<Vec<_>>()
+            .join(" · ")
+    }
+}
+
+fn spent(record: &Loop) -> Option<String> {
+    record.state.usage.cost_text(record.contract.limits.max_cost_micros > 0)
 }
 
 #[cfg(test)]

@@ -6,9 +6,10 @@ use crate::engine::boundary::decide::{Decision, apply, decide};
 use crate::engine::boundary::facts::{ApiError, Facts, ProcessEnd};
 use crate::engine::boundary::judge::judge;
 use crate::engine::claim::Claim;
-use crate::engine::fixture::{a_loop_with, a_page, a_run, at, facts, result};
+use crate::engine::fixture::{a_loop, a_loop_with, a_page, a_run, at, facts, result};
 use crate::engine::journal::story::Story;
 use crate::engine::record::{LoopMoment, Proof, Role, Status};
+use crate::engine::usage::{Money, Tokens, Usage};
 
 /// A run as a pipe shows it. It starts at ten o'clock local time.
 struct Told {
@@ -349,4 +350,40 @@ fn every_way_to_end_has_its_line() {
     [10:00:00] Interrupted. State saved. Resume with: crew resume build
     [10:00:00] WARNING: Interrupted. State could not be saved
     ");
+}
+
+#[test]
+fn the_line_says_where_the_run_is_and_what_it_waits_for() {
+    let mut record = a_loop();
+    let mut live = Live::default();
+    live.on_event(&RunEvent::Started(&record));
+    assert_snapshot!(live.line(at(0).wall), @"starting");
+    assert!(live.on_event(&RunEvent::IterationStarted(&record)), "its time counts from zero");
+    assert_snapshot!(live.line(at(0).wall), @"iteration 1/10");
+    assert!(!live.on_event(&RunEvent::CheckStarted("cargo test")));
+    assert_snapshot!(live.line(at(0).wall), @"iteration 1/10 · checking `cargo test`");
+    live.on_event(&RunEvent::CheckEnded(&result("cargo test", Verdict::Failed)));
+    record.state.completed = 1;
+    let tokens = Tokens { input: 1_840_000, ..Tokens::default() };
+    record.state.usage = Usage { tokens, cost: Money::from_micros(1_840_000), ..Usage::default() };
+    live.on_event(&RunEvent::IterationStarted(&record));
+    assert_snapshot!(live.line(at(0).wall), @"iteration 2/10 · $1.84 · `cargo test` failed (exit 1)");
+    record.state.due = Some(at(750).wall);
+    record.state.wait_reason = Some("rate limit".to_owned());
+    live.on_event(&RunEvent::Waiting(&record));
+    assert_snapshot!(live.line(at(2).wall), @"iteration 2/10 · waiting (rate limit), 12m 28s left · $1.84 · `cargo test` failed (exit 1)");
+    assert_snapshot!(live.line(at(900).wall), @"iteration 2/10 · waiting (rate limit), 0s left · $1.84 · `cargo test` failed (exit 1)");
+    record.state.completed = 2;
+    live.on_event(&RunEvent::IterationStarted(&record));
+    assert_snapshot!(live.line(at(900).wall), @"iteration 3/10 · $1.84");
+    live.on_event(&RunEvent::Stopping);
+    assert_snapshot!(live.line(at(900).wall), @"iteration 3/10 · ending the agent, Ctrl-C again kills it · $1.84");
+}
+
+#[test]
+fn the_terms_of_a_run_name_who_works_when_it_is_done_and_how_to_stop_it() {
+    assert_snapshot!(terms(&a_run(None)), @"loop haaaaaaa · claude on main · up to 10 iterations, 12h · done when the agent says COMPLETE; nothing checks it · stop: Ctrl-C, or anywhere: crew cancel haaaaaaa");
+    let mut record = a_run(None);
+    record.contract.checks = a_loop_with(&[("cargo test", Role::Verify)]).contract.checks;
+    assert_snapshot!(terms(&record), @"loop haaaaaaa · claude on main · up to 10 iterations, 12h · done when the agent says COMPLETE and `cargo test` passes · stop: Ctrl-C, or anywhere: crew cancel haaaaaaa");
 }

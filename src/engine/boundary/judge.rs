@@ -295,7 +295,7 @@ fn is_broken_off(facts: &Facts) -> bool {
 
 fn skipped(facts: &Facts) -> Option<String> {
     match &facts.seen.agent.process {
-        Some(ProcessEnd::Skipped(why)) => Some(why.clone()),
+        Some(ProcessEnd::Skipped(why)) => Some(format!("skipped: {why}")),
         Some(ProcessEnd::BrokenOff(_)) => Some("interrupted before its end".to_owned()),
         Some(ProcessEnd::OutOfTime) => Some("ended when the loop's time was used up".to_owned()),
         _ => None,

@@ -1,0 +1,210 @@
+//! How a run reports: the same lines on a pipe and on a terminal, where a live line is below them;
+//! events for programs; next to nothing with `-q`. The text comes from `report`.
+
+use std::collections::VecDeque;
+use std::io::{IsTerminal, stderr, stdout};
+
+use super::{print, reading};
+use crate::engine::events::{EventSink, RunEvent};
+use crate::engine::record::{Loop, Proof};
+use crate::parse::arguments::OutputArgs;
+use crate::report::attention::{notice, of_event};
+use crate::report::colour;
+use crate::report::events::Events;
+use crate::report::page;
+use crate::report::progress::{Live, ProgressLine, Tone, lines, terms};
+use crate::report::table::fitting;
+use crate::world::clock::{self, Stopwatch};
+use crate::world::{env, terminal};
+
+/// The shortest time between two frames, in milliseconds.
+const BEAT_MS: u64 = 100;
+/// The frames of the spinner.
+const SPINNER: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
+
+/// The most lines of the block above the live line, and the rows of the terminal that it leaves to
+/// others.
+const BLOCK_LINES: usize = 5;
+const ROWS_LEFT: usize = 4;
+
+/// Prints a run's events.
+#[derive(Debug)]
+pub struct Reporter {
+    output: OutputArgs,
+    events: Option<Events>,
+    screen: Option<Screen>,
+    /// Whether the loop's user wants notices at a terminal.
+    wants_notices: bool,
+}
+
+impl Reporter {
+    /// The reporter that fits this process's output and the environment.
+    pub fn new(output: OutputArgs) -> Self {
+        let is_live = !output.json && !output.quiet && has_a_screen();
+        Self {
+            output,
+            events: output.json.then(Events::default),
+            screen: is_live.then(Screen::new),
+            wants_notices: false,
+        }
+    }
+
+    fn say(&self, line: &ProgressLine) {
+        let OutputArgs { json, quiet, .. } = self.output;
+        if quiet && line.tone == Tone::Plain {
+            return;
+        }
+        if quiet || json {
+            self.err(&print::fold(&line.text));
+        } else {
+            self.show(print::page, &colour::heads(&line.text, print::fold));
+        }
+    }
+
+    fn err(&self, text: &str) {
+        self.show(print::err, text);
+    }
+
+    /// Prints above the live line.
+    fn show(&self, print: fn(&str), text: &str) {
+        if self.screen.is_some() {
+            print::redraw(&[]);
+        }
+        print(text);
+        if let Some(screen) = &self.screen {
+            screen.draw();
+        }
+    }
+
+    fn finish(&mut self, record: &Loop, page: &str) {
+        self.screen = None;
+        match self.output {
+            OutputArgs { quiet: true, .. } => {}
+            OutputArgs { json: true, .. } => self.err(page),
+            _ => self.show(print::page, &format!("\n{page}")),
+        }
+        let proof = record.state.ending.as_ref().and_then(|ending| ending.proof);
+        if proof == Some(Proof::Claimed) {
+            let whose = match record.contract.promise {
+                Some(_) => "on the agent's word alone",
+                None => "at its limit",
+            };
+            self.err(&format!("crew: completed {whose}: nothing was checked"));
+        }
+    }
+}
+
+impl EventSink for Reporter {
+    fn on_event(&mut self, event: &RunEvent<'_>) {
+        let is_shown_whole = self.output.verbose && matches!(event, RunEvent::Said(_));
+        if let Some(screen) = self.screen.as_mut().filter(|_| !is_shown_whole) {
+            screen.on_event(event);
+        }
+        if matches!(event, RunEvent::Said(_)) && !self.output.verbose {
+            return;
+        }
+        // Nothing is shown before the loop's own settings are known.
+        if let RunEvent::Started(record) | RunEvent::Resumed(record) = event {
+            self.wants_notices = self.screen.is_some() && !record.contract.silent;
+            if self.screen.is_some() {
+                self.show(print::folded_heads, &terms(record));
+            }
+        }
+        let told = of_event(event, clock::local()).filter(|_| self.wants_notices);
+        if let Some(told) = told.and_then(|text| notice(&text, &env::text)) {
+            print::codes(&told);
+        }
+        if let Some(events) = &mut self.events {
+            print::json(&events.event(event, clock::now().wall));
+        }
+        match event {
+            RunEvent::Said(text) if !self.output.json => self.show(print::out, text),
+            RunEvent::Noted(text) if !self.output.quiet => self.err(&format!("crew: {text}")),
+            RunEvent::Said(_) | RunEvent::Noted(_) => {}
+            _ => lines(event, clock::local()).iter().for_each(|line| self.say(line)),
+        }
+        if let RunEvent::Finished { record, page, .. } = event {
+            self.finish(record, &page::text(page, reading()));
+        }
+    }
+
+    fn tick(&mut self) {
+        if let Some(screen) = &mut self.screen {
+            screen.tick();
+        }
+    }
+}
+
+/// Whether a line can be redrawn: both streams are a terminal that can move its cursor, and nobody
+/// keeps its output as a log.
+pub fn has_a_screen() -> bool {
+    let is_smart = env::text("TERM").is_some_and(|term| term != "dumb");
+    stdout().is_terminal() && stderr().is_terminal() && is_smart && env::text("CI").is_none()
+}
+
+/// The live line on a terminal, and above it a block of what the agent did last. Everything else is
+/// printed above both: they are removed, the text is written, and they are drawn again below.
+#[derive(Debug)]
+struct Screen {
+    live: Live,
+    /// What the agent did last in this iteration.
+    block: VecDeque<String>,
+    /// Since the start of what it reports.
+    since: Stopwatch,
+    moved: Stopwatch,
+}
+
+impl Screen {
+    /// An empty line on standard error. No colour: nothing needs it, and `NO_COLOR` is obeyed.
+    fn new() -> Self {
+        let (since, moved) = (Stopwatch::start(), Stopwatch::start());
+        Self { live: Live::default(), block: VecDeque::new(), since, moved }
+    }
+
+    /// Applies an event to the line.
+    fn on_event(&mut self, event: &RunEvent<'_>) {
+        match event {
+            RunEvent::Said(text) => {
+                let lines = text.lines().filter(|line| !line.trim().is_empty());
+                self.block.extend(lines.map(|line| format!("  {line}")));
+                self.block.drain(..self.block.len().saturating_sub(BLOCK_LINES));
+            }
+            RunEvent::IterationStarted(_) | RunEvent::IterationEnded { .. } => self.block.clear(),
+            _ => {}
+        }
+        if self.live.on_event(event) {
+            self.since = Stopwatch::start();
+        }
+        self.draw();
+    }
+
+    /// Updates the line to the current time.
+    fn tick(&mut self) {
+        if self.moved.elapsed_ms() >= BEAT_MS {
+            self.moved = Stopwatch::start();
+            self.draw();
+        }
+    }
+
+    fn draw(&self) {
+        let seconds = self.since.elapsed_ms() / 1000;
+        let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
+        let beat = usize::try_from(self.since.elapsed_ms() / BEAT_MS).unwrap_or_default();
+        let spinner = SPINNER[beat % SPINNER.len()];
+        let said = self.live.line(clock::now().wall);
+        let rows = usize::from(terminal::rows().unwrap_or(24));
+        let skipped = self.block.len().saturating_sub(rows.saturating_sub(ROWS_LEFT));
+        let mut lines: Vec<String> = self.block.iter().skip(skipped).cloned().collect();
+        lines.push(format!("{spinner} {hours:02}:{minutes:02}:{:02} {said}", seconds % 60));
+        let columns = terminal::columns().map_or(usize::MAX, usize::from);
+        let lines: Vec<String> = lines.iter().map(|line| fitting(line, columns)).collect();
+        print::redraw(&lines);
+    }
+}
+
+/// Removes the line.
+impl Drop for Screen {
+    fn drop(&mut self) {
+        print::redraw(&[]);
+    }
+}
