@@ -184,20 +184,8 @@ pub fn clean(arguments: &CleanArgs) -> Result<Exit> {
         return Ok(Exit::SUCCESS);
     }
     show(&home, &loops);
-    if !arguments.yes {
-        if !terminal::is_interactive() {
-            print::err(
-                "crew: nobody can be asked here, so nothing was removed\n\
-                 hint: read the list, then run crew clean in a terminal, or with --yes",
-            );
-            return Ok(Exit::USAGE);
-        }
-        print::offer("Remove their records, logs and snapshots? [y/N] ");
-        let answer = terminal::answer()?.unwrap_or_default().to_lowercase();
-        if !["y", "yes"].contains(&answer.as_str()) {
-            bail!("nothing was removed\nhint: crew clean asks again");
-        }
-    }
+    let question = "Remove their records, logs and snapshots?";
+    print::confirm(arguments.yes, question, "removed", "crew clean")?;
     let Cleaned { removed, freed, refused } = clean::remove(&home, &loops);
     print::out(&format!(
         "removed {} with all snapshots, {} freed",

@@ -7,11 +7,13 @@ use std::path::Path;
 
 use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
+use anyhow::bail;
 use clap::ColorChoice as Typed;
 use ratatui::crossterm::style::force_color_output;
 use serde_json::Value;
 
 use crate::engine::text;
+use crate::parse::arguments::UsageError;
 use crate::report::colour::{self, BAD, QUIET, STRONG, marked};
 use crate::report::page::folded as fold_at;
 use crate::report::progress::STAMP;
@@ -104,6 +106,30 @@ pub fn paged(diff: &str, outside: &Path) -> io::Result<()> {
         write(&diff);
     }
     Ok(())
+}
+
+/// Asks a person to confirm at the terminal what was listed, unless `yes` did. An error where
+/// nobody can be asked or the answer is no: then nothing was `done`, and `command` asks again.
+pub fn confirm(yes: bool, question: &str, done: &str, command: &str) -> anyhow::Result<()> {
+    if yes {
+        return Ok(());
+    }
+    if !terminal::is_interactive() {
+        let fault = format!("nobody can be asked here, so nothing was {done}");
+        let way_out = format!("read the list, then run {command} in a terminal, or with --yes");
+        bail!(UsageError::new(fault, way_out));
+    }
+    if !agrees(question)? {
+        bail!(UsageError::new(format!("nothing was {done}"), format!("{command} asks again")));
+    }
+    Ok(())
+}
+
+/// Whether a person at the terminal answers yes.
+pub fn agrees(question: &str) -> io::Result<bool> {
+    offer(&format!("{question} [y/N] "));
+    let answer = terminal::answer()?.unwrap_or_default().to_lowercase();
+    Ok(["y", "yes"].contains(&answer.as_str()))
 }
 
 /// Prints a file's content: byte for byte, except that it is cleaned for a terminal.

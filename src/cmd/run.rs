@@ -93,13 +93,12 @@ fn chosen_to_resume(home: &Home, prepared: &Prepared, options: &RunOptions) -> O
     let found = found.filter(|it| it.fleet.is_none() && was_interrupted(it))?;
     let done = count(found.state.completed, "iteration");
     let what = clip(found.procedure().unwrap_or(&found.contract.task), TASK_CHARS);
-    print::offer(&format!(
+    let question = format!(
         "loop {} was interrupted after {done}: {what}\n\
-         Resume it instead of beginning a new one? [y/N] ",
+         Resume it instead of beginning a new one?",
         found.id
-    ));
-    let answer = terminal::answer().ok().flatten().unwrap_or_default().to_lowercase();
-    ["y", "yes"].contains(&answer.as_str()).then_some(found.id)
+    );
+    print::agrees(&question).unwrap_or(false).then_some(found.id)
 }
 
 /// The error when no task was typed.

@@ -6,11 +6,11 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use super::{checkout, home, print, refuse_an_agent};
-use crate::drive::start::settings::{LoadedSettings, look_without_a_start};
+use crate::drive::start::settings::look_without_a_start;
+use crate::engine::settings::trust::TrustRequest;
 use crate::exit::Exit;
 use crate::world::files::disk;
 use crate::world::store::{Home, trust};
-use crate::world::terminal;
 
 /// Lists everything that the project's file of this working tree asks for, and trusts it after a
 /// person confirms.
@@ -32,45 +32,47 @@ pub fn trust(yes: bool, forget: bool) -> Result<Exit> {
         print::out(&format!("nothing in {file} needs trust"));
         return Ok(Exit::SUCCESS);
     }
-    list(&known);
+    list(&file.to_string(), &known.needs, &known.untrusted, &print::out);
     let count = known.untrusted.len();
     if count == 0 {
         print::out("all of it is trusted on this machine");
         return Ok(Exit::SUCCESS);
     }
-    if !yes {
-        if !terminal::is_interactive() {
-            print::err(
-                "crew: nobody can be asked here, so nothing was trusted\n\
-                 hint: read the list, then run `crew trust` in a terminal, or `crew trust --yes`",
-            );
-            return Ok(Exit::USAGE);
-        }
-        let these = if count == 1 { "this one".to_owned() } else { format!("these {count}") };
-        print::offer(&format!("Trust {these} on this machine? [y/N] "));
-        if !is_yes(terminal::answer()?.as_deref()) {
-            bail!(
-                "nothing was trusted\nhint: `crew trust` asks again; --no-project starts without"
-            );
-        }
-    }
-    trust::trust(&home, &checkout, &known.untrusted)
-        .with_context(|| format!("cannot save what is trusted in {}", home.root().display()))?;
+    let these = if count == 1 { "this one".to_owned() } else { format!("these {count}") };
+    let question = format!("Trust {these} on this machine?");
+    ask(&checkout, &known.untrusted, yes, &question, "trusted", "crew trust")?;
     print::out(&format!("trusted {count} on this machine, for loops in {}", checkout.display()));
     Ok(Exit::SUCCESS)
 }
 
-/// Everything that needs trust, with the new entries marked.
-fn list(known: &LoadedSettings) {
-    print::out(&format!("what needs trust in {}:", known.project_file.display()));
-    for need in &known.needs {
-        let mark = if known.untrusted.contains(need) { "new" } else { "trusted" };
-        print::out(&format!("  {mark:<7}  {}: {need}", need.origin));
+/// Everything that needs trust in a file or folder, with the new entries marked.
+pub(super) fn list(
+    place: &str,
+    needs: &[TrustRequest],
+    untrusted: &[TrustRequest],
+    say: &dyn Fn(&str),
+) {
+    say(&format!("what needs trust in {place}:"));
+    for need in needs {
+        let mark = if untrusted.contains(need) { "new" } else { "trusted" };
+        say(&format!("  {mark:<7}  {}: {need}", need.origin));
     }
 }
 
-fn is_yes(answer: Option<&str>) -> bool {
-    answer.is_some_and(|answer| ["y", "yes"].contains(&answer.to_lowercase().as_str()))
+/// Asks a person once for trust in all that was listed, unless `yes` gave it, and saves it for the
+/// checkout. An error where it is not given: then nothing was `done`, and `command` asks again.
+pub(super) fn ask(
+    checkout: &Path,
+    listed: &[TrustRequest],
+    yes: bool,
+    question: &str,
+    done: &str,
+    command: &str,
+) -> Result<()> {
+    print::confirm(yes, question, done, command)?;
+    let home = home()?;
+    trust::trust(&home, checkout, listed)
+        .with_context(|| format!("cannot save what is trusted in {}", home.root().display()))
 }
 
 fn forget_all(home: &Home, checkout: &Path) -> Result<Exit> {

@@ -255,8 +255,7 @@ fn a_dry_run_shows_the_agent_the_slots_of_this_machine_and_what_will_be_asked() 
     let count = slots.split(' ').next().unwrap();
     assert!(new.contains(&format!(", on this machine, {count} at once, ")), "{new}");
     assert!(slots.ends_with("; --slots N sets another number"), "{slots}");
-    let heading = "  trust   what is new, word for word; a prompt by its fingerprint:\n";
-    let asked = new.split_once(heading).unwrap().1;
+    let asked = new.split_once("what needs trust in tasks:\n  new      ").unwrap().1;
     assert!(asked.contains("[fleet repo] task a, "), "{new}");
     assert!(asked.contains("'--verify=test -e work-a'"), "{new}");
 

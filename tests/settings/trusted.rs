@@ -16,7 +16,7 @@ fn where_nobody_can_be_asked_the_list_is_shown_and_nothing_is_trusted() {
       new      /repo/.claude/crew.toml:2: [loop] max_iterations = 30
       new      /repo/.claude/crew.toml:3: verify (within 600s, passes with 0): test -e done
     crew: nobody can be asked here, so nothing was trusted
-    hint: read the list, then run `crew trust` in a terminal, or `crew trust --yes`
+    hint: read the list, then run crew trust in a terminal, or with --yes
     ");
     assert!(start(&sandbox, "Build it").contains("nobody on this machine has given it"));
 }

@@ -11,7 +11,7 @@ use super::status::{FleetView, at, host};
 use super::task;
 use crate::clients::variables::inside_an_agent;
 use crate::cmd::reporter::Reporter;
-use crate::cmd::{home, print, reading};
+use crate::cmd::{home, print, reading, trust};
 use crate::drive::fleet::begin::{self, foreseen};
 use crate::drive::fleet::coordinator::{Coordinator, FleetEnd};
 use crate::drive::fleet::describe::{Described, describe};
@@ -25,12 +25,12 @@ use crate::engine::fleet::{
 };
 use crate::engine::record::Outcome;
 use crate::exit::Exit;
-use crate::parse::arguments::{FleetRunArgs, OutputArgs, UsageError};
+use crate::parse::arguments::{FleetRunArgs, OutputArgs};
 use crate::report::fleet::before::{self, FleetOverlap, FleetStart};
 use crate::report::fleet::{lines, status as words};
 use crate::world::process::signals::Signals;
-use crate::world::store::{Home, trust};
-use crate::world::{clock, env, slots, terminal};
+use crate::world::store::Home;
+use crate::world::{clock, env, slots};
 
 /// Starts or joins the fleet.
 pub fn run(arguments: &FleetRunArgs) -> Result<Exit> {
@@ -53,8 +53,11 @@ pub fn run(arguments: &FleetRunArgs) -> Result<Exit> {
     }
     let mut notes = None;
     while notes.is_none() {
-        if !is_agreed(&home, arguments, &described)? {
-            return Ok(Exit::USAGE);
+        if !described.untrusted.is_empty() {
+            let Described { fleet, untrusted, .. } = &described;
+            asked(&described, &saying(fleet));
+            let (yes, again) = (arguments.yes, "crew fleet run");
+            trust::ask(&fleet.repository, untrusted, yes, "go?", "started", again)?;
         }
         notes = begin::record(&home, &mut described, arguments.retry)?;
     }
@@ -117,41 +120,12 @@ fn asked(described: &Described, say: &dyn Fn(&str)) {
             }
         });
     }
-    say("  trust   what is new, word for word; a prompt by its fingerprint:");
-    for need in &described.untrusted {
-        say(&format!("          {need}"));
-    }
+    trust::list(&described.fleet.folder, &described.untrusted, &described.untrusted, say);
 }
 
 /// Where a person reads the page and the list: a script reads the commands on standard output.
 fn saying(fleet: &Fleet) -> impl Fn(&str) {
     if fleet.engine == MANUAL { print::err } else { print::out }
-}
-
-/// Shows what a person has not trusted yet, and asks.
-fn is_agreed(home: &Home, arguments: &FleetRunArgs, described: &Described) -> Result<bool> {
-    let Described { fleet, untrusted, .. } = described;
-    if untrusted.is_empty() {
-        return Ok(true);
-    }
-    asked(described, &saying(fleet));
-    if !arguments.yes {
-        if !terminal::is_interactive() {
-            print::err(
-                "crew: nobody can be asked here, so nothing was started\n\
-                 hint: read the list, then run it in a terminal, or with --yes",
-            );
-            return Ok(false);
-        }
-        print::offer("go? [y/N] ");
-        let answer = terminal::answer()?.unwrap_or_default().to_lowercase();
-        if !["y", "yes"].contains(&answer.as_str()) {
-            bail!(UsageError::new("nothing was started", "the same command asks again"));
-        }
-    }
-    trust::trust(home, &fleet.repository, untrusted)
-        .with_context(|| format!("cannot save what is trusted in {}", home.root().display()))?;
-    Ok(true)
 }
 
 /// How long the last page waits for a remote that cannot be reached.

@@ -35,8 +35,8 @@ pub struct FinishedAgent {
 }
 
 /// Runs an agent to its end. `idle` is the longest silence on both streams while no tool call is
-/// open. All its output goes to `log`, bounded (see `world/store/logs`); an existing log is appended
-/// to. An error means that it could not be started or, very rarely, could not be ended.
+/// open. All its output is appended to `log`, which is bounded (see `world/store/logs`). An error
+/// means that it could not be started or, very rarely, could not be ended.
 pub fn run(
     call: Call<'_>,
     idle: Option<Duration>,

@@ -241,8 +241,8 @@ impl<'a> Call<'a> {
     }
 
     /// Shows a text by a pager on this process's terminal, with the options that git gives `less`;
-    /// `false` if there is no such program. It stays in crew's own group, or it could not read keys,
-    /// and a person ends it, not a deadline.
+    /// `false` if there is no such program. It stays in crew's own group, or it could not read
+    /// keys, and a person ends it, not a deadline.
     pub fn show(mut self, text: &[u8]) -> io::Result<bool> {
         self.command.env("LESS", env::text("LESS").unwrap_or_else(|| "FRX".to_owned()));
         let mut child = self.command.stdin(Stdio::piped()).spawn()?;
