@@ -4,10 +4,11 @@
 
 use std::collections::VecDeque;
 
-use super::json::JsonObject;
-use super::words::{shown, start};
+use crate::clients::FieldsByPointer;
+use serde_json::Value;
+
 use crate::engine::evidence::test_run::TestRun;
-use crate::engine::text::{clip, end_bytes, one_line, words_of};
+use crate::engine::text::{clip, end_bytes, one_line, plain, start, words_of};
 use crate::parse::test_output::TestOutput;
 
 /// How much of a command's output is searched for tests: the end, in bytes.
@@ -20,6 +21,30 @@ const ID_BYTES: usize = 200;
 const SUBJECT_CHARS: usize = 200;
 /// The most characters of why a call failed.
 const WHY_CHARS: usize = 80;
+/// The longest text shown of one event, in characters.
+const SHOWN_CHARS: usize = 2000;
+/// How much of what an agent said is kept, in bytes: the end, which holds the claim.
+pub(super) const KEPT_BYTES: usize = 256 * 1024;
+
+/// Text that is safe on a person's terminal: bounded and without control sequences.
+pub(super) fn shown(text: &str) -> String {
+    plain(start(text.trim_end(), SHOWN_CHARS))
+}
+
+/// How an agent's closing event reports an error.
+pub(super) fn says_error(what: &str) -> String {
+    format!("the agent's closing event says error: {}", shown(what))
+}
+
+/// Adds a text to a list, once, until the list is full.
+pub(super) fn note(list: &mut Vec<String>, text: &str) {
+    const LISTED: usize = 50;
+    const CHARACTERS: usize = 200;
+    let text = plain(start(text.trim(), CHARACTERS));
+    if !text.is_empty() && list.len() < LISTED && !list.contains(&text) {
+        list.push(text);
+    }
+}
 
 /// A step of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,9 +91,10 @@ fn verb(tool: &str) -> &str {
 }
 
 /// A line that is no known event, as a step. A broken event is not text, and is too long to show.
-pub(super) fn printed(line: &str) -> Vec<Activity> {
-    let text = Some(shown(line)).filter(|it| !it.is_empty() && !line.trim_start().starts_with('{'));
-    text.into_iter().map(Activity::Printed).collect()
+pub(super) fn printed(line: &str) -> Option<Activity> {
+    let text = shown(line);
+    let is_shown = !text.is_empty() && !line.trim_start().starts_with('{');
+    is_shown.then_some(Activity::Printed(text))
 }
 
 /// The arguments that say what a call is about, the most useful first.
@@ -89,17 +115,16 @@ impl ToolCall {
         Self { verb: verb.to_owned(), subject, lines: None }
     }
 
-    /// The call that an event reports, whose tool's name and whose arguments are at these paths.
-    /// Files below `folder` are shown relative to it.
-    pub(super) fn of(event: JsonObject<'_>, tool: &str, arguments: &str, folder: &str) -> Self {
-        let tool = event.text(tool).unwrap_or("a tool".to_owned());
-        let arguments = event.object(arguments).unwrap_or_default();
-        let subject = words_of(SUBJECTS).find_map(|name| arguments.text(name)).unwrap_or_default();
-        let subject = start(&subject, SUBJECT_CHARS);
+    /// The call that an event reports, from pointers to the tool's name and its arguments. Files
+    /// below `folder` are shown relative to it.
+    pub(super) fn of(event: &Value, tool: &str, arguments: &str, folder: &str) -> Self {
+        let tool = event.text(tool).unwrap_or("a tool");
+        let arguments = event.pointer(arguments).unwrap_or(&Value::Null);
+        let subject = words_of(SUBJECTS).find_map(|name| arguments[name].as_str());
+        let subject = start(subject.unwrap_or_default(), SUBJECT_CHARS);
         let below = subject.strip_prefix(folder).filter(|_| !folder.is_empty());
         let below = below.and_then(|below| below.strip_prefix('/'));
-        let lines = lines_of(arguments);
-        Self { lines, ..Self::new(verb(&tool), below.unwrap_or(subject)) }
+        Self { lines: lines_of(arguments), ..Self::new(verb(tool), below.unwrap_or(subject)) }
     }
 
     /// The result of this call, if it is worth a word.
@@ -153,13 +178,10 @@ impl OpenCalls {
         came_to(&call).map(|result| Activity::Ended { call, result, is_next })
     }
 
-    /// Notes what is reported now.
-    pub(super) fn told(&mut self, steps: &[Activity]) {
-        match steps.last() {
-            Some(Activity::Called(_)) => self.last = self.calls.back().map(|(id, _)| id.clone()),
-            Some(_) => self.last = None,
-            None => {}
-        }
+    /// Notes what is shown now.
+    pub(super) fn note_shown(&mut self, step: &Activity) {
+        let last = self.calls.back().filter(|_| matches!(step, Activity::Called(_)));
+        self.last = last.map(|(id, _)| id.clone());
     }
 }
 
@@ -201,11 +223,11 @@ fn quoted(words: &str) -> String {
 }
 
 /// The lines that a call with these arguments adds and removes; `None` where it changes none.
-fn lines_of(arguments: JsonObject<'_>) -> Option<(usize, usize)> {
-    let of = |edit: JsonObject<'_>, (old, new): (&str, &str)| {
-        Some(changed(&edit.word(old), &edit.text(new)?))
+fn lines_of(arguments: &Value) -> Option<(usize, usize)> {
+    let of = |edit: &Value, (old, new): (&str, &str)| {
+        Some(changed(edit[old].as_str().unwrap_or_default(), edit[new].as_str()?))
     };
-    let edits = arguments.list("edits").into_iter().filter_map(|edit| of(edit, EDITS[0]));
+    let edits = arguments.list("/edits").iter().filter_map(|edit| of(edit, EDITS[0]));
     let sum = edits.reduce(|one, other| (one.0 + other.0, one.1 + other.1));
     sum.or_else(|| EDITS.into_iter().find_map(|names| of(arguments, names)))
 }
@@ -296,13 +318,13 @@ mod tests {
         ];
         for (arguments, subject, lines) in table {
             let event = format!(r#"{{"tool":"Bash","with":{arguments}}}"#);
-            let call = ToolCall::of(JsonObject::of(&event).unwrap(), "tool", "with", "/a");
+            let call = ToolCall::of(&serde_json::from_str(&event).unwrap(), "/tool", "/with", "/a");
             assert_eq!(call.verb, RUN);
             assert_eq!((&*call.subject, call.lines), (subject, lines), "{arguments:.99}");
         }
-        assert_eq!(ToolCall::of(JsonObject::default(), "tool", "with", "").verb, "a tool");
+        assert_eq!(ToolCall::of(&Value::Null, "/tool", "/with", "").verb, "a tool");
         let edits = r#"{"edits":[{"old_string":"1","new_string":"2\n3"},7,{"new_string":"4"}]}"#;
-        assert_eq!(lines_of(JsonObject::of(edits).unwrap()), Some((3, 1)));
+        assert_eq!(lines_of(&serde_json::from_str(edits).unwrap()), Some((3, 1)));
     }
 
     #[test]

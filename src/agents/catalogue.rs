@@ -1,11 +1,13 @@
 //! The agents crew knows by name: the entries of a compiled-in file. An unknown name is never
-//! guessed; the nearest known one is suggested.
+//! guessed; the nearest known one is suggested. A command given as one text (`--agent-cmd`) is an
+//! agent, too: split into words as a shell splits it, but never run by one, so nothing in it is
+//! expanded. The prompt goes to its standard input.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::{WITH_EVENTS, with_events};
+use super::WITH_EVENTS;
 use crate::engine::record::Agent;
 use crate::parse::spelling::{nearest, shown};
 
@@ -29,8 +31,9 @@ pub fn find(name: &str) -> Option<Agent> {
 
 /// The names that `find` knows, the agents with events first.
 pub fn known() -> Vec<String> {
-    let others = agents().into_keys().filter(|name| with_events(name).is_none());
-    WITH_EVENTS.iter().map(|it| it.name.to_owned()).chain(others).collect()
+    let with_events = WITH_EVENTS.map(|(name, _)| name);
+    let others = agents().into_keys().filter(|name| !with_events.contains(&name.as_str()));
+    with_events.map(str::to_owned).into_iter().chain(others).collect()
 }
 
 /// Whether crew was tried with the real tool. An agent from the user's settings counts as tried.
@@ -57,6 +60,36 @@ pub fn unknown(name: &str, own: &[&str]) -> String {
 /// The file is part of the program; a test checks that it parses and that its keys are known.
 fn agents() -> BTreeMap<String, FileEntry> {
     toml::from_str(AGENTS).unwrap_or_default()
+}
+
+/// Reads the command. The agent is named after its program. The error says what to write instead.
+pub fn command(text: &str) -> Result<Agent, String> {
+    let command = split(text)?;
+    let program = command.first().filter(|program| !program.is_empty());
+    let Some(program) = program else {
+        return Err(
+            "--agent-cmd is empty: give it a program, such as \"my-agent --quiet\"".to_owned()
+        );
+    };
+    let name = program.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(program);
+    Ok(Agent { name: name.to_owned(), command: command.clone(), ..Agent::default() })
+}
+
+fn split(text: &str) -> Result<Vec<String>, String> {
+    let words = shell_words::split(text).map_err(|_| {
+        let is_single = shell_words::split(&format!("{text}'")).is_ok();
+        let quote = if is_single { '\'' } else { '"' };
+        format!(
+            "--agent-cmd has an opening {quote} that is never closed: close it, or write \\{quote} for the \
+             character itself"
+        )
+    })?;
+    // A shell would wait for another line.
+    let is_cut = text.chars().rev().take_while(|it| *it == '\\').count() % 2 == 1;
+    if is_cut {
+        return Err("--agent-cmd ends in a backslash: double it, or remove it".to_owned());
+    }
+    Ok(words)
 }
 
 #[cfg(test)]
@@ -108,6 +141,62 @@ mod tests {
         ];
         for (name, expected) in table {
             assert_eq!(unknown(name, &["my-agent"]), expected);
+        }
+    }
+
+    #[test]
+    fn a_command_is_split_at_white_space_with_quotes_and_nothing_is_expanded() {
+        let table: [(&str, &[&str]); 11] = [
+            ("agent", &["agent"]),
+            ("  agent\t--fast \n x ", &["agent", "--fast", "x"]),
+            ("agent 'two words' \"and 'three' more\"", &["agent", "two words", "and 'three' more"]),
+            (r#"agent --say="a \"b\" \n \\""#, &["agent", r#"--say=a "b" \n \"#]),
+            (r"agent two\ words \'x", &["agent", "two words", "'x"]),
+            ("agent '' \"\"", &["agent", "", ""]),
+            (
+                "agent $HOME `ls` *.rs ~ | sh; x > y",
+                &["agent", "$HOME", "`ls`", "*.rs", "~", "|", "sh;", "x", ">", "y"],
+            ),
+            ("agent {prompt} é'ü 漢'", &["agent", "{prompt}", "éü 漢"]),
+            (r"agent 'C:\dir\'", &["agent", r"C:\dir\"]),
+            ("agent \\\n--fast a\\\\", &["agent", "--fast", "a\\"]),
+            ("agent a#1 '#2' # 3", &["agent", "a#1", "#2"]),
+        ];
+        for (text, expected) in table {
+            assert_eq!(command(text).unwrap().command, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_command_that_cannot_be_read_says_what_to_write() {
+        let empty = "--agent-cmd is empty: give it a program, such as \"my-agent --quiet\"";
+        let table = [
+            ("", empty),
+            (" \n", empty),
+            ("'' x", empty),
+            (
+                "agent 'x",
+                "--agent-cmd has an opening ' that is never closed: close it, or write \\' for the character itself",
+            ),
+            (
+                "agent it's fine",
+                "--agent-cmd has an opening ' that is never closed: close it, or write \\' for the character itself",
+            ),
+            (
+                "agent \"x\\\"",
+                "--agent-cmd has an opening \" that is never closed: close it, or write \\\" for the character itself",
+            ),
+            ("agent \\", "--agent-cmd ends in a backslash: double it, or remove it"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(command(text).unwrap_err(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_agent_is_named_by_its_program() {
+        for (text, name) in [("/opt/bin/my-agent x", "my-agent"), ("a", "a"), ("/", "/")] {
+            assert_eq!(command(text).unwrap().name, name);
         }
     }
 }

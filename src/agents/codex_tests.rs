@@ -1,13 +1,20 @@
-use super::*;
+use chrono::{DateTime, FixedOffset};
+
+use crate::agents::Report;
+use crate::agents::catalogue::find;
+use crate::agents::reader;
 use crate::engine::boundary::facts::{AgentClosing, ApiError};
 use crate::engine::claim::Claim;
 use crate::engine::claim::promise::Promise;
+use crate::engine::usage::{Tokens, Usage};
+
+const NAME: &str = "codex";
 
 /// The sample from its documentation, with a final message that claims success.
 const SAMPLE: &str = include_str!("../../tests/fixtures/codex/sample.jsonl");
 
 fn read(lines: &str) -> (Report, Vec<String>) {
-    let mut reader = Codex { name: NAME.to_owned(), ..Codex::default() };
+    let mut reader = reader(&find(NAME).unwrap());
     let seen = lines.lines().filter_map(|line| reader.line(line)).collect();
     (reader.report(now()), seen)
 }
@@ -46,7 +53,7 @@ fn the_sample_is_read_to_its_final_message_and_its_tokens() {
 
 #[test]
 fn a_tool_is_open_from_its_beginning_to_its_end() {
-    let mut reader = Codex { name: NAME.to_owned(), ..Codex::default() };
+    let mut reader = reader(&find(NAME).unwrap());
     let mut open = Vec::new();
     for line in SAMPLE.lines() {
         reader.line(line);

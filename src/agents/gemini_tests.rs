@@ -1,6 +1,11 @@
-use super::*;
+use chrono::DateTime;
+
+use crate::agents::catalogue::find;
+use crate::agents::reader;
 use crate::agents::recordings_tests::pass;
 use crate::agents::tests::told;
+
+const NAME: &str = "gemini";
 
 #[test]
 fn the_events_of_a_turn_are_read_to_what_they_mean() {
@@ -115,11 +120,11 @@ fn the_words_of_a_retry_end_with_the_next_event() {
         ("with an event between", vec![failed, event, retrying]),
     ];
     let waits = streams.map(|(name, lines)| {
-        let mut reader = Gemini { name: NAME.to_owned(), ..Gemini::default() };
+        let mut reader = reader(&find(NAME).unwrap());
         for line in lines {
-            pass(&mut reader, line, line == event);
+            pass(&mut *reader, line, line == event);
         }
-        format!("{name}: {:?}", reader.turn.waits(DateTime::UNIX_EPOCH.fixed_offset()))
+        format!("{name}: {:?}", reader.waits(DateTime::UNIX_EPOCH.fixed_offset()))
     });
     insta::assert_snapshot!(waits.join("\n"), @"
     on two lines: Some(ServiceWait { tries: 1, pause: Some(5.681s), is_hopeless: false })

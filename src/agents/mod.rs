@@ -18,14 +18,11 @@ pub mod activity;
 pub mod catalogue;
 mod claude;
 mod codex;
-pub mod command;
 mod copilot;
-mod failure;
+mod events;
 mod gemini;
-mod json;
 #[cfg(test)]
 mod mutations_tests;
-mod open_work;
 mod opencode;
 mod qwen;
 #[cfg(test)]
@@ -34,20 +31,30 @@ mod report;
 pub mod service;
 #[cfg(test)]
 mod tests;
-mod text;
 mod turn;
-pub mod waiting;
-mod words;
 
+use self::events::{AgentEvents, EventReader};
+use self::report::Text;
 pub use self::report::{OutputReader, Report};
 use self::service::Service;
+use self::turn::AgentTurn;
 
-/// The agents with events of their own, the one used when none is named first.
-const WITH_EVENTS: &[EventAgent] =
-    &[claude::AGENT, codex::AGENT, copilot::AGENT, gemini::AGENT, opencode::AGENT, qwen::AGENT];
+/// Makes the reader of a dialect's events.
+type NewEvents = fn() -> Box<dyn AgentEvents>;
+
+/// The agents with events of their own, by the name that is also the dialect of other agents that
+/// print the same. The first one is used when none is named.
+const WITH_EVENTS: [(&str, NewEvents); 6] = [
+    ("claude", || Box::<claude::Claude>::default()),
+    ("codex", || Box::new(codex::Codex)),
+    ("copilot", || Box::<copilot::Copilot>::default()),
+    ("gemini", || Box::<gemini::Gemini>::default()),
+    ("opencode", || Box::<opencode::OpenCode>::default()),
+    ("qwen", || Box::<qwen::Qwen>::default()),
+];
 
 /// The agent used when none is named.
-pub const DEFAULT: &str = WITH_EVENTS[0].name;
+pub const DEFAULT: &str = WITH_EVENTS[0].0;
 
 /// The longest prompt given as an argument, in bytes: Linux accepts one argument of less than 128
 /// KiB.
@@ -58,17 +65,9 @@ const COMMAND: &str = "{check}";
 /// The same where a rule takes only a command of plain words: it splits others, or refuses them.
 const WORDS: &str = "{words}";
 
-/// An agent that reports its work as events; only its own file can read them.
-struct EventAgent {
-    /// Its name in `--agent`, and the dialect that other agents name as their `output`.
-    name: &'static str,
-    /// The reader for its output, given the name of the agent that prints it.
-    reader: fn(&str) -> Box<dyn OutputReader>,
-}
-
 /// The service of an agent that prints this dialect, if crew knows it.
 pub fn service_of(dialect: &Dialect) -> Option<&'static Service> {
-    (dialect.0 == claude::AGENT.name).then_some(&claude::SERVICE)
+    (dialect.0 == DEFAULT).then_some(&claude::SERVICE)
 }
 
 /// The program to start, its arguments, its variables and its input.
@@ -84,23 +83,22 @@ pub struct Launch {
 
 /// The reader for an agent's output.
 pub fn reader(agent: &Agent) -> Box<dyn OutputReader> {
-    let of_events = with_events(&agent.dialect.0);
-    let of_text = || Box::new(text::Text::marked(agent.answer_mark.clone())) as _;
-    of_events.map_or_else(of_text, |it| (it.reader)(&agent.name))
+    match WITH_EVENTS.iter().find(|(name, _)| *name == agent.dialect.0) {
+        Some((_, new)) => {
+            Box::new(EventReader { turn: AgentTurn::new(&agent.name), events: new() })
+        }
+        None => Box::new(Text::marked(agent.answer_mark.clone())),
+    }
 }
 
 /// Whether its output is events, which a reader puts into words.
 pub fn has_events(agent: &Agent) -> bool {
-    with_events(&agent.dialect.0).is_some()
-}
-
-fn with_events(name: &str) -> Option<&'static EventAgent> {
-    WITH_EVENTS.iter().find(|it| it.name == name)
+    WITH_EVENTS.iter().any(|(name, _)| *name == agent.dialect.0)
 }
 
 /// The words for the formats of output that crew can read.
 pub fn outputs() -> Vec<&'static str> {
-    iter::once(Dialect::PLAIN).chain(WITH_EVENTS.iter().map(|it| it.name)).collect()
+    iter::once(Dialect::PLAIN).chain(WITH_EVENTS.map(|(name, _)| name)).collect()
 }
 
 /// A limit of the model's service that an agent without events, or one before its first event,

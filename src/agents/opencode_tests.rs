@@ -1,5 +1,11 @@
 use super::*;
+use chrono::DateTime;
+
+use crate::agents::catalogue::find;
+use crate::agents::reader;
 use crate::agents::tests::told;
+
+const NAME: &str = "opencode";
 
 fn step(reason: &str) -> String {
     format!(
@@ -115,7 +121,7 @@ fn what_only_its_log_and_its_calls_tell_counts() {
 
 #[test]
 fn tokens_and_cost_are_summed_over_the_steps_and_a_model_without_a_price_is_no_gift() {
-    let mut reader = OpenCode { name: NAME.to_owned(), ..OpenCode::default() };
+    let mut reader = reader(&find(NAME).unwrap());
     let free = step("stop").replace("0.25", "0");
     for line in [step("tool-calls"), step("stop"), free] {
         reader.line(&line);

@@ -1,5 +1,6 @@
-use super::*;
 use crate::agents::tests::told;
+
+const NAME: &str = "qwen";
 
 const USAGE: &str =
     r#""usage":{"input_tokens":1000,"output_tokens":50,"cache_read_input_tokens":800}"#;

@@ -1,9 +1,8 @@
 use chrono::DateTime;
 use proptest::prelude::*;
 
-use super::catalogue::{find, known};
-use super::command::command;
-use super::waiting::ServiceWait;
+use super::catalogue::{command, find, known};
+use super::service::ServiceWait;
 use super::*;
 use crate::engine::boundary::facts::AgentClosing;
 use crate::engine::claim::Claim;

@@ -1,25 +1,63 @@
 //! What every reader of events keeps of its stream: the words, the open calls, the failure of the
 //! service, the closing event. A reader says what an event of its agent means; what follows from
-//! that for the claim is here, once.
+//! that for the claim is here, once. Past a fixed number, further names are not remembered.
 
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
 
-use super::Report;
-use super::activity::{Activity, OpenCalls, ToolCall};
-use super::failure::ServiceFailure;
-use super::open_work::OpenWork;
-use super::open_work::Work::Tool;
-use super::waiting::ServiceWait;
-use super::words::{KEPT_BYTES, end, note, shown, start};
+use super::activity::{Activity, KEPT_BYTES, OpenCalls, ToolCall, note, shown};
+use super::report::Report;
+use super::service::{ServiceFailure, ServiceWait};
 use crate::engine::boundary::facts::AgentClosing;
+use crate::engine::text::{end_bytes as end, start};
 use crate::engine::usage::{Tokens, Usage};
 
 /// The longest name of a model kept, in characters.
 const NAME_CHARS: usize = 200;
+/// The most names of open work remembered of each kind; with so many open, more make no difference.
+const OPEN_MAX: usize = 10_000;
+/// The longest name of open work remembered, in bytes; no agent uses a longer one.
+const ID_BYTES: usize = 200;
 /// After so many tries in a row a failure that time cannot end is believed.
 const TRIES_IN_VAIN: u32 = 3;
+
+/// What may be open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Work {
+    /// A call whose result was not reported. At the end of a turn every call is over.
+    Tool,
+    /// The agent's own work in the background.
+    Task,
+    /// It belongs to the client.
+    Hook,
+}
+
+/// The names of what was started and not finished, by kind.
+#[derive(Debug, Default)]
+pub(super) struct OpenWork(BTreeMap<Work, HashSet<String>>);
+
+impl OpenWork {
+    fn is_any(&self, kinds: &[Work]) -> bool {
+        kinds.iter().filter_map(|kind| self.0.get(kind)).any(|names| !names.is_empty())
+    }
+
+    pub(super) fn begin(&mut self, kind: Work, id: &str) {
+        let names = self.0.entry(kind).or_default();
+        if !id.is_empty() && id.len() <= ID_BYTES && names.len() < OPEN_MAX {
+            names.insert(id.to_owned());
+        }
+    }
+
+    pub(super) fn end(&mut self, kind: Work, id: &str) {
+        self.0.entry(kind).or_default().remove(id);
+    }
+
+    pub(super) fn clear(&mut self, kind: Work) {
+        self.0.remove(&kind);
+    }
+}
 
 /// What the agent does about the service's failure.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -35,16 +73,20 @@ enum Retry {
 
 /// The state of an agent's work.
 #[derive(Debug, Default)]
-pub struct AgentTurn {
+pub(super) struct AgentTurn {
+    /// The agent's name. It stands for the model in sums where that is not reported.
+    pub(super) name: String,
+    /// What the present line showed.
+    seen: Vec<Activity>,
     words: Option<String>,
     /// Whether no work followed the words.
-    words_are_last: bool,
+    pub(super) words_are_last: bool,
     /// Words that are still arriving.
     growing: String,
-    open: OpenWork,
+    pub(super) open: OpenWork,
     calls: OpenCalls,
     denied: Vec<String>,
-    failure: Option<ServiceFailure>,
+    pub(super) failure: Option<ServiceFailure>,
     /// How it said that it has no login, after which it ends without an event.
     no_login: Option<ServiceFailure>,
     retry: Retry,
@@ -53,37 +95,93 @@ pub struct AgentTurn {
     /// How many of them in a row met what time cannot end.
     tries_in_vain: u32,
     /// Whether crew must end the agent: nothing that follows takes that back.
-    is_hopeless: bool,
+    pub(super) is_hopeless: bool,
     /// What the closing event says; `None` until it comes.
     closed: Option<Result<(), String>>,
+    /// Whether the closing event says that turns will follow.
+    pub(super) is_queued: bool,
     pub(super) cut: bool,
+    pub(super) out_of_turns: bool,
     model: Option<String>,
     pub(super) turns: u32,
+    /// What was used, as far as it was reported.
+    pub(super) usage: Option<Usage>,
+    /// Whether work began whose use was not reported.
+    pub(super) is_untold: bool,
     /// The tokens of the fullest message.
-    context_tokens: Option<u64>,
+    pub(super) context_tokens: Option<u64>,
+    /// How full the context was at most.
+    pub(super) context_percent: Option<u8>,
 }
 
 impl AgentTurn {
+    /// The work of the agent of this name, before its first event.
+    pub(super) fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), ..Self::default() }
+    }
+
+    /// Shows what happened.
+    pub(super) fn see(&mut self, steps: impl IntoIterator<Item = Activity>) {
+        for step in steps {
+            self.calls.note_shown(&step);
+            self.seen.push(step);
+        }
+    }
+
+    /// Shows what the agent's program reported.
+    pub(super) fn notes(&mut self, text: &str) {
+        self.see([Activity::Noted(shown(text))]);
+    }
+
+    /// What was shown since this was last asked.
+    pub(super) fn take_seen(&mut self) -> Vec<Activity> {
+        std::mem::take(&mut self.seen)
+    }
+
+    /// A turn of the model begins.
+    pub(super) fn begins_turn(&mut self) {
+        self.turns = self.turns.saturating_add(1);
+        self.goes_on();
+    }
+
     /// Takes what one message read and answered.
     pub(super) fn fills(&mut self, tokens: Tokens) {
         self.context_tokens = self.context_tokens.max(Some(tokens.total()));
     }
 
-    /// The model's words, whole.
-    pub(super) fn says(&mut self, text: &str) -> Vec<Activity> {
-        let mut seen = self.settle();
-        if !text.trim().is_empty() {
-            self.works();
-            seen.extend(self.keeps(text));
-        }
-        seen
+    /// Takes the tokens of all the work so far, which have no known price.
+    pub(super) fn uses(&mut self, tokens: Tokens) {
+        self.usage = Some(Usage::unpriced(Some(tokens), &self.name));
+        self.is_untold = false;
     }
 
-    fn keeps(&mut self, text: &str) -> Option<Activity> {
-        let text = Some(text.trim()).filter(|text| !text.is_empty())?;
-        self.words = Some(end(text, KEPT_BYTES).to_owned());
+    /// What was used.
+    pub(super) fn usage(&self) -> Usage {
+        let none = || Usage::unpriced(None, &self.name);
+        let mut usage = self.usage.clone().unwrap_or_else(none);
+        usage.lost |= self.is_untold;
+        usage
+    }
+
+    /// The model's words, whole.
+    pub(super) fn says(&mut self, text: &str) {
+        self.settle();
+        if !text.trim().is_empty() {
+            self.works();
+            self.keeps(text);
+            self.see([Activity::Said(shown(text.trim()))]);
+        }
+    }
+
+    /// Takes words as the last ones, without showing them.
+    pub(super) fn keeps(&mut self, text: &str) {
+        self.words = Some(end(text.trim(), KEPT_BYTES).to_owned());
         self.words_are_last = true;
-        Some(Activity::Said(shown(text)))
+    }
+
+    /// Whether these are the last words.
+    pub(super) fn has_said(&self, text: &str) -> bool {
+        self.words.as_deref() == Some(end(text.trim(), KEPT_BYTES))
     }
 
     /// The next part of the model's words.
@@ -97,49 +195,52 @@ impl AgentTurn {
     }
 
     /// The words that arrived in parts are whole: something else follows.
-    pub(super) fn settle(&mut self) -> Vec<Activity> {
+    pub(super) fn settle(&mut self) {
         let text = std::mem::take(&mut self.growing);
-        self.keeps(&text).into_iter().collect()
+        if !text.trim().is_empty() {
+            self.keeps(&text);
+            self.see([Activity::Said(shown(text.trim()))]);
+        }
     }
 
     /// A call began that is shown when it is over.
     pub(super) fn begins(&mut self, id: &str) {
         self.works();
         self.words_are_last = false;
-        self.open.begin(Tool, id);
+        self.open.begin(Work::Tool, id);
     }
 
     /// A call began.
-    pub(super) fn calls(&mut self, id: &str, call: ToolCall) -> Vec<Activity> {
-        let mut seen = self.settle();
+    pub(super) fn calls(&mut self, id: &str, call: ToolCall) {
+        self.settle();
         self.begins(id);
         self.calls.begin(id, &call);
-        seen.push(Activity::Called(call));
-        seen
+        self.see([Activity::Called(call)]);
     }
 
     /// A call is over.
-    pub(super) fn ends(
-        &mut self,
-        id: &str,
-        came_to: impl FnOnce(&ToolCall) -> Option<String>,
-    ) -> Vec<Activity> {
-        let mut seen = self.settle();
+    pub(super) fn ends(&mut self, id: &str, came_to: impl FnOnce(&ToolCall) -> Option<String>) {
+        self.settle();
         self.words_are_last = false;
-        self.open.end(Tool, id);
-        seen.extend(self.calls.end(id, came_to));
-        seen
+        self.open.end(Work::Tool, id);
+        let ended = self.calls.end(id, came_to);
+        self.see(ended);
     }
 
     /// A call was not allowed. Names it as the call says, else as `tool`.
-    pub(super) fn is_denied(&mut self, id: &str, tool: &str) -> Vec<Activity> {
+    pub(super) fn is_denied(&mut self, id: &str, tool: &str) {
         let mut what = tool.to_owned();
         self.ends(id, |call| {
             what = format!("{} {}", call.verb, call.subject);
             None
         });
-        note(&mut self.denied, &what);
-        vec![Activity::Noted(format!("denied: {}", shown(&what)))]
+        self.denies(&what);
+        self.notes(&format!("denied: {what}"));
+    }
+
+    /// Remembers what was not allowed.
+    pub(super) fn denies(&mut self, what: &str) {
+        note(&mut self.denied, what);
     }
 
     /// Work was done after the words, or will be.
@@ -160,43 +261,44 @@ impl AgentTurn {
 
     /// The service failed, and the agent tries again, after `longest` at most where it tells no
     /// pause. Nothing after the closing event: a line of standard error may be read late.
-    pub(super) fn retries(
-        &mut self,
-        failure: ServiceFailure,
-        longest: Option<Duration>,
-    ) -> Vec<Activity> {
+    pub(super) fn retries(&mut self, failure: ServiceFailure, longest: Option<Duration>) {
         if self.closed.is_some() {
-            return Vec::new();
+            return;
         }
-        let seen = self.noted(&failure);
+        self.notes_failure(&failure);
         self.tries = self.tries.saturating_add(1);
-        let in_vain = Some(self.tries_in_vain.saturating_add(1)).filter(|_| failure.is_for_good());
-        self.tries_in_vain = in_vain.unwrap_or(0);
+        let in_vain = self.tries_in_vain.saturating_add(1);
+        self.tries_in_vain = if failure.is_for_good() { in_vain } else { 0 };
         self.is_hopeless |= self.tries_in_vain >= TRIES_IN_VAIN;
         self.retry = Retry::Pauses(longest);
         self.failure = Some(failure);
-        seen
+    }
+
+    /// Whether the agent tries again after a failure.
+    pub(super) fn is_retrying(&self) -> bool {
+        self.retry != Retry::None
     }
 
     /// The agent asks the service again: it may be answered, after however long.
     pub(super) fn asks(&mut self) {
-        if self.retry != Retry::None {
+        if self.is_retrying() {
             self.retry = Retry::Asks;
         }
     }
 
-    /// The agent tries again and again, and will never stop by itself.
-    pub(super) fn is_in_vain(&mut self) {
-        self.is_hopeless = true;
-    }
-
     /// The service failed for good.
-    pub(super) fn fails(&mut self, failure: ServiceFailure) -> Vec<Activity> {
-        let mut seen = self.settle();
-        seen.extend(self.noted(&failure));
+    pub(super) fn fails(&mut self, failure: ServiceFailure) {
+        self.settle();
+        self.notes_failure(&failure);
         (self.retry, self.cut) = (Retry::None, false);
         self.failure = Some(failure);
-        seen
+    }
+
+    fn notes_failure(&mut self, failure: &ServiceFailure) {
+        let is_new = self.failure.as_ref().is_none_or(|told| told.sentence != failure.sentence);
+        if is_new && !failure.sentence.trim().is_empty() {
+            self.notes(&failure.sentence);
+        }
     }
 
     /// Its standard error said that it has no login.
@@ -204,41 +306,37 @@ impl AgentTurn {
         self.no_login = Some(ServiceFailure::of(Some(401), words));
     }
 
-    fn noted(&self, failure: &ServiceFailure) -> Vec<Activity> {
-        let line = shown(&failure.sentence);
-        let is_new = self.failure.as_ref().is_none_or(|told| told.sentence != failure.sentence);
-        (is_new && !line.is_empty()).then_some(Activity::Noted(line)).into_iter().collect()
-    }
-
     /// The closing event.
-    pub(super) fn closes(&mut self, how: Result<(), String>) -> Vec<Activity> {
-        let seen = self.settle();
-        self.open.clear(Tool);
+    pub(super) fn closes(&mut self, how: Result<(), String>) {
+        self.settle();
+        self.open.clear(Work::Tool);
         self.closed = Some(how);
-        seen
     }
 
     /// The closing event, which reports that the service failed for good.
-    pub(super) fn closes_for(&mut self, failure: ServiceFailure) -> Vec<Activity> {
-        let seen = self.fails(failure);
+    pub(super) fn closes_for(&mut self, failure: ServiceFailure) {
+        self.fails(failure);
         self.closes(Ok(()));
-        seen
+    }
+
+    /// The closing event, which reports that the token limit cut the answer.
+    pub(super) fn closes_cut(&mut self) {
+        self.closes(Ok(()));
+        self.cut = true;
     }
 
     pub(super) fn is_closed(&self) -> bool {
-        self.closed.is_some() && !self.tool_is_open()
+        let is_any = self.open.is_any(&[Work::Tool, Work::Task, Work::Hook]);
+        self.closed.is_some() && !self.is_queued && !is_any
     }
 
     pub(super) fn tool_is_open(&self) -> bool {
-        self.open.is_any(&[Tool])
+        self.open.is_any(&[Work::Tool])
+            || (self.closed.is_none() && self.open.is_any(&[Work::Task]))
     }
 
     pub(super) fn works_with(&mut self, model: Option<&str>) {
         self.model = model.map(|it| start(it, NAME_CHARS).to_owned()).or(self.model.take());
-    }
-
-    pub(super) fn told(&mut self, steps: &[Activity]) {
-        self.calls.told(steps);
     }
 
     pub(super) fn waits(&self, now: DateTime<FixedOffset>) -> Option<ServiceWait> {
@@ -256,25 +354,67 @@ impl AgentTurn {
     pub(super) fn report(&mut self, usage: Option<Usage>, now: DateTime<FixedOffset>) -> Report {
         self.settle();
         let no_login = self.no_login.as_ref().filter(|_| self.closed.is_none());
-        let failure = self.failure.as_ref().or(no_login);
-        let error = failure.filter(|_| !self.cut).map(|failure| failure.error(now));
+        let failure = self.failure.as_ref().or(no_login).filter(|_| !self.cut);
+        let error = failure.map(|failure| failure.error(now));
         let closing = match &self.closed {
-            None => AgentClosing::Missing,
+            None if !self.out_of_turns => AgentClosing::Missing,
             Some(Err(how)) if error.is_none() && !self.cut => AgentClosing::Failed(how.clone()),
-            Some(_) => AgentClosing::Plain,
+            _ => AgentClosing::Plain,
         };
+        let is_final = self.words_are_last && error.is_none() && !self.out_of_turns;
         Report {
-            final_message: self.words.clone().filter(|_| self.words_are_last && error.is_none()),
+            final_message: self.words.clone().filter(|_| is_final),
             last_words: self.words.clone(),
+            may_echo: false,
             usage,
             error,
             closing,
             denied: self.denied.clone(),
             cut: self.cut,
+            out_of_turns: self.out_of_turns,
             model: self.model.clone(),
             turns: (self.turns > 0).then_some(self.turns),
+            context_percent: self.context_percent,
             context_tokens: self.context_tokens,
-            ..Report::default()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Work::{Hook, Task, Tool};
+    use super::*;
+
+    #[test]
+    fn what_is_begun_is_open_until_it_is_ended() {
+        let mut open = OpenWork::default();
+        let is_any = |open: &OpenWork| open.is_any(&[Tool, Task, Hook]);
+        open.begin(Tool, "one");
+        open.begin(Tool, "two");
+        open.end(Tool, "one");
+        assert!(is_any(&open));
+        open.clear(Tool);
+        assert!(!is_any(&open));
+        open.begin(Task, "dev server");
+        open.clear(Tool);
+        assert!(is_any(&open) && !open.is_any(&[Tool]));
+        open.clear(Task);
+        open.begin(Task, "other");
+        open.end(Task, "dev server");
+        assert!(is_any(&open));
+        open.clear(Task);
+        assert!(!is_any(&open));
+    }
+
+    #[test]
+    fn no_output_makes_it_grow_without_bound() {
+        let mut open = OpenWork::default();
+        open.begin(Tool, &"x".repeat(ID_BYTES + 1));
+        open.begin(Tool, "");
+        assert!(!open.is_any(&[Tool]));
+        for id in 0..2 * OPEN_MAX {
+            open.begin(Tool, &id.to_string());
+        }
+        assert_eq!(open.0[&Tool].len(), OPEN_MAX);
     }
 }

@@ -1,8 +1,12 @@
-//! The JSON a client writes to a hook's stdin. Only what crew needs is read, field by field, so a
-//! field with a new shape elsewhere never loses the event. Unknown events and fields are not
-//! errors; a payload that is not a JSON object is.
+//! The JSON of clients and agents: the payload that a client writes to a hook's stdin, and the
+//! events that an agent prints. Only what crew needs is read, field by field, so a field with a new
+//! shape elsewhere never loses the event. Unknown events and fields are not errors; a payload that
+//! is not a JSON object is.
 
 use serde_json::{Map, Value};
+
+use crate::engine::usage::Tokens;
+use crate::parse::amounts::whole;
 
 /// The fields of a payload that nobody has taken yet.
 #[derive(Debug)]
@@ -11,8 +15,8 @@ pub struct Fields(Map<String, Value>);
 impl Fields {
     /// Reads a payload. The error is one line for stderr.
     pub fn parse(bytes: &[u8]) -> Result<Self, String> {
-        serde_json::from_slice(bytes)
-            .or_else(|_| serde_json::from_slice(&without_half_characters(bytes)))
+        let fields = parse_object(bytes);
+        fields
             .map(Self)
             .map_err(|error| format!("the hook's payload is not a JSON object ({error})"))
     }
@@ -31,6 +35,16 @@ impl Fields {
     /// Takes any value.
     pub fn value(&mut self, name: &str) -> Option<Value> {
         self.0.remove(name)
+    }
+}
+
+/// Reads a JSON object of a client or an agent.
+pub fn parse_object(bytes: &[u8]) -> serde_json::Result<Map<String, Value>> {
+    match serde_json::from_slice(bytes) {
+        Err(_) if bytes.trim_ascii_start().starts_with(b"{") => {
+            serde_json::from_slice(&without_half_characters(bytes))
+        }
+        read => read,
     }
 }
 
@@ -70,6 +84,85 @@ fn escaped_unit(bytes: &[u8]) -> Option<u16> {
 pub fn is_session_id(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     (1..=128).contains(&text.len()) && text.bytes().all(plain) && text != "null"
+}
+
+/// Reads a value by pointers, such as `/message/content`, without trust in its shape: a field of an
+/// unexpected type is absent, so a changed field of a later client does not lose the event.
+pub trait FieldsByPointer {
+    /// The text there.
+    fn text(&self, pointer: &str) -> Option<&str>;
+    /// The truth value there.
+    fn flag(&self, pointer: &str) -> Option<bool>;
+    /// The number there.
+    fn number(&self, pointer: &str) -> Option<f64>;
+    /// The members of the object there.
+    fn members(&self, pointer: &str) -> Option<&Map<String, Value>>;
+    /// The items of the list there; empty for anything else.
+    fn list(&self, pointer: &str) -> &[Value];
+
+    /// The text there; empty where there is none.
+    fn word(&self, pointer: &str) -> &str {
+        self.text(pointer).unwrap_or_default()
+    }
+
+    /// Whether this text is there.
+    fn is(&self, pointer: &str, word: &str) -> bool {
+        self.text(pointer) == Some(word)
+    }
+
+    /// The number there as a count: without its fraction, never below zero.
+    fn count(&self, pointer: &str) -> u64 {
+        self.number(pointer).map_or(0, whole)
+    }
+
+    /// The number there as the exit status of a command.
+    fn exit(&self, pointer: &str) -> Option<i64> {
+        self.number(pointer).and_then(|code| format!("{code:.0}").parse().ok())
+    }
+
+    /// The number there as the status of an HTTP answer.
+    fn status(&self, pointer: &str) -> Option<u16> {
+        self.number(pointer).and_then(|status| u16::try_from(whole(status)).ok())
+    }
+
+    /// An amount of money of at least 0, as a number or as text.
+    fn dollars(&self, pointer: &str) -> Option<f64> {
+        let text = || self.text(pointer)?.trim().trim_start_matches('$').parse().ok();
+        let amount = self.number(pointer).or_else(text);
+        amount.filter(|amount| amount.is_finite() && *amount >= 0.0)
+    }
+
+    /// What was used, from pointers to the tokens of the input, of the cache read and written
+    /// (which the input includes) and of the output.
+    fn tokens(&self, [input, cache_read, cache_write, output]: [&str; 4]) -> Tokens {
+        let input = self.count(input);
+        let cache_read = self.count(cache_read).min(input);
+        let cache_write = self.count(cache_write).min(input - cache_read);
+        let input = input - cache_read - cache_write;
+        Tokens { input, cache_write, cache_read, output: self.count(output), ..Tokens::default() }
+    }
+}
+
+impl FieldsByPointer for Value {
+    fn text(&self, pointer: &str) -> Option<&str> {
+        self.pointer(pointer)?.as_str()
+    }
+
+    fn flag(&self, pointer: &str) -> Option<bool> {
+        self.pointer(pointer)?.as_bool()
+    }
+
+    fn number(&self, pointer: &str) -> Option<f64> {
+        self.pointer(pointer)?.as_f64()
+    }
+
+    fn members(&self, pointer: &str) -> Option<&Map<String, Value>> {
+        self.pointer(pointer)?.as_object()
+    }
+
+    fn list(&self, pointer: &str) -> &[Value] {
+        self.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    }
 }
 
 #[cfg(test)]
@@ -130,6 +223,40 @@ mod tests {
             let payload = format!(r#"{{"prompt":"{escaped}"}}"#);
             let found = Fields::parse(payload.as_bytes()).unwrap().take("prompt");
             assert_eq!(found.as_deref(), Some(expected));
+        }
+    }
+
+    fn object(json: &str) -> Value {
+        Value::Object(parse_object(json.as_bytes()).unwrap())
+    }
+
+    #[test]
+    fn a_field_of_another_kind_is_absent() {
+        for value in ["null", "true", "{\"n\":[1]}", "[[],7,{}]", "-7", "1.5", "\"x\""] {
+            let event = object(&format!("{{\"new\":1, \"it\" : {value} }}"));
+            assert_eq!(event.text("/it").is_some(), value == "\"x\"", "{value}");
+            assert_eq!(event.is("/it", "x"), value == "\"x\"", "{value}");
+            assert_eq!(event.number("/it").is_some(), ["-7", "1.5"].contains(&value), "{value}");
+            assert_eq!(event.flag("/it"), (value == "true").then_some(true), "{value}");
+            assert_eq!(event.list("/it").is_empty(), !value.starts_with('['), "{value}");
+            assert_eq!(event.count("/it/n"), 0, "{value}");
+            assert_eq!(event.members("/it").is_some(), value.starts_with('{'), "{value}");
+        }
+        assert_eq!(object(" {\"n\":-7}").count("/n"), 0);
+        assert_eq!(object(r#"{"n":12.9}"#).count("/n"), 12);
+        assert_eq!(object(r#"{"n":1,"n":2}"#).count("/n"), 2);
+        let of = |json| (object(json).exit("/n"), object(json).status("/n"));
+        assert_eq!(of(r#"{"n":-1}"#), (Some(-1), Some(0)));
+        assert_eq!(of(r#"{"n":429}"#), (Some(429), Some(429)));
+        assert_eq!(of(r#"{"n":1e300}"#), (None, None));
+        assert_eq!(of(r#"{"n":"7"}"#), (None, None));
+    }
+
+    #[test]
+    fn half_a_character_costs_no_event_and_what_is_no_object_is_none() {
+        assert_eq!(object(r#"{"text":"a \ud800","flag":true}"#).flag("/flag"), Some(true));
+        for text in ["", "[]", "[{\"n\":1}]", "7", "{\"n\":1", "{} {}"] {
+            assert!(parse_object(text.as_bytes()).is_err(), "{text}");
         }
     }
 

@@ -29,7 +29,7 @@ use std::path::PathBuf;
 
 pub use self::abilities::{Abilities, Cap, Dated, PendingCall, Plugin, Queued, Transcript};
 pub use self::event::{AskedQuestion, EventHead, Hook, HookEvent, Stopped, Task};
-pub use self::fields::Fields;
+pub use self::fields::{Fields, FieldsByPointer, parse_object};
 pub use self::line_for::LineFor;
 pub use self::reply::{Output, Reply};
 use crate::engine::record::Owner;

@@ -1,7 +1,9 @@
 //! The closing event, the work its client still waits for, and its cost.
 
 use super::tests::{claim, read};
-use super::*;
+use crate::agents::catalogue::find;
+use crate::agents::reader;
+use crate::engine::boundary::facts::AgentClosing;
 use crate::engine::claim::Claim;
 use crate::engine::usage::{Money, Tokens, Usage};
 
@@ -56,14 +58,14 @@ fn a_client_is_closed_once_it_told_of_nothing_it_will_come_back_for() {
         (&[CLAIM, QUEUED], false, false),
     ];
     for (lines, is_closed, is_work) in table {
-        let mut reader = Claude::default();
+        let mut reader = reader(&find("claude").unwrap());
         for line in lines {
             reader.line(line);
         }
         assert_eq!((reader.is_closed(), reader.tool_is_open()), (is_closed, is_work), "{lines:?}");
     }
     for stream in both!("background") {
-        let mut reader = Claude::default();
+        let mut reader = reader(&find("claude").unwrap());
         let mut results = stream.lines().filter_map(|line| {
             reader.line(line);
             line.contains(r#""type":"result""#).then(|| reader.is_closed())
@@ -108,5 +110,43 @@ fn a_price_the_client_guessed_is_none() {
         assert_eq!(usage.unpriced_models, ["claude-strange-9"]);
         assert_eq!((usage.cost, usage.unpriced), (Money(0), usage.tokens));
         assert_eq!(usage.tokens.total(), 1024);
+    }
+}
+
+#[test]
+fn the_fullest_message_of_the_agent_is_measured_by_its_models_window() {
+    let says = |model: &str, parent: &str, cached: u64| {
+        format!(
+            r#"{{"type":"assistant","parent_tool_use_id":{parent},"message":{{"id":"m{cached}","model":"{model}","content":[],"usage":{{"input_tokens":10,"cache_creation_input_tokens":20,"cache_read_input_tokens":{cached},"output_tokens":70}}}}}}"#
+        )
+    };
+    let ends = |windows: &str| format!(r#"{{"type":"result","modelUsage":{{{windows}}}}}"#);
+    let opus = r#""opus":{"contextWindow":1000}"#;
+    let (full, fuller) = (says("opus", "null", 700), says("opus", "null", 770));
+    let table = [
+        (vec![full.clone(), ends(opus)], Some(80)),
+        (vec![fuller.clone(), full.clone(), ends(opus)], Some(87)),
+        (vec![full.clone(), ends(opus), fuller.clone(), ends(opus)], Some(87)),
+        (vec![full.clone(), says("opus", r#""t""#, 900), ends(opus)], Some(80)),
+        (vec![says("opus", "null", 9_000), ends(opus)], Some(100)),
+        // Another model's window is not its own, unless there is only one.
+        (
+            vec![
+                full.clone(),
+                ends(r#""opus[1m]":{"contextWindow":8000},"haiku":{"contextWindow":9}"#),
+            ],
+            Some(10),
+        ),
+        (vec![full.clone(), ends(r#""sonnet":{"contextWindow":1600}"#)], Some(50)),
+        (vec![full.clone(), ends(r#""a":{"contextWindow":9},"b":{"contextWindow":9}"#)], None),
+        // Nothing is said of it.
+        (vec![full.clone(), ends(r#""opus":{}"#)], None),
+        (vec![full.clone(), ends(r#""opus":{"contextWindow":0}"#)], None),
+        (vec![full], None),
+        (vec![ends(opus)], None),
+    ];
+    for (lines, expected) in table {
+        let found = read(&lines.join("\n")).0.context_percent;
+        assert_eq!(found, expected, "{lines:#?}");
     }
 }

@@ -3,37 +3,28 @@
 //! text about an error in a file, a tool's result or an answer is only text. A subagent's events
 //! count as work and token use, never as the agent's words.
 
-use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
+use std::time::Duration;
 
-use self::context::Context;
-use self::events::OUT_OF_TURNS;
+use crate::clients::FieldsByPointer;
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+
 use self::spent::Spent;
-use super::activity::{Activity, OpenCalls, ToolCall, printed};
-use super::json::JsonObject;
-use super::open_work::OpenWork;
-use super::open_work::Work::{Hook, Task, Tool};
-use super::service::Service;
-use super::waiting::ServiceWait;
-use super::words::{KEPT_BYTES, end, note, shown, start};
-use super::{EventAgent, OutputReader, Report};
+use super::activity::{Activity, ToolCall, printed, says_error, shown};
+use super::events::AgentEvents;
+use super::service::{Service, ServiceFailure, UNKNOWN};
+use super::turn::AgentTurn;
+use super::turn::Work::{Hook, Task, Tool};
 use crate::clients::claude::setup::config_folder;
-use crate::engine::boundary::facts::{AgentClosing, ApiError};
-use crate::parse::{api_error, reset};
+use crate::engine::text::start;
+use crate::engine::usage::{Message, Usage};
 
-mod context;
-mod events;
 mod spent;
 #[cfg(test)]
 #[macro_use]
 mod tests;
 #[cfg(test)]
 mod closing_tests;
-
-const NAME: &str = "claude";
-
-/// The default agent.
-pub(super) const AGENT: EventAgent =
-    EventAgent { name: NAME, reader: |_| Box::<Claude>::default() };
 
 /// Where its model is. A helper that makes keys, named in its settings, is not looked for.
 pub(super) const SERVICE: Service = Service {
@@ -44,318 +35,223 @@ pub(super) const SERVICE: Service = Service {
     login: |path| Some(config_folder(path)?.join(".credentials.json")),
 };
 
-/// The longest name kept, in characters: of a model, a message or a kind of error.
+/// The longest name of a message kept, in characters.
 const NAME_CHARS: usize = 200;
 /// The longest folder kept, in characters.
 const FOLDER_CHARS: usize = 4096;
-/// The longest error kept, in characters.
-const ERROR_CHARS: usize = 2000;
+/// The kind of error of an answer that the token limit cut.
+const CUT: &str = "max_output_tokens";
 
-/// What the stream has said so far.
+/// What it has said so far.
 #[derive(Debug, Default)]
 pub(super) struct Claude {
-    words: Option<String>,
-    /// Whether no work of the agent followed its words.
-    words_are_last: bool,
-    open: OpenWork,
     spent: Spent,
-    context: Context,
-    error: Option<ServiceError>,
+    /// The model and the tokens of the agent's own fullest message, answer included.
+    fullest: Option<(String, u64)>,
     /// The id of the agent's own latest message.
     message: Option<String>,
     /// When the limit that was hit resets, as the client reports it in a field of its own.
     reset: Option<DateTime<Utc>>,
-    denied: Vec<String>,
-    ending: Option<ClosingEvent>,
-    model: Option<String>,
-    turns: Option<u32>,
-    calls: OpenCalls,
     /// Where it works.
     folder: String,
 }
 
-/// An error that the client reported in place of an answer.
-#[derive(Debug)]
-struct ServiceError {
-    kind: String,
-    message: String,
-    /// The client's retry. An answer, even to a subagent, then clears the error.
-    retry: Option<ServiceWait>,
-}
-
-/// What the last `result` said. A client that waits for its background work sends one for each
-/// turn.
-#[derive(Debug)]
-struct ClosingEvent {
-    /// What went wrong, unless it was the client's own limit on turns.
-    failed: Option<String>,
-    /// Whether turns will follow.
-    is_queued: bool,
-    out_of_turns: bool,
-    /// HTTP status of the service's error.
-    status: Option<u16>,
-    /// Whether the event reports a failed service, even without a kind or a status.
-    is_api_error: bool,
-    message: Option<String>,
-}
-
-impl ClosingEvent {
-    fn is_error(&self) -> bool {
-        self.failed.is_some() || self.out_of_turns
-    }
-}
-
-impl OutputReader for Claude {
-    fn read(&mut self, line: &str) -> Vec<Activity> {
-        let event = JsonObject::of(line).unwrap_or_default();
-        let steps = match &*event.word("type") {
-            "assistant" => self.said(line, event),
-            "user" => self.heard(event),
-            "system" => self.system(event).into_iter().map(Activity::Noted).collect(),
-            "rate_limit_event" => self.limit(event),
-            "result" => self.result(event),
-            _ => printed(line),
-        };
-        self.calls.told(&steps);
-        steps
-    }
-
-    fn waits(&self, _now: DateTime<FixedOffset>) -> Option<ServiceWait> {
-        let told = self.error.as_ref().filter(|_| !self.tool_is_open())?;
-        told.retry
-    }
-
-    fn tool_is_open(&self) -> bool {
-        let kinds = if self.ending.is_some() { &[Tool][..] } else { &[Tool, Task] };
-        self.open.is_any(kinds)
-    }
-
-    fn is_closed(&self) -> bool {
-        self.ending.as_ref().is_some_and(|ending| !ending.is_queued)
-            && !self.open.is_any(&[Tool, Task, Hook])
-    }
-
-    fn report(&mut self, now: DateTime<FixedOffset>) -> Report {
-        let cut = self.error.as_ref().is_some_and(|told| told.kind == "max_output_tokens");
-        let ending = self.ending.as_ref();
-        let own = self.words.clone().filter(|_| self.words_are_last);
-        let final_message = match ending {
-            Some(ending) if ending.is_error() => None,
-            // An overruled stop hook leaves the result empty.
-            Some(ending) => ending.message.clone().or(own),
-            None => own,
-        };
-        let error = if cut { None } else { self.api_error(now) };
-        let closing = match ending.map(|ending| &ending.failed) {
-            None => AgentClosing::Missing,
-            Some(Some(how)) if !cut && error.is_none() => AgentClosing::Failed(how.clone()),
-            Some(_) => AgentClosing::Plain,
-        };
-        Report {
-            final_message,
-            last_words: self.words.clone(),
-            may_echo: false,
-            usage: self.spent.usage(),
-            closing,
-            error,
-            denied: self.denied.clone(),
-            cut,
-            out_of_turns: ending.is_some_and(|ending| ending.out_of_turns),
-            model: self.model.clone(),
-            turns: self.turns,
-            context_percent: self.context.percent(),
-            context_tokens: self.context.tokens(),
+impl AgentEvents for Claude {
+    fn event(&mut self, turn: &mut AgentTurn, event: &Value, line: &str) {
+        let is_own = event["parent_tool_use_id"].is_null();
+        match event.word("/type") {
+            "assistant" => {
+                let message = self.spent.message(line);
+                message.filter(|_| is_own).iter().for_each(|message| self.fills(turn, message));
+                self.said(turn, event, is_own);
+            }
+            "user" => heard(turn, event, is_own),
+            "system" => self.system(turn, event),
+            "rate_limit_event" => {
+                let info = &event["rate_limit_info"];
+                self.reset = resets_at(info).filter(|_| info.is("/status", "rejected"));
+            }
+            "result" => self.result(turn, event),
+            _ => turn.see(printed(line)),
         }
+    }
+
+    fn end(&mut self, turn: &mut AgentTurn) {
+        turn.cut = turn.failure.as_ref().is_some_and(|failure| failure.kind == CUT);
+        if let Some(failure) = &mut turn.failure {
+            failure.reset = self.reset;
+        }
+    }
+
+    fn usage(&self, _turn: &AgentTurn) -> Option<Usage> {
+        self.spent.usage()
     }
 }
 
 impl Claude {
-    /// Whether its closing event came, whatever work is open.
-    pub(super) fn has_ended(&self) -> bool {
-        self.ending.is_some()
+    /// Takes a message of the agent itself; a subagent has a context of its own.
+    fn fills(&mut self, turn: &mut AgentTurn, message: &Message) {
+        let tokens = message.tokens.total();
+        if self.fullest.as_ref().is_none_or(|(_, most)| tokens > *most) {
+            self.fullest = Some((message.model.clone(), tokens));
+        }
+        turn.fills(message.tokens);
     }
 
     /// What the model said; what the client itself says where `error` names a kind.
-    fn said(&mut self, line: &str, said: JsonObject<'_>) -> Vec<Activity> {
-        let is_own = !said.has("parent_tool_use_id");
-        let (blocks, error) = (said.list("message.content"), said.text("error"));
-        let message = self.spent.message(line);
-        message.filter(|_| is_own).iter().for_each(|message| self.context.message(message));
-        if let Some(kind) = error.as_ref().filter(|_| is_own) {
-            let texts = blocks.iter().filter_map(|block| block.text("text"));
-            let message = texts.collect::<Vec<_>>().join("\n");
-            self.ending = None;
-            self.fails(kind, &message, None);
-            return vec![Activity::Noted(shown(&message))];
-        }
-        if error.is_none() && self.error.as_ref().is_some_and(|told| told.retry.is_some()) {
-            self.error = None;
-        }
-        if is_own {
-            // The service answered: earlier failures no longer count, and every earlier tool call
-            // has its result.
-            self.error = None;
-            // Words after a result replace it.
-            self.ending = None;
-            let message = said.text("message.id");
-            let message = message.map(|id| start(&id, NAME_CHARS).to_owned());
-            if self.message != message {
-                self.message = message;
-                self.open.clear(Tool);
+    fn said(&mut self, turn: &mut AgentTurn, said: &Value, is_own: bool) {
+        let blocks = said.list("/message/content");
+        match said.text("/error") {
+            Some(kind) if is_own => {
+                turn.works();
+                let texts: Vec<&str> = blocks.iter().filter_map(|it| it.text("/text")).collect();
+                return turn.fails(ServiceFailure::of_kind(kind, &texts.join("\n")));
             }
+            // The service answered: earlier failures no longer count, and every earlier tool call
+            // has its result. Words after a result replace it.
+            None if is_own => {
+                turn.works();
+                let message = said.text("/message/id").map(|id| start(id, NAME_CHARS).to_owned());
+                if self.message != message {
+                    self.message = message;
+                    turn.open.clear(Tool);
+                }
+            }
+            // An answer, even to a subagent, clears an error after which the client tries again.
+            None if turn.is_retrying() => turn.works(),
+            _ => {}
         }
-        let mut seen = Vec::new();
         for block in blocks {
-            match (&*block.word("type"), block.text("text")) {
-                ("tool_use", _) => {
-                    let id = block.word("id");
-                    self.open.begin(Tool, &id);
-                    self.words_are_last &= !is_own;
-                    if is_own {
-                        let call = ToolCall::of(block, "name", "input", &self.folder);
-                        self.calls.begin(&id, &call);
-                        seen.push(Activity::Called(call));
-                    }
+            let id = block.word("/id");
+            match block.word("/type") {
+                "tool_use" if is_own => {
+                    turn.calls(id, ToolCall::of(block, "/name", "/input", &self.folder));
                 }
-                ("text", Some(text)) if is_own && !text.trim().is_empty() => {
-                    self.words = Some(end(text.trim(), KEPT_BYTES).to_owned());
-                    self.words_are_last = true;
-                    seen.push(Activity::Said(shown(&text)));
-                }
+                "tool_use" => turn.open.begin(Tool, id),
+                "text" if is_own => turn.says(block.word("/text")),
                 _ => {}
             }
         }
-        seen
     }
 
-    fn fails(&mut self, kind: &str, message: &str, retry: Option<ServiceWait>) {
-        let kind = start(kind, NAME_CHARS).to_owned();
-        let message = start(message, ERROR_CHARS).to_owned();
-        self.error = Some(ServiceError { kind, message, retry });
-    }
-
-    /// What the model received: the results of its tools.
-    fn heard(&mut self, heard: JsonObject<'_>) -> Vec<Activity> {
-        let mut seen = Vec::new();
-        for block in heard.list("message.content") {
-            if let Some(id) = block.text("tool_use_id") {
-                self.open.end(Tool, &id);
-                self.words_are_last &= heard.has("parent_tool_use_id");
-                seen.extend(self.calls.end(&id, |call| events::result(block, call)));
-            }
-        }
-        seen
-    }
-
-    fn system(&mut self, system: JsonObject<'_>) -> Option<String> {
-        match &*system.word("subtype") {
+    fn system(&mut self, turn: &mut AgentTurn, system: &Value) {
+        match system.word("/subtype") {
             "init" => {
-                start(&system.word("cwd"), FOLDER_CHARS).clone_into(&mut self.folder);
-                self.model = system.text("model").map(|it| start(&it, NAME_CHARS).to_owned());
+                start(system.word("/cwd"), FOLDER_CHARS).clone_into(&mut self.folder);
+                turn.works_with(system.text("/model"));
                 // A new turn begins: the result of the previous one no longer counts.
-                self.ending = None;
-                self.words_are_last = false;
+                turn.goes_on();
             }
-            "task_started" => self.open.begin(Task, &system.word("task_id")),
-            "task_notification" => self.open.end(Task, &system.word("task_id")),
+            "task_started" => turn.open.begin(Task, system.word("/task_id")),
+            "task_notification" => turn.open.end(Task, system.word("/task_id")),
             "background_tasks_changed" => {
-                self.open.clear(Task);
-                for task in system.list("tasks") {
-                    self.open.begin(Task, &task.word("task_id"));
-                }
+                turn.open.clear(Task);
+                let tasks = system.list("/tasks").iter();
+                tasks.for_each(|task| turn.open.begin(Task, task.word("/task_id")));
             }
-            "hook_started" => self.open.begin(Hook, &system.word("hook_id")),
-            "hook_response" => self.open.end(Hook, &system.word("hook_id")),
-            "permission_denied" => {
-                let tool = system.text("tool_name")?;
-                note(&mut self.denied, &tool);
-                return Some(format!("denied: {}", shown(&tool)));
+            "hook_started" => turn.open.begin(Hook, system.word("/hook_id")),
+            "hook_response" => turn.open.end(Hook, system.word("/hook_id")),
+            "permission_denied" if system["tool_name"].is_string() => {
+                turn.denies(system.word("/tool_name"));
+                turn.notes(&format!("denied: {}", system.word("/tool_name")));
             }
             "api_retry" => {
                 // If the client ends while it retries, the service was what failed.
-                let retry = events::retry_line(system);
-                let tries = u32::try_from(system.count("attempt")).unwrap_or(u32::MAX);
-                let pause = events::pause(system);
-                let wait = ServiceWait { tries, pause, is_hopeless: false };
-                let kind = system.text("error").unwrap_or("unknown".to_owned());
-                self.fails(&kind, &retry, Some(wait));
-                return Some(retry);
+                let kind = system.text("/error").unwrap_or(UNKNOWN);
+                let pause = system.number("/retry_delay_ms");
+                let pause = pause.map(|_| Duration::from_millis(system.count("/retry_delay_ms")));
+                let failure = ServiceFailure::of_kind(kind, &retry_line(system));
+                turn.retries(failure.pausing(pause), None);
             }
             _ => {}
         }
-        None
     }
 
-    fn limit(&mut self, limit: JsonObject<'_>) -> Vec<Activity> {
-        let info = limit.object("rate_limit_info").unwrap_or_default();
-        self.reset = events::resets_at(info).filter(|_| info.is("status", "rejected"));
-        Vec::new()
-    }
-
-    /// The end of a turn.
-    fn result(&mut self, result: JsonObject<'_>) -> Vec<Activity> {
-        for denial in result.list("permission_denials") {
-            note(&mut self.denied, &denial.word("tool_name"));
+    /// The end of a turn. A client that waits for its background work sends one for each turn.
+    fn result(&mut self, turn: &mut AgentTurn, result: &Value) {
+        for denial in result.list("/permission_denials") {
+            turn.denies(denial.word("/tool_name"));
         }
-        let turns = u32::try_from(result.count("num_turns")).unwrap_or(u32::MAX);
-        self.turns = Some(self.turns.unwrap_or(0).saturating_add(turns));
-        self.open.clear(Tool);
-        let failed = events::failed(result);
-        let is_error = result.flag("is_error") == Some(true) || failed.is_some();
-        if !is_error {
-            self.error = None;
-        }
-        let words = result.word("result");
-        let text = Some(words.trim()).filter(|text| !text.is_empty());
-        self.ending = Some(ClosingEvent {
-            failed,
-            is_queued: result.count("queued_turn_count") > 0,
-            out_of_turns: result.is("subtype", OUT_OF_TURNS),
-            status: result.status("api_error_status"),
-            is_api_error: result.is("terminal_reason", "api_error"),
-            message: text.map(|text| end(text, KEPT_BYTES).to_owned()),
-        });
-        self.spent.result(result);
-        self.context.result(result);
-        // The closing event repeats the last words, unless they came in no other event.
-        let is_told = is_error || text == self.words.as_deref();
-        text.filter(|_| !is_told).map(|text| Activity::Said(shown(text))).into_iter().collect()
-    }
-
-    fn api_error(&self, now: DateTime<FixedOffset>) -> Option<ApiError> {
-        let ending = self.ending.as_ref();
-        let status = ending.and_then(|ending| ending.status);
-        let (kind, message) = if let Some(told) = &self.error {
-            (told.kind.as_str(), told.message.as_str())
+        let turns = u32::try_from(result.count("/num_turns")).unwrap_or(u32::MAX);
+        turn.turns = turn.turns.saturating_add(turns);
+        let (kind, words) = (result.word("/subtype"), result.word("/result"));
+        let is_error = result["is_error"] == true || kind.starts_with("error");
+        turn.out_of_turns = kind == "error_max_turns";
+        if is_error {
+            let status = result.status("/api_error_status");
+            let is_api_error = status.is_some() || result.is("/terminal_reason", "api_error");
+            let told = turn
+                .failure
+                .take()
+                .or_else(|| is_api_error.then(|| ServiceFailure::of_kind(UNKNOWN, words)));
+            turn.failure = told.map(|failure| failure.with_status(status));
+            let reason = if words.trim().is_empty() { kind } else { words.trim() };
+            turn.closes(if turn.out_of_turns { Ok(()) } else { Err(says_error(reason)) });
         } else {
-            let ending = ending.filter(|ending| ending.is_error())?;
-            if status.is_none() && !ending.is_api_error {
-                return None;
+            turn.works();
+            // The closing event repeats the last words, unless they came in no other event. An
+            // overruled stop hook leaves it empty.
+            if !words.trim().is_empty() && !turn.has_said(words) {
+                turn.see([Activity::Said(shown(words.trim()))]);
             }
-            ("unknown", ending.message.as_deref().unwrap_or_default())
-        };
-        let kind = if kind == "unknown" { by_status(status) } else { kind };
-        let error = api_error::classify(kind, message, now);
-        let pause = self.error.as_ref().and_then(|told| told.retry?.long_pause());
-        let pause = pause.and_then(|pause| TimeDelta::from_std(pause).ok());
-        let due = pause.and_then(|pause| now.with_timezone(&Utc).checked_add_signed(pause));
-        let exact = self.reset.or(due);
-        let exact = exact.filter(|at| reset::is_believed(*at, now));
-        Some(match error {
-            ApiError::Transient { message, reset, is_limit: true } => {
-                ApiError::Transient { message, reset: exact.or(reset), is_limit: true }
+            if !words.trim().is_empty() {
+                turn.keeps(words);
             }
-            other => other,
-        })
+            turn.closes(Ok(()));
+        }
+        turn.is_queued = result.count("/queued_turn_count") > 0;
+        self.spent.result(result);
+        turn.context_percent = turn.context_percent.max(self.percent(result));
+    }
+
+    /// How full the context was: the fullest message against the window that the client reports for
+    /// the model. A client that names no window says nothing of it.
+    fn percent(&self, result: &Value) -> Option<u8> {
+        let ((model, tokens), models) = (self.fullest.as_ref()?, result.members("/modelUsage")?);
+        // "opus[1m]" is the model `opus` with a larger window.
+        let is_its = |name: &str| name.split('[').next() == Some(model) || models.len() == 1;
+        let windows = models.iter().filter(|(name, _)| is_its(name));
+        let window = windows.map(|(_, used)| used.count("/contextWindow")).max()?;
+        let percent = tokens.saturating_mul(100).checked_div(window)?;
+        Some(u8::try_from(percent.min(100)).unwrap_or(100))
     }
 }
 
-/// The client calls some errors unknown although their status identifies them.
-fn by_status(status: Option<u16>) -> &'static str {
-    match status {
-        Some(401) => "authentication_failed",
-        Some(429) => "rate_limit",
-        Some(400 | 413 | 422) => "invalid_request",
-        _ => "unknown",
+/// What the model received: the results of its tools.
+fn heard(turn: &mut AgentTurn, heard: &Value, is_own: bool) {
+    for block in heard.list("/message/content") {
+        match block.text("/tool_use_id") {
+            Some(id) if is_own => turn.ends(id, |call| result(block, call)),
+            Some(id) => turn.open.end(Tool, id),
+            None => {}
+        }
     }
+}
+
+/// The result of a call, a text or the texts of a list of parts; `None` where it is not worth
+/// showing.
+fn result(block: &Value, call: &ToolCall) -> Option<String> {
+    let parts = || block.list("/content").iter().filter_map(|part| part.text("/text"));
+    let output = block.text("/content").map(str::to_owned);
+    let output = output.unwrap_or_else(|| parts().collect::<Vec<_>>().join("\n"));
+    let is_failure = block["is_error"] == true;
+    let exit = output.strip_prefix("Exit code ").and_then(|rest| rest.lines().next());
+    let exit = exit.and_then(|exit| exit.trim().parse().ok());
+    call.came_to(&output, exit.filter(|_| is_failure), is_failure)
+}
+
+/// "the service did not answer (overloaded, 529): retry 1 of 2".
+fn retry_line(retry: &Value) -> String {
+    let error = retry.text("/error").unwrap_or(UNKNOWN);
+    let status = retry.number("/error_status").map(|status| format!(", {status}"));
+    let status = status.unwrap_or_default();
+    let [attempt, most] =
+        ["/attempt", "/max_retries"].map(|at| retry.number(at).unwrap_or_default());
+    shown(&format!("the service did not answer ({error}{status}): retry {attempt} of {most}"))
+}
+
+/// When a limit resets.
+fn resets_at(limit: &Value) -> Option<DateTime<Utc>> {
+    limit.number("/resetsAt")?;
+    DateTime::from_timestamp(i64::try_from(limit.count("/resetsAt")).ok()?, 0)
 }

@@ -3,7 +3,9 @@
 //! reports one is counted by its messages. They show less than was used, and the result is marked
 //! as incomplete.
 
-use crate::agents::json::JsonObject;
+use crate::clients::FieldsByPointer;
+use serde_json::Value;
+
 use crate::clients::claude::prices::is_priced;
 use crate::clients::claude::usage;
 use crate::engine::text::start;
@@ -42,22 +44,20 @@ impl Spent {
     }
 
     /// Replaces what was counted by the client's own sum.
-    pub(super) fn result(&mut self, result: JsonObject<'_>) {
+    pub(super) fn result(&mut self, result: &Value) {
         self.is_over = true;
         // By model, for the whole process so far, including subagents and side requests.
-        let Some(models) = result.objects("modelUsage") else {
-            return self.sum(result.dollars("total_cost_usd"));
+        let Some(models) = result.members("/modelUsage") else {
+            return self.sum(result.dollars("/total_cost_usd"));
         };
         self.is_unreadable = false;
         let mut told = Usage::default();
         let mut hour = self.hour;
         for (model, used) in models {
-            match used {
-                Some(used) => match of_model(&model, used, &mut hour) {
-                    Some(used) => told.add(&used),
-                    None => self.is_unreadable = true,
-                },
-                None => told.lost = true,
+            match of_model(model, used, &mut hour) {
+                _ if !used.is_object() => told.lost = true,
+                Some(used) => told.add(&used),
+                None => self.is_unreadable = true,
             }
         }
         self.told = Some(told);
@@ -92,29 +92,29 @@ impl Spent {
 
 /// What one model used; `None` if its cost cannot be read. The client guesses a cost for a model
 /// without a known price; crew does not.
-fn of_model(name: &str, used: JsonObject<'_>, hour_seen: &mut u64) -> Option<Usage> {
-    let written = used.count("cacheCreationInputTokens");
+fn of_model(name: &str, used: &Value, hour_seen: &mut u64) -> Option<Usage> {
+    let written = used.count("/cacheCreationInputTokens");
     // 2.1.330 and later report it.
-    let hour = match used.number("cacheCreationEphemeral1hInputTokens") {
-        Some(_) => used.count("cacheCreationEphemeral1hInputTokens").min(written),
+    let hour = match used.number("/cacheCreationEphemeral1hInputTokens") {
+        Some(hour) => whole(hour).min(written),
         None => written.min(*hour_seen),
     };
     *hour_seen -= hour.min(*hour_seen);
     let tokens = Tokens {
-        input: used.count("inputTokens"),
+        input: used.count("/inputTokens"),
         cache_write: written - hour,
         cache_write_hour: hour,
-        cache_read: used.count("cacheReadInputTokens"),
-        output: used.count("outputTokens"),
+        cache_read: used.count("/cacheReadInputTokens"),
+        output: used.count("/outputTokens"),
     };
     let model = start(name.split('[').next().unwrap_or(name), MODEL_CHARS).to_owned();
     // `list`, `managed` or `unknown`; 2.1.330 and later.
-    let is_priced = match used.text("costBasis") {
+    let is_priced = match used.text("/costBasis") {
         Some(basis) => basis != "unknown",
         None => is_priced(&model),
     };
     if is_priced {
-        Some(Usage { tokens, cost: money(used.dollars("costUSD")?), ..Usage::default() })
+        Some(Usage { tokens, cost: money(used.dollars("/costUSD")?), ..Usage::default() })
     } else {
         Some(Usage { tokens, unpriced: tokens, unpriced_models: vec![model], ..Usage::default() })
     }

@@ -1,4 +1,10 @@
 use super::*;
+use chrono::FixedOffset;
+
+use crate::agents::activity::KEPT_BYTES;
+use crate::agents::catalogue::find;
+use crate::agents::{Report, reader};
+use crate::engine::boundary::facts::ApiError;
 use crate::engine::claim::Claim;
 use crate::engine::claim::promise::Promise;
 use crate::engine::usage::{Money, Tokens, Usage};
@@ -14,7 +20,7 @@ macro_rules! both {
 }
 
 pub(super) fn read(stream: &str) -> (Report, Vec<String>) {
-    let mut reader = Claude::default();
+    let mut reader = reader(&find("claude").unwrap());
     let seen = stream.lines().filter_map(|line| reader.line(line)).collect();
     (reader.report(now()), seen)
 }
@@ -112,7 +118,7 @@ fn subagents_use_tokens_and_never_say_anything() {
 fn tools_are_open_until_their_results_and_background_work_until_it_ends() {
     for (name, streams) in [("subagent", both!("subagent")), ("background", both!("background"))] {
         for stream in streams {
-            let mut reader = Claude::default();
+            let mut reader = reader(&find("claude").unwrap());
             let mut open = Vec::new();
             for line in stream.lines() {
                 reader.line(line);
@@ -223,7 +229,7 @@ fn a_retry_was_got_over_when_anybody_is_answered() {
 
 #[test]
 fn a_tool_whose_result_was_lost_is_closed_by_the_next_message() {
-    let mut reader = Claude::default();
+    let mut reader = reader(&find("claude").unwrap());
     let call = |message: &str, id: &str| {
         format!(
             r#"{{"type":"assistant","message":{{"id":"{message}","content":[{{"type":"tool_use","id":"{id}"}}]}}}}"#
@@ -352,7 +358,7 @@ fn no_event_is_lost_for_one_of_its_fields() {
 
 #[test]
 fn what_is_kept_is_bounded_whatever_is_said() {
-    let mut reader = Claude::default();
+    let mut reader = reader(&find("claude").unwrap());
     for number in 0..20_000 {
         let line = format!(
             r#"{{"type":"assistant","message":{{"id":"m{number}","model":"x","usage":{{"input_tokens":1}},"content":[{{"type":"tool_use","id":"t{number}","name":"T{number}"}}]}}}}"#

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use super::Runner;
-use crate::agents::waiting::ServiceWait;
+use crate::agents::service::ServiceWait;
 use crate::agents::{OutputReader, Report};
 use crate::drive::control::Cancels;
 use crate::engine::events::RunEvent;

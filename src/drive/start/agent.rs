@@ -7,8 +7,8 @@ use std::path::Path;
 use anyhow::{Error, Result, bail};
 
 use crate::agents;
+use crate::agents::catalogue::command;
 use crate::agents::catalogue::{find, unknown};
-use crate::agents::command::command;
 use crate::engine::record::Agent;
 use crate::engine::settings::merge::Settings;
 use crate::engine::settings::{AgentEntry, Key, Sourced, Value, ValueOrigin};
