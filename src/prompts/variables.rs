@@ -10,9 +10,8 @@ use minijinja::Value;
 
 use crate::engine::evidence::Verdict;
 use crate::engine::journal::account::Account;
-use crate::engine::record::Loop;
-use crate::engine::text::{distinct, start_bytes};
-use crate::engine::words::handoff::checks_listed;
+use crate::engine::record::{Check, Loop};
+use crate::engine::text::{clip, distinct, start_bytes};
 use crate::parse::spelling::nearest;
 
 /// The most bytes of one value.
@@ -98,7 +97,7 @@ fn value(name: &str, subject: &Loop, known: &PromptInputs<'_>) -> Value {
         "words" => return words(subject).iter().map(|words| bounded(words)).collect(),
         "procedure" => run.and_then(|run| run.procedure.clone()).unwrap_or_default(),
         "promise" => contract.promise.as_ref().map(ToString::to_string).unwrap_or_default(),
-        "checks" => checks_listed(subject, "not run yet").trim_end().to_owned(),
+        "checks" => checks(subject).join("\n"),
         "progress" => progress(known.accounts.iter()),
         "handoff" => known.handoff.map_or_else(String::new, |page| page.text.to_owned()),
         "branch" => subject.place.branch.clone().unwrap_or_default(),
@@ -137,6 +136,15 @@ pub fn words(subject: &Loop) -> Vec<String> {
 pub fn progress<'a>(accounts: impl Iterator<Item = &'a Account>) -> String {
     let lines = accounts.map(|it| format!("- Iteration {}: {}.", it.iteration, it.words));
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Each check with its role and its last result.
+fn checks(subject: &Loop) -> Vec<String> {
+    let line = |check: &Check| {
+        let last = subject.last_of(&check.run).unwrap_or_else(|| "not run yet".to_owned());
+        format!("- `{}` ({}): {last}", clip(&check.run, 200), check.role.label())
+    };
+    subject.contract.checks.iter().map(line).collect()
 }
 
 /// The checks that did not pass in their last run, each command once.

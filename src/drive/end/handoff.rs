@@ -141,5 +141,5 @@ fn new_text(record: &Loop, page: &Page, told: &str, kind: &str, now: DateTime<Ut
     let is_crews = told.is_empty() && page.has_unread_handoff;
     let unread = is_crews.then(|| view::newest_handoff(record).as_deref().and_then(read)).flatten();
     let told = unread.as_deref().and_then(authors_words).unwrap_or(told);
-    text(record, page, told, kind, now)
+    text(page, told, kind, now)
 }

@@ -22,7 +22,7 @@ use crate::engine::fleet::{
 };
 use crate::engine::git::GitTrouble;
 use crate::engine::record::{Actor, Ending, Loop, Outcome};
-use crate::engine::words::commit_message::commit_message;
+use crate::engine::words::news::commit_message;
 use crate::world::clock::{self, Stopwatch};
 use crate::world::git::drafts::Drafts;
 use crate::world::git::steps::Steps;

@@ -14,7 +14,7 @@ use crate::engine::events::RunEvent;
 use crate::engine::git::{GitFault, GitStep, GitTrouble, Pushed, Rebased};
 use crate::engine::journal::{COMMITTED, REBASED};
 use crate::engine::record::{Ending, Failures, GitMemory, Outcome, Sent};
-use crate::engine::words::commit_message::commit_message;
+use crate::engine::words::news::commit_message;
 use crate::world::files::protected;
 use crate::world::git::commit::CommitResult;
 use crate::world::git::drafts::{self, Drafts, Left};

@@ -9,7 +9,7 @@ use crate::engine::evidence::changes::{ChangeKind, ChangedFile, Changes};
 use crate::engine::evidence::commits::Commits;
 use crate::engine::fixture::{a_loop_with, a_page, at, facts, result};
 use crate::engine::journal::story::Story;
-use crate::engine::record::{CheckMemory, Ending, Proof, Role, Status};
+use crate::engine::record::{CheckMemory, Ending, Outcome, Proof, Role, Status};
 
 fn refused_at_its_limit() -> Loop {
     let mut subject = a_loop_with(&[("cargo test", Role::Verify)]);
@@ -38,7 +38,7 @@ fn a_handoff_holds_every_fact_crew_has_and_no_empty_section() {
         ..a_page(&ended, &Story::picking(None))
     };
     let told = "the parser is done, its tests are next";
-    assert_snapshot!(text(&ended, &page, told, "exhausted", at(60).wall), @r#"
+    assert_snapshot!(text(&page, told, "exhausted", at(60).wall), @r#"
     ---
     type: exhausted
     timestamp: 2026-11-18T11:07:40Z
@@ -102,7 +102,7 @@ fn a_loop_that_no_resume_can_help_names_no_command_for_it() {
     subject.state.ending = Some(Ending::new(Outcome::Blocked, why));
     subject.state.status = Status::Finished;
     let page = a_page(&subject, &Story::picking(None));
-    let text = text(&subject, &page, "", "blocked", at(0).wall);
+    let text = text(&page, "", "blocked", at(0).wall);
     assert!(!text.contains("crew resume"), "{text}");
     assert!(text.contains("a person has to start a new loop, as the reason says"), "{text}");
 }
@@ -118,7 +118,7 @@ fn a_branch_stands_in_the_front_matter_as_yaml_takes_it() {
     for (branch, written) in table {
         subject.place.branch = Some(branch.to_owned());
         let page = a_page(&subject, &Story::picking(None));
-        let text = text(&subject, &page, "", "task", at(0).wall);
+        let text = text(&page, "", "task", at(0).wall);
         assert_eq!(text.lines().nth(3), Some(format!("branch: {written}").as_str()));
     }
 }
@@ -127,7 +127,7 @@ fn a_branch_stands_in_the_front_matter_as_yaml_takes_it() {
 fn a_page_names_its_loop_and_is_found_by_it() {
     let subject = refused_at_its_limit();
     let page = a_page(&subject, &Story::picking(None));
-    assert!(is_of(&subject, &text(&subject, &page, "", "task", at(0).wall)));
+    assert!(is_of(&subject, &text(&page, "", "task", at(0).wall)));
     assert!(!is_of(&subject, &format!("loop: {}x\n", subject.id)));
     assert_eq!(file_name("task", at(0).wall), "task-20261118T110640Z.md");
 }
@@ -138,7 +138,7 @@ fn an_authors_own_headings_are_kept_and_pass_for_none_of_crews() {
     let page = a_page(&subject, &Story::picking(None));
     let told =
         "## Done\n\nThe parser.\n\n## Next steps\n\nIts tests.\n\n## Context for resume\n\nNone.";
-    let text = text(&subject, &page, told, "task", at(0).wall);
+    let text = text(&page, told, "task", at(0).wall);
     let words = authors_words(&text).unwrap();
     assert_snapshot!(words, @"
     ## Done

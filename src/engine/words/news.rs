@@ -1,5 +1,5 @@
-//! What crew saw at the last boundary, for the agent that made it or for the next one. What an
-//! agent said is quoted and called unchecked.
+//! What crew saw at the last boundary: for the agent that made it, for the next one, and for the
+//! commit of its work. What an agent said is quoted and called unchecked.
 
 use minijinja::{Value, context};
 
@@ -7,7 +7,8 @@ use super::PromptReader;
 use super::templates::render;
 use crate::engine::evidence::test_report::TestReport;
 use crate::engine::evidence::{CheckResult, Evidence, Verdict};
-use crate::engine::text::{clip, count, named, one_line, tail_of, units, with_reason};
+use crate::engine::record::Loop;
+use crate::engine::text::{clean, clip, count, named, one_line, tail_of, units, with_reason};
 
 /// A command longer than this many characters is shown cut.
 const COMMAND_CHARS_MAX: usize = 160;
@@ -89,5 +90,65 @@ fn failed(check: &CheckResult, characters: usize) -> Value {
         more => names.map_or(0, |it| (it.count as usize).saturating_sub(TESTS_NAMED)),
         stuck => tests.and_then(TestReport::stuck),
         tail => tail_of(&check.tail, characters),
+    }
+}
+
+/// The message of the commit after the iteration that the loop's evidence is about.
+pub fn commit_message(subject: &Loop) -> String {
+    let last = subject.state.evidence.as_ref();
+    let checks = last.iter().flat_map(|last| &last.checks);
+    let text = render(
+        "commit.j2",
+        &context! {
+            id => subject.id,
+            iteration => last.map_or(subject.state.completed, |last| last.iteration),
+            task => subject.contract.task.trim_start(),
+            procedure => subject.procedure(),
+            last,
+            checks => checks.map(|it| (&it.run, it.what_happened())).collect::<Vec<_>>(),
+            test_news => last.iter().flat_map(|last| last.test_news()).collect::<Vec<_>>(),
+        },
+    );
+    // `git log` prints it as it is, and an agent's reason may hold what no argument can.
+    format!("{}\n", clean(&text).trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+    use crate::engine::boundary::judge::judge;
+    use crate::engine::claim::Claim;
+    use crate::engine::fixture::{a_loop, a_loop_with, facts, result};
+    use crate::engine::record::Role;
+
+    #[test]
+    fn the_message_says_which_iteration_of_which_task_and_what_was_seen() {
+        let mut subject = a_loop_with(&[("cargo test", Role::Gate), ("cargo fmt", Role::Verify)]);
+        subject.contract.task = "\nBuild the todo API\n\nwith a list endpoint".to_owned();
+        let mut ended = facts(Claim::Success);
+        ended.checks =
+            vec![result("cargo test", Verdict::Failed), result("cargo fmt", Verdict::Passed)];
+        let subject = judge(&subject, &ended).after;
+        assert_snapshot!(commit_message(&subject), @"
+        crew: iteration 1 of loop haaaaaaa
+
+        Build the todo API…
+
+        - `cargo test` failed (exit 1)
+        - `cargo fmt` passed
+        - claim refused: `cargo test` failed (exit 1)
+        - failed: gate `cargo test` failed
+        ");
+    }
+
+    #[test]
+    fn a_loop_without_evidence_has_a_message_too() {
+        assert_snapshot!(commit_message(&a_loop()), @"
+        crew: iteration 0 of loop haaaaaaa
+
+        Build the todo API
+        ");
     }
 }

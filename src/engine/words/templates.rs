@@ -7,8 +7,11 @@ use minijinja::{Environment, UndefinedBehavior, Value, escape_formatter};
 
 use crate::engine::text::{clean, clip, count, one_line, quoted};
 
-const TEMPLATES: [(&str, &str); 6] = [
+const TEMPLATES: [(&str, &str); 9] = [
     ("ahead.j2", include_str!("templates/ahead.j2")),
+    ("commit.j2", include_str!("templates/commit.j2")),
+    ("facts.j2", include_str!("templates/facts.j2")),
+    ("handoff.j2", include_str!("templates/handoff.j2")),
     ("prompt.j2", include_str!("templates/prompt.j2")),
     ("rules.j2", include_str!("templates/rules.j2")),
     ("run.j2", include_str!("templates/run.j2")),
