@@ -147,23 +147,7 @@ pub fn json(value: &Value) {
     write(&format!("{}\n", text::json(value)));
 }
 
-/// Draws lines over the last ones, on standard error. A long line is cut; none removes the last.
-/// The cursor stays on the first character of the first one: if the terminal becomes narrower and
-/// wraps the lines, the cursor is still above them. All of it is written at once, so that no change
-/// of the window comes between its parts. The first row is cleared from its second column: tmux
-/// takes a clearing from the corner for one of the whole screen, and keeps a copy of it.
-pub fn redraw(lines: &[String]) {
-    let up = match lines.len() {
-        0 | 1 => String::new(),
-        rows => format!("\x1b[{}A", rows - 1),
-    };
-    let clean: Vec<String> =
-        lines.iter().map(|line| text::clean(line).replace('\n', " ")).collect();
-    let drawn = format!("\r \x1b[J\r\x1b[?7l{}\x1b[?7h{up}\r", clean.join("\r\n"));
-    let _ = stderr().lock().write_all(drawn.as_bytes());
-}
-
-/// Sends codes to the terminal on standard error: a notice, a title. They are made of cleaned text
+/// Sends codes to the terminal on standard error: a notice. They are made of cleaned text
 /// by `report/attention.rs`, and the caller knows that it is a terminal.
 pub fn codes(codes: &str) {
     let _ = stderr().lock().write_all(codes.as_bytes());

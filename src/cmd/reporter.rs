@@ -4,9 +4,12 @@
 use std::collections::VecDeque;
 use std::io::{IsTerminal, stderr, stdout};
 
+use indicatif::{ProgressBar, ProgressStyle};
+
 use super::{print, reading};
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::record::{Loop, Proof};
+use crate::engine::text::clean;
 use crate::parse::arguments::OutputArgs;
 use crate::report::attention::{notice, of_event};
 use crate::report::colour;
@@ -14,13 +17,7 @@ use crate::report::events::Events;
 use crate::report::page;
 use crate::report::progress::{Live, ProgressLine, Tone, lines, terms};
 use crate::report::table::fitting;
-use crate::world::clock::{self, Stopwatch};
-use crate::world::{env, terminal};
-
-/// The shortest time between two frames, in milliseconds.
-const BEAT_MS: u64 = 100;
-/// The frames of the spinner.
-const SPINNER: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
+use crate::world::{clock, env, terminal};
 
 /// The most lines of the block above the live line, and the rows of the terminal that it leaves to
 /// others.
@@ -67,12 +64,9 @@ impl Reporter {
 
     /// Prints above the live line.
     fn show(&self, print: fn(&str), text: &str) {
-        if self.screen.is_some() {
-            print::redraw(&[]);
-        }
-        print(text);
-        if let Some(screen) = &self.screen {
-            screen.draw();
+        match &self.screen {
+            Some(screen) => screen.bar.suspend(|| print(text)),
+            None => print(text),
         }
     }
 
@@ -143,22 +137,22 @@ pub fn has_a_screen() -> bool {
 }
 
 /// The live line on a terminal, and above it a block of what the agent did last. Everything else is
-/// printed above both: they are removed, the text is written, and they are drawn again below.
+/// printed above both.
 #[derive(Debug)]
 struct Screen {
     live: Live,
     /// What the agent did last in this iteration.
     block: VecDeque<String>,
-    /// Since the start of what it reports.
-    since: Stopwatch,
-    moved: Stopwatch,
+    bar: ProgressBar,
 }
 
 impl Screen {
     /// An empty line on standard error. No colour: nothing needs it, and `NO_COLOR` is obeyed.
     fn new() -> Self {
-        let (since, moved) = (Stopwatch::start(), Stopwatch::start());
-        Self { live: Live::default(), block: VecDeque::new(), since, moved }
+        let bar = ProgressBar::new_spinner();
+        let style = ProgressStyle::with_template("{msg}{spinner} {elapsed_precise} {prefix}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+        Self { live: Live::default(), block: VecDeque::new(), bar }
     }
 
     /// Applies an event to the line.
@@ -173,38 +167,27 @@ impl Screen {
             _ => {}
         }
         if self.live.on_event(event) {
-            self.since = Stopwatch::start();
+            self.bar.reset_elapsed();
         }
-        self.draw();
+        self.tick();
     }
 
-    /// Updates the line to the current time.
     fn tick(&mut self) {
-        if self.moved.elapsed_ms() >= BEAT_MS {
-            self.moved = Stopwatch::start();
-            self.draw();
-        }
-    }
-
-    fn draw(&self) {
-        let seconds = self.since.elapsed_ms() / 1000;
-        let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
-        let beat = usize::try_from(self.since.elapsed_ms() / BEAT_MS).unwrap_or_default();
-        let spinner = SPINNER[beat % SPINNER.len()];
-        let said = self.live.line(clock::now().wall);
         let rows = usize::from(terminal::rows().unwrap_or(24));
         let skipped = self.block.len().saturating_sub(rows.saturating_sub(ROWS_LEFT));
-        let mut lines: Vec<String> = self.block.iter().skip(skipped).cloned().collect();
-        lines.push(format!("{spinner} {hours:02}:{minutes:02}:{:02} {said}", seconds % 60));
         let columns = terminal::columns().map_or(usize::MAX, usize::from);
-        let lines: Vec<String> = lines.iter().map(|line| fitting(line, columns)).collect();
-        print::redraw(&lines);
+        let block =
+            self.block.iter().skip(skipped).map(|line| fitting(&clean(line), columns) + "\n");
+        self.bar.set_message(block.collect::<String>());
+        let line = self.live.line(clock::now().wall);
+        self.bar.set_prefix(fitting(&clean(&line), columns.saturating_sub(11)));
+        self.bar.tick();
     }
 }
 
 /// Removes the line.
 impl Drop for Screen {
     fn drop(&mut self) {
-        print::redraw(&[]);
+        self.bar.finish_and_clear();
     }
 }
