@@ -15,7 +15,7 @@ use crate::drive::run::stand_in::who_worked;
 use crate::engine::record::{Agent, Driver, Loop};
 use crate::world::clock;
 use crate::world::files::disk;
-use crate::world::process::lines::{LineCutter, LinePiece, text_of};
+use crate::world::process::{LineCutter, LinePiece, text_of};
 use crate::world::store::logs::tail::Tail;
 use crate::world::store::{self, Home, logs};
 

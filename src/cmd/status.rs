@@ -22,7 +22,7 @@ use crate::engine::window::RateWindow;
 use crate::exit::Exit;
 use crate::report::{help, json as report, line, morning, page, windows as report_windows};
 use crate::world::store::{self, Home};
-use crate::world::{clock, env, input, terminal};
+use crate::world::{clock, env, terminal};
 
 /// Shows one loop or all of them.
 pub fn status(arguments: &StatusArgs) -> Result<Exit> {
@@ -113,7 +113,7 @@ fn point_to_a_fleet(home: &Home, folder: &Path) {
 fn show_line(home: &Home, name: Option<&str>) {
     let session = match name {
         // Only a client hands over a session; a shell's input is left to what reads it next.
-        None if inside_an_agent(&env::raw) => LineFor::read(&input::offered()),
+        None if inside_an_agent(&env::raw) => LineFor::read(&terminal::offered_input()),
         _ => LineFor::default(),
     };
     let folder = session.folder.or_else(|| env::current_folder().ok()).unwrap_or_default();

@@ -8,8 +8,6 @@ pub mod fault;
 pub mod files;
 pub mod git;
 pub mod host;
-pub mod input;
-pub mod network;
 mod pow;
 pub mod process;
 pub mod recorded_environment;

@@ -1,4 +1,5 @@
-//! The user's terminal: its size, and an answer typed there. Every wait for an answer is bounded.
+//! The user's terminal: its size, and an answer typed there. Also what the process that started this
+//! one hands over on standard input. Every wait is bounded.
 
 use std::io::{self, ErrorKind, IsTerminal, stdin, stdout};
 use std::time::Duration;
@@ -6,6 +7,8 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::getpgrp;
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr};
+
+use super::clock::Deadline;
 
 /// The longest wait for an answer: silence is not consent.
 const ANSWER_WAIT: Duration = Duration::from_secs(600);
@@ -78,4 +81,28 @@ pub fn answer() -> io::Result<Option<String>> {
     let mut line = [0; ANSWER_BYTES];
     let length = rustix::io::read(&stdin, &mut line)?;
     Ok((length > 0).then(|| String::from_utf8_lossy(&line[..length]).trim().to_owned()))
+}
+
+// What the process that started this one hands over on standard input: only what is there soon,
+// and never what a person types.
+
+/// The longest wait for all of it.
+const WITHIN: Duration = Duration::from_millis(300);
+/// The most that is read, in bytes.
+const MOST: usize = 1 << 20;
+
+/// The input up to its end, as far as it came in time; empty if it is a terminal, or closed.
+pub fn offered_input() -> Vec<u8> {
+    let (stdin, mut bytes) = (stdin(), Vec::new());
+    let deadline = Deadline::after(WITHIN);
+    let mut part = [0; 8192];
+    while !stdin.is_terminal() && bytes.len() < MOST {
+        let left = Timespec::try_from(deadline.left()).unwrap_or_default();
+        let is_there = poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&left));
+        match is_there.is_ok_and(|ready| ready > 0).then(|| rustix::io::read(&stdin, &mut part)) {
+            Some(Ok(length)) if length > 0 => bytes.extend_from_slice(&part[..length]),
+            _ => break,
+        }
+    }
+    bytes
 }

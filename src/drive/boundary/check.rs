@@ -86,7 +86,7 @@ pub fn run(
         .without(&plan.dropped)
         .envs(variables)
         .within(own.min(left))
-        .noted(groups::note(home, &subject.id))
+        .noted(groups::note(&home.groups(&subject.id)))
         .each_line(&mut each);
     let ended = match descendants::leaving_none(|| call.run(stop)) {
         Ok(ended) => ended,

@@ -24,7 +24,7 @@ use crate::world::files::disk;
 use crate::world::git::refs::Probe;
 use crate::world::process::Stop;
 use crate::world::store::Home;
-use crate::world::{env, git, host, network};
+use crate::world::{env, git, host};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The longest that a connection to the agent's service may take.
@@ -217,7 +217,7 @@ fn try_service(agent: &Agent, service: &Service, found: &mut NodeFindings<'_>) -
     let url = variable(set_by).unwrap_or_else(|| (*usual).to_owned());
     let (address, connected) = match route(&url, &variable) {
         Some((host, port)) => {
-            let tried = network::connects(&host, port, CONNECTS);
+            let tried = host::connects(&host, port, CONNECTS);
             (format!("{host}:{port}"), tried.map_err(|error| error.to_string()))
         }
         None => ((*set_by).to_owned(), Err("it is not the address of a service".to_owned())),

@@ -241,7 +241,7 @@ pub fn unproved(record: &Loop) -> Option<String> {
 /// Ends the groups that a loop's crew noted, if their ids still mean the same processes.
 pub fn end_groups(home: &Home, record: &Loop) {
     let is_of_this_start = record.state.owner.is_of_this_start(host::host().as_ref());
-    groups::end_leftovers(home, &record.id, is_of_this_start);
+    groups::end_leftovers(&home.groups(&record.id), is_of_this_start);
 }
 
 /// Ends a loop whose owner is gone.

@@ -378,14 +378,14 @@ impl<'a> FleetCommands<'a> {
         each: &mut dyn FnMut(&str),
     ) -> io::Result<FinishedProcess> {
         let call = Call::shell(run, folder).within(within);
-        call.noted(groups::note_in(&self.notes)).each_line(each).run(self.stop)
+        call.noted(groups::note(&self.notes)).each_line(each).run(self.stop)
     }
 }
 
 /// Ends what the commands of an earlier attempt at a task left on this machine. The task must be
 /// held: the commands of an attempt that lives are noted, too.
 pub(super) fn end_leftovers(home: &Home, fleet: &str, task: &TaskId) {
-    groups::end_leftovers_in(&notes(home, fleet, task), true);
+    groups::end_leftovers(&notes(home, fleet, task), true);
 }
 
 /// After a new start of the machine the ids of processes mean others, and its seat is another.

@@ -131,7 +131,7 @@ impl Runner<'_> {
             .envs(record.state.owner.search_path.as_ref().map(|path| ("PATH", path)))
             .input(launch.input.as_bytes())
             .within(if is_the_last { left } else { own })
-            .noted(groups::note(self.home, &record.id));
+            .noted(groups::note(&self.home.groups(&record.id)));
         let log = logs::path(self.home, &record.id, record.iteration());
         logs::keep_prompt(self.home, &record.id, record.iteration(), prompt);
         logs::begin(&log, &run.agent.name, !run.fallback.is_empty());

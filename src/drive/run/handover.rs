@@ -81,7 +81,7 @@ fn run(home: &Home, subject: &Loop, reaction: &Reaction, stop: Stop<'_>) -> Reac
         .envs(variables)
         .input(input.as_bytes())
         .within(Duration::from_secs(reaction.timeout_s))
-        .noted(groups::note(home, &subject.id))
+        .noted(groups::note(&home.groups(&subject.id)))
         .run(stop);
     let result = |verdict, exit, elapsed_ms, output: &str| ReactionEnd {
         on,

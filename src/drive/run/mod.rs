@@ -27,8 +27,9 @@ use super::windows::LoopTurn;
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::git::GitBaseline;
 use crate::engine::record::{Loop, LoopId, Run, Status};
+use crate::world::host;
+use crate::world::process::descendants;
 use crate::world::process::signals::Signals;
-use crate::world::process::{awake, descendants};
 use crate::world::store::{Home, view};
 
 /// What became of a loop in this process.
@@ -53,7 +54,7 @@ pub fn drive(
 ) -> RunEnd {
     // Before orphans are adopted: the process that keeps the machine awake must not count as one.
     let is_wanted = record.contract.run.as_ref().is_some_and(|run| !run.may_sleep);
-    let awake = is_wanted.then(awake::keep).flatten();
+    let awake = is_wanted.then(host::keep_awake).flatten();
     if let Some(awake) = &awake {
         let by = awake.by;
         let told =

@@ -13,7 +13,7 @@ use fs2::FileExt;
 
 use crate::world::clock::Deadline;
 use crate::world::fault;
-use crate::world::process::lines::text_of;
+use crate::world::process::text_of;
 
 /// The buffer of a first read: it holds most of crew's files, so one call is enough.
 const FIRST_READ: usize = 4096;

@@ -16,7 +16,7 @@ use crate::world::files::tree;
 #[cfg(not(target_os = "linux"))]
 use crate::world::process;
 #[cfg(target_os = "linux")]
-use crate::world::process::table;
+use crate::world::process::identity;
 
 /// Its name, and the most that is read of it, in bytes.
 const MARK: &str = "crew-step";
@@ -128,12 +128,12 @@ fn locks(folder: &Path) -> Vec<PathBuf> {
 #[cfg(target_os = "linux")]
 fn git_works(trees: &[PathBuf]) -> bool {
     let is_git = |pid| {
-        let command = table::command(pid);
+        let command = identity::command(pid);
         let name = command.split(' ').next().and_then(|program| program.rsplit('/').next());
         name.is_some_and(|name| name == "git" || name.starts_with("git-"))
     };
-    let works = |pid| is_git(pid) && trees.iter().any(|tree| table::works_in(pid, tree));
-    table::table().into_iter().any(|(pid, row)| !row.has_ended && works(pid))
+    let works = |pid| is_git(pid) && trees.iter().any(|tree| identity::works_in(pid, tree));
+    identity::table().into_iter().any(|(pid, row)| !row.has_ended && works(pid))
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::*;
 use crate::world::files::disk;
 use crate::world::process::own_process::alone;
-use crate::world::process::{StopRequest, Stream, children, identity};
+use crate::world::process::{StopRequest, Stream, descendants, identity};
 
 /// What was observed of an agent.
 #[derive(Debug, Default)]
@@ -81,7 +81,7 @@ fn child(script: &str, asked: Terms) -> (FinishedAgent, Seen, String) {
     assert_eq!(left, [""; 0], "processes of the child are left");
     assert!(ended.left_behind.is_empty());
     #[cfg(target_os = "linux")]
-    assert!(!children::has_children());
+    assert!(!descendants::has_children());
     let log = disk::read_end(&log, 0, 64 << 10).unwrap().0;
     (ended, seen, log)
 }

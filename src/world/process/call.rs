@@ -13,11 +13,11 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::groups::Note;
-use super::lines::{LineCutter, LinePiece, text_of};
+use super::output::Stream;
 use super::output::{BoundedOutput, OutputBounds};
-use super::pipes::Stream;
+use super::output::{LineCutter, LinePiece, text_of};
 use super::runner::{Running, StopRequest, Streams, Supervisor};
-use super::{identity, spawn};
+use super::{groups, identity};
 use crate::clients::variables;
 use crate::engine::record::ProcessIdentity;
 use crate::world::clock::Stopwatch;
@@ -227,16 +227,16 @@ impl<'a> Call<'a> {
     pub fn detach(mut self, output: &Path) -> io::Result<ProcessIdentity> {
         let output = disk::open_to_append(output)?;
         self.command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
-        spawn::leave_the_terminal(&mut self.command);
+        groups::leave_the_terminal(&mut self.command);
         let child = self.command.spawn()?;
         let identity = identity::identity(child.id().cast_signed());
         identity.ok_or_else(|| io::Error::other("it was started and is gone"))
     }
 
     /// Starts it in a session apart, on these pipes. Nobody watches it.
-    pub(super) fn spawn(mut self, input: PipeReader, output: PipeWriter) -> io::Result<Child> {
+    pub fn spawn(mut self, input: PipeReader, output: PipeWriter) -> io::Result<Child> {
         self.command.stdin(input).stdout(output).stderr(Stdio::null());
-        spawn::leave_the_terminal(&mut self.command);
+        groups::leave_the_terminal(&mut self.command);
         self.command.spawn()
     }
 
@@ -259,7 +259,7 @@ impl<'a> Call<'a> {
         let is_git = self.command.get_program() == "git";
         let signal = if is_git { Signal::TERM } else { Signal::KILL };
         let note = self.note.as_ref().map(|note| note.file().try_clone()).transpose()?;
-        spawn::lead_a_session(&mut self.command, note, signal);
+        groups::lead_a_session(&mut self.command, note, signal);
         Ok(())
     }
 }

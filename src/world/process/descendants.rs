@@ -9,9 +9,11 @@ use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use rustix::process::Signal;
+#[cfg(target_os = "linux")]
+use rustix::process::getpid;
+use rustix::process::{Pid, Signal, WaitOptions};
 
-use super::{children, identity, signals, table};
+use super::{identity, signals};
 use crate::engine::record::{LoopId, ProcessIdentity};
 use crate::world::clock::{self, Deadline};
 
@@ -33,7 +35,7 @@ static ENDING: AtomicBool = AtomicBool::new(false);
 /// that starts its children one after the other, so that what is left between two of them belongs
 /// to neither. An error where the system lacks this; then only groups are ended.
 pub fn adopt() -> io::Result<()> {
-    children::be_subreaper(true)?;
+    be_subreaper(true)?;
     ADOPTED.store(true, Ordering::Relaxed);
     Ok(())
 }
@@ -78,13 +80,13 @@ pub fn are_ending() -> bool {
 }
 
 /// Reaps orphans that have ended. A child that is waited for is left to whoever does.
-pub fn reap() {
-    if are_adopted() && children::has_ended_child() {
+pub fn reap_orphans() {
+    if are_adopted() && has_ended_child() {
         let me = identity::my_id();
         let awaited = AWAITED.lock().unwrap_or_else(PoisonError::into_inner);
-        for (pid, row) in table::table() {
+        for (pid, row) in identity::table() {
             if row.has_ended && row.parent == me && !awaited.contains(&pid) {
-                children::reap(pid);
+                reap_child(pid);
             }
         }
     }
@@ -100,8 +102,8 @@ pub fn end_all() -> Vec<i32> {
     ENDING.store(true, Ordering::Relaxed);
     let alone = BESIDE.lock().unwrap_or_else(PoisonError::into_inner);
     ENDING.store(false, Ordering::Relaxed);
-    let left = if children::has_children() {
-        end(|table| below(table, identity::my_id()), children::has_children)
+    let left = if has_children() {
+        end(|table| below(table, identity::my_id()), has_children)
     } else {
         Vec::new()
     };
@@ -116,7 +118,7 @@ pub fn leaving_none<T>(work: impl FnOnce() -> T) -> T {
     let _ = adopt();
     let result = work();
     end_all();
-    if !were_adopted && children::be_subreaper(false).is_ok() {
+    if !were_adopted && be_subreaper(false).is_ok() {
         ADOPTED.store(false, Ordering::Relaxed);
     }
     result
@@ -130,7 +132,7 @@ pub fn end_marked(id: &LoopId) -> Vec<i32> {
     let marked = |table: &Table| {
         let above = above(table, identity::my_id());
         let found = table.iter().filter(|(pid, row)| {
-            !row.has_ended && !above.contains(pid) && table::has_variable(*pid, &mark)
+            !row.has_ended && !above.contains(pid) && identity::has_variable(*pid, &mark)
         });
         found.cloned().collect()
     };
@@ -142,14 +144,14 @@ pub fn end_marked(id: &LoopId) -> Vec<i32> {
 /// else may have started them, so they are only reported, by id and command.
 pub fn unproved(checkout: &Path, owner: &ProcessIdentity) -> Vec<String> {
     let Ok(since) = owner.started.parse::<u64>() else { return Vec::new() };
-    let table = table::table();
+    let table = identity::table();
     let above = above(&table, identity::my_id());
     let mut found: Vec<String> = Vec::new();
     for (pid, row) in table.iter().filter(|(pid, _)| !above.contains(pid)) {
         let is_loose = (row.parent == 1 || row.session == *pid) && !row.has_terminal;
         let is_later = row.started.parse().is_ok_and(|started: u64| started >= since);
-        if is_loose && is_later && !row.has_ended && table::works_in(*pid, checkout) {
-            found.push(format!("{pid} ({})", table::command(*pid)));
+        if is_loose && is_later && !row.has_ended && identity::works_in(*pid, checkout) {
+            found.push(format!("{pid} ({})", identity::command(*pid)));
         }
     }
     found
@@ -165,12 +167,12 @@ fn end(find: impl Fn(&Table) -> Table, is_unseen: impl Fn() -> bool) -> Vec<i32>
     let last = Deadline::after(GRACE + KILLED);
     let mut asked: Vec<(i32, String)> = Vec::new();
     loop {
-        let table = table::table();
+        let table = identity::table();
         let me = identity::my_id();
         let (ended, left): (Table, Table) =
             find(&table).into_iter().partition(|(_, row)| row.has_ended);
         for (pid, _) in ended.iter().filter(|(_, row)| row.parent == me) {
-            children::reap(*pid);
+            reap_child(*pid);
         }
         if last.passed() || (left.is_empty() && !is_unseen()) {
             return left.into_iter().map(|(pid, _)| pid).collect();
@@ -252,7 +254,7 @@ mod tests {
                     causes
                 });
                 while !is_over.load(Ordering::Relaxed) {
-                    reap();
+                    reap_orphans();
                     assert_eq!(end_all(), [0; 0]);
                 }
                 assert_eq!(beside.join().unwrap(), [ExitCause::Exit(7); 30]);
@@ -276,7 +278,7 @@ mod tests {
                 }
                 assert_eq!(end_all(), [0; 0]);
                 assert_eq!(beside.join().unwrap(), ExitCause::Stopped);
-                assert!(!are_ending() && !children::has_children());
+                assert!(!are_ending() && !has_children());
             });
         });
     }
@@ -294,14 +296,57 @@ mod tests {
             assert_eq!(ended.cause, ExitCause::Exit(0));
             assert_eq!(end_marked(&"another1".parse().unwrap()), [0; 0]);
             let living = || {
-                let all = below(&table::table(), identity::my_id());
+                let all = below(&identity::table(), identity::my_id());
                 all.into_iter().filter(|(_, row)| !row.has_ended).count()
             };
             assert!(living() >= 2);
             assert_eq!(end_marked(&id), [0; 0]);
             assert_eq!(living(), 0);
             // They were orphans of this process, which had to reap them.
-            assert_eq!((end_all(), children::has_children()), (Vec::new(), false));
+            assert_eq!((end_all(), has_children()), (Vec::new(), false));
         });
     }
+}
+
+// Groups and orphans that have ended are reaped here.
+
+/// Reaps what has ended in a group whose leader is already reaped.
+pub fn reap_group(leader: i32) {
+    let Some(leader) = Pid::from_raw(leader) else { return };
+    while let Ok(Some(_)) = rustix::process::waitpgid(leader, WaitOptions::NOHANG) {}
+}
+
+/// Whether a process of the group is left.
+pub fn group_lives(leader: i32) -> bool {
+    Pid::from_raw(leader)
+        .is_some_and(|leader| rustix::process::test_kill_process_group(leader).is_ok())
+}
+
+/// Whether this process becomes the parent of every orphan among its descendants. Only Linux
+/// supports this.
+pub fn be_subreaper(is_one: bool) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    return Ok(rustix::process::set_child_subreaper(is_one.then(getpid))?);
+    #[cfg(not(target_os = "linux"))]
+    Err(io::Error::new(io::ErrorKind::Unsupported, is_one.to_string()))
+}
+
+/// Whether this process has any child, including ones that ended.
+pub fn has_children() -> bool {
+    !matches!(look_at_children(), Err(rustix::io::Errno::CHILD))
+}
+
+/// Whether a child of this process has ended and has not been reaped.
+pub fn has_ended_child() -> bool {
+    matches!(look_at_children(), Ok(Some(_)))
+}
+
+fn look_at_children() -> rustix::io::Result<Option<rustix::process::WaitIdStatus>> {
+    use rustix::process::{WaitId, WaitIdOptions, waitid};
+    waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT)
+}
+
+/// Reaps a child that has ended.
+pub fn reap_child(pid: i32) {
+    let _ = rustix::process::waitpid(Pid::from_raw(pid), WaitOptions::NOHANG);
 }

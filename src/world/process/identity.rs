@@ -1,11 +1,13 @@
-//! Identifies processes: by id and start time, because ids are reused. Reads the system's table and
-//! sends no signal.
+//! The processes of this machine, from the system's table: identified by id and start time, because
+//! ids are reused. It only looks; `signals` sends signals.
+
+use std::path::Path;
 
 use rustix::process::getpid;
 
 use crate::engine::record::ProcessIdentity;
+use crate::engine::text::start;
 use crate::parse::process_table::{self, ProcessRow};
-#[cfg(target_os = "linux")]
 use crate::world::files::disk;
 
 /// The process that runs this hook: the nearest ancestor for which `is_owner`, given this process
@@ -63,7 +65,7 @@ pub fn started_ms() -> Option<u64> {
 #[cfg(target_os = "linux")]
 pub(super) fn row(pid: i32) -> Option<ProcessRow> {
     let path = format!("/proc/{pid}/stat");
-    let text = disk::read_text(std::path::Path::new(&path), 4096).ok()??;
+    let text = disk::read_text(Path::new(&path), 4096).ok()??;
     process_table::proc_stat(&text)
 }
 
@@ -76,4 +78,40 @@ pub(super) fn row(pid: i32) -> Option<ProcessRow> {
 /// This process's id.
 pub fn my_id() -> i32 {
     getpid().as_raw_nonzero().get()
+}
+
+// Linux only: the table itself, read from `/proc`.
+
+/// The most processes that are looked at.
+const PROCESSES_MAX: usize = 1 << 17;
+/// The longest environment that is searched.
+const ENVIRONMENT_BYTES: u64 = 2 << 20;
+
+/// Every process with its id.
+pub fn table() -> Vec<(i32, ProcessRow)> {
+    let names = disk::names(Path::new("/proc"), PROCESSES_MAX);
+    let ids = names.iter().filter_map(|name| name.parse().ok());
+    ids.filter_map(|pid| Some((pid, row(pid)?))).collect()
+}
+
+/// Whether a process of this user was started with `variable`, given as `NAME=value`.
+pub fn has_variable(pid: i32, variable: &str) -> bool {
+    let path = format!("/proc/{pid}/environ");
+    let found = disk::read(Path::new(&path), ENVIRONMENT_BYTES);
+    let environment = found.ok().flatten().unwrap_or_default();
+    environment.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes())
+}
+
+/// Whether the working folder of a process of this user is inside `folder`.
+pub fn works_in(pid: i32, folder: &Path) -> bool {
+    let at = format!("/proc/{pid}/cwd");
+    disk::real_path(Path::new(&at)).is_ok_and(|at| at.starts_with(folder))
+}
+
+/// The beginning of a process's command line.
+pub fn command(pid: i32) -> String {
+    let path = format!("/proc/{pid}/cmdline");
+    let found = disk::read_text(Path::new(&path), ENVIRONMENT_BYTES);
+    let words = found.ok().flatten().unwrap_or_default().replace('\0', " ");
+    start(words.trim_end(), 60).to_owned()
 }

@@ -1,5 +1,15 @@
-//! The part of a child's output that is kept in memory: its beginning and its end, within fixed
-//! bounds however much it prints.
+//! The streams of a child: the pipes that one thread serves, the lines cut from them, and the part
+//! of an output that is kept in memory. All of it has fixed bounds, however much a child prints.
+
+use std::borrow::Cow;
+use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use memchr::memchr;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::world::clock;
 
 /// How much of an output is kept, in bytes.
 #[derive(Debug, Clone, Copy)]
@@ -60,6 +70,214 @@ impl BoundedOutput {
     }
 }
 
+// Cuts a stream into lines as it arrives. A line that is too long is passed on when its buffer is
+// full, and the rest of it separately, so that no line needs more memory than the given limit.
+
+/// The buffer capacity that is kept for the next line.
+const ROOM: usize = 64 << 10;
+
+/// A piece of a stream, as it arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinePiece<'a> {
+    /// A line with its break; without one at the end of the stream, or where it was cut.
+    Line(&'a [u8]),
+    /// The rest of a line that was cut.
+    Rest(&'a [u8]),
+}
+
+/// Cuts a stream into lines.
+#[derive(Debug)]
+pub struct LineCutter {
+    /// The longest line, in bytes.
+    most: usize,
+    /// The longest line that begins as an event does, in bytes.
+    most_of_event: usize,
+    begun: Vec<u8>,
+    is_cut: bool,
+}
+
+impl LineCutter {
+    /// Cuts lines after `most` bytes.
+    pub fn new(most: usize) -> Self {
+        Self::with_events(most, most)
+    }
+
+    /// Cuts lines after `most` bytes, and a line that begins with `{` after `most_of_event`: no
+    /// other line can be a JSON event, so none is worth that much memory.
+    pub fn with_events(most: usize, most_of_event: usize) -> Self {
+        Self { most, most_of_event, begun: Vec::new(), is_cut: false }
+    }
+
+    /// Takes the next bytes of the stream.
+    pub fn feed(&mut self, bytes: &[u8], mut each: impl FnMut(LinePiece<'_>)) {
+        let mut left = bytes;
+        while !left.is_empty() {
+            let length = memchr(b'\n', left).map_or(left.len(), |at| at + 1);
+            let (piece, rest) = left.split_at(length);
+            left = rest;
+            self.take(piece, &mut each);
+        }
+    }
+
+    /// Ends the stream. Returns what has no line break.
+    pub fn end(self) -> Option<Vec<u8>> {
+        Some(self.begun).filter(|begun| !begun.is_empty())
+    }
+
+    /// `piece` has at most one line break, as its last byte.
+    fn take(&mut self, piece: &[u8], each: &mut impl FnMut(LinePiece<'_>)) {
+        let is_end = piece.ends_with(b"\n");
+        if self.is_cut {
+            each(LinePiece::Rest(piece));
+            self.is_cut = !is_end;
+        } else if is_end && self.begun.is_empty() {
+            each(LinePiece::Line(piece));
+        } else {
+            let is_event = self.begun.first().or(piece.first()) == Some(&b'{');
+            let most = if is_event { self.most_of_event } else { self.most };
+            let (fits, rest) = piece.split_at(piece.len().min(most - self.begun.len()));
+            self.begun.extend_from_slice(fits);
+            if is_end || self.begun.len() == most {
+                each(LinePiece::Line(&self.begun));
+                self.begun.clear();
+                self.begun.shrink_to(ROOM);
+                self.is_cut = !fits.ends_with(b"\n");
+            }
+            if !rest.is_empty() {
+                self.take(rest, each);
+            }
+        }
+    }
+}
+
+/// A line as text, without its break; bytes that are not UTF-8 are replaced. The text has at most
+/// `most` bytes, although a replacement takes three bytes.
+pub fn text_of(line: &[u8], most: usize) -> Cow<'_, str> {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    if let Ok(text) = std::str::from_utf8(line) {
+        return Cow::Borrowed(text);
+    }
+    let mut text = String::with_capacity(line.len().min(most));
+    for chunk in line.utf8_chunks() {
+        let replaced = if chunk.invalid().is_empty() { "" } else { "\u{fffd}" };
+        if text.len() + chunk.valid().len() + replaced.len() > most {
+            break;
+        }
+        text.push_str(chunk.valid());
+        text.push_str(replaced);
+    }
+    Cow::Owned(text)
+}
+
+// The pipes between crew and a child, served by one thread. A child that reads late, prints
+// without end or leaves a pipe open does not block crew, and at most one page of its output is in
+// memory.
+
+/// The most bytes read or written at once.
+const CHUNK: usize = 64 << 10;
+
+/// One of a child's output streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    Out,
+    Errors,
+}
+
+/// crew's ends of the pipes.
+#[derive(Debug)]
+pub struct Pipes<'a> {
+    input: Option<PipeWriter>,
+    unsent: &'a [u8],
+    out: Option<PipeReader>,
+    errors: Option<PipeReader>,
+    buffer: Vec<u8>,
+}
+
+impl<'a> Pipes<'a> {
+    /// `unsent` is written to `input`, which is then closed. No end blocks.
+    pub fn new(
+        input: Option<PipeWriter>,
+        unsent: &'a [u8],
+        out: PipeReader,
+        errors: Option<PipeReader>,
+    ) -> io::Result<Self> {
+        let input = input.filter(|_| !unsent.is_empty());
+        let ends = [input.as_ref().map(AsFd::as_fd), errors.as_ref().map(AsFd::as_fd)];
+        for end in ends.into_iter().flatten().chain([out.as_fd()]) {
+            rustix::io::ioctl_fionbio(end, true)?;
+        }
+        Ok(Self { input, unsent, out: Some(out), errors, buffer: vec![0; CHUNK] })
+    }
+
+    /// Whether the child, or a process it left behind, can still write to its standard output.
+    pub fn is_out_open(&self) -> bool {
+        self.out.is_some()
+    }
+
+    /// Whether both streams are closed.
+    pub fn are_closed(&self) -> bool {
+        self.out.is_none() && self.errors.is_none()
+    }
+
+    /// Waits at most `wait` until something can be read or written, and does it once for each pipe.
+    /// Returns whether anything was read.
+    pub fn pump(&mut self, wait: Duration, mut each: impl FnMut(Stream, &[u8])) -> bool {
+        if !self.wait(wait) {
+            return false;
+        }
+        self.send();
+        let out = read(&mut self.out, &mut self.buffer, |bytes| each(Stream::Out, bytes));
+        read(&mut self.errors, &mut self.buffer, |bytes| each(Stream::Errors, bytes)) || out
+    }
+
+    /// Whether a pipe is ready.
+    fn wait(&self, wait: Duration) -> bool {
+        let reading = [&self.out, &self.errors].into_iter().flatten().map(PipeReader::as_fd);
+        let mut waiting: Vec<PollFd<'_>> =
+            reading.map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN)).collect();
+        let writing: Option<BorrowedFd<'_>> = self.input.as_ref().map(PipeWriter::as_fd);
+        waiting.extend(writing.map(|end| PollFd::from_borrowed_fd(end, PollFlags::OUT)));
+        if waiting.is_empty() {
+            clock::sleep(wait);
+            return false;
+        }
+        // A signal's interruption counts as "nothing ready": the caller checks its conditions and
+        // calls again.
+        Timespec::try_from(wait).is_ok_and(|wait| poll(&mut waiting, Some(&wait)).unwrap_or(0) > 0)
+    }
+
+    /// A child that closes its input or is gone has read what it wanted.
+    fn send(&mut self) {
+        let Some(input) = &mut self.input else { return };
+        match input.write(&self.unsent[..self.unsent.len().min(CHUNK)]) {
+            Ok(count) => self.unsent = &self.unsent[count..],
+            Err(error) if is_not_yet(&error) => {}
+            Err(_) => self.unsent = &[],
+        }
+        if self.unsent.is_empty() {
+            self.input = None;
+        }
+    }
+}
+
+fn read(pipe: &mut Option<PipeReader>, buffer: &mut [u8], each: impl FnOnce(&[u8])) -> bool {
+    let Some(reader) = pipe else { return false };
+    match reader.read(buffer) {
+        Ok(count @ 1..) => {
+            each(&buffer[..count]);
+            return true;
+        }
+        Err(error) if is_not_yet(&error) => {}
+        _ => *pipe = None,
+    }
+    false
+}
+
+fn is_not_yet(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -77,5 +295,60 @@ mod tests {
         assert!(all.len() < bound + 64);
         let left_out = format!("\n… {} bytes left out …\n", 400_011 - bound);
         assert!(is_cut && String::from_utf8(all).unwrap().contains(&left_out));
+    }
+}
+
+#[cfg(test)]
+mod lines_tests {
+    use super::*;
+
+    /// The pieces cut from a stream that arrives like this; the rest of a cut line is in brackets.
+    fn cut(most: usize, pieces: &[&str]) -> Vec<String> {
+        cut_by(LineCutter::new(most), pieces)
+    }
+
+    fn cut_by(mut lines: LineCutter, pieces: &[&str]) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut each = |piece: LinePiece<'_>| {
+            found.push(match piece {
+                LinePiece::Line(line) => String::from_utf8_lossy(line).into_owned(),
+                LinePiece::Rest(rest) => format!("[{}]", String::from_utf8_lossy(rest)),
+            });
+        };
+        for piece in pieces {
+            lines.feed(piece.as_bytes(), &mut each);
+        }
+        if let Some(rest) = lines.end() {
+            each(LinePiece::Line(&rest));
+        }
+        found
+    }
+
+    #[test]
+    fn lines_come_whole_however_the_stream_is_cut() {
+        assert_eq!(cut(99, &["a\nbc", "d\n", "\ne"]), ["a\n", "bcd\n", "\n", "e"]);
+        assert_eq!(cut(99, &["", "\n"]), ["\n"]);
+    }
+
+    #[test]
+    fn a_line_too_long_is_cut_and_the_next_one_is_whole() {
+        assert_eq!(cut(4, &["ab", "cdef", "gh\nij\n"]), ["abcd", "[ef]", "[gh\n]", "ij\n"]);
+        // A line that arrives in one piece needs no buffer.
+        assert_eq!(cut(4, &["abcdef\nx"]), ["abcdef\n", "x"]);
+        assert_eq!(cut(4, &["ab", "cd", "\nx\n"]), ["abcd", "[\n]", "x\n"]);
+    }
+
+    #[test]
+    fn only_a_line_that_can_be_an_event_gets_the_room_of_one() {
+        let cut = |pieces: &[&str]| cut_by(LineCutter::with_events(2, 4), pieces);
+        assert_eq!(cut(&["{", "abcd\n"]), ["{abc", "[d\n]"]);
+        assert_eq!(cut(&["a", "{cd\n{e"]), ["a{", "[cd\n]", "{e"]);
+    }
+
+    #[test]
+    fn a_line_of_no_text_is_replaced_within_its_bound() {
+        assert_eq!(text_of(b"plain\r\n", 99), "plain");
+        assert_eq!(text_of(b"a\xff\xfeb\n", 99), "a\u{fffd}\u{fffd}b");
+        assert!(text_of(&[0xff; 100], 100).len() <= 100);
     }
 }

@@ -19,8 +19,8 @@ use rustix::process::Signal;
 
 use super::descendants::Awaited;
 use super::groups::Note;
-use super::pipes::{Pipes, Stream};
-use super::{Call, ExitCause, children, descendants, signals, spawn};
+use super::output::{Pipes, Stream};
+use super::{Call, ExitCause, descendants, groups, signals};
 use crate::world::clock::{Deadline, Watched};
 use crate::world::fault;
 
@@ -143,7 +143,7 @@ impl<'a, 's> Running<'a, 's> {
         drop(call.command);
         let group = child.id().cast_signed();
         if let Some(note) = &call.note {
-            spawn::note_leader(note.file(), group);
+            groups::note_leader(note.file(), group);
         }
         Ok(Self {
             child,
@@ -226,7 +226,7 @@ impl<'a, 's> Running<'a, 's> {
         }
         if now.saturating_sub(self.reaped) >= REAP {
             self.reaped = now;
-            descendants::reap();
+            descendants::reap_orphans();
         }
     }
 
@@ -292,15 +292,15 @@ impl<'a, 's> Running<'a, 's> {
 
     /// Ends what the child left running in its group.
     pub fn finish_group(&mut self) {
-        if !children::group_lives(self.group) {
+        if !descendants::group_lives(self.group) {
             return;
         }
         signals::signal_group(self.group, Signal::TERM);
         let deadline = Deadline::after(GROUP_GRACE);
         while !deadline.passed() {
             // Where crew adopts orphans, an ended one keeps its group alive until it is reaped.
-            children::reap_group(self.group);
-            if !children::group_lives(self.group) {
+            descendants::reap_group(self.group);
+            if !descendants::group_lives(self.group) {
                 return;
             }
             self.pump(Duration::from_millis(5));

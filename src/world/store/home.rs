@@ -108,6 +108,11 @@ impl Home {
         self.loop_folder(id).join(name)
     }
 
+    /// The notes of the process groups that one loop has started.
+    pub fn groups(&self, id: &LoopId) -> PathBuf {
+        self.loop_file(id, "groups")
+    }
+
     /// The pointer of a session. Its id must already be checked to be a plain name.
     pub fn session_pointer(&self, session_id: &str) -> PathBuf {
         self.root.join("sessions").join(session_id)

@@ -16,7 +16,7 @@ use crate::engine::record::ProcessIdentity;
 pub use crate::parse::fleet::job::JobState;
 use crate::world::env;
 use crate::world::process::signals::ask_to_end;
-use crate::world::process::{Call, Stop, children, identity};
+use crate::world::process::{Call, Stop, descendants, identity};
 use crate::world::store::{Home, fleets, hash};
 
 /// The name for jobs that somebody else starts: a person, a CI, another scheduler.
@@ -147,7 +147,7 @@ impl Executor for Local {
         let mut seen = Vec::new();
         for (id, job) in &mut self.jobs {
             if !job.has_ended && !identity::is_alive(&job.process) {
-                children::reap(job.process.pid);
+                descendants::reap_child(job.process.pid);
                 job.has_ended = true;
             }
             let state =
