@@ -1,16 +1,17 @@
-//! Looks at the working tree of a loop: by its snapshots, else by one hash of what git lists, else
-//! by a walk. It says what an iteration changed and names the snapshots, and judges nothing.
+//! Looks at the working tree of a loop by its snapshots. It says what an iteration changed and names
+//! the snapshots, and judges nothing. Without snapshots nothing is known of the tree.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+
+use anyhow::{Result, bail};
 
 use crate::engine::boundary::decide::{Decision, Hold};
+use crate::engine::boundary::protect as protect_rules;
 use crate::engine::evidence::changes::Changes;
 use crate::engine::record::{Loop, Status, TreeSeen};
-use crate::world::files::fingerprint::{Fingerprint, fingerprint};
 use crate::world::git::head::{checked_out, moved, new_elsewhere, tips};
 use crate::world::git::snapshots::history::CHECKED;
-use crate::world::git::snapshots::{Snapshot, Snapshots};
+use crate::world::git::snapshots::{Snapshot, Snapshots, protect};
 use crate::world::git::{self, inside};
 use crate::world::store::{Home, hash};
 
@@ -34,11 +35,8 @@ pub fn begin(home: &Home, subject: &Loop) -> TreeBegun {
     let (filled, snapshot) = match filled {
         Ok(filled) => filled,
         Err(why) => {
-            let found = fingerprint(subject);
-            let watched = found.as_ref().and_then(|found| found.watched);
             let note = Some(format!("no snapshots here: {why}"));
-            let seen = found.map(|found| hashed(subject, found));
-            return TreeBegun { seen, watched, note, unrecorded: Some(why) };
+            return TreeBegun { note, unrecorded: Some(why), ..TreeBegun::default() };
         }
     };
     let found = without_cut_off(&snapshots, subject, &snapshot.commit);
@@ -67,6 +65,30 @@ pub fn begin(home: &Home, subject: &Loop) -> TreeBegun {
         filled.words().into_iter().chain(unlisted).reduce(|one, other| format!("{one}; {other}"));
     let seen = Some(kept(subject, &snapshot));
     TreeBegun { seen, watched: filled.watched, note, unrecorded: None }
+}
+
+/// Takes the tree as a loop found it as what its protected paths have to stay like. Returns what the
+/// user should know. Fails if nothing can say later whether they changed.
+pub fn begin_protection(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
+    record.protected = None;
+    if record.contract.protect.is_empty() {
+        return Ok(Vec::new());
+    }
+    let begun = match &record.state.trees.snapshot {
+        Some(now) => protect::begin(home, record, now),
+        None => Err("no snapshot can be taken here".to_owned()),
+    };
+    match begun {
+        Ok((protected, left_out)) => {
+            record.protected = Some(protected);
+            Ok(protect_rules::left_out(&left_out).into_iter().collect())
+        }
+        Err(why) => {
+            let usual = || (why, "correct that, or leave `protect` out".to_owned());
+            let (why, cure) = git::refusal(&record.place.checkout).unwrap_or_else(usual);
+            bail!("what `protect` names cannot be recorded: {why}\nhint: {cure}");
+        }
+    }
 }
 
 /// The tree as it is now, but for what an attempt did that was cut off: that counts as the work of
@@ -99,8 +121,7 @@ pub fn has_moved(home: &Home, subject: &Loop) -> bool {
 /// The tree as it is now; `None` if nothing can look at it. With snapshots that is one process if
 /// nothing changed.
 pub fn look(home: &Home, subject: &Loop) -> Option<TreeSeen> {
-    let taken = take(home, subject).map(|(_, snapshot)| kept(subject, &snapshot));
-    taken.or_else(|| Some(hashed(subject, fingerprint(subject)?)))
+    take(home, subject).map(|(_, snapshot)| kept(subject, &snapshot))
 }
 
 /// Whether the tree is what the record remembers: an attempt that was cut off leaves another.
@@ -127,7 +148,7 @@ pub fn is_unchanged(home: &Home, subject: &Loop, seen: &TreeSeen) -> Option<bool
 /// count had done by then stays the work of the iteration that follows; if it is not known, nothing
 /// is.
 pub fn look_again(home: &Home, subject: &Loop, left: Option<&str>) -> Option<TreeSeen> {
-    let Some((snapshots, snapshot)) = take(home, subject) else { return look(home, subject) };
+    let (snapshots, snapshot) = take(home, subject)?;
     let commit = match &subject.state.trees.snapshot {
         Some(before) => without(&snapshots, &snapshot.commit, before, left?).ok()?,
         None => snapshot.commit.clone(),
@@ -227,27 +248,28 @@ fn take(home: &Home, subject: &Loop) -> Option<(Snapshots, Snapshot)> {
     Some((snapshots, snapshot))
 }
 
+/// A tree with the repositories inside it, which are a part of its identity.
 fn kept(subject: &Loop, snapshot: &Snapshot) -> TreeSeen {
     let files = snapshot.left_out.iter().filter(|it| !it.is_repository);
     let left_out = files.map(|it| it.path.display().to_string()).collect();
-    let commit = Some(snapshot.commit.clone());
-    let seen = seen(subject, snapshot.identity(), &snapshot.repositories);
-    TreeSeen { snapshot: commit, left_out, ..seen }
-}
-
-fn hashed(subject: &Loop, found: Fingerprint) -> TreeSeen {
-    seen(subject, found.hash, &[])
-}
-
-/// A tree with the repositories inside it, which are a part of its identity.
-fn seen(subject: &Loop, identity: String, repositories: &[PathBuf]) -> TreeSeen {
     let checkout = &subject.place.checkout;
-    let repositories = inside::look(subject, repositories);
+    let (identity, repositories) =
+        (snapshot.identity(), inside::look(subject, &snapshot.repositories));
     let identity = if repositories.is_empty() {
         identity
     } else {
         hash(format!("{identity}\0{repositories:?}").as_bytes())
     };
-    let (head, tips) = (checked_out(checkout), tips(checkout));
-    TreeSeen { identity, head, repositories, tips, ..TreeSeen::default() }
+    TreeSeen {
+        identity,
+        head: checked_out(checkout),
+        tips: tips(checkout),
+        repositories,
+        snapshot: Some(snapshot.commit.clone()),
+        left_out,
+    }
 }
+
+/// The note where no snapshot tells what an iteration changed.
+pub const NO_STALL_RULE: &str =
+    "no stall rule here: there are no snapshots that show what an iteration changed";

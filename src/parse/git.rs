@@ -2,7 +2,6 @@
 //! differ, without what crew itself writes), its settings, its working trees, and its error
 //! messages.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::engine::git::GitSetting;
@@ -76,22 +75,6 @@ pub fn scoped(text: &str) -> Vec<GitSetting> {
         }
     }
     settings
-}
-
-/// Reads `git ls-tree -r -z`: each file and link by its path, as "file", "program" or "link" and
-/// the object name of its content. Submodules are skipped.
-pub fn files(text: &str) -> BTreeMap<String, String> {
-    let record = |record: &str| {
-        let (held, path) = record.split_once('\t')?;
-        let (mode, name) = held.split_once(" blob ")?;
-        let kind = match mode {
-            "120000" => "link",
-            "100755" => "program",
-            _ => "file",
-        };
-        Some((path.to_owned(), format!("{kind} {name}")))
-    };
-    text.split('\0').filter_map(record).collect()
 }
 
 /// What is checked out.
@@ -246,22 +229,6 @@ mod tests {
         settings.retain(GitSetting::leads_a_remote);
         let names: Vec<&str> = settings.iter().map(|setting| &*setting.name).collect();
         assert_eq!(names, [&expected[..1], &expected[6..]].concat());
-    }
-
-    #[test]
-    fn the_files_of_a_commit_are_told_with_their_kinds_and_no_submodule_is() {
-        let text = [
-            "100644 blob aa\ttests/a b.rs",
-            "100755 blob bb\ttests/run",
-            "160000 commit cc\ttests/sub",
-            "120000 blob dd\ttests/link",
-        ];
-        let files: Vec<String> =
-            files(&text.join("\0")).iter().map(|(path, held)| format!("{path}: {held}")).collect();
-        assert_eq!(
-            files,
-            ["tests/a b.rs: file aa", "tests/link: link dd", "tests/run: program bb"]
-        );
     }
 
     #[test]

@@ -14,7 +14,6 @@ pub mod git_changes;
 pub mod git_push;
 pub mod git_refs;
 pub mod handoff_words;
-pub mod ignore;
 pub mod iterations;
 pub mod not_found;
 pub mod order;

@@ -23,7 +23,7 @@ fn a_repository_made_anew_leaves_no_claim_to_be_believed() {
                      git config core.worktree \"$PWD/.git/copy\"";
     for way in ["rm -rf .git; git init --quiet", "rm -rf .git", elsewhere] {
         let told = claim_after(way);
-        assert!(told.contains("git can no longer list the protected paths"), "{told}");
+        assert!(told.contains("protected paths were changed: `tests/a`"), "{told}");
     }
 }
 

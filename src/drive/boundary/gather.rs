@@ -9,7 +9,6 @@ use crate::drive::scratch::ScratchTerms;
 use crate::drive::{as_found, test_changes, tree, trial};
 use crate::engine::boundary::belief::proof;
 use crate::engine::boundary::facts::{Facts, Seen};
-use crate::engine::boundary::protect::{Marks, Unseen};
 use crate::engine::boundary::wants::{
     AT_ONCE_MS, may_complete, may_prove_later, takes_long, wants, wants_test_changes,
     wants_the_tree_as_found, wants_trial,
@@ -21,7 +20,7 @@ use crate::engine::evidence::{CheckResult, Verdict};
 use crate::engine::record::{Check, Driver, Loop, Proof, TreeSeen};
 use crate::engine::usage::Usage;
 use crate::world::clock::{self, Deadline};
-use crate::world::files::protected;
+use crate::world::git::snapshots::protect;
 use crate::world::process::Stop;
 use crate::world::store::{Home, test_memory};
 
@@ -34,7 +33,7 @@ const BOUNDARY_OF_A_SESSION: Duration = Duration::from_secs(55 * 60);
 pub struct LeftBehind {
     tree: Option<TreeSeen>,
     changes: Option<Changes>,
-    protected: Option<Result<Marks, Unseen>>,
+    protected: Option<Result<Vec<String>, String>>,
 }
 
 impl LeftBehind {
@@ -53,7 +52,12 @@ impl Open {
         let tree = looks.tree.then(|| tree::look(&self.home, subject)).flatten();
         let changes = tree.as_ref().and_then(|left| tree::changes(&self.home, subject, left));
         let is_protected = looks.protected && subject.protected.is_some();
-        let protected = is_protected.then(|| protected::look(subject));
+        let snapshot = tree.as_ref().and_then(|tree| tree.snapshot.as_deref());
+        let look = || {
+            let now = snapshot.ok_or("no snapshot can be taken of the working tree")?;
+            protect::changed(&self.home, subject, now)
+        };
+        let protected = is_protected.then(look);
         LeftBehind { tree, changes, protected }
     }
 

@@ -24,7 +24,6 @@ use crate::engine::journal::{Choice, Event};
 use crate::engine::record::{Actor, Ending, Loop, LoopId, Outcome, Pending, SessionMemory, Status};
 use crate::engine::words::view::ViewState;
 use crate::world::files::disk::{self, Lock};
-use crate::world::files::fingerprint::NO_STALL_RULE;
 use crate::world::store::{self, Held, Home, LOCK_WAIT, StoreError, hash, test_memory, view};
 use crate::world::{clock, recorded_environment};
 
@@ -258,8 +257,8 @@ impl Open {
             && record.state.tree.is_some()
             && facts.tree.is_none()
             && facts.seen.looks(&record.contract).tree;
-        let is_news = is_blind && held.note_once(record, "unwatched", NO_STALL_RULE)?;
-        Ok(is_news.then(|| NO_STALL_RULE.to_owned()))
+        let is_news = is_blind && held.note_once(record, "unwatched", tree::NO_STALL_RULE)?;
+        Ok(is_news.then(|| tree::NO_STALL_RULE.to_owned()))
     }
 }
 

@@ -20,7 +20,7 @@ use crate::drive::start::baseline::baseline;
 use crate::drive::start::place;
 use crate::drive::start::repository::drafts_of;
 use crate::drive::start::run::{Prepared, begin};
-use crate::drive::test_changes;
+use crate::drive::{test_changes, tree};
 use crate::engine::boundary::limits::{LimitChange, reached};
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::fleet::plan::fitting;
@@ -32,7 +32,7 @@ use crate::engine::journal::Event;
 use crate::engine::record::{Check, Contract, Ending, Fragment, Limits, Loop, Outcome, Phase};
 use crate::engine::settings::Key;
 use crate::engine::settings::run::LogRetention;
-use crate::world::files::{disk, protected};
+use crate::world::files::disk;
 use crate::world::git::underway::put_back;
 use crate::world::git::{drafts, steps};
 use crate::world::process::identity::my_id;
@@ -317,11 +317,7 @@ impl Job<'_> {
             let limits = before.contract.limits.clone();
             record.contract = Contract { limits, ..self.contract() };
             if record.contract.protect != before.contract.protect {
-                record.protected = None;
-                let protects = !record.contract.protect.is_empty();
-                let marks = protects.then(|| protected::begin(&record)).transpose();
-                let marks = marks.map_err(|unseen| anyhow!(unseen.at_the_start().0))?;
-                record.protected = marks.map(|(marks, _)| marks);
+                tree::begin_protection(self.home, &mut record)?;
             }
             if record.contract.checks != before.contract.checks {
                 // It was said of the others.

@@ -224,13 +224,11 @@ impl Runner<'_> {
         let is_watched = self.ledger.record.watches_the_tree();
         let look = || tree::look_again(self.home, &self.ledger.record, left);
         let tree = is_watched.then(look).flatten();
-        let protected = self.ledger.record.protected.clone();
         let home = self.home;
         self.ledger.change(what, |record| {
             let was = record.state.trees.snapshot.clone();
             record.state.remember_tree(tree.clone());
             test_changes::follow(home, was.as_deref(), record, false);
-            record.protected.clone_from(&protected);
             record.state.git.pending.commit &= !what.starts_with(COMMITTED);
         });
     }

@@ -9,13 +9,11 @@ use super::Runner;
 use crate::drive::control::Cancels;
 use crate::drive::start::repository::on_another_branch;
 use crate::drive::tree;
-use crate::engine::boundary::protect;
 use crate::engine::events::RunEvent;
 use crate::engine::git::{GitFault, GitStep, GitTrouble, Pushed, Rebased};
 use crate::engine::journal::{COMMITTED, REBASED};
 use crate::engine::record::{Ending, Failures, GitMemory, Outcome, Sent};
 use crate::engine::words::news::commit_message;
-use crate::world::files::protected;
 use crate::world::git::commit::CommitResult;
 use crate::world::git::drafts::{self, Drafts, Left};
 use crate::world::git::steps::{Steps, following};
@@ -258,16 +256,9 @@ impl Runner<'_> {
         Some(take(Steps::new(&self.ledger.record.place, self.trusted.as_ref()?, stop)))
     }
 
-    /// The state of the protected paths; `None` where nothing is protected.
-    fn protected(&self) -> Option<protect::Marks> {
-        self.ledger.record.protected.as_ref()?;
-        protected::look(&self.ledger.record).ok()
-    }
-
     /// Rebases the branch onto another that moved. False when that needs a person and has ended the
     /// loop.
     pub(super) fn rebase(&mut self, onto: &str) -> bool {
-        let before = self.protected();
         let checkout = self.ledger.record.place.checkout.clone();
         let drafts = self.drafts().ok().filter(|_| self.run().git.commit);
         let drafts = drafts.map(|drafts| (drafts.untouched(&checkout), drafts));
@@ -286,12 +277,6 @@ impl Runner<'_> {
             }
             Some(Ok(Rebased::Onto(_))) => {
                 self.tell(&RunEvent::Rebased { onto });
-                let after = self.protected();
-                if let (Some(began), Some(before), Some(after)) =
-                    (&mut self.ledger.record.protected, before, after)
-                {
-                    began.marks = protect::moved(&began.marks, &before, after);
-                }
                 if let Some((untouched, mut drafts)) = drafts {
                     let _ =
                         drafts.mark_again(self.home, &self.ledger.record.id, &checkout, untouched);

@@ -9,7 +9,6 @@ use crate::drive::end::{self, EndAttempt};
 use crate::drive::owner::{elsewhere, environment_of, gone_why, owner_is_gone};
 use crate::drive::{test_changes, tree};
 use crate::engine::boundary::limits::overtime_ms;
-use crate::engine::boundary::protect;
 use crate::engine::fleet::Carried;
 use crate::engine::journal::Event;
 use crate::engine::record::{
@@ -18,8 +17,7 @@ use crate::engine::record::{
 };
 use crate::engine::text::count;
 use crate::parse::test_changes::only_what_changed;
-use crate::world::files::fingerprint::NO_STALL_RULE;
-use crate::world::files::{disk, protected, room, tree as tree_files};
+use crate::world::files::{disk, room, tree as tree_files};
 use crate::world::git::underway::put_back;
 use crate::world::store::StoreError::{self, Absent, Corrupt, Newer};
 use crate::world::store::{self, Held, Home, LOCK_WAIT, read_pointer, view, write_pointer};
@@ -119,12 +117,9 @@ fn look(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
         let tree = tree::begin(home, record);
         notes.extend(match (&tree.seen, tree.watched) {
             _ if record.contract.limits.stall == 0 => None,
-            (_, Some(files)) => {
-                let git = if tree.unrecorded.is_some() { "git cannot tell" } else { "no git" };
-                Some(format!("{git}: watching {}", count(files as u64, "file")))
-            }
+            (_, Some(files)) => Some(format!("no git: watching {}", count(files as u64, "file"))),
             (Some(_), None) => None,
-            (None, None) => Some(NO_STALL_RULE.to_owned()),
+            (None, None) => Some(tree::NO_STALL_RULE.to_owned()),
         });
         notes.extend(tree.note);
         if tree.unrecorded.is_some() && !record.contract.checks.is_empty() {
@@ -146,19 +141,7 @@ fn look(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
             }
         }
     }
-    if !record.contract.protect.is_empty() {
-        match protected::begin(record) {
-            Ok((protected, left_out)) => {
-                notes.extend(protect::left_out(&left_out));
-                record.protected = Some(protected);
-            }
-            Err(unseen) => {
-                let refused = git::refusal(&record.place.checkout);
-                let (why, cure) = refused.unwrap_or_else(|| unseen.at_the_start());
-                bail!("what `protect` names cannot be recorded: {why}\nhint: {cure}");
-            }
-        }
-    }
+    notes.extend(tree::begin_protection(home, record)?);
     Ok(notes)
 }
 

@@ -23,6 +23,7 @@ use crate::engine::text::{is_word_of, named};
 use crate::parse::test_changes::manifest::{names_files, words_of_settings};
 use crate::parse::test_changes::{named_paths, path_below};
 use crate::world::files::{disk, tree};
+use crate::world::git::snapshots::protect::PROTECTED;
 use crate::world::git::snapshots::scratch::is_output;
 use crate::world::git::snapshots::{FILE_BYTES, Snapshots};
 use crate::world::store::{Home, hash};
@@ -84,6 +85,12 @@ pub fn follow(home: &Home, was: Option<&str>, record: &mut Loop, is_by_person: b
     };
     if let Some(Ok(found)) = snapshots.as_found(&record.id).map(|found| moved(&found)) {
         let _ = snapshots.find_anew(&record.id, &found);
+    }
+    if let Some(protected) = record.protected.as_mut().filter(|_| !is_by_person)
+        && let Ok(snapshot) = moved(&protected.snapshot)
+        && snapshots.name(&record.id, PROTECTED, &snapshot).is_ok()
+    {
+        protected.snapshot = snapshot;
     }
     if let Some(baseline) = &mut record.state.baseline
         && let Ok(commit) = moved(&baseline.commit)

@@ -2,7 +2,7 @@
 //! from it. Nothing here ever adds belief to what the checks showed.
 
 use super::facts::Facts;
-use super::protect::{changed, complaint};
+use super::protect::complaint;
 use crate::engine::evidence::cause::{NoCause, passes_more};
 use crate::engine::evidence::test_report::TestReport;
 use crate::engine::evidence::test_run::{TestRun, TestStatus};
@@ -113,10 +113,10 @@ pub fn proof_notes(trial: Option<&Trial>, as_found: Option<&AsFound>) -> Vec<Str
 
 /// What is wrong with the protected paths. A look that was wanted and failed is a complaint, too.
 pub fn tampered(subject: &Loop, facts: &Facts) -> Option<String> {
-    let began = subject.protected.as_ref()?;
+    subject.protected.as_ref()?;
     match facts.protected.as_ref()? {
-        Ok(now) => complaint(&changed(&began.marks, now), subject.place.head.as_deref()),
-        Err(unseen) => Some(unseen.complaint().to_owned()),
+        Ok(changed) => complaint(changed, subject.place.head.as_deref()),
+        Err(why) => Some(format!("the protected paths cannot be compared: {why}")),
     }
 }
 

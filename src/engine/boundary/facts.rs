@@ -3,7 +3,6 @@
 
 use chrono::{DateTime, Utc};
 
-use super::protect::{Marks, Unseen};
 use crate::engine::claim::Claim;
 use crate::engine::evidence::changes::Changes;
 use crate::engine::evidence::test_report::{TestMemories, ran_nothing, remembered, worse};
@@ -167,7 +166,9 @@ impl Seen {
     /// Which looks are worth their cost, before any check has run. What checks proved is told by
     /// snapshots, too.
     pub fn looks(&self, contract: &Contract) -> Looks {
-        let tree = self.judges_progress(contract) || !contract.checks.is_empty();
+        let tree = self.judges_progress(contract)
+            || !contract.checks.is_empty()
+            || !contract.protect.is_empty();
         let is_one = !self.breaks_off() && self.ran_an_iteration();
         match self.agent.process {
             Some(ProcessEnd::BrokenOff(_) | ProcessEnd::Skipped(_)) if is_one => {
@@ -209,8 +210,8 @@ pub struct Facts {
     /// Whether the tree is the one that the loop found; `None` if it is unknown or was not looked
     /// at.
     pub unchanged: Option<bool>,
-    /// The state of the protected paths; `None` if not looked at.
-    pub protected: Option<Result<Marks, Unseen>>,
+    /// The protected paths that changed, or why that is not known; `None` if not looked at.
+    pub protected: Option<Result<Vec<String>, String>>,
     /// What the run with the original tests found; `None` if not looked at.
     pub test_changes: Option<TestChangesFinding>,
     /// Whether a check fails on the tree as the loop found it; `None` if none was run there.

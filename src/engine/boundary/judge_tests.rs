@@ -1,6 +1,6 @@
 use super::*;
 use crate::engine::boundary::facts::{AgentClosing, ControlRequest, ProcessEnd};
-use crate::engine::boundary::protect::{IgnoreRules, Marks, Protected, Unseen};
+use crate::engine::boundary::protect::Protected;
 use crate::engine::fixture::{a_loop, a_loop_with, at, facts, result};
 use crate::engine::record::Actor;
 
@@ -321,17 +321,11 @@ fn an_answer_cut_by_the_token_limit_is_an_iteration_and_neither_claim_nor_failur
 #[test]
 fn a_changed_protected_path_fails_the_iteration_and_refuses_the_claim() {
     let mut subject = a_loop();
-    let mark = |path: &str| (path.to_owned(), "1".to_owned());
     subject.contract.protect = vec!["tests".to_owned()];
-    subject.protected = Some(held_to([mark("mine")].into()));
-    let table = [
-        (vec!["mine"], None),
-        (vec!["mine", "tests/a.rs"], Some("tests/a.rs")),
-        (vec![], Some("mine")),
-    ];
-    for (now, named) in table {
+    subject.protected = Some(Protected::default());
+    for named in [None, Some("tests/a.rs")] {
         let mut facts = facts(Claim::Success);
-        facts.protected = Some(Ok(now.into_iter().map(mark).collect()));
+        facts.protected = Some(Ok(named.map(str::to_owned).into_iter().collect()));
         let judged = judge(&subject, &facts);
         let evidence = judged.after.state.evidence.unwrap();
         let complaint = named.map(|path| {
@@ -343,32 +337,26 @@ fn a_changed_protected_path_fails_the_iteration_and_refuses_the_claim() {
     }
 }
 
-fn held_to(marks: Marks) -> Protected {
-    Protected { ignored: IgnoreRules::default(), marks }
-}
-
 #[test]
 fn a_look_at_protected_paths_that_gave_nothing_refuses_the_claim_where_one_gave_something_before() {
-    for unseen in [Unseen::Git, Unseen::TooMuch] {
-        for (began, refused) in [(Some(held_to(Marks::new())), true), (None, false)] {
-            let mut subject = a_loop();
-            subject.contract.protect = vec!["tests".to_owned()];
-            subject.protected = began;
-            let mut facts = facts(Claim::Success);
-            facts.protected = Some(Err(unseen));
-            let judged = judge(&subject, &facts);
-            let evidence = judged.after.state.evidence.unwrap();
-            let complaint = unseen.complaint().to_owned();
-            assert_eq!(evidence.failure, refused.then(|| complaint.clone()));
-            let refusal = ClaimResult::Refused(complaint);
-            assert_eq!(evidence.claim, if refused { refusal } else { ClaimResult::Accepted });
-            assert_eq!(judged.proved.is_none(), refused);
-        }
+    for (began, refused) in [(Some(Protected::default()), true), (None, false)] {
+        let mut subject = a_loop();
+        subject.contract.protect = vec!["tests".to_owned()];
+        subject.protected = began;
+        let mut facts = facts(Claim::Success);
+        facts.protected = Some(Err("there is no snapshot".to_owned()));
+        let judged = judge(&subject, &facts);
+        let evidence = judged.after.state.evidence.unwrap();
+        let complaint = "the protected paths cannot be compared: there is no snapshot".to_owned();
+        assert_eq!(evidence.failure, refused.then(|| complaint.clone()));
+        let refusal = ClaimResult::Refused(complaint);
+        assert_eq!(evidence.claim, if refused { refusal } else { ClaimResult::Accepted });
+        assert_eq!(judged.proved.is_none(), refused);
     }
     // An iteration that does not count was not looked at either.
     let mut subject = a_loop();
     subject.contract.protect = vec!["tests".to_owned()];
-    subject.protected = Some(held_to(Marks::new()));
+    subject.protected = Some(Protected::default());
     let mut facts = facts(Claim::None);
     facts.seen.agent.process = Some(ProcessEnd::Skipped("nothing to do".to_owned()));
     assert_eq!(judge(&subject, &facts).after.state.evidence.unwrap().failure, None);

@@ -3,7 +3,7 @@
 //! claim is not believed, and the next prompt names the paths to restore. What git ignored when the
 //! loop began is left out.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use globset::{GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Serialize};
@@ -89,57 +89,13 @@ impl Cover {
     }
 }
 
-/// The protected paths that differ from the commit the loop began at, each with a mark of its kind
-/// and content.
-pub type Marks = BTreeMap<String, String>;
-
 /// The state that protected paths must keep.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Protected {
-    /// What git ignored when the loop began.
-    pub ignored: IgnoreRules,
-    pub marks: Marks,
-}
-
-/// The texts of git's ignore rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct IgnoreRules {
-    /// The rules of no folder: the user's, then the repository's own, which take precedence.
-    pub everywhere: Vec<String>,
-    /// Each `.gitignore`, by its folder from the checkout's root; the root's key is empty.
-    pub folders: BTreeMap<String, String>,
-}
-
-/// Why the state of the protected paths is unknown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unseen {
-    /// git is missing, or this is not the repository the loop began in.
-    Git,
-    /// The globs lead to more files than crew looks at.
-    TooMuch,
-}
-
-impl Unseen {
-    /// The cause and the cure when a loop begins.
-    pub fn at_the_start(self) -> (String, String) {
-        let (cause, cure) = match self {
-            Self::Git => ("there is no git repository here", "git init, or leave `protect` out"),
-            Self::TooMuch => ("its globs cover more files than crew reads", "use narrower globs"),
-        };
-        (cause.to_owned(), cure.to_owned())
-    }
-
-    /// The complaint for it if the paths could be read when the loop began.
-    pub fn complaint(self) -> &'static str {
-        match self {
-            Self::Git => {
-                "git can no longer list the protected paths; restore the repository as the loop found it"
-            }
-            Self::TooMuch => {
-                "the protected paths hold more files than crew reads; remove what was added there"
-            }
-        }
-    }
+pub struct Protected {
+    /// The snapshot that they are compared with.
+    pub snapshot: String,
+    /// Marks of kind and content of those that no snapshot holds, by path.
+    pub outside: BTreeMap<String, String>,
 }
 
 /// The message for ignored paths under a protect glob; `None` if there are none.
@@ -147,26 +103,6 @@ pub fn left_out(paths: &[String]) -> Option<String> {
     let it = if paths.len() == 1 { "it" } else { "them" };
     (!paths.is_empty())
         .then(|| format!("not protected, because git ignores {it}: {}", named(paths, NAMED_MAX)))
-}
-
-/// The paths that changed since the loop began.
-pub fn changed(began: &Marks, now: &Marks) -> Vec<String> {
-    let either: BTreeSet<&String> = began.keys().chain(now.keys()).collect();
-    let changed = either.into_iter().filter(|path| began.get(*path) != now.get(*path));
-    changed.cloned().collect()
-}
-
-/// The new required state after crew itself moved the working tree, as by a rebase: the present
-/// one, except for paths that had changed `before`.
-pub fn moved(began: &Marks, before: &Marks, after: Marks) -> Marks {
-    let mut held = after;
-    for path in changed(began, before) {
-        match began.get(&path) {
-            Some(mark) => held.insert(path, mark.clone()),
-            None => held.remove(&path),
-        };
-    }
-    held
 }
 
 /// The complaint and its remedy; `None` if nothing changed. `head` is the commit at which the loop
@@ -243,34 +179,6 @@ mod tests {
             assert_eq!(glob(text).unwrap_err(), "paths from the root of the checkout");
         }
         assert!(glob("a[").unwrap_err().starts_with("a glob (unclosed"));
-    }
-
-    fn marks(marks: &[(&str, &str)]) -> Marks {
-        marks.iter().map(|(path, mark)| ((*path).to_owned(), (*mark).to_owned())).collect()
-    }
-
-    #[test]
-    fn a_path_is_changed_that_is_not_as_the_loop_found_it() {
-        let began = marks(&[("mine", "1"), ("old", "1")]);
-        let table = [
-            (marks(&[("mine", "1"), ("old", "1")]), ""),
-            (marks(&[("mine", "2"), ("old", "1")]), "mine"),
-            (marks(&[("mine", "1")]), "old"),
-            (marks(&[("mine", "1"), ("new", "1"), ("old", "1")]), "new"),
-        ];
-        for (now, expected) in table {
-            assert_eq!(changed(&began, &now).join(" "), expected, "{now:?}");
-        }
-    }
-
-    #[test]
-    fn what_crew_itself_moves_is_nobodys_fault_and_excuses_nothing_from_before() {
-        let began = marks(&[("mine", "1")]);
-        let before = marks(&[("mine", "2"), ("planted", "1")]);
-        let after = marks(&[("mine", "2"), ("planted", "1"), ("theirs", "1")]);
-        let held = moved(&began, &before, after.clone());
-        assert_eq!(held, marks(&[("mine", "1"), ("theirs", "1")]));
-        assert_eq!(changed(&held, &after), ["mine", "planted"]);
     }
 
     #[test]

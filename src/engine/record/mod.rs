@@ -133,8 +133,7 @@ pub struct Loop {
     /// The environment that checks require in a session; `None` in fresh processes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<Environment>,
-    /// The state that protected paths must keep; `None` if none are protected, or their state was
-    /// unknown when the loop began.
+    /// The state that protected paths must keep; `None` if none are protected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protected: Option<Protected>,
     /// The task of a fleet that it works on; `None` for a loop that a person started.
@@ -319,7 +318,8 @@ impl Loop {
     pub fn watches_the_tree(&self) -> bool {
         let bounded = || self.driver() == Driver::Process && self.contract.bounds_an_iteration();
         let commits = || self.contract.run.as_ref().is_some_and(|run| run.git.commit);
-        self.contract.limits.stall > 0 || !self.contract.checks.is_empty() || bounded() || commits()
+        let has_paths = !self.contract.checks.is_empty() || !self.contract.protect.is_empty();
+        self.contract.limits.stall > 0 || has_paths || bounded() || commits()
     }
 
     /// The driver that runs the loop.

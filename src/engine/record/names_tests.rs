@@ -166,10 +166,7 @@ fn environment() -> Value {
 }
 
 fn protected() -> Value {
-    json!({
-        "ignored": { "everywhere": ["e"], "folders": { "f": "t" } },
-        "marks": { "p": "m" },
-    })
+    json!({ "snapshot": "s", "outside": { "p": "m" } })
 }
 
 /// A record with every field, as this crew writes it.

@@ -28,6 +28,11 @@ pub fn leads_out(checkout: &Path, path: &Path, named_by: &Path) -> Option<PathBu
 
 /// Every file below a folder, as relative paths, at most `limit` of them. Links count as files.
 pub fn files(folder: &Path, limit: usize) -> Vec<PathBuf> {
+    files_within(folder, limit, |_| true)
+}
+
+/// The same without the folders below it that `enters` does not accept.
+pub fn files_within(folder: &Path, limit: usize, enters: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = vec![PathBuf::new()];
     while let Some(below) = open.pop().filter(|_| found.len() < limit) {
@@ -35,7 +40,7 @@ pub fn files(folder: &Path, limit: usize) -> Vec<PathBuf> {
             let path = below.join(name);
             let is_folder = fs::symlink_metadata(folder.join(&path)).is_ok_and(|it| it.is_dir());
             if is_folder {
-                open.push(path);
+                open.extend(enters(&path).then_some(path));
             } else if found.len() < limit {
                 found.push(path);
             }

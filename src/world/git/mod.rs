@@ -35,11 +35,10 @@ use shell_words::quote;
 use self::command::{Command, whole};
 pub use self::commits::{OwnCommit, commits_since};
 use super::files::disk;
-use super::store::home::hash;
 use super::{env, recorded_environment};
 use crate::engine::evidence::changes::{ChangeKind, ChangedFile, Changes};
 use crate::engine::record::Loop;
-use crate::parse::git::{BRANCHES, GitStatus, complaint, files as files_of, is_id, status};
+use crate::parse::git::{BRANCHES, GitStatus, complaint, is_id, status};
 use crate::parse::tree_changes::tree_changes;
 use crate::world::process::ExitCause;
 
@@ -160,20 +159,6 @@ pub fn look(top: &Path) -> Option<GitStatus> {
 /// still seen.
 const NO_SUBMODULES: &str = "--ignore-submodules=dirty";
 
-/// One hash for the state of a loop's working tree: the commit, and each path that differs with its
-/// size and time. `None` outside a repository, or when git took too long or printed too much.
-pub fn fingerprint(subject: &Loop) -> Option<String> {
-    use std::fmt::Write as _;
-    let git = Git::of(subject);
-    let status = git.look()?;
-    let mut text = status.head.unwrap_or_default();
-    for entry in &status.entries {
-        let (size, time) = disk::stamp(&git.folder.join(&entry.path)).unwrap_or_default();
-        let _ = write!(text, "\0{}\0{size} {time}", entry.line);
-    }
-    Some(hash(text.as_bytes()))
-}
-
 /// How many of these changed files are in no commit; `None` outside a repository, or when git took
 /// too long or printed too much.
 pub fn uncommitted(subject: &Loop, changes: &Changes) -> Option<u64> {
@@ -219,22 +204,6 @@ pub fn changes_since(subject: &Loop) -> Option<Changes> {
         yours: false,
     });
     Some(tree_changes(tracked.as_bytes()).with(created))
-}
-
-/// The files of the commit at which a loop started, below these paths or everywhere; empty if it
-/// started without a commit. `None` outside a repository, in another repository, or when git took
-/// too long or printed too much.
-pub fn files(subject: &Loop, below: &[String]) -> Option<BTreeMap<String, String>> {
-    let git = Git::of(subject);
-    // If the configuration names another working tree, the repository was changed.
-    let top = git.run(&["rev-parse", "--show-toplevel"])?;
-    if disk::real_path(Path::new(top.trim_end_matches('\n'))).ok()? != git.folder {
-        return None;
-    }
-    let Some(start) = &subject.place.head else { return Some(BTreeMap::new()) };
-    let mut arguments = vec!["ls-tree", "-r", "-z", start, "--"];
-    arguments.extend(below.iter().map(String::as_str));
-    Some(files_of(&git.run(&arguments)?))
 }
 
 /// The files of ignore rules that belong to no folder: the user's, then the repository's.

@@ -6,7 +6,6 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
 use crate::engine::record::LoopId;
@@ -192,21 +191,8 @@ pub fn write_pointer(pointer: &Path, id: &LoopId) -> io::Result<()> {
 
 /// SHA-256 in hexadecimal: for file names, and to compare states without storing them.
 pub fn hash(bytes: &[u8]) -> String {
-    hexadecimal(&Sha256::digest(bytes))
-}
-
-/// git's object name of a file's content, with as many hexadecimal digits as its repository uses.
-pub fn git_hash(bytes: &[u8], digits: usize) -> String {
-    let head = format!("blob {}\0", bytes.len());
-    match digits {
-        40 => hexadecimal(&Sha1::new().chain_update(head).chain_update(bytes).finalize()),
-        _ => hexadecimal(&Sha256::new().chain_update(head).chain_update(bytes).finalize()),
-    }
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
-    bytes.iter().fold(String::with_capacity(64), |mut hex, byte| {
+    Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut hex, byte| {
         let _ = write!(hex, "{byte:02x}");
         hex
     })

@@ -83,7 +83,7 @@ impl Snapshots {
         let rules: Vec<&IndexEntry> = there.iter().copied().filter(rules).collect();
         self.write_out(target, &rules).map_err(undone)?;
         // What the rules of then cover was in no snapshot of then: it stays, and is nobody's.
-        let ignored = self.ignored_of(&gone);
+        let ignored = self.ignored_of(gone.iter().map(|entry| &*entry.path));
         let (ignored, gone): (Vec<&IndexEntry>, Vec<&IndexEntry>) =
             gone.into_iter().partition(|entry| ignored.contains(&entry.path));
         for entry in &gone {
@@ -112,9 +112,11 @@ impl Snapshots {
     }
 
     /// Which of these paths the ignore rules that are in force now cover.
-    fn ignored_of(&self, entries: &[&IndexEntry]) -> BTreeSet<Vec<u8>> {
-        let paths: Vec<u8> =
-            entries.iter().flat_map(|entry| [&*entry.path, b"\0"].concat()).collect();
+    pub(super) fn ignored_of<'p>(
+        &self,
+        paths: impl Iterator<Item = &'p [u8]>,
+    ) -> BTreeSet<Vec<u8>> {
+        let paths: Vec<u8> = paths.flat_map(|path| [path, b"\0"].concat()).collect();
         let form = ["--no-index", "--verbose", "--non-matching", "-z", "--stdin"];
         let ask = || self.printed(&[&["check-ignore"], &form[..]].concat(), &paths).ok();
         // It fails where no path is covered.

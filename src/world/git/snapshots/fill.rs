@@ -13,7 +13,7 @@ use crate::engine::record::{Driver, Loop};
 use crate::parse::git::BRANCHES;
 use crate::world::clock::{Deadline, Stopwatch};
 use crate::world::files::disk::{self, Durability};
-use crate::world::files::{tree, walk};
+use crate::world::files::tree;
 use crate::world::git::{Git, exclude_files, refusal};
 use crate::world::store::removal::LISTS;
 
@@ -44,10 +44,14 @@ impl Snapshots {
         disk::make_private_folder(parent).map_err(|error| error.to_string())?;
         let _lock = self.hold()?;
         let is_in_git = disk::exists(&self.checkout.join(".git"));
-        let files = || walk::files(&self.checkout).ok_or("there are more files than crew reads");
-        let watched = if is_in_git { None } else { Some(files()?.len()) };
-        if self.are_kept() && self.set_up(subject).is_ok() && self.taken().is_ok() {
-            return Ok(Filled { watched, ..Filled::default() });
+        let watched = |taken: &str| {
+            if is_in_git { None } else { self.entries(taken).ok().map(|entries| entries.len()) }
+        };
+        if self.are_kept()
+            && self.set_up(subject).is_ok()
+            && let Ok(taken) = self.taken()
+        {
+            return Ok(Filled { watched: watched(&taken.commit), ..Filled::default() });
         }
         let within = match subject.driver() {
             Driver::Session => FILL_IN_A_HOOK,
@@ -65,7 +69,9 @@ impl Snapshots {
             Ok(filled)
         });
         let _ = tree::remove(&aside.folder);
-        Ok(Filled { is_new: true, elapsed_ms: watch.elapsed_ms(), watched, ..made? })
+        let made = made?;
+        let watched = self.last().and_then(|taken| watched(&taken));
+        Ok(Filled { is_new: true, elapsed_ms: watch.elapsed_ms(), watched, ..made })
     }
 
     /// Gives a new git dir the snapshots of the old one, as far as they can be read: that one look

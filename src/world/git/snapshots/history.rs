@@ -154,6 +154,11 @@ impl Snapshots {
         self.list(id, YOURS).unwrap_or_default()
     }
 
+    /// What was ignored when the loop began: files, and folders as a whole, which end with a slash.
+    pub(super) fn ignored_at_the_start(&self, id: &LoopId) -> BTreeSet<String> {
+        self.list(id, IGNORED).unwrap_or_default().into_iter().collect()
+    }
+
     fn list(&self, id: &LoopId, list: &str) -> Option<Vec<String>> {
         let file = self.folder.join(list).join(id.as_str());
         let text = disk::read_text(&file, LIST_BYTES).ok()??;

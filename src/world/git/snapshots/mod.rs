@@ -8,6 +8,7 @@ mod back;
 mod fill;
 pub mod history;
 mod objects;
+pub mod protect;
 pub mod prune;
 mod read;
 pub mod scratch;
@@ -35,7 +36,7 @@ pub const FILE_BYTES: u64 = 50 << 20;
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 /// The longest that one command may take, except while the git dir is filled.
 const WITHIN: Duration = Duration::from_secs(20);
-/// The most paths that one snapshot takes, except the first.
+/// The most paths that one snapshot takes, except the first of a repository.
 const CHANGES_MAX: usize = 100_000;
 /// The list of the repositories inside, in the git dir, and the most bytes that are read of it.
 const LINKS: &str = "crew.repositories";
@@ -141,8 +142,9 @@ impl Snapshots {
         let last = self.last().ok_or("there is no private git dir")?;
         let printed = self.printed(&STATUS, &[])?;
         let changes = read(&printed);
-        if self.deadline.is_none() && changes.len() > CHANGES_MAX {
-            return Err("more paths differ than a snapshot takes at once".to_owned());
+        let is_limited = self.deadline.is_none() || !disk::exists(&self.checkout.join(".git"));
+        if is_limited && changes.len() > CHANGES_MAX {
+            return Err("there are more files than crew reads".to_owned());
         }
         let (paths, left_out) = self.sorted(changes);
         let beside = left_out.iter().filter(|it| it.is_repository).map(|it| it.path.clone());

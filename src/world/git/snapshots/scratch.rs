@@ -58,7 +58,7 @@ impl Snapshots {
     }
 
     /// Writes the git dir of a scratch folder, except its objects.
-    fn lay_down(&self, scratch: &Self) -> Result<(), String> {
+    pub(super) fn lay_down(&self, scratch: &Self) -> Result<(), String> {
         for name in ["objects/info", "refs/heads", "info"] {
             let made = disk::make_private_folder(&scratch.folder.join(name));
             made.map_err(|error| error.to_string())?;
