@@ -1,17 +1,20 @@
 //! The story of a loop as one self-contained HTML page: no script, and no address it would fetch
 //! from. Every text in it comes from elsewhere and is escaped. A policy also forbids a browser to
 //! run or load anything. It has the facts of the page in the same order, then what a page has no
-//! room for: every iteration, the output of the checks, and everything else that happened.
+//! room for: every iteration, as a table and as bars in colours of the page's style, the output of
+//! the checks, and everything else that happened.
 
-use minijinja::{Environment, Value, context};
+use minijinja::{Value, context};
+use serde::Serialize;
 
-use super::chart::{Shade, charts};
 use super::{StoryPage, chapter_line, contract, drivers, remarks, who};
-use crate::engine::evidence::Verdict;
+use crate::engine::evidence::{ClaimResult, Evidence};
 use crate::engine::journal::story::{Iteration, What};
-use crate::engine::record::{Outcome, Role};
-use crate::engine::text::{clean, one_line};
-use crate::engine::view::{Fact, IterationLine, LastWords, Step};
+use crate::engine::record::Outcome;
+use crate::engine::text::clean;
+use crate::engine::usage::Money;
+use crate::engine::view::IterationLine;
+use crate::engine::words::templates;
 use crate::report::page::time;
 use crate::report::words::{brief, grouped};
 
@@ -22,8 +25,17 @@ const MANY: usize = 1_000;
 /// The longest words of an agent, in characters, and those of each of many.
 const SAID_CHARS: usize = 300;
 const SAID_CHARS_OF_MANY: usize = 60;
-/// The longest column of files, in characters.
-const FILES_CHARS: usize = 60;
+/// The most bars of a chart; iterations in a row share one beyond that.
+const BARS_MAX: usize = 240;
+
+/// How an iteration ended, as far as a colour can show it: a class of the page's style.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Shade {
+    Quiet,
+    Good,
+    Bad,
+}
 
 /// The page.
 pub fn html(known: &StoryPage<'_>) -> String {
@@ -33,32 +45,29 @@ pub fn html(known: &StoryPage<'_>) -> String {
         Some(_) => Shade::Bad,
         None => Shade::Quiet,
     };
-    let mut ending: Vec<Value> = page.ending.iter().map(fact).collect();
-    ending.push(named("time", &time(page, known.reading)));
-    ending.extend(record.is_live().then(|| named("as of", &known.time(known.reading.now))));
-    let handoff = page.handoff.iter().map(|file| named("handoff", file));
-    let next = std::iter::once(("next", &page.next));
-    let steps = next.chain(page.then.iter().map(|then| ("then", then)));
-    let step = |(name, step): (&str, &Step)| {
-        context! { name, command => step.command, what => step.what }
-    };
-    let evidence = record.state.evidence.as_ref();
+    let last = record.state.evidence.as_ref();
+    let checks = last.into_iter().flat_map(|last| &last.checks).map(|check| {
+        context! { happened => check.what_happened(), ..Value::from_serialize(check) }
+    });
     let all: Vec<&Iteration> = story.iterations().collect();
+    let iterations = all.iter().map(|it| {
+        let shade = shade_of(&it.evidence);
+        let line = IterationLine::of(it, page.proof);
+        context! { shade, time => brief(it.elapsed_ms), ..Value::from_serialize(&line) }
+    });
     let terms = contract(record).into_iter().filter(|(name, _)| *name != "task");
     render(&context! {
-        title => format!("loop {} · {}", page.id, page.verdict),
-        shade => shade.class(),
-        remark => page.remark,
-        task => page.task,
-        ending,
-        charts => Value::from_safe_string(charts(story.iterations())),
+        page,
+        shade,
+        time => time(page, known.reading),
+        as_of => record.is_live().then(|| known.time(known.reading.now)),
+        charts => charts(&all),
         has_costs => all.iter().any(|it| it.evidence.cost().is_some()),
         has_agents => all.iter().any(|it| it.evidence.agent.is_some()),
-        iterations => all.iter().map(|it| iteration(known, it, all.len())).collect::<Vec<_>>(),
-        results => page.results.iter().map(fact).chain(handoff).collect::<Vec<_>>(),
-        steps => steps.map(step).collect::<Vec<_>>(),
-        last => evidence.map(|last| last.iteration),
-        checks => checks(known),
+        said_chars => if all.len() > MANY { SAID_CHARS_OF_MANY } else { SAID_CHARS },
+        iterations => iterations.collect::<Vec<_>>(),
+        last => last.map(|last| last.iteration),
+        checks => checks.collect::<Vec<_>>(),
         terms => terms.chain([("run by", drivers(story))]).collect::<Vec<_>>(),
         happenings => happenings(known),
     })
@@ -66,9 +75,7 @@ pub fn html(known: &StoryPage<'_>) -> String {
 
 /// Fills the template in; every text is escaped.
 fn render(values: &Value) -> String {
-    let mut environment = Environment::new();
-    environment.set_trim_blocks(true);
-    environment.set_lstrip_blocks(true);
+    let mut environment = templates::environment();
     environment.set_keep_trailing_newline(true);
     environment.add_filter("code", |text: String| Value::from_safe_string(with_code(&text)));
     environment.set_formatter(|out, _, value| {
@@ -76,50 +83,57 @@ fn render(values: &Value) -> String {
         let text = if value.is_safe() { text } else { escape(&text) };
         out.write_str(&text).map_err(Into::into)
     });
-    environment.render_str(TEMPLATE, values).unwrap_or_default()
+    environment.render_str(TEMPLATE, values).unwrap_or_else(|error| format!("{error:#}"))
 }
 
-fn fact(fact: &Fact) -> Value {
-    context! { name => fact.name, text => fact.text, detail => fact.detail.join("\n") }
-}
-
-fn named(name: &str, text: &str) -> Value {
-    context! { name, text }
-}
-
-fn iteration(known: &StoryPage<'_>, iteration: &Iteration, all: usize) -> Value {
-    let line = IterationLine::of(iteration, known.page.proof);
-    let most = if all > MANY { SAID_CHARS_OF_MANY } else { SAID_CHARS };
-    let said = match &line.said {
-        LastWords::Crew(words) => one_line(words, most),
-        LastWords::Agent(words) => format!("“{}”", one_line(words, most)),
-        LastWords::Nothing => String::new(),
-    };
-    context! {
-        number => line.number,
-        time => brief(line.elapsed_ms),
-        cost => line.cost.unwrap_or_default(),
-        agent => line.agent.unwrap_or_default(),
-        files => one_line(&line.files, FILES_CHARS),
-        shade => Shade::of(&iteration.evidence).class(),
-        checks => line.checks,
-        said,
+fn shade_of(evidence: &Evidence) -> Shade {
+    match evidence.claim {
+        ClaimResult::Accepted => Shade::Good,
+        _ if evidence.failure.is_some() || evidence.failing().next().is_some() => Shade::Bad,
+        _ if evidence.checks.is_empty() => Shade::Quiet,
+        _ => Shade::Good,
     }
 }
 
-/// What each check printed at the last boundary.
-fn checks(known: &StoryPage<'_>) -> Vec<Value> {
-    let evidence = known.view.record.state.evidence.as_ref();
-    let checks = evidence.into_iter().flat_map(|evidence| &evidence.checks);
-    let shown = checks.map(|check| {
-        let roles: Vec<&str> = check.roles.iter().copied().map(Role::label).collect();
-        let shade = if check.verdict == Verdict::Passed { Shade::Good } else { Shade::Bad };
-        context! {
-            roles => roles.join(", "), run => check.run, shade => shade.class(),
-            what => check.what_happened(), tail => check.tail,
-        }
+/// All charts that have something to show: how long each iteration took, how many tests failed,
+/// what it cost. Each figure is also in the table beneath.
+fn charts(all: &[&Iteration]) -> Vec<Value> {
+    let each = all.len().div_ceil(BARS_MAX).max(1);
+    let of =
+        if each == 1 { "each iteration".to_owned() } else { format!("every {each} iterations") };
+    let bars: Vec<&[&Iteration]> = all.chunks(each).collect();
+    let sum = |value: fn(&Iteration) -> u64| -> Vec<Option<u64>> {
+        bars.iter().map(|bar| Some(bar.iter().map(|it| value(it)).sum())).collect()
+    };
+    let times = sum(|it| it.elapsed_ms);
+    let costs = sum(|it| it.evidence.usage.as_ref().map_or(0, |usage| usage.cost.micros()));
+    let failing = bars.iter().map(|bar| failing_tests(bar.last()?)).collect();
+    let table: [(String, Vec<Option<u64>>, fn(u64) -> String); 3] = [
+        (format!("Time of {of}"), times, brief),
+        ("Failing tests, where they ran".to_owned(), failing, |count| count.to_string()),
+        (format!("Cost of {of}"), costs, |micros| Money::from_micros(micros).to_string()),
+    ];
+    let shown = table.into_iter().filter_map(|(name, values, words)| {
+        let most = values.iter().flatten().max().copied().filter(|most| *most > 0)?;
+        let bars = bars.iter().zip(values).map(|(bar, value)| {
+            context! {
+                number => bar.first().map(|it| it.evidence.iteration),
+                shade => bar.iter().map(|it| shade_of(&it.evidence)).max(),
+                words => value.map(words).unwrap_or_default(),
+                // One that has a value is never invisible, not even at 0.
+                height => value.map_or(0, |value| (value.saturating_mul(100) / most).max(2)),
+            }
+        });
+        let name = format!("{name}, at most {}", words(most));
+        Some(context! { name, bars => bars.collect::<Vec<_>>() })
     });
-    shown.collect()
+    if all.len() < 2 { Vec::new() } else { shown.collect() }
+}
+
+/// `None` where no check named its tests.
+fn failing_tests(iteration: &Iteration) -> Option<u64> {
+    let tests = iteration.evidence.checks.iter().filter_map(|it| it.tests.as_ref());
+    tests.map(|tests| u64::from(tests.failed)).reduce(|sum, failed| sum + failed)
 }
 
 /// What is neither an iteration nor an end, each with its time.

@@ -1,7 +1,6 @@
 //! The whole story of one loop: the page of `crew show`, one iteration of it, and both as JSON for
 //! programs.
 
-mod chart;
 pub mod html;
 
 use std::fmt::Write as _;
