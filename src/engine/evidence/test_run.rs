@@ -6,11 +6,13 @@ use std::collections::btree_map::{BTreeMap, Entry};
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::text::start;
+use crate::engine::text::{one_line, start};
 
 /// The most tests that are kept by name.
 pub const TESTS_NAMED: usize = 20_000;
-/// The longest name of a test, in characters.
+/// The most tests whose failure is kept in words.
+const FAILURES_KEPT: usize = 1000;
+/// The longest name of a test, or the words of a failure, in characters.
 pub const NAME_CHARS: usize = 300;
 
 /// The end of one test.
@@ -40,6 +42,12 @@ pub struct TestRun {
     /// Names that both passed and failed: several tests have them.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub mixed: BTreeSet<String>,
+    /// How long a test took, in milliseconds, where its runner says so.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub elapsed_ms: BTreeMap<String, u32>,
+    /// Why a test failed, in one line, where its runner says so.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub failures: BTreeMap<String, String>,
     /// The words in which a runner reported that nothing ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nothing: Option<String>,
@@ -105,6 +113,34 @@ impl TestRun {
         }
     }
 
+    /// Keeps how long a test took.
+    pub fn took(&mut self, name: &str, milliseconds: Option<u32>) {
+        let name = start(name.trim(), NAME_CHARS);
+        if let Some(milliseconds) = milliseconds
+            && self.elapsed_ms.len() < TESTS_NAMED
+        {
+            self.elapsed_ms.insert(name.to_owned(), milliseconds);
+        }
+    }
+
+    /// Keeps why a test failed.
+    pub fn failed_for(&mut self, name: &str, error: &str) {
+        let name = start(name.trim(), NAME_CHARS);
+        if !error.trim().is_empty() && self.failures.len() < FAILURES_KEPT {
+            self.failures.insert(name.to_owned(), one_line(error, NAME_CHARS));
+        }
+    }
+
+    /// Counts a test with this end.
+    pub fn count(&mut self, status: TestStatus) {
+        let total = match status {
+            TestStatus::Passed => &mut self.passed,
+            TestStatus::Failed => &mut self.failed,
+            TestStatus::Skipped => &mut self.skipped,
+        };
+        add(total, 1);
+    }
+
     /// Whether the same tests in another place show that it lacks nothing: some pass, none fails
     /// that does not fail `here`, and no more suites fail to load.
     pub fn is_as_good_as(&self, here: &Self) -> bool {
@@ -123,6 +159,8 @@ impl TestRun {
         add(&mut self.errors, other.errors);
         add(&mut self.uncounted, other.uncounted);
         self.mixed.extend(other.mixed);
+        self.elapsed_ms.extend(other.elapsed_ms);
+        self.failures.extend(other.failures);
         self.nothing = self.nothing.take().or(other.nothing);
         self.unfinished = self.unfinished.take().or(other.unfinished);
         self.replayed = self.replayed.take().or(other.replayed);

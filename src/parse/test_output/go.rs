@@ -1,9 +1,10 @@
 //! `go test`, plain, `-v` and `-json`. Plain, a package that passes does not say how many tests it
 //! ran.
 
-use serde::Deserialize;
+use serde_json::Value;
 
-use super::{Line, Runner};
+use super::table::status_of;
+use super::{Line, may_be_of, milliseconds};
 use crate::engine::evidence::test_run::{TESTS_NAMED, TestRun, TestStatus, add};
 
 #[derive(Default)]
@@ -11,30 +12,24 @@ pub(super) struct Go {
     run: TestRun,
     is_known: bool,
     /// The tests of the package that runs: its name comes last.
-    open: Vec<(String, TestStatus)>,
+    open: Vec<GoTest>,
 }
 
-/// An event of `-json`.
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Event {
-    action: String,
-    #[serde(default)]
-    package: String,
-    test: Option<String>,
-    #[serde(default)]
-    output: String,
+struct GoTest {
+    name: String,
+    status: TestStatus,
+    took: Option<u32>,
 }
 
-impl Runner for Go {
-    fn letters(&self) -> &'static str {
-        "{oF?"
-    }
-
-    fn line(&mut self, Line { whole: line, text, .. }: Line<'_>) {
+impl Go {
+    pub(super) fn line(&mut self, line: Line<'_>) {
+        if !may_be_of(line, "{oF?") {
+            return;
+        }
+        let Line { whole: line, text } = line;
         if line.starts_with("{\"") {
             if line.contains("\"Action\":")
-                && let Ok(event) = serde_json::from_slice::<Event>(line.as_bytes())
+                && let Ok(event) = serde_json::from_slice::<Value>(line.as_bytes())
             {
                 self.event(&event);
             }
@@ -52,23 +47,19 @@ impl Runner for Go {
         }
     }
 
-    fn report(self: Box<Self>) -> Option<TestRun> {
+    pub(super) fn report(self) -> Option<TestRun> {
         self.is_known.then_some(self.run)
     }
-}
 
-impl Go {
     /// "FAIL: TestWrong/one (0.00s)"
     fn test(&mut self, rest: &str) {
         let Some((word, rest)) = rest.split_once(": ") else { return };
-        let Some((name, _)) = rest.rsplit_once(" (").filter(|(_, time)| time.ends_with("s)"))
-        else {
-            return;
-        };
-        if let Some(status) = status_of(&word.to_ascii_lowercase())
+        let Some((name, time)) = rest.rsplit_once(" (") else { return };
+        if let Some(status) = status_of(&word.to_ascii_lowercase(), usize::MAX)
             && self.open.len() < TESTS_NAMED
         {
-            self.open.push((name.to_owned(), status));
+            let took = milliseconds(time.trim_end_matches(')'));
+            self.open.push(GoTest { name: name.to_owned(), status, took });
         }
     }
 
@@ -76,30 +67,30 @@ impl Go {
     fn package(&mut self, rest: &str, passed: bool) {
         self.is_known = true;
         let package = rest.split(['\t', ' ']).next().unwrap_or(rest);
-        let failed = std::mem::take(&mut self.open);
-        let has_passed = failed.iter().any(|(_, status)| *status != TestStatus::Failed);
+        let tests = std::mem::take(&mut self.open);
+        let has_passed = tests.iter().any(|test| test.status != TestStatus::Failed);
         if passed && !has_passed && !rest.contains("[no tests to run]") {
             add(&mut self.run.uncounted, 1);
         }
-        if !passed && failed.is_empty() {
+        if !passed && tests.is_empty() {
             add(&mut self.run.errors, 1);
         }
-        for (name, status) in failed {
-            self.count(package, &name, status);
+        for GoTest { name, status, took } in tests {
+            self.count(package, &name, status, took);
         }
     }
 
-    fn event(&mut self, event: &Event) {
-        let status = status_of(&event.action);
-        match (&event.test, status) {
+    fn event(&mut self, event: &Value) {
+        let text = |name: &str| event[name].as_str().unwrap_or_default();
+        let output = text("Output");
+        match (event["Test"].as_str(), status_of(text("Action"), usize::MAX)) {
             (Some(test), Some(status)) => {
                 self.is_known = true;
-                self.count(&event.package, test, status);
+                let took = event["Elapsed"].as_f64().and_then(|it| milliseconds(&format!("{it}s")));
+                self.count(text("Package"), test, status, took);
             }
             // A package that could not be built has an output instead of tests.
-            (None, _)
-                if event.output.starts_with("FAIL\t") && event.output.contains(" failed]") =>
-            {
+            (None, _) if output.starts_with("FAIL\t") && output.contains(" failed]") => {
                 self.is_known = true;
                 add(&mut self.run.errors, 1);
             }
@@ -108,23 +99,12 @@ impl Go {
         }
     }
 
-    fn count(&mut self, package: &str, test: &str, status: TestStatus) {
-        match status {
-            TestStatus::Passed => add(&mut self.run.passed, 1),
-            TestStatus::Failed => add(&mut self.run.failed, 1),
-            TestStatus::Skipped => add(&mut self.run.skipped, 1),
-        }
+    fn count(&mut self, package: &str, test: &str, status: TestStatus, took: Option<u32>) {
+        self.run.count(status);
         if self.run.takes(status) {
-            self.run.name(&format!("{package}.{test}"), status);
+            let name = format!("{package}.{test}");
+            self.run.name(&name, status);
+            self.run.took(&name, took);
         }
-    }
-}
-
-fn status_of(word: &str) -> Option<TestStatus> {
-    match word {
-        "pass" => Some(TestStatus::Passed),
-        "fail" => Some(TestStatus::Failed),
-        "skip" => Some(TestStatus::Skipped),
-        _ => None,
     }
 }

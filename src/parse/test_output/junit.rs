@@ -3,7 +3,7 @@
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 
-use super::Line;
+use super::{Line, milliseconds};
 use crate::engine::evidence::test_run::{TestRun, TestStatus, add};
 
 /// The largest report that is read, in bytes.
@@ -19,10 +19,14 @@ pub(super) struct JUnit {
 }
 
 /// The test whose element is open.
+#[derive(Default)]
 struct Case {
     name: String,
-    status: TestStatus,
+    took: Option<u32>,
+    /// What the element within it says; it passed without one.
+    status: Option<TestStatus>,
     is_error: bool,
+    message: String,
 }
 
 impl JUnit {
@@ -57,11 +61,11 @@ impl JUnit {
                 Ok(Event::Start(tag)) => match tag.name().as_ref() {
                     b"testsuites" | b"testsuite" => depth += 1,
                     b"testcase" => open = Some(Case::of(&tag)),
-                    name => open.iter_mut().for_each(|case| case.mark(name)),
+                    _ => open.iter_mut().for_each(|case| case.mark(&tag)),
                 },
                 Ok(Event::Empty(tag)) => match tag.name().as_ref() {
                     b"testcase" => Case::of(&tag).count(&mut run),
-                    name => open.iter_mut().for_each(|case| case.mark(name)),
+                    _ => open.iter_mut().for_each(|case| case.mark(&tag)),
                 },
                 Ok(Event::End(tag)) => match tag.name().as_ref() {
                     b"testcase" => open.take().into_iter().for_each(|case| case.count(&mut run)),
@@ -82,40 +86,41 @@ impl JUnit {
 
 impl Case {
     fn of(tag: &BytesStart<'_>) -> Self {
-        let (mut class, mut name) = (None, String::new());
-        for attribute in tag.attributes().with_checks(false).filter_map(Result::ok) {
-            let value = || attribute.unescape_value().unwrap_or_default();
-            match attribute.key.as_ref() {
-                b"classname" => class = Some(value()),
-                b"name" => name = value().into_owned(),
-                _ => {}
-            }
-        }
-        if let Some(class) = class.filter(|class| !class.is_empty()) {
-            name.insert(0, '.');
-            name.insert_str(0, &class);
-        }
-        Self { name, status: TestStatus::Passed, is_error: false }
+        let [class, name, time] = ["classname", "name", "time"].map(|name| attribute(tag, name));
+        let class = class.filter(|class| !class.is_empty()).map(|class| class + ".");
+        let took = time.and_then(|seconds| milliseconds(&format!("{seconds}s")));
+        let name = class.unwrap_or_default() + &name.unwrap_or_default();
+        Self { name, took, ..Self::default() }
     }
 
     /// By an element within it.
-    fn mark(&mut self, element: &[u8]) {
-        match element {
-            b"failure" => self.status = TestStatus::Failed,
+    fn mark(&mut self, tag: &BytesStart<'_>) {
+        match tag.name().as_ref() {
+            b"failure" => self.status = Some(TestStatus::Failed),
             b"error" => self.is_error = true,
-            b"skipped" => self.status = TestStatus::Skipped,
-            _ => {}
+            b"skipped" => self.status = Some(TestStatus::Skipped),
+            _ => return,
         }
+        self.message = attribute(tag, "message").unwrap_or_default();
     }
 
     fn count(self, run: &mut TestRun) {
-        match self.status {
-            _ if self.is_error => add(&mut run.errors, 1),
-            TestStatus::Passed => add(&mut run.passed, 1),
-            TestStatus::Failed => add(&mut run.failed, 1),
-            TestStatus::Skipped => add(&mut run.skipped, 1),
+        let status = self.status.unwrap_or(TestStatus::Passed);
+        if self.is_error {
+            add(&mut run.errors, 1);
+        } else {
+            run.count(status);
         }
-        let status = if self.is_error { TestStatus::Failed } else { self.status };
+        let status = if self.is_error { TestStatus::Failed } else { status };
         run.name(&self.name, status);
+        run.took(&self.name, self.took);
+        if status == TestStatus::Failed {
+            run.failed_for(&self.name, &self.message);
+        }
     }
+}
+
+fn attribute(tag: &BytesStart<'_>, name: &str) -> Option<String> {
+    let found = tag.try_get_attribute(name).ok()??;
+    Some(found.unescape_value().ok()?.into_owned())
 }

@@ -1,53 +1,41 @@
-//! Reads what test runners print, line by line, so that a log of any length fits. Each runner has a
-//! file; what none of them knows is not a test.
+//! Reads what test runners print, line by line, so that a log of any length fits. The forms of
+//! their lines are a table (`runners.txt`); a runner whose lines need more than one state has a
+//! file. What none of them knows is not a test.
 
-mod cargo;
 mod go;
-mod jest;
 mod junit;
-mod nextest;
 mod nothing;
 mod prefix;
-mod pytest;
+mod table;
 mod tap;
 #[cfg(test)]
 mod tests;
 mod unittest;
-mod vitest;
 
-use memchr::{memchr, memrchr};
+use memchr::memchr;
 
+use self::table::{Reported, TABLE};
 use crate::engine::evidence::test_run::{TestRun, add};
 use crate::engine::text::plain;
+use crate::parse::amounts::whole;
 
-/// A line without its break, its terminal codes and the blanks at its end. What several runners
-/// look for in it is found once.
+/// A line without its break, its terminal codes and the blanks at its end.
 #[derive(Clone, Copy)]
 struct Line<'a> {
     whole: &'a str,
     /// It without its indentation.
     text: &'a str,
-    /// What is before and behind its last " ... ".
-    at_dots: Option<(&'a str, &'a str)>,
-}
-
-/// A reader of one runner's output.
-trait Runner {
-    /// The first letters of the lines that it reads, besides those that end with a parenthesis;
-    /// empty if it reads all.
-    fn letters(&self) -> &'static str {
-        ""
-    }
-    fn line(&mut self, line: Line<'_>);
-    /// What it reported; `None` if no line was its own.
-    fn report(self: Box<Self>) -> Option<TestRun>;
 }
 
 /// Reads the output of a check.
 pub struct TestOutput {
-    runners: [Box<dyn Runner>; 8],
-    /// Which of them read a line that begins with this byte: one bit each.
-    readers: [u8; 256],
+    /// What each runner of the table reported.
+    reported: Vec<Reported>,
+    /// The runner whose list of failures is open.
+    lists: Option<usize>,
+    unittest: unittest::Unittest,
+    tap: tap::Tap,
+    go: go::Go,
     junit: junit::JUnit,
     nothing: nothing::Nothing,
 }
@@ -55,26 +43,15 @@ pub struct TestOutput {
 impl TestOutput {
     /// The readers of all runners, before the first line.
     pub fn new() -> Self {
-        let runners: [Box<dyn Runner>; 8] = [
-            Box::<cargo::Cargo>::default(),
-            Box::<nextest::Nextest>::default(),
-            Box::<pytest::Pytest>::default(),
-            Box::<unittest::Unittest>::default(),
-            Box::<jest::Jest>::default(),
-            Box::<vitest::Vitest>::default(),
-            Box::<tap::Tap>::default(),
-            Box::<go::Go>::default(),
-        ];
-        let mut readers = [0; 256];
-        for (index, runner) in runners.iter().enumerate() {
-            let letters = runner.letters().as_bytes();
-            for (byte, readers) in (0..=u8::MAX).zip(&mut readers) {
-                let is_read = letters.is_empty() || letters.contains(&byte);
-                *readers |= u8::from(is_read) << index;
-            }
+        Self {
+            reported: TABLE.runners.iter().map(|_| Reported::default()).collect(),
+            lists: None,
+            unittest: unittest::Unittest::default(),
+            tap: tap::Tap::default(),
+            go: go::Go::default(),
+            junit: junit::JUnit::default(),
+            nothing: nothing::Nothing::default(),
         }
-        let (junit, nothing) = (junit::JUnit::default(), nothing::Nothing::default());
-        Self { runners, readers, junit, nothing }
     }
 
     /// Takes the next line, without its break.
@@ -87,23 +64,41 @@ impl TestOutput {
 
     fn plain_line(&mut self, line: &str) {
         let whole = prefix::without_prefix(line.trim_end());
-        let line = Line { whole, text: whole.trim_start(), at_dots: at_dots(whole) };
+        let line = Line { whole, text: whole.trim_start() };
         self.junit.line(line);
         self.nothing.line(line);
+        self.unittest.line(line);
+        self.tap.line(line);
+        self.go.line(line);
         let first = line.text.bytes().next().unwrap_or_default();
-        let readers = if whole.ends_with(')') { u8::MAX } else { self.readers[usize::from(first)] };
-        for (index, runner) in self.runners.iter_mut().enumerate() {
-            if readers >> index & 1 == 1 {
-                runner.line(line);
+        let mut read = 0_u64;
+        for at in &TABLE.by_byte[usize::from(first)] {
+            let row = &TABLE.rows[*at];
+            if read >> row.runner & 1 == 0
+                && let Some(taken) = row.read(line)
+                && self.reported[row.runner].take(row, line, taken)
+            {
+                read |= 1 << row.runner;
+                match row.means {
+                    "nothing" => self.nothing.states(line),
+                    "list" => self.lists = Some(row.runner),
+                    _ => {}
+                }
             }
+        }
+        // Any other line shows that it was not the list of failures.
+        if let Some(runner) = self.lists.take_if(|at| read >> *at & 1 == 0 && !whole.is_empty()) {
+            self.reported[runner].list = None;
         }
     }
 
     /// What all runners reported together; `None` where no tests were spoken of. A report in XML
     /// counts only alone: it repeats what a runner says in words.
     pub fn report(self) -> Option<TestRun> {
-        let reports = self.runners.into_iter().filter_map(Runner::report);
-        let all = reports.reduce(|mut all, report| {
+        let reported = self.reported.into_iter().enumerate();
+        let reports = reported.filter_map(|(runner, reported)| reported.report(runner));
+        let others = [self.unittest.report(), self.tap.report(), self.go.report()];
+        let all = reports.chain(others.into_iter().flatten()).reduce(|mut all, report| {
             all.add(report);
             all
         });
@@ -111,35 +106,42 @@ impl TestOutput {
     }
 }
 
-/// What is before and behind the last " ... ". Every line of a log is asked: the search for a text
-/// builds tables each time, and that for a byte does not.
-fn at_dots(text: &str) -> Option<(&str, &str)> {
-    let mut end = text.len();
-    while let Some(dot) = memrchr(b'.', &text.as_bytes()[..end]) {
-        let behind = text[dot + 1..].strip_prefix(' ');
-        if let (Some(before), Some(behind)) = (text[..=dot].strip_suffix(" ..."), behind) {
-            return Some((before, behind));
-        }
-        end = dot;
-    }
-    None
+/// Whether a line begins with one of these letters, or may end in a time or a state.
+fn may_be_of(line: Line<'_>, letters: &str) -> bool {
+    let first = line.text.bytes().next();
+    line.whole.ends_with(')') || first.is_some_and(|first| letters.as_bytes().contains(&first))
 }
 
-/// "3 passed, 1 failed": each number with its word, and what follows the word.
+/// "3 passed, 1 failed", with other marks between them, too: each number with its word, and what
+/// follows the word.
 fn counts(text: &str) -> impl Iterator<Item = (u32, &str)> {
-    text.split(", ").filter_map(|part| {
-        let (number, word) = part.trim().split_once(' ')?;
-        Some((number.parse().ok()?, word.trim()))
-    })
+    text.split([',', ';', '|']).filter_map(first_number)
+}
+
+/// The number that a part begins with, and what follows.
+fn first_number(part: &str) -> Option<(u32, &str)> {
+    let (number, word) = part.trim().split_once(' ')?;
+    Some((number.parse().ok()?, word.trim()))
+}
+
+/// A duration such as "0.005s" or "12 ms".
+fn milliseconds(text: &str) -> Option<u32> {
+    let text = text.trim();
+    let (number, factor) = match text.strip_suffix("ms") {
+        Some(number) => (number, 1.0),
+        None => (text.strip_suffix('s')?, 1000.0),
+    };
+    let number: f64 = number.trim_end().parse().ok()?;
+    u32::try_from(whole(number * factor)).ok()
 }
 
 /// Adds a number of a runner's summary by the word behind it. Words of other numbers count nothing.
 fn add_total(run: &mut TestRun, number: u32, word: &str) {
-    let total = match word {
+    let total = match word.split(' ').next().unwrap_or_default() {
         "pass" | "passed" | "xpassed" | "measured" => &mut run.passed,
         "fail" | "failed" | "cancelled" | "exec" | "timed" => &mut run.failed,
         "skipped" | "ignored" | "todo" | "xfailed" => &mut run.skipped,
-        "filtered out" | "deselected" => &mut run.filtered,
+        "filtered" | "deselected" => &mut run.filtered,
         "error" | "errors" => &mut run.errors,
         _ => return,
     };

@@ -1,9 +1,11 @@
-//! Sentences in which runners report that nothing ran or that a cached result was repeated, and a
-//! reader of "number + test word" for runners that have no file here. It only takes belief away.
+//! What shows that nothing ran or that a cached result was repeated: sentences of the table, goals
+//! of make and gradle, and a reader of "number + test word" for runners that the table does not
+//! have. It only takes belief away.
 
 use memchr::memchr_iter;
 
 use super::Line;
+use super::table::TABLE;
 use crate::engine::evidence::test_run::{TestRun, add};
 use crate::engine::text::{is_word_of, one_line};
 
@@ -11,12 +13,6 @@ use crate::engine::text::{is_word_of, one_line};
 const LINE_BYTES: usize = 300;
 /// How much of the line is repeated to people, in characters.
 const SHOWN_CHARS: usize = 100;
-
-/// How a line begins that says that nothing ran, each below the name of its runner.
-const BEGINNINGS: &str = include_str!("nothing.txt");
-
-/// Words in which a task runner reports that it repeated a result.
-const REPLAYS: &str = include_str!("replayed.txt");
 
 #[derive(Default)]
 pub(super) struct Nothing {
@@ -27,6 +23,13 @@ pub(super) struct Nothing {
 }
 
 impl Nothing {
+    /// Takes a line that a row of the table reads as "nothing ran".
+    pub(super) fn states(&mut self, Line { text, .. }: Line<'_>) {
+        if text.len() <= LINE_BYTES {
+            self.stated.get_or_insert_with(|| one_line(text, SHOWN_CHARS));
+        }
+    }
+
     pub(super) fn line(&mut self, Line { text, .. }: Line<'_>) {
         if text.is_empty() || text.len() > LINE_BYTES {
             return;
@@ -38,9 +41,6 @@ impl Nothing {
         let bytes = text.as_bytes();
         let task = if bytes[0] == b'>' { text.strip_prefix("> Task :") } else { None };
         match (bytes[0], task.and_then(|task| task.rsplit_once(' '))) {
-            (b'N' | b'w' | b'W' | b'e' | b'E' | b'T' | 0xe2, _) if is_beginning(text) => {
-                keep(&mut self.stated);
-            }
             (b'm' | b'g', _) if is_up_to_date(text) => keep(&mut self.stated),
             (_, Some((task, "NO-SOURCE"))) if is_action(task) => keep(&mut self.stated),
             (_, Some((task, "UP-TO-DATE" | "FROM-CACHE"))) if is_action(task) => {
@@ -77,11 +77,7 @@ impl Nothing {
 }
 
 fn is_replayed(text: &str) -> bool {
-    REPLAYS.lines().any(|words| !words.starts_with('#') && text.contains(words))
-}
-
-fn is_beginning(text: &str) -> bool {
-    BEGINNINGS.lines().any(|beginning| text.starts_with(beginning))
+    TABLE.sentences("replayed").any(|words| text.contains(words))
 }
 
 /// "make: 'test' is up to date.", "make: Nothing to be done for 'check'.", of a goal that tests.

@@ -1,7 +1,8 @@
 //! The Test Anything Protocol and those who print it: `node --test` (also its reporter "spec"),
 //! prove. Where totals are printed they count, else the lines of the outermost tests.
 
-use super::{Line, Runner, add_total};
+use super::table::status_of;
+use super::{Line, add_total, may_be_of, milliseconds};
 use crate::engine::evidence::test_run::{TESTS_NAMED, TestRun, TestStatus, add};
 use crate::engine::text::one_line;
 
@@ -30,12 +31,12 @@ struct Prove {
     errors: u32,
 }
 
-impl Runner for Tap {
-    fn letters(&self) -> &'static str {
-        "0123456789TBon#ℹF✖✔﹣"
-    }
-
-    fn line(&mut self, Line { whole: line, text, .. }: Line<'_>) {
+impl Tap {
+    pub(super) fn line(&mut self, line: Line<'_>) {
+        if !may_be_of(line, "0123456789TBon#ℹF✖✔﹣") {
+            return;
+        }
+        let Line { whole: line, text } = line;
         if let Some(number) = plan(line) {
             self.is_known = true;
             add(self.planned.get_or_insert_default(), number);
@@ -61,21 +62,17 @@ impl Runner for Tap {
             if let Some(tests) = tests.and_then(|it| it.parse::<u32>().ok()) {
                 add(&mut self.prove.get_or_insert_default().tests, tests);
             }
-        } else if let Some(numbers) = line.strip_prefix("  Failed tests:  ") {
+        } else if let Some(numbers) =
+            line.strip_prefix("  Failed tests:  ").or(line.strip_prefix("  Failed test:  "))
+        {
             self.prove_failures(numbers);
-        } else if let Some(numbers) = line.strip_prefix("  Failed test:  ") {
-            self.prove_failures(numbers);
-        } else if let Some(name) = text.strip_prefix("✖ ") {
-            self.spec(name, TestStatus::Failed);
-        } else if let Some(name) = text.strip_prefix("✔ ") {
-            self.spec(name, TestStatus::Passed);
-        } else if let Some(name) = text.strip_prefix("﹣ ") {
-            self.spec(name, TestStatus::Skipped);
+        } else if text.starts_with(['✖', '✔', '﹣']) {
+            self.spec(text);
         }
     }
 
-    fn report(self: Box<Self>) -> Option<TestRun> {
-        let Self { counted: mut run, node, prove, is_known, planned, .. } = *self;
+    pub(super) fn report(self) -> Option<TestRun> {
+        let Self { counted: mut run, node, prove, is_known, planned, .. } = self;
         run.unfinished = self.bailed_out;
         if let Some(prove) = prove {
             let skipped = run.skipped;
@@ -84,7 +81,10 @@ impl Runner for Tap {
             return Some(run);
         }
         match node {
-            Some(totals) => Some(TestRun { tests: run.tests, ..totals }),
+            Some(totals) => {
+                let TestRun { tests, elapsed_ms, .. } = run;
+                Some(TestRun { tests, elapsed_ms, ..totals })
+            }
             None if is_known => {
                 let planned = planned.unwrap_or(0);
                 if planned > run.total() && !self.is_loose && run.unfinished.is_none() {
@@ -96,9 +96,7 @@ impl Runner for Tap {
             None => None,
         }
     }
-}
 
-impl Tap {
     /// "2 - is empty # SKIP later"
     fn test(&mut self, test: &str, status: TestStatus) {
         let (number, name) = test.split_once(' ').unwrap_or((test, ""));
@@ -112,16 +110,10 @@ impl Tap {
         };
         let is_spared = directive.starts_with("SKIP") || directive.starts_with("TODO");
         let status = if is_spared { TestStatus::Skipped } else { status };
-        match status {
-            TestStatus::Passed => add(&mut self.counted.passed, 1),
-            TestStatus::Failed => add(&mut self.counted.failed, 1),
-            TestStatus::Skipped => add(&mut self.counted.skipped, 1),
-        }
-        let name = name.trim_start_matches("- ");
-        if name.is_empty() {
-            self.counted.name(&format!("test {number}"), status);
-        } else {
-            self.counted.name(name, status);
+        self.counted.count(status);
+        match name.trim_start_matches("- ") {
+            "" => self.counted.name(&format!("test {number}"), status),
+            name => self.counted.name(name, status),
         }
     }
 
@@ -130,24 +122,23 @@ impl Tap {
         let Some((word, number)) = total.split_once(' ') else { return };
         // tape aligns its totals: "pass  2".
         let Ok(number) = number.trim().parse::<u32>() else { return };
-        let node = match word {
-            "tests" => {
-                self.node.get_or_insert_default();
-                return;
-            }
-            _ => self.node.as_mut(),
-        };
-        let Some(node) = node else { return };
-        add_total(node, number, word);
+        if word == "tests" {
+            self.node.get_or_insert_default();
+        } else if let Some(node) = &mut self.node {
+            add_total(node, number, word);
+        }
     }
 
-    /// "is wrong (3.640153ms)" of node's reporter "spec".
-    fn spec(&mut self, name: &str, status: TestStatus) {
+    /// "✖ is wrong (3.640153ms)" of node's reporter "spec".
+    fn spec(&mut self, text: &str) {
+        let Some((sign, name)) = text.split_once(' ') else { return };
         let name = name.split(" # ").next().unwrap_or(name);
-        if let Some((name, time)) = name.rsplit_once(" (")
-            && time.ends_with("ms)")
+        if let Some(status) = status_of(sign, usize::MAX)
+            && let Some((name, time)) = name.rsplit_once(" (")
+            && let Some(time) = time.strip_suffix("ms)")
         {
             self.counted.name(name, status);
+            self.counted.took(name, milliseconds(&format!("{time}ms")));
         }
     }
 

@@ -135,6 +135,56 @@ fn totals_past_all_reason_neither_overflow_nor_take_long() {
 proptest::proptest! {
     #[test]
     fn a_line_is_cut_where_the_last_dots_stand(text in "[ .a]{0,12}") {
-        proptest::prop_assert_eq!(at_dots(&text), text.rsplit_once(" ... "));
+        proptest::prop_assert_eq!(table::split_last(&text, " ... "), text.rsplit_once(" ... "));
+    }
+}
+
+#[test]
+fn every_row_of_the_table_fits_its_example_and_no_row_before_it_does() {
+    let mut rows = TABLE.rows.iter();
+    let mut row = rows.next().unwrap();
+    let mut is_new = false;
+    for line in include_str!("runners.txt").lines() {
+        if let Some(example) = line.strip_prefix("= ") {
+            let whole = prefix::without_prefix(example);
+            let line = Line { whole, text: whole.trim_start() };
+            let is_replay = row.means == "replayed";
+            assert!(is_replay || row.read(line).is_some(), "{example}");
+            let first = line.text.bytes().next().unwrap();
+            let mut read = TABLE.by_byte[usize::from(first)].iter();
+            let fits = read.find_map(|at| {
+                let other = &TABLE.rows[*at];
+                let taken = other.read(line).filter(|_| other.runner == row.runner)?;
+                let mut reported = Reported::default();
+                reported.list = (row.means == "listed").then(Vec::new);
+                reported.take(other, line, taken).then_some(other)
+            });
+            assert!(is_replay || fits.is_some_and(|it| std::ptr::eq(it, row)), "{example}");
+            is_new = true;
+        } else if !line.starts_with(['#', '[']) && !line.is_empty() && is_new {
+            row = rows.next().unwrap();
+            is_new = false;
+        }
+    }
+    assert!(rows.next().is_none() && is_new, "a row without an example");
+}
+
+#[test]
+fn how_long_a_test_took_and_why_it_failed_is_kept_where_the_runner_prints_it() {
+    let xml = "<testsuite><testcase classname=\"a\" name=\"b\" time=\"0.25\"><failure \
+        message=\"1 is not 2\"/></testcase></testsuite>";
+    for (text, took, error) in [
+        ("test a ... ok <0.012s>\ntest result: ok. 1 passed; 0 failed", Some(12), None),
+        ("PASS [   0.005s] (1/1) shop a\nSummary [ 0.3s] 1 test run: 1 passed", Some(5), None),
+        (" ✓ a.test.js > a 3ms\n Tests  1 passed (1)", Some(3), None),
+        ("--- PASS: TestA (0.01s)\nok  \tshop\t0.002s", Some(10), None),
+        ("✔ a (3.64ms)\nℹ tests 1\nℹ pass 1", Some(3), None),
+        ("0.50s call   a.py::a\nFAILED a.py::a - no\n1 failed in 1s", Some(500), Some("no")),
+        (xml, Some(250), Some("1 is not 2")),
+    ] {
+        let run = read(text).unwrap();
+        let name = run.tests.keys().next().unwrap();
+        assert_eq!(run.elapsed_ms.get(name).copied(), took, "{text}");
+        assert_eq!(run.failures.get(name).map(String::as_str), error, "{text}");
     }
 }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{Line, Runner};
+use super::Line;
+use super::table::split_last;
 use crate::engine::evidence::test_run::{TESTS_NAMED, TestRun, TestStatus, add};
 
 #[derive(Default)]
@@ -19,8 +20,8 @@ pub(super) struct Unittest {
 /// How a line on a failed test begins.
 const FAILURES: [&str; 3] = ["FAIL: ", "ERROR: ", "UNEXPECTED SUCCESS: "];
 
-impl Runner for Unittest {
-    fn line(&mut self, Line { whole: line, at_dots, .. }: Line<'_>) {
+impl Unittest {
+    pub(super) fn line(&mut self, Line { whole: line, .. }: Line<'_>) {
         if let Some(ran) = line.strip_prefix("Ran ").and_then(|rest| rest.split_once(" test")) {
             self.ran = ran.0.parse().ok().filter(|_| ran.1.contains(" in "));
         } else if let (Some(ran), false) = (self.ran, line.is_empty()) {
@@ -31,16 +32,14 @@ impl Runner for Unittest {
         {
             self.failure(rest);
         } else {
-            self.verbose(line, at_dots);
+            self.verbose(line);
         }
     }
 
-    fn report(self: Box<Self>) -> Option<TestRun> {
+    pub(super) fn report(self) -> Option<TestRun> {
         self.is_known.then_some(self.run)
     }
-}
 
-impl Unittest {
     /// "FAILED (failures=1, errors=1, skipped=1)", "OK", "NO TESTS RAN"
     fn totals(&mut self, ran: u32, line: &str) {
         if !["OK", "FAILED", "NO TESTS RAN"].iter().any(|word| line.starts_with(word)) {
@@ -87,9 +86,9 @@ impl Unittest {
     }
 
     /// `test_a (test_a.Shop.test_a) ... ok`; with a docstring, its words are on a second line.
-    fn verbose(&mut self, line: &str, at_dots: Option<(&str, &str)>) {
+    fn verbose(&mut self, line: &str) {
         let begun = self.begun.take();
-        let Some((head, end)) = at_dots else {
+        let Some((head, end)) = split_last(line, " ... ") else {
             let is_name = line.starts_with("test") && line.ends_with(')');
             self.begun = is_name.then(|| name_of(line)).flatten();
             return;

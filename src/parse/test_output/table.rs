@@ -1,0 +1,368 @@
+//! The table of runners: how each of their lines reads, and what it means (`runners.txt`). A form
+//! is compared piece by piece, without regular expressions: every line of a log is asked.
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use memchr::{memchr, memchr_iter, memrchr};
+
+use super::{Line, add_total, counts, first_number, milliseconds};
+use crate::engine::evidence::test_run::{TESTS_NAMED, TestRun, TestStatus, add};
+use crate::engine::text::is_word_of;
+
+/// The table, which explains itself.
+const RUNNERS: &str = include_str!("runners.txt");
+
+/// What is taken from a line.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Taken<'l> {
+    name: &'l str,
+    word: &'l str,
+    counts: &'l str,
+    suite: &'l str,
+    number: Option<u32>,
+    milliseconds: Option<u32>,
+}
+
+/// A row of the table.
+#[derive(Debug)]
+pub(super) struct Row {
+    /// The index of its runner.
+    pub(super) runner: usize,
+    pub(super) means: &'static str,
+    is_indented: bool,
+    /// The text before the first field.
+    head: &'static str,
+    /// Each field with the text behind it.
+    fields: Vec<(&'static str, &'static str)>,
+}
+
+/// The rows by the runners, and by the first letters of their lines.
+pub(super) struct Table {
+    /// The name of each runner, and what it puts between a suite and a test.
+    pub(super) runners: Vec<(&'static str, &'static str)>,
+    pub(super) rows: Vec<Row>,
+    /// The rows for a line that begins with this byte, blanks left out.
+    pub(super) by_byte: Vec<Vec<usize>>,
+}
+
+/// The table, read once.
+pub(super) static TABLE: LazyLock<Table> = LazyLock::new(Table::new);
+
+impl Table {
+    fn new() -> Self {
+        let (mut runners, mut rows) = (Vec::new(), Vec::new());
+        for line in RUNNERS.lines() {
+            if let Some(runner) = line.strip_prefix('[') {
+                let (name, rest) = runner.split_once(']').unwrap_or((runner, ""));
+                runners.push((name, rest.trim().trim_matches('"')));
+            } else if !line.starts_with(['#', '='])
+                && let Some((means, form)) = line.split_once(": ")
+            {
+                rows.push(Row::new(runners.len().saturating_sub(1), means, form));
+            }
+        }
+        let begins = |row: &Row, byte: u8| match row.head.trim_start().bytes().next() {
+            Some(first) => first == byte,
+            None => match row.fields.first() {
+                Some((_, " [")) => byte.is_ascii_uppercase(),
+                Some(("counts" | "number" | "time", _)) => byte.is_ascii_digit(),
+                _ => true,
+            },
+        };
+        let of_byte = |byte| {
+            let rows = rows.iter().enumerate();
+            rows.filter(|(_, row)| begins(row, byte)).map(|(at, _)| at).collect()
+        };
+        Self { by_byte: (0..=u8::MAX).map(of_byte).collect(), runners, rows }
+    }
+
+    /// The sentences with this meaning, which have no form.
+    pub(super) fn sentences(&self, means: &'static str) -> impl Iterator<Item = &'static str> {
+        self.rows.iter().filter(move |row| row.means == means).map(|row| row.head)
+    }
+}
+
+impl Row {
+    fn new(runner: usize, means: &'static str, form: &'static str) -> Self {
+        let rest = form.strip_prefix("{ }");
+        let is_indented = rest.is_some() || means == "nothing";
+        let mut parts = rest.unwrap_or(form).split('{');
+        let head = parts.next().unwrap_or_default();
+        let fields = parts.filter_map(|part| part.split_once('}')).collect();
+        Self { runner, means, is_indented, head, fields }
+    }
+
+    /// What is taken from a line of this form.
+    pub(super) fn read<'l>(&self, line: Line<'l>) -> Option<Taken<'l>> {
+        let text = if self.is_indented { line.text } else { line.whole };
+        let mut rest = text.strip_prefix(self.head)?;
+        if self.fields.is_empty() {
+            return (self.means == "nothing" || rest.is_empty()).then(Taken::default);
+        }
+        let (_, tail) = self.fields.last()?;
+        rest = rest.strip_suffix(tail)?;
+        let mut taken = Taken::default();
+        for (index, (field, behind)) in self.fields.iter().enumerate() {
+            let (value, after) = match *field {
+                _ if index + 1 == self.fields.len() => (rest, ""),
+                // The rest of the line may hold what is behind a name once more, and not the last.
+                "name" | "suite" | "counts" => split_last(rest, behind)?,
+                _ => split_first(rest, behind)?,
+            };
+            rest = after;
+            match *field {
+                "name" => taken.name = value,
+                "word" => taken.word = value,
+                "counts" => taken.counts = value,
+                "suite" => taken.suite = value,
+                "number" => taken.number = Some(value.parse().ok()?),
+                "time" => taken.milliseconds = Some(milliseconds(value)?),
+                _ => {}
+            }
+        }
+        Some(taken)
+    }
+}
+
+/// The text before and behind the first `mark`. A search for a text would build tables each time.
+fn split_first<'l>(text: &'l str, mark: &str) -> Option<(&'l str, &'l str)> {
+    let first = *mark.as_bytes().first()?;
+    let mut from = 0;
+    while let Some(at) = memchr(first, &text.as_bytes()[from..]) {
+        if let Some(behind) = text.get(from + at..)?.strip_prefix(mark) {
+            return Some((&text[..from + at], behind));
+        }
+        from += at + 1;
+    }
+    None
+}
+
+/// The text before and behind the last `mark`.
+pub(super) fn split_last<'l>(text: &'l str, mark: &str) -> Option<(&'l str, &'l str)> {
+    let first = *mark.as_bytes().first()?;
+    let mut end = text.len();
+    while let Some(at) = memrchr(first, &text.as_bytes()[..end]) {
+        if let Some(behind) = text.get(at..).and_then(|rest| rest.strip_prefix(mark)) {
+            return Some((&text[..at], behind));
+        }
+        end = at;
+    }
+    None
+}
+
+/// What one runner of the table reported.
+#[derive(Debug, Default)]
+pub(super) struct Reported {
+    run: TestRun,
+    is_known: bool,
+    suite: String,
+    /// What may be the list of failures that ends a suite.
+    pub(super) list: Option<Vec<String>>,
+    /// Runs that were announced and have not reported their end.
+    open: u32,
+    /// Tests whose last try failed: a later try may pass.
+    tried: BTreeSet<String>,
+}
+
+impl Reported {
+    /// Takes a line of this runner; `false` where it is not such a line after all.
+    pub(super) fn take(&mut self, row: &Row, line: Line<'_>, taken: Taken<'_>) -> bool {
+        match row.means {
+            "test" => return self.test(row.runner, taken),
+            "failed" => return self.failed(row.runner, taken),
+            "verbose" => {
+                let Some((name, word)) = verbose(taken.name) else { return false };
+                return self.test(row.runner, Taken { name, word, ..taken });
+            }
+            "time" => self.run.took(taken.name.trim(), taken.milliseconds),
+            "totals" => self.totals(row.runner, taken.counts),
+            "tally" => {
+                if !taken.counts.split(", ").all(is_a_number_of_tests) {
+                    return false;
+                }
+                self.totals(row.runner, taken.counts);
+            }
+            "begins" => add(&mut self.open, 1),
+            "ends" => self.open = self.open.saturating_sub(1),
+            "suite" => taken.suite.trim().clone_into(&mut self.suite),
+            "list" => self.list = Some(Vec::new()),
+            "listed" => {
+                let Some(list) = &mut self.list else { return false };
+                if list.len() < TESTS_NAMED {
+                    list.push(taken.name.to_owned());
+                }
+            }
+            "errors" => {
+                add(&mut self.run.errors, taken.number.unwrap_or(1));
+                self.is_known = true;
+            }
+            "unfinished" => {
+                self.run.unfinished = Some(line.text.to_owned());
+                self.is_known = true;
+            }
+            "known" => self.is_known = true,
+            _ => {}
+        }
+        true
+    }
+
+    fn totals(&mut self, runner: usize, totals: &str) {
+        for (number, word) in counts(totals) {
+            add_total(&mut self.run, number, word);
+        }
+        self.is_known = true;
+        self.open = self.open.saturating_sub(1);
+        for listed in self.list.take().unwrap_or_default() {
+            if let Some(name) = name_of(&listed, runner) {
+                self.name(runner, name, TestStatus::Failed, None);
+            }
+        }
+    }
+
+    fn test(&mut self, runner: usize, taken: Taken<'_>) -> bool {
+        // "TRY 1 FAIL": another try may follow.
+        let word = taken.word.strip_prefix("TRY ").and_then(|rest| rest.split_once(' '));
+        let is_try = word.is_some();
+        let word = word.map_or(taken.word, |(_, word)| word);
+        let Some(status) = status_of(word, runner) else { return false };
+        let Some(name) = name_of(taken.name, runner) else { return false };
+        if is_try && status == TestStatus::Failed && self.tried.len() < TESTS_NAMED {
+            self.tried.insert(name.to_owned());
+            return true;
+        }
+        self.tried.remove(name);
+        let behind = word.split_once(' ').map(|(_, rest)| rest.trim_matches(['<', '>', '(', ')']));
+        self.name(runner, name, status, taken.milliseconds.or(behind.and_then(milliseconds)));
+        true
+    }
+
+    fn failed(&mut self, runner: usize, taken: Taken<'_>) -> bool {
+        let Some(name) = name_of(taken.name, runner) else { return false };
+        self.name(runner, name, TestStatus::Failed, None);
+        let error = taken.name.strip_prefix(name).and_then(|rest| rest.strip_prefix(" - "));
+        error.into_iter().for_each(|error| self.run.failed_for(name, error));
+        true
+    }
+
+    fn name(&mut self, runner: usize, name: &str, status: TestStatus, took: Option<u32>) {
+        if !self.run.takes(status) {
+            return;
+        }
+        let (_, joint) = TABLE.runners[runner];
+        if joint.is_empty() || self.suite.is_empty() {
+            self.run.name(name, status);
+            return self.run.took(name, took);
+        }
+        let name = format!("{}{joint}{name}", self.suite);
+        self.run.name(&name, status);
+        self.run.took(&name, took);
+    }
+
+    /// What it reported; `None` if no line was its own.
+    pub(super) fn report(mut self, runner: usize) -> Option<TestRun> {
+        let (name, _) = TABLE.runners[runner];
+        if self.open > 0 {
+            let why = format!("{name} announced tests and never reported their end");
+            self.run.unfinished.get_or_insert(why);
+            self.is_known = true;
+        }
+        for name in std::mem::take(&mut self.tried) {
+            self.run.name(&name, TestStatus::Failed);
+        }
+        self.is_known.then_some(self.run)
+    }
+}
+
+/// Whether it is a part of pytest's totals.
+fn is_a_number_of_tests(part: &str) -> bool {
+    const WORDS: &str = "passed xpassed failed skipped xfailed deselected error errors warning \
+                         warnings rerun";
+    let word = first_number(part).map(|(_, word)| word);
+    word.is_some_and(|word| is_word_of(WORDS, word.strip_prefix("subtests ").unwrap_or(word)))
+}
+
+/// The name and the word of `test_a.py::test_b[1] PASSED     [ 33%]`: either may hold blanks.
+fn verbose(line: &str) -> Option<(&str, &str)> {
+    // Every line of a log is asked, and the search for a text is slow.
+    let bytes = line.as_bytes();
+    let is_of_file = |at: usize| bytes[..at].ends_with(b".p") && bytes[at..].starts_with(b"y::");
+    if !memchr_iter(b'y', bytes).any(is_of_file) {
+        return None;
+    }
+    let words = [" PASSED", " FAILED", " ERROR", " SKIPPED", " XFAIL", " XPASS"];
+    words.iter().find_map(|word| {
+        let (name, behind) = line.split_once(word)?;
+        let is_whole = behind.is_empty() || behind.starts_with(' ');
+        is_whole.then_some((name, word.trim_start()))
+    })
+}
+
+/// What a runner's word or sign for the end of a test means.
+pub(super) fn status_of(word: &str, runner: usize) -> Option<TestStatus> {
+    Some(match word.split([' ', ',', '<']).next()? {
+        // What nextest could not start has the word that others have for an expected failure.
+        "XFAIL" if TABLE.runners.get(runner).is_some_and(|(name, _)| *name == "nextest") => {
+            TestStatus::Failed
+        }
+        "ok" | "pass" | "PASS" | "PASSED" | "XPASS" | "LEAK" | "FLAKY" | "✓" | "✔" => {
+            TestStatus::Passed
+        }
+        "fail" | "FAIL" | "FAILED" | "ERROR" | "TIMEOUT" | "ABORT" | "×" | "✖" => {
+            TestStatus::Failed
+        }
+        "skip" | "ignored" | "SKIPPED" | "XFAIL" | "↓" | "□" | "﹣" => TestStatus::Skipped,
+        word if word.starts_with("SIG") => TestStatus::Failed,
+        _ => return None,
+    })
+}
+
+/// The name of a test without what its runner puts around it; `None` if it is not one.
+fn name_of(text: &str, runner: usize) -> Option<&str> {
+    match TABLE.runners[runner].0 {
+        "cargo" => {
+            // A list of failures is without these words.
+            let modes = [" - should panic", " - compile fail", " - compile"];
+            let name = modes.iter().find_map(|mode| text.strip_suffix(mode)).unwrap_or(text);
+            // The lines of a documentation test move with every change above it.
+            let line = if name.ends_with(')') { name.rsplit_once(" (line ") } else { None };
+            Some(line.map_or(name, |(name, _)| name))
+        }
+        "nextest" => {
+            let name = text.trim_start();
+            let number = name.strip_prefix('(').and_then(|name| name.split_once(") "));
+            Some(number.map_or(name, |(_, name)| name.trim_start()))
+        }
+        "pytest" => {
+            let name = before_the_message(text);
+            // A log line has blanks after its level: "ERROR    app:client.py:42 no answer".
+            let is_file = matches!(name.rsplit_once('.'), Some((_, "py")));
+            let is_test = name.contains(".py::") || is_file;
+            Some(name).filter(|name| is_test && !name.starts_with(' '))
+        }
+        "vitest" => {
+            // " |project| " may be before it.
+            let name = text.trim();
+            let project = name.strip_prefix('|').and_then(|rest| rest.split_once("| "));
+            Some(project.map_or(name, |(_, name)| name)).filter(|name| name.contains(" > "))
+        }
+        _ => Some(text),
+    }
+}
+
+/// The name before " - message"; the values in its brackets may hold the same.
+fn before_the_message(text: &str) -> &str {
+    let mut depth = 0_u32;
+    for (at, letter) in text.char_indices() {
+        match letter {
+            '[' => depth += 1,
+            ']' => depth = depth.saturating_sub(1),
+            ' ' if depth == 0 && text[at..].starts_with(" - ") => return &text[..at],
+            _ => {}
+        }
+    }
+    match text.split_once(" - ") {
+        Some((name, _)) if depth > 0 => name,
+        _ => text,
+    }
+}
