@@ -6,7 +6,7 @@ use anyhow::Result;
 use super::{requested, task};
 use crate::cmd::{actor, home, print, refuse_an_agent};
 use crate::drive::fleet::control::{self, Delivery, Forgotten, Ordered, forget as forget_fleet};
-use crate::engine::fleet::{FleetRequest, TaskId};
+use crate::engine::fleet::{FleetOrder, FleetRequest, TaskId};
 use crate::exit::Exit;
 use crate::parse::arguments::FleetOrderArgs;
 use crate::report::fleet::lines::{accepted, forgotten, obeyed, told};
@@ -15,7 +15,8 @@ use crate::report::fleet::lines::{accepted, forgotten, obeyed, told};
 pub fn order(arguments: &FleetOrderArgs, what: FleetRequest, reason: Option<&str>) -> Result<Exit> {
     let tasks: Result<Vec<TaskId>> = arguments.tasks.iter().map(|name| task(name)).collect();
     let (home, memory, fleet) = requested(arguments.which.fleet.as_deref())?;
-    let order = control::by(what, actor(), reason);
+    let reason = reason.map(str::to_owned);
+    let order = FleetOrder { what, by: actor(), reason };
     let ordered = control::order(&home, &memory, &tasks?, &order, arguments.now)?;
     let Ordered { at_once, later, over, untold } = &ordered;
     print::out(&obeyed(&fleet.name, what, [at_once, later, over]));

@@ -15,8 +15,7 @@ use crate::cmd::{home, print, reading, trust};
 use crate::drive::fleet::begin::{self, foreseen};
 use crate::drive::fleet::coordinator::{Coordinator, FleetEnd};
 use crate::drive::fleet::describe::{Described, describe};
-use crate::drive::fleet::executors::{LOCAL, MANUAL, executor_of};
-use crate::drive::fleet::gate::slots_of;
+use crate::drive::fleet::executors::{MANUAL, executor_of};
 use crate::drive::fleet::job::{JobEnd, job as attempt};
 use crate::drive::fleet::join;
 use crate::drive::fleet::memory::Memory;
@@ -66,7 +65,7 @@ pub fn run(arguments: &FleetRunArgs) -> Result<Exit> {
     }
     let fleet = &described.fleet;
     if fleet.engine == MANUAL {
-        for start in begin::starts(&Memory::of(&home, &fleet.name)?, fleet)? {
+        for start in begin::starts(&home, fleet)? {
             print::out(&fleet.job(&start));
         }
         return Ok(Exit::SUCCESS);
@@ -79,7 +78,7 @@ fn page(home: &Home, described: &Described, retry: bool, is_dry: bool) -> Result
     let Described { fleet, left_out, .. } = described;
     let leases = foreseen(home, described, retry)?;
     let new = described.new_commands();
-    let is_local = fleet.engine == LOCAL;
+    let is_local = fleet.is_local();
     let slots = (is_local && fleet.slots == 0).then(slots::default_count);
     let start = FleetStart {
         fleet,
@@ -132,7 +131,7 @@ fn saying(fleet: &Fleet) -> impl Fn(&str) {
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn coordinate(home: &Home, fleet: &Fleet) -> Result<Exit> {
-    if fleet.slots == 0 && fleet.engine == LOCAL {
+    if fleet.slots == 0 && fleet.is_local() {
         print::err(&format!("crew: {}; --slots N sets another number", slots::default_count().why));
     }
     let signals = Signals::listen()?;
@@ -142,8 +141,7 @@ fn coordinate(home: &Home, fleet: &Fleet) -> Result<Exit> {
     let mut say = |event: &FleetEvent| {
         print::stamped(&lines::line(event, clock::local()));
     };
-    let slots = slots_of(fleet);
-    let end = Coordinator::new(home, &memory, engine, slots, &signals, &mut say).run()?;
+    let end = Coordinator::new(home, &memory, engine, &signals, &mut say).run()?;
     match end {
         FleetEnd::Interrupted => {
             // A person who is in a hurry, or a remote that is gone, gets none.

@@ -15,12 +15,11 @@ use crate::cmd::{print, reading, show as loops};
 use crate::drive::error_text::error_text;
 use crate::drive::fleet::coordinator::REMOTE_LOOKS;
 use crate::drive::fleet::executors::{LOCAL, MANUAL};
-use crate::drive::fleet::gate::{slots_of, takes_one};
+use crate::drive::fleet::gate;
 use crate::drive::fleet::memory::Memory;
 use crate::engine::fleet::standing::way_out;
 use crate::engine::fleet::{
-    Attempt, Fleet, FleetPlan, Lease, Pace, Places, Refusal, Standing, TaskId, TaskState,
-    UnreadableLease, overlap,
+    Fleet, Lease, Pace, Refusal, Standing, TaskId, TaskState, UnreadableLease, WaitsFor,
 };
 use crate::engine::record::Loop;
 use crate::engine::text::{Shown, clean, distinct};
@@ -90,13 +89,9 @@ impl FleetView {
     /// How the fleet stands now.
     pub fn standing(&self) -> Standing {
         let Self { fleet, leases, unreadable, home, is_run } = self;
-        let takes_one = |attempt: &Attempt| takes_one(home, fleet, attempt);
-        let places = Places { slots: slots_of(fleet), takes_one: &takes_one };
-        let plan = FleetPlan::of(fleet, leases, places, &overlap);
-        let is_unknown = fleet.max_cost_micros > 0 && !unreadable.is_empty();
-        let plan = if is_unknown { plan.without_money() } else { plan };
+        let plan = gate::plan(home, fleet, leases, gate::slots_of(fleet), unreadable.is_empty());
         let plan = match fleet.engine.as_str() {
-            MANUAL => plan.by_hand(),
+            MANUAL => plan.waiting_for(&WaitsFor::Job),
             LOCAL if !is_run => plan.unattended(),
             // A cluster starts by itself what was handed to it.
             _ => plan,

@@ -7,12 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Result, bail};
 
 use super::describe::Described;
+use super::gate;
 use super::join::{self, agents, as_started, goes_the_same_way, is_up_to_date, keep_limits};
 use super::memory::{Memory, TRIES};
 use super::worktree::{continue_branches, is_merged};
 use crate::engine::fleet::{
-    Fleet, FleetOrder, FleetPlan, FleetRequest, FleetTask, LOCAL, Landed, LandingMode, Lease,
-    Start, TaskEnding, TaskId, TaskState, overlap,
+    Fleet, FleetOrder, FleetRequest, FleetTask, LandingMode, Lease, Start, TaskEnding, TaskId,
+    TaskState,
 };
 use crate::engine::record::{Contract, Ending, Outcome};
 use crate::engine::text::{distinct, named};
@@ -28,13 +29,11 @@ const NAMED_MAX: usize = 3;
 
 /// The tasks that may start now, for somebody else to start: each has its part of the fleet's money
 /// set aside. Those of silent attempts come last: a job of theirs waits until it is sure.
-pub fn starts(memory: &Memory, fleet: &Fleet) -> Result<Vec<TaskId>> {
+pub fn starts(home: &Home, fleet: &Fleet) -> Result<Vec<TaskId>> {
+    let memory = Memory::of(home, &fleet.name)?;
     let Leases { readable, unreadable } = memory.leases()?;
     let leases: Vec<Lease> = readable.into_iter().map(|kept| kept.value).collect();
-    let mut plan = FleetPlan::of(fleet, &leases, usize::MAX, &overlap);
-    if fleet.max_cost_micros > 0 && !unreadable.is_empty() {
-        plan = plan.without_money();
-    }
+    let plan = gate::plan(home, fleet, &leases, usize::MAX, unreadable.is_empty());
     for Start { task, reserved_micros } in &plan.starts {
         memory.change(task, |lease| {
             let is_new = lease.reserved_micros != *reserved_micros;
@@ -82,7 +81,7 @@ fn record_once(
     if fleet.remote.is_some() {
         notes.extend(join_remote(home, fleet, own)?);
     }
-    let memory = Memory::described(home, fleet);
+    let memory = Memory::at(home, &fleet.name, fleet.remote.as_ref());
     let known = memory.known_manifest()?;
     // A question of trust may have stood for long since the folder was read.
     fleet.started_at = clock::now().wall;
@@ -101,7 +100,7 @@ fn record_once(
         fleet.typed = *typed;
         let (mut before, there) = (known.value.typed, known.value.typed.slots);
         let here = own.and_then(|own| own.typed.slots);
-        before.slots = if fleet.engine == LOCAL { here } else { there.or(here) };
+        before.slots = if fleet.is_local() { here } else { there.or(here) };
         keep_limits(fleet, terms, before);
         notes.extend(settle(&memory, fleet, &known.value, (&files, &names))?);
         fleet.orders = standing_orders(&memory, &known.value)?;
@@ -200,15 +199,10 @@ fn known_here(
         bail!("task {0} still runs here\nhint: wait for it, or crew fleet pause {0}", task.id);
     }
     let before = fleets::manifest(home, &fleet.name)?.map(|kept| kept.value);
-    let order = before.as_ref().and_then(|before| before.order_of(&task.id));
-    let cancel = order.filter(|order| order.what == FleetRequest::Cancel);
+    let cancel = before.as_ref().and_then(|before| before.cancel_of(&task.id));
     if let (Some(order), None) = (cancel, found.ending()) {
-        let ending = Ending::cancelled(order.by, order.reason.as_deref());
-        return Ok(Lease {
-            state: TaskState::Ended(TaskEnding::of(ending)),
-            commit: None,
-            ..found
-        });
+        let state = TaskState::Ended(TaskEnding::of(order.ending()));
+        return Ok(Lease { state, commit: None, ..found });
     }
     let is_retried = retry && may_be_retried(&found) && spent(&found, contract).is_none();
     let ending = found.ending().cloned();
@@ -231,13 +225,12 @@ fn known_here(
 
 /// Whether the job of a task has something to push, once its fleet has a remote.
 pub(super) fn moves(found: &Lease) -> bool {
-    let is_cancelled = found.ending().is_some_and(|it| it.outcome == Outcome::Cancelled);
-    found.loop_id.is_some() && !is_cancelled
+    found.loop_id.is_some() && found.outcome() != Some(Outcome::Cancelled)
 }
 
 /// Whether a task ended without being completed.
 pub(super) fn may_be_retried(found: &Lease) -> bool {
-    found.ending().is_some_and(|it| it.outcome != Outcome::Completed)
+    found.outcome().is_some_and(|outcome| outcome != Outcome::Completed)
 }
 
 pub(super) fn lease(fleet: &Fleet, task: &FleetTask, contract: &Contract) -> Lease {
@@ -246,8 +239,7 @@ pub(super) fn lease(fleet: &Fleet, task: &FleetTask, contract: &Contract) -> Lea
 
 /// Whether an exhausted task would end again at once.
 pub(super) fn stays_exhausted(found: &Lease, contract: &Contract) -> bool {
-    let is_exhausted = found.ending().is_some_and(|it| it.outcome == Outcome::Exhausted);
-    is_exhausted && spent(found, contract).is_some()
+    found.outcome() == Some(Outcome::Exhausted) && spent(found, contract).is_some()
 }
 
 /// The limit that leaves a task no further iteration, by its name in files.
@@ -365,10 +357,7 @@ pub(super) fn standing_orders(
     let running = leases.readable.iter().map(|kept| &kept.value);
     let running = running.filter(|lease| lease.attempt().is_some()).map(Lease::id);
     let open = running.chain(leases.unreadable.iter().map(|it| &it.task));
-    let cancels = open.filter_map(|id| {
-        let order = known.order_of(id)?;
-        (order.what == FleetRequest::Cancel).then(|| (id.clone(), order.clone()))
-    });
+    let cancels = open.filter_map(|id| Some((id.clone(), known.cancel_of(id)?.clone())));
     Ok(cancels.collect())
 }
 
@@ -379,8 +368,7 @@ pub(super) fn standing_cancel(
     found: &[Kept<Lease>],
 ) -> Option<FleetOrder> {
     let is_over = |kept: &Kept<Lease>| {
-        let outcome = kept.value.ending().map(|ending| ending.outcome);
-        matches!(outcome, Some(Outcome::Completed | Outcome::Cancelled))
+        matches!(kept.value.outcome(), Some(Outcome::Completed | Outcome::Cancelled))
             && !wants_landing(fleet, &kept.value)
     };
     let cancel = known.order.as_ref().filter(|order| order.what == FleetRequest::Cancel);
@@ -410,7 +398,7 @@ pub(super) fn settle(
         if has_no_file && lease.attempt().is_some() {
             notes.push(format!("{id} runs on without its file\nhint: crew fleet cancel {id}"));
         }
-        let is_undone = lease.ending().is_some_and(|it| it.outcome.leaves_a_task_undone());
+        let is_undone = lease.outcome().is_some_and(Outcome::leaves_a_task_undone);
         let is_open = lease.state == TaskState::Waiting
             || wants_landing(fleet, &lease)
             || (has_no_file && is_undone);
@@ -424,22 +412,14 @@ pub(super) fn settle(
         };
         let order = order.filter(|order| order.what == FleetRequest::Cancel);
         let ending = match order {
-            Some(order) => Ending::cancelled(order.by, order.reason.as_deref()),
+            Some(order) => order.ending(),
             None if !has_no_file => continue,
             None => {
                 notes.push(format!("{id} is cancelled: its file is gone"));
                 Ending::new(Outcome::Cancelled, "its file is gone")
             }
         };
-        let ending = TaskEnding::of(ending);
-        memory.change(id, |found| {
-            let is_free = found.state == lease.state;
-            if is_free {
-                found.state = TaskState::Ended(ending.clone());
-                found.at = clock::now().wall;
-            }
-            is_free
-        })?;
+        memory.end(id, ending, |found| found.state == lease.state)?;
     }
     Ok(notes)
 }
@@ -447,17 +427,17 @@ pub(super) fn settle(
 /// Whether a task is completed and still has to land, because the fleet lands now, or no longer by
 /// pull requests.
 pub(super) fn wants_landing(fleet: &Fleet, lease: &Lease) -> bool {
-    let ending = lease.ending().filter(|ending| ending.outcome == Outcome::Completed);
-    ending.is_some_and(|ending| match (fleet.landing, &ending.landed) {
-        (LandingMode::No, _) | (_, Some(Landed::Main(_))) => false,
-        (LandingMode::Pr, landed) => landed.is_none(),
-        (LandingMode::Main, _) => true,
-    })
+    is_completed(lease)
+        && match fleet.landing {
+            LandingMode::No => false,
+            LandingMode::Pr => lease.landed().is_none(),
+            LandingMode::Main => !lease.is_on_main(),
+        }
 }
 
 /// Whether a task is completed, landed or not.
 pub(super) fn is_completed(lease: &Lease) -> bool {
-    lease.ending().is_some_and(|ending| ending.outcome == Outcome::Completed)
+    lease.outcome() == Some(Outcome::Completed)
 }
 
 /// Whether another machine has changed a task since this one's last start, and its file here is

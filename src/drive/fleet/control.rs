@@ -10,16 +10,16 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use super::executors::{JobState, LOCAL, executor_of};
+use super::executors::{JobState, executor_of};
 use super::memory::{HELD_WAIT, Memory};
 use super::worktree::end_leftovers as end_leftovers_of;
 use crate::drive::control::{self, PauseResult};
 use crate::drive::end::{self, EndAttempt};
 use crate::drive::error_text::error_text;
 use crate::engine::fleet::{
-    Fleet, FleetOrder, FleetRequest, Landed, Lease, Remote, TaskEnding, TaskId, TaskState,
+    Fleet, FleetOrder, FleetRequest, Lease, Remote, TaskEnding, TaskId, TaskState,
 };
-use crate::engine::record::{Actor, Ending, Outcome};
+use crate::engine::record::Outcome;
 use crate::engine::text::Shown;
 use crate::parse::arguments::UsageError;
 use crate::world::clock;
@@ -100,7 +100,7 @@ pub fn order(
         };
         let id = lease.id().clone();
         match &lease.state {
-            TaskState::Ended(ending) if ending.why == words(order) => {
+            TaskState::Ended(ending) if ending.why == order.ending().why => {
                 // A loop that was paused would else stay on this machine for ever.
                 stop(home, &lease, order)?;
                 ordered.at_once.push(id);
@@ -117,7 +117,7 @@ pub fn order(
         }
     }
     let is_cancel = order.what == FleetRequest::Cancel;
-    if (is_cancel || now) && fleet.engine != LOCAL {
+    if (is_cancel || now) && !fleet.is_local() {
         let ended = end_jobs(home, fleet, tasks, is_cancel, now);
         ordered.untold = ended.err().map(|error| error_text(&error));
     }
@@ -166,11 +166,6 @@ fn end_jobs(home: &Home, fleet: &Fleet, tasks: &[TaskId], queued: bool, now: boo
     Ok(())
 }
 
-/// How an order ends a task.
-fn words(order: &FleetOrder) -> String {
-    Ending::cancelled(order.by, order.reason.as_deref()).why
-}
-
 /// Ends a task that nobody works on. One that is named also ends if it needs a person, or if it is
 /// completed and has not landed: a person turns its work down.
 fn end_waiting(
@@ -179,23 +174,13 @@ fn end_waiting(
     order: &FleetOrder,
     is_named: bool,
 ) -> Result<Lease> {
-    let ending = TaskEnding::of(Ending::cancelled(order.by, order.reason.as_deref()));
-    let kept = memory.change(lease.id(), |lease| {
-        let waits = match &lease.state {
-            TaskState::Waiting => true,
-            TaskState::Running(_) => false,
-            TaskState::Ended(ending) => {
-                let has_landed = matches!(ending.landed, Some(Landed::Main(_)));
-                is_named && !has_landed && ending.outcome != Outcome::Cancelled
-            }
-        };
-        if waits {
-            lease.state = TaskState::Ended(ending.clone());
-            lease.at = clock::now().wall;
+    memory.end(lease.id(), order.ending(), |lease| match &lease.state {
+        TaskState::Waiting => true,
+        TaskState::Running(_) => false,
+        TaskState::Ended(ending) => {
+            is_named && !lease.is_on_main() && ending.outcome != Outcome::Cancelled
         }
-        waits
-    })?;
-    Ok(kept.value)
+    })
 }
 
 /// Ends the running iteration of a task's loop. False where its loop is over, or not on this
@@ -293,7 +278,7 @@ pub fn accept_test_changes(home: &Home, memory: &Memory, task: &TaskId, words: &
             ));
         }
         // The order would end the task again.
-        if fleet.order_of(task).is_some_and(|order| order.what == FleetRequest::Cancel) {
+        if fleet.cancel_of(task).is_some() {
             return Some(format!("the fleet is cancelled\nhint: type {run}, then accept"));
         }
         (words.is_some() && lease.messages.len() >= MESSAGES_MAX).then(|| full(task))
@@ -342,11 +327,6 @@ fn refusal(fleet: &Fleet, lease: &Lease) -> Option<String> {
         _ => return None,
     };
     Some(format!("task {} is {}\nhint: {way_out}", lease.id(), outcome.label()))
-}
-
-/// An order of the person at this terminal.
-pub fn by(what: FleetRequest, by: Actor, reason: Option<&str>) -> FleetOrder {
-    FleetOrder { what, by, reason: reason.map(str::to_owned) }
 }
 
 /// What a fleet has left elsewhere.
@@ -429,7 +409,7 @@ fn nothing_is_lost(home: &Home, name: &str, clone: &Path, remote: Option<Remote>
     let (Some(remote), Some(branches)) = (remote, git::branches(clone)) else {
         bail!("{there} may hold work, and git cannot read it\nhint: {by_hand}");
     };
-    let (memory, hub) = (Memory::shared_by(home, name, &remote), home.fleet(name).join("hub.git"));
+    let (memory, hub) = (Memory::at(home, name, Some(&remote)), home.fleet(name).join("hub.git"));
     let land = home.fleet(name).join("land");
     let land = disk::real_path(&land).unwrap_or(land);
     let trees = worktree::roots(clone);

@@ -9,14 +9,14 @@ use std::time::Duration;
 use anyhow::{Error, Result};
 
 use super::begin::{land_too, wants_landing};
-use super::executors::{Executor, JobCall, JobState, LOCAL, SeenJob};
-use super::gate::{slots_of, takes_one};
+use super::executors::{Executor, JobCall, JobState, SeenJob};
+use super::gate;
 use super::job::end_cancelled;
 use super::memory::{self, Memory, Stillness};
 use crate::drive::error_text::git_trouble;
 use crate::engine::fleet::{
-    Attempt, Fleet, FleetEvent, FleetPlan, FleetRequest, JobPhase, Lease, Pace, Places, Start,
-    TaskEnding, TaskId, TaskState, UnreadableLease, overlap,
+    Attempt, Fleet, FleetEvent, FleetPlan, JobPhase, Lease, Pace, Start, TaskEnding, TaskEvent,
+    TaskId, TaskState, UnreadableLease,
 };
 use crate::engine::git::GitTrouble;
 use crate::engine::record::{Ending, Outcome, ProcessIdentity};
@@ -49,7 +49,6 @@ pub struct Coordinator<'a> {
     pub home: &'a Home,
     pub memory: &'a Memory,
     pub engine: Box<dyn Executor + 'a>,
-    pub slots: usize,
     pub signals: &'a Signals,
     pub sink: &'a mut dyn FnMut(&FleetEvent),
     /// The jobs handed in here, by their ids.
@@ -77,12 +76,11 @@ pub struct Coordinator<'a> {
 }
 
 impl<'a> Coordinator<'a> {
-    /// A fleet, `slots` tasks at once where its engine is a cluster.
+    /// A fleet whose run has not begun.
     pub fn new(
         home: &'a Home,
         memory: &'a Memory,
         engine: Box<dyn Executor + 'a>,
-        slots: usize,
         signals: &'a Signals,
         sink: &'a mut dyn FnMut(&FleetEvent),
     ) -> Self {
@@ -90,7 +88,6 @@ impl<'a> Coordinator<'a> {
             home,
             memory,
             engine,
-            slots,
             signals,
             sink,
             jobs: BTreeMap::new(),
@@ -116,7 +113,7 @@ impl<'a> Coordinator<'a> {
         let fleet = self.memory.manifest_here()?;
         loop {
             if self.signals.times() > 0 {
-                self.end_all(fleet.engine == LOCAL);
+                self.end_all(fleet.is_local());
                 return Ok(FleetEnd::Interrupted);
             }
             if self.lock.is_none() {
@@ -136,7 +133,7 @@ impl<'a> Coordinator<'a> {
                 }
             }
             let deadline = Deadline::after(pace.after(std::mem::take(&mut self.has_changed)));
-            deadline.poll(LOOK, || self.wakes(fleet.engine == LOCAL).then_some(()));
+            deadline.poll(LOOK, || self.wakes(fleet.is_local()).then_some(()));
         }
     }
 
@@ -191,7 +188,7 @@ impl<'a> Coordinator<'a> {
                 TaskState::Waiting => over.is_some() && fleet.order_of(lease.id()).is_none(),
                 TaskState::Ended(_) => false,
             };
-            let order = fleet.order_of(lease.id()).filter(|it| it.what == FleetRequest::Cancel);
+            let order = fleet.cancel_of(lease.id());
             let is_left = is_gone || lease.state == TaskState::Waiting;
             if let (true, true, Some(order)) = (is_left, self.lock.is_some(), order) {
                 // An attempt that has begun meanwhile obeys by itself.
@@ -266,7 +263,7 @@ impl<'a> Coordinator<'a> {
         let is_hopeless = times >= GONE_MAX;
         let why = job.map_or("", |job| job.state.why()).to_owned();
         if !is_hopeless {
-            (self.sink)(&FleetEvent::Gone { task: lease.id().clone(), why });
+            (self.sink)(&FleetEvent::Of(lease.id().clone(), TaskEvent::Gone(why)));
         }
         let log = self.newest.get(lease.id()).and_then(|id| self.engine.log(id));
         let log = log.map_or_else(String::new, |log| format!(": see {log}"));
@@ -297,7 +294,9 @@ impl<'a> Coordinator<'a> {
             let before = self.known.get(lease.id());
             self.has_changed |= !before.is_some_and(|before| lease.is_still(before));
             let order = fleet.order_of(lease.id()).map(|order| order.what);
-            FleetEvent::between(before, lease, order).iter().for_each(&mut *self.sink);
+            for event in TaskEvent::between(before, lease, order) {
+                (self.sink)(&FleetEvent::Of(lease.id().clone(), event));
+            }
             self.known.insert(lease.id().clone(), lease.clone());
         }
     }
@@ -317,13 +316,8 @@ impl<'a> Coordinator<'a> {
                 });
             }
         }
-        let takes_one = |attempt: &Attempt| takes_one(self.home, fleet, attempt);
-        // A person may have typed another number since.
-        let slots = if fleet.engine == LOCAL { slots_of(fleet) } else { self.slots };
-        let places = Places { slots, takes_one: &takes_one };
-        let plan = FleetPlan::of(fleet, leases, places, &overlap);
-        let is_unknown = self.unreadable.as_ref().is_some_and(|it| !it.is_empty());
-        if fleet.max_cost_micros > 0 && is_unknown { plan.without_money() } else { plan }
+        let is_all = self.unreadable.as_ref().is_none_or(Vec::is_empty);
+        gate::plan(self.home, fleet, leases, gate::slots_of(fleet), is_all)
     }
 
     /// Starts what may start. An engine that refuses all of it, again and again, ends the run.

@@ -38,13 +38,13 @@ fn with_six(takes: &'static [&'static str], act: impl FnOnce(&mut Coordinator<'_
     let (signals, mut told) = (Signals::default(), Vec::new());
     let mut sink = |event: &FleetEvent| {
         told.push(match event {
-            FleetEvent::Started { task, .. } => format!("{task} started"),
-            FleetEvent::Ended { task, .. } => format!("{task} ended"),
+            FleetEvent::Of(task, TaskEvent::Started(_)) => format!("{task} started"),
+            FleetEvent::Of(task, TaskEvent::Ended(_)) => format!("{task} ended"),
             FleetEvent::Noted(text) => text.clone(),
             event => format!("{event:?}"),
         });
     };
-    act(&mut Coordinator::new(&home, &memory, Box::new(Takes(takes)), 6, &signals, &mut sink));
+    act(&mut Coordinator::new(&home, &memory, Box::new(Takes(takes)), &signals, &mut sink));
     told
 }
 

@@ -181,7 +181,7 @@ fn unmeasured(fleet: &Fleet, tasks: &[(FleetTask, Contract)]) -> Option<String> 
 
 /// Refuses a landing's check whose program is missing. Another engine's jobs land elsewhere.
 fn land_checks(fleet: &Fleet, place: &Place) -> Result<Option<String>> {
-    if fleet.landing != LandingMode::Main || fleet.engine != LOCAL {
+    if fleet.landing != LandingMode::Main || !fleet.is_local() {
         return Ok(None);
     }
     missing::at_the_start(place, &fleet.land_checks).context("[land] check")
@@ -394,10 +394,10 @@ const FLEETS_NAMED: usize = 5;
 /// If the remote has no such branch or does not answer, if requests cannot be opened from here, or
 /// if not all commits are here or would be there.
 pub fn reach(home: &Home, fleet: &Fleet) -> Result<Vec<String>> {
-    let Fleet { repository, base, remote, landing, engine, .. } = fleet;
+    let Fleet { repository, base, remote, landing, .. } = fleet;
     let Some(Remote { name, url, .. }) = remote else { return Ok(Vec::new()) };
     // Another engine's jobs run it on machines of their own.
-    if *landing == LandingMode::Pr && engine == LOCAL && on_path("gh").is_empty() {
+    if *landing == LandingMode::Pr && fleet.is_local() && on_path("gh").is_empty() {
         bail!(
             "--land pr opens pull requests with gh, which is not on PATH\n\
              hint: install the GitHub CLI, and log in with gh auth login"

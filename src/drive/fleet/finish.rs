@@ -6,10 +6,10 @@ use std::cell::Cell;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Error, Result, anyhow, bail};
+use anyhow::{Context, Error, Result, anyhow};
 use chrono::{DateTime, Utc};
 
-use super::gate::{FENCED, job_slots_now, own, slot_for_checks, tip};
+use super::gate::{FENCED, slot_for_checks, tip};
 use super::job::{AfterLoop, DoneWork, Job, JobEnd};
 use super::land::{LandEnd, Landing};
 use super::worktree::{self, FleetCommands, MadeTree, unplanted};
@@ -17,8 +17,8 @@ use crate::drive::error_text::{error_text, git_trouble};
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::fleet::manifest::MAX_PRIORITY;
 use crate::engine::fleet::{
-    Carried, Fleet, FleetOrder, FleetRequest, JobPhase, Landed, LandingMode, Lease, Refusal,
-    TaskEnding, TaskState,
+    Fleet, FleetOrder, FleetRequest, JobPhase, Landed, LandingMode, Lease, Refusal, TaskEnding,
+    TaskState,
 };
 use crate::engine::git::GitTrouble;
 use crate::engine::record::{Actor, Ending, Loop, Outcome};
@@ -27,6 +27,7 @@ use crate::world::clock::{self, Stopwatch};
 use crate::world::git::drafts::Drafts;
 use crate::world::git::steps::Steps;
 use crate::world::git::{self, hub, land};
+use crate::world::process::Stop;
 use crate::world::store::{self, Kept};
 
 impl Job<'_> {
@@ -55,19 +56,13 @@ impl Job<'_> {
         self.ended(Ending::new(outcome, why), record)
     }
 
-    /// Fails if an agent has planted a program in the configuration of a repository since the fleet
-    /// was started or came to this machine.
-    pub(super) fn unplanted(&self, folder: &Path) -> Result<()> {
-        unplanted(self.fleet, folder)
-    }
-
     fn finished(&self, record: &Loop, sink: &mut dyn EventSink) -> Result<AfterLoop> {
         let ending = record.state.ending.clone().ok_or_else(|| anyhow!("the loop has no end"))?;
         if ending.why == FENCED {
             return Ok(AfterLoop::Over(JobEnd::Fenced));
         }
         if ending.outcome == Outcome::Interrupted && self.signals.times() > 0 {
-            return self.leave(JobEnd::Interrupted, Some(record)).map(AfterLoop::Over);
+            return self.interrupted(Some(record));
         }
         if ending.outcome != Outcome::Completed {
             let ending = match &self.lease.sent_back {
@@ -85,7 +80,7 @@ impl Job<'_> {
         if why.is_none() && was_over && self.lease.is_retried {
             why = self.fails_again(record, sink)?;
             if self.signals.times() > 0 {
-                return self.leave(JobEnd::Interrupted, Some(record)).map(AfterLoop::Over);
+                return self.interrupted(Some(record));
             }
         }
         if let Some(why) = why {
@@ -93,7 +88,7 @@ impl Job<'_> {
             return self.ended(ending, Some(record)).map(AfterLoop::Over);
         }
         if self.fleet.landing != LandingMode::No && self.is_cancelled() {
-            return self.leave(JobEnd::Interrupted, Some(record)).map(AfterLoop::Over);
+            return self.interrupted(Some(record));
         }
         let work = DoneWork { checkout: &record.place.checkout, record: Some(record) };
         let before = self.lease.loop_end.as_ref().filter(|_| was_over);
@@ -108,15 +103,8 @@ impl Job<'_> {
             return Ok(None);
         }
         let stop = || self.signals.times() > 0;
-        let _slot = slot_for_checks(
-            self.home,
-            MAX_PRIORITY,
-            job_slots_now(self.home, self.fleet),
-            &stop,
-            || (),
-        )?;
-        let task = self.lease.id();
-        let commands = FleetCommands::of(self.home, &self.fleet.name, task, &stop, sink);
+        let _slot = slot_for_checks(self.home, MAX_PRIORITY, self.slots_now(), &stop, || ())?;
+        let commands = self.commands(&stop, sink);
         for check in &record.contract.checks {
             if commands.fails(check, &record.place.checkout)?.is_some() {
                 return Ok(Some(format!("`{}` fails on it", check.run)));
@@ -132,8 +120,7 @@ impl Job<'_> {
         sink: &mut dyn EventSink,
     ) -> Result<AfterLoop> {
         let stop = || self.signals.times() > 0;
-        let task = self.lease.id();
-        let commands = FleetCommands::of(self.home, &self.fleet.name, task, &stop, &mut *sink);
+        let commands = self.commands(&stop, &mut *sink);
         let made = worktree::make(self.memory, self.fleet, &self.lease, &commands);
         let done = made.and_then(|MadeTree { folder, .. }| {
             self.completed(ending, DoneWork { checkout: &folder, record: None }, sink)
@@ -196,17 +183,16 @@ impl Job<'_> {
         };
         let stop = self.ends_by(|order| order == FleetRequest::Cancel);
         let remote = self.fleet.remote.as_ref().context("landing needs a remote")?;
-        let (task, signals) = (self.lease.id(), self.signals);
-        let commands = FleetCommands::of(self.home, &self.fleet.name, task, &stop, &mut *sink);
+        let commands = self.commands(&stop, &mut *sink);
         let landing = Landing {
             home: self.home,
             memory: self.memory,
             fleet: self.fleet,
             remote,
             attempt: self.attempt,
-            slots: job_slots_now(self.home, self.fleet),
+            slots: self.slots_now(),
             commands: &commands,
-            signals,
+            signals: self.signals,
         };
         let ended = |lease: &Lease, commit: Option<&String>| {
             let landed = Some(Landed::Main(commit.cloned()));
@@ -225,7 +211,7 @@ impl Job<'_> {
             LandEnd::Landed(lease) => {
                 // A working tree that stays costs room alone; the work has landed.
                 let trees = self.memory.hold_trees(&self.fleet.repository, &stop);
-                if trees.is_ok() && self.unplanted(work.checkout).is_ok() {
+                if trees.is_ok() && unplanted(self.fleet, work.checkout).is_ok() {
                     land::remove(&self.fleet.repository, work.checkout);
                 }
                 drop(trees);
@@ -235,7 +221,7 @@ impl Job<'_> {
             LandEnd::Refused(refusal) => self.refused(&refusal, work, sink),
             LandEnd::Requested => self.request(ending, work).map(AfterLoop::Over),
             LandEnd::Fenced => Ok(AfterLoop::Over(JobEnd::Fenced)),
-            LandEnd::Stopped => self.leave(JobEnd::Interrupted, work.record).map(AfterLoop::Over),
+            LandEnd::Stopped => self.interrupted(work.record),
         }
     }
 
@@ -268,11 +254,7 @@ impl Job<'_> {
             why = format!("{why}; {limit}: raise it, then --retry");
         }
         if self.lease.sent_back.is_some() {
-            self.memory.change(self.lease.id(), |lease| {
-                let is_ours = own(lease, self.attempt).is_some();
-                lease.sent_back = is_ours.then(|| refusal.clone()).or(lease.sent_back.take());
-                is_ours
-            })?;
+            self.change_own(|lease| lease.sent_back = Some(refusal.clone()))?;
         }
         self.ended(Ending::new(Outcome::Blocked, why), work.record).map(AfterLoop::Over)
     }
@@ -285,45 +267,31 @@ impl Job<'_> {
         work: DoneWork<'_>,
     ) -> Result<Option<Kept<Lease>>> {
         let commit = self.branch_now(work.record);
-        let kept = self.memory.change(self.lease.id(), |lease| {
-            let Some(attempt) = own(lease, self.attempt) else { return false };
-            attempt.phase = JobPhase::Lands;
+        self.change_own(|lease| {
+            lease.set_phase(JobPhase::Lands);
             lease.loop_end = Some(ending.clone());
-            if let Some(record) = work.record {
-                lease.carried = Carried::of(record);
-                lease.loop_id = Some(record.id.clone());
-            }
+            work.record.into_iter().for_each(|record| lease.carry(record));
             lease.commit = commit.clone().or(lease.commit.take());
             lease.at = clock::now().wall;
-            true
-        })?;
-        let is_ours = kept.value.is_of(self.attempt);
-        Ok(is_ours.then_some(kept))
+        })
     }
 
     /// Records that the landing sent the task back, which happens once; then its next loop begins
     /// with the main branch merged in. A crash in between finds it in the lease.
     fn sent_back(&self, refusal: &Refusal, record: Option<&Loop>) -> Result<AfterLoop> {
-        let kept = self.memory.change(self.lease.id(), |lease| {
-            let is_ours = own(lease, self.attempt).is_some();
-            if is_ours {
-                lease.sent_back = Some(refusal.clone());
-                if let Refusal::Conflict(files) = refusal {
-                    lease.conflicts.clone_from(files);
-                }
-                lease.loop_end = None;
-                let carried = record.map_or_else(|| lease.carried.clone(), Carried::of);
-                // What main brings changes tests and check configuration, too.
-                lease.carried = Carried { baseline: None, ..carried };
-                lease.loop_id = None;
+        let kept = self.change_own(|lease| {
+            lease.sent_back = Some(refusal.clone());
+            if let Refusal::Conflict(files) = refusal {
+                lease.conflicts.clone_from(files);
             }
-            is_ours
+            record.into_iter().for_each(|record| lease.carry(record));
+            // What main brings changes tests and check configuration, too.
+            lease.carried.baseline = None;
+            (lease.loop_end, lease.loop_id) = (None, None);
         })?;
-        let is_ours = kept.value.is_of(self.attempt);
-        Ok(if is_ours {
-            AfterLoop::Again(Box::new(kept.value))
-        } else {
-            AfterLoop::Over(JobEnd::Fenced)
+        Ok(match kept {
+            Some(kept) => AfterLoop::Again(Box::new(kept.value)),
+            None => AfterLoop::Over(JobEnd::Fenced),
         })
     }
 
@@ -340,15 +308,11 @@ impl Job<'_> {
         if files.is_empty() {
             return Ok(self.lease.clone());
         }
-        let kept = self.memory.change(self.lease.id(), |lease| {
-            let is_ours = own(lease, self.attempt).is_some();
+        let kept = self.change_own(|lease| {
             let known = |file: &&String| !self.lease.conflicts.contains(file);
             lease.conflicts.extend(files.iter().filter(known).cloned());
-            is_ours
         })?;
-        if !kept.value.is_of(self.attempt) {
-            bail!(FENCED);
-        }
+        let kept = kept.context(FENCED)?;
         land::commit_markers(folder, &files)?;
         Ok(kept.value)
     }
@@ -387,9 +351,8 @@ impl Job<'_> {
     /// Leaves the task to the next attempt, unless a person ended it meanwhile.
     pub(super) fn leave(&self, end: JobEnd, record: Option<&Loop>) -> Result<JobEnd> {
         let fleet = self.memory.manifest()?.value;
-        let order = fleet.order_of(self.lease.id());
-        if let Some(order) = order.filter(|order| order.what == FleetRequest::Cancel) {
-            return self.ended(Ending::cancelled(order.by, order.reason.as_deref()), record);
+        if let Some(order) = fleet.cancel_of(self.lease.id()) {
+            return self.ended(order.ending(), record);
         }
         // What the last iteration could not push goes with it.
         let written = self.write(record, &TaskState::Waiting);
@@ -400,6 +363,20 @@ impl Job<'_> {
             written => written?,
         };
         Ok(if is_ours { end } else { JobEnd::Fenced })
+    }
+
+    /// Leaves the task because a signal or an order came first.
+    fn interrupted(&self, record: Option<&Loop>) -> Result<AfterLoop> {
+        self.leave(JobEnd::Interrupted, record).map(AfterLoop::Over)
+    }
+
+    /// How the commands of this attempt run; `stop` ends one early.
+    pub(super) fn commands<'a>(
+        &self,
+        stop: Stop<'a>,
+        sink: &'a mut dyn EventSink,
+    ) -> FleetCommands<'a> {
+        FleetCommands::of(self.home, &self.fleet.name, self.lease.id(), stop, sink)
     }
 
     pub(super) fn ended(&self, ending: Ending, record: Option<&Loop>) -> Result<JobEnd> {
@@ -451,7 +428,7 @@ impl Job<'_> {
         state: &TaskState,
     ) -> Result<bool> {
         let kept = self.memory.change(self.lease.id(), |lease| {
-            if own(lease, self.attempt).is_none() {
+            if !lease.is_of(self.attempt) {
                 return false;
             }
             lease.state = state.clone();
@@ -463,10 +440,7 @@ impl Job<'_> {
             if record.is_some() {
                 lease.accepted_test_changes = None;
             }
-            if let Some(record) = record {
-                lease.carried = Carried::of(record);
-                lease.loop_id = Some(record.id.clone());
-            }
+            record.into_iter().for_each(|record| lease.carry(record));
             lease.commit = commit.or(lease.commit.as_ref()).cloned();
             true
         })?;

@@ -6,16 +6,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use std::{io, thread};
 
-use anyhow::{Error, Result, bail};
+use anyhow::{Result, bail};
 
-use super::executors::{LOCAL, MANUAL};
+use super::executors::MANUAL;
+use super::finish::first_line;
 use super::job::Job;
 use super::memory::{self, Memory};
 use crate::drive::control;
-use crate::drive::error_text::{error_text, git_trouble};
+use crate::drive::error_text::git_trouble;
 use crate::drive::run::tie::{Leave, Tie};
 use crate::engine::fleet::{
-    Attempt, Carried, Fleet, FleetRequest, JobPhase, Lease, TaskId, TaskState,
+    Attempt, Carried, Fleet, FleetPlan, FleetRequest, JobPhase, Lease, Places, TaskId, WaitsFor,
 };
 use crate::engine::git::GitTrouble;
 use crate::engine::record::{Actor, Contract, Ending, Loop, LoopId, Outcome};
@@ -24,7 +25,7 @@ use crate::world::git::land::{OwnTip, own_tip};
 use crate::world::git::{self, hub};
 use crate::world::process::{Stop, descendants};
 use crate::world::slots::{self, Line, Slot};
-use crate::world::store::{self, Home, fleets};
+use crate::world::store::{self, Home, Kept, fleets};
 
 /// Milliseconds between two looks for an order while the job waits for a slot, and between two
 /// requests of a remote that is away.
@@ -61,26 +62,26 @@ pub struct JobTie {
 }
 
 impl JobTie {
-    /// Says in the lease what the attempt does, and how far its loop is.
-    fn say(&self, record: &Loop, phase: &JobPhase) -> Option<Ending> {
-        self.say_with(record, phase, None)
-    }
-
-    /// The same with the commit of its branch, which other machines then see.
-    fn say_with(&self, record: &Loop, phase: &JobPhase, commit: Option<&String>) -> Option<Ending> {
+    /// Says in the lease what the attempt does, how far its loop is and, if it is known, the commit
+    /// of its branch, which other machines then see.
+    fn say(&self, record: &Loop, phase: JobPhase, commit: Option<String>) -> Option<Ending> {
         match self.write(record, phase, commit) {
             Ok(true) => None,
             Ok(false) => Some(Ending::new(Outcome::Cancelled, FENCED)),
-            Err(error) => unwritten(&error),
+            // A lease that the remote does not take needs a person; any other fault may be over by
+            // the next time.
+            Err(error) if git_trouble(&error)?.needs_a_person() => {
+                Some(Ending::new(Outcome::Blocked, first_line(&error)))
+            }
+            Err(_) => None,
         }
     }
 
     /// Writes it into the lease. False where another attempt has the task.
-    fn write(&self, record: &Loop, phase: &JobPhase, commit: Option<&String>) -> Result<bool> {
+    fn write(&self, record: &Loop, phase: JobPhase, commit: Option<String>) -> Result<bool> {
         let stands_on = self.stands_on(record);
-        let kept = self.memory.change(&self.task, |lease| {
-            let Some(attempt) = own(lease, &self.attempt) else { return false };
-            attempt.phase = phase.clone();
+        let kept = self.memory.change_own(&self.task, &self.attempt, |lease| {
+            lease.set_phase(phase.clone());
             lease.loop_id = Some(record.id.clone());
             // A loop that runs has taken them.
             (lease.is_renewed, lease.is_retried, lease.loop_end) = (false, false, None);
@@ -89,14 +90,11 @@ impl JobTie {
                 // Whoever looks from time to time still learns how the last iteration ended.
                 lease.carried.last = before.last;
             }
-            if commit.is_some() {
-                lease.commit = commit.cloned();
-            }
+            lease.commit = commit.clone().or(lease.commit.take());
             lease.stands_on.clone_from(&stands_on);
             lease.at = clock::now().wall;
-            true
         })?;
-        Ok(kept.value.is_of(&self.attempt))
+        Ok(kept.is_some())
     }
 
     /// Has the lease name a new loop before its first iteration, and waits for its remote, though
@@ -115,7 +113,7 @@ impl JobTie {
                 return later();
             }
         }
-        let error = match self.write(record, &JobPhase::Prepares, None) {
+        let error = match self.write(record, JobPhase::Prepares, None) {
             Ok(true) => {
                 self.named = Some(record.id.clone());
                 return None;
@@ -140,7 +138,11 @@ impl JobTie {
         let fleet = self.memory.manifest().ok()?.value;
         let is_unlimited = record.contract.limits.max_cost_micros == 0;
         let lacks_a_share = fleet.max_cost_micros > 0 && is_unlimited;
-        obeys(&fleet, &self.task).or(lacks_a_share.then_some(Leave::Paused))
+        match fleet.order_of(&self.task) {
+            Some(order) if order.what == FleetRequest::Cancel => Some(Leave::Ends(order.ending())),
+            Some(_) => Some(Leave::Paused),
+            None => lacks_a_share.then_some(Leave::Paused),
+        }
     }
 
     /// Passes a person's messages on to the loop. One that it cannot take now stays in the lease.
@@ -185,10 +187,7 @@ impl JobTie {
         let line = if let Some(line) = &mut self.line {
             line
         } else {
-            // A person may have started the fleet with another number since.
-            let now = fleets::manifest(&self.home, &self.memory.fleet).ok().flatten();
-            let now = now.map_or(0, |now| job_slots(&now.value));
-            self.slots = if now > 0 { now } else { self.slots };
+            self.slots = slots_now(&self.home, &self.memory.fleet, self.slots);
             self.line.insert(Line::join(&self.home, self.priority, self.slots)?)
         };
         self.slot = line.poll()?;
@@ -200,38 +199,12 @@ impl JobTie {
     }
 }
 
-/// What a lease that could not be written means for the loop: one that the remote does not take
-/// needs a person, and any other fault may be over by the next time.
-fn unwritten(error: &Error) -> Option<Ending> {
-    let trouble = git_trouble(error)?;
-    let why = error_text(error);
-    let ending = || Ending::new(Outcome::Blocked, why.lines().next().unwrap_or_default());
-    trouble.needs_a_person().then(ending)
-}
-
-/// What a person's order means for a job that asks for leave.
-fn obeys(fleet: &Fleet, task: &TaskId) -> Option<Leave> {
-    let order = fleet.order_of(task)?;
-    Some(match order.what {
-        FleetRequest::Pause => Leave::Paused,
-        FleetRequest::Cancel => Leave::Ends(Ending::cancelled(order.by, order.reason.as_deref())),
-    })
-}
-
 /// What a loop's working tree has of the task's branch.
 pub fn tip(record: &Loop) -> OwnTip {
     let checkout = &record.place.checkout;
     match record.branch() {
         Some(branch) => own_tip(checkout, branch),
         None => OwnTip { commit: git::head(checkout).1, astray: None },
-    }
-}
-
-/// The attempt of a lease, if it is this one.
-pub fn own<'a>(lease: &'a mut Lease, attempt: &str) -> Option<&'a mut Attempt> {
-    match &mut lease.state {
-        TaskState::Running(found) if found.id == attempt => Some(found),
-        _ => None,
     }
 }
 
@@ -251,7 +224,7 @@ impl Tie for JobTie {
                 Leave::Granted
             }
             Ok(Some(ahead)) => {
-                if is_new && let Some(fenced) = self.say(record, &JobPhase::Lines) {
+                if is_new && let Some(fenced) = self.say(record, JobPhase::Lines, None) {
                     return Leave::Ends(fenced);
                 }
                 let before =
@@ -264,7 +237,8 @@ impl Tie for JobTie {
 
     fn begins(&mut self, record: &Loop) -> Option<Ending> {
         let slot = self.slot.as_ref().map(Slot::number);
-        let fenced = self.say(record, &JobPhase::Works { slot, since: clock::now().wall });
+        let since = clock::now().wall;
+        let fenced = self.say(record, JobPhase::Works { slot, since }, None);
         self.looked = None;
         if fenced.is_none() {
             self.deliver(record);
@@ -279,13 +253,12 @@ impl Tie for JobTie {
     fn rests(&mut self, record: &Loop) {
         self.slot = None;
         let why = record.state.wait_reason.clone().unwrap_or_default();
-        self.say(record, &JobPhase::Rests { until: record.state.due, why });
+        self.say(record, JobPhase::Rests { until: record.state.due, why }, None);
     }
 
     fn is_over(&mut self, record: &Loop) -> Option<Ending> {
         self.slot = None;
-        let commit = tip(record).commit;
-        self.say_with(record, &JobPhase::Lines, commit.as_ref())
+        self.say(record, JobPhase::Lines, tip(record).commit)
     }
 }
 
@@ -331,21 +304,19 @@ impl Drop for Heartbeat {
 
 /// One beat. A remote that does not answer is asked again at the next one.
 fn beat(home: &Home, memory: &Memory, task: &TaskId, attempt: &str, own_loop: &mut Option<LoopId>) {
-    let beaten = memory.change(task, |lease| {
-        let is_ours = own(lease, attempt).is_some();
-        if is_ours {
-            lease.at = clock::now().wall;
+    match memory.change_own(task, attempt, |lease| lease.at = clock::now().wall) {
+        Ok(Some(Kept { value: lease, .. })) => {
+            own_loop.clone_from(&lease.loop_id);
+            if let (true, Some(id)) = (lease.rests(), own_loop) {
+                wake(home, memory, task, id);
+            }
         }
-        is_ours
-    });
-    let Ok(kept) = beaten else { return };
-    if let Some(found) = kept.value.attempt().filter(|found| found.id == attempt) {
-        own_loop.clone_from(&kept.value.loop_id);
-        if let (true, Some(id)) = (found.rests(), &kept.value.loop_id) {
-            wake(home, memory, task, id);
+        Ok(None) => {
+            if let Some(id) = own_loop {
+                let _ = store::order_cancel(home, id, Actor::User, Some(FENCED));
+            }
         }
-    } else if let Some(id) = own_loop {
-        let _ = store::order_cancel(home, id, Actor::User, Some(FENCED));
+        Err(_) => {}
     }
 }
 
@@ -364,66 +335,77 @@ fn wake(home: &Home, memory: &Memory, task: &TaskId, id: &LoopId) {
 pub fn slots_of(fleet: &Fleet) -> usize {
     let slots = match fleet.slots {
         _ if fleet.engine == MANUAL => u32::MAX,
-        0 if fleet.engine != LOCAL => u32::MAX,
+        0 if !fleet.is_local() => u32::MAX,
         0 => slots::default_count().count,
         slots => slots,
     };
     usize::try_from(slots).unwrap_or(usize::MAX)
 }
 
-/// Whether an attempt takes one of them in a plan that is made here: what another machine works on
-/// takes none where each has slots of its own.
-pub fn takes_one(home: &Home, fleet: &Fleet, attempt: &Attempt) -> bool {
-    fleet.engine != LOCAL || memory::is_here(home, attempt)
+/// What may start here, `slots` tasks at once: what another machine works on takes none of them
+/// where each has slots of its own. Unless `all` leases are known, nobody knows what is left of the
+/// fleet's money.
+pub fn plan(home: &Home, fleet: &Fleet, leases: &[Lease], slots: usize, all: bool) -> FleetPlan {
+    let takes_one = |attempt: &Attempt| !fleet.is_local() || memory::is_here(home, attempt);
+    let plan = FleetPlan::of(fleet, leases, Places { slots, takes_one: &takes_one });
+    let is_unknown = fleet.max_cost_micros > 0 && !all;
+    if is_unknown { plan.waiting_for(&WaitsFor::Money) } else { plan }
 }
 
-/// How many slots of its machine a job of the fleet shares; 0 where the engine has given it a
+/// How many slots of its machine a job of the fleet shares; 0 where the executor has given it a
 /// place.
 pub fn job_slots(fleet: &Fleet) -> u32 {
-    if fleet.engine == LOCAL { u32::try_from(slots_of(fleet)).unwrap_or(1) } else { 0 }
+    if fleet.is_local() { u32::try_from(slots_of(fleet)).unwrap_or(1) } else { 0 }
 }
 
-/// The same as a person typed it last on this machine, which may be after the job began.
-pub fn job_slots_now(home: &Home, fleet: &Fleet) -> u32 {
-    let before = job_slots(fleet);
-    let now = fleets::manifest(home, &fleet.name).ok().flatten().map(|kept| kept.value);
-    let now = now.filter(|now| before > 0 && now.engine == LOCAL);
-    now.map_or(before, |now| job_slots(&now))
+/// The same as a person typed it last on this machine, which may be after the job began with
+/// `before`.
+fn slots_now(home: &Home, fleet: &str, before: u32) -> u32 {
+    let now = fleets::manifest(home, fleet).ok().flatten();
+    let now = now.map_or(0, |now| job_slots(&now.value));
+    if before > 0 && now > 0 { now } else { before }
 }
 
 /// Between two looks for a slot.
 const ASKED: Duration = Duration::from_millis(50);
 
 impl Job<'_> {
+    /// How many slots of this machine the fleet has now.
+    pub(super) fn slots_now(&self) -> u32 {
+        slots_now(self.home, &self.fleet.name, job_slots(self.fleet))
+    }
+
     /// A slot for the checks that run before the first iteration, if there are any.
     ///
     /// # Errors
     /// If a signal or a person's order ends the wait.
     pub(super) fn slot_at_first(&self, contract: &Contract) -> Result<Option<Slot>> {
         let has_some = contract.before_the_first().next().is_some();
-        let slots = if has_some { job_slots_now(self.home, self.fleet) } else { 0 };
+        let slots = if has_some { self.slots_now() } else { 0 };
         let stop = self.ends_by(|_| true);
         let mut has_waited = false;
         let waits = || {
             has_waited = true;
-            self.shows(&JobPhase::Lines);
+            self.shows(JobPhase::Lines);
         };
         let slot = slot_for_checks(self.home, self.lease.task.priority, slots, &stop, waits)?;
         if slot.is_none() && stop() {
             bail!("the wait for a slot was ended");
         }
         if has_waited {
-            self.shows(&JobPhase::Prepares);
+            self.shows(JobPhase::Prepares);
         }
         Ok(slot)
     }
 
     /// Says in the lease what the attempt does, for those who look on; nothing rests on it.
-    fn shows(&self, phase: &JobPhase) {
-        let _ = self.memory.change(self.lease.id(), |lease| {
-            let attempt = own(lease, self.attempt);
-            attempt.map(|attempt| attempt.phase = phase.clone()).is_some()
-        });
+    fn shows(&self, phase: JobPhase) {
+        let _ = self.change_own(|lease| lease.set_phase(phase.clone()));
+    }
+
+    /// Changes the task's lease; `None` where another attempt has it.
+    pub(super) fn change_own(&self, change: impl Fn(&mut Lease)) -> Result<Option<Kept<Lease>>> {
+        self.memory.change_own(self.lease.id(), self.attempt, change)
     }
 }
 

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 
-use super::control;
+use super::control::stop;
 use super::executors::MANUAL;
 use super::gate::{FENCED, Heartbeat, JobTie, job_slots};
 use super::memory::{self, Memory, Stillness};
-use super::worktree::{self, FleetCommands, MadeTree};
+use super::worktree::{self, MadeTree, end_leftovers, unplanted};
 use crate::drive::owner::NewOwner;
 use crate::drive::resume::adapt::accept_test_changes_of;
 use crate::drive::resume::resume;
@@ -58,7 +58,7 @@ pub fn job(
         return Ok(JobEnd::Ended(ending.clone()));
     }
     let Some(_held) = memory.hold(task)? else { return Ok(JobEnd::Elsewhere) };
-    worktree::end_leftovers(home, &fleet.name, task);
+    end_leftovers(home, &fleet.name, task);
     let order = fleet.order_of(task);
     if order.is_some_and(|order| order.what == FleetRequest::Pause) {
         return Ok(JobEnd::Paused);
@@ -196,15 +196,13 @@ impl Job<'_> {
     /// one with what earlier loops used.
     fn begin(&self, sink: &mut dyn EventSink) -> Result<Loop> {
         let stop = self.ends_by(|order| order == FleetRequest::Cancel);
-        self.unplanted(&self.fleet.repository)?;
-        let commands =
-            |sink| FleetCommands::of(self.home, &self.fleet.name, self.lease.id(), &stop, sink);
+        unplanted(self.fleet, &self.fleet.repository)?;
         if let Some(found) = self.left_here().filter(|found| !self.begins_anew(found)) {
             let checkout = &found.place.checkout;
-            if self.unplanted(checkout).is_ok() {
+            if unplanted(self.fleet, checkout).is_ok() {
                 put_back(checkout)?;
             }
-            worktree::set_up(self.fleet, checkout, &commands(sink))?;
+            worktree::set_up(self.fleet, checkout, &self.commands(&stop, sink))?;
             // The attempt that ended it was cut off before it could say so.
             let goes_on =
                 |it: &Ending| it.outcome == Outcome::Interrupted || it.why.ends_with(FENCED);
@@ -216,7 +214,8 @@ impl Job<'_> {
                 self.resume(&found, sink)
             };
         }
-        let made = worktree::make(self.memory, self.fleet, &self.lease, &commands(sink))?;
+        let made =
+            worktree::make(self.memory, self.fleet, &self.lease, &self.commands(&stop, sink))?;
         let MadeTree { folder, is_as_left } = made;
         let sent_back = self.lease.sent_back.is_some();
         let lease = if sent_back { self.merge_main(&folder)? } else { self.lease.clone() };
@@ -329,7 +328,7 @@ impl Job<'_> {
             }
         }
         let checkout = &record.place.checkout;
-        if self.fleet.trusted.is_some() && self.unplanted(checkout).is_ok() {
+        if self.fleet.trusted.is_some() && unplanted(self.fleet, checkout).is_ok() {
             record.trusted = steps::trusted(checkout).or(record.trusted);
         }
         if record != before {
@@ -503,20 +502,11 @@ pub(super) fn end_cancelled(
     order: &FleetOrder,
 ) -> Result<Lease> {
     if lease.attempt().is_some() {
-        worktree::end_leftovers(home, &memory.fleet, lease.id());
-        control::stop(home, lease, order)?;
+        end_leftovers(home, &memory.fleet, lease.id());
+        stop(home, lease, order)?;
     }
     let gone = lease.attempt().map(|attempt| &attempt.id);
-    let ending = TaskEnding::of(Ending::cancelled(order.by, order.reason.as_deref()));
-    let kept = memory.change(lease.id(), |lease| {
-        let is_free = is_free(lease, gone);
-        if is_free {
-            lease.state = TaskState::Ended(ending.clone());
-            lease.at = clock::now().wall;
-        }
-        is_free
-    })?;
-    Ok(kept.value)
+    memory.end(lease.id(), order.ending(), |lease| is_free(lease, gone))
 }
 
 /// Whether nobody works on a task, or only the attempt that is gone.

@@ -10,12 +10,10 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use super::begin::{is_stale, wants_landing};
 use super::describe::need;
-use super::executors::LOCAL;
 use super::memory::Memory;
 use crate::drive::start::agent::missing_program;
 use crate::engine::fleet::{
-    Fleet, FleetTask, FleetTerms, Landed, LandingMode, Lease, Remote, TaskEnding, TaskId,
-    TypedTerms, touches_the_fleet,
+    Fleet, FleetTask, FleetTerms, LandingMode, Lease, Remote, TaskId, TypedTerms, touches_the_fleet,
 };
 use crate::engine::git::GitSetting;
 use crate::engine::record::{Contract, Outcome, Reaction, Run};
@@ -144,13 +142,13 @@ fn same_repository(fleet: &mut Fleet, known: &Fleet) -> Result<()> {
 /// Whether every task of a fleet is completed or given up, and has nothing to land: what comes then
 /// is other work.
 fn is_over(home: &Home, known: &Fleet, landing: LandingMode) -> Result<bool> {
-    let Leases { readable, unreadable } = Memory::described(home, known).leases()?;
-    let is_done = |lease: &Lease| {
-        lease.ending().is_some_and(|ending| match (ending.outcome, &ending.landed) {
-            (Outcome::Cancelled, _) | (Outcome::Completed, Some(Landed::Main(_))) => true,
-            (Outcome::Completed, None) => landing == LandingMode::No,
-            _ => false,
-        })
+    let Leases { readable, unreadable } =
+        Memory::at(home, &known.name, known.remote.as_ref()).leases()?;
+    let is_done = |lease: &Lease| match lease.outcome() {
+        Some(Outcome::Cancelled) => true,
+        Some(Outcome::Completed) if lease.landed().is_none() => landing == LandingMode::No,
+        Some(Outcome::Completed) => lease.is_on_main(),
+        _ => false,
     };
     Ok(unreadable.is_empty() && readable.iter().all(|kept| is_done(&kept.value)))
 }
@@ -296,13 +294,12 @@ pub(super) fn as_started(
 
 /// Whether a start leaves a task to somebody who works on it.
 pub(super) fn is_open(lease: &Lease, retry: bool) -> bool {
-    let is_undone = |ending: &TaskEnding| ending.outcome.leaves_a_task_undone();
-    lease.ending().is_none_or(|ending| retry && is_undone(ending))
+    lease.outcome().is_none_or(|outcome| retry && outcome.leaves_a_task_undone())
 }
 
 /// Whether the agent of a run is where its jobs run, as far as this machine knows.
 pub(super) fn is_here(fleet: &Fleet, run: &Run) -> bool {
-    fleet.engine != LOCAL || missing_program(&run.agent, &fleet.repository).is_none()
+    !fleet.is_local() || missing_program(&run.agent, &fleet.repository).is_none()
 }
 
 /// Whether the agent of a lease counts, and not the one that this machine's settings name.
@@ -498,7 +495,7 @@ fn is_joined(fleet: &Fleet, url: &str) -> bool {
 fn terms(home: &Home, name: &str, url: &str, clone: &Path, signals: &Signals) -> Result<Fleet> {
     for only_branches in [false, true] {
         let remote = Remote { name: "origin".to_owned(), url: url.to_owned(), only_branches };
-        let memory = Memory::shared_by(home, name, &remote).with_patience(signals, Duration::ZERO);
+        let memory = Memory::at(home, name, Some(&remote)).with_patience(signals, Duration::ZERO);
         if let Some(Kept { value, .. }) = memory.known_manifest()? {
             let trusted = steps::trusted(clone);
             let repository = clone.to_owned();

@@ -9,15 +9,15 @@ use std::time::Duration;
 
 use anyhow::{Context, Error, Result, bail};
 
-use super::gate::{own, slot_for_checks};
+use super::gate::slot_for_checks;
 use super::job::{DoneWork, Job, JobEnd};
 use super::memory::{Memory, Stillness};
 use super::worktree::{self, FleetCommands};
 use crate::drive::error_text::git_trouble;
 use crate::engine::fleet::manifest::MAX_PRIORITY;
 use crate::engine::fleet::{
-    Fleet, FleetRequest, JobPhase, Landed, LandingMode, Lease, RecordFault, Refusal, Remote,
-    TaskEnding, TaskId, touches_the_fleet, without_markers,
+    Fleet, JobPhase, Landed, LandingMode, Lease, RecordFault, Refusal, Remote, TaskEnding, TaskId,
+    touches_the_fleet, without_markers,
 };
 use crate::engine::git::{GitFault, GitStep, GitTrouble, RefUpdate};
 use crate::engine::record::{Ending, Outcome};
@@ -102,13 +102,9 @@ impl Landing<'_, '_> {
                     continue;
                 }
                 // The answer of a push that did land may have been lost.
-                let landed = kept.value.ending().and_then(|ending| ending.landed.as_ref());
-                let has_landed = matches!(landed, Some(Landed::Main(_)));
-                return Ok(if has_landed {
-                    LandEnd::Landed(Box::new(kept.value))
-                } else {
-                    LandEnd::Fenced
-                });
+                let has_landed = kept.value.is_on_main();
+                let landed = || LandEnd::Landed(Box::new(kept.value));
+                return Ok(if has_landed { landed() } else { LandEnd::Fenced });
             }
             // What was ended because of a signal is no fault of the task.
             let is_stopped = end.is_err() && (self.commands.stop())();
@@ -157,8 +153,7 @@ impl Landing<'_, '_> {
                 return Ok(LandEnd::Stopped);
             }
             let fleet = self.memory.manifest()?.value;
-            let order = fleet.order_of(kept.value.id());
-            if order.is_some_and(|order| order.what == FleetRequest::Cancel) {
+            if fleet.cancel_of(kept.value.id()).is_some() {
                 return Ok(LandEnd::Stopped);
             }
             // A person may have changed the checks while those of before ran.
@@ -177,12 +172,12 @@ impl Landing<'_, '_> {
                 let lease = ended(&kept.value, new.as_ref());
                 let (name, old) = (base.clone(), Some(main.clone()));
                 let also = new.map(|new| RefUpdate { name, old, new: Some(new) });
-                let put = self.memory.put_with(Some(&kept), &lease, also);
+                let put = self.memory.put(&kept, &lease, also);
                 if let Some(kept) = put.map_err(|error| not_taken(error, &self.fleet.base))? {
                     return Ok(LandEnd::Landed(Box::new(kept.value)));
                 }
                 kept = self.memory.lease(kept.value.id())?;
-                if own(&mut kept.value, self.attempt).is_none() {
+                if !kept.value.is_of(self.attempt) {
                     return Ok(LandEnd::Fenced);
                 }
             }

@@ -15,11 +15,13 @@ use super::control;
 use crate::drive::error_text::git_trouble;
 use crate::engine::fleet::manifest::read_record;
 use crate::engine::fleet::{
-    Attempt, Fleet, Lease, RecordFault, Remote, StoredRecord, TaskId, UnreadableLease,
+    Attempt, Fleet, Lease, RecordFault, Remote, StoredRecord, TaskEnding, TaskId, TaskState,
+    UnreadableLease,
 };
 use crate::engine::git::{GitFault, GitStep, GitTrouble, RefUpdate, RemoteRef, SwapResult};
+use crate::engine::record::Ending;
 use crate::engine::text::Shown;
-use crate::world::clock::Stopwatch;
+use crate::world::clock::{self, Stopwatch};
 use crate::world::files::disk::Lock;
 use crate::world::git::refs::{Patience, Refs, WITHIN};
 use crate::world::process::signals::Signals;
@@ -51,38 +53,31 @@ pub struct Memory {
 impl Memory {
     /// The memory of a fleet of this machine.
     pub fn of(home: &Home, fleet: &str) -> Result<Self> {
-        let here = Self { home: home.clone(), fleet: fleet.to_owned(), remote: None };
-        let remote = here.manifest()?.value.remote;
-        Ok(Self { remote: remote.map(|remote| SharedMemory::of(home, fleet, &remote)), ..here })
+        let remote = Self::at(home, fleet, None).manifest()?.value.remote;
+        Ok(Self::at(home, fleet, remote.as_ref()))
     }
 
-    /// The memory that these terms describe, before they are written.
-    pub fn described(home: &Home, fleet: &Fleet) -> Self {
-        match &fleet.remote {
-            Some(remote) => Self::shared_by(home, &fleet.name, remote),
-            None => Self { home: home.clone(), fleet: fleet.name.clone(), remote: None },
-        }
-    }
-
-    /// The memory of a fleet by its remote alone.
-    pub fn shared_by(home: &Home, fleet: &str, remote: &Remote) -> Self {
-        let here = Self { home: home.clone(), fleet: fleet.to_owned(), remote: None };
-        Self { remote: Some(SharedMemory::of(home, fleet, remote)), ..here }
+    /// The memory of a fleet at this remote, or on this machine alone.
+    pub fn at(home: &Home, fleet: &str, remote: Option<&Remote>) -> Self {
+        let remote = remote.map(|remote| SharedMemory::of(home, fleet, remote));
+        Self { home: home.clone(), fleet: fleet.to_owned(), remote }
     }
 
     /// The same, which asks a remote that cannot be reached again for so long. A signal ends that,
     /// and whatever git runs when it comes.
-    pub fn with_patience(mut self, signals: &Signals, within: Duration) -> Self {
-        if let Some(shared) = &mut self.remote {
-            shared.patience = Some((signals.clone(), within));
-        }
-        self
+    pub fn with_patience(self, signals: &Signals, within: Duration) -> Self {
+        self.with(Patience { signals: signals.clone(), within, talk: WITHIN })
     }
 
     /// The same, which asks once, and does not wait longer than so for each answer of the remote.
-    pub fn with_haste(mut self, signals: &Signals, talk: Duration) -> Self {
-        self = self.with_patience(signals, Duration::ZERO);
-        self.remote.iter_mut().for_each(|shared| shared.talk = talk);
+    pub fn with_haste(self, signals: &Signals, talk: Duration) -> Self {
+        self.with(Patience { signals: signals.clone(), within: Duration::ZERO, talk })
+    }
+
+    fn with(mut self, patience: Patience) -> Self {
+        if let Some(shared) = &mut self.remote {
+            shared.patience = Some(patience);
+        }
         self
     }
 
@@ -99,11 +94,7 @@ impl Memory {
 
     /// The terms and orders. Fails if there is no such fleet.
     pub fn manifest(&self) -> Result<Kept<Fleet>> {
-        let found = match &self.remote {
-            Some(shared) => shared.read(TERMS)?,
-            None => fleets::manifest(&self.home, &self.fleet)?,
-        };
-        let Some(found) = found else {
+        let Some(found) = self.known_manifest()? else {
             let hint = control::names(&self.home)?;
             bail!(
                 "there is no fleet {} here\n\
@@ -117,8 +108,7 @@ impl Memory {
     /// The terms, with what this machine has of its own.
     pub fn manifest_here(&self) -> Result<Fleet> {
         let fleet = self.manifest()?.value;
-        let here = fleets::manifest(&self.home, &self.fleet)?;
-        Ok(match here {
+        Ok(match fleets::manifest(&self.home, &self.fleet)? {
             Some(here) => fleet.with_own(here.value),
             None => fleet,
         })
@@ -138,7 +128,7 @@ impl Memory {
             return Ok(fleets::swap_manifest(&self.home, old, fleet)?.is_some());
         };
         let title = format!("fleet {}", fleet.name);
-        Ok(shared.write(TERMS, &title, old, &fleet.shared(), None)?.is_some())
+        Ok(shared.write(TERMS, &title, old, &fleet.shared(), Vec::new())?.is_some())
     }
 
     /// Changes the terms.
@@ -182,31 +172,25 @@ impl Memory {
         }
     }
 
-    /// Writes a lease over `old`, and its branch with it where the lease says that it has moved.
-    /// `None` where somebody else was first.
-    pub fn put(&self, old: Option<&Kept<Lease>>, lease: &Lease) -> Result<Option<Kept<Lease>>> {
-        self.put_with(old, lease, None)
-    }
-
-    /// The same together with another ref of the remote.
-    pub fn put_with(
+    /// Writes a lease over `old`, with its branch where the lease says that it has moved, and with
+    /// another ref of the remote. `None` where somebody else was first.
+    pub fn put(
         &self,
-        old: Option<&Kept<Lease>>,
+        old: &Kept<Lease>,
         lease: &Lease,
         also: Option<RefUpdate>,
     ) -> Result<Option<Kept<Lease>>> {
-        let old_id = old.map(|old| old.id.as_str());
         let id = match &self.remote {
-            None => fleets::swap_lease(&self.home, old_id, lease)?,
+            None => fleets::swap_lease(&self.home, Some(&old.id), lease)?,
             Some(shared) => {
-                let before = old.and_then(|old| old.value.commit.clone());
+                let before = old.value.commit.clone();
                 let branch = (before != lease.commit).then(|| RefUpdate {
                     name: format!("{HEADS}{}", lease.branch),
                     old: before,
                     new: lease.commit.clone(),
                 });
-                let also: Vec<RefUpdate> = branch.into_iter().chain(also).collect();
-                shared.write(&lease.id().to_string(), &lease.title(), old_id, lease, Some(also))?
+                let also = branch.into_iter().chain(also).collect();
+                shared.write(lease.id().as_str(), &lease.title(), Some(&old.id), lease, also)?
             }
         };
         Ok(id.map(|id| Kept { value: lease.clone(), id }))
@@ -255,12 +239,48 @@ impl Memory {
                 let trouble = GitTrouble::NonFastForward;
                 bail!(GitFault::new(GitStep::Lease, trouble, cause, cure));
             }
-            if let Some(kept) = self.put(Some(&kept), &next)? {
+            if let Some(kept) = self.put(&kept, &next, None)? {
                 return Ok(kept);
             }
             refused = Some(kept.id);
         }
         bail!("the task {task} is changed all the time\nhint: try again")
+    }
+
+    /// Changes the lease of a task that this attempt has; `None` where another one has it.
+    pub fn change_own(
+        &self,
+        task: &TaskId,
+        attempt: &str,
+        change: impl Fn(&mut Lease),
+    ) -> Result<Option<Kept<Lease>>> {
+        let kept = self.change(task, |lease| {
+            let is_own = lease.is_of(attempt);
+            if is_own {
+                change(lease);
+            }
+            is_own
+        })?;
+        Ok(kept.value.is_of(attempt).then_some(kept))
+    }
+
+    /// Ends a task whose lease is `meant` to end now. Returns the lease as it is then.
+    pub fn end(
+        &self,
+        task: &TaskId,
+        ending: Ending,
+        is_meant: impl Fn(&Lease) -> bool,
+    ) -> Result<Lease> {
+        let ending = TaskEnding::of(ending);
+        let kept = self.change(task, |lease| {
+            let is_meant = is_meant(lease);
+            if is_meant {
+                lease.state = TaskState::Ended(ending.clone());
+                lease.at = clock::now().wall;
+            }
+            is_meant
+        })?;
+        Ok(kept.value)
     }
 
     /// What has become of a task, the newest first: the titles of its lease's commits. Empty where
@@ -365,12 +385,9 @@ const AWAY: &str = "delete that ref of the remote, and the branch of the task";
 /// The refs of a remote as memory.
 #[derive(Debug, Clone)]
 pub(super) struct SharedMemory {
-    pub hub: PathBuf,
+    hub: PathBuf,
     url: String,
-    /// The signals that end a talk, and how long a remote that cannot be reached is asked again.
-    pub patience: Option<(Signals, Duration)>,
-    /// The longest that one talk with the remote may take, where signals are heard.
-    pub talk: Duration,
+    patience: Option<Patience>,
     /// Before the name of a task: `refs/crew/<fleet>/`.
     prefix: String,
     /// Leases by the commits that hold them, as last read.
@@ -386,7 +403,6 @@ impl SharedMemory {
             hub: home.fleet(fleet).join("hub.git"),
             url: remote.url.clone(),
             patience: None,
-            talk: WITHIN,
             prefix: remote.lease(fleet, ""),
             known: Arc::default(),
             held: Arc::default(),
@@ -394,13 +410,8 @@ impl SharedMemory {
     }
 
     pub fn refs(&self) -> Refs<'_> {
-        let patience = self.patience.as_ref();
-        let patience = patience.map(|(signals, within)| Patience {
-            signals,
-            within: *within,
-            talk: self.talk,
-        });
-        Refs { folder: &self.hub, remote: &self.url, stop: &descendants::are_ending, patience }
+        let (folder, remote, patience) = (&self.hub, &self.url, self.patience.as_ref());
+        Refs { folder, remote, stop: &descendants::are_ending, patience }
     }
 
     pub fn name(&self, name: &str) -> String {
@@ -446,36 +457,36 @@ impl SharedMemory {
         found.retain(|it| !it.name[self.prefix.len()..].starts_with('_'));
         found.sort_by(|one, other| one.name.cmp(&other.name));
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let (held, new): (Vec<_>, Vec<_>) = found.iter().partition(|it| known.contains_key(&it.id));
-        let names: Vec<(&str, &str)> = new.iter().map(|it| (&*it.name, &*it.id)).collect();
-        self.bring(&names)?;
-        let ids: Vec<String> = new.iter().map(|it| it.id.clone()).collect();
-        let texts = refs.messages(&ids)?;
-        let mut next: BTreeMap<String, Lease> = BTreeMap::new();
-        for it in held {
-            next.insert(it.id.clone(), known[&it.id].clone());
-        }
-        let mut leases = Leases::default();
-        for (it, text) in new.iter().zip(texts) {
-            let text = text.ok_or_else(|| RecordFault::broken(&it.name, "it is too long", AWAY));
-            match text.and_then(|text| value(&it.name, &text)) {
-                Ok(lease) => {
-                    next.insert(it.id.clone(), lease);
+        let new = || found.iter().filter(|it| !known.contains_key(&it.id));
+        self.bring(&new().map(|it| (&*it.name, &*it.id)).collect::<Vec<_>>())?;
+        let ids: Vec<String> = new().map(|it| it.id.clone()).collect();
+        let mut texts = refs.messages(&ids)?.into_iter();
+        let (mut next, mut leases) = (BTreeMap::new(), Leases::default());
+        for RemoteRef { name, id } in found {
+            let too_long = || RecordFault::broken(&name, "it is too long", AWAY);
+            let lease = match known.get(&id) {
+                Some(lease) => Ok(lease.clone()),
+                None => {
+                    texts.next().flatten().ok_or_else(too_long).and_then(|it| value(&name, &it))
+                }
+            };
+            match lease {
+                Ok(value) => {
+                    next.insert(id.clone(), value.clone());
+                    leases.readable.push(Kept { value, id });
                 }
                 Err(fault) => {
-                    let task = it.name[self.prefix.len()..].parse().ok();
-                    let lease = task.map(|task| UnreadableLease::of(task, &it.name, &fault));
+                    let task = name[self.prefix.len()..].parse().ok();
+                    let lease = task.map(|task| UnreadableLease::of(task, &name, &fault));
                     leases.unreadable.extend(lease);
                 }
             }
         }
         *known = next;
-        let kept = |it: RemoteRef| Some(Kept { value: known.get(&it.id)?.clone(), id: it.id });
-        leases.readable = found.into_iter().filter_map(kept).collect();
         Ok(leases)
     }
 
-    /// Writes a value under a name, together with other refs. Returns its id, or `None` where
+    /// Writes a value under a name, together with other `updates`. Returns its id, or `None` where
     /// somebody else was first.
     pub fn write<T: Serialize>(
         &self,
@@ -483,12 +494,11 @@ impl SharedMemory {
         title: &str,
         old: Option<&str>,
         value: &T,
-        also: Option<Vec<RefUpdate>>,
+        mut updates: Vec<RefUpdate>,
     ) -> Result<Option<String>> {
         let id = self.refs().commit(&text(title, value)?, old)?;
-        let lease =
-            RefUpdate { name: self.name(name), old: old.map(str::to_owned), new: Some(id.clone()) };
-        let updates: Vec<RefUpdate> = also.into_iter().flatten().chain([lease]).collect();
+        let (old, new) = (old.map(str::to_owned), Some(id.clone()));
+        updates.push(RefUpdate { name: self.name(name), old, new });
         let is_done = self.refs().swap(&updates)? == SwapResult::Done;
         if is_done {
             self.hold(&self.name(name), &id);

@@ -8,111 +8,90 @@ use super::manifest::{FleetRequest, TaskId};
 /// A moment of a fleet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FleetEvent {
-    /// An attempt begins.
-    Started {
-        task: TaskId,
-        attempt: u32,
-    },
+    /// Something happened to a task.
+    Of(TaskId, TaskEvent),
+    /// For information.
+    Noted(String),
+}
+
+/// What happened to a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TaskEvent {
+    /// This attempt begins, counted from 1.
+    Started(u32),
     /// A process that was running already is joined.
-    Joined {
-        task: TaskId,
-    },
+    Joined,
     /// An iteration is over.
     Boundary {
-        task: TaskId,
         iteration: u32,
         of: u32,
         last: String,
     },
     /// The loop waits for the model's service, or after a crash.
     Rests {
-        task: TaskId,
         until: Option<DateTime<Utc>>,
         why: String,
     },
     /// That wait is over.
-    Resumes {
-        task: TaskId,
-    },
+    Resumes,
     /// A person's pause has stopped it.
-    Paused {
-        task: TaskId,
-    },
+    Paused,
     /// Its branch is being landed.
-    Lands {
-        task: TaskId,
-    },
-    /// Its landing sent it back to its loop.
-    SentBack {
-        task: TaskId,
-        why: String,
-    },
-    Ended {
-        task: TaskId,
-        ending: TaskEnding,
-    },
-    /// Its process is gone; it is taken up again. `why` is the engine's reason, if it has one.
-    Gone {
-        task: TaskId,
-        why: String,
-    },
-    /// For information.
-    Noted(String),
+    Lands,
+    /// Its landing sent it back to its loop, for this reason.
+    SentBack(String),
+    Ended(TaskEnding),
+    /// Its process is gone; it is taken up again. The text is the executor's reason, if it has one.
+    Gone(String),
 }
 
-impl FleetEvent {
+impl TaskEvent {
     /// What happened to a task between two looks at its lease, with the order that it is under.
     pub fn between(
         before: Option<&Lease>,
         after: &Lease,
         order: Option<FleetRequest>,
     ) -> Vec<Self> {
-        let task = || after.id().clone();
         let mut events = Vec::new();
         match before {
             // It may also have ended since.
             Some(before) if after.attempts > before.attempts => {
-                events.push(Self::Started { task: task(), attempt: after.attempts });
+                events.push(Self::Started(after.attempts));
             }
-            None if after.attempt().is_some() => events.push(Self::Joined { task: task() }),
+            None if after.attempt().is_some() => events.push(Self::Joined),
             _ => {}
         }
         let rested = before.and_then(Lease::attempt).filter(|attempt| attempt.rests());
         let is_awake = |now: &Attempt| rested.is_some_and(|then| then.id == now.id) && !now.rests();
         if after.attempt().is_some_and(is_awake) {
-            events.push(Self::Resumes { task: task() });
+            events.push(Self::Resumes);
         }
         let (was, is) = (before.map_or(0, |it| it.carried.completed), after.carried.completed);
-        let (of, last) = (after.contract.limits.max_iterations, &after.carried.last);
-        let boundary = || Self::Boundary { task: task(), iteration: is, of, last: last.clone() };
-        let boundary = (before.is_some() && is > was).then(boundary);
+        let (of, last) = (after.contract.limits.max_iterations, after.carried.last.clone());
+        let has_ended = before.is_some() && is > was;
+        let boundary = has_ended.then_some(Self::Boundary { iteration: is, of, last });
         let is_new = before.is_some_and(|before| before.sent_back.is_none());
         let refusal = after.sent_back.as_ref().filter(|_| is_new);
-        let sent_back = refusal.map(|it| Self::SentBack { task: task(), why: it.why() });
+        let sent_back = refusal.map(|it| Self::SentBack(it.why()));
         let phase = |lease: &Lease| lease.attempt().map(|attempt| attempt.phase.clone());
         // The iteration of a branch that was being landed is one that begins with the refusal.
         let was_landing = before.and_then(phase) == Some(JobPhase::Lands);
         let [first, second] =
             if was_landing { [sent_back, boundary] } else { [boundary, sent_back] };
         events.extend(first.into_iter().chain(second));
-        if before.and_then(phase) != phase(after) {
-            match phase(after) {
-                Some(JobPhase::Rests { until, why }) => {
-                    events.push(Self::Rests { task: task(), until, why });
-                }
-                Some(JobPhase::Lands) => events.push(Self::Lands { task: task() }),
-                _ => {}
-            }
+        match phase(after).filter(|now| before.and_then(phase).as_ref() != Some(now)) {
+            Some(JobPhase::Rests { until, why }) => events.push(Self::Rests { until, why }),
+            Some(JobPhase::Lands) => events.push(Self::Lands),
+            _ => {}
         }
-        match &after.state {
-            TaskState::Waiting
-                if order == Some(FleetRequest::Pause)
-                    && before.is_some_and(|it| it.attempt().is_some()) =>
+        match (&after.state, before) {
+            (TaskState::Waiting, Some(before))
+                if order == Some(FleetRequest::Pause) && before.attempt().is_some() =>
             {
-                events.push(Self::Paused { task: task() });
+                events.push(Self::Paused);
             }
-            TaskState::Ended(ending) if before.is_some_and(|it| it.ending() != Some(ending)) => {
-                events.push(Self::Ended { task: task(), ending: ending.clone() });
+            (TaskState::Ended(ending), Some(before)) if before.ending() != Some(ending) => {
+                events.push(Self::Ended(ending.clone()));
             }
             _ => {}
         }
@@ -142,32 +121,29 @@ mod tests {
         let lands = after(running("a", JobPhase::Lands), 1, 1, 0, "files changed");
         let looks = [&waits, &works, &works, &one, &rests, &rests, &one, &back, &over];
         let told = looks.windows(2).map(|two| {
-            let events = FleetEvent::between(Some(two[0]), two[1], None);
+            let events = TaskEvent::between(Some(two[0]), two[1], None);
             let words = events.iter().map(|event| format!("{event:?}"));
-            let words = words.map(|it| it.split_whitespace().next().unwrap_or_default().to_owned());
+            let words = words.map(|it| it.split([' ', '(']).next().unwrap_or_default().to_owned());
             words.collect::<Vec<_>>().join(" ")
         });
         let expected =
             ["Started", "", "Boundary", "Rests", "", "Resumes", "SentBack Lands", "Boundary Ended"];
         assert_eq!(told.collect::<Vec<_>>(), expected);
-        let both = FleetEvent::between(Some(&lands), &settled, None);
+        let both = TaskEvent::between(Some(&lands), &settled, None);
         assert!(
-            matches!(&both[..], [FleetEvent::SentBack { .. }, FleetEvent::Boundary { .. }]),
+            matches!(&both[..], [TaskEvent::SentBack(..), TaskEvent::Boundary { .. }]),
             "{both:?}"
         );
-        let met_again = FleetEvent::between(Some(&rests), &after(rests.clone(), 2, 1, 0, ""), None);
-        assert!(matches!(&met_again[..], [FleetEvent::Boundary { .. }]), "{met_again:?}");
-        assert!(matches!(
-            &FleetEvent::between(None, &works, None)[..],
-            [FleetEvent::Joined { .. }]
-        ));
-        assert_eq!(FleetEvent::between(None, &over, None), []);
+        let met_again = TaskEvent::between(Some(&rests), &after(rests.clone(), 2, 1, 0, ""), None);
+        assert!(matches!(&met_again[..], [TaskEvent::Boundary { .. }]), "{met_again:?}");
+        assert!(matches!(&TaskEvent::between(None, &works, None)[..], [TaskEvent::Joined]));
+        assert_eq!(TaskEvent::between(None, &over, None), []);
         let rested = after(a_lease("a"), 1, 1, 0, "files changed");
         let pause = Some(FleetRequest::Pause);
-        let paused = [&one, &rested].map(|it| FleetEvent::between(Some(it), &rested, pause));
-        assert!(matches!(&paused[0][..], [FleetEvent::Paused { .. }]), "{paused:?}");
+        let paused = [&one, &rested].map(|it| TaskEvent::between(Some(it), &rested, pause));
+        assert!(matches!(&paused[0][..], [TaskEvent::Paused]), "{paused:?}");
         assert_eq!(
-            (&paused[1][..], FleetEvent::between(Some(&one), &rested, None)),
+            (&paused[1][..], TaskEvent::between(Some(&one), &rested, None)),
             (&[][..], vec![])
         );
     }

@@ -301,10 +301,42 @@ impl Lease {
         }
     }
 
+    /// The outcome with which it ended.
+    pub fn outcome(&self) -> Option<Outcome> {
+        self.ending().map(|ending| ending.outcome)
+    }
+
+    /// Where its work went, if it ended so.
+    pub fn landed(&self) -> Option<&Landed> {
+        self.ending()?.landed.as_ref()
+    }
+
+    /// Whether the main branch has its work.
+    pub fn is_on_main(&self) -> bool {
+        matches!(self.landed(), Some(Landed::Main(_)))
+    }
+
     /// Whether it ended as a pull request.
     pub fn is_requested(&self) -> bool {
-        let landed = self.ending().and_then(|ending| ending.landed.as_ref());
-        matches!(landed, Some(Landed::Request(_)))
+        matches!(self.landed(), Some(Landed::Request(_)))
+    }
+
+    /// Whether the loop of its attempt waits for the model's service, or after a crash.
+    pub fn rests(&self) -> bool {
+        self.attempt().is_some_and(Attempt::rests)
+    }
+
+    /// Says what the attempt that works on it does.
+    pub fn set_phase(&mut self, phase: JobPhase) {
+        if let TaskState::Running(attempt) = &mut self.state {
+            attempt.phase = phase;
+        }
+    }
+
+    /// Takes in what a loop of it has used, with what it was given at its start.
+    pub fn carry(&mut self, record: &Loop) {
+        self.carried = Carried::of(record);
+        self.loop_id = Some(record.id.clone());
     }
 
     /// The first of its limits that its attempts have used up: another one would end at once.

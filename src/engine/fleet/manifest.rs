@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::lease::{self, Lease};
 use crate::engine::git::GitBaseline;
-use crate::engine::record::{Actor, Check, TaskOfFleet};
+use crate::engine::record::{Actor, Check, Ending, TaskOfFleet};
 use crate::engine::text::within;
 
 /// The format this crew writes.
@@ -147,7 +147,19 @@ pub enum FleetRequest {
     Cancel,
 }
 
+impl FleetOrder {
+    /// How it ends a task.
+    pub fn ending(&self) -> Ending {
+        Ending::cancelled(self.by, self.reason.as_deref())
+    }
+}
+
 impl Fleet {
+    /// Whether its jobs are processes of this machine.
+    pub fn is_local(&self) -> bool {
+        self.engine == LOCAL
+    }
+
     /// The same fleet, which lands as it was started last.
     pub fn landing_as(&self, newest: &Self) -> Self {
         let Self { landing, setup, include, land_checks, .. } = newest.clone();
@@ -159,7 +171,7 @@ impl Fleet {
     pub fn shared(&self) -> Self {
         let (files, agents) = (BTreeMap::new(), BTreeMap::new());
         let mut shared = Self { trusted: None, files, agents, ..self.clone() };
-        if self.engine == LOCAL && shared.typed.slots.take().is_some() {
+        if self.is_local() && shared.typed.slots.take().is_some() {
             shared.slots = 0;
         }
         shared
@@ -167,7 +179,7 @@ impl Fleet {
 
     /// The same fleet with what the record of this machine has of its own.
     pub fn with_own(self, here: Self) -> Self {
-        let slots = if self.engine == LOCAL { here.slots } else { self.slots };
+        let slots = if self.is_local() { here.slots } else { self.slots };
         let Self { repository, trusted, remote, .. } = here;
         Self { repository, slots, trusted, remote: remote.or(self.remote), ..self }
     }
@@ -176,6 +188,11 @@ impl Fleet {
     pub fn order_of(&self, task: &TaskId) -> Option<&FleetOrder> {
         let both = [self.orders.get(task), self.order.as_ref()].into_iter().flatten();
         both.min_by_key(|order| order.what == FleetRequest::Pause)
+    }
+
+    /// The order that ends a task, if one holds.
+    pub fn cancel_of(&self, task: &TaskId) -> Option<&FleetOrder> {
+        self.order_of(task).filter(|order| order.what == FleetRequest::Cancel)
     }
 
     /// One of its tasks, as the record of that task's loop names it.

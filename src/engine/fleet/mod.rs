@@ -11,10 +11,10 @@ pub mod standing;
 #[cfg(test)]
 pub mod fixture;
 
-pub use self::events::FleetEvent;
+pub use self::events::{FleetEvent, TaskEvent};
 pub use self::lease::{Attempt, Carried, JobPhase, Landed, Lease, TaskEnding, TaskState};
 pub use self::lease::{INCLUDE, Refusal, evidence, touches_the_fleet, without_markers};
-pub use self::manifest::{Fleet, FleetOrder, FleetRequest, LOCAL, LandingMode, Remote, TypedTerms};
+pub use self::manifest::{Fleet, FleetOrder, FleetRequest, LandingMode, Remote, TypedTerms};
 pub use self::manifest::{FleetTask, FleetTerms, TaskId};
 pub use self::manifest::{RecordFault, StoredRecord, UnreadableLease};
 pub use self::plan::{FleetPlan, Places, Start, WaitsFor, overlap};

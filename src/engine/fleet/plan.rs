@@ -4,13 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use super::lease::{Attempt, Landed, Lease, TaskState};
-use super::manifest::{Fleet, FleetRequest, FleetTask, LOCAL, LandingMode, TaskId};
+use super::lease::{Attempt, Lease, TaskState};
+use super::manifest::{Fleet, FleetRequest, FleetTask, LandingMode, TaskId};
 use crate::engine::boundary::protect;
 use crate::engine::record::Outcome;
-
-/// Whether two tasks may touch the same files, and by which globs.
-pub type Overlap<'a> = &'a dyn Fn(&FleetTask, &FleetTask) -> Option<(String, String)>;
 
 /// What a waiting task waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,19 +72,11 @@ impl FleetPlan {
         self
     }
 
-    /// The same for a fleet whose jobs are started by somebody else: what could start waits for
-    /// that.
-    pub fn by_hand(mut self) -> Self {
+    /// The same where what could start waits for something else: for whoever starts its job, or
+    /// for money while nobody knows what some tasks have cost.
+    pub fn waiting_for(mut self, what: &WaitsFor) -> Self {
         for Start { task, .. } in self.starts.drain(..) {
-            self.waits.insert(task, WaitsFor::Job);
-        }
-        self
-    }
-
-    /// The same while nobody knows what some tasks have cost: nothing starts.
-    pub fn without_money(mut self) -> Self {
-        for Start { task, .. } in self.starts.drain(..) {
-            self.waits.insert(task, WaitsFor::Money);
+            self.waits.insert(task, what.clone());
         }
         self
     }
@@ -95,12 +84,7 @@ impl FleetPlan {
     /// Decides for all tasks; `leases` are in the order in which they start. A job that only waits
     /// for the model's service takes no place, but of all jobs there are at most twice as many: a
     /// limit of the account holds each new one, too.
-    pub fn of<'a>(
-        fleet: &Fleet,
-        leases: &[Lease],
-        places: impl Into<Places<'a>>,
-        overlap: Overlap<'_>,
-    ) -> Self {
+    pub fn of<'a>(fleet: &Fleet, leases: &[Lease], places: impl Into<Places<'a>>) -> Self {
         let Places { slots, takes_one } = places.into();
         let mut plan = Self::default();
         let mut money = Money::of(fleet, leases);
@@ -111,7 +95,7 @@ impl FleetPlan {
         let most = slots.saturating_mul(2).saturating_sub(here().count());
         let mut free = slots.saturating_sub(active).min(most);
         for lease in leases.iter().filter(|lease| lease.state == TaskState::Waiting) {
-            let files = || files(lease, &busy, overlap);
+            let files = || files(lease, &busy);
             let order = fleet.order_of(lease.id()).map(|order| WaitsFor::Order(order.what));
             let waits = order.or_else(|| before(fleet, lease, leases)).or_else(files);
             let waits = waits.or_else(|| (free == 0).then_some(WaitsFor::Slot));
@@ -135,10 +119,8 @@ impl FleetPlan {
 /// Whether a task that comes before another is done: it is on the branch that the other starts
 /// from, or will be merged into it.
 fn is_done(fleet: &Fleet, lease: &Lease) -> bool {
-    lease.ending().is_some_and(|ending| {
-        let is_landed = matches!(ending.landed, Some(Landed::Main(_)));
-        ending.outcome == Outcome::Completed && (fleet.landing != LandingMode::Main || is_landed)
-    })
+    let is_where_it_belongs = fleet.landing != LandingMode::Main || lease.is_on_main();
+    lease.outcome() == Some(Outcome::Completed) && is_where_it_belongs
 }
 
 fn before(fleet: &Fleet, lease: &Lease, leases: &[Lease]) -> Option<WaitsFor> {
@@ -154,7 +136,7 @@ fn before(fleet: &Fleet, lease: &Lease, leases: &[Lease]) -> Option<WaitsFor> {
     all.iter().find(|it| matches!(it, WaitsFor::Ended(_))).or(all.first()).cloned()
 }
 
-fn files(lease: &Lease, busy: &[&Lease], overlap: Overlap<'_>) -> Option<WaitsFor> {
+fn files(lease: &Lease, busy: &[&Lease]) -> Option<WaitsFor> {
     busy.iter().find_map(|other| {
         let (theirs, ours) = overlap(&other.task, &lease.task)?;
         Some(WaitsFor::Files { of: other.id().clone(), theirs, ours })
@@ -202,7 +184,7 @@ impl Money {
         let left = (fleet.max_cost_micros > 0).then_some(if is_unknown { 0 } else { left });
         let waits = |lease: &&Lease| lease.state == TaskState::Waiting && own(lease) == 0;
         let sharers = leases.iter().filter(waits).count() as u64;
-        Self { left, sharers, is_local: fleet.engine == LOCAL }
+        Self { left, sharers, is_local: fleet.is_local() }
     }
 
     /// Sets aside what a task may still cost, or all of its share. `None` where it does not fit.

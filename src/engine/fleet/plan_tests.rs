@@ -10,15 +10,9 @@ fn rests() -> JobPhase {
     JobPhase::Rests { until: None, why: "a limit".to_owned() }
 }
 
-/// Tasks overlap when they name the same glob.
-fn same_globs(one: &FleetTask, other: &FleetTask) -> Option<(String, String)> {
-    let both = one.touches.iter().find(|glob| other.touches.contains(glob))?;
-    Some((both.clone(), both.clone()))
-}
-
 /// What starts, and what each other task waits for, a line each.
 fn told(fleet: &Fleet, leases: &[Lease], slots: usize) -> Vec<String> {
-    let plan = FleetPlan::of(fleet, leases, slots, &same_globs);
+    let plan = FleetPlan::of(fleet, leases, slots);
     let reserved = |task: &TaskId| plan.starts.iter().find(|start| start.task == *task);
     let waits = plan.waits.iter().map(|(task, waits)| match reserved(task) {
         Some(start) => format!("{task} starts with {}", start.reserved_micros),
@@ -57,7 +51,7 @@ fn as_many_tasks_start_as_there_are_slots_that_no_job_takes() {
 #[test]
 fn without_a_crew_that_runs_the_fleet_nothing_starts_and_what_could_waits_for_one() {
     let leases = [a_lease("a"), a_lease("b"), coming_after("c", &["a"])];
-    let plan = FleetPlan::of(&free(), &leases, 1, &same_globs).unattended();
+    let plan = FleetPlan::of(&free(), &leases, 1).unattended();
     let waits = [WaitsFor::Run, WaitsFor::Run, WaitsFor::Task(id("a"))];
     assert_eq!((plan.starts, plan.waits.into_values().collect()), (vec![], waits.to_vec()));
 }
@@ -70,7 +64,7 @@ fn what_could_start_waits_for_a_person_where_somebody_else_starts_the_jobs() {
         coming_after("c", &["a"]),
         a_lease("d"),
     ];
-    let plan = FleetPlan::of(&free(), &leases, 9, &same_globs).by_hand();
+    let plan = FleetPlan::of(&free(), &leases, 9).waiting_for(&WaitsFor::Job);
     let is_by_hand = |name: &str| plan.waits[&id(name)] == WaitsFor::Job;
     assert_eq!(["a", "b", "c", "d"].map(is_by_hand), [true, false, false, true]);
     assert_eq!(plan.starts, []);
@@ -188,7 +182,7 @@ proptest::proptest! {
             lease
         };
         let leases: Vec<Lease> = costs.iter().enumerate().map(lease).collect();
-        let plan = FleetPlan::of(&fleet, &leases, 100, &same_globs);
+        let plan = FleetPlan::of(&fleet, &leases, 100);
         let gone: u64 = leases.iter().map(|it| if it.attempt().is_some() { it.reserved_micros.max(cost(it)) } else { cost(it) }).sum();
         let promised: u64 = plan.starts.iter().map(|start| {
             let lease = leases.iter().find(|lease| *lease.id() == start.task).unwrap();
@@ -257,7 +251,7 @@ fn tokens_without_a_price_count_at_the_highest_one() {
 fn what_rests_on_another_machine_with_slots_of_its_own_holds_no_start_here() {
     let leases = [running("r", rests()), running("s", rests()), running("w", WORKS), a_lease("a")];
     let starts = |takes_one: &dyn Fn(&Attempt) -> bool| {
-        FleetPlan::of(&free(), &leases, Places { slots: 1, takes_one }, &same_globs).starts.len()
+        FleetPlan::of(&free(), &leases, Places { slots: 1, takes_one }).starts.len()
     };
     assert_eq!((starts(&|_| true), starts(&|_| false)), (0, 1));
 }

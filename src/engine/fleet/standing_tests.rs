@@ -12,7 +12,7 @@ use crate::engine::fleet::manifest::{FleetOrder, Remote};
 use crate::engine::record::Actor;
 
 fn standing(leases: &[Lease]) -> Standing {
-    let plan = FleetPlan::of(&a_fleet(), leases, 4, &|_, _| None);
+    let plan = FleetPlan::of(&a_fleet(), leases, 4);
     Standing::of(&a_fleet(), leases, &[], &plan, at(7200).wall)
 }
 
@@ -173,7 +173,7 @@ fn a_paused_task_says_so_and_one_that_waits_names_what_it_waits_for() {
     later.task.after = vec![id("held")];
     let leases = [a_lease("held"), later];
     let fleet = Fleet { orders, ..a_fleet() };
-    let plan = FleetPlan::of(&fleet, &leases, 4, &|_, _| None);
+    let plan = FleetPlan::of(&fleet, &leases, 4);
     let standing = Standing::of(&fleet, &leases, &[], &plan, at(7200).wall);
     let said: Vec<_> = standing.rows.iter().map(|row| (row.what, row.news.clone())).collect();
     let held = StandingNews::Waits(WaitsFor::Order(FleetRequest::Pause));
@@ -243,7 +243,7 @@ fn a_job_to_be_started_by_hand_is_next_as_the_command_that_any_machine_takes() {
     let remote = Remote { name: "origin".to_owned(), url, only_branches: false };
     let fleet = Fleet { max_cost_micros: 0, remote: Some(remote), ..a_fleet() };
     let leases = [a_lease("a")];
-    let plan = FleetPlan::of(&fleet, &leases, 4, &|_, _| None).by_hand();
+    let plan = FleetPlan::of(&fleet, &leases, 4).waiting_for(&WaitsFor::Job);
     let standing = Standing::of(&fleet, &leases, &[], &plan, at(7200).wall);
     let next = "crew fleet job billing-cleanup a '--remote=ssh://host/my shop'";
     assert_eq!(standing.next.as_deref(), Some(next));
@@ -256,7 +256,7 @@ fn a_task_without_a_lease_that_can_be_read_needs_a_person_first() {
     let mut later = a_lease("later");
     later.task.after = vec![id("lost")];
     let leases = [ended("old", Outcome::Blocked, "so", 1), later];
-    let plan = FleetPlan::of(&a_fleet(), &leases, 4, &|_, _| None);
+    let plan = FleetPlan::of(&a_fleet(), &leases, 4);
     let standing = Standing::of(&a_fleet(), &leases, &[lost], &plan, at(7200).wall);
     let said: Vec<_> = standing.rows.iter().map(|row| (row.what, row.news.clone())).collect();
     let waits = StandingNews::Waits(WaitsFor::Ended(id("lost")));

@@ -127,7 +127,7 @@ mod tests {
             after(vat, 2, 15, 125, ""),
             later,
         ];
-        let plan = FleetPlan::of(&fleet, &leases, 4, &|_, _| None);
+        let plan = FleetPlan::of(&fleet, &leases, 4);
         let standing = Standing::of(&fleet, &leases, &[], &plan, at(7200).wall);
         status(&standing, &fleet, &leases)
     }

@@ -9,7 +9,7 @@ use unicode_width::UnicodeWidthStr;
 use super::{COMMIT_CHARS, counted, rests, shown};
 use crate::engine::fleet::standing::end_of;
 use crate::engine::fleet::{
-    Fleet, FleetEvent, FleetRequest, Landed, Remote, StandingNews, TaskEnding, TaskId,
+    Fleet, FleetEvent, FleetRequest, Landed, Remote, StandingNews, TaskEnding, TaskEvent, TaskId,
 };
 use crate::engine::record::Outcome;
 use crate::engine::text::{count, named, quoted, start, with_reason};
@@ -19,33 +19,26 @@ const TASK_COLUMNS: usize = 14;
 
 /// The line of an event at `at`, the user's local time, without its line break.
 pub fn line(event: &FleetEvent, at: DateTime<FixedOffset>) -> String {
-    match event {
-        FleetEvent::Started { task, attempt: 0 | 1 } => of_task(task, "starts"),
-        FleetEvent::Started { task, attempt } => {
-            of_task(task, &format!("starts, attempt {attempt}"))
-        }
-        FleetEvent::Boundary { task, iteration, of, last } => {
+    let (task, event) = match event {
+        FleetEvent::Noted(text) => return shown(text),
+        FleetEvent::Of(task, event) => (task.to_string(), event),
+    };
+    let text = match event {
+        TaskEvent::Started(0 | 1) => "starts".to_owned(),
+        TaskEvent::Started(attempt) => format!("starts, attempt {attempt}"),
+        TaskEvent::Boundary { iteration, of, last } => {
             let ended = format!("iteration {} ended", counted(*iteration, *of));
-            of_task(task, &with_reason(&ended, &shown(last)))
+            with_reason(&ended, &shown(last))
         }
-        FleetEvent::Rests { task, until, why } => of_task(task, &rests(*until, why, at)),
-        FleetEvent::Resumes { task } => of_task(task, "resumes"),
-        FleetEvent::Paused { task } => of_task(task, "is paused"),
-        FleetEvent::Lands { task } => of_task(task, "is being landed"),
-        FleetEvent::SentBack { task, why } => {
-            of_task(task, &with_reason("sent back to its loop", &shown(why)))
-        }
-        FleetEvent::Ended { task, ending } => of_task(task, &ended(ending)),
-        FleetEvent::Joined { task } => of_task(task, "runs already, joined"),
-        FleetEvent::Gone { task, why } => {
-            of_task(task, &with_reason("taken up again, its process is gone", &shown(why)))
-        }
-        FleetEvent::Noted(text) => shown(text),
-    }
-}
-
-fn of_task(task: &TaskId, text: &str) -> String {
-    let task = task.to_string();
+        TaskEvent::Rests { until, why } => rests(*until, why, at),
+        TaskEvent::Resumes => "resumes".to_owned(),
+        TaskEvent::Paused => "is paused".to_owned(),
+        TaskEvent::Lands => "is being landed".to_owned(),
+        TaskEvent::SentBack(why) => with_reason("sent back to its loop", &shown(why)),
+        TaskEvent::Ended(ending) => ended(ending),
+        TaskEvent::Joined => "runs already, joined".to_owned(),
+        TaskEvent::Gone(why) => with_reason("taken up again, its process is gone", &shown(why)),
+    };
     let missing = TASK_COLUMNS.saturating_sub(task.width());
     format!("{task}{:missing$} {text}", "")
 }
@@ -187,20 +180,20 @@ mod tests {
         let none = String::new;
         let until = Some(at(3600).wall);
         let events = [
-            FleetEvent::Started { task: vat(), attempt: 1 },
-            FleetEvent::Started { task: id("a-name-that-is-rather-long"), attempt: 2 },
-            FleetEvent::Boundary { task: vat(), iteration: 3, of: 10, last: last() },
-            FleetEvent::Boundary { task: vat(), iteration: 4, of: 0, last: none() },
-            FleetEvent::Rests { task: vat(), until, why },
-            FleetEvent::Rests { task: vat(), until: Some(at(119).wall), why: none() },
-            FleetEvent::Rests { task: vat(), until: Some(at(120).wall), why: none() },
-            FleetEvent::Rests { task: vat(), until: None, why: none() },
-            FleetEvent::Resumes { task: vat() },
-            FleetEvent::Lands { task: vat() },
-            FleetEvent::SentBack { task: vat(), why: "src/tax.rs changed on main".to_owned() },
-            FleetEvent::Joined { task: vat() },
-            FleetEvent::Gone { task: vat(), why: none() },
-            FleetEvent::Gone { task: vat(), why: "NODE_FAIL (NodeDown)".to_owned() },
+            FleetEvent::Of(vat(), TaskEvent::Started(1)),
+            FleetEvent::Of(id("a-name-that-is-rather-long"), TaskEvent::Started(2)),
+            FleetEvent::Of(vat(), TaskEvent::Boundary { iteration: 3, of: 10, last: last() }),
+            FleetEvent::Of(vat(), TaskEvent::Boundary { iteration: 4, of: 0, last: none() }),
+            FleetEvent::Of(vat(), TaskEvent::Rests { until, why }),
+            FleetEvent::Of(vat(), TaskEvent::Rests { until: Some(at(119).wall), why: none() }),
+            FleetEvent::Of(vat(), TaskEvent::Rests { until: Some(at(120).wall), why: none() }),
+            FleetEvent::Of(vat(), TaskEvent::Rests { until: None, why: none() }),
+            FleetEvent::Of(vat(), TaskEvent::Resumes),
+            FleetEvent::Of(vat(), TaskEvent::Lands),
+            FleetEvent::Of(vat(), TaskEvent::SentBack("src/tax.rs changed on main".to_owned())),
+            FleetEvent::Of(vat(), TaskEvent::Joined),
+            FleetEvent::Of(vat(), TaskEvent::Gone(none())),
+            FleetEvent::Of(vat(), TaskEvent::Gone("NODE_FAIL (NodeDown)".to_owned())),
             FleetEvent::Noted("the account answers \u{1b}]0;again\u{7}again".to_owned()),
         ];
         let lines = events.map(|event| line(&event, at(0).wall.fixed_offset()));
@@ -244,7 +237,7 @@ mod tests {
         ];
         let lines = leases.iter().map(|lease| {
             let (task, ending) = (lease.id().clone(), lease.ending().unwrap().clone());
-            line(&FleetEvent::Ended { task, ending }, at(0).wall.fixed_offset())
+            line(&FleetEvent::Of(task, TaskEvent::Ended(ending)), at(0).wall.fixed_offset())
         });
         assert_snapshot!(lines.collect::<Vec<_>>().join("\n"), @r#"
         vat-rounding   completed, proof: checked

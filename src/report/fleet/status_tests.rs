@@ -8,7 +8,7 @@ use super::*;
 use crate::engine::fixture::at;
 use crate::engine::fleet::fixture::{a_fleet, a_lease, after, ended, id, landed, running};
 use crate::engine::fleet::{
-    Fleet, FleetOrder, FleetPlan, FleetTask, JobPhase, Lease, Refusal, Remote, TaskState,
+    Fleet, FleetOrder, FleetPlan, JobPhase, Lease, Refusal, Remote, TaskState,
 };
 use crate::engine::record::{Actor, Outcome};
 
@@ -28,11 +28,7 @@ fn works(name: &str, slot: u32, since: u32) -> Lease {
 }
 
 fn standing(fleet: &Fleet, leases: &[Lease], slots: usize) -> Standing {
-    let overlap = |one: &FleetTask, other: &FleetTask| {
-        let glob = one.touches.first().filter(|glob| other.touches.contains(glob))?;
-        Some((glob.clone(), glob.clone()))
-    };
-    let plan = FleetPlan::of(fleet, leases, slots, &overlap);
+    let plan = FleetPlan::of(fleet, leases, slots);
     Standing::of(fleet, leases, &[], &plan, at(11_520).wall)
 }
 

@@ -46,9 +46,9 @@ const CREW: &str = "crew <crew@localhost>";
 
 /// How long a remote that cannot be reached is asked again. A signal ends that, and soon the git
 /// that runs when it comes.
-#[derive(Debug, Clone, Copy)]
-pub struct Patience<'a> {
-    pub signals: &'a Signals,
+#[derive(Debug, Clone)]
+pub struct Patience {
+    pub signals: Signals,
     pub within: Duration,
     /// The longest that one talk may take.
     pub talk: Duration,
@@ -63,7 +63,7 @@ pub struct Refs<'a> {
     /// Ends a running git early.
     pub stop: Stop<'a>,
     /// `None` asks once.
-    pub patience: Option<Patience<'a>>,
+    pub patience: Option<&'a Patience>,
 }
 
 impl Refs<'_> {
@@ -277,7 +277,7 @@ impl Refs<'_> {
     /// Asks again while the remote is out of reach.
     pub fn patiently<T>(&self, ask: impl Fn() -> T, is_out_of_reach: impl Fn(&T) -> bool) -> T {
         let Some(Patience { signals, within, .. }) = self.patience else { return ask() };
-        let policy = RetryPolicy { within: Some(within), ..PAUSES };
+        let policy = RetryPolicy { within: Some(*within), ..PAUSES };
         let asked = || {
             let answer = ask();
             if is_out_of_reach(&answer) { Err(answer) } else { Ok(answer) }

@@ -68,7 +68,7 @@ impl JobCall {
     /// The call of a fleet's job. One elsewhere finds its fleet by the remote, and has none of this
     /// machine's folders.
     pub fn of(fleet: &Fleet, task: &TaskId) -> Self {
-        let is_local = fleet.engine == LOCAL;
+        let is_local = fleet.is_local();
         let remote = fleet.remote.as_ref().filter(|_| !is_local);
         Self {
             fleet: fleet.name.clone(),

@@ -113,10 +113,10 @@ fn an_answer_is_not_waited_for_longer_than_the_asker_has_time() {
     machines.hook("pre-receive", "sleep 100; exit 1");
     let signals = Signals::listen().unwrap();
     let talk = Duration::from_secs(1);
-    let patience = Some(Patience { signals: &signals, within: Duration::ZERO, talk });
+    let patience = Some(Patience { signals: signals.clone(), within: Duration::ZERO, talk });
     let fault = machines.on(0, |refs| {
         let new = refs.commit("new", None).unwrap();
-        let refs = Refs { patience, ..*refs };
+        let refs = Refs { patience: patience.as_ref(), ..*refs };
         refs.swap(&[update(LEASE, None, Some(&new))]).unwrap_err()
     });
     assert_eq!(fault.trouble, GitTrouble::Network);
