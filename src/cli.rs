@@ -321,6 +321,13 @@ pub struct ShowArgs {
     /// One iteration with all its evidence
     #[arg(long, value_name = "N", value_parser = iteration)]
     pub iteration: Option<u32>,
+    /// Only the last N iterations
+    #[arg(long, value_name = "N", value_parser = iteration, conflicts_with_all = ["iteration", "log"])]
+    pub last: Option<u32>,
+    /// Only iterations that failed, timed-out, or made no-progress
+    #[arg(long, value_name = "KIND", value_parser = ["failed", "timed-out", "no-progress"])]
+    #[arg(hide_possible_values = true, conflicts_with_all = ["iteration", "log"])]
+    pub only: Option<String>,
     /// The prompt that iteration N was started with
     #[arg(long, requires = "iteration", conflicts_with_all = ["log", "json"])]
     pub prompt: bool,

@@ -26,7 +26,7 @@ use anyhow::{Result, anyhow, bail};
 use crate::cli::Verb;
 use crate::clients::variables::inside_an_agent;
 use crate::drive::find::{Found, find, is_here};
-use crate::drive::owner::owner_is_gone;
+use crate::drive::page::view;
 use crate::engine::record::{Actor, Loop, LoopId};
 use crate::engine::text::Shown;
 use crate::engine::text::{clean, distinct};
@@ -102,13 +102,13 @@ fn listing(home: Option<&Path>) -> ListReading<'_> {
 /// A list of loops for this terminal.
 fn listed(home: &Home, loops: &[Loop]) -> String {
     let user = env::path("HOME");
-    let gone = loops.iter().filter(|record| owner_is_gone(home, record));
-    let gone: Vec<LoopId> = gone.map(|record| record.id.clone()).collect();
+    let mut views: Vec<_> = loops.iter().map(|record| view(home, record)).collect();
+    views.sort_by_key(|it| !it.record.is_live());
     match loops {
         // Those that cannot be read were named instead.
         [] if store::look_at_all(home).is_ok_and(|(_, others)| !others.is_empty()) => String::new(),
         [] => help::NO_LOOPS.to_owned(),
-        loops => list::standing(loops, &gone, listing(user.as_deref())),
+        _ => list::text(list::STANDING, &views, &[], listing(user.as_deref())),
     }
 }
 

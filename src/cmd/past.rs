@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 
-use super::{all, checkout, home, listing, print, reading, refuse_an_agent, requested};
+use super::{all, checkout, home, listing, print, refuse_an_agent, requested};
 use crate::cli::{CleanArgs, HistoryArgs};
 use crate::drive;
 use crate::drive::back::{self, difference, unseen};
@@ -22,7 +22,7 @@ use crate::exit::{self, Exit};
 use crate::parse::arguments::UsageError;
 use crate::parse::iterations::iterations;
 use crate::report::history as words;
-use crate::report::list::{self, ListReading};
+use crate::report::list;
 use crate::report::words::{brief, size};
 use crate::world::process::signals::Signals;
 use crate::world::store::{self, Home};
@@ -86,8 +86,8 @@ pub fn history(arguments: &HistoryArgs) -> Result<Exit> {
     if arguments.limit > 0 {
         loops.truncate(usize::try_from(arguments.limit).unwrap_or(usize::MAX));
     }
+    let views: Vec<LoopView<'_>> = loops.iter().map(|it| LoopView::of(it, now)).collect();
     if arguments.json {
-        let views: Vec<LoopView<'_>> = loops.iter().map(|it| LoopView::of(it, now)).collect();
         print::json(&words::json(&views, &totals));
     } else if loops.is_empty() {
         let is_any = arguments.outcome.is_none() && arguments.since.is_none();
@@ -96,7 +96,7 @@ pub fn history(arguments: &HistoryArgs) -> Result<Exit> {
         print::out(&format!("{what} ended {place}\n"));
     } else {
         let home = env::path("HOME");
-        print::page(&words::list(&loops, &totals, listing(home.as_deref()), arguments.all));
+        print::page(&words::list(&views, &totals, listing(home.as_deref()), arguments.all));
     }
     Ok(Exit::SUCCESS)
 }
@@ -232,6 +232,7 @@ fn wanted(home: &Home, arguments: &CleanArgs, age: Option<Duration>) -> Result<(
 
 fn show(home: &Home, loops: &[Loop]) {
     let user = env::path("HOME");
-    let at = ListReading { reading: reading(), home: user.as_deref() };
-    print::page(&list::removable(loops, &clean::bytes(home, loops), at));
+    let at = listing(user.as_deref());
+    let views: Vec<_> = loops.iter().map(|it| LoopView::of(it, at.reading.clock())).collect();
+    print::page(&list::text(list::REMOVABLE, &views, &clean::bytes(home, loops), at));
 }

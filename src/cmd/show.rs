@@ -8,9 +8,10 @@ use super::{follow, print, reading, requested};
 use crate::cli::ShowArgs;
 use crate::drive::page;
 use crate::engine::doctor::shell_word;
-use crate::engine::journal::story::Story;
+use crate::engine::evidence::{IterationStatus, Progress};
+use crate::engine::journal::story::{Chapter, Iteration, Story, What};
 use crate::engine::record::Loop;
-use crate::engine::view::{Page, Step};
+use crate::engine::view::{Page, Step, lines};
 use crate::exit::Exit;
 use crate::parse::arguments::UsageError;
 use crate::report::show as words;
@@ -33,12 +34,25 @@ pub fn show(arguments: &ShowArgs) -> Result<Exit> {
     if let Some(number) = arguments.iteration.filter(|_| arguments.prompt) {
         return prompt(&home, &record, number);
     }
-    let story = page::story(&home, &record, arguments.iteration)?;
+    let mut story = page::story(&home, &record, arguments.iteration)?;
     if let Some(number) = arguments.iteration {
         iteration(&home, &record, &story, number, arguments.json)?;
         return Ok(Exit::SUCCESS);
     }
-    let page = page::of(&home, &record, &story);
+    let mut page = page::of(&home, &record, &story);
+    if arguments.only.is_some() || arguments.last.is_some() {
+        let newest = arguments.last.map_or(usize::MAX, |last| last as usize);
+        let is_wanted = |it: &Iteration| match arguments.only.as_deref() {
+            Some("failed") => it.evidence.status == IterationStatus::Failed,
+            Some("timed-out") => it.evidence.status == IterationStatus::TimedOut,
+            Some(_) => it.evidence.progress == Progress::None,
+            None => true,
+        };
+        let is_kept =
+            |it: &Chapter| matches!(&it.what, What::Iteration(iteration) if is_wanted(iteration));
+        story.chapters.keep(is_kept, newest);
+        (page.iterations, page.earlier) = (lines(&record, &story, newest), 0);
+    }
     let known = story_page(&home, &record, &story, &page);
     if let Some(file) = &arguments.html {
         refuse_a_folder(&record, file)?;
@@ -118,7 +132,7 @@ fn iteration(home: &Home, record: &Loop, story: &Story, number: u32, as_json: bo
     if as_json {
         print::json(&words::iteration_json(record, picked, log));
     } else {
-        print::folded_heads(&words::iteration(record, picked, log));
+        print::folded_heads(&words::iteration(record, picked, log, reading().offset));
     }
     Ok(())
 }

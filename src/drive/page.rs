@@ -12,7 +12,7 @@ use crate::engine::evidence::changes::Changes;
 use crate::engine::journal::story::{Story, What};
 use crate::engine::journal::{COMMITTED, REBASED};
 use crate::engine::record::{Life, Loop, Outcome, Status};
-use crate::engine::view::{ChangesFrom, IterationLine, LoopView, Page, PageInputs};
+use crate::engine::view::{ChangesFrom, IterationLine, LoopView, Page, PageInputs, lines};
 use crate::world::git::OwnCommit;
 use crate::world::git::snapshots::Snapshots;
 use crate::world::store::{self, Home, journal, test_memory};
@@ -25,6 +25,7 @@ pub fn view<'a>(home: &Home, record: &'a Loop) -> LoopView<'a> {
         owner_is_gone,
         dialog: waiting_dialog(record).filter(|_| !owner_is_gone),
         is_pausing: record.is_live() && store::is_pausing(home, record),
+        doing: store::view::doing(home, record).filter(|_| !owner_is_gone),
         running_ms: spent_ms(record),
         ..LoopView::of(record, clock::local())
     }
@@ -81,11 +82,7 @@ fn made(home: &Home, record: &Loop, story: &Story, is_moved: bool) -> Page {
 /// The last lines of its iterations, as far as its journal tells them.
 pub fn last_iterations(home: &Home, record: &Loop, most: usize) -> Vec<IterationLine> {
     let story = story(home, record, None).unwrap_or_else(|_| Story::picking(None));
-    let proof = record.state.ending.as_ref().and_then(|ending| ending.proof);
-    let lines = story.iterations().map(|it| IterationLine::of(it, proof));
-    let mut lines: Vec<IterationLine> = lines.collect();
-    lines.drain(..lines.len().saturating_sub(most));
-    lines
+    lines(record, &story, most)
 }
 
 /// The whole story of a loop, with all evidence of iteration `pick`.

@@ -3,10 +3,48 @@
 //! from these.
 
 use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
 
 use super::evidence::CheckResult;
 use super::record::{Loop, LoopMoment, Outcome};
+use super::text::{clip, word};
 use super::view::Page;
+
+/// A step of an iteration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LoopStep {
+    Delay,
+    /// The commands before an iteration.
+    PreHook,
+    Rebase,
+    Agent,
+    /// The commands after an iteration.
+    PostHook,
+    Check,
+    /// The checks run again in the scratch folder.
+    TestChanges,
+    Commit,
+    Push,
+}
+
+/// What a loop does at this moment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Doing {
+    pub step: LoopStep,
+    /// The command that runs; empty where the step says it all.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub run: String,
+    pub since: DateTime<Utc>,
+}
+
+impl Doing {
+    /// "agent", "check `cargo test`", "pre-hook `make deps`".
+    pub fn words(&self) -> String {
+        let step = word(&self.step).replace('_', "-");
+        if self.run.is_empty() { step } else { format!("{step} `{}`", clip(&self.run, 60)) }
+    }
+}
 
 /// A moment of a run.
 #[derive(Debug, Clone, Copy)]
@@ -19,6 +57,8 @@ pub enum RunEvent<'a> {
     Noted(&'a str),
     /// A prompt is longer than its budget, and is sent anyway.
     OverBudget { tokens: u64, budget: u64 },
+    /// A step begins that has no event of its own; with the command that it runs.
+    StepStarted(LoopStep, &'a str),
     /// The agent is started.
     IterationStarted(&'a Loop),
     /// A reaction to the start of an iteration failed, so no agent was started.
@@ -59,6 +99,20 @@ pub enum RunEvent<'a> {
     Stopping,
     /// The loop is over. It can be resumed from here only if the record holds the end: `saved`.
     Finished { record: &'a Loop, page: &'a Page, saved: bool },
+}
+
+impl<'a> RunEvent<'a> {
+    /// The step that begins now, and the command that it runs.
+    pub fn step(&self) -> Option<(LoopStep, &'a str)> {
+        match *self {
+            Self::StepStarted(step, run) => Some((step, run)),
+            Self::Delayed { .. } => Some((LoopStep::Delay, "")),
+            Self::IterationStarted(_) => Some((LoopStep::Agent, "")),
+            Self::CheckStarted(run) => Some((LoopStep::Check, run)),
+            Self::TrialStarted => Some((LoopStep::TestChanges, "")),
+            _ => None,
+        }
+    }
 }
 
 /// Receives the events of a run.

@@ -1,11 +1,13 @@
 //! A run as a stream of JSON objects, one per line, for programs: `crew run --json`. Every object
-//! has `schema`, `event`, `at` (UTC), `loop` (its id) and `iteration` (the running one, from 1).
+//! has `schema`, `event`, `at` (UTC), `loop` (its id), `iteration` (the running one, from 1) and
+//! `phase` (the step of the iteration: `pre_hook`, `agent`, `check` …; null between iterations).
 //! New keys and events may be added; a change of meaning raises `schema`.
 //!
 //! Each event, when it happens, and what it carries:
 //!
 //! - `start`, `resume`: the loop runs here from now on: `task`, `procedure`, `agent`, `fallback`,
 //!   `limits`, `checks`, `checkout`, `completed_iterations`, `awake_ms`
+//! - `step_start`: a step begins, named by `phase`: `run`, its command or branch, or empty
 //! - `iteration_start`: the agent is being started
 //! - `agent_line`: with `-v`, a line of the agent's output: `text`
 //! - `check_start`, `check_end`: a check: `run`; then `verdict`, `exit`, `elapsed_ms`
@@ -30,7 +32,7 @@ use serde_json::{Value, json};
 
 use super::json::SCHEMA;
 use crate::clients::spelling::going_on;
-use crate::engine::events::RunEvent;
+use crate::engine::events::{LoopStep, RunEvent};
 use crate::engine::evidence::{CheckResult, Evidence};
 use crate::engine::record::{Ending, Loop, Outcome};
 use crate::engine::view::usage;
@@ -40,6 +42,7 @@ use crate::engine::view::usage;
 pub struct Events {
     subject: Option<String>,
     iteration: u32,
+    phase: Option<LoopStep>,
 }
 
 impl Events {
@@ -52,10 +55,14 @@ impl Events {
                 _ => record.iteration(),
             };
         }
+        self.phase = match event {
+            RunEvent::IterationEnded { .. } | RunEvent::Finished { .. } => None,
+            _ => event.step().map(|(step, _)| step).or(self.phase),
+        };
         let (name, value) = fields(event);
         let mut event = json!({
             "schema": SCHEMA, "event": name, "at": stamp(at), "loop": self.subject,
-            "iteration": self.iteration,
+            "iteration": self.iteration, "phase": self.phase,
         });
         if let (Value::Object(event), Value::Object(value)) = (&mut event, value) {
             event.extend(value);
@@ -91,6 +98,7 @@ fn fields(event: &RunEvent<'_>) -> (&'static str, Value) {
         RunEvent::OverBudget { tokens, budget } => {
             ("prompt_over_budget", json!({ "tokens": tokens, "budget": budget }))
         }
+        RunEvent::StepStarted(_, run) => ("step_start", json!({ "run": run })),
         RunEvent::IterationStarted(_) => ("iteration_start", Value::Null),
         RunEvent::Skipped { why, .. } => ("iteration_skipped", json!({ "why": why })),
         RunEvent::Said(text) => ("agent_line", json!({ "text": text })),

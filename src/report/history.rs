@@ -8,7 +8,6 @@ use super::colour;
 use super::json;
 use super::list::{self, ListReading};
 use super::words::took;
-use crate::engine::record::Loop;
 use crate::engine::record::totals::Totals;
 use crate::engine::text::count;
 use crate::engine::view::{LoopView, usage};
@@ -22,8 +21,16 @@ pub fn json(loops: &[LoopView<'_>], totals: &Totals) -> Value {
 }
 
 /// The list for people, and the totals of every loop that matches.
-pub fn list(loops: &[Loop], totals: &Totals, at: ListReading<'_>, is_everywhere: bool) -> String {
-    let mut text = list::ended(loops, at, is_everywhere);
+pub fn list(
+    loops: &[LoopView<'_>],
+    totals: &Totals,
+    at: ListReading<'_>,
+    is_everywhere: bool,
+) -> String {
+    let mut text = match is_everywhere {
+        true => list::text(list::ENDED_EVERYWHERE, loops, &[], at),
+        false => list::text(list::ENDED, loops, &[], at),
+    };
     let more = totals.loops().saturating_sub(loops.len() as u64);
     if more > 0 {
         let _ = writeln!(text, "({more} more: --limit {})", totals.loops());
@@ -49,6 +56,20 @@ fn line_of(totals: &Totals) -> String {
         let [min, max, mean] = [times.min, times.max, times.mean].map(took);
         let _ = write!(line, " ({min} to {max}, mean {mean})");
     }
+    let tally = &totals.tally;
+    let counts = [
+        (tally.failed.into(), "failed"),
+        (tally.timed_out.into(), "timed out"),
+        (tally.skipped.into(), "skipped"),
+        (tally.files_changed, "files changed"),
+        (tally.files_created, "new"),
+        (totals.tests_passed, "tests passed"),
+        (totals.tests_failed, "failed"),
+    ];
+    for (number, what) in counts.into_iter().filter(|(number, _)| *number > 0) {
+        let gap = if what == "new" { "," } else { " ·" };
+        let _ = write!(line, "{gap} {number} {what}");
+    }
     if let Some(cost) = totals.usage.cost_text(false) {
         let _ = write!(line, " · {cost}");
     }
@@ -65,7 +86,7 @@ mod tests {
 
     use super::*;
     use crate::engine::fixture::{a_loop, a_run, at};
-    use crate::engine::record::{Ending, Outcome, Proof, Status};
+    use crate::engine::record::{Ending, Loop, Outcome, Proof, Status};
     use crate::engine::usage::{Money, Tokens, Usage};
     use crate::report::page::Reading;
 
@@ -86,7 +107,7 @@ mod tests {
         let at = ListReading { reading, home: None };
         let loops = [first, second];
         let totals = Totals::of(&[&loops[..], &loops[1..], &loops[1..]].concat());
-        assert_snapshot!(colour::painted(&list(&loops, &totals, at, false), false), @"
+        assert_snapshot!(colour::painted(&list(&loops.each_ref().map(|it| LoopView::of(it, at.reading.clock())), &totals, at, false), false), @"
         haaaaaaa  2026-11-18 11:06  completed, checked  3  2m  $1.84  Build the todo API
         haaaaaaa  2026-11-18 11:06  cancelled           0  0s         Build the todo API
         (2 more: --limit 4)

@@ -10,7 +10,7 @@ use crate::engine::boundary::limits;
 use crate::engine::evidence::{CUT, CheckResult, ClaimResult, Evidence};
 use crate::engine::record::{Check, Driver, Loop, Question, Status};
 use crate::engine::text::{clip, clip_line_at_word, clock_time, count, quoted, with_reason};
-use crate::engine::view::{LoopView, files, verdict};
+use crate::engine::view::{LoopView, files, numbered, verdict};
 
 /// The terms under which a loop starts.
 pub fn start(subject: &Loop) -> String {
@@ -144,20 +144,6 @@ pub fn interrupted(subject: &Loop, at: DateTime<FixedOffset>) -> String {
     format!("crew: loop {} was {status} · {resume} resumes it", subject.id)
 }
 
-/// The iteration that runs or is next; of a paused loop the last one completed.
-pub fn counted(subject: &Loop) -> String {
-    let is_paused = subject.state.status == Status::Paused;
-    numbered(subject, if is_paused { subject.state.completed } else { subject.iteration() })
-}
-
-/// "3/10", or "3" where there is no limit.
-pub fn numbered(subject: &Loop, iteration: u32) -> String {
-    match subject.contract.limits.max_iterations {
-        0 => iteration.to_string(),
-        max => format!("{iteration}/{max}"),
-    }
-}
-
 fn counter(subject: &Loop) -> String {
     format!("crew {}", numbered(subject, subject.state.completed))
 }
@@ -186,7 +172,7 @@ pub fn said(evidence: &Evidence) -> Vec<String> {
         _ => None,
     });
     parts.extend(failing.filter(|_| !matches!(evidence.claim, ClaimResult::Refused(_))));
-    parts.extend(evidence.skipped.clone());
+    parts.extend(evidence.skipped.as_ref().and_then(|_| evidence.unended()));
     parts.extend(evidence.cut.then(|| CUT.to_owned()));
     if parts.is_empty() {
         let changed = ["changed something", "changed nothing", "no claim yet"];
@@ -220,7 +206,7 @@ pub fn changed(subject: &Loop, at: DateTime<FixedOffset>) -> String {
 /// running.
 pub fn short(view: &LoopView<'_>) -> String {
     let subject = view.record;
-    let mut parts = vec![format!("crew {}", counted(subject))];
+    let mut parts = vec![format!("crew {}", view.counted())];
     parts.extend(match (subject.state.status, subject.state.due) {
         _ if view.owner_is_gone => Some("owner gone".to_owned()),
         (Status::Running, _) => None,

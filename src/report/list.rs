@@ -5,21 +5,18 @@ use std::path::Path;
 
 use super::colour;
 use super::page::Reading;
+use super::run;
 use super::table::{self, ALWAYS, Column};
 use super::words::{ago, brief, size};
-use super::{line, run};
-use crate::engine::record::{Loop, LoopId};
-use crate::engine::text::{clock_time, one_line};
+use crate::engine::events::Doing;
+use crate::engine::record::Loop;
+use crate::engine::text::one_line;
+use crate::engine::view::LoopView;
 
 /// The longest task, in characters; a terminal cuts it further.
 const TASK_CHARS: usize = 100;
-/// The widest column but the task's, and what all lists have.
+/// The widest column except the task's.
 const WIDEST: usize = 40;
-
-const ID: Column = Column::text(ALWAYS, WIDEST);
-const STATE: Column = Column::text(ALWAYS, WIDEST).marked(colour::words);
-const FOLDER: Column = Column::text(2, WIDEST);
-const TASK: Column = Column::rest(ALWAYS, 10);
 
 /// Where and when a list is read, and whose home is `~`.
 #[derive(Debug, Clone, Copy)]
@@ -28,75 +25,67 @@ pub struct ListReading<'a> {
     pub home: Option<&'a Path>,
 }
 
-/// The status of loops; nobody drives those in `gone` any more.
-pub fn standing(loops: &[Loop], gone: &[LoopId], at: ListReading<'_>) -> String {
-    let mut sorted: Vec<&Loop> = loops.iter().collect();
-    sorted.sort_by_key(|subject| !subject.is_live());
-    let row = |subject: &Loop| {
-        let is_gone = gone.contains(&subject.id);
-        [
-            subject.id.to_string(),
-            started(subject, at),
-            if is_gone { "owner gone".to_owned() } else { state(subject, at) },
-            line::counted(subject),
-            place(subject, at.home),
-            task(subject),
-        ]
-    };
-    let started_at = Column::text(1, WIDEST).marked(colour::quiet);
-    let columns = [ID, started_at, STATE, Column::text(3, WIDEST), FOLDER, TASK];
-    text(&table::lines(columns, sorted.into_iter().map(row), at.reading.width))
+/// A loop in a list.
+pub struct ListRow<'a> {
+    view: &'a LoopView<'a>,
+    home: Option<&'a Path>,
+    /// The bytes of its record, where they are known.
+    bytes: u64,
 }
 
-/// Loops that are over, with their time and cost; `is_everywhere` names the folder of each.
-pub fn ended(loops: &[Loop], at: ListReading<'_>, is_everywhere: bool) -> String {
-    let row = |subject: &Loop| {
-        [
-            subject.id.to_string(),
-            started(subject, at),
-            state(subject, at),
-            subject.state.completed.to_string(),
-            brief(subject.state.awake_ms),
-            subject.state.usage.cost_text(false).unwrap_or_default(),
-            if is_everywhere { place(subject, at.home) } else { String::new() },
-            task(subject),
-        ]
-    };
-    let columns = [
-        ID,
-        Column::text(2, WIDEST).marked(colour::quiet),
-        STATE,
-        Column::number(4, WIDEST),
-        Column::number(1, WIDEST),
-        Column::number(4, WIDEST),
-        Column::text(3, WIDEST),
-        TASK,
-    ];
-    text(&table::lines(columns, loops.iter().map(row), at.reading.width))
-}
+/// A column of a list, and its cell of a loop.
+pub type ListColumn = (Column, fn(&ListRow<'_>) -> String);
 
-/// Loops whose records may be removed, with the bytes of each.
-pub fn removable(loops: &[Loop], bytes: &[u64], at: ListReading<'_>) -> String {
-    let row = |(subject, bytes): (&Loop, &u64)| {
-        [
-            subject.id.to_string(),
-            ago((at.reading.now - subject.last_at()).num_milliseconds()),
-            state(subject, at),
-            size(*bytes),
-            place(subject, at.home),
-            task(subject),
-        ]
-    };
-    let columns = [ID, Column::text(4, WIDEST), STATE, Column::number(1, WIDEST), FOLDER, TASK];
-    text(&table::lines(columns, loops.iter().zip(bytes).map(row), at.reading.width))
-}
+const ID: ListColumn = (Column::text(ALWAYS, WIDEST), |row| row.view.record.id.to_string());
+const STARTED: ListColumn = (Column::text(1, WIDEST).marked(colour::quiet), |row| {
+    let started = row.view.record.started_at.with_timezone(row.view.now.offset());
+    started.format("%Y-%m-%d %H:%M").to_string()
+});
+const STATE: ListColumn =
+    (Column::text(ALWAYS, WIDEST).marked(colour::words), |row| row.view.state());
+const DOING: ListColumn =
+    (Column::text(2, WIDEST), |row| row.view.doing.as_ref().map(Doing::words).unwrap_or_default());
+const COUNT: ListColumn = (Column::text(4, WIDEST), |row| row.view.counted());
+const ITERATIONS: ListColumn =
+    (Column::number(4, WIDEST), |row| row.view.record.state.completed.to_string());
+const TIME: ListColumn = (Column::number(0, WIDEST), |row| brief(row.view.record.state.awake_ms));
+const COST: ListColumn = (Column::number(4, WIDEST), |row| {
+    row.view.record.state.usage.cost_text(false).unwrap_or_default()
+});
+const AGE: ListColumn = (Column::text(4, WIDEST), |row| {
+    ago((row.view.now.to_utc() - row.view.record.last_at()).num_milliseconds())
+});
+const BYTES: ListColumn = (Column::number(1, WIDEST), |row| size(row.bytes));
+const PLACE: ListColumn = (Column::text(3, WIDEST), |row| {
+    let folder = folder(row.view.record, row.home);
+    match row.view.record.branch() {
+        Some(branch) => format!("{folder} ({branch})"),
+        None => folder,
+    }
+});
+const TASK: ListColumn = (Column::rest(ALWAYS, 10), |row| task(row.view.record));
 
-fn text(lines: &[String]) -> String {
+/// The columns of loops that may live, of ended ones here and everywhere, and of those whose
+/// records may be removed.
+pub const STANDING: [ListColumn; 7] = [ID, STARTED, STATE, DOING, COUNT, PLACE, TASK];
+pub const ENDED: [ListColumn; 7] = [ID, STARTED, STATE, ITERATIONS, TIME, COST, TASK];
+pub const ENDED_EVERYWHERE: [ListColumn; 8] =
+    [ID, STARTED, STATE, ITERATIONS, TIME, COST, PLACE, TASK];
+pub const REMOVABLE: [ListColumn; 6] = [ID, AGE, STATE, BYTES, PLACE, TASK];
+
+/// A line for each loop; `bytes` are those of their records, where they are shown.
+pub fn text<const N: usize>(
+    columns: [ListColumn; N],
+    views: &[LoopView<'_>],
+    bytes: &[u64],
+    at: ListReading<'_>,
+) -> String {
+    let bytes = bytes.iter().copied().chain(std::iter::repeat(0));
+    let rows = views.iter().zip(bytes);
+    let rows = rows.map(|(view, bytes)| ListRow { view, home: at.home, bytes });
+    let cells = rows.map(|row| columns.map(|(_, cell)| cell(&row)));
+    let lines = table::lines(columns.map(|(column, _)| column), cells, at.reading.width);
     lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect()
-}
-
-fn task(subject: &Loop) -> String {
-    one_line(&run::task(subject), TASK_CHARS)
 }
 
 /// How a loop stands and its task, for one row of a shell: "running: Build the todo API".
@@ -104,25 +93,8 @@ pub fn in_a_line(subject: &Loop) -> String {
     format!("{}: {}", subject.status_word(), task(subject))
 }
 
-/// "running", "waiting until 03:10", "completed, checked", "completed, proven at 09:12".
-fn state(subject: &Loop, at: ListReading<'_>) -> String {
-    let word = subject.status_word();
-    let proof = subject.state.ending.as_ref().and_then(|ending| ending.proof);
-    let left = if subject.is_live() { "" } else { subject.state.git.left_in_a_list() };
-    match (subject.state.due.filter(|_| subject.is_live()), proof) {
-        (Some(due), _) => format!("waiting until {}", clock_time(due, at.reading.clock())),
-        (None, Some(proof)) => {
-            let tried = subject.state.proved_at;
-            let at = tried.map(|it| format!(" at {}", clock_time(it, at.reading.clock())));
-            format!("{word}, {}{}{left}", proof.label(), at.unwrap_or_default())
-        }
-        (None, None) => word.to_owned() + left,
-    }
-}
-
-fn started(subject: &Loop, at: ListReading<'_>) -> String {
-    let started = subject.started_at.with_timezone(&at.reading.offset);
-    started.format("%Y-%m-%d %H:%M").to_string()
+fn task(subject: &Loop) -> String {
+    one_line(&run::task(subject), TASK_CHARS)
 }
 
 /// "~/w/api".
@@ -133,15 +105,6 @@ pub fn folder(subject: &Loop, home: Option<&Path>) -> String {
         Some(below) if below.as_os_str().is_empty() => "~".to_owned(),
         Some(below) => format!("~/{}", below.display()),
         None => folder.display().to_string(),
-    }
-}
-
-/// "~/w/api (feat/reset)".
-fn place(subject: &Loop, home: Option<&Path>) -> String {
-    let folder = folder(subject, home);
-    match subject.branch() {
-        Some(branch) => format!("{folder} ({branch})"),
-        None => folder,
     }
 }
 
@@ -180,26 +143,24 @@ mod tests {
         ListReading { reading, home: Some(Path::new("/home/me")) }
     }
 
-    fn standing(loops: &[Loop], gone: &[LoopId], at: ListReading<'_>) -> String {
-        colour::painted(&super::standing(loops, gone, at), false)
-    }
-
-    fn ended(loops: &[Loop], at: ListReading<'_>, is_everywhere: bool) -> String {
-        colour::painted(&super::ended(loops, at, is_everywhere), false)
+    fn list<const N: usize>(columns: [ListColumn; N], loops: &[Loop], width: usize) -> String {
+        let at = read_at(width);
+        let views = loops.iter().map(|it| LoopView::of(it, at.reading.clock()));
+        colour::painted(&text(columns, &views.collect::<Vec<_>>(), &[], at), false)
     }
 
     #[test]
     fn loops_are_listed_with_their_folder_and_branch_and_what_lives_comes_first() {
-        let all = [200, 80, 40].map(|width| standing(&loops(), &[], read_at(width)));
+        let all = [200, 80, 40].map(|width| list(STANDING, &loops(), width));
         assert_snapshot!(all.join("\n"), @"
-        haaaaaaa  2026-11-18 11:06  running             1/10  ~ (main)              Build the todo API
         haaaaaaa  2026-11-18 11:06  completed, checked  3/10  ~/w/日本/shop (main)  Split a discount over the lines of an order so that refunds add up
+        haaaaaaa  2026-11-18 11:06  running             1/10  ~ (main)              Build the todo API
 
-        haaaaaaa  running             1/10  ~ (main)              Build the todo API
         haaaaaaa  completed, checked  3/10  ~/w/日本/shop (main)  Split a discount over…
+        haaaaaaa  running             1/10  ~ (main)              Build the todo API
 
-        haaaaaaa  running             Build the…
         haaaaaaa  completed, checked  Split a d…
+        haaaaaaa  running             Build the…
         ");
     }
 
@@ -207,8 +168,13 @@ mod tests {
     fn ended_loops_are_listed_with_their_time_and_cost() {
         let ends = loops();
         let ends = &ends[..1];
-        let all = [(200, true), (80, false), (40, true)]
-            .map(|(width, is_everywhere)| ended(ends, read_at(width), is_everywhere));
+        let all =
+            [(200, true), (80, false), (40, true)].map(
+                |(width, is_everywhere)| match is_everywhere {
+                    true => list(ENDED_EVERYWHERE, ends, width),
+                    false => list(ENDED, ends, width),
+                },
+            );
         assert_snapshot!(all.join("\n"), @"
         haaaaaaa  2026-11-18 11:06  completed, checked  3  2m  $1.84  ~/w/日本/shop (main)  Split a discount over the lines of an order so that refunds add up
 
@@ -221,8 +187,7 @@ mod tests {
     #[test]
     fn no_line_is_wider_than_the_terminal() {
         for width in 20..140 {
-            let lists =
-                standing(&loops(), &[], read_at(width)) + &ended(&loops(), read_at(width), true);
+            let lists = list(STANDING, &loops(), width) + &list(ENDED_EVERYWHERE, &loops(), width);
             let widest = lists.lines().map(UnicodeWidthStr::width).max().unwrap();
             assert!(widest <= width, "{widest} of {width}:\n{lists}");
         }

@@ -4,7 +4,7 @@
 
 use chrono::{DateTime, FixedOffset, Utc};
 
-use super::line::{done_when, numbered};
+use super::line::done_when;
 use super::words::took;
 use crate::engine::boundary::crash::exited;
 use crate::engine::boundary::limits;
@@ -15,6 +15,7 @@ use crate::engine::text::{
     self, clip, clip_line_at_word, clock_time, count, duration, with_reason,
 };
 use crate::engine::usage::tokens_text;
+use crate::engine::view::numbered;
 
 /// The time of day before every line of a run, on a terminal and on a pipe.
 pub const STAMP: &str = "[%H:%M:%S]";
@@ -98,7 +99,8 @@ pub fn lines(event: &RunEvent<'_>, at: DateTime<FixedOffset>) -> Vec<ProgressLin
         RunEvent::TrialStarted => {
             vec![plain("Running the checks without the work...".to_owned())]
         }
-        RunEvent::Said(_)
+        RunEvent::StepStarted(..)
+        | RunEvent::Said(_)
         | RunEvent::CheckStarted(_)
         | RunEvent::Stopping
         | RunEvent::ReactionFailed { .. } => Vec::new(),

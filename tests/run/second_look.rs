@@ -351,3 +351,40 @@ fn a_message_in_the_last_iteration_says_what_delivers_it() {
     running.signal(Signal::INT);
     running.wait(DEADLINE);
 }
+
+#[test]
+fn the_step_that_runs_is_named_by_the_status_and_by_the_view_in_the_checkout() {
+    let world = World::new(&[WORK]);
+    let hangs = world.note("hangs").display().to_string();
+    let gate = format!("touch '{hangs}'; sleep 100");
+    let running = world.hanging(&["run", "Build it", "-n", "2", "-q", "--gate", &gate]);
+    let doing = world.the_loop()["doing"].clone();
+    assert_eq!((&doing["step"], &doing["run"]), (&"check".into(), &gate.as_str().into()));
+    let page = world.crew(&["status"]).success();
+    assert!(page.contains("  doing   check `") && page.contains("` is running\n"), "{page}");
+    assert!(!page.contains("never ran"), "{page}");
+    let view = world.sandbox.root().join("repo/.claude/branches/main/state.json");
+    let view = std::fs::read_to_string(view).unwrap();
+    assert!(view.contains("\"step\": \"check\""), "{view}");
+    world.crew(&["cancel"]).success();
+    running.wait(DEADLINE);
+    assert!(world.the_loop()["doing"].is_null());
+}
+
+#[test]
+fn iterations_are_chosen_by_their_number_and_by_how_they_ended() {
+    let world = World::new(&[WORK, "exit 3", "echo 2 > two.txt; sleep 100"]);
+    world.crew(&["run", "Build it", "-n", "3", "-q", "--timeout", "1s"]);
+    let numbers = |options: &[&str]| {
+        let story = world.crew(&[&["show", "--json"], options].concat()).success();
+        let story: serde_json::Value = serde_json::from_str(&story).unwrap();
+        let iterations = story["page"]["iterations"].as_array().unwrap().clone();
+        iterations.iter().map(|it| it["number"].as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(numbers(&["--last", "2"]), [2, 3]);
+    assert_eq!(numbers(&["--only", "failed"]), [2]);
+    assert_eq!(numbers(&["--only", "timed-out"]), [3]);
+    assert_eq!(numbers(&["--only", "no-progress"]), [2]);
+    let totals = world.crew(&["history", "--json"]).success();
+    assert!(totals.contains("\"iterations_failed\":1,\"iterations_skipped\":0"), "{totals}");
+}

@@ -159,6 +159,7 @@ impl<'a> Runner<'a> {
     }
 
     fn tell(&self, event: &RunEvent<'_>) {
+        view::follow(self.home, &self.ledger.record, event);
         self.sink.borrow_mut().on_event(event);
     }
 

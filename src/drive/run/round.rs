@@ -11,7 +11,7 @@ use crate::drive::{end, test_changes, tree};
 use crate::engine::boundary::decide::{Decision, spent_at_rest};
 use crate::engine::boundary::facts::{Facts, ProcessEnd, Seen};
 use crate::engine::boundary::unfit;
-use crate::engine::events::RunEvent;
+use crate::engine::events::{LoopStep, RunEvent};
 use crate::engine::journal::{COMMITTED, DELIVERED};
 use crate::engine::record::{Loop, LoopMoment, Outcome, Status};
 use crate::engine::usage::Usage;
@@ -206,6 +206,14 @@ impl Runner<'_> {
     /// The same around an iteration. `is_told` says that its line will have the first reason.
     pub(super) fn react_around(&self, on: LoopMoment, is_told: bool) -> Option<String> {
         let stop = || self.signals.times() > 1;
+        let step = match on {
+            LoopMoment::IterationStart => LoopStep::PreHook,
+            _ => LoopStep::PostHook,
+        };
+        let reactions = self.ledger.record.contract.run.iter().flat_map(|run| &run.reactions);
+        if let Some(reaction) = reactions.filter(|it| it.on == on).next() {
+            self.tell(&RunEvent::StepStarted(step, &reaction.run));
+        }
         let mut first = None;
         for end in react(self.home, &self.ledger.record, on, &stop) {
             if end.failed() {

@@ -9,7 +9,7 @@ use super::Runner;
 use crate::drive::control::Cancels;
 use crate::drive::start::repository::on_another_branch;
 use crate::drive::tree;
-use crate::engine::events::RunEvent;
+use crate::engine::events::{LoopStep, RunEvent};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, Pushed, Rebased};
 use crate::engine::journal::{COMMITTED, REBASED};
 use crate::engine::record::{Ending, Failures, GitMemory, Outcome, Sent};
@@ -56,6 +56,7 @@ impl Runner<'_> {
     /// Commits what the iteration changed. The commit does not count as progress of the next one.
     pub(super) fn commit(&mut self) -> Option<GitFault> {
         self.ledger.record.place.repository.as_ref()?;
+        self.tell(&RunEvent::StepStarted(LoopStep::Commit, ""));
         let message = commit_message(&self.ledger.record);
         let kept = self.drafts().and_then(|drafts| {
             let stop = self.second_request("commit");
@@ -190,6 +191,7 @@ impl Runner<'_> {
     }
 
     pub(super) fn push(&mut self) -> Option<GitFault> {
+        self.tell(&RunEvent::StepStarted(LoopStep::Push, ""));
         let pushed = {
             let stop = self.second_request("push");
             let sent = self.ledger.record.state.git.pushed.as_ref();
@@ -259,6 +261,7 @@ impl Runner<'_> {
     /// Rebases the branch onto another that moved. False when that needs a person and has ended the
     /// loop.
     pub(super) fn rebase(&mut self, onto: &str) -> bool {
+        self.tell(&RunEvent::StepStarted(LoopStep::Rebase, onto));
         let checkout = self.ledger.record.place.checkout.clone();
         let drafts = self.drafts().ok().filter(|_| self.run().git.commit);
         let drafts = drafts.map(|drafts| (drafts.untouched(&checkout), drafts));

@@ -22,6 +22,7 @@ use crate::drive::{prove, tree, windows};
 use crate::engine::boundary::decide::{Decision, Hold};
 use crate::engine::boundary::facts::{AgentOutcome, ControlRequest, Facts, Seen};
 use crate::engine::claim::{self, Claim};
+use crate::engine::events::RunEvent;
 use crate::engine::evidence::said::said;
 use crate::engine::record::{Dialog, Loop, Status, StopMark};
 use crate::engine::usage::Usage;
@@ -181,8 +182,9 @@ pub fn facts(home: &Home, open: &Open, seen: Seen, usage: Option<&Usage>) -> Res
     let cancel = home.loop_file(&open.before.id, "cancel");
     let give_up = || ended.load(Ordering::Relaxed) || disk::exists(&cancel);
     let left = open.look(&seen);
+    let follow = |event: &RunEvent<'_>| view::follow(home, &open.before, event);
     let gather =
-        |seen: Seen, stop: Stop<'_>| open.gather(seen, left.clone(), usage.cloned(), stop, &|_| ());
+        |seen: Seen, stop: Stop<'_>| open.gather(seen, left.clone(), usage.cloned(), stop, &follow);
     let facts = match gather(seen.clone(), &give_up) {
         // A cancel ended a check: the order alone decides.
         None if !ended.load(Ordering::Relaxed) => {

@@ -77,7 +77,7 @@ pub fn exited(code: i32) -> String {
 /// Seconds that the next iteration waits; `subject` has already counted the crash.
 pub fn wait_s(subject: &Loop) -> u64 {
     let state = &subject.state;
-    let waits = if state.completed > state.crashes.saturating_add(state.skips) {
+    let waits = if state.completed > state.crashes.saturating_add(state.tally.skipped) {
         WORKED_S
     } else {
         NEVER_WORKED_S
@@ -147,7 +147,7 @@ mod tests {
     fn the_wait_grows_with_the_row_is_longer_once_the_agent_worked_and_never_shorter_than_the_delay()
      {
         let mut skipped = a_run(None);
-        (skipped.state.completed, skipped.state.skips, skipped.state.crashes) = (3, 2, 1);
+        (skipped.state.completed, skipped.state.tally.skipped, skipped.state.crashes) = (3, 2, 1);
         assert_eq!(wait_s(&skipped), 5, "an agent that was never started has not worked");
         let table = [
             (1, 1, 0, 5),

@@ -12,7 +12,7 @@ use crate::engine::evidence::cause::NoCause;
 use crate::engine::evidence::test_report::TestReport;
 use crate::engine::evidence::test_run::TestRun;
 use crate::engine::evidence::{
-    CheckResult, ClaimResult, Evidence, Progress, TAIL_CHARS, Verdict, gate_failed,
+    CheckResult, ClaimResult, Evidence, IterationStatus, Progress, TAIL_CHARS, Verdict, gate_failed,
 };
 use crate::engine::record::{CheckMemory, Loop, Proof, Role, State};
 use crate::engine::test_changes::trial::Trial;
@@ -93,9 +93,9 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
         if skipped(facts).is_none() {
             state.crashes = crash::in_a_row(state.crashes, &facts.seen.agent, progress);
         }
-        state.skips += u32::from(skipped(facts).is_some());
         state.last_iteration_at = Some(facts.now.wall);
         count_in_a_row(state, facts, failure.is_some(), progress);
+        state.tally.count(&evidence);
         state.evidence = Some(evidence);
         remember_checks(&mut after, facts);
         after.state.remember_tree(facts.tree_checked.clone());
@@ -264,6 +264,17 @@ fn evidence(
             claim => claim,
         },
         checks,
+        status: match &facts.seen.agent.process {
+            _ if skipped(facts).is_some() => IterationStatus::Skipped,
+            Some(ProcessEnd::TimedOut(_) | ProcessEnd::Silent(_)) => IterationStatus::TimedOut,
+            _ if failure.is_some() => IterationStatus::Failed,
+            _ => IterationStatus::Completed,
+        },
+        started_at: Some(before.state.began.wall),
+        exit: match facts.seen.agent.process {
+            Some(ProcessEnd::Exit(code)) => Some(code),
+            _ => None,
+        },
         errors: errors(facts, failure.as_deref(), progress),
         ended: ended_early(&facts.seen.agent).filter(|_| failure.is_none()),
         failure,

@@ -10,6 +10,7 @@ pub mod size;
 pub mod test_report;
 pub mod test_run;
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use self::changes::Changes;
@@ -28,6 +29,11 @@ pub const CUT: &str = "the answer was cut by the token limit";
 pub struct Evidence {
     /// The iteration that ended, 1-based.
     pub iteration: u32,
+    pub status: IterationStatus,
+    /// When it began.
+    pub started_at: Option<DateTime<Utc>>,
+    /// The agent's exit status; `None` if it did not exit by itself, and in a session.
+    pub exit: Option<i32>,
     /// The agent that worked, in a loop that has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
@@ -75,8 +81,9 @@ pub struct Evidence {
 
 impl Evidence {
     /// Why the iteration did not run to its end, where that was not a failure.
-    pub fn unended(&self) -> Option<&String> {
-        self.skipped.as_ref().or(self.ended.as_ref())
+    pub fn unended(&self) -> Option<String> {
+        let skipped = self.skipped.as_ref().map(|why| format!("skipped: {why}"));
+        skipped.or_else(|| self.ended.clone())
     }
 
     /// The checks that did not pass, in the order they ran.
@@ -120,6 +127,19 @@ impl Evidence {
     pub fn cost(&self) -> Option<String> {
         self.usage.as_ref()?.cost_text(false)
     }
+}
+
+/// How an iteration ended, in one word for lists and filters.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IterationStatus {
+    #[default]
+    Completed,
+    Failed,
+    /// It ran into its timeout, or its agent was silent for too long.
+    TimedOut,
+    /// It did not run, or was broken off.
+    Skipped,
 }
 
 /// Why an iteration failed whose gate did.

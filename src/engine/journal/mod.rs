@@ -178,6 +178,12 @@ impl<T> Settled<T> {
         }
     }
 
+    /// Keeps only what is wanted, and of that the newest.
+    pub fn keep(&mut self, is_wanted: impl Fn(&T) -> bool, newest: usize) {
+        self.kept.retain(|(_, it)| is_wanted(it));
+        self.kept.drain(..self.kept.len().saturating_sub(newest));
+    }
+
     /// What is kept, oldest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &T> + ExactSizeIterator {
         self.kept.iter().map(|(_, it)| it)

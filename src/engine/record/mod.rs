@@ -42,6 +42,7 @@ pub use self::owner::{
 pub use self::question::{Dialog, Question, QuestionMode};
 pub use self::run::{Fragment, GitSteps, IterationTimes, LoopMoment, Phase, Reaction, Recipe, Run};
 pub use self::stand_in::{AgentMemory, StandIn};
+pub use self::totals::Tally;
 pub use self::tree_memory::{CheckedOut, RepositoryInside, TreeMemory, TreeSeen};
 use super::boundary::protect::Protected;
 use super::evidence::Evidence;
@@ -183,9 +184,8 @@ pub struct State {
     /// Crashes of the agent in a row.
     #[serde(default, skip_serializing_if = "is_default")]
     pub crashes: u32,
-    /// Counted iterations for which no agent was started.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub skips: u32,
+    pub tally: Tally,
     /// When a waiting loop tries again.
     pub due: Option<DateTime<Utc>>,
     /// Why the loop waits; meaningless while it does not wait.

@@ -112,7 +112,7 @@ fn state() -> Value {
             "driver": "session", "session_id": "s", "client": "c", "process": { "pid": 42, "started": "9" },
             "search_path": "/bin", "host": { "name": "n", "machine": "m", "boot": "b" },
         },
-        "completed": 2, "consecutive_failures": 1, "still": 1, "transient_errors": 3, "crashes": 2, "skips": 1,
+        "completed": 2, "consecutive_failures": 1, "still": 1, "transient_errors": 3, "crashes": 2, "tally": tally(),
         "due": "2026-11-22T08:00:00Z", "awaited": "a rate limit",
         "agents": agents(),
         "window": { "name": "a", "model": "m" }, "awake_ms": 4,
@@ -130,6 +130,13 @@ fn state() -> Value {
     })
 }
 
+fn tally() -> Value {
+    json!({
+        "iterations_completed": 1, "iterations_failed": 2, "iterations_timed_out": 3, "iterations_skipped": 4,
+        "files_changed": 5, "files_created": 6,
+    })
+}
+
 fn changes() -> Value {
     json!({
         "files": [
@@ -143,7 +150,7 @@ fn changes() -> Value {
 
 fn evidence() -> Value {
     json!({
-        "iteration": 1, "claim": { "is": "near_miss", "because": "b" },
+        "iteration": 1, "status": "timed_out", "started_at": "2026-11-22T08:00:00Z", "exit": 1, "claim": { "is": "near_miss", "because": "b" },
         "checks": [{
             "run": "c", "roles": ["verify", "gate", "until"], "verdict": "failed", "exit": 1,
             "elapsed_ms": 2, "tail": "t", "tests": tests(),

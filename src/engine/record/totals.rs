@@ -3,12 +3,55 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Loop, Outcome};
+use crate::engine::evidence::{Evidence, IterationStatus};
 use crate::engine::text::word;
 use crate::engine::usage::Usage;
 use crate::engine::usage::times::{Earlier, Spread};
+
+/// What came of the iterations of a loop.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Tally {
+    #[serde(rename = "iterations_completed")]
+    pub completed: u32,
+    #[serde(rename = "iterations_failed")]
+    pub failed: u32,
+    #[serde(rename = "iterations_timed_out")]
+    pub timed_out: u32,
+    #[serde(rename = "iterations_skipped")]
+    pub skipped: u32,
+    /// The files that were changed and those that were created, each once an iteration.
+    pub files_changed: u64,
+    pub files_created: u64,
+}
+
+impl Tally {
+    /// Counts an iteration.
+    pub fn count(&mut self, evidence: &Evidence) {
+        *match evidence.status {
+            IterationStatus::Completed => &mut self.completed,
+            IterationStatus::Failed => &mut self.failed,
+            IterationStatus::TimedOut => &mut self.timed_out,
+            IterationStatus::Skipped => &mut self.skipped,
+        } += 1;
+        if let Some(changes) = &evidence.changes {
+            self.files_changed += changes.total();
+            self.files_created += changes.created;
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.completed += other.completed;
+        self.failed += other.failed;
+        self.timed_out += other.timed_out;
+        self.skipped += other.skipped;
+        self.files_changed += other.files_changed;
+        self.files_created += other.files_created;
+    }
+}
 
 /// The totals of ended loops.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -19,6 +62,11 @@ pub struct Totals {
     pub proofs: BTreeMap<&'static str, u64>,
     /// Iterations of all loops.
     pub iterations: u64,
+    #[serde(flatten)]
+    pub tally: Tally,
+    /// The tests of the last boundary of each loop.
+    pub tests_passed: u64,
+    pub tests_failed: u64,
     pub awake_ms: u64,
     /// Of the single iterations; `None` for fewer than two.
     pub iteration_ms: Option<Spread>,
@@ -42,6 +90,12 @@ impl Totals {
                 *totals.proofs.entry(word(proof)).or_default() += 1;
             }
             totals.iterations += u64::from(subject.state.completed);
+            totals.tally.add(&subject.state.tally);
+            let checks = subject.state.evidence.iter().flat_map(|seen| &seen.checks);
+            for tests in checks.filter_map(|check| check.tests.as_ref()) {
+                totals.tests_passed += u64::from(tests.passed);
+                totals.tests_failed += u64::from(tests.failed);
+            }
             totals.awake_ms = totals.awake_ms.saturating_add(subject.state.awake_ms);
             totals.usage.add(&subject.state.usage);
             times.merge(&subject.earlier);
@@ -104,6 +158,14 @@ mod tests {
             "checked": 2
           },
           "iterations": 5,
+          "iterations_completed": 0,
+          "iterations_failed": 0,
+          "iterations_timed_out": 0,
+          "iterations_skipped": 0,
+          "files_changed": 0,
+          "files_created": 0,
+          "tests_passed": 0,
+          "tests_failed": 0,
           "awake_ms": 70,
           "iteration_ms": {
             "min": 4,

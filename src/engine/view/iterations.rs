@@ -1,17 +1,17 @@
 //! One line for each iteration: what changed, what the checks said, what the agent claimed or said.
 
+use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use super::PageInputs;
 use crate::engine::evidence::changes::Changes;
-use crate::engine::evidence::{CUT, CheckResult, ClaimResult, Evidence, Verdict};
+use crate::engine::evidence::{CUT, CheckResult, ClaimResult, Evidence, IterationStatus, Verdict};
 use crate::engine::journal::Choice;
-use crate::engine::journal::story::Iteration;
-use crate::engine::record::Proof;
+use crate::engine::journal::story::{Iteration, Story};
+use crate::engine::record::{Loop, Proof};
 use crate::engine::text::{count, one_line, with_reason};
 
 /// The most lines of a page; the newest are kept.
-const LINES_MAX: usize = 12;
+pub const LINES_MAX: usize = 12;
 /// The longest path, in characters.
 const PATH_CHARS: usize = 300;
 /// The longest words of an agent in a line, in characters.
@@ -21,7 +21,14 @@ const SAID_CHARS: usize = 200;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct IterationLine {
     pub number: u32,
+    pub status: IterationStatus,
+    pub started_at: Option<DateTime<Utc>>,
     pub elapsed_ms: u64,
+    /// The agent's exit status, where it exited by itself.
+    pub exit: Option<i32>,
+    /// Why it did not run, or not to its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<String>,
     /// Who worked, where the loop has several agents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
@@ -49,14 +56,12 @@ pub enum LastWords {
     Nothing,
 }
 
-/// The lines of a page, and how many iterations came before them.
-pub fn lines(inputs: &PageInputs<'_>) -> (Vec<IterationLine>, u64) {
-    let proof = inputs.view.record.state.ending.as_ref().and_then(|ending| ending.proof);
-    let lines = inputs.story.iterations().map(|it| IterationLine::of(it, proof));
-    let mut lines: Vec<IterationLine> = lines.collect();
-    lines.drain(..lines.len().saturating_sub(LINES_MAX));
-    let before = lines.first().map_or(0, |first| u64::from(first.number.saturating_sub(1)));
-    (lines, before)
+/// The newest lines of a story.
+pub fn lines(record: &Loop, story: &Story, most: usize) -> Vec<IterationLine> {
+    let proof = record.state.ending.as_ref().and_then(|ending| ending.proof);
+    let mut lines: Vec<_> = story.iterations().map(|it| IterationLine::of(it, proof)).collect();
+    lines.drain(..lines.len().saturating_sub(most));
+    lines
 }
 
 impl IterationLine {
@@ -65,7 +70,11 @@ impl IterationLine {
         let evidence = &iteration.evidence;
         Self {
             number: iteration.number,
+            status: evidence.status,
+            started_at: evidence.started_at,
             elapsed_ms: iteration.elapsed_ms,
+            exit: evidence.exit,
+            skipped: evidence.skipped.clone(),
             agent: evidence.agent.clone(),
             cost: evidence.cost(),
             context_percent: evidence.context_percent,
@@ -158,7 +167,7 @@ fn said(iteration: &Iteration, proof: Option<Proof>) -> LastWords {
         (ClaimResult::Failure(why), _) => Some(with_reason("said it failed", why)),
         (ClaimResult::None, Some(failure)) => Some(failure.to_owned()),
         (ClaimResult::None, None) if evidence.cut => Some(CUT.to_owned()),
-        (ClaimResult::None, None) => evidence.unended().cloned(),
+        (ClaimResult::None, None) => evidence.unended(),
     };
     match (told, &evidence.said) {
         (Some(told), _) => LastWords::Crew(one_line(&told, SAID_CHARS)),

@@ -30,7 +30,11 @@ pub fn facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
         let agent = [Some(stand_in.as_ref().unwrap_or(&run.agent.name).as_str()), asked];
         format!("{}{process}", agent.into_iter().flatten().collect::<Vec<_>>().join(", "))
     });
+    let doing = inputs.view.doing.as_ref().map(|doing| {
+        format!("{}, since {}", doing.words(), clock_time(doing.since, inputs.view.now))
+    });
     let facts = [
+        ("doing", doing),
         ("dialog", dialog),
         ("pending", pending),
         ("agent", agent),

@@ -13,15 +13,17 @@ mod results;
 use std::path::PathBuf;
 
 use chrono::{DateTime, FixedOffset, Utc};
+use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 pub use self::ending::{asked_for_help, state_of_the_checks, verdict};
-pub use self::iterations::{IterationLine, LastWords, files};
+pub use self::iterations::{IterationLine, LINES_MAX, LastWords, files, lines};
 pub use self::live::at_dialog;
 pub use self::messages::TOLD_CHARS;
 pub use self::next::Step;
 use super::boundary::limits;
+use super::events::Doing;
 use super::evidence::changes::Changes;
 use super::evidence::commits::Commits;
 use super::evidence::test_report::TestMemories;
@@ -29,11 +31,12 @@ use super::journal::story::Story;
 use super::record::{
     Check, Dialog, Ending, Loop, LoopId, Outcome, Proof, Role, Status, TaskOfFleet,
 };
+use super::text::clock_time;
 use super::usage::Usage;
 
 /// How a loop stands: its record, and what this machine knows of it. Lists, boards, pages, the line
 /// for a prompt and what programs read are made from it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct LoopView<'a> {
     pub record: &'a Loop,
     /// Nobody drives the loop any more although it did not end.
@@ -42,6 +45,8 @@ pub struct LoopView<'a> {
     pub dialog: Option<&'a Dialog>,
     /// A pause is pending.
     pub is_pausing: bool,
+    /// The step that it is in while it runs.
+    pub doing: Option<Doing>,
     /// Milliseconds since its iteration began.
     pub running_ms: u64,
     /// Its task, if this machine keeps the fleet of that.
@@ -69,11 +74,37 @@ impl<'a> LoopView<'a> {
             owner_is_gone: false,
             dialog: None,
             is_pausing: false,
+            doing: None,
             running_ms: 0,
             task: None,
             is_replaced: false,
             now,
         }
+    }
+
+    /// "running", "waiting until 03:10", "completed, checked", "completed, proven at 09:12".
+    pub fn state(&self) -> String {
+        let Self { record, now, .. } = self;
+        let word = record.status_word();
+        let proof = record.state.ending.as_ref().and_then(|ending| ending.proof);
+        let left = if record.is_live() { "" } else { record.state.git.left_in_a_list() };
+        match (record.state.due.filter(|_| record.is_live()), proof) {
+            _ if self.owner_is_gone => "owner gone".to_owned(),
+            (Some(due), _) => format!("waiting until {}", clock_time(due, *now)),
+            (None, Some(proof)) => {
+                let tried = record.state.proved_at;
+                let at = tried.map(|it| format!(" at {}", clock_time(it, *now)));
+                format!("{word}, {}{}{left}", proof.label(), at.unwrap_or_default())
+            }
+            (None, None) => word.to_owned() + left,
+        }
+    }
+
+    /// The iteration that runs or is next; of a paused loop the last one completed.
+    pub fn counted(&self) -> String {
+        let is_paused = self.record.state.status == Status::Paused;
+        let completed = self.record.state.completed;
+        numbered(self.record, if is_paused { completed } else { self.record.iteration() })
     }
 
     /// Where the loop stands, however long it is over.
@@ -103,7 +134,7 @@ impl<'a> LoopView<'a> {
 
 impl Serialize for LoopView<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { record, owner_is_gone, dialog, is_pausing, .. } = *self;
+        let Self { record, owner_is_gone, dialog, is_pausing, doing, .. } = self;
         let (state, contract) = (&record.state, &record.contract);
         let run = contract.run.as_ref();
         let ending = state.ending.as_ref();
@@ -112,50 +143,61 @@ impl Serialize for LoopView<'_> {
         let wait = (state.status == Status::Waiting).then(
             || json!({ "until": state.due, "why": state.wait_reason, "account": state.window }),
         );
-        let value = json!({
-            "id": record.id,
-            "status": state.status,
-            "outcome": record.outcome(),
-            "proof": ending.and_then(|ending| ending.proof),
-            "proved_at": state.proved_at,
-            "why": ending.map(Ending::reason),
-            "iteration": record.iteration(),
-            "completed_iterations": state.completed,
-            "limits": contract.limits,
-            "consecutive_failures": state.consecutive_failures,
-            "iterations_without_progress": state.iterations_without_progress,
-            "awake_ms": state.awake_ms,
-            "wait": wait,
-            "started_at": record.started_at,
-            "last_iteration_at": state.last_iteration_at,
-            "driver": record.driver(),
-            "agent": run.map(|run| &run.agent.name),
-            "fallback": run.map(|run| run.fallback.iter().map(|it| &it.name).collect::<Vec<_>>()),
-            "stand_in": record.stand_in_at_work(),
-            "shares": state.agents.shares,
-            "model": run.and_then(|run| run.model.as_ref()),
-            "agent_words": run.map(|run| &run.words),
-            "permissions": run.map(|run| run.permissions),
-            "git": run.map(|run| &run.git),
-            "pending": state.git.left().names(),
-            "git_undone": state.git.undone(),
-            "procedure": record.procedure(),
-            "task": contract.task,
-            "require": contract.require,
-            "promise": contract.promise,
-            "checks": contract.checks,
-            "usage": usage(&state.usage),
-            "iterations_ms": record.elapsed_ms,
-            "asked": state.asked,
-            "evidence": state.evidence,
-            "owner": state.owner,
-            "owner_is_gone": owner_is_gone,
-            "pausing": is_pausing,
-            "dialog": dialog,
-            "checkout": record.place.checkout,
-            "branch": record.place.branch,
-        });
-        value.serialize(serializer)
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("id", &record.id)?;
+        map.serialize_entry("status", &state.status)?;
+        map.serialize_entry("outcome", &record.outcome())?;
+        map.serialize_entry("proof", &ending.and_then(|ending| ending.proof))?;
+        map.serialize_entry("proved_at", &state.proved_at)?;
+        map.serialize_entry("why", &ending.map(Ending::reason))?;
+        map.serialize_entry("iteration", &record.iteration())?;
+        map.serialize_entry("completed_iterations", &state.completed)?;
+        map.serialize_entry("limits", &contract.limits)?;
+        map.serialize_entry("consecutive_failures", &state.consecutive_failures)?;
+        map.serialize_entry("iterations_without_progress", &state.iterations_without_progress)?;
+        map.serialize_entry("awake_ms", &state.awake_ms)?;
+        map.serialize_entry("wait", &wait)?;
+        map.serialize_entry("started_at", &record.started_at)?;
+        map.serialize_entry("last_iteration_at", &state.last_iteration_at)?;
+        map.serialize_entry("driver", &record.driver())?;
+        map.serialize_entry("agent", &run.map(|run| &run.agent.name))?;
+        map.serialize_entry(
+            "fallback",
+            &run.map(|run| run.fallback.iter().map(|it| &it.name).collect::<Vec<_>>()),
+        )?;
+        map.serialize_entry("stand_in", &record.stand_in_at_work())?;
+        map.serialize_entry("shares", &state.agents.shares)?;
+        map.serialize_entry("model", &run.and_then(|run| run.model.as_ref()))?;
+        map.serialize_entry("agent_words", &run.map(|run| &run.words))?;
+        map.serialize_entry("permissions", &run.map(|run| run.permissions))?;
+        map.serialize_entry("git", &run.map(|run| &run.git))?;
+        map.serialize_entry("pending", &state.git.left().names())?;
+        map.serialize_entry("git_undone", &state.git.undone())?;
+        map.serialize_entry("procedure", &record.procedure())?;
+        map.serialize_entry("task", &contract.task)?;
+        map.serialize_entry("require", &contract.require)?;
+        map.serialize_entry("promise", &contract.promise)?;
+        map.serialize_entry("checks", &contract.checks)?;
+        map.serialize_entry("usage", &usage(&state.usage))?;
+        map.serialize_entry("iterations_ms", &record.elapsed_ms)?;
+        map.serialize_entry("asked", &state.asked)?;
+        map.serialize_entry("evidence", &state.evidence)?;
+        map.serialize_entry("owner", &state.owner)?;
+        map.serialize_entry("owner_is_gone", owner_is_gone)?;
+        map.serialize_entry("doing", doing)?;
+        map.serialize_entry("pausing", is_pausing)?;
+        map.serialize_entry("dialog", dialog)?;
+        map.serialize_entry("checkout", &record.place.checkout)?;
+        map.serialize_entry("branch", &record.place.branch)?;
+        map.end()
+    }
+}
+
+/// "3/10", or "3" where there is no limit.
+pub fn numbered(subject: &Loop, iteration: u32) -> String {
+    match subject.contract.limits.max_iterations {
+        0 => iteration.to_string(),
+        max => format!("{iteration}/{max}"),
     }
 }
 
@@ -172,7 +214,7 @@ pub fn usage(usage: &Usage) -> Value {
 }
 
 /// Everything that a page is made from.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct PageInputs<'a> {
     pub view: LoopView<'a>,
     pub story: &'a Story,
@@ -297,7 +339,8 @@ impl Page {
     /// The page of a loop, without its handoff, which may be written from it.
     pub fn of(inputs: &PageInputs<'_>) -> Self {
         let record = inputs.view.record;
-        let (iterations, earlier) = iterations::lines(inputs);
+        let iterations = lines(record, inputs.story, LINES_MAX);
+        let earlier = iterations.first().map_or(0, |line| u64::from(line.number.saturating_sub(1)));
         let (next, then) = next::steps(inputs);
         let task = record.contract.task.trim();
         let procedure = record.procedure().filter(|_| task.is_empty());

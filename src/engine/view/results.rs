@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::messages::{self, TOLD_CHARS};
-use super::{ChangesFrom, Fact, PageInputs};
+use super::{ChangesFrom, Fact, LoopView, PageInputs};
+use crate::engine::events::LoopStep;
 use crate::engine::evidence::Verdict;
 use crate::engine::evidence::changes::{ChangeKind, ChangedFile, Changes};
 use crate::engine::evidence::commits::Commits;
@@ -11,7 +12,7 @@ use crate::engine::evidence::test_report::TestMemory;
 use crate::engine::evidence::test_run::{TestRun, TestStatus};
 use crate::engine::journal::story::What;
 use crate::engine::journal::{BROUGHT_BACK, COUNTED_LATE};
-use crate::engine::record::{Loop, Outcome};
+use crate::engine::record::Outcome;
 use crate::engine::test_changes::finding::ACCEPT;
 use crate::engine::text::{clip, count, named, one_line, quoted, tail_of};
 
@@ -31,7 +32,7 @@ pub fn facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
     let of = |run: &str| if is_one { String::new() } else { format!("`{}` ", clip(run, 60)) };
     let tests = |(run, memory): (&String, &TestMemory)| tests(&of(run), memory);
     let mut facts: Vec<Fact> = inputs.tests.iter().filter_map(tests).collect();
-    facts.extend(checks(record));
+    facts.extend(checks(&inputs.view));
     facts.extend(inputs.changes.and_then(|changes| changed(inputs, changes)));
     facts.extend(commits(inputs));
     facts.extend(lost_and_apart(inputs));
@@ -88,7 +89,8 @@ fn tests(of: &str, memory: &TestMemory) -> Option<Fact> {
 
 /// The last result of each check: first of one that does not pass, with its tests by name, the end
 /// of what it printed and of what the agent complained of. A completed loop's reason covers few.
-fn checks(record: &Loop) -> Vec<Fact> {
+fn checks(view: &LoopView<'_>) -> Vec<Fact> {
+    let record = view.record;
     let evidence = record.state.evidence.as_ref();
     let red = match evidence {
         Some(seen) => seen.failing().next().map(|check| {
@@ -103,7 +105,11 @@ fn checks(record: &Loop) -> Vec<Fact> {
             red.map(|(run, memory)| (run, &memory.tail, String::new()))
         }
     };
+    let runs = view.doing.as_ref().filter(|doing| doing.step == LoopStep::Check);
     let last = |run: &str| {
+        if runs.is_some_and(|doing| doing.run == run) {
+            return format!("`{}` is running", clip(run, 100));
+        }
         let never = if record.is_live() { "has not run yet" } else { "never ran" };
         let last = record.last_of(run).unwrap_or_else(|| never.to_owned());
         format!("`{}` {last}", clip(run, 100))

@@ -238,11 +238,14 @@ mod tests {
             "claim": {
               "is": "accepted"
             },
+            "exit": null,
             "failure": null,
             "iteration": 1,
             "mended": 0,
             "progress": "made",
             "progress_why": "files changed",
+            "started_at": "2026-11-18T11:06:40Z",
+            "status": "completed",
             "usage": null,
             "words": []
           },

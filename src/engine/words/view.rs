@@ -5,7 +5,8 @@
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Map, Value, json};
 
-use crate::engine::record::Loop;
+use crate::engine::events::{Doing, LoopStep};
+use crate::engine::record::{Loop, Status};
 
 /// The version of the file's format.
 pub const VERSION: u64 = 1;
@@ -37,8 +38,22 @@ pub fn shown(subject: &Loop) -> Map<String, Value> {
     serde_json::from_value(value).unwrap_or_default()
 }
 
-/// The new content of the view's file; keys of other tools stay unchanged at every level.
-pub fn merged(subject: &Loop, existing: Option<&Map<String, Value>>) -> Map<String, Value> {
+/// The step that a loop is in, if it is running: the noted one, or that of its agent if it was
+/// noted before the running iteration began.
+pub fn current_step(subject: &Loop, noted: Option<Doing>) -> Option<Doing> {
+    let since = subject.state.began.wall;
+    let of_agent = Doing { step: LoopStep::Agent, run: String::new(), since };
+    let noted = noted.filter(|noted| noted.since >= since).unwrap_or(of_agent);
+    (subject.state.status == Status::Running).then_some(noted)
+}
+
+/// The new content of the view's file; keys of other tools stay unchanged at every level. Without
+/// `doing` the step that it names stays while it is current.
+pub fn merged(
+    subject: &Loop,
+    existing: Option<&Map<String, Value>>,
+    doing: Option<&Doing>,
+) -> Map<String, Value> {
     let mut file = existing.cloned().unwrap_or_default();
     file.insert("version".to_owned(), VERSION.into());
     file.insert("branch".to_owned(), json!(subject.place.branch));
@@ -51,6 +66,8 @@ pub fn merged(subject: &Loop, existing: Option<&Map<String, Value>>) -> Map<Stri
         shown.insert("iteration".to_owned(), begun);
     }
     ours.extend(shown);
+    let before = ours.remove("doing").and_then(|it| serde_json::from_value(it).ok());
+    ours.insert("doing".to_owned(), json!(current_step(subject, doing.cloned().or(before))));
     file.insert("loop".to_owned(), Value::Object(ours));
     file
 }
@@ -96,7 +113,6 @@ mod tests {
 
     use super::*;
     use crate::engine::fixture::{a_loop, a_run};
-    use crate::engine::record::Status;
 
     fn object(text: &str) -> Map<String, Value> {
         serde_json::from_str(text).unwrap()
@@ -108,7 +124,7 @@ mod tests {
         let mut subject = a_loop();
         subject.elapsed_ms = vec![45_230, 38_700];
         subject.state.completed = 2;
-        let file = Value::Object(merged(&subject, Some(&existing)));
+        let file = Value::Object(merged(&subject, Some(&existing), None));
         assert_snapshot!(serde_json::to_string_pretty(&file).unwrap(), @r#"
         {
           "branch": "main",
@@ -116,6 +132,10 @@ mod tests {
             "active": true,
             "completionPromise": "COMPLETE",
             "consecutiveFailures": 0,
+            "doing": {
+              "since": "2026-11-18T11:06:40Z",
+              "step": "agent"
+            },
             "driver": "session",
             "elapsedPerIteration": [
               "45.2s",
@@ -148,13 +168,13 @@ mod tests {
     #[test]
     fn the_iteration_in_which_a_loop_is_cancelled_stays_in_its_view() {
         let mut subject = a_loop();
-        let running = merged(&subject, None);
+        let running = merged(&subject, None, None);
         subject.state.status = Status::Finished;
-        assert_eq!(merged(&subject, Some(&running))["loop"]["iteration"], 1);
-        assert_eq!(merged(&subject, None)["loop"]["iteration"], 0);
+        assert_eq!(merged(&subject, Some(&running), None)["loop"]["iteration"], 1);
+        assert_eq!(merged(&subject, None, None)["loop"]["iteration"], 0);
         subject.state.completed = 1;
         subject.elapsed_ms = vec![1];
-        assert_eq!(merged(&subject, Some(&running))["loop"]["iteration"], 1);
+        assert_eq!(merged(&subject, Some(&running), None)["loop"]["iteration"], 1);
     }
 
     #[test]
@@ -167,7 +187,7 @@ mod tests {
     #[test]
     fn an_edit_is_seen_and_only_active_false_of_this_loop_ends_it() {
         let subject = a_loop();
-        let untouched = merged(&subject, None);
+        let untouched = merged(&subject, None, None);
         assert_eq!(compare(&subject, &untouched), ViewState::AsWritten);
         let edited = |key: &str, value: Value| {
             let mut file = untouched.clone();

@@ -61,7 +61,7 @@ impl BoardRow {
             id: record.id.clone(),
             group,
             folder: clean(&folder(record, home)),
-            count: line::counted(record),
+            count: facts.counted(),
             when: when(facts, group),
             cost: record.state.usage.cost_text(false).unwrap_or_default(),
             cost_micros: record.state.usage.cost.micros(),

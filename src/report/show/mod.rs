@@ -6,7 +6,7 @@ pub mod html;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, FixedOffset, Utc};
 use serde_json::{Value, json};
 
 use super::json::SCHEMA;
@@ -14,12 +14,12 @@ use super::page::{self, Reading, optional, row, tail, value, wrapped};
 use super::words::took;
 use super::{line, run};
 use crate::engine::boundary::limits;
-use crate::engine::evidence::{ClaimResult, Evidence};
+use crate::engine::evidence::{ClaimResult, Evidence, IterationStatus};
 use crate::engine::journal::Choice;
 use crate::engine::journal::regression::{Regression, regressions};
 use crate::engine::journal::story::{Chapter, Iteration, Story, What, Who};
 use crate::engine::record::{Driver, Limits, Loop};
-use crate::engine::text::{clip, count, quoted, with_reason};
+use crate::engine::text::{clip, count, quoted, with_reason, word};
 use crate::engine::view::{IterationLine, LastWords, LoopView, Page};
 
 /// Below this width what happened stands below its time.
@@ -28,7 +28,7 @@ const NARROW: usize = 60;
 const TOLD_MAX: usize = 200;
 
 /// The contents of the story page.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct StoryPage<'a> {
     pub view: LoopView<'a>,
     pub story: &'a Story,
@@ -144,12 +144,18 @@ fn chapter_line(chapter: &Chapter) -> String {
 fn iterated(iteration: &Iteration) -> String {
     let evidence = &iteration.evidence;
     let mut parts = vec![format!("iteration {}", iteration.number), took(iteration.elapsed_ms)];
+    parts.extend((evidence.status != IterationStatus::Completed).then(|| status(evidence)));
     parts.extend(evidence.agent.clone());
     parts.extend(happened(evidence));
     parts.extend(evidence.cost());
     parts.extend(evidence.context().map(|context| format!("context {context}")));
     parts.extend(after(iteration));
     parts.join(" · ")
+}
+
+/// "timed out".
+fn status(evidence: &Evidence) -> String {
+    word(&evidence.status).replace('_', " ")
 }
 
 /// The results of an iteration, including its failure.
@@ -191,10 +197,20 @@ fn remarks(story: &Story) -> Vec<String> {
 }
 
 /// One iteration with all its evidence, and the path of its log.
-pub fn iteration(record: &Loop, iteration: &Iteration, log: Option<&Path>) -> String {
+pub fn iteration(
+    record: &Loop,
+    iteration: &Iteration,
+    log: Option<&Path>,
+    offset: FixedOffset,
+) -> String {
     let evidence = &iteration.evidence;
     let mut text = format!("loop {}: iteration {}\n", record.id, iteration.number);
-    row(&mut text, "time", &took(iteration.elapsed_ms));
+    let began = evidence.started_at.map_or_else(String::new, |at| {
+        format!(", from {}", at.with_timezone(&offset).format("%Y-%m-%d %H:%M:%S"))
+    });
+    row(&mut text, "time", &(took(iteration.elapsed_ms) + &began));
+    let exit = evidence.exit.map_or_else(String::new, |code| format!(", exit status {code}"));
+    row(&mut text, "status", &(status(evidence) + &exit));
     optional(&mut text, "agent", evidence.agent.clone());
     let (claim, why) = match &evidence.claim {
         ClaimResult::None => ("none", ""),
@@ -209,7 +225,7 @@ pub fn iteration(record: &Loop, iteration: &Iteration, log: Option<&Path>) -> St
         row(&mut text, "failure", &clip(failure, 300));
         tail(&mut text, &evidence.errors);
     }
-    optional(&mut text, "ended", evidence.unended().cloned());
+    optional(&mut text, "ended", evidence.unended());
     let progress = evidence.progress.worded(["made", "none", "unknown"]);
     row(&mut text, "progress", &with_reason(progress, &clip(&evidence.progress_why, 300)));
     let usage = evidence.usage.as_ref();
@@ -239,7 +255,7 @@ pub fn iteration(record: &Loop, iteration: &Iteration, log: Option<&Path>) -> St
 /// The story for programs: at most the newest 10,000 lines of the journal, and how many came
 /// before.
 pub fn json(known: &StoryPage<'_>) -> Value {
-    let StoryPage { view, story, page, .. } = *known;
+    let StoryPage { view, story, page, .. } = known;
     json!({
         "schema": SCHEMA,
         "loop": view,

@@ -104,9 +104,10 @@ fn one_iteration_is_shown_with_all_its_evidence() {
     let (record, story) = moved("Build");
     let picked = story.picked().unwrap();
     let log = Path::new("/home/me/iterations/0001.log");
-    assert_snapshot!(painted(&iteration(&record, picked, Some(log)), false), @"
+    assert_snapshot!(painted(&iteration(&record, picked, Some(log), Utc.fix()), false), @"
     loop haaaaaaa: iteration 1
-      time    1m0s
+      time    1m0s, from 2026-11-18 11:06:40
+      status  completed
       claim   refused: `cargo test` failed (exit 1)
       progress made: files changed
       files   something

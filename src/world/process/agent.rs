@@ -91,6 +91,9 @@ const ERROR_LINE: usize = 64 << 10;
 /// What is kept of standard error, in bytes.
 const COMPLAINTS: OutputBounds = OutputBounds { head: 0, tail: 64 << 10 };
 
+/// What a line of standard error begins with in the log.
+const ERRORS_MARK: &[u8] = b"stderr: ";
+
 /// Observes an agent. The time it takes does not count against the agent, which waits meanwhile.
 pub trait Watch {
     /// A line without its line break; of standard output it is cut after 1 MiB, or after 8 MiB if
@@ -133,6 +136,9 @@ impl<'a> Feed<'a> {
     pub fn end(mut self) -> (Vec<u8>, Option<io::Error>) {
         for (stream, lines) in [(Stream::Out, self.out), (Stream::Errors, self.errors)] {
             if let Some(line) = lines.end() {
+                if stream == Stream::Errors {
+                    self.log.add(ERRORS_MARK);
+                }
                 self.log.add_line(&line);
                 self.watch.line(stream, &text_of(&line, most(stream)));
             }
@@ -151,6 +157,9 @@ impl Supervisor for Feed<'_> {
         let lines = if stream == Stream::Out { &mut self.out } else { &mut self.errors };
         lines.feed(bytes, |piece| {
             let (LinePiece::Line(bytes) | LinePiece::Rest(bytes)) = piece;
+            if stream == Stream::Errors && matches!(piece, LinePiece::Line(_)) {
+                self.log.add(ERRORS_MARK);
+            }
             self.log.add(bytes);
             if let LinePiece::Line(line) = piece {
                 self.watch.line(stream, &text_of(line, most(stream)));

@@ -12,15 +12,18 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::home::Home;
+use crate::engine::events::{Doing, RunEvent};
 use crate::engine::record::Loop;
 use crate::engine::text::clean;
 use crate::engine::words::handoff::{file_time, is_of};
-use crate::engine::words::view::{VERSION, ViewState, compare, merged};
+use crate::engine::words::view::{VERSION, ViewState, compare, current_step, merged};
 use crate::world::clock;
 use crate::world::files::disk::{self, Durability};
 
 /// The largest view that is read.
 const VIEW_BYTES: u64 = 4 << 20;
+/// The file of the step that a loop is in.
+const DOING: &str = "doing.json";
 /// The largest handoff page that is read, and the most that are searched.
 const HANDOFF_BYTES: u64 = 1 << 20;
 const HANDOFFS_MAX: usize = 1000;
@@ -58,8 +61,31 @@ fn put_task(subject: &Loop) -> io::Result<()> {
     }
 }
 
+/// Writes down the step of a run or a boundary that begins with an event, for whoever looks.
+/// Without it the loop continues.
+pub fn follow(home: &Home, subject: &Loop, event: &RunEvent<'_>) {
+    let Some((step, run)) = event.step() else { return };
+    let doing = Doing { step, run: run.to_owned(), since: clock::now().wall };
+    let file = home.loop_file(&subject.id, DOING);
+    let text = serde_json::to_vec(&doing).unwrap_or_default();
+    let _ = disk::write(&file, &text, Durability::Process);
+    let _ = write_doing(subject, Some(&doing));
+}
+
+/// The step that a running loop is in.
+pub fn doing(home: &Home, subject: &Loop) -> Option<Doing> {
+    let file = home.loop_file(&subject.id, DOING);
+    let noted = disk::read(&file, VIEW_BYTES).ok().flatten();
+    let noted = noted.and_then(|text| serde_json::from_slice(&text).ok());
+    current_step(subject, noted)
+}
+
 /// Writes the view and, if it is missing, the `.gitignore`.
 pub fn write(subject: &Loop) -> io::Result<()> {
+    write_doing(subject, None)
+}
+
+fn write_doing(subject: &Loop, doing: Option<&Doing>) -> io::Result<()> {
     let folder = branch_folder(subject)?;
     let ignore = folder.with_file_name(".gitignore");
     if !disk::exists(&ignore) {
@@ -78,7 +104,7 @@ pub fn write(subject: &Loop) -> io::Result<()> {
             None
         }
     };
-    let mut text = serde_json::to_vec_pretty(&merged(subject, existing.as_ref()))?;
+    let mut text = serde_json::to_vec_pretty(&merged(subject, existing.as_ref(), doing))?;
     text.push(b'\n');
     disk::write(&file, &text, Durability::Process)
 }
