@@ -1,4 +1,4 @@
-//! Looks at the working tree of a loop by its snapshots. It says what an iteration changed and names
+//! Looks at the working tree of a loop by its snapshots. It says what an iteration changed, names
 //! the snapshots, and judges nothing. Without snapshots nothing is known of the tree.
 
 use std::collections::BTreeSet;
@@ -67,8 +67,8 @@ pub fn begin(home: &Home, subject: &Loop) -> TreeBegun {
     TreeBegun { seen, watched: filled.watched, note, unrecorded: None }
 }
 
-/// Takes the tree as a loop found it as what its protected paths have to stay like. Returns what the
-/// user should know. Fails if nothing can say later whether they changed.
+/// Takes the tree as a loop found it as what its protected paths have to stay like. Returns what
+/// the user should know. Fails if nothing can say later whether they changed.
 pub fn begin_protection(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
     record.protected = None;
     if record.contract.protect.is_empty() {

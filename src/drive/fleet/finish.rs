@@ -162,7 +162,7 @@ impl Job<'_> {
         let again = || -> Result<()> {
             let trusted = self.fleet.trusted.as_ref().or(record.trusted.as_ref());
             let trusted = trusted.context("there is no repository")?;
-            let drafts = Drafts::read(self.home, &record.id)?;
+            let drafts = Drafts::read(self.home, record)?;
             let drafts = drafts.context("the list of what was there at the start is gone")?;
             let steps = Steps::new(&record.place, trusted, &stop);
             steps.commit(&commit_message(record), &drafts)?;

@@ -165,7 +165,7 @@ impl Runner<'_> {
     }
 
     fn drafts(&self) -> Result<Drafts, GitFault> {
-        let cause = match Drafts::read(self.home, &self.ledger.record.id) {
+        let cause = match Drafts::read(self.home, &self.ledger.record) {
             Ok(Some(drafts)) => return Ok(drafts),
             Ok(None) => "the list of what you had not committed at the start is gone".to_owned(),
             Err(error) => error.to_string(),
@@ -262,9 +262,6 @@ impl Runner<'_> {
     /// loop.
     pub(super) fn rebase(&mut self, onto: &str) -> bool {
         self.tell(&RunEvent::StepStarted(LoopStep::Rebase, onto));
-        let checkout = self.ledger.record.place.checkout.clone();
-        let drafts = self.drafts().ok().filter(|_| self.run().git.commit);
-        let drafts = drafts.map(|drafts| (drafts.untouched(&checkout), drafts));
         let carried = self.sent_commit_below();
         // What an attempt left that did not count must not pass for what the rebase brought.
         let is_watched = self.ledger.record.watches_the_tree();
@@ -280,10 +277,6 @@ impl Runner<'_> {
             }
             Some(Ok(Rebased::Onto(_))) => {
                 self.tell(&RunEvent::Rebased { onto });
-                if let Some((untouched, mut drafts)) = drafts {
-                    let _ =
-                        drafts.mark_again(self.home, &self.ledger.record.id, &checkout, untouched);
-                }
                 self.carry(carried);
                 self.look_at_the_tree(&format!("{REBASED}{onto}"), left.as_deref());
                 true

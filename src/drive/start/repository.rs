@@ -93,7 +93,7 @@ pub fn drafts_of(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<Vec<Strin
         return Ok(Vec::new());
     };
     let steps = Steps::new(&record.place, trusted, stop);
-    let listed = drafts::list(home, &record.id, &steps)?;
+    let listed = drafts::list(home, record, &steps)?;
     let one = |files: &[String], before: &str| {
         (!files.is_empty()).then(|| format!("{before}{}", named(files)))
     };

@@ -336,7 +336,7 @@ pub fn begin(
     let (held, record, vacated) = begun;
     drop(held);
     if let Some(earlier) = earlier {
-        drafts::hand_on(home, &earlier, &record.id)?;
+        drafts::hand_on(home, &earlier, &record)?;
     }
     notes.extend(vacated);
     notes.extend(write_view(&record));

@@ -23,6 +23,7 @@ use crate::engine::text::{is_word_of, named};
 use crate::parse::test_changes::manifest::{names_files, words_of_settings};
 use crate::parse::test_changes::{named_paths, path_below};
 use crate::world::files::{disk, tree};
+use crate::world::git::drafts::DRAFTS;
 use crate::world::git::snapshots::protect::PROTECTED;
 use crate::world::git::snapshots::scratch::is_output;
 use crate::world::git::snapshots::{FILE_BYTES, Snapshots};
@@ -83,6 +84,9 @@ pub fn follow(home: &Home, was: Option<&str>, record: &mut Loop, is_by_person: b
         let agents: Vec<&str> = agents.iter().map(String::as_str).collect();
         snapshots.mixed(&now, found, &agents)
     };
+    if let Some(Ok(drafts)) = snapshots.named(&record.id, DRAFTS).map(|drafts| moved(&drafts)) {
+        let _ = snapshots.name(&record.id, DRAFTS, &drafts);
+    }
     if let Some(Ok(found)) = snapshots.as_found(&record.id).map(|found| moved(&found)) {
         let _ = snapshots.find_anew(&record.id, &found);
     }

@@ -1,12 +1,9 @@
-//! What differs from the commit in a working tree, and what is ignored there, as `git status` lists
-//! it. Changes nothing.
-
-use std::path::PathBuf;
+//! What differs from the commit in a working tree, as `git status` lists it. Changes nothing.
 
 use super::steps::Steps;
 use crate::engine::git::{GitFault, GitStep};
 use crate::parse::git::BRANCHES;
-use crate::parse::git_changes::{FileChange, changes as read, ignored as read_ignored};
+use crate::parse::git_changes::{FileChange, changes as read};
 
 const STATUS: [&str; 6] = [
     "status",
@@ -23,10 +20,4 @@ pub(super) fn changes(steps: &Steps<'_>, step: GitStep) -> Result<Vec<FileChange
     let mut changes = read(&printed);
     changes.retain(|change| !change.path.starts_with(BRANCHES));
     Ok(changes)
-}
-
-/// What is ignored in a working tree: files, and whole folders.
-pub(super) fn ignored(steps: &Steps<'_>) -> Result<Vec<PathBuf>, GitFault> {
-    let arguments = [&STATUS[..], &["--ignored=matching"]].concat();
-    Ok(read_ignored(&steps.printed(GitStep::Commit, &arguments)?))
 }

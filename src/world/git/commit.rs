@@ -62,7 +62,7 @@ impl Steps<'_> {
                 continue;
             }
             let is_draft = drafts.hold(&change.path);
-            if is_draft && drafts.are_untouched(self.checkout(), &change.path) {
+            if is_draft && drafts.are_untouched(&change.path) {
                 continue;
             }
             if behind.holds(&change.path) {

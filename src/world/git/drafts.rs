@@ -1,35 +1,37 @@
-//! The user's *drafts*, that is what was not committed when a loop began: the paths and their
-//! state. No commit by crew contains a draft until somebody changes it afterwards.
+//! The user's *drafts*, that is what was not committed when a loop began. A snapshot has their
+//! bytes, and says which of them somebody has changed since. No commit by crew has another one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use super::changes::{changes, ignored};
-use super::git;
+use super::changes::changes;
+use super::snapshots::Snapshots;
 use super::steps::Steps;
 use crate::engine::git::{GitFault, GitStep, GitTrouble, named};
-use crate::engine::record::LoopId;
+use crate::engine::record::{Loop, LoopId};
 use crate::parse::git_changes::{FileChange, FileChangeKind};
 use crate::world::files::disk::{self, Durability};
-use crate::world::files::tree;
-use crate::world::store::{Home, hash};
+use crate::world::store::Home;
 
-/// The list in the loop's folder: state and path of each draft, each followed by a zero byte.
+/// The list of their paths in the loop's folder, each followed by a zero byte.
 const LIST: &str = "drafts";
-/// The state of an ignored path in the list: a file, or a folder with all its contents.
-const IGNORED: &str = "ignored";
 /// The most that is read of the list, in bytes.
 const LIST_BYTES: u64 = 256 << 20;
-/// The largest file compared by content, in bytes; larger ones are compared by size and time.
-const COMPARED_BYTES: u64 = 16 << 20;
+/// The name of the snapshot that has them as the user left them.
+pub const DRAFTS: &str = "drafts";
 
 /// The drafts of a loop.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Drafts(BTreeMap<PathBuf, String>);
+pub struct Drafts {
+    paths: BTreeSet<PathBuf>,
+    /// What was ignored when the loop began: files, and folders as a whole.
+    ignored: BTreeSet<PathBuf>,
+    /// Every path that was changed since; `None` if no snapshot says so.
+    changed: Option<BTreeSet<PathBuf>>,
+}
 
 /// Drafts that were just listed.
 #[derive(Debug)]
@@ -54,36 +56,36 @@ pub fn are_listed(home: &Home, id: &LoopId) -> bool {
 }
 
 /// Lists what is not committed now.
-pub fn list(home: &Home, id: &LoopId, steps: &Steps<'_>) -> Result<Listed, GitFault> {
-    let mut drafts = Drafts::default();
+pub fn list(home: &Home, subject: &Loop, steps: &Steps<'_>) -> Result<Listed, GitFault> {
     let mut listed = Listed { drafts: Vec::new(), nested: Vec::new() };
-    for change in changes(steps, GitStep::Commit)? {
-        let mark = mark(&steps.checkout().join(&change.path));
-        let name = change.path.display().to_string();
-        let list = if change.kind == FileChangeKind::Repository {
-            &mut listed.nested
+    let (mut drafts, mut nested) = (BTreeSet::new(), BTreeSet::new());
+    for FileChange { path, kind } in changes(steps, GitStep::Commit)? {
+        let name = path.display().to_string();
+        if kind == FileChangeKind::Repository {
+            listed.nested.extend(nested.insert(path).then_some(name));
         } else {
-            &mut listed.drafts
-        };
-        if drafts.0.insert(change.path, mark).is_none() {
-            list.push(name);
+            listed.drafts.extend(drafts.insert(path).then_some(name));
         }
     }
-    for path in ignored(steps)? {
-        drafts.0.insert(path, IGNORED.to_owned());
+    let snapshots = Snapshots::of(home, subject);
+    if let Ok(now) = snapshots.take() {
+        let _ = snapshots.name(&subject.id, DRAFTS, &now.commit);
     }
-    drafts.save(home, id).map_err(|error| unwritten(&error))?;
+    save(home, &subject.id, &drafts).map_err(|error| {
+        let cause = format!("the user's uncommitted files cannot be listed: {error}");
+        GitFault::new(GitStep::Commit, GitTrouble::Other, cause, "fix that, then crew resume")
+    })?;
     Ok(listed)
 }
 
-/// Gives a loop the list of an earlier one in the same working tree: what has come since is work.
-pub fn hand_on(home: &Home, from: &LoopId, to: &LoopId) -> io::Result<()> {
-    Drafts::read(home, from)?.map_or(Ok(()), |drafts| drafts.save(home, to))
-}
-
-fn unwritten(error: &io::Error) -> GitFault {
-    let cause = format!("the user's uncommitted files cannot be listed: {error}");
-    GitFault::new(GitStep::Commit, GitTrouble::Other, cause, "fix that, then crew resume")
+/// Gives a loop the drafts of an earlier one in the same working tree: what has come since is work.
+pub fn hand_on(home: &Home, from: &LoopId, to: &Loop) -> io::Result<()> {
+    let Some(paths) = read_list(home, from)? else { return Ok(()) };
+    let snapshots = Snapshots::of(home, to);
+    if let Some(drafts) = snapshots.named(from, DRAFTS) {
+        let _ = snapshots.name(&to.id, DRAFTS, &drafts);
+    }
+    save(home, &to.id, &paths)
 }
 
 /// The names of these files, for a message.
@@ -91,58 +93,59 @@ pub fn listed(paths: &[PathBuf]) -> String {
     named(&paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>())
 }
 
-impl Drafts {
-    /// Reads a loop's list; `None` where there is none.
-    pub fn read(home: &Home, id: &LoopId) -> io::Result<Option<Self>> {
-        let Some(bytes) = disk::read(&home.loop_file(id, LIST), LIST_BYTES)? else {
-            return Ok(None);
-        };
-        let mut parts = bytes.split(|byte| *byte == 0);
-        let mut drafts = Self::default();
-        while let (Some(mark), Some(path)) = (parts.next(), parts.next()) {
-            let mark = String::from_utf8_lossy(mark).into_owned();
-            drafts.0.insert(OsString::from_vec(path.to_vec()).into(), mark);
-        }
-        Ok(Some(drafts))
-    }
+fn read_list(home: &Home, id: &LoopId) -> io::Result<Option<BTreeSet<PathBuf>>> {
+    let bytes = disk::read(&home.loop_file(id, LIST), LIST_BYTES)?;
+    let paths = |bytes: Vec<u8>| {
+        let paths = bytes.split(|byte| *byte == 0).filter(|path| !path.is_empty());
+        paths.map(|path| OsString::from_vec(path.to_vec()).into()).collect()
+    };
+    Ok(bytes.map(paths))
+}
 
-    fn save(&self, home: &Home, id: &LoopId) -> io::Result<()> {
-        let mut bytes = Vec::new();
-        for (path, mark) in &self.0 {
-            bytes.extend(mark.as_bytes());
-            bytes.push(0);
-            bytes.extend(path.as_os_str().as_bytes());
-            bytes.push(0);
-        }
-        disk::write(&home.loop_file(id, LIST), &bytes, Durability::Machine)
+fn save(home: &Home, id: &LoopId, paths: &BTreeSet<PathBuf>) -> io::Result<()> {
+    let bytes: Vec<u8> =
+        paths.iter().flat_map(|path| [path.as_os_str().as_bytes(), b"\0"].concat()).collect();
+    disk::write(&home.loop_file(id, LIST), &bytes, Durability::Machine)
+}
+
+impl Drafts {
+    /// Reads a loop's list, and compares the tree as it is now; `None` where there is no list.
+    pub fn read(home: &Home, subject: &Loop) -> io::Result<Option<Self>> {
+        let Some(paths) = read_list(home, &subject.id)? else { return Ok(None) };
+        let snapshots = Snapshots::of(home, subject);
+        let changed = || {
+            let before = snapshots.named(&subject.id, DRAFTS)?;
+            let changed = snapshots.paths(&before, &snapshots.take().ok()?.commit).ok()?;
+            Some(changed.into_iter().map(PathBuf::from).collect())
+        };
+        let changed = if paths.is_empty() { None } else { changed() };
+        let ignored = snapshots.ignored_at_the_start(&subject.id);
+        let ignored = ignored.into_iter().map(PathBuf::from).collect();
+        Ok(Some(Self { paths, ignored, changed }))
     }
 
     /// Whether a path is one of them.
     pub fn hold(&self, path: &Path) -> bool {
-        self.0.contains_key(path)
+        self.paths.contains(path)
     }
 
     /// Whether a path was ignored when they were listed.
     pub fn were_ignored(&self, path: &Path) -> bool {
-        path.ancestors().any(|path| self.0.get(path).is_some_and(|mark| mark == IGNORED))
+        path.ancestors().any(|path| self.ignored.contains(path))
     }
 
-    /// Whether a path is unchanged.
-    pub fn are_untouched(&self, checkout: &Path, path: &Path) -> bool {
-        self.0.get(path).is_some_and(|before| is_as_marked(&checkout.join(path), before))
-    }
-
-    /// The unchanged ones: crew's own rebase may change them.
-    pub fn untouched(&self, checkout: &Path) -> Vec<PathBuf> {
-        self.0.keys().filter(|path| self.are_untouched(checkout, path)).cloned().collect()
+    /// Whether a path is unchanged, as far as is known.
+    pub fn are_untouched(&self, path: &Path) -> bool {
+        let path = PathBuf::from(path.to_string_lossy().into_owned());
+        self.changed.as_ref().is_none_or(|changed| !changed.contains(&path))
     }
 
     /// Those that are no longer among the changes. One that was committed since the loop began is
     /// no longer a draft; one that is gone may come back, for example from a stash.
     pub(super) fn left(&self, steps: &Steps<'_>, changes: &[FileChange]) -> Result<Left, GitFault> {
         let changed: BTreeSet<&Path> = changes.iter().map(|change| &*change.path).collect();
-        let left: Vec<&PathBuf> =
-            self.0.keys().filter(|path| !changed.contains(&***path)).collect();
+        let left = self.paths.iter().filter(|path| !changed.contains(&***path));
+        let left: Vec<PathBuf> = left.cloned().collect();
         if left.is_empty() {
             return Ok(Left::default());
         }
@@ -154,74 +157,16 @@ impl Drafts {
         };
         let since = steps.printed(GitStep::Commit, &arguments)?;
         let since: BTreeSet<&[u8]> = since.split(|byte| *byte == 0).collect();
-        let (committed, gone): (Vec<PathBuf>, Vec<PathBuf>) =
-            left.into_iter().cloned().partition(|path| since.contains(path.as_os_str().as_bytes()));
+        let (committed, mut gone): (Vec<PathBuf>, Vec<PathBuf>) =
+            left.into_iter().partition(|path| since.contains(path.as_os_str().as_bytes()));
         // What is only ignored now is still there.
-        let stands =
-            |path: &PathBuf| self.were_ignored(path) || self.are_untouched(steps.checkout(), path);
-        let gone = gone.into_iter().filter(|path| !stands(path));
-        Ok(Left { committed, gone: gone.collect() })
-    }
-
-    /// Records the current state of these paths as the user's.
-    pub fn mark_again(
-        &mut self,
-        home: &Home,
-        id: &LoopId,
-        checkout: &Path,
-        paths: Vec<PathBuf>,
-    ) -> io::Result<()> {
-        for path in paths {
-            let mark = mark(&checkout.join(&path));
-            self.0.insert(path, mark);
-        }
-        self.save(home, id)
+        gone.retain(|path| !self.are_untouched(path));
+        Ok(Left { committed, gone })
     }
 
     /// Drops those that are committed now.
     pub fn forget(&mut self, home: &Home, id: &LoopId, paths: &[PathBuf]) -> io::Result<()> {
-        self.0.retain(|path, _| !paths.contains(path));
-        self.save(home, id)
-    }
-}
-
-/// The state of a path: its kind in one word, its size and time, and the hash of its content.
-fn mark(file: &Path) -> String {
-    let (kind, stamp) = kind(file);
-    let content = content(file, kind).unwrap_or_else(|| "-".to_owned());
-    match kind {
-        "gone" | "other" => kind.to_owned(),
-        _ => format!("{kind} {stamp} {content}"),
-    }
-}
-
-/// Compares the content; for a file too large to compare, size and time.
-fn is_as_marked(file: &Path, before: &str) -> bool {
-    let (kind, stamp) = kind(file);
-    let mut words = before.splitn(3, ' ');
-    let (was, was_stamp, was_content) = (words.next(), words.next(), words.next());
-    if was != Some(kind) {
-        return false;
-    }
-    match was_content {
-        None => true,
-        Some("-") => was_stamp == Some(&*stamp),
-        Some(was) => content(file, kind).as_deref() == Some(was),
-    }
-}
-
-fn kind(file: &Path) -> (&'static str, String) {
-    let (size, time) = disk::stamp(file).unwrap_or_default();
-    (tree::kind(file), format!("{size}@{time}"))
-}
-
-/// `None` if the content is too large.
-fn content(file: &Path, kind: &str) -> Option<String> {
-    match kind {
-        "link" => Some(hash(fs::read_link(file).ok()?.as_os_str().as_bytes())),
-        // A nested repository: its checked-out commit.
-        "folder" => Some(git(file, &["rev-parse", "HEAD"])?.trim().to_owned()),
-        "file" | "program" => Some(hash(&disk::read(file, COMPARED_BYTES).ok().flatten()?)),
-        _ => None,
+        self.paths.retain(|path| !paths.contains(path));
+        save(home, id, &self.paths)
     }
 }

@@ -155,7 +155,7 @@ impl Snapshots {
     }
 
     /// What was ignored when the loop began: files, and folders as a whole, which end with a slash.
-    pub(super) fn ignored_at_the_start(&self, id: &LoopId) -> BTreeSet<String> {
+    pub fn ignored_at_the_start(&self, id: &LoopId) -> BTreeSet<String> {
         self.list(id, IGNORED).unwrap_or_default().into_iter().collect()
     }
 
