@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use chrono::TimeDelta;
 
-use super::watch::machine::views;
+use super::watch::board::views;
 use super::{MANY, all, first_of, home, listed, listing, print, reading, which};
 use crate::cli::StatusArgs;
 use crate::clients::LineFor;

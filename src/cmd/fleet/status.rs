@@ -2,7 +2,6 @@
 //! fleet show`: how a task stands, and the story of its newest loop, where that is on this machine; else
 //! the journal of its lease and the end of its jobs' log.
 
-use std::io::{IsTerminal, stdin, stdout};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -10,7 +9,7 @@ use ratatui::crossterm::event::KeyCode;
 use ratatui::text::Text;
 
 use super::{requested, task};
-use crate::cmd::watch::screen::FullScreen;
+use crate::cmd::watch::board::FullScreen;
 use crate::cmd::{print, reading, show as loops};
 use crate::drive::error_text::error_text;
 use crate::drive::fleet::coordinator::REMOTE_LOOKS;
@@ -33,8 +32,8 @@ use crate::report::fleet::{json, lines, status as words};
 use crate::report::page::{self, Reading};
 use crate::world::clock::{self, Deadline};
 use crate::world::files::disk;
+use crate::world::host;
 use crate::world::store::{self, Home, fleets};
-use crate::world::{env, host};
 
 /// The widest page.
 const COLUMNS_MAX: usize = 120;
@@ -45,10 +44,7 @@ const LOOK: Duration = Duration::from_millis(500);
 pub fn status(arguments: &FleetStatusArgs) -> Result<Exit> {
     let (home, memory, _) = requested(arguments.fleet.as_deref())?;
     let mut view = FleetView::of(&home, &memory)?;
-    let has_screen = stdin().is_terminal()
-        && stdout().is_terminal()
-        && env::text("TERM").is_some_and(|term| term != "dumb");
-    if arguments.watch && has_screen {
+    if arguments.watch && FullScreen::is_possible() {
         return watch(&home, &memory, view);
     }
     if arguments.watch {

@@ -1,24 +1,36 @@
-//! The board at work: it looks at the machine once a second, draws, and obeys the keys.
+//! The board at work: it looks at the machine once a second, draws, and obeys the keys. A record is
+//! read again only when its file has changed, so that a look at a thousand loops costs little. The
+//! terminal is raw while the board is on it, and put back however the board ends: its own way, by an
+//! error, or by a panic.
 
+use std::collections::{BTreeMap, HashMap};
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
 use std::time::Duration;
 
 use anyhow::Result;
+use chrono::{DateTime, Utc};
+use ratatui::crossterm::event::{self, KeyEvent, KeyEventKind};
+use ratatui::{DefaultTerminal, Frame};
 
 use super::act::{Resuming, act};
-use super::machine::Machine;
-use super::screen::FullScreen;
 use crate::cmd::follow::last_steps;
 use crate::cmd::listing;
 use crate::drive::back::{difference, unseen};
-use crate::drive::page;
+use crate::drive::page::{self, view};
 use crate::engine::record::{Loop, LoopId};
 use crate::engine::text::clean;
+use crate::engine::view::LoopView;
 use crate::exit::{self, Exit};
-use crate::report::board::{Board, BoardOrder, TextKind, draw};
+use crate::report::board::{Board, BoardOrder, BoardRow, TextKind, draw};
+use crate::report::list::ListReading;
 use crate::report::page::{Reading, pieces, text};
 use crate::world::clock::{self, Stopwatch};
+use crate::world::files::disk;
 use crate::world::process::signals::Signals;
-use crate::world::store::Home;
+use crate::world::store::{self, Home, fleets};
 use crate::world::{env, fault};
 
 /// The time between two looks at the machine, in milliseconds, and the longest wait for a key.
@@ -26,15 +38,15 @@ const LOOK_MS: u64 = 1000;
 const KEY_WAIT: Duration = Duration::from_millis(200);
 /// After a key no row moves for so long, in milliseconds.
 const CHOOSING_MS: u64 = 10_000;
-/// How long an open page stays as it was while its loop has recorded nothing: reading one compares
-/// the working tree, and no key is heard meanwhile.
-const PAGE_MS: u64 = 5_000;
+/// How long an open page stays as it was: reading one compares the working tree, and no key is heard
+/// meanwhile.
+const PAGE_MS: u64 = 3_000;
 /// How much of a log is read for the board, and for a screen of its own, in bytes.
 const LOG_LITTLE: u64 = 128 << 10;
 const LOG_MUCH: u64 = 1 << 20;
-/// The most lines of iterations and of activity beneath the list.
+/// The most lines of iterations and of the agent's last steps beneath the list.
 const ITERATIONS: usize = 30;
-const ACTIVITY: usize = 30;
+const ACTIVITY: usize = 6;
 /// The most lines of a text that is opened.
 const LINES_MAX: usize = 50_000;
 
@@ -81,8 +93,8 @@ struct Desk<'a> {
     resuming: Vec<Resuming>,
     /// The loop whose iterations are beneath the list, at a generation of its record.
     told: Option<(LoopId, u64)>,
-    /// The page that was read last: its loop at a generation, for a width, and when.
-    page: Option<(LoopId, u64, usize, Stopwatch)>,
+    /// Since the open page was read.
+    page_read: Stopwatch,
 }
 
 impl<'a> Desk<'a> {
@@ -97,7 +109,7 @@ impl<'a> Desk<'a> {
             touched: None,
             resuming: Vec::new(),
             told: None,
-            page: None,
+            page_read: Stopwatch::start(),
         }
     }
 
@@ -115,7 +127,7 @@ impl<'a> Desk<'a> {
             self.board.notice = Some(clean(&told));
         }
         let open = self.board.open.as_ref().filter(|open| match open.kind {
-            TextKind::Page => self.is_outdated(&open.id),
+            TextKind::Page => self.page_read.elapsed_ms() >= PAGE_MS,
             TextKind::Log => true,
             TextKind::Diff => false,
         });
@@ -136,12 +148,6 @@ impl<'a> Desk<'a> {
         self.board.notice = Some(clean(&told));
     }
 
-    fn is_outdated(&self, id: &LoopId) -> bool {
-        let now = self.machine.record(id).map(|record| (id, record.state.generation, self.width));
-        let read = self.page.as_ref().filter(|it| it.3.elapsed_ms() < PAGE_MS);
-        read.map(|it| (&it.0, it.1, it.2)) != now
-    }
-
     /// Reads a text about a loop and shows it.
     fn read(&mut self, kind: TextKind, id: LoopId) {
         let width = self.width;
@@ -150,7 +156,7 @@ impl<'a> Desk<'a> {
             TextKind::Page => {
                 let now = clock::local();
                 let reading = Reading { width, now: now.to_utc(), offset: *now.offset() };
-                self.page = Some((id.clone(), record.state.generation, width, Stopwatch::start()));
+                self.page_read = Stopwatch::start();
                 Ok(text(&page::read(self.home, record), reading))
             }
             TextKind::Log => last_steps(self.home, record, LOG_MUCH),
@@ -182,5 +188,143 @@ impl<'a> Desk<'a> {
         let steps = last_steps(self.home, record, LOG_LITTLE).ok().filter(|_| record.is_live());
         let steps: Vec<String> = steps.iter().flat_map(|it| it.lines()).map(clean).collect();
         self.board.activity = steps[steps.len().saturating_sub(ACTIVITY)..].to_vec();
+    }
+}
+
+/// Every loop of a home, as it was read last.
+#[derive(Debug)]
+pub struct Machine<'a> {
+    home: &'a Home,
+    known: BTreeMap<LoopId, Known>,
+}
+
+#[derive(Debug)]
+struct Known {
+    /// The size and time of the record's file.
+    stamp: Option<(u64, i128)>,
+    /// `None` if it cannot be read.
+    record: Option<Loop>,
+}
+
+impl<'a> Machine<'a> {
+    /// Nothing is read yet.
+    pub fn of(home: &'a Home) -> Self {
+        Self { home, known: BTreeMap::new() }
+    }
+
+    /// Reads what has changed.
+    pub fn look(&mut self) {
+        let mut before = std::mem::take(&mut self.known);
+        for id in store::ids(self.home) {
+            let stamp = disk::stamp(&self.home.loop_file(&id, "loop.json"));
+            let known = match before.remove(&id) {
+                Some(known) if known.stamp == stamp => known,
+                _ => Known { stamp, record: store::load(self.home, &id).ok() },
+            };
+            if stamp.is_some() {
+                self.known.insert(id, known);
+            }
+        }
+    }
+
+    /// A loop.
+    pub fn record(&self, id: &LoopId) -> Option<&Loop> {
+        self.known.get(id)?.record.as_ref()
+    }
+
+    /// The ids of all loops.
+    pub fn ids(&self) -> Vec<LoopId> {
+        self.known.keys().cloned().collect()
+    }
+
+    /// How many records cannot be read.
+    pub fn unreadable(&self) -> u64 {
+        self.known.values().filter(|known| known.record.is_none()).count() as u64
+    }
+
+    /// The rows of those that the board shows.
+    pub fn rows(&self, at: ListReading<'_>) -> Vec<BoardRow> {
+        let records: Vec<&Loop> = self.known.values().filter_map(|it| it.record.as_ref()).collect();
+        views(self.home, &records).iter().filter_map(|it| BoardRow::of(it, at.home)).collect()
+    }
+}
+
+/// How each of these stands, which are all loops of a machine.
+pub fn views<'a>(home: &Home, loops: &[&'a Loop]) -> Vec<LoopView<'a>> {
+    let mut newest: HashMap<&PathBuf, DateTime<Utc>> = HashMap::new();
+    for record in loops {
+        let last = newest.entry(&record.place.checkout).or_insert(record.started_at);
+        *last = record.started_at.max(*last);
+    }
+    let views = loops.iter().map(|record| LoopView {
+        task: record.fleet.as_ref().filter(|it| fleets::is_kept(home, &it.name)),
+        is_replaced: newest.get(&record.place.checkout) > Some(&record.started_at),
+        ..view(home, record)
+    });
+    views.collect()
+}
+
+/// The board's screen and its keys.
+#[derive(Debug)]
+pub struct FullScreen {
+    terminal: DefaultTerminal,
+    keys: Receiver<KeyEvent>,
+}
+
+impl FullScreen {
+    /// Whether there is a terminal that can show one.
+    pub fn is_possible() -> bool {
+        let is_smart = env::text("TERM").is_some_and(|term| term != "dumb");
+        io::stdin().is_terminal() && io::stdout().is_terminal() && is_smart
+    }
+
+    /// Takes the terminal. A panic gives it back before it is told.
+    pub fn open() -> io::Result<Self> {
+        Ok(Self { terminal: ratatui::try_init()?, keys: keys() })
+    }
+
+    /// Its columns and rows.
+    pub fn size(&self) -> io::Result<(usize, usize)> {
+        let size = self.terminal.size()?;
+        Ok((size.width.into(), size.height.into()))
+    }
+
+    /// Draws a frame; only what changed is written.
+    pub fn draw(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
+        self.terminal.draw(draw).map(drop)
+    }
+
+    /// The next key within `wait`; `None` without one.
+    pub fn key(&self, wait: Duration) -> io::Result<Option<KeyEvent>> {
+        match self.keys.recv_timeout(wait) {
+            Ok(key) => Ok(Some(key)),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => Err(io::Error::other("the terminal is gone")),
+        }
+    }
+}
+
+/// Reads the keys in a thread of its own, which ends with the process: the library never returns
+/// from reading a terminal that is gone, and the board must.
+fn keys() -> Receiver<KeyEvent> {
+    let (sender, keys) = mpsc::channel();
+    thread::spawn(move || {
+        while let Ok(event) = event::read() {
+            let key = event.as_key_event().filter(|key| key.kind != KeyEventKind::Release);
+            if key.is_some_and(|key| sender.send(key).is_err()) {
+                return;
+            }
+        }
+    });
+    keys
+}
+
+/// Puts the terminal back as it was. After a panic that is done already, and a second time would
+/// move the cursor into what was printed.
+impl Drop for FullScreen {
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            ratatui::restore();
+        }
     }
 }

@@ -2,11 +2,8 @@
 //! loop, printed at each change until it is over. Watching changes nothing about a loop.
 
 mod act;
-mod board;
-pub mod machine;
-pub mod screen;
+pub mod board;
 
-use std::io::{IsTerminal, stdin, stdout};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -17,17 +14,13 @@ use crate::drive::page::read;
 use crate::engine::record::Loop;
 use crate::exit::Exit;
 use crate::report::{line, page};
-use crate::world::store;
-use crate::world::{clock, env};
+use crate::world::{clock, store};
 
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Opens the board, at the named loop if there is a name; off a terminal it follows one loop.
 pub fn watch(name: Option<&str>) -> Result<Exit> {
-    let has_screen = stdin().is_terminal()
-        && stdout().is_terminal()
-        && env::text("TERM").is_some_and(|term| term != "dumb");
-    if !has_screen {
+    if !board::FullScreen::is_possible() {
         return follow(name);
     }
     match name {

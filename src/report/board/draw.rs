@@ -17,32 +17,17 @@ use crate::report::colour;
 use crate::report::page;
 use crate::report::table::{self, ALWAYS, Column, fitting};
 
-/// Below this width there is no cost, and a folder is short.
-const NARROW: u16 = 60;
 /// From this height on there is room between the parts, and for the chosen loop.
 const TALL: u16 = 18;
-/// The widest folder, and the same where it is narrow.
+/// The widest folder, also as a part of the width.
 const FOLDER: usize = 20;
-const FOLDER_NARROW: usize = 8;
+const FOLDER_PART: usize = 5;
 /// From this width on a row has the beginning of its task; and the columns that a row takes without
 /// that and without its news.
 const WIDE: usize = 99;
 const WITHOUT_TASK: usize = 56;
 /// The most lines of the chosen loop's task, and of its news.
 const DETAIL_LINES: usize = 3;
-
-/// The columns of a row: id, folder, task, iterations, time, cost, news.
-fn columns(width: usize) -> [Column; 7] {
-    [
-        Column::text(ALWAYS, usize::MAX),
-        Column::text(ALWAYS, FOLDER),
-        Column::text(3, width.saturating_sub(WITHOUT_TASK) / 2),
-        Column::number(2, usize::MAX),
-        Column::number(ALWAYS, usize::MAX),
-        Column::number(1, usize::MAX),
-        Column::rest(0, 8),
-    ]
-}
 
 const DIM: Style = Style::new().add_modifier(Modifier::DIM);
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
@@ -98,8 +83,8 @@ pub fn draw(board: &Board, frame: &mut Frame<'_>, now: DateTime<FixedOffset>) {
 /// "crew watch · 6 loops · 1 needs you · 3 running · $31.40   07:02".
 fn draw_head(board: &Board, frame: &mut Frame<'_>, area: Rect, now: DateTime<FixedOffset>) {
     let many = |group| board.rows.iter().filter(|row| row.group == group).count() as u64;
-    let name = if area.width < NARROW { "" } else { "crew watch · " };
-    let mut parts = vec![Span::raw(format!("{name}{}", count(board.rows.len() as u64, "loop")))];
+    let loops = count(board.rows.len() as u64, "loop");
+    let mut parts = vec![Span::raw(format!("crew watch · {loops}"))];
     let (needs, running) = (many(BoardGroup::NeedsYou), many(BoardGroup::Running));
     let (waiting, unreadable) = (many(BoardGroup::Waiting), board.unreadable);
     let verb = if needs == 1 { "needs" } else { "need" };
@@ -130,7 +115,7 @@ fn draw_list(board: &Board, frame: &mut Frame<'_>, area: Rect) {
         frame.render_widget(Paragraph::new(NO_LOOPS), area);
         return;
     }
-    let (items, chosen) = items(board, area.width.saturating_sub(1));
+    let (items, chosen) = items(board, area.width.saturating_sub(1).into());
     let rows = u16::try_from(items.len()).unwrap_or(u16::MAX);
     let is_tall = frame.area().height >= TALL;
     let gap = u16::from(is_tall);
@@ -149,21 +134,29 @@ fn draw_list(board: &Board, frame: &mut Frame<'_>, area: Rect) {
 }
 
 /// All rows below their headings, and which of them is the chosen loop's.
-fn items(board: &Board, width: u16) -> (Vec<ListItem<'static>>, Option<usize>) {
-    let is_narrow = width < NARROW - 1;
+fn items(board: &Board, width: usize) -> (Vec<ListItem<'static>>, Option<usize>) {
+    let folder = FOLDER.min(width / FOLDER_PART);
+    let columns = [
+        Column::text(ALWAYS, usize::MAX),
+        Column::text(ALWAYS, folder),
+        Column::text(0, width.saturating_sub(WITHOUT_TASK) / 2),
+        Column::number(2, usize::MAX),
+        Column::number(ALWAYS, usize::MAX),
+        Column::number(1, usize::MAX),
+        Column::rest(3, 8),
+    ];
     let rows = board.rows.iter().map(|row| {
-        let brief = row.when.trim_start_matches("until ").trim_end_matches(" ago");
         [
             board.short(&row.id).to_owned(),
-            end_of(&row.folder, if is_narrow { FOLDER_NARROW } else { FOLDER }),
-            if usize::from(width) < WIDE { String::new() } else { row.task.clone() },
+            end_of(&row.folder, folder),
+            if width < WIDE { String::new() } else { row.task.clone() },
             row.count.clone(),
-            if is_narrow { brief.to_owned() } else { row.when.clone() },
-            if is_narrow { String::new() } else { row.cost.clone() },
+            row.when.clone(),
+            row.cost.clone(),
             row.news.clone(),
         ]
     });
-    let lines = table::lines(columns(width.into()), rows, width.into());
+    let lines = table::lines(columns, rows, width);
     let (mut items, mut chosen, mut group) = (Vec::new(), None, None);
     for (row, line) in board.rows.iter().zip(lines) {
         if group.replace(row.place.0) != Some(row.place.0) {
@@ -200,7 +193,7 @@ fn end_of(folder: &str, columns: usize) -> String {
     if folder.width() <= columns {
         return folder.to_owned();
     }
-    format!("…{}", folder.unicode_truncate_start(columns - 1).0)
+    format!("…{}", folder.unicode_truncate_start(columns.saturating_sub(1)).0)
 }
 
 /// Below an empty line the task of the chosen loop, its news, its last iterations and what its
@@ -208,29 +201,22 @@ fn end_of(folder: &str, columns: usize) -> String {
 fn detail(board: &Board, width: usize, most: usize) -> Vec<Line<'static>> {
     let chosen = board.rows.iter().find(|row| Some(&row.id) == board.chosen.as_ref());
     let Some(row) = chosen.filter(|_| most > 1) else { return Vec::new() };
-    let iterations = page::table(&board.iterations, width);
-    let activity = board.activity.iter().map(|line| format!("     {line}"));
-    let activity: Vec<String> = activity.collect();
-    let title = format!("{} · {}", board.short(&row.id), row.task);
     let detail = |text: &str, style| -> Vec<Line<'static>> {
         let lines = page::wrapped(text, width.saturating_sub(2), DETAIL_LINES);
         lines.into_iter().map(|line| Line::styled(format!(" {line}"), style)).collect()
     };
     let mut lines = vec![Line::default()];
-    lines.extend(detail(&title, BOLD));
+    lines.extend(detail(&format!("{} · {}", board.short(&row.id), row.task), BOLD));
     if row.news.width() > width.saturating_sub(WITHOUT_TASK) / 2 {
         lines.extend(detail(&row.news, style(row)));
     }
     lines.truncate(most);
-    let room = most - lines.len();
-    let steps = activity.len().min((room / 2).max(room.saturating_sub(iterations.len())));
-    let before = iterations.len().min(room - steps);
-    let last = |lines: &[String], many: usize, style| -> Vec<Line<'static>> {
-        let lines = lines[lines.len() - many..].iter();
-        lines.map(|line| colour::spans(&fitting(line, width)).style(style)).collect()
-    };
-    lines.extend(last(&iterations, before, Style::new()));
-    lines.extend(last(&activity, steps, DIM));
+    let iterations = page::table(&board.iterations, width).into_iter();
+    let mut below: Vec<Line<'static>> =
+        iterations.map(|line| colour::spans(&fitting(&line, width))).collect();
+    let steps = board.activity.iter().map(|line| fitting(&format!("     {line}"), width));
+    below.extend(steps.map(|line| Line::styled(line, DIM)));
+    lines.extend(below.split_off(below.len().saturating_sub(most - lines.len())));
     lines
 }
 

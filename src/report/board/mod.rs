@@ -9,7 +9,6 @@ pub use self::row::BoardRow;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::engine::record::{LoopId, MESSAGE_CHARS};
-use crate::engine::text::clean;
 use crate::engine::view::{BoardGroup, IterationLine};
 
 /// What a key asks for.
@@ -144,19 +143,6 @@ impl Board {
 
     fn about_the_chosen(&mut self, key: KeyCode) -> Option<BoardOrder> {
         let id = self.open.as_ref().map(|open| &open.id).or(self.chosen.as_ref())?.clone();
-        let row = self.rows.iter().find(|row| row.id == id);
-        let is_completed = row.is_some_and(|row| row.is_completed);
-        let refusal = row.and_then(|row| row.fleets_refusal.as_ref());
-        self.notice = match (key, refusal) {
-            (KeyCode::Char('t'), None) | (KeyCode::Char('r'), _) if is_completed => {
-                Some(format!("loop {id} is completed: nothing is left to resume"))
-            }
-            (KeyCode::Char('r'), Some(refusal)) => Some(clean(&refusal.replace("\nhint:", " ·"))),
-            _ => None,
-        };
-        if self.notice.is_some() {
-            return None;
-        }
         match key {
             KeyCode::Enter => Some(BoardOrder::Open(TextKind::Page, id)),
             KeyCode::Char('l') => Some(BoardOrder::Open(TextKind::Log, id)),
@@ -188,8 +174,7 @@ impl Board {
             (Typing::Answer(..), _) | (_, KeyCode::Esc) => None,
             (Typing::Message(_, text), KeyCode::Enter) if text.trim().is_empty() => None,
             (Typing::Message(id, text), KeyCode::Enter) => {
-                let has_to_resume = |row: &BoardRow| row.is_over && row.fleets_refusal.is_none();
-                if self.rows.iter().any(|row| row.id == id && has_to_resume(row)) {
+                if self.rows.iter().any(|row| row.id == id && row.is_resumed_by_words) {
                     let what = format!("resume {} with that message", self.short(&id));
                     return self.ask(what, BoardOrder::Resume(id, Some(text)));
                 }

@@ -27,16 +27,16 @@ pub struct BoardRow {
     pub folder: String,
     /// "3/10".
     pub count: String,
-    /// How long it has been so, or when it ends: "22m", "until 09:10", "02:41".
+    /// How long it has been so, or when it begins or ended: "22m", "09:10".
     pub when: String,
     pub cost: String,
     pub cost_micros: u64,
     pub news: String,
     pub task: String,
-    pub is_over: bool,
     pub is_completed: bool,
-    /// Why only its fleet resumes it. That also keeps a message, however the loop ended.
-    pub fleets_refusal: Option<String>,
+    /// Whether a message for its agent resumes it: it is over, and not a task, whose fleet keeps
+    /// the message.
+    pub is_resumed_by_words: bool,
     /// Under which heading it stands, and where there; the smallest comes first. The heading is
     /// that of its group, except while no row may move.
     pub place: (BoardGroup, i64),
@@ -67,9 +67,8 @@ impl BoardRow {
             cost_micros: record.state.usage.cost.micros(),
             news: one_line(&clean(&news(facts)), NEWS_CHARS),
             task: one_line(&clean(&crate::report::run::task(record)), NEWS_CHARS),
-            is_over: !record.is_live(),
             is_completed: record.outcome() == Some(Outcome::Completed),
-            fleets_refusal: facts.task.and_then(|_| record.refusal_of_its_fleet()),
+            is_resumed_by_words: !record.is_live() && facts.task.is_none(),
             place: (group, order),
         })
     }
@@ -78,13 +77,14 @@ impl BoardRow {
 fn when(facts: &LoopView<'_>, group: BoardGroup) -> String {
     let record = facts.record;
     let clock = |at| clock_time(at, facts.now);
-    let since = |at: DateTime<Utc>| ago((facts.now.to_utc() - at).num_milliseconds());
+    let since = |at: DateTime<Utc>| {
+        let spoken = ago((facts.now.to_utc() - at).num_milliseconds());
+        spoken.trim_end_matches(" ago").to_owned()
+    };
     match (group, record.state.due) {
         (BoardGroup::NeedsYou, _) => since(facts.dialog.map_or(record.last_at(), |it| it.since)),
         (BoardGroup::Running, _) => brief(facts.running_ms),
-        (BoardGroup::Waiting, Some(due)) if record.state.status == Status::Waiting => {
-            format!("until {}", clock(due))
-        }
+        (BoardGroup::Waiting, Some(due)) if record.state.status == Status::Waiting => clock(due),
         (BoardGroup::Waiting, _) => since(record.last_at()),
         (BoardGroup::Ended, _) => clock(record.last_at()),
     }
@@ -109,18 +109,17 @@ fn news(facts: &LoopView<'_>) -> String {
             format!("{why} · then iteration {iteration}")
         }
         _ => {
-            let pausing = facts.is_pausing.then(|| "pauses when the iteration ends".to_owned());
-            let evidence = record.state.evidence.as_ref();
-            let said = evidence.map_or_else(|| vec!["first iteration".to_owned()], line::said);
-            let row = line::in_a_row(record);
-            let stand_in = record.stand_in_at(facts.now);
-            pausing
-                .into_iter()
-                .chain(stand_in)
-                .chain(said)
-                .chain(row)
-                .collect::<Vec<_>>()
-                .join(" · ")
+            let mut parts = Vec::new();
+            if facts.is_pausing {
+                parts.push("pauses when the iteration ends".to_owned());
+            }
+            parts.extend(record.stand_in_at(facts.now));
+            match &record.state.evidence {
+                Some(evidence) => parts.extend(line::said(evidence)),
+                None => parts.push("first iteration".to_owned()),
+            }
+            parts.extend(line::in_a_row(record));
+            parts.join(" · ")
         }
     }
 }
