@@ -17,7 +17,7 @@ use crate::parse::arguments::UsageError;
 use crate::report::colour::{self, BAD, QUIET, STRONG, marked};
 use crate::report::page::folded as fold_at;
 use crate::report::progress::STAMP;
-use crate::world::git::display;
+use crate::world::git::command;
 use crate::world::process::Call;
 use crate::world::process::signals::Signals;
 use crate::world::{clock, terminal};
@@ -92,7 +92,7 @@ pub fn offer(text: &str) -> bool {
 /// Shows a difference: on a terminal by the person's pager, there and in colour cleaned. Git is
 /// asked for the person's wishes in `outside`, a folder in no repository.
 pub fn paged(diff: &str, outside: &Path) -> io::Result<()> {
-    let is_coloured = has_colour(&stdout()) && display::has_colour(outside);
+    let is_coloured = has_colour(&stdout()) && command::has_colour(outside);
     if diff.is_empty() || !(is_coloured || stdout().is_terminal()) {
         bytes(diff.as_bytes());
         return Ok(());
@@ -100,7 +100,7 @@ pub fn paged(diff: &str, outside: &Path) -> io::Result<()> {
     let diff = colour::painted(&colour::difference(diff), is_coloured);
     // Ctrl-C is the pager's.
     let _signals = Signals::listen()?;
-    let pager = if stdout().is_terminal() { display::pager(outside) } else { String::new() };
+    let pager = if stdout().is_terminal() { command::pager(outside) } else { String::new() };
     let show = || Call::shell(&pager, Path::new(".")).show(diff.as_bytes());
     if matches!(&*pager, "" | "cat") || !show()? {
         write(&diff);

@@ -21,7 +21,7 @@ use crate::engine::view::Page;
 use crate::engine::words::view::ViewState;
 use crate::world::files::disk::{self, Durability};
 use crate::world::files::room;
-use crate::world::git::underway::put_back;
+use crate::world::git::steps::put_back;
 use crate::world::process::{descendants, groups, identity};
 use crate::world::store::{self, Home, LOCK_WAIT, StoreError, read_pointer, view, wakes, windows};
 use crate::world::{clock, host};

@@ -24,7 +24,7 @@ use crate::engine::git::GitTrouble;
 use crate::engine::record::{Actor, Ending, Loop, Outcome};
 use crate::engine::words::news::commit_message;
 use crate::world::clock::{self, Stopwatch};
-use crate::world::git::drafts::Drafts;
+use crate::world::git::commit::Drafts;
 use crate::world::git::steps::Steps;
 use crate::world::git::{self, hub, land};
 use crate::world::process::Stop;

@@ -33,8 +33,9 @@ use crate::engine::record::{Check, Contract, Ending, Fragment, Limits, Loop, Out
 use crate::engine::settings::Key;
 use crate::engine::settings::run::LogRetention;
 use crate::world::files::disk;
-use crate::world::git::underway::put_back;
-use crate::world::git::{drafts, steps};
+use crate::world::git::commit::drafts_are_listed;
+use crate::world::git::steps;
+use crate::world::git::steps::put_back;
 use crate::world::process::identity::my_id;
 use crate::world::process::signals::Signals;
 use crate::world::store::{self, Home};
@@ -363,7 +364,7 @@ impl Job<'_> {
                 notes = accept_test_changes_of(self.home, record, seen)?;
             }
             // A signal came before they were listed, and before any agent.
-            if record.state.completed == 0 && !drafts::are_listed(self.home, &record.id) {
+            if record.state.completed == 0 && !drafts_are_listed(self.home, &record.id) {
                 notes.extend(drafts_of(self.home, record, &|| false)?);
             }
             Ok(())

@@ -17,9 +17,9 @@ use crate::engine::record::Check;
 use crate::engine::text::{named, one_line, tail_of, with_reason};
 use crate::world::files::disk::{self, Durability};
 use crate::world::git::land::{MergeResult, merge};
-use crate::world::git::underway::put_back;
+use crate::world::git::steps::put_back;
 use crate::world::git::worktree::{clear_half_made, clear_half_merged, worktree};
-use crate::world::git::{self, hub, include, pin, steps};
+use crate::world::git::{self, hub, include, steps};
 use crate::world::process::{Call, ExitCause, FinishedProcess, Stop, descendants, groups};
 use crate::world::store::{Home, fleets, hash};
 
@@ -285,7 +285,7 @@ fn set_up_by(
         }
     }
     let Some(command) = &fleet.setup else { return Ok(false) };
-    let done = pin::repository(folder).unwrap_or_else(|| folder.join(".git")).join(SET_UP);
+    let done = steps::repository(folder).unwrap_or_else(|| folder.join(".git")).join(SET_UP);
     let mark = hash(command.as_bytes());
     if !again && disk::read_text(&done, MARK_BYTES).ok().flatten().as_deref() == Some(&*mark) {
         return Ok(false);

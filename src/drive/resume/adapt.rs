@@ -218,7 +218,7 @@ fn pin(record: &mut Loop, run: &Run) -> Result<()> {
         record.trusted = git::steps::trusted(checkout);
     }
     if record.place.repository.is_none() {
-        record.place.repository = git::pin::repository(checkout);
+        record.place.repository = git::steps::repository(checkout);
     }
     Ok(())
 }

@@ -14,8 +14,8 @@ use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::git::{GitFault, GitStep, GitTrouble};
 use crate::engine::journal::Event;
 use crate::engine::record::{Loop, LoopMoment, Pending};
-use crate::world::git::pin;
-use crate::world::git::underway::put_back;
+use crate::world::git::steps;
+use crate::world::git::steps::put_back;
 use crate::world::process::signals::Signals;
 use crate::world::store::{self, Home, LOCK_WAIT};
 
@@ -56,7 +56,7 @@ impl Runner<'_> {
     /// Does what an earlier process of the loop left.
     pub(super) fn do_pending(&mut self, left: Pending) {
         let own = self.ledger.record.branch();
-        let stand = pin::stand(&self.ledger.record.place, GitStep::Commit).ok();
+        let stand = steps::stand(&self.ledger.record.place, GitStep::Commit).ok();
         // What is there may be another branch's work.
         if let Some(stand) = stand.filter(|it| left.commit && it.branch.as_deref() != own) {
             let why = on_another_branch(own, stand.branch.as_deref());

@@ -15,9 +15,9 @@ use crate::engine::journal::{COMMITTED, REBASED};
 use crate::engine::record::{Ending, Failures, GitMemory, Outcome, Sent};
 use crate::engine::words::news::commit_message;
 use crate::world::git::commit::CommitResult;
-use crate::world::git::drafts::{self, Drafts, Left};
+use crate::world::git::commit::{Drafts, LeftDrafts, name_paths};
 use crate::world::git::steps::{Steps, following};
-use crate::world::git::{pin, refusal};
+use crate::world::git::{refusal, steps};
 use crate::world::process::Stop;
 
 impl Runner<'_> {
@@ -25,11 +25,11 @@ impl Runner<'_> {
     /// page of a finished loop omits it.
     pub(super) fn loss(&self) -> Option<Ending> {
         let (git, place) = (self.run().git, &self.ledger.record.place);
-        let is_unlooked = !git.commit && !git.push && pin::seems_there(place);
+        let is_unlooked = !git.commit && !git.push && steps::seems_there(place);
         if is_unlooked || place.repository.is_none() {
             return None;
         }
-        let fault = pin::stand(place, GitStep::Commit).err();
+        let fault = steps::stand(place, GitStep::Commit).err();
         let fault = fault.filter(|fault| fault.trouble == GitTrouble::Repository)?;
         Some(Ending::new(Outcome::Blocked, self.reason(&fault)))
     }
@@ -87,7 +87,7 @@ impl Runner<'_> {
         if !ignored.is_empty() {
             self.tell(&RunEvent::Noted(&format!(
                 "ignored when the loop began, and left out of crew's commits: {}",
-                drafts::listed(&ignored)
+                name_paths(&ignored)
             )));
         }
         let behind: Vec<_> =
@@ -96,7 +96,7 @@ impl Runner<'_> {
             self.tell(&RunEvent::Noted(&format!(
                 "another commit of a submodule came, and the old one is still checked out, which \
                  crew's commits leave out: {} (git submodule update)",
-                drafts::listed(&behind)
+                name_paths(&behind)
             )));
         }
         for path in nested {
@@ -120,7 +120,7 @@ impl Runner<'_> {
             self.tell(&RunEvent::Noted(&format!(
                 "the agent changed files you had not committed, so {commit} holds all of them, \
                  your changes too: {} (crew diff shows what became of yours)",
-                drafts::listed(&taken)
+                name_paths(&taken)
             )));
             let _ = drafts.forget(self.home, &self.ledger.record.id, &taken);
         }
@@ -131,8 +131,8 @@ impl Runner<'_> {
 
     /// Reports once which of the user's files are no longer as they left them, though no commit of
     /// crew's has them.
-    fn tell_of_drafts_that_left(&mut self, drafts: &mut Drafts, left: &Left) {
-        let Left { committed, gone } = left;
+    fn tell_of_drafts_that_left(&mut self, drafts: &mut Drafts, left: &LeftDrafts) {
+        let LeftDrafts { committed, gone } = left;
         let new = |path: &&PathBuf| !self.missed.contains(*path);
         let gone: Vec<PathBuf> = gone.iter().filter(new).cloned().collect();
         for (paths, what) in [
@@ -145,7 +145,7 @@ impl Runner<'_> {
             if paths.is_empty() {
                 continue;
             }
-            self.tell(&RunEvent::Noted(&format!("{what}: {}", drafts::listed(paths))));
+            self.tell(&RunEvent::Noted(&format!("{what}: {}", name_paths(paths))));
         }
         self.missed.extend(gone);
         if !committed.is_empty() {
@@ -310,7 +310,7 @@ impl Runner<'_> {
         let seen_at_remote =
             || self.steps(|steps| steps.seen_at_remote()).flatten().filter(|_| self.run().git.push);
         let sent = self.ledger.record.state.git.pushed.clone().or_else(seen_at_remote)?;
-        let head = pin::stand(&self.ledger.record.place, GitStep::Rebase).ok()?.head?;
+        let head = steps::stand(&self.ledger.record.place, GitStep::Rebase).ok()?.head?;
         let last = sent.rebased.as_ref().unwrap_or(&sent.commit);
         self.steps(|steps| steps.holds(last, &head))?.then_some(sent)
     }
@@ -344,7 +344,7 @@ impl Runner<'_> {
     /// Remembers the commit that a rebase made of it.
     fn carry(&mut self, sent: Option<Sent>) {
         let Some(sent) = sent else { return };
-        let head = pin::stand(&self.ledger.record.place, GitStep::Rebase)
+        let head = steps::stand(&self.ledger.record.place, GitStep::Rebase)
             .ok()
             .and_then(|stand| stand.head);
         let sent = Sent { rebased: head, ..sent };

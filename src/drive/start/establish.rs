@@ -18,7 +18,7 @@ use crate::engine::record::{
 use crate::engine::text::count;
 use crate::parse::test_changes::only_what_changed;
 use crate::world::files::{disk, room, tree as tree_files};
-use crate::world::git::underway::put_back;
+use crate::world::git::steps::put_back;
 use crate::world::store::StoreError::{self, Absent, Corrupt, Newer};
 use crate::world::store::{self, Held, Home, LOCK_WAIT, read_pointer, view, write_pointer};
 use crate::world::{clock, env, git};
@@ -73,7 +73,7 @@ pub fn establish(
     match record.driver() {
         Driver::Process => {
             record.trusted = git::steps::trusted(&record.place.checkout);
-            record.place.repository = git::pin::repository(&record.place.checkout);
+            record.place.repository = git::steps::repository(&record.place.checkout);
         }
         Driver::Session => {
             record.environment = Some(environment_of(&record.state.owner, &record.place));

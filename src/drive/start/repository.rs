@@ -8,8 +8,9 @@ use anyhow::{Error, Result, anyhow, bail};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, named};
 use crate::engine::record::{GitSteps, Loop, Place};
 use crate::parse::arguments::RunOptions;
+use crate::world::git::commit::{drafts_are_listed, list_drafts};
 use crate::world::git::steps::Steps;
-use crate::world::git::{self, drafts, pin};
+use crate::world::git::{self, steps};
 use crate::world::process::Stop;
 use crate::world::store::Home;
 
@@ -46,7 +47,7 @@ pub fn needed(what: &str, here: &Path) -> Error {
 /// Refuses git steps in a repository whose settings git cannot list.
 pub fn some_settings(steps: &GitSteps, checkout: &Path) -> Result<()> {
     let is_asked = steps.commit || steps.push || steps.rebase.is_some();
-    if is_asked && git::top(checkout).is_some() && git::steps::trusted(checkout).is_none() {
+    if is_asked && git::top(checkout).is_some() && steps::trusted(checkout).is_none() {
         bail!(
             "git's settings cannot be listed here, and without them crew does not commit, push or rebase\n\
              hint: update git to 2.26 or newer, or leave out --commit, --push and --rebase"
@@ -75,7 +76,7 @@ pub fn some_commit(steps: &GitSteps, folder: &Path) -> Result<()> {
 
 /// Refuses a checkout whose repository is not the one the loop began in.
 pub fn same_repository(place: &Place) -> Result<()> {
-    let lost = place.repository.as_ref().and_then(|_| pin::stand(place, GitStep::Commit).err());
+    let lost = place.repository.as_ref().and_then(|_| steps::stand(place, GitStep::Commit).err());
     match lost.filter(|fault| fault.trouble == GitTrouble::Repository) {
         Some(fault) => bail!("{}\nhint: {}", fault.cause, fault.cure),
         None => Ok(()),
@@ -88,12 +89,12 @@ pub const NO_BRANCH: &str =
 
 /// Lists the user's own files, if nobody has yet; returns what to report about them.
 pub fn drafts_of(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<Vec<String>, GitFault> {
-    let Some(trusted) = record.trusted.as_ref().filter(|_| !drafts::are_listed(home, &record.id))
+    let Some(trusted) = record.trusted.as_ref().filter(|_| !drafts_are_listed(home, &record.id))
     else {
         return Ok(Vec::new());
     };
     let steps = Steps::new(&record.place, trusted, stop);
-    let listed = drafts::list(home, record, &steps)?;
+    let listed = list_drafts(home, record, &steps)?;
     let one = |files: &[String], before: &str| {
         (!files.is_empty()).then(|| format!("{before}{}", named(files)))
     };

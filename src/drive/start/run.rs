@@ -34,7 +34,7 @@ use crate::parse::duration::whole_seconds;
 use crate::parse::fragment::fragment as read_fragment;
 use crate::prompts::procedures::procedure_of;
 use crate::world::files::disk;
-use crate::world::git::drafts;
+use crate::world::git::commit::hand_drafts_on;
 use crate::world::process::signals::Signals;
 use crate::world::store::{self, Home, logs, read_pointer};
 use crate::world::{clock, env, git};
@@ -336,7 +336,7 @@ pub fn begin(
     let (held, record, vacated) = begun;
     drop(held);
     if let Some(earlier) = earlier {
-        drafts::hand_on(home, &earlier, &record)?;
+        hand_drafts_on(home, &earlier, &record)?;
     }
     notes.extend(vacated);
     notes.extend(write_view(&record));

@@ -23,7 +23,7 @@ use crate::engine::text::{is_word_of, named};
 use crate::parse::test_changes::manifest::{names_files, words_of_settings};
 use crate::parse::test_changes::{named_paths, path_below};
 use crate::world::files::{disk, tree};
-use crate::world::git::drafts::DRAFTS;
+use crate::world::git::commit::DRAFTS;
 use crate::world::git::snapshots::protect::PROTECTED;
 use crate::world::git::snapshots::scratch::is_output;
 use crate::world::git::snapshots::{FILE_BYTES, Snapshots};

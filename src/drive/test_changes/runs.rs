@@ -18,7 +18,7 @@ use crate::engine::test_changes::test_path::is_test;
 use crate::engine::test_changes::trial::passed;
 use crate::engine::test_changes::{Baseline, TestChanges};
 use crate::parse::test_changes::is_static;
-use crate::world::git::commits::changed_by_others;
+use crate::world::git::head::changed_by_others;
 
 /// What the runs of one end share.
 struct OriginalRuns<'s, 'a> {

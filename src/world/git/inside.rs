@@ -1,15 +1,20 @@
 //! The repositories inside a working tree, submodules and others. Snapshots hold neither their
-//! commits nor their files, so each is looked at by itself.
+//! commits nor their files, so each is looked at by itself. Submodules that a rebase or a merge left
+//! as they were, though it moved what the head records of them, are listed: no commit may take them.
+//! They are not updated here: git would obey a submodule's own configuration.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fmt::Write as _;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use super::Git;
 use super::head::checked_out;
-use super::submodules::listed;
+use super::steps::repository;
+use super::{Git, git};
 use crate::engine::record::{Loop, RepositoryInside};
-use crate::world::files::disk;
+use crate::parse::git_changes::entries;
+use crate::world::files::disk::{self, Durability};
 use crate::world::store::hash;
 
 /// The most of them that are looked at.
@@ -23,7 +28,7 @@ const FILE_BYTES: u64 = 1 << 20;
 pub fn look(subject: &Loop, at: &[PathBuf]) -> BTreeMap<String, RepositoryInside> {
     let top = &subject.place.checkout;
     let mut found = BTreeMap::new();
-    let mut pending: Vec<PathBuf> = at.iter().cloned().chain(listed(top)).collect();
+    let mut pending: Vec<PathBuf> = at.iter().cloned().chain(listed_submodules(top)).collect();
     while let Some(path) = pending.pop() {
         let (folder, name) = (top.join(&path), path.to_string_lossy().into_owned());
         let name = name.trim_end_matches('/').to_owned();
@@ -53,6 +58,90 @@ fn of(subject: &Loop, folder: &Path) -> (RepositoryInside, Vec<PathBuf>) {
     }
     let uncommitted = (!text.is_empty()).then(|| hash(text.as_bytes()));
     let inside = entries.iter().filter(|entry| entry.path.ends_with('/'));
-    let inside = inside.map(|entry| PathBuf::from(&entry.path)).chain(listed(folder)).collect();
+    let inside =
+        inside.map(|entry| PathBuf::from(&entry.path)).chain(listed_submodules(folder)).collect();
     (RepositoryInside { commit, uncommitted }, inside)
+}
+
+/// Their list in git's folder of a working tree: path and commit, each followed by a zero byte.
+const LIST: &str = "crew.submodules";
+/// The most that is read of it, in bytes.
+const LIST_BYTES: u64 = 1 << 20;
+
+/// Each by its path, with the commit that was checked out in it.
+#[derive(Debug, Default)]
+pub(super) struct Behind(BTreeMap<PathBuf, String>);
+
+impl Behind {
+    /// What somebody has moved since is taken off the list: that it is there again is meant.
+    pub fn read(checkout: &Path) -> Self {
+        let listed =
+            disk::read(&list_file(checkout), LIST_BYTES).ok().flatten().unwrap_or_default();
+        let mut parts = listed.split(|byte| *byte == 0);
+        let mut behind = Self::default();
+        while let (Some(path), Some(commit)) = (parts.next(), parts.next()) {
+            let commit = String::from_utf8_lossy(commit).into_owned();
+            behind.0.insert(OsString::from_vec(path.to_vec()).into(), commit);
+        }
+        let listed = behind.0.len();
+        behind.0.retain(|path, commit| is_at(checkout, path, commit));
+        if behind.0.len() < listed {
+            behind.keep(checkout);
+        }
+        behind
+    }
+
+    /// Writes the list.
+    fn keep(&self, checkout: &Path) {
+        let pair = |(path, commit): (&PathBuf, &String)| {
+            [path.as_os_str().as_bytes(), b"\0", commit.as_bytes(), b"\0"].concat()
+        };
+        let text: Vec<u8> = self.0.iter().flat_map(pair).collect();
+        let file = list_file(checkout);
+        if !text.is_empty() || disk::exists(&file) {
+            let _ = disk::write(&file, &text, Durability::Process);
+        }
+    }
+
+    /// Whether a submodule is one of them.
+    pub fn holds(&self, path: &Path) -> bool {
+        self.0.contains_key(path)
+    }
+}
+
+/// Lists the submodules that are as the commit `before` records them, and that the index, which has
+/// come from there by a rebase or a merge, records otherwise. Without a list a commit takes them.
+pub(super) fn note_submodules(checkout: &Path, before: &str) {
+    let form = ["diff-index", "--cached", "-R", "--raw", "-z", "--no-renames", "--no-abbrev"];
+    // It reads no file of the working tree.
+    let arguments = [&form[..], &["--ignore-submodules=dirty", before]].concat();
+    let Some(moved) = Git::here(checkout).printed(&arguments, &[]) else { return };
+    let mut behind = Behind::read(checkout);
+    for entry in entries(&moved).into_iter().filter(|entry| !entry.is_new) {
+        let path = PathBuf::from(OsString::from_vec(entry.path));
+        // What an earlier one left behind stays so: this one started from what it recorded.
+        if let Some(commit) = entry.what.strip_prefix(b"160000 ")
+            && !behind.holds(&path)
+        {
+            behind.0.insert(path, String::from_utf8_lossy(commit).into_owned());
+        }
+    }
+    behind.0.retain(|path, commit| is_at(checkout, path, commit));
+    behind.keep(checkout);
+}
+
+/// The submodules that `.gitmodules` names, by path.
+pub(super) fn listed_submodules(checkout: &Path) -> Vec<PathBuf> {
+    let modules = disk::read_text(&checkout.join(".gitmodules"), LIST_BYTES).ok().flatten();
+    let path = |line: &str| line.trim().strip_prefix("path = ").map(PathBuf::from);
+    modules.unwrap_or_default().lines().filter_map(path).collect()
+}
+
+fn is_at(checkout: &Path, path: &Path, commit: &str) -> bool {
+    let there = git(&checkout.join(path), &["rev-parse", "HEAD"]);
+    there.is_some_and(|there| there.trim_end() == commit)
+}
+
+fn list_file(checkout: &Path) -> PathBuf {
+    repository(checkout).unwrap_or_else(|| checkout.join(".git")).join(LIST)
 }

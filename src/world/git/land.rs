@@ -5,9 +5,10 @@
 use std::path::Path;
 
 use super::command::Command;
+use super::inside::note_submodules;
 use super::steps::{Said, hooks, is_unfinished, said};
 use super::worktree::roots;
-use super::{Git, commit, git, head, lacking, submodules};
+use super::{Git, commit, git, head, lacking};
 use crate::engine::git::{GitFault, GitStep};
 use crate::world::files::disk;
 
@@ -92,7 +93,7 @@ pub fn merge_to_conflicts(folder: &Path, commit: &str) -> Result<Vec<String>, Gi
     let arguments = ["merge", "--no-edit", "--no-verify", "--no-gpg-sign", "--quiet", commit];
     let before = Git::here(folder).commit("HEAD").unwrap_or_default();
     let merged = run(folder, &arguments);
-    submodules::note(folder, &before);
+    note_submodules(folder, &before);
     let files = if merged.exit == Some(0) { Vec::new() } else { unmerged(folder) };
     if merged.exit == Some(0) || !files.is_empty() {
         Ok(files)

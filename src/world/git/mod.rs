@@ -2,29 +2,20 @@
 //! configuration, so programs that the configuration names are never run: no file-system monitor,
 //! no hooks, no filters. What changes a repository is in `steps`.
 
-mod changes;
-mod command;
+pub mod command;
 pub mod commit;
-pub mod commits;
-pub mod display;
-pub mod drafts;
 pub mod head;
 pub mod hub;
 pub mod include;
 pub mod inside;
 pub mod land;
-mod lfs;
-pub mod pin;
 mod push;
 mod rebase;
 pub mod refs;
 pub mod snapshots;
-mod staged;
 pub mod steps;
-mod submodules;
 #[cfg(test)]
 mod tests;
-pub mod underway;
 pub mod worktree;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,7 +24,7 @@ use std::path::{Path, PathBuf};
 use shell_words::quote;
 
 use self::command::{Command, whole};
-pub use self::commits::{OwnCommit, commits_since};
+pub use self::head::{OwnCommit, commits_since};
 use super::files::disk;
 use super::{env, recorded_environment};
 use crate::engine::evidence::changes::{ChangeKind, ChangedFile, Changes};

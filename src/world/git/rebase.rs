@@ -1,15 +1,16 @@
 //! The rebase onto another branch that moved. A conflict that needs a person is undone, so that the
 //! working tree is as it was.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::command::Command;
-use super::staged::Staged;
-use super::steps::{Said, Steps, unmerged};
-use super::underway::Underway;
-use super::{Git, git, lacking, look, submodules};
+use super::inside::note_submodules;
+use super::steps::{Said, Steps, Underway, unmerged};
+use super::{Git, git, lacking, look};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, Rebased, named};
 use crate::parse::git::in_the_way;
+use crate::parse::git_changes::{IndexEntry, entries};
 
 /// What git prints, with exit status 0, when uncommitted changes do not apply again.
 const UNFIT: &str = "Applying autostash resulted in conflicts";
@@ -56,7 +57,7 @@ fn rebase(steps: &Steps<'_>, onto: &str, stood_on: Option<&str>) -> Result<Rebas
     let before = rewritten(steps.checkout(), stood_on, &tip);
     let rebased = apply(steps, onto, (&tip, before), &head);
     if rebased.is_ok() {
-        submodules::note(steps.checkout(), &head);
+        note_submodules(steps.checkout(), &head);
     }
     if !matches!(&rebased, Err(fault) if fault.trouble == GitTrouble::Unfinished) {
         staged.put_back(steps, &head)?;
@@ -172,4 +173,34 @@ fn set_aside(steps: &Steps<'_>, head: &str) -> Option<(usize, String)> {
         let (stash, parents) = line.split_once(' ')?;
         parents.starts_with(head).then(|| (place, stash.to_owned()))
     })
+}
+
+/// The entries in which the index differs from a commit.
+pub(super) struct Staged(Vec<IndexEntry>);
+
+impl Staged {
+    pub fn read(steps: &Steps<'_>, head: &str) -> Result<Self, GitFault> {
+        let arguments =
+            ["diff-index", "--cached", "--raw", "--no-renames", "--no-abbrev", "-z", head];
+        Ok(Self(entries(&steps.printed(GitStep::Rebase, &arguments)?)))
+    }
+
+    /// Stages it again, except paths that differ between `before` and the commit that is checked
+    /// out now: there it would revert the other branch's change.
+    pub fn put_back(mut self, steps: &Steps<'_>, before: &str) -> Result<(), GitFault> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        // This must run to its end: nothing else remembers what was staged.
+        let steps = &steps.to_the_end();
+        let arguments =
+            ["diff-tree", "-r", "--raw", "--no-renames", "--no-abbrev", "-z", before, "HEAD"];
+        let moved = entries(&steps.printed(GitStep::Rebase, &arguments)?);
+        let moved: BTreeSet<Vec<u8>> = moved.into_iter().map(|entry| entry.path).collect();
+        self.0.retain(|entry| !moved.contains(&entry.path));
+        let input: Vec<u8> = self.0.iter().flat_map(IndexEntry::line).collect();
+        let terms = Command { input: &input, ..Command::default() };
+        let arguments = ["update-index", "-z", "--index-info"];
+        steps.run_with(&arguments, terms).well(GitStep::Rebase).map(drop)
+    }
 }

@@ -1,21 +1,29 @@
 //! What the steps that change a repository (commit, push, rebase) share. They do what the user
 //! asked for with an option, with the user's own helpers and filters. They run no hook, ask nobody,
-//! and start no program that was planted in the repository's configuration since the run began. A
-//! failed step leaves the working tree as it was.
+//! and start no program that was planted in the repository's configuration since the run began. They
+//! refuse where git no longer finds the repository in which the loop started. A failed step leaves
+//! the working tree as it was, and what a step of a killed crew left is put back.
 
 use std::cell::OnceCell;
+use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::command::{Command, Setting};
-use super::git;
-use super::pin::{repository, stand};
-use crate::engine::git::{GitBaseline, GitFault, GitSetting, GitStep, GitTrouble};
+use super::{git, worktree};
+use crate::engine::git::GitTrouble::{self, Other, Repository};
+use crate::engine::git::{GitBaseline, GitFault, GitSetting, GitStep};
 use crate::engine::record::Place;
-use crate::parse::git::{Stand, complaint, scoped, taken_lock};
+use crate::parse::git::{Stand, complaint, scoped, stand as read, taken_lock};
 use crate::parse::git_push::without_secrets;
-use crate::world::files::disk;
+use crate::world::clock::Deadline;
+use crate::world::files::disk::{self, Durability};
+use crate::world::files::tree;
+#[cfg(not(target_os = "linux"))]
+use crate::world::process;
+#[cfg(target_os = "linux")]
+use crate::world::process::identity;
 use crate::world::process::{ExitCause, FinishedProcess, Stop};
 use crate::world::store::hash;
 
@@ -174,7 +182,7 @@ impl<'a> Steps<'a> {
             Ok(FinishedProcess { cause: ExitCause::Exit(0), .. }) => {
                 let cause = "more paths differ than crew lists";
                 let cure = "have .gitignore leave out what is generated";
-                Err(GitFault::new(step, GitTrouble::Other, cause, cure))
+                Err(GitFault::new(step, Other, cause, cure))
             }
             // The error text is read from a second run, of which only a part of the output is kept.
             _ => Err(self.run_with(arguments, terms).fault(step)),
@@ -201,7 +209,7 @@ fn settled(
 ) -> Result<(), GitFault> {
     let Some(now) = trusted(folder) else {
         let cause = "git does not list the settings of the repository";
-        return Err(GitFault::new(step, GitTrouble::Other, cause, "try git config --list here"));
+        return Err(GitFault::new(step, Other, cause, "try git config --list here"));
     };
     let concerns = |setting: &&GitSetting| is_used(setting) || setting.names_a_program();
     let Some(changed) = now.changed_since(before).find(concerns) else { return Ok(()) };
@@ -300,8 +308,251 @@ impl Said {
             (GitTrouble::Unfinished, "another git is running here, or one crashed".to_owned(), cure)
         } else {
             let cure = "run the same with git by hand to see all of it".to_owned();
-            (GitTrouble::Other, complaint(&self.text), cure)
+            (Other, complaint(&self.text), cure)
         };
         GitFault::new(step, trouble, cause, cure)
     }
+}
+
+/// git's own folder of a working tree, with the path that git prints.
+pub fn repository(top: &Path) -> Option<PathBuf> {
+    let named = git(top, &["rev-parse", "--absolute-git-dir"])?;
+    Some(named.trim_end_matches('\n').into())
+}
+
+/// Whether the repository seems to be there, without starting git: for iterations in which crew
+/// changes nothing.
+pub fn seems_there(place: &Place) -> bool {
+    let Some(repository) = &place.repository else { return true };
+    disk::exists(&place.checkout.join(".git")) && disk::size(&repository.join("HEAD")) > 0
+}
+
+/// What is checked out, if the repository is the one in which the loop started.
+pub fn stand(place: &Place, step: GitStep) -> Result<Stand, GitFault> {
+    let start = place.head.as_ref().map(|head| format!("{head}^{{commit}}"));
+    let mut arguments = vec!["rev-parse", "--show-toplevel"];
+    arguments.extend(place.repository.is_some().then_some("--absolute-git-dir"));
+    arguments.extend(start.as_deref());
+    arguments.extend(["HEAD", "HEAD^{tree}", "--symbolic-full-name", "HEAD"]);
+    let ended = started(place, &arguments, false);
+    let (end, text) = match ended {
+        Ok(ended) => (ended.cause, ended.text()),
+        Err(error) => {
+            let cause = format!("git cannot be started: {error}");
+            return Err(GitFault::new(step, Other, cause, "make sure that git is on PATH"));
+        }
+    };
+    let ExitCause::Exit(code) = end else {
+        return Err(GitFault::new(step, Other, "git gave no answer", "try git status here"));
+    };
+    let lost = |cause: String| GitFault::new(step, Repository, cause, way_back(place));
+    let Some(rest) = text.strip_prefix(&pinned(place)) else {
+        return Err(lost(other(place, &text)));
+    };
+    let mut lines = rest.lines();
+    if let Some(start) = &place.head
+        && lines.next() != Some(start)
+    {
+        let start = start.get(..12).unwrap_or(start);
+        let cause = format!("{} does not hold {start}, where this loop began", named(place));
+        return Err(lost(cause));
+    }
+    if code == 0 {
+        return Ok(read(lines));
+    }
+    let branch = super::head(&place.checkout).0;
+    if place.head.is_none() {
+        return Ok(Stand { branch, ..Stand::default() });
+    }
+    let branch = branch.map_or_else(|| "HEAD".to_owned(), |branch| format!("the branch {branch}"));
+    Err(lost(format!("{branch} no longer has a commit")))
+}
+
+/// The hint when a repository cannot be found. Of a working tree that shares one, git itself makes
+/// the lost link anew, from the shared one alone without a complaint.
+fn way_back(place: &Place) -> String {
+    let is_lost = disk::is_missing(&place.checkout.join(".git"));
+    let trees = place.repository.as_ref().and_then(|own| own.parent()).filter(|_| is_lost);
+    let shared = trees.filter(|trees| trees.ends_with("worktrees")).and_then(Path::parent);
+    let back = shared.map_or("put it back as it was".to_owned(), |shared| {
+        let shared = shared.to_string_lossy();
+        format!("git -C {} worktree repair puts it back", shell_words::quote(&shared))
+    });
+    format!("{back}, then crew resume")
+}
+
+/// What git's answer must start with in the repository where the loop started.
+fn pinned(place: &Place) -> String {
+    let mut text = format!("{}\n", place.checkout.display());
+    if let Some(repository) = &place.repository {
+        let _ = writeln!(text, "{}", repository.display());
+    }
+    text
+}
+
+fn named(place: &Place) -> String {
+    let usual = place.checkout.join(".git");
+    place.repository.as_ref().unwrap_or(&usual).display().to_string()
+}
+
+/// The reason why git does not find it.
+fn other(place: &Place, found: &str) -> String {
+    let link = place.checkout.join(".git");
+    if disk::is_missing(&link) {
+        return format!("{} is gone", link.display());
+    }
+    if let Some(found) = found.lines().nth(1) {
+        return format!("git finds another repository here, {found}, not {}", named(place));
+    }
+    let said = started(place, &["rev-parse", "--git-dir"], true);
+    let said = said.map_or_else(|error| error.to_string(), |ended| complaint(&ended.text()));
+    format!("{} cannot be read: {said}", named(place))
+}
+
+fn started(place: &Place, arguments: &[&str], with_errors: bool) -> io::Result<FinishedProcess> {
+    let command = Command { with_errors, ..Command::default() };
+    command.run(&place.checkout, arguments, || false)
+}
+
+/// Its name, and the most that is read of it, in bytes.
+const MARK: &str = "crew-step";
+const MARK_BYTES: u64 = 4096;
+/// The most names of a folder, or of all refs, that are searched for locks.
+const LOCKS_MAX: usize = 10_000;
+/// Longer than a program holds a lock that is no git; the longest wait for a git; and between two
+/// looks.
+const LOCK_HELD: Duration = Duration::from_secs(1);
+const GIT_ENDS: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The mark. When this is dropped it is removed, and so are the locks that a git of the step left
+/// because it was killed.
+#[derive(Debug)]
+#[must_use]
+pub(super) struct Underway<'a> {
+    checkout: &'a Path,
+    folder: PathBuf,
+    /// The locks that were there before: they are somebody else's.
+    before: Vec<PathBuf>,
+}
+
+impl<'a> Underway<'a> {
+    /// Marks that a step begins, with the commit that is checked out.
+    pub fn begin(steps: &Steps<'a>, step: GitStep, head: &str) -> Self {
+        let (checkout, folder) = (steps.checkout(), steps.folder());
+        let before = locks(&folder);
+        let theirs = before.iter().map(|it| it.display().to_string());
+        let lines: Vec<String> =
+            [format!("{} {head}", step.label())].into_iter().chain(theirs).collect();
+        let text = lines.join("\n");
+        let _ = disk::write(&folder.join(MARK), text.as_bytes(), Durability::Remade);
+        Self { checkout, folder, before }
+    }
+}
+
+impl Drop for Underway<'_> {
+    fn drop(&mut self) {
+        remove_locks(self.checkout, &self.folder, &self.before);
+        let _ = disk::remove(&self.folder.join(MARK));
+    }
+}
+
+/// Puts back what a step of a killed crew left in a working tree: its locks, a rebase in progress,
+/// a commit that the index lacks. The caller sees to it that no crew works there now. Nothing is
+/// done without a mark.
+///
+/// # Errors
+/// If a git works there that may have made a lock, or git cannot put it back; the mark then stays.
+pub fn put_back(checkout: &Path) -> Result<(), GitFault> {
+    let Some(folder) = repository(checkout) else { return Ok(()) };
+    let mark = folder.join(MARK);
+    let Some(text) = disk::read_text(&mark, MARK_BYTES).ok().flatten() else { return Ok(()) };
+    let mut lines = text.lines();
+    let step = lines.next().unwrap_or_default();
+    if !remove_locks(checkout, &folder, &lines.map(PathBuf::from).collect::<Vec<_>>()) {
+        let (cause, cure) = ("another git holds a lock here", "let it finish");
+        return Err(GitFault::new(GitStep::Commit, GitTrouble::Unfinished, cause, cure));
+    }
+    match step.split_once(' ') {
+        Some(("rebase", head)) => undo_rebase(checkout, &folder, head)?,
+        Some(("commit", head)) => {
+            let list = ["diff-tree", "-r", "--name-only", "--no-renames", "-z", head, "HEAD"];
+            let paths = git(checkout, &list).unwrap_or_default();
+            let update = ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"];
+            run(checkout, &update, paths.as_bytes()).well(GitStep::Commit)?;
+        }
+        _ => {}
+    }
+    let _ = disk::remove(&mark);
+    Ok(())
+}
+
+/// Removes the locks that were not there before, once no git works in the repository. False if one
+/// still does. Another program than git holds a lock for less than is waited here.
+fn remove_locks(checkout: &Path, folder: &Path, before: &[PathBuf]) -> bool {
+    let mut left = locks(folder);
+    left.retain(|lock| !before.contains(lock));
+    let trees = if left.is_empty() { Vec::new() } else { worktree::roots(checkout) };
+    let held = Deadline::after(LOCK_HELD);
+    let is_quiet = || {
+        left.retain(|lock| disk::exists(lock));
+        (left.is_empty() || (held.passed() && !git_works(&trees))).then_some(())
+    };
+    let is_quiet = Deadline::after(GIT_ENDS).poll(LOOK, is_quiet).is_some();
+    for lock in left.iter().filter(|_| is_quiet) {
+        let _ = disk::remove(lock);
+    }
+    is_quiet
+}
+
+/// The locks of git now: in the folder of a working tree, in that of the repository, and of refs.
+fn locks(folder: &Path) -> Vec<PathBuf> {
+    let shared = disk::read_text(&folder.join("commondir"), MARK_BYTES).ok().flatten();
+    let shared = shared.map_or_else(|| folder.to_owned(), |path| folder.join(path.trim_end()));
+    let refs = tree::files(&shared.join("refs"), LOCKS_MAX);
+    let mut found: Vec<PathBuf> = refs.iter().map(|name| shared.join("refs").join(name)).collect();
+    for folder in [folder, &shared] {
+        // The index of each crew has its own lock.
+        let names = disk::names(folder, LOCKS_MAX).into_iter().filter(|it| !it.starts_with("crew"));
+        found.extend(names.map(|name| folder.join(name)));
+    }
+    found.retain(|path| path.extension().is_some_and(|it| it == "lock"));
+    found
+}
+
+/// Whether a git lives that works in one of these trees, whoever started it.
+#[cfg(target_os = "linux")]
+fn git_works(trees: &[PathBuf]) -> bool {
+    let is_git = |pid| {
+        let command = identity::command(pid);
+        let name = command.split(' ').next().and_then(|program| program.rsplit('/').next());
+        name.is_some_and(|name| name == "git" || name.starts_with("git-"))
+    };
+    let works = |pid| is_git(pid) && trees.iter().any(|tree| identity::works_in(pid, tree));
+    identity::table().into_iter().any(|(pid, row)| !row.has_ended && works(pid))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn git_works(_: &[PathBuf]) -> bool {
+    process::output_of("pgrep", &["-x", "git"]).is_some()
+}
+
+fn run(checkout: &Path, arguments: &[&str], input: &[u8]) -> Said {
+    let terms = Command { input, ..Command::default() };
+    said(checkout, arguments, &hooks(checkout), terms, || false)
+}
+
+fn undo_rebase(checkout: &Path, folder: &Path, head: &str) -> Result<(), GitFault> {
+    let begun = ["rebase-merge", "rebase-apply"].map(|name| folder.join(name));
+    let Some(begun) = begun.iter().find(|it| disk::exists(it)) else { return Ok(()) };
+    let stash = disk::read_text(&begun.join("autostash"), MARK_BYTES).ok().flatten();
+    let step = |arguments: &[&str]| run(checkout, arguments, &[]).well(GitStep::Rebase);
+    let Some(stash) = stash.filter(|_| disk::is_missing(&begun.join("head-name"))) else {
+        return step(&["rebase", "--abort"]).map(drop);
+    };
+    // git had only set aside what is not committed, and cannot undo that itself.
+    step(&["reset", "-q", "--hard", head])?;
+    step(&["stash", "apply", "-q", "--index", stash.trim_end()])?;
+    let _ = tree::remove(begun);
+    Ok(())
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::command::Command;
-use super::pin::repository;
+use super::steps::repository;
 use super::steps::{hooks, said};
 use super::{Git, git};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, Worktree};

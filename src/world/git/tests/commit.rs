@@ -6,7 +6,7 @@ use insta::assert_snapshot;
 
 use super::{Steps, Yard, place_of};
 use crate::engine::git::GitTrouble;
-use crate::world::git::drafts::Drafts;
+use crate::world::git::commit::Drafts;
 use crate::world::git::land::{MergeResult, merge};
 use crate::world::git::land::{Squashed, lay_out, squash};
 

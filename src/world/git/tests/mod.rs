@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::drafts::Drafts;
-use super::pin;
+use super::commit::Drafts;
+use super::steps;
 use super::steps::{Steps, trusted};
 use crate::engine::fixture::a_loop;
 use crate::engine::git::{GitBaseline, GitFault, Pushed, Rebased};
@@ -142,7 +142,7 @@ impl Yard {
 /// The place of a loop that starts in this checkout now.
 fn place_of(checkout: &Path) -> Place {
     let (branch, head) = super::head(checkout);
-    let repository = pin::repository(checkout);
+    let repository = steps::repository(checkout);
     Place { checkout: checkout.to_owned(), branch, head, repository, ..a_loop().place }
 }
 

@@ -2,7 +2,7 @@
 //! agent left without one stays.
 
 use super::Yard;
-use crate::world::git::underway::put_back;
+use crate::world::git::steps::put_back;
 
 /// A branch `work` with uncommitted changes in `loose`, and a conflict with `main` in `file`.
 fn yard() -> Yard {
