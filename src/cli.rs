@@ -9,10 +9,10 @@ use clap::{Arg, ColorChoice, Parser, Subcommand};
 use crate::demo::DemoArgs;
 use crate::drive::install::InstallScope;
 use crate::engine::record::Outcome;
+use crate::parse::amounts;
 use crate::parse::arguments::{
     DoctorArgs, FleetVerb, OutputArgs, ResumeArgs, RunArgs, SetArgs, iteration, outcomes, whole,
 };
-use crate::parse::duration;
 use crate::report::help;
 
 const AFTER_RUN: &str = include_str!("report/help/run.txt").trim_ascii_end();
@@ -281,7 +281,7 @@ pub struct StatusArgs {
     #[arg(long)]
     pub all: bool,
     /// What happened on this machine, and what needs you: 12h
-    #[arg(long, value_name = "D", value_parser = duration::parse, conflicts_with_all = ["all", "name"])]
+    #[arg(long, value_name = "D", value_parser = amounts::duration, conflicts_with_all = ["all", "name"])]
     pub since: Option<Duration>,
     /// Print JSON, for programs; every object has a "schema"
     #[arg(long)]
@@ -301,7 +301,7 @@ pub struct HistoryArgs {
     #[arg(long, value_name = "OUTCOME", value_parser = outcomes(), hide_possible_values = true)]
     pub outcome: Option<Outcome>,
     /// Only loops that worked within this time: 90m, 2d
-    #[arg(long, value_name = "D", value_parser = duration::parse)]
+    #[arg(long, value_name = "D", value_parser = amounts::duration)]
     pub since: Option<Duration>,
     /// At most N loops; 0 = all
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = whole)]
@@ -357,7 +357,7 @@ pub struct CleanArgs {
     /// Only loops that ended longer ago than this: 90m (30d)
     ///
     /// 30d unless a loop is named.
-    #[arg(long, value_name = "D", value_parser = duration::parse)]
+    #[arg(long, value_name = "D", value_parser = amounts::duration)]
     pub older_than: Option<Duration>,
     /// Remove without asking
     #[arg(long)]

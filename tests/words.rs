@@ -109,6 +109,19 @@ fn the_command_that_tests_a_project_is_found_in_its_files() {
 }
 
 #[test]
+fn a_program_that_a_shell_does_not_find_is_named_and_is_no_failure_of_the_work() {
+    // NOT_FOUND, and MISSING_PROGRAM
+    let world = World::new(&["printf 'true' > made", CLAIM]);
+    world.sandbox.write("made", "sh -c 'exit 1'\necho 'make: *** [test] Error 127'; exit 2");
+    world.crew(&["run", "do it", "--verify", "sh made"]).success();
+    assert_eq!(world.the_loop()["proof"], "passing");
+    let world = World::new(&[CLAIM]);
+    world.crew(&["run", "do it", "--verify", "true && no-such-program"]);
+    let why = world.the_loop()["why"].to_string();
+    assert!(why.contains("finds no program `no-such-program`"), "{why}");
+}
+
+#[test]
 fn a_limit_that_a_plain_agent_tells_as_it_fails_is_waited_for_and_what_it_prints_is_not() {
     // SERVICE_LIMIT, RESET_WAIT, TIME_PART; API_STATUS is matched in `run::retries`
     let limited = "echo 'Error: HTTP 429 Too Many Requests, retry after 2 seconds' >&2; exit 1";

@@ -12,7 +12,7 @@ use chrono::{DateTime, FixedOffset};
 
 use crate::engine::boundary::facts::{ApiError, ProcessEnd};
 use crate::engine::record::{Agent, Check, Dialect, Permissions, PromptVia, Run};
-use crate::parse::service_words;
+use crate::parse::service::limit;
 
 pub mod activity;
 pub mod catalogue;
@@ -112,7 +112,7 @@ pub fn reported_limit(
 ) -> Option<ApiError> {
     let is_failed = matches!(process, ProcessEnd::Exit(code) if *code != 0);
     (is_failed && (agent.dialect == Dialect::TEXT || report.is_without_events()))
-        .then(|| service_words::limit(errors, now))
+        .then(|| limit(errors, now))
         .flatten()
 }
 

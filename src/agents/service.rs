@@ -13,9 +13,9 @@ use serde_json::Value;
 use crate::clients::{FieldsByPointer, parse_object};
 use crate::engine::boundary::facts::ApiError;
 use crate::engine::text::{one_line, start};
-use crate::parse::api_error;
 use crate::parse::patterns::API_STATUS;
-use crate::parse::reset::{is_believed, names_a_time, reset};
+use crate::parse::service;
+use crate::parse::service::{is_believed, names_a_time, reset};
 
 /// The longest sentence kept, in characters.
 const SENTENCE_CHARS: usize = 2000;
@@ -131,7 +131,7 @@ impl ServiceFailure {
     /// again then meets the same limit.
     pub(super) fn error(&self, now: DateTime<FixedOffset>) -> ApiError {
         let pause = self.pause(now).and_then(|pause| TimeDelta::from_std(pause).ok());
-        match api_error::classify(&self.kind, &self.sentence, now) {
+        match service::classify(&self.kind, &self.sentence, now) {
             ApiError::Transient { message, is_limit, reset } => {
                 let exact = self.reset.filter(|at| is_limit && is_believed(*at, now));
                 let now = now.to_utc();

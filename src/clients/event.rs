@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::abilities::{Abilities, Queued, Transcript};
 use super::fields::{Fields, is_session_id};
 use super::{Client, EnvLookup, all};
-use crate::parse::typed::Typed;
+use crate::parse::requests::Typed;
 
 /// One event of a client.
 pub struct Hook<'a> {
@@ -48,7 +48,7 @@ pub struct EventHead {
 pub enum HookEvent {
     /// The agent is about to stop.
     Stopped(Stopped),
-    /// The model's service failed the agent: a `kind` that `parse::api_error` knows, and the
+    /// The model's service failed the agent: a `kind` that `parse::service` knows, and the
     /// service's own message.
     ServiceFailed { kind: String, message: String },
     /// The session has been idle for a while.

@@ -18,7 +18,7 @@ use crate::engine::record::{Loop, Status};
 use crate::engine::words::prompt;
 use crate::engine::words::prompt::DECIDE_YOURSELF;
 use crate::parse::arguments;
-use crate::parse::typed::Order;
+use crate::parse::requests::Order;
 use crate::report::called::called;
 use crate::report::{attention, help, line, page};
 use crate::world::store::{Home, journal};

@@ -11,7 +11,7 @@ use crate::engine::record::Status;
 use crate::engine::text::clean;
 use crate::exit::Exit;
 use crate::parse::arguments::{SetArgs, UsageError};
-use crate::parse::handoff_words::of_shell;
+use crate::parse::requests::handoff_of_shell;
 use crate::world::store;
 
 // `crew cancel`: ends a loop from any terminal. The order is a separate file, so it needs no
@@ -65,7 +65,7 @@ pub fn set(arguments: &SetArgs) -> Result<Exit> {
 /// Writes a page for the requested loop.
 pub fn handoff(words: &[String], kind: Option<&str>, name: Option<&str>) -> Result<Exit> {
     let (home, record) = requested(name)?;
-    let (kind, told) = of_shell(kind, words);
+    let (kind, told) = handoff_of_shell(kind, words);
     let page = handoff::write(&home, &record, &kind, &told, actor())?;
     print::out(&control_replies::handed_off(&page));
     if record.state.status == Status::Running {

@@ -20,7 +20,7 @@ use crate::engine::text::{Shown, count, named};
 use crate::engine::view::LoopView;
 use crate::exit::{self, Exit};
 use crate::parse::arguments::UsageError;
-use crate::parse::iterations::iterations;
+use crate::parse::requests::iterations;
 use crate::report::history as words;
 use crate::report::list;
 use crate::report::words::{brief, size};

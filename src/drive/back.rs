@@ -9,7 +9,7 @@ use super::start::place;
 use super::tree::is_at_rest;
 use crate::engine::journal::BROUGHT_BACK;
 use crate::engine::record::{Loop, Status};
-use crate::parse::iterations::Iterations;
+use crate::parse::requests::Iterations;
 use crate::world::clock;
 use crate::world::git::snapshots::{Restored, Snapshots};
 use crate::world::store::{self, Home, LOCK_WAIT};

@@ -4,7 +4,7 @@
 use anyhow::{Result, bail};
 
 use crate::engine::record::{Check, Loop, Place};
-use crate::parse::not_found::not_found;
+use crate::parse::program::not_found;
 use crate::parse::program::{ProgramNames, named};
 use crate::world::files::disk;
 use crate::world::{client, env};

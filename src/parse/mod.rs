@@ -3,9 +3,7 @@
 //! junk. What was not understood is absent or an error.
 
 pub mod amounts;
-pub mod api_error;
 pub mod arguments;
-pub mod duration;
 pub mod fleet;
 pub mod fragment;
 pub mod gh;
@@ -13,19 +11,14 @@ pub mod git;
 pub mod git_changes;
 pub mod git_push;
 pub mod git_refs;
-pub mod handoff_words;
-pub mod iterations;
-pub mod not_found;
-pub mod order;
 pub mod patterns;
 pub mod process_table;
 pub mod program;
 pub mod project;
-pub mod reset;
-pub mod service_words;
+pub mod requests;
+pub mod service;
 pub mod settings;
 pub mod spelling;
 pub mod test_changes;
 pub mod test_output;
 pub mod tree_changes;
-pub mod typed;

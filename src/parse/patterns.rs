@@ -54,6 +54,21 @@ pub static SERVICE_LIMIT: Pattern = LazyLock::new(|| {
     )
 });
 
+/// How shells and runners say that they found no program: dash, bash, npx, uv, cargo, node, python,
+/// and those that pass a shell's status on, such as make, pnpm and just.
+pub static MISSING_PROGRAM: Pattern = LazyLock::new(|| {
+    constant(
+        r"(?im-u)command not found|(?:sh: |(?:^|: )\d+: )(?:(?u:[^\n])*: )?not found\s*$|could not determine executable to run|(?:failed to spawn|no such command): `|cannot find module '/(?u:[^\n])*/node_modules/|python(?u:[^\n])*: no module named |\b(?:error|code|status):?\s(?u-i:[^A-Za-z0-9_\n])*12[67](?u-i:[^A-Za-z0-9_\n])*$",
+    )
+});
+
+/// The name of a program in a shell's message that it found none.
+pub static NOT_FOUND: Pattern = LazyLock::new(|| {
+    constant(
+        r"(?m-u)(?:^|: )\s*((?u:[^ \t\n:])+): (?:command )?not found\s*$|command not found: ((?u:[^ \t\n])+)\s*$",
+    )
+});
+
 /// A test of Rust by its attribute, on a line of its own.
 pub static RUST_TEST: Pattern = LazyLock::new(|| constant(r"(?m-u)^\s*#\s*\[\s*test\s*\]"));
 

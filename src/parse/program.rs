@@ -1,6 +1,8 @@
-//! The program that a command of `sh -c` starts with, if its first words leave no doubt. If they
-//! do, it names nothing: refusing a start because of a guess would be worse than a check that
-//! fails.
+//! The program of a check: which one a command of `sh -c` starts with, if its first words leave no
+//! doubt, and whether a failed check found it. Where there is doubt nothing is named: refusing a
+//! start because of a guess would be worse than a check that fails.
+
+use super::patterns::{MISSING_PROGRAM, NOT_FOUND};
 
 /// What a command starts with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +42,19 @@ pub fn named(run: &str) -> Option<ProgramNames<'_>> {
     Some(ProgramNames { program: Some(first), file: script })
 }
 
+/// Whether a check that failed with this status and output did so because a program was missing; it
+/// can only lower a proof.
+pub fn finds_no_program(exit: Option<i32>, output: &str) -> bool {
+    matches!(exit, Some(126 | 127)) || MISSING_PROGRAM.is_match(output)
+}
+
+/// The name in the last line by which a shell says so, such as `sh: 1: foo: not found`,
+/// `bash: line 1: foo: command not found` or `zsh:1: command not found: foo`; a hint for a person.
+pub fn not_found(output: &str) -> Option<&str> {
+    let last = NOT_FOUND.captures_iter(output).last()?;
+    last.get(1).or(last.get(2)).map(|name| name.as_str())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -77,6 +92,49 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(named(run), expected, "{run}");
+        }
+    }
+
+    #[test]
+    fn a_runner_that_finds_no_program_says_so_in_one_of_these_ways() {
+        for (exit, output, expected) in [
+            // dash, bash, make, pnpm, just, poetry, python, npx, uv, cargo, node.
+            (127, "", true),
+            (126, "sh: 1: ./check.sh: Permission denied", true),
+            (1, "sh: 1: jest: not found", true),
+            (1, "./run.sh: line 3: jest: command not found", true),
+            (2, "sh: 1: pytest: not found\nmake: *** [Makefile:2: test] Error 127", true),
+            (2, "make[1]: *** [Makefile:9: unit] Error 127\nmake: *** [test] Error 2", true),
+            (1, " ELIFECYCLE  Command failed with exit code 127.", true),
+            (1, "error: Recipe `test` failed on line 2 with exit code 127", true),
+            (1, "Command not found: pytest", true),
+            (1, "/usr/bin/python3: No module named pytest", true),
+            (1, "npm error could not determine executable to run", true),
+            (2, "error: Failed to spawn: `pytest`", true),
+            (101, "error: no such command: `nextest`", true),
+            (1, "Error: Cannot find module '/app/node_modules/jest/bin/jest.js'", true),
+            (1, "ModuleNotFoundError: No module named 'shop'", false),
+            (1, "Error: Cannot find module '../calc'", false),
+            (2, "sh: 0: cannot open hello.sh: No such file", false),
+            (1, "the page was not found", false),
+            (1, "expected 127\n  got 12", false),
+        ] {
+            assert_eq!(finds_no_program(Some(exit), output), expected, "{output}");
+        }
+    }
+
+    #[test]
+    fn each_shell_names_what_it_did_not_find() {
+        for (output, expected) in [
+            ("sh: 1: nosuchcmd: not found\n", Some("nosuchcmd")),
+            ("building\nsh: line 1: nosuchcmd: command not found", Some("nosuchcmd")),
+            ("zsh:1: command not found: nosuchcmd", Some("nosuchcmd")),
+            ("sh: 1: ./run: not found", Some("./run")),
+            ("the page was not found", None),
+            ("key a b: not found", None),
+            ("", None),
+        ] {
+            assert_eq!(not_found(output), expected, "{output}");
         }
     }
 }

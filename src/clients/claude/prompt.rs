@@ -5,7 +5,7 @@ use super::{COMMANDS, ClaudeCode};
 use crate::clients::HookEvent;
 use crate::clients::spelling::split;
 use crate::parse::patterns::PASTED_ELEMENT;
-use crate::parse::typed::{after_an_order, typed};
+use crate::parse::requests::{after_an_order, typed};
 
 /// Reads a prompt. `is_anothers` says that the user did not write it: a schedule or a peer did.
 pub(super) fn read(prompt: &str, is_anothers: bool) -> HookEvent {

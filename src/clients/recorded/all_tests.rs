@@ -13,7 +13,7 @@ pub use self::gemini::Gemini;
 pub use self::qwen::Qwen;
 
 use super::HookEvent;
-use crate::parse::typed::typed;
+use crate::parse::requests::typed;
 
 /// A message to a client that has no commands: `crew loop "task"` starts a loop. crew's own prompts
 /// arrive as messages, too.

@@ -10,7 +10,7 @@ use crate::engine::boundary::limits::{overtime_ms, time_left_ms};
 use crate::engine::evidence::{CheckResult, Verdict};
 use crate::engine::record::{Check, Loop};
 use crate::engine::text::{period, plain};
-use crate::parse::not_found::finds_no_program;
+use crate::parse::program::finds_no_program;
 use crate::parse::test_output::TestOutput;
 use crate::world::clock::{self, Deadline};
 use crate::world::process::{Call, ExitCause, Stop, descendants, groups};

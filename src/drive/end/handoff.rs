@@ -14,7 +14,7 @@ use crate::engine::journal::{HANDED_OFF, HANDED_ON};
 use crate::engine::record::{Actor, Loop, Outcome, Status};
 use crate::engine::view::Page;
 use crate::engine::words::handoff::{authors_words, file_name, is_whole, text};
-use crate::parse::handoff_words::{KINDS, is_kind};
+use crate::parse::requests::{KINDS, is_kind};
 use crate::world::clock;
 use crate::world::files::disk;
 use crate::world::store::{self, Home, LOCK_WAIT, view};

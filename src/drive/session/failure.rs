@@ -17,7 +17,7 @@ use crate::engine::boundary::decide::Decision;
 use crate::engine::boundary::facts::{AgentOutcome, Seen};
 use crate::engine::claim::Claim;
 use crate::engine::record::{Ending, Loop, LoopId, Outcome, Status};
-use crate::parse::api_error;
+use crate::parse::service;
 use crate::world::clock::{self, Deadline};
 use crate::world::env;
 use crate::world::files::disk;
@@ -28,7 +28,7 @@ use crate::world::store::{self, Home, read_pointer, view, wakes};
 /// `None`.
 pub fn failure(home: &Home, hook: &Hook<'_>, kind: &str, message: &str) -> Result<Option<String>> {
     let Some(open) = open_ours(home, hook)? else { return Ok(None) };
-    let error = api_error::classify(kind, message, clock::local());
+    let error = service::classify(kind, message, clock::local());
     let agent = AgentOutcome { error: Some(error), ..AgentOutcome::default() };
     let jitter = u16::try_from(env::random() % 1000).unwrap_or(0);
     let seen = Seen { order: open.order(), claim: Claim::None, agent, jitter };

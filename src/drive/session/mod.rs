@@ -34,8 +34,8 @@ use super::resume::{Resumed, refuse_a_task, resume};
 use super::start::session::{Started, start};
 use crate::clients::{Hook, HookEvent};
 use crate::engine::record::{Actor, Loop, Obeyed, Outcome, Status};
-use crate::parse::typed::Order;
-use crate::parse::{arguments, handoff_words};
+use crate::parse::requests::Order;
+use crate::parse::{arguments, requests};
 use crate::world::clock;
 use crate::world::files::disk::{self, Durability};
 use crate::world::store::{self, Home, LOCK_WAIT, read_pointer};
@@ -279,7 +279,7 @@ fn adapt(home: &Home, record: &mut Loop, answer: &arguments::AnswerArgs) -> Resu
 
 fn hand_off(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
     let Some(record) = of_session(home, hook)? else { return Ok(EventResult::Status(None)) };
-    let (kind, told) = handoff_words::split(raw);
+    let (kind, told) = requests::split_handoff(raw);
     Ok(EventResult::HandedOff(handoff::write(home, &record, kind, told, Actor::User)?))
 }
 

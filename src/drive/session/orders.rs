@@ -9,7 +9,7 @@ use crate::clients::Hook;
 use crate::drive::end;
 use crate::drive::owner::owner_is_gone;
 use crate::engine::record::{Actor, Loop, LoopId};
-use crate::parse::typed::{Order, Typed};
+use crate::parse::requests::{Order, Typed};
 use crate::world::store::{self, Home};
 
 /// What became of an order.

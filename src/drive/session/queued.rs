@@ -13,7 +13,7 @@ use crate::drive::end::{self, handoff};
 use crate::drive::error_text::error_text;
 use crate::engine::boundary::facts::ControlRequest;
 use crate::engine::record::{Actor, Loop, LoopId, Obeyed, Queue};
-use crate::parse::handoff_words;
+use crate::parse::requests;
 use crate::world::files::disk;
 use crate::world::store::{self, Home};
 
@@ -94,7 +94,7 @@ pub fn answer(home: &Home, hook: &Hook<'_>, id: &LoopId, taken: &[String]) -> Ve
 }
 
 fn hand_off(home: &Home, id: &LoopId, raw: &str) -> Aside {
-    let (kind, words) = handoff_words::split(raw);
+    let (kind, words) = requests::split_handoff(raw);
     let written = store::load(home, id)
         .map_err(anyhow::Error::from)
         .and_then(|record| handoff::write(home, &record, kind, words, Actor::User));

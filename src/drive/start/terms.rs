@@ -12,8 +12,8 @@ use crate::engine::record::{Check, Contract, Role, Run};
 use crate::engine::settings::merge::Settings;
 use crate::engine::settings::{Key, Layer, Sourced, Value};
 use crate::engine::test_changes::trial::Prove;
+use crate::parse::amounts::whole_seconds;
 use crate::parse::arguments::LoopArgs;
-use crate::parse::duration::whole_seconds;
 use crate::world::files::disk;
 
 /// The largest task, in bytes.

@@ -12,7 +12,7 @@ use crate::engine::boundary::limits::LimitChange;
 use crate::engine::record::{Permissions, Proof, QuestionMode};
 use crate::engine::settings::Key;
 use crate::engine::test_changes::TestChanges;
-use crate::parse::duration;
+use crate::parse::amounts;
 
 const START: &str = "Start";
 const DONE_WHEN: &str = "Done when";
@@ -128,7 +128,7 @@ pub struct LoopArgs {
     /// Time limit of --prove (15m; 0 = no limit)
     ///
     /// The time limit of what runs in the scratch folder.
-    #[arg(long, value_name = "D", value_parser = duration::parse, help_heading = CLAIMS)]
+    #[arg(long, value_name = "D", value_parser = amounts::duration, help_heading = CLAIMS)]
     pub prove_timeout: Option<Duration>,
     /// If tests changed: refuse the claim, or report
     ///
@@ -219,15 +219,15 @@ pub struct RunOptions {
     #[arg(long, value_name = "KIND", value_parser = permissions(), hide_possible_values = true)]
     pub permissions: Option<Permissions>,
     /// The time limit of one iteration (60m; 0 = none)
-    #[arg(long, value_name = "D", value_parser = duration::parse, help_heading = LIMITS)]
+    #[arg(long, value_name = "D", value_parser = amounts::duration, help_heading = LIMITS)]
     pub timeout: Option<Duration>,
     /// The longest silence of the agent (15m; 0 = none)
     ///
     /// While no tool call is open.
-    #[arg(long, value_name = "D", value_parser = duration::parse, help_heading = LIMITS)]
+    #[arg(long, value_name = "D", value_parser = amounts::duration, help_heading = LIMITS)]
     pub idle_timeout: Option<Duration>,
     /// Wait this long between two iterations (0)
-    #[arg(long, value_name = "D", value_parser = duration::parse, help_heading = LIMITS)]
+    #[arg(long, value_name = "D", value_parser = amounts::duration, help_heading = LIMITS)]
     pub delay: Option<Duration>,
     /// Commit what an iteration changed
     ///

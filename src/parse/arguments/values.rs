@@ -5,7 +5,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use crate::engine::boundary::limits::LimitChange;
 use crate::engine::record::{Outcome, Proof};
-use crate::parse::{amounts, duration as time};
+use crate::parse::amounts;
 
 /// A prefix for a word that is not an option, so that clap does not read it as one. No shell can
 /// pass this character.
@@ -53,7 +53,7 @@ pub(super) fn count<T: Amount>(text: &str) -> Result<T, String> {
 
 /// Seconds.
 pub(super) fn duration<T: Amount>(text: &str) -> Result<T, String> {
-    T::of(text, |number| Ok(time::whole_seconds(time::parse(number)?)))
+    T::of(text, |number| Ok(amounts::whole_seconds(amounts::duration(number)?)))
 }
 
 /// Millionths of a US dollar.

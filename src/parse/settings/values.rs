@@ -9,8 +9,8 @@ use crate::engine::record::{Permissions, Proof, QuestionMode};
 use crate::engine::settings::{self, KeyRow, Kind};
 use crate::engine::test_changes::TestChanges;
 use crate::engine::test_changes::trial::Prove;
+use crate::parse::amounts;
 use crate::parse::spelling::{nearest, shown};
-use crate::parse::{amounts, duration};
 
 /// The value that a refusal suggests for a setting. The engine's rows do not name an agent.
 pub(super) fn example(row: &KeyRow) -> &'static str {
@@ -79,7 +79,7 @@ impl<'text> Written<'text> {
     fn seconds(self) -> Taken<u64> {
         let zero = self.value.as_integer().filter(|integer| integer.as_str() == "0").map(|_| "0");
         let text = self.or(zero.or(self.quoted()), "a time with its unit, in quotes")?;
-        let found = duration::parse(text).map(duration::whole_seconds);
+        let found = amounts::duration(text).map(amounts::whole_seconds);
         found.map_err(|wanted| self.refusal(wanted, self.example))
     }
 

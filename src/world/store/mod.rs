@@ -32,7 +32,7 @@ use crate::engine::journal::{Event, JournalEntry, SCHEMA, replay};
 use crate::engine::record::{Actor, Loop, LoopId, Moment, Status, VERSION};
 use crate::engine::words::handoff::file_time;
 use crate::parse::git::BRANCHES;
-use crate::parse::order;
+use crate::parse::requests;
 
 /// The longest wait for a loop's lock.
 pub const LOCK_WAIT: Duration = Duration::from_secs(2);
@@ -180,7 +180,7 @@ pub fn order(home: &Home, id: &LoopId) -> Option<ControlRequest> {
     if disk::exists(&cancel) {
         // The file's existence is the request; if it cannot be read only the reason is lost.
         let text = disk::read_text(&cancel, ORDER_BYTES).ok().flatten().unwrap_or_default();
-        let line = order::read(&text);
+        let line = requests::read_request(&text);
         return Some(ControlRequest::Cancel { by: line.by, reason: line.reason });
     }
     disk::exists(&home.loop_file(id, "pause")).then_some(ControlRequest::Pause)
@@ -209,17 +209,17 @@ pub fn paused_at(home: &Home, id: &LoopId) -> Option<DateTime<Utc>> {
 
 fn pauses_now(home: &Home, id: &LoopId) -> bool {
     let text = disk::read_text(&home.loop_file(id, "pause"), ORDER_BYTES).ok().flatten();
-    text.is_some_and(|text| order::read(&text).reason.as_deref() == Some(PAUSE_NOW))
+    text.is_some_and(|text| requests::read_request(&text).reason.as_deref() == Some(PAUSE_NOW))
 }
 
 /// Leaves a request to cancel. It needs no lock and no model, and nothing can revoke it.
 pub fn order_cancel(home: &Home, id: &LoopId, by: Actor, reason: Option<&str>) -> io::Result<()> {
-    leave(home, id, "cancel", &order::write(clock::now().wall, by, reason), true)
+    leave(home, id, "cancel", &requests::write_request(clock::now().wall, by, reason), true)
 }
 
 /// Leaves a request to pause: after the running iteration, or at once.
 pub fn order_pause(home: &Home, id: &LoopId, by: Actor, at_once: bool) -> io::Result<()> {
-    let line = order::write(clock::now().wall, by, at_once.then_some(PAUSE_NOW));
+    let line = requests::write_request(clock::now().wall, by, at_once.then_some(PAUSE_NOW));
     leave(home, id, "pause", &line, !at_once)
 }
 

@@ -11,7 +11,7 @@ use super::LOCK_WAIT;
 use super::home::Home;
 use crate::engine::record::{AccountId, LoopId};
 use crate::engine::window::RateWindow;
-use crate::parse::reset::is_believed;
+use crate::parse::service::is_believed;
 use crate::world::clock;
 use crate::world::files::disk::{self, Durability};
 

@@ -1,6 +1,8 @@
-//! When a limit of the model's service ends, from the words that the client shows: they name a time
-//! on the user's clock, often without a date or a year, a wait, or seconds since 1970. It refuses a
-//! time that cannot be read.
+//! Why the model's service did not answer, and until when: from the client's own error field, or
+//! from the end of the standard error of a program without events, never from the text of a file or
+//! an answer: a page that mentions a rate limit is not a rate limit. A reset is named as a time on
+//! the user's clock, often without a date or a year, as a wait, or as seconds since 1970; a time
+//! that cannot be read is refused.
 
 use std::time::Duration;
 
@@ -10,7 +12,54 @@ use chrono::{
 };
 use regex::Match;
 
-use super::patterns::{RESET_CLOCK, RESET_SECONDS, RESET_STAMP, RESET_WAIT, TIME_PART};
+use super::amounts::digits;
+use super::patterns::{
+    RESET_CLOCK, RESET_SECONDS, RESET_STAMP, RESET_WAIT, SERVICE_LIMIT, TIME_PART,
+};
+use crate::engine::boundary::facts::ApiError;
+use crate::engine::text::{plain, start};
+
+/// The most characters of the service's message that are kept.
+const MESSAGE_CHARS: usize = 300;
+
+/// Sorts an error. An unknown kind counts as temporary. `now` is on the user's clock, because the
+/// service's message names a reset on it.
+pub fn classify(kind: &str, message: &str, now: DateTime<FixedOffset>) -> ApiError {
+    let message = start(plain(message).trim(), MESSAGE_CHARS).to_owned();
+    let message = if message.is_empty() { plain(kind) } else { message };
+    let fatal = |cure: &str| ApiError::Fatal { cause: message.clone(), cure: cure.to_owned() };
+    match kind {
+        "authentication_failed" => fatal("log in again, or fix the API key"),
+        "oauth_org_not_allowed" => fatal("log in with an organisation that may use this client"),
+        "billing_error" => fatal("fix the account's billing"),
+        "model_not_found" => fatal("choose a model this account has"),
+        "invalid_request" | "max_output_tokens" => ApiError::Request { message },
+        _ => ApiError::Transient {
+            reset: reset(&message, now),
+            is_limit: kind == "rate_limit",
+            message,
+        },
+    }
+}
+
+/// How many lines at the end of standard error are read.
+const LINES: usize = 5;
+
+/// The service's failure reported at the end of `errors`. `now` is on the user's clock, because the
+/// report names a reset on it.
+pub fn limit(errors: &str, now: DateTime<FixedOffset>) -> Option<ApiError> {
+    let lines: Vec<&str> = errors.lines().filter(|line| !line.trim().is_empty()).collect();
+    let last = &lines[lines.len().saturating_sub(LINES)..];
+    let told = last.iter().rposition(|line| SERVICE_LIMIT.is_match(line) && !is_of_code(line))?;
+    // The reset may be on a separate line after the limit.
+    Some(classify("rate_limit", &last[told..].join(" "), now))
+}
+
+/// Whether a line is a message of a compiler or a test: `src/a.cc:3:7: …`, `FAILED …`.
+fn is_of_code(line: &str) -> bool {
+    let place = line.split_whitespace().next().and_then(|word| word.split(':').nth(1));
+    place.is_some_and(|it| digits(it).is_some()) || line.contains("FAILED")
+}
 
 /// The furthest reset that is believed: a weekly limit ends within eight days.
 const DAYS_MAX: u64 = 8;
@@ -131,6 +180,98 @@ fn by_the_calendar(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn classify(kind: &str, message: &str) -> ApiError {
+        super::classify(
+            kind,
+            message,
+            DateTime::parse_from_rfc3339("2026-11-21T22:15:00Z").unwrap(),
+        )
+    }
+
+    #[test]
+    fn errors_are_sorted_by_what_can_be_done() {
+        let sort = |kind: &str| match classify(kind, "API Error: text") {
+            ApiError::Transient { .. } => "transient",
+            ApiError::Fatal { .. } => "fatal",
+            ApiError::Request { .. } => "request",
+        };
+        let table = [
+            ("rate_limit", "transient"),
+            ("overloaded", "transient"),
+            ("server_error", "transient"),
+            ("unknown", "transient"),
+            ("a kind of tomorrow", "transient"),
+            ("authentication_failed", "fatal"),
+            ("oauth_org_not_allowed", "fatal"),
+            ("billing_error", "fatal"),
+            ("model_not_found", "fatal"),
+            ("invalid_request", "request"),
+            ("max_output_tokens", "request"),
+        ];
+        for (kind, expected) in table {
+            assert_eq!(sort(kind), expected, "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_message_is_bounded_and_an_empty_one_is_the_kind() {
+        let ApiError::Transient { message, .. } = classify("rate_limit", " ") else { panic!() };
+        assert_eq!(message, "rate_limit");
+        let ApiError::Transient { message, .. } = classify("unknown", "\x1b[2J\x1b]0;t\x07no")
+        else {
+            panic!()
+        };
+        assert_eq!(message, "no", "nothing in it steers a terminal");
+        let long = "x".repeat(5000);
+        let ApiError::Request { message } = classify("invalid_request", &long) else { panic!() };
+        assert_eq!(message.len(), MESSAGE_CHARS);
+    }
+
+    #[test]
+    fn only_words_about_the_service_at_the_end_are_a_limit() {
+        let now = DateTime::parse_from_rfc3339("2026-11-21T22:15:00Z").unwrap();
+        let long = format!("Error: rate limit exceeded\n{}", "at line\n".repeat(LINES));
+        let table = [
+            ("Error: rate limit exceeded", Some(None)),
+            ("rate_limit_error: slow down", Some(None)),
+            ("You have reached your rate limit.", Some(None)),
+            ("You are being rate limited", Some(None)),
+            ("HTTP 429 Too Many Requests\nretry after 30 seconds", Some(Some("22:15:30"))),
+            ("request failed with status code 429", Some(None)),
+            ("error: 529", Some(None)),
+            ("You've hit your usage limit. Try again at 11:45 PM.", Some(Some("23:45:00"))),
+            ("Quota exceeded for requests per minute", Some(None)),
+            ("You exceeded your current quota", Some(None)),
+            ("code: RESOURCE_EXHAUSTED", Some(None)),
+            ("overloaded_error: Overloaded\n\nresets 11pm\n", Some(Some("23:00:00"))),
+            ("npm warn deprecated express-rate-limit@5.1.0", None),
+            ("Compiling ratelimit v1.0.0", None),
+            ("thread panicked in src/rate_limit.rs:3", None),
+            ("You've hit your limit · resets 11:59pm", Some(Some("23:59:00"))),
+            ("You’ve reached your weekly limit", Some(None)),
+            ("the users hit your limit of five", None),
+            ("item 429 failed", None),
+            ("error in line 429", None),
+            ("write: Disk quota exceeded", None),
+            ("the operator + is overloading", None),
+            ("error: call of overloaded 'f(unsigned int)' is ambiguous", None),
+            ("src/a.cc:3:7: error: overloaded functions differ", None),
+            ("FAILED: test_retry, 'too many requests'", None),
+            ("API Error: the server is overloaded", Some(None)),
+            ("529 Overloaded", Some(None)),
+            (&long, None),
+            ("", None),
+        ];
+        for (errors, expected) in table {
+            let found = limit(errors, now).map(|error| match error {
+                ApiError::Transient { reset, .. } => reset.map(|at| at.format("%T").to_string()),
+                other => panic!("{other:?}"),
+            });
+            let expected = expected.map(|at: Option<&str>| at.map(str::to_owned));
+            assert_eq!(found, expected, "{errors:?}");
+        }
+    }
 
     #[test]
     fn a_minute_that_has_just_begun_is_now_and_not_tomorrow() {
