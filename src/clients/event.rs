@@ -1,7 +1,10 @@
-//! What a client's hook reports, in crew's words.
+//! What a client's hook reports, in crew's words, and what crew answers before a client puts it into
+//! its own format.
 
 use std::fmt;
 use std::path::PathBuf;
+
+use serde_json::Value;
 
 use super::abilities::{Abilities, Queued, Transcript};
 use super::fields::{Fields, is_session_id};
@@ -176,5 +179,98 @@ impl<'a> Hook<'a> {
 impl fmt::Debug for Hook<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{:?} {} {:?}", self.client, self.name, self.event)
+    }
+}
+
+/// What crew answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// No answer: the event takes its course. To any event.
+    Nothing,
+    /// The agent continues with `prompt`, which quotes `task` as it was typed; `line` is for the
+    /// person. To `Stopped`, to a `Command` that starts or resumes a loop, and to `SessionBegan`
+    /// after a compaction.
+    GoOn { task: String, prompt: String, line: String },
+    /// Shown instead of the prompt or command; costs no model turn. Only to `Command`.
+    Instead(String),
+    /// The same for an order typed as a message while the agent works. Only to `Order`.
+    Obeyed(String),
+    /// Text for the person; the event takes its course. To `Stopped`, `Prompted` and
+    /// `SessionBegan`.
+    Say(String),
+    /// The agent's question is not put to the user; the agent reads this instead. Only to `Asked`.
+    Decide(String),
+    /// Starts a turn with this prompt. Only from an asynchronous process: one called with
+    /// `--companion` at `Stopped`, and the one that answers `ServiceFailed` or `Idle`.
+    Wake(String),
+}
+
+impl Reply {
+    /// Adds a line for the person.
+    #[must_use]
+    pub fn also(mut self, line: &str) -> Self {
+        match &mut self {
+            Self::Nothing => return Self::Say(line.to_owned()),
+            Self::GoOn { line: text, .. } | Self::Say(text) => {
+                *text = format!("{}\n{line}", text.trim_end());
+            }
+            _ => {}
+        }
+        self
+    }
+
+    /// The text the person reads, so that the caller can reword it.
+    pub fn words(&mut self) -> Option<&mut String> {
+        match self {
+            Self::GoOn { line: text, .. } | Self::Say(text) | Self::Instead(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+/// What a hook prints and how it exits.
+#[derive(Debug, Default, PartialEq)]
+pub struct Output {
+    /// Printed to standard output as JSON.
+    pub out: Option<Value>,
+    /// Printed to standard error.
+    pub err: Option<String>,
+    /// The exit status.
+    pub status: u8,
+}
+
+/// The session whose line is printed; what was not handed over is absent.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct LineFor {
+    /// Safe in a file name.
+    pub session_id: Option<String>,
+    /// An absolute path.
+    pub folder: Option<PathBuf>,
+}
+
+impl LineFor {
+    /// Reads what was handed over; text of another shape is as good as none.
+    pub fn read(bytes: &[u8]) -> Self {
+        let Ok(mut payload) = Fields::parse(bytes) else { return Self::default() };
+        let folder = payload.take("cwd").map(PathBuf::from);
+        Self {
+            session_id: payload.take("session_id").filter(|id| is_session_id(id)),
+            folder: folder.filter(|folder| folder.is_absolute()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod line_for_tests {
+    use super::*;
+
+    #[test]
+    fn the_session_and_its_folder_are_taken_and_junk_is_neither() {
+        let seen = LineFor::read(br#"{"session_id":"a-1","cwd":"/repo","model":{"id":"m"}}"#);
+        let expected = LineFor { session_id: Some("a-1".to_owned()), folder: Some("/repo".into()) };
+        assert_eq!(seen, expected);
+        for junk in [&b""[..], b"[]", b"{", br#"{"session_id":"../x","cwd":"repo"}"#] {
+            assert_eq!(LineFor::read(junk), LineFor::default());
+        }
     }
 }

@@ -15,23 +15,23 @@ mod abilities;
 pub mod claude;
 mod event;
 mod fields;
-mod line_for;
 #[cfg(test)]
 #[path = "recorded/all_tests.rs"]
 mod recorded;
-mod reply;
 pub mod spelling;
-pub mod variables;
 
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 
-pub use self::abilities::{Abilities, Cap, Dated, PendingCall, Plugin, Queued, Transcript};
-pub use self::event::{AskedQuestion, EventHead, Hook, HookEvent, Stopped, Task};
+pub use self::abilities::{
+    Abilities, Cap, Dated, PendingCall, Plugin, Queued, Transcript, inside_an_agent, own_variables,
+    shifting_variables,
+};
+pub use self::event::{
+    AskedQuestion, EventHead, Hook, HookEvent, LineFor, Output, Reply, Stopped, Task,
+};
 pub use self::fields::{Fields, FieldsByPointer, parse_object};
-pub use self::line_for::LineFor;
-pub use self::reply::{Output, Reply};
 use crate::engine::record::Owner;
 use crate::parse::process_table::ProcessRow;
 

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, anyhow, bail};
 
 use crate::cli::Verb;
-use crate::clients::variables::inside_an_agent;
+use crate::clients::inside_an_agent;
 use crate::drive::find::{Found, find, is_here};
 use crate::drive::page::view;
 use crate::engine::record::{Actor, Loop, LoopId};

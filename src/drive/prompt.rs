@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::engine::evidence::size::Size;
+use crate::engine::evidence::said::Size;
 use crate::engine::record::Loop;
 use crate::prompts::assembly;
 use crate::prompts::fragments::{Files, Parts};

@@ -6,7 +6,7 @@ use chrono::{DateTime, TimeDelta};
 use super::boundary::facts::{AgentOutcome, Facts, Seen};
 use super::claim::Claim;
 use super::claim::promise::Promise;
-use super::evidence::commits::Commits;
+use super::evidence::changes::Commits;
 use super::evidence::test_report::TestMemories;
 use super::evidence::{CheckResult, Verdict};
 use super::journal::story::Story;
@@ -16,7 +16,7 @@ use super::record::{
 };
 use super::test_changes::TestChanges;
 use super::test_changes::trial::TrialTerms;
-use super::usage::times::Earlier;
+use super::usage::Earlier;
 use super::view::{ChangesFrom, LoopView, Page, PageInputs};
 
 /// The instant `seconds` after the loop's start, all of them awake.

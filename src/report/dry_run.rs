@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use super::words::grouped;
-use crate::engine::evidence::size::Size;
+use crate::engine::evidence::said::Size;
 use crate::engine::record::Loop;
 use crate::engine::text::clip;
 

@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::*;
 use crate::engine::evidence::changes::Changes;
-use crate::engine::evidence::commits::Commits;
+use crate::engine::evidence::changes::Commits;
 use crate::engine::fixture::{a_run, at};
 use crate::engine::fleet::fixture::{a_fleet, id as task};
 use crate::engine::journal::story::Story;

@@ -15,7 +15,7 @@ use super::events::AgentEvents;
 use super::service::{Service, ServiceFailure, UNKNOWN};
 use super::turn::AgentTurn;
 use super::turn::Work::{Hook, Task, Tool};
-use crate::clients::claude::setup::config_folder;
+use crate::clients::claude::plugin::config_folder;
 use crate::engine::text::start;
 use crate::engine::usage::{Message, Usage};
 

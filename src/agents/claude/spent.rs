@@ -6,8 +6,8 @@
 use crate::clients::FieldsByPointer;
 use serde_json::Value;
 
-use crate::clients::claude::prices::is_priced;
 use crate::clients::claude::usage;
+use crate::clients::claude::usage::is_priced;
 use crate::engine::text::start;
 use crate::engine::usage::{Counted, Message, Money, Tokens, Usage};
 use crate::parse::amounts::whole;

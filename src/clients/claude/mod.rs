@@ -2,15 +2,8 @@
 //! The facts were tried on 2.1.197 and 2.1.330. Only this folder and that of the agent of this name
 //! know any of it.
 
-pub mod contents;
 mod event;
 pub mod plugin;
-pub mod prices;
-mod prompt;
-mod queue;
-mod reply;
-pub mod setup;
-pub mod status_line;
 mod transcript;
 pub mod usage;
 
@@ -49,8 +42,8 @@ static ABILITIES: Abilities = Abilities {
         may_hold_a_message: usage::may_hold_one,
         agents: |transcript| transcript.with_extension("").join("subagents"),
         is_an_agents: transcript::is_an_agents,
-        follow: queue::follow,
-        queued: queue::command,
+        follow: event::follow,
+        queued: event::queued_command,
     }),
     turn: "prompt_id",
     // 2.1.197 reports it only once that turn is over.
@@ -59,7 +52,7 @@ static ABILITIES: Abilities = Abilities {
     project: Some("CLAUDE_PROJECT_DIR"),
     plugin: Some(Plugin {
         root: "CLAUDE_PLUGIN_ROOT",
-        manifest: contents::MANIFEST,
+        manifest: plugin::MANIFEST,
         version: plugin::manifest_version,
     }),
     question_tool: Some("AskUserQuestion"),
@@ -99,7 +92,7 @@ impl Client for ClaudeCode {
     }
 
     fn title(&self) -> &'static str {
-        setup::PRODUCT.name
+        plugin::PRODUCT.name
     }
 
     fn abilities(&self) -> &'static Abilities {
@@ -111,11 +104,11 @@ impl Client for ClaudeCode {
     }
 
     fn read(&self, name: &str, payload: &mut Fields) -> HookEvent {
-        event::read(name, payload)
+        event::read_event(name, payload)
     }
 
     fn write(&self, name: &str, reply: &Reply) -> Output {
-        reply::write(name, reply)
+        event::write_reply(name, reply)
     }
 
     /// The client passes on no codes but those of notices and titles, and in `-p` none. It takes

@@ -1,12 +1,15 @@
-//! What the client reports of itself and its plugins, and what its settings say about crew: `claude
-//! --version`, `claude plugin list --json`, `claude plugin marketplace list --json`, `plugin.json`,
-//! `settings.json`. Text of another shape is an error or absent, never guessed at.
+//! crew as a plugin of Claude Code: what the client reports of itself and its plugins (`claude
+//! --version`, `claude plugin list --json`, `plugin.json`), where it keeps its settings, what they
+//! say about crew, the contents of the plugin's folder, and the entry for the status line. Pure: it
+//! names files and reads none. Text of another shape is an error or absent, never guessed at.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use serde_json::{Map, Value};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
 
-use crate::engine::doctor::{ClientSettings, NAME, PLUGIN, PluginCheck, Version};
+use crate::engine::doctor::{ClientSettings, NAME, PLUGIN, PluginCheck, Product, Version};
 
 /// The version in "2.1.330 (Claude Code)".
 pub fn client_version(text: &str) -> Option<Version> {
@@ -96,8 +99,178 @@ pub fn settings_variables(text: &str) -> Vec<(String, String)> {
     variables.map(|(name, value)| (name.clone(), said(value))).collect()
 }
 
+/// The client as its users know it.
+pub const PRODUCT: Product = Product {
+    name: "Claude Code",
+    program: "claude",
+    oldest: Version(2, 1, 163),
+    newest_tried: Version(2, 1, 330),
+    older_lacks: "it ignores `crew pause` typed while the agent works, and does not reread \
+                  settings during a turn (seen on 2.1.197)",
+    given: "crew-inline",
+};
+
+/// Below the client's settings folder: one data folder for each plugin.
+pub const PLUGINS_DATA: &str = "plugins/data";
+
+/// Where the client keeps a person's settings and plugins.
+pub fn config_folder(path: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
+    path("CLAUDE_CONFIG_DIR").or_else(|| Some(path("HOME")?.join(".claude")))
+}
+
+/// The client's settings files that apply in these folders, and whether an administrator manages
+/// each. Versions differ in where they look for a project's settings from a folder below its root.
+pub fn settings_files(config: Option<&Path>, folders: &[PathBuf]) -> Vec<(PathBuf, bool)> {
+    let managed = if cfg!(target_os = "macos") {
+        "/Library/Application Support/ClaudeCode/managed-settings.json"
+    } else {
+        "/etc/claude-code/managed-settings.json"
+    };
+    let mut files = vec![(PathBuf::from(managed), true)];
+    files.extend(config.map(|folder| (folder.join("settings.json"), false)));
+    for folder in folders {
+        files.extend(super::ABILITIES.settings.iter().map(|name| (folder.join(name), false)));
+    }
+    files
+}
+
+/// The binary under its three names; it recognises a hook and a companion by the name it was called
+/// by.
+pub const PROGRAMS: [&str; 3] = ["bin/crew", "bin/crew-hook", "bin/crew-wake"];
+/// The manifest, which marks a folder as crew's.
+pub const MANIFEST: &str = ".claude-plugin/plugin.json";
+/// The hooks.
+pub const HOOKS: &str = "hooks/hooks.json";
+
+const REPOSITORY_HOOKS: &str = include_str!("../../../hooks/hooks.json");
+const COPIED: [(&str, &str); 9] = [
+    (MANIFEST, include_str!("../../../.claude-plugin/plugin.json")),
+    (".claude-plugin/marketplace.json", include_str!("../../../.claude-plugin/marketplace.json")),
+    ("commands/cancel-loop.md", include_str!("../../../commands/cancel-loop.md")),
+    ("commands/handoff.md", include_str!("../../../commands/handoff.md")),
+    ("commands/help.md", include_str!("../../../commands/help.md")),
+    ("commands/loop.md", include_str!("../../../commands/loop.md")),
+    ("commands/pause.md", include_str!("../../../commands/pause.md")),
+    ("commands/resume.md", include_str!("../../../commands/resume.md")),
+    ("commands/status.md", include_str!("../../../commands/status.md")),
+];
+
+/// Every file except the programs: its path and its text.
+pub fn plugin_files() -> Vec<(&'static str, String)> {
+    let copied = COPIED.iter().map(|(path, text)| (*path, (*text).to_owned()));
+    copied.chain([(HOOKS, hooks(REPOSITORY_HOOKS))]).collect()
+}
+
+/// Whether a path is one that this crew, an older one or a newer one writes.
+pub fn is_plugin_file(path: &Path) -> bool {
+    let within = |folder: &str| path.parent() == Some(Path::new(folder));
+    let is_command = within("commands") && path.extension().is_some_and(|it| it == "md");
+    // The Finder of macOS leaves this file in every folder it opens.
+    let is_mark = path.file_name().is_some_and(|name| name == ".DS_Store");
+    let known = PROGRAMS.iter().chain(&[HOOKS]).chain(COPIED.iter().map(|(path, _)| path));
+    is_command || is_mark || known.into_iter().any(|ours| path == Path::new(ours))
+}
+
+fn hooks(repository: &str) -> String {
+    // A constant of this repository; a test parses it. Without it there is nothing to install.
+    let mut hooks: Value = serde_json::from_slice(repository.as_bytes()).unwrap_or_default();
+    let events = hooks.get_mut("hooks").and_then(Value::as_object_mut);
+    let groups = events.into_iter().flat_map(|events| events.values_mut());
+    let groups = groups.filter_map(Value::as_array_mut).flatten();
+    let handlers = groups.filter_map(|group| group.get_mut("hooks")?.as_array_mut()).flatten();
+    for handler in handlers {
+        let command = handler.get("command").and_then(Value::as_str).unwrap_or_default();
+        let is_companion = command.ends_with(" --companion");
+        let program = if is_companion { "bin/crew-wake" } else { "bin/crew-hook" };
+        // With `args`, even empty, the client starts the program itself: no shell splits a path
+        // with blanks.
+        handler["command"] = json!(format!("${{CLAUDE_PLUGIN_ROOT}}/{program}"));
+        handler["args"] = json!([]);
+    }
+    format!("{hooks:#}\n")
+}
+
+const KEY: &str = "statusLine";
+/// How often the client runs the command, in seconds. By itself it runs it only at events of the
+/// session, so the line of a loop that has ended would stay.
+const REFRESH_S: u64 = 2;
+
+/// The entry for a command.
+pub fn status_line_entry(command: &str) -> Value {
+    json!({ "type": "command", "command": command, "refreshInterval": REFRESH_S })
+}
+
+/// Whether an entry runs this command; the person may have added keys to it.
+fn runs(entry: &Value, command: &str) -> bool {
+    entry["command"].as_str().is_some_and(|theirs| theirs.trim() == command)
+}
+
+/// Why an entry is not written.
+#[derive(Debug, PartialEq, Eq)]
+pub enum NoRoom {
+    /// The file is not a JSON object.
+    Broken(String),
+    /// It has another status line, as the client runs it.
+    Taken(String),
+}
+
+/// The settings with a line for `command`; `None` if they have it. An empty text is an empty file.
+pub fn with_line(text: &str, command: &str) -> Result<Option<String>, NoRoom> {
+    let ours = status_line_entry(command);
+    let entry = format!("\"{KEY}\": {ours}");
+    if text.trim().is_empty() {
+        return Ok(Some(format!("{{\n  {entry}\n}}\n")));
+    }
+    let settings: Value = serde_json::from_slice(text.as_bytes())
+        .map_err(|error| NoRoom::Broken(error.to_string()))?;
+    let Some(settings) = settings.as_object() else {
+        return Err(NoRoom::Broken("not an object".to_owned()));
+    };
+    match settings.get(KEY) {
+        Some(there) if runs(there, command) => return Ok(None),
+        Some(there) => {
+            let command = there["command"].as_str();
+            return Err(NoRoom::Taken(command.map_or_else(|| there.to_string(), str::to_owned)));
+        }
+        None => {}
+    }
+    let (before, inside) = text.split_once('{').unwrap_or_default();
+    let first = inside.trim_start();
+    let blanks = &inside[..inside.len() - first.len()];
+    Ok(Some(if settings.is_empty() {
+        format!("{before}{{\n  {entry}\n{first}")
+    } else {
+        format!("{before}{{{blanks}{entry},{blanks}{first}")
+    }))
+}
+
+#[derive(Deserialize)]
+struct Entry<'a> {
+    #[serde(borrow, rename = "statusLine")]
+    line: &'a RawValue,
+}
+
+/// The settings without crew's line for `command`; `None` if they do not have it.
+pub fn without_line(text: &str, command: &str) -> Option<String> {
+    let there = serde_json::from_slice::<Entry<'_>>(text.as_bytes()).ok()?.line.get();
+    if !runs(&serde_json::from_slice(there.as_bytes()).ok()?, command) {
+        return None;
+    }
+    // The value is a part of the text, so its address tells where it stands.
+    let start = there.as_ptr() as usize - text.as_ptr() as usize;
+    let (before, after) = (&text[..start], &text[start + there.len()..]);
+    let key = before.trim_end().strip_suffix(':')?.trim_end();
+    let before = key.strip_suffix(&format!("\"{KEY}\""))?;
+    let rest = after.trim_start();
+    Some(match (rest.strip_prefix(','), before.trim_end().strip_suffix(',')) {
+        (Some(rest), _) => format!("{before}{}", rest.trim_start()),
+        (None, Some(before)) => format!("{before}{after}"),
+        (None, None) => format!("{}{rest}", before.trim_end()),
+    })
+}
+
 #[cfg(test)]
-mod tests {
+mod plugin_tests {
     use super::*;
 
     #[test]
@@ -160,6 +333,140 @@ mod tests {
         assert_eq!(settings_variables(text), expected);
         for junk in ["", "{", "[]", r#"{"env":7}"#, r#"{"env":["A"]}"#] {
             assert_eq!(settings_variables(junk), [], "{junk}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod contents_tests {
+    use super::*;
+    use crate::clients::claude::plugin::manifest_version;
+
+    fn handlers(text: &str) -> Vec<Value> {
+        let hooks: Value = serde_json::from_str(text).unwrap();
+        let events = hooks["hooks"].as_object().unwrap().values();
+        let groups = events.flat_map(|event| event.as_array().unwrap());
+        groups.flat_map(|group| group["hooks"].as_array().unwrap().clone()).collect()
+    }
+
+    #[test]
+    fn only_the_way_to_start_the_binary_differs_from_the_repositorys_hooks() {
+        let generated = hooks(REPOSITORY_HOOKS);
+        for (ours, theirs) in handlers(&generated).iter().zip(handlers(REPOSITORY_HOOKS)) {
+            let launcher = theirs["command"].as_str().unwrap();
+            let arguments = launcher.rsplit_once("bin/launch\" ").unwrap().1;
+            let program = match arguments {
+                "hook" => "${CLAUDE_PLUGIN_ROOT}/bin/crew-hook",
+                "hook --companion" => "${CLAUDE_PLUGIN_ROOT}/bin/crew-wake",
+                other => panic!("no program of crew's stands for `{other}`"),
+            };
+            assert_eq!((&ours["command"], &ours["args"]), (&json!(program), &json!([])));
+        }
+        let stripped = |text: &str| {
+            let mut all: Value = serde_json::from_str(text).unwrap();
+            for event in all["hooks"].as_object_mut().unwrap().values_mut() {
+                for group in event.as_array_mut().unwrap() {
+                    for handler in group["hooks"].as_array_mut().unwrap() {
+                        let fields = handler.as_object_mut().unwrap();
+                        fields.remove("command");
+                        fields.remove("args");
+                    }
+                }
+            }
+            all
+        };
+        assert_eq!(stripped(&generated), stripped(REPOSITORY_HOOKS));
+    }
+
+    #[test]
+    fn the_plugin_has_the_version_of_the_binary() {
+        assert_eq!(manifest_version(COPIED[0].1).as_deref(), Some(env!("CARGO_PKG_VERSION")));
+    }
+
+    #[test]
+    fn what_no_crew_lays_down_is_not_ours() {
+        for path in
+            ["bin/crew", "commands/of-a-later-crew.md", "hooks/hooks.json", "hooks/.DS_Store"]
+        {
+            assert!(is_plugin_file(Path::new(path)), "{path}");
+        }
+        for path in ["Cargo.toml", "src/main.rs", "commands/deep/er.md", "bin/launch", ".git/HEAD"]
+        {
+            assert!(!is_plugin_file(Path::new(path)), "{path}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod status_line_tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const COMMAND: &str = "'/a home/bin/crew' status --line";
+
+    #[test]
+    fn the_entry_is_written_beside_what_is_there_and_taken_back_to_the_byte() {
+        for text in [
+            "{\n  \"model\": \"opus\",\n    \"env\": {\"A\": \"é\"}\n}\n",
+            "{\"a\":1}",
+            "\t{ \"a\" : [1, 2] , \"b\":{} }",
+            "{\r\n\t\"text\": \"statusLine\"\r\n}",
+        ] {
+            let written = with_line(text, COMMAND).unwrap().unwrap();
+            let settings: Value = serde_json::from_str(&written).unwrap();
+            assert_eq!(settings[KEY], status_line_entry(COMMAND), "{written}");
+            assert_eq!(with_line(&written, COMMAND), Ok(None));
+            assert_eq!(without_line(&written, COMMAND).as_deref(), Some(text));
+        }
+        for empty in ["", " \n", "{}", "{ }\n"] {
+            let written = with_line(empty, COMMAND).unwrap().unwrap();
+            let without = without_line(&written, COMMAND).unwrap();
+            assert_eq!(without.trim(), "{}", "{empty:?} {written}");
+        }
+    }
+
+    #[test]
+    fn an_entry_that_the_client_wrote_anew_is_found_wherever_it_stands() {
+        let line = serde_json::to_string_pretty(&status_line_entry(COMMAND)).unwrap();
+        for (text, expected) in [
+            (format!("{{\"a\": 1, \"statusLine\" : {line}}}"), "{\"a\": 1}"),
+            (format!("{{\"a\": 1,\n\"statusLine\": {line},\n\"b\": 2}}"), "{\"a\": 1,\n\"b\": 2}"),
+            (format!("{{\"statusLine\": {line}\n}}"), "{}"),
+        ] {
+            assert_eq!(without_line(&text, COMMAND).as_deref(), Some(expected));
+        }
+    }
+
+    #[test]
+    fn an_entry_is_crews_if_its_command_is_whatever_else_a_person_added() {
+        for more in [r#","padding":0"#, r#","refreshInterval":9"#, r#","type":"command""#] {
+            let theirs = format!(r#"{{"a":1,"statusLine":{{"command":"{COMMAND}"{more}}}}}"#);
+            assert_eq!(with_line(&theirs, COMMAND), Ok(None), "{theirs}");
+            assert_eq!(without_line(&theirs, COMMAND).as_deref(), Some(r#"{"a":1}"#));
+        }
+    }
+
+    #[test]
+    fn what_is_not_crews_is_left() {
+        let theirs = r#"{"statusLine":{"type":"command","command":"mine.sh"}}"#;
+        assert_eq!(with_line(theirs, COMMAND), Err(NoRoom::Taken("mine.sh".to_owned())));
+        assert_eq!(without_line(theirs, COMMAND), None);
+        for broken in ["{", "[]", "7", "{\"a\":1,}"] {
+            assert!(matches!(with_line(broken, COMMAND), Err(NoRoom::Broken(_))), "{broken}");
+            assert_eq!(without_line(broken, COMMAND), None);
+        }
+        assert_eq!(without_line(r#"{"a":{"statusLine":1}}"#, COMMAND), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_settings_are_harmed(text in "[{}\\[\\]\",: \na-z0-9é]{0,40}", name in "[a-zé\"]{0,9}") {
+            let _ = with_line(&text, COMMAND);
+            let _ = without_line(&text, COMMAND);
+            let settings = json!({ name: text, "b": [1] }).to_string();
+            let written = with_line(&settings, COMMAND).unwrap().unwrap();
+            prop_assert_eq!(without_line(&written, COMMAND), Some(settings));
         }
     }
 }

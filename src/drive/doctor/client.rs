@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::{TEXT_BYTES, first_line};
-use crate::clients::claude::contents::{HOOKS, MANIFEST, PROGRAMS};
+use crate::clients::claude::plugin::{HOOKS, MANIFEST, PROGRAMS};
 use crate::clients::claude::plugin::{
     MarketplaceSource, client_version, crew_version, manifest_version, marketplace, plugins,
     settings,
 };
-use crate::clients::claude::setup::{PRODUCT, config_folder, settings_files};
+use crate::clients::claude::plugin::{PRODUCT, config_folder, settings_files};
 use crate::engine::doctor::{
     ClientSettings, Findings, NAME, PLUGIN, PluginCheck, Severity, Version,
 };

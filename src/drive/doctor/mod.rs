@@ -11,7 +11,7 @@ use anyhow::Error;
 use serde_json::json;
 
 use super::owner::{needs_hooks, owner_is_gone};
-use crate::clients::claude::setup::{PLUGINS_DATA, PRODUCT, config_folder};
+use crate::clients::claude::plugin::{PLUGINS_DATA, PRODUCT, config_folder};
 use crate::clients::spelling::going_on;
 use crate::engine::doctor::{Examination, Findings, NAME, shell_word};
 use crate::world::files::disk::{self, Durability};

@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use crate::engine::evidence::changes::Changes;
-use crate::engine::evidence::commits::Commits;
+use crate::engine::evidence::changes::Commits;
 use crate::engine::record::{Loop, Outcome};
 use crate::world::files::disk::{self, Durability};
 use crate::world::git::{self, OwnCommit};

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::clients::claude::contents::{self, MANIFEST, PROGRAMS};
 use crate::clients::claude::plugin::manifest_version;
+use crate::clients::claude::plugin::{self, MANIFEST, PROGRAMS};
 use crate::engine::doctor::NAME;
 use crate::world::files::disk::{self, Durability};
 use crate::world::files::tree;
@@ -58,7 +58,7 @@ fn beside(folder: &Path) -> PathBuf {
 
 fn write(folder: &Path, program: &Path) -> std::io::Result<()> {
     tree::remove(folder)?;
-    for (path, text) in contents::files() {
+    for (path, text) in plugin::plugin_files() {
         let file = folder.join(path);
         disk::make_folder(file.parent().unwrap_or(folder))?;
         disk::write(&file, text.as_bytes(), Durability::Machine)?;
@@ -94,7 +94,7 @@ fn version_there(folder: &Path) -> Result<Option<String>> {
         bail!("{} is not one of crew's folders\n{hint}", folder.display());
     }
     let files = tree::files(folder, FILES_MAX);
-    if let Some(strange) = files.iter().find(|path| !contents::is_ours(path)) {
+    if let Some(strange) = files.iter().find(|path| !plugin::is_plugin_file(path)) {
         bail!(
             "{} holds files that crew did not put there: {}\n{hint}",
             folder.display(),

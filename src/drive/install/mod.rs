@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
 
+use crate::clients::claude::plugin::PRODUCT;
 use crate::clients::claude::plugin::{self, MarketplaceSource};
-use crate::clients::claude::setup::PRODUCT;
 use crate::engine::doctor::{NAME, PLUGIN, PluginCheck, shell_word};
 use crate::world::files::disk;
 use crate::world::{client, env};

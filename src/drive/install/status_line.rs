@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use super::folder;
-use crate::clients::claude::contents::PROGRAMS;
-use crate::clients::claude::setup::config_folder;
-use crate::clients::claude::status_line::{NoRoom, entry, with_line, without_line};
+use crate::clients::claude::plugin::PROGRAMS;
+use crate::clients::claude::plugin::config_folder;
+use crate::clients::claude::plugin::{NoRoom, status_line_entry, with_line, without_line};
 use crate::engine::doctor::shell_word;
 use crate::world::env;
 use crate::world::files::disk::{self, Durability};
@@ -58,7 +58,7 @@ pub fn add(try_only: bool) -> Result<LineEntry> {
             return Ok(LineEntry::Left(format!(
                 "{name} has another status line, which stays: {theirs}\n\
                  hint: let it run `crew status --line` too, or replace it by \"statusLine\": {}",
-                entry("crew status --line")
+                status_line_entry("crew status --line")
             )));
         }
     };

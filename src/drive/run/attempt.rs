@@ -13,7 +13,7 @@ use crate::engine::boundary::limits::time_left_ms;
 use crate::engine::claim::Claim;
 use crate::engine::events::RunEvent;
 use crate::engine::evidence::TAIL_CHARS;
-use crate::engine::evidence::size::Size;
+use crate::engine::evidence::said::Size;
 use crate::engine::record::{LoopMoment, Run};
 use crate::engine::text::{plain, tail_of};
 use crate::engine::usage::Usage;

@@ -9,7 +9,7 @@ use anyhow::{Context, Error, Result, bail};
 use super::procedures;
 use crate::agents;
 use crate::clients::all;
-use crate::clients::variables::inside_an_agent;
+use crate::clients::inside_an_agent;
 use crate::engine::record::{Fragment, Recipe};
 use crate::engine::settings::merge::{Layers, Settings, merge};
 use crate::engine::settings::trust::{TrustRequest, needs};

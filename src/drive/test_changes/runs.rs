@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::Changes;
 use crate::drive::scratch::{ScratchFolder, ScratchTerms};
-use crate::engine::evidence::cause::is_failure;
+use crate::engine::evidence::check::is_failure;
 use crate::engine::evidence::test_report::{TestMemories, is_no_worse};
 use crate::engine::evidence::test_run::{TestRun, TestStatus};
 use crate::engine::evidence::{CheckResult, Verdict};

@@ -3,7 +3,7 @@
 
 use super::facts::Facts;
 use super::protect::complaint;
-use crate::engine::evidence::cause::{NoCause, passes_more};
+use crate::engine::evidence::check::{NoCause, passes_more};
 use crate::engine::evidence::test_report::TestReport;
 use crate::engine::evidence::test_run::{TestRun, TestStatus};
 use crate::engine::evidence::{CheckResult, Verdict};

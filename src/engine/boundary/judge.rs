@@ -8,7 +8,7 @@ use super::facts::{AgentClosing, AgentOutcome, ApiError, Facts, ProcessEnd};
 use super::progress::{Judgement, progress};
 use super::unfit;
 use crate::engine::claim::Claim;
-use crate::engine::evidence::cause::NoCause;
+use crate::engine::evidence::check::NoCause;
 use crate::engine::evidence::test_report::TestReport;
 use crate::engine::evidence::test_run::TestRun;
 use crate::engine::evidence::{

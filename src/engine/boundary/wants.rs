@@ -6,7 +6,7 @@ use super::decide::{Decision, decide};
 use super::facts::{Facts, Seen};
 use super::judge::judge;
 use crate::engine::claim::Claim;
-use crate::engine::evidence::cause::NoCause;
+use crate::engine::evidence::check::NoCause;
 use crate::engine::record::{Check, Driver, Loop, Outcome, Proof, Role};
 
 /// The longest that all checks of a session's end may have taken for it to wait for more runs of

@@ -7,19 +7,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use self::fence::{Fences, indentation};
-use self::html::Html;
+use self::markdown::{Fences, Html, Quoted, Quotes, indentation, starts_with};
 pub use self::near_miss::NearMiss;
 use self::promise::{BLOCKED, CLOSE, COLONS, OPEN, Promise, normal, reserved};
-use self::quote::{Quoted, Quotes};
 use super::text::{is_unseen, plain, within};
 
 mod echo;
-mod fence;
-mod html;
+mod markdown;
 mod near_miss;
 pub mod promise;
-mod quote;
 #[cfg(test)]
 mod tests;
 
@@ -248,10 +244,6 @@ fn bare(line: &str) -> &str {
 
 fn is_invisible(character: char) -> bool {
     is_unseen(character) && !character.is_control()
-}
-
-fn starts_with(text: &str, tag: &str) -> bool {
-    text.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag))
 }
 
 fn ends_with(text: &str, tag: &str) -> bool {

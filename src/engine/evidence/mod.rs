@@ -1,12 +1,9 @@
 //! What crew saw at the last boundary, bounded so that it can be kept in the state and shown to the
 //! agent.
 
-pub mod cause;
 pub mod changes;
 pub mod check;
-pub mod commits;
 pub mod said;
-pub mod size;
 pub mod test_report;
 pub mod test_run;
 

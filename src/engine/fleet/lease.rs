@@ -15,8 +15,8 @@ use crate::engine::settings::Key;
 use crate::engine::test_changes::Baseline;
 use crate::engine::test_changes::finding::ACCEPT;
 use crate::engine::text::{clip_at_word, count, named, one_line};
+use crate::engine::usage::Earlier;
 use crate::engine::usage::Usage;
-use crate::engine::usage::times::Earlier;
 
 /// The format this crew writes.
 pub const SCHEMA: u32 = 1;

@@ -4,7 +4,7 @@ use super::contract::{Contract, Place};
 use super::moment::Moment;
 use super::owner::Owner;
 use super::{Loop, LoopId, State, VERSION};
-use crate::engine::usage::times::Earlier;
+use crate::engine::usage::Earlier;
 
 impl Loop {
     /// A loop that begins now.

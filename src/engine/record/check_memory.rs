@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::evidence::cause::is_failure;
+use crate::engine::evidence::check::is_failure;
 use crate::engine::evidence::{CheckResult, Verdict};
 
 /// What a loop remembers of a check: its last result, except unknown ones.

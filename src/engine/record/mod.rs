@@ -50,7 +50,7 @@ use super::git::GitBaseline;
 use super::test_changes::Baseline;
 use super::text::word;
 use super::usage::Usage;
-use super::usage::times::{self, Earlier, Spread};
+use super::usage::{self, Earlier, Spread};
 
 /// The format of a record. That of a newer crew is neither understood nor written.
 pub const VERSION: u32 = 2;
@@ -122,7 +122,7 @@ pub struct Loop {
     pub started_at: DateTime<Utc>,
     pub contract: Contract,
     pub place: Place,
-    /// Awake milliseconds of the newest counted iterations, [`times::KEPT`] of them.
+    /// Awake milliseconds of the newest counted iterations, [`usage::TIMES_KEPT`] of them.
     pub elapsed_ms: Vec<u64>,
     /// The totals of the iteration times before those.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -299,13 +299,13 @@ impl Loop {
     /// Adds the time of one more counted iteration.
     pub fn took(&mut self, ms: u64) {
         self.elapsed_ms.push(ms);
-        let more = self.elapsed_ms.len().saturating_sub(times::KEPT);
+        let more = self.elapsed_ms.len().saturating_sub(usage::TIMES_KEPT);
         self.elapsed_ms.drain(..more).for_each(|ms| self.earlier.add(ms));
     }
 
     /// The spread of all its iteration times.
     pub fn spread(&self) -> Option<Spread> {
-        times::spread(&self.earlier, &self.elapsed_ms)
+        usage::spread_times(&self.earlier, &self.elapsed_ms)
     }
 
     /// When it last moved: its end, else its last iteration, or its start if none ended.

@@ -9,7 +9,7 @@ use super::{Loop, Outcome};
 use crate::engine::evidence::{Evidence, IterationStatus};
 use crate::engine::text::word;
 use crate::engine::usage::Usage;
-use crate::engine::usage::times::{Earlier, Spread};
+use crate::engine::usage::{Earlier, Spread};
 
 /// What came of the iterations of a loop.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::NAMED_MAX;
-use crate::engine::evidence::cause::{NoCause, of_both};
+use crate::engine::evidence::check::{NoCause, of_both};
 use crate::engine::evidence::test_run::{TestRun, TestStatus};
 use crate::engine::evidence::{CheckResult, Verdict};
 use crate::engine::text::{named, word};

@@ -1,15 +1,10 @@
 //! What a loop used: tokens by kind, and their cost. Sums never wrap. A part that could not be
 //! counted is reported, never taken for zero.
 
-pub mod prices;
-pub mod times;
-
 use std::fmt;
 use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
-
-use self::prices::{HIGHEST, Speed};
 
 /// How many models without a price are named.
 const UNPRICED_NAMED: usize = 4;
@@ -248,5 +243,161 @@ pub fn tokens_text(tokens: u64) -> String {
     }
 }
 
+/// How fast a model was asked to answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Speed {
+    #[default]
+    Standard,
+    Fast,
+}
+
+/// Prices in millionths of a dollar for a million tokens of a kind, which is picodollars for one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rates(pub Tokens);
+
+/// What the tokens of one model cost.
+#[derive(Debug)]
+pub struct Price {
+    pub model: &'static str,
+    pub rates: Rates,
+    /// The rates of fast mode, if it costs more.
+    pub fast: Option<Rates>,
+    /// The token count above which a prompt costs more, and the rates then.
+    pub long: Option<(u64, Rates)>,
+}
+
+/// The rates charged for a model without a known price. No list has higher ones.
+pub const HIGHEST: Rates = rates(30_000, 150_000, 3_000);
+
+/// A web search, in picodollars.
+const WEB_SEARCH: u64 = 10_000_000_000;
+
+/// In thousandths of a dollar for a million tokens: input, output, cache reads. Writing to the
+/// cache costs a quarter more than input for five minutes, and twice as much as input for an hour.
+pub const fn rates(input: u64, output: u64, cache_read: u64) -> Rates {
+    Rates(Tokens {
+        input: input * 1000,
+        cache_write: input * 1250,
+        cache_write_hour: input * 2000,
+        cache_read: cache_read * 1000,
+        output: output * 1000,
+    })
+}
+
+impl Price {
+    /// What a message of this model cost.
+    pub fn of(&self, message: &Message) -> Money {
+        let rates = match (message.speed, self.fast, self.long) {
+            (Speed::Fast, Some(fast), _) => fast,
+            (_, _, Some((above, long))) if message.tokens.prompt() > above => long,
+            _ => self.rates,
+        };
+        let tokens = rates.of(&message.tokens).0;
+        let searches = message.web_searches.saturating_mul(WEB_SEARCH);
+        let abroad = if message.in_the_us { tokens / 10 } else { 0 };
+        Money(tokens.saturating_add(abroad).saturating_add(searches))
+    }
+}
+
+impl Rates {
+    /// What tokens cost.
+    pub fn of(&self, tokens: &Tokens) -> Money {
+        Money(tokens.zip(self.0, u64::saturating_mul).total())
+    }
+}
+
+/// The spread of some durations, each in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Spread {
+    pub min: u64,
+    pub mean: u64,
+    pub max: u64,
+}
+
+/// The most single iteration times kept in a record; the newest are.
+pub const TIMES_KEPT: usize = 100;
+
+/// The totals of the iteration times that are not kept singly: a record that grew with its
+/// iterations would make each one slower than the one before.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Earlier {
+    pub count: u64,
+    pub min_ms: u64,
+    pub max_ms: u64,
+    pub sum_ms: u64,
+}
+
+impl Earlier {
+    /// Adds other times.
+    pub fn merge(&mut self, other: &Self) {
+        if other.count == 0 {
+            return;
+        }
+        self.min_ms = if self.count == 0 { other.min_ms } else { self.min_ms.min(other.min_ms) };
+        self.max_ms = self.max_ms.max(other.max_ms);
+        self.count += other.count;
+        self.sum_ms = self.sum_ms.saturating_add(other.sum_ms);
+    }
+
+    /// Adds one time.
+    pub fn add(&mut self, ms: u64) {
+        self.min_ms = if self.count == 0 { ms } else { self.min_ms.min(ms) };
+        self.max_ms = self.max_ms.max(ms);
+        self.count += 1;
+        self.sum_ms = self.sum_ms.saturating_add(ms);
+    }
+
+    /// The spread of at least two durations; `None` for fewer.
+    pub fn spread(&self) -> Option<Spread> {
+        (self.count >= 2).then(|| Spread {
+            min: self.min_ms,
+            mean: self.sum_ms.saturating_add(self.count / 2) / self.count,
+            max: self.max_ms,
+        })
+    }
+}
+
+/// The spread of at least two durations, the `newest` and the `earlier` ones; `None` for fewer.
+pub fn spread_times(earlier: &Earlier, newest: &[u64]) -> Option<Spread> {
+    let mut all = *earlier;
+    for ms in newest {
+        all.add(*ms);
+    }
+    all.spread().filter(|_| !newest.is_empty())
+}
+
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod times_tests {
+    use super::*;
+
+    #[test]
+    fn the_spread_of_iterations_is_their_least_their_mean_and_their_most() {
+        let table: [(&[u64], Option<[u64; 3]>); 6] = [
+            (&[], None),
+            (&[45_200], None),
+            (&[10, 10], Some([10, 10, 10])),
+            (&[2, 4, 4, 4, 5, 5, 7, 9], Some([2, 5, 9])),
+            (&[45_200, 38_700, 52_100], Some([38_700, 45_333, 52_100])),
+            (&[0, u64::MAX], Some([0, u64::MAX / 2, u64::MAX])),
+        ];
+        for (times, expected) in table {
+            let found =
+                spread_times(&Earlier::default(), times).map(|it| [it.min, it.mean, it.max]);
+            assert_eq!(found, expected, "{times:?}");
+        }
+    }
+
+    #[test]
+    fn times_that_are_only_summed_up_spread_as_they_did_one_by_one() {
+        let times: Vec<u64> = (0..1000).map(|number| 40_000 + number * 7919 % 9_000).collect();
+        let all = spread_times(&Earlier::default(), &times);
+        for cut in [1, 500, 999] {
+            let mut earlier = Earlier::default();
+            times[..cut].iter().for_each(|ms| earlier.add(*ms));
+            assert_eq!(spread_times(&earlier, &times[cut..]), all, "{cut}");
+        }
+    }
+}

@@ -1,4 +1,3 @@
-use super::prices::rates;
 use super::*;
 
 fn message(id: &str, model: &str, input: u64, output: u64) -> Message {

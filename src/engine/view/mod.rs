@@ -25,7 +25,7 @@ pub use self::next::Step;
 use super::boundary::limits;
 use super::events::Doing;
 use super::evidence::changes::Changes;
-use super::evidence::commits::Commits;
+use super::evidence::changes::Commits;
 use super::evidence::test_report::TestMemories;
 use super::journal::story::Story;
 use super::record::{

@@ -6,7 +6,7 @@ use crate::engine::boundary::decide::{Decision, apply, decide};
 use crate::engine::boundary::judge::judge;
 use crate::engine::claim::Claim;
 use crate::engine::evidence::Verdict;
-use crate::engine::evidence::commits::Commits;
+use crate::engine::evidence::changes::Commits;
 use crate::engine::fixture::{a_loop_with, a_page, a_run, at, facts, result};
 use crate::engine::journal::{Event, JournalEntry, SCHEMA};
 use crate::engine::record::Role;

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::{Git, head_by};
+use crate::engine::evidence::changes::Commits;
 use crate::engine::evidence::changes::HeadMove;
-use crate::engine::evidence::commits::Commits;
 use crate::engine::record::{CheckedOut, Loop};
 use crate::engine::text::one_line;
 use crate::parse::git::is_id;

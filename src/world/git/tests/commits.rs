@@ -1,8 +1,8 @@
 //! What became of a loop's commits, and of those it found.
 
 use super::Yard;
+use crate::engine::evidence::changes::Commits;
 use crate::engine::evidence::changes::{ChangeKind, ChangedFile, Changes};
-use crate::engine::evidence::commits::Commits;
 use crate::engine::fixture::a_loop;
 use crate::engine::record::Loop;
 use crate::world::git::{commits_since, uncommitted};
