@@ -283,7 +283,9 @@ fn unanswered(world: &FleetWorld, clone: &Path, more: &[&str]) -> Ran {
 /// The texts and agents that a start has asked about, without their fingerprints.
 fn asked(ran: &Ran) -> Vec<String> {
     let parts = ran.stdout.lines().filter_map(|line| line.split_once(", fingerprint "));
-    parts.map(|(what, rest)| format!("{}{}", what.trim(), &rest[12..])).collect()
+    let text =
+        |what: &str| what.find("[fleet ").map_or_else(String::new, |at| what[at..].to_owned());
+    parts.map(|(what, rest)| format!("{}{}", text(what), &rest[12..])).collect()
 }
 
 /// The settings of a person who works with another agent.

@@ -223,7 +223,7 @@ pub fn job(fleet: &str, name: &str, remote: Option<&str>) -> Result<Exit> {
             print::err(&format!("crew: another attempt has {task}; this one pushed nothing more"));
             Exit::FENCED
         }
-        JobEnd::Paused => Exit::INTERRUPTED,
+        JobEnd::Paused | JobEnd::SentBack(_) => Exit::INTERRUPTED,
         JobEnd::Interrupted => signals.exit_code().map_or(Exit::INTERRUPTED, Exit::signalled),
     })
 }

@@ -244,8 +244,7 @@ pub(super) fn stays_exhausted(found: &Lease, contract: &Contract) -> bool {
 
 /// The limit that leaves a task no further iteration, by its name in files.
 fn spent(found: &Lease, contract: &Contract) -> Option<String> {
-    let limit = Lease { contract: contract.clone(), ..found.clone() }.spent_limit()?;
-    Some(limit.row().name.replace('_', "-"))
+    Lease { contract: contract.clone(), ..found.clone() }.spent_limit()
 }
 
 /// Lets a completed task land, too.

@@ -271,7 +271,7 @@ pub fn accept_test_changes(home: &Home, memory: &Memory, task: &TaskId, words: &
             ));
         }
         if let Some(limit) = lease.spent_limit() {
-            let (limit, folder) = (limit.row().name.replace('_', "-"), &fleet.folder);
+            let folder = &fleet.folder;
             return Some(format!(
                 "task {task} has used up its {limit}\n\
                  hint: raise {limit} in {folder}/{task}.md, type {run}, then accept"

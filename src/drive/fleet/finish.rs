@@ -10,7 +10,7 @@ use anyhow::{Context, Error, Result, anyhow};
 use chrono::{DateTime, Utc};
 
 use super::gate::{FENCED, slot_for_checks, tip};
-use super::job::{AfterLoop, DoneWork, Job, JobEnd};
+use super::job::{DoneWork, Job, JobEnd};
 use super::land::{LandEnd, Landing};
 use super::worktree::{self, FleetCommands, MadeTree, unplanted};
 use crate::drive::error_text::{error_text, git_trouble};
@@ -32,14 +32,13 @@ use crate::world::store::{self, Kept};
 
 impl Job<'_> {
     /// What follows from the loop's end.
-    pub(super) fn settled(&self, record: &Loop, sink: &mut dyn EventSink) -> Result<AfterLoop> {
+    pub(super) fn settled(&self, record: &Loop, sink: &mut dyn EventSink) -> Result<JobEnd> {
         // The fleet may have been started in another way meanwhile, as with --land.
         let known = self.memory.manifest();
         let fleet =
             known.map_or_else(|_| self.fleet.clone(), |now| self.fleet.landing_as(&now.value));
-        let job = Job { fleet: &fleet, lease: self.lease.clone(), ..*self };
-        job.finished(record, sink)
-            .or_else(|error| self.failed(error, Some(record)).map(AfterLoop::Over))
+        let finished = Job { fleet: &fleet, ..*self }.finished(record, sink);
+        finished.or_else(|error| self.failed(error, Some(record)))
     }
 
     /// What follows from an error. What no other attempt would do better ends the task with its
@@ -56,10 +55,10 @@ impl Job<'_> {
         self.ended(Ending::new(outcome, why), record)
     }
 
-    fn finished(&self, record: &Loop, sink: &mut dyn EventSink) -> Result<AfterLoop> {
+    fn finished(&self, record: &Loop, sink: &mut dyn EventSink) -> Result<JobEnd> {
         let ending = record.state.ending.clone().ok_or_else(|| anyhow!("the loop has no end"))?;
         if ending.why == FENCED {
-            return Ok(AfterLoop::Over(JobEnd::Fenced));
+            return Ok(JobEnd::Fenced);
         }
         if ending.outcome == Outcome::Interrupted && self.signals.times() > 0 {
             return self.interrupted(Some(record));
@@ -72,7 +71,7 @@ impl Job<'_> {
                 }
                 _ => ending,
             };
-            return self.ended(ending, Some(record)).map(AfterLoop::Over);
+            return self.ended(ending, Some(record));
         }
         // The loop was over when this attempt found it: what is left is its end.
         let was_over = record.state.completed == self.lease.carried.completed;
@@ -85,7 +84,7 @@ impl Job<'_> {
         }
         if let Some(why) = why {
             let ending = Ending::new(Outcome::Blocked, format!("its branch lacks its work: {why}"));
-            return self.ended(ending, Some(record)).map(AfterLoop::Over);
+            return self.ended(ending, Some(record));
         }
         if self.fleet.landing != LandingMode::No && self.is_cancelled() {
             return self.interrupted(Some(record));
@@ -118,14 +117,14 @@ impl Job<'_> {
         &self,
         ending: &TaskEnding,
         sink: &mut dyn EventSink,
-    ) -> Result<AfterLoop> {
+    ) -> Result<JobEnd> {
         let stop = || self.signals.times() > 0;
         let commands = self.commands(&stop, &mut *sink);
-        let made = worktree::make(self.memory, self.fleet, &self.lease, &commands);
+        let made = worktree::make(self.memory, self.fleet, self.lease, &commands);
         let done = made.and_then(|MadeTree { folder, .. }| {
             self.completed(ending, DoneWork { checkout: &folder, record: None }, sink)
         });
-        done.or_else(|error| self.failed(error, None).map(AfterLoop::Over))
+        done.or_else(|error| self.failed(error, None))
     }
 
     fn completed(
@@ -133,7 +132,7 @@ impl Job<'_> {
         ending: &TaskEnding,
         work: DoneWork<'_>,
         sink: &mut dyn EventSink,
-    ) -> Result<AfterLoop> {
+    ) -> Result<JobEnd> {
         if let (LandingMode::Main, Some(Landed::Request(address))) =
             (self.fleet.landing, &ending.landed)
         {
@@ -142,13 +141,13 @@ impl Job<'_> {
                 Some(ending.clone())
             });
             if let Some(ending) = stays {
-                return self.close(work.record, ending).map(AfterLoop::Over);
+                return self.close(work.record, ending);
             }
         }
         match self.fleet.landing {
             LandingMode::Main => self.land(ending, work, sink),
-            LandingMode::Pr => self.request(ending, work).map(AfterLoop::Over),
-            LandingMode::No => self.close(work.record, ending.clone()).map(AfterLoop::Over),
+            LandingMode::Pr => self.request(ending, work),
+            LandingMode::No => self.close(work.record, ending.clone()),
         }
     }
 
@@ -176,38 +175,15 @@ impl Job<'_> {
         ending: &TaskEnding,
         work: DoneWork<'_>,
         sink: &mut dyn EventSink,
-    ) -> Result<AfterLoop> {
+    ) -> Result<JobEnd> {
         sink.on_event(&RunEvent::Noted("lands its branch"));
-        let Some(kept) = self.lands(ending, work)? else {
-            return Ok(AfterLoop::Over(JobEnd::Fenced));
-        };
+        let Some(kept) = self.lands(ending, work)? else { return Ok(JobEnd::Fenced) };
         let stop = self.ends_by(|order| order == FleetRequest::Cancel);
         let remote = self.fleet.remote.as_ref().context("landing needs a remote")?;
         let commands = self.commands(&stop, &mut *sink);
-        let landing = Landing {
-            home: self.home,
-            memory: self.memory,
-            fleet: self.fleet,
-            remote,
-            attempt: self.attempt,
-            slots: self.slots_now(),
-            commands: &commands,
-            signals: self.signals,
-        };
-        let ended = |lease: &Lease, commit: Option<&String>| {
-            let landed = Some(Landed::Main(commit.cloned()));
-            let ending = TaskEnding { landed, ..ending.clone() };
-            let (state, at) = (TaskState::Ended(ending), clock::now().wall);
-            Lease {
-                state,
-                at,
-                is_retried: false,
-                is_renewed: false,
-                accepted_test_changes: None,
-                ..lease.clone()
-            }
-        };
-        match landing.land(kept, work.checkout, &ended)? {
+        let (job, slots, checkout) = (*self, self.slots_now(), work.checkout);
+        let landing = Landing { job, remote, slots, commands: &commands, checkout, ending };
+        match landing.land(kept)? {
             LandEnd::Landed(lease) => {
                 // A working tree that stays costs room alone; the work has landed.
                 let trees = self.memory.hold_trees(&self.fleet.repository, &stop);
@@ -216,11 +192,11 @@ impl Job<'_> {
                 }
                 drop(trees);
                 let ending = lease.ending().cloned().context("a landed task has ended")?;
-                Ok(AfterLoop::Over(JobEnd::Ended(ending)))
+                Ok(JobEnd::Ended(ending))
             }
-            LandEnd::Refused(refusal) => self.refused(&refusal, work, sink),
-            LandEnd::Requested => self.request(ending, work).map(AfterLoop::Over),
-            LandEnd::Fenced => Ok(AfterLoop::Over(JobEnd::Fenced)),
+            LandEnd::Refused(refusal) => self.refused(&refusal, work.record, sink),
+            LandEnd::Requested => self.request(ending, work),
+            LandEnd::Fenced => Ok(JobEnd::Fenced),
             LandEnd::Stopped => self.interrupted(work.record),
         }
     }
@@ -230,33 +206,30 @@ impl Job<'_> {
     fn refused(
         &self,
         refusal: &Refusal,
-        work: DoneWork<'_>,
+        record: Option<&Loop>,
         sink: &mut dyn EventSink,
-    ) -> Result<AfterLoop> {
+    ) -> Result<JobEnd> {
         let mut why = refusal.why();
         if let Refusal::Red { output, .. } = refusal {
-            output
-                .lines()
-                .for_each(|line| sink.on_event(&RunEvent::Noted(&format!("red: {line}"))));
+            for line in output.lines() {
+                sink.on_event(&RunEvent::Noted(&format!("red: {line}")));
+            }
         }
         if refusal.can_be_settled() && self.lease.sent_back.is_none() {
-            let spent = match work.record {
+            let spent = match record {
                 Some(record) => self.spent(record),
-                None => self
-                    .lease
-                    .spent_limit()
-                    .map(|it| format!("its {} is used up", it.row().name.replace('_', "-"))),
+                None => self.lease.spent_limit().map(|limit| format!("its {limit} is used up")),
             };
             let Some(limit) = spent else {
                 sink.on_event(&RunEvent::Noted(&format!("sent back: {why}")));
-                return self.sent_back(refusal, work.record);
+                return self.sent_back(refusal, record);
             };
             why = format!("{why}; {limit}: raise it, then --retry");
         }
         if self.lease.sent_back.is_some() {
             self.change_own(|lease| lease.sent_back = Some(refusal.clone()))?;
         }
-        self.ended(Ending::new(Outcome::Blocked, why), work.record).map(AfterLoop::Over)
+        self.ended(Ending::new(Outcome::Blocked, why), record)
     }
 
     /// Says in the lease that the branch is being landed. `None` where another attempt has the
@@ -278,7 +251,7 @@ impl Job<'_> {
 
     /// Records that the landing sent the task back, which happens once; then its next loop begins
     /// with the main branch merged in. A crash in between finds it in the lease.
-    fn sent_back(&self, refusal: &Refusal, record: Option<&Loop>) -> Result<AfterLoop> {
+    fn sent_back(&self, refusal: &Refusal, record: Option<&Loop>) -> Result<JobEnd> {
         let kept = self.change_own(|lease| {
             lease.sent_back = Some(refusal.clone());
             if let Refusal::Conflict(files) = refusal {
@@ -290,20 +263,27 @@ impl Job<'_> {
             (lease.loop_end, lease.loop_id) = (None, None);
         })?;
         Ok(match kept {
-            Some(kept) => AfterLoop::Again(Box::new(kept.value)),
-            None => AfterLoop::Over(JobEnd::Fenced),
+            Some(kept) => JobEnd::SentBack(Box::new(kept.value)),
+            None => JobEnd::Fenced,
         })
+    }
+
+    /// The main branch of the remote, brought into a working tree as the ref `name`.
+    pub(super) fn bring_main(&self, folder: &Path, name: &str) -> Result<String> {
+        let base = &self.fleet.base;
+        let main = self.memory.fetch_branch(base)?;
+        let main = main.with_context(|| format!("the remote has no branch {base}"))?;
+        hub::give(self.memory.hub().context("this fleet has no remote")?, folder, &main, name)?;
+        Ok(main)
     }
 
     /// Brings the main branch into the task's own branch, for its next loop. The lease names the
     /// files in conflict before their markers are committed.
     pub(super) fn merge_main(&self, folder: &Path) -> Result<Lease> {
-        let Some(hub) = self.memory.hub() else { return Ok(self.lease.clone()) };
-        let base = &self.fleet.base;
-        let main = self.memory.fetch_branch(base)?;
-        let main = main.with_context(|| format!("the remote has no branch {base}"))?;
-        let name = format!("refs/crew/{}/main", self.fleet.name);
-        hub::give(hub, folder, &main, &name)?;
+        if !self.memory.is_shared() {
+            return Ok(self.lease.clone());
+        }
+        let main = self.bring_main(folder, &format!("refs/crew/{}/main", self.fleet.name))?;
         let files = land::merge_to_conflicts(folder, &main)?;
         if files.is_empty() {
             return Ok(self.lease.clone());
@@ -366,8 +346,8 @@ impl Job<'_> {
     }
 
     /// Leaves the task because a signal or an order came first.
-    fn interrupted(&self, record: Option<&Loop>) -> Result<AfterLoop> {
-        self.leave(JobEnd::Interrupted, record).map(AfterLoop::Over)
+    fn interrupted(&self, record: Option<&Loop>) -> Result<JobEnd> {
+        self.leave(JobEnd::Interrupted, record)
     }
 
     /// How the commands of this attempt run; `stop` ends one early.
@@ -402,7 +382,7 @@ impl Job<'_> {
     /// The commit of the task's branch, where this machine has its newest: by its loop or, where
     /// that is gone, as a local fleet left it.
     pub(super) fn branch_now(&self, record: Option<&Loop>) -> Option<String> {
-        let Lease { branch, commit, carried, .. } = &self.lease;
+        let Lease { branch, commit, carried, .. } = self.lease;
         let is_local = commit.is_none() && carried.completed > 0;
         let here = || git::commit(&self.fleet.repository, &format!("refs/heads/{branch}"));
         record.map_or_else(|| is_local.then(here).flatten(), |record| tip(record).commit)

@@ -91,10 +91,11 @@ pub fn job(
     );
     let (mut fleet, mut lease) = (fleet, taken);
     loop {
-        let job = Job { home, memory: &memory, fleet: &fleet, lease, attempt: &attempt, signals };
+        let job =
+            Job { home, memory: &memory, fleet: &fleet, lease: &lease, attempt: &attempt, signals };
         match job.work(sink)? {
-            AfterLoop::Over(end) => return Ok(end),
-            AfterLoop::Again(sent_back) => lease = *sent_back,
+            JobEnd::SentBack(sent_back) => lease = *sent_back,
+            end => return Ok(end),
         }
         // Its next loop is held to the checks that the landing was.
         if let Ok(newest) = memory.manifest() {
@@ -135,15 +136,15 @@ fn lacks_money(memory: &Memory, fleet: &Fleet, lease: &Lease) -> Result<Option<S
 
 impl Job<'_> {
     /// One loop of the task, and what follows from its end.
-    fn work(&self, sink: &mut dyn EventSink) -> Result<AfterLoop> {
-        let Lease { loop_end, is_retried, is_renewed, .. } = &self.lease;
+    fn work(&self, sink: &mut dyn EventSink) -> Result<JobEnd> {
+        let Lease { loop_end, is_retried, is_renewed, .. } = self.lease;
         let found = self.left_here();
         if let Some(ending) = loop_end.as_ref().filter(|it| it.outcome != Outcome::Completed) {
-            return self.close(found.as_ref(), ending.clone()).map(AfterLoop::Over);
+            return self.close(found.as_ref(), ending.clone());
         }
         if found.is_none() {
             if let Some(why) = self.stranded() {
-                return self.failed(anyhow!(why), None).map(AfterLoop::Over);
+                return self.failed(anyhow!(why), None);
             }
             // Another text is for an agent.
             if let Some(ending) = loop_end
@@ -159,16 +160,14 @@ impl Job<'_> {
         });
         match run {
             Ok(RunEnd::Finished(ended)) => self.settled(&ended.record, sink),
-            Ok(RunEnd::Paused) => self.paused().map(AfterLoop::Over),
+            Ok(RunEnd::Paused) => self.paused(),
             Ok(RunEnd::Taken(id)) => {
                 bail!("loop {id} has another owner now\nhint: crew status {id}")
             }
             Ok(RunEnd::Refused(error)) => Err(error),
-            Err(_) if self.signals.times() > 0 => {
-                self.leave(JobEnd::Interrupted, None).map(AfterLoop::Over)
-            }
-            Err(_) if self.order().is_some() => self.paused().map(AfterLoop::Over),
-            Err(error) => self.failed(error, None).map(AfterLoop::Over),
+            Err(_) if self.signals.times() > 0 => self.leave(JobEnd::Interrupted, None),
+            Err(_) if self.order().is_some() => self.paused(),
+            Err(error) => self.failed(error, None),
         }
     }
 
@@ -203,7 +202,7 @@ impl Job<'_> {
             if unplanted(self.fleet, checkout).is_ok() {
                 put_back(checkout)?;
             }
-            worktree::set_up(self.fleet, checkout, &self.commands(&stop, sink))?;
+            worktree::set_up(self.fleet, checkout, false, &self.commands(&stop, sink))?;
             // The attempt that ended it was cut off before it could say so.
             let goes_on =
                 |it: &Ending| it.outcome == Outcome::Interrupted || it.why.ends_with(FENCED);
@@ -216,13 +215,13 @@ impl Job<'_> {
             };
         }
         let made =
-            worktree::make(self.memory, self.fleet, &self.lease, &self.commands(&stop, sink))?;
+            worktree::make(self.memory, self.fleet, self.lease, &self.commands(&stop, sink))?;
         let MadeTree { folder, is_as_left } = made;
         let sent_back = self.lease.sent_back.is_some();
         let lease = if sent_back { self.merge_main(&folder)? } else { self.lease.clone() };
         let prepared = Prepared {
             place: place::place(&folder, None)?,
-            contract: Job { lease, ..*self }.contract(),
+            contract: Job { lease: &lease, ..*self }.contract(),
             notes: Vec::new(),
             keep: LogRetention::default(),
             replace: true,
@@ -237,7 +236,7 @@ impl Job<'_> {
     /// Whether a task that is tried again has another text than its completed loop had. Where only
     /// its checks are others, a landing runs them itself.
     fn begins_anew(&self, found: &Loop) -> bool {
-        let Lease { is_retried, is_renewed, contract, .. } = &self.lease;
+        let Lease { is_retried, is_renewed, contract, .. } = self.lease;
         let is_judged = self.fleet.landing == LandingMode::Main;
         let is_another = *is_renewed && !(is_judged && contract.task == found.contract.task);
         *is_retried && is_another && found.outcome() == Some(Outcome::Completed)
@@ -245,7 +244,7 @@ impl Job<'_> {
 
     /// The contract of the task's next loop: the lease's, with what a landing found.
     fn contract(&self) -> Contract {
-        let Lease { contract, sent_back, conflicts, .. } = &self.lease;
+        let Lease { contract, sent_back, conflicts, .. } = self.lease;
         let mut contract = Contract { limits: self.limits(), ..contract.clone() };
         contract.checks.extend(without_markers(conflicts));
         if sent_back.is_some() {
@@ -398,23 +397,19 @@ pub enum JobEnd {
     Paused,
     /// A signal ended the attempt; the task waits for the next one.
     Interrupted,
+    /// A landing sent the task back: another loop of it follows, by this lease.
+    SentBack(Box<Lease>),
 }
 
 /// The attempt that this process is.
+#[derive(Clone, Copy)]
 pub(super) struct Job<'a> {
     pub home: &'a Home,
     pub memory: &'a Memory,
     pub fleet: &'a Fleet,
-    pub lease: Lease,
+    pub lease: &'a Lease,
     pub attempt: &'a str,
     pub signals: &'a Signals,
-}
-
-/// What comes next for an attempt.
-pub(super) enum AfterLoop {
-    Over(JobEnd),
-    /// Another loop of the task, by this lease.
-    Again(Box<Lease>),
 }
 
 /// The completed work of a task.

@@ -212,9 +212,7 @@ pub(super) fn goes_the_same_way(
 pub(super) fn is_up_to_date(memory: &Memory, fleet: &Fleet, head: Option<&str>) -> Result<()> {
     let (Some(hub), Some(head)) = (memory.hub(), head) else { return Ok(()) };
     let Some(tip) = memory.fetch_branch(&fleet.base)? else { return Ok(()) };
-    let mut changed = land::changed(hub, head, &tip).unwrap_or_default();
-    let differing = land::differing(hub, head, &tip).unwrap_or_default();
-    changed.retain(|path| differing.contains(path));
+    let changed = land::changed_and_differing(hub, head, &tip).unwrap_or_default();
     if let Some(path) = touches_the_fleet(&fleet.folder, &changed) {
         bail!(
             "{path} has changed on the remote's {0}, and this clone lacks that\n\

@@ -11,27 +11,26 @@ use anyhow::{Context, Error, Result, bail};
 
 use super::gate::slot_for_checks;
 use super::job::{DoneWork, Job, JobEnd};
-use super::memory::{Memory, Stillness};
+use super::memory::Stillness;
 use super::worktree::{self, FleetCommands};
 use crate::drive::error_text::git_trouble;
 use crate::engine::fleet::manifest::MAX_PRIORITY;
 use crate::engine::fleet::{
     Fleet, JobPhase, Landed, LandingMode, Lease, RecordFault, Refusal, Remote, TaskEnding, TaskId,
-    touches_the_fleet, without_markers,
+    TaskState, touches_the_fleet, without_markers,
 };
 use crate::engine::git::{GitFault, GitStep, GitTrouble, RefUpdate};
 use crate::engine::record::{Ending, Outcome};
 use crate::engine::text::tail_of;
 use crate::parse::gh::{RequestState, request_state, requests, unreached};
-use crate::world::clock::{self, Deadline};
+use crate::world::clock::{self, RetryPolicy};
 use crate::world::files::{disk, tree};
 use crate::world::git::land::{self, Squashed};
 use crate::world::git::worktree::{clear_half_made, clear_half_merged};
 use crate::world::git::{self, hub};
-use crate::world::process::signals::Signals;
 use crate::world::process::{Call, ExitCause, Stop};
 use crate::world::slots::{Line, Slot};
-use crate::world::store::{Home, Kept};
+use crate::world::store::Kept;
 
 /// How often a landing begins again because the main branch has moved.
 const TRIES: u32 = 8;
@@ -45,17 +44,17 @@ const LANDING: &str = "_land";
 /// A landing in progress.
 #[derive(Clone, Copy)]
 pub struct Landing<'a, 'commands> {
-    pub home: &'a Home,
-    pub memory: &'a Memory,
-    pub fleet: &'a Fleet,
-    pub remote: &'a Remote,
     /// The attempt that lands.
-    pub attempt: &'a str,
-    /// How many slots this machine has for the fleet; 0 where the engine has given a place.
+    pub job: Job<'a>,
+    pub remote: &'a Remote,
+    /// How many slots this machine has for the fleet; 0 where the executor has given a place.
     pub slots: u32,
     /// How the setup and the checks run; what ends them early ends the landing.
     pub commands: &'a FleetCommands<'commands>,
-    pub signals: &'a Signals,
+    /// A working tree of the branch.
+    pub checkout: &'a Path,
+    /// How the loop ended.
+    pub ending: &'a TaskEnding,
 }
 
 /// What became of a landing.
@@ -72,87 +71,84 @@ pub enum LandEnd {
 }
 
 impl Landing<'_, '_> {
-    /// Lands the branch of a lease. `ended` makes the lease of a task that has landed as a
-    /// commit; without one main had its work already.
-    pub fn land(
-        &self,
-        mut kept: Kept<Lease>,
-        checkout: &Path,
-        ended: &dyn Fn(&Lease, Option<&String>) -> Lease,
-    ) -> Result<LandEnd> {
-        let here = self.home.fleet(&self.fleet.name).join("land.lock");
+    /// Lands the branch of a lease.
+    pub fn land(&self, mut kept: Kept<Lease>) -> Result<LandEnd> {
+        let here = self.job.home.fleet(&self.job.fleet.name).join("land.lock");
         let mut own = None;
         while own.is_none() {
-            if (self.commands.stop())() {
+            if self.is_stopped() {
                 return Ok(LandEnd::Stopped);
             }
             own = disk::lock(&here, ASKS[1])?;
         }
-        let (deadline, mut pause) = (Deadline::after(PATIENCE), ASKS[0]);
-        loop {
-            let end = self.land_with_a_slot(&kept, checkout, ended);
-            let trouble = end.as_ref().err().and_then(git_trouble);
-            let is_away = trouble == Some(GitTrouble::Network);
-            if is_away && !(self.commands.stop())() && !deadline.passed() {
-                // Waited for without a slot; then all begins again.
-                Deadline::after(pause).poll(ASKS[0], || (self.commands.stop())().then_some(()));
-                pause = (pause * 2).min(ASKS[1]);
-                kept = self.memory.lease(kept.value.id())?;
-                if kept.value.is_of(self.attempt) {
-                    continue;
+        let [first_pause, longest_pause] = ASKS;
+        let policy = RetryPolicy { within: Some(PATIENCE), first_pause, longest_pause };
+        let mut is_first = true;
+        // A remote that is away is waited for without a slot; then all begins again.
+        let end = clock::retry(
+            policy,
+            || self.is_stopped(),
+            || {
+                if !std::mem::take(&mut is_first) {
+                    match self.job.memory.lease(kept.value.id()) {
+                        Ok(now) => kept = now,
+                        Err(error) => return Ok(Err(error)),
+                    }
+                    // The answer of a push that did land may have been lost.
+                    if kept.value.is_on_main() {
+                        return Ok(Ok(LandEnd::Landed(Box::new(kept.value.clone()))));
+                    }
+                    if !kept.value.is_of(self.job.attempt) {
+                        return Ok(Ok(LandEnd::Fenced));
+                    }
                 }
-                // The answer of a push that did land may have been lost.
-                let has_landed = kept.value.is_on_main();
-                let landed = || LandEnd::Landed(Box::new(kept.value));
-                return Ok(if has_landed { landed() } else { LandEnd::Fenced });
-            }
-            // What was ended because of a signal is no fault of the task.
-            let is_stopped = end.is_err() && (self.commands.stop())();
-            return if is_stopped { Ok(LandEnd::Stopped) } else { end };
-        }
+                match self.land_with_a_slot(&kept) {
+                    Err(error) if git_trouble(&error) == Some(GitTrouble::Network) => Err(error),
+                    end => Ok(end),
+                }
+            },
+        );
+        let end = end.flatten();
+        // What was ended because of a signal is no fault of the task.
+        if end.is_err() && self.is_stopped() { Ok(LandEnd::Stopped) } else { end }
+    }
+
+    fn is_stopped(&self) -> bool {
+        (self.commands.stop())()
     }
 
     /// Lands with a slot of this machine, and with the landing's lease. Both are given back.
-    fn land_with_a_slot(
-        &self,
-        kept: &Kept<Lease>,
-        checkout: &Path,
-        ended: &dyn Fn(&Lease, Option<&String>) -> Lease,
-    ) -> Result<LandEnd> {
-        let memory = self.memory.clone().with_patience(self.signals, Duration::ZERO);
-        let hasty = Landing { memory: &memory, ..*self };
+    fn land_with_a_slot(&self, kept: &Kept<Lease>) -> Result<LandEnd> {
+        let Job { memory, signals, .. } = self.job;
+        let memory = memory.clone().with_patience(signals, Duration::ZERO);
+        let hasty = Landing { job: Job { memory: &memory, ..self.job }, ..*self };
         let Some((token, slot)) = hasty.take_both(kept.value.id())? else {
             return Ok(LandEnd::Stopped);
         };
-        let end = hasty.land_alone(kept.clone(), checkout, ended);
+        let end = hasty.land_alone(kept.clone());
         drop(slot);
         hasty.give_back(&token);
         end
     }
 
-    fn land_alone(
-        &self,
-        mut kept: Kept<Lease>,
-        checkout: &Path,
-        ended: &dyn Fn(&Lease, Option<&String>) -> Lease,
-    ) -> Result<LandEnd> {
-        let base = format!("refs/heads/{}", self.fleet.base);
-        let mut terms = self.fleet.landing_as(&self.memory.manifest()?.value);
+    fn land_alone(&self, mut kept: Kept<Lease>) -> Result<LandEnd> {
+        let Job { memory, fleet, attempt, .. } = self.job;
+        let base = format!("refs/heads/{}", fleet.base);
+        let mut terms = fleet.landing_as(&memory.manifest()?.value);
         for _ in 0..TRIES {
             if terms.landing != LandingMode::Main {
                 return Ok(LandEnd::Requested);
             }
-            let main = self.bring_main(checkout)?;
-            let branch = kept.value.commit.clone().unwrap_or_default();
-            let now = Landing { fleet: &terms, ..*self };
-            let prepared = now.prepare(&kept.value, checkout, &main, &branch)?;
+            let main = self.bring_main()?;
+            let now = Landing { job: Job { fleet: &terms, ..self.job }, ..*self };
+            let prepared = now.prepare(&kept.value, &main)?;
             if prepared.is_err() {
                 land::clear(&self.folder());
+                if self.is_stopped() {
+                    return Ok(LandEnd::Stopped);
+                }
             }
-            if prepared.is_err() && (self.commands.stop())() {
-                return Ok(LandEnd::Stopped);
-            }
-            let fleet = self.memory.manifest()?.value;
+            let fleet = memory.manifest()?.value;
             if fleet.cancel_of(kept.value.id()).is_some() {
                 return Ok(LandEnd::Stopped);
             }
@@ -167,23 +163,33 @@ impl Landing<'_, '_> {
                 Err(refusal) => return Ok(LandEnd::Refused(refusal)),
             };
             // A heartbeat may have moved the lease: what was checked still holds.
-            while self.memory.seen(&base)?.as_ref() == Some(&main) {
+            while memory.seen(&base)?.as_ref() == Some(&main) {
+                // Without a commit main had the work already.
                 let new = Some(commit.clone()).filter(|commit| *commit != main);
-                let lease = ended(&kept.value, new.as_ref());
+                let lease = self.landed(&kept.value, new.clone());
                 let (name, old) = (base.clone(), Some(main.clone()));
                 let also = new.map(|new| RefUpdate { name, old, new: Some(new) });
-                let put = self.memory.put(&kept, &lease, also);
-                if let Some(kept) = put.map_err(|error| not_taken(error, &self.fleet.base))? {
+                let put = memory.put(&kept, &lease, also);
+                if let Some(kept) = put.map_err(|error| not_taken(error, &fleet.base))? {
                     return Ok(LandEnd::Landed(Box::new(kept.value)));
                 }
-                kept = self.memory.lease(kept.value.id())?;
-                if !kept.value.is_of(self.attempt) {
+                kept = memory.lease(kept.value.id())?;
+                if !kept.value.is_of(attempt) {
                     return Ok(LandEnd::Fenced);
                 }
             }
         }
-        let why = format!("{} moved {TRIES} times while the checks ran", self.fleet.base);
+        let why = format!("{} moved {TRIES} times while the checks ran", fleet.base);
         Ok(LandEnd::Refused(Refusal::Moved(why)))
+    }
+
+    /// The lease of the task once it has landed as this commit.
+    fn landed(&self, lease: &Lease, commit: Option<String>) -> Lease {
+        let ending = TaskEnding { landed: Some(Landed::Main(commit)), ..self.ending.clone() };
+        let mut lease = lease.clone();
+        (lease.state, lease.at) = (TaskState::Ended(ending), clock::now().wall);
+        (lease.is_retried, lease.is_renewed, lease.accepted_test_changes) = (false, false, None);
+        lease
     }
 
     /// Takes a slot for the checks, before every task that waits for one. False where something
@@ -192,7 +198,8 @@ impl Landing<'_, '_> {
         if self.slots == 0 {
             return Ok(true);
         }
-        *slot = slot_for_checks(self.home, MAX_PRIORITY, self.slots, self.commands.stop(), || ())?;
+        *slot =
+            slot_for_checks(self.job.home, MAX_PRIORITY, self.slots, self.commands.stop(), || ())?;
         Ok(slot.is_some())
     }
 
@@ -213,7 +220,7 @@ impl Landing<'_, '_> {
             if self.slots == 0 {
                 return Ok(Some((token, None)));
             }
-            slot = Line::join(self.home, MAX_PRIORITY, self.slots)?.poll()?;
+            slot = Line::join(self.job.home, MAX_PRIORITY, self.slots)?.poll()?;
             if slot.is_some() {
                 return Ok(Some((token, slot)));
             }
@@ -222,52 +229,39 @@ impl Landing<'_, '_> {
     }
 
     /// The main branch of the remote, brought into the checkout.
-    fn bring_main(&self, checkout: &Path) -> Result<String> {
-        let Fleet { base, .. } = self.fleet;
-        let found = self.memory.fetch_branch(base)?;
-        let main = found.with_context(|| format!("the remote has no branch {base}"))?;
-        let hub = self.memory.hub().context("this fleet has no remote")?;
-        let name = format!("refs/remotes/{}/{base}", self.remote.name);
-        hub::give(hub, checkout, &main, &name)?;
-        Ok(main)
+    fn bring_main(&self) -> Result<String> {
+        let name = format!("refs/remotes/{}/{}", self.remote.name, self.job.fleet.base);
+        self.job.bring_main(self.checkout, &name)
     }
 
     /// The commit that may land, checked; or why it may not.
-    fn prepare(
-        &self,
-        lease: &Lease,
-        checkout: &Path,
-        main: &str,
-        branch: &str,
-    ) -> Result<Result<String, Refusal>> {
-        let changed = land::changed(checkout, main, branch);
-        let differing = land::differing(checkout, main, branch);
-        let (mut changed, differing) = changed
-            .zip(differing)
-            .with_context(|| format!("git cannot compare {} with main", lease.branch))?;
+    fn prepare(&self, lease: &Lease, main: &str) -> Result<Result<String, Refusal>> {
+        let (checkout, Job { memory, fleet, .. }) = (self.checkout, self.job);
+        let branch = lease.commit.as_deref().unwrap_or_default();
         // A person may have brought it there otherwise than by a merge.
-        changed.retain(|path| differing.contains(path));
-        if let Some(path) = touches_the_fleet(&self.fleet.folder, &changed) {
+        let changed = land::changed_and_differing(checkout, main, branch);
+        let changed =
+            changed.with_context(|| format!("git cannot compare {} with main", lease.branch))?;
+        if let Some(path) = touches_the_fleet(&fleet.folder, &changed) {
             return Ok(Err(Refusal::Folder(path.to_owned())));
         }
         if let Some(before) = &lease.stands_on
             && is_rewritten(checkout, before, branch, main)
         {
-            let (base, before) = (&self.fleet.base, before.get(..7).unwrap_or(before));
+            let (base, before) = (&fleet.base, before.get(..7).unwrap_or(before));
             let why = format!("{base} was rewritten: it lacks {before}, which this branch holds");
             return Ok(Err(Refusal::Moved(why)));
         }
-        let folder = self.folder();
-        let repository = &self.fleet.repository;
-        let trees = self.memory.hold_trees(repository, self.commands.stop())?;
+        let (folder, repository) = (self.folder(), &fleet.repository);
+        let trees = memory.hold_trees(repository, self.commands.stop())?;
         // It is crew's own, and what landings made in it is made again.
-        if disk::exists(&folder.join(".git")) && !worktree::is_of(self.fleet, &folder) {
+        if disk::exists(&folder.join(".git")) && !worktree::is_of(fleet, &folder) {
             tree::remove(&folder)?;
         }
-        worktree::unplanted(self.fleet, if disk::exists(&folder) { &folder } else { repository })?;
+        worktree::unplanted(fleet, if disk::exists(&folder) { &folder } else { repository })?;
         clear_half_made(repository, &folder)?;
         clear_half_merged(&folder);
-        land::lay_out(&self.fleet.repository, &folder, main)?;
+        land::lay_out(repository, &folder, main)?;
         drop(trees);
         let message = lease.landing_message();
         let commit = match land::squash(&folder, branch, &message)? {
@@ -276,13 +270,13 @@ impl Landing<'_, '_> {
             Squashed::Nothing => main.to_owned(),
             Squashed::Conflict(files) => return Ok(Err(Refusal::Conflict(files))),
         };
-        worktree::set_up_again(self.fleet, &folder, self.commands)?;
+        worktree::set_up(fleet, &folder, true, self.commands)?;
         let altered = land::altered(&folder);
         if !altered.is_empty() {
-            return Ok(Err(altered_by(self.fleet, &altered.join(", "))));
+            return Ok(Err(altered_by(fleet, &altered.join(", "))));
         }
         let markers = without_markers(&lease.conflicts);
-        let checks = lease.contract.checks.iter().chain(&self.fleet.land_checks).chain(&markers);
+        let checks = lease.contract.checks.iter().chain(&fleet.land_checks).chain(&markers);
         for check in checks {
             if let Some(output) = self.commands.fails(check, &folder)? {
                 return Ok(Err(Refusal::Red { run: check.run.clone(), output }));
@@ -293,29 +287,29 @@ impl Landing<'_, '_> {
 
     /// Where landings of this fleet are tried on this machine.
     fn folder(&self) -> PathBuf {
-        self.home.fleet(&self.fleet.name).join("land")
+        self.job.home.fleet(&self.job.fleet.name).join("land")
     }
 
     /// Takes the landing's lease on the remote; `None` where something came first, or where it is
     /// not free and is not waited for.
     fn take(&self, task: &TaskId, waits: bool) -> Result<Option<String>> {
-        let name = self.remote.lease(&self.fleet.name, LANDING);
+        let name = self.remote.lease(&self.job.fleet.name, LANDING);
         let (mut still, mut pause) = (Stillness::default(), ASKS[0]);
         loop {
-            if (self.commands.stop())() {
+            if self.is_stopped() {
                 return Ok(None);
             }
-            let found = self.memory.text(&name)?;
+            let found = self.job.memory.text(&name)?;
             let is_free = match &found {
                 None => true,
                 Some((id, holder)) => self.is_left(task, id, holder, &mut still)?,
             };
             if is_free {
-                let text = format!("{task} {}\n\n{}\n", self.attempt, clock::now().wall);
-                let id = self.memory.commit(&text, None)?;
+                let text = format!("{task} {}\n\n{}\n", self.job.attempt, clock::now().wall);
+                let id = self.job.memory.commit(&text, None)?;
                 let old = found.map(|(id, _)| id);
                 let update = RefUpdate { name: name.clone(), old, new: Some(id.clone()) };
-                if self.memory.swap(&[update])? {
+                if self.job.memory.swap(&[update])? {
                     return Ok(Some(id));
                 }
             }
@@ -341,7 +335,7 @@ impl Landing<'_, '_> {
             return Ok(true);
         }
         let Ok(name) = name.parse() else { return Ok(true) };
-        let lease = match self.memory.known_lease(&name) {
+        let lease = match self.job.memory.known_lease(&name) {
             // Nobody knows what it does; main is only ever pushed over what was checked.
             Err(error) if error.is::<RecordFault>() => return Ok(still.is_stale(id)),
             lease => lease?,
@@ -354,8 +348,8 @@ impl Landing<'_, '_> {
     }
 
     fn give_back(&self, token: &str) {
-        let name = self.remote.lease(&self.fleet.name, LANDING);
-        let _ = self.memory.swap(&[RefUpdate { name, old: Some(token.to_owned()), new: None }]);
+        let name = self.remote.lease(&self.job.fleet.name, LANDING);
+        let _ = self.job.memory.swap(&[RefUpdate { name, old: Some(token.to_owned()), new: None }]);
     }
 }
 

@@ -75,7 +75,7 @@ pub(super) fn make(
             }
         }
     }
-    let has_run = set_up(fleet, &made.path, commands)?;
+    let has_run = set_up(fleet, &made.path, false, commands)?;
     Ok(MadeTree { folder: made.path, is_as_left: !made.is_new && !has_run })
 }
 
@@ -255,23 +255,9 @@ fn take_in(folder: &Path, before: &TaskId, work: &str, others: &[&str]) -> Resul
 }
 
 /// Copies the ignored files that the fleet names, except those that are there: its agent may have
-/// changed them. Runs its setup once; the folder remembers one that succeeded. Returns whether it
-/// ran.
-pub(super) fn set_up(fleet: &Fleet, folder: &Path, commands: &FleetCommands<'_>) -> Result<bool> {
-    set_up_by(fleet, folder, false, commands)
-}
-
-/// The same for a working tree whose files are now others: they are copied over what is there, and
-/// the setup runs again.
-pub(super) fn set_up_again(
-    fleet: &Fleet,
-    folder: &Path,
-    commands: &FleetCommands<'_>,
-) -> Result<()> {
-    set_up_by(fleet, folder, true, commands).map(drop)
-}
-
-fn set_up_by(
+/// changed them. Runs its setup once; the folder remembers one that succeeded. Where its files are
+/// now others, both are done `again`, over what is there. Returns whether the setup ran.
+pub(super) fn set_up(
     fleet: &Fleet,
     folder: &Path,
     again: bool,
@@ -341,15 +327,10 @@ impl<'a> FleetCommands<'a> {
         self.stop
     }
 
-    /// Runs a command of the shell to its end.
-    pub fn run(&self, run: &str, folder: &Path, within: Duration) -> io::Result<FinishedProcess> {
-        self.run_by_lines(run, folder, within, &mut |_| {})
-    }
-
     /// Runs a check and ends what it leaves running; its output, if it fails.
     pub fn fails(&self, check: &Check, folder: &Path) -> Result<Option<String>> {
         let within = Duration::from_secs(check.timeout_s.max(1));
-        let ended = descendants::leaving_none(|| self.run(&check.run, folder, within));
+        let ended = descendants::leaving_none(|| self.run(&check.run, folder, within, &mut |_| {}));
         let ended = ended.with_context(|| format!("the check `{}`", check.run))?;
         let passes = ended.cause == ExitCause::Exit(check.success_exit_code);
         Ok((!passes).then(|| tail_of(&ended.text(), CHECK_TAIL_CHARS)))
@@ -362,7 +343,7 @@ impl<'a> FleetCommands<'a> {
         folder: &Path,
         within: Duration,
     ) -> io::Result<FinishedProcess> {
-        self.run_by_lines(run, folder, within, &mut |line| self.note(&format!("setup: {line}")))
+        self.run(run, folder, within, &mut |line| self.note(&format!("setup: {line}")))
     }
 
     /// A line for the job's log.
@@ -370,7 +351,7 @@ impl<'a> FleetCommands<'a> {
         self.sink.borrow_mut().on_event(&RunEvent::Noted(words));
     }
 
-    fn run_by_lines(
+    fn run(
         &self,
         run: &str,
         folder: &Path,

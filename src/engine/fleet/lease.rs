@@ -339,14 +339,14 @@ impl Lease {
         self.loop_id = Some(record.id.clone());
     }
 
-    /// The first of its limits that its attempts have used up: another one would end at once.
-    pub fn spent_limit(&self) -> Option<Key> {
+    /// The first of its limits that its attempts have used up, by its name in files: another one
+    /// would end at once.
+    pub fn spent_limit(&self) -> Option<String> {
         let (Carried { completed, awake_ms, usage, .. }, limits) =
             (&self.carried, &self.contract.limits);
         let is_spent = |key: &Key| limits.is_spent(*key, *completed, *awake_ms, usage);
-        [Key::MaxIterations, Key::MaxDuration, Key::MaxCost, Key::MaxTokens]
-            .into_iter()
-            .find(is_spent)
+        let keys = [Key::MaxIterations, Key::MaxDuration, Key::MaxCost, Key::MaxTokens];
+        Some(keys.into_iter().find(is_spent)?.row().name.replace('_', "-"))
     }
 
     /// Whether it was started before the money of its fleet had a limit.

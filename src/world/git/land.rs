@@ -46,8 +46,7 @@ pub fn clear(folder: &Path) {
 /// The tracked files that differ from the commit that is checked out.
 pub fn altered(folder: &Path) -> Vec<String> {
     let listed = git(folder, &["diff", "--name-only", "--ignore-submodules=dirty", "-z", "HEAD"]);
-    let listed = listed.unwrap_or_default();
-    listed.split('\0').filter(|path| !path.is_empty()).map(str::to_owned).collect()
+    zero_ended(&listed.unwrap_or_default())
 }
 
 /// Commits the work of a branch on top of what is checked out.
@@ -71,20 +70,22 @@ pub fn squash(folder: &Path, branch: &str, message: &str) -> Result<Squashed, Gi
     Ok(Squashed::Commit(commit))
 }
 
-/// The paths that a branch changes against where it left another commit.
-pub fn changed(repository: &Path, from: &str, branch: &str) -> Option<Vec<String>> {
-    compared(repository, &[&format!("{from}...{branch}")])
+/// The paths that a branch changes against where it left another commit, as far as they still
+/// differ from that.
+pub fn changed_and_differing(repository: &Path, from: &str, branch: &str) -> Option<Vec<String>> {
+    let compared = |what: &[&str]| {
+        let form = ["diff", "--name-only", "--no-renames", "-z"];
+        Some(zero_ended(&git(repository, &[&form[..], what].concat())?))
+    };
+    let mut changed = compared(&[&format!("{from}...{branch}")])?;
+    let differing = compared(&[from, branch])?;
+    changed.retain(|path| differing.contains(path));
+    Some(changed)
 }
 
-/// The paths that differ between two commits.
-pub fn differing(repository: &Path, one: &str, other: &str) -> Option<Vec<String>> {
-    compared(repository, &[one, other])
-}
-
-fn compared(repository: &Path, what: &[&str]) -> Option<Vec<String>> {
-    let form = ["diff", "--name-only", "--no-renames", "-z"];
-    let listed = git(repository, &[&form[..], what].concat())?;
-    Some(listed.split('\0').filter(|path| !path.is_empty()).map(str::to_owned).collect())
+/// The paths of a list in which each ends with a zero byte.
+fn zero_ended(listed: &str) -> Vec<String> {
+    listed.split('\0').filter(|path| !path.is_empty()).map(str::to_owned).collect()
 }
 
 /// Merges a commit into the branch that is checked out. Returns the files in conflict; the merge is
@@ -171,8 +172,8 @@ pub fn merge(folder: &Path, branch: &str) -> Result<MergeResult, GitFault> {
 
 /// The files with a conflict.
 pub fn unmerged(folder: &Path) -> Vec<String> {
-    let listed = git(folder, &["diff", "--name-only", "--diff-filter=U", "-z"]).unwrap_or_default();
-    listed.split('\0').filter(|path| !path.is_empty()).map(str::to_owned).collect()
+    let listed = git(folder, &["diff", "--name-only", "--diff-filter=U", "-z"]);
+    zero_ended(&listed.unwrap_or_default())
 }
 
 /// What a working tree has of its own branch.
