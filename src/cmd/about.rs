@@ -1,12 +1,6 @@
 //! The verbs about crew itself: what installs it, takes it away and looks for faults, its demo,
 //! and manual pages.
 
-use std::path::Path;
-
-use anyhow::{Result, bail};
-use clap::CommandFactory;
-use clap_mangen::Man;
-
 use super::reporter::has_a_screen;
 use super::{all, any_home, home, listed, print, refuse_an_agent};
 use crate::cli::{Cli, InstallArgs};
@@ -20,12 +14,15 @@ use crate::engine::doctor::Examination;
 use crate::engine::record::Loop;
 use crate::exit::Exit;
 use crate::parse::arguments::{DoctorArgs, UsageError};
-use crate::report::doctor as doctor_words;
-use crate::report::install as words;
+use crate::report::{doctor as doctor_words, install as words};
 use crate::world::files::disk;
 use crate::world::process::signals::Signals;
 use crate::world::store::Home;
 use crate::world::{env, terminal};
+use anyhow::{Result, bail};
+use clap::CommandFactory;
+use clap_mangen::Man;
+use std::path::Path;
 
 // `crew man`: the pages for man(1), made from the text of `--help`. It installs nothing.
 

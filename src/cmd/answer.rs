@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{control_replies, reading_in_a_client};
+use super::{control, reading_in_a_client};
 use crate::clients::spelling::{command, in_its_session};
 use crate::clients::{Hook, Reply};
 use crate::drive::end::{EndAttempt, EndedLoop};
@@ -13,13 +13,13 @@ use crate::drive::session::queued::Aside;
 use crate::drive::session::stop::StopResult;
 use crate::drive::start::session::Started;
 use crate::engine::boundary::limits;
-use crate::engine::journal::account::Account;
+use crate::engine::journal::story::Account;
 use crate::engine::record::{Loop, Status};
 use crate::engine::words::prompt;
 use crate::engine::words::prompt::DECIDE_YOURSELF;
 use crate::parse::arguments;
 use crate::parse::requests::Order;
-use crate::report::called::called;
+use crate::report::words::called;
 use crate::report::{attention, help, line, page};
 use crate::world::store::{Home, journal};
 use crate::world::{client, clock, env};
@@ -111,18 +111,16 @@ fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
         EventResult::Status(Some(record)) => Reply::Instead(page_of(home, &record)),
         EventResult::Cancelled(EndAttempt::Ended(ended)) => Reply::Instead(closing_page(&ended)),
         EventResult::Cancelled(attempt) => {
-            Reply::Instead(control_replies::cancelled(&attempt, reading_in_a_client()))
+            Reply::Instead(control::cancelled(&attempt, reading_in_a_client()))
         }
         EventResult::CancelledElsewhere(record) => {
             Reply::Say(line::cancelled_elsewhere(&record, clock::local()))
         }
         EventResult::Paused(paused) => {
-            Reply::Instead(in_its_session(&control_replies::paused(&paused), &paused.record))
+            Reply::Instead(in_its_session(&control::paused(&paused), &paused.record))
         }
-        EventResult::HandedOff(file) => Reply::Instead(control_replies::handed_off(&file)),
-        EventResult::Already(obeyed, record) => {
-            Reply::Instead(control_replies::already(&obeyed, &record))
-        }
+        EventResult::HandedOff(file) => Reply::Instead(control::handed_off(&file)),
+        EventResult::Already(obeyed, record) => Reply::Instead(control::already(&obeyed, &record)),
         EventResult::Ordered(order, result) => Reply::Obeyed(ordered(order, &result)),
         EventResult::Deferred(_) => Reply::Decide(DECIDE_YOURSELF.to_owned()),
         EventResult::BrokenOff(record) => Reply::Say(line::broken_off(&record)),
@@ -153,7 +151,7 @@ fn stopped(stop: StopResult) -> Reply {
 fn aside_line(home: &Home, aside: &Aside) -> String {
     match aside {
         Aside::Status(record) => page_of(home, record).trim_end().to_owned(),
-        Aside::HandedOff(file) => control_replies::handed_off(file),
+        Aside::HandedOff(file) => control::handed_off(file),
         Aside::Refused(why) => format!("crew: {why}"),
     }
 }

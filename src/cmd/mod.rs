@@ -4,9 +4,7 @@ mod about;
 mod answer;
 pub mod complete;
 mod control;
-mod control_replies;
 mod fleet;
-mod follow;
 pub mod hook;
 mod past;
 pub mod print;
@@ -18,18 +16,12 @@ mod status;
 mod trust;
 mod watch;
 
-use std::io;
-use std::path::{Path, PathBuf};
-
-use anyhow::{Result, anyhow, bail};
-
 use crate::cli::Verb;
 use crate::clients::inside_an_agent;
 use crate::drive::find::{Found, find, is_here};
 use crate::drive::page::view;
 use crate::engine::record::{Actor, Loop, LoopId};
-use crate::engine::text::Shown;
-use crate::engine::text::{clean, distinct};
+use crate::engine::text::{Shown, clean, distinct};
 use crate::exit::Exit;
 use crate::parse::arguments::UsageError;
 use crate::report::help;
@@ -38,6 +30,9 @@ use crate::report::page::Reading;
 use crate::world::files::disk;
 use crate::world::store::{self, Home, StoreError};
 use crate::world::{clock, env, git, terminal};
+use anyhow::{Result, anyhow, bail};
+use std::io;
+use std::path::{Path, PathBuf};
 
 /// Carries out a verb.
 pub fn dispatch(verb: &Verb) -> Result<Exit> {

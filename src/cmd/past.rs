@@ -2,31 +2,27 @@
 //! tree back to the end of an iteration, `crew prove`, which tries the checks, and `crew clean`,
 //! which removes records.
 
-use std::path::PathBuf;
-use std::time::Duration;
-
-use anyhow::{Result, bail};
-
 use super::{all, checkout, home, listing, print, refuse_an_agent, requested};
 use crate::cli::{CleanArgs, HistoryArgs};
 use crate::drive;
 use crate::drive::back::{self, difference, unseen};
 use crate::drive::clean::{self, Cleaned};
 use crate::drive::find::is_here;
-use crate::engine::record::Loop;
-use crate::engine::record::totals::Totals;
+use crate::engine::record::{Loop, Totals};
 use crate::engine::test_changes::trial::Trial;
 use crate::engine::text::{Shown, count, named};
 use crate::engine::view::LoopView;
 use crate::exit::{self, Exit};
 use crate::parse::arguments::UsageError;
 use crate::parse::requests::iterations;
-use crate::report::history as words;
 use crate::report::list;
 use crate::report::words::{brief, size};
 use crate::world::process::signals::Signals;
 use crate::world::store::{self, Home};
 use crate::world::{clock, env, git, terminal};
+use anyhow::{Result, bail};
+use std::path::PathBuf;
+use std::time::Duration;
 
 // `crew diff`: what a loop changed in its working tree, or some of its iterations. It only reads.
 
@@ -88,7 +84,7 @@ pub fn history(arguments: &HistoryArgs) -> Result<Exit> {
     }
     let views: Vec<LoopView<'_>> = loops.iter().map(|it| LoopView::of(it, now)).collect();
     if arguments.json {
-        print::json(&words::json(&views, &totals));
+        print::json(&list::history_json(&views, &totals));
     } else if loops.is_empty() {
         let is_any = arguments.outcome.is_none() && arguments.since.is_none();
         let what = if is_any { "no loop has" } else { "no such loop has" };
@@ -96,7 +92,7 @@ pub fn history(arguments: &HistoryArgs) -> Result<Exit> {
         print::out(&format!("{what} ended {place}\n"));
     } else {
         let home = env::path("HOME");
-        print::page(&words::list(&views, &totals, listing(home.as_deref()), arguments.all));
+        print::page(&list::history(&views, &totals, listing(home.as_deref()), arguments.all));
     }
     Ok(Exit::SUCCESS)
 }

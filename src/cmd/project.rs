@@ -12,7 +12,7 @@ use crate::engine::settings::merge::merge;
 use crate::exit::Exit;
 use crate::parse::project::Detected;
 use crate::report::settings::{File, Told, json, page};
-use crate::report::{template, words};
+use crate::report::{help, words};
 use crate::world::env;
 use crate::world::files::disk::{self, Durability};
 use crate::world::store::settings::{project_file, user_file};
@@ -32,7 +32,7 @@ pub fn init() -> Result<Exit> {
         );
     }
     let found = detect::checks(&checkout);
-    let text = template::project(&pairs(&found.checks), &pairs(&found.others));
+    let text = help::project(&pairs(&found.checks), &pairs(&found.others));
     let folder = file.parent().unwrap_or(&checkout);
     disk::make_folder(folder)?;
     stays_inside(folder, &checkout)?;

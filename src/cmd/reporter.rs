@@ -1,23 +1,20 @@
 //! How a run reports: the same lines on a pipe and on a terminal, where a live line is below them;
 //! events for programs; next to nothing with `-q`. The text comes from `report`.
 
-use std::collections::VecDeque;
-use std::io::{IsTerminal, stderr, stdout};
-
-use indicatif::{ProgressBar, ProgressStyle};
-
 use super::{print, reading};
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::record::{Loop, Proof};
 use crate::engine::text::clean;
 use crate::parse::arguments::OutputArgs;
 use crate::report::attention::{notice, of_event};
-use crate::report::colour;
 use crate::report::events::Events;
-use crate::report::page;
 use crate::report::progress::{Live, ProgressLine, Tone, lines, terms};
 use crate::report::table::fitting;
+use crate::report::{colour, page};
 use crate::world::{clock, env, terminal};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::collections::VecDeque;
+use std::io::{IsTerminal, stderr, stdout};
 
 /// The most lines of the block above the live line, and the rows of the terminal that it leaves to
 /// others.

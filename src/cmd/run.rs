@@ -27,7 +27,7 @@ use crate::engine::text::{clip, count};
 use crate::exit::Exit;
 use crate::parse::arguments::{OutputArgs, ResumeArgs, RunArgs, RunOptions, UsageError, resume_of};
 use crate::prompts::procedures as prompts;
-use crate::report::dry_run;
+use crate::report::run as dry_run;
 use crate::world::git::snapshots::Snapshots;
 use crate::world::git::snapshots::prune::prune;
 use crate::world::process::signals::Signals;

@@ -1,34 +1,40 @@
 //! `crew show`: the whole story of a loop, from its record and its journal; both are only read.
 
-use std::path::Path;
-
-use anyhow::{Result, bail};
-
-use super::{follow, print, reading, requested};
+use super::{print, reading, requested};
+use crate::agents::activity::{self, Activity};
+use crate::agents::{self, OutputReader};
 use crate::cli::ShowArgs;
+use crate::drive::owner::{gone_why, owner_is_gone};
 use crate::drive::page;
+use crate::drive::run::stand_in::who_worked;
 use crate::engine::doctor::shell_word;
 use crate::engine::evidence::{IterationStatus, Progress};
 use crate::engine::journal::story::{Chapter, Iteration, Story, What};
-use crate::engine::record::Loop;
+use crate::engine::record::{Agent, Driver, Loop};
 use crate::engine::view::{Page, Step, lines};
 use crate::exit::Exit;
 use crate::parse::arguments::UsageError;
 use crate::report::show as words;
 use crate::report::show::StoryPage;
+use crate::world::clock;
 use crate::world::files::disk::{self, Durability};
-use crate::world::store::{Home, logs};
+use crate::world::process::{LineCutter, LinePiece, text_of};
+use crate::world::store::logs::tail::Tail;
+use crate::world::store::{self, Home, logs};
+use anyhow::{Result, bail};
+use std::path::Path;
+use std::time::Duration;
 
 /// Shows the requested loop, one iteration of it, or what its agent printed.
 pub fn show(arguments: &ShowArgs) -> Result<Exit> {
     let (home, record) = requested(arguments.name.as_deref())?;
     if arguments.log {
-        let shown = follow::LogView {
+        let shown = LogView {
             iteration: arguments.iteration,
             follow: arguments.follow,
             raw: arguments.raw,
         };
-        follow::log(&home, record, shown)?;
+        log(&home, record, shown)?;
         return Ok(Exit::SUCCESS);
     }
     if let Some(number) = arguments.iteration.filter(|_| arguments.prompt) {
@@ -135,4 +141,252 @@ fn iteration(home: &Home, record: &Loop, story: &Story, number: u32, as_json: bo
         print::folded_heads(&words::iteration(record, picked, log, reading().offset));
     }
     Ok(())
+}
+
+// `crew show --log`: what the agent did, as its output shows it; with `--raw` what it printed. No
+// code in it controls the terminal. With `-f` it continues to print, across iterations, until the
+// loop is over or its owner is gone.
+
+/// The most of a log that is shown, which is all that is kept.
+const SHOWN: u64 = 20 << 20;
+/// With `-f`, how much of the earlier output is shown.
+const BEFORE: u64 = 16 << 10;
+/// The same where only a small part of it is shown.
+const BEFORE_EVENTS: u64 = 128 << 10;
+const LOOK: Duration = Duration::from_millis(200);
+/// The longest line that is waited for, in bytes.
+const LINE: usize = 64 << 10;
+/// Stands for what cannot be put into words, because it is not known whose output it is.
+const OTHER: &str = "here is more, perhaps of another agent: crew show --log --raw";
+/// The longest event that is read, in bytes; the rest of a longer line is left out.
+const EVENT: usize = 8 << 20;
+
+/// What is shown of a log.
+#[derive(Debug, Clone, Copy)]
+pub struct LogView {
+    /// The iteration; `None` is the latest that has a log, and with `follow` all after it.
+    pub iteration: Option<u32>,
+    pub follow: bool,
+    pub raw: bool,
+}
+
+/// Prints the log of an iteration.
+pub fn log(home: &Home, record: Loop, shown: LogView) -> Result<()> {
+    let LogView { iteration: number, follow, .. } = shown;
+    let iteration = number.unwrap_or_else(|| latest(home, &record));
+    let path = logs::path(home, &record.id, iteration);
+    let is_due = follow && may_come(&record, iteration);
+    if !disk::exists(&path) && !is_due {
+        bail!("{}", missing(&record, iteration));
+    }
+    let rendering = Rendering::of(home, &record, iteration, shown);
+    let before = if rendering.is_some() { BEFORE_EVENTS } else { BEFORE };
+    let mut lines = Lines::open(&path, if follow { before } else { SHOWN }, rendering)?;
+    if follow {
+        return follow_on(home, record, iteration, shown, lines);
+    }
+    lines.give(true)?;
+    Ok(())
+}
+
+/// What the agent of the latest iteration did last, rendered from the last bytes of its log.
+pub fn last_steps(home: &Home, record: &Loop, bytes: u64) -> Result<String> {
+    let iteration = latest(home, record);
+    let path = logs::path(home, &record.id, iteration);
+    if !disk::exists(&path) {
+        bail!("{}", missing(record, iteration));
+    }
+    let shown = LogView { iteration: None, follow: false, raw: false };
+    Lines::open(&path, bytes, Rendering::of(home, record, iteration, shown))?.rest()
+}
+
+fn follow_on(
+    home: &Home,
+    mut record: Loop,
+    mut iteration: u32,
+    shown: LogView,
+    mut lines: Lines,
+) -> Result<()> {
+    loop {
+        let gone = owner_is_gone(home, &record);
+        let is_whole = record.iteration() > iteration || !record.is_live() || gone;
+        if !lines.give(is_whole)? {
+            return Ok(());
+        }
+        if record.iteration() > iteration {
+            if shown.iteration.is_some() {
+                return Ok(());
+            }
+            iteration += 1;
+            print::err(&format!("crew: iteration {iteration}"));
+            let log = logs::path(home, &record.id, iteration);
+            let rendering = Rendering::of(home, &record, iteration, shown);
+            lines = Lines::open(&log, SHOWN, rendering)?;
+            continue;
+        }
+        if !record.is_live() {
+            print::err(&format!("crew: loop {} is over: {}", record.id, record.status_word()));
+            return Ok(());
+        }
+        if gone {
+            print::err(&format!("crew: loop {}: {}", record.id, gone_why(&record)));
+            return Ok(());
+        }
+        clock::sleep(LOOK);
+        // Read before the log is: when the record says that the loop is over, the log is complete.
+        record = store::load(home, &record.id)?;
+    }
+}
+
+/// A log on its way to the terminal, in whole lines: reading may stop in the middle of a character
+/// or a code.
+struct Lines {
+    tail: Tail,
+    held: Vec<u8>,
+    /// `None` shows what was printed as it is.
+    rendering: Option<Rendering>,
+}
+
+/// Puts the events of the agents that worked, one after the other, into words.
+struct Rendering {
+    agents: Vec<Agent>,
+    reader: Box<dyn OutputReader>,
+    /// Whether lines were read in which the reader, which is a guess, found nothing.
+    is_lost: Option<bool>,
+    lines: LineCutter,
+    /// A call whose result may follow.
+    held: Option<Activity>,
+}
+
+impl Rendering {
+    /// `None` where no agent reports events, and in a session.
+    fn of(home: &Home, record: &Loop, iteration: u32, shown: LogView) -> Option<Self> {
+        let run = record.contract.run.as_ref().filter(|_| !shown.raw)?;
+        let agents: Vec<Agent> = run.agents().cloned().collect();
+        let reader = agents::reader(&who_worked(home, record, iteration)?);
+        let has_events = agents.iter().any(agents::has_events);
+        has_events.then(|| Self {
+            agents,
+            reader,
+            is_lost: Some(false),
+            lines: LineCutter::new(EVENT),
+            held: None,
+        })
+    }
+
+    /// What one line means. A line of crew's own says whose lines follow.
+    fn read(&mut self, line: &str) -> Vec<Activity> {
+        let Some(name) = logs::begun_by(line) else {
+            let steps = self.reader.read(line);
+            self.is_lost = self.is_lost.filter(|_| steps.is_empty()).map(|_| true);
+            return steps;
+        };
+        let agent = self.agents.iter().find(|agent| agent.name == name);
+        let before = (self.is_lost.take() == Some(true)).then_some(OTHER);
+        let after = agent.is_none().then_some(OTHER);
+        if let Some(agent) = agent {
+            self.reader = agents::reader(agent);
+        }
+        let steps = [before, Some(line), after].into_iter().flatten();
+        steps.map(|text| Activity::Printed(text.to_owned())).collect()
+    }
+
+    /// What the next bytes mean. A call waits for its result, unless nothing comes at present.
+    fn told(&mut self, bytes: &[u8], is_end: bool, is_whole: bool) -> String {
+        let mut steps: Vec<Activity> = self.held.take().into_iter().collect();
+        let mut lines = std::mem::replace(&mut self.lines, LineCutter::new(EVENT));
+        lines.feed(bytes, |piece| {
+            if let LinePiece::Line(line) = piece {
+                steps.extend(self.read(&text_of(line, EVENT)));
+            }
+        });
+        if is_end && is_whole {
+            if let Some(line) = lines.end() {
+                steps.extend(self.read(&text_of(&line, EVENT)));
+            }
+        } else {
+            self.lines = lines;
+        }
+        if !is_end {
+            self.held = steps.pop_if(|last| matches!(last, Activity::Called(_)));
+        }
+        activity::text(&steps).map(|text| text + "\n").unwrap_or_default()
+    }
+}
+
+impl Lines {
+    fn open(log: &Path, most: u64, rendering: Option<Rendering>) -> Result<Self> {
+        Ok(Self { tail: Tail::open(log, most)?, held: Vec::new(), rendering })
+    }
+
+    /// All that was written so far.
+    fn rest(mut self) -> Result<String> {
+        let mut text = String::new();
+        loop {
+            let bytes = self.tail.next()?;
+            let is_end = bytes.is_empty();
+            text += &self.told(&bytes, is_end, is_end);
+            if is_end {
+                return Ok(text);
+            }
+        }
+    }
+
+    fn told(&mut self, bytes: &[u8], is_end: bool, is_whole: bool) -> String {
+        match &mut self.rendering {
+            Some(rendering) => rendering.told(bytes, is_end, is_whole),
+            None => self.printed(bytes, is_end && is_whole),
+        }
+    }
+
+    /// Prints the complete lines, and the rest too if no more will come. `false` when the reader is
+    /// gone.
+    fn give(&mut self, is_whole: bool) -> Result<bool> {
+        loop {
+            let bytes = self.tail.next()?;
+            let is_end = bytes.is_empty();
+            if !print::offer(&self.told(&bytes, is_end, is_whole)) {
+                return Ok(false);
+            }
+            if is_end {
+                return Ok(true);
+            }
+        }
+    }
+
+    fn printed(&mut self, bytes: &[u8], is_last: bool) -> String {
+        self.held.extend(bytes);
+        let lines = self.held.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let all = is_last || (lines == 0 && self.held.len() > LINE);
+        let given = if all { self.held.len() } else { lines };
+        let printed = String::from_utf8_lossy(&self.held[..given]).into_owned();
+        self.held.drain(..given);
+        printed
+    }
+}
+
+fn latest(home: &Home, record: &Loop) -> u32 {
+    // Of a loop that was ended in mid-iteration, that iteration counts no more and has a log.
+    let running = record.state.completed + 1;
+    let has_log = |number: &u32| disk::exists(&logs::path(home, &record.id, *number));
+    (1..=running).rev().take(100).find(has_log).unwrap_or(record.iteration())
+}
+
+fn may_come(record: &Loop, iteration: u32) -> bool {
+    record.is_live() && record.driver() == Driver::Process && iteration >= record.iteration()
+}
+
+fn missing(record: &Loop, iteration: u32) -> String {
+    let id = &record.id;
+    if record.driver() == Driver::Process {
+        return format!(
+            "there is no log of iteration {iteration} of loop {id}\nhint: crew show {id}"
+        );
+    }
+    let transcript = record.state.session.transcript.as_ref();
+    let hint = transcript.map_or_else(
+        || format!("crew show {id}"),
+        |file| format!("the client's own log is {}", file.display()),
+    );
+    format!("loop {id} runs in a session: crew keeps no log of it\nhint: {hint}")
 }

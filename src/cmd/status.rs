@@ -20,7 +20,7 @@ use crate::engine::record::{Loop, Status};
 use crate::engine::view::LoopView;
 use crate::engine::window::RateWindow;
 use crate::exit::Exit;
-use crate::report::{help, json as report, line, morning, page, windows as report_windows};
+use crate::report::{events, help, line, list, morning, page};
 use crate::world::store::{self, Home};
 use crate::world::{clock, env, terminal};
 
@@ -144,9 +144,9 @@ fn show(home: &Home, record: &Loop) {
 /// Prints loops for programs.
 fn show_json(home: &Home, loops: &[Loop]) {
     let views: Vec<LoopView<'_>> = loops.iter().map(|record| view(home, record)).collect();
-    let mut value = report::status(&views);
+    let mut value = events::status(&views);
     let (windows, loops) = shared(home);
-    value["windows"] = report_windows::json(&windows, &loops, clock::now().wall);
+    value["windows"] = list::windows_json(&windows, &loops, clock::now().wall);
     print::json(&value);
 }
 
@@ -160,7 +160,7 @@ fn shared(home: &Home) -> (Vec<RateWindow>, Vec<Loop>) {
 
 fn show_windows(home: &Home) {
     let (windows, loops) = shared(home);
-    let lines = report_windows::lines(&windows, &loops, reading());
+    let lines = list::windows(&windows, &loops, reading());
     if !lines.is_empty() {
         print::out("");
         print::folded(lines.trim_end());

@@ -8,7 +8,7 @@ use crate::engine::boundary::judge::judge;
 use crate::engine::claim::{Claim, read};
 use crate::engine::evidence::Verdict;
 use crate::engine::fixture::{a_loop_with, facts, result};
-use crate::engine::journal::account::Account;
+use crate::engine::journal::story::Account;
 use crate::engine::record::{
     Agent, CheckMemory, Dialect, Fragment, GitSteps, IterationTimes, Permissions, Phase, PromptVia,
     Recipe, Role, Run,

@@ -9,7 +9,7 @@ use std::path::Path;
 use minijinja::Value;
 
 use crate::engine::evidence::Verdict;
-use crate::engine::journal::account::Account;
+use crate::engine::journal::story::Account;
 use crate::engine::record::{Check, Loop};
 use crate::engine::text::{clip, distinct, start_bytes};
 use crate::parse::spelling::nearest;

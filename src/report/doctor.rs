@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::json::SCHEMA;
+use super::events::SCHEMA;
 use crate::engine::doctor::{Examination, Finding, Severity};
 use crate::engine::text::count;
 

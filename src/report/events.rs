@@ -27,15 +27,13 @@
 //! - `finish`: the end: `outcome`, `proof`, `why`, `completed_iterations`, `awake_ms`,
 //!   `iterations_ms`, `spread_ms`, `usage`, `commits`, `handoff`, `page`, `next`, `saved`
 
-use chrono::{DateTime, SecondsFormat, Utc};
-use serde_json::{Value, json};
-
-use super::json::SCHEMA;
 use crate::clients::spelling::going_on;
 use crate::engine::events::{LoopStep, RunEvent};
 use crate::engine::evidence::{CheckResult, Evidence};
 use crate::engine::record::{Ending, Loop, Outcome};
-use crate::engine::view::usage;
+use crate::engine::view::{LoopView, usage};
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde_json::{Value, json};
 
 /// What every event says about its loop, taken from the events that carry the record.
 #[derive(Debug, Default)]
@@ -196,6 +194,32 @@ fn finished(event: &RunEvent<'_>) -> Value {
     })
 }
 
+// Loops as JSON for programs. Every object has a `schema`; it is raised when the meaning of a key
+// changes.
+
+/// The version of what `--json` prints.
+pub const SCHEMA: u32 = 2;
+
+/// The output of `crew status --json`.
+pub fn status(loops: &[LoopView<'_>]) -> Value {
+    json!({ "schema": SCHEMA, "loops": loops })
+}
+
 #[cfg(test)]
 #[path = "events_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+mod json_tests {
+    use super::*;
+    use crate::engine::fixture::{a_loop, at};
+
+    #[test]
+    fn every_object_names_its_schema() {
+        let value = status(&[LoopView::of(&a_loop(), at(0).wall.fixed_offset())]);
+        assert_eq!(value["schema"], 2);
+        assert_eq!(value["loops"][0]["iteration"], 1);
+        assert_eq!(value["loops"][0]["limits"]["max_iterations"], 10);
+        assert_eq!(value["loops"][0]["usage"]["total_tokens"], 0);
+    }
+}

@@ -1,6 +1,10 @@
 //! The pages of help: `crew --help`, `/crew:help` and `/crew:loop` without a task, and what is said
 //! where there is no loop. The help of a single verb is made from its options.
 
+use crate::engine::settings::{Key, Part, Value};
+use crate::engine::text::Shown;
+use std::fmt::Write as _;
+
 /// `crew --help`. A test holds it against the verbs: each stands here once.
 pub const TERMINAL: &str = include_str!("help/terminal.txt");
 
@@ -38,3 +42,153 @@ const EXAMPLE: &str = "\
 Example:
   /crew:loop \"Build the todo API\" --max-iterations 15 --verify \"cargo test\"
 ";
+
+// The project's settings file as `crew init` writes it: the checks that were found, and every
+// other key as a comment with its default, so that the file explains itself.
+
+/// The file, with a name in braces for each part that is filled in.
+const FILE: &str = include_str!("project.toml.in");
+
+/// The text of a new project file. `checks` are active, `others` are comments. Each is a command
+/// and the file that named it.
+pub fn project(checks: &[(&str, &str)], others: &[(&str, &str)]) -> String {
+    let mut found = String::new();
+    if checks.is_empty() {
+        found.push_str("\n# No test command was found here.\n");
+        found.push_str(&commented(&check("your test command")));
+    }
+    for (run, because) in checks {
+        let _ = write!(found, "\n# Found in {}.\n{}", Shown(because), check(run));
+    }
+    for (run, because) in others {
+        let _ = write!(found, "\n# Found in {}, too.\n{}", Shown(because), commented(&check(run)));
+    }
+    FILE.replace("{limits}", &keys(&[Part::Bound, Part::Term]))
+        .replace("{steps}", &keys(&[Part::Process, Part::Step]))
+        .replace("{waits}", &keys(&[Part::Wait]))
+        .replace("{checks}", &found)
+}
+
+/// A comment for each key: a limit with its built-in value, a step with an example that changes
+/// something.
+fn keys(parts: &[Part]) -> String {
+    let mut text = String::new();
+    let shown = |key: &Key, part| key.row().part == part && !key.row().help.is_empty();
+    for (key, part) in parts
+        .iter()
+        .flat_map(|part| Key::all().filter(|key| shown(key, *part)).map(|key| (key, *part)))
+    {
+        let kind = key.row().kind;
+        let (value, rest) = match key.built_in() {
+            Some(Value::Switch(on)) => (Value::Switch(!on).written(kind), ""),
+            Some(number @ Value::Number(_)) if part != Part::Step => {
+                let zero = match key {
+                    Key::FailureThreshold | Key::Stall => "; 0 = off",
+                    Key::Redline => "; 0 = never",
+                    _ => "; 0 = no limit",
+                };
+                (number.written(kind), zero)
+            }
+            Some(promise @ Value::Promise(_)) => (promise.written(kind), ""),
+            _ => (key.row().example.to_owned(), ""),
+        };
+        let setting = format!("{} = {value}  ", key.row().name);
+        let _ = writeln!(text, "# {setting:<31}# {}{rest}", key.row().help);
+    }
+    text
+}
+
+fn check(run: &str) -> String {
+    format!("[[check]]\nrole = \"verify\"\nrun = \"{run}\"\n")
+}
+
+fn commented(text: &str) -> String {
+    format!("# {}\n", text.trim_end().replace('\n', "\n# "))
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+
+    #[test]
+    fn a_new_file_holds_what_was_found_and_explains_the_rest() {
+        let text = project(&[("just test", "justfile")], &[("cargo test", "Cargo.toml")]);
+        let (_, rest) = FILE.split_once("{checks}").unwrap();
+        let text = text.strip_suffix(rest).unwrap();
+        assert_snapshot!(text, @r#"
+        # What crew's loops in this project start with. What you type with /crew:loop wins over this file; this file
+        # wins over your own settings file. `crew config` names it, and every value with its source.
+        # A changed command, a limit above your own, a promise that differs from yours, or a key that lets an agent do more or
+        # proves less needs `crew trust` again.
+
+        [loop]
+        # max_iterations = 10            # iterations after which a loop ends; 0 = no limit
+        # failure_threshold = 3          # failed iterations in a row after which it is aborted; 0 = off
+        # stall = 5                      # iterations in a row without progress after which it is stalled; 0 = off
+        # max_duration = "12h"           # time after which it ends, not counting sleep; 0 = no limit
+        # max_cost = 0                   # US dollars after which it ends, such as 5.00; 0 = no limit
+        # max_tokens = 0                 # tokens after which it ends, such as "500k"; 0 = no limit
+        # completion_promise = "COMPLETE"  # what the agent says when it is done
+        # require = "checked"            # a loop completes only if a check that had failed now passes
+        # test_changes = "report"        # a changed test that failed at the start refuses no end, it only lowers the proof
+        # questions = "defer"            # the agent decides what it would ask; "ask": it waits for you
+        # notices = false                # no notices on your terminal
+        # prove = "proven"               # before a loop completes, run the checks without its work, to see whether a test fails
+        # prove_timeout = "15m"          # the time limit of what runs in the scratch folder; 0 = no limit
+        # setup = "npm ci"               # prepares the scratch folder where checks run on another state of the tree
+        # tests = ["checks/**"]          # paths that are tests, in addition to those known by their names
+        # may_change = ["tests/golden/**"]  # tests and check settings that are the task, and so count as work
+        # protect = ["tests/**"]         # while the agent has changed one, no claim is believed; ignored files do not count
+
+        # For `crew run`, which starts the agent anew for every iteration:
+        # timeout = "1h"                 # the longest an iteration may take; 0 = no limit
+        # idle_timeout = "15m"           # the longest the agent may be silent while no tool call is open; 0 = no limit
+        # max_turns = 0                  # the most turns of the agent in one iteration; 0 = no limit
+        # token_budget = "100k"          # tokens above which a prompt causes a warning; 0 = no limit
+        # redline = "80%"                # how full a context may be before a handoff page follows it; 0 = never
+        # delay = "30s"                  # the wait between two iterations
+        # commit = true                  # commit after each iteration what it changed
+        # push = true                    # push after each iteration
+        # rebase = "main"                # before an iteration, rebase onto this branch if it has moved
+        # awake = false                  # let this machine sleep while an agent works
+        # agent = "claude"
+        # model = "opus"                 # the agent's model
+        # args = ["--effort", "high"]
+        # permissions = "accept-edits"    # or default, auto, bypass
+        # fallback = ["codex"]           # who works while the agent's account is at a limit
+        # account = "work"               # the account whose limits these loops share
+
+        [wait]
+        # max = "12h"                    # the longest wait for a rate limit or an outage; 0 = no limit
+
+        # Commands crew runs itself; the exit status alone passes or fails them.
+        #   role = "verify"   must pass before a claim is believed
+        #   role = "gate"     the same, and also runs after every iteration
+        #   role = "until"    ends the loop when it passes; no claim needed
+        # Further keys: timeout = "10m", success_exit_code = 0, no_worse = true (a verify that may fail in tests that
+        # failed before the loop). They count under their own header only: take the `#` from [[check]], too.
+        # Shorter, under [loop]: verify = ["cargo test"]; gate and until likewise
+
+        # Found in justfile.
+        [[check]]
+        role = "verify"
+        run = "just test"
+
+        # Found in Cargo.toml, too.
+        # [[check]]
+        # role = "verify"
+        # run = "cargo test"
+        "#);
+        assert!(project(&[], &[]).contains("# run = \"your test command\"\n"));
+    }
+
+    #[test]
+    fn the_name_of_a_file_stays_in_its_comment() {
+        let name = "a\n[[check]]\nrun = \"touch x\"\n#.csproj";
+        let text = project(&[("dotnet test", name)], &[("make test", name)]);
+        assert_eq!(text.lines().filter(|line| *line == "[[check]]").count(), 1, "{text}");
+        assert!(!text.lines().any(|line| line.starts_with("run = \"touch")), "{text}");
+    }
+}

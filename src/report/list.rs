@@ -1,17 +1,20 @@
 //! Lists of loops, one a line, in columns that fit the terminal: where it is narrow the columns of
 //! least use are left out, and only the last one, the task, is ever cut. What lives comes first.
 
-use std::path::Path;
-
-use super::colour;
+use super::events::status;
 use super::page::Reading;
-use super::run;
 use super::table::{self, ALWAYS, Column};
-use super::words::{ago, brief, size};
+use super::words::{ago, brief, size, took};
+use super::{colour, run};
 use crate::engine::events::Doing;
-use crate::engine::record::Loop;
-use crate::engine::text::one_line;
-use crate::engine::view::LoopView;
+use crate::engine::record::{Loop, LoopId, Status, Totals};
+use crate::engine::text::{clock_time, count, named, one_line};
+use crate::engine::view::{LoopView, usage};
+use crate::engine::window::RateWindow;
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::path::Path;
 
 /// The longest task, in characters; a terminal cuts it further.
 const TASK_CHARS: usize = 100;
@@ -108,6 +111,143 @@ pub fn folder(subject: &Loop, home: Option<&Path>) -> String {
     }
 }
 
+// Ended loops, one per line: how each ended, how long it took and what it cost; then their totals.
+
+/// The list for programs. `totals` covers every loop that matches, also those not listed.
+pub fn history_json(loops: &[LoopView<'_>], totals: &Totals) -> Value {
+    let mut value = status(loops);
+    value["totals"] = json!(totals);
+    value["totals"]["usage"] = usage(&totals.usage);
+    value
+}
+
+/// The list for people, and the totals of every loop that matches.
+pub fn history(
+    loops: &[LoopView<'_>],
+    totals: &Totals,
+    at: ListReading<'_>,
+    is_everywhere: bool,
+) -> String {
+    let mut text = match is_everywhere {
+        true => text(ENDED_EVERYWHERE, loops, &[], at),
+        false => text(ENDED, loops, &[], at),
+    };
+    let more = totals.loops().saturating_sub(loops.len() as u64);
+    if more > 0 {
+        let _ = writeln!(text, "({more} more: --limit {})", totals.loops());
+    }
+    if totals.loops() > 1 {
+        let _ = writeln!(text, "\n{}", colour::words(&line_of(totals)));
+    }
+    text
+}
+
+/// "5 loops: 2 completed, 3 stalled".
+pub fn ends(totals: &Totals) -> String {
+    let ends =
+        totals.outcomes.iter().map(|(outcome, count)| format!("{count} {}", outcome.label()));
+    format!("{}: {}", count(totals.loops(), "loop"), ends.collect::<Vec<_>>().join(", "))
+}
+
+/// "5 loops: 2 completed, 3 stalled · 41 iterations in 6h2m0s (4.0s to 45m0s, mean 9m4s) · $12.40".
+fn line_of(totals: &Totals) -> String {
+    let iterations = count(totals.iterations, "iteration");
+    let mut line = format!("{} · {iterations} in {}", ends(totals), took(totals.awake_ms));
+    if let Some(times) = totals.iteration_ms {
+        let [min, max, mean] = [times.min, times.max, times.mean].map(took);
+        let _ = write!(line, " ({min} to {max}, mean {mean})");
+    }
+    let tally = &totals.tally;
+    let counts = [
+        (tally.failed.into(), "failed"),
+        (tally.timed_out.into(), "timed out"),
+        (tally.skipped.into(), "skipped"),
+        (tally.files_changed, "files changed"),
+        (tally.files_created, "new"),
+        (totals.tests_passed, "tests passed"),
+        (totals.tests_failed, "failed"),
+    ];
+    for (number, what) in counts.into_iter().filter(|(number, _)| *number > 0) {
+        let gap = if what == "new" { "," } else { " ·" };
+        let _ = write!(line, "{gap} {number} {what}");
+    }
+    if let Some(cost) = totals.usage.cost_text(false) {
+        let _ = write!(line, " · {cost}");
+    }
+    if totals.failure_streak > 1 {
+        let _ = write!(line, " · the last {} did not complete", totals.failure_streak);
+    }
+    line
+}
+
+// Who waits for what: the rate windows that stand, and the loops that wait for each. The board and
+// a page say it of one loop; this says it of the machine.
+
+/// The longest reason, in characters.
+const WHY_CHARS: usize = 60;
+/// The most loops that are named.
+const NAMED: usize = 8;
+
+/// "claude is at its limit until 03:10 (met by loop k3vq7xwa: usage limit); 2 loops wait: …", one
+/// line for each window that stands or that loops still wait for.
+pub fn windows(windows: &[RateWindow], loops: &[Loop], at: Reading) -> String {
+    let clock = |time| clock_time(time, at.clock());
+    let line = |(window, waiting): (&RateWindow, Vec<&Loop>)| {
+        let until = if window.is_closed(at.now) {
+            "is at its limit until"
+        } else {
+            "was at its limit until"
+        };
+        let met = format!("met by loop {}: {}", window.met_by, one_line(&window.why, WHY_CHARS));
+        let head = format!("{} {until} {} ({met})", window.account, clock(window.until));
+        let Some(last) = waiting.iter().filter_map(|it| it.state.due).max() else {
+            return format!("{head}; no loop waits for it\n");
+        };
+        let ids: Vec<String> = waiting.iter().map(|it| it.id.to_string()).collect();
+        let verb = if ids.len() == 1 { "waits" } else { "wait" };
+        let number = count(ids.len() as u64, "loop");
+        format!("{head}; {number} {verb}, the last until {}: {}\n", clock(last), named(&ids, NAMED))
+    };
+    in_force(windows, loops, at.now).map(line).collect()
+}
+
+/// The same as JSON.
+pub fn windows_json(windows: &[RateWindow], loops: &[Loop], now: DateTime<Utc>) -> Value {
+    let one = |(window, waiting): (&RateWindow, Vec<&Loop>)| {
+        let waiting: Vec<&LoopId> = waiting.iter().map(|it| &it.id).collect();
+        json!({
+            "account": window.account.name,
+            "model": window.account.model,
+            "until": window.until,
+            "why": window.why,
+            "met_by": window.met_by,
+            "met_at": window.met_at,
+            "waiting": waiting,
+        })
+    };
+    in_force(windows, loops, now).map(one).collect()
+}
+
+/// The windows that stand or that loops still wait for, each with those loops.
+fn in_force<'a>(
+    windows: &'a [RateWindow],
+    loops: &'a [Loop],
+    now: DateTime<Utc>,
+) -> impl Iterator<Item = (&'a RateWindow, Vec<&'a Loop>)> {
+    let all = windows.iter().map(|window| (window, waiting_for(window, loops)));
+    all.filter(move |(window, waiting)| window.is_closed(now) || !waiting.is_empty())
+}
+
+/// The loops that wait for a window, in the order of their turns.
+fn waiting_for<'a>(window: &RateWindow, loops: &'a [Loop]) -> Vec<&'a Loop> {
+    let waits = |it: &&Loop| {
+        it.state.status == Status::Waiting && it.state.window.as_ref() == Some(&window.account)
+    };
+    let mut waiting: Vec<&Loop> = loops.iter().filter(waits).collect();
+    waiting.sort_by_key(|it| it.state.due);
+    waiting
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
@@ -191,5 +331,97 @@ mod tests {
             let widest = lists.lines().map(UnicodeWidthStr::width).max().unwrap();
             assert!(widest <= width, "{widest} of {width}:\n{lists}");
         }
+    }
+}
+
+#[cfg(test)]
+mod history_tests {
+    use chrono::{Offset, Utc};
+    use insta::assert_snapshot;
+
+    use super::*;
+    use crate::engine::fixture::{a_loop, a_run, at};
+    use crate::engine::record::{Ending, Loop, Outcome, Proof, Status};
+    use crate::engine::usage::{Money, Tokens, Usage};
+    use crate::report::page::Reading;
+
+    #[test]
+    fn ended_loops_are_listed_with_their_time_and_cost() {
+        let ended = |mut subject: Loop, outcome, proof| {
+            subject.state.status = Status::Finished;
+            subject.state.ending = Some(Ending { proof, ..Ending::new(outcome, "so") });
+            subject
+        };
+        let mut first = ended(a_loop(), Outcome::Completed, Some(Proof::Checked));
+        first.state.completed = 3;
+        first.state.awake_ms = 136_000;
+        let tokens = Tokens { input: 1000, ..Tokens::default() };
+        first.state.usage = Usage { tokens, cost: Money(1_840_000_000_000), ..Usage::default() };
+        let second = ended(a_run(None), Outcome::Cancelled, None);
+        let reading = Reading { width: 80, now: at(0).wall, offset: Utc.fix() };
+        let at = ListReading { reading, home: None };
+        let loops = [first, second];
+        let totals = Totals::of(&[&loops[..], &loops[1..], &loops[1..]].concat());
+        assert_snapshot!(colour::painted(&history(&loops.each_ref().map(|it| LoopView::of(it, at.reading.clock())), &totals, at, false), false), @"
+        haaaaaaa  2026-11-18 11:06  completed, checked  3  2m  $1.84  Build the todo API
+        haaaaaaa  2026-11-18 11:06  cancelled           0  0s         Build the todo API
+        (2 more: --limit 4)
+
+        4 loops: 1 completed, 3 cancelled · 3 iterations in 2m16s · $1.84
+        ");
+    }
+}
+
+#[cfg(test)]
+mod windows_tests {
+    use chrono::{FixedOffset, TimeDelta};
+    use insta::assert_snapshot;
+
+    use super::*;
+    use crate::engine::fixture::{a_run, at};
+    use crate::engine::record::AccountId;
+
+    #[test]
+    fn a_window_says_until_when_who_met_it_and_who_waits() {
+        let account = AccountId { name: "claude".to_owned(), model: None };
+        let window = RateWindow {
+            account: account.clone(),
+            until: at(600).wall,
+            why: "You've hit your session limit".to_owned(),
+            met_by: LoopId::from_random(9),
+            met_at: at(0).wall,
+            turns: [].into(),
+            back: [].into(),
+        };
+        let waiting = |id: u64| {
+            let mut it = a_run(None);
+            it.id = LoopId::from_random(id);
+            it.state.status = Status::Waiting;
+            it.state.window = Some(account.clone());
+            it.state.due = Some(at(600).wall + TimeDelta::minutes(id.cast_signed()));
+            it
+        };
+        let told = |windows: &[RateWindow], loops: &[Loop], now| {
+            let offset = FixedOffset::east_opt(0).unwrap();
+            let listed = windows_json(windows, loops, at(now).wall).as_array().unwrap().len();
+            let lines =
+                super::windows(windows, loops, Reading { width: 100, now: at(now).wall, offset });
+            assert_eq!(lines.lines().count(), listed, "{lines}");
+            lines
+        };
+        let model = AccountId { model: Some("opus".to_owned()), ..account.clone() };
+        let other = RateWindow { account: model, ..window.clone() };
+        let all = [
+            told(&[window.clone(), other], &[waiting(2), waiting(1), a_run(None)], 60),
+            told(std::slice::from_ref(&window), &[waiting(2)], 620),
+            told(&[window], &[a_run(None)], 620),
+        ];
+        assert_snapshot!(all.join("--\n"), @"
+        claude is at its limit until 11:16 (met by loop kaaaaaaa: You've hit your session limit); 2 loops wait, the last until 11:18: baaaaaaa, caaaaaaa
+        claude (opus) is at its limit until 11:16 (met by loop kaaaaaaa: You've hit your session limit); no loop waits for it
+        --
+        claude was at its limit until 11:16 (met by loop kaaaaaaa: You've hit your session limit); 1 loop waits, the last until 11:18: caaaaaaa
+        --
+        ");
     }
 }

@@ -3,16 +3,12 @@
 
 pub mod attention;
 pub mod board;
-pub mod called;
 pub mod colour;
 pub mod doctor;
-pub mod dry_run;
 pub mod events;
 pub mod fleet;
 pub mod help;
-pub mod history;
 pub mod install;
-pub mod json;
 pub mod line;
 pub mod list;
 pub mod morning;
@@ -22,6 +18,4 @@ pub mod run;
 pub mod settings;
 pub mod show;
 pub mod table;
-pub mod template;
-pub mod windows;
 pub mod words;

@@ -1,19 +1,15 @@
 //! What happened since yesterday evening, on one screen: the loops that need a person, with the
 //! reason and the command for each, then those that ended, those that run, and the fleets.
 
-use std::fmt::Write as _;
-
-use chrono::{DateTime, Utc};
-
 use super::colour::{STRONG, WARN, marked, words};
-use super::history::ends;
-use super::list::{self, ListReading};
+use super::list::{self, ListReading, ends};
 use super::page::{Reading, wrapped};
 use super::table::fitting;
-use crate::engine::record::Loop;
-use crate::engine::record::totals::Totals;
+use crate::engine::record::{Loop, Totals};
 use crate::engine::text::{clean, clock_time};
 use crate::engine::view::{BoardGroup, LoopView, Page};
+use chrono::{DateTime, Utc};
+use std::fmt::Write as _;
 
 /// The rows of the end of the page, and of the shell's prompt below it.
 const ROWS_TAKEN: usize = 6;

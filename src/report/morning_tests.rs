@@ -12,7 +12,7 @@ use crate::engine::evidence::changes::Commits;
 use crate::engine::fixture::{a_run, at};
 use crate::engine::fleet::fixture::{a_fleet, id as task};
 use crate::engine::journal::story::Story;
-use crate::engine::record::git_memory::Failures;
+use crate::engine::record::Failures;
 use crate::engine::record::{Ending, Outcome, Proof, Status};
 use crate::engine::usage::{Money, Usage};
 use crate::engine::view::{ChangesFrom, LoopView, PageInputs};

@@ -1,9 +1,12 @@
 //! The terms of a loop of fresh processes in words: who works, by which recipe, what it may do
 //! without asking, and what crew does with git around an iteration.
 
-use std::borrow::Cow;
-
+use super::words::grouped;
+use crate::engine::evidence::said::Size;
 use crate::engine::record::{GitSteps, Loop, Run};
+use crate::engine::text::clip;
+use std::borrow::Cow;
+use std::fmt::Write as _;
 
 /// The task, or the procedure that replaces it.
 pub fn task(subject: &Loop) -> Cow<'_, str> {
@@ -38,6 +41,52 @@ fn git(steps: &GitSteps) -> Option<String> {
     (!steps.is_empty()).then(|| steps.join(", "))
 }
 
+// The page of `crew run --dry-run`: who would get the prompt, its size, and the prompt itself,
+// byte for byte.
+
+/// The most characters of a task that its line shows.
+const TASK_CHARS_MAX: usize = 80;
+
+/// The whole page. `commands` are the program and the arguments of each agent, its own first; an
+/// argument that is the prompt itself is shown as `PROMPT`.
+pub fn page(subject: &Loop, commands: &[(&str, &[String])], prompt: &str, budget: u64) -> String {
+    let what = match subject.procedure() {
+        Some(name) => format!("Procedure: {name}"),
+        None => format!("Task: {}", clip(&subject.contract.task, TASK_CHARS_MAX)),
+    };
+    let size = Size::of(prompt, budget);
+    let count = if size.budget == 0 {
+        format!("about {}, no budget", grouped(size.tokens))
+    } else {
+        let over = if size.is_over() { " (over the budget)" } else { "" };
+        format!("{} / {} budget{over}", grouped(size.tokens), grouped(size.budget))
+    };
+    let mut text = format!("[DRY RUN] {what}\n");
+    for (place, (program, arguments)) in commands.iter().enumerate() {
+        let when = if place == 0 { "Would execute with" } else { "While that is at a limit" };
+        let _ = writeln!(text, "[DRY RUN] {when}: {}", command(program, arguments, prompt));
+    }
+    let _ = write!(text, "[DRY RUN] Token count: {count}\n\n{prompt}\n");
+    text
+}
+
+/// The command line, quoted for a shell.
+fn command(program: &str, arguments: &[String], prompt: &str) -> String {
+    let mut words = vec![quoted(program)];
+    for argument in arguments {
+        words.push(if argument == prompt { "PROMPT".to_owned() } else { quoted(argument) });
+    }
+    words.join(" ")
+}
+
+fn quoted(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "-_./=:,@%+".contains(letter);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,5 +114,39 @@ mod tests {
         assert_eq!(task(&run), "Build the todo API");
         run.contract.task.clear();
         assert_eq!(task(&run), "procedure build");
+    }
+}
+
+#[cfg(test)]
+mod dry_run_tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+    use crate::engine::fixture::a_loop;
+
+    #[test]
+    fn a_dry_run_shows_to_whom_how_big_and_what() {
+        let arguments = ["-p", "--output-format", "stream-json", "two words"].map(str::to_owned);
+        let prompt = format!("# Loop Iteration\n\n{}", "word".repeat(4230));
+        let codex = ["exec".to_owned()];
+        let commands = [("claude", &arguments[..]), ("codex", &codex)];
+        let shown = page(&a_loop(), &commands, &prompt, 100_000);
+        assert_snapshot!(shown.replace(&"word".repeat(4230), "…"), @"
+        [DRY RUN] Task: Build the todo API
+        [DRY RUN] Would execute with: claude -p --output-format stream-json 'two words'
+        [DRY RUN] While that is at a limit: codex exec
+        [DRY RUN] Token count: 4,235 / 100,000 budget
+
+        # Loop Iteration
+
+        …
+        ");
+        let asked = ["exec".to_owned(), prompt.clone()];
+        let shown = page(&a_loop(), &[("co'dex", &asked)], &prompt, 1000);
+        assert!(shown.contains("[DRY RUN] Would execute with: 'co'\\''dex' exec PROMPT\n"));
+        assert!(
+            shown.contains("[DRY RUN] Token count: 4,235 / 1,000 budget (over the budget)\n\n# ")
+        );
+        assert!(shown.ends_with(&format!("\n\n{prompt}\n")));
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use crate::cmd::control::NOT_FOR_AN_AGENT;
-use crate::cmd::{actor, control_replies, reading, refuse_an_agent};
+use crate::cmd::{actor, control as replies, reading, refuse_an_agent};
 use crate::drive::fleet::control::{self as fleet_control, Delivery};
 use crate::drive::fleet::memory::Memory;
 use crate::drive::resume::{refuse_a_task, refuse_the_spent};
@@ -56,10 +56,10 @@ pub fn act(
 ) -> String {
     let done = match order {
         BoardOrder::Pause(id) => {
-            control::pause(home, id, actor(), false).map(|paused| control_replies::paused(&paused))
+            control::pause(home, id, actor(), false).map(|paused| replies::paused(&paused))
         }
         BoardOrder::Cancel(id) => end::cancel(home, id, actor(), None)
-            .map(|attempt| control_replies::cancelled(&attempt, reading())),
+            .map(|attempt| replies::cancelled(&attempt, reading())),
         BoardOrder::Tell(id, words) => tell(home, signals, id, words),
         BoardOrder::Resume(id, words) => {
             resume(home, id, words.as_deref()).map(|(started, told)| {
@@ -80,7 +80,7 @@ fn tell(home: &Home, signals: &Signals, id: &LoopId, words: &str) -> Result<Stri
         return tell_task(home, signals, &task, words);
     }
     let record = control::tell(home, id, words)?;
-    Ok(format!("loop {id}: {}", control_replies::told(&record)))
+    Ok(format!("loop {id}: {}", replies::told(&record)))
 }
 
 /// The same through the fleet of its task, which keeps the message where the loop is over.

@@ -16,8 +16,8 @@ use ratatui::crossterm::event::{self, KeyEvent, KeyEventKind};
 use ratatui::{DefaultTerminal, Frame};
 
 use super::act::{Resuming, act};
-use crate::cmd::follow::last_steps;
 use crate::cmd::listing;
+use crate::cmd::show::last_steps;
 use crate::drive::back::{difference, unseen};
 use crate::drive::page::{self, view};
 use crate::engine::record::{Loop, LoopId};

@@ -13,7 +13,7 @@ use super::dialog::is_at_work;
 use super::stop::is_ours;
 use crate::clients::{AskedQuestion, Hook, PendingCall};
 use crate::engine::journal::Event;
-use crate::engine::record::{Dialog, Loop, LoopId, Question, question};
+use crate::engine::record::{Dialog, Loop, LoopId, Question, keep_questions};
 use crate::engine::text::{clip, count};
 use crate::world::clock;
 use crate::world::files::disk::{self, Durability};
@@ -72,10 +72,10 @@ pub fn ask(home: &Home, hook: &Hook<'_>, asked: &[AskedQuestion]) -> Result<Even
             format!("asked \"{first}\" and {more} more in iteration {iteration}; told to decide")
         }
     };
-    question::keep(&mut record.state.asked, questions.clone());
+    keep_questions(&mut record.state.asked, questions.clone());
     // The agent must not wait, also where the question cannot be recorded.
     let recorded = change(home, &record.id, &what, |record| {
-        question::keep(&mut record.state.asked, questions);
+        keep_questions(&mut record.state.asked, questions);
     });
     Ok(EventResult::Deferred(Box::new(recorded.unwrap_or(record))))
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::test_report::TestReport;
 use super::test_run::{TestRun, TestStatus};
-use crate::engine::record::contract::Role;
+use crate::engine::record::Role;
 
 /// What a check did at this boundary.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,8 +3,6 @@
 //! crash the journal may be one line ahead. The state is then what counts, and the line's
 //! generation is written again.
 
-pub mod account;
-pub mod regression;
 pub mod story;
 
 use std::collections::VecDeque;

@@ -2,17 +2,17 @@
 //! between. Lines come one at a time, and only what a page shows is kept, so a journal of any
 //! length needs little memory.
 
-use std::collections::BTreeSet;
-
-use chrono::{DateTime, Utc};
-use serde::Serialize;
-
 use super::{
     Choice, Event, HANDED_OFF, HANDED_ON, JournalEntry, RESUMED_IN_A_RUN, RESUMED_IN_A_SESSION,
     Settled, TOLD,
 };
-use crate::engine::evidence::{Evidence, Verdict};
+use crate::engine::evidence::test_report::TestReport;
+use crate::engine::evidence::{CheckResult, ClaimResult, Evidence, Verdict};
 use crate::engine::record::{Driver, Limits, Owner, Status};
+use crate::engine::text::{named, one_line, with_reason};
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The most chapters kept; the newest are.
 pub const CHAPTERS_MAX: usize = 10_000;
@@ -195,6 +195,416 @@ impl Story {
     }
 }
 
+// The result of each iteration, in one line for the next agent: a fresh process knows nothing of
+// earlier iterations. Made only from the journal's evidence, never from what an agent reports
+// about itself.
+
+/// How many earlier iterations a prompt lists.
+pub const ACCOUNTS_SHOWN: usize = 5;
+/// The longest line, in characters.
+pub const ACCOUNT_CHARS: usize = 500;
+/// The longest part of it for one failing check, in characters.
+const PART_CHARS: usize = 200;
+
+/// One iteration's line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    /// 1-based.
+    pub iteration: u32,
+    /// One line of at most [`ACCOUNT_CHARS`] characters, without the iteration's number.
+    pub words: String,
+}
+
+impl Account {
+    /// The line for the evidence of one boundary.
+    pub fn of(evidence: &Evidence) -> Self {
+        let mut parts: Vec<String> = Vec::new();
+        parts.extend(match &evidence.claim {
+            ClaimResult::None => None,
+            ClaimResult::Accepted => Some("claimed done, and believed".to_owned()),
+            ClaimResult::Refused(why) => Some(with_reason("claimed done, refused", why)),
+            ClaimResult::Failure(why) => Some(with_reason("said FAILURE", why)),
+            ClaimResult::Blocked(why) => Some(with_reason("said BLOCKED", why)),
+            ClaimResult::NearMiss(_) => {
+                Some("its claim was not in the right form, and did not count".to_owned())
+            }
+        });
+        if evidence.cut {
+            parts.push("the answer was cut by the token limit".to_owned());
+        }
+        let said_so = matches!(evidence.claim, ClaimResult::Failure(_));
+        if let Some(failure) = evidence.failure.as_ref().filter(|_| !said_so) {
+            parts.push(format!("failed: {failure}"));
+        }
+        parts.extend(evidence.ended.clone());
+        parts.extend(checks(evidence));
+        let changed = ["files, commits or checks changed", "nothing changed", ""];
+        parts.extend(Some(evidence.progress_words(changed)).filter(|words| !words.is_empty()));
+        if parts.is_empty() {
+            parts.push("no claim, no check".to_owned());
+        }
+        if let Some(said) = &evidence.said {
+            parts.push(format!("its last words, unchecked: \"{said}\""));
+        }
+        Self { iteration: evidence.iteration, words: one_line(&parts.join("; "), ACCOUNT_CHARS) }
+    }
+}
+
+/// The last iterations in a journal. Lines come one at a time, and only a bounded number is kept.
+#[derive(Debug)]
+pub struct Accounts(Settled<Account>);
+
+impl Accounts {
+    /// Empty. It keeps more than it shows, because some may be taken back.
+    pub fn new() -> Self {
+        Self(Settled::newest(2 * ACCOUNTS_SHOWN))
+    }
+
+    /// Takes the next line.
+    pub fn add(&mut self, entry: &JournalEntry) {
+        self.0.reach(entry.reached());
+        if let Event::Boundary { elapsed_ms: Some(_), state, .. } = &entry.event
+            && let Some(evidence) = &state.evidence
+        {
+            self.0.push(entry.reached(), Account::of(evidence));
+        }
+    }
+
+    /// The last [`ACCOUNTS_SHOWN`], oldest first.
+    pub fn last(&self) -> Vec<Account> {
+        let earlier = self.0.iter().len().saturating_sub(ACCOUNTS_SHOWN);
+        self.0.iter().skip(earlier).cloned().collect()
+    }
+}
+
+fn checks(evidence: &Evidence) -> Vec<String> {
+    let mut parts = Vec::new();
+    let all = evidence.checks.len();
+    let failing = evidence.failing().count();
+    if all > failing {
+        parts.push(format!("{} of {all} checks passed", all - failing));
+    }
+    if evidence.newly_passing > 0 {
+        parts.push(format!("{} of them failed before", evidence.newly_passing));
+    }
+    parts.extend(evidence.test_news());
+    let reports = evidence.checks.iter().filter_map(|check| check.tests.as_ref());
+    parts.extend(reports.filter_map(TestReport::still_failing));
+    // A refusal already names the reasons against it, and a failed gate is named as the failure.
+    if !matches!(evidence.claim, ClaimResult::Refused(_)) {
+        let failure = evidence.failure.as_deref().unwrap_or_default();
+        let is_named = |run: &str| failure.contains(&format!("`{run}`"));
+        parts.extend(evidence.failing().filter(|check| !is_named(&check.run)).map(|check| {
+            format!("`{}` {}", one_line(&check.run, PART_CHARS), check.what_happened())
+        }));
+    }
+    parts
+}
+
+// Where a check turned red, from the story of a loop: "`cargo test` passed after iteration 4 and
+// has failed since iteration 6, which changed src/a.rs, src/b.rs". It goes back to nothing and
+// runs nothing.
+
+/// The most files that are named.
+const FILES_NAMED: usize = 5;
+/// The longest path, in characters.
+const PATH_CHARS: usize = 300;
+/// The most files that are kept.
+const FILES_KEPT: usize = 100;
+
+/// A check that passed once and fails at the end of what is known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Regression {
+    pub run: String,
+    /// The last iteration after which it passed; 0 is before the first.
+    pub green_after: u32,
+    /// The first iteration after that at whose end it failed.
+    pub red_since: u32,
+    /// What changed in between; the first of them.
+    pub files: Vec<String>,
+}
+
+impl Regression {
+    /// In one line.
+    pub fn words(&self) -> String {
+        let Self { run, green_after, red_since, files } = self;
+        let green = match green_after {
+            0 => "before iteration 1".to_owned(),
+            after => format!("after iteration {after}"),
+        };
+        let names = named(files, FILES_NAMED);
+        let what = match red_since - green_after {
+            _ if files.is_empty() => String::new(),
+            1 => format!(", which changed {names}"),
+            _ => format!("; changed in between: {names}"),
+        };
+        format!("`{run}` passed {green} and has failed since iteration {red_since}{what}")
+    }
+}
+
+/// What is known of one check while the iterations go by.
+#[derive(Default)]
+struct Known {
+    green_after: Option<u32>,
+    red_since: Option<u32>,
+    /// Changed since it was green, up to the iteration at whose end it failed.
+    files: Vec<String>,
+}
+
+impl Known {
+    fn pass(&mut self, iteration: u32) {
+        *self = Self { green_after: Some(iteration), ..Self::default() };
+    }
+}
+
+/// The checks that turned red and stayed so, by command.
+pub fn regressions(story: &Story) -> Vec<Regression> {
+    let mut checks: BTreeMap<&str, Known> = BTreeMap::new();
+    for run in &story.green_before {
+        checks.entry(run).or_default().pass(0);
+    }
+    for iteration in story.iterations() {
+        let changed = iteration.evidence.changes.iter().flat_map(|changes| &changes.files);
+        for known in checks.values_mut().filter(|known| known.red_since.is_none()) {
+            for file in changed.clone().map(|file| &file.path) {
+                let file = one_line(file, PATH_CHARS);
+                if known.files.len() < FILES_KEPT && !known.files.contains(&file) {
+                    known.files.push(file);
+                }
+            }
+        }
+        // What was refused though all passed may have passed with weakened tests only.
+        let is_refused = matches!(iteration.evidence.claim, ClaimResult::Refused(_));
+        if is_refused && iteration.evidence.failing().next().is_none() {
+            continue;
+        }
+        let is_told = |it: &&CheckResult| it.verdict != Verdict::Unknown && !ran_nothing(it);
+        for check in iteration.evidence.checks.iter().filter(is_told) {
+            let known = checks.entry(&check.run).or_default();
+            if check.verdict == Verdict::Passed {
+                known.pass(iteration.number);
+            } else {
+                known.red_since.get_or_insert(iteration.number);
+            }
+        }
+    }
+    let turned = checks.into_iter().filter_map(|(run, known)| {
+        let Known { green_after: Some(green_after), red_since: Some(red_since), files } = known
+        else {
+            return None;
+        };
+        Some(Regression { run: run.to_owned(), green_after, red_since, files })
+    });
+    turned.collect()
+}
+
+/// Whether it passed without a test, which says nothing.
+fn ran_nothing(check: &CheckResult) -> bool {
+    let ran_none = |it: &TestReport| it.passed == 0 && it.failed == 0;
+    check.verdict == Verdict::Passed && check.tests.as_ref().is_some_and(ran_none)
+}
+
 #[cfg(test)]
 #[path = "story_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+mod account_tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::engine::boundary::judge::judge;
+    use crate::engine::claim::Claim;
+    use crate::engine::evidence::Verdict;
+    use crate::engine::fixture::{a_loop_with, at, facts, result};
+    use crate::engine::journal::{Choice, SCHEMA};
+    use crate::engine::record::{Loop, Role};
+
+    fn line(after: &Loop) -> JournalEntry {
+        let event = Event::Boundary {
+            decision: Choice::Continue,
+            why: None,
+            elapsed_ms: after.elapsed_ms.last().copied(),
+            state: Box::new(after.state.clone()),
+        };
+        JournalEntry { schema: SCHEMA, at: at(0).wall, generation: after.state.generation, event }
+    }
+
+    #[test]
+    fn a_journal_tells_the_last_iterations_each_in_one_line() {
+        let mut subject = a_loop_with(&[("cargo test", Role::Verify), ("lint", Role::Gate)]);
+        let mut journal = Vec::new();
+        let mut step = |claim: Claim, test: Verdict, lint: Verdict, moved: bool, cut: bool| {
+            let mut facts = facts(claim);
+            facts.checks = vec![result("lint", lint), result("cargo test", test)];
+            facts.tree =
+                Some(if moved { format!("{test:?} {lint:?}").as_str().into() } else { "".into() });
+            facts.tree_checked = Some("".into());
+            facts.seen.agent.cut = cut;
+            subject = judge(&subject, &facts).after;
+            subject.state.generation += 1;
+            journal.push(line(&subject));
+        };
+        step(Claim::None, Verdict::Failed, Verdict::Failed, true, false);
+        step(Claim::Success, Verdict::Failed, Verdict::Passed, true, false);
+        let reason = Some("no network".to_owned());
+        step(Claim::Failure { reason }, Verdict::Failed, Verdict::Passed, false, false);
+        step(Claim::None, Verdict::TimedOut, Verdict::Passed, false, true);
+        step(Claim::None, Verdict::Failed, Verdict::Failed, false, false);
+        step(Claim::Success, Verdict::Passed, Verdict::Passed, true, false);
+        // The same iteration again, as after a crash between writing the journal and the record.
+        journal.push(journal[5].clone());
+        let mut lost = journal[5].clone();
+        lost.generation += 1;
+        journal.push(lost);
+        let event = Event::changed("resumed", &subject);
+        let generation = journal[6].generation + 1;
+        journal.push(JournalEntry { schema: SCHEMA, at: at(0).wall, generation, event });
+        let mut accounts = Accounts::new();
+        for entry in &journal {
+            accounts.add(entry);
+        }
+        let last: Vec<String> = accounts
+            .last()
+            .into_iter()
+            .map(|account| format!("{}: {}", account.iteration, account.words))
+            .collect();
+        insta::assert_snapshot!(last.join("\n"), @"
+        2: claimed done, refused: `cargo test` failed (exit 1); 1 of 2 checks passed; 1 of them failed before; 1 check passing now, files changed
+        3: said FAILURE: no network; 1 of 2 checks passed; `cargo test` failed (exit 1); nothing changed
+        4: the answer was cut by the token limit; 1 of 2 checks passed; `cargo test` timed out after 1 s; 1 check failing now
+        5: failed: gate `lint` failed; `cargo test` failed (exit 1); 2 checks failing now
+        6: claimed done, and believed; 2 of 2 checks passed; 2 of them failed before; 2 checks passing now, files changed
+        ");
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_was_said_an_account_is_one_short_line(because in "(\\PC|\n|\u{2028}){0,900}") {
+            let claim = ClaimResult::Blocked(because);
+            let account = Account::of(&Evidence { claim, ..Evidence::default() });
+            prop_assert!(account.words.chars().count() <= ACCOUNT_CHARS);
+            prop_assert_eq!(account.words.lines().count(), 1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod regression_tests {
+    use super::*;
+    use crate::engine::evidence::Evidence;
+    use crate::engine::evidence::changes::{ChangeKind, ChangedFile, Changes};
+    use crate::engine::fixture::{a_loop, at, result};
+    use crate::engine::journal::{Choice, Event, JournalEntry, SCHEMA};
+    use crate::engine::record::{CheckMemory, Loop};
+
+    /// What one iteration changed, how the check ended if it ran, and what became of a claim.
+    type Step = (Vec<String>, Option<Verdict>, ClaimResult);
+
+    fn story(green_before: bool, steps: &[Step]) -> Story {
+        let mut story = Story::picking(None);
+        let mut record = a_loop();
+        if green_before {
+            let memory = CheckMemory::of(&result("cargo test", Verdict::Passed), 0, None);
+            record.state.checks.insert("cargo test".to_owned(), memory);
+            record.state.generation += 1;
+            story.add(entry(&record, Event::changed("checked before iteration 1", &record)));
+        }
+        for (files, verdict, claim) in steps {
+            let file = |path: &String| ChangedFile {
+                path: path.clone(),
+                kind: ChangeKind::Modified,
+                lines: None,
+                yours: false,
+            };
+            record.state.completed += 1;
+            record.state.generation += 1;
+            record.state.evidence = Some(Evidence {
+                iteration: record.state.completed,
+                claim: claim.clone(),
+                changes: Some(Changes::of(files.iter().map(file))),
+                checks: verdict.iter().map(|verdict| result("cargo test", *verdict)).collect(),
+                ..Evidence::default()
+            });
+            story.add(entry(
+                &record,
+                Event::Boundary {
+                    decision: Choice::Continue,
+                    why: None,
+                    elapsed_ms: Some(1),
+                    state: Box::new(record.state.clone()),
+                },
+            ));
+        }
+        story
+    }
+
+    fn entry(record: &Loop, event: Event) -> JournalEntry {
+        JournalEntry { schema: SCHEMA, at: at(0).wall, generation: record.state.generation, event }
+    }
+
+    #[test]
+    fn a_check_that_turned_red_is_named_with_what_changed_since_it_was_green() {
+        use Verdict::{Failed, Passed, TimedOut, Unknown};
+        let files = |names: &str| names.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let step = |names: &str, verdict| (files(names), verdict, ClaimResult::None);
+        let refused = (files("a"), Some(Passed), ClaimResult::Refused("changed tests".to_owned()));
+        let long = [
+            step("a", Some(Passed)),
+            step("b", None),
+            step("c b", Some(TimedOut)),
+            step("d", Some(Failed)),
+        ];
+        let table: [(bool, &[Step]); 7] = [
+            (false, &long),
+            (true, &[step("a b c d e f g", Some(Failed))]),
+            (true, &[step("a", Some(Failed)), step("b", Some(Passed))]),
+            (false, &[step("a", Some(Failed)), step("b", Some(Failed))]),
+            (true, &[step("a", Some(Unknown))]),
+            (true, &[step("", Some(Failed))]),
+            (true, &[refused, step("b", Some(Failed))]),
+        ];
+        let told = table.map(|(green_before, steps)| {
+            let found = regressions(&story(green_before, steps));
+            found.iter().map(Regression::words).collect::<Vec<_>>().join("; ")
+        });
+        insta::assert_snapshot!(told.join("\n"), @"
+        `cargo test` passed after iteration 1 and has failed since iteration 3; changed in between: b, c
+        `cargo test` passed before iteration 1 and has failed since iteration 1, which changed a, b, c, d, e and 2 more
+
+
+
+        `cargo test` passed before iteration 1 and has failed since iteration 1
+        `cargo test` passed before iteration 1 and has failed since iteration 2; changed in between: a, b
+        ");
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(200))]
+        /// A check that runs after every iteration names the very one; one that runs now and then
+        /// names a span that holds it.
+        #[test]
+        fn a_planted_regression_is_found_in_every_history(
+            length in 1_usize..40, planted in 0_usize..40, seldom in 1_usize..5, green in 1_usize..3,
+        ) {
+            let planted = planted % length;
+            let culprit = u32::try_from(planted + 1).unwrap();
+            let steps: Vec<Step> = (0..length).map(|at| {
+                let verdict = if at < planted { Verdict::Passed } else { Verdict::Failed };
+                let runs = at % seldom == 0 || at + 1 == length;
+                let file = if at == planted { "planted".to_owned() } else { format!("src/{at}") };
+                (vec![file; green], runs.then_some(verdict), ClaimResult::None)
+            }).collect();
+            let found = regressions(&story(true, &steps));
+            let [Regression { green_after, red_since, files, .. }] = &found[..] else {
+                panic!("{found:?}")
+            };
+            proptest::prop_assert!(*green_after < culprit && culprit <= *red_since);
+            proptest::prop_assert!(files.iter().any(|file| file == "planted"));
+            if seldom == 1 {
+                proptest::prop_assert_eq!((*green_after + 1, *red_since), (culprit, culprit));
+                proptest::prop_assert_eq!(files, &["planted".to_owned()]);
+            }
+        }
+    }
+}

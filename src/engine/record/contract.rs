@@ -1,18 +1,22 @@
 //! What the user asked for, fixed at the start: task, promise, checks and limits. The agent can
 //! read it and cannot change it; no file of the checkout is read again for a running loop.
 
-use std::collections::BTreeSet;
-use std::path::PathBuf;
-
-use serde::{Deserialize, Serialize};
-
+use super::memory::Moment;
 use super::outcome::Proof;
-use super::question::QuestionMode;
-use super::run::Run;
+use super::owner::{Owner, QuestionMode};
+use super::{Loop, LoopId, Outcome, State, VERSION};
 use crate::engine::claim::promise::Promise;
+use crate::engine::fleet::TaskId;
 use crate::engine::test_changes::TestChanges;
+use crate::engine::test_changes::finding::ACCEPT;
 use crate::engine::test_changes::trial::{Prove, TrialTerms};
 use crate::engine::text::word;
+use crate::engine::usage::Earlier;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::PathBuf;
 
 /// The fixed part of a loop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -224,4 +228,404 @@ pub struct Limits {
     pub max_cost_micros: u64,
     /// Tokens of every kind.
     pub max_tokens: u64,
+}
+
+// What crew must know of an agent's command line to start it and to read it. It is copied into the
+// contract at the start: a loop keeps the agent it began with, whatever the settings say later.
+
+/// An agent's command-line tool.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Agent {
+    /// Its name in `--agent`; absent in a file where it is the key.
+    #[serde(default)]
+    pub name: String,
+    /// The program and its fixed arguments; they never pass through a shell.
+    pub command: Vec<String>,
+    #[serde(default)]
+    pub prompt: PromptVia,
+    #[serde(default)]
+    pub dialect: Dialect,
+    /// The arguments that ask for each kind of permissions. A missing kind cannot be asked for.
+    #[serde(default)]
+    pub permissions: BTreeMap<Permissions, Vec<String>>,
+    /// The option that limits an iteration's turns, such as `--max-turns`; `None` if there is none.
+    pub max_turns: Option<String>,
+    /// The option that names its model, such as `--model`; `None` if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The argument that allows a command, which stands for `{check}`, or for `{words}` where only
+    /// a command of plain words can be named: `--allow=Bash({check})`; `None` if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allow: Option<String>,
+    /// Variables that it is started with, besides crew's own.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub environment: BTreeMap<String, String>,
+    /// The option that names a file in which it leaves what it used; `None` if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage_file: Option<String>,
+    /// What it prints before an answer, such as `> `; `None` if it prints nothing there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer_mark: Option<String>,
+    /// The arguments with which its program only says whether it is logged in, by its exit status;
+    /// empty if it cannot say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub login: Vec<String>,
+}
+
+/// How the prompt reaches the agent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PromptVia {
+    /// On standard input, which is then closed.
+    #[default]
+    Stdin,
+    /// As the last argument; the system limits its length.
+    Argument,
+}
+
+impl PromptVia {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Stdin, Self::Argument];
+
+    /// The word used in files.
+    pub fn label(self) -> &'static str {
+        word(&self)
+    }
+}
+
+/// How the agent's output is read: the name of the reader.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Dialect(pub Cow<'static, str>);
+
+impl Dialect {
+    /// The word for plain text.
+    pub const PLAIN: &str = "text";
+    /// Plain text; its end is the final message.
+    pub const TEXT: Self = Self(Cow::Borrowed(Self::PLAIN));
+}
+
+impl Default for Dialect {
+    fn default() -> Self {
+        Self::TEXT
+    }
+}
+
+/// What the agent may do without being asked, from the least to the most.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Permissions {
+    /// What the agent's own settings allow.
+    Default,
+    /// Edits in the checkout.
+    #[default]
+    AcceptEdits,
+    /// What the agent's own judgement of safety allows.
+    Auto,
+    /// Everything.
+    Bypass,
+}
+
+impl Permissions {
+    /// All of them, from the least to the most.
+    pub const ALL: [Self; 4] = [Self::Default, Self::AcceptEdits, Self::Auto, Self::Bypass];
+
+    /// The word used in options and files.
+    pub fn label(self) -> &'static str {
+        word(&self)
+    }
+}
+
+// The fixed parts of a loop that runs in fresh processes, besides the task, promise, checks and
+// limits of its contract: the agent, the recipe of its prompts, and the steps around an iteration.
+// A running loop never takes them from the settings again.
+
+/// The process driver's part of the contract.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    /// The procedure it was started with; `None` for a task.
+    pub procedure: Option<String>,
+    pub agent: Agent,
+    /// The agents that stand in for it while its account is at a limit, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallback: Vec<Agent>,
+    pub permissions: Permissions,
+    /// The model requested from the agent; `None` leaves the choice to the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The name of the account whose limits it shares; `None` stands for the agent's program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
+    /// Arguments after the agent's own: the words that a person typed after `--`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub words: Vec<String>,
+    pub recipe: Recipe,
+    pub pace: IterationTimes,
+    /// The most turns of the agent in one iteration; 0 means no limit.
+    pub max_turns: u32,
+    /// The tokens of a prompt above which crew warns; 0 means never.
+    pub token_budget: u64,
+    /// The percentage of its context after which an iteration is followed by a handoff page; 0
+    /// means never.
+    #[serde(default, skip_serializing_if = "super::is_default")]
+    pub redline: u8,
+    pub git: GitSteps,
+    pub reactions: Vec<Reaction>,
+    /// Lets the machine sleep while the loop works.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_sleep: bool,
+}
+
+impl Loop {
+    /// How full the last iteration's context was, if that passed the run's redline.
+    pub fn past_redline(&self) -> Option<u8> {
+        let redline = self.contract.run.as_ref()?.redline;
+        let percent = self.state.evidence.as_ref()?.context_percent?;
+        (redline > 0 && percent >= redline).then_some(percent)
+    }
+}
+
+/// A phase of one iteration, in the order of a prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    Context,
+    Observe,
+    Orient,
+    Decide,
+    /// Takes the place of the task if there is none.
+    Act,
+}
+
+impl Phase {
+    /// All of them, in their order.
+    pub const ALL: [Self; 5] =
+        [Self::Context, Self::Observe, Self::Orient, Self::Decide, Self::Act];
+
+    /// The word used in files, options and, in capitals, as a heading of a prompt.
+    pub fn label(self) -> &'static str {
+        word(&self)
+    }
+}
+
+/// The parts of a prompt besides the task: the fragments of each phase, in the order given. A phase
+/// without any may be absent or empty.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Recipe(pub BTreeMap<Phase, Vec<Fragment>>);
+
+impl Recipe {
+    /// The fragments of a phase.
+    pub fn of(&self, phase: Phase) -> &[Fragment] {
+        self.0.get(&phase).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// A piece of a prompt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fragment {
+    /// A person's words, byte for byte.
+    Text(String),
+    /// An absolute path, read again for every iteration: a template if its name ends in `.j2`,
+    /// else literal.
+    File(PathBuf),
+    /// One of crew's own templates, by name.
+    BuiltIn(String),
+}
+
+/// The times of an iteration, in seconds; 0 means "none" for each.
+#[expect(clippy::struct_field_names, reason = "each name ends with its unit")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IterationTimes {
+    /// The longest an iteration may take.
+    pub timeout_s: u64,
+    /// The longest the agent may print nothing while none of its tool calls is open.
+    pub idle_timeout_s: u64,
+    /// The pause between two iterations.
+    pub delay_s: u64,
+}
+
+/// What crew does with git around an iteration.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GitSteps {
+    /// Commits what an iteration changed.
+    pub commit: bool,
+    /// Pushes after an iteration.
+    pub push: bool,
+    /// The branch to rebase onto before an iteration, if it moved.
+    pub rebase: Option<String>,
+    /// The branch to push if a person resumed on another one than that of the start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+}
+
+/// A user's command at a moment of a loop.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reaction {
+    pub on: LoopMoment,
+    /// Run by `sh -c`.
+    pub run: String,
+    /// Seconds until it is ended and counts as failed.
+    pub timeout_s: u64,
+}
+
+/// The moments that a reaction can be set for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LoopMoment {
+    /// Before an iteration; a failure skips it.
+    IterationStart,
+    /// After an iteration; a failure makes the iteration a failure.
+    IterationEnd,
+    /// When the loop begins to wait for the model's service or after a crash.
+    Wait,
+    /// When half of the stall limit has passed without progress.
+    Stall,
+    /// When the loop is over.
+    Finish,
+}
+
+impl LoopMoment {
+    /// All of them, in the order of a loop's life.
+    pub const ALL: [Self; 5] =
+        [Self::IterationStart, Self::IterationEnd, Self::Wait, Self::Stall, Self::Finish];
+
+    /// The word used in files and variables.
+    pub fn label(self) -> &'static str {
+        word(&self)
+    }
+}
+
+// The record of a loop that begins, as every start writes it.
+
+impl Loop {
+    /// A loop that begins now.
+    pub fn begin(id: LoopId, contract: Contract, place: Place, owner: Owner, now: Moment) -> Self {
+        Self {
+            version: VERSION,
+            id,
+            made_by: env!("CARGO_PKG_VERSION").to_owned(),
+            started_at: now.wall,
+            contract,
+            place,
+            elapsed_ms: Vec::new(),
+            earlier: Earlier::default(),
+            trusted: None,
+            environment: None,
+            protected: None,
+            fleet: None,
+            state: State::begin(owner, now),
+        }
+    }
+}
+
+// The task of a fleet that a loop works on, and the commands by which a person resumes and answers
+// it. It knows nothing of how that task stands.
+
+/// A task, by its fleet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskOfFleet {
+    /// The fleet's name.
+    pub name: String,
+    /// The folder of its tasks, below the root of its repository.
+    pub folder: String,
+    pub task: TaskId,
+}
+
+/// The command that starts a fleet or joins it; `folder` is below the root of its repository.
+pub fn fleet_run(folder: &str) -> String {
+    let folder = if folder.is_empty() { "." } else { folder };
+    format!("crew fleet run {}", shell_words::quote(folder))
+}
+
+impl TaskOfFleet {
+    /// The command that starts the fleet, and takes up what is not over.
+    pub fn run(&self) -> String {
+        fleet_run(&self.folder)
+    }
+
+    /// The same, which also tries again what ended without being completed.
+    pub fn retry(&self) -> String {
+        format!("{} --retry", self.run())
+    }
+
+    /// How a person lifts a limit on cost or tokens. A limit of the fleet gives each task a part.
+    pub fn without_usage_limits(&self) -> String {
+        format!(
+            "to go on without it: max-cost: 0 and max-tokens: 0 in the task's file \
+             (--max-cost 0 lifts the fleet's), then {}",
+            self.retry()
+        )
+    }
+
+    /// The command that sends the task's agent a message, which stands behind it.
+    pub fn tell(&self) -> String {
+        format!("crew tell --fleet {} --task {}", self.name, self.task)
+    }
+
+    /// The command that accepts the tests and check settings of the task as its agent left them.
+    pub fn accept_test_changes(&self) -> String {
+        format!("{} {ACCEPT}", self.tell())
+    }
+}
+
+impl fmt::Display for TaskOfFleet {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "task {} of fleet {}", self.task, self.name)
+    }
+}
+
+impl Loop {
+    /// The command that resumes it within its fleet; `None` if it belongs to none.
+    pub fn fleet_resume(&self) -> Option<String> {
+        let task = self.fleet.as_ref()?;
+        let is_over = self.outcome().is_some_and(|outcome| outcome != Outcome::Interrupted);
+        Some(if is_over { task.retry() } else { task.run() })
+    }
+
+    /// Why nobody resumes it alone, and the way out; `None` if it belongs to no fleet.
+    pub fn refusal_of_its_fleet(&self) -> Option<String> {
+        let (task, resume) = (self.fleet.as_ref()?, self.fleet_resume()?);
+        let tell = task.tell();
+        Some(format!(
+            "loop {} is {task}\nhint: {resume} resumes it; {tell} \"...\" answers it",
+            self.id
+        ))
+    }
+
+    /// The command by which a person accepts its tests and check settings as they are now.
+    pub fn accept_test_changes(&self) -> String {
+        self.fleet
+            .as_ref()
+            .map_or_else(|| format!("crew resume {ACCEPT}"), TaskOfFleet::accept_test_changes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fleet_run;
+    use crate::engine::fixture::a_run;
+    use crate::engine::fleet::Fleet;
+    use crate::engine::fleet::fixture::{a_fleet, id};
+    use crate::engine::record::{Ending, Loop, Outcome};
+
+    #[test]
+    fn a_fleet_takes_up_what_is_not_over_and_retries_only_what_ended_undone() {
+        assert_eq!(fleet_run(""), "crew fleet run .", "tasks at the root of their repository");
+        let fleet = Fleet { folder: "my tasks".to_owned(), ..a_fleet() };
+        let resumed = |outcome: Option<Outcome>| {
+            let mut record = Loop { fleet: Some(fleet.task(&id("vat"))), ..a_run(None) };
+            record.state.ending = outcome.map(|outcome| Ending::new(outcome, "w"));
+            record.fleet_resume()
+        };
+        let run = "crew fleet run 'my tasks'";
+        for outcome in [None, Some(Outcome::Interrupted)] {
+            assert_eq!(resumed(outcome).as_deref(), Some(run), "{outcome:?}");
+        }
+        for outcome in [Outcome::Blocked, Outcome::Exhausted, Outcome::Cancelled] {
+            assert_eq!(resumed(Some(outcome)), Some(format!("{run} --retry")), "{outcome:?}");
+        }
+        assert_eq!(a_run(None).fleet_resume(), None);
+    }
 }

@@ -2,22 +2,11 @@
 //! whole. A decision reads only this and the boundary's facts. `check` is called before every write
 //! and after every read; a record that breaks its own rules is refused.
 
-mod account;
-pub mod agent;
-mod beginning;
-mod check_memory;
-pub mod contract;
-pub mod environment;
-mod fleet;
-pub mod git_memory;
-pub mod moment;
-pub mod outcome;
-pub mod owner;
-pub mod question;
-pub mod run;
-mod stand_in;
-pub mod totals;
-mod tree_memory;
+mod contract;
+mod environment;
+mod memory;
+mod outcome;
+mod owner;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -26,24 +15,20 @@ use std::str::FromStr;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-pub use self::account::AccountId;
-pub use self::agent::{Agent, Dialect, Permissions, PromptVia};
-pub use self::check_memory::CheckMemory;
-pub use self::contract::{Check, Contract, Limits, Place, Role};
-pub use self::environment::{Environment, Foreign, Plan};
-pub use self::fleet::{TaskOfFleet, fleet_run};
-pub use self::git_memory::{Failures, GitMemory, Pending, Sent};
-pub use self::moment::Moment;
-pub use self::outcome::{Actor, Ending, FALLS_SHORT, Outcome, Proof};
-pub use self::owner::{
-    Driver, Host, Life, Mark, Metered, Obeyed, Owner, ProcessIdentity, Queue, SessionMemory,
-    StopMark,
+pub use self::contract::{
+    Agent, Check, Contract, Dialect, Fragment, GitSteps, IterationTimes, Limits, LoopMoment,
+    Permissions, Phase, Place, PromptVia, Reaction, Recipe, Role, Run, TaskOfFleet, fleet_run,
 };
-pub use self::question::{Dialog, Question, QuestionMode};
-pub use self::run::{Fragment, GitSteps, IterationTimes, LoopMoment, Phase, Reaction, Recipe, Run};
-pub use self::stand_in::{AgentMemory, StandIn};
-pub use self::totals::Tally;
-pub use self::tree_memory::{CheckedOut, RepositoryInside, TreeMemory, TreeSeen};
+pub use self::environment::{Environment, Foreign, Plan};
+pub use self::memory::{
+    AgentMemory, CheckMemory, CheckedOut, Failures, GitMemory, Moment, Pending, RepositoryInside,
+    Sent, StandIn, TreeMemory, TreeSeen,
+};
+pub use self::outcome::{Actor, Ending, FALLS_SHORT, Outcome, Proof, Tally, Totals};
+pub use self::owner::{
+    AccountId, Dialog, Driver, Host, Life, Mark, Metered, Obeyed, Owner, ProcessIdentity, Question,
+    QuestionMode, Queue, SessionMemory, StopMark, keep_questions,
+};
 use super::boundary::protect::Protected;
 use super::evidence::Evidence;
 use super::git::GitBaseline;

@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 use super::*;
 use crate::engine::evidence::{ClaimResult, Progress, Verdict};
 use crate::engine::journal::JournalEntry;
+use crate::engine::record::Driver;
+use crate::engine::record::QuestionMode;
+use crate::engine::record::Role;
 use crate::engine::record::Status;
-use crate::engine::record::agent::{Agent, Dialect, Permissions, PromptVia};
-use crate::engine::record::contract::Role;
-use crate::engine::record::outcome::{Outcome, Proof};
-use crate::engine::record::owner::Driver;
-use crate::engine::record::question::QuestionMode;
-use crate::engine::record::run::{Fragment, LoopMoment};
+use crate::engine::record::{Agent, Dialect, Permissions, PromptVia};
+use crate::engine::record::{Fragment, LoopMoment};
+use crate::engine::record::{Outcome, Proof};
 
 fn usage() -> Value {
     let tokens = json!({

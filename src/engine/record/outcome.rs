@@ -1,8 +1,12 @@
 //! How a loop ends, in one of eight words, and the proof of a completed one.
 
-use serde::{Deserialize, Serialize};
-
+use super::Loop;
+use crate::engine::evidence::{Evidence, IterationStatus};
 use crate::engine::text::word;
+use crate::engine::usage::Usage;
+use crate::engine::usage::{Earlier, Spread};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Why a loop is over. Every outcome except `Completed` can be resumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -158,4 +162,178 @@ pub struct Ending {
     /// What the runs that look for a better proof came to, if they did not find one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub proof_notes: Vec<String>,
+}
+
+// The results of many loops together: how they ended, how long their iterations took, what they
+// cost.
+
+/// What came of the iterations of a loop.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Tally {
+    #[serde(rename = "iterations_completed")]
+    pub completed: u32,
+    #[serde(rename = "iterations_failed")]
+    pub failed: u32,
+    #[serde(rename = "iterations_timed_out")]
+    pub timed_out: u32,
+    #[serde(rename = "iterations_skipped")]
+    pub skipped: u32,
+    /// The files that were changed and those that were created, each once an iteration.
+    pub files_changed: u64,
+    pub files_created: u64,
+}
+
+impl Tally {
+    /// Counts an iteration.
+    pub fn count(&mut self, evidence: &Evidence) {
+        *match evidence.status {
+            IterationStatus::Completed => &mut self.completed,
+            IterationStatus::Failed => &mut self.failed,
+            IterationStatus::TimedOut => &mut self.timed_out,
+            IterationStatus::Skipped => &mut self.skipped,
+        } += 1;
+        if let Some(changes) = &evidence.changes {
+            self.files_changed += changes.total();
+            self.files_created += changes.created;
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.completed += other.completed;
+        self.failed += other.failed;
+        self.timed_out += other.timed_out;
+        self.skipped += other.skipped;
+        self.files_changed += other.files_changed;
+        self.files_created += other.files_created;
+    }
+}
+
+/// The totals of ended loops.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// How many loops ended in which way, without those that are zero.
+    pub outcomes: BTreeMap<Outcome, u64>,
+    /// How many of those that completed had which proof.
+    pub proofs: BTreeMap<&'static str, u64>,
+    /// Iterations of all loops.
+    pub iterations: u64,
+    #[serde(flatten)]
+    pub tally: Tally,
+    /// The tests of the last boundary of each loop.
+    pub tests_passed: u64,
+    pub tests_failed: u64,
+    pub awake_ms: u64,
+    /// Of the single iterations; `None` for fewer than two.
+    pub iteration_ms: Option<Spread>,
+    /// How many of the newest loops in a row did not complete.
+    pub failure_streak: u64,
+    /// The most loops in a row that did not complete.
+    pub longest_failure_streak: u64,
+    #[serde(skip)]
+    pub usage: Usage,
+}
+
+impl Totals {
+    /// Adds up ended loops, the newest first.
+    pub fn of<'a>(loops: impl IntoIterator<Item = &'a Loop>) -> Self {
+        let mut totals = Self::default();
+        let (mut times, mut streak) = (Earlier::default(), 0);
+        for subject in loops {
+            let Some(ending) = &subject.state.ending else { continue };
+            *totals.outcomes.entry(ending.outcome).or_default() += 1;
+            if let Some(proof) = &ending.proof {
+                *totals.proofs.entry(word(proof)).or_default() += 1;
+            }
+            totals.iterations += u64::from(subject.state.completed);
+            totals.tally.add(&subject.state.tally);
+            let checks = subject.state.evidence.iter().flat_map(|seen| &seen.checks);
+            for tests in checks.filter_map(|check| check.tests.as_ref()) {
+                totals.tests_passed += u64::from(tests.passed);
+                totals.tests_failed += u64::from(tests.failed);
+            }
+            totals.awake_ms = totals.awake_ms.saturating_add(subject.state.awake_ms);
+            totals.usage.add(&subject.state.usage);
+            times.merge(&subject.earlier);
+            subject.elapsed_ms.iter().for_each(|ms| times.add(*ms));
+            streak = if ending.outcome == Outcome::Completed { 0 } else { streak + 1 };
+            totals.longest_failure_streak = totals.longest_failure_streak.max(streak);
+            if !totals.outcomes.contains_key(&Outcome::Completed) {
+                totals.failure_streak = streak;
+            }
+        }
+        totals.iteration_ms = times.spread();
+        totals
+    }
+
+    /// How many loops.
+    pub fn loops(&self) -> u64 {
+        self.outcomes.values().sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::fixture::a_loop;
+    use crate::engine::record::{Ending, Proof, Status};
+
+    fn ended(outcome: Outcome, iterations_ms: &[u64]) -> Loop {
+        let mut subject = a_loop();
+        subject.state.status = Status::Finished;
+        let proof = (outcome == Outcome::Completed).then_some(Proof::Checked);
+        subject.state.ending = Some(Ending { proof, ..Ending::new(outcome, "so") });
+        for ms in iterations_ms {
+            subject.state.completed += 1;
+            subject.state.awake_ms += ms;
+            subject.took(*ms);
+        }
+        subject
+    }
+
+    #[test]
+    fn loops_are_added_up_with_their_ends_their_times_and_their_failures_in_a_row() {
+        use Outcome::{Completed, Exhausted, Stalled};
+        let loops = vec![
+            ended(Exhausted, &[10, 30]),
+            ended(Completed, &[20]),
+            ended(Stalled, &[]),
+            ended(Exhausted, &[4]),
+            ended(Completed, &[6]),
+            a_loop(),
+        ];
+        let totals = Totals::of(&loops);
+        insta::assert_snapshot!(serde_json::to_string_pretty(&totals).unwrap(), @r#"
+        {
+          "outcomes": {
+            "completed": 2,
+            "exhausted": 2,
+            "stalled": 1
+          },
+          "proofs": {
+            "checked": 2
+          },
+          "iterations": 5,
+          "iterations_completed": 0,
+          "iterations_failed": 0,
+          "iterations_timed_out": 0,
+          "iterations_skipped": 0,
+          "files_changed": 0,
+          "files_created": 0,
+          "tests_passed": 0,
+          "tests_failed": 0,
+          "awake_ms": 70,
+          "iteration_ms": {
+            "min": 4,
+            "mean": 14,
+            "max": 30
+          },
+          "failure_streak": 1,
+          "longest_failure_streak": 2
+        }
+        "#);
+        assert_eq!(totals.loops(), 5);
+        assert_eq!(Totals::of(&loops[2..4]).failure_streak, 2);
+        assert_eq!(Totals::of(&[]), Totals::default());
+    }
 }

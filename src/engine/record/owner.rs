@@ -2,14 +2,16 @@
 //! next. The rules of a boundary read only which driver it is; the rest is stored here because the
 //! record is one file.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-
+use super::contract::{Agent, Run};
+use crate::engine::text::{one_line, word};
+use crate::engine::usage::Counted;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-
-use super::question::Dialog;
-use crate::engine::usage::Counted;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::fmt::{self, Write as _};
+use std::path::PathBuf;
+use std::time::Duration;
 
 /// The kind of driver.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -185,6 +187,178 @@ pub struct StopMark {
     pub recorded_ms: u64,
 }
 
+// The account whose limits a loop shares with others. It is a name; credentials are never looked
+// at.
+
+/// The longest account and the longest model in a file's name, in bytes. A longer one is cut, and
+/// ends with a fingerprint of all of it.
+const NAME_BYTES: usize = 80;
+
+/// Whose limit it is. It is a name, never a credential.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AccountId {
+    pub name: String,
+    /// The model that was asked for; `None` leaves the choice to the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}
+
+impl AccountId {
+    /// The account of an agent in a run: what the settings name, else the program's name. Both that
+    /// setting and the model are meant for the run's own agent.
+    pub fn of(run: &Run, agent: &Agent) -> Self {
+        let is_own = agent.name == run.agent.name;
+        let program = agent.command.first().and_then(|program| program.rsplit('/').next());
+        let name = run.account.as_deref().filter(|_| is_own).or(program).unwrap_or(&agent.name);
+        Self { name: name.to_owned(), model: run.model.clone().filter(|_| is_own) }
+    }
+
+    /// The name of its file, without an extension: different accounts have different ones, and none
+    /// begins with a dot or leaves the folder.
+    pub fn file_stem(&self) -> String {
+        let name = escaped(&self.name);
+        match &self.model {
+            Some(model) => format!("{name}+{}", escaped(model)),
+            None => name,
+        }
+    }
+}
+
+/// Lower case, because some file systems do not tell it from upper case.
+fn escaped(text: &str) -> String {
+    let mut name = String::new();
+    for byte in text.to_lowercase().bytes() {
+        let is_plain = byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+        if is_plain || (byte == b'.' && !name.is_empty()) {
+            name.push(char::from(byte));
+        } else {
+            let _ = write!(name, "%{byte:02x}");
+        }
+    }
+    if name.len() > NAME_BYTES {
+        let fingerprint = Sha256::digest(&name);
+        name.truncate(NAME_BYTES);
+        for byte in &fingerprint[..8] {
+            let _ = write!(name, "{byte:02x}");
+        }
+    }
+    name
+}
+
+impl fmt::Display for AccountId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.model {
+            Some(model) => write!(out, "{} ({model})", self.name),
+            None => out.write_str(&self.name),
+        }
+    }
+}
+
+// What the agent asked when nobody was there to answer, and the dialog at which its client waits:
+// kept in the record for people. Both are bounded. No decision about a loop reads them.
+
+/// The most questions that are kept; the newest are.
+pub const ASKED_MAX: usize = 20;
+/// The most of a question that is kept, in characters.
+const QUESTION_CHARS: usize = 300;
+/// The most options of a question that are kept, and the most of each, in characters.
+const OPTIONS_MAX: usize = 8;
+const OPTION_CHARS: usize = 80;
+/// Whoever typed this recently in a session is taken to be there.
+const PRESENT: Duration = Duration::from_secs(600);
+
+/// Who answers a question that the agent asks in a session.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum QuestionMode {
+    /// The user, if there; otherwise the agent itself.
+    #[default]
+    Auto,
+    /// The user, however long that takes.
+    Ask,
+    /// The agent itself.
+    Defer,
+}
+
+impl QuestionMode {
+    /// All of them, the default first.
+    pub const ALL: [Self; 3] = [Self::Auto, Self::Ask, Self::Defer];
+
+    /// The word used in options, files and JSON.
+    pub fn label(self) -> &'static str {
+        word(&self)
+    }
+
+    /// Whether it is the default.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    pub fn is_auto(&self) -> bool {
+        *self == Self::Auto
+    }
+
+    /// Whether the agent must decide by itself. `typed` is how long ago the user typed something;
+    /// `None` if that was never seen.
+    pub fn defers(self, typed: Option<Duration>) -> bool {
+        match self {
+            Self::Auto => typed.is_none_or(|ago| ago > PRESENT),
+            Self::Ask => false,
+            Self::Defer => true,
+        }
+    }
+}
+
+/// A question that the agent was told to decide by itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Question {
+    /// The iteration in which it was asked, 1-based.
+    pub iteration: u32,
+    /// One line in the agent's words.
+    #[serde(rename = "question")]
+    pub text: String,
+    /// The answers it offered, one line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
+}
+
+impl Question {
+    /// A question, cut to what is kept of it.
+    pub fn new(iteration: u32, text: &str, options: &[String]) -> Self {
+        let options = options.iter().take(OPTIONS_MAX).map(|it| one_line(it, OPTION_CHARS));
+        let text = one_line(text, QUESTION_CHARS);
+        Self { iteration, text, options: options.collect() }
+    }
+
+    /// An answer to type, for example: the first option, if it can stand in double quotes.
+    pub fn answer(&self) -> &str {
+        let first = self.options.first().map(|it| it.trim_end_matches(" (Recommended)"));
+        let is_plain = |it: &&str| !it.is_empty() && !it.contains(['"', '$', '`', '\\', '!']);
+        first.filter(is_plain).unwrap_or("your answer")
+    }
+}
+
+/// Adds questions to those kept; the oldest make room.
+pub fn keep_questions(asked: &mut Vec<Question>, new: impl IntoIterator<Item = Question>) {
+    asked.extend(new);
+    asked.drain(..asked.len().saturating_sub(ASKED_MAX));
+}
+
+/// A dialog of the client that waits for the user.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dialog {
+    /// When the client reported it.
+    pub since: DateTime<Utc>,
+    /// The tool that waits for permission, by the client's name; `None` if it is not known.
+    pub tool: Option<String>,
+    /// The id of its call, whose result shows that the dialog was answered.
+    pub call: Option<String>,
+    /// Whether it is a question of the agent instead.
+    pub is_question: bool,
+    /// The transcript of the session, or of its subagent, that waits.
+    pub transcript: PathBuf,
+    /// Its size at that time, in bytes. Without the id of a call, a longer one shows that the
+    /// dialog was answered.
+    pub transcript_bytes: u64,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -223,5 +397,101 @@ mod tests {
         };
         let owner = Owner { host: Some(host("before")), ..a_loop().state.owner };
         assert_eq!(owner.life(Some(&host("after")), |_| true), Life::Alive);
+    }
+}
+
+#[cfg(test)]
+mod account_tests {
+    use super::*;
+    use crate::engine::fixture::a_run;
+
+    fn account(name: &str, model: Option<&str>) -> AccountId {
+        AccountId { name: name.to_owned(), model: model.map(str::to_owned) }
+    }
+
+    #[test]
+    fn an_account_is_named_by_the_settings_or_by_the_program() {
+        let mut run = a_run(None).contract.run.unwrap();
+        run.agent.command = ["/opt/bin/claude", "-p"].map(str::to_owned).into();
+        let of = |run: &Run, agent: &Agent| AccountId::of(run, agent).to_string();
+        assert_eq!(of(&run, &run.agent), "claude");
+        run.model = Some("opus".to_owned());
+        assert_eq!(of(&run, &run.agent), "claude (opus)");
+        run.account = Some("work".to_owned());
+        assert_eq!(of(&run, &run.agent), "work (opus)");
+        let command = vec!["codex".to_owned(), "exec".to_owned()];
+        let other = Agent { name: "codex".to_owned(), command, ..Agent::default() };
+        assert_eq!(of(&run, &other), "codex");
+    }
+
+    #[test]
+    fn the_name_of_an_accounts_file_is_safe_and_no_other_accounts() {
+        let table = [
+            (account("claude", None), "claude"),
+            (account("claude", Some("opus")), "claude+opus"),
+            (account("claude+opus", None), "claude%2bopus"),
+            (account("codex", Some("gpt-5.1")), "codex+gpt-5.1"),
+            (account("../../etc", None), "%2e.%2f..%2fetc"),
+            (account(".hidden", None), "%2ehidden"),
+            (account("WORK", None), "work"),
+            (account("büro 1", None), "b%c3%bcro%201"),
+        ];
+        for (account, expected) in table {
+            assert_eq!(account.file_stem(), expected);
+        }
+        let long = |name: &str| account(&name.repeat(5000), Some("/")).file_stem();
+        assert_eq!(long("x"), format!("{}c59d3c0480cc2d71+%2f", "x".repeat(80)));
+        // Alike to the last byte, and no longer than a file's name may be.
+        let ends = |end: &str| account("a", Some(&("/".repeat(5000) + end))).file_stem();
+        assert_ne!(ends("b"), ends("c"));
+        assert_eq!((ends("B"), ends("b").len()), (ends("b"), 98));
+    }
+}
+
+#[cfg(test)]
+mod question_tests {
+    use super::*;
+
+    #[test]
+    fn only_somebody_who_typed_in_the_last_ten_minutes_is_asked() {
+        let minutes = |number: u64| Some(Duration::from_secs(60 * number));
+        let table = [
+            (minutes(2), [false, false, true]),
+            (minutes(10), [false, false, true]),
+            (Some(Duration::from_secs(601)), [true, false, true]),
+            (None, [true, false, true]),
+        ];
+        for (typed, expected) in table {
+            assert_eq!(QuestionMode::ALL.map(|mode| mode.defers(typed)), expected, "{typed:?}");
+        }
+    }
+
+    #[test]
+    fn questions_are_bounded_in_number_and_length_and_the_newest_stay() {
+        let long = "which one\nof the two? ".repeat(100);
+        let mut asked = Vec::new();
+        for iteration in 0..30 {
+            keep_questions(&mut asked, [Question::new(iteration, &long, &vec![long.clone(); 30])]);
+        }
+        let iterations: Vec<u32> = asked.iter().map(|it| it.iteration).collect();
+        assert_eq!(iterations, (10..30).collect::<Vec<u32>>());
+        let last = &asked[19];
+        assert!(last.text.chars().count() <= QUESTION_CHARS && !last.text.contains('\n'));
+        assert_eq!(last.options.len(), OPTIONS_MAX);
+        assert!(last.options.iter().all(|it| it.chars().count() <= OPTION_CHARS));
+    }
+
+    #[test]
+    fn the_answer_proposed_can_be_typed_as_it_stands() {
+        let table = [
+            (vec!["SMTP (Recommended)", "SES"], "SMTP"),
+            (vec!["the \"old\" one"], "your answer"),
+            (vec!["$HOME"], "your answer"),
+            (vec![], "your answer"),
+        ];
+        for (options, expected) in table {
+            let options: Vec<String> = options.into_iter().map(str::to_owned).collect();
+            assert_eq!(Question::new(1, "which?", &options).answer(), expected);
+        }
     }
 }

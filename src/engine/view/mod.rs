@@ -5,8 +5,6 @@
 
 mod ending;
 mod iterations;
-mod live;
-mod messages;
 mod next;
 mod results;
 
@@ -17,11 +15,11 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
+pub use self::ending::at_dialog;
 pub use self::ending::{asked_for_help, state_of_the_checks, verdict};
 pub use self::iterations::{IterationLine, LINES_MAX, LastWords, files, lines};
-pub use self::live::at_dialog;
-pub use self::messages::TOLD_CHARS;
 pub use self::next::Step;
+pub use self::results::TOLD_CHARS;
 use super::boundary::limits;
 use super::events::Doing;
 use super::evidence::changes::Changes;

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::ending::asked_for_help;
 use super::{ChangesFrom, PageInputs};
 use crate::engine::evidence::ClaimResult;
-use crate::engine::journal::regression::{Regression, regressions};
+use crate::engine::journal::story::{Regression, regressions};
 use crate::engine::record::{
     CheckMemory, Driver, FALLS_SHORT, Outcome, Proof, Role, Status, TaskOfFleet,
 };

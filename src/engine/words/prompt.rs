@@ -16,7 +16,7 @@ use super::news::seen;
 use super::templates::render;
 use crate::engine::boundary::limits;
 use crate::engine::doctor::shell_word;
-use crate::engine::journal::account::Account;
+use crate::engine::journal::story::Account;
 use crate::engine::record::{Check, Loop, MESSAGE_CHARS, Role};
 use crate::engine::text::{clip, clip_at_word, distinct, period, units};
 

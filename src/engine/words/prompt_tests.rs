@@ -8,7 +8,7 @@ use crate::engine::claim::{Claim, read};
 use crate::engine::evidence::test_run::TestRun;
 use crate::engine::evidence::{CheckResult, Verdict};
 use crate::engine::fixture::{a_loop, a_loop_with, facts, result};
-use crate::engine::journal::account::ACCOUNT_CHARS;
+use crate::engine::journal::story::ACCOUNT_CHARS;
 use crate::engine::record::Role;
 use crate::engine::text::one_line;
 use crate::engine::usage::Money;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::engine::fleet::{Fleet, Lease, Standing, StandingNews, StandingRow, TaskId, WaitsFor};
 use crate::engine::usage::Money;
 use crate::engine::view::usage;
-use crate::report::json::SCHEMA;
+use crate::report::events::SCHEMA;
 
 /// The whole fleet. `tasks` have the order of the page; `left_ms` is an estimate. As in `crew
 /// status --json`, every key is always there, and null where there is nothing to say.

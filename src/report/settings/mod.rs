@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use self::rows::{NONE, rows};
-use super::json::SCHEMA;
+use super::events::SCHEMA;
 use crate::engine::record::{Check, Role};
 use crate::engine::settings::merge::Settings;
 use crate::engine::settings::trust::TrustRequest;

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use crate::engine::journal::JournalEntry;
-use crate::engine::journal::account::{ACCOUNTS_SHOWN, Account, Accounts};
+use crate::engine::journal::story::{ACCOUNTS_SHOWN, Account, Accounts};
 use crate::world::files::disk;
 
 /// The largest part of a journal that is read back. A longer journal is still written.
