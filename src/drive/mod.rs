@@ -2,7 +2,6 @@
 //! answer. They decide nothing (the engine does), lay out no page (`report` does) and print nothing
 //! (`cmd` does). An error and its hint are worded where they arise.
 
-pub mod as_found;
 pub mod back;
 pub mod boundary;
 pub mod clean;

@@ -8,7 +8,8 @@ use anyhow::{Result, bail};
 use super::owner::{is, myself};
 use super::scratch::ScratchTerms;
 use super::start::place;
-use super::{as_found, end, test_changes, trial};
+use super::trial::{look_as_found, run_trial};
+use super::{end, test_changes};
 use crate::engine::boundary::belief::{ProofRuns, end_after_runs};
 use crate::engine::record::{Loop, LoopId, Outcome, Proof, Status};
 use crate::engine::test_changes::trial::{AsFound, Trial};
@@ -58,7 +59,7 @@ pub fn by_hand(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<(Trial, Opt
     let doubts = Some(finding.doubts.join("; ")).filter(|doubts| !doubts.is_empty());
     let against = finding.refusal.or(doubts);
     let mut runs = ProofRuns { against: against.clone(), ..ProofRuns::default() };
-    let trial = against.map_or_else(|| trial::run(terms), Trial::Failed);
+    let trial = against.map_or_else(|| run_trial(terms), Trial::Failed);
     runs.trial = Some(trial.clone());
     let text = match &trial {
         Trial::Proven(how) => format!("proven by hand: {how}"),
@@ -117,7 +118,7 @@ pub fn handed_to_me(home: &Home, id: &LoopId) -> Result<Option<Loop>> {
 pub fn in_background(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<()> {
     let last = last_snapshot(home, record);
     let terms = terms(home, record, last.as_deref(), stop);
-    let trial = record.contract.is_tried().then(|| trial::run(terms));
+    let trial = record.contract.is_tried().then(|| run_trial(terms));
     let mut runs = ProofRuns { trial, ..ProofRuns::default() };
     runs.as_found = look_back(terms, &runs);
     if !stop() {
@@ -133,7 +134,7 @@ fn look_back(terms: ScratchTerms<'_>, runs: &ProofRuns) -> Option<AsFound> {
     let proof = record.state.ending.as_ref().and_then(|ending| ending.proof);
     let is_proven = matches!(runs.trial, Some(Trial::Proven(_)));
     let is_open = proof == Some(Proof::Passing) && !record.state.checked_as_found;
-    (is_open && !is_proven).then(|| as_found::look(terms))
+    (is_open && !is_proven).then(|| look_as_found(terms))
 }
 
 /// The snapshot of what the last iteration left.

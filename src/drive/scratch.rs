@@ -15,7 +15,7 @@ use crate::world::clock::{self, Deadline, Stopwatch};
 use crate::world::env;
 use crate::world::files::disk::{self, Lock};
 use crate::world::git::snapshots::Snapshots;
-use crate::world::git::snapshots::scratch::{
+use crate::world::git::snapshots::checkout::{
     is_linked, is_set_up, left_out, link_ignored, mark_set_up,
 };
 use crate::world::process::Stop;

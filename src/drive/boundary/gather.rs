@@ -6,7 +6,8 @@ use std::time::Duration;
 use super::Open;
 use super::check::{Within, run};
 use crate::drive::scratch::ScratchTerms;
-use crate::drive::{as_found, test_changes, tree, trial};
+use crate::drive::trial::{look_as_found, remember_as_found, run_trial};
+use crate::drive::{test_changes, tree};
 use crate::engine::boundary::belief::proof;
 use crate::engine::boundary::facts::{Facts, Seen};
 use crate::engine::boundary::wants::{
@@ -146,11 +147,11 @@ fn look_for_a_proof(
     let terms = if may_wait { ScratchTerms { latest: Some(at_once), ..terms } } else { terms };
     if wants_trial(subject, facts) {
         tell(&RunEvent::TrialStarted);
-        facts.trial = Some(trial::run(terms));
+        facts.trial = Some(run_trial(terms));
     }
     if wants_the_tree_as_found(subject, facts) {
         tell(&RunEvent::TrialStarted);
-        facts.as_found = Some(as_found::look(terms));
+        facts.as_found = Some(look_as_found(terms));
     }
     if may_wait && at_once.passed() && proof(subject, facts) == Some(Proof::Passing) {
         (facts.trial, facts.as_found, facts.proves_later) = (None, None, true);
@@ -202,7 +203,7 @@ impl CheckRuns<'_> {
             // as the work of a cut-off attempt.
             let is_unseen = latest.is_some() || !subject.state.checked_as_found;
             if let Some(here) = result.test_run.as_ref().filter(|run| is_unseen && run.ran()) {
-                as_found::remember(self.terms, check, here, before);
+                remember_as_found(self.terms, check, here, before);
                 if stop() {
                     return None;
                 }

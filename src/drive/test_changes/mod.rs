@@ -17,15 +17,15 @@ use crate::engine::evidence::test_run::{TestRun, TestStatus};
 use crate::engine::record::Loop;
 use crate::engine::test_changes::Baseline;
 use crate::engine::test_changes::finding::TestChangesFinding;
+use crate::engine::test_changes::kind::is_test;
 use crate::engine::test_changes::kind::{NamedPaths, ignored_patterns, may_be_secret};
-use crate::engine::test_changes::test_path::is_test;
 use crate::engine::text::{is_word_of, named};
 use crate::parse::test_changes::manifest::{names_files, words_of_settings};
 use crate::parse::test_changes::{named_paths, path_below};
 use crate::world::files::{disk, tree};
 use crate::world::git::commit::DRAFTS;
+use crate::world::git::snapshots::checkout::is_output;
 use crate::world::git::snapshots::protect::PROTECTED;
-use crate::world::git::snapshots::scratch::is_output;
 use crate::world::git::snapshots::{FILE_BYTES, Snapshots};
 use crate::world::store::{Home, hash};
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::engine::record::Loop;
-use crate::engine::test_changes::test_path::is_test;
+use crate::engine::test_changes::kind::is_test;
 use crate::world::files::disk;
 
 /// Folders of installed programs, below the root of a checkout or where its checks run.

@@ -14,7 +14,7 @@ use crate::engine::test_changes::finding::{
     TestChangesFinding, WithOriginalTests, came_to_its_tests, fails_in_no_other_test,
     judge_failing_tests, may_hold,
 };
-use crate::engine::test_changes::test_path::is_test;
+use crate::engine::test_changes::kind::is_test;
 use crate::engine::test_changes::trial::passed;
 use crate::engine::test_changes::{Baseline, TestChanges};
 use crate::parse::test_changes::is_static;

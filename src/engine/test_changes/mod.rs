@@ -3,7 +3,6 @@
 
 pub mod finding;
 pub mod kind;
-pub mod test_path;
 pub mod trial;
 
 use std::collections::BTreeMap;

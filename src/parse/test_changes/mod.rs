@@ -5,9 +5,6 @@ mod command;
 pub mod inline;
 pub mod manifest;
 mod purpose;
-mod split;
-mod way_out;
 
 pub use self::command::named_paths;
-pub use self::purpose::{is_static, only_what_changed};
-pub use self::way_out::{path_below, way_to};
+pub use self::purpose::{is_static, only_what_changed, path_below, way_to};

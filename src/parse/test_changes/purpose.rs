@@ -1,7 +1,9 @@
-//! What a command is for, by the names in it: whether tests are anything to it, and which tests it
-//! runs.
+//! What a command is for, by the names in it: whether tests are anything to it, which tests it
+//! runs, and by which path it may leave the tree that it runs on.
 
-use super::command::{STATIC_PROGRAMS, TEST_RUNNERS, base, commands};
+use std::path::{Path, PathBuf};
+
+use super::command::{FOLDERS, STATIC_PROGRAMS, TEST_RUNNERS, base, commands};
 use crate::engine::text::is_word_of;
 
 /// Tools of which a goal by its name alone runs no test. Others build and test in one step.
@@ -54,6 +56,60 @@ pub fn only_what_changed(run: &str) -> Option<String> {
     })
 }
 
+/// The first path in a command by which it may leave the tree that it runs on for the checkout: it
+/// leads into it or to a folder above it. `checkout` is its absolute path, `value` that of a
+/// variable, and `real` follows links.
+pub fn way_to(
+    checkout: &Path,
+    run: &str,
+    value: &dyn Fn(&str) -> Option<String>,
+    real: &dyn Fn(&str) -> PathBuf,
+) -> Option<String> {
+    let mut before = "";
+    run.split([' ', '\t', '\n', '\'', '"', '`', ';', '&', '|', '<', '>', '(', ')', '=', ',', ':'])
+        .filter(|word| !word.is_empty())
+        .find_map(|word| {
+            let changes_to = is_word_of(FOLDERS, before) || ["cd", "pushd"].contains(&before);
+            before = word;
+            let path = expanded(word, value).filter(|path| path.starts_with('/'))?;
+            let real = real(&path);
+            let is_above = checkout.starts_with(&real) && (changes_to || real.parent().is_some());
+            (is_above || real.starts_with(checkout)).then_some(path)
+        })
+}
+
+/// A word with the home or the variable that it begins with; `None` where that is not known, or is
+/// that of the present folder.
+fn expanded(word: &str, value: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+    let named = word.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
+    let (name, rest) = match (named, word.strip_prefix('$')) {
+        (Some(rest), _) => ("HOME", rest),
+        (None, None) => return Some(word.to_owned()),
+        (None, Some(variable)) => match variable.strip_prefix('{') {
+            Some(braced) => braced.split_once('}')?,
+            None => variable.split_at(variable.find('/').unwrap_or(variable.len())),
+        },
+    };
+    let value = value(name).filter(|_| !["PWD", "OLDPWD"].contains(&name))?;
+    Some(value + rest)
+}
+
+/// A path below a folder, without `.` and `..`; `None` if it leads out of the tree.
+pub fn path_below(folder: &str, path: &str) -> Option<String> {
+    if path.starts_with('~') {
+        return None;
+    }
+    let mut parts: Vec<&str> = Vec::new();
+    for part in folder.split('/').chain(path.split('/')) {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()?),
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,6 +153,42 @@ mod tests {
             ("cargo test", None),
         ] {
             assert_eq!(only_what_changed(run).as_deref(), expected, "{run}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod way_out_tests {
+    use super::*;
+
+    #[test]
+    fn a_way_out_of_the_tree_that_a_command_runs_on_is_found() {
+        let value = |name: &str| match name {
+            "HOME" => Some("/w".to_owned()),
+            "PWD" | "HERE" => Some("/w/repo".to_owned()),
+            "PATH" => Some("/bin:/usr/bin".to_owned()),
+            _ => None,
+        };
+        let real = |path: &str| PathBuf::from(if path == "/link" { "/w/repo/a" } else { path });
+        for (run, expected) in [
+            ("cd /w && cd repo && sh check.sh", Some("/w")),
+            ("make -C /w/repo test", Some("/w/repo")),
+            ("D=/w; sh $D/repo/check.sh", Some("/w")),
+            ("sh ~/repo/check.sh", Some("/w/repo/check.sh")),
+            ("cd \"$HOME\" && sh repo/check.sh", Some("/w")),
+            ("sh ${HERE}/check.sh", Some("/w/repo/check.sh")),
+            ("sh /link", Some("/link")),
+            ("cd / && sh w/repo/check.sh", Some("/")),
+            ("sh \"$PWD/check.sh\"", None),
+            ("grep -r / a", None),
+            ("PATH=$HOME/bin:$PATH make test > /w/log", None),
+            ("cd sub && sh ../check.sh $1 ${2}", None),
+        ] {
+            assert_eq!(
+                way_to(Path::new("/w/repo"), run, &value, &real).as_deref(),
+                expected,
+                "{run}"
+            );
         }
     }
 }

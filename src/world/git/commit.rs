@@ -15,7 +15,7 @@ use super::steps::{Steps, Underway, unmerged};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, named};
 use crate::engine::record::{Loop, LoopId};
 use crate::parse::git::BRANCHES;
-use crate::parse::git_changes::{FileChange, FileChangeKind, changes as read};
+use crate::parse::git::{FileChange, FileChangeKind, changes as read};
 use crate::world::files::disk::{self, Durability};
 use crate::world::process::identity;
 use crate::world::store::Home;

@@ -12,7 +12,7 @@ use super::steps::{hooks, said, without_value};
 use super::{git, head};
 use crate::engine::git::{GitBaseline, GitFault, GitSetting, GitStep, GitTrouble};
 use crate::engine::text::words_of;
-use crate::parse::git_refs::is_disturbed;
+use crate::parse::git_push::is_disturbed;
 use crate::world::clock::{self, Deadline};
 use crate::world::files::disk::{self, Durability};
 use crate::world::files::tree;

@@ -13,7 +13,7 @@ use super::head::checked_out;
 use super::steps::repository;
 use super::{Git, git};
 use crate::engine::record::{Loop, RepositoryInside};
-use crate::parse::git_changes::entries;
+use crate::parse::git::entries;
 use crate::world::files::disk::{self, Durability};
 use crate::world::store::hash;
 

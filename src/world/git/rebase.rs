@@ -10,7 +10,7 @@ use super::steps::{Said, Steps, Underway, unmerged};
 use super::{Git, git, lacking, look};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, Rebased, named};
 use crate::parse::git::in_the_way;
-use crate::parse::git_changes::{IndexEntry, entries};
+use crate::parse::git::{IndexEntry, entries};
 
 /// What git prints, with exit status 0, when uncommitted changes do not apply again.
 const UNFIT: &str = "Applying autostash resulted in conflicts";

@@ -19,8 +19,7 @@ use crate::engine::git::{
     GitFault, GitStep, GitTrouble, RefUpdate, RemoteRef, SwapResult, swap_result,
 };
 use crate::parse::git::is_id;
-use crate::parse::git_push::without_secrets;
-use crate::parse::git_refs::{self, MESSAGE_BYTES, is_ref_name};
+use crate::parse::git_push::{self, MESSAGE_BYTES, is_ref_name, trouble_of_refs, without_secrets};
 use crate::world::clock::{self, Deadline, RetryPolicy};
 use crate::world::env;
 use crate::world::files::disk;
@@ -81,7 +80,7 @@ impl Refs<'_> {
             let cure = "use a remote of the fleets' own";
             return Err(fault("the remote has more refs than crew reads", cure));
         }
-        Ok(git_refs::refs(&ended.text(), patterns))
+        Ok(git_push::refs(&ended.text(), patterns))
     }
 
     /// Brings the objects of these refs here, with all that they rest on, but no ref. One that the
@@ -96,7 +95,7 @@ impl Refs<'_> {
         names.iter().try_for_each(|name| named(name))?;
         known.iter().try_for_each(|id| identified(id))?;
         let mut said = self.bring(names, known);
-        if said.exit != Some(0) && git_refs::is_gone(&said.text) {
+        if said.exit != Some(0) && git_push::is_gone(&said.text) {
             let there = self.list(names)?;
             let there: Vec<&str> = there.iter().map(|it| it.name.as_str()).collect();
             said = self.bring(&there, &[]);
@@ -136,7 +135,7 @@ impl Refs<'_> {
             let input = asked.collect::<Vec<_>>().join("\n");
             let arguments = ["cat-file", "--batch"];
             let terms = Command { input: input.as_bytes(), ..Command::default() };
-            let read = git_refs::messages(&self.printed(&arguments, terms)?.output);
+            let read = git_push::messages(&self.printed(&arguments, terms)?.output);
             if read.is_empty() {
                 // The next one alone is longer than all that is read.
                 messages.push(None);
@@ -189,7 +188,7 @@ impl Refs<'_> {
             if said.exit == Some(0) {
                 return Ok(SwapResult::Done);
             }
-            let is_stale = git_refs::is_stale(&said.text);
+            let is_stale = git_push::is_stale(&said.text);
             // For git, a ref to delete that is already gone is stale, too.
             if is_stale && !deletes {
                 return Ok(SwapResult::Refused);
@@ -199,7 +198,7 @@ impl Refs<'_> {
             if let Some(result) = result.or(is_stale.then_some(SwapResult::Refused)) {
                 return Ok(result);
             }
-            if swaps_left == 0 || !git_refs::is_contended(&said.text) {
+            if swaps_left == 0 || !git_push::is_contended(&said.text) {
                 return Err(self.failed(&said));
             }
         }
@@ -228,7 +227,7 @@ impl Refs<'_> {
             let _ = self.swap(&[RefUpdate { name, old: Some(id), new: None }]);
             return Ok(true);
         }
-        if git_refs::is_rejected(&said.text) { Ok(false) } else { Err(self.failed(&said)) }
+        if git_push::is_rejected(&said.text) { Ok(false) } else { Err(self.failed(&said)) }
     }
 
     /// The variables for ssh, which no path needs.
@@ -326,7 +325,7 @@ impl Refs<'_> {
             Some(0) => {
                 (GitTrouble::Network, "the remote answered only when asked again".to_owned())
             }
-            Some(_) => git_refs::trouble(&said.text),
+            Some(_) => trouble_of_refs(&said.text),
             None => (GitTrouble::Network, said.text.clone()),
         };
         let remote = without_secrets(self.remote);
@@ -350,7 +349,7 @@ impl Refs<'_> {
 
 /// Whether an answer says that the remote was not reached, or took too long.
 fn is_out_of_reach(said: &Said) -> bool {
-    said.exit.is_none_or(|_| git_refs::trouble(&said.text).0 == GitTrouble::Network)
+    said.exit.is_none_or(|_| trouble_of_refs(&said.text).0 == GitTrouble::Network)
 }
 
 /// The one push that moves these refs. No `+` stands before a refspec, and nothing is forced: git

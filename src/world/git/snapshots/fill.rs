@@ -1,19 +1,21 @@
 //! Makes the private git dir once, aside, and moves it into place. Of the repository's settings it
-//! copies those that say how the disk behaves, and none that runs a program or alters content.
+//! copies those that say how the disk behaves, and none that runs a program or alters content. The
+//! objects come as second names of its files, which never change; as copies where the disk cannot;
+//! and those that the repository borrows, too.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::objects::{self, Filled};
 use super::{FILE_BYTES, LINKS, Paths, Snapshots, write};
 use crate::engine::record::{Driver, Loop};
 use crate::parse::git::BRANCHES;
 use crate::world::clock::{Deadline, Stopwatch};
 use crate::world::files::disk::{self, Durability};
-use crate::world::files::tree;
+use crate::world::files::tree::{self, Shared};
 use crate::world::git::{Git, exclude_files, refusal};
 use crate::world::store::removal::LISTS;
 
@@ -96,8 +98,7 @@ impl Snapshots {
         write(&self.folder.join("HEAD"), "ref: refs/heads/none")?;
         let filled = match self.set_up(subject)? {
             Some(theirs) => {
-                let filled =
-                    objects::link(&theirs.objects, &self.folder.join("objects"), deadline)?;
+                let filled = link_objects(&theirs.objects, &self.folder.join("objects"), deadline)?;
                 if self.seed(subject, &theirs).is_err() {
                     let _ = disk::remove(&self.folder.join("index"));
                 }
@@ -237,3 +238,100 @@ const OTHERS: &str = "[index]
 ";
 /// Files are kept byte for byte.
 pub(super) const ATTRIBUTES: &str = "* -text -filter -ident -working-tree-encoding -eol -crlf";
+
+/// How many repositories may borrow from each other.
+const DEPTH_MAX: u8 = 5;
+/// The most names in one folder of objects.
+const OBJECTS_MAX: usize = 1_000_000;
+/// The most bytes of a list of the repositories from which one borrows.
+const ALTERNATES_BYTES: u64 = 64 << 10;
+/// How often the objects are listed again because some were packed meanwhile.
+const ATTEMPTS: u8 = 3;
+
+/// What takes longer than this, in milliseconds, or is larger, in bytes, is reported.
+const WORTH_A_WORD: (u64, u64) = (1000, 100_000_000);
+
+/// The result of filling.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filled {
+    /// Whether it was made now; otherwise there was one that works.
+    pub is_new: bool,
+    /// Bytes of objects that are also the repository's.
+    pub linked_bytes: u64,
+    /// Bytes of objects that had to be copied.
+    pub copied_bytes: u64,
+    /// Files linked and copied.
+    pub files: u64,
+    pub elapsed_ms: u64,
+    /// How many files there are, where there is no repository.
+    pub watched: Option<usize>,
+}
+
+impl Filled {
+    /// "snapshots: 1.2 GB linked in 3 s", if it took long or much.
+    pub fn words(&self) -> Option<String> {
+        let is_worth_it = self.elapsed_ms > WORTH_A_WORD.0
+            || self.linked_bytes + self.copied_bytes > WORTH_A_WORD.1;
+        let size = |bytes: u64, how: &str| {
+            let (whole, tenth) = (bytes / 1_000_000_000, bytes / 100_000_000 % 10);
+            let mega = bytes.div_ceil(1_000_000);
+            let size = if whole > 0 { format!("{whole}.{tenth} GB") } else { format!("{mega} MB") };
+            (bytes > 0).then(|| format!("{size} {how}"))
+        };
+        let sizes = [size(self.linked_bytes, "linked"), size(self.copied_bytes, "copied")];
+        let sizes: Vec<String> = sizes.into_iter().flatten().collect();
+        let sizes = if sizes.is_empty() { "filled".to_owned() } else { sizes.join(", ") };
+        is_worth_it.then(|| format!("snapshots: {sizes} in {} s", self.elapsed_ms.div_ceil(1000)))
+    }
+}
+
+/// Links all objects of the folder `from`, and of those it names, into the folder `to`.
+pub(super) fn link_objects(from: &Path, to: &Path, deadline: Deadline) -> Result<Filled, String> {
+    let mut filled = Filled::default();
+    for attempt in 1.. {
+        match link_all(from, to, deadline, &mut filled, DEPTH_MAX) {
+            Err(error) if error.kind() == ErrorKind::NotFound && attempt < ATTEMPTS => {}
+            result => return result.map(|()| filled).map_err(|error| error.to_string()),
+        }
+    }
+    Ok(filled)
+}
+
+fn link_all(
+    from: &Path,
+    to: &Path,
+    deadline: Deadline,
+    filled: &mut Filled,
+    depth: u8,
+) -> std::io::Result<()> {
+    let is_of_objects = |name: &String| {
+        name == "pack" || (name.len() == 2 && name.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    };
+    for folder in disk::names(from, OBJECTS_MAX).into_iter().filter(is_of_objects) {
+        let names = disk::names(&from.join(&folder), OBJECTS_MAX);
+        // An index over several packs may name packs that are not there.
+        let wanted = |name: &String| !name.starts_with("tmp_") && !name.starts_with("multi-pack");
+        disk::make_private_folder(&to.join(&folder))?;
+        for name in names.into_iter().filter(wanted) {
+            if deadline.passed() {
+                return Err(ErrorKind::TimedOut.into());
+            }
+            let file = from.join(&folder).join(&name);
+            let bytes = disk::size(&file);
+            match tree::share(&file, &to.join(&folder).join(&name), deadline)? {
+                Shared::Linked => filled.linked_bytes += bytes,
+                Shared::Copied => filled.copied_bytes += bytes,
+                Shared::Known => continue,
+            }
+            filled.files += 1;
+        }
+    }
+    let lenders = disk::read_text(&from.join("info/alternates"), ALTERNATES_BYTES)?;
+    let Some(depth) = depth.checked_sub(1) else { return Ok(()) };
+    for lender in lenders.unwrap_or_default().lines() {
+        if !lender.is_empty() && !lender.starts_with('#') {
+            link_all(&from.join(lender), to, deadline, filled, depth)?;
+        }
+    }
+    Ok(())
+}

@@ -4,26 +4,23 @@
 //!
 //! A snapshot is a tree, named by its id: equal working trees are equal snapshots.
 
-mod back;
+pub mod checkout;
 mod fill;
 pub mod history;
-mod objects;
 pub mod protect;
 pub mod prune;
-mod read;
-pub mod scratch;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use self::back::Restored;
+pub use self::checkout::Restored;
 use super::command::{Command, whole};
 use super::head::checked_out;
 use crate::engine::record::Loop;
 use crate::parse::git::{BRANCHES, is_id};
-use crate::parse::git_changes::{FileChange, FileChangeKind, changes as read};
+use crate::parse::git::{FileChange, FileChangeKind, changes as read};
 use crate::world::clock::Deadline;
 use crate::world::files::disk::{self, Durability, Lock};
 use crate::world::files::tree;

@@ -9,7 +9,7 @@ use insta::assert_snapshot;
 
 use super::Yard;
 use crate::engine::git::{GitFault, GitTrouble, RefUpdate, SwapResult};
-use crate::parse::git_refs::is_ref_name;
+use crate::parse::git_push::is_ref_name;
 use crate::world::git::refs::{Patience, Refs};
 use crate::world::process::signals::Signals;
 

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::{LEASE, Machines, update};
 use crate::engine::git::{GitTrouble, RefUpdate, RemoteRef, SwapResult};
 use crate::parse::git::is_id;
-use crate::parse::git_refs::is_ref_name;
+use crate::parse::git_push::is_ref_name;
 use crate::world::git::refs::{Refs, push_arguments};
 
 const ROUNDS: usize = 50;
