@@ -7,8 +7,7 @@ use crate::cli::{Cli, InstallArgs};
 use crate::demo::{self, DemoArgs, Played};
 use crate::drive::doctor::{cluster, examine};
 use crate::drive::fleet::executors::slurm::STEP_WITHIN;
-use crate::drive::install::status_line::{self, LineEntry};
-use crate::drive::install::{self, InstallScope};
+use crate::drive::install::{self, InstallScope, LineEntry};
 use crate::drive::owner::needs_hooks;
 use crate::engine::doctor::Examination;
 use crate::engine::record::Loop;
@@ -90,7 +89,7 @@ pub fn uninstall(scope: InstallScope, client: Option<&Path>, yes: bool) -> Resul
         let (what, hint) = words::loops_in_sessions(&first.id, loops.len());
         bail!("{what}\nhint: {hint}\n{}", listed(&home, &loops).trim_end());
     }
-    let line = status_line::remove();
+    let line = install::remove_line();
     let removed = install::uninstall(client)?;
     let found = (removed.was_registered, removed.was_there);
     let records = disk::exists(home.root()).then(|| home.root());
@@ -116,7 +115,7 @@ pub fn install(arguments: &InstallArgs) -> Result<Exit> {
                 "leave --scope out"
             ));
         }
-        status_line::add(true)?;
+        install::add_line(true)?;
     }
     if scope == InstallScope::Project {
         let address = install::share(arguments.marketplace.as_deref(), client)?;
@@ -133,7 +132,7 @@ pub fn install(arguments: &InstallArgs) -> Result<Exit> {
     let replaced = laid.replaced.as_deref();
     print::out(&words::installed(&laid.folder, &laid.program, replaced, scope.label()));
     if arguments.status_line {
-        match status_line::add(false)? {
+        match install::add_line(false)? {
             LineEntry::Written(file) => print::out(&words::with_a_line(&file)),
             LineEntry::Left(why) => print::err(&format!("crew: {why}")),
         }

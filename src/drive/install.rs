@@ -1,0 +1,394 @@
+//! Installs the plugin for a person, and undoes exactly that. The plugin's folder is written completely
+//! beside its place and then exchanged with what is there; a folder that holds anything crew does not
+//! write (a checkout, a person's notes) is never touched. Everything in the client's own files is
+//! done by the client's own commands, but for its status line, an entry in the person's settings
+//! that is made and taken back here; another entry is left alone.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow, bail};
+use serde::Serialize;
+
+use crate::clients::claude::plugin::{
+    self, MANIFEST, MarketplaceSource, NoRoom, PRODUCT, PROGRAMS, config_folder, manifest_version,
+    status_line_entry, with_line, without_line,
+};
+use crate::engine::doctor::{NAME, PLUGIN, shell_word};
+use crate::engine::text::word;
+use crate::world::files::disk::{self, Durability};
+use crate::world::files::tree;
+use crate::world::{client, env};
+
+/// The largest settings file that is read.
+const SETTINGS_BYTES: u64 = 4 << 20;
+/// More files than the plugin folder of any crew version holds.
+const FILES_MAX: usize = 1000;
+/// The largest manifest that is read.
+const MANIFEST_BYTES: u64 = 64 << 10;
+
+/// Whom the plugin is installed for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum InstallScope {
+    /// You, everywhere
+    User,
+    /// Everybody who works in this repository
+    Project,
+    /// You, in this repository
+    Local,
+}
+
+impl InstallScope {
+    /// The client's name for it.
+    pub fn label(self) -> &'static str {
+        word(&self)
+    }
+}
+
+/// Writes the plugin's folder and registers it for this person.
+pub fn install(scope: InstallScope, named: Option<&Path>) -> Result<Laid> {
+    let laid = lay_down()?;
+    let from = laid.folder.display().to_string();
+    let commands = [
+        vec!["plugin", "marketplace", "add", &from],
+        vec!["plugin", "install", PLUGIN, "--scope", scope.label()],
+        // `install` does not change an installed plugin; this records the version that is there
+        // now.
+        vec!["plugin", "update", PLUGIN, "--scope", scope.label()],
+    ];
+    let done = format!("the plugin is in {from}, not registered");
+    Client::find(named, &done, &commands)?.change_all(&commands)?;
+    Ok(laid)
+}
+
+/// Writes the marketplace's address and the plugin into the repository's settings, for everyone who
+/// works there.
+pub fn share(address: Option<&str>, named: Option<&Path>) -> Result<String> {
+    let address = public(address.unwrap_or(env!("CARGO_PKG_REPOSITORY")))?;
+    let commands = [
+        vec!["plugin", "marketplace", "add", &address, "--scope", "project"],
+        vec!["plugin", "install", PLUGIN, "--scope", "project"],
+    ];
+    let client = Client::find(named, "nothing was written", &commands)?;
+    if let Some(MarketplaceSource::Folder(own)) = client.known_source()? {
+        bail!(
+            "this machine has crew's marketplace from {}, and the client keeps one source for a name\n\
+             hint: write this into .claude/settings.json yourself:\n{:#}",
+            own.display(),
+            serde_json::json!({
+                "extraKnownMarketplaces": { NAME: { "source": { "source": "git", "url": address } } },
+                "enabledPlugins": { PLUGIN: true },
+            })
+        );
+    }
+    client.change_all(&commands)?;
+    Ok(address)
+}
+
+/// The address others can use; a path means nothing on another machine.
+fn public(address: &str) -> Result<String> {
+    let is_url = ["https://", "ssh://", "git@"].iter().any(|it| address.starts_with(it));
+    if !is_url {
+        bail!(
+            "{address:?} is not an address that others can use\nhint: give one such as https://HOST/OWNER/crew.git"
+        );
+    }
+    // Without `.git` at its end the client takes an address for a single file to fetch.
+    let whole = address.trim_end_matches('/');
+    let is_git = Path::new(whole).extension().is_some_and(|it| it == "git");
+    Ok(if is_git { whole.to_owned() } else { format!("{whole}.git") })
+}
+
+/// What uninstalling did.
+#[derive(Debug)]
+pub struct Removed {
+    pub folder: PathBuf,
+    /// Whether the folder existed.
+    pub was_there: bool,
+    /// Whether the client had it; `None` if there is no client to ask.
+    pub was_registered: Option<bool>,
+    /// The repositories whose own settings still name the plugin.
+    pub shared: Vec<PathBuf>,
+}
+
+/// Undoes `install`, in every folder it was done for.
+pub fn uninstall(named: Option<&Path>) -> Result<Removed> {
+    let folder = place()?;
+    let done = format!("{} is removed; a client that had it still names it", folder.display());
+    let commands =
+        [vec!["plugin", "uninstall", PLUGIN], vec!["plugin", "marketplace", "remove", NAME]];
+    let client = match Client::find(named, &done, &commands) {
+        Ok(client) => client,
+        Err(_) if !remove_folder()? => {
+            return Ok(Removed { folder, was_there: false, was_registered: None, shared: vec![] });
+        }
+        Err(error) => return Err(error),
+    };
+    let same = |from: &Path| {
+        let real = (disk::real_path(from), disk::real_path(&folder));
+        from == folder || matches!(real, (Ok(from), Ok(folder)) if from == folder)
+    };
+    let source = client.known_source()?;
+    let ours = matches!(source, Some(MarketplaceSource::Folder(from)) if same(&from));
+    let mut shared = Vec::new();
+    if ours {
+        let said = client::ask(&client.program, &["plugin", "list", "--json"], &client.here)?;
+        let plugins = plugin::plugins(&said).map_err(anyhow::Error::msg)?;
+        for plugin in plugins.iter().filter(|plugin| plugin.id == PLUGIN) {
+            let folder = plugin.project.as_deref().unwrap_or(&client.here);
+            // What a repository's settings ask for belongs to others too: it is left, and reported.
+            if plugin.scope == InstallScope::Project.label() {
+                shared.push(folder.to_owned());
+            } else if disk::exists(folder) {
+                let command = ["plugin", "uninstall", PLUGIN, "--scope", &plugin.scope];
+                client::change(&client.program, &command, folder)?;
+            }
+        }
+        client.change_all(&[vec!["plugin", "marketplace", "remove", NAME, "--scope", "user"]])?;
+    }
+    let was_there = remove_folder()?;
+    Ok(Removed { folder, was_there, was_registered: Some(ours), shared })
+}
+
+/// Undoes `share` in this repository.
+pub fn unshare(named: Option<&Path>) -> Result<()> {
+    let commands = [
+        vec!["plugin", "uninstall", PLUGIN, "--scope", "project"],
+        vec!["plugin", "marketplace", "remove", NAME, "--scope", "project"],
+    ];
+    let client = Client::find(named, "nothing was changed", &commands)?;
+    let names_it = |folder: &Path| {
+        let text = disk::read_text(&folder.join(".claude/settings.json"), SETTINGS_BYTES);
+        text.is_ok_and(|text| text.is_some_and(|text| text.contains(PLUGIN)))
+    };
+    if !client.here.ancestors().any(names_it) {
+        bail!(
+            "no .claude/settings.json here asks for crew's plugin\n\
+             hint: your own installation goes with crew uninstall"
+        );
+    }
+    client.change_all(&commands)
+}
+
+/// The client's program, and the folder it is run in.
+struct Client {
+    program: PathBuf,
+    here: PathBuf,
+}
+
+impl Client {
+    /// The client that is to run these commands. Where there is none the error reports what is
+    /// done, and names the commands.
+    fn find(named: Option<&Path>, done: &str, commands: &[Vec<&str>]) -> Result<Self> {
+        let program = client::find(named, PRODUCT.program).ok_or_else(|| {
+            let lines = commands.iter().map(|words| {
+                let words = words.iter().map(|word| shell_word(word)).collect::<Vec<_>>();
+                format!("\n  {} {}", PRODUCT.program, words.join(" "))
+            });
+            anyhow!(
+                "{done}: `{}` is not on PATH\n\
+                 hint: name its program with --client PATH, or type in a terminal that has it:{}",
+                PRODUCT.program,
+                lines.collect::<String>()
+            )
+        })?;
+        Ok(Self { program, here: env::current_folder()? })
+    }
+
+    fn change_all(&self, commands: &[Vec<&str>]) -> Result<()> {
+        commands.iter().try_for_each(|words| client::change(&self.program, words, &self.here))
+    }
+
+    /// Where the client has crew's marketplace from.
+    fn known_source(&self) -> Result<Option<MarketplaceSource>> {
+        let words = ["plugin", "marketplace", "list", "--json"];
+        let said = client::ask(&self.program, &words, &self.here)?;
+        plugin::marketplace(&said).map_err(anyhow::Error::msg)
+    }
+}
+
+/// Where `crew install` puts the plugin.
+fn place() -> Result<PathBuf> {
+    let data = env::path("XDG_DATA_HOME").or_else(|| Some(env::path("HOME")?.join(".local/share")));
+    let data = data.context("HOME is not set\nhint: set HOME, or XDG_DATA_HOME to a folder")?;
+    Ok(data.join("crew/plugin"))
+}
+
+/// The result of writing the plugin's folder.
+#[derive(Debug)]
+pub struct Laid {
+    pub folder: PathBuf,
+    /// The program its links point to.
+    pub program: PathBuf,
+    /// The version of the plugin that was there before.
+    pub replaced: Option<String>,
+}
+
+/// Writes the plugin's folder, and replaces an older one.
+fn lay_down() -> Result<Laid> {
+    let folder = place()?;
+    let replaced = version_there(&folder)?;
+    let program = program(&folder)?;
+    let new = beside(&folder);
+    let laid = write_folder(&new, &program)
+        .and_then(|()| tree::exchange(&new, &folder))
+        .with_context(|| format!("cannot write the plugin into {}", folder.display()));
+    // The half-made one, or the one that was there before.
+    let removed = tree::remove(&new);
+    laid?;
+    removed.with_context(|| format!("cannot remove {}", new.display()))?;
+    Ok(Laid { folder, program, replaced })
+}
+
+/// Where the new one is made; anything a crash left there is useless.
+fn beside(folder: &Path) -> PathBuf {
+    folder.with_extension("new")
+}
+
+fn write_folder(folder: &Path, program: &Path) -> io::Result<()> {
+    tree::remove(folder)?;
+    for (path, text) in plugin::plugin_files() {
+        let file = folder.join(path);
+        disk::make_folder(file.parent().unwrap_or(folder))?;
+        disk::write(&file, text.as_bytes(), Durability::Machine)?;
+    }
+    disk::make_folder(&folder.join("bin"))?;
+    PROGRAMS.iter().try_for_each(|path| tree::link_or_copy(program, &folder.join(path)))
+}
+
+/// What the links point to: this binary's name on `PATH`, which survives when a package manager
+/// puts a newer binary there; else the binary itself.
+fn program(folder: &Path) -> Result<PathBuf> {
+    let this = env::program().and_then(|this| disk::real_path(&this));
+    let this = this.context("cannot find out where this crew is installed")?;
+    if this.starts_with(folder) {
+        bail!(
+            "this crew is the plugin's own copy, {}\nhint: run the crew that was installed first",
+            this.display()
+        );
+    }
+    let mut names = client::on_path(NAME).into_iter().filter(|name| !name.starts_with(folder));
+    let same = names.find(|name| disk::real_path(name).is_ok_and(|real| real == this));
+    Ok(same.unwrap_or(this))
+}
+
+/// The version of the plugin in a folder; `None` where there is no folder. A folder that is not
+/// crew's is an error.
+fn version_there(folder: &Path) -> Result<Option<String>> {
+    if !disk::exists(folder) {
+        return Ok(None);
+    }
+    let hint = "hint: move it away, or set XDG_DATA_HOME to another folder";
+    if !tree::is_folder(folder) {
+        bail!("{} is not one of crew's folders\n{hint}", folder.display());
+    }
+    let files = tree::files(folder, FILES_MAX);
+    if let Some(strange) = files.iter().find(|path| !plugin::is_plugin_file(path)) {
+        bail!(
+            "{} holds files that crew did not put there: {}\n{hint}",
+            folder.display(),
+            strange.display()
+        );
+    }
+    let manifest = disk::read_text(&folder.join(MANIFEST), MANIFEST_BYTES)?;
+    let version = manifest.as_deref().and_then(manifest_version);
+    if version.is_none() && !files.is_empty() {
+        bail!("{} is not crew's plugin\n{hint}", folder.display());
+    }
+    Ok(version)
+}
+
+/// Removes the plugin's folder. Returns whether it existed.
+fn remove_folder() -> Result<bool> {
+    let folder = place()?;
+    let there = disk::exists(&folder);
+    version_there(&folder)?;
+    for folder in [&folder, &beside(&folder)] {
+        tree::remove(folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+    }
+    if let Some(parent) = folder.parent() {
+        tree::remove_if_empty(parent);
+    }
+    Ok(there)
+}
+
+/// The person's settings file, its text (a missing one is empty), and the command that crew's entry
+/// names: the plugin's own link, so that it is known again. A link to the file is followed.
+fn settings() -> Result<(PathBuf, String, String)> {
+    let folder = config_folder(env::path).context("HOME is not set\nhint: set HOME to a folder")?;
+    let file = folder.join("settings.json");
+    let file = disk::real_path(&file).unwrap_or(file);
+    let text = disk::read_text(&file, SETTINGS_BYTES)?.unwrap_or_default();
+    let program = place()?.join(PROGRAMS[0]).display().to_string();
+    Ok((file, text, format!("{} status --line", shell_word(&program))))
+}
+
+/// What became of the entry of the status line.
+#[derive(Debug)]
+pub enum LineEntry {
+    /// It is in this file.
+    Written(PathBuf),
+    /// The person has another status line, which stays; why, and how to have both.
+    Left(String),
+}
+
+/// Writes the entry of the status line, or with `try_only` only checks whether the settings can be read.
+pub fn add_line(try_only: bool) -> Result<LineEntry> {
+    let (file, text, command) = settings()?;
+    let name = file.display();
+    let written = match with_line(&text, &command) {
+        Ok(written) => written,
+        Err(NoRoom::Broken(why)) => {
+            bail!(
+                "{name} is not a settings file that crew can read: {why}\nhint: fix it, then try again"
+            )
+        }
+        Err(NoRoom::Taken(theirs)) => {
+            return Ok(LineEntry::Left(format!(
+                "{name} has another status line, which stays: {theirs}\n\
+                 hint: let it run `crew status --line` too, or replace it by \"statusLine\": {}",
+                status_line_entry("crew status --line")
+            )));
+        }
+    };
+    if let Some(text) = written.filter(|_| !try_only) {
+        replace(&file, &text)?;
+    }
+    Ok(LineEntry::Written(file))
+}
+
+/// Takes the entry of the status line back. Returns the file it stood in, if it did.
+pub fn remove_line() -> Result<Option<PathBuf>> {
+    let (file, text, command) = settings()?;
+    let Some(text) = without_line(&text, &command) else { return Ok(None) };
+    replace(&file, &text)?;
+    Ok(Some(file))
+}
+
+/// Replaces the settings, which keep their mode.
+fn replace(file: &Path, text: &str) -> io::Result<()> {
+    let mode = tree::mode(file);
+    disk::make_folder(file.parent().unwrap_or(file))?;
+    disk::write(file, text.as_bytes(), Durability::Machine)?;
+    mode.map_or(Ok(()), |mode| tree::set_mode(file, mode))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_address_that_others_can_use_is_written() {
+        for (given, written) in [
+            ("https://github.com/someone/crew", "https://github.com/someone/crew.git"),
+            ("https://example.invalid/crew.git/", "https://example.invalid/crew.git"),
+            ("git@example.invalid:someone/crew.git", "git@example.invalid:someone/crew.git"),
+        ] {
+            assert_eq!(public(given).unwrap(), written);
+        }
+        for refused in ["", "/home/me/crew", "./crew", "~/crew", "file:///home/me/crew"] {
+            assert!(public(refused).is_err(), "{refused}");
+        }
+    }
+}
