@@ -2,8 +2,6 @@
 //! block above the live line and `crew show --log` look the same. A result is joined to its call
 //! where nothing came between. Nothing here is read back or judged.
 
-use std::collections::VecDeque;
-
 use crate::clients::FieldsByPointer;
 use serde_json::Value;
 
@@ -13,10 +11,6 @@ use crate::parse::test_output::TestOutput;
 
 /// How much of a command's output is searched for tests: the end, in bytes.
 const OUTPUT_BYTES: usize = 256 << 10;
-/// The most open calls that are remembered.
-const CALLS_MAX: usize = 64;
-/// The longest id of a call that is remembered, in bytes; no agent uses a longer one.
-const ID_BYTES: usize = 200;
 /// The most characters of what a call is about.
 const SUBJECT_CHARS: usize = 200;
 /// The most characters of why a call failed.
@@ -146,42 +140,6 @@ impl ToolCall {
             (added, removed) => format!("  +{added} -{removed}"),
         });
         format!("{:<6} {}{}", self.verb, self.subject, lines.unwrap_or_default())
-    }
-}
-
-/// The calls whose results are still to come, so that a result can name its call.
-#[derive(Debug, Default)]
-pub(super) struct OpenCalls {
-    calls: VecDeque<(String, ToolCall)>,
-    /// The last call, while nothing was reported since.
-    last: Option<String>,
-}
-
-impl OpenCalls {
-    /// Past a fixed number the oldest are forgotten: their end is then not reported.
-    pub(super) fn begin(&mut self, id: &str, call: &ToolCall) {
-        if id.len() <= ID_BYTES {
-            self.calls.push_back((id.to_owned(), call.clone()));
-            self.calls.drain(..self.calls.len().saturating_sub(CALLS_MAX));
-        }
-    }
-
-    /// Removes a call, and returns it with its result if that is worth showing.
-    pub(super) fn end(
-        &mut self,
-        id: &str,
-        came_to: impl FnOnce(&ToolCall) -> Option<String>,
-    ) -> Option<Activity> {
-        let at = self.calls.iter().position(|(open, _)| open == id)?;
-        let (_, call) = self.calls.remove(at)?;
-        let is_next = self.last.as_deref() == Some(id);
-        came_to(&call).map(|result| Activity::Ended { call, result, is_next })
-    }
-
-    /// Notes what is shown now.
-    pub(super) fn note_shown(&mut self, step: &Activity) {
-        let last = self.calls.back().filter(|_| matches!(step, Activity::Called(_)));
-        self.last = last.map(|(id, _)| id.clone());
     }
 }
 

@@ -60,7 +60,7 @@ fn item(turn: &mut AgentTurn, kind: &str, item: &Value) {
         "error" => item.text("/message").into_iter().for_each(|it| turn.notes(it)),
         // Words, thoughts, and a list that stays open for the whole turn are no work.
         "" | "agent_message" | "reasoning" | "todo_list" => {}
-        "file_change" if is_begun => turn.begins(id),
+        "file_change" if is_begun => turn.begins(id, None),
         what if is_begun => turn.calls(id, call(what, item)),
         what if is_over && item.is("/status", "declined") => {
             let call = call(what, item);

@@ -2,12 +2,11 @@
 //! service, the closing event. A reader says what an event of its agent means; what follows from
 //! that for the claim is here, once. Past a fixed number, further names are not remembered.
 
-use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
 
-use super::activity::{Activity, KEPT_BYTES, OpenCalls, ToolCall, note, shown};
+use super::activity::{Activity, KEPT_BYTES, ToolCall, note, shown};
 use super::report::Report;
 use super::service::{ServiceFailure, ServiceWait};
 use crate::engine::boundary::facts::AgentClosing;
@@ -16,15 +15,15 @@ use crate::engine::usage::{Tokens, Usage};
 
 /// The longest name of a model kept, in characters.
 const NAME_CHARS: usize = 200;
-/// The most names of open work remembered of each kind; with so many open, more make no difference.
-const OPEN_MAX: usize = 10_000;
+/// The most open work that is remembered; with so much open, more makes no difference.
+const OPEN_MAX: usize = 1000;
 /// The longest name of open work remembered, in bytes; no agent uses a longer one.
 const ID_BYTES: usize = 200;
 /// After so many tries in a row a failure that time cannot end is believed.
 const TRIES_IN_VAIN: u32 = 3;
 
 /// What may be open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Work {
     /// A call whose result was not reported. At the end of a turn every call is over.
     Tool,
@@ -34,28 +33,34 @@ pub(super) enum Work {
     Hook,
 }
 
-/// The names of what was started and not finished, by kind.
+/// What was started and not finished: its kind, its id, and the call where it is shown.
 #[derive(Debug, Default)]
-pub(super) struct OpenWork(BTreeMap<Work, HashSet<String>>);
+pub(super) struct OpenWork(Vec<(Work, String, Option<ToolCall>)>);
 
 impl OpenWork {
     fn is_any(&self, kinds: &[Work]) -> bool {
-        kinds.iter().filter_map(|kind| self.0.get(kind)).any(|names| !names.is_empty())
+        self.0.iter().any(|(kind, ..)| kinds.contains(kind))
     }
 
-    pub(super) fn begin(&mut self, kind: Work, id: &str) {
-        let names = self.0.entry(kind).or_default();
-        if !id.is_empty() && id.len() <= ID_BYTES && names.len() < OPEN_MAX {
-            names.insert(id.to_owned());
+    pub(super) fn begin(&mut self, kind: Work, id: &str, call: Option<&ToolCall>) {
+        if !id.is_empty() && id.len() <= ID_BYTES && self.0.len() < OPEN_MAX {
+            self.end(kind, id);
+            self.0.push((kind, id.to_owned(), call.cloned()));
         }
     }
 
     pub(super) fn end(&mut self, kind: Work, id: &str) {
-        self.0.entry(kind).or_default().remove(id);
+        self.take(kind, id);
+    }
+
+    /// Removes it, and returns the call where it is one.
+    fn take(&mut self, kind: Work, id: &str) -> Option<ToolCall> {
+        let at = self.0.iter().position(|(of, open, _)| *of == kind && open == id)?;
+        self.0.remove(at).2
     }
 
     pub(super) fn clear(&mut self, kind: Work) {
-        self.0.remove(&kind);
+        self.0.retain(|(of, ..)| *of != kind);
     }
 }
 
@@ -84,7 +89,8 @@ pub(super) struct AgentTurn {
     /// Words that are still arriving.
     growing: String,
     pub(super) open: OpenWork,
-    calls: OpenCalls,
+    /// The last call, while nothing was shown since.
+    last_call: Option<String>,
     denied: Vec<String>,
     pub(super) failure: Option<ServiceFailure>,
     /// How it said that it has no login, after which it ends without an event.
@@ -123,7 +129,7 @@ impl AgentTurn {
     /// Shows what happened.
     pub(super) fn see(&mut self, steps: impl IntoIterator<Item = Activity>) {
         for step in steps {
-            self.calls.note_shown(&step);
+            self.last_call = None;
             self.seen.push(step);
         }
     }
@@ -204,27 +210,30 @@ impl AgentTurn {
     }
 
     /// A call began that is shown when it is over.
-    pub(super) fn begins(&mut self, id: &str) {
+    pub(super) fn begins(&mut self, id: &str, call: Option<&ToolCall>) {
         self.works();
         self.words_are_last = false;
-        self.open.begin(Work::Tool, id);
+        self.open.begin(Work::Tool, id, call);
     }
 
     /// A call began.
     pub(super) fn calls(&mut self, id: &str, call: ToolCall) {
         self.settle();
-        self.begins(id);
-        self.calls.begin(id, &call);
+        self.begins(id, Some(&call));
         self.see([Activity::Called(call)]);
+        self.last_call = Some(id.to_owned());
     }
 
     /// A call is over.
     pub(super) fn ends(&mut self, id: &str, came_to: impl FnOnce(&ToolCall) -> Option<String>) {
         self.settle();
         self.words_are_last = false;
-        self.open.end(Work::Tool, id);
-        let ended = self.calls.end(id, came_to);
-        self.see(ended);
+        if let Some(call) = self.open.take(Work::Tool, id)
+            && let Some(result) = came_to(&call)
+        {
+            let is_next = self.last_call.as_deref() == Some(id);
+            self.see([Activity::Ended { call, result, is_next }]);
+        }
     }
 
     /// A call was not allowed. Names it as the call says, else as `tool`.
@@ -389,17 +398,17 @@ mod tests {
     fn what_is_begun_is_open_until_it_is_ended() {
         let mut open = OpenWork::default();
         let is_any = |open: &OpenWork| open.is_any(&[Tool, Task, Hook]);
-        open.begin(Tool, "one");
-        open.begin(Tool, "two");
+        open.begin(Tool, "one", None);
+        open.begin(Tool, "two", None);
         open.end(Tool, "one");
         assert!(is_any(&open));
         open.clear(Tool);
         assert!(!is_any(&open));
-        open.begin(Task, "dev server");
+        open.begin(Task, "dev server", None);
         open.clear(Tool);
         assert!(is_any(&open) && !open.is_any(&[Tool]));
         open.clear(Task);
-        open.begin(Task, "other");
+        open.begin(Task, "other", None);
         open.end(Task, "dev server");
         assert!(is_any(&open));
         open.clear(Task);
@@ -409,12 +418,12 @@ mod tests {
     #[test]
     fn no_output_makes_it_grow_without_bound() {
         let mut open = OpenWork::default();
-        open.begin(Tool, &"x".repeat(ID_BYTES + 1));
-        open.begin(Tool, "");
+        open.begin(Tool, &"x".repeat(ID_BYTES + 1), None);
+        open.begin(Tool, "", None);
         assert!(!open.is_any(&[Tool]));
         for id in 0..2 * OPEN_MAX {
-            open.begin(Tool, &id.to_string());
+            open.begin(Tool, &id.to_string(), None);
         }
-        assert_eq!(open.0[&Tool].len(), OPEN_MAX);
+        assert_eq!(open.0.len(), OPEN_MAX);
     }
 }

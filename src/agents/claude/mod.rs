@@ -127,7 +127,7 @@ impl Claude {
                 "tool_use" if is_own => {
                     turn.calls(id, ToolCall::of(block, "/name", "/input", &self.folder));
                 }
-                "tool_use" => turn.open.begin(Tool, id),
+                "tool_use" => turn.open.begin(Tool, id, None),
                 "text" if is_own => turn.says(block.word("/text")),
                 _ => {}
             }
@@ -142,14 +142,14 @@ impl Claude {
                 // A new turn begins: the result of the previous one no longer counts.
                 turn.goes_on();
             }
-            "task_started" => turn.open.begin(Task, system.word("/task_id")),
+            "task_started" => turn.open.begin(Task, system.word("/task_id"), None),
             "task_notification" => turn.open.end(Task, system.word("/task_id")),
             "background_tasks_changed" => {
                 turn.open.clear(Task);
                 let tasks = system.list("/tasks").iter();
-                tasks.for_each(|task| turn.open.begin(Task, task.word("/task_id")));
+                tasks.for_each(|task| turn.open.begin(Task, task.word("/task_id"), None));
             }
-            "hook_started" => turn.open.begin(Hook, system.word("/hook_id")),
+            "hook_started" => turn.open.begin(Hook, system.word("/hook_id"), None),
             "hook_response" => turn.open.end(Hook, system.word("/hook_id")),
             "permission_denied" if system["tool_name"].is_string() => {
                 turn.denies(system.word("/tool_name"));

@@ -1,12 +1,13 @@
 //! Claude Code's events, what is typed into it, its queue, and the JSON that a hook prints for it.
 //! An unknown event is not crew's, and a field of another shape is absent.
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{COMMANDS, ClaudeCode};
 use crate::clients::spelling::split;
-use crate::clients::{AskedQuestion, Fields, HookEvent, Output, Queued, Reply, Stopped, Task};
+use crate::clients::{
+    AskedQuestion, Fields, FieldsByPointer, HookEvent, Output, Queued, Reply, Stopped, Task,
+};
 use crate::engine::record::{Obeyed, Queue};
 use crate::engine::text::{clean, clean_around};
 use crate::parse::patterns::PASTED_ELEMENT;
@@ -161,34 +162,25 @@ const QUEUE_MAX: usize = 64;
 /// The longest command kept, in bytes; a longer one waits for its delivery.
 const COMMAND_BYTES: usize = 8 << 10;
 
-#[derive(Deserialize)]
-struct Line {
-    #[serde(rename = "type")]
-    kind: String,
-    operation: String,
-    #[serde(rename = "sessionId")]
-    session_id: String,
-    content: Option<String>,
-}
-
 /// Updates the queue with a line of the transcript. An obeyed command that is taken back counts as
 /// typed again if it comes back.
 pub fn follow(queue: &mut Queue, line: &str, session_id: &str) {
     if !line.contains("\"queue-operation\"") {
         return;
     }
-    let Ok(line) = serde_json::from_slice::<Line>(line.as_bytes()) else { return };
-    if line.kind != "queue-operation" || line.session_id != session_id {
+    let Ok(line) = serde_json::from_slice::<Value>(line.as_bytes()) else { return };
+    if !line.is("/type", "queue-operation") || !line.is("/sessionId", session_id) {
         return;
     }
     // The client delivers it after everything a person typed, so after this queue is empty.
-    if line.content.as_deref().is_some_and(|text| text.starts_with("<task-notification>")) {
+    let text = line.text("/content");
+    if text.is_some_and(|text| text.starts_with("<task-notification>")) {
         return;
     }
-    let text = line.content.as_deref().map(kept);
+    let text = text.map(kept);
     let Queue { waiting: queue, obeyed, .. } = queue;
     let first = |of: &str, queue: &[String]| queue.iter().position(|text| text == of);
-    let gone = match (&*line.operation, text) {
+    let gone = match (line.word("/operation"), text) {
         ("enqueue", text) => {
             if queue.len() < QUEUE_MAX {
                 queue.push(text.unwrap_or(OTHER).to_owned());

@@ -12,11 +12,11 @@ use std::borrow::Cow;
 
 use chrono::DateTime;
 use serde::Deserialize;
+use serde_json::Value;
 
-use crate::clients::Dated;
-use crate::engine::usage::{Message, Money, Tokens};
-use crate::engine::usage::{Price, Rates, Speed, rates};
-use crate::parse::amounts;
+use crate::clients::{Dated, FieldsByPointer};
+use crate::engine::text::start;
+use crate::engine::usage::{Message, Money, Price, Rates, Speed, Tokens, rates};
 use crate::parse::amounts::digits;
 
 /// The longest id or model kept, in characters.
@@ -32,23 +32,23 @@ pub fn message(line: &str) -> Option<Dated> {
         return None;
     }
     let Told { id, model, usage } = line.message;
-    let written = usage.cache_creation.unwrap_or_default();
     // The one-hour part never exceeds what was written in all.
-    let hour = whole(written.hour).min(whole(usage.cache_write));
+    let written = usage.count("/cache_creation_input_tokens");
+    let hour = usage.count("/cache_creation/ephemeral_1h_input_tokens").min(written);
     let tokens = Tokens {
-        input: whole(usage.input),
-        cache_write: whole(usage.cache_write) - hour,
+        input: usage.count("/input_tokens"),
+        cache_write: written - hour,
         cache_write_hour: hour,
-        cache_read: whole(usage.cache_read),
-        output: whole(usage.output),
+        cache_read: usage.count("/cache_read_input_tokens"),
+        output: usage.count("/output_tokens"),
     };
     let mut message = Message {
-        id: clipped(&id),
-        model: clipped(&model),
+        id: start(&id, NAME_CHARS).to_owned(),
+        model: start(&model, NAME_CHARS).to_owned(),
         tokens,
-        web_searches: usage.tools.map_or(0, |tools| whole(tools.web_searches)),
-        speed: if usage.speed.as_deref() == Some("fast") { Speed::Fast } else { Speed::Standard },
-        in_the_us: usage.geo.as_deref() == Some("us"),
+        web_searches: usage.count("/server_tool_use/web_search_requests"),
+        speed: if usage.is("/speed", "fast") { Speed::Fast } else { Speed::Standard },
+        in_the_us: usage.is("/inference_geo", "us"),
         cost: None,
     };
     message.cost = cost(&message);
@@ -60,15 +60,6 @@ pub fn message(line: &str) -> Option<Dated> {
 /// A cheap test: whether a line, or the beginning of one, can be a model's.
 pub fn may_hold_one(line: &str) -> bool {
     line.contains("\"assistant\"")
-}
-
-fn clipped(text: &str) -> String {
-    text.chars().take(NAME_CHARS).collect()
-}
-
-/// Numbers come from the client: one that is absent counts as 0, a fraction is cut off.
-fn whole(number: Option<f64>) -> u64 {
-    number.map_or(0, amounts::whole)
 }
 
 #[derive(Deserialize)]
@@ -87,39 +78,7 @@ struct Told<'a> {
     id: Cow<'a, str>,
     #[serde(borrow)]
     model: Cow<'a, str>,
-    #[serde(borrow)]
-    usage: Used<'a>,
-}
-
-#[derive(Deserialize)]
-struct Used<'a> {
-    #[serde(rename = "input_tokens")]
-    input: Option<f64>,
-    #[serde(rename = "cache_creation_input_tokens")]
-    cache_write: Option<f64>,
-    cache_creation: Option<Written>,
-    #[serde(rename = "cache_read_input_tokens")]
-    cache_read: Option<f64>,
-    #[serde(rename = "output_tokens")]
-    output: Option<f64>,
-    #[serde(rename = "server_tool_use")]
-    tools: Option<Tools>,
-    #[serde(borrow)]
-    speed: Option<Cow<'a, str>>,
-    #[serde(rename = "inference_geo", borrow)]
-    geo: Option<Cow<'a, str>>,
-}
-
-#[derive(Default, Deserialize)]
-struct Written {
-    #[serde(rename = "ephemeral_1h_input_tokens")]
-    hour: Option<f64>,
-}
-
-#[derive(Deserialize)]
-struct Tools {
-    #[serde(rename = "web_search_requests")]
-    web_searches: Option<f64>,
+    usage: Value,
 }
 
 impl Price {

@@ -341,10 +341,7 @@ impl Earlier {
 
     /// Adds one time.
     pub fn add(&mut self, ms: u64) {
-        self.min_ms = if self.count == 0 { ms } else { self.min_ms.min(ms) };
-        self.max_ms = self.max_ms.max(ms);
-        self.count += 1;
-        self.sum_ms = self.sum_ms.saturating_add(ms);
+        self.merge(&Self { count: 1, min_ms: ms, max_ms: ms, sum_ms: ms });
     }
 
     /// The spread of at least two durations; `None` for fewer.

@@ -12,13 +12,7 @@ pub(super) struct Go {
     run: TestRun,
     is_known: bool,
     /// The tests of the package that runs: its name comes last.
-    open: Vec<GoTest>,
-}
-
-struct GoTest {
-    name: String,
-    status: TestStatus,
-    took: Option<u32>,
+    open: Vec<(String, TestStatus, Option<u32>)>,
 }
 
 impl Go {
@@ -59,7 +53,7 @@ impl Go {
             && self.open.len() < TESTS_NAMED
         {
             let took = milliseconds(time.trim_end_matches(')'));
-            self.open.push(GoTest { name: name.to_owned(), status, took });
+            self.open.push((name.to_owned(), status, took));
         }
     }
 
@@ -68,14 +62,14 @@ impl Go {
         self.is_known = true;
         let package = rest.split(['\t', ' ']).next().unwrap_or(rest);
         let tests = std::mem::take(&mut self.open);
-        let has_passed = tests.iter().any(|test| test.status != TestStatus::Failed);
+        let has_passed = tests.iter().any(|(_, status, _)| *status != TestStatus::Failed);
         if passed && !has_passed && !rest.contains("[no tests to run]") {
             add(&mut self.run.uncounted, 1);
         }
         if !passed && tests.is_empty() {
             add(&mut self.run.errors, 1);
         }
-        for GoTest { name, status, took } in tests {
+        for (name, status, took) in tests {
             self.count(package, &name, status, took);
         }
     }

@@ -58,18 +58,19 @@ impl JUnit {
         let (mut is_known, mut depth) = (false, 0_u32);
         loop {
             match reader.read_event() {
-                Ok(Event::Start(tag)) => match tag.name().as_ref() {
-                    b"testsuites" | b"testsuite" => depth += 1,
-                    b"testcase" => open = Some(Case::of(&tag)),
-                    _ => open.iter_mut().for_each(|case| case.mark(&tag)),
-                },
-                Ok(Event::Empty(tag)) => match tag.name().as_ref() {
-                    b"testcase" => Case::of(&tag).count(&mut run),
-                    _ => open.iter_mut().for_each(|case| case.mark(&tag)),
-                },
+                Ok(Event::Start(tag)) if is_suite(tag.name().as_ref()) => depth += 1,
+                Ok(Event::Start(tag)) if tag.name().as_ref() == b"testcase" => {
+                    open = Some(Case::of(&tag));
+                }
+                Ok(Event::Empty(tag)) if tag.name().as_ref() == b"testcase" => {
+                    Case::of(&tag).count(&mut run);
+                }
+                Ok(Event::Start(tag) | Event::Empty(tag)) => {
+                    open.iter_mut().for_each(|case| case.mark(&tag));
+                }
                 Ok(Event::End(tag)) => match tag.name().as_ref() {
                     b"testcase" => open.take().into_iter().for_each(|case| case.count(&mut run)),
-                    b"testsuites" | b"testsuite" => {
+                    name if is_suite(name) => {
                         is_known = true;
                         depth = depth.saturating_sub(1);
                     }
@@ -82,6 +83,10 @@ impl JUnit {
         }
         (is_known && depth == 0).then_some(run)
     }
+}
+
+fn is_suite(name: &[u8]) -> bool {
+    matches!(name, b"testsuites" | b"testsuite")
 }
 
 impl Case {

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use memchr::{memchr, memchr_iter, memrchr};
+use memchr::{memchr_iter, memrchr};
 
 use super::{Line, add_total, counts, first_number, milliseconds};
 use crate::engine::evidence::test_run::{TESTS_NAMED, TestRun, TestStatus, add};
@@ -108,7 +108,7 @@ impl Row {
                 _ if index + 1 == self.fields.len() => (rest, ""),
                 // The rest of the line may hold what is behind a name once more, and not the last.
                 "name" | "suite" | "counts" => split_last(rest, behind)?,
-                _ => split_first(rest, behind)?,
+                _ => rest.split_once(behind)?,
             };
             rest = after;
             match *field {
@@ -125,20 +125,7 @@ impl Row {
     }
 }
 
-/// The text before and behind the first `mark`. A search for a text would build tables each time.
-fn split_first<'l>(text: &'l str, mark: &str) -> Option<(&'l str, &'l str)> {
-    let first = *mark.as_bytes().first()?;
-    let mut from = 0;
-    while let Some(at) = memchr(first, &text.as_bytes()[from..]) {
-        if let Some(behind) = text.get(from + at..)?.strip_prefix(mark) {
-            return Some((&text[..from + at], behind));
-        }
-        from += at + 1;
-    }
-    None
-}
-
-/// The text before and behind the last `mark`.
+/// The text before and behind the last `mark`. A search for a text would build tables each time.
 pub(super) fn split_last<'l>(text: &'l str, mark: &str) -> Option<(&'l str, &'l str)> {
     let first = *mark.as_bytes().first()?;
     let mut end = text.len();

@@ -12,7 +12,8 @@ pub(super) struct Tap {
     counted: TestRun,
     /// As printed by node.
     node: Option<TestRun>,
-    prove: Option<Prove>,
+    /// As summed up by prove, where all tests are those that passed.
+    prove: Option<TestRun>,
     is_known: bool,
     /// The file whose tests prove reports.
     file: String,
@@ -21,14 +22,6 @@ pub(super) struct Tap {
     /// Whether a test had no number: then a plan cannot be compared.
     is_loose: bool,
     bailed_out: Option<String>,
-}
-
-/// prove's summary.
-#[derive(Default)]
-struct Prove {
-    tests: u32,
-    failed: u32,
-    errors: u32,
 }
 
 impl Tap {
@@ -60,7 +53,7 @@ impl Tap {
         } else if let Some(totals) = line.strip_prefix("Files=") {
             let tests = totals.split(", Tests=").nth(1).and_then(|rest| rest.split(',').next());
             if let Some(tests) = tests.and_then(|it| it.parse::<u32>().ok()) {
-                add(&mut self.prove.get_or_insert_default().tests, tests);
+                add(&mut self.prove.get_or_insert_default().passed, tests);
             }
         } else if let Some(numbers) =
             line.strip_prefix("  Failed tests:  ").or(line.strip_prefix("  Failed test:  "))
@@ -74,27 +67,21 @@ impl Tap {
     pub(super) fn report(self) -> Option<TestRun> {
         let Self { counted: mut run, node, prove, is_known, planned, .. } = self;
         run.unfinished = self.bailed_out;
-        if let Some(prove) = prove {
-            let skipped = run.skipped;
-            let passed = prove.tests.saturating_sub(prove.failed.saturating_add(skipped));
-            run = TestRun { passed, failed: prove.failed, errors: prove.errors, skipped, ..run };
-            return Some(run);
+        let prove = prove.map(|totals| {
+            let others = totals.failed.saturating_add(run.skipped);
+            let passed = totals.passed.saturating_sub(others);
+            TestRun { passed, skipped: run.skipped, ..totals }
+        });
+        if let Some(totals) = prove.or(node) {
+            let TestRun { tests, elapsed_ms, unfinished, .. } = run;
+            return Some(TestRun { tests, elapsed_ms, unfinished, ..totals });
         }
-        match node {
-            Some(totals) => {
-                let TestRun { tests, elapsed_ms, .. } = run;
-                Some(TestRun { tests, elapsed_ms, ..totals })
-            }
-            None if is_known => {
-                let planned = planned.unwrap_or(0);
-                if planned > run.total() && !self.is_loose && run.unfinished.is_none() {
-                    run.unfinished =
-                        Some(format!("{} of {planned} planned tests reported", run.total()));
-                }
-                Some(run)
-            }
-            None => None,
+        let planned = planned.unwrap_or(0);
+        if planned > run.total() && !self.is_loose && run.unfinished.is_none() {
+            let reported = run.total();
+            run.unfinished = Some(format!("{reported} of {planned} planned tests reported"));
         }
+        is_known.then_some(run)
     }
 
     /// "2 - is empty # SKIP later"
