@@ -6,28 +6,20 @@ use std::path::{Path, PathBuf};
 use crate::engine::evidence::said::Size;
 use crate::engine::record::Loop;
 use crate::prompts::assembly;
-use crate::prompts::fragments::{Files, Parts};
-use crate::prompts::variables::{HandoffPage, PromptInputs};
+use crate::prompts::fragments::Parts;
+use crate::prompts::variables::PromptInputs;
 use crate::world::files::{disk, tree};
 use crate::world::git;
 use crate::world::store::{Home, journal};
 
 /// The largest fragment that is read, in bytes.
 const FRAGMENT_BYTES: u64 = 16 << 20;
-/// The largest handoff that is read, in bytes.
-const HANDOFF_BYTES: u64 = 1 << 20;
 
 /// A prompt, ready to be sent.
 #[derive(Debug)]
 pub struct Prompt {
     pub text: String,
     pub size: Size,
-}
-
-/// A handoff page as a prompt has it: its file and its text.
-pub fn read_handoff(path: PathBuf) -> Option<(PathBuf, String)> {
-    let text = disk::read_text(&path, HANDOFF_BYTES).ok().flatten()?;
-    Some((path, text))
 }
 
 /// Assembles the prompt of the loop's next iteration. The error names the file and the cause.
@@ -37,10 +29,10 @@ pub fn assemble(
     handoff: Option<&(PathBuf, String)>,
 ) -> Result<Prompt, String> {
     let recipe = subject.contract.run.as_ref().map(|run| run.recipe.clone());
-    let files = OnDisk { checkout: &subject.place.checkout };
+    let checkout = &subject.place.checkout;
+    let files = |path: &Path, named_by: &Path| read_fragment(checkout, path, named_by);
     let parts = Parts::read(&recipe.unwrap_or_default(), &files)?;
     let wants = |variable| parts.wanted.contains(variable);
-    let checkout = &subject.place.checkout;
     let status = wants("git_status").then(|| git::status_text(checkout)).flatten();
     let diff = wants("git_diff").then(|| git::diff_text(checkout)).flatten();
     let log = wants("git_log").then(|| git::log_text(checkout)).flatten();
@@ -49,7 +41,7 @@ pub fn assemble(
     let accounts = journal::accounts(&journal).unwrap_or_default();
     let known = PromptInputs {
         accounts: &accounts,
-        handoff: handoff.map(|(path, text)| HandoffPage { path, text }),
+        handoff,
         git_status: status.as_deref(),
         git_diff: diff.as_deref(),
         git_log: log.as_deref(),
@@ -60,25 +52,19 @@ pub fn assemble(
     Ok(Prompt { text, size })
 }
 
-/// The files of fragments, read for one working tree.
-struct OnDisk<'place> {
-    checkout: &'place Path,
-}
-
-impl Files for OnDisk<'_> {
-    fn read(&self, path: &Path, named_by: &Path) -> Result<String, String> {
-        if let Some(real) = tree::leads_out(self.checkout, path, named_by) {
-            return Err(format!(
-                "{} leads out of the checkout, to {}: put the text there, or name the file in your own \
-                 settings",
-                path.display(),
-                real.display()
-            ));
-        }
-        match disk::read_text(path, FRAGMENT_BYTES) {
-            Ok(Some(text)) => Ok(text),
-            Ok(None) => Err(format!("{}: no such file", path.display())),
-            Err(error) => Err(format!("{}: {error}", path.display())),
-        }
+/// The text of a fragment or an include of a working tree's prompt.
+fn read_fragment(checkout: &Path, path: &Path, named_by: &Path) -> Result<String, String> {
+    if let Some(real) = tree::leads_out(checkout, path, named_by) {
+        return Err(format!(
+            "{} leads out of the checkout, to {}: put the text there, or name the file in your own \
+             settings",
+            path.display(),
+            real.display()
+        ));
+    }
+    match disk::read_text(path, FRAGMENT_BYTES) {
+        Ok(Some(text)) => Ok(text),
+        Ok(None) => Err(format!("{}: no such file", path.display())),
+        Err(error) => Err(format!("{}: {error}", path.display())),
     }
 }

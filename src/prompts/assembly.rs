@@ -41,11 +41,11 @@ pub fn prompt(subject: &Loop, parts: &Parts, known: &PromptInputs<'_>) -> Result
     let checks = subject.state.checks.iter().map(|(run, memory)| {
         context! { run, happened => memory.what_happened(), tail => memory.tail }
     });
-    let handoff = known.handoff.map(|page| {
+    let handoff = known.handoff.map(|(path, page)| {
         // Somebody may have written a page without crew's facts, or before the checks ran.
-        let is_whole = page.text.contains("\n## Checks\n") && last.is_some();
-        let body = bounded(&body_of(&without_words(page.text, &words)));
-        context! { path => page.path.display().to_string(), body, is_whole }
+        let is_whole = page.contains("\n## Checks\n") && last.is_some();
+        let body = bounded(&body_of(&without_words(page, &words)));
+        context! { path => path.display().to_string(), body, is_whole }
     });
     let values = context! {
         is_ooda => [Phase::Observe, Phase::Orient, Phase::Decide].into_iter().any(|it| parts.has(it)),

@@ -1,5 +1,3 @@
-use std::path::Path;
-
 use insta::assert_snapshot;
 use proptest::prelude::*;
 
@@ -13,18 +11,8 @@ use crate::engine::record::{
     Agent, CheckMemory, Dialect, Fragment, GitSteps, IterationTimes, Permissions, Phase, PromptVia,
     Recipe, Role, Run,
 };
-use crate::prompts::fragments::Files;
 use crate::prompts::procedures;
-use crate::prompts::variables::{HandoffPage, VALUE_BYTES_MAX};
-
-/// Every path has the same file.
-struct Only<'text>(&'text str);
-
-impl Files for Only<'_> {
-    fn read(&self, _: &Path, _: &Path) -> Result<String, String> {
-        Ok(self.0.to_owned())
-    }
-}
+use crate::prompts::variables::VALUE_BYTES_MAX;
 
 fn a_run(procedure: Option<&str>, recipe: Recipe) -> Run {
     let agent = Agent {
@@ -66,7 +54,7 @@ fn of_task(task: &str, recipe: Recipe) -> Loop {
 
 fn made(subject: &Loop, known: &PromptInputs<'_>, files: &str) -> String {
     let recipe = &subject.contract.run.as_ref().unwrap().recipe;
-    prompt(subject, &Parts::read(recipe, &Only(files)).unwrap(), known).unwrap()
+    prompt(subject, &Parts::read(recipe, &|_, _| Ok(files.to_owned())).unwrap(), known).unwrap()
 }
 
 #[test]
@@ -96,9 +84,10 @@ fn a_fourth_prompt_tells_what_crew_saw_and_what_came_before() {
     }
     subject.state.iterations_without_progress = 3;
     subject.state.messages = vec!["Leave src/old alone.\nIt goes next week.".to_owned()];
-    let page = Path::new("/repo/.claude/branches/main/handoffs/task-1.md");
-    let handoff = Some(HandoffPage { path: page, text: "# Handoff\n\nThe lexer is done.\n" });
-    let known = PromptInputs { accounts: &accounts, handoff, ..PromptInputs::default() };
+    let page = "/repo/.claude/branches/main/handoffs/task-1.md";
+    let page = (page.into(), "# Handoff\n\nThe lexer is done.\n".to_owned());
+    let known =
+        PromptInputs { accounts: &accounts, handoff: Some(&page), ..PromptInputs::default() };
     assert_snapshot!("the_fourth_prompt_of_fix", made(&subject, &known, ""));
 }
 
@@ -177,7 +166,7 @@ fn the_blocks_of_a_template_do_what_jinja_says() {
             "engine ran out of fuel",
         ),
     ] {
-        let parts = Parts::read(&run.recipe, &Only(template)).unwrap();
+        let parts = Parts::read(&run.recipe, &|_, _| Ok(template.to_owned())).unwrap();
         let told = prompt(&subject, &parts, &PromptInputs::default()).unwrap_err();
         assert!(told.starts_with(expected), "{told}");
     }

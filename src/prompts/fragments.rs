@@ -56,12 +56,9 @@ pub fn template(name: &str) -> Result<&'static str, String> {
     })
 }
 
-/// Reads the files of fragments and includes.
-pub trait Files {
-    /// The bounded text of a file that `named_by` includes; a fragment is named by itself. The
-    /// error names the file and the cause.
-    fn read(&self, path: &Path, named_by: &Path) -> Result<String, String>;
-}
+/// Reads the bounded text of a file that another one includes; a fragment is named by itself. The
+/// error names the file and the cause.
+pub type ReadFile<'a> = &'a dyn Fn(&Path, &Path) -> Result<String, String>;
 
 /// Where a text comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,11 +99,11 @@ impl Source {
     }
 
     /// Its text, if `includer` may read it; a fragment has no includer.
-    fn text(&self, files: &dyn Files, includer: Option<&Self>) -> Result<String, String> {
+    fn text(&self, files: ReadFile<'_>, includer: Option<&Self>) -> Result<String, String> {
         match (self, includer) {
             (Self::BuiltIn(name), _) => template(name).map(str::to_owned),
-            (Self::File(path), Some(Self::File(includer))) => files.read(path, includer),
-            (Self::File(path), _) => files.read(path, path),
+            (Self::File(path), Some(Self::File(includer))) => files(path, includer),
+            (Self::File(path), _) => files(path, path),
         }
     }
 }
@@ -148,7 +145,7 @@ impl Parts {
     /// # Errors
     /// The first fault, with its file and line: an unreadable file, a template's syntax, an unknown
     /// name, a circle of includes.
-    pub fn read(recipe: &Recipe, files: &dyn Files) -> Result<Self, String> {
+    pub fn read(recipe: &Recipe, files: ReadFile<'_>) -> Result<Self, String> {
         let mut parts = Self { environment: environment(), ..Self::default() };
         for phase in Phase::ALL {
             for fragment in recipe.of(phase) {
@@ -165,7 +162,7 @@ impl Parts {
         Ok(parts)
     }
 
-    fn piece(&mut self, source: &Source, files: &dyn Files) -> Result<PromptPiece, String> {
+    fn piece(&mut self, source: &Source, files: ReadFile<'_>) -> Result<PromptPiece, String> {
         if source.is_template() {
             return self.add(source, files, &mut Vec::new()).map(PromptPiece::Template);
         }
@@ -204,7 +201,7 @@ impl Parts {
     fn add(
         &mut self,
         source: &Source,
-        files: &dyn Files,
+        files: ReadFile<'_>,
         open: &mut Vec<Source>,
     ) -> Result<String, String> {
         let name = source.to_string();
@@ -252,7 +249,7 @@ impl Parts {
         &mut self,
         source: &Source,
         text: &str,
-        files: &dyn Files,
+        files: ReadFile<'_>,
         open: &mut Vec<Source>,
     ) -> Result<(), String> {
         let mut elifs = 0;

@@ -1,22 +1,13 @@
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-
 use proptest::prelude::*;
 
 use super::*;
 
-/// Files in memory.
-struct Shelf(BTreeMap<PathBuf, String>);
-
-impl Files for Shelf {
-    fn read(&self, path: &Path, _: &Path) -> Result<String, String> {
-        let found = self.0.get(path).cloned();
+fn read(path: &str, files: &[(&str, &str)]) -> Result<Parts, String> {
+    Parts::read(&of(path), &|path, _| {
+        let found = files.iter().find(|(known, _)| Path::new(known) == path);
+        let found = found.map(|(_, text)| (*text).to_owned());
         found.ok_or_else(|| format!("cannot read {}: no such file", path.display()))
-    }
-}
-
-fn shelf(files: &[(&str, &str)]) -> Shelf {
-    Shelf(files.iter().map(|(path, text)| ((*path).into(), (*text).to_owned())).collect())
+    })
 }
 
 fn of(path: &str) -> Recipe {
@@ -24,7 +15,7 @@ fn of(path: &str) -> Recipe {
 }
 
 fn told(files: &[(&str, &str)]) -> String {
-    Parts::read(&of("/p/main.j2"), &shelf(files)).unwrap_err()
+    read("/p/main.j2", files).unwrap_err()
 }
 
 #[test]
@@ -34,11 +25,10 @@ fn what_nobody_names_is_not_wanted() {
                 {% include \"sub/a.j2\" %}{% include 'b.md' %}";
     let files =
         [("/p/main.j2", text), ("/p/sub/a.j2", "{{ folder }}"), ("/p/b.md", "{{ git_diff }}")];
-    let parts = Parts::read(&of("/p/main.j2"), &shelf(&files)).unwrap();
+    let parts = read("/p/main.j2", &files).unwrap();
     let names: Vec<&str> = parts.wanted.iter().copied().collect();
     assert_eq!(names, ["branch", "folder", "git_log", "iteration", "task", "words"]);
-    let literal =
-        Parts::read(&of("/p/main.md"), &shelf(&[("/p/main.md", "{{ git_diff }}")])).unwrap();
+    let literal = read("/p/main.md", &[("/p/main.md", "{{ git_diff }}")]).unwrap();
     assert!(literal.wanted.is_empty());
 }
 
@@ -106,8 +96,8 @@ fn a_circle_of_includes_is_told_and_so_are_too_many() {
 proptest! {
     #[test]
     fn no_text_of_a_template_is_a_panic(text in "(\\{\\{|\\}\\}|\\{%|%\\}|\\{#|#\\}|-|\\(|\\[|for|in|if|elif|else|raw|end|include|task|words|loop\\.| |\n|\"|'|\\||\\\\|[a-z.]|\\PC){0,40}") {
-        let files = shelf(&[("/p/main.j2", text.as_str())]);
-        let _ = Parts::read(&of("/p/main.j2"), &files);
+        let files = [("/p/main.j2", text.as_str())];
+        let _ = read("/p/main.j2", &files);
     }
 }
 
@@ -126,10 +116,10 @@ fn a_template_nested_too_deep_is_told_and_ends_nothing() {
     }
     assert_eq!(within("{% if task %}", "{% elif task %}"), tags);
     let fine = format!("{}{}", "{% if task %}".repeat(60), "{% endif %}".repeat(60));
-    assert!(Parts::read(&of("/p/main.j2"), &shelf(&[("/p/main.j2", &fine)])).is_ok());
+    assert!(read("/p/main.j2", &[("/p/main.j2", &fine)]).is_ok());
     let long = "a".repeat(100_000);
     let fine = format!("{{# {long} #}}{long}{{% raw %}}{{{{ {long}{{% endraw %}}");
-    assert!(Parts::read(&of("/p/main.j2"), &shelf(&[("/p/main.j2", &fine)])).is_ok());
+    assert!(read("/p/main.j2", &[("/p/main.j2", &fine)]).is_ok());
 }
 
 #[test]

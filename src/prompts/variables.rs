@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::PathBuf;
 
 use minijinja::Value;
 
@@ -42,18 +42,11 @@ pub const VARIABLES: [(&str, &str); 16] = [
 pub struct PromptInputs<'a> {
     /// The results of the last iterations, oldest first.
     pub accounts: &'a [Account],
-    /// The page of where the loop stands, for the first prompt of a new owner and past the redline.
-    pub handoff: Option<HandoffPage<'a>>,
+    /// The file and text of the page of where the loop stands, for the first prompt of a new owner and past the redline.
+    pub handoff: Option<&'a (PathBuf, String)>,
     pub git_status: Option<&'a str>,
     pub git_diff: Option<&'a str>,
     pub git_log: Option<&'a str>,
-}
-
-/// The page of a handoff.
-#[derive(Debug, Clone, Copy)]
-pub struct HandoffPage<'a> {
-    pub path: &'a Path,
-    pub text: &'a str,
 }
 
 /// The values of variables, by name.
@@ -99,7 +92,7 @@ fn value(name: &str, subject: &Loop, known: &PromptInputs<'_>) -> Value {
         "promise" => contract.promise.as_ref().map(ToString::to_string).unwrap_or_default(),
         "checks" => checks(subject).join("\n"),
         "progress" => progress(known.accounts.iter()),
-        "handoff" => known.handoff.map_or_else(String::new, |page| page.text.to_owned()),
+        "handoff" => known.handoff.map(|(_, text)| text.clone()).unwrap_or_default(),
         "branch" => subject.place.branch.clone().unwrap_or_default(),
         "folder" => subject.place.folder.display().to_string(),
         "git_status" => looked(known.git_status),

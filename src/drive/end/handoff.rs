@@ -2,13 +2,12 @@
 //! whoever hands over.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use chrono::{DateTime, Utc};
 
 use crate::clients::spelling::of_loop;
-use crate::drive::prompt::read_handoff;
 use crate::drive::{page, tree};
 use crate::engine::journal::{HANDED_OFF, HANDED_ON};
 use crate::engine::record::{Actor, Loop, Outcome, Status};
@@ -64,8 +63,8 @@ pub fn text_for_the_next(home: &Home, record: &Loop) -> Option<(PathBuf, String)
         Some(NextPage::New { name, text }) => {
             Some((record.place.branch_folder().join("handoffs").join(name), text))
         }
-        Some(NextPage::Known(page)) => read_handoff(page),
-        None => read_handoff(view::newest_handoff(record)?),
+        Some(NextPage::Known(page)) => read_page(page),
+        None => read_page(view::newest_handoff(record)?),
     }
 }
 
@@ -86,7 +85,7 @@ fn next_page(home: &Home, record: &Loop) -> Option<NextPage> {
         changed.is_some_and(|nanos| DateTime::from_timestamp_nanos(nanos) >= since)
     };
     let newest = view::newest_handoff(record).filter(is_current);
-    let text = newest.as_deref().filter(|_| is_moved).and_then(read);
+    let text = newest.clone().filter(|_| is_moved).and_then(read_page).map(|(_, text)| text);
     let text = text.filter(|text| is_whole(text));
     if newest.is_some() && text.is_none() {
         return newest.map(NextPage::Known);
@@ -119,8 +118,10 @@ pub fn hand_on(home: &Home, record: &Loop, kind: &str) -> Option<PathBuf> {
     Some(file)
 }
 
-fn read(page: &Path) -> Option<String> {
-    disk::read_text(page, PAGE_BYTES).ok()?
+/// The file of a page and its text.
+pub fn read_page(page: PathBuf) -> Option<(PathBuf, String)> {
+    let text = disk::read_text(&page, PAGE_BYTES).ok().flatten()?;
+    Some((page, text))
 }
 
 /// Writes a page of that type.
@@ -139,7 +140,7 @@ pub(super) fn put(
 /// repeats the words of one that nobody has read, because only the newest page is.
 fn new_text(record: &Loop, page: &Page, told: &str, kind: &str, now: DateTime<Utc>) -> String {
     let is_crews = told.is_empty() && page.has_unread_handoff;
-    let unread = is_crews.then(|| view::newest_handoff(record).as_deref().and_then(read)).flatten();
-    let told = unread.as_deref().and_then(authors_words).unwrap_or(told);
+    let unread = view::newest_handoff(record).filter(|_| is_crews).and_then(read_page);
+    let told = unread.as_ref().and_then(|(_, text)| authors_words(text)).unwrap_or(told);
     text(page, told, kind, now)
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::Runner;
 use super::watch::Watcher;
 use crate::agents::{self, Launch, Report};
+use crate::drive::end::handoff::read_page;
 use crate::drive::prompt;
 use crate::engine::boundary::facts::{AgentClosing, AgentOutcome, ProcessEnd};
 use crate::engine::boundary::limits::time_left_ms;
@@ -87,7 +88,7 @@ impl Runner<'_> {
 
     /// The prompt of this iteration, and the command line that carries it.
     fn ask(&mut self, run: &Run) -> Result<(String, Launch), String> {
-        let page = self.handoff.clone().and_then(prompt::read_handoff);
+        let page = self.handoff.clone().and_then(read_page);
         let asked = prompt::assemble(self.home, &self.ledger.record, page.as_ref())?;
         if asked.size.is_over() {
             let Size { tokens, budget } = asked.size;
