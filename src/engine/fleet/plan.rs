@@ -8,9 +8,11 @@ use super::lease::{Attempt, Lease, TaskState};
 use super::manifest::{Fleet, FleetRequest, FleetTask, LandingMode, TaskId};
 use crate::engine::boundary::protect;
 use crate::engine::record::Outcome;
+use serde::Serialize;
 
 /// What a waiting task waits for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "for", rename_all = "snake_case")]
 pub enum WaitsFor {
     /// Nothing: it starts now.
     Nothing,
@@ -21,15 +23,16 @@ pub enum WaitsFor {
     /// As many tasks run as there are slots.
     Slot,
     /// A task that comes before it is not done yet.
-    Task(TaskId),
+    Task { task: TaskId },
     /// A task that comes before it ended without being done, or its lease cannot be read.
-    Ended(TaskId),
+    #[serde(rename = "ended_task")]
+    Ended { task: TaskId },
     /// A task that runs touches the same files: its globs and ours.
-    Files { of: TaskId, theirs: String, ours: String },
+    Files { task: TaskId, theirs: String, ours: String },
     /// What is left of the fleet's money is set aside for the tasks that run.
     Money,
     /// A person's order.
-    Order(FleetRequest),
+    Order { order: FleetRequest },
 }
 
 /// A task that starts now.
@@ -96,7 +99,8 @@ impl FleetPlan {
         let mut free = slots.saturating_sub(active).min(most);
         for lease in leases.iter().filter(|lease| lease.state == TaskState::Waiting) {
             let files = || files(lease, &busy);
-            let order = fleet.order_of(lease.id()).map(|order| WaitsFor::Order(order.what));
+            let order =
+                fleet.order_of(lease.id()).map(|order| WaitsFor::Order { order: order.what });
             let waits = order.or_else(|| before(fleet, lease, leases)).or_else(files);
             let waits = waits.or_else(|| (free == 0).then_some(WaitsFor::Slot));
             let reserved = if waits.is_none() { money.reserve(lease) } else { None };
@@ -127,19 +131,19 @@ fn before(fleet: &Fleet, lease: &Lease, leases: &[Lease]) -> Option<WaitsFor> {
     let of = |id: &TaskId| leases.iter().find(|other| other.id() == id);
     let waits = lease.task.after.iter().filter_map(|id| match of(id) {
         Some(found) if is_done(fleet, found) => None,
-        Some(found) if found.ending().is_none() => Some(WaitsFor::Task(id.clone())),
+        Some(found) if found.ending().is_none() => Some(WaitsFor::Task { task: id.clone() }),
         // Without a lease that can be read, nobody knows whether it is done.
-        Some(_) | None => Some(WaitsFor::Ended(id.clone())),
+        Some(_) | None => Some(WaitsFor::Ended { task: id.clone() }),
     });
     // One that ended needs a person; the others only need time.
     let all: Vec<WaitsFor> = waits.collect();
-    all.iter().find(|it| matches!(it, WaitsFor::Ended(_))).or(all.first()).cloned()
+    all.iter().find(|it| matches!(it, WaitsFor::Ended { .. })).or(all.first()).cloned()
 }
 
 fn files(lease: &Lease, busy: &[&Lease]) -> Option<WaitsFor> {
     busy.iter().find_map(|other| {
         let (theirs, ours) = overlap(&other.task, &lease.task)?;
-        Some(WaitsFor::Files { of: other.id().clone(), theirs, ours })
+        Some(WaitsFor::Files { task: other.id().clone(), theirs, ours })
     })
 }
 

@@ -52,7 +52,7 @@ fn as_many_tasks_start_as_there_are_slots_that_no_job_takes() {
 fn without_a_crew_that_runs_the_fleet_nothing_starts_and_what_could_waits_for_one() {
     let leases = [a_lease("a"), a_lease("b"), coming_after("c", &["a"])];
     let plan = FleetPlan::of(&free(), &leases, 1).unattended();
-    let waits = [WaitsFor::Run, WaitsFor::Run, WaitsFor::Task(id("a"))];
+    let waits = [WaitsFor::Run, WaitsFor::Run, WaitsFor::Task { task: id("a") }];
     assert_eq!((plan.starts, plan.waits.into_values().collect()), (vec![], waits.to_vec()));
 }
 
@@ -90,7 +90,11 @@ fn a_task_waits_for_what_comes_before_it_and_names_the_one_that_needs_a_person()
         blocked,
         done,
     ];
-    let expected = ["x Ended(TaskId(\"blocked\"))", "y Task(TaskId(\"r\"))", "z starts with 0"];
+    let expected = [
+        "x Ended { task: TaskId(\"blocked\") }",
+        "y Task { task: TaskId(\"r\") }",
+        "z starts with 0",
+    ];
     assert_eq!(told(&free(), &leases, 9), expected);
 }
 
@@ -100,7 +104,7 @@ fn with_landing_only_what_has_landed_is_done() {
     let done = ended("done", Outcome::Completed, "so", 1);
     let leases =
         [coming_after("x", &["done"]), coming_after("y", &["main"]), done, landed("main", "1", 1)];
-    assert_eq!(told(&fleet, &leases, 9), ["x Ended(TaskId(\"done\"))", "y starts with 0"]);
+    assert_eq!(told(&fleet, &leases, 9), ["x Ended { task: TaskId(\"done\") }", "y starts with 0"]);
 }
 
 #[test]
@@ -115,8 +119,8 @@ fn tasks_that_touch_the_same_files_do_not_run_at_once() {
         told(&free(), &leases, 9),
         [
             "a starts with 0",
-            "b Files { of: TaskId(\"a\"), theirs: \"src/tax/**\", ours: \"src/tax/**\" }",
-            "c Files { of: TaskId(\"r\"), theirs: \"src/pay/**\", ours: \"src/pay/**\" }",
+            "b Files { task: TaskId(\"a\"), theirs: \"src/tax/**\", ours: \"src/tax/**\" }",
+            "c Files { task: TaskId(\"r\"), theirs: \"src/pay/**\", ours: \"src/pay/**\" }",
         ]
     );
 }
@@ -127,9 +131,12 @@ fn an_order_holds_for_all_or_for_single_tasks_and_a_cancel_goes_before_a_pause()
     let mut fleet = free();
     fleet.orders = [(id("a"), order(FleetRequest::Pause))].into();
     let leases = [a_lease("a"), a_lease("b")];
-    assert_eq!(told(&fleet, &leases, 9), ["a Order(Pause)", "b starts with 0"]);
+    assert_eq!(told(&fleet, &leases, 9), ["a Order { order: Pause }", "b starts with 0"]);
     fleet.order = Some(order(FleetRequest::Cancel));
-    assert_eq!(told(&fleet, &leases, 9), ["a Order(Cancel)", "b Order(Cancel)"]);
+    assert_eq!(
+        told(&fleet, &leases, 9),
+        ["a Order { order: Cancel }", "b Order { order: Cancel }"]
+    );
 }
 
 #[test]

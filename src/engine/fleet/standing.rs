@@ -145,7 +145,7 @@ fn row(fleet: &Fleet, lease: &Lease, plan: &FleetPlan, now: DateTime<Utc>) -> St
     let waits = plan.waits.get(lease.id());
     let (what, news) = match &lease.state {
         TaskState::Waiting => {
-            let is_paused = matches!(waits, Some(WaitsFor::Order(FleetRequest::Pause)));
+            let is_paused = matches!(waits, Some(WaitsFor::Order { order: FleetRequest::Pause }));
             (if is_paused { "paused" } else { "waits" }, waits.cloned().map(StandingNews::Waits))
         }
         TaskState::Running(attempt) => {
@@ -252,7 +252,7 @@ fn left(leases: &[Lease], plan: &FleetPlan, now: DateTime<Utc>) -> Option<u64> {
     let mean = sum(ended().map(|lease| lease.carried.awake_ms)) / ended().count() as u64;
     let is_held = |lease: &Lease| {
         let waits = plan.waits.get(lease.id());
-        matches!(waits, Some(WaitsFor::Ended(_) | WaitsFor::Order(_) | WaitsFor::Job))
+        matches!(waits, Some(WaitsFor::Ended { .. } | WaitsFor::Order { .. } | WaitsFor::Job))
     };
     let open = leases.iter().filter(|lease| lease.ending().is_none() && !is_held(lease));
     let left = sum(open.map(|lease| mean.saturating_sub(used(lease, now)))) / running;
@@ -297,7 +297,7 @@ fn next(fleet: &Fleet, rows: &[StandingRow]) -> Option<String> {
     }
     let more = rows.iter().find_map(|row| match &row.news {
         Some(StandingNews::Waits(WaitsFor::Money)) => Some("--max-cost MORE"),
-        Some(StandingNews::Waits(WaitsFor::Ended(other))) => {
+        Some(StandingNews::Waits(WaitsFor::Ended { task: other })) => {
             let other = rows.iter().find(|row| row.task == *other)?;
             (other.group == StandingGroup::Cancelled).then_some("--retry")
         }
@@ -311,7 +311,7 @@ fn is_for_a_run(row: &StandingRow) -> bool {
     let Some(StandingNews::Waits(waits)) = &row.news else {
         return matches!(row.news, Some(StandingNews::Silent(_)));
     };
-    matches!(waits, WaitsFor::Run | WaitsFor::Order(FleetRequest::Pause))
+    matches!(waits, WaitsFor::Run | WaitsFor::Order { order: FleetRequest::Pause })
 }
 
 /// Whether a task runs, or would start if a crew ran the fleet.

@@ -176,8 +176,8 @@ fn a_paused_task_says_so_and_one_that_waits_names_what_it_waits_for() {
     let plan = FleetPlan::of(&fleet, &leases, 4);
     let standing = Standing::of(&fleet, &leases, &[], &plan, at(7200).wall);
     let said: Vec<_> = standing.rows.iter().map(|row| (row.what, row.news.clone())).collect();
-    let held = StandingNews::Waits(WaitsFor::Order(FleetRequest::Pause));
-    let waits = StandingNews::Waits(WaitsFor::Task(id("held")));
+    let held = StandingNews::Waits(WaitsFor::Order { order: FleetRequest::Pause });
+    let waits = StandingNews::Waits(WaitsFor::Task { task: id("held") });
     assert_eq!(said, [("paused", Some(held)), ("waits", Some(waits))]);
 }
 
@@ -218,10 +218,10 @@ fn what_waits_for_a_run_names_it_next_and_a_fleet_is_over_when_nothing_would_sta
     let table = [
         (waiting(WaitsFor::Run), run, false),
         (waiting(WaitsFor::Job), run, false),
-        (waiting(WaitsFor::Order(FleetRequest::Pause)), run, true),
+        (waiting(WaitsFor::Order { order: FleetRequest::Pause }), run, true),
         (waiting(WaitsFor::Nothing), None, false),
         (waiting(WaitsFor::Money), more, true),
-        (waiting(WaitsFor::Ended(id("gone"))), None, true),
+        (waiting(WaitsFor::Ended { task: id("gone") }), None, true),
         (standing(&[ended("b", Outcome::Cancelled, "so", 1), behind_b.clone()]), retry, true),
         (
             standing(&[ended("b", Outcome::Cancelled, "so", 1), behind_b, works("c", 1)]),
@@ -259,7 +259,7 @@ fn a_task_without_a_lease_that_can_be_read_needs_a_person_first() {
     let plan = FleetPlan::of(&a_fleet(), &leases, 4);
     let standing = Standing::of(&a_fleet(), &leases, &[lost], &plan, at(7200).wall);
     let said: Vec<_> = standing.rows.iter().map(|row| (row.what, row.news.clone())).collect();
-    let waits = StandingNews::Waits(WaitsFor::Ended(id("lost")));
+    let waits = StandingNews::Waits(WaitsFor::Ended { task: id("lost") });
     let so = StandingNews::Why("so".to_owned());
     let expected = [
         ("unreadable", Some(StandingNews::Why(why))),
@@ -300,8 +300,8 @@ fn any_lease() -> impl Strategy<Value = (Lease, Option<WaitsFor>)> {
         Some(WaitsFor::Nothing),
         Some(WaitsFor::Slot),
         Some(WaitsFor::Money),
-        Some(WaitsFor::Ended(id("t0"))),
-        Some(WaitsFor::Order(FleetRequest::Cancel)),
+        Some(WaitsFor::Ended { task: id("t0") }),
+        Some(WaitsFor::Order { order: FleetRequest::Cancel }),
     ]);
     (any_state(), any::<u32>(), any::<u64>(), any::<u32>(), 0..12_u32, waits).prop_map(
         |(state, second, awake_ms, completed, of, waits)| {

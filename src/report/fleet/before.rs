@@ -55,23 +55,175 @@ pub struct FleetStart<'a> {
 
 /// The page, for a terminal of so many columns.
 pub fn page(start: &FleetStart<'_>, width: usize) -> String {
-    let open: Vec<&Lease> = start.leases.iter().filter(|it| it.ending().is_none()).collect();
-    let mut text = wrapped(&terms(start), width, usize::MAX).join("\n") + "\n";
-    value(&mut text, "reads", &reads(start), width);
+    let open = start.leases.iter().filter(|it| it.ending().is_none()).collect();
+    let mut page = Page { start, open, width, text: String::new() };
+    page.text = wrapped(&terms(start), width, usize::MAX).join("\n") + "\n";
+    page.row("reads", &reads(start));
     if let Some(stays) = stays(start) {
-        value(&mut text, "stays", &stays, width);
+        page.row("stays", &stays);
     }
-    order(&mut text, start, &open, width);
-    overlaps(&mut text, start, width);
+    page.order();
+    page.overlaps();
     if let Some(slots) = start.slots {
-        let said = format!("{}; --slots N sets another number", slots.why);
-        value(&mut text, "slots", &said, width);
+        page.row("slots", &format!("{}; --slots N sets another number", slots.why));
     }
-    agents(&mut text, start, &open, width);
-    value(&mut text, "budget", &budget(start.fleet, &open), width);
-    commands(&mut text, start, &open, width);
-    pushes(&mut text, start, &open, width);
-    text
+    page.agents();
+    page.row("budget", &budget(start.fleet, &page.open));
+    page.commands();
+    page.pushes();
+    page.text
+}
+
+/// The page as far as it is written.
+struct Page<'a> {
+    start: &'a FleetStart<'a>,
+    /// The tasks that are not over, in the order in which they start.
+    open: Vec<&'a Lease>,
+    width: usize,
+    text: String,
+}
+
+impl Page<'_> {
+    fn row(&mut self, name: &str, said: &str) {
+        value(&mut self.text, name, said, self.width);
+    }
+
+    fn line(&mut self, indent: usize, said: &str) {
+        let _ = writeln!(self.text, "{:indent$}{said}", "");
+    }
+
+    /// How many of so many are listed.
+    fn kept(&self, all: usize) -> usize {
+        if self.start.is_dry { all } else { all.min(LISTED) }
+    }
+
+    fn more(&mut self, more: usize) {
+        if more > 0 {
+            self.line(INDENT, &format!("… {more} more, all with --dry-run"));
+        }
+    }
+
+    /// The open tasks, each with what comes before it.
+    fn order(&mut self) {
+        let kept = self.kept(self.open.len());
+        let names = self.open.iter().map(|lease| lease.id().to_string().width());
+        let columns = names.max().unwrap_or_default().min(TASK_COLUMNS);
+        let digits = kept.to_string().len();
+        let has_own_limits = limits(&self.open).len() > 1;
+        for (index, lease) in self.open[..kept].iter().enumerate() {
+            let mut parts =
+                vec![format!("{:<columns$}", fitting(&lease.id().to_string(), columns))];
+            if has_own_limits {
+                parts.push(format!("{:>8}", limit(self.start.fleet, lease)));
+            }
+            if lease.attempt().is_some() {
+                parts.push("runs already".to_owned());
+            }
+            let after: Vec<&str> = lease.task.after.iter().map(TaskId::as_str).collect();
+            if !after.is_empty() {
+                parts.push(format!("after {}", after.join(", ")));
+            }
+            let name = if index == 0 { "order" } else { "" };
+            let line = format!("  {name:<7} {:>digits$}  {}", index + 1, parts.join("  "));
+            let _ = writeln!(self.text, "{}", fitting(line.trim_end(), self.width));
+        }
+        self.more(self.open.len() - kept);
+    }
+
+    fn overlaps(&mut self) {
+        let all = self.start.overlaps;
+        let kept = self.kept(all.len());
+        for it in &all[..kept] {
+            let (one, other) = (shown(&it.globs.0), shown(&it.globs.1));
+            let both = if one == other {
+                format!("both touch {one}")
+            } else {
+                format!("{one} and {other}")
+            };
+            self.row("overlap", &format!("{}, {}: {both}, so one by one", it.one, it.other));
+        }
+        self.more(all.len() - kept);
+    }
+
+    /// Each agent that will run, with the tasks that are its.
+    fn agents(&mut self) {
+        let of = |lease: &Lease| lease.contract.run.as_ref().map(agent).unwrap_or_default();
+        for agent in distinct(self.open.iter().map(|lease| of(lease))) {
+            self.row("agent", &agent);
+            self.for_tasks(|lease| of(lease) == agent);
+        }
+    }
+
+    /// Every command that will run, with the tasks whose check it is. A command is never cut and
+    /// never wrapped.
+    fn commands(&mut self) {
+        let fleet = self.start.fleet;
+        if let Some(setup) = &fleet.setup {
+            self.command("setup", setup, " in each new working tree");
+        }
+        let mut known: Vec<&Check> = Vec::new();
+        for check in self.open.iter().flat_map(|lease| &lease.contract.checks) {
+            if !known.iter().any(|it| kind(it) == kind(check)) {
+                known.push(check);
+            }
+        }
+        for check in known {
+            let lenient = if check.no_worse { " gets no worse" } else { "" };
+            self.command(check.role.label(), &check.run, lenient);
+            self.for_tasks(|it| it.contract.checks.iter().any(|it| kind(it) == kind(check)));
+        }
+        let is_bare = |lease: &Lease| lease.contract.checks.is_empty();
+        if self.open.iter().any(|lease| is_bare(lease)) {
+            self.row("checks", "none: only its agent says when a task is done");
+            self.for_tasks(is_bare);
+        }
+        for check in fleet.land_checks.iter().filter(|_| fleet.landing != LandingMode::No) {
+            self.command("land", &check.run, " on main as it will be");
+        }
+    }
+
+    fn command(&mut self, name: &str, run: &str, remark: &str) {
+        let new = if self.start.new.contains(run) { ", not trusted yet" } else { "" };
+        let _ = writeln!(self.text, "  {name:<7} `{}`{remark}{new}", Shown(run));
+    }
+
+    /// The tasks for which something holds, unless it holds for all.
+    fn for_tasks(&mut self, holds: impl Fn(&Lease) -> bool) {
+        let tasks = self.open.iter().filter(|lease| holds(lease));
+        let tasks: Vec<String> = tasks.map(|lease| lease.id().to_string()).collect();
+        if tasks.len() < self.open.len() {
+            let said = format!("for {}", some(self.start, &tasks));
+            for line in wrapped(&said, self.width.saturating_sub(DEEPER), usize::MAX) {
+                self.line(DEEPER, &line);
+            }
+        }
+    }
+
+    /// Every branch and ref that will be pushed: by pattern, or in full for a dry run.
+    fn pushes(&mut self) {
+        let FleetStart { fleet, refs, is_dry, .. } = *self.start;
+        let Some(remote) = &fleet.remote else {
+            return self.row("pushes", "nothing. Branches stay here; --push or --land sends them");
+        };
+        let (name, url) = (shown(&remote.name), shown(&remote.url));
+        self.row("pushes", &format!("to {name} ({url}), each iteration:"));
+        let branches: Vec<String> = self.open.iter().map(|lease| lease.branch.clone()).collect();
+        let mut kinds = vec![(branches, "branches of tasks; your CI runs unless it skips these:")];
+        // The pattern of the leases names the others, too.
+        for what in if is_dry { &[LEASE, TERMS, TURN][..] } else { &[LEASE] } {
+            let refs = refs.iter().filter(|name| memory_in(name) == *what);
+            kinds.push((refs.cloned().collect(), what));
+        }
+        for (names, what) in kinds.into_iter().filter(|(names, _)| !names.is_empty()) {
+            self.line(INDENT, what);
+            for name in if is_dry { names } else { folders(names) } {
+                self.line(DEEPER, &shown(&name));
+            }
+        }
+        if let Some(lands) = lands(fleet, remote) {
+            self.line(INDENT, &lands);
+        }
+    }
 }
 
 /// "fleet billing-cleanup: 20 tasks, on this machine, 4 at once, at most $50.00".
@@ -117,53 +269,6 @@ fn stays(start: &FleetStart<'_>) -> Option<String> {
     };
     let ended = ends().count() as u64;
     (ended > 0).then(|| format!("{} that ended already{retry}", count(ended, "task")))
-}
-
-/// The open tasks, each with what comes before it.
-fn order(text: &mut String, start: &FleetStart<'_>, open: &[&Lease], width: usize) {
-    let kept = if start.is_dry { open.len() } else { open.len().min(LISTED) };
-    let names = open.iter().map(|lease| lease.id().to_string().width());
-    let columns = names.max().unwrap_or_default().min(TASK_COLUMNS);
-    let digits = kept.to_string().len();
-    let has_own_limits = limits(open).len() > 1;
-    for (index, lease) in open[..kept].iter().enumerate() {
-        let mut parts = vec![format!("{:<columns$}", fitting(&lease.id().to_string(), columns))];
-        parts.extend(has_own_limits.then(|| format!("{:>8}", limit(start.fleet, lease))));
-        let after: Vec<String> = lease.task.after.iter().map(ToString::to_string).collect();
-        parts.extend(lease.attempt().map(|_| "runs already".to_owned()));
-        parts.extend((!after.is_empty()).then(|| format!("after {}", after.join(", "))));
-        let name = if index == 0 { "order" } else { "" };
-        let line = format!("  {name:<7} {:>digits$}  {}", index + 1, parts.join("  "));
-        let _ = writeln!(text, "{}", fitting(line.trim_end(), width));
-    }
-    more(text, open.len() - kept);
-}
-
-fn more(text: &mut String, more: usize) {
-    if more > 0 {
-        let _ = writeln!(text, "{:INDENT$}… {more} more, all with --dry-run", "");
-    }
-}
-
-fn overlaps(text: &mut String, start: &FleetStart<'_>, width: usize) {
-    let kept = if start.is_dry { start.overlaps.len() } else { LISTED };
-    for it in start.overlaps.iter().take(kept) {
-        let (one, other) = (shown(&it.globs.0), shown(&it.globs.1));
-        let both =
-            if one == other { format!("both touch {one}") } else { format!("{one} and {other}") };
-        let said = format!("{}, {}: {both}, so one by one", it.one, it.other);
-        value(text, "overlap", &said, width);
-    }
-    more(text, start.overlaps.len().saturating_sub(kept));
-}
-
-/// Each agent that will run, with the tasks that are its.
-fn agents(text: &mut String, start: &FleetStart<'_>, open: &[&Lease], width: usize) {
-    let of = |lease: &Lease| lease.contract.run.as_ref().map(agent).unwrap_or_default();
-    for agent in distinct(open.iter().map(|lease| of(lease))) {
-        value(text, "agent", &agent, width);
-        for_tasks(text, start, open, &|lease| of(lease) == agent, width);
-    }
 }
 
 /// "claude, model opus, permissions bypass; at a limit codex".
@@ -212,93 +317,8 @@ fn budget(fleet: &Fleet, open: &[&Lease]) -> String {
     format!("{all}; {each}")
 }
 
-/// Every command that will run, with the tasks whose check it is. A command is never cut and never
-/// wrapped.
-fn commands(text: &mut String, start: &FleetStart<'_>, open: &[&Lease], width: usize) {
-    let fleet = start.fleet;
-    if let Some(setup) = &fleet.setup {
-        command(text, start, "setup", setup, " in each new working tree");
-    }
-    let checks = || open.iter().flat_map(|lease| &lease.contract.checks);
-    let mut known: Vec<&Check> = Vec::new();
-    for check in checks() {
-        let is_known = |it: &&Check| kind(it) == kind(check);
-        if known.iter().any(is_known) {
-            continue;
-        }
-        known.push(check);
-        let lenient = if check.no_worse { " gets no worse" } else { "" };
-        command(text, start, check.role.label(), &check.run, lenient);
-        let has = |lease: &Lease| lease.contract.checks.iter().any(|it| kind(it) == kind(check));
-        for_tasks(text, start, open, &has, width);
-    }
-    let is_bare = |lease: &Lease| lease.contract.checks.is_empty();
-    if open.iter().any(|lease| is_bare(lease)) {
-        value(text, "checks", "none: only its agent says when a task is done", width);
-        for_tasks(text, start, open, &is_bare, width);
-    }
-    for check in fleet.land_checks.iter().filter(|_| fleet.landing != LandingMode::No) {
-        command(text, start, "land", &check.run, " on main as it will be");
-    }
-}
-
 fn kind(check: &Check) -> (&str, &str, bool) {
     (&check.run, check.role.label(), check.no_worse)
-}
-
-fn command(text: &mut String, start: &FleetStart<'_>, name: &str, run: &str, remark: &str) {
-    let new = if start.new.contains(run) { ", not trusted yet" } else { "" };
-    let _ = writeln!(text, "  {name:<7} `{}`{remark}{new}", Shown(run));
-}
-
-/// The tasks for which something holds, unless it holds for all.
-fn for_tasks(
-    text: &mut String,
-    start: &FleetStart<'_>,
-    open: &[&Lease],
-    holds: &dyn Fn(&Lease) -> bool,
-    width: usize,
-) {
-    let tasks = open.iter().filter(|lease| holds(lease)).map(|lease| lease.id().to_string());
-    let tasks: Vec<String> = tasks.collect();
-    if tasks.len() < open.len() {
-        let said = format!("for {}", some(start, &tasks));
-        for line in wrapped(&said, width.saturating_sub(DEEPER), usize::MAX) {
-            let _ = writeln!(text, "{:DEEPER$}{line}", "");
-        }
-    }
-}
-
-/// Every branch and ref that will be pushed: by pattern, or in full for a dry run.
-fn pushes(text: &mut String, start: &FleetStart<'_>, open: &[&Lease], width: usize) {
-    let Some(remote) = &start.fleet.remote else {
-        let nothing = "nothing. Branches stay here; --push or --land sends them";
-        return value(text, "pushes", nothing, width);
-    };
-    let (name, url) = (shown(&remote.name), shown(&remote.url));
-    value(text, "pushes", &format!("to {name} ({url}), each iteration:"), width);
-    let branches: Vec<String> = open.iter().map(|lease| lease.branch.clone()).collect();
-    let refs = |what: &str| {
-        let refs = start.refs.iter().filter(|name| memory_in(name) == what);
-        refs.cloned().collect::<Vec<_>>()
-    };
-    let mut kinds = vec![
-        (branches, "branches of tasks; your CI runs unless it skips these:"),
-        (refs(LEASE), LEASE),
-    ];
-    // The pattern of the leases names them, too.
-    if start.is_dry {
-        kinds.extend([TERMS, TURN].map(|what| (refs(what), what)));
-    }
-    for (names, what) in kinds.into_iter().filter(|(names, _)| !names.is_empty()) {
-        let _ = writeln!(text, "{:INDENT$}{what}", "");
-        for name in if start.is_dry { names } else { folders(names) } {
-            let _ = writeln!(text, "{:DEEPER$}{}", "", shown(&name));
-        }
-    }
-    if let Some(lands) = lands(start.fleet, remote) {
-        let _ = writeln!(text, "{:INDENT$}{lands}", "");
-    }
 }
 
 const LEASE: &str = "leases: who works on what, and how far it is:";

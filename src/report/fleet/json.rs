@@ -40,15 +40,14 @@ pub fn status(standing: &Standing, fleet: &Fleet, leases: &[Lease]) -> Value {
 fn task(row: &StandingRow, lease: Option<&Lease>) -> Value {
     let attempt = lease.and_then(Lease::attempt);
     let ending = lease.and_then(Lease::ending);
-    let (until, why) = match &row.news {
-        Some(StandingNews::Rests { until, why }) => (*until, Some(why)),
-        Some(StandingNews::Why(why)) if lease.is_none() => (None, Some(why)),
-        _ => (None, None),
-    };
-    let obeys = match &row.news {
-        Some(StandingNews::Obeys(what)) => Some(what),
-        _ => None,
-    };
+    let (mut until, mut why, mut obeys, mut waits) = (None, None, None, None);
+    match &row.news {
+        Some(StandingNews::Rests { until: time, why: said }) => (until, why) = (*time, Some(said)),
+        Some(StandingNews::Why(said)) if lease.is_none() => why = Some(said),
+        Some(StandingNews::Obeys(what)) => obeys = Some(what),
+        Some(StandingNews::Waits(what)) => waits = Some(what),
+        _ => {}
+    }
     json!({
         "task": row.task,
         "group": row.group,
@@ -62,7 +61,7 @@ fn task(row: &StandingRow, lease: Option<&Lease>) -> Value {
         "max_cost_usd": lease.map(|it| dollars(it.contract.limits.max_cost_micros)),
         "reserved_usd": lease.map(|it| dollars(it.reserved_micros)),
         "last": row.last,
-        "waits": waits(row),
+        "waits": waits,
         "until": until,
         "why": why.or(ending.map(|ending| &ending.why)),
         "outcome": ending.map(|ending| ending.outcome),
@@ -83,23 +82,6 @@ fn task(row: &StandingRow, lease: Option<&Lease>) -> Value {
 /// In dollars, as other costs; 0 without a limit.
 fn dollars(micros: u64) -> f64 {
     Money::from_micros(micros).dollars()
-}
-
-fn waits(row: &StandingRow) -> Option<Value> {
-    let Some(StandingNews::Waits(waits)) = &row.news else { return None };
-    Some(match waits {
-        WaitsFor::Nothing => json!({ "for": "nothing" }),
-        WaitsFor::Run => json!({ "for": "run" }),
-        WaitsFor::Job => json!({ "for": "job" }),
-        WaitsFor::Slot => json!({ "for": "slot" }),
-        WaitsFor::Task(other) => json!({ "for": "task", "task": other }),
-        WaitsFor::Ended(other) => json!({ "for": "ended_task", "task": other }),
-        WaitsFor::Files { of, theirs, ours } => {
-            json!({ "for": "files", "task": of, "theirs": theirs, "ours": ours })
-        }
-        WaitsFor::Money => json!({ "for": "money" }),
-        WaitsFor::Order(request) => json!({ "for": "order", "order": request }),
-    })
 }
 
 #[cfg(test)]
@@ -237,13 +219,13 @@ mod tests {
             WaitsFor::Run,
             WaitsFor::Job,
             WaitsFor::Slot,
-            WaitsFor::Task(id("b")),
-            WaitsFor::Ended(id("b")),
-            WaitsFor::Files { of: id("b"), theirs, ours },
+            WaitsFor::Task { task: id("b") },
+            WaitsFor::Ended { task: id("b") },
+            WaitsFor::Files { task: id("b"), theirs, ours },
             WaitsFor::Money,
-            WaitsFor::Order(FleetRequest::Pause),
+            WaitsFor::Order { order: FleetRequest::Pause },
         ];
-        let told = all.map(|it| waits(&row(it)).unwrap().to_string());
+        let told = all.map(|it| task(&row(it), None)["waits"].to_string());
         assert_snapshot!(told.join("\n"), @r#"
         {"for":"nothing"}
         {"for":"run"}

@@ -327,8 +327,8 @@ fn waiting(standing: &Standing, waits: &WaitsFor) -> String {
         WaitsFor::Run => "for crew fleet run".to_owned(),
         WaitsFor::Job => "for you to start its job".to_owned(),
         WaitsFor::Slot => "for a slot".to_owned(),
-        WaitsFor::Task(other) => format!("after {other}"),
-        WaitsFor::Ended(other) => {
+        WaitsFor::Task { task: other } => format!("after {other}"),
+        WaitsFor::Ended { task: other } => {
             let how = match standing.row_of(other).map(|row| row.group) {
                 Some(StandingGroup::Cancelled) => "which was cancelled",
                 Some(StandingGroup::Done) => "which is completed and did not land",
@@ -336,7 +336,7 @@ fn waiting(standing: &Standing, waits: &WaitsFor) -> String {
             };
             format!("after {other}, {how}")
         }
-        WaitsFor::Files { of, ours, .. } => format!("touches {} as {of} does", shown(ours)),
+        WaitsFor::Files { task: of, ours, .. } => format!("touches {} as {of} does", shown(ours)),
         WaitsFor::Money if standing.counts.running > 0 => {
             "for money: what is left is set aside for those that run".to_owned()
         }
@@ -344,8 +344,8 @@ fn waiting(standing: &Standing, waits: &WaitsFor) -> String {
             "for money: what is left does not cover its max-cost".to_owned()
         }
         WaitsFor::Money => "the fleet's money is used up".to_owned(),
-        WaitsFor::Order(FleetRequest::Pause) => "until the fleet is run again".to_owned(),
-        WaitsFor::Order(FleetRequest::Cancel) => "to be cancelled".to_owned(),
+        WaitsFor::Order { order: FleetRequest::Pause } => "until the fleet is run again".to_owned(),
+        WaitsFor::Order { order: FleetRequest::Cancel } => "to be cancelled".to_owned(),
     }
 }
 

@@ -252,12 +252,12 @@ fn every_phase_every_reason_to_wait_and_every_end_is_told() {
         ("left", WaitsFor::Run),
         ("yours", WaitsFor::Job),
         ("slotless", WaitsFor::Slot),
-        ("later", WaitsFor::Task(id("begun"))),
-        ("orphan", WaitsFor::Ended(id("gone"))),
-        ("behind", WaitsFor::Ended(id("apart"))),
+        ("later", WaitsFor::Task { task: id("begun") }),
+        ("orphan", WaitsFor::Ended { task: id("gone") }),
+        ("behind", WaitsFor::Ended { task: id("apart") }),
         ("poor", WaitsFor::Money),
-        ("held", WaitsFor::Order(FleetRequest::Pause)),
-        ("doomed", WaitsFor::Order(FleetRequest::Cancel)),
+        ("held", WaitsFor::Order { order: FleetRequest::Pause }),
+        ("doomed", WaitsFor::Order { order: FleetRequest::Cancel }),
     ];
     leases.extend(waits.iter().map(|(name, _)| a_lease(name)));
     let waits = waits.into_iter().map(|(name, waits)| (id(name), waits)).collect();
