@@ -13,7 +13,7 @@ use crate::engine::doctor::Examination;
 use crate::engine::record::Loop;
 use crate::exit::Exit;
 use crate::parse::arguments::{DoctorArgs, UsageError};
-use crate::report::{doctor as doctor_words, install as words};
+use crate::report::setup as words;
 use crate::world::files::disk;
 use crate::world::process::signals::Signals;
 use crate::world::store::Home;
@@ -168,7 +168,7 @@ pub fn doctor(arguments: &DoctorArgs) -> Result<Exit> {
 /// Asks a node of a cluster.
 fn ask(home: &Home, engine: &str, arguments: &DoctorArgs) -> Result<Exit> {
     let signals = Signals::listen()?;
-    print::aside(&doctor_words::waits(engine, STEP_WITHIN));
+    print::aside(&words::waits_for_a_node(engine, STEP_WITHIN));
     let (here, stop) = (env::current_folder()?, || signals.times() > 0);
     let examined = cluster::ask(home, &here, engine, arguments.agent.as_deref(), &stop)?;
     Ok(match signals.exit_code() {
@@ -189,9 +189,9 @@ fn report(home: &Home, agent: Option<&str>, remote: Option<&str>) -> Result<Exit
 /// Prints what was found.
 fn diagnose(examined: &Examination, as_json: bool) -> Exit {
     if as_json {
-        print::json(&doctor_words::json(examined));
+        print::json(&words::examined_json(examined));
     } else {
-        print::folded_heads(&doctor_words::page(examined));
+        print::folded_heads(&words::examined(examined));
     }
     if examined.is_broken() { Exit::ERROR } else { Exit::SUCCESS }
 }

@@ -14,7 +14,7 @@ use crate::drive::session::companion::companion;
 use crate::drive::session::failure::notice;
 use crate::drive::session::{self, EventResult, delivered, note_fault, skew};
 use crate::exit;
-use crate::report::{attention, install};
+use crate::report::{attention, setup};
 use crate::world::files::disk;
 use crate::world::store::Home;
 use crate::world::{env, fault};
@@ -78,7 +78,7 @@ fn answered(home: &Home, hook: &Hook<'_>, is_companion: bool) -> Result<(Output,
     let notice = answer::notice(&answer);
     let mut said = reply(home, hook, answer);
     if let Some(skew) = skew::look(hook) {
-        said = said.also(&install::skew(&skew.plugin, skew.launched));
+        said = said.also(&setup::skew(&skew.plugin, skew.launched));
     }
     let mut output = hook.client.write(&hook.name, &said);
     let variable = |name: &str| (hook.variable)(name)?.into_string().ok();

@@ -13,8 +13,8 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use serde_json::Value;
 
-use super::agent::{LIBRARY, fixed};
 use super::scratch::{Scratch, text};
+use super::{LIBRARY, fixed};
 use crate::world::clock::{self, Deadline};
 use crate::world::env;
 use crate::world::files::disk::{self, Durability};

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-use super::agent::{LIBRARY, Turn};
+use super::{LIBRARY, Turn};
 use crate::world::env;
 use crate::world::files::disk::{self, Durability};
 use crate::world::process::{Call, ExitCause, descendants, signals};

@@ -1,6 +1,6 @@
 use std::path::{Path, PathBuf};
 
-use chrono::FixedOffset;
+use chrono::{FixedOffset, TimeDelta};
 use insta::assert_snapshot;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -18,7 +18,7 @@ use crate::engine::usage::{Money, Usage};
 use crate::engine::view::LoopView;
 
 /// A loop with this id, in `~/w/<folder>`, after an iteration whose claim was refused.
-pub(super) fn a_loop(id: &str, folder: &str) -> Loop {
+fn a_loop(id: &str, folder: &str) -> Loop {
     let mut refused = facts(Claim::Success);
     refused.checks = vec![result("npm test", Verdict::Failed)];
     let mut record = judge(&a_loop_with(&[("npm test", Role::Verify)]), &refused).after;
@@ -28,7 +28,7 @@ pub(super) fn a_loop(id: &str, folder: &str) -> Loop {
     record
 }
 
-pub(super) fn ended(mut record: Loop, outcome: Outcome, proof: Option<Proof>) -> Loop {
+fn ended(mut record: Loop, outcome: Outcome, proof: Option<Proof>) -> Loop {
     let why = "the limit of 10 iterations is reached".to_owned();
     record.state.status = Status::Finished;
     record.state.ending = Some(Ending { proof, ..Ending::new(outcome, why) });
@@ -42,7 +42,7 @@ fn waiting(mut record: Loop) -> Loop {
     record
 }
 
-pub(super) fn row(record: &Loop, owner_is_gone: bool) -> Option<BoardRow> {
+fn row(record: &Loop, owner_is_gone: bool) -> Option<BoardRow> {
     let view = LoopView {
         owner_is_gone,
         task: record.fleet.as_ref(),
@@ -52,7 +52,7 @@ pub(super) fn row(record: &Loop, owner_is_gone: bool) -> Option<BoardRow> {
     BoardRow::of(&view, Some(Path::new("/home/me")))
 }
 
-pub(super) fn now() -> chrono::DateTime<FixedOffset> {
+fn now() -> DateTime<FixedOffset> {
     at(3600).wall.fixed_offset()
 }
 
@@ -359,4 +359,40 @@ fn ids_are_shown_as_far_as_they_differ() {
     assert_eq!(apart(&[]), 4);
     assert_eq!(apart(&["aaaaaaaa", "baaaaaaa"]), 4);
     assert_eq!(apart(&["aaaaaaaa", "baaaaaaa", "aaaaabaa"]), 6);
+}
+
+#[test]
+fn an_old_end_is_left_to_the_history_and_one_that_needs_a_person_stays_for_a_week() {
+    let aged = |outcome, hours, is_replaced| {
+        let mut record = ended(a_loop("aaaaaaaa", "api"), outcome, None);
+        record.state.last_iteration_at = Some(now().to_utc() - TimeDelta::hours(hours));
+        let row = BoardRow::of(&LoopView { is_replaced, ..LoopView::of(&record, now()) }, None);
+        row.map(|row| row.group)
+    };
+    let mut cancelled = ended(a_loop("aaaaaaaa", "api"), Outcome::Cancelled, None);
+    cancelled.state.last_iteration_at = Some(now().to_utc() - TimeDelta::hours(48));
+    cancelled.state.ended_at = Some(now().to_utc());
+    assert!(row(&cancelled, false).is_some(), "it ended now, long after its last iteration");
+    assert_eq!(aged(Outcome::Exhausted, 23, false), Some(BoardGroup::Ended));
+    assert_eq!(aged(Outcome::Exhausted, 24, false), None);
+    assert_eq!(aged(Outcome::Blocked, 100, false), Some(BoardGroup::NeedsYou));
+    assert_eq!(aged(Outcome::Blocked, 168, false), None);
+    assert_eq!(aged(Outcome::Blocked, 100, true), None, "a later loop works there");
+    assert_eq!(aged(Outcome::Blocked, 1, true), Some(BoardGroup::Ended));
+}
+
+#[test]
+fn a_task_of_a_fleet_that_ended_undone_needs_a_person_as_its_fleet_says() {
+    let group = |outcome, is_task: bool| {
+        let mut record = ended(a_loop("aaaaaaaa", "api"), outcome, None);
+        record.fleet = is_task.then(|| a_fleet().task(&task("vat")));
+        row(&record, false).map(|row| row.group)
+    };
+    for outcome in [Outcome::Exhausted, Outcome::Aborted, Outcome::Stalled, Outcome::Error] {
+        assert_eq!(group(outcome, true), Some(BoardGroup::NeedsYou), "{outcome:?}");
+        assert_eq!(group(outcome, false), Some(BoardGroup::Ended), "{outcome:?}");
+    }
+    for outcome in [Outcome::Completed, Outcome::Cancelled, Outcome::Interrupted] {
+        assert_eq!(group(outcome, true), Some(BoardGroup::Ended), "{outcome:?}");
+    }
 }
