@@ -6,7 +6,7 @@ use crate::clients::spelling::{going_on, split};
 use crate::drive::control;
 use crate::drive::control::{PauseResult, Paused};
 use crate::drive::end::{self, EndAttempt, handoff};
-use crate::drive::owner::owner_is_gone;
+use crate::drive::find::owner_is_gone;
 use crate::engine::boundary::limits::{self, LimitChange, LimitChanges};
 use crate::engine::record::{Loop, Obeyed, Status};
 use crate::engine::text::clean;

@@ -11,7 +11,7 @@ use super::answer::{self, reply};
 use super::print;
 use crate::clients::{Hook, HookEvent, Output};
 use crate::drive::session::companion::companion;
-use crate::drive::session::failure::notice;
+use crate::drive::session::companion::notice;
 use crate::drive::session::{self, EventResult, delivered, note_fault, skew};
 use crate::exit;
 use crate::report::{attention, setup};

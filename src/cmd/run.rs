@@ -9,12 +9,12 @@ use crate::agents::Launch;
 use crate::cli::DriveArgs;
 use crate::clients::inside_an_agent;
 use crate::drive::find::{self, resumable};
-use crate::drive::owner::{NewOwner, owner_is_gone};
+use crate::drive::find::{NewOwner, owner_is_gone};
 use crate::drive::prompt::Prompt;
 use crate::drive::resume::adapt::{self, adapt, preview};
 use crate::drive::resume::{self, Resumed, refuse_a_task};
 use crate::drive::run::handover::{Detached, hand_over, take};
-use crate::drive::run::pending::settle;
+use crate::drive::run::ledger::settle;
 use crate::drive::run::{self, RunEnd};
 use crate::drive::start::baseline::baseline;
 use crate::drive::start::run::{Prepared, begin, first_prompt, prepare};
@@ -62,7 +62,7 @@ pub fn run(arguments: &RunArgs) -> Result<Exit> {
         return resume(&resume_of(interrupted.as_str())?);
     }
     let keep = prepared.keep;
-    logs::keep::prune(&home, keep.bytes, keep.days);
+    logs::prune(&home, keep.bytes, keep.days);
     let signals = Signals::listen()?;
     let mut reporter = Reporter::new(options.output);
     let here = home.checkout_pointer(&prepared.place.checkout);

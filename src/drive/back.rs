@@ -4,7 +4,7 @@
 use anyhow::{Context, Result, anyhow, bail};
 
 use super::find::named_by;
-use super::owner::works;
+use super::find::works;
 use super::start::place;
 use super::tree::is_at_rest;
 use crate::engine::journal::BROUGHT_BACK;

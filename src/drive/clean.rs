@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Error, Result, bail};
 
 use super::end::{between_starts, between_starts_in};
-use super::owner::life;
+use super::find::life;
 use crate::engine::record::{Driver, Life, Loop, Outcome};
 use crate::world::clock;
 use crate::world::git::snapshots::Snapshots;

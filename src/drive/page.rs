@@ -4,8 +4,8 @@
 use std::io;
 
 use super::end;
-use super::owner::{life, owner_is_gone, spent_ms};
-use super::session::dialog::waiting_dialog;
+use super::find::{life, owner_is_gone, spent_ms};
+use super::session::questions::waiting_dialog;
 use super::tree::{self, is_at_rest};
 use crate::clients::spelling::{going_on, stopping};
 use crate::engine::evidence::changes::Changes;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 
-use super::owner::{is, myself};
+use super::find::{is, myself};
 use super::scratch::ScratchTerms;
 use super::start::place;
 use super::trial::{look_as_found, run_trial};

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::{home, print, reading, requested};
-use crate::drive::owner::{gone_why, owner_is_gone};
+use crate::drive::find::{gone_why, owner_is_gone};
 use crate::drive::page::read;
 use crate::engine::record::Loop;
 use crate::exit::Exit;

@@ -3,7 +3,6 @@
 //! on the record as it is by then. The loop's lock is held to read and to record, never while a
 //! check runs. The boundary's own lock is held throughout, so one stop is counted once.
 
-pub mod check;
 pub mod gather;
 pub mod undelivered;
 
@@ -12,13 +11,13 @@ use std::time::Duration;
 use anyhow::{Context, Error, Result};
 use chrono::{DateTime, Utc};
 
-use super::owner::end_mark;
+use super::find::end_mark;
 use super::windows::{self, LoopTurn};
 use super::{end, tree};
+use crate::engine::boundary::decide::reconciled;
 use crate::engine::boundary::decide::{Decision, Hold, apply, decide, waiting};
 use crate::engine::boundary::facts::{ControlRequest, Facts};
 use crate::engine::boundary::judge::{Judged, judge};
-use crate::engine::boundary::recovery::reconciled;
 use crate::engine::evidence::test_report::TestMemories;
 use crate::engine::journal::{Choice, Event};
 use crate::engine::record::{Actor, Ending, Loop, LoopId, Outcome, Pending, SessionMemory, Status};

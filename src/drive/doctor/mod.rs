@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Error;
 use serde_json::json;
 
-use super::owner::{needs_hooks, owner_is_gone};
+use super::find::{needs_hooks, owner_is_gone};
 use crate::clients::claude::plugin::{PLUGINS_DATA, PRODUCT, config_folder};
 use crate::clients::spelling::going_on;
 use crate::engine::doctor::{Examination, Findings, NAME, shell_word};

@@ -13,7 +13,7 @@ use anyhow::{Error, Result, anyhow};
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
-use super::owner::{is, life, needs_hooks, spent_ms, works};
+use super::find::{is, life, needs_hooks, spent_ms, works};
 use super::{meter, page, tree};
 use crate::engine::evidence::changes::{Changes, Commits};
 use crate::engine::journal::{Event, counted_late};

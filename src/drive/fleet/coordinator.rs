@@ -13,7 +13,7 @@ use super::executors::{Executor, JobCall, JobState, SeenJob};
 use super::gate;
 use super::job::end_cancelled;
 use super::memory::{self, Memory, Stillness};
-use crate::drive::error_text::git_trouble;
+use crate::drive::control::git_trouble;
 use crate::engine::fleet::{
     Attempt, Fleet, FleetEvent, FleetPlan, JobPhase, Lease, Pace, Start, TaskEnding, TaskEvent,
     TaskId, TaskState, UnreadableLease,

@@ -12,9 +12,8 @@ use super::executors::MANUAL;
 use super::finish::first_line;
 use super::job::Job;
 use super::memory::{self, Memory};
-use crate::drive::control;
-use crate::drive::error_text::git_trouble;
-use crate::drive::run::tie::{Leave, Tie};
+use crate::drive::control::{self, git_trouble};
+use crate::drive::run::round::{Leave, Tie};
 use crate::engine::fleet::{
     Attempt, Carried, Fleet, FleetPlan, FleetRequest, JobPhase, Lease, Places, TaskId, WaitsFor,
 };

@@ -12,7 +12,7 @@ use super::executors::MANUAL;
 use super::gate::{FENCED, Heartbeat, JobTie, job_slots};
 use super::memory::{self, Memory, Stillness};
 use super::worktree::{self, MadeTree, end_leftovers, unplanted};
-use crate::drive::owner::NewOwner;
+use crate::drive::find::NewOwner;
 use crate::drive::resume::adapt::accept_test_changes_of;
 use crate::drive::resume::resume;
 use crate::drive::run::{RunEnd, drive};

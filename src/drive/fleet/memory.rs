@@ -12,7 +12,7 @@ use anyhow::{Context, Error, Result, bail};
 use serde::Serialize;
 
 use super::control;
-use crate::drive::error_text::git_trouble;
+use crate::drive::control::git_trouble;
 use crate::engine::fleet::manifest::read_record;
 use crate::engine::fleet::{
     Attempt, Fleet, Lease, RecordFault, Remote, StoredRecord, TaskEnding, TaskId, TaskState,

@@ -6,7 +6,7 @@ use super::{begin_anew, refuse, refuse_the_spent};
 use crate::agents::Launch;
 use crate::drive::control::tellable;
 use crate::drive::end::handoff;
-use crate::drive::owner::NewOwner;
+use crate::drive::find::NewOwner;
 use crate::drive::prompt::Prompt;
 use crate::drive::start::agent::has_program;
 use crate::drive::start::fallback;

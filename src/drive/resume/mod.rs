@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 
 use super::boundary::undelivered;
 use super::end::{self, EndAttempt, handoff};
-use super::owner::{NewOwner, elsewhere, environment_of, gone_why, life, owner_is_gone};
+use super::find::{NewOwner, elsewhere, environment_of, gone_why, life, owner_is_gone};
 use super::start::place;
 use super::test_changes;
 use super::tree;

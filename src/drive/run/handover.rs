@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use crate::drive::owner::{is, myself};
+use crate::drive::find::{is, myself};
 use crate::engine::evidence::{TAIL_CHARS, Verdict};
 use crate::engine::journal::Event;
 use crate::engine::record::{Loop, LoopId, LoopMoment, Owner, Reaction};

@@ -5,13 +5,9 @@
 mod attempt;
 pub mod handover;
 pub mod ledger;
-pub mod pending;
-mod round;
-pub mod stand_in;
+pub mod round;
 pub mod steps;
-pub mod tie;
-mod waits;
-pub mod watch;
+pub mod waits;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -20,7 +16,7 @@ use std::path::PathBuf;
 use anyhow::Error;
 
 use self::ledger::Ledger;
-use self::tie::Tie;
+use self::round::Tie;
 use super::end::EndedLoop;
 use super::page;
 use super::windows::LoopTurn;

@@ -1,6 +1,8 @@
 //! One round: an iteration, its boundary, and what follows from it. A boundary that cannot be
 //! recorded is kept in memory and reported once; its limits still hold.
 
+use std::time::Duration;
+
 use super::Runner;
 use super::attempt::IterationRun;
 use super::handover::react;
@@ -8,13 +10,13 @@ use crate::drive::boundary::{Boundary, DriverNotes, Open};
 use crate::drive::control::Cancels;
 use crate::drive::start::place;
 use crate::drive::{end, test_changes, tree};
-use crate::engine::boundary::decide::{Decision, spent_at_rest};
+use crate::engine::boundary::decide::{self, Decision, spent_at_rest};
 use crate::engine::boundary::facts::{Facts, ProcessEnd, Seen};
-use crate::engine::boundary::unfit;
 use crate::engine::events::{LoopStep, RunEvent};
 use crate::engine::journal::{COMMITTED, DELIVERED};
-use crate::engine::record::{Loop, LoopMoment, Outcome, Status};
+use crate::engine::record::{Ending, Loop, LoopMoment, Outcome, Status};
 use crate::engine::usage::Usage;
+use crate::world::clock::{self, RetryPolicy};
 use crate::world::env;
 use crate::world::process::Stop;
 use crate::world::store::{self, view};
@@ -155,7 +157,7 @@ impl Runner<'_> {
         if tree::may_rest(&decision) {
             tree::close(self.home, &self.ledger.record);
         }
-        if let Some(why) = unfit::of(&began, facts) {
+        if let Some(why) = decide::unfit(&began, facts) {
             self.lose_the_stand_in(&decision, &why);
         }
         if counted && matches!(decision, Decision::Continue | Decision::Wait { .. }) {
@@ -260,6 +262,99 @@ impl Runner<'_> {
         if told != state.told || state.evidence.as_ref().is_some_and(|last| !last.words.is_empty())
         {
             self.ledger.change(DELIVERED, |record| record.state.told = told);
+        }
+    }
+}
+
+// What ties a run to a fleet: its leave before an iteration, and what becomes of the work after
+// it. A run that a person typed has no tie. Waiting for leave counts to no limit.
+
+/// Between two requests for leave: many runs may wait in line.
+const ASKS: RetryPolicy = RetryPolicy {
+    within: None,
+    first_pause: Duration::from_millis(10),
+    longest_pause: Duration::from_millis(200),
+};
+
+/// What a fleet answers before an iteration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Leave {
+    Granted,
+    /// Not yet; what the run waits for.
+    Later(String),
+    /// A person paused the fleet.
+    Paused,
+    /// The loop ends here.
+    Ends(Ending),
+}
+
+/// A fleet, as one of its runs sees it.
+pub trait Tie {
+    /// Asks for leave; is called again until the answer is another than `Later`.
+    fn leave(&mut self, record: &Loop) -> Leave;
+    /// An iteration begins with this leave. Returns the end of a loop that may not go on.
+    fn begins(&mut self, record: &Loop) -> Option<Ending>;
+    /// The commit of the main branch that the loop's branch was on, before it is rebased again.
+    fn stood_on(&self) -> Option<String>;
+    /// The loop waits until what is due, and needs no place meanwhile.
+    fn rests(&mut self, record: &Loop);
+    /// An iteration is over and its work is kept. Returns the end of a loop that may not go on.
+    fn is_over(&mut self, record: &Loop) -> Option<Ending>;
+}
+
+impl Runner<'_> {
+    /// Waits for leave. False where the loop was paused or ended instead, or a person asked for
+    /// something.
+    pub(super) fn has_leave(&mut self) -> bool {
+        let Some(mut tie) = self.tie.take() else { return true };
+        let mut answer = self.ask_for_leave(&mut *tie);
+        if answer == Some(Leave::Granted)
+            && let Some(ending) = tie.begins(&self.ledger.record)
+        {
+            answer = Some(Leave::Ends(ending));
+        }
+        self.tie = Some(tie);
+        match answer {
+            // The fleet may have left messages for the agent.
+            Some(Leave::Granted) => return self.ledger.look() && self.ledger.record.is_live(),
+            Some(Leave::Paused) => self.ledger.pause(),
+            Some(Leave::Ends(ending)) => self.ledger.end(&ending),
+            Some(Leave::Later(_)) | None => self.obey(),
+        }
+        false
+    }
+
+    /// The answer, or `None` where a person asked for something meanwhile.
+    fn ask_for_leave(&mut self, tie: &mut dyn Tie) -> Option<Leave> {
+        let mut told = None;
+        let answered = clock::retry(
+            ASKS,
+            || false,
+            || match tie.leave(&self.ledger.record) {
+                Leave::Later(why) => {
+                    if told.is_none() {
+                        self.tell(&RunEvent::Noted(&format!("waits for {why}")));
+                        told = Some(why);
+                    }
+                    if self.tick() || self.is_asked() { Ok(None) } else { Err(()) }
+                }
+                answer => Ok(Some(answer)),
+            },
+        );
+        let answer = answered.ok().flatten();
+        if let (Some(Leave::Granted), Some(why)) = (&answer, told) {
+            self.ledger.begin(&format!("the wait for {why} is over"));
+        }
+        answer
+    }
+
+    /// Gives back what the iteration needed, and ends a loop that may not go on.
+    pub(super) fn leave_is_over(&mut self) {
+        let Some(mut tie) = self.tie.take() else { return };
+        let ending = tie.is_over(&self.ledger.record);
+        self.tie = Some(tie);
+        if let Some(ending) = ending.filter(|_| self.ledger.record.is_live()) {
+            self.ledger.end(&ending);
         }
     }
 }

@@ -2,22 +2,28 @@
 //! that the client's cap does not count. It never guesses: it waits until the boundary removes its
 //! file or turns it into a ticket, and only a ticket that is still valid wakes the agent.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::Result;
 
-use super::stop::{is_ours, ticket};
-use crate::clients::Hook;
-use crate::drive::boundary::undelivered;
+use super::stop::{facts, is_ours, open_ours, ticket};
+use crate::clients::{Hook, Stopped};
+use crate::drive::boundary::{DriverNotes, Recorded, undelivered};
+use crate::drive::end::{self, wind_up};
+use crate::drive::meter::{self, TRANSCRIPT_BYTES, TRANSCRIPT_WAIT, ends_with};
 use crate::drive::windows::{self, LoopTurn};
-use crate::drive::{control, end};
+use crate::drive::{control, tree};
 use crate::engine::boundary::decide::{Decision, waiting};
+use crate::engine::boundary::facts::{AgentOutcome, Seen};
+use crate::engine::claim::Claim;
 use crate::engine::journal::{Event, WOKEN};
-use crate::engine::record::{Loop, LoopId, Status};
+use crate::engine::record::{Ending, Loop, LoopId, Outcome, Status};
 use crate::engine::words::prompt;
-use crate::world::clock;
+use crate::parse::service;
+use crate::world::clock::{self, Deadline};
+use crate::world::env;
 use crate::world::files::disk;
 use crate::world::process::{identity, signals};
 use crate::world::store::wakes::{self, WakeFile};
@@ -208,4 +214,210 @@ fn wait_longer(
     let _ = view::write(&record);
     wakes::hand_over(file, &ticket(&record))?;
     Ok(Redeemed::Later)
+}
+
+// The client's cap on consecutive hooks that let the agent continue, and the ways around it. Only
+// the first few continuations of such a row are given in the agent's own turn. The next is a wake
+// by the companion, which starts a separate turn that the client does not count. A client that
+// cannot be woken hands over at its cap.
+
+/// How many continuations below the cap are kept in reserve, in case no companion is available.
+const IN_HAND: i64 = 2;
+/// How long a companion is waited for.
+pub const COMPANION_WAIT: Duration = Duration::from_secs(2);
+/// How much of a transcript's end holds most turns. More is read only for a turn that does not fit.
+const TURN_BYTES: u64 = 128 << 10;
+
+/// How a loop that continues gets its next turn.
+#[derive(Debug)]
+pub enum NextTurn {
+    /// In this turn.
+    Context,
+    /// By this companion.
+    Wake { file: PathBuf, pid: i32 },
+    /// The client would override the hook and there is no companion, or the loop must wait where
+    /// nobody is at the client.
+    None,
+}
+
+impl NextTurn {
+    /// Chooses after `row` continuations in a row without a tool call.
+    pub fn choose(home: &Home, hook: &Hook<'_>, row: u32) -> Self {
+        if !is_near(hook, row) {
+            return Self::Context;
+        }
+        match Self::wake(home, hook) {
+            None if allows(hook, row) => Self::Context,
+            None => Self::None,
+            Some(wake) => wake,
+        }
+    }
+
+    /// After a wait, which only a companion can end, where somebody is at the client.
+    pub fn later(home: &Home, hook: &Hook<'_>) -> Option<Self> {
+        hook.may_wake().then(|| Self::wake(home, hook)).flatten()
+    }
+
+    /// By a companion. The client starts it beside the hook, so it may not be ready yet.
+    pub fn wake(home: &Home, hook: &Hook<'_>) -> Option<Self> {
+        let session_id = hook.session_id.as_deref().filter(|_| hook.abilities().wakes)?;
+        let companion = Deadline::after(COMPANION_WAIT)
+            .poll(Duration::from_millis(5), || wakes::waiting(home, session_id));
+        companion.map(|(file, pid)| Self::Wake { file, pid })
+    }
+}
+
+/// Whether the client would honour one more continuation.
+pub fn allows(hook: &Hook<'_>, row: u32) -> bool {
+    hook.cap().is_none_or(|cap| i64::from(row) < cap)
+}
+
+/// Whether one more continuation would use the reserve below the cap.
+fn is_near(hook: &Hook<'_>, row: u32) -> bool {
+    let usual = hook.abilities().cap.as_ref().map_or(0, |cap| cap.usual);
+    hook.cap().is_some_and(|cap| i64::from(row) >= cap.min(usual) - IN_HAND)
+}
+
+/// The end of a loop that the client does not let continue.
+pub fn ending_at_the_cap(hook: &Hook<'_>) -> Ending {
+    let why = "the agent used no tool for so long that the client no longer lets a hook continue the turn";
+    let variable = hook.abilities().cap.as_ref().and_then(|cap| cap.variable);
+    let lifted = variable.map_or_else(String::new, |name| format!("; {name}=0 lifts its cap"));
+    Ending::new(Outcome::Stalled, format!("{why}{lifted}"))
+}
+
+/// The end of a loop that has no next turn, because of a wait that its session cannot make or of
+/// the client's cap.
+pub fn ending(hook: &Hook<'_>, turn: Option<&LoopTurn>) -> Ending {
+    let Some(turn) = turn else { return ending_at_the_cap(hook) };
+    Ending::new(Outcome::Interrupted, format!("{}; this session cannot wait for it", turn.why))
+}
+
+/// Continuations in a row without a tool call, and whether the turn that ends now used one. The
+/// transcript is written late (up to 200 ms seen), so its last lines are waited for when the row is
+/// about to matter.
+pub fn row(before: &Loop, hook: &Hook<'_>, stopped: &Stopped) -> (u32, bool) {
+    let memory = &before.state.session;
+    let row = if memory.prompt_id == hook.turn { memory.without_tools } else { 0 };
+    let transcript = hook.transcript.as_deref().zip(hook.reader());
+    let Some((file, reader)) = transcript else { return (row, false) };
+    let marker = prompt::marker(before);
+    let read = || {
+        let end = |bytes| disk::read_end(file, memory.transcript_bytes, bytes).ok();
+        let (tail, cut) = end(TURN_BYTES)?;
+        if let Some(used_a_tool) = (reader.used_a_tool)(&tail, &marker, cut) {
+            return Some((tail, used_a_tool));
+        }
+        let (tail, cut) = end(TRANSCRIPT_BYTES)?;
+        let used_a_tool = (reader.used_a_tool)(&tail, &marker, cut);
+        Some((tail, used_a_tool == Some(true)))
+    };
+    let words = stopped.last_message.as_deref();
+    let whole = |(tail, used_a_tool): &(String, bool)| {
+        *used_a_tool || words.is_some_and(|words| ends_with(reader, tail, words))
+    };
+    let matters = is_near(hook, row) || !stopped.background.is_empty();
+    let found = if matters && disk::exists(file) {
+        Deadline::after(TRANSCRIPT_WAIT)
+            .poll(Duration::from_millis(10), || read().filter(|found| whole(found)))
+    } else {
+        read()
+    };
+    let used_a_tool = found.is_some_and(|(_, used_a_tool)| used_a_tool);
+    (if used_a_tool { 0 } else { row }, used_a_tool)
+}
+
+// The model's service failed the agent. The client takes no answer to that, but this process may
+// stay alive beside the session and wake it: after a wait for an error that passes, at once for a
+// request that was refused because of its content. If nobody is at the client, nothing may sleep:
+// there the loop ends and can be resumed.
+
+/// Records the failure, and waits if waiting helps. Returns the words to wake the agent with, or
+/// `None`.
+pub fn failure(home: &Home, hook: &Hook<'_>, kind: &str, message: &str) -> Result<Option<String>> {
+    let Some(open) = open_ours(home, hook)? else { return Ok(None) };
+    let error = service::classify(kind, message, clock::local());
+    let agent = AgentOutcome { error: Some(error), ..AgentOutcome::default() };
+    let jitter = u16::try_from(env::random() % 1000).unwrap_or(0);
+    let seen = Seen { order: open.order(), claim: Claim::None, agent, jitter };
+    let reading = meter::read(&open.before, hook, None, false);
+    let Some(facts) = facts(home, &open, seen, reading.usage.as_ref())? else { return Ok(None) };
+    let mut memory = open.before.state.session.clone();
+    memory.transcript_bytes = hook.transcript.as_deref().map_or(0, disk::size);
+    memory.last_stop = None;
+    // A wake starts another turn.
+    memory.prompt_id = None;
+    memory.metered = reading.metered;
+    let why = format!("the model's service failed ({kind}), and this session cannot wait for it");
+    let veto = (!hook.may_wake()).then(|| Ending::new(Outcome::Interrupted, why));
+    // A refusal does not clear the window of the account.
+    let turn = windows::turn(home, &windows::account_of(&open.before), &open.before.id);
+    let closing = DriverNotes { memory, veto, turn, ..DriverNotes::default() };
+    let Some(recorded) = open.record(facts, closing)? else { return Ok(None) };
+    let Recorded { boundary, held, lock } = recorded;
+    let after = boundary.after;
+    let session_id = hook.session_id.as_deref().unwrap_or_default();
+    wakes::clear(home, session_id, None);
+    let _ = view::write(&after);
+    let rests = tree::may_rest(&boundary.decision);
+    let close = || rests.then(|| tree::close(home, &after));
+    match (boundary.decision, identity::myself()) {
+        (Decision::Continue | Decision::Wait { .. }, Some(me)) => {
+            let file = wakes::register(home, session_id, &me)?;
+            wakes::hand_over(&file, &ticket(&after))?;
+            drop((held, lock));
+            close();
+            serve(home, &after.id, hook, &file)
+        }
+        (Decision::Finish(_), _) => {
+            drop((held, lock));
+            close();
+            wind_up(home, after);
+            Ok(None)
+        }
+        _ => {
+            drop((held, lock));
+            close();
+            Ok(None)
+        }
+    }
+}
+
+/// How long the other handler may take to record the wait.
+const RECORDED_WITHIN: Duration = Duration::from_secs(10);
+/// Nanoseconds in a second.
+const NANO: i128 = 1_000_000_000;
+
+/// The loop of this session, once it waits for the model's service or is over because that refused
+/// it, for a notice on the user's terminal; `None` if nobody watches, or if it is neither. The
+/// client shows nothing of a hook's answer to a failed request, and lets only a hook that it waits
+/// for send a notice (tried on 2.1.197 and 2.1.330): the handler beside the waiting one does that.
+/// It records nothing.
+pub fn notice(home: &Home, hook: &Hook<'_>) -> Result<Option<Box<Loop>>> {
+    let Some(session_id) = hook.session_id.as_deref() else { return Ok(None) };
+    let Some(id) = loop_of(home, session_id)? else { return Ok(None) };
+    // The client waits for this process, so one that does not own the loop exits at once.
+    if !hook.may_wake() || !is_ours(&store::load(home, &id)?, hook) {
+        return Ok(None);
+    }
+    let looked = Deadline::after(RECORDED_WITHIN).poll(Duration::from_millis(20), || {
+        let record = store::load(home, &id).ok()?;
+        let is_recorded = record.state.status != Status::Running;
+        is_recorded.then_some(record)
+    });
+    let rests = |record: &Loop| matches!(record.state.status, Status::Waiting | Status::Finished);
+    Ok(looked.filter(|record| rests(record) && is_ours(record, hook)).map(Box::new))
+}
+
+/// The loop of a session, or the one that the other handler has just ended.
+fn loop_of(home: &Home, session_id: &str) -> Result<Option<LoopId>> {
+    if let Some(id) = read_pointer(&home.session_pointer(session_id))? {
+        return Ok(Some(id));
+    }
+    let is_new = |id: &LoopId| {
+        let now = i128::from(clock::now().wall.timestamp());
+        let ended = disk::stamp(&home.loop_file(id, "result.json")).map(|(_, at)| at / NANO);
+        ended.is_some_and(|ended| now - ended < i128::from(RECORDED_WITHIN.as_secs()))
+    };
+    Ok(read_pointer(&home.last_pointer(session_id))?.filter(is_new))
 }

@@ -5,7 +5,7 @@ use anyhow::Result;
 
 use crate::drive::boundary::{gather, remember_tests};
 use crate::drive::control::Cancels;
-use crate::drive::owner::{is_ours, spent_ms};
+use crate::drive::find::{is_ours, spent_ms};
 use crate::drive::{test_changes, tree};
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::evidence::test_report::{TestMemories, as_found, ran_nothing, remembered};

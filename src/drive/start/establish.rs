@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::clients::spelling::{going_on, going_on_at};
 use crate::drive::end::{self, EndAttempt};
-use crate::drive::owner::{elsewhere, environment_of, gone_why, owner_is_gone};
+use crate::drive::find::{elsewhere, environment_of, gone_why, owner_is_gone};
 use crate::drive::{test_changes, tree};
 use crate::engine::boundary::limits::overtime_ms;
 use crate::engine::fleet::Carried;

@@ -15,7 +15,7 @@ use super::{agent, fallback, place, procedures, session, settings, terms};
 use crate::agents::catalogue::is_tried;
 use crate::agents::{self, Launch};
 use crate::drive::control::Cancels;
-use crate::drive::owner::myself;
+use crate::drive::find::myself;
 use crate::drive::prompt::{self, Prompt};
 use crate::drive::{end, missing};
 use crate::engine::boundary::limits;

@@ -3,13 +3,9 @@
 //! does no I/O; what was not looked at is absent, never zero.
 
 pub mod belief;
-pub mod crash;
 pub mod decide;
 pub mod facts;
 pub mod judge;
 pub mod limits;
-pub mod progress;
 pub mod protect;
-pub mod recovery;
-pub mod unfit;
 pub mod wants;
