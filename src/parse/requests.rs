@@ -1,5 +1,5 @@
-//! What a person asks of a loop in few words: a message to crew while the agent works, the line of a
-//! request's file, the words after a handoff, and which iterations are meant. Only a message that
+//! What a person asks of a loop in few words: a message to crew while the agent works, the line of
+//! a request's file, the words after a handoff, and which iterations are meant. Only a message that
 //! consists of nothing else counts. Whether a word is a loop's id, only the loops of the machine
 //! can tell.
 

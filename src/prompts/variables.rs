@@ -42,7 +42,8 @@ pub const VARIABLES: [(&str, &str); 16] = [
 pub struct PromptInputs<'a> {
     /// The results of the last iterations, oldest first.
     pub accounts: &'a [Account],
-    /// The file and text of the page of where the loop stands, for the first prompt of a new owner and past the redline.
+    /// The page of where the loop stands, its file and its text: for the first prompt of a new owner
+    /// and past the redline.
     pub handoff: Option<&'a (PathBuf, String)>,
     pub git_status: Option<&'a str>,
     pub git_diff: Option<&'a str>,
