@@ -18,7 +18,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Command, CommandFactory as _, Parser};
+use clap::{Command, CommandFactory as _, FromArgMatches as _};
 
 use crate::exit::Exit;
 use crate::parse::arguments::{self, UsageError};
@@ -49,8 +49,13 @@ fn typed() -> Exit {
         Ok(words) => words,
         Err(error) => return wrong(&error),
     };
-    let cli = match cli::Cli::try_parse_from(&words) {
-        Ok(cli) => cli,
+    let read = cli::Cli::command().try_get_matches_from(&words).and_then(|matches| {
+        let cli = cli::Cli::from_arg_matches(&matches)?;
+        Ok((cli, arguments::refuse_words_apart(&matches)))
+    });
+    let cli = match read {
+        Ok((cli, Ok(()))) => cli,
+        Ok((_, Err(error))) => return wrong(&error),
         Err(error) => match error.kind() {
             _ if words.len() == 1 => return page(pages::shown(), &words),
             ErrorKind::DisplayHelp => return page(pages::shown(), &words),
@@ -84,8 +89,7 @@ fn misread(error: &clap::Error, words: &[OsString]) -> UsageError {
     let command = command(cli::Cli::command(), words);
     let help = command.get_bin_name().unwrap_or("crew");
     let help = example.unwrap_or_else(|| format!("{help} --help"));
-    let procedures = prompts::procedures::names();
-    let unknown = arguments::unknown_command(error, words, &procedures);
+    let unknown = arguments::unknown_command(error, words, &prompts::procedures::NAMES);
     unknown.unwrap_or_else(|| UsageError::of(error, &help))
 }
 

@@ -7,8 +7,8 @@ use crate::engine::text::words_of;
 
 /// The options of `crew run` and `crew resume` that people use. Their pages of help show these, and
 /// with `--all` every option.
-const SHOWN: &str = "prompt_file dry_run tell now verify gate until require max_iterations max_duration_s \
-    max_cost_micros timeout agent model fallback permissions commit push worktree detach verbose quiet";
+const SHOWN: &str = "prompt_file dry_run tell now verify gate until require max_iterations max_duration \
+    max_cost timeout agent model fallback permissions commit push worktree detach verbose quiet";
 
 /// The commands as their pages of help show them.
 pub fn shown() -> Command {

@@ -58,9 +58,7 @@ fn candidates(verb: &str, arg: Arg) -> Arg {
     match (arg.get_id().as_str(), value.as_deref().unwrap_or_default()) {
         (_, "FILE") => arg.value_hint(ValueHint::FilePath),
         ("agent" | "fallback", _) => these(arg, catalogue::known),
-        ("task", _) if verb == "run" => {
-            these(arg, || procedures::names().map(str::to_owned).into())
-        }
+        ("task", _) if verb == "run" => these(arg, || procedures::NAMES.map(str::to_owned).into()),
         (_, "PROOF") => these(arg, || Proof::REQUIRED.map(|it| it.label().to_owned()).into()),
         (_, "ENGINE") => these(arg, || ["local", "slurm", "manual"].map(str::to_owned).into()),
         (_, "LOOP") => arg.add(ArgValueCandidates::new(match verb {

@@ -50,7 +50,7 @@ pub fn pause(name: Option<&str>, now: bool) -> Result<Exit> {
 
 /// Changes the limits of the requested loop.
 pub fn set(arguments: &SetArgs) -> Result<Exit> {
-    let changes: LimitChanges = arguments.limits.by_key().collect();
+    let changes: LimitChanges = arguments.limits.changes();
     if changes.is_empty() {
         bail!(UsageError::new("no limit is named", "crew set --max-iterations 30, or -n +10"));
     }

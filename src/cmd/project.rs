@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail};
 
 use super::{checkout, home, print};
 use crate::clients::inside_an_agent;
 use crate::drive::start::detect;
 use crate::drive::start::settings::look_without_a_start;
-use crate::engine::settings::merge::merge;
 use crate::exit::Exit;
 use crate::parse::project::Detected;
+use crate::parse::settings::merge::merge;
 use crate::report::settings::{File, Told, json, page};
 use crate::report::{help, words};
 use crate::world::env;
@@ -84,7 +84,7 @@ fn pairs(detected: &[Detected]) -> Vec<(&str, &str)> {
 /// Shows what a loop started here would get.
 pub fn config(as_json: bool) -> Result<Exit> {
     let known = look_without_a_start(&home()?, &checkout()?)?;
-    let settings = merge(&known.layers, None);
+    let settings = merge(&known.layers, None).map_err(Error::msg)?;
     let files = [("user", known.user_file.as_ref()), ("project", Some(&known.project_file))];
     let files = files.into_iter().filter_map(|(of, path)| {
         let path = path?;

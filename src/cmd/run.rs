@@ -18,15 +18,15 @@ use crate::drive::run::ledger::settle;
 use crate::drive::run::{self, RunEnd};
 use crate::drive::start::baseline::baseline;
 use crate::drive::start::run::{Prepared, begin, first_prompt, prepare};
-use crate::drive::start::{procedures, settings};
+use crate::drive::start::settings;
 use crate::drive::{control, prove, tree};
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::record::{Loop, LoopId, Outcome};
-use crate::engine::settings::merge::merge;
 use crate::engine::text::{clip, count};
 use crate::exit::Exit;
 use crate::parse::arguments::{OutputArgs, ResumeArgs, RunArgs, RunOptions, UsageError, resume_of};
-use crate::prompts::procedures as prompts;
+use crate::parse::settings::merge::merge;
+use crate::prompts::procedures;
 use crate::report::run as dry_run;
 use crate::world::git::snapshots::Snapshots;
 use crate::world::git::snapshots::prune::prune;
@@ -39,7 +39,7 @@ const TASK_CHARS: usize = 60;
 
 /// Runs a loop, shows its first prompt, or lists procedures.
 pub fn run(arguments: &RunArgs) -> Result<Exit> {
-    let is_bare = arguments.start.task.is_none() && arguments.start.prompt_file.is_none();
+    let is_bare = arguments.start.task.is_empty() && arguments.start.prompt_file.is_none();
     if is_bare && !arguments.list {
         bail!(no_task(&arguments.options));
     }
@@ -124,13 +124,13 @@ fn show(home: &Home, prepared: &Prepared) -> Result<Exit> {
 
 fn list(home: &Home, arguments: &RunArgs) -> Result<Exit> {
     let known = settings::look(home, &checkout()?, !arguments.start.project.no_project)?;
-    let settings = merge(&known.layers, None);
-    let Some(name) = &arguments.start.task else {
-        print::folded(&prompts::list(&procedures::own(&settings)));
+    let settings = merge(&known.layers, None).map_err(Error::msg)?;
+    let Some(name) = &arguments.start.task() else {
+        print::folded(&procedures::list(&settings));
         return Ok(Exit::SUCCESS);
     };
-    match procedures::of(&settings, name) {
-        Some(procedure) => print::folded(&prompts::page(&procedure)),
+    match procedures::page(&settings, name) {
+        Some(page) => print::folded(&page),
         None => bail!(UsageError::new(
             format!("there is no procedure `{name}`"),
             "crew run --list names them"
@@ -152,7 +152,7 @@ pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
     if record.procedure().is_some() && record.procedure() == name {
         print::err(&format!("crew: this is loop {}: {}", record.id, record.status_word()));
     }
-    let changes = arguments.set.limits.by_key().collect();
+    let changes = arguments.set.limits.changes();
     if arguments.now
         && let Some(woken) =
             control::wake(&home, &record.id, &changes, arguments.answer.tell.as_deref())?

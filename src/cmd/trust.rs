@@ -7,8 +7,8 @@ use anyhow::{Context, Result, bail};
 
 use super::{checkout, home, print, refuse_an_agent};
 use crate::drive::start::settings::look_without_a_start;
-use crate::engine::settings::trust::TrustRequest;
 use crate::exit::Exit;
+use crate::parse::settings::trust::TrustRequest;
 use crate::world::files::disk;
 use crate::world::store::{Home, trust};
 

@@ -12,7 +12,6 @@ pub mod fleet;
 pub mod git;
 pub mod journal;
 pub mod record;
-pub mod settings;
 pub mod test_changes;
 pub mod text;
 pub mod usage;

@@ -11,6 +11,7 @@ use crate::engine::record::{
     Agent, CheckMemory, Dialect, Fragment, GitSteps, IterationTimes, Permissions, Phase, PromptVia,
     Recipe, Role, Run,
 };
+use crate::parse::settings::merge::{Layers, merge};
 use crate::prompts::procedures;
 use crate::prompts::variables::VALUE_BYTES_MAX;
 
@@ -39,7 +40,7 @@ fn a_run(procedure: Option<&str>, recipe: Recipe) -> Run {
 
 fn of(procedure: &str) -> Loop {
     let mut subject = a_loop_with(&[("cargo test", Role::Verify)]);
-    let recipe = procedures::find(procedure).unwrap().recipe;
+    let recipe = merge(&Layers::default(), Some(procedure)).unwrap().recipe;
     subject.contract.run = Some(a_run(Some(procedure), recipe));
     subject.contract.limits.max_iterations = 5;
     subject
@@ -202,7 +203,7 @@ fn a_baseline_is_the_evidence_of_the_first_prompt() {
 
 #[test]
 fn no_line_of_crews_own_is_a_claim() {
-    for name in procedures::names() {
+    for name in procedures::NAMES {
         let subject = of(name);
         let known = PromptInputs {
             git_status: Some("M a"),

@@ -1,75 +1,46 @@
-//! The procedures: named recipes for `crew run`. It holds the built-in ones, and how any of them is
-//! listed; it reads no file.
+//! The procedures: named recipes for `crew run`, and how any of them is listed. crew's own are the
+//! lowest tier of settings. It reads no file.
 
 use std::fmt::Write as _;
 
+use toml::Value;
+
 use super::{fragments, variables};
-use crate::engine::record::{Fragment, Phase, Recipe};
+use crate::engine::record::{Fragment, Phase};
+use crate::parse::settings::amount::Unit;
+use crate::parse::settings::merge::{ProcedureSettings, Settings};
 use crate::parse::spelling::nearest;
 
-/// A named recipe.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Procedure {
-    pub name: String,
-    /// What it does, in one line.
-    pub about: String,
-    pub recipe: Recipe,
-    /// The iteration limit unless another is given; `None` for the loop's own.
-    pub iterations: Option<u32>,
-    /// Whether a claim can complete it. One without claims ends at its limit and is then complete.
-    pub claims: bool,
+/// The names of the procedures that crew brings, in display order.
+pub const NAMES: [&str; 5] = ["build", "plan", "fix", "audit", "bootstrap"];
+
+/// The names of all procedures, crew's own first.
+fn names(settings: &Settings) -> Vec<&str> {
+    let own = settings.layer.procedures.keys().map(String::as_str);
+    NAMES.into_iter().chain(own.filter(|name| !NAMES.contains(name))).collect()
 }
 
-/// Name, description, iterations, and whether a claim can complete it.
-const BUILT_IN: [(&str, &str, u32, bool); 5] = [
-    ("build", "take the next task of the plan, build it whole, run the checks", 5, true),
-    ("plan", "compare what is wanted with what is there and write PLAN.md; no code", 5, true),
-    ("fix", "make failing checks pass, one cause at a time", 10, true),
-    ("audit", "look for defects, area by area, and write AUDIT.md; no code", 5, true),
-    ("bootstrap", "learn how the project works and write AGENTS.md", 1, false),
-];
-
-/// The built-in procedure with this name.
-pub fn find(name: &str) -> Option<Procedure> {
-    let (name, about, iterations, claims) =
-        *BUILT_IN.iter().find(|(built_in, ..)| *built_in == name)?;
-    let phases = Phase::ALL.into_iter().skip(1);
-    let phase = |phase: Phase| vec![Fragment::BuiltIn(format!("{name}/{}", phase.label()))];
-    Some(Procedure {
-        name: name.to_owned(),
-        about: about.to_owned(),
-        recipe: Recipe(phases.map(|it| (it, phase(it))).collect()),
-        iterations: Some(iterations),
-        claims,
-    })
+/// The procedure that was probably meant by a word.
+pub fn nearest_to<'settings>(word: &str, settings: &'settings Settings) -> Option<&'settings str> {
+    nearest(word, &names(settings))
 }
 
-/// The names of the built-in procedures, in display order.
-pub fn names() -> [&'static str; 5] {
-    BUILT_IN.map(|(name, ..)| name)
-}
-
-/// The procedure that was probably meant by a word, among the built-in ones and `own`.
-pub fn procedure_of(word: &str, own: &[Procedure]) -> Option<String> {
-    let names: Vec<&str> =
-        own.iter().map(|procedure| procedure.name.as_str()).chain(names()).collect();
-    nearest(word, &names).map(str::to_owned)
-}
-
-/// The page of `crew run --list`. A procedure of `own` replaces the built-in one with its name.
-pub fn list(own: &[Procedure]) -> String {
-    let built_in = names().into_iter().filter_map(find);
-    let built_in = built_in.filter(|one| own.iter().all(|other| other.name != one.name));
-    let all: Vec<Procedure> = built_in.chain(own.iter().cloned()).collect();
-    let width = all.iter().map(|one| one.name.chars().count()).max().unwrap_or_default();
-    all.iter().fold(String::new(), |mut text, one| {
-        let _ = writeln!(text, "{:<width$}  {} ({})", one.name, one.about, iterations(one));
+/// The page of `crew run --list`.
+pub fn list(settings: &Settings) -> String {
+    let names = names(settings);
+    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or_default();
+    let procedures = &settings.layer.procedures;
+    let named = names.into_iter().filter_map(|name| Some((name, &procedures.get(name)?.value)));
+    named.fold(String::new(), |mut text, (name, one)| {
+        let about = one.description.as_deref().unwrap_or_default();
+        let _ = writeln!(text, "{name:<width$}  {about} ({})", iterations(one));
         text
     })
 }
 
-fn iterations(procedure: &Procedure) -> String {
-    match procedure.iterations {
+fn iterations(procedure: &ProcedureSettings) -> String {
+    let most = procedure.terms.value("max-iterations").and_then(|it| Unit::Count.of(it).ok());
+    match most {
         None => "the loop's own limit".to_owned(),
         Some(0) => "no limit of iterations".to_owned(),
         Some(1) => "1 iteration".to_owned(),
@@ -78,17 +49,18 @@ fn iterations(procedure: &Procedure) -> String {
 }
 
 /// The page of `crew run --list NAME`: what it is, when it ends, and its phases before they are
-/// filled in.
-pub fn page(procedure: &Procedure) -> String {
-    let end = if procedure.claims {
-        "done when the agent's claim is believed"
-    } else {
+/// filled in. `None` where there is no such procedure.
+pub fn page(settings: &Settings, name: &str) -> Option<String> {
+    let procedure = &settings.layer.procedures.get(name)?.value;
+    let end = if procedure.terms.value("completion-promise") == Some(&Value::Boolean(false)) {
         "done after its last iteration; no claim is asked for"
+    } else {
+        "done when the agent's claim is believed"
     };
-    let Procedure { name, about, recipe, .. } = procedure;
+    let about = procedure.description.as_deref().unwrap_or_default();
     let mut text = format!("{name}: {about}\n{}, {end}\n", iterations(procedure));
     for phase in Phase::ALL {
-        for fragment in recipe.of(phase) {
+        for fragment in procedure.recipe.of(phase) {
             let (from, body) = match fragment {
                 Fragment::Text(words) => ("text".to_owned(), words.as_str()),
                 Fragment::File(path) => (path.display().to_string(), ""),
@@ -103,25 +75,34 @@ pub fn page(procedure: &Procedure) -> String {
         }
     }
     let _ = write!(text, "\nThe variables of a template:\n\n{}", variables::table());
-    text
+    Some(text)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use insta::assert_snapshot;
 
     use super::*;
+    use crate::parse::settings::merge::{Layers, merge};
+    use crate::parse::settings::{Whose, parse};
 
-    fn own(name: &str) -> Procedure {
-        let file = Fragment::File("/repo/prompts/release.j2".into());
-        let recipe = Recipe([(Phase::Act, vec![file])].into());
-        let about = "cut a release".to_owned();
-        Procedure { name: name.to_owned(), about, recipe, iterations: None, claims: true }
+    fn settings(procedure: &str, user: &str, project: &str) -> Settings {
+        let read = |text: &str, path: &str, whose| {
+            parse(text, Path::new(path), whose, &["text"], &|_| true).unwrap().layer
+        };
+        let user = read(user, "/home/config.toml", Whose::Users);
+        let project = read(project, "/repo/.claude/crew.toml", Whose::Projects);
+        merge(&Layers { user, project, ..Layers::default() }, Some(procedure)).unwrap()
     }
+
+    const RELEASE: &str =
+        "[procedures.release]\ndescription = 'cut a release'\nact = 'prompts/release.j2'";
 
     #[test]
     fn the_list_has_a_line_for_every_procedure() {
-        assert_snapshot!(list(&[own("release")]), @"
+        assert_snapshot!(list(&settings("release", "", RELEASE)), @"
         build      take the next task of the plan, build it whole, run the checks (5 iterations)
         plan       compare what is wanted with what is there and write PLAN.md; no code (5 iterations)
         fix        make failing checks pass, one cause at a time (10 iterations)
@@ -129,30 +110,74 @@ mod tests {
         bootstrap  learn how the project works and write AGENTS.md (1 iteration)
         release    cut a release (the loop's own limit)
         ");
-        assert_eq!(list(&[own("fix")]).lines().count(), 5, "an own one replaces a built-in one");
+        let changed = "[procedures.fix]\ndescription = 'mend'\nmax-iterations = 2";
+        let changed = list(&settings("fix", changed, ""));
+        assert_eq!(changed.lines().count(), 5, "{changed}");
+        assert!(changed.contains("\nfix        mend (2 iterations)\n"), "{changed}");
     }
 
     #[test]
     fn a_page_says_what_a_procedure_is_and_shows_its_phases() {
-        assert_snapshot!(page(&own("release")).replace(&variables::table(), ""), @"
+        let page = |name: &str| page(&settings("release", "", RELEASE), name);
+        assert_snapshot!(page("release").unwrap().replace(&variables::table(), ""), @"
         release: cut a release
         the loop's own limit, done when the agent's claim is believed
 
-        ## ACT (/repo/prompts/release.j2)
+        ## ACT (/repo/.claude/prompts/release.j2)
 
         The variables of a template:
         ");
-        let bootstrap = page(&find("bootstrap").unwrap());
+        let bootstrap = page("bootstrap").unwrap();
         assert!(bootstrap.starts_with("bootstrap: learn how the project works and write AGENTS.md\n1 iteration, done after its last iteration; no claim is asked for\n\n## OBSERVE (crew/bootstrap/observe.j2)\n\nGet to know"));
+        assert_eq!(page("nightly"), None);
     }
 
     #[test]
     fn a_word_that_is_nearly_a_procedure_is_recognised() {
         let table =
             [("biuld", Some("build")), ("audits", Some("audit")), ("releas", Some("release"))];
+        let settings = settings("release", "", RELEASE);
         for (word, expected) in table {
-            assert_eq!(procedure_of(word, &[own("release")]).as_deref(), expected, "{word}");
+            assert_eq!(nearest_to(word, &settings), expected, "{word}");
         }
-        assert_eq!(procedure_of("refactor", &[]), None);
+        assert_eq!(nearest_to("refactor", &settings), None);
+    }
+
+    #[test]
+    fn a_procedures_own_value_goes_before_that_of_all_loops() {
+        let (loops, build) = ("[loop]\nmax-iterations = ", "[procedures.build]\nmax-iterations = ");
+        let table = [
+            (String::new(), String::new(), 5),
+            (format!("{loops}20"), String::new(), 5),
+            (format!("{loops}20\n{build}8"), String::new(), 8),
+            (format!("{loops}20\n{build}8"), format!("{loops}7"), 8),
+            (format!("{build}8"), format!("{loops}7\n{build}6"), 6),
+        ];
+        for (user, project, expected) in table {
+            let settings = settings("build", &user, &project);
+            assert_eq!(settings.limits().max_iterations, expected, "{user} {project}");
+        }
+    }
+
+    #[test]
+    fn a_phase_that_a_file_gives_takes_the_place_of_crews_own_and_the_rest_stays() {
+        let project = "[procedures.build]\nact = [\"prompts/act.md\", \"Be brief\"]\norient = []";
+        let changed = settings("build", "", project);
+        let act = [
+            Fragment::File("/repo/.claude/prompts/act.md".into()),
+            Fragment::Text("Be brief".to_owned()),
+        ];
+        assert_eq!(changed.recipe.of(Phase::Act), act);
+        let crews = |phase: &str| [Fragment::BuiltIn(format!("build/{phase}"))];
+        assert_eq!(changed.recipe.of(Phase::Observe), crews("observe"));
+        assert_eq!(changed.recipe.of(Phase::Orient), crews("orient"), "an empty list says nothing");
+    }
+
+    #[test]
+    fn a_procedure_can_ask_for_no_claim() {
+        let promise = |user: &str| settings("bootstrap", user, "").promise();
+        assert_eq!(promise(""), None);
+        let asked = promise("[procedures.bootstrap]\ncompletion-promise = \"DONE\"").unwrap();
+        assert_eq!(asked.as_str(), "DONE");
     }
 }

@@ -1,7 +1,6 @@
 //! The pages of help: `crew --help`, `/crew:help` and `/crew:loop` without a task, and what is said
 //! where there is no loop. The help of a single verb is made from its options.
 
-use crate::engine::settings::{Key, Part, Value};
 use crate::engine::text::Shown;
 use std::fmt::Write as _;
 
@@ -63,39 +62,7 @@ pub fn project(checks: &[(&str, &str)], others: &[(&str, &str)]) -> String {
     for (run, because) in others {
         let _ = write!(found, "\n# Found in {}, too.\n{}", Shown(because), commented(&check(run)));
     }
-    FILE.replace("{limits}", &keys(&[Part::Bound, Part::Term]))
-        .replace("{steps}", &keys(&[Part::Process, Part::Step]))
-        .replace("{waits}", &keys(&[Part::Wait]))
-        .replace("{checks}", &found)
-}
-
-/// A comment for each key: a limit with its built-in value, a step with an example that changes
-/// something.
-fn keys(parts: &[Part]) -> String {
-    let mut text = String::new();
-    let shown = |key: &Key, part| key.row().part == part && !key.row().help.is_empty();
-    for (key, part) in parts
-        .iter()
-        .flat_map(|part| Key::all().filter(|key| shown(key, *part)).map(|key| (key, *part)))
-    {
-        let kind = key.row().kind;
-        let (value, rest) = match key.built_in() {
-            Some(Value::Switch(on)) => (Value::Switch(!on).written(kind), ""),
-            Some(number @ Value::Number(_)) if part != Part::Step => {
-                let zero = match key {
-                    Key::FailureThreshold | Key::Stall => "; 0 = off",
-                    Key::Redline => "; 0 = never",
-                    _ => "; 0 = no limit",
-                };
-                (number.written(kind), zero)
-            }
-            Some(promise @ Value::Promise(_)) => (promise.written(kind), ""),
-            _ => (key.row().example.to_owned(), ""),
-        };
-        let setting = format!("{} = {value}  ", key.row().name);
-        let _ = writeln!(text, "# {setting:<31}# {}{rest}", key.row().help);
-    }
-    text
+    FILE.replace("{checks}", &found)
 }
 
 fn check(run: &str) -> String {
@@ -124,29 +91,29 @@ mod tests {
         # proves less needs `crew trust` again.
 
         [loop]
-        # max_iterations = 10            # iterations after which a loop ends; 0 = no limit
-        # failure_threshold = 3          # failed iterations in a row after which it is aborted; 0 = off
+        # max-iterations = 10            # iterations after which a loop ends; 0 = no limit
+        # failure-threshold = 3          # failed iterations in a row after which it is aborted; 0 = off
         # stall = 5                      # iterations in a row without progress after which it is stalled; 0 = off
-        # max_duration = "12h"           # time after which it ends, not counting sleep; 0 = no limit
-        # max_cost = 0                   # US dollars after which it ends, such as 5.00; 0 = no limit
-        # max_tokens = 0                 # tokens after which it ends, such as "500k"; 0 = no limit
-        # completion_promise = "COMPLETE"  # what the agent says when it is done
+        # max-duration = "12h"           # time after which it ends, not counting sleep; 0 = no limit
+        # max-cost = 0                   # US dollars after which it ends, such as 5.00; 0 = no limit
+        # max-tokens = 0                 # tokens after which it ends, such as "500k"; 0 = no limit
+        # completion-promise = "COMPLETE"  # what the agent says when it is done
         # require = "checked"            # a loop completes only if a check that had failed now passes
-        # test_changes = "report"        # a changed test that failed at the start refuses no end, it only lowers the proof
+        # test-changes = "report"        # a changed test that failed at the start refuses no end, it only lowers the proof
         # questions = "defer"            # the agent decides what it would ask; "ask": it waits for you
         # notices = false                # no notices on your terminal
         # prove = "proven"               # before a loop completes, run the checks without its work, to see whether a test fails
-        # prove_timeout = "15m"          # the time limit of what runs in the scratch folder; 0 = no limit
+        # prove-timeout = "15m"          # the time limit of what runs in the scratch folder; 0 = no limit
         # setup = "npm ci"               # prepares the scratch folder where checks run on another state of the tree
         # tests = ["checks/**"]          # paths that are tests, in addition to those known by their names
-        # may_change = ["tests/golden/**"]  # tests and check settings that are the task, and so count as work
+        # may-change = ["tests/golden/**"]  # tests and check settings that are the task, and so count as work
         # protect = ["tests/**"]         # while the agent has changed one, no claim is believed; ignored files do not count
 
         # For `crew run`, which starts the agent anew for every iteration:
         # timeout = "1h"                 # the longest an iteration may take; 0 = no limit
-        # idle_timeout = "15m"           # the longest the agent may be silent while no tool call is open; 0 = no limit
-        # max_turns = 0                  # the most turns of the agent in one iteration; 0 = no limit
-        # token_budget = "100k"          # tokens above which a prompt causes a warning; 0 = no limit
+        # idle-timeout = "15m"           # the longest the agent may be silent while no tool call is open; 0 = no limit
+        # max-turns = 0                  # the most turns of the agent in one iteration; 0 = no limit
+        # token-budget = "100k"          # tokens above which a prompt causes a warning; 0 = no limit
         # redline = "80%"                # how full a context may be before a handoff page follows it; 0 = never
         # delay = "30s"                  # the wait between two iterations
         # commit = true                  # commit after each iteration what it changed
@@ -167,7 +134,7 @@ mod tests {
         #   role = "verify"   must pass before a claim is believed
         #   role = "gate"     the same, and also runs after every iteration
         #   role = "until"    ends the loop when it passes; no claim needed
-        # Further keys: timeout = "10m", success_exit_code = 0, no_worse = true (a verify that may fail in tests that
+        # Further keys: timeout = "10m", success-exit-code = 0, no-worse = true (a verify that may fail in tests that
         # failed before the loop). They count under their own header only: take the `#` from [[check]], too.
         # Shorter, under [loop]: verify = ["cargo test"]; gate and until likewise
 

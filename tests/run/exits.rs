@@ -75,7 +75,7 @@ fn what_cannot_be_started_exits_1_and_names_the_way_out() {
 fn what_was_typed_wrong_exits_2_and_starts_nothing() {
     let world = World::new(&[WORK]);
     for (arguments, expected) in [
-        (&["run", "make it", "--max-iteration", "5"][..], "did you mean `--max-iterations`?"),
+        (&["run", "make it", "--max-iteration", "5"][..], "did you mean --max-iterations?"),
         (&["run", "make it", "-n", "many"], "many"),
         (&["run", "make it", "--agent", "clade"], "did you mean claude?"),
         (&["run", "biuld"], "did you mean build?"),

@@ -105,7 +105,7 @@ fn a_projects_command_starts_nothing_until_its_exact_text_is_trusted() {
     let refused = refused.replace(&sandbox.root().display().to_string(), "");
     insta::assert_snapshot!(refused, @"
     crew: the project's settings need trust, and nobody on this machine has given it:
-      /repo/.claude/crew.toml:2: [loop] max_iterations = 30
+      /repo/.claude/crew.toml:2: [loop] max-iterations = 30
       /repo/.claude/crew.toml:4: verify (within 600s, passes with 0): test -e done
     CREW_TRUST does not count here: a project can set it for Claude Code
     hint: read them, then run `crew trust` in a terminal here; or start with --no-project
@@ -118,7 +118,7 @@ fn a_projects_command_starts_nothing_until_its_exact_text_is_trusted() {
     let refused = start(&sandbox, "Build it --replace");
     assert!(refused.contains("touch x") && !refused.contains("test -e done"), "{refused}");
     project(&sandbox, "[loop]\nmax_iterations = 31\nverify = [\"test -e done\"]\n");
-    assert!(start(&sandbox, "Build it --replace").contains("max_iterations = 31"));
+    assert!(start(&sandbox, "Build it --replace").contains("max-iterations = 31"));
 }
 
 #[test]
@@ -147,11 +147,11 @@ fn a_project_cannot_switch_the_promise_off_nor_put_another_in_the_users_place() 
         assert!(loops(&sandbox).is_empty() && !sandbox.file("x").exists());
     };
     project(&sandbox, "[loop]\ncompletion_promise = false\n");
-    assert_refused("crew.toml:2: [loop] completion_promise = false");
+    assert_refused("crew.toml:2: [loop] completion-promise = false");
     user(&sandbox, "[loop]\ncompletion_promise = \"REALLY DONE\"\n");
-    assert_refused("crew.toml:2: [loop] completion_promise = false");
+    assert_refused("crew.toml:2: [loop] completion-promise = false");
     project(&sandbox, "[loop]\ncompletion_promise = \"on it\"\n");
-    assert_refused("crew.toml:2: [loop] completion_promise = \"on it\"");
+    assert_refused("crew.toml:2: [loop] completion-promise = \"on it\"");
     user(&sandbox, "[loop]\ncompletion_promise = \"on it\"\n");
     assert!(start(&sandbox, "Build it").contains("says on it"));
 }
@@ -189,16 +189,16 @@ fn a_file_written_while_a_loop_runs_changes_nothing_of_it() {
 #[test]
 fn a_broken_file_refuses_the_start_with_its_line_and_a_misspelt_key_only_warns() {
     let sandbox = Sandbox::new();
-    project(&sandbox, "[loop]\nmax_iterations = \"15\"\n");
+    project(&sandbox, "[loop]\nmax_iterations = \"many\"\n");
     let told = start(&sandbox, "Build it");
-    let expected = "crew.toml:2: max_iterations takes a whole number without quotes, not \"15\"";
+    let expected = "crew.toml:2: max_iterations = \"many\": expected a whole number, such as 15";
     assert!(told.contains(expected) && told.contains("--no-project"), "{told}");
     project(&sandbox, "[loop]\nmax_iteration = 15\n");
     let told = start(&sandbox, "Build it");
     assert!(told.contains("crew.toml:2: unknown key `max_iteration` in [loop]"), "{told}");
     let hidden = Sandbox::new().env("CREW_MAX_COST", "few");
     let told = start(&hidden, "Build it");
-    let expected = "CREW_MAX_COST takes an amount in US dollars, not `few`: CREW_MAX_COST=5.00";
+    let expected = "CREW_MAX_COST takes US dollars, such as 5.00, not `few`";
     assert!(told.contains(expected), "{told}");
 }
 
@@ -210,24 +210,24 @@ fn config_shows_every_value_and_where_it_came_from() {
     insta::assert_snapshot!(shown(&sandbox, &sandbox.crew(&["config"])), @"
     exit 0
     [loop]
-    * max_iterations      15            /repo/.claude/crew.toml:2
-      failure_threshold   3             built-in
+    * max-iterations      15            /repo/.claude/crew.toml:2
+      failure-threshold   3             built-in
       stall               5             built-in
-    * max_duration        1h 30m        /home/.config/crew/config.toml:3
-    * max_cost            2.50          $CREW_MAX_COST
-      max_tokens          0 (none)      built-in
+    * max-duration        1h 30m        /home/.config/crew/config.toml:3
+    * max-cost            2.50          $CREW_MAX_COST
+      max-tokens          0 (none)      built-in
       timeout             1h            built-in
-      idle_timeout        15m           built-in
+      idle-timeout        15m           built-in
       delay               0 (none)      built-in
-      max_turns           0 (none)      built-in
-      token_budget        100k          built-in
+      max-turns           0 (none)      built-in
+      token-budget        100k          built-in
       redline             80%           built-in
-      completion_promise  COMPLETE      built-in
-      test_changes        refuse        built-in
+      completion-promise  COMPLETE      built-in
+      test-changes        refuse        built-in
       questions           auto          built-in
       notices             true          built-in
       prove               checked       built-in
-      prove_timeout       15m           built-in
+      prove-timeout       15m           built-in
       agent               claude        built-in
     * account             work          $CREW_ACCOUNT
       permissions         accept-edits  built-in
@@ -250,7 +250,7 @@ fn config_shows_every_value_and_where_it_came_from() {
     project file: /repo/.claude/crew.toml
     crew: /repo/.claude/crew.toml:4: unknown key `stal` in [loop]: did you mean `stall`?
     crew: these are not trusted, so no loop starts here:
-      /repo/.claude/crew.toml:2: [loop] max_iterations = 15
+      /repo/.claude/crew.toml:2: [loop] max-iterations = 15
       /repo/.claude/crew.toml:3: verify (within 600s, passes with 0): cargo test
     hint: read them, then run `crew trust`
     ");

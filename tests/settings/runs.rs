@@ -38,7 +38,7 @@ fn config_shows_agents_procedures_and_reactions_and_who_may_not_set_what() {
     [on]
     * finish                  notify                                    /repo/.claude/crew.toml:14
     [agents]
-    * mine                    like = "claude", args = ["--model", "opus"]  /repo/.claude/crew.toml:5
+    * mine                    { args = ["--model", "opus"], like = "claude" }  /repo/.claude/crew.toml:5
     [procedures]
     * build                   take the next task of the plan, build it whole, run the checks  /home/.config/crew/config.toml:3
     * build.observe           builtin:build/observe                     /home/.config/crew/config.toml:3
@@ -47,7 +47,7 @@ fn config_shows_agents_procedures_and_reactions_and_who_may_not_set_what() {
     * build.act               /home/.config/crew/act.md  /home/.config/crew/config.toml:3
     * nightly                 Mend what broke                           /repo/.claude/crew.toml:8
     * nightly.act             Mend it                                   /repo/.claude/crew.toml:8
-    * nightly.max_iterations  3                                         /repo/.claude/crew.toml:11
+    * nightly.max-iterations  3                                         /repo/.claude/crew.toml:11
     * nightly.gate            make lint                                 /repo/.claude/crew.toml:12
 
     * is set, the others are built in
@@ -57,7 +57,7 @@ fn config_shows_agents_procedures_and_reactions_and_who_may_not_set_what() {
     crew: these are not trusted, so no loop starts here:
       /repo/.claude/crew.toml:2: [loop] timeout = "2h"
       /repo/.claude/crew.toml:3: [loop] push = true
-      /repo/.claude/crew.toml:5: [agents.mine] like = "claude", args = ["--model", "opus"]
+      /repo/.claude/crew.toml:5: [agents.mine] { args = ["--model", "opus"], like = "claude" }
       /repo/.claude/crew.toml:14: on finish (within 60s): notify
       /repo/.claude/crew.toml:12: gate (within 600s, passes with 0): make lint
     hint: read them, then run `crew trust`

@@ -13,7 +13,7 @@ fn where_nobody_can_be_asked_the_list_is_shown_and_nothing_is_trusted() {
     insta::assert_snapshot!(shown(&sandbox, &sandbox.crew(&["trust"])), @"
     exit 2
     what needs trust in /repo/.claude/crew.toml:
-      new      /repo/.claude/crew.toml:2: [loop] max_iterations = 30
+      new      /repo/.claude/crew.toml:2: [loop] max-iterations = 30
       new      /repo/.claude/crew.toml:3: verify (within 600s, passes with 0): test -e done
     crew: nobody can be asked here, so nothing was trusted
     hint: read the list, then run crew trust in a terminal, or with --yes
@@ -28,14 +28,14 @@ fn what_is_new_is_marked_and_forget_takes_all_of_it_back() {
     insta::assert_snapshot!(shown(&sandbox, &sandbox.crew(&["trust", "--yes"])), @"
     exit 0
     what needs trust in /repo/.claude/crew.toml:
-      new      /repo/.claude/crew.toml:2: [loop] max_iterations = 30
+      new      /repo/.claude/crew.toml:2: [loop] max-iterations = 30
       new      /repo/.claude/crew.toml:3: verify (within 600s, passes with 0): test -e done
     trusted 2 on this machine, for loops in /repo
     ");
     insta::assert_snapshot!(shown(&sandbox, &sandbox.crew(&["trust"])), @"
     exit 0
     what needs trust in /repo/.claude/crew.toml:
-      trusted  /repo/.claude/crew.toml:2: [loop] max_iterations = 30
+      trusted  /repo/.claude/crew.toml:2: [loop] max-iterations = 30
       trusted  /repo/.claude/crew.toml:3: verify (within 600s, passes with 0): test -e done
     all of it is trusted on this machine
     ");
@@ -43,7 +43,7 @@ fn what_is_new_is_marked_and_forget_takes_all_of_it_back() {
     insta::assert_snapshot!(shown(&sandbox, &sandbox.crew(&["trust", "--yes"])), @"
     exit 0
     what needs trust in /repo/.claude/crew.toml:
-      trusted  /repo/.claude/crew.toml:2: [loop] max_iterations = 30
+      trusted  /repo/.claude/crew.toml:2: [loop] max-iterations = 30
       trusted  /repo/.claude/crew.toml:3: verify (within 600s, passes with 0): test -e done
       new      /repo/.claude/crew.toml:4: gate (within 600s, passes with 0): make lint
     trusted 1 on this machine, for loops in /repo
@@ -85,7 +85,7 @@ fn in_a_terminal_a_person_is_asked_and_trusts_what_was_listed() {
             terminal.wait_for_text(said);
             let told = start(&sandbox, "Build it");
             assert!(told.contains("verify (within 600s, passes with 0): touch planted"), "{told}");
-            assert_eq!(told.contains("max_iterations = 30"), answer != "y", "{told}");
+            assert_eq!(told.contains("max-iterations = 30"), answer != "y", "{told}");
             project(&sandbox, WANTED);
             assert_eq!(start(&sandbox, "Build it").starts_with("loop "), answer == "y");
         }

@@ -26,7 +26,7 @@ const ARROWS: [(&str, &[&str]); 10] = [
     ("clients", &["clients", "engine", "parse"]),
     ("agents", &["agents", "clients", "engine", "parse"]),
     ("prompts", &["prompts", "engine", "parse"]),
-    ("report", &["report", "clients", "engine"]),
+    ("report", &["report", "clients", "engine", "parse"]),
     ("world", &["world", "clients", "engine", "parse"]),
     ("drive", &["drive", "agents", "clients", "engine", "parse", "prompts", "world"]),
     ("demo", &["demo", "world"]),

@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Error, Result};
 use serde_json::json;
 
 use super::first_line;
@@ -17,9 +17,9 @@ use crate::engine::doctor::{Examination, Findings, NodeReport};
 use crate::engine::fleet::Remote;
 use crate::engine::git::GitFault;
 use crate::engine::record::Agent;
-use crate::engine::settings::merge::merge;
-use crate::engine::settings::{Key, Sourced, Value, ValueOrigin};
 use crate::parse::git_push::without_secrets;
+use crate::parse::settings::merge::Sourced;
+use crate::parse::settings::merge::merge;
 use crate::world::files::disk;
 use crate::world::git::refs::Probe;
 use crate::world::process::Stop;
@@ -111,10 +111,9 @@ fn find_agent(home: &Home, here: &Path, named: Option<&str>) -> Result<Agent> {
     let checkout = place.as_ref().map_or(here, |place| &place.checkout);
     let mut layers = settings::look(home, checkout, true)?.layers;
     if let Some(name) = named {
-        let value = Value::Text(name.to_owned());
-        layers.typed.values.insert(Key::Agent, Sourced { value, origin: ValueOrigin::Typed });
+        layers.typed.values.insert("agent", Sourced::typed(name.to_owned().into()));
     }
-    agent::resolve(&merge(&layers, None), None)
+    agent::resolve(&merge(&layers, None).map_err(Error::msg)?, None)
 }
 
 /// Looks on this node for what a job with this agent and this remote needs.

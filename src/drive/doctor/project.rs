@@ -11,10 +11,10 @@ use crate::drive::start::{agent, fallback, place, settings};
 use crate::drive::{find, missing, prove, test_changes};
 use crate::engine::doctor::Findings;
 use crate::engine::record::Loop;
-use crate::engine::settings::merge::merge;
-use crate::engine::settings::trust::needs;
 use crate::engine::test_changes::trial::passed;
 use crate::engine::text::named;
+use crate::parse::settings::merge::merge;
+use crate::parse::settings::trust::needs;
 use crate::parse::settings::{Read, Whose};
 use crate::world::store::settings::{environment, project_file, read, user_file};
 use crate::world::store::{Home, trust};
@@ -47,7 +47,7 @@ pub(super) fn read_settings(home: &Home, here: &Path, found: &mut Findings) -> O
     if let Err(faults) = environment() {
         unreadable(&faults, "correct or unset the variable");
     }
-    let needs = needs(&project.layer, &user.layer, agents::DEFAULT);
+    let needs = needs(&project.layer, &user.layer);
     let untrusted = trust::untrusted(home, checkout, needs).unwrap_or_default();
     if !untrusted.is_empty() {
         let untrusted: Vec<String> = untrusted.iter().map(ToString::to_string).collect();
@@ -62,7 +62,7 @@ pub(super) fn read_settings(home: &Home, here: &Path, found: &mut Findings) -> O
         let fix = "correct or remove the key; `crew config` shows what is in force";
         found.warn("settings-unknown-key", key, fix);
     }
-    let in_force = merge(&settings::look(home, checkout, true).ok()?.layers, None);
+    let in_force = merge(&settings::look(home, checkout, true).ok()?.layers, None).ok()?;
     let other = match agent::resolve(&in_force, None) {
         Ok(agent) => {
             let program = agent.command.first().map_or("", String::as_str);
@@ -86,7 +86,7 @@ pub(super) fn read_settings(home: &Home, here: &Path, found: &mut Findings) -> O
             None
         }
     };
-    let checks = in_force.contract_checks();
+    let checks = in_force.checks();
     if let Some(error) = place.ok().and_then(|place| missing::at_the_start(&place, &checks).err()) {
         let fix = "install it, or name another command: until then no loop starts here";
         found.broken("check-missing", first_line(&error), fix);

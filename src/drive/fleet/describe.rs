@@ -20,13 +20,13 @@ use crate::engine::git::{GitFault, GitSetting, GitTrouble, RemoteRef};
 use crate::engine::record::{
     Check, Contract, Dialect, Fragment, GitSteps, Place, Recipe, Role, Run,
 };
-use crate::engine::settings::ValueOrigin;
-use crate::engine::settings::trust::TrustRequest;
 use crate::engine::text::{count, distinct, named};
 use crate::engine::usage::Money;
 use crate::parse::arguments::{FleetRunArgs, UsageError};
 use crate::parse::fleet as tasks;
 use crate::parse::fleet::{FLEET_FILE, MAX_FLEET_FILE_BYTES};
+use crate::parse::settings::merge::ValueOrigin;
+use crate::parse::settings::trust::TrustRequest;
 use crate::world::client::on_path;
 use crate::world::clock;
 use crate::world::files::disk;
@@ -110,7 +110,7 @@ pub fn describe(home: &Home, arguments: &FleetRunArgs, here: &Path) -> Result<De
     for task in read {
         let prepared = tasks::run_args(&task).map_err(Into::into).and_then(|mut typed| {
             // One word would be the name of a procedure.
-            typed.start.task = Some(format!("{}\n", task.prompt));
+            typed.start.task = vec![format!("{}\n", task.prompt)];
             let known = known.clone();
             contract(home, &fleet, prepare_at(home, typed, &top, place.clone(), known)?)
         });

@@ -21,7 +21,7 @@ use crate::drive::start::place;
 use crate::drive::start::repository::drafts_of;
 use crate::drive::start::run::{Prepared, begin};
 use crate::drive::{test_changes, tree};
-use crate::engine::boundary::limits::{LimitChange, reached};
+use crate::engine::boundary::limits::{LimitChange, LimitName, reached};
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::fleet::plan::fitting;
 use crate::engine::fleet::{
@@ -30,8 +30,7 @@ use crate::engine::fleet::{
 };
 use crate::engine::journal::Event;
 use crate::engine::record::{Check, Contract, Ending, Fragment, Limits, Loop, Outcome, Phase};
-use crate::engine::settings::Key;
-use crate::engine::settings::run::LogRetention;
+use crate::parse::settings::LogRetention;
 use crate::world::files::disk;
 use crate::world::git::commit::drafts_are_listed;
 use crate::world::git::steps;
@@ -349,7 +348,8 @@ impl Job<'_> {
 
     fn resume(&self, found: &Loop, sink: &mut dyn EventSink) -> Result<Loop> {
         self.renew(found)?;
-        let numbers = self.limits().by_key().into_iter().filter(|(key, _)| *key != Key::MaxWait);
+        let numbers =
+            self.limits().by_key().into_iter().filter(|(key, _)| *key != LimitName::MaxWait);
         let changes = numbers.map(|(key, number)| (key, LimitChange::To(number))).collect();
         let new_owner = NewOwner::process()?;
         let is_blocked = found.outcome() == Some(Outcome::Blocked);

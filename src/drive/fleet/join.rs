@@ -17,12 +17,12 @@ use crate::engine::fleet::{
 };
 use crate::engine::git::GitSetting;
 use crate::engine::record::{Contract, Outcome, Reaction, Run};
-use crate::engine::settings::ValueOrigin;
-use crate::engine::settings::trust::TrustRequest;
 use crate::engine::text::named;
 use crate::parse::arguments::FleetRunArgs;
 use crate::parse::fleet::FLEET_FILE;
 use crate::parse::git_push::without_secrets;
+use crate::parse::settings::merge::ValueOrigin;
+use crate::parse::settings::trust::TrustRequest;
 use crate::world::clock;
 use crate::world::files::disk;
 use crate::world::git::{self, hub, land, steps};

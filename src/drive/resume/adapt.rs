@@ -1,6 +1,6 @@
 //! Adapts a loop that resumes in fresh processes: it keeps what it had, except what was typed now.
 
-use anyhow::{Result, bail};
+use anyhow::{Error, Result, bail};
 
 use super::{begin_anew, refuse, refuse_the_spent};
 use crate::agents::Launch;
@@ -13,17 +13,15 @@ use crate::drive::start::fallback;
 use crate::drive::start::repository::{
     drafts_of, on_another_branch, same_repository, some_commit, some_settings, unlisted,
 };
-use crate::drive::start::run::{
-    account, model, of_the_agent, run, the_agent, try_launch, type_run,
-};
+use crate::drive::start::run::{model, of_the_agent, run, the_agent, try_launch};
 use crate::drive::start::settings;
 use crate::drive::{test_changes, tree};
 use crate::engine::boundary::limits::{LimitChanges, changed};
 use crate::engine::record::{CheckMemory, Driver, GitSteps, IterationTimes, Loop, Run};
-use crate::engine::settings::Layer;
-use crate::engine::settings::merge::Settings;
-use crate::parse::amounts::whole_seconds;
 use crate::parse::arguments::{RecipeArgs, ResumeArgs, RunOptions};
+use crate::parse::settings::amount::OrOff;
+use crate::parse::settings::merge::{Layer, Settings};
+use crate::parse::settings::options::{LoopOptions, ProcessOptions};
 use crate::world::git;
 use crate::world::process::Stop;
 use crate::world::store::{Home, test_memory};
@@ -84,7 +82,7 @@ pub fn adapt(
     let is_the_users = !had_commits || record.state.completed == 0;
     let commits = run.git.commit && record.place.repository.is_some();
     let now = git::head(&record.place.checkout).0;
-    if options.push {
+    if options.process.push {
         run.git.branch.clone_from(&now);
     }
     let reaches_a_branch = run.git.commit || run.git.push;
@@ -122,20 +120,21 @@ fn run_here(
     let folder = record.place.folder.clone();
     let mut settings = |procedure: Option<&str>| -> Result<Settings> {
         let known = settings::look(home, &record.place.checkout, !arguments.project.no_project)?;
-        let mut typed = Layer::default();
-        type_run(&mut typed, options);
+        let process = options.process.clone();
+        let typed = LoopOptions { process, ..LoopOptions::default() };
+        let typed = Layer::typed(&typed).map_err(Error::msg)?;
         let (settings, told) = settings::in_force(home, known, typed, procedure)?;
         *notes = told;
         Ok(settings)
     };
     let mut run = match record.contract.run.clone() {
         None => run(options, &RecipeArgs::default(), &settings(None)?, None, &folder)?,
-        Some(had) if options.agent_cmd.is_none() && options.agent.is_none() => {
+        Some(had) if options.agent_cmd.is_none() && options.process.agent.is_none() => {
             has_program(&had.agent, &folder)?;
             Run {
-                model: options.model.clone().or(had.model.clone()),
-                words: options.words.clone().unwrap_or(had.words.clone()),
-                ..unchanged(had, options)
+                model: options.process.model.clone().or(had.model.clone()),
+                words: options.agent_words().unwrap_or(had.words.clone()),
+                ..unchanged(had, &options.process)
             }
         }
         // Arguments that one agent understands are errors to another.
@@ -144,9 +143,9 @@ fn run_here(
             Run {
                 agent: the_agent(options, &settings, &folder)?,
                 model: model(options, &settings),
-                account: account(&settings),
-                words: options.words.clone().unwrap_or_default(),
-                ..unchanged(had, options)
+                account: settings.options.process.account.clone(),
+                words: options.agent_words().unwrap_or_default(),
+                ..unchanged(had, &options.process)
             }
         }
     };
@@ -160,7 +159,7 @@ fn stand_ins(
     options: &RunOptions,
     settings: &mut dyn FnMut(Option<&str>) -> Result<Settings>,
 ) -> Result<()> {
-    if options.fallback.is_some() {
+    if !options.process.fallback.is_empty() {
         let settings = settings(run.procedure.as_deref())?;
         run.fallback = fallback::fallbacks(&settings, &run.agent)?;
     }
@@ -224,18 +223,21 @@ fn pin(record: &mut Loop, run: &Run) -> Result<()> {
 }
 
 /// A run's former terms, with what was typed now in their place.
-fn unchanged(had: Run, options: &RunOptions) -> Run {
+fn unchanged(had: Run, typed: &ProcessOptions) -> Run {
     Run {
-        permissions: options.permissions.unwrap_or(had.permissions),
+        permissions: typed.permissions.unwrap_or(had.permissions),
         pace: IterationTimes {
-            timeout_s: options.timeout.map_or(had.pace.timeout_s, whole_seconds),
-            idle_timeout_s: options.idle_timeout.map_or(had.pace.idle_timeout_s, whole_seconds),
-            delay_s: options.delay.map_or(had.pace.delay_s, whole_seconds),
+            timeout_s: typed.timeout.map_or(had.pace.timeout_s, |it| it.0),
+            idle_timeout_s: typed.idle_timeout.map_or(had.pace.idle_timeout_s, |it| it.0),
+            delay_s: typed.delay.map_or(had.pace.delay_s, |it| it.0),
         },
         git: GitSteps {
-            commit: had.git.commit || options.commit,
-            push: had.git.push || options.push,
-            rebase: options.rebase.clone().or(had.git.rebase),
+            commit: had.git.commit || typed.commit,
+            push: had.git.push || typed.push,
+            rebase: match &typed.rebase {
+                Some(OrOff::On(branch)) => Some(branch.clone()),
+                _ => had.git.rebase,
+            },
             branch: had.git.branch,
         },
         ..had

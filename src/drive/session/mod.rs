@@ -242,7 +242,7 @@ fn resume_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
     refuse_a_task(home, &record)?;
     hook.session_id.as_ref().context("the hook's payload has no session id")?;
     let new_owner = NewOwner::session(hook)?;
-    let changes = typed.set.limits.by_key().collect();
+    let changes = typed.set.limits.changes();
     let mut notes = Vec::new();
     let adapt = |record: &mut Loop, ()| {
         notes = adapt(home, record, &typed.answer)?;

@@ -10,9 +10,8 @@ use crate::agents;
 use crate::agents::catalogue::command;
 use crate::agents::catalogue::{find, unknown};
 use crate::engine::record::Agent;
-use crate::engine::settings::merge::Settings;
-use crate::engine::settings::{AgentEntry, Key, Sourced, Value, ValueOrigin};
 use crate::parse::arguments::UsageError;
+use crate::parse::settings::merge::{AgentEntry, Settings, Sourced, ValueOrigin};
 use crate::world::client;
 use crate::world::files::disk;
 
@@ -21,12 +20,11 @@ pub fn resolve(settings: &Settings, typed_command: Option<&str>) -> Result<Agent
     if let Some(text) = typed_command {
         return command(text).map_err(|line| UsageError::of_line(&line).into());
     }
-    let origin = settings.layer.values.get(&Key::Agent).map(|agent| &agent.origin);
-    let name = settings.layer.word(Key::Agent).unwrap_or(agents::DEFAULT);
+    let process = &settings.options.process;
+    let origin = settings.layer.values.get("agent").map(|agent| &agent.origin);
+    let name = process.agent.as_deref().unwrap_or(agents::DEFAULT);
     let mut agent = by_name(settings, name, origin.unwrap_or(&ValueOrigin::BuiltIn), &[])?;
-    if let Some(Value::Words(arguments)) = settings.layer.value(Key::Arguments) {
-        agent.command.extend_from_slice(arguments);
-    }
+    agent.command.extend_from_slice(&process.args);
     Ok(agent)
 }
 
@@ -94,7 +92,7 @@ pub(super) fn by_name(
 
 fn changed(base: Agent, name: &str, entry: &AgentEntry) -> Agent {
     let mut command = entry.command.clone().unwrap_or(base.command);
-    command.extend_from_slice(&entry.arguments);
+    command.extend_from_slice(&entry.args);
     let mut permissions = base.permissions;
     permissions.extend(entry.permissions.clone());
     let mut environment = base.environment;
@@ -127,7 +125,7 @@ fn at(origin: &ValueOrigin, what: &str) -> String {
 mod tests {
     use super::*;
     use crate::agents::outputs;
-    use crate::engine::settings::merge::{Layers, merge};
+    use crate::parse::settings::merge::{Layers, merge};
     use crate::parse::settings::{Whose, parse};
 
     fn resolved(file: &str) -> String {
@@ -135,10 +133,10 @@ mod tests {
             .unwrap()
             .layer;
         let layers = Layers { user, ..Layers::default() };
-        match resolve(&merge(&layers, None), None) {
+        match resolve(&merge(&layers, None).unwrap(), None) {
             Ok(agent) => {
                 let Agent { name, command, prompt, dialect, permissions, max_turns, .. } = agent;
-                let (prompt, dialect) = (prompt.label(), &*dialect.0);
+                let (prompt, dialect) = (format!("{prompt:?}").to_lowercase(), &*dialect.0);
                 let kinds: Vec<&str> = permissions.keys().map(|kind| kind.label()).collect();
                 let turns = max_turns.unwrap_or_default();
                 format!("{name}: {command:?} {prompt} {dialect} {kinds:?} {turns}")
@@ -203,7 +201,7 @@ mod tests {
         let user = parse(user, Path::new("config.toml"), Whose::Users, &outputs(), &|_| true)
             .unwrap()
             .layer;
-        let settings = merge(&Layers { user, ..Layers::default() }, None);
+        let settings = merge(&Layers { user, ..Layers::default() }, None).unwrap();
         let agent = resolve(&settings, Some("my-agent 'a b'")).unwrap();
         assert_eq!(
             (agent.name.as_str(), agent.command),

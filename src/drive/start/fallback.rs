@@ -9,10 +9,9 @@ use anyhow::{Result, bail};
 
 use super::agent::{by_name, missing_program};
 use crate::engine::record::{AccountId, Agent, Dialect, Limits, Run};
-use crate::engine::settings::merge::Settings;
-use crate::engine::settings::{Key, Sourced, Value, ValueOrigin};
 use crate::engine::text::{one_line, plain};
 use crate::parse::arguments::UsageError;
+use crate::parse::settings::merge::{Settings, Sourced, ValueOrigin};
 use crate::world::process::{Call, ExitCause, Stop};
 
 /// How long an agent may take to say whether it is logged in.
@@ -31,12 +30,12 @@ pub struct Interrupted;
 
 /// The fallbacks in force, in their order, without a run's own agent.
 pub fn fallbacks(settings: &Settings, own: &Agent) -> Result<Vec<Agent>> {
-    let listed = settings.layer.values.get(&Key::Fallback);
-    let Some(Sourced { value: Value::Words(names), origin }) = listed else {
+    let Some(Sourced { origin, .. }) = settings.layer.values.get("fallback") else {
         return Ok(Vec::new());
     };
     let mut agents: Vec<Agent> = Vec::new();
-    let names = names.iter().map(|name| name.trim());
+    let listed = settings.options.process.fallback.iter();
+    let names = listed.flat_map(|names| names.split(',')).map(str::trim);
     for name in names.filter(|name| !["", NONE].contains(name)) {
         let is_known = name == own.name || agents.iter().any(|agent| agent.name == name);
         match origin {

@@ -7,7 +7,6 @@ pub mod detect;
 pub mod establish;
 pub mod fallback;
 pub mod place;
-pub mod procedures;
 pub mod repository;
 pub mod run;
 pub mod session;

@@ -7,7 +7,7 @@ use anyhow::{Error, Result, anyhow, bail};
 
 use crate::engine::git::{GitFault, GitStep, GitTrouble, named};
 use crate::engine::record::{GitSteps, Loop, Place};
-use crate::parse::arguments::RunOptions;
+use crate::parse::settings::options::ProcessOptions;
 use crate::world::git::commit::{drafts_are_listed, list_drafts};
 use crate::world::git::steps::Steps;
 use crate::world::git::{self, steps};
@@ -15,7 +15,11 @@ use crate::world::process::Stop;
 use crate::world::store::Home;
 
 /// Refuses typed git steps where there is no git, and notes those of the settings.
-pub fn without_git(options: &RunOptions, steps: &GitSteps, here: &Path) -> Result<Option<String>> {
+pub fn without_git(
+    options: &ProcessOptions,
+    steps: &GitSteps,
+    here: &Path,
+) -> Result<Option<String>> {
     if *steps == GitSteps::default() || git::top(here).is_some() {
         return Ok(None);
     }

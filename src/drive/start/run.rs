@@ -11,7 +11,7 @@ use super::establish::{Beginning, establish, write_view};
 use super::repository::{
     NO_BRANCH, drafts_of, needed, some_commit, some_settings, unlisted, without_git,
 };
-use super::{agent, fallback, place, procedures, session, settings, terms};
+use super::{agent, fallback, place, session, settings, terms};
 use crate::agents::catalogue::is_tried;
 use crate::agents::{self, Launch};
 use crate::drive::control::Cancels;
@@ -22,17 +22,16 @@ use crate::engine::boundary::limits;
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::fleet::Carried;
 use crate::engine::record::{
-    Agent, Contract, Ending, Fragment, Loop, LoopId, Outcome, Phase, Place, Recipe, Run,
-    SessionMemory, TaskOfFleet,
+    Agent, Contract, Ending, Fragment, GitSteps, IterationTimes, Loop, LoopId, Outcome, Phase,
+    Place, Recipe, Run, SessionMemory, TaskOfFleet,
 };
-use crate::engine::settings::merge::{Settings, merge};
-use crate::engine::settings::run::LogRetention;
-use crate::engine::settings::{Key, Layer, Value, ValueOrigin};
 use crate::engine::text::clip;
-use crate::parse::amounts::whole_seconds;
 use crate::parse::arguments::{LoopArgs, RecipeArgs, RunArgs, RunOptions, UsageError};
 use crate::parse::fragment::fragment as read_fragment;
-use crate::prompts::procedures::procedure_of;
+use crate::parse::settings::LogRetention;
+use crate::parse::settings::amount::OrOff;
+use crate::parse::settings::merge::{Settings, ValueOrigin, amount, merge, small};
+use crate::prompts::procedures::nearest_to;
 use crate::world::files::disk;
 use crate::world::git::commit::hand_drafts_on;
 use crate::world::process::signals::Signals;
@@ -78,14 +77,13 @@ pub fn prepare_at(
     place: Place,
     known: settings::LoadedSettings,
 ) -> Result<Prepared> {
+    let typed = terms::typed(arguments.loop_options(), &place.folder)?;
     let RunArgs { start, recipe, options, .. } = &mut arguments;
     let procedure = procedure(start, &known)?;
-    let mut typed = terms::typed(start, &place.folder)?;
-    type_run(&mut typed, options);
     let (settings, notes) = settings::in_force(home, known, typed, procedure.as_deref())?;
     let run = run(options, recipe, &settings, procedure, folder)?;
     some_phase(&run)?;
-    let without_git = without_git(options, &run.git, folder)?;
+    let without_git = without_git(&options.process, &run.git, folder)?;
     some_commit(&run.git, folder)?;
     some_settings(&run.git, &place.checkout)?;
     let contract = terms::contract(start, &settings, folder, Some(run))?;
@@ -126,36 +124,19 @@ fn worktree(arguments: &RunArgs, folder: &Path) -> Result<(PathBuf, Option<Strin
 /// The procedure that the single typed word names. A word that names none is not taken as a task,
 /// because it is too often a slip; but some languages write a sentence without blanks.
 fn procedure(arguments: &mut LoopArgs, known: &settings::LoadedSettings) -> Result<Option<String>> {
-    let Some(word) = arguments.task.clone() else { return Ok(None) };
+    let Some(word) = arguments.task() else { return Ok(None) };
     if word.contains(char::is_whitespace) {
         return Ok(None);
     }
     if known.has_procedure(&word) {
-        arguments.task = None;
+        arguments.task.clear();
         return Ok(Some(word));
     }
     if !word.is_ascii() {
         return Ok(None);
     }
-    let own = procedures::own(&merge(&known.layers, None));
-    bail!(UsageError::no_procedure(&word, procedure_of(&word, &own).as_deref()))
-}
-
-/// Adds what only a run has to what was typed.
-pub fn type_run(layer: &mut Layer, options: &RunOptions) {
-    let seconds = |time: Option<_>| time.map(whole_seconds).map(Value::Number);
-    layer.type_in([
-        (Key::Timeout, seconds(options.timeout)),
-        (Key::IdleTimeout, seconds(options.idle_timeout)),
-        (Key::Delay, seconds(options.delay)),
-        (Key::Agent, options.agent.clone().map(Value::Text)),
-        (Key::Fallback, options.fallback.clone().map(Value::Words)),
-        (Key::Model, options.model.clone().map(Value::Text)),
-        (Key::Permissions, options.permissions.map(Value::Permissions)),
-        (Key::Commit, options.commit.then_some(Value::Switch(true))),
-        (Key::Push, options.push.then_some(Value::Switch(true))),
-        (Key::Rebase, options.rebase.clone().map(Value::Text)),
-    ]);
+    let settings = merge(&known.layers, None).map_err(Error::msg)?;
+    bail!(UsageError::no_procedure(&word, nearest_to(&word, &settings)))
 }
 
 pub fn run(
@@ -166,36 +147,44 @@ pub fn run(
     folder: &Path,
 ) -> Result<Run> {
     let agent = the_agent(options, settings, folder)?;
+    let process = &settings.options.process;
     Ok(Run {
         procedure,
         fallback: fallback::fallbacks(settings, &agent)?,
         agent,
-        permissions: settings.permissions(),
+        permissions: process.permissions.unwrap_or_default(),
         model: model(options, settings),
-        account: account(settings),
-        words: options.words.clone().unwrap_or_default(),
+        account: process.account.clone(),
+        words: options.agent_words().unwrap_or_default(),
         recipe: recipe(typed, settings.recipe.clone(), folder)?,
-        pace: settings.pace(),
-        max_turns: settings.count(Key::MaxTurns),
-        token_budget: settings.number(Key::TokenBudget),
-        redline: u8::try_from(settings.number(Key::Redline)).unwrap_or_default(),
-        git: settings.git(),
-        reactions: settings.contract_reactions(),
-        may_sleep: !settings.is_on(Key::Awake),
+        pace: IterationTimes {
+            timeout_s: amount(process.timeout),
+            idle_timeout_s: amount(process.idle_timeout),
+            delay_s: amount(process.delay),
+        },
+        max_turns: small(amount(process.max_turns)),
+        token_budget: amount(process.token_budget),
+        redline: u8::try_from(amount(process.redline)).unwrap_or_default(),
+        git: GitSteps {
+            commit: process.commit,
+            push: process.push,
+            rebase: match &process.rebase {
+                Some(OrOff::On(branch)) => Some(branch.clone()),
+                _ => None,
+            },
+            ..GitSteps::default()
+        },
+        reactions: settings.layer.reactions.iter().map(|it| it.value.clone()).collect(),
+        may_sleep: process.awake == Some(false),
     })
 }
 
 /// The model in force. A typed command ignores the settings' model, which is meant for another
 /// agent.
 pub fn model(options: &RunOptions, settings: &Settings) -> Option<String> {
-    let model = settings.layer.values.get(&Key::Model)?;
-    let is_in_force = options.agent_cmd.is_none() || model.origin == ValueOrigin::Typed;
-    model.value.word().filter(|_| is_in_force).map(str::to_owned)
-}
-
-/// The account that the settings name.
-pub fn account(settings: &Settings) -> Option<String> {
-    settings.layer.word(Key::Account).map(str::to_owned)
+    let origin = &settings.layer.values.get("model")?.origin;
+    let is_in_force = options.agent_cmd.is_none() || *origin == ValueOrigin::Typed;
+    settings.options.process.model.clone().filter(|_| is_in_force)
 }
 
 /// Notes about the contract's agents.

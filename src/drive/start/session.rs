@@ -13,6 +13,7 @@ use crate::drive::find::NewOwner;
 use crate::drive::missing;
 use crate::engine::record::{Loop, LoopId};
 use crate::parse::arguments::LoopArgs;
+use crate::parse::settings::options::LoopOptions;
 use crate::world::store::Home;
 
 /// A loop that has begun.
@@ -41,7 +42,9 @@ pub fn start(
     let place = place::place(cwd, project.as_deref())?;
     let known = settings::look(home, &place.checkout, !arguments.project.no_project)?;
     let known = known.in_a_session(hook.client.title());
-    let typed = typed(arguments, &place.folder)?;
+    let LoopArgs { limits, terms, .. } = arguments.clone();
+    let options = LoopOptions { limits, terms, ..LoopOptions::default() };
+    let typed = typed(options, &place.folder)?;
     let (settings, mut notes) = settings::in_force(home, known, typed, None)?;
     let contract = contract(arguments, &settings, cwd, None)?;
     notes.extend(missing::at_the_start(&place, &contract.checks)?);

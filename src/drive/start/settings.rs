@@ -6,15 +6,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Error, Result, bail};
 
-use super::procedures;
 use crate::agents;
 use crate::clients::all;
 use crate::clients::inside_an_agent;
 use crate::engine::record::{Fragment, Recipe};
-use crate::engine::settings::merge::{Layers, Settings, merge};
-use crate::engine::settings::trust::{TrustRequest, needs};
-use crate::engine::settings::{Key, Layer, Sourced, Value};
+use crate::parse::settings::merge::{Layer, Layers, Settings, merge};
+use crate::parse::settings::trust::{TrustRequest, needs};
 use crate::parse::settings::{Read, Whose};
+use crate::prompts::procedures::NAMES;
 use crate::world::env;
 use crate::world::files::{disk, tree};
 use crate::world::store::{Home, settings, trust};
@@ -48,15 +47,16 @@ pub struct LoadedSettings {
 impl LoadedSettings {
     /// Whether a tier has a procedure of this name.
     pub fn has_procedure(&self, name: &str) -> bool {
-        let Layers { built_in, user, project, .. } = &self.layers;
-        [built_in, user, project].iter().any(|layer| layer.procedures.contains_key(name))
+        let Layers { user, project, .. } = &self.layers;
+        let is_own = [user, project].iter().any(|layer| layer.procedures.contains_key(name));
+        is_own || NAMES.contains(&name)
     }
 
     /// The same for a session of `client`: a project can set variables for it, so they must not
     /// name an account or make the project's settings trusted.
     pub fn in_a_session(mut self, client: &'static str) -> Self {
         (self.client, self.variables_are_the_users) = (client, false);
-        self.layers.environment.values.remove(&Key::Account);
+        self.layers.environment.values.remove("account");
         self
     }
 }
@@ -85,16 +85,13 @@ fn read_tiers(home: &Home, checkout: &Path, way_out: Option<&str>) -> Result<Loa
     let project = project.transpose()?.unwrap_or_default();
     let environment = settings::environment().map_err(Error::msg)?;
     let client = all()[0].title();
-    let needs = needs(&project.layer, &user.layer, agents::DEFAULT);
+    let needs = needs(&project.layer, &user.layer);
     let untrusted = trust::untrusted(home, checkout, needs.clone())?;
-    let mut built_in = procedures::built_in();
-    built_in.values.insert(Key::Agent, Sourced::built_in(Value::Text(agents::DEFAULT.to_owned())));
     let known = LoadedSettings {
         layers: Layers {
             user: user.layer,
             project: project.layer,
             environment,
-            built_in,
             typed: Layer::default(),
         },
         variables_are_the_users: true,
@@ -133,11 +130,11 @@ pub fn in_force(
         notes.push(format!("{TRUST_VARIABLE}=1: the project's settings are trusted unread"));
     }
     notes.extend(known.warnings);
-    if !known.layers.project.is_empty() {
+    if known.layers.project != Layer::default() {
         let file = known.project_file.display();
         notes.push(format!("settings of {file} apply; crew config shows them"));
     }
-    let settings = merge(&Layers { typed, ..known.layers }, procedure);
+    let settings = merge(&Layers { typed, ..known.layers }, procedure).map_err(Error::msg)?;
     notes.extend(settings.notes.iter().cloned());
     look_at_files(&known.checkout, &settings.recipe)?;
     Ok((settings, notes))

@@ -3,17 +3,16 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail};
 
 use super::detect;
 use crate::engine::boundary::protect::glob;
 use crate::engine::claim::promise::Promise;
-use crate::engine::record::{Check, Contract, Role, Run};
-use crate::engine::settings::merge::Settings;
-use crate::engine::settings::{Key, Layer, Sourced, Value};
-use crate::engine::test_changes::trial::Prove;
-use crate::parse::amounts::whole_seconds;
+use crate::engine::record::{Contract, Run};
+use crate::engine::test_changes::trial::TrialTerms;
 use crate::parse::arguments::LoopArgs;
+use crate::parse::settings::merge::{Layer, Settings, amount};
+use crate::parse::settings::options::LoopOptions;
 use crate::world::files::disk;
 
 /// The largest task, in bytes.
@@ -22,48 +21,21 @@ const TASK_BYTES: u64 = 1 << 20;
 const AUTO: &str = "auto";
 
 /// What the user typed, as the highest tier of settings. `--verify auto` is resolved in `folder`.
-pub fn typed(arguments: &LoopArgs, folder: &Path) -> Result<Layer> {
-    let mut layer = Layer::default();
-    let promise = arguments.completion_promise.as_deref().map(Promise::new).transpose()?;
-    layer.type_in(arguments.limits.by_key().map(|(key, value)| (key, Some(Value::Number(value)))));
-    layer.type_in([
-        (Key::Require, arguments.require.map(Value::Proof)),
-        (Key::TestChanges, arguments.test_changes.map(Value::TestChanges)),
-        (Key::MayChange, globs(&arguments.may_change)?),
-        (Key::Questions, arguments.questions.map(Value::Questions)),
-        (Key::Prove, arguments.prove.then_some(Value::Prove(Prove::Proven))),
-        (Key::ProveTimeout, arguments.prove_timeout.map(|it| Value::Number(whole_seconds(it)))),
-        (Key::Promise, promise.map(Value::Promise)),
-    ]);
-    let no_worse = arguments.no_worse.iter().map(Check::no_worse);
-    layer.checks.extend(no_worse.map(Sourced::typed));
-    for role in Role::ALL {
-        let commands = match role {
-            Role::Verify => verify(arguments, folder)?,
-            Role::Gate => arguments.gate.clone(),
-            Role::Until => arguments.until.clone(),
-        };
-        let checks = commands.iter().map(|run| Check::new(run.as_str(), role));
-        layer.checks.extend(checks.map(Sourced::typed));
-    }
-    Ok(layer)
-}
-
-/// Typed globs; an error names the one that is not.
-fn globs(texts: &[String]) -> Result<Option<Value>> {
-    for text in texts {
+pub fn typed(mut options: LoopOptions, folder: &Path) -> Result<Layer> {
+    for text in &options.terms.may_change {
         if let Err(expected) = glob(text) {
             bail!(
                 "--may-change takes {expected}, not {text:?}\nhint: --may-change 'tests/golden/**'"
             );
         }
     }
-    Ok((!texts.is_empty()).then(|| Value::Words(texts.to_vec())))
+    options.terms.verify = verify(&options.terms.verify, folder)?;
+    Layer::typed(&options).map_err(Error::msg)
 }
 
-fn verify(arguments: &LoopArgs, folder: &Path) -> Result<Vec<String>> {
+fn verify(typed: &[String], folder: &Path) -> Result<Vec<String>> {
     let mut commands = Vec::new();
-    for command in &arguments.verify {
+    for command in typed {
         if command != AUTO {
             commands.push(command.clone());
             continue;
@@ -90,15 +62,15 @@ pub fn contract(
     run: Option<Run>,
 ) -> Result<Contract> {
     let is_procedure = run.as_ref().is_some_and(|run| run.procedure.is_some());
-    let is_bare = arguments.task.is_none() && arguments.prompt_file.is_none();
+    let is_bare = arguments.task.is_empty() && arguments.prompt_file.is_none();
     let start = if run.is_some() { "crew run" } else { "/crew:loop" };
     let task = if is_procedure && is_bare { String::new() } else { task(arguments, cwd, start)? };
     let promise = promise(arguments, settings, &task)?;
-    let checks = settings.contract_checks();
-    let protect = settings.protected();
-    let (require, test_changes) = (settings.require(), settings.test_changes());
-    if (require.is_some() || arguments.prove) && checks.is_empty() {
-        let (option, grade) = match require {
+    let checks = settings.checks();
+    let terms = &settings.options.terms;
+    let is_tried = arguments.terms.prove.is_some();
+    if (terms.require.is_some() || is_tried) && checks.is_empty() {
+        let (option, grade) = match terms.require {
             Some(grade) => ("--require", format!(" {}", grade.label())),
             None => ("--prove", String::new()),
         };
@@ -107,19 +79,23 @@ pub fn contract(
              hint: give --verify \"your test command\", or leave {option} out"
         );
     }
-    let (limits, trial, questions) = (settings.limits(), settings.trial(), settings.questions());
-    let silent = !settings.is_on(Key::Notices);
     let contract = Contract {
         task,
         promise,
         checks,
-        limits,
-        protect,
-        require,
-        test_changes,
-        questions,
-        silent,
-        trial,
+        limits: settings.limits(),
+        protect: settings.layer.protect.iter().map(|glob| glob.value.clone()).collect(),
+        require: terms.require,
+        test_changes: terms.test_changes.unwrap_or_default(),
+        questions: terms.questions.unwrap_or_default(),
+        silent: terms.notices == Some(false),
+        trial: TrialTerms {
+            prove: terms.prove.unwrap_or_default(),
+            timeout_s: amount(terms.prove_timeout),
+            setup: terms.setup.clone(),
+            tests: terms.tests.clone(),
+            may_change: terms.may_change.clone(),
+        },
         run,
     };
     if !contract.limits.end_every_loop() && !contract.can_complete() {
@@ -135,10 +111,10 @@ pub fn contract(
 /// word. The task overrides the files: an agent that reads one promise and is held to another can
 /// never keep it.
 fn promise(arguments: &LoopArgs, settings: &Settings, task: &str) -> Result<Option<Promise>> {
-    if arguments.no_promise {
+    if arguments.terms.no_promise {
         return Ok(None);
     }
-    if arguments.completion_promise.is_some() {
+    if arguments.terms.completion_promise.is_some() {
         return Ok(settings.promise());
     }
     Ok(Promise::in_task(task)?.or(settings.promise()))
@@ -146,8 +122,8 @@ fn promise(arguments: &LoopArgs, settings: &Settings, task: &str) -> Result<Opti
 
 /// The task; `start` is the command that the error names if it is missing.
 fn task(arguments: &LoopArgs, cwd: &Path, start: &str) -> Result<String> {
-    let task = match (&arguments.task, &arguments.prompt_file) {
-        (Some(task), _) => task.clone(),
+    let task = match (arguments.task(), &arguments.prompt_file) {
+        (Some(task), _) => task,
         (None, Some(file)) => {
             let path = cwd.join(file);
             let bytes = disk::read(&path, TASK_BYTES)?

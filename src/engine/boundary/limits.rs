@@ -6,14 +6,35 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use serde::Serialize;
 
 use crate::engine::evidence::Evidence;
 use crate::engine::record::{Contract, Limits, Loop, Moment, Outcome};
-use crate::engine::settings::Key;
-use crate::engine::text::{count, duration, period};
+use crate::engine::text::{count, duration, period, word};
 use crate::engine::usage::{Money, Usage, tokens_text};
 
 type Time = DateTime<Utc>;
+
+/// A limit, in the order of display.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LimitName {
+    MaxIterations,
+    FailureThreshold,
+    Stall,
+    MaxDuration,
+    MaxCost,
+    MaxTokens,
+    /// It has no option.
+    MaxWait,
+}
+
+impl LimitName {
+    /// The name of its option.
+    pub fn label(self) -> &'static str {
+        word(&self)
+    }
+}
 
 /// A limit's new value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,33 +44,47 @@ pub enum LimitChange {
 }
 
 /// Changes of limits; a limit that is absent stays as it is.
-pub type LimitChanges = BTreeMap<Key, LimitChange>;
+pub type LimitChanges = BTreeMap<LimitName, LimitChange>;
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_iterations: 10,
+            failure_threshold: 3,
+            stall: 5,
+            max_duration_s: 12 * 3600,
+            max_wait_s: 12 * 3600,
+            max_cost_micros: 0,
+            max_tokens: 0,
+        }
+    }
+}
 
 impl Limits {
     /// The limits of a contract, each the number that `value` has for its setting.
-    pub fn of(value: impl Fn(Key) -> u64) -> Self {
+    pub fn of(value: impl Fn(LimitName) -> u64) -> Self {
         let small = |key| u32::try_from(value(key)).unwrap_or(u32::MAX);
         Self {
-            max_iterations: small(Key::MaxIterations),
-            failure_threshold: small(Key::FailureThreshold),
-            stall: small(Key::Stall),
-            max_duration_s: value(Key::MaxDuration),
-            max_wait_s: value(Key::MaxWait),
-            max_cost_micros: value(Key::MaxCost),
-            max_tokens: value(Key::MaxTokens),
+            max_iterations: small(LimitName::MaxIterations),
+            failure_threshold: small(LimitName::FailureThreshold),
+            stall: small(LimitName::Stall),
+            max_duration_s: value(LimitName::MaxDuration),
+            max_wait_s: value(LimitName::MaxWait),
+            max_cost_micros: value(LimitName::MaxCost),
+            max_tokens: value(LimitName::MaxTokens),
         }
     }
 
     /// All of them, by their settings.
-    pub fn by_key(&self) -> BTreeMap<Key, u64> {
+    pub fn by_key(&self) -> BTreeMap<LimitName, u64> {
         [
-            (Key::MaxIterations, self.max_iterations.into()),
-            (Key::FailureThreshold, self.failure_threshold.into()),
-            (Key::Stall, self.stall.into()),
-            (Key::MaxDuration, self.max_duration_s),
-            (Key::MaxWait, self.max_wait_s),
-            (Key::MaxCost, self.max_cost_micros),
-            (Key::MaxTokens, self.max_tokens),
+            (LimitName::MaxIterations, self.max_iterations.into()),
+            (LimitName::FailureThreshold, self.failure_threshold.into()),
+            (LimitName::Stall, self.stall.into()),
+            (LimitName::MaxDuration, self.max_duration_s),
+            (LimitName::MaxWait, self.max_wait_s),
+            (LimitName::MaxCost, self.max_cost_micros),
+            (LimitName::MaxTokens, self.max_tokens),
         ]
         .into()
     }
@@ -67,12 +102,14 @@ impl Limits {
 
     /// Whether one of them is reached. A model without a known price counts at the highest rate: if
     /// the limit may be exceeded, it counts as reached.
-    pub fn is_spent(&self, limit: Key, completed: u32, awake_ms: u64, usage: &Usage) -> bool {
+    pub fn is_spent(&self, limit: LimitName, completed: u32, awake_ms: u64, usage: &Usage) -> bool {
         let (max, used) = match limit {
-            Key::MaxIterations => (self.max_iterations.into(), completed.into()),
-            Key::MaxDuration => (self.max_duration_s.saturating_mul(1000), awake_ms),
-            Key::MaxCost => (Money::from_micros(self.max_cost_micros).0, usage.cost_at_most().0),
-            Key::MaxTokens => (self.max_tokens, usage.tokens.total()),
+            LimitName::MaxIterations => (self.max_iterations.into(), completed.into()),
+            LimitName::MaxDuration => (self.max_duration_s.saturating_mul(1000), awake_ms),
+            LimitName::MaxCost => {
+                (Money::from_micros(self.max_cost_micros).0, usage.cost_at_most().0)
+            }
+            LimitName::MaxTokens => (self.max_tokens, usage.tokens.total()),
             _ => return false,
         };
         max > 0 && used >= max
@@ -89,12 +126,12 @@ impl Limits {
 pub fn changed(changes: &LimitChanges, subject: &Loop, spent_ms: u64) -> Limits {
     let (limits, state) = (subject.contract.limits.by_key(), &subject.state);
     let used = |key| match key {
-        Key::MaxIterations => state.completed.into(),
-        Key::FailureThreshold => state.consecutive_failures.into(),
-        Key::Stall => state.iterations_without_progress.into(),
-        Key::MaxDuration => state.awake_ms.saturating_add(spent_ms).div_ceil(1000),
-        Key::MaxCost => state.usage.cost_at_most().micros(),
-        Key::MaxTokens => state.usage.tokens.total(),
+        LimitName::MaxIterations => state.completed.into(),
+        LimitName::FailureThreshold => state.consecutive_failures.into(),
+        LimitName::Stall => state.iterations_without_progress.into(),
+        LimitName::MaxDuration => state.awake_ms.saturating_add(spent_ms).div_ceil(1000),
+        LimitName::MaxCost => state.usage.cost_at_most().micros(),
+        LimitName::MaxTokens => state.usage.tokens.total(),
         // The wait limit has no option, so nobody changes it.
         _ => 0_u64,
     };
@@ -180,21 +217,21 @@ pub const TRANSIENT_ERRORS_MAX: u32 = 12;
 pub fn reached(subject: &Loop) -> Option<String> {
     let limits = &subject.contract.limits;
     let is_spent = |key| is_spent(subject, key);
-    if is_spent(Key::MaxIterations) {
+    if is_spent(LimitName::MaxIterations) {
         let max = count(limits.max_iterations, "iteration");
         return Some(format!("the limit of {max} is reached"));
     }
-    if is_spent(Key::MaxDuration) {
+    if is_spent(LimitName::MaxDuration) {
         let time = period(limits.max_duration_s);
         return Some(format!("the time limit of {time} is reached"));
     }
     let usage = &subject.state.usage;
-    if is_spent(Key::MaxCost) {
+    if is_spent(LimitName::MaxCost) {
         let max = Money::from_micros(limits.max_cost_micros);
         let cost = usage.cost_text(true).unwrap_or_default();
         return Some(format!("the cost limit of {max} is reached: {cost}"));
     }
-    if is_spent(Key::MaxTokens) {
+    if is_spent(LimitName::MaxTokens) {
         let [max, used] = [limits.max_tokens, usage.tokens.total()].map(tokens_text);
         return Some(format!("the limit of {max} tokens is reached: {used} used"));
     }
@@ -238,7 +275,7 @@ pub fn last(subject: &Loop) -> Option<String> {
 /// How a loop that only its limit could end reached it: "ran its 5 iterations".
 pub fn ran(subject: &Loop) -> Option<String> {
     let max = subject.contract.limits.max_iterations;
-    let is_spent = is_spent(subject, Key::MaxIterations);
+    let is_spent = is_spent(subject, LimitName::MaxIterations);
     is_spent.then(|| format!("ran its {}", count(max, "iteration"))).or(reached(subject))
 }
 
@@ -257,7 +294,7 @@ pub fn overtime_ms(limits: &Limits) -> u64 {
     limits.max_duration_s.saturating_mul(100).min(600_000)
 }
 
-fn is_spent(subject: &Loop, limit: Key) -> bool {
+fn is_spent(subject: &Loop, limit: LimitName) -> bool {
     let (limits, state) = (&subject.contract.limits, &subject.state);
     limits.is_spent(limit, state.completed, state.awake_ms, &state.usage)
 }
@@ -304,16 +341,16 @@ pub fn raise(subject: &Loop) -> String {
     let limits = &subject.contract.limits;
     let is_unmeasured = is_unmeasured(subject);
     let is_spent = |key| is_spent(subject, key);
-    let iterations = if is_spent(Key::MaxIterations) { " -n +10" } else { "" };
-    let time = if is_spent(Key::MaxDuration) { " --max-duration +2h" } else { "" };
+    let iterations = if is_spent(LimitName::MaxIterations) { " -n +10" } else { "" };
+    let time = if is_spent(LimitName::MaxDuration) { " --max-duration +2h" } else { "" };
     let cost = match () {
         () if is_unmeasured && limits.max_cost_micros > 0 => " --max-cost 0".to_owned(),
-        () if is_spent(Key::MaxCost) => format!(" --max-cost {}", more_cost(subject)),
+        () if is_spent(LimitName::MaxCost) => format!(" --max-cost {}", more_cost(subject)),
         () => String::new(),
     };
     let tokens = match () {
         () if is_unmeasured && limits.max_tokens > 0 => " --max-tokens 0".to_owned(),
-        () if is_spent(Key::MaxTokens) => format!(" --max-tokens {}", more_tokens(subject)),
+        () if is_spent(LimitName::MaxTokens) => format!(" --max-tokens {}", more_tokens(subject)),
         () => String::new(),
     };
     format!("{iterations}{time}{cost}{tokens}")

@@ -4,6 +4,7 @@
 //! lines, one with markup, and the reserved words. A `Promise` is therefore always valid.
 
 use std::fmt;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +30,14 @@ pub const MAX_CHARACTERS: usize = 500;
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Promise(String);
+
+impl FromStr for Promise {
+    type Err = PromiseError;
+
+    fn from_str(text: &str) -> Result<Self, PromiseError> {
+        Self::new(text)
+    }
+}
 
 impl Promise {
     /// Reads the text of a promise as a person wrote it.

@@ -7,11 +7,11 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::manifest::{Fleet, FleetTask, TaskId};
+use crate::engine::boundary::limits::LimitName;
 use crate::engine::evidence::Verdict;
 use crate::engine::record::{
     Check, CheckMemory, Contract, Ending, Loop, LoopId, Outcome, Proof, Role,
 };
-use crate::engine::settings::Key;
 use crate::engine::test_changes::Baseline;
 use crate::engine::test_changes::finding::ACCEPT;
 use crate::engine::text::{clip_at_word, count, named, one_line};
@@ -344,9 +344,14 @@ impl Lease {
     pub fn spent_limit(&self) -> Option<String> {
         let (Carried { completed, awake_ms, usage, .. }, limits) =
             (&self.carried, &self.contract.limits);
-        let is_spent = |key: &Key| limits.is_spent(*key, *completed, *awake_ms, usage);
-        let keys = [Key::MaxIterations, Key::MaxDuration, Key::MaxCost, Key::MaxTokens];
-        Some(keys.into_iter().find(is_spent)?.row().name.replace('_', "-"))
+        let is_spent = |key: &LimitName| limits.is_spent(*key, *completed, *awake_ms, usage);
+        let keys = [
+            LimitName::MaxIterations,
+            LimitName::MaxDuration,
+            LimitName::MaxCost,
+            LimitName::MaxTokens,
+        ];
+        Some(keys.into_iter().find(is_spent)?.label().to_owned())
     }
 
     /// Whether it was started before the money of its fleet had a limit.

@@ -283,16 +283,6 @@ pub enum PromptVia {
     Argument,
 }
 
-impl PromptVia {
-    /// All of them.
-    pub const ALL: [Self; 2] = [Self::Stdin, Self::Argument];
-
-    /// The word used in files.
-    pub fn label(self) -> &'static str {
-        word(&self)
-    }
-}
-
 /// How the agent's output is read: the name of the reader.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -444,6 +434,12 @@ pub struct IterationTimes {
     pub idle_timeout_s: u64,
     /// The pause between two iterations.
     pub delay_s: u64,
+}
+
+impl Default for IterationTimes {
+    fn default() -> Self {
+        Self { timeout_s: 3600, idle_timeout_s: 900, delay_s: 0 }
+    }
 }
 
 /// What crew does with git around an iteration.

@@ -271,7 +271,7 @@ fn the_words_in_a_record_are_these() {
         spelled(pieces),
         spelled(LoopMoment::ALL),
         spelled(Permissions::ALL),
-        spelled(PromptVia::ALL),
+        spelled([PromptVia::Stdin, PromptVia::Argument]),
         spelled(["claude", "codex", "text"].map(|name| Dialect(name.into()))),
     ];
     insta::assert_snapshot!(table.join("\n"), @"

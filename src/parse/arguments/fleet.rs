@@ -90,7 +90,7 @@ pub struct FleetRunArgs {
     #[arg(long, value_name = "N", value_parser = values::some)]
     pub slots: Option<u32>,
     /// At most this many dollars for all tasks (0 = no limit)
-    #[arg(long = "max-cost", value_name = "USD", value_parser = values::dollars::<u64>)]
+    #[arg(long = "max-cost", value_name = "USD", value_parser = values::dollars)]
     pub max_cost_micros: Option<u64>,
     /// Push each task's branch and lease after every iteration
     #[arg(long)]

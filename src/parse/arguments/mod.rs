@@ -1,24 +1,22 @@
-//! The arguments of `/crew:loop`, `/crew:resume`, `crew run`, `crew resume` and `crew set`: what
-//! was typed becomes words that clap cannot misread, and clap parses the options. The task is
-//! passed on byte for byte. Outside quotes, whatever looks like an option is one or is an error. It
-//! never becomes text of the task, because a limit lost that way means an endless loop. Nothing
-//! here interprets a value.
+//! The arguments of a command line, which clap reads. The raw text after `/crew:loop` and
+//! `/crew:resume` is first split into words. The task is passed on byte for byte. Outside quotes,
+//! whatever looks like an option is one or is an error. It never becomes text of the task, because
+//! a limit lost that way means an endless loop.
 
 use std::ffi::OsString;
 
 use clap::error::ErrorKind;
-use clap::{Arg, ColorChoice, Command, FromArgMatches};
+use clap::{Arg, ArgMatches, ColorChoice, FromArgMatches};
 
 pub use self::doctor::DoctorArgs;
 pub use self::fleet::{FleetOrderArgs, FleetRunArgs, FleetStatusArgs, FleetVerb};
-use self::known::{LOOP, RESUME, RESUME_HERE, RUN, SET};
+use self::known::{LOOP, RESUME, RESUME_HERE, RUN};
 pub use self::options::*;
 pub use self::unknown::unknown_command;
 pub use self::usage::UsageError;
 use self::values::MARK;
-pub use self::values::{iteration, outcomes, whole};
+pub use self::values::{iteration, outcomes, text, whole};
 use crate::engine::text::words_of;
-use crate::parse::spelling::shown;
 
 mod doctor;
 mod fleet;
@@ -47,27 +45,24 @@ const END_OF_OPTIONS: &str = "--";
 pub fn parse(raw: &str) -> Result<Option<LoopArgs>, UsageError> {
     let (mut rest, mut words, mut has_task) = (raw.trim(), Vec::new(), false);
     while !rest.is_empty() {
-        let token = known::first_word(rest);
-        if token == END_OF_OPTIONS {
+        if known::first_word(rest) == END_OF_OPTIONS {
             return Err(UsageError::new(
                 "words after `--` are the agent's own options, in crew run; this session has its own",
                 "if it belongs to the task, put the whole task in double quotes",
             ));
         }
         if tokens::is_option(rest) {
-            let option = known::option(&LOOP, token)?;
-            let (value, left) = tokens::value(option, rest)?;
-            words.push(option.with(value.as_deref())?);
-            rest = left;
+            rest = tokens::take_option(&LOOP, rest, &mut words)?;
         } else {
             if has_task {
                 return Err(tokens::apart(rest));
             }
             let (task, left) = tokens::task(rest)?;
-            words.extend(marked(&task));
-            (rest, has_task) = (left, true);
+            if !task.trim().is_empty() {
+                words.push(format!("{MARK}{task}"));
+            }
+            (rest, has_task) = (left.trim_start(), true);
         }
-        rest = rest.trim_start();
     }
     match LOOP.clone().try_get_matches_from(words).and_then(|it| LoopArgs::from_arg_matches(&it)) {
         Err(error) if error.kind() == ErrorKind::DisplayHelp => Ok(None),
@@ -76,12 +71,10 @@ pub fn parse(raw: &str) -> Result<Option<LoopArgs>, UsageError> {
 }
 
 fn in_a_session(error: &clap::Error) -> UsageError {
-    UsageError::of(error, "/crew:help lists the options")
-}
-
-/// The task as it is passed to clap; `None` if the quotes contain only blanks.
-fn marked(task: &str) -> Option<String> {
-    (!task.trim().is_empty()).then(|| format!("{MARK}{task}"))
+    UsageError::of(
+        error,
+        "/crew:help lists the options; if it belongs to the task, put the whole task in double quotes",
+    )
 }
 
 /// Reads the raw text after `/crew:resume`.
@@ -89,24 +82,14 @@ fn marked(task: &str) -> Option<String> {
 /// # Errors
 /// When a part of the text is neither an option with its value nor the one name.
 pub fn resume(raw: &str) -> Result<ResumeHereArgs, UsageError> {
-    let (mut rest, mut words, mut is_bare) = (raw.trim(), Vec::new(), false);
+    let (mut rest, mut words) = (raw.trim(), Vec::new());
     while !rest.is_empty() {
-        let token = known::first_word(rest);
         if tokens::is_option(rest) {
-            let option = known::option(&RESUME_HERE, token)?;
-            let (value, left) = tokens::value(option, rest)?;
-            let typed = rest[..rest.len() - left.len()].trim_end();
-            is_bare = option.long == "tell" && !typed.ends_with(['"', '\'']);
-            words.push(option.with(value.as_deref())?);
-            rest = left.trim_start();
-        } else if is_bare || token == END_OF_OPTIONS {
-            return Err(UsageError::new(
-                format!("unexpected word `{}`", shown(token)),
-                "put a whole message in double quotes: --tell \"use the old parser\"",
-            ));
+            rest = tokens::take_option(&RESUME_HERE, rest, &mut words)?;
         } else {
-            words.push(token.to_owned());
-            rest = rest[token.len()..].trim_start();
+            let word = known::first_word(rest);
+            words.push(word.to_owned());
+            rest = rest[word.len()..].trim_start();
         }
     }
     let read = RESUME_HERE.clone().try_get_matches_from(words);
@@ -136,81 +119,55 @@ pub fn take_color(given: &mut Vec<OsString>) -> Option<ColorChoice> {
     Some(choice)
 }
 
-/// The words crew was called with, as they are passed to clap.
+/// The words crew was called with, as they are passed to clap: a text that begins like an option
+/// and that a person has quoted gets a mark, because clap would read it as one.
 ///
 /// # Errors
-/// When a word looks like an option and is not an option of its verb.
-pub fn of_shell(given: Vec<OsString>) -> Result<Vec<OsString>, UsageError> {
-    let words: Option<Vec<&str>> = given.iter().map(|word| word.to_str()).collect();
-    let Some([program, verb, words @ ..]) = words.as_deref() else {
-        // clap refuses what is not UTF-8.
+/// When a typographic dash stands where hyphens were meant.
+pub fn of_shell(mut given: Vec<OsString>) -> Result<Vec<OsString>, UsageError> {
+    if !given.get(1).is_some_and(|verb| ["run", "resume"].iter().any(|it| verb == it)) {
         return Ok(given);
-    };
-    let command: &'static Command = match *verb {
-        "run" => &RUN,
-        "resume" => &RESUME,
-        "set" => &SET,
-        _ => return Ok(given),
-    };
-    let words = read(command, words)?;
-    let verb = [*program, *verb].map(OsString::from).into_iter();
-    Ok(verb.chain(words.into_iter().map(OsString::from)).collect())
-}
-
-/// Prepares words that a shell has split for clap: a task is one word, or plain words that are
-/// joined with blanks.
-fn read(command: &'static Command, words: &[&str]) -> Result<Vec<String>, UsageError> {
-    let end = words.iter().position(|word| *word == END_OF_OPTIONS);
-    let (typed, agents) = words.split_at(end.unwrap_or(words.len()));
-    let (mut options, mut texts) = (Vec::new(), Vec::new());
-    let is_run = command.get_name() == RUN.get_name();
-    // Whether an option followed the task: what comes after it is a value that lost its quotes.
-    let mut is_told = false;
-    let mut rest = typed.iter();
-    while let Some(word) = rest.next() {
-        if !tokens::is_option(word) || is_text(word) {
-            if is_run && is_told {
-                return Err(tokens::apart(word));
-            }
-            texts.push((*word).to_owned());
-            continue;
+    }
+    for word in given.iter_mut().skip(2).take_while(|word| *word != END_OF_OPTIONS) {
+        let Some(text) = word.to_str() else { continue };
+        known::refuse_typographic_dash(text)?;
+        if text.starts_with('-') && is_text(text) {
+            *word = format!("{MARK}{text}").into();
         }
-        is_told = !texts.is_empty();
-        let option = known::option(command, word)?;
-        let value = match option.value_at {
-            Some(start) => Some(&word[start..]),
-            None if option.takes_value => rest.next().copied(),
-            None => None,
-        };
-        if let Some(next) =
-            value.filter(|next| option.value_at.is_none() && tokens::is_option(next))
-        {
-            return Err(option.lacks_value(next));
-        }
-        options.push(option.with(value)?);
     }
-    if is_run {
-        texts.iter().try_for_each(|text| tokens::is_whole(text, '"'))?;
-        texts = marked(&texts.join(" ")).into_iter().collect();
+    if given.last().is_some_and(|word| word == END_OF_OPTIONS) {
+        // Explicitly no words for the agent.
+        given.push(MARK.into());
     }
-    texts.extend(options);
-    if let [end, agents @ ..] = agents {
-        let agents: String = agents.iter().flat_map(|word| [MARK, word]).collect();
-        texts.extend([(*end).to_owned(), agents]);
-    }
-    Ok(texts)
+    Ok(given)
 }
 
 /// Whether a word that starts like an option is nevertheless text: it contains a blank before any
 /// `=`, so a person has quoted it, and it does not start with an existing option.
 fn is_text(word: &str) -> bool {
     let name = word.split('=').next().unwrap_or(word);
-    name.contains(char::is_whitespace) && known::anywhere(known::first_word(word)).is_none()
+    name.contains(char::is_whitespace) && known::find(&RUN, known::first_word(word)).is_none()
+}
+
+/// Refuses words that stand apart from the task: a value that lost its quotes would become a part
+/// of it.
+///
+/// # Errors
+/// Where an option stands between two words of the task.
+pub fn refuse_words_apart(matches: &ArgMatches) -> Result<(), UsageError> {
+    let Some(("run", run)) = matches.subcommand() else { return Ok(()) };
+    let (Some(places), Some(task)) = (run.indices_of("task"), run.get_many::<String>("task"))
+    else {
+        return Ok(());
+    };
+    let places: Vec<usize> = places.collect();
+    let apart = places.windows(2).zip(task.skip(1)).find(|(two, _)| two[1] != two[0] + 1);
+    apart.map_or(Ok(()), |(_, word)| Err(tokens::apart(word)))
 }
 
 /// The options of `/crew:loop` that people use.
 const SHOWN: &str = "prompt_file replace questions verify gate until require max_iterations \
-    max_duration_s max_cost_micros";
+    max_duration max_cost";
 
 /// These options as a page of help lists them.
 pub fn options_page() -> String {

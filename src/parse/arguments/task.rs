@@ -4,9 +4,8 @@
 
 use clap::{Arg, ArgAction, FromArgMatches};
 
-use super::known::RUN;
+use super::known::{RUN, takes_value};
 use super::options::RunArgs;
-use super::read;
 use super::usage::UsageError;
 use super::values::MARK;
 
@@ -29,7 +28,7 @@ impl NamedOption {
 
     /// Whether it takes no value.
     pub fn is_switch(self) -> bool {
-        !self.0.get_action().takes_values()
+        !takes_value(self.0)
     }
 
     /// Whether it may be given more than once.
@@ -58,10 +57,8 @@ impl NamedOption {
 /// # Errors
 /// When a word is not an option, or its value cannot be used.
 pub fn of_task(words: &[String], task: &str) -> Result<RunArgs, UsageError> {
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let mut read = read(&RUN, &words)?;
-    read.insert(0, format!("{MARK}{task}"));
-    let matches = RUN.clone().try_get_matches_from(read);
+    let task = format!("{MARK}{task}");
+    let matches = RUN.clone().try_get_matches_from(std::iter::once(&task).chain(words));
     matches
         .and_then(|matches| RunArgs::from_arg_matches(&matches))
         .map_err(|error| UsageError::of(&error, "crew run --help"))

@@ -3,7 +3,13 @@
 
 use std::collections::HashMap;
 
-use super::known::{self, Named, first_word, is_typographic_dash};
+use clap::Command;
+
+use super::in_a_session;
+use super::known::{
+    RUN, behind_typographic_dash, find, first_word, is_typographic_dash, refuse_typographic_dash,
+    takes_value,
+};
 use super::usage::UsageError;
 use crate::parse::spelling::shown;
 
@@ -20,7 +26,7 @@ pub(super) fn is_option(text: &str) -> bool {
     } else if !text.starts_with(is_typographic_dash) {
         return false;
     }
-    known::behind_typographic_dash(first_word(text)).is_some()
+    behind_typographic_dash(first_word(text)).is_some()
 }
 
 /// Reads a task, without its quotes, or plain words up to the next option; and what follows.
@@ -76,12 +82,16 @@ pub(super) fn is_whole(task: &str, quote: char) -> Result<(), UsageError> {
         open = if opens { open + 1 } else { open.saturating_sub(1) };
     }
     let mut words = task.split_whitespace().filter(|word| open > 0 && word.starts_with("--"));
-    words.find_map(known::anywhere).map_or(Ok(()), |Named { long, .. }| {
-        Err(UsageError::new(
-            format!("--{long} stands inside the task, whose quotes do not balance"),
-            format!("close the quote before --{long}, or give the task with --prompt-file"),
-        ))
-    })
+    match words.find(|word| find(&RUN, word).is_some()) {
+        Some(word) => {
+            let option = word.split('=').next().unwrap_or(word);
+            Err(UsageError::new(
+                format!("{option} stands inside the task, whose quotes do not balance"),
+                format!("close the quote before {option}, or give the task with --prompt-file"),
+            ))
+        }
+        None => Ok(()),
+    }
 }
 
 /// The error for text that is apart from the task.
@@ -171,28 +181,49 @@ fn backtick_runs(text: &str) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// The value of the option that begins here, if it has one, and what follows.
-pub(super) fn value(option: Named, text: &str) -> Result<(Option<String>, &str), UsageError> {
-    let after = text[first_word(text).len()..].trim_start();
-    let text = match option.value_at {
-        Some(start) => &text[start..],
-        None if option.takes_value => after,
-        None => return Ok((None, after)),
+/// Adds the option that begins here, with its value, to the words for clap, and returns what
+/// follows. clap says what is wrong with an option that the command does not have.
+pub(super) fn take_option<'text>(
+    command: &'static Command,
+    text: &'text str,
+    words: &mut Vec<String>,
+) -> Result<&'text str, UsageError> {
+    let token = first_word(text);
+    refuse_typographic_dash(token)?;
+    let after = text[token.len()..].trim_start();
+    let (arg, value) = match find(command, token) {
+        Some((arg, Some(start))) => (arg, &text[start..]),
+        Some((arg, None)) if takes_value(arg) => (arg, after),
+        Some(_) => {
+            words.push(token.to_owned());
+            return Ok(after);
+        }
+        None => {
+            let refused = command.clone().try_get_matches_from([token]);
+            refused.map_err(|error| in_a_session(&error))?;
+            return Err(apart(token));
+        }
     };
-    if let Some(quote @ ('"' | '\'')) = text.chars().next() {
-        let end = closing_quote(text, quote).ok_or_else(|| {
+    let name = format!("--{}", arg.get_long().unwrap_or_default());
+    let is_attached = value.len() > after.len();
+    if let Some(quote @ ('"' | '\'')) = value.chars().next() {
+        let end = closing_quote(value, quote).ok_or_else(|| {
             UsageError::new(
-                format!("the quote that opens the value of --{} is never closed", option.long),
+                format!("the quote that opens the value of {name} is never closed"),
                 format!("add {quote} where the value ends"),
             )
         })?;
-        return Ok((Some(unescaped(&text[1..end], quote)), &text[end + 1..]));
+        words.push(format!("{name}={}", unescaped(&value[1..end], quote)));
+        return Ok(value[end + 1..].trim_start());
     }
-    let value = first_word(text);
-    if is_option(value) || value == "--" {
-        return Err(option.lacks_value(value));
+    let word = first_word(value);
+    if !is_attached && (is_option(word) || ["", "--"].contains(&word)) {
+        // clap says that its value is missing.
+        words.push(name);
+        return Ok(after);
     }
-    Ok((Some(value.to_owned()), &text[value.len()..]))
+    words.push(format!("{name}={word}"));
+    Ok(value[word.len()..].trim_start())
 }
 
 fn closing_quote(text: &str, quote: char) -> Option<usize> {

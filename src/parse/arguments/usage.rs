@@ -52,8 +52,10 @@ impl UsageError {
         let [argument, value] =
             [ContextKind::InvalidArg, ContextKind::InvalidValue].map(|kind| shown(&typed(kind)));
         let fault = match error.kind() {
-            ErrorKind::InvalidValue if value.is_empty() => format!("`{argument}` needs a value"),
-            ErrorKind::InvalidValue | ErrorKind::ValueValidation if !value.is_empty() => {
+            ErrorKind::InvalidValue | ErrorKind::ValueValidation if value.is_empty() => {
+                format!("`{argument}` needs a value")
+            }
+            ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
                 format!("invalid value `{value}` for `{argument}`")
             }
             ErrorKind::TooManyValues if argument.starts_with('-') => {

@@ -1,37 +1,16 @@
 //! The values of options: counts, durations, money, tokens. A refusal says what is expected
 //! instead.
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::TypedValueParser;
 
-use crate::engine::boundary::limits::LimitChange;
-use crate::engine::record::{Outcome, Proof};
+use crate::engine::record::Outcome;
 use crate::parse::amounts;
+use crate::parse::settings::amount::Unit;
+use crate::parse::settings::options::one_of;
 
 /// A prefix for a word that is not an option, so that clap does not read it as one. No shell can
 /// pass this character.
 pub(super) const MARK: &str = "\0";
-
-/// A limit's value: a number or, where there is a value to add to, also `+` and a number.
-pub trait Amount: Clone + Send + Sync + 'static {
-    /// The value of a text; `read` parses its number.
-    fn of(text: &str, read: impl Fn(&str) -> Result<u64, String>) -> Result<Self, String>;
-}
-
-impl Amount for u64 {
-    fn of(text: &str, read: impl Fn(&str) -> Result<u64, String>) -> Result<Self, String> {
-        read(text)
-    }
-}
-
-impl Amount for LimitChange {
-    fn of(text: &str, read: impl Fn(&str) -> Result<u64, String>) -> Result<Self, String> {
-        let read = match text.strip_prefix('+') {
-            Some(more) => read(more).map(Self::By),
-            None => read(text).map(Self::To),
-        };
-        read.map_err(|it| format!("{it}; + before it adds"))
-    }
-}
 
 /// A whole number of things.
 pub fn whole(text: &str) -> Result<u32, String> {
@@ -47,42 +26,18 @@ pub(super) fn some(text: &str) -> Result<u32, String> {
     })
 }
 
-pub(super) fn count<T: Amount>(text: &str) -> Result<T, String> {
-    T::of(text, |number| whole(number).map(u64::from))
+/// US dollars, in millionths.
+pub(super) fn dollars(text: &str) -> Result<u64, String> {
+    Unit::Dollars.read(text)
 }
 
-/// Seconds.
-pub(super) fn duration<T: Amount>(text: &str) -> Result<T, String> {
-    T::of(text, |number| Ok(amounts::whole_seconds(amounts::duration(number)?)))
-}
-
-/// Millionths of a US dollar.
-pub(super) fn dollars<T: Amount>(text: &str) -> Result<T, String> {
-    let micros = |number: &str| amounts::dollars(number).map(amounts::micros);
-    T::of(text, |number| micros(number).ok_or_else(|| "US dollars, such as 5.00".to_owned()))
-}
-
-pub(super) fn tokens<T: Amount>(text: &str) -> Result<T, String> {
-    let wanted = "a whole number, perhaps with k or M, such as 500k";
-    T::of(text, |number| amounts::tokens(number).ok_or_else(|| wanted.to_owned()))
-}
-
-/// A grade of proof that a loop may require.
-pub(super) fn proof(text: &str) -> Result<Proof, &'static str> {
-    let found = Proof::REQUIRED.into_iter().find(|proof| proof.label() == text);
-    found.ok_or("it can be checked or proven")
-}
-
-/// A text without its mark.
-#[expect(clippy::unnecessary_wraps, reason = "clap's shape of a reader")]
-pub(super) fn text(marked: &str) -> Result<String, String> {
-    Ok(marked.strip_prefix(MARK).unwrap_or(marked).to_owned())
-}
-
-/// Words, each with its mark removed.
-#[expect(clippy::unnecessary_wraps, reason = "clap's shape of a reader")]
-pub(super) fn words(marked: &str) -> Result<Vec<String>, String> {
-    Ok(marked.split(MARK).skip(1).map(str::to_owned).collect())
+/// A text that is not blank, without its mark.
+///
+/// # Errors
+/// Where nothing is left to read.
+pub fn text(marked: &str) -> Result<String, String> {
+    let text = marked.strip_prefix(MARK).unwrap_or(marked);
+    if text.trim().is_empty() { Err("a text".to_owned()) } else { Ok(text.to_owned()) }
 }
 
 /// An iteration by its number.
@@ -92,8 +47,5 @@ pub fn iteration(text: &str) -> Result<u32, &'static str> {
 
 /// An outcome by its word.
 pub fn outcomes() -> impl TypedValueParser<Value = Outcome> {
-    PossibleValuesParser::new(Outcome::ALL.map(Outcome::label)).try_map(|word| {
-        let named = Outcome::ALL.into_iter().find(|outcome| outcome.label() == word);
-        named.ok_or("an outcome")
-    })
+    one_of(Outcome::ALL, Outcome::label)
 }

@@ -244,9 +244,9 @@ fn a_task_becomes_the_arguments_of_a_run_with_its_prompt_as_it_is() {
         let text = format!("---\nverify: --x\nrequire: checked\nwords: [-n, '9']\n---\n{prompt}\n");
         let (_, tasks) = read(&[("auth.md", &text)], None).unwrap();
         let run = run_args(&tasks[0]).unwrap();
-        assert_eq!(run.start.task.as_deref(), Some(prompt));
+        assert_eq!(run.start.task().as_deref(), Some(prompt));
         assert_eq!(
-            (run.start.verify, run.start.require),
+            (run.start.terms.verify, run.start.terms.require),
             (vec!["--x".to_owned()], Some(Proof::Checked))
         );
         assert_eq!(run.options.words, Some(vec!["-n".to_owned(), "9".to_owned()]));
@@ -261,10 +261,10 @@ fn a_recorded_task_that_this_crew_cannot_run_is_named() {
         tasks[0].words = vec![word.to_owned()];
         told.push(run_args(&tasks[0]).unwrap_err().to_string());
     }
-    insta::assert_snapshot!(told.join("\n"), @r#"
+    insta::assert_snapshot!(told.join("\n"), @"
     auth: unknown option `--frobnicate`
-    hint: if it is the agent's, put it after `--`; if it belongs to the task, put the whole task in double quotes
+    hint: crew run --help
     auth: invalid value `lots` for `--max-cost <USD>`
     hint: US dollars, such as 5.00
-    "#);
+    ");
 }

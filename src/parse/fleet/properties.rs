@@ -78,7 +78,7 @@ fn chosen() -> impl Strategy<Value = Chosen> {
     prop_oneof![
         prop::collection::vec(text(), 1..3).prop_map(|list| ("verify", Some(list))),
         prop::collection::vec(text(), 1..3).prop_map(|list| ("context", Some(list))),
-        text().prop_map(one("completion-promise")),
+        "[a-z]{1,12}".prop_map(one("completion-promise")),
         text().prop_map(one("agent")),
         text().prop_map(one("agent-cmd")),
         number().prop_map(one("max-cost")),

@@ -221,7 +221,7 @@ touches: c";
     auth.md:18: touches takes paths from the root of the checkout, not `../x`
     auth.md:18: touches takes paths from the root of the checkout, not `/etc`
     auth.md:19: orient takes a text or a list of texts, not a list in a list
-    auth.md:20: --decide needs a value: --decide TEXT
+    auth.md:20: `--decide <TEXT>` needs a value: a text
     auth.md:21: no-worse takes no NUL character, not `a b`
     auth.md:22: invalid value `all` for `--permissions <KIND>`: it can be default, accept-edits, auto, bypass
     auth.md:23: verify is given twice, also in line 6: keep one, which may be a list such as [a, b]

@@ -1,34 +1,40 @@
-//! Parses a settings file, as TOML text, into one layer of settings. An unknown key is a warning,
+//! Reads a settings file, as TOML text, into one layer of settings. An unknown key is a warning,
 //! because a later crew may know it. A value that cannot be used is an error, because a limit that
 //! is silently lost means an endless loop. Each message names the file, the line, the key and what
 //! to write instead; all faults of a file are reported together.
 
-mod agents;
+pub mod amount;
+pub mod merge;
+pub mod options;
 #[cfg(test)]
 mod run_tests;
-mod tables;
 #[cfg(test)]
 mod tests;
-mod values;
-mod variables;
+pub mod trust;
+#[cfg(test)]
+mod trust_tests;
 
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeTable, DeValue, ValueDeserializer};
 
-pub(super) use self::values::is_branch;
-pub use self::variables::variables;
-use super::fragment::IsThere;
+use self::amount::{Seconds, texts};
+pub use self::merge::LogRetention;
+use self::merge::{AgentEntry, Layer, ProcedureSettings, Sourced, ValueOrigin};
+use self::options::{KEYS, Key, LoopOptions};
+use super::fragment::{IsThere, fragment};
 use super::spelling::{nearest, shown};
-use crate::engine::record::Role;
-use crate::engine::settings::{Layer, Sourced, ValueOrigin};
+use crate::engine::boundary::protect;
+use crate::engine::record::{Check, Fragment, LoopMoment, Phase, Reaction, Role};
 
 /// The content of a file.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Read {
     pub layer: Layer,
     /// Keys that were ignored: one sentence each.
@@ -38,6 +44,8 @@ pub struct Read {
 /// Whose file it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whose {
+    /// crew's own.
+    BuiltIn,
     /// The user's own.
     Users,
     /// A checkout's: its paths stay inside the checkout, and it cannot set what is kept of all
@@ -54,18 +62,17 @@ pub fn parse(
     outputs: &[&'static str],
     is_there: IsThere<'_>,
 ) -> Result<Read, String> {
-    let (warnings, faults) = (Vec::new(), Vec::new());
-    let mut reader = Reader { text, path, whose, outputs, is_there, warnings, faults };
-    let mut layer = Layer::default();
+    let read = Read::default();
+    let mut reader = Reader { text, path, whose, outputs, is_there, read, faults: Vec::new() };
     match DeTable::parse(text) {
-        Ok(table) => reader.root(&mut layer, table.get_ref()),
+        Ok(table) => reader.root(table.get_ref()),
         Err(error) => {
             let (at, what) = broken(text, &error);
             reader.fault(&at, what);
         }
     }
-    let Reader { warnings, faults, .. } = reader;
-    if faults.is_empty() { Ok(Read { layer, warnings }) } else { Err(faults.join("\n")) }
+    let Reader { read, faults, .. } = reader;
+    if faults.is_empty() { Ok(read) } else { Err(faults.join("\n")) }
 }
 
 /// Where a text stops being TOML, and why.
@@ -100,23 +107,59 @@ pub(super) fn in_order<'text>(table: &'text DeTable<'text>) -> Vec<Item<'text>> 
     entries
 }
 
+const TABLES: [&str; 7] = ["loop", "check", "agents", "procedures", "on", "wait", "keep"];
+const CHECK: [&str; 5] = ["run", "role", "timeout", "success-exit-code", "no-worse"];
+const AGENT: [&str; 12] = [
+    "like",
+    "command",
+    "args",
+    "prompt",
+    "output",
+    "permissions",
+    "max-turns",
+    "model",
+    "allow",
+    "environment",
+    "usage-file",
+    "login",
+];
+const REACTION: [&str; 2] = ["run", "timeout"];
+const NO_CHECKS: &str = "check is a list of tables: write [[check]], in double brackets";
+/// The timeout of a reaction in seconds, unless its table sets one.
+const REACTION_TIMEOUT_S: u64 = 60;
+
+/// One `[[check]]`, or what runs at a moment of a loop.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct CommandEntry {
+    run: String,
+    role: Option<Role>,
+    timeout: Option<Seconds>,
+    #[serde(default, alias = "success_exit_code")]
+    success_exit_code: i32,
+    #[serde(default, alias = "no_worse")]
+    no_worse: bool,
+}
+
+#[derive(Deserialize)]
+struct Texts(#[serde(deserialize_with = "texts")] Vec<String>);
+
 struct Reader<'text> {
     text: &'text str,
     path: &'text Path,
     whose: Whose,
     outputs: &'text [&'static str],
     is_there: IsThere<'text>,
-    warnings: Vec<String>,
+    read: Read,
     faults: Vec<String>,
 }
 
 impl Reader<'_> {
-    fn line(&self, at: &Range<usize>) -> usize {
-        line(self.text, at)
-    }
-
     fn origin(&self, at: &Range<usize>) -> ValueOrigin {
-        ValueOrigin::File { path: self.path.to_owned(), line: self.line(at) }
+        match self.whose {
+            Whose::BuiltIn => ValueOrigin::BuiltIn,
+            _ => ValueOrigin::File { path: self.path.to_owned(), line: line(self.text, at) },
+        }
     }
 
     /// The folder to which the file's paths are relative.
@@ -135,27 +178,316 @@ impl Reader<'_> {
     }
 
     fn fault(&mut self, at: &Range<usize>, what: impl Display) {
-        let fault = format!("{}: {what}", self.origin(at));
-        self.faults.push(fault);
+        self.faults.push(format!("{}: {what}", self.origin(at)));
     }
 
-    /// Warns of a key that is not one of `known`, and says where it may belong.
+    fn warn(&mut self, at: &Range<usize>, what: &str) {
+        self.read.warnings.push(format!("{}: {what}", self.origin(at)));
+    }
+
+    /// "LINE: WHY", with the line that a value stands in.
+    fn refuse(&mut self, at: &Range<usize>, why: &str) {
+        let begin = self.text.get(..at.start).and_then(|before| before.rfind('\n'));
+        let rest = self.text.get(begin.map_or(0, |end| end + 1)..).unwrap_or_default();
+        let line = shown(rest.lines().next().unwrap_or_default().trim());
+        self.fault(at, format!("{line}: {why}"));
+    }
+
+    /// A value; a wrong type is a fault, and keys that it does not take are warnings: `place` is
+    /// its table, and `known` its keys.
+    fn value<T: DeserializeOwned>(
+        &mut self,
+        value: &Value<'_>,
+        (place, known): (&str, &[&'static str]),
+    ) -> Option<T> {
+        let mut ignored = Vec::new();
+        let source = ValueDeserializer::from(value.clone());
+        let read = serde_ignored::deserialize(source, |path| ignored.push(path.to_string()));
+        for name in ignored {
+            let table = value.get_ref().as_table();
+            let named = table.and_then(|table| table.get_key_value(name.as_str()));
+            let at = named.map_or(value.span(), |(key, _)| key.span());
+            self.unknown(&at, &name, place, known);
+        }
+        let refused = |error: toml::de::Error| {
+            self.refuse(&error.span().unwrap_or_else(|| value.span()), error.message());
+        };
+        read.map_err(refused).ok()
+    }
+
+    /// Warns of a key that is not one of `known`, and says where it may belong. A check that is
+    /// passed over would let a loop end unchecked, so that is a fault.
     fn unknown(&mut self, at: &Range<usize>, key: &str, table: &str, known: &[&'static str]) {
-        let key = shown(key);
-        let place = if table.is_empty() { String::new() } else { format!(" in {table}") };
-        let home = tables::table_of(&key).filter(|home| *home != table);
+        let (key, name) = (shown(key), key.replace('_', "-"));
+        let is_check = [&Role::ALL.map(Role::label)[..], &["no-worse"]].concat().contains(&&*name);
+        let home = if is_check || Key::find("loop", &name).is_some() {
+            Some("[loop]")
+        } else if CHECK.contains(&&*name) {
+            Some("[[check]]")
+        } else {
+            None
+        };
+        let home = home.filter(|home| *home != table);
         let guess = match (nearest(&key, known), home) {
             (_, Some(home)) => format!(": it belongs under {home}"),
             (Some(meant), None) => format!(": did you mean `{meant}`?"),
             (None, None) => ", ignored".to_owned(),
         };
-        // A check that is passed over would let a loop end unchecked.
-        let is_check = home.is_some() && Role::ALL.iter().any(|role| role.label() == key);
+        let place = if table.is_empty() { String::new() } else { format!(" in {table}") };
         let what = format!("unknown key `{key}`{place}{guess}");
-        if is_check {
-            self.fault(at, what);
-        } else {
-            self.warnings.push(format!("{}: {what}", self.origin(at)));
+        if is_check && home.is_some() { self.fault(at, what) } else { self.warn(at, &what) }
+    }
+
+    fn root(&mut self, root: &DeTable<'_>) {
+        let mut layer = Layer::default();
+        for (key, value) in in_order(root) {
+            match (key.get_ref().as_ref(), value.get_ref()) {
+                ("check", DeValue::Array(checks)) => {
+                    checks.iter().for_each(|it| self.check(&mut layer, it));
+                }
+                ("check", _) => self.fault(&key.span(), NO_CHECKS),
+                (name, DeValue::Table(table)) if TABLES.contains(&name) => {
+                    self.table(&mut layer, name, table);
+                }
+                (name, _) if TABLES.contains(&name) => self.no_table(key, name),
+                (name, _) => self.unknown(&key.span(), name, "", &TABLES),
+            }
+        }
+        self.read.layer = layer;
+    }
+
+    /// "NAME is a table".
+    fn no_table(&mut self, key: &KeyText<'_>, name: &str) {
+        let what = format!("{name} is a table: write its keys under a line [{name}]");
+        self.fault(&key.span(), what);
+    }
+
+    fn table(&mut self, layer: &mut Layer, name: &str, table: &DeTable<'_>) {
+        for (key, value) in in_order(table) {
+            match name {
+                // A project must not prune the logs of every loop on this machine.
+                "keep" if self.whose == Whose::Projects => {
+                    let what = "[keep] counts only in your own settings file; ignored here";
+                    return self.warn(&key.span(), what);
+                }
+                "agents" => self.agent(layer, key, value),
+                "procedures" => self.procedure(layer, key, value),
+                "on" => self.reactions(layer, key, value),
+                _ if self.term(layer, name, (key, value)) => {}
+                _ => {
+                    let known = names_in(name);
+                    self.unknown(&key.span(), key.get_ref(), &format!("[{name}]"), &known);
+                }
+            }
         }
     }
+
+    /// Reads a key of `table`; `false` if the table has no key of this name. A procedure holds what
+    /// `[loop]` holds.
+    fn term(&mut self, layer: &mut Layer, table: &str, (name, value): Item<'_>) -> bool {
+        let (name, at) = (name.get_ref().replace('_', "-"), value.span());
+        let role = Role::ALL.into_iter().find(|role| role.label() == name);
+        if table == "loop" && (role.is_some() || name == "no-worse") {
+            for run in self.texts(value) {
+                let check = role.map_or_else(|| Check::no_worse(&run), |it| Check::new(&run, it));
+                if self.is_command(value, &run) {
+                    layer.checks.push(self.sourced(&at, check));
+                }
+            }
+            return true;
+        }
+        let Some(key) = Key::find(table, &name) else { return false };
+        if key.name == "protect" {
+            for glob in self.texts(value) {
+                match protect::glob(&glob) {
+                    Ok(_) => layer.protect.push(self.sourced(&at, glob)),
+                    Err(wanted) => self.refuse(&value.span(), &format!("expected {wanted}")),
+                }
+            }
+            return true;
+        }
+        let Some(read) = self.value::<toml::Value>(value, ("", &[])) else { return true };
+        if let toml::Value::String(text) = &read
+            && (text.trim().is_empty() || text.contains('\0') || text.starts_with('-'))
+        {
+            self.refuse(&value.span(), "expected a text that is not blank and no option");
+            return true;
+        }
+        let alone = toml::Table::from_iter([(key.name.to_owned(), read.clone())]);
+        match LoopOptions::deserialize(alone) {
+            Ok(_) => drop(layer.values.insert(key.name, self.sourced(&at, read))),
+            Err(error) => self.refuse(&at, error.message()),
+        }
+        true
+    }
+
+    fn texts(&mut self, value: &Value<'_>) -> Vec<String> {
+        self.value(value, ("", &[])).map(|Texts(texts)| texts).unwrap_or_default()
+    }
+
+    /// Whether a text can be run; if not, that is a fault. Detection at every start would run
+    /// commands that nobody has written down or trusted.
+    fn is_command(&mut self, value: &Value<'_>, run: &str) -> bool {
+        let why = match run {
+            "auto" => "write the command, or let `crew init` do it",
+            run if run.trim().is_empty() || run.contains('\0') => "expected a command",
+            _ => return true,
+        };
+        self.refuse(&value.span(), why);
+        false
+    }
+
+    fn check(&mut self, layer: &mut Layer, value: &Value<'_>) {
+        let at = value.span();
+        if value.get_ref().as_table().is_none() {
+            return self.fault(&at, NO_CHECKS);
+        }
+        let Some(entry) = self.value::<CommandEntry>(value, ("[[check]]", &CHECK)) else {
+            return;
+        };
+        let role = entry.role.unwrap_or(Role::Verify);
+        if entry.no_worse && role != Role::Verify {
+            return self.fault(&at, "only a `verify` can be no-worse");
+        }
+        let mut check = Check::new(entry.run, role);
+        check.timeout_s = entry.timeout.map_or(check.timeout_s, |time| time.0);
+        if check.timeout_s == 0 || !(0..=255).contains(&entry.success_exit_code) {
+            let what = "a timeout is at least a second, and an exit code is from 0 to 255";
+            return self.fault(&at, what);
+        }
+        if self.is_command(value, &check.run) {
+            check.success_exit_code = entry.success_exit_code;
+            check.no_worse = entry.no_worse;
+            layer.checks.push(self.sourced(&at, check));
+        }
+    }
+
+    fn reactions(&mut self, layer: &mut Layer, key: &KeyText<'_>, value: &Value<'_>) {
+        let name = key.get_ref().as_ref();
+        let Some(on) = LoopMoment::ALL.into_iter().find(|on| on.label() == name) else {
+            let known = LoopMoment::ALL.map(LoopMoment::label);
+            return self.unknown(&key.span(), name, "[on]", &known);
+        };
+        match value.get_ref().as_array() {
+            Some(list) => list.iter().for_each(|it| self.reaction(layer, on, it)),
+            None => self.reaction(layer, on, value),
+        }
+    }
+
+    /// A command, or a table with a command and its timeout.
+    fn reaction(&mut self, layer: &mut Layer, on: LoopMoment, value: &Value<'_>) {
+        let name = on.label();
+        let (run, timeout_s) = if value.get_ref().is_table() {
+            let place = format!("[on] {name}");
+            match self.value::<CommandEntry>(value, (&place, &REACTION)) {
+                Some(entry) => (entry.run, entry.timeout.map_or(REACTION_TIMEOUT_S, |it| it.0)),
+                None => return,
+            }
+        } else {
+            match self.value::<String>(value, ("", &[])) {
+                Some(run) => (run, REACTION_TIMEOUT_S),
+                None => return,
+            }
+        };
+        if timeout_s == 0 {
+            return self.refuse(&value.span(), "expected a timeout of at least a second");
+        }
+        if self.is_command(value, &run) {
+            layer.reactions.push(self.sourced(&value.span(), Reaction { on, run, timeout_s }));
+        }
+    }
+
+    fn agent(&mut self, layer: &mut Layer, key: &KeyText<'_>, value: &Value<'_>) {
+        let name = key.get_ref().as_ref();
+        let place = format!("agents.{name}");
+        if !value.get_ref().is_table() {
+            return self.no_table(key, &place);
+        }
+        let table = format!("[{place}]");
+        let Some(entry) = self.value::<AgentEntry>(value, (&table, &AGENT)) else {
+            return;
+        };
+        let outputs = self.outputs;
+        let why = match &entry {
+            AgentEntry { command: Some(words), .. }
+                if words.first().is_none_or(String::is_empty) =>
+            {
+                "command is a list that begins with a program: [\"claude\", \"-p\"]".to_owned()
+            }
+            AgentEntry { allow: Some(rule), .. }
+                if !rule.contains("{check}") && !rule.contains("{words}") =>
+            {
+                "allow is an argument with {check} in it: \"--allow=Bash({check})\"".to_owned()
+            }
+            AgentEntry { output: Some(output), .. } if !outputs.contains(&&*output.0) => {
+                format!("output is one of {}", outputs.join(", "))
+            }
+            entry if entry.environment.keys().any(|it| it.is_empty() || it.contains('=')) => {
+                "environment names a variable without =: { LEVEL = \"1\" }".to_owned()
+            }
+            entry if entry.to_string().contains("\\u0000") => {
+                "a value holds a NUL character".to_owned()
+            }
+            _ => {
+                drop(layer.agents.insert(name.to_owned(), self.sourced(&key.span(), entry)));
+                return;
+            }
+        };
+        self.fault(&key.span(), format!("{place}: {why}"));
+    }
+
+    fn procedure(&mut self, layer: &mut Layer, key: &KeyText<'_>, value: &Value<'_>) {
+        let name = key.get_ref().as_ref();
+        let place = format!("procedures.{name}");
+        if name.is_empty() || name.contains(|c: char| c.is_whitespace() || c.is_control()) {
+            let what = "the name of a procedure is one word: [procedures.nightly]";
+            return self.fault(&key.span(), what);
+        }
+        let Some(table) = value.get_ref().as_table() else { return self.no_table(key, &place) };
+        let mut procedure = ProcedureSettings::default();
+        for (key, value) in in_order(table) {
+            let name = key.get_ref().as_ref();
+            if let Some(phase) = Phase::ALL.into_iter().find(|phase| phase.label() == name) {
+                for text in self.texts(value) {
+                    let fragment = self.fragment(value, &text);
+                    procedure.recipe.0.entry(phase).or_default().extend(fragment);
+                }
+            } else if name == "description" {
+                procedure.description = self.value(value, ("", &[]));
+            } else if !self.term(&mut procedure.terms, "loop", (key, value)) {
+                let phases = Phase::ALL.map(Phase::label);
+                let known = [&["description"], &phases[..], &names_in("loop")].concat();
+                self.unknown(&key.span(), name, &format!("[{place}]"), &known);
+            }
+        }
+        layer.procedures.insert(name.to_owned(), self.sourced(&key.span(), procedure));
+    }
+
+    fn fragment(&mut self, value: &Value<'_>, text: &str) -> Option<Fragment> {
+        let found = match fragment(text, self.folder(), self.is_there) {
+            Ok(Fragment::File(file))
+                if self.checkout().is_some_and(|checkout| !file.starts_with(checkout)) =>
+            {
+                Err("a file of this checkout")
+            }
+            found => found,
+        };
+        found.map_err(|wanted| self.refuse(&value.span(), &format!("expected {wanted}"))).ok()
+    }
+}
+
+/// The names of the keys that a table may hold.
+fn names_in(table: &str) -> Vec<&'static str> {
+    let names = KEYS.iter().map(Key::parts).filter(|(of, _)| *of == table);
+    let checks: &[&str] =
+        if table == "loop" { &["verify", "gate", "until", "no-worse"] } else { &[] };
+    names.map(|(_, name)| name).chain(checks.iter().copied()).collect()
+}
+
+/// Whether git could accept a text as a branch, and not as an option. Whether the branch exists is
+/// checked at the start.
+pub(super) fn is_branch(text: &str) -> bool {
+    !text.is_empty()
+        && !text.starts_with('-')
+        && !text.contains(|c: char| c.is_whitespace() || c.is_control())
 }

@@ -2,11 +2,10 @@
 
 use insta::assert_snapshot;
 
-use super::Whose;
-use super::tests::{bare, parsed, told, told_of};
-use crate::engine::settings::merge::{Layers, merge};
-use crate::engine::settings::trust::needs;
-use crate::engine::settings::{Key, Layer, Value};
+use super::merge::{Layers, merge};
+use super::tests::{parsed, told, told_of};
+use super::trust::needs;
+use super::*;
 
 const WHOLE: &str = r#"
 [loop]
@@ -56,40 +55,46 @@ days = 0
 fn every_key_of_a_run_becomes_a_value() {
     let read = parsed(WHOLE, "/home/crew/config.toml", Whose::Users).unwrap();
     assert_eq!(read.warnings, [""; 0]);
-    let layers = Layers { user: read.layer, ..bare() };
-    let settings = merge(&layers, Some("nightly"));
+    let layers = Layers { user: read.layer, ..Layers::default() };
+    let settings = merge(&layers, Some("nightly")).unwrap();
     let keep = settings.keep();
     let reactions: Vec<String> = settings
-        .contract_reactions()
+        .layer
+        .reactions
         .iter()
-        .map(|it| format!("{} {:?} {}s", it.on.label(), it.run, it.timeout_s))
+        .map(|Sourced { value: it, .. }| {
+            format!("{} {:?} {}s", it.on.label(), it.run, it.timeout_s)
+        })
         .collect();
+    let mut process = settings.options.process.clone();
+    process.args.push("(last)".to_owned());
+    let protect: Vec<&str> = settings.layer.protect.iter().map(|it| &*it.value).collect();
     assert_snapshot!(format!(
-        "{:?}\n{} turns, {} tokens\n{:?}\n{:?}\n{} {:?} {}\n{}\n{:?}\n{:?} {:?}\n{} bytes, {} days\n{:?}",
-        settings.pace(),
-        settings.count(Key::MaxTurns),
-        settings.number(Key::TokenBudget),
-        settings.git(),
-        settings.protected(),
-        settings.layer.word(Key::Agent).unwrap_or_default(),
-        settings.layer.value(Key::Arguments),
-        settings.permissions().label(),
+        "{}{protect:?}\n{}\n{:?}\n{:?} {:?}\n{} bytes, {} days\n{reactions:?}",
+        toml::to_string(&process).unwrap(),
         settings.layer.agents["mine"].value,
         settings.recipe,
-        settings.layer.value(Key::Promise),
-        settings.contract_checks().iter().map(|check| &check.run).collect::<Vec<_>>(),
+        settings.layer.value("completion-promise"),
+        settings.checks().iter().map(|check| &check.run).collect::<Vec<_>>(),
         keep.bytes,
         keep.days,
-        reactions,
     ), @r#"
-    IterationTimes { timeout_s: 2700, idle_timeout_s: 0, delay_s: 90 }
-    50 turns, 80000 tokens
-    GitSteps { commit: true, push: false, rebase: Some("main"), branch: None }
+    agent = "codex"
+    permissions = "auto"
+    timeout = "45m"
+    idle-timeout = "0"
+    delay = "1m 30s"
+    commit = true
+    rebase = "main"
+    args = ["(last)"]
+    max-turns = 50
+    token-budget = "80k"
+    redline = "80%"
+    awake = true
     ["tests/**", "Cargo.lock"]
-    codex None auto
-    like = "codex", prompt = "argument", output = "text", permissions.accept-edits = ["--edit"], permissions.bypass = [], max_turns = "--turns", args = ["-x"], command = ["my agent", "-p"]
+    { args = ["-x"], command = ["my agent", "-p"], like = "codex", max-turns = "--turns", output = "text", permissions = { accept-edits = ["--edit"], bypass = [] }, prompt = "argument" }
     Recipe({Context: [BuiltIn("about")], Observe: [File("/home/crew/look.md"), Text("Read the log\nof today")], Act: [File("/home/ACT.j2")]})
-    Some(Off) ["make lint"]
+    Some(Boolean(false)) ["make lint"]
     524288000 bytes, 0 days
     ["wait \"tell\" 60s", "finish \"one\" 60s", "finish \"two\" 300s"]
     "#);
@@ -99,12 +104,11 @@ fn every_key_of_a_run_becomes_a_value() {
 fn arguments_are_only_given_to_the_agent_they_are_meant_for() {
     let layers = |user: &str, project: &str, typed: Option<&str>| {
         let read = |text: &str| parsed(text, "crew.toml", Whose::Users).unwrap().layer;
-        let mut layers = Layers { user: read(user), project: read(project), ..bare() };
+        let mut layers = Layers { user: read(user), project: read(project), ..Layers::default() };
         let typed = typed.map(|name| format!("[loop]\nagent = {name:?}"));
         layers.typed = typed.map_or_else(Layer::default, |text| read(&text));
-        let settings = merge(&layers, None);
-        let Some(Value::Words(words)) = settings.layer.value(Key::Arguments) else { return None };
-        Some(words.join(" "))
+        let settings = merge(&layers, None).unwrap();
+        settings.layer.value("args").map(|_| settings.options.process.args.join(" "))
     };
     let args = "[loop]\nargs = [\"--x\"]";
     let codex = "[loop]\nagent = \"codex\"\nargs = [\"--y\"]";
@@ -142,40 +146,40 @@ fn a_bad_value_of_a_run_names_line_key_and_fix() {
     ]), @r#"
     [loop]
     timeout = 90
-      error: crew.toml:2: timeout takes a time with its unit, in quotes, not 90: timeout = "10m"
+      error: crew.toml:2: timeout = 90: expected a time with its unit, such as 90m, 12h or "1h 30m"
     [loop]
     max_turns = "50"
-      error: crew.toml:2: max_turns takes a whole number without quotes, not "50": max_turns = 50
+      warning: 
     [loop]
     commit = "yes"
-      error: crew.toml:2: commit takes true or false, not "yes": commit = true
+      error: crew.toml:2: commit = "yes": invalid type: string "yes", expected a boolean
     [loop]
     rebase = true
-      error: crew.toml:2: rebase takes a branch in quotes, or false, not true: rebase = "main"
+      error: crew.toml:2: rebase = true: expected a text in quotes, or false
     [loop]
     rebase = "--exec=x"
-      error: crew.toml:2: rebase takes a branch in quotes, or false, not "--exec=x": rebase = "main"
+      error: crew.toml:2: rebase = "--exec=x": expected a text that is not blank and no option
     [loop]
     permissions = "bypas"
-      error: crew.toml:2: permissions takes default, accept-edits, auto or bypass, not "bypas": permissions = "bypass"
+      error: crew.toml:2: permissions = "bypas": unknown variant `bypas`, expected one of `default`, `accept-edits`, `auto`, `bypass`
     [loop]
     protect = "tests"
-      error: crew.toml:2: protect takes a list of paths, not "tests": protect = ["Cargo.lock", "tests/**"]
+      warning: 
     [loop]
     protect = ["../other"]
-      error: crew.toml:2: protect takes paths from the root of the checkout, not "../other": protect = ["Cargo.lock", "tests/**"]
+      error: crew.toml:2: protect = ["../other"]: expected paths from the root of the checkout
     [loop]
     protect = ["a["]
-      error: crew.toml:2: protect takes a glob (unclosed character class; missing ']'), not "a[": protect = ["Cargo.lock", "tests/**"]
+      error: crew.toml:2: protect = ["a["]: expected a glob (unclosed character class; missing ']')
     [loop]
     completion_promise = true
-      error: crew.toml:2: completion_promise takes a text in quotes, not true: completion_promise = "ALL DONE"
+      error: crew.toml:2: completion_promise = true: expected a text in quotes, or false
     [keep]
     logs = 2
-      error: crew.toml:2: logs takes a size with its unit, such as 500MiB or 2GiB, not 2: logs = "2GiB"
+      error: crew.toml:2: logs = 2: expected a size with its unit, such as 500MiB or 2GiB
     [keep]
     days = -1
-      error: crew.toml:2: days takes a whole number from 0 (no limit) to 4294967295, not -1: days = 90
+      error: crew.toml:2: days = -1: expected a whole number, such as 15
     "#);
 }
 
@@ -200,25 +204,25 @@ fn a_bad_agent_procedure_or_reaction_names_line_key_and_fix() {
     ]), @r#"
     [loop]
     args = "--model opus"
-      error: crew.toml:2: args takes a list of words, each in quotes, not "--model opus": args = ["--effort", "high"]
+      error: crew.toml:2: args = "--model opus": expected a text that is not blank and no option
     [agents]
     mine = "my-agent"
       error: crew.toml:2: agents.mine is a table: write its keys under a line [agents.mine]
     [agents.mine]
     command = "my-agent -p"
-      error: crew.toml:2: command takes a list of words, each in quotes, not "my-agent -p": command = ["claude", "-p"]
+      error: crew.toml:2: command = "my-agent -p": invalid type: string "my-agent -p", expected a sequence
     [agents.mine]
     command = []
-      error: crew.toml:2: command takes a list that begins with a program, not []: command = ["claude", "-p"]
+      error: crew.toml:1: agents.mine: command is a list that begins with a program: ["claude", "-p"]
     [agents.mine]
     prompt = "arg"
-      error: crew.toml:2: prompt takes stdin or argument, not "arg": prompt = "argument"
+      error: crew.toml:2: prompt = "arg": unknown variant `arg`, expected `stdin` or `argument`
     [agents.mine]
     output = "json"
-      error: crew.toml:2: output takes text, claude or codex, not "json": output = "text"
+      error: crew.toml:1: agents.mine: output is one of text, claude, codex
     [agents.mine]
     permissions = "bypass"
-      error: crew.toml:2: permissions takes a table, not "bypass": permissions = { bypass = ["--yolo"] }
+      error: crew.toml:2: permissions = "bypass": invalid type: string "bypass", expected a map
     [procedures]
     nightly = "look.md"
       error: crew.toml:2: procedures.nightly is a table: write its keys under a line [procedures.nightly]
@@ -227,22 +231,22 @@ fn a_bad_agent_procedure_or_reaction_names_line_key_and_fix() {
       error: crew.toml:1: the name of a procedure is one word: [procedures.nightly]
     [procedures.nightly]
     observe = 5
-      error: crew.toml:2: observe takes a text in quotes, not 5: observe = "prompts/look.md"
+      error: crew.toml:2: observe = 5: expected a text or a list of texts, not 5
     [procedures.nightly]
     act = "~/act.md"
-      error: crew.toml:2: act takes a path without ~, not "~/act.md": act = "prompts/look.md"
+      error: crew.toml:2: act = "~/act.md": expected a path without ~
     [procedures.nightly]
     max_iterations = "3"
-      error: crew.toml:2: max_iterations takes a whole number without quotes, not "3": max_iterations = 15
+      warning: 
     [on]
     finish = 5
-      error: crew.toml:2: finish takes a command in quotes, not 5: finish = "notify-send done"
+      error: crew.toml:2: finish = 5: invalid type: integer `5`, expected a string
     [on]
     finish = { timeout = "5s" }
-      error: crew.toml:2: finish has no command: run = "notify-send done"
+      error: crew.toml:2: finish = { timeout = "5s" }: missing field `run`
     [on]
     finish = { run = "x", timeout = 0 }
-      error: crew.toml:2: timeout takes a time of at least a second, not 0: timeout = "10m"
+      error: crew.toml:2: finish = { run = "x", timeout = 0 }: expected a timeout of at least a second
     "#);
 }
 
@@ -262,7 +266,7 @@ fn an_unknown_key_of_a_run_is_a_warning_with_a_guess() {
     ]), @r#"
     [loop]
     idle-timeout = "5m"
-      warning: crew.toml:2: unknown key `idle-timeout` in [loop]: did you mean `idle_timeout`?
+      warning: 
     [loop]
     agen = "codex"
       warning: crew.toml:2: unknown key `agen` in [loop]: did you mean `agent`?
@@ -271,13 +275,13 @@ fn an_unknown_key_of_a_run_is_a_warning_with_a_guess() {
     [agents.mine]
     command = ["a"]
     permissions.accept_edits = ["-e"]
-      warning: crew.toml:3: unknown key `accept_edits` in [agents.mine.permissions]: did you mean `accept-edits`?
+      error: crew.toml:3: permissions.accept_edits = ["-e"]: unknown variant `accept_edits`, expected one of `default`, `accept-edits`, `auto`, `bypass`
     [procedures.nightly]
     observ = "x"
       warning: crew.toml:2: unknown key `observ` in [procedures.nightly]: did you mean `observe`?
     [procedures.nightly]
     max_iteration = 5
-      warning: crew.toml:2: unknown key `max_iteration` in [procedures.nightly]: did you mean `max_iterations`?
+      warning: crew.toml:2: unknown key `max_iteration` in [procedures.nightly]: did you mean `max-iterations`?
     [on]
     finished = "x"
       warning: crew.toml:2: unknown key `finished` in [on]: did you mean `finish`?
@@ -305,17 +309,17 @@ fn a_projects_file_stays_in_its_checkout_and_keeps_off_the_logs() {
     ), @r#"
     [procedures.nightly]
     act = "../../act.md"
-      error: /repo/.claude/crew.toml:2: act takes a file of this checkout, not "../../act.md": act = "prompts/look.md"
+      error: /repo/.claude/crew.toml:2: act = "../../act.md": expected a file of this checkout
     [procedures.nightly]
     act = "/etc/motd"
-      error: /repo/.claude/crew.toml:2: act takes a file of this checkout, not "/etc/motd": act = "prompts/look.md"
+      error: /repo/.claude/crew.toml:2: act = "/etc/motd": expected a file of this checkout
     [keep]
     logs = "1MiB"
     days = 1
       warning: /repo/.claude/crew.toml:2: [keep] counts only in your own settings file; ignored here
     "#);
     let read = |text| parsed(text, "/repo/.claude/crew.toml", Whose::Projects);
-    assert!(read("[keep]\ndays = 1").unwrap().layer.is_empty());
+    assert_eq!(read("[keep]\ndays = 1").unwrap().layer, Layer::default());
     let inside = read("[procedures.nightly]\nact = \"../act.md\"").unwrap();
     assert_eq!(inside.warnings, [""; 0]);
 }
@@ -326,25 +330,25 @@ fn what_names_a_program_or_goes_further_than_the_users_own_needs_trust_and_a_pro
     let told = |user: &str| {
         let user = parsed(user, "config.toml", Whose::Users).unwrap().layer;
         let project = parsed(&project, "/repo/.claude/crew.toml", Whose::Projects).unwrap().layer;
-        let needs = needs(&project, &user, "claude");
+        let needs = needs(&project, &user);
         let needs: Vec<String> = needs.iter().map(ToString::to_string).collect();
         needs.join("\n")
     };
     assert_snapshot!(told(""), @r#"
-    [loop] idle_timeout = 0
+    [loop] idle-timeout = 0
     [loop] agent = "mine"
+    [loop] args = ["--model", "a b"]
     [loop] permissions = "auto"
     [loop] commit = true
     [loop] rebase = "main"
-    [loop] args = ["--model", "a b"]
-    [agents.mine] like = "codex", prompt = "argument", output = "text", permissions.accept-edits = ["--edit"], permissions.bypass = [], max_turns = "--turns", args = ["-x"], command = ["my agent", "-p"]
+    [agents.mine] { args = ["-x"], command = ["my agent", "-p"], like = "codex", max-turns = "--turns", output = "text", permissions = { accept-edits = ["--edit"], bypass = [] }, prompt = "argument" }
     on wait (within 60s): tell
     on finish (within 60s): one
     on finish (within 300s): two
+    [procedures.nightly] completion-promise = false
     [procedures.nightly] agent = "codex"
     [procedures.nightly] permissions = "bypass"
     gate (within 600s, passes with 0): make lint
-    [procedures.nightly] completion_promise = false
     "#);
     let user = "[loop]\nidle_timeout = 0\nmax_turns = 0\ncommit = true\nrebase = \"main\"\n\
         permissions = \"bypass\"\ndelay = \"2m\"\nagent = \"codex\"\n\
@@ -353,11 +357,11 @@ fn what_names_a_program_or_goes_further_than_the_users_own_needs_trust_and_a_pro
     [loop] delay = "1m 30s"
     [loop] agent = "mine"
     [loop] args = ["--model", "a b"]
-    [agents.mine] like = "codex", prompt = "argument", output = "text", permissions.accept-edits = ["--edit"], permissions.bypass = [], max_turns = "--turns", args = ["-x"], command = ["my agent", "-p"]
+    [agents.mine] { args = ["-x"], command = ["my agent", "-p"], like = "codex", max-turns = "--turns", output = "text", permissions = { accept-edits = ["--edit"], bypass = [] }, prompt = "argument" }
     on wait (within 60s): tell
     on finish (within 60s): one
     on finish (within 300s): two
+    [procedures.nightly] completion-promise = false
     gate (within 600s, passes with 0): make lint
-    [procedures.nightly] completion_promise = false
     "#);
 }

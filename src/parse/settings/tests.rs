@@ -3,15 +3,14 @@ use std::path::Path;
 use insta::assert_snapshot;
 use proptest::prelude::*;
 
+use super::merge::{Layers, merge};
 use super::*;
-use crate::engine::settings::merge::Layers;
-use crate::engine::settings::{Key, Sourced, Value};
 
 pub(super) fn parsed(text: &str, path: &str, whose: Whose) -> Result<Read, String> {
     parse(text, Path::new(path), whose, &["text", "claude", "codex"], &|_| true)
 }
 
-fn read(text: &str) -> Result<Read, String> {
+pub(super) fn read(text: &str) -> Result<Read, String> {
     parsed(text, "crew.toml", Whose::Users)
 }
 
@@ -29,13 +28,6 @@ pub(super) fn told_of(texts: &[&str], path: &str, whose: Whose) -> String {
         format!("{}\n  {kind}: {}\n", text.trim(), lines.replace('\n', "\n  "))
     });
     told.collect()
-}
-
-/// No layer except the built-in agent.
-pub(super) fn bare() -> Layers {
-    let mut layers = Layers::default();
-    layers.built_in.values.insert(Key::Agent, Sourced::built_in(Value::Text("claude".to_owned())));
-    layers
 }
 
 #[test]
@@ -69,23 +61,18 @@ run = "b"
 "#;
     let read = read(text).unwrap();
     assert!(read.warnings.is_empty(), "{:?}", read.warnings);
-    let values = read.layer.values.values();
-    let limits: Vec<String> = values
-        .filter(|sourced| matches!(sourced.value, Value::Number(_)))
-        .map(|sourced| format!("{:?} {}", sourced.value, sourced.origin))
-        .collect();
-    assert_eq!(
-        limits,
-        [
-            "Number(15) crew.toml:3",
-            "Number(0) crew.toml:6",
-            "Number(4) crew.toml:7",
-            "Number(5400) crew.toml:4",
-            "Number(2500000) crew.toml:8",
-            "Number(500000) crew.toml:9",
-            "Number(0) crew.toml:15"
-        ]
-    );
+    let values = read.layer.in_order().filter(|(key, _)| key.unit.is_some());
+    let limits: Vec<String> =
+        values.map(|(key, it)| format!("{} {} {}", key.name, it.value, it.origin)).collect();
+    assert_snapshot!(limits.join("\n"), @r#"
+    max-iterations 15 crew.toml:3
+    failure-threshold 0 crew.toml:6
+    stall 4 crew.toml:7
+    max-duration "1h 30m" crew.toml:4
+    max-cost 2.5 crew.toml:8
+    max-tokens "500k" crew.toml:9
+    wait.max 0 crew.toml:15
+    "#);
     let checks: Vec<String> = read
         .layer
         .checks
@@ -98,15 +85,13 @@ run = "b"
         .collect();
     assert_snapshot!(checks.join("\n"), @r#"
     crew.toml:10 verify "cargo test" (600, 0)
-    crew.toml:11 verify "sh -c \"a b\"" (600, 0)
+    crew.toml:10 verify "sh -c \"a b\"" (600, 0)
     crew.toml:17 gate "cargo clippy\n" (1200, 2)
     crew.toml:25 verify "b" (600, 0)
     "#);
-    let promise = &read.layer.values[&Key::Promise];
-    assert_eq!(
-        (promise.value.word(), promise.origin.to_string()),
-        (Some("ALL DONE"), "crew.toml:5".to_owned())
-    );
+    let promise = &read.layer.values["completion-promise"];
+    assert_eq!(promise.value.as_str(), Some("ALL DONE"));
+    assert_eq!(promise.origin.to_string(), "crew.toml:5");
 }
 
 #[test]
@@ -178,80 +163,78 @@ fn a_bad_value_names_line_key_and_fix() {
     ]), @r#"
     [loop]
     max_iterations = "15"
-      error: crew.toml:2: max_iterations takes a whole number without quotes, not "15": max_iterations = 15
+      warning: 
     [loop]
     max_iterations = -1
-      error: crew.toml:2: max_iterations takes a whole number from 0 (no limit) to 4294967295, not -1: max_iterations = 15
+      error: crew.toml:2: max_iterations = -1: expected a whole number, such as 15
     [loop]
     max_iterations = 5_000_000_000
-      error: crew.toml:2: max_iterations takes a whole number from 0 (no limit) to 4294967295, not 5_000_000_000: max_iterations = 15
+      error: crew.toml:2: max_iterations = 5_000_000_000: expected a whole number up to 4294967295
     [loop]
     stall = 2.5
-      error: crew.toml:2: stall takes a whole number without quotes, not 2.5: stall = 3
+      error: crew.toml:2: stall = 2.5: expected a whole number, such as 15
     [loop]
     max_duration = 90
-      error: crew.toml:2: max_duration takes a time with its unit, in quotes, not 90: max_duration = "12h"
+      error: crew.toml:2: max_duration = 90: expected a time with its unit, such as 90m, 12h or "1h 30m"
     [loop]
     max_duration = "90"
-      error: crew.toml:2: max_duration takes a time with its unit, such as 90m, 12h or "1h 30m", not "90": max_duration = "12h"
+      error: crew.toml:2: max_duration = "90": expected a time with its unit, such as 90m, 12h or "1h 30m"
     [loop]
     max_duration = "soon"
-      error: crew.toml:2: max_duration takes a time with its unit, such as 90m, 12h or "1h 30m", not "soon": max_duration = "12h"
+      error: crew.toml:2: max_duration = "soon": expected a time with its unit, such as 90m, 12h or "1h 30m"
     [loop]
     max_duration = "200 years"
-      error: crew.toml:2: max_duration takes a time of at most ten years, not "200 years": max_duration = "12h"
+      error: crew.toml:2: max_duration = "200 years": expected a time of at most ten years
     [loop]
     max_cost = -5
-      error: crew.toml:2: max_cost takes an amount in US dollars, not -5: max_cost = 5.00
+      error: crew.toml:2: max_cost = -5: expected US dollars, such as 5.00
     [loop]
     max_cost = 1e3
-      error: crew.toml:2: max_cost takes an amount in US dollars, not 1e3: max_cost = 5.00
+      warning: 
     [loop]
     max_cost = "five"
-      error: crew.toml:2: max_cost takes an amount in US dollars, not "five": max_cost = 5.00
+      error: crew.toml:2: max_cost = "five": expected US dollars, such as 5.00
     [loop]
     max_tokens = 1.5
-      error: crew.toml:2: max_tokens takes a number of tokens, such as 500k or 2M, not 1.5: max_tokens = "500k"
+      error: crew.toml:2: max_tokens = 1.5: expected a whole number, perhaps with k or M, such as 500k
     [loop]
     max_tokens = "1.5M"
-      error: crew.toml:2: max_tokens takes a number of tokens, such as 500k or 2M, not "1.5M": max_tokens = "500k"
+      error: crew.toml:2: max_tokens = "1.5M": expected a whole number, perhaps with k or M, such as 500k
     [loop]
     completion_promise = "FAILURE"
-      error: crew.toml:2: completion_promise: the promise cannot be FAILURE: that word is how the agent says it is not done; choose another, such as COMPLETE
+      error: crew.toml:2: completion_promise = "FAILURE": the promise cannot be FAILURE: that word is how the agent says it is not done; choose another, such as COMPLETE
     [loop]
     completion_promise = ""
-      error: crew.toml:2: completion_promise takes a text in quotes, not "": completion_promise = "ALL DONE"
+      error: crew.toml:2: completion_promise = "": expected a text that is not blank and no option
     [wait]
     max = true
-      error: crew.toml:2: max takes a time with its unit, in quotes, not true: max = "12h"
+      error: crew.toml:2: max = true: expected a time with its unit, such as 90m, 12h or "1h 30m"
     "#);
 }
 
 #[test]
 fn money_and_tokens_are_written_with_or_without_quotes_and_read_back_to_the_last_digit() {
-    let value = |text: &str, key| read(text).unwrap().layer.number(key).unwrap();
-    for (text, expected) in [
-        ("5", 5_000_000),
-        ("2.50", 2_500_000),
-        ("\"$2.50\"", 2_500_000),
-        ("0.012345", 12_345),
-        ("1_000", 1_000_000_000),
-        ("0", 0),
+    let value = |text: &str, name: &str| {
+        let layer = read(text).unwrap().layer;
+        let key = Key::find("loop", name).unwrap();
+        let number = key.unit.unwrap().of(layer.value(name).unwrap()).unwrap();
+        (number, key.unit.unwrap().written(number))
+    };
+    for (name, text, expected) in [
+        ("max-cost", "5", 5_000_000),
+        ("max-cost", "2.50", 2_500_000),
+        ("max-cost", "\"$2.50\"", 2_500_000),
+        ("max-cost", "0.012345", 12_345),
+        ("max-cost", "1_000", 1_000_000_000),
+        ("max-cost", "0", 0),
+        ("max-tokens", "2_000_000", 2_000_000),
+        ("max-tokens", "\"500k\"", 500_000),
+        ("max-tokens", "\"2M\"", 2_000_000),
+        ("max-tokens", "1_234", 1_234),
     ] {
-        let found = value(&format!("[loop]\nmax_cost = {text}"), Key::MaxCost);
+        let (found, written) = value(&format!("[loop]\n{name} = {text}"), name);
         assert_eq!(found, expected, "{text}");
-        let amount = Value::Number(found).written(Key::MaxCost.row().kind);
-        let written = format!("[loop]\nmax_cost = {amount}");
-        assert_eq!(value(&written, Key::MaxCost), found, "{written}");
-    }
-    for (text, expected) in
-        [("2_000_000", 2_000_000), ("\"500k\"", 500_000), ("\"2M\"", 2_000_000), ("1_234", 1_234)]
-    {
-        let found = value(&format!("[loop]\nmax_tokens = {text}"), Key::MaxTokens);
-        assert_eq!(found, expected, "{text}");
-        let number = Value::Number(found).written(Key::MaxTokens.row().kind);
-        let written = format!("[loop]\nmax_tokens = {number}");
-        assert_eq!(value(&written, Key::MaxTokens), found, "{written}");
+        assert_eq!(value(&format!("[loop]\n{name} = {written:?}"), name).0, found, "{written}");
     }
 }
 
@@ -270,34 +253,34 @@ fn a_bad_check_names_line_key_and_fix() {
     ]), @r#"
     [loop]
     verify = "cargo test"
-      error: crew.toml:2: verify takes a list of commands, not "cargo test": verify = ["cargo test"]
+      warning: 
     [loop]
     gate = ["cargo test", 5]
-      error: crew.toml:2: gate takes a command in quotes, not 5: gate = ["cargo test"]
+      error: crew.toml:2: gate = ["cargo test", 5]: expected a text or a list of texts, not 5
     [loop]
     until = ["auto"]
-      error: crew.toml:2: until cannot be `auto` in a file: write the command, or let `crew init` do it
+      error: crew.toml:2: until = ["auto"]: write the command, or let `crew init` do it
     [[check]]
     role = "gate"
-      error: crew.toml:1: this [[check]] has no command: run = "cargo test"
+      error: crew.toml:1: [[check]]: missing field `run`
     [[check]]
     run = " "
-      error: crew.toml:2: run takes a command in quotes, not " ": run = "cargo test"
+      error: crew.toml:1: [[check]]: expected a command
     [[check]]
     run = "a"
     role = "verfy"
-      error: crew.toml:3: role takes verify, gate or until, not "verfy": role = "verify"
+      error: crew.toml:3: role = "verfy": unknown variant `verfy`, expected one of `verify`, `gate`, `until`
     [[check]]
     run = "a"
     timeout = "0"
-      error: crew.toml:3: timeout takes a time of at least a second, not "0": timeout = "10m"
+      error: crew.toml:1: a timeout is at least a second, and an exit code is from 0 to 255
     [[check]]
     run = "a"
     success_exit_code = 256
-      error: crew.toml:3: success_exit_code takes an exit status from 0 to 255, not 256: success_exit_code = 0
+      error: crew.toml:1: a timeout is at least a second, and an exit code is from 0 to 255
     [[check]]
     run = "a\u0000b"
-      error: crew.toml:2: run takes a command without a NUL character, not "a\u0000b": run = "cargo test"
+      error: crew.toml:1: [[check]]: expected a command
     "#);
 }
 
@@ -308,8 +291,8 @@ fn every_fault_of_a_file_is_told_at_once() {
     stall = true
     max_iterations = "x"
     max_iteration = 3
-      error: crew.toml:2: stall takes a whole number without quotes, not true: stall = 3
-      crew.toml:3: max_iterations takes a whole number without quotes, not "x": max_iterations = 15
+      error: crew.toml:2: stall = true: expected a whole number, such as 15
+      crew.toml:3: max_iterations = "x": expected a whole number, such as 15
     "#);
 }
 
@@ -330,10 +313,10 @@ fn an_unknown_key_is_a_warning_with_a_guess_and_the_rest_of_the_file_counts() {
     assert_snapshot!(told(&texts), @r#"
     [loop]
     max_iteration = 5
-      warning: crew.toml:2: unknown key `max_iteration` in [loop]: did you mean `max_iterations`?
+      warning: crew.toml:2: unknown key `max_iteration` in [loop]: did you mean `max-iterations`?
     [loop]
     max-iterations = 5
-      warning: crew.toml:2: unknown key `max-iterations` in [loop]: did you mean `max_iterations`?
+      warning: 
     [loop]
     colour = "red"
       warning: crew.toml:2: unknown key `colour` in [loop], ignored
@@ -361,7 +344,7 @@ fn an_unknown_key_is_a_warning_with_a_guess_and_the_rest_of_the_file_counts() {
       warning: crew.toml:3: unknown key `model` in [[check]]: it belongs under [loop]
     "#);
     let read = read("[loop]\nmax_iteration = 5\nstall = 2").unwrap();
-    assert_eq!(read.layer.number(Key::Stall), Some(2));
+    assert_eq!(read.layer.value("stall"), Some(&toml::Value::Integer(2)));
 }
 
 proptest! {
@@ -369,5 +352,152 @@ proptest! {
     fn no_text_makes_the_reader_panic(text: String, key in "[a-z_]{1,12}", value in ".{0,20}") {
         let _ = read(&text);
         let _ = read(&format!("[loop]\n{key} = {value}\n[[check]]\n{key} = {value}"));
+    }
+}
+
+#[test]
+fn each_option_that_settings_may_hold_has_its_key() {
+    let mut command = clap::Command::new("all");
+    command = <options::LimitOptions as clap::Args>::augment_args(command);
+    command = <options::TermOptions as clap::Args>::augment_args(command);
+    command = <options::ProcessOptions as clap::Args>::augment_args(command);
+    let known = names_in("loop");
+    for option in command.get_arguments().filter_map(clap::Arg::get_long) {
+        assert!(known.contains(&option) || option == "no-promise", "{option} has no key");
+    }
+}
+
+#[test]
+fn what_is_built_in_is_usable_and_what_a_loop_without_settings_has() {
+    let settings = merge(&Layers::default(), None).unwrap();
+    assert_eq!(settings.limits(), crate::engine::record::Limits::default());
+    let times = crate::engine::record::IterationTimes::default();
+    let amount = merge::amount(settings.options.process.timeout);
+    assert_eq!(amount, times.timeout_s);
+}
+
+#[test]
+fn what_is_typed_is_the_highest_tier_and_a_limit_that_adds_is_refused_at_a_start() {
+    let typed = |words: &[&str]| {
+        let command = <options::LimitOptions as clap::Args>::augment_args(clap::Command::new("x"));
+        let matches = command.no_binary_name(true).try_get_matches_from(words).unwrap();
+        let limits = clap::FromArgMatches::from_arg_matches(&matches).unwrap();
+        Layer::typed(&LoopOptions { limits, ..LoopOptions::default() })
+    };
+    let layer = typed(&["-n", "4", "--max-duration", "90m", "--max-cost=2.5"]).unwrap();
+    let shown: Vec<String> =
+        layer.in_order().map(|(key, it)| format!("{} {}", key.name, it.value)).collect();
+    assert_eq!(shown, ["max-iterations 4", "max-duration \"1h 30m\"", "max-cost \"2.50\""]);
+    let refused = typed(&["-n", "+4"]).unwrap_err();
+    assert!(
+        refused.starts_with("`+4` adds to the limit of a loop that exists\nhint: "),
+        "{refused}"
+    );
+}
+
+fn layer(key: &'static str, value: &str) -> Layer {
+    let mut layer = Layer::default();
+    layer.values.insert(key, Sourced::typed(toml::Value::String(value.to_owned())));
+    layer
+}
+
+fn checks(checks: &[(&str, Role)]) -> Layer {
+    let checks = checks.iter().map(|(run, role)| Check::new(*run, *role));
+    let checks = checks.map(Sourced::typed).collect();
+    Layer { checks, ..Layer::default() }
+}
+
+#[test]
+fn a_higher_tier_wins_and_a_variable_is_a_ceiling() {
+    // User, project, environment, typed; the value in force, and whether a note is expected.
+    let table: [([Option<u64>; 4], u64, bool); 10] = [
+        ([None, None, None, None], 0, false),
+        ([Some(20), None, None, None], 20, false),
+        ([Some(20), Some(15), None, None], 15, false),
+        ([Some(20), Some(30), None, None], 30, false),
+        ([None, None, Some(5), None], 5, false),
+        ([Some(4), None, Some(5), None], 4, false),
+        ([Some(20), Some(0), Some(5), None], 5, false),
+        ([None, None, Some(5), Some(4)], 4, false),
+        ([None, None, Some(5), Some(0)], 5, true),
+        ([None, None, Some(0), Some(6)], 6, false),
+    ];
+    for (given, expected, noted) in table {
+        let [user, project, environment, typed] = given
+            .map(|value| value.map(|it| layer("max-cost", &it.to_string())).unwrap_or_default());
+        let settings =
+            merge(&Layers { user, project, environment, typed, ..Layers::default() }, None)
+                .unwrap();
+        let found = settings.limits().max_cost_micros / 1_000_000;
+        assert_eq!((found, settings.notes.len()), (expected, usize::from(noted)), "{given:?}");
+    }
+}
+
+#[test]
+fn checks_of_files_replace_each_other_role_by_role_and_typed_ones_are_added() {
+    let user = checks(&[("mine", Role::Verify), ("mine too", Role::Gate)]);
+    let project = checks(&[("lint", Role::Gate), ("a", Role::Verify), ("b", Role::Verify)]);
+    let typed = checks(&[("typed", Role::Verify)]);
+    let layers = Layers { user, project, ..Layers::default() };
+    let runs = |layers: &Layers| -> Vec<String> {
+        merge(layers, None).unwrap().checks().into_iter().map(|check| check.run).collect()
+    };
+    assert_eq!(runs(&layers), ["a", "b", "lint"]);
+    assert_eq!(runs(&Layers { typed, ..layers.clone() }), ["typed", "a", "b", "lint"]);
+    let typed = checks(&[("b", Role::Verify), ("lint", Role::Until)]);
+    assert_eq!(runs(&Layers { typed, ..layers }), ["b", "a", "lint", "lint"]);
+    assert_eq!(runs(&Layers::default()), Vec::<String>::new());
+}
+
+#[test]
+fn a_procedures_own_limit_wins_over_one_for_all_loops_and_a_typed_one_over_both() {
+    let procedure =
+        ProcedureSettings { terms: layer("max-iterations", "7"), ..ProcedureSettings::default() };
+    let procedures = [("p".to_owned(), Sourced::typed(procedure))].into();
+    let mut layers = Layers {
+        user: Layer { procedures, ..layer("max-iterations", "20") },
+        project: layer("max-iterations", "30"),
+        ..Layers::default()
+    };
+    let max = |layers: &Layers, name| merge(layers, name).unwrap().limits().max_iterations;
+    assert_eq!((max(&layers, None), max(&layers, Some("p"))), (30, 7));
+    layers.typed = layer("max-iterations", "9");
+    assert_eq!(max(&layers, Some("p")), 9);
+}
+
+#[test]
+fn a_typed_cost_above_the_ceiling_is_reported() {
+    let environment = layer("max-cost", "5.00");
+    let typed = layer("max-cost", "7.50");
+    let layers = Layers { environment, typed, ..Layers::default() };
+    insta::assert_snapshot!(merge(&layers, None).unwrap().notes.join("\n"), @"--max-cost 7.50 is ignored: CREW_MAX_COST=5.00 is the most a loop may cost here");
+}
+
+/// The entry as the file would write it, or what is wrong.
+fn agent(lines: &str) -> String {
+    let file = format!("[agents.mine]\n{lines}");
+    let read = parse(&file, Path::new("crew.toml"), Whose::Users, &["text"], &|_| true);
+    read.map_or_else(
+        |faults| format!("{faults:?}"),
+        |read| read.layer.agents["mine"].value.to_string(),
+    )
+}
+
+#[test]
+fn what_an_agent_needs_to_tell_what_it_does_is_part_of_what_a_person_trusts() {
+    let lines = "command = [\"m\"]\nallow = \"--allow=Bash({check})\"\n\
+                 usage_file = \"--used\"\nenvironment = { LEVEL = \"low\" }";
+    assert_snapshot!(agent(lines), @r#"{ allow = "--allow=Bash({check})", command = ["m"], environment = { LEVEL = "low" }, usage-file = "--used" }"#);
+}
+
+#[test]
+fn a_rule_without_a_command_and_a_variable_that_cannot_be_one_are_refused() {
+    for (line, expected) in [
+        ("allow = \"--allow\"", "allow is an argument with {check} in it"),
+        ("environment = \"LEVEL=low\"", "expected a map"),
+        ("environment = { \"A=B\" = \"x\" }", "a variable without ="),
+        ("environment = { LEVEL = 1 }", "expected a string"),
+    ] {
+        assert!(agent(line).contains(expected), "{line}: {}", agent(line));
     }
 }

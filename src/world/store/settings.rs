@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::engine::settings::Layer;
-use crate::parse::settings::{Read, Whose, parse, variables};
+use crate::parse::settings::merge::{Layer, variables};
+use crate::parse::settings::{Read, Whose, parse};
 use crate::world::env;
 use crate::world::files::disk;
 

@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 
 use super::home::{Home, hash};
-use crate::engine::settings::trust::TrustRequest;
+use crate::parse::settings::trust::TrustRequest;
 use crate::world::files::disk::{self, Durability};
 
 /// The largest file that is read.

@@ -1,0 +1,366 @@
+//! Every option of a loop, defined once. clap reads them from a command line, for a terminal and
+//! for `/crew:loop`; serde reads them from settings, procedures and what is built in. An option that
+//! is absent says nothing.
+
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use serde::{Deserialize, Serialize};
+
+use super::amount::{Bytes, Count, Limit, OrOff, Percent, Seconds, TokenCount, Unit, texts};
+use crate::engine::boundary::limits::{LimitChange, LimitChanges, LimitName};
+use crate::engine::claim::promise::Promise;
+use crate::engine::record::{Permissions, Proof, QuestionMode};
+use crate::engine::test_changes::TestChanges;
+use crate::engine::test_changes::trial::Prove;
+use crate::parse::arguments::text;
+
+/// The headings of the options in a page of help.
+pub const START: &str = "Start";
+const DONE_WHEN: &str = "Done when";
+/// Of claims and tests.
+pub const CLAIMS: &str = "Claims and tests";
+const LIMITS: &str = "Limits";
+/// Of the agent.
+pub const AGENT: &str = "Agent";
+/// Of git.
+pub const GIT: &str = "Git";
+/// Of this run alone.
+pub const THIS_RUN: &str = "This run";
+
+/// All options of a loop that settings may hold.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LoopOptions {
+    #[serde(flatten)]
+    pub limits: LimitOptions,
+    #[serde(flatten)]
+    pub terms: TermOptions,
+    #[serde(flatten)]
+    pub process: ProcessOptions,
+}
+
+/// The limits of every loop.
+#[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[command(next_help_heading = LIMITS)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct LimitOptions {
+    /// At most N iterations (10; 0 = no limit)
+    ///
+    /// A procedure may have its own number.
+    #[arg(long, short = 'n', value_name = "N")]
+    pub max_iterations: Option<Limit<{ Unit::Count as usize }>>,
+    /// At most D: 90m, 12h (12h; 0 = no limit)
+    ///
+    /// Sleep of the machine does not count.
+    #[arg(long, value_name = "D")]
+    pub max_duration: Option<Limit<{ Unit::Seconds as usize }>>,
+    /// At most this many dollars: 5, 2.50 (0 = no limit)
+    ///
+    /// By the client's prices.
+    #[arg(long, value_name = "USD")]
+    pub max_cost: Option<Limit<{ Unit::Dollars as usize }>>,
+    /// At most N tokens: 500k, 2M (0 = no limit)
+    ///
+    /// Tokens of every kind.
+    #[arg(long, value_name = "N")]
+    pub max_tokens: Option<Limit<{ Unit::Tokens as usize }>>,
+    /// Abort after N failures in a row (3; 0 = off)
+    ///
+    /// Failed iterations.
+    #[arg(long, value_name = "N")]
+    pub failure_threshold: Option<Limit<{ Unit::Count as usize }>>,
+    /// Stop after N without progress (5; 0 = off)
+    ///
+    /// So many iterations in a row: the loop then ends as stalled.
+    #[arg(long, value_name = "N")]
+    pub stall: Option<Limit<{ Unit::Count as usize }>>,
+}
+
+/// The other terms of every loop.
+#[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[command(next_help_heading = DONE_WHEN)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct TermOptions {
+    /// Who answers the agent's questions: auto, ask, defer
+    ///
+    /// In a session. auto: you, if you typed in the last 10 minutes, else the agent itself; ask:
+    /// you; defer: the agent itself.
+    #[arg(long, value_name = "MODE", help_heading = START, hide_possible_values = true)]
+    #[arg(value_parser = one_of(QuestionMode::ALL, QuestionMode::label))]
+    pub questions: Option<QuestionMode>,
+    /// Must pass before a claim counts (auto finds a command)
+    ///
+    /// May be repeated. auto is the test command found here.
+    #[arg(long, value_name = "CMD", value_parser = text)]
+    #[serde(deserialize_with = "texts", skip_serializing_if = "Vec::is_empty")]
+    pub verify: Vec<String>,
+    /// Like --verify, and also runs after every iteration
+    #[arg(long, value_name = "CMD", value_parser = text)]
+    #[serde(deserialize_with = "texts", skip_serializing_if = "Vec::is_empty")]
+    pub gate: Vec<String>,
+    /// Ends the loop when it passes; no claim needed
+    #[arg(long, value_name = "CMD", value_parser = text)]
+    #[serde(deserialize_with = "texts", skip_serializing_if = "Vec::is_empty")]
+    pub until: Vec<String>,
+    /// Like --verify; tests that failed before may still fail
+    ///
+    /// Passes also when no test fails that passed at the start. May be repeated.
+    #[arg(long, value_name = "CMD", value_parser = text)]
+    #[serde(deserialize_with = "texts", skip_serializing_if = "Vec::is_empty")]
+    pub no_worse: Vec<String>,
+    /// The lowest proof that completes it: checked or proven
+    ///
+    /// checked: a check had failed and now passes.
+    #[arg(long, value_name = "PROOF", hide_possible_values = true)]
+    #[arg(value_parser = one_of(Proof::REQUIRED, Proof::label))]
+    pub require: Option<Proof>,
+    /// Before it completes, run the checks without the work
+    ///
+    /// A test that then fails proves the work.
+    #[arg(long, num_args = 0, default_missing_value = "proven")]
+    #[arg(value_parser = one_of(Prove::ALL, Prove::label))]
+    pub prove: Option<Prove>,
+    /// What the agent must say (COMPLETE)
+    ///
+    /// Or the one tag in the task.
+    #[arg(long, value_name = "TEXT", help_heading = CLAIMS)]
+    pub completion_promise: Option<OrOff<Promise>>,
+    /// No claim ends the loop
+    #[arg(long, conflicts_with = "completion_promise", help_heading = CLAIMS)]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub no_promise: bool,
+    /// If tests changed: refuse the claim, or report
+    ///
+    /// When the agent changed a test that failed at the start, and as it was it still fails.
+    /// report only lowers the proof.
+    #[arg(long, value_name = "MODE", help_heading = CLAIMS, hide_possible_values = true)]
+    #[arg(value_parser = one_of(TestChanges::ALL, TestChanges::label))]
+    pub test_changes: Option<TestChanges>,
+    /// Tests or settings that are the task: a glob
+    ///
+    /// Changes to these tests and check settings count as work.
+    #[arg(long, value_name = "GLOB", help_heading = CLAIMS, value_parser = text)]
+    #[serde(deserialize_with = "texts", skip_serializing_if = "Vec::is_empty")]
+    pub may_change: Vec<String>,
+    /// Seconds for all that runs in the scratch folder.
+    #[arg(skip)]
+    pub prove_timeout: Option<Seconds>,
+    /// Prepares the scratch folder.
+    #[arg(skip)]
+    pub setup: Option<String>,
+    /// Globs of paths that are tests.
+    #[arg(skip)]
+    #[serde(deserialize_with = "texts", skip_serializing_if = "Vec::is_empty")]
+    pub tests: Vec<String>,
+    /// Globs of paths that the agent must not change.
+    #[arg(skip)]
+    #[serde(deserialize_with = "texts", skip_serializing_if = "Vec::is_empty")]
+    pub protect: Vec<String>,
+    /// Whether the user's terminal gets notices.
+    #[arg(skip)]
+    pub notices: Option<bool>,
+    /// The longest wait for a rate limit or an outage.
+    #[arg(skip)]
+    #[serde(rename = "wait.max")]
+    pub max_wait: Option<Seconds>,
+    /// How much of the logs of all loops is kept.
+    #[arg(skip)]
+    #[serde(rename = "keep.logs")]
+    pub keep_logs: Option<Bytes>,
+    /// How much of the snapshots of all working trees is kept.
+    #[arg(skip)]
+    #[serde(rename = "keep.snapshots")]
+    pub keep_snapshots: Option<Bytes>,
+    /// For how many days both are kept.
+    #[arg(skip)]
+    #[serde(rename = "keep.days")]
+    pub keep_days: Option<Count>,
+}
+
+/// The options of fresh processes, which `crew run` and `crew resume` share.
+#[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[command(next_help_heading = AGENT)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct ProcessOptions {
+    /// The agent's name, one of those below
+    #[arg(long, value_name = "NAME", value_parser = text)]
+    pub agent: Option<String>,
+    /// Who takes over at a limit of its account
+    #[arg(long, value_name = "NAME[,NAME]", value_delimiter = ',', value_parser = text)]
+    #[serde(deserialize_with = "texts", skip_serializing_if = "Vec::is_empty")]
+    pub fallback: Vec<String>,
+    /// The agent's model
+    #[arg(long, value_name = "MODEL", value_parser = text)]
+    pub model: Option<String>,
+    /// Permissions: accept-edits, default, auto, bypass
+    ///
+    /// What the agent may do without asking (accept-edits; claude may run the checks too).
+    #[arg(long, value_name = "KIND", hide_possible_values = true)]
+    #[arg(value_parser = one_of(Permissions::ALL, Permissions::label))]
+    pub permissions: Option<Permissions>,
+    /// The time limit of one iteration (60m; 0 = none)
+    #[arg(long, value_name = "D", help_heading = LIMITS)]
+    pub timeout: Option<Seconds>,
+    /// The longest silence of the agent (15m; 0 = none)
+    ///
+    /// While no tool call is open.
+    #[arg(long, value_name = "D", help_heading = LIMITS)]
+    pub idle_timeout: Option<Seconds>,
+    /// Wait this long between two iterations (0)
+    #[arg(long, value_name = "D", help_heading = LIMITS)]
+    pub delay: Option<Seconds>,
+    /// Commit what an iteration changed
+    ///
+    /// What you had not committed before stays out until the agent changes it.
+    #[arg(long, help_heading = GIT)]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub commit: bool,
+    /// Push after an iteration
+    #[arg(long, help_heading = GIT)]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub push: bool,
+    /// Rebase onto BRANCH before an iteration, when it moved
+    #[arg(long, value_name = "BRANCH", help_heading = GIT)]
+    pub rebase: Option<OrOff<String>>,
+    /// The name of the account whose limits all its loops share.
+    #[arg(skip)]
+    pub account: Option<String>,
+    /// For the agent, after its own.
+    #[arg(skip)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    /// The most turns of the agent in one iteration.
+    #[arg(skip)]
+    pub max_turns: Option<Count>,
+    /// The size of a prompt above which crew warns.
+    #[arg(skip)]
+    pub token_budget: Option<TokenCount>,
+    /// How full a context may be before a handoff page follows it.
+    #[arg(skip)]
+    pub redline: Option<Percent>,
+    /// Whether the machine is kept awake while a run works.
+    #[arg(skip)]
+    pub awake: Option<bool>,
+}
+
+/// One of a few words.
+pub fn one_of<T: Clone + Send + Sync + 'static, const N: usize>(
+    all: [T; N],
+    label: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T> {
+    let words = PossibleValuesParser::new(all.clone().map(label));
+    words.try_map(move |word| {
+        let found = all.iter().find(|one| label((*one).clone()) == word);
+        found.cloned().ok_or("one of the words")
+    })
+}
+
+impl LimitOptions {
+    /// What was typed, by the limit.
+    pub fn changes(&self) -> LimitChanges {
+        fn change<const UNIT: usize>(limit: Option<Limit<UNIT>>) -> Option<LimitChange> {
+            let Limit { amount, adds } = limit?;
+            Some(if adds { LimitChange::By(amount.0) } else { LimitChange::To(amount.0) })
+        }
+        // Taken apart, so that no option can be left out.
+        let Self { max_iterations, max_duration, max_cost, max_tokens, failure_threshold, stall } =
+            *self;
+        let all = [
+            (LimitName::MaxIterations, change(max_iterations)),
+            (LimitName::FailureThreshold, change(failure_threshold)),
+            (LimitName::Stall, change(stall)),
+            (LimitName::MaxDuration, change(max_duration)),
+            (LimitName::MaxCost, change(max_cost)),
+            (LimitName::MaxTokens, change(max_tokens)),
+        ];
+        all.into_iter().filter_map(|(limit, change)| Some((limit, change?))).collect()
+    }
+}
+
+/// Which values are wider than what a person allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Widens {
+    /// Greater values; for an amount 0, "none", is the greatest.
+    More,
+    Less,
+    /// On, or on with another word.
+    On,
+    /// Any other value.
+    Other,
+    /// Any other value, and off if the user says nothing.
+    OtherOrOff,
+    /// Every value, because it is a command or part of one.
+    Every,
+    Nothing,
+}
+
+/// A key of a settings file: its name, with the table before it unless that is `[loop]`; the unit
+/// of an amount; and which of its values need a person's trust in a project's file. The order is
+/// that of `crew config`.
+#[derive(Debug)]
+pub struct Key {
+    pub name: &'static str,
+    pub unit: Option<Unit>,
+    pub widens: Widens,
+}
+
+const fn key(name: &'static str, widens: Widens) -> Key {
+    Key { name, unit: None, widens }
+}
+
+const fn amount(name: &'static str, unit: Unit, widens: Widens) -> Key {
+    Key { name, unit: Some(unit), widens }
+}
+
+/// The keys that a settings file may hold.
+pub const KEYS: [Key; 37] = [
+    amount("max-iterations", Unit::Count, Widens::More),
+    amount("failure-threshold", Unit::Count, Widens::More),
+    amount("stall", Unit::Count, Widens::More),
+    amount("max-duration", Unit::Seconds, Widens::More),
+    amount("max-cost", Unit::Dollars, Widens::More),
+    amount("max-tokens", Unit::Tokens, Widens::More),
+    amount("timeout", Unit::Seconds, Widens::More),
+    amount("idle-timeout", Unit::Seconds, Widens::More),
+    amount("delay", Unit::Seconds, Widens::Less),
+    amount("max-turns", Unit::Count, Widens::More),
+    amount("token-budget", Unit::Tokens, Widens::Nothing),
+    amount("redline", Unit::Percent, Widens::Nothing),
+    amount("wait.max", Unit::Seconds, Widens::More),
+    amount("keep.logs", Unit::Bytes, Widens::More),
+    amount("keep.snapshots", Unit::Bytes, Widens::More),
+    amount("keep.days", Unit::Count, Widens::More),
+    key("completion-promise", Widens::OtherOrOff),
+    key("require", Widens::Nothing),
+    key("test-changes", Widens::Other),
+    key("questions", Widens::Other),
+    key("notices", Widens::Nothing),
+    key("prove", Widens::Less),
+    amount("prove-timeout", Unit::Seconds, Widens::More),
+    key("setup", Widens::Every),
+    key("tests", Widens::Nothing),
+    key("may-change", Widens::Every),
+    key("agent", Widens::Other),
+    key("fallback", Widens::Other),
+    key("model", Widens::Other),
+    key("account", Widens::Other),
+    key("args", Widens::Every),
+    key("permissions", Widens::More),
+    key("commit", Widens::On),
+    key("push", Widens::On),
+    key("rebase", Widens::On),
+    key("awake", Widens::Nothing),
+    key("protect", Widens::Nothing),
+];
+
+impl Key {
+    /// The key of `table` with this name; people also write `_` for `-`.
+    pub fn find(table: &str, name: &str) -> Option<&'static Self> {
+        let name = name.replace('_', "-");
+        KEYS.iter().find(|key| key.parts() == (table, &name))
+    }
+
+    /// The table, and the name in it.
+    pub fn parts(&self) -> (&'static str, &'static str) {
+        self.name.split_once('.').unwrap_or(("loop", self.name))
+    }
+}

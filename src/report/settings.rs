@@ -1,0 +1,204 @@
+//! The output of `crew config`, for people and as JSON: every setting, its value, and the origin of
+//! the value.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use toml::Value as Toml;
+
+use super::events::SCHEMA;
+use crate::engine::record::{Check, Fragment, Role};
+use crate::engine::text::{Shown, distinct};
+use crate::engine::usage::Money;
+use crate::parse::settings::amount::Unit;
+use crate::parse::settings::merge::{ProcedureSettings, Settings, Sourced, ValueOrigin};
+use crate::parse::settings::options::Key;
+use crate::parse::settings::trust::TrustRequest;
+
+/// A settings file and whether it exists.
+#[derive(Debug, Serialize)]
+pub struct File {
+    /// Whose it is: "user" or "project".
+    pub of: &'static str,
+    pub path: String,
+    pub is_there: bool,
+}
+
+/// Everything that `crew config` shows.
+#[derive(Debug)]
+pub struct Told<'a> {
+    pub settings: &'a Settings,
+    pub files: Vec<File>,
+    pub untrusted: &'a [TrustRequest],
+    pub warnings: &'a [String],
+}
+
+/// For people: a row for each value, below the name of its table. A mark shows which are set.
+pub fn page(told: &Told<'_>) -> String {
+    let mut rows: Vec<[String; 4]> =
+        rows(told.settings).iter().map(|it| cells(&it.key, &it.shown, &it.origin)).collect();
+    for role in Role::ALL {
+        let checks = told.settings.layer.checks.iter().filter(|it| it.value.role == role);
+        let (before, key) = (rows.len(), format!("loop.{}", role.label()));
+        rows.extend(checks.map(|it| cells(&key, &Shown(&it.value.run).to_string(), &it.origin)));
+        if rows.len() == before {
+            rows.push(cells(&key, NONE, &ValueOrigin::BuiltIn));
+        }
+    }
+    let mut lines = Vec::new();
+    for table in distinct(rows.iter().map(|[table, ..]| table.clone())) {
+        lines.push(format!("[{table}]"));
+        let all = rows.iter().zip(columns(&rows));
+        lines.extend(all.filter(|([of, ..], _)| *of == table).map(|(_, line)| line));
+    }
+    lines.push("\n* is set, the others are built in".to_owned());
+    for file in &told.files {
+        let there = if file.is_there { "" } else { " (not there)" };
+        lines.push(format!("{} file: {}{there}", file.of, file.path));
+    }
+    lines.join("\n")
+}
+
+/// The table, then the columns: the key with its mark, the value, and its origin.
+fn cells(key: &str, shown: &str, origin: &ValueOrigin) -> [String; 4] {
+    let (table, name) = key.split_once('.').unwrap_or(("loop", key));
+    let mark = if *origin == ValueOrigin::BuiltIn { ' ' } else { '*' };
+    [table.to_owned(), format!("{mark} {name}"), shown.to_owned(), origin.to_string()]
+}
+
+/// Left-aligned columns; the last column is not padded.
+fn columns(rows: &[[String; 4]]) -> Vec<String> {
+    /// Other rows are not moved for a command longer than this.
+    const WIDTH_MAX: usize = 40;
+    let width = |column: usize| {
+        let widths = rows.iter().map(|row| row[column].chars().count());
+        widths.max().unwrap_or(0).min(WIDTH_MAX)
+    };
+    let (first, second) = (width(1), width(2));
+    let line =
+        |[_, key, value, origin]: &[String; 4]| format!("{key:first$}  {value:second$}  {origin}");
+    rows.iter().map(line).collect()
+}
+
+/// For programs. Times are in seconds, money in US dollars.
+pub fn json(told: &Told<'_>) -> Value {
+    let checks = told.settings.layer.checks.iter().map(check);
+    json!({
+        "schema": SCHEMA,
+        "settings": rows(told.settings),
+        "checks": checks.collect::<Vec<_>>(),
+        "files": told.files,
+        "untrusted": told.untrusted.iter().map(|need| &need.text).collect::<Vec<_>>(),
+        "warnings": told.warnings,
+    })
+}
+
+fn check(sourced: &Sourced<Check>) -> Value {
+    let mut check = json!(sourced.value);
+    check["origin"] = json!(sourced.origin);
+    check
+}
+
+/// What is shown for an empty list, and for a branch that is not set.
+const NONE: &str = "none";
+
+/// One setting.
+#[derive(Debug, Serialize)]
+struct ConfigRow {
+    /// The table and the key, joined by a dot.
+    key: String,
+    #[serde(skip)]
+    shown: String,
+    value: Value,
+    /// The unit of a number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unit: Option<&'static str>,
+    origin: ValueOrigin,
+}
+
+/// All rows except the checks, in display order.
+fn rows(settings: &Settings) -> Vec<ConfigRow> {
+    let layer = &settings.layer;
+    let values = layer.in_order().map(|(key, value)| {
+        let (table, name) = key.parts();
+        row_of_value(&format!("{table}.{name}"), key, value)
+    });
+    let mut rows: Vec<ConfigRow> = values.collect();
+    let protected = layer.protect.iter();
+    rows.extend(protected.map(|glob| row("loop.protect", &glob.value, &glob.origin)));
+    rows.extend(layer.reactions.iter().map(|reaction| {
+        let (at, origin) = (&reaction.value, &reaction.origin);
+        let value = json!({ "run": at.run, "timeout_s": at.timeout_s });
+        ConfigRow { value, ..row(&format!("on.{}", at.on.label()), &at.run, origin) }
+    }));
+    rows.extend(layer.agents.iter().map(|(name, agent)| {
+        row(&format!("agents.{name}"), &agent.value.to_string(), &agent.origin)
+    }));
+    // crew's own procedures are shown by `crew run --list`.
+    let own = layer.procedures.iter().filter(|(_, it)| it.origin != ValueOrigin::BuiltIn);
+    for (name, procedure) in own {
+        of_procedure(&mut rows, &format!("procedures.{name}"), procedure);
+    }
+    rows
+}
+
+fn row(key: &str, text: &str, origin: &ValueOrigin) -> ConfigRow {
+    ConfigRow {
+        key: key.to_owned(),
+        shown: Shown(text).to_string(),
+        value: json!(text),
+        unit: None,
+        origin: origin.clone(),
+    }
+}
+
+fn row_of_value(name: &str, key: &Key, Sourced { value, origin }: &Sourced<Toml>) -> ConfigRow {
+    let of = row(name, value.as_str().unwrap_or(NONE), origin);
+    let Some((unit, number)) = key.unit.and_then(|unit| Some((unit, unit.of(value).ok()?))) else {
+        return match value {
+            Toml::Boolean(false) if ["rebase", "completion-promise"].contains(&key.name) => {
+                ConfigRow { value: Value::Null, ..of }
+            }
+            Toml::String(_) => of,
+            value => ConfigRow { shown: value.to_string(), value: json!(value), ..of },
+        };
+    };
+    let shown = if number == 0 { "0 (none)".to_owned() } else { unit.written(number) };
+    let (value, unit) = match unit {
+        Unit::Count if key.name == "max-turns" => (json!(number), Some("turns")),
+        Unit::Count if key.name == "keep.days" => (json!(number), Some("days")),
+        Unit::Count => (json!(number), Some("iterations")),
+        Unit::Seconds => (json!(number), Some("s")),
+        Unit::Dollars => (json!(Money::from_micros(number).dollars()), Some("usd")),
+        Unit::Tokens => (json!(number), Some("tokens")),
+        Unit::Bytes => (json!(number), Some("bytes")),
+        Unit::Percent => (json!(number), None),
+    };
+    ConfigRow { shown, value, unit, ..of }
+}
+
+/// A procedure's recipe, and the terms that it sets itself.
+fn of_procedure(rows: &mut Vec<ConfigRow>, key: &str, procedure: &Sourced<ProcedureSettings>) {
+    let ProcedureSettings { description, recipe, terms } = &procedure.value;
+    rows.push(row(key, description.as_deref().unwrap_or_default(), &procedure.origin));
+    for (phase, fragments) in &recipe.0 {
+        let name = phase.label();
+        rows.extend(fragments.iter().map(|fragment| {
+            let text = match fragment {
+                Fragment::Text(text) => text.clone(),
+                Fragment::File(path) => path.display().to_string(),
+                Fragment::BuiltIn(name) => format!("builtin:{name}"),
+            };
+            row(&format!("{key}.{name}"), &text, &procedure.origin)
+        }));
+    }
+    let named = |name: &str| format!("{key}.{name}");
+    let values = terms.in_order();
+    rows.extend(values.map(|(key, value)| row_of_value(&named(key.parts().1), key, value)));
+    rows.extend(terms.protect.iter().map(|it| row(&named("protect"), &it.value, &it.origin)));
+    rows.extend(
+        terms
+            .checks
+            .iter()
+            .map(|check| row(&named(check.value.role.label()), &check.value.run, &check.origin)),
+    );
+}
