@@ -16,6 +16,7 @@ use toml::Value;
 use super::amount::{Amount, Limit, OrOff, Unit};
 use super::options::{KEYS, Key, LimitOptions, LoopOptions};
 use super::{Whose, parse};
+use crate::engine::boundary::limits::LimitChange;
 use crate::engine::claim::promise::Promise;
 use crate::engine::record::{
     Check, Dialect, Limits, LoopMoment, Permissions, PromptVia, Reaction, Recipe, Role,
@@ -316,22 +317,14 @@ impl Layer {
     /// # Errors
     /// Where a limit adds to what a loop does not have yet.
     pub fn typed(options: &LoopOptions) -> Result<Self, String> {
-        fn number<const UNIT: usize>(limit: Option<Limit<UNIT>>) -> Result<(), String> {
-            match limit.filter(|it| it.adds) {
-                Some(it) => Err(format!(
-                    "`+{0}` adds to the limit of a loop that exists\nhint: a start takes the limit itself: {0}",
-                    it.amount
-                )),
-                None => Ok(()),
-            }
+        let changes = options.limits.changes();
+        let added = changes.iter().find(|(_, change)| matches!(change, LimitChange::By(_)));
+        if let Some((limit, _)) = added {
+            let limit = limit.label();
+            return Err(format!(
+                "`+` adds to the limit of a loop that exists\nhint: a start takes the limit itself: --{limit}"
+            ));
         }
-        let limits = &options.limits;
-        number(limits.max_iterations)?;
-        number(limits.failure_threshold)?;
-        number(limits.stall)?;
-        number(limits.max_duration)?;
-        number(limits.max_cost)?;
-        number(limits.max_tokens)?;
         let all = toml::Table::try_from(options).map_err(|error| error.to_string())?;
         let mut layer = Self::default();
         for (key, value) in KEYS.iter().filter_map(|key| Some((key.name, all.get(key.name)?))) {
