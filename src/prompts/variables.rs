@@ -42,7 +42,7 @@ pub const VARIABLES: [(&str, &str); 16] = [
 pub struct PromptInputs<'a> {
     /// The results of the last iterations, oldest first.
     pub accounts: &'a [Account],
-    /// The page of where the loop stands, its file and its text: for the first prompt of a new owner
+    /// The page of where the loop stands, its file and text: for the first prompt of a new owner
     /// and past the redline.
     pub handoff: Option<&'a (PathBuf, String)>,
     pub git_status: Option<&'a str>,
