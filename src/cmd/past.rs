@@ -61,7 +61,7 @@ pub fn diff(words: &[String], is_summary: bool) -> Result<Exit> {
 /// Lists what ended in this repository, or on this machine.
 pub fn history(arguments: &HistoryArgs) -> Result<Exit> {
     let folder = env::current_folder()?;
-    let mut here = git::worktree::roots(&folder);
+    let mut here = git::head::roots(&folder);
     here.push(checkout()?);
     // A working tree that is gone, as that of a task that has landed, was of this repository.
     let repository = git::shared_folder(&folder);

@@ -58,7 +58,7 @@ fn among(mut loops: Vec<Loop>) -> Found {
 /// The newest loop of each of the repository's other working trees, the newest first.
 pub fn of_other_trees(home: &Home, folder: &Path) -> Vec<Loop> {
     let here = roots(folder);
-    let others = git::worktree::roots(folder).into_iter().filter(|tree| !here.contains(tree));
+    let others = git::head::roots(folder).into_iter().filter(|tree| !here.contains(tree));
     let pointers = others.filter_map(|tree| read_pointer(&home.checkout_pointer(&tree)).ok()?);
     let mut loops: Vec<Loop> = pointers.filter_map(|id| store::load(home, &id).ok()).collect();
     loops.sort_by_key(|record| std::cmp::Reverse(record.started_at));
@@ -109,7 +109,7 @@ fn by_name(home: &Home, name: &str, folder: &Path) -> Result<Found> {
 fn by_procedure(home: &Home, name: &str, folder: &Path) -> Option<Found> {
     let mut loops = store::load_all(home);
     loops.retain(|record| record.procedure() == Some(name));
-    for trees in [roots(folder), git::worktree::roots(folder)] {
+    for trees in [roots(folder), git::head::roots(folder)] {
         if let Some(here) = loops.iter().position(|it| trees.contains(&it.place.checkout)) {
             return Some(Found::One(Box::new(loops.swap_remove(here))));
         }

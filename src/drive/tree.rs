@@ -46,7 +46,8 @@ pub fn begin(home: &Home, subject: &Loop) -> TreeBegun {
     // A kill before the name must not leave a tree as found without its lists.
     let kept_lists = if subject.state.completed == 0 && !is_known {
         let status = git::look(&subject.place.checkout).unwrap_or_default();
-        let yours: Vec<String> = status.entries.into_iter().map(|entry| entry.path).collect();
+        let paths = status.into_iter().map(|change| change.path.display().to_string());
+        let yours: Vec<String> = paths.collect();
         snapshots.keep_beginning(&subject.id, &yours)
     } else {
         Ok(())

@@ -5,67 +5,14 @@
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::engine::git::GitSetting;
 use crate::engine::text::start;
 
-/// The content of a status.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct GitStatus {
-    /// The commit; `None` before the first one.
-    pub head: Option<String>,
-    /// The branch; `None` when detached.
-    pub branch: Option<String>,
-    /// Each entry as git printed it, with the path whose size and time show whether it changed
-    /// again.
-    pub entries: Vec<StatusEntry>,
-}
-
-/// One path that differs from the commit.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StatusEntry {
-    pub line: String,
-    pub path: String,
-}
-
 /// The folder of all branches, relative to a checkout: what crew writes there never counts as the
 /// agent's progress.
 pub const BRANCHES: &str = ".claude/branches";
-
-/// Reads a status. Unknown records are kept as text.
-pub fn status(text: &str) -> GitStatus {
-    let mut status = GitStatus::default();
-    let mut records = text.split('\0').filter(|record| !record.is_empty());
-    while let Some(record) = records.next() {
-        if let Some(header) = record.strip_prefix("# branch.") {
-            match header.split_once(' ') {
-                Some(("oid", oid)) if oid != "(initial)" => status.head = Some(oid.to_owned()),
-                Some(("head", branch)) if branch != "(detached)" => {
-                    status.branch = Some(branch.to_owned());
-                }
-                _ => {}
-            }
-            continue;
-        }
-        // Fields before the path: "1 XY sub mH mI mW hH hI path", "2 … Xscore path" with the old
-        // path as a separate record, "u XY sub m1 m2 m3 mW h1 h2 h3 path", "? path".
-        let fields = match record.as_bytes().first() {
-            Some(b'1') => 8,
-            Some(b'2') => {
-                records.next();
-                9
-            }
-            Some(b'u') => 10,
-            _ => 1,
-        };
-        let path = record.splitn(fields + 1, ' ').nth(fields).unwrap_or_default();
-        if !Path::new(path).starts_with(BRANCHES) {
-            status.entries.push(StatusEntry { line: record.to_owned(), path: path.to_owned() });
-        }
-    }
-    status
-}
 
 /// Reads `git config --list --show-scope -z`: the settings made by the repository itself.
 pub fn scoped(text: &str) -> Vec<GitSetting> {
@@ -170,6 +117,8 @@ pub fn in_the_way(text: &str) -> Vec<String> {
 pub struct FileChange {
     pub path: PathBuf,
     pub kind: FileChangeKind,
+    /// All that git printed of it: modes, ids and the path.
+    pub record: Vec<u8>,
 }
 
 /// How it differs.
@@ -189,9 +138,15 @@ pub enum FileChangeKind {
 
 const LINK: &[u8] = b"160000";
 
-/// Reads `git status --porcelain=v2 -z --no-renames --untracked-files=all`.
+/// What differs from the commit, with every untracked file. Inside a submodule git would obey the
+/// submodule's own configuration; a change of its commit is still seen.
+pub const STATUS: [&str; 6] =
+    ["status", "--porcelain=v2", "-z", "-uall", "--no-renames", "--ignore-submodules=dirty"];
+
+/// Reads what [`STATUS`] prints, except what crew itself writes.
 pub fn changes(text: &[u8]) -> Vec<FileChange> {
-    text.split(|byte| *byte == 0).filter_map(change).collect()
+    let changes = text.split(|byte| *byte == 0).filter_map(change);
+    changes.filter(|change| !change.path.starts_with(BRANCHES)).collect()
 }
 
 /// Reads the ignored paths from the same with `--ignored=matching`: "! path"; a folder ends with a
@@ -223,7 +178,11 @@ fn change(record: &[u8]) -> Option<FileChange> {
         _ if fields[4] == LINK && fields[3] != LINK => FileChangeKind::Added,
         _ => FileChangeKind::There,
     };
-    Some(FileChange { path: OsString::from_vec(path.to_vec()).into(), kind })
+    Some(FileChange {
+        path: OsString::from_vec(path.to_vec()).into(),
+        kind,
+        record: record.to_vec(),
+    })
 }
 
 /// One side of a comparison, for one path: the index, or the newer commit.
@@ -291,25 +250,6 @@ pub fn changes_white_space_alone(patch: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_status_gives_commit_branch_and_paths_and_leaves_out_what_crew_writes() {
-        let text = "# branch.oid 1234\0# branch.head feat/auth\0# branch.upstream origin/x\0\
-                    1 .M N... 100644 100644 100644 aa bb src/a file.rs\0\
-                    2 R. N... 100644 100644 100644 aa aa R100 new name.rs\0old name.rs\0\
-                    ? notes.md\0? .claude/branches/main/state.json\0";
-        let status = status(text);
-        assert_eq!(status.head.as_deref(), Some("1234"));
-        assert_eq!(status.branch.as_deref(), Some("feat/auth"));
-        let paths: Vec<&str> = status.entries.iter().map(|entry| entry.path.as_str()).collect();
-        assert_eq!(paths, ["src/a file.rs", "new name.rs", "notes.md"]);
-    }
-
-    #[test]
-    fn an_empty_repository_has_no_commit_and_a_detached_head_no_branch() {
-        let status = status("# branch.oid (initial)\0# branch.head (detached)\0");
-        assert_eq!(status, GitStatus::default());
-    }
 
     #[test]
     fn only_what_the_repository_itself_sets_and_what_may_run_a_program_counts() {

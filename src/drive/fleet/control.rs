@@ -24,7 +24,7 @@ use crate::engine::text::Shown;
 use crate::parse::arguments::UsageError;
 use crate::world::clock;
 use crate::world::files::disk::{self, Lock};
-use crate::world::git::{self, land, worktree};
+use crate::world::git::{self, head, land};
 use crate::world::store::{self, Home, Kept, Leases, fleets};
 
 /// The most messages that wait for a task's loop.
@@ -412,7 +412,7 @@ fn nothing_is_lost(home: &Home, name: &str, clone: &Path, remote: Option<Remote>
     let (memory, hub) = (Memory::at(home, name, Some(&remote)), home.fleet(name).join("hub.git"));
     let land = home.fleet(name).join("land");
     let land = disk::real_path(&land).unwrap_or(land);
-    let trees = worktree::roots(clone);
+    let trees = head::roots(clone);
     for (at, tree) in trees.iter().enumerate().filter(|(_, it)| disk::exists(it) && **it != land) {
         let shown = tree.display();
         // The clone itself has no files.
@@ -460,7 +460,7 @@ pub fn find(
         };
         return Ok(found.clone());
     }
-    let trees = worktree::roots(folder);
+    let trees = head::roots(folder);
     match (newest(&known, &trees), &known[..]) {
         (Some(found), _) => Ok(found.clone()),
         (None, [only]) if trees.is_empty() => Ok(only.clone()),
@@ -479,7 +479,7 @@ pub fn find(
 /// The newest fleet of the repository that holds `folder`. What cannot be read is left out.
 pub fn newest_here(home: &Home, folder: &Path) -> Option<Fleet> {
     let known = known(home, None, drop).ok().filter(|known| !known.is_empty())?;
-    newest(&known, &worktree::roots(folder)).cloned()
+    newest(&known, &head::roots(folder)).cloned()
 }
 
 /// Which fleets of this machine can be named, as a hint.

@@ -316,7 +316,7 @@ fn usual_name(top: &Path, folder: &Path) -> String {
         return own;
     }
     // A bare repository is no working tree.
-    let main = git::worktree::roots(top).into_iter().next().filter(|it| git::top(it).is_some());
+    let main = git::head::roots(top).into_iter().next().filter(|it| git::top(it).is_some());
     name(main.as_deref().unwrap_or(top))
 }
 

@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -107,6 +108,41 @@ fn is_hub(folder: &Path) -> bool {
 pub fn whole(ended: FinishedProcess) -> Option<Vec<u8>> {
     let whole = ended.cause == ExitCause::Exit(0) && !ended.cut;
     whole.then_some(ended.output)
+}
+
+/// Paths for an index, each followed by a zero byte.
+#[derive(Debug, Default)]
+pub struct IndexPaths {
+    gone: Vec<u8>,
+    there: Vec<u8>,
+}
+
+impl IndexPaths {
+    /// Adds a path that is gone.
+    pub fn gone(&mut self, path: &Path) {
+        self.gone.extend([path.as_os_str().as_bytes(), b"\0"].concat());
+    }
+
+    /// Adds a path that is there.
+    pub fn there(&mut self, path: &Path) {
+        self.there.extend([path.as_os_str().as_bytes(), b"\0"].concat());
+    }
+
+    /// Whether there is none.
+    pub fn are_none(&self) -> bool {
+        self.gone.is_empty() && self.there.is_empty()
+    }
+
+    /// Makes an index match the working tree at these paths. Deletions come first: a folder, or a
+    /// link to one, may have replaced a file.
+    pub fn update<E>(&self, git: impl Fn(&[&str], &[u8]) -> Result<(), E>) -> Result<(), E> {
+        let lists: [(&[u8], &[&str]); 2] = [
+            (&self.gone, &["update-index", "--force-remove", "-z", "--stdin"]),
+            (&self.there, &["update-index", "--add", "--remove", "--replace", "-z", "--stdin"]),
+        ];
+        let mut lists = lists.into_iter().filter(|(list, _)| !list.is_empty());
+        lists.try_for_each(|(list, arguments)| git(arguments, list))
+    }
 }
 
 /// Whether a person wants colours. `outside` is a folder in no repository.

@@ -8,14 +8,13 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use super::command::Command;
+use super::command::{Command, IndexPaths};
 use super::inside::{Behind, listed_submodules};
 use super::snapshots::Snapshots;
 use super::steps::{Steps, Underway, unmerged};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, named};
 use crate::engine::record::{Loop, LoopId};
-use crate::parse::git::BRANCHES;
-use crate::parse::git::{FileChange, FileChangeKind, changes as read};
+use crate::parse::git::{FileChange, FileChangeKind, STATUS, changes as read};
 use crate::world::files::disk::{self, Durability};
 use crate::world::process::identity;
 use crate::world::store::Home;
@@ -54,8 +53,8 @@ impl Steps<'_> {
     pub fn commit(&self, message: &str, drafts: &Drafts) -> Result<CommitResult, GitFault> {
         let stand = self.begin(GitStep::Commit)?;
         let mut kept = CommitResult { branch: stand.branch.clone(), ..CommitResult::default() };
-        let (mut paths, behind) = (Paths::default(), Behind::read(self.checkout()));
-        let changes = changes(self, GitStep::Commit)?;
+        let (mut paths, behind) = (IndexPaths::default(), Behind::read(self.checkout()));
+        let changes = changes(self)?;
         kept.left = drafts.left(self, &changes)?;
         for change in changes {
             if change.kind == FileChangeKind::Unmerged {
@@ -82,17 +81,20 @@ impl Steps<'_> {
                 kept.nested.push(change.path);
                 continue;
             }
-            paths.add(&change);
+            match change.kind {
+                FileChangeKind::Gone => paths.gone(&change.path),
+                _ => paths.there(&change.path),
+            }
             if is_draft && !kept.taken.contains(&change.path) {
                 kept.taken.push(change.path);
             }
         }
-        if paths.gone.is_empty() && paths.there.is_empty() {
+        if paths.are_none() {
             return Ok(kept);
         }
         let beside = Beside::new(self);
         beside.fed(&["read-tree", stand.head.as_deref().unwrap_or("--empty")], &[])?;
-        paths.update(|arguments, input| beside.fed(arguments, input))?;
+        paths.update(|arguments, input| beside.fed(arguments, input).map(drop))?;
         let tree = id(&beside.fed(WRITE_TREE, &[])?);
         if stand.tree.as_deref() == Some(&*tree) {
             kept.taken.clear();
@@ -106,7 +108,7 @@ impl Steps<'_> {
         let _underway = Underway::begin(self, GitStep::Commit, before);
         self.well(GitStep::Commit, &["update-ref", "-m", &subject, "HEAD", &commit, before])?;
         // Then the index, and both or neither: a path that one of them lacks would look staged.
-        if let Err(fault) = paths.update(|arguments, input| self.fed(arguments, input)) {
+        if let Err(fault) = paths.update(|arguments, input| self.fed(arguments, input).map(drop)) {
             let back = match before {
                 "" => vec!["update-ref", "-d", "HEAD", &commit],
                 before => vec!["update-ref", "HEAD", before, &commit],
@@ -124,38 +126,6 @@ impl Steps<'_> {
 fn id(text: &str) -> String {
     let is_id = |line: &&str| line.len() >= 40 && line.bytes().all(|it| it.is_ascii_hexdigit());
     text.lines().find(is_id).unwrap_or_default().to_owned()
-}
-
-/// The paths of a commit, each followed by a zero byte.
-#[derive(Default)]
-struct Paths {
-    gone: Vec<u8>,
-    there: Vec<u8>,
-}
-
-impl Paths {
-    fn add(&mut self, change: &FileChange) {
-        let list =
-            if change.kind == FileChangeKind::Gone { &mut self.gone } else { &mut self.there };
-        list.extend(change.path.as_os_str().as_bytes());
-        list.push(0);
-    }
-
-    /// Makes an index match the working tree at these paths. Deletions come first: a folder may
-    /// have replaced a file.
-    fn update(
-        &self,
-        git: impl Fn(&[&str], &[u8]) -> Result<String, GitFault>,
-    ) -> Result<(), GitFault> {
-        for (list, how) in
-            [(&self.gone, &["--force-remove"][..]), (&self.there, &["--add", "--replace"])]
-        {
-            if !list.is_empty() {
-                git(&[&["update-index"], how, &["-z", "--stdin"]].concat(), list)?;
-            }
-        }
-        Ok(())
-    }
 }
 
 /// Steps with crew's separate index.
@@ -251,7 +221,7 @@ pub fn list_drafts(
 ) -> Result<ListedDrafts, GitFault> {
     let mut listed = ListedDrafts { drafts: Vec::new(), nested: Vec::new() };
     let (mut drafts, mut nested) = (BTreeSet::new(), BTreeSet::new());
-    for FileChange { path, kind } in changes(steps, GitStep::Commit)? {
+    for FileChange { path, kind, .. } in changes(steps)? {
         let name = path.display().to_string();
         if kind == FileChangeKind::Repository {
             listed.nested.extend(nested.insert(path).then_some(name));
@@ -367,19 +337,7 @@ impl Drafts {
     }
 }
 
-const STATUS: [&str; 6] = [
-    "status",
-    "--porcelain=v2",
-    "-z",
-    "--no-renames",
-    "--untracked-files=all",
-    "--ignore-submodules=dirty",
-];
-
 /// What differs from the commit in a working tree, except what crew itself writes there.
-pub(super) fn changes(steps: &Steps<'_>, step: GitStep) -> Result<Vec<FileChange>, GitFault> {
-    let printed = steps.printed(step, &STATUS)?;
-    let mut changes = read(&printed);
-    changes.retain(|change| !change.path.starts_with(BRANCHES));
-    Ok(changes)
+fn changes(steps: &Steps<'_>) -> Result<Vec<FileChange>, GitFault> {
+    Ok(read(&steps.printed(GitStep::Commit, &STATUS)?))
 }

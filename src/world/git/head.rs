@@ -10,7 +10,7 @@ use crate::engine::evidence::changes::Commits;
 use crate::engine::evidence::changes::HeadMove;
 use crate::engine::record::{CheckedOut, Loop};
 use crate::engine::text::one_line;
-use crate::parse::git::is_id;
+use crate::parse::git::{is_id, worktrees};
 use crate::world::files::{disk, tree};
 
 /// The most bytes of a file with one reference.
@@ -126,6 +126,17 @@ pub(super) fn folder(checkout: &Path) -> Option<PathBuf> {
         return Some(git);
     }
     Some(checkout.join(line(&git)?.strip_prefix("gitdir: ")?))
+}
+
+/// The working trees of the repository that holds `folder`, also those whose folder is gone; empty
+/// without git.
+pub fn roots(folder: &Path) -> Vec<PathBuf> {
+    let look = Git { climbs: true, ..Git::here(folder) };
+    let trees = look.run(&["worktree", "list", "--porcelain"]).unwrap_or_default();
+    worktrees(&trees)
+        .into_iter()
+        .map(|tree| disk::real_path(&tree.path).unwrap_or(tree.path))
+        .collect()
 }
 
 fn line(file: &Path) -> Option<String> {

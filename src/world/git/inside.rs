@@ -13,7 +13,7 @@ use super::head::checked_out;
 use super::steps::repository;
 use super::{Git, git};
 use crate::engine::record::{Loop, RepositoryInside};
-use crate::parse::git::entries;
+use crate::parse::git::{FileChangeKind, entries};
 use crate::world::files::disk::{self, Durability};
 use crate::world::store::hash;
 
@@ -47,19 +47,18 @@ pub fn look(subject: &Loop, at: &[PathBuf]) -> BTreeMap<String, RepositoryInside
 fn of(subject: &Loop, folder: &Path) -> (RepositoryInside, Vec<PathBuf>) {
     let commit = checked_out(folder).and_then(|head| head.commit);
     let git = Git { folder, climbs: false, subject: Some(subject) };
-    let entries = git.look().unwrap_or_default().entries;
+    let entries = git.look().unwrap_or_default();
     let mut text = String::new();
     for (index, entry) in entries.iter().enumerate() {
         let file = folder.join(&entry.path);
         let content = || disk::read(&file, FILE_BYTES).ok().flatten();
         let content = if index < FILES_READ { content() } else { None };
         let mark = content.map_or_else(|| format!("{:?}", disk::stamp(&file)), |it| hash(&it));
-        let _ = write!(text, "{}\0{mark}\0", entry.line);
+        let _ = write!(text, "{}\0{mark}\0", String::from_utf8_lossy(&entry.record));
     }
     let uncommitted = (!text.is_empty()).then(|| hash(text.as_bytes()));
-    let inside = entries.iter().filter(|entry| entry.path.ends_with('/'));
-    let inside =
-        inside.map(|entry| PathBuf::from(&entry.path)).chain(listed_submodules(folder)).collect();
+    let inside = entries.iter().filter(|entry| entry.kind == FileChangeKind::Repository);
+    let inside = inside.map(|entry| entry.path.clone()).chain(listed_submodules(folder)).collect();
     (RepositoryInside { commit, uncommitted }, inside)
 }
 

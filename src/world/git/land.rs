@@ -5,9 +5,9 @@
 use std::path::Path;
 
 use super::command::Command;
+use super::head::roots;
 use super::inside::note_submodules;
 use super::steps::{Said, hooks, is_unfinished, said};
-use super::worktree::roots;
 use super::{Git, commit, git, head, lacking};
 use crate::engine::git::{GitFault, GitStep};
 use crate::world::files::disk;

@@ -29,7 +29,7 @@ use super::files::disk;
 use super::{env, recorded_environment};
 use crate::engine::evidence::changes::{ChangeKind, ChangedFile, Changes};
 use crate::engine::record::Loop;
-use crate::parse::git::{BRANCHES, GitStatus, complaint, is_id, status};
+use crate::parse::git::{BRANCHES, FileChange, STATUS, changes, complaint, is_id};
 use crate::parse::tree_changes::tree_changes;
 use crate::world::process::ExitCause;
 
@@ -142,20 +142,18 @@ pub fn has_stray_commits(top: &Path) -> Option<bool> {
 
 /// What differs from the commit, with every untracked file; `None` outside a repository, or when
 /// git took too long or printed too much.
-pub fn look(top: &Path) -> Option<GitStatus> {
+pub fn look(top: &Path) -> Option<Vec<FileChange>> {
     Git::here(top).look()
 }
 
-/// Inside a submodule git would obey the submodule's own configuration. A change of its commit is
-/// still seen.
 const NO_SUBMODULES: &str = "--ignore-submodules=dirty";
 
 /// How many of these changed files are in no commit; `None` outside a repository, or when git took
 /// too long or printed too much.
 pub fn uncommitted(subject: &Loop, changes: &Changes) -> Option<u64> {
-    let entries = Git::of(subject).look()?.entries;
-    let paths: BTreeSet<&str> = entries.iter().map(|entry| entry.path.as_str()).collect();
-    let named = changes.files.iter().filter(|file| paths.contains(file.path.as_str())).count();
+    let differing = Git::of(subject).look()?.into_iter().map(|change| change.path);
+    let paths: BTreeSet<PathBuf> = differing.collect();
+    let named = changes.files.iter().filter(|file| paths.contains(Path::new(&file.path))).count();
     // Only the first files of many are known by name: all of them tell of the others, some do not.
     let (known, all) = (changes.files.len(), changes.total());
     let is_told = known as u64 == all || (named == known && paths.len() as u64 >= all);
@@ -283,10 +281,8 @@ impl<'a> Git<'a> {
         names.iter().find_map(of)
     }
 
-    fn look(self) -> Option<GitStatus> {
-        let arguments =
-            ["status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", NO_SUBMODULES];
-        Some(status(&self.run_on_files(&arguments)?))
+    fn look(self) -> Option<Vec<FileChange>> {
+        Some(changes(self.run_on_files(&STATUS)?.as_bytes()))
     }
 
     /// Runs a command that reads the files of the working tree, with every content filter of the

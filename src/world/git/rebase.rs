@@ -10,7 +10,7 @@ use super::steps::{Said, Steps, Underway, unmerged};
 use super::{Git, git, lacking, look};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, Rebased, named};
 use crate::parse::git::in_the_way;
-use crate::parse::git::{IndexEntry, entries};
+use crate::parse::git::{FileChangeKind, IndexEntry, entries};
 
 /// What git prints, with exit status 0, when uncommitted changes do not apply again.
 const UNFIT: &str = "Applying autostash resulted in conflicts";
@@ -30,9 +30,8 @@ impl Steps<'_> {
         if stand.branch.as_deref() != branch {
             return Err(another(stand.branch.as_deref(), branch));
         }
-        let status = look(self.checkout()).unwrap_or_default();
-        match status.entries.iter().find(|entry| entry.line.starts_with("u ")) {
-            Some(entry) => Err(unmerged(GitStep::Rebase, &entry.path)),
+        match conflicting(self.checkout()).first() {
+            Some(path) => Err(unmerged(GitStep::Rebase, path)),
             None => rebase(self, onto, stood_on),
         }
     }
@@ -116,14 +115,19 @@ pub(super) fn another(branch: Option<&str>, own: Option<&str>) -> GitFault {
     GitFault { step: GitStep::Rebase, trouble: GitTrouble::Branch, cause, cure }
 }
 
+/// The files with an unresolved conflict.
+fn conflicting(checkout: &Path) -> Vec<String> {
+    let changes = look(checkout).unwrap_or_default().into_iter();
+    let unmerged = changes.filter(|change| change.kind == FileChangeKind::Unmerged);
+    unmerged.map(|change| change.path.display().to_string()).collect()
+}
+
 /// Finds the cause in the working tree as git left it.
 fn fault(steps: &Steps<'_>, said: &Said, onto: &str) -> GitFault {
     if said.exit.is_none() {
         return said.fault(GitStep::Rebase);
     }
-    let entries = look(steps.checkout()).unwrap_or_default().entries;
-    let unmerged = entries.into_iter().filter(|entry| entry.line.starts_with("u "));
-    let files: Vec<String> = unmerged.map(|entry| entry.path).collect();
+    let files = conflicting(steps.checkout());
     let in_the_way = in_the_way(&said.text);
     let conflict = |cause: String, cure: &str| {
         GitFault::new(GitStep::Rebase, GitTrouble::Conflict, cause, cure)

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::command::{Command, Setting};
-use super::{git, worktree};
+use super::{git, head};
 use crate::engine::git::GitTrouble::{self, Other, Repository};
 use crate::engine::git::{GitBaseline, GitFault, GitSetting, GitStep};
 use crate::engine::record::Place;
@@ -360,7 +360,7 @@ pub fn stand(place: &Place, step: GitStep) -> Result<Stand, GitFault> {
     if code == 0 {
         return Ok(read(lines));
     }
-    let branch = super::head(&place.checkout).0;
+    let branch = head(&place.checkout).0;
     if place.head.is_none() {
         return Ok(Stand { branch, ..Stand::default() });
     }
@@ -492,7 +492,7 @@ pub fn put_back(checkout: &Path) -> Result<(), GitFault> {
 fn remove_locks(checkout: &Path, folder: &Path, before: &[PathBuf]) -> bool {
     let mut left = locks(folder);
     left.retain(|lock| !before.contains(lock));
-    let trees = if left.is_empty() { Vec::new() } else { worktree::roots(checkout) };
+    let trees = if left.is_empty() { Vec::new() } else { head::roots(checkout) };
     let held = Deadline::after(LOCK_HELD);
     let is_quiet = || {
         left.retain(|lock| disk::exists(lock));

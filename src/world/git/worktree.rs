@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::command::Command;
+use super::git;
 use super::steps::repository;
 use super::steps::{hooks, said};
-use super::{Git, git};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, Worktree};
 use crate::parse::git::{Tree, worktrees};
 use crate::world::clock::{self, RetryPolicy};
@@ -71,17 +71,6 @@ pub fn clear_half_merged(folder: &Path) {
         let _ = disk::remove(&own.join(lock));
     }
     git(folder, &["merge", "--abort"]);
-}
-
-/// The working trees of the repository that holds `folder`, also those whose folder is gone; empty
-/// without git.
-pub fn roots(folder: &Path) -> Vec<PathBuf> {
-    let look = Git { climbs: true, ..Git::here(folder) };
-    let trees = look.run(&["worktree", "list", "--porcelain"]).unwrap_or_default();
-    worktrees(&trees)
-        .into_iter()
-        .map(|tree| disk::real_path(&tree.path).unwrap_or(tree.path))
-        .collect()
 }
 
 fn again(known: &Tree, path: PathBuf, name: &str) -> Result<Worktree, GitFault> {

@@ -9,12 +9,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::fill::ATTRIBUTES;
-use super::{FILE_BYTES, Paths, Snapshots, write};
+use super::{FILE_BYTES, Snapshots, write};
 use crate::engine::fleet::INCLUDE;
 use crate::engine::record::LoopId;
 use crate::parse::git::{BRANCHES, IndexEntry, entries};
 use crate::world::clock::Deadline;
 use crate::world::files::{disk, tree};
+use crate::world::git::command::IndexPaths;
 use crate::world::git::include::{INCLUDE_BYTES, copy_files};
 use crate::world::store::hash;
 
@@ -314,11 +315,13 @@ impl Snapshots {
         for entry in &gone {
             self.remove(path_of(entry)).map_err(undone)?;
         }
-        let mut forgotten = Paths::default();
+        let mut forgotten = IndexPaths::default();
         for entry in &ignored {
             forgotten.gone(path_of(entry));
         }
-        forgotten.update(self).map_err(undone)?;
+        forgotten
+            .update(|arguments, input| self.printed(arguments, input).map(drop))
+            .map_err(undone)?;
         let (covered, there): (Vec<&IndexEntry>, Vec<&IndexEntry>) =
             there.into_iter().partition(|entry| entry.is_new && self.is_covered(path_of(entry)));
         let modes: Vec<KeptMode> = there.iter().filter_map(|entry| self.mode(entry)).collect();

@@ -10,12 +10,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{FILE_BYTES, LINKS, Paths, Snapshots, write};
+use super::{FILE_BYTES, LINKS, Snapshots, write};
 use crate::engine::record::{Driver, Loop};
 use crate::parse::git::BRANCHES;
 use crate::world::clock::{Deadline, Stopwatch};
 use crate::world::files::disk::{self, Durability};
 use crate::world::files::tree::{self, Shared};
+use crate::world::git::command::IndexPaths;
 use crate::world::git::{Git, exclude_files, refusal};
 use crate::world::store::removal::LISTS;
 
@@ -180,7 +181,7 @@ impl Snapshots {
         let mut converted: Vec<&[u8]> = converted.split(|byte| *byte == 0).collect();
         converted.sort_unstable();
         let listed = self.printed(&["ls-files", "-s", "-v", "-z"], &[])?;
-        let (mut anew, mut links) = (Paths::default(), Vec::new());
+        let (mut anew, mut links) = (IndexPaths::default(), Vec::new());
         for record in listed.split(|byte| *byte == 0) {
             let Some(tab) = record.iter().position(|byte| *byte == b'\t') else { continue };
             let (about, path) = (&record[..tab], &record[tab + 1..]);
@@ -205,7 +206,7 @@ impl Snapshots {
         if !links.is_empty() {
             let _ = disk::write(&self.folder.join(LINKS), &links, Durability::Remade);
         }
-        anew.update(self)
+        anew.update(|arguments, input| self.printed(arguments, input).map(drop))
     }
 }
 

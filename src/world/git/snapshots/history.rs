@@ -6,11 +6,11 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::{FILE_BYTES, ID_BYTES, STATUS, Snapshots, write};
+use super::{FILE_BYTES, ID_BYTES, Snapshots, write};
 use crate::engine::evidence::changes::Changes;
 use crate::engine::record::LoopId;
 use crate::engine::test_changes::kind::ChangedPath;
-use crate::parse::git::{changes_white_space_alone, ignored as all_ignored, is_id};
+use crate::parse::git::{STATUS, changes_white_space_alone, ignored as all_ignored, is_id};
 use crate::parse::test_changes::path_below;
 use crate::parse::tree_changes::tree_changes;
 use crate::world::files::disk;

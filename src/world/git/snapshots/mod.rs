@@ -16,11 +16,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use self::checkout::Restored;
-use super::command::{Command, whole};
+use super::command::{Command, IndexPaths, whole};
 use super::head::checked_out;
 use crate::engine::record::Loop;
-use crate::parse::git::{BRANCHES, is_id};
-use crate::parse::git::{FileChange, FileChangeKind, changes as read};
+use crate::parse::git::{FileChange, FileChangeKind, STATUS, changes as read, is_id};
 use crate::world::clock::Deadline;
 use crate::world::files::disk::{self, Durability, Lock};
 use crate::world::files::tree;
@@ -146,10 +145,10 @@ impl Snapshots {
         let (paths, left_out) = self.sorted(changes);
         let beside = left_out.iter().filter(|it| it.is_repository).map(|it| it.path.clone());
         let repositories = self.links().into_iter().chain(beside).collect();
-        if paths.gone.is_empty() && paths.there.is_empty() {
+        if paths.are_none() {
             return Ok(Snapshot { commit: last, left_out, repositories });
         }
-        paths.update(self)?;
+        paths.update(|arguments, input| self.printed(arguments, input).map(drop))?;
         Ok(Snapshot { commit: self.commit()?, left_out, repositories })
     }
 
@@ -162,14 +161,11 @@ impl Snapshots {
     }
 
     /// What a snapshot takes, and what it leaves out.
-    fn sorted(&self, changes: Vec<FileChange>) -> (Paths, Vec<LeftOut>) {
-        let (mut paths, mut left_out) = (Paths::default(), Vec::new());
-        for FileChange { path, kind } in changes {
+    fn sorted(&self, changes: Vec<FileChange>) -> (IndexPaths, Vec<LeftOut>) {
+        let (mut paths, mut left_out) = (IndexPaths::default(), Vec::new());
+        for FileChange { path, kind, .. } in changes {
             let file = self.checkout.join(&path);
             let stamp = disk::stamp(&file);
-            if path.starts_with(BRANCHES) {
-                continue;
-            }
             if matches!(kind, FileChangeKind::Repository | FileChangeKind::Added) {
                 let commit = checked_out(&file).and_then(|head| head.commit);
                 let stamp = format!("{} {commit:?}", path.display());
@@ -263,10 +259,6 @@ impl Snapshots {
     }
 }
 
-/// One look: what differs from the last snapshot, with all untracked files.
-const STATUS: [&str; 6] =
-    ["status", "--porcelain=v2", "-z", "-uall", "--no-renames", "--ignore-submodules=dirty"];
-
 /// What is the same for every command. The identity is part of a snapshot's id.
 const FIXED: [(&str, &str); 11] = [
     ("GIT_OPTIONAL_LOCKS", "1"),
@@ -286,36 +278,4 @@ const FIXED: [(&str, &str); 11] = [
 fn write(file: &Path, text: &str) -> Result<(), String> {
     disk::write(file, format!("{text}\n").as_bytes(), Durability::Remade)
         .map_err(|error| error.to_string())
-}
-
-/// Paths for the index, each followed by a zero byte.
-#[derive(Debug, Default)]
-struct Paths {
-    gone: Vec<u8>,
-    there: Vec<u8>,
-}
-
-impl Paths {
-    fn gone(&mut self, path: &Path) {
-        self.gone.extend(path.as_os_str().as_bytes());
-        self.gone.push(0);
-    }
-
-    fn there(&mut self, path: &Path) {
-        self.there.extend(path.as_os_str().as_bytes());
-        self.there.push(0);
-    }
-
-    /// Makes the index match the working tree at these paths. Deletions come first: a folder, or a
-    /// link to one, may have replaced a file.
-    fn update(&self, snapshots: &Snapshots) -> Result<(), String> {
-        let lists: [(&[u8], &[&str]); 2] = [
-            (&self.gone, &["update-index", "--force-remove", "-z", "--stdin"]),
-            (&self.there, &["update-index", "--add", "--remove", "--replace", "-z", "--stdin"]),
-        ];
-        for (list, arguments) in lists.into_iter().filter(|(list, _)| !list.is_empty()) {
-            snapshots.printed(arguments, list)?;
-        }
-        Ok(())
-    }
 }
