@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::table::status_of;
-use super::{Line, may_be_of, milliseconds};
+use super::{Line, milliseconds};
 use crate::engine::evidence::test_run::{TESTS_NAMED, TestRun, TestStatus, add};
 
 #[derive(Default)]
@@ -16,11 +16,7 @@ pub(super) struct Go {
 }
 
 impl Go {
-    pub(super) fn line(&mut self, line: Line<'_>) {
-        if !may_be_of(line, "{oF?") {
-            return;
-        }
-        let Line { whole: line, text } = line;
+    pub(super) fn line(&mut self, Line { whole: line, text }: Line<'_>) {
         if line.starts_with("{\"") {
             if line.contains("\"Action\":")
                 && let Ok(event) = serde_json::from_slice::<Value>(line.as_bytes())

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use memchr::{memchr_iter, memrchr};
+use memchr::memrchr;
 
 use super::{Line, add_total, counts, first_number, milliseconds};
 use crate::engine::evidence::test_run::{TESTS_NAMED, TestRun, TestStatus, add};
@@ -24,6 +24,18 @@ pub(super) struct Taken<'l> {
     milliseconds: Option<u32>,
 }
 
+/// A field of a form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Field {
+    Any,
+    Name,
+    Word,
+    Counts,
+    Suite,
+    Number,
+    Time,
+}
+
 /// A row of the table.
 #[derive(Debug)]
 pub(super) struct Row {
@@ -34,7 +46,7 @@ pub(super) struct Row {
     /// The text before the first field.
     head: &'static str,
     /// Each field with the text behind it.
-    fields: Vec<(&'static str, &'static str)>,
+    fields: Vec<(Field, &'static str)>,
 }
 
 /// The rows by the runners, and by the first letters of their lines.
@@ -66,7 +78,7 @@ impl Table {
             Some(first) => first == byte,
             None => match row.fields.first() {
                 Some((_, " [")) => byte.is_ascii_uppercase(),
-                Some(("counts" | "number" | "time", _)) => byte.is_ascii_digit(),
+                Some((Field::Counts | Field::Number | Field::Time, _)) => byte.is_ascii_digit(),
                 _ => true,
             },
         };
@@ -83,13 +95,28 @@ impl Table {
     }
 }
 
+impl Field {
+    fn named(name: &str) -> Self {
+        match name {
+            "name" => Self::Name,
+            "word" => Self::Word,
+            "counts" => Self::Counts,
+            "suite" => Self::Suite,
+            "number" => Self::Number,
+            "time" => Self::Time,
+            _ => Self::Any,
+        }
+    }
+}
+
 impl Row {
     fn new(runner: usize, means: &'static str, form: &'static str) -> Self {
         let rest = form.strip_prefix("{ }");
         let is_indented = rest.is_some() || means == "nothing";
         let mut parts = rest.unwrap_or(form).split('{');
         let head = parts.next().unwrap_or_default();
-        let fields = parts.filter_map(|part| part.split_once('}')).collect();
+        let fields = parts.filter_map(|part| part.split_once('}'));
+        let fields = fields.map(|(name, behind)| (Field::named(name), behind)).collect();
         Self { runner, means, is_indented, head, fields }
     }
 
@@ -107,18 +134,18 @@ impl Row {
             let (value, after) = match *field {
                 _ if index + 1 == self.fields.len() => (rest, ""),
                 // The rest of the line may hold what is behind a name once more, and not the last.
-                "name" | "suite" | "counts" => split_last(rest, behind)?,
+                Field::Name | Field::Suite | Field::Counts => split_last(rest, behind)?,
                 _ => rest.split_once(behind)?,
             };
             rest = after;
             match *field {
-                "name" => taken.name = value,
-                "word" => taken.word = value,
-                "counts" => taken.counts = value,
-                "suite" => taken.suite = value,
-                "number" => taken.number = Some(value.parse().ok()?),
-                "time" => taken.milliseconds = Some(milliseconds(value)?),
-                _ => {}
+                Field::Any => {}
+                Field::Name => taken.name = value,
+                Field::Word => taken.word = value,
+                Field::Counts => taken.counts = value,
+                Field::Suite => taken.suite = value,
+                Field::Number => taken.number = Some(value.parse().ok()?),
+                Field::Time => taken.milliseconds = Some(milliseconds(value)?),
             }
         }
         Some(taken)
@@ -159,7 +186,7 @@ impl Reported {
             "test" => return self.test(row.runner, taken),
             "failed" => return self.failed(row.runner, taken),
             "verbose" => {
-                let Some((name, word)) = verbose(taken.name) else { return false };
+                let Some((name, word)) = verbose(line.whole) else { return false };
                 return self.test(row.runner, Taken { name, word, ..taken });
             }
             "time" => self.run.took(taken.name.trim(), taken.milliseconds),
@@ -213,6 +240,9 @@ impl Reported {
         let is_try = word.is_some();
         let word = word.map_or(taken.word, |(_, word)| word);
         let Some(status) = status_of(word, runner) else { return false };
+        if !self.run.takes(status) && self.tried.is_empty() {
+            return true;
+        }
         let Some(name) = name_of(taken.name, runner) else { return false };
         if is_try && status == TestStatus::Failed && self.tried.len() < TESTS_NAMED {
             self.tried.insert(name.to_owned());
@@ -271,12 +301,6 @@ fn is_a_number_of_tests(part: &str) -> bool {
 
 /// The name and the word of `test_a.py::test_b[1] PASSED     [ 33%]`: either may hold blanks.
 fn verbose(line: &str) -> Option<(&str, &str)> {
-    // Every line of a log is asked, and the search for a text is slow.
-    let bytes = line.as_bytes();
-    let is_of_file = |at: usize| bytes[..at].ends_with(b".p") && bytes[at..].starts_with(b"y::");
-    if !memchr_iter(b'y', bytes).any(is_of_file) {
-        return None;
-    }
     let words = [" PASSED", " FAILED", " ERROR", " SKIPPED", " XFAIL", " XPASS"];
     words.iter().find_map(|word| {
         let (name, behind) = line.split_once(word)?;

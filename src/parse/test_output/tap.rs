@@ -2,7 +2,7 @@
 //! prove. Where totals are printed they count, else the lines of the outermost tests.
 
 use super::table::status_of;
-use super::{Line, add_total, may_be_of, milliseconds};
+use super::{Line, add_total, milliseconds};
 use crate::engine::evidence::test_run::{TESTS_NAMED, TestRun, TestStatus, add};
 use crate::engine::text::one_line;
 
@@ -25,11 +25,7 @@ pub(super) struct Tap {
 }
 
 impl Tap {
-    pub(super) fn line(&mut self, line: Line<'_>) {
-        if !may_be_of(line, "0123456789TBon#ℹF✖✔﹣") {
-            return;
-        }
-        let Line { whole: line, text } = line;
+    pub(super) fn line(&mut self, Line { whole: line, text }: Line<'_>) {
         if let Some(number) = plan(line) {
             self.is_known = true;
             add(self.planned.get_or_insert_default(), number);

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use memchr::memchr;
+
 use super::Line;
 use super::table::split_last;
 use crate::engine::evidence::test_run::{TESTS_NAMED, TestRun, TestStatus, add};
@@ -88,6 +90,10 @@ impl Unittest {
     /// `test_a (test_a.Shop.test_a) ... ok`; with a docstring, its words are on a second line.
     fn verbose(&mut self, line: &str) {
         let begun = self.begun.take();
+        // Every line of a log is asked: a name ends in a parenthesis.
+        if begun.is_none() && memchr(b')', line.as_bytes()).is_none() {
+            return;
+        }
         let Some((head, end)) = split_last(line, " ... ") else {
             let is_name = line.starts_with("test") && line.ends_with(')');
             self.begun = is_name.then(|| name_of(line)).flatten();
