@@ -52,7 +52,7 @@ fn what_is_new_is_marked_and_forget_takes_all_of_it_back() {
     insta::assert_snapshot!(shown(&sandbox, &sandbox.crew(&["trust", "--forget"])), @"
     exit 0
     no longer trusted on this machine, for loops in /repo:
-      [loop] max_iterations = 30
+      [loop] max-iterations = 30
       verify (within 600s, passes with 0): test -e done
       gate (within 600s, passes with 0): make lint
     ");
