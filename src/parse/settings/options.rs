@@ -1,6 +1,6 @@
 //! Every option of a loop, defined once. clap reads them from a command line, for a terminal and
-//! for `/crew:loop`; serde reads them from settings, procedures and what is built in. An option that
-//! is absent says nothing.
+//! for `/crew:loop`; serde reads them from settings, procedures and what is built in. An option
+//! that is absent says nothing.
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
