@@ -1,7 +1,8 @@
 //! The demo: a whole loop in a scratch repository, with a scripted agent in place of the model and
 //! crew's real hooks where the client has them. It shows what a person would see there, and reports
-//! an error when the loop did not end well. The agent's script fixes a shell library with two faults
-//! in three iterations and claims too early once. `fleet` is the same for many loops at once.
+//! an error when the loop did not end well. The agent's script fixes a shell library with two
+//! faults in three iterations and claims too early once. `fleet` is the same for many loops at
+//! once.
 
 pub mod fleet;
 mod scratch;

@@ -1,8 +1,8 @@
-//! Installs the plugin for a person, and undoes exactly that. The plugin's folder is written completely
-//! beside its place and then exchanged with what is there; a folder that holds anything crew does not
-//! write (a checkout, a person's notes) is never touched. Everything in the client's own files is
-//! done by the client's own commands, but for its status line, an entry in the person's settings
-//! that is made and taken back here; another entry is left alone.
+//! Installs the plugin for a person, and undoes exactly that. The plugin's folder is written
+//! completely beside its place and then exchanged with what is there; a folder that holds anything
+//! crew does not write (a checkout, a person's notes) is never touched. Everything in the client's
+//! own files is done by the client's own commands, but for its status line, an entry in the
+//! person's settings that is made and taken back here; another entry is left alone.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -333,7 +333,8 @@ pub enum LineEntry {
     Left(String),
 }
 
-/// Writes the entry of the status line, or with `try_only` only checks whether the settings can be read.
+/// Writes the entry of the status line, or with `try_only` only checks whether the settings can be
+/// read.
 pub fn add_line(try_only: bool) -> Result<LineEntry> {
     let (file, text, command) = settings()?;
     let name = file.display();

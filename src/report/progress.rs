@@ -50,7 +50,6 @@ pub fn lines(event: &RunEvent<'_>, at: DateTime<FixedOffset>) -> Vec<ProgressLin
     let said = match *event {
         RunEvent::Started(record) => vec![plain(started(record))],
         RunEvent::Resumed(record) => resumed(record),
-        RunEvent::Noted(text) => vec![plain(format!("Note: {text}"))],
         RunEvent::OverBudget { tokens, budget } => {
             let [about, of] = [tokens, budget].map(tokens_text);
             vec![warning(format!(
@@ -67,8 +66,8 @@ pub fn lines(event: &RunEvent<'_>, at: DateTime<FixedOffset>) -> Vec<ProgressLin
         RunEvent::CheckEnded(result) => checked(result),
         RunEvent::IterationEnded { after, exit, ends } => iteration_ended(after, exit, ends),
         RunEvent::Delayed { record, until } => {
-            let iteration = record.iteration();
-            vec![plain(format!("Iteration {iteration} starts at {}", second(until, at)))]
+            let starts = second(until, at);
+            vec![plain(format!("Iteration {} starts at {starts}", record.iteration()))]
         }
         RunEvent::Waiting(record) => vec![plain(waiting(record, at))],
         RunEvent::Paused(record) => vec![plain(format!(
@@ -96,11 +95,10 @@ pub fn lines(event: &RunEvent<'_>, at: DateTime<FixedOffset>) -> Vec<ProgressLin
             let (first, rest) = why.split_at(why.chars().next().map_or(0, char::len_utf8));
             vec![warning(format!("{}{}", first.to_uppercase(), clip(rest, WHY_MAX)))]
         }
-        RunEvent::TrialStarted => {
-            vec![plain("Running the checks without the work...".to_owned())]
-        }
+        RunEvent::TrialStarted => vec![plain("Running the checks without the work...".into())],
         RunEvent::StepStarted(..)
         | RunEvent::Said(_)
+        | RunEvent::Noted(_)
         | RunEvent::CheckStarted(_)
         | RunEvent::Stopping
         | RunEvent::ReactionFailed { .. } => Vec::new(),

@@ -298,7 +298,6 @@ fn what_happens_around_an_iteration_is_told_each_in_one_line() {
         told.on_event(&event);
     }
     assert_snapshot!(told.text, @"
-    [10:00:00] Note: nothing is checked
     [10:00:00] WARNING: Prompt exceeds its budget: about 120k of 100k tokens; sent all the same
     [10:00:00] WARNING: Iteration 1/10 skipped: `make ready` exited…
     [10:00:00] Iteration 1 starts at 13:07:10

@@ -1,7 +1,7 @@
 //! The board at work: it looks at the machine once a second, draws, and obeys the keys. A record is
 //! read again only when its file has changed, so that a look at a thousand loops costs little. The
-//! terminal is raw while the board is on it, and put back however the board ends: its own way, by an
-//! error, or by a panic.
+//! terminal is raw while the board is on it, and put back however the board ends: its own way, by
+//! an error, or by a panic.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, IsTerminal};
@@ -38,8 +38,8 @@ const LOOK_MS: u64 = 1000;
 const KEY_WAIT: Duration = Duration::from_millis(200);
 /// After a key no row moves for so long, in milliseconds.
 const CHOOSING_MS: u64 = 10_000;
-/// How long an open page stays as it was: reading one compares the working tree, and no key is heard
-/// meanwhile.
+/// How long an open page stays as it was: reading one compares the working tree, and no key is
+/// heard meanwhile.
 const PAGE_MS: u64 = 3_000;
 /// How much of a log is read for the board, and for a screen of its own, in bytes.
 const LOG_LITTLE: u64 = 128 << 10;
