@@ -1,6 +1,6 @@
-//! `crew fleet status`: how a fleet stands, as a page, as JSON, or as a board that is redrawn. `crew
-//! fleet show`: how a task stands, and the story of its newest loop, where that is on this machine; else
-//! the journal of its lease and the end of its jobs' log.
+//! `crew fleet status`: how a fleet stands, as a page, as JSON, or as a board that is redrawn.
+//! `crew fleet show`: how a task stands, and the story of its newest loop, where that is on this
+//! machine; else the journal of its lease and the end of its jobs' log.
 
 use std::time::Duration;
 

@@ -8,12 +8,14 @@ use anyhow::{Result, bail};
 
 use super::describe::Described;
 use super::gate;
-use super::join::{self, agents, as_started, goes_the_same_way, is_up_to_date, keep_limits};
+use super::join::{
+    self, agents, as_started, goes_the_same_way, is_completed, is_stale, is_up_to_date,
+    keep_limits, wants_landing,
+};
 use super::memory::{Memory, TRIES};
 use super::worktree::{continue_branches, is_merged};
 use crate::engine::fleet::{
-    Fleet, FleetOrder, FleetRequest, FleetTask, LandingMode, Lease, Start, TaskEnding, TaskId,
-    TaskState,
+    Fleet, FleetOrder, FleetRequest, FleetTask, Lease, Start, TaskEnding, TaskId, TaskState,
 };
 use crate::engine::record::{Contract, Ending, Outcome};
 use crate::engine::text::{distinct, named};
@@ -421,29 +423,6 @@ pub(super) fn settle(
         memory.end(id, ending, |found| found.state == lease.state)?;
     }
     Ok(notes)
-}
-
-/// Whether a task is completed and still has to land, because the fleet lands now, or no longer by
-/// pull requests.
-pub(super) fn wants_landing(fleet: &Fleet, lease: &Lease) -> bool {
-    is_completed(lease)
-        && match fleet.landing {
-            LandingMode::No => false,
-            LandingMode::Pr => lease.landed().is_none(),
-            LandingMode::Main => !lease.is_on_main(),
-        }
-}
-
-/// Whether a task is completed, landed or not.
-pub(super) fn is_completed(lease: &Lease) -> bool {
-    lease.outcome() == Some(Outcome::Completed)
-}
-
-/// Whether another machine has changed a task since this one's last start, and its file here is
-/// still that of before.
-pub(super) fn is_stale(lease: &Lease, task: &FleetTask, files: &BTreeMap<TaskId, String>) -> bool {
-    let before = files.get(&task.id);
-    before == Some(&task.revision) && before != Some(&lease.task.revision)
 }
 
 /// Keeps on this machine which tasks have had a file, each with the text that its lease has after

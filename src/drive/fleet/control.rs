@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use super::executors::{JobState, executor_of};
-use super::memory::{HELD_WAIT, Memory};
+use super::memory::{self, HELD_WAIT, Memory};
 use super::worktree::end_leftovers as end_leftovers_of;
 use crate::drive::control::error_text;
 use crate::drive::control::{self, PauseResult};
@@ -353,7 +353,7 @@ pub struct Forgotten {
 pub fn forget(home: &Home, name: &str) -> Result<Forgotten> {
     fleets::remove_taken(home)?;
     if !fleets::is_kept(home, name) {
-        let hint = names(home)?;
+        let hint = memory::names(home)?;
         bail!("there is no fleet {} on this machine\nhint: {hint}", Shown(name));
     }
     let _door = fleets::hold_door(home, name)?;
@@ -480,15 +480,6 @@ pub fn find(
 pub fn newest_here(home: &Home, folder: &Path) -> Option<Fleet> {
     let known = known(home, None, drop).ok().filter(|known| !known.is_empty())?;
     newest(&known, &head::roots(folder)).cloned()
-}
-
-/// Which fleets of this machine can be named, as a hint.
-pub(super) fn names(home: &Home) -> io::Result<String> {
-    let known = fleets::names(home)?;
-    if known.is_empty() {
-        return Ok("crew fleet run FOLDER starts one".to_owned());
-    }
-    Ok(format!("name one of these: {}", known.join(", ")))
 }
 
 fn known(

@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use anyhow::{Error, Result};
 
-use super::begin::{land_too, wants_landing};
+use super::begin::land_too;
 use super::executors::{Executor, JobCall, JobState, SeenJob};
 use super::gate;
 use super::job::end_cancelled;
+use super::join::wants_landing;
 use super::memory::{self, Memory, Stillness};
 use crate::drive::control::git_trouble;
 use crate::engine::fleet::{

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Error, Result, anyhow, bail};
 
 use super::executors::LOCAL;
-use super::join::{KeptWay, keep_its_way};
+use super::join::{KeptWay, keep_its_way, need};
 use crate::drive::control::error_text;
 use crate::drive::missing;
 use crate::drive::start::run::{Prepared, first_prompt, prepare_at};
@@ -370,19 +370,6 @@ fn needs(
         .map(of_fleet)
         .chain(of_tasks)
         .collect()
-}
-
-/// What a person has to trust of a task: its options, word for word, and its prompt.
-pub(super) fn need(fleet: &Fleet, task: &FleetTask, contract: &Contract) -> TrustRequest {
-    let FleetTask { id, revision, words, .. } = task;
-    let mut words = shell_words::join(words);
-    if task.words.iter().any(|word| word == "--verify=auto") {
-        let found: Vec<&str> = contract.checks.iter().map(|check| check.run.as_str()).collect();
-        words = format!("{words} (auto: {})", found.join("; "));
-    }
-    let text = format!("[fleet {}] task {id}, fingerprint {revision}: {words}", fleet.name);
-    let path = Path::new(&fleet.folder).join(format!("{id}.md"));
-    TrustRequest { text, origin: ValueOrigin::File { path, line: 1 } }
 }
 
 /// The most fleets that a note names.

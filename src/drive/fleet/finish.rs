@@ -1,6 +1,6 @@
-//! What follows from the end of a task's loop: the branch lands, goes back to its loop once, becomes
-//! a pull request, or stays; then the lease says how the task ended, or that it waits for the next
-//! attempt. The branch goes with the lease, as it is here.
+//! What follows from the end of a task's loop: the branch lands, goes back to its loop once,
+//! becomes a pull request, or stays; then the lease says how the task ended, or that it waits for
+//! the next attempt. The branch goes with the lease, as it is here.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -9,11 +9,11 @@ use std::time::Duration;
 use anyhow::{Context, Error, Result, anyhow};
 use chrono::{DateTime, Utc};
 
-use super::gate::{FENCED, slot_for_checks, tip};
+use super::gate::{FENCED, first_line, slot_for_checks, tip};
 use super::job::{DoneWork, Job, JobEnd};
 use super::land::{LandEnd, Landing};
 use super::worktree::{self, FleetCommands, MadeTree, unplanted};
-use crate::drive::control::{error_text, git_trouble};
+use crate::drive::control::git_trouble;
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::fleet::manifest::MAX_PRIORITY;
 use crate::engine::fleet::{
@@ -426,11 +426,6 @@ impl Job<'_> {
         })?;
         Ok(kept.value.state == *state)
     }
-}
-
-/// What an error says, without the way out.
-pub(super) fn first_line(error: &Error) -> String {
-    error_text(error).lines().next().unwrap_or_default().to_owned()
 }
 
 /// Milliseconds between two looks for an order.

@@ -6,19 +6,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use std::{io, thread};
 
-use anyhow::{Result, bail};
+use anyhow::{Error, Result};
 
 use super::executors::MANUAL;
-use super::finish::first_line;
-use super::job::Job;
 use super::memory::{self, Memory};
-use crate::drive::control::{self, git_trouble};
+use crate::drive::control::{self, error_text, git_trouble};
 use crate::drive::run::round::{Leave, Tie};
 use crate::engine::fleet::{
     Attempt, Carried, Fleet, FleetPlan, FleetRequest, JobPhase, Lease, Places, TaskId, WaitsFor,
 };
 use crate::engine::git::GitTrouble;
-use crate::engine::record::{Actor, Contract, Ending, Loop, LoopId, Outcome};
+use crate::engine::record::{Actor, Ending, Loop, LoopId, Outcome};
 use crate::world::clock::{self, Stopwatch};
 use crate::world::git::land::{OwnTip, own_tip};
 use crate::world::git::{self, hub};
@@ -359,7 +357,7 @@ pub fn job_slots(fleet: &Fleet) -> u32 {
 
 /// The same as a person typed it last on this machine, which may be after the job began with
 /// `before`.
-fn slots_now(home: &Home, fleet: &str, before: u32) -> u32 {
+pub(super) fn slots_now(home: &Home, fleet: &str, before: u32) -> u32 {
     let now = fleets::manifest(home, fleet).ok().flatten();
     let now = now.map_or(0, |now| job_slots(&now.value));
     if before > 0 && now > 0 { now } else { before }
@@ -367,46 +365,6 @@ fn slots_now(home: &Home, fleet: &str, before: u32) -> u32 {
 
 /// Between two looks for a slot.
 const ASKED: Duration = Duration::from_millis(50);
-
-impl Job<'_> {
-    /// How many slots of this machine the fleet has now.
-    pub(super) fn slots_now(&self) -> u32 {
-        slots_now(self.home, &self.fleet.name, job_slots(self.fleet))
-    }
-
-    /// A slot for the checks that run before the first iteration, if there are any.
-    ///
-    /// # Errors
-    /// If a signal or a person's order ends the wait.
-    pub(super) fn slot_at_first(&self, contract: &Contract) -> Result<Option<Slot>> {
-        let has_some = contract.before_the_first().next().is_some();
-        let slots = if has_some { self.slots_now() } else { 0 };
-        let stop = self.ends_by(|_| true);
-        let mut has_waited = false;
-        let waits = || {
-            has_waited = true;
-            self.shows(JobPhase::Lines);
-        };
-        let slot = slot_for_checks(self.home, self.lease.task.priority, slots, &stop, waits)?;
-        if slot.is_none() && stop() {
-            bail!("the wait for a slot was ended");
-        }
-        if has_waited {
-            self.shows(JobPhase::Prepares);
-        }
-        Ok(slot)
-    }
-
-    /// Says in the lease what the attempt does, for those who look on; nothing rests on it.
-    fn shows(&self, phase: JobPhase) {
-        let _ = self.change_own(|lease| lease.set_phase(phase.clone()));
-    }
-
-    /// Changes the task's lease; `None` where another attempt has it.
-    pub(super) fn change_own(&self, change: impl Fn(&mut Lease)) -> Result<Option<Kept<Lease>>> {
-        self.memory.change_own(self.lease.id(), self.attempt, change)
-    }
-}
 
 /// A slot of this machine for checks outside an iteration; those of a landing go before every task
 /// that waits for one. `waits` is called once if there is none at first. `None` where `slots` is 0,
@@ -433,4 +391,9 @@ pub(super) fn slot_for_checks(
         }
         clock::sleep(ASKED);
     }
+}
+
+/// What an error says, without the way out.
+pub(super) fn first_line(error: &Error) -> String {
+    error_text(error).lines().next().unwrap_or_default().to_owned()
 }

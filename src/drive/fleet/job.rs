@@ -1,6 +1,7 @@
-//! One attempt at one task, as an executor runs it: its working tree, its loop, its landing, its end
-//! in the lease. It may be started at any moment and as often as anybody likes: a task that ended
-//! is left alone, one that another process works on too, and a loop that was cut off is resumed.
+//! One attempt at one task, as an executor runs it: its working tree, its loop, its landing, its
+//! end in the lease. It may be started at any moment and as often as anybody likes: a task that
+//! ended is left alone, one that another process works on too, and a loop that was cut off is
+//! resumed.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use anyhow::{Result, anyhow, bail};
 
 use super::control::stop;
 use super::executors::MANUAL;
-use super::gate::{FENCED, Heartbeat, JobTie, job_slots};
+use super::gate::{self, FENCED, Heartbeat, JobTie, job_slots, slot_for_checks};
 use super::memory::{self, Memory, Stillness};
 use super::worktree::{self, MadeTree, end_leftovers, unplanted};
 use crate::drive::find::NewOwner;
@@ -37,7 +38,8 @@ use crate::world::git::steps;
 use crate::world::git::steps::put_back;
 use crate::world::process::identity::my_id;
 use crate::world::process::signals::Signals;
-use crate::world::store::{self, Home};
+use crate::world::slots::Slot;
+use crate::world::store::{self, Home, Kept};
 use crate::world::{clock, env, host};
 
 /// How long a remote that cannot be reached is asked again.
@@ -511,5 +513,45 @@ fn is_free(lease: &Lease, gone: Option<&String>) -> bool {
         TaskState::Waiting => true,
         TaskState::Running(found) => Some(&found.id) == gone,
         TaskState::Ended(_) => false,
+    }
+}
+
+impl Job<'_> {
+    /// How many slots of this machine the fleet has now.
+    pub(super) fn slots_now(&self) -> u32 {
+        gate::slots_now(self.home, &self.fleet.name, job_slots(self.fleet))
+    }
+
+    /// A slot for the checks that run before the first iteration, if there are any.
+    ///
+    /// # Errors
+    /// If a signal or a person's order ends the wait.
+    pub(super) fn slot_at_first(&self, contract: &Contract) -> Result<Option<Slot>> {
+        let has_some = contract.before_the_first().next().is_some();
+        let slots = if has_some { self.slots_now() } else { 0 };
+        let stop = self.ends_by(|_| true);
+        let mut has_waited = false;
+        let waits = || {
+            has_waited = true;
+            self.shows(JobPhase::Lines);
+        };
+        let slot = slot_for_checks(self.home, self.lease.task.priority, slots, &stop, waits)?;
+        if slot.is_none() && stop() {
+            bail!("the wait for a slot was ended");
+        }
+        if has_waited {
+            self.shows(JobPhase::Prepares);
+        }
+        Ok(slot)
+    }
+
+    /// Says in the lease what the attempt does, for those who look on; nothing rests on it.
+    fn shows(&self, phase: JobPhase) {
+        let _ = self.change_own(|lease| lease.set_phase(phase.clone()));
+    }
+
+    /// Changes the task's lease; `None` where another attempt has it.
+    pub(super) fn change_own(&self, change: impl Fn(&mut Lease)) -> Result<Option<Kept<Lease>>> {
+        self.memory.change_own(self.lease.id(), self.attempt, change)
     }
 }

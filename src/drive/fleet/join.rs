@@ -1,6 +1,6 @@
-//! A fleet that was started before, here or on another machine: what a later start keeps of it, whose
-//! agent works on a task that several people have, and what a person has to trust of it first. A
-//! machine that did not start a fleet gets a clone, and a copy of its terms.
+//! A fleet that was started before, here or on another machine: what a later start keeps of it,
+//! whose agent works on a task that several people have, and what a person has to trust of it
+//! first. A machine that did not start a fleet gets a clone, and a copy of its terms.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -8,8 +8,6 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use super::begin::{is_stale, wants_landing};
-use super::describe::need;
 use super::memory::Memory;
 use crate::drive::start::agent::missing_program;
 use crate::engine::fleet::{
@@ -503,4 +501,40 @@ fn terms(home: &Home, name: &str, url: &str, clone: &Path, signals: &Signals) ->
     Err(anyhow!(
         "{url} holds no fleet {name}\nhint: crew fleet run starts it, with --push or --land"
     ))
+}
+
+/// Whether another machine has changed a task since this one's last start, and its file here is
+/// still that of before.
+pub(super) fn is_stale(lease: &Lease, task: &FleetTask, files: &BTreeMap<TaskId, String>) -> bool {
+    let before = files.get(&task.id);
+    before == Some(&task.revision) && before != Some(&lease.task.revision)
+}
+
+/// Whether a task is completed and still has to land, because the fleet lands now, or no longer by
+/// pull requests.
+pub(super) fn wants_landing(fleet: &Fleet, lease: &Lease) -> bool {
+    is_completed(lease)
+        && match fleet.landing {
+            LandingMode::No => false,
+            LandingMode::Pr => lease.landed().is_none(),
+            LandingMode::Main => !lease.is_on_main(),
+        }
+}
+
+/// Whether a task is completed, landed or not.
+pub(super) fn is_completed(lease: &Lease) -> bool {
+    lease.outcome() == Some(Outcome::Completed)
+}
+
+/// What a person has to trust of a task: its options, word for word, and its prompt.
+pub(super) fn need(fleet: &Fleet, task: &FleetTask, contract: &Contract) -> TrustRequest {
+    let FleetTask { id, revision, words, .. } = task;
+    let mut words = shell_words::join(words);
+    if task.words.iter().any(|word| word == "--verify=auto") {
+        let found: Vec<&str> = contract.checks.iter().map(|check| check.run.as_str()).collect();
+        words = format!("{words} (auto: {})", found.join("; "));
+    }
+    let text = format!("[fleet {}] task {id}, fingerprint {revision}: {words}", fleet.name);
+    let path = Path::new(&fleet.folder).join(format!("{id}.md"));
+    TrustRequest { text, origin: ValueOrigin::File { path, line: 1 } }
 }

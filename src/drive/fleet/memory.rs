@@ -11,7 +11,6 @@ use std::time::Duration;
 use anyhow::{Context, Error, Result, bail};
 use serde::Serialize;
 
-use super::control;
 use crate::drive::control::git_trouble;
 use crate::engine::fleet::manifest::read_record;
 use crate::engine::fleet::{
@@ -95,7 +94,7 @@ impl Memory {
     /// The terms and orders. Fails if there is no such fleet.
     pub fn manifest(&self) -> Result<Kept<Fleet>> {
         let Some(found) = self.known_manifest()? else {
-            let hint = control::names(&self.home)?;
+            let hint = names(&self.home)?;
             bail!(
                 "there is no fleet {} here\n\
                  hint: {hint}; a job of one that another machine started takes --remote=URL",
@@ -565,4 +564,13 @@ impl Stillness {
     pub fn has_moved(&self) -> bool {
         self.moves > 1
     }
+}
+
+/// Which fleets of this machine can be named, as a hint.
+pub(super) fn names(home: &Home) -> Result<String> {
+    let known = fleets::names(home)?;
+    if known.is_empty() {
+        return Ok("crew fleet run FOLDER starts one".to_owned());
+    }
+    Ok(format!("name one of these: {}", known.join(", ")))
 }

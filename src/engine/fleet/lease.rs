@@ -1,12 +1,13 @@
-//! A task as the fleet holds it: its contract, its branch, its attempt, what its attempts have used, and
-//! how it ended or why its landing was refused. A lease is written over the state that was read.
+//! A task as the fleet holds it: its contract, its branch, its attempt, what its attempts have
+//! used, and how it ended or why its landing was refused. A lease is written over the state that
+//! was read.
 
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::manifest::{Fleet, FleetTask, TaskId};
+use super::manifest::{Fleet, FleetTask, StoredRecord, TaskId};
 use crate::engine::boundary::limits::LimitName;
 use crate::engine::evidence::Verdict;
 use crate::engine::record::{
@@ -519,6 +520,10 @@ pub fn without_markers(files: &[String]) -> Option<Check> {
         files.iter().map(|file| format!("'{}'", file.replace('\'', r"'\''"))).collect();
     let run = format!("! grep -nEs '^(<<<<<<<|>>>>>>>) ' -- {}", files.join(" "));
     Some(Check::new(run, Role::Verify))
+}
+
+impl StoredRecord for Lease {
+    const SCHEMA: u32 = SCHEMA;
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
-//! A fleet as it was started: its tasks, its terms, and the requests of a person. It is written by a
-//! person's command alone. A job reads it and takes nothing from a branch. A name that git or a file
-//! system would not take as part of a branch is refused here, and so is a record of a newer crew.
+//! A fleet as it was started: its tasks, its terms, and the requests of a person. It is written by
+//! a person's command alone. A job reads it and takes nothing from a branch. A name that git or a
+//! file system would not take as part of a branch is refused here, and so is a record of a newer
+//! crew.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -12,7 +13,6 @@ use chrono::{DateTime, Utc};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::lease::{self, Lease};
 use crate::engine::git::GitBaseline;
 use crate::engine::record::{Actor, Check, Ending, TaskOfFleet};
 use crate::engine::text::within;
@@ -369,10 +369,6 @@ pub trait StoredRecord: DeserializeOwned {
     const SCHEMA: u32;
 }
 
-impl StoredRecord for Lease {
-    const SCHEMA: u32 = lease::SCHEMA;
-}
-
 impl StoredRecord for Fleet {
     const SCHEMA: u32 = SCHEMA;
 }
@@ -494,6 +490,7 @@ mod task_tests {
 mod stored_tests {
     use super::*;
     use crate::engine::fleet::fixture::{a_fleet, a_lease};
+    use crate::engine::fleet::lease::Lease;
 
     fn told<T: StoredRecord>(bytes: &[u8]) -> String {
         read_record::<T>("a.json", bytes, "move it away").err().unwrap().to_string()

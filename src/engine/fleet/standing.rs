@@ -1,6 +1,6 @@
 //! How a fleet stands, as one value: how many tasks are where, what was spent, a row for each task,
-//! what needs a person first, and what that person types. It reads no clock, and looks at no process:
-//! an attempt runs as long as its lease says so.
+//! what needs a person first, and what that person types. It reads no clock, and looks at no
+//! process: an attempt runs as long as its lease says so.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;

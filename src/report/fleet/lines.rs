@@ -1,5 +1,5 @@
-//! What a fleet says in lines: each event while it runs, with its task in front, and the answers to a
-//! request, to a message, and to a fleet that is forgotten. They hold no time of day.
+//! What a fleet says in lines: each event while it runs, with its task in front, and the answers to
+//! a request, to a message, and to a fleet that is forgotten. They hold no time of day.
 
 use std::path::Path;
 

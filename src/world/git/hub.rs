@@ -1,7 +1,8 @@
 //! The repositories by which a fleet reaches its remote: its own one on this machine, bare, below
-//! `$CREW_HOME`, with the objects of a checkout; a clone where the fleet was not started; and the remotes
-//! of a checkout, by their addresses. What talks to the remote starts in the bare one, because the
-//! configuration of a checkout can be an agent's work. Only a person's start copies settings into it.
+//! `$CREW_HOME`, with the objects of a checkout; a clone where the fleet was not started; and the
+//! remotes of a checkout, by their addresses. What talks to the remote starts in the bare one,
+//! because the configuration of a checkout can be an agent's work. Only a person's start copies
+//! settings into it.
 
 use std::path::Path;
 use std::time::Duration;

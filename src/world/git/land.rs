@@ -1,6 +1,7 @@
-//! The git steps of a landing, in a working tree of its own on no branch: the work of a branch as one
-//! commit on the main branch as it will be. Merges into a task's branch, and the newest commit of that
-//! branch, where its agent may have checked out another one or none. They run no hook and ask nobody.
+//! The git steps of a landing, in a working tree of its own on no branch: the work of a branch as
+//! one commit on the main branch as it will be. Merges into a task's branch, and the newest commit
+//! of that branch, where its agent may have checked out another one or none. They run no hook and
+//! ask nobody.
 
 use std::path::Path;
 

@@ -1,6 +1,6 @@
-//! The executors that place the jobs of a fleet on machines, behind four calls. An executor is never
-//! asked how a task ended: that stands in the task's lease. `Local` starts processes of this machine,
-//! each in a session of its own: they outlive the terminal and the crew that started them.
+//! The executors that place the jobs of a fleet on machines, behind four calls. An executor is
+//! never asked how a task ended: that stands in the task's lease. `Local` starts processes of this
+//! machine, each in a session of its own: they outlive the terminal and the crew that started them.
 
 pub mod slurm;
 
