@@ -5,8 +5,7 @@
 //!
 //! Each event, when it happens, and what it carries:
 //!
-//! - `start`, `resume`: the loop runs here from now on: `task`, `procedure`, `agent`, `fallback`,
-//!   `limits`, `checks`, `checkout`, `completed_iterations`, `awake_ms`
+//! - `start`, `resume`: the loop runs here from now on: all that `crew status --json` says of it
 //! - `step_start`: a step begins, named by `phase`: `run`, its command or branch, or empty
 //! - `iteration_start`: the agent is being started
 //! - `agent_line`: with `-v`, a line of the agent's output: `text`
@@ -24,13 +23,12 @@
 //! - `prompt_over_budget`: `tokens` of a `budget`; the prompt is sent anyway
 //! - `note`: a remark for people: `text`
 //! - `stopping`: a signal came; the agent is being ended
-//! - `finish`: the end: `outcome`, `proof`, `why`, `completed_iterations`, `awake_ms`,
-//!   `iterations_ms`, `spread_ms`, `usage`, `commits`, `handoff`, `page`, `next`, `saved`
+//! - `finish`: the end: the same, and `spread_ms`, `commits`, `handoff`, `page`, `next`, `saved`
 
 use crate::clients::spelling::going_on;
 use crate::engine::events::{LoopStep, RunEvent};
 use crate::engine::evidence::{CheckResult, Evidence};
-use crate::engine::record::{Ending, Loop, Outcome};
+use crate::engine::record::{Loop, Outcome};
 use crate::engine::view::{LoopView, usage};
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Value, json};
@@ -57,7 +55,7 @@ impl Events {
             RunEvent::IterationEnded { .. } | RunEvent::Finished { .. } => None,
             _ => event.step().map(|(step, _)| step).or(self.phase),
         };
-        let (name, value) = fields(event);
+        let (name, value) = fields(event, at);
         let mut event = json!({
             "schema": SCHEMA, "event": name, "at": stamp(at), "loop": self.subject,
             "iteration": self.iteration, "phase": self.phase,
@@ -88,10 +86,10 @@ fn record<'a>(event: &RunEvent<'a>) -> Option<&'a Loop> {
     }
 }
 
-fn fields(event: &RunEvent<'_>) -> (&'static str, Value) {
+fn fields(event: &RunEvent<'_>, at: DateTime<Utc>) -> (&'static str, Value) {
     match *event {
-        RunEvent::Started(record) => ("start", begun(record)),
-        RunEvent::Resumed(record) => ("resume", begun(record)),
+        RunEvent::Started(record) => ("start", json!(LoopView::of(record, at.fixed_offset()))),
+        RunEvent::Resumed(record) => ("resume", json!(LoopView::of(record, at.fixed_offset()))),
         RunEvent::Noted(text) => ("note", json!({ "text": text })),
         RunEvent::OverBudget { tokens, budget } => {
             ("prompt_over_budget", json!({ "tokens": tokens, "budget": budget }))
@@ -126,23 +124,8 @@ fn fields(event: &RunEvent<'_>) -> (&'static str, Value) {
         RunEvent::Rebased { onto } => ("rebase", json!({ "onto": onto })),
         RunEvent::Unsaved { why } => ("state_unwritable", json!({ "why": why })),
         RunEvent::Stopping => ("stopping", Value::Null),
-        RunEvent::Finished { .. } => ("finish", finished(event)),
+        RunEvent::Finished { .. } => ("finish", finished(event, at)),
     }
-}
-
-fn begun(record: &Loop) -> Value {
-    let run = record.contract.run.as_ref();
-    json!({
-        "task": record.contract.task,
-        "procedure": run.and_then(|run| run.procedure.as_ref()),
-        "agent": run.map(|run| &run.agent.name),
-        "fallback": run.map(|run| run.fallback.iter().map(|it| &it.name).collect::<Vec<_>>()),
-        "limits": record.contract.limits,
-        "checks": record.contract.checks,
-        "checkout": record.place.checkout,
-        "completed_iterations": record.state.completed,
-        "awake_ms": record.state.awake_ms,
-    })
 }
 
 fn check(result: &CheckResult) -> Value {
@@ -173,29 +156,18 @@ fn ended(after: &Loop, exit: Option<i32>, ends: Option<Outcome>) -> Value {
     })
 }
 
-fn finished(event: &RunEvent<'_>) -> Value {
+fn finished(event: &RunEvent<'_>, at: DateTime<Utc>) -> Value {
     let RunEvent::Finished { record, page, saved } = *event else { return Value::Null };
-    let ending = record.state.ending.as_ref();
     let over = record.outcome() == Some(Outcome::Completed);
-    json!({
-        "outcome": record.outcome(),
-        "proof": ending.and_then(|ending| ending.proof),
-        "why": ending.map(Ending::reason),
-        "completed_iterations": record.state.completed,
-        "awake_ms": record.state.awake_ms,
-        "iterations_ms": record.elapsed_ms,
-        "spread_ms": record.spread(),
-        "usage": usage(&record.state.usage),
-        "commits": page.commits.made(),
-        "handoff": page.handoff,
-        "page": page,
-        "next": (!over && saved).then(|| going_on(record)),
-        "saved": saved,
-    })
+    let mut value = json!(LoopView::of(record, at.fixed_offset()));
+    value["spread_ms"] = json!(record.spread());
+    value["commits"] = json!(page.commits.made());
+    value["handoff"] = json!(page.handoff);
+    value["page"] = json!(page);
+    value["next"] = json!((!over && saved).then(|| going_on(record)));
+    value["saved"] = saved.into();
+    value
 }
-
-// Loops as JSON for programs. Every object has a `schema`; it is raised when the meaning of a key
-// changes.
 
 /// The version of what `--json` prints.
 pub const SCHEMA: u32 = 2;

@@ -7,10 +7,9 @@ use chrono::{DateTime, FixedOffset};
 use super::words::commands;
 use crate::clients::spelling::{going_on_at, of_loop};
 use crate::engine::boundary::limits;
-use crate::engine::evidence::{CUT, CheckResult, ClaimResult, Evidence};
 use crate::engine::record::{Check, Driver, Loop, Question, Status};
-use crate::engine::text::{clip, clip_line_at_word, clock_time, count, quoted, with_reason};
-use crate::engine::view::{LoopView, files, numbered, verdict};
+use crate::engine::text::{clip, clock_time, count, quoted};
+use crate::engine::view::{LoopView, numbered, said, verdict};
 
 /// The terms under which a loop starts.
 pub fn start(subject: &Loop) -> String {
@@ -146,49 +145,6 @@ pub fn interrupted(subject: &Loop, at: DateTime<FixedOffset>) -> String {
 
 fn counter(subject: &Loop) -> String {
     format!("crew {}", numbered(subject, subject.state.completed))
-}
-
-/// The results of an iteration, each in a few words.
-pub fn said(evidence: &Evidence) -> Vec<String> {
-    let mut parts = Vec::new();
-    let changes = evidence.changes.as_ref().filter(|changes| changes.total() > 0);
-    parts.extend(changes.map(files));
-    if evidence.newly_passing > 0 {
-        parts.push(format!("{} fixed", count(evidence.newly_passing, "check")));
-    }
-    parts.extend(evidence.test_news());
-    let failing = evidence.failing().next().map(failing);
-    parts.extend(match (&evidence.claim, &failing) {
-        (ClaimResult::Refused(_), Some(failing)) => Some(format!("claim refused: {failing}")),
-        (ClaimResult::NearMiss(why), _) => {
-            Some(with_reason("claim not recognized", &clip_line_at_word(why, 80)))
-        }
-        (ClaimResult::Refused(why), None) => {
-            Some(with_reason("claim refused", &clip_line_at_word(why, 80)))
-        }
-        (ClaimResult::Failure(why), _) => {
-            Some(with_reason("the agent said FAILURE", &clip_line_at_word(why, 80)))
-        }
-        _ => None,
-    });
-    parts.extend(failing.filter(|_| !matches!(evidence.claim, ClaimResult::Refused(_))));
-    parts.extend(evidence.skipped.as_ref().and_then(|_| evidence.unended()));
-    parts.extend(evidence.cut.then(|| CUT.to_owned()));
-    if parts.is_empty() {
-        let changed = ["changed something", "changed nothing", "no claim yet"];
-        parts.push(evidence.progress_words(changed));
-    }
-    parts
-}
-
-/// "cargo test 2 of 215 fail (was 5)", "lint failed (exit 1)".
-fn failing(check: &CheckResult) -> String {
-    let run = clip(&check.run, 60);
-    let Some(tests) = check.tests.as_ref().filter(|tests| tests.failed > 0) else {
-        return format!("{run} {}", check.what_happened());
-    };
-    let was = tests.failed_before.map(|was| format!(" (was {was})")).unwrap_or_default();
-    format!("{run} {} of {} {}{was}", tests.failed, tests.total(), tests.verb())
 }
 
 /// The status of a loop, and the results of its last iteration.

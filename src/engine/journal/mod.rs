@@ -53,26 +53,18 @@ pub enum Event {
     /// limits, if the user changed them.
     Changed {
         what: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         limits: Option<Limits>,
         /// How iterations run, if a new owner changed it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         run: Option<Box<Run>>,
         /// The environment that checks are held to from here on, if a session took the loop.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         environment: Option<Box<Environment>>,
         /// The state that protected paths must keep, if crew itself moved them.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         protected: Option<Box<Protected>>,
         state: Box<State>,
     },
     /// The whole record: after boundaries that only its driver's memory held, or with what else
     /// `what` names.
-    Recovered {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        what: Option<String>,
-        record: Box<Loop>,
-    },
+    Recovered { what: Option<String>, record: Box<Loop> },
     /// For information; changes nothing.
     Noted { what: String },
 }

@@ -7,9 +7,10 @@ use super::{
     Settled, TOLD,
 };
 use crate::engine::evidence::test_report::TestReport;
-use crate::engine::evidence::{CheckResult, ClaimResult, Evidence, Verdict};
+use crate::engine::evidence::{CheckResult, ClaimResult, Evidence, Progress, Verdict};
 use crate::engine::record::{Driver, Limits, Owner, Status};
-use crate::engine::text::{named, one_line, with_reason};
+use crate::engine::text::{named, one_line};
+use crate::engine::view::findings;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -203,8 +204,6 @@ impl Story {
 pub const ACCOUNTS_SHOWN: usize = 5;
 /// The longest line, in characters.
 pub const ACCOUNT_CHARS: usize = 500;
-/// The longest part of it for one failing check, in characters.
-const PART_CHARS: usize = 200;
 
 /// One iteration's line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -218,30 +217,11 @@ pub struct Account {
 impl Account {
     /// The line for the evidence of one boundary.
     pub fn of(evidence: &Evidence) -> Self {
-        let mut parts: Vec<String> = Vec::new();
-        parts.extend(match &evidence.claim {
-            ClaimResult::None => None,
-            ClaimResult::Accepted => Some("claimed done, and believed".to_owned()),
-            ClaimResult::Refused(why) => Some(with_reason("claimed done, refused", why)),
-            ClaimResult::Failure(why) => Some(with_reason("said FAILURE", why)),
-            ClaimResult::Blocked(why) => Some(with_reason("said BLOCKED", why)),
-            ClaimResult::NearMiss(_) => {
-                Some("its claim was not in the right form, and did not count".to_owned())
-            }
-        });
-        if evidence.cut {
-            parts.push("the answer was cut by the token limit".to_owned());
-        }
-        let said_so = matches!(evidence.claim, ClaimResult::Failure(_));
-        if let Some(failure) = evidence.failure.as_ref().filter(|_| !said_so) {
-            parts.push(format!("failed: {failure}"));
-        }
-        parts.extend(evidence.ended.clone());
-        parts.extend(checks(evidence));
-        let changed = ["files, commits or checks changed", "nothing changed", ""];
-        parts.extend(Some(evidence.progress_words(changed)).filter(|words| !words.is_empty()));
-        if parts.is_empty() {
-            parts.push("no claim, no check".to_owned());
+        let mut parts = findings(evidence);
+        let reports = evidence.checks.iter().filter_map(|check| check.tests.as_ref());
+        parts.extend(reports.filter_map(TestReport::still_failing));
+        if evidence.progress == Progress::None && !parts.iter().any(|it| it.contains("changed")) {
+            parts.push("nothing changed".to_owned());
         }
         if let Some(said) = &evidence.said {
             parts.push(format!("its last words, unchecked: \"{said}\""));
@@ -275,30 +255,6 @@ impl Accounts {
         let earlier = self.0.iter().len().saturating_sub(ACCOUNTS_SHOWN);
         self.0.iter().skip(earlier).cloned().collect()
     }
-}
-
-fn checks(evidence: &Evidence) -> Vec<String> {
-    let mut parts = Vec::new();
-    let all = evidence.checks.len();
-    let failing = evidence.failing().count();
-    if all > failing {
-        parts.push(format!("{} of {all} checks passed", all - failing));
-    }
-    if evidence.newly_passing > 0 {
-        parts.push(format!("{} of them failed before", evidence.newly_passing));
-    }
-    parts.extend(evidence.test_news());
-    let reports = evidence.checks.iter().filter_map(|check| check.tests.as_ref());
-    parts.extend(reports.filter_map(TestReport::still_failing));
-    // A refusal already names the reasons against it, and a failed gate is named as the failure.
-    if !matches!(evidence.claim, ClaimResult::Refused(_)) {
-        let failure = evidence.failure.as_deref().unwrap_or_default();
-        let is_named = |run: &str| failure.contains(&format!("`{run}`"));
-        parts.extend(evidence.failing().filter(|check| !is_named(&check.run)).map(|check| {
-            format!("`{}` {}", one_line(&check.run, PART_CHARS), check.what_happened())
-        }));
-    }
-    parts
 }
 
 // Where a check turned red, from the story of a loop: "`cargo test` passed after iteration 4 and
@@ -470,11 +426,11 @@ mod account_tests {
             .map(|account| format!("{}: {}", account.iteration, account.words))
             .collect();
         insta::assert_snapshot!(last.join("\n"), @"
-        2: claimed done, refused: `cargo test` failed (exit 1); 1 of 2 checks passed; 1 of them failed before; 1 check passing now, files changed
-        3: said FAILURE: no network; 1 of 2 checks passed; `cargo test` failed (exit 1); nothing changed
-        4: the answer was cut by the token limit; 1 of 2 checks passed; `cargo test` timed out after 1 s; 1 check failing now
-        5: failed: gate `lint` failed; `cargo test` failed (exit 1); 2 checks failing now
-        6: claimed done, and believed; 2 of 2 checks passed; 2 of them failed before; 2 checks passing now, files changed
+        2: 1 check fixed; claim refused: cargo test failed (exit 1)
+        3: the agent said FAILURE: no network; cargo test failed (exit 1); nothing changed
+        4: cargo test timed out after 1 s; the answer was cut by the token limit
+        5: lint failed (exit 1)
+        6: claim accepted; 2 checks fixed
         ");
     }
 

@@ -29,25 +29,18 @@ pub struct Contract {
     pub checks: Vec<Check>,
     pub limits: Limits,
     /// Globs of paths that the agent must not change.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub protect: Vec<String>,
     /// The weakest proof that completes the loop; `None` accepts any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub require: Option<Proof>,
     /// What a changed test does to a claim.
-    #[serde(default, skip_serializing_if = "TestChanges::is_refuse")]
     pub test_changes: TestChanges,
     /// Who answers what the agent asks in a session.
-    #[serde(default, skip_serializing_if = "QuestionMode::is_auto")]
     pub questions: QuestionMode,
     /// Whether the user's terminal gets no notice and no title.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub silent: bool,
     /// Whether and how the work is tried before the loop ends.
-    #[serde(default, skip_serializing_if = "TrialTerms::are_usual")]
     pub trial: TrialTerms,
     /// How iterations run as fresh processes; `None` for a loop that no process has driven yet.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<Run>,
 }
 
@@ -143,7 +136,6 @@ pub struct Check {
     /// The exit status that passes.
     pub success_exit_code: i32,
     /// Whether it also passes when it fails in nothing that passed as the loop found it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub no_worse: bool,
 }
 
@@ -186,12 +178,10 @@ pub struct Place {
     pub branch_dir: String,
     /// git's own folder, as git named it when fresh processes first drove the loop; `None` until
     /// then, and without git.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repository: Option<PathBuf>,
     /// `HEAD` at the start, for "since the start"; `None` without git or without a commit.
     pub head: Option<String>,
     /// Where the task and the handoffs are if the branch folder is not writable; `None` if it is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub apart: Option<PathBuf>,
 }
 
@@ -337,17 +327,13 @@ pub struct Run {
     pub procedure: Option<String>,
     pub agent: Agent,
     /// The agents that stand in for it while its account is at a limit, in their order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallback: Vec<Agent>,
     pub permissions: Permissions,
     /// The model requested from the agent; `None` leaves the choice to the agent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// The name of the account whose limits it shares; `None` stands for the agent's program.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
     /// Arguments after the agent's own: the words that a person typed after `--`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub words: Vec<String>,
     pub recipe: Recipe,
     pub pace: IterationTimes,
@@ -357,12 +343,10 @@ pub struct Run {
     pub token_budget: u64,
     /// The percentage of its context after which an iteration is followed by a handoff page; 0
     /// means never.
-    #[serde(default, skip_serializing_if = "super::is_default")]
     pub redline: u8,
     pub git: GitSteps,
     pub reactions: Vec<Reaction>,
     /// Lets the machine sleep while the loop works.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_sleep: bool,
 }
 
@@ -452,7 +436,6 @@ pub struct GitSteps {
     /// The branch to rebase onto before an iteration, if it moved.
     pub rebase: Option<String>,
     /// The branch to push if a person resumed on another one than that of the start.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
 }
 

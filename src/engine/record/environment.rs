@@ -41,7 +41,6 @@ pub struct Environment {
     /// The hash of each variable, by its name.
     hashes: BTreeMap<String, String>,
     /// The few values that can be restored.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     values: BTreeMap<String, String>,
 }
 

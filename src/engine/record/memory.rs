@@ -33,19 +33,14 @@ pub struct AgentShare {
 
 /// What a loop with fallbacks remembers of its agents.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct AgentMemory {
     /// `None` while the first one works.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub stand_in: Option<StandIn>,
     /// The fallbacks that cannot work, because only a person can change why.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub out: Vec<String>,
     /// Who did all that was done before the first share; `None` if nobody, several, or unknown.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub alone: Option<String>,
     /// By the agents' names, and of the sessions that took the loop; together they are the loop's.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub shares: BTreeMap<String, AgentShare>,
 }
 
@@ -155,10 +150,8 @@ pub struct CheckMemory {
     pub last: Verdict,
     /// The fewest tests that passed in a run that failed, 0 if it spoke of none; `None` if it never
     /// failed in or before the loop.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_with: Option<u32>,
     /// Whether a run found no program, which is no failure.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub program_missing: bool,
     /// The number of completed iterations at that time.
     pub after: Option<u32>,
@@ -166,7 +159,6 @@ pub struct CheckMemory {
     pub elapsed_ms: u64,
     /// The end of its output before the first iteration, for the first prompt; bounded as in the
     /// evidence.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub tail: String,
 }
 
@@ -209,16 +201,13 @@ impl CheckMemory {
 
 /// The results of its git steps so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct GitMemory {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub pushed: Option<Sent>,
     /// Commits that failed since one last worked.
     pub commits: Failures,
     /// Pushes that failed since one last worked.
     pub pushes: Failures,
     /// What follows the last boundary, or the end, and was not tried yet.
-    #[serde(skip_serializing_if = "Pending::is_empty")]
     pub pending: Pending,
 }
 
@@ -270,7 +259,6 @@ pub struct Sent {
     pub commit: String,
     /// What crew's own rebase has since made of that commit. A push may replace the commit only
     /// with this.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rebased: Option<String>,
 }
 
@@ -341,10 +329,8 @@ const DIGITS: usize = 12;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckedOut {
     /// `None` on a detached head.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
     /// `None` before the first commit, and where it is not known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
 }
 
@@ -352,10 +338,8 @@ pub struct CheckedOut {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepositoryInside {
     /// `None` before its first commit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// A hash of what is not committed there; `None` if all is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uncommitted: Option<String>,
 }
 
@@ -380,19 +364,14 @@ pub struct TreeSeen {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeMemory {
     /// The snapshot of the tree at the last boundary.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<CheckedOut>,
     /// The repositories inside the tree at the last boundary, by path.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub repositories: BTreeMap<String, RepositoryInside>,
     /// The commits of all branches and working trees at the last boundary.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tips: Vec<String>,
     /// The beginnings of the identities at the ends of iterations, the newest last; 0 is the state
     /// before the first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     recent: Vec<(u32, String)>,
 }
 

@@ -110,20 +110,15 @@ pub struct Loop {
     /// Awake milliseconds of the newest counted iterations, [`usage::TIMES_KEPT`] of them.
     pub elapsed_ms: Vec<u64>,
     /// The totals of the iteration times before those.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub earlier: Earlier,
     /// The git configuration that git steps require; `None` outside git, and until fresh processes
     /// first drive the loop.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trusted: Option<GitBaseline>,
     /// The environment that checks require in a session; `None` in fresh processes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<Environment>,
     /// The state that protected paths must keep; `None` if none are protected.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protected: Option<Protected>,
     /// The task of a fleet that it works on; `None` for a loop that a person started.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fleet: Option<TaskOfFleet>,
     pub state: State,
 }
@@ -167,20 +162,16 @@ pub struct State {
     /// Transient API errors in a row.
     pub transient_errors: u32,
     /// Crashes of the agent in a row.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub crashes: u32,
-    #[serde(default, skip_serializing_if = "is_default")]
     pub tally: Tally,
     /// When a waiting loop tries again.
     pub due: Option<DateTime<Utc>>,
     /// Why the loop waits; meaningless while it does not wait.
-    #[serde(default, rename = "awaited")]
+    #[serde(rename = "awaited")]
     pub wait_reason: Option<String>,
     /// Who of several agents works, and what each has done.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub agents: AgentMemory,
     /// The account whose rate window it waits for; meaningless while it does not wait.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<AccountId>,
     /// Awake milliseconds over all iterations.
     pub awake_ms: u64,
@@ -188,54 +179,42 @@ pub struct State {
     pub began: Moment,
     pub last_iteration_at: Option<DateTime<Utc>>,
     /// When the end was recorded; `None` of a live loop.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<DateTime<Utc>>,
     /// When its proof was last looked for after its end; `None` if it never was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proved_at: Option<DateTime<Utc>>,
     /// The process that looks for it in the background.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prover: Option<ProcessIdentity>,
     /// The identity of the working tree at the last boundary.
     pub tree: Option<String>,
-    #[serde(default, skip_serializing_if = "is_default")]
     pub trees: TreeMemory,
     /// The memory of each check, by command.
     pub checks: BTreeMap<String, CheckMemory>,
     /// Whether the tree as the loop found it has nothing more to show: the checks, as they are held
     /// now, have run there.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub checked_as_found: bool,
     /// Whether those before the first iteration ran on the work of an attempt that was cut off.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub checked_after_work: bool,
     /// The tests and check configuration as the loop found them; `None` if there are no checks, or
     /// no snapshots.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<Baseline>,
     /// How many claims in a row were refused for a change of tests.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub test_refusals: u32,
     /// Why the tree as the loop found it is not known, and the cure; `None` if it was recorded.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unrecorded: Option<String>,
     /// Why the last requested end was refused, if no agent can change the reason.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incurable: Option<String>,
     pub evidence: Option<Evidence>,
     /// Since the start, as far as it could be counted.
     pub usage: Usage,
     /// The user's messages to the agent for the next prompt.
-    #[serde(default, rename = "words")]
+    #[serde(rename = "words")]
     pub messages: Vec<String>,
     /// How many of them, oldest first, were in the prompt of the running iteration. They count as
     /// delivered unless that iteration runs again.
     pub told: usize,
     /// The questions that the agent had to decide itself, the newest [`question::ASKED_MAX`].
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<Question>,
     /// The results of git steps so far.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub git: GitMemory,
     pub session: SessionMemory,
 }
@@ -245,10 +224,6 @@ impl State {
     pub fn begin(owner: Owner, now: Moment) -> Self {
         Self { owner, began: now, ..Self::default() }
     }
-}
-
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
 }
 
 impl Loop {

@@ -226,7 +226,7 @@ fn the_names_in_a_journal_are_these() {
             "what": "w", "limits": contract()["limits"], "run": contract()["run"],
             "environment": environment(), "protected": protected(), "state": state(),
         } }),
-        json!({ "recovered": { "record": every_field() } }),
+        json!({ "recovered": { "what": null, "record": every_field() } }),
         json!({ "noted": { "what": "w" } }),
     ];
     for event in events {

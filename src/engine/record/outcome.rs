@@ -160,7 +160,6 @@ pub struct Ending {
     /// One sentence fragment: what ended the loop and, if there is one, the remedy.
     pub why: String,
     /// What the runs that look for a better proof came to, if they did not find one.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub proof_notes: Vec<String>,
 }
 
@@ -169,7 +168,6 @@ pub struct Ending {
 
 /// What came of the iterations of a loop.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct Tally {
     #[serde(rename = "iterations_completed")]
     pub completed: u32,

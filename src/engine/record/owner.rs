@@ -68,14 +68,12 @@ pub struct Owner {
     /// The client's session; `None` for the process driver.
     pub session_id: Option<String>,
     /// The client's name; `None` for the process driver.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
     pub process: ProcessIdentity,
     /// `PATH` when it took the loop. A later one may come from the agent, because the project's
     /// settings can set it.
     pub search_path: Option<String>,
     /// Where its process runs; `None` if the system did not report it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<Host>,
 }
 
@@ -130,7 +128,6 @@ pub struct SessionMemory {
     /// What the user typed while the agent worked.
     pub queue: Queue,
     /// The dialog at which the client last waited.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dialog: Option<Dialog>,
 }
 
@@ -167,12 +164,10 @@ pub struct Metered {
 
 /// A place in a transcript.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct Mark {
     pub bytes: u64,
     /// A digest of what is just before it; empty if unknown. A file that was written anew has
     /// another.
-    #[serde(skip_serializing_if = "String::is_empty")]
     pub ends: String,
     /// The last messages before it; further lines of them may follow.
     pub recent: Vec<Counted>,
@@ -199,7 +194,6 @@ const NAME_BYTES: usize = 80;
 pub struct AccountId {
     pub name: String,
     /// The model that was asked for; `None` leaves the choice to the agent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }
 
@@ -289,12 +283,6 @@ impl QuestionMode {
         word(&self)
     }
 
-    /// Whether it is the default.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-    pub fn is_auto(&self) -> bool {
-        *self == Self::Auto
-    }
-
     /// Whether the agent must decide by itself. `typed` is how long ago the user typed something;
     /// `None` if that was never seen.
     pub fn defers(self, typed: Option<Duration>) -> bool {
@@ -315,7 +303,6 @@ pub struct Question {
     #[serde(rename = "question")]
     pub text: String,
     /// The answers it offered, one line each.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
 }
 

@@ -35,12 +35,6 @@ impl TestChanges {
     pub fn label(self) -> &'static str {
         word(&self)
     }
-
-    /// Whether it is the default.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-    pub fn is_refuse(&self) -> bool {
-        *self == Self::Refuse
-    }
 }
 
 /// What a loop found of its tests and check configuration.

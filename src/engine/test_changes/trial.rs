@@ -67,12 +67,7 @@ impl Default for TrialTerms {
     }
 }
 
-impl TrialTerms {
-    /// Whether they are those of a loop that says nothing about a trial.
-    pub fn are_usual(&self) -> bool {
-        *self == Self::default()
-    }
-}
+impl TrialTerms {}
 
 /// The result of a trial.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use crate::engine::boundary::decide::INCURABLE;
 use crate::engine::record::{Ending, Loop, LoopId, MESSAGE_CHARS, Outcome, Status};
 use crate::engine::text::{clean, clock_time, one_line, quoted, with_reason};
 use crate::engine::view::{
-    BoardGroup, IterationLine, LoopView, asked_for_help, at_dialog, state_of_the_checks,
+    BoardGroup, IterationLine, LoopView, asked_for_help, at_dialog, said, state_of_the_checks,
 };
 use crate::report::line;
 use crate::report::list::folder;
@@ -344,7 +344,7 @@ fn news(facts: &LoopView<'_>) -> String {
             }
             parts.extend(record.stand_in_at(facts.now));
             match &record.state.evidence {
-                Some(evidence) => parts.extend(line::said(evidence)),
+                Some(evidence) => parts.extend(said(evidence)),
                 None => parts.push("first iteration".to_owned()),
             }
             parts.extend(line::in_a_row(record));

@@ -20,7 +20,7 @@ use crate::engine::journal::story::{Chapter, Iteration, Story, What, Who};
 use crate::engine::journal::story::{Regression, regressions};
 use crate::engine::record::{Driver, Limits, Loop};
 use crate::engine::text::{clip, count, quoted, with_reason, word};
-use crate::engine::view::{IterationLine, LastWords, LoopView, Page};
+use crate::engine::view::{IterationLine, LastWords, LoopView, Page, findings};
 
 /// Below this width what happened stands below its time.
 const NARROW: usize = 60;
@@ -146,7 +146,7 @@ fn iterated(iteration: &Iteration) -> String {
     let mut parts = vec![format!("iteration {}", iteration.number), took(iteration.elapsed_ms)];
     parts.extend((evidence.status != IterationStatus::Completed).then(|| status(evidence)));
     parts.extend(evidence.agent.clone());
-    parts.extend(happened(evidence));
+    parts.extend(findings(evidence));
     parts.extend(evidence.cost());
     parts.extend(evidence.context().map(|context| format!("context {context}")));
     parts.extend(after(iteration));
@@ -156,19 +156,6 @@ fn iterated(iteration: &Iteration) -> String {
 /// "timed out".
 fn status(evidence: &Evidence) -> String {
     word(&evidence.status).replace('_', " ")
-}
-
-/// The results of an iteration, including its failure.
-fn happened(evidence: &Evidence) -> Vec<String> {
-    let mut parts = line::said(evidence);
-    if evidence.claim == ClaimResult::Accepted {
-        parts.insert(0, "claim accepted".to_owned());
-    }
-    let is_told =
-        matches!(evidence.claim, ClaimResult::Failure(_)) || evidence.failing().next().is_some();
-    parts.extend(evidence.failure.clone().filter(|_| !is_told));
-    parts.extend(evidence.ended.clone());
-    parts
 }
 
 /// The decision, unless the loop simply continued.
