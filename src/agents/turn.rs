@@ -78,6 +78,7 @@ enum Retry {
 
 /// The state of an agent's work.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct AgentTurn {
     /// The agent's name. It stands for the model in sums where that is not reported.
     pub(super) name: String,

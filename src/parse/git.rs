@@ -241,7 +241,9 @@ pub fn changes_white_space_alone(patch: &[u8]) -> bool {
             if old != new {
                 return false;
             }
-            ahead.iter_mut().for_each(|lines| drop(lines.pop_front()));
+            for lines in &mut ahead {
+                lines.pop_front();
+            }
         }
     }
     ahead.iter().all(VecDeque::is_empty)

@@ -128,9 +128,10 @@ pub fn history(
     at: ListReading<'_>,
     is_everywhere: bool,
 ) -> String {
-    let mut text = match is_everywhere {
-        true => text(ENDED_EVERYWHERE, loops, &[], at),
-        false => text(ENDED, loops, &[], at),
+    let mut text = if is_everywhere {
+        text(ENDED_EVERYWHERE, loops, &[], at)
+    } else {
+        text(ENDED, loops, &[], at)
     };
     let more = totals.loops().saturating_sub(loops.len() as u64);
     if more > 0 {
@@ -308,13 +309,11 @@ mod tests {
     fn ended_loops_are_listed_with_their_time_and_cost() {
         let ends = loops();
         let ends = &ends[..1];
-        let all =
-            [(200, true), (80, false), (40, true)].map(
-                |(width, is_everywhere)| match is_everywhere {
-                    true => list(ENDED_EVERYWHERE, ends, width),
-                    false => list(ENDED, ends, width),
-                },
-            );
+        let all = [
+            list(ENDED_EVERYWHERE, ends, 200),
+            list(ENDED, ends, 80),
+            list(ENDED_EVERYWHERE, ends, 40),
+        ];
         assert_snapshot!(all.join("\n"), @"
         haaaaaaa  2026-11-18 11:06  completed, checked  3  2m  $1.84  ~/w/日本/shop (main)  Split a discount over the lines of an order so that refunds add up
 

@@ -41,7 +41,7 @@ fn with_six(takes: &'static [&'static str], act: impl FnOnce(&mut Coordinator<'_
             FleetEvent::Of(task, TaskEvent::Started(_)) => format!("{task} started"),
             FleetEvent::Of(task, TaskEvent::Ended(_)) => format!("{task} ended"),
             FleetEvent::Noted(text) => text.clone(),
-            event => format!("{event:?}"),
+            FleetEvent::Of(..) => format!("{event:?}"),
         });
     };
     act(&mut Coordinator::new(&home, &memory, Box::new(Takes(takes)), &signals, &mut sink));

@@ -243,7 +243,9 @@ impl Job<'_> {
         self.change_own(|lease| {
             lease.set_phase(JobPhase::Lands);
             lease.loop_end = Some(ending.clone());
-            work.record.into_iter().for_each(|record| lease.carry(record));
+            if let Some(record) = work.record {
+                lease.carry(record);
+            }
             lease.commit = commit.clone().or(lease.commit.take());
             lease.at = clock::now().wall;
         })
@@ -257,7 +259,9 @@ impl Job<'_> {
             if let Refusal::Conflict(files) = refusal {
                 lease.conflicts.clone_from(files);
             }
-            record.into_iter().for_each(|record| lease.carry(record));
+            if let Some(record) = record {
+                lease.carry(record);
+            }
             // What main brings changes tests and check configuration, too.
             lease.carried.baseline = None;
             (lease.loop_end, lease.loop_id) = (None, None);
@@ -420,7 +424,9 @@ impl Job<'_> {
             if record.is_some() {
                 lease.accepted_test_changes = None;
             }
-            record.into_iter().for_each(|record| lease.carry(record));
+            if let Some(record) = record {
+                lease.carry(record);
+            }
             lease.commit = commit.or(lease.commit.as_ref()).cloned();
             true
         })?;

@@ -61,21 +61,20 @@ pub struct JobTie {
 impl JobTie {
     /// Says in the lease what the attempt does, how far its loop is and, if it is known, the commit
     /// of its branch, which other machines then see.
-    fn say(&self, record: &Loop, phase: JobPhase, commit: Option<String>) -> Option<Ending> {
+    fn say(&self, record: &Loop, phase: &JobPhase, commit: Option<&str>) -> Option<Ending> {
         match self.write(record, phase, commit) {
-            Ok(true) => None,
             Ok(false) => Some(Ending::new(Outcome::Cancelled, FENCED)),
             // A lease that the remote does not take needs a person; any other fault may be over by
             // the next time.
             Err(error) if git_trouble(&error)?.needs_a_person() => {
                 Some(Ending::new(Outcome::Blocked, first_line(&error)))
             }
-            Err(_) => None,
+            Ok(true) | Err(_) => None,
         }
     }
 
     /// Writes it into the lease. False where another attempt has the task.
-    fn write(&self, record: &Loop, phase: JobPhase, commit: Option<String>) -> Result<bool> {
+    fn write(&self, record: &Loop, phase: &JobPhase, commit: Option<&str>) -> Result<bool> {
         let stands_on = self.stands_on(record);
         let kept = self.memory.change_own(&self.task, &self.attempt, |lease| {
             lease.set_phase(phase.clone());
@@ -87,7 +86,9 @@ impl JobTie {
                 // Whoever looks from time to time still learns how the last iteration ended.
                 lease.carried.last = before.last;
             }
-            lease.commit = commit.clone().or(lease.commit.take());
+            if let Some(commit) = commit {
+                lease.commit = Some(commit.to_owned());
+            }
             lease.stands_on.clone_from(&stands_on);
             lease.at = clock::now().wall;
         })?;
@@ -110,7 +111,7 @@ impl JobTie {
                 return later();
             }
         }
-        let error = match self.write(record, JobPhase::Prepares, None) {
+        let error = match self.write(record, &JobPhase::Prepares, None) {
             Ok(true) => {
                 self.named = Some(record.id.clone());
                 return None;
@@ -221,7 +222,7 @@ impl Tie for JobTie {
                 Leave::Granted
             }
             Ok(Some(ahead)) => {
-                if is_new && let Some(fenced) = self.say(record, JobPhase::Lines, None) {
+                if is_new && let Some(fenced) = self.say(record, &JobPhase::Lines, None) {
                     return Leave::Ends(fenced);
                 }
                 let before =
@@ -235,7 +236,7 @@ impl Tie for JobTie {
     fn begins(&mut self, record: &Loop) -> Option<Ending> {
         let slot = self.slot.as_ref().map(Slot::number);
         let since = clock::now().wall;
-        let fenced = self.say(record, JobPhase::Works { slot, since }, None);
+        let fenced = self.say(record, &JobPhase::Works { slot, since }, None);
         self.looked = None;
         if fenced.is_none() {
             self.deliver(record);
@@ -250,12 +251,12 @@ impl Tie for JobTie {
     fn rests(&mut self, record: &Loop) {
         self.slot = None;
         let why = record.state.wait_reason.clone().unwrap_or_default();
-        self.say(record, JobPhase::Rests { until: record.state.due, why }, None);
+        self.say(record, &JobPhase::Rests { until: record.state.due, why }, None);
     }
 
     fn is_over(&mut self, record: &Loop) -> Option<Ending> {
         self.slot = None;
-        self.say(record, JobPhase::Lines, tip(record).commit)
+        self.say(record, &JobPhase::Lines, tip(record).commit.as_deref())
     }
 }
 

@@ -533,20 +533,20 @@ impl Job<'_> {
         let mut has_waited = false;
         let waits = || {
             has_waited = true;
-            self.shows(JobPhase::Lines);
+            self.shows(&JobPhase::Lines);
         };
         let slot = slot_for_checks(self.home, self.lease.task.priority, slots, &stop, waits)?;
         if slot.is_none() && stop() {
             bail!("the wait for a slot was ended");
         }
         if has_waited {
-            self.shows(JobPhase::Prepares);
+            self.shows(&JobPhase::Prepares);
         }
         Ok(slot)
     }
 
     /// Says in the lease what the attempt does, for those who look on; nothing rests on it.
-    fn shows(&self, phase: JobPhase) {
+    fn shows(&self, phase: &JobPhase) {
         let _ = self.change_own(|lease| lease.set_phase(phase.clone()));
     }
 

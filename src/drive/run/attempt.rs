@@ -125,7 +125,7 @@ impl Runner<'_> {
         let is_the_last = left.is_some_and(|left| own.is_none_or(|own| left < own));
         let call = Call::of(&launch.program, &record.place.folder)
             .args(&launch.arguments)
-            .envs(launch.variables.iter().map(|(name, value)| (name, value)))
+            .envs(&launch.variables)
             .envs([
                 ("CREW_LOOP", record.id.to_string()),
                 ("CREW_ITERATION", record.iteration().to_string()),

@@ -212,8 +212,8 @@ impl Runner<'_> {
             LoopMoment::IterationStart => LoopStep::PreHook,
             _ => LoopStep::PostHook,
         };
-        let reactions = self.ledger.record.contract.run.iter().flat_map(|run| &run.reactions);
-        if let Some(reaction) = reactions.filter(|it| it.on == on).next() {
+        let mut reactions = self.ledger.record.contract.run.iter().flat_map(|run| &run.reactions);
+        if let Some(reaction) = reactions.find(|it| it.on == on) {
             self.tell(&RunEvent::StepStarted(step, &reaction.run));
         }
         let mut first = None;

@@ -133,7 +133,7 @@ pub fn changed(changes: &LimitChanges, subject: &Loop, spent_ms: u64) -> Limits 
         LimitName::MaxCost => state.usage.cost_at_most().micros(),
         LimitName::MaxTokens => state.usage.tokens.total(),
         // The wait limit has no option, so nobody changes it.
-        _ => 0_u64,
+        LimitName::MaxWait => 0_u64,
     };
     Limits::of(|key| match (changes.get(&key), limits[&key]) {
         (None, limit) => limit,

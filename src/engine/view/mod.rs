@@ -314,7 +314,7 @@ impl Page {
 }
 
 fn checks(record: &Loop) -> Vec<PageCheck> {
-    let failing = record.state.evidence.iter().flat_map(|seen| seen.failing());
+    let failing = record.state.evidence.iter().flat_map(super::evidence::Evidence::failing);
     let failing: Vec<&String> = failing.map(|check| &check.run).collect();
     let one = |check: &Check| PageCheck {
         run: check.run.clone(),

@@ -92,18 +92,17 @@ fn tests(of: &str, memory: &TestMemory) -> Option<Fact> {
 fn checks(view: &LoopView<'_>) -> Vec<Fact> {
     let record = view.record;
     let evidence = record.state.evidence.as_ref();
-    let red = match evidence {
-        Some(seen) => seen.failing().next().map(|check| {
+    let red = if let Some(seen) = evidence {
+        seen.failing().next().map(|check| {
             let failing = check.tests.as_ref().map(|tests| &tests.failing);
             let failing = failing.filter(|it| !it.is_empty());
             let names = failing.map(|it| format!(": {}", it.named(NAMED)));
             (&check.run, &check.tail, names.unwrap_or_default())
-        }),
-        None => {
-            let mut found = record.state.checks.iter();
-            let red = found.find(|(_, it)| it.last != Verdict::Passed);
-            red.map(|(run, memory)| (run, &memory.tail, String::new()))
-        }
+        })
+    } else {
+        let mut found = record.state.checks.iter();
+        let red = found.find(|(_, it)| it.last != Verdict::Passed);
+        red.map(|(run, memory)| (run, &memory.tail, String::new()))
     };
     let runs = view.doing.as_ref().filter(|doing| doing.step == LoopStep::Check);
     let last = |run: &str| {

@@ -16,6 +16,7 @@ use super::news::seen;
 use super::templates::render;
 use crate::engine::boundary::limits;
 use crate::engine::doctor::shell_word;
+use crate::engine::evidence::Evidence;
 use crate::engine::journal::story::Account;
 use crate::engine::record::{Check, Loop, MESSAGE_CHARS, Role};
 use crate::engine::text::{clip, clip_at_word, distinct, period, units};
@@ -71,7 +72,7 @@ pub fn woken(subject: &Loop, waited: Duration) -> String {
 
 /// The prompt after a boundary that continues.
 pub fn next(subject: &Loop) -> String {
-    let failing = subject.state.evidence.iter().flat_map(|last| last.failing()).next();
+    let failing = subject.state.evidence.iter().flat_map(Evidence::failing).next();
     let more = context! {
         task => task(subject, TASK_UNITS_SHORT),
         folder => subject.place.folder.display().to_string(),
@@ -127,7 +128,7 @@ fn prompt(subject: &Loop, kind: &str, accounts: &[Account], more: Value) -> Stri
 pub fn rules(subject: &Loop, reader: PromptReader) -> Value {
     let (contract, state) = (&subject.contract, &subject.state);
     let (limits, last) = (&contract.limits, state.evidence.as_ref());
-    let gates = last.iter().flat_map(|last| last.failing());
+    let gates = last.iter().flat_map(|seen| seen.failing());
     let still = state.iterations_without_progress;
     // From half of the limit on.
     let is_still = limits.stall > 0 && still * 2 >= limits.stall;
@@ -162,7 +163,8 @@ fn user_says(subject: &Loop) -> String {
     let state = &subject.state;
     let last = state.evidence.iter().flat_map(|last| &last.words);
     let words = last.chain(state.messages.iter().take(state.told)).take(TOLD);
-    words.map(|words| format!("The user says: {}\n", clip(words, MESSAGE_CHARS))).collect()
+    let lines = words.map(|words| format!("The user says: {}\n", clip(words, MESSAGE_CHARS)));
+    lines.collect::<Vec<_>>().concat()
 }
 
 fn task(subject: &Loop, most: usize) -> String {

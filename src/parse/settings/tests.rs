@@ -425,9 +425,7 @@ fn a_higher_tier_wins_and_a_variable_is_a_ceiling() {
     for (given, expected, noted) in table {
         let [user, project, environment, typed] = given
             .map(|value| value.map(|it| layer("max-cost", &it.to_string())).unwrap_or_default());
-        let settings =
-            merge(&Layers { user, project, environment, typed, ..Layers::default() }, None)
-                .unwrap();
+        let settings = merge(&Layers { user, project, environment, typed }, None).unwrap();
         let found = settings.limits().max_cost_micros / 1_000_000;
         assert_eq!((found, settings.notes.len()), (expected, usize::from(noted)), "{given:?}");
     }

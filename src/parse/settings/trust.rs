@@ -109,16 +109,14 @@ impl Key {
 
     /// How wide a value is: its number, where 0 is no limit, or the place of its word in a list.
     fn rank(&self, value: &Value) -> u64 {
-        match self.unit {
-            Some(unit) => match unit.of(value).unwrap_or(u64::MAX) {
-                0 if self.widens == Widens::More => u64::MAX,
-                number => number,
-            },
-            None => {
-                let proofs = Prove::ALL.map(Prove::label).into_iter();
-                let words = proofs.chain(Permissions::ALL.map(Permissions::label));
-                words.take_while(|word| Some(*word) != value.as_str()).count() as u64
-            }
+        let Some(unit) = self.unit else {
+            let proofs = Prove::ALL.map(Prove::label).into_iter();
+            let words = proofs.chain(Permissions::ALL.map(Permissions::label));
+            return words.take_while(|word| Some(*word) != value.as_str()).count() as u64;
+        };
+        match unit.of(value).unwrap_or(u64::MAX) {
+            0 if self.widens == Widens::More => u64::MAX,
+            number => number,
         }
     }
 }

@@ -66,7 +66,9 @@ impl JUnit {
                     Case::of(&tag).count(&mut run);
                 }
                 Ok(Event::Start(tag) | Event::Empty(tag)) => {
-                    open.iter_mut().for_each(|case| case.mark(&tag));
+                    if let Some(case) = &mut open {
+                        case.mark(&tag);
+                    }
                 }
                 Ok(Event::End(tag)) => match tag.name().as_ref() {
                     b"testcase" => open.take().into_iter().for_each(|case| case.count(&mut run)),

@@ -258,7 +258,9 @@ impl Reported {
         let Some(name) = name_of(taken.name, runner) else { return false };
         self.name(runner, name, TestStatus::Failed, None);
         let error = taken.name.strip_prefix(name).and_then(|rest| rest.strip_prefix(" - "));
-        error.into_iter().for_each(|error| self.run.failed_for(name, error));
+        if let Some(error) = error {
+            self.run.failed_for(name, error);
+        }
         true
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::engine::fleet::{Fleet, Lease, Standing, StandingNews, StandingRow, TaskId, WaitsFor};
+use crate::engine::fleet::{Fleet, Lease, Standing, StandingNews, StandingRow, TaskId};
 use crate::engine::usage::Money;
 use crate::engine::view::usage;
 use crate::report::events::SCHEMA;
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
     use crate::engine::fixture::at;
     use crate::engine::fleet::fixture::{a_fleet, a_lease, after, ended, id, running};
-    use crate::engine::fleet::{FleetPlan, FleetRequest, JobPhase, Remote};
+    use crate::engine::fleet::{FleetPlan, FleetRequest, JobPhase, Remote, WaitsFor};
     use crate::engine::record::Outcome;
 
     /// One task that needs a person, one that rests, and one that waits.

@@ -108,12 +108,14 @@ fn charts(all: &[&Iteration]) -> Vec<Value> {
     let times = sum(|it| it.elapsed_ms);
     let costs = sum(|it| it.evidence.usage.as_ref().map_or(0, |usage| usage.cost.micros()));
     let failing = bars.iter().map(|bar| failing_tests(bar.last()?)).collect();
-    let table: [(String, Vec<Option<u64>>, fn(u64) -> String); 3] = [
-        (format!("Time of {of}"), times, brief),
-        ("Failing tests, where they ran".to_owned(), failing, |count| count.to_string()),
-        (format!("Cost of {of}"), costs, |micros| Money::from_micros(micros).to_string()),
+    let words_of: [fn(u64) -> String; 3] =
+        [brief, |count| count.to_string(), |micros| Money::from_micros(micros).to_string()];
+    let table = [
+        (format!("Time of {of}"), times),
+        ("Failing tests, where they ran".to_owned(), failing),
+        (format!("Cost of {of}"), costs),
     ];
-    let shown = table.into_iter().filter_map(|(name, values, words)| {
+    let shown = table.into_iter().zip(words_of).filter_map(|((name, values), words)| {
         let most = values.iter().flatten().max().copied().filter(|most| *most > 0)?;
         let bars = bars.iter().zip(values).map(|(bar, value)| {
             context! {

@@ -1,7 +1,6 @@
 //! Starts every child of crew. A caller says what to run, where, with which environment, how much
 //! of its output to keep, and how long to wait. A child runs in a separate session and leaves none
 //! of its processes behind. What it reports is how the child ended; it never judges that.
-#![expect(clippy::disallowed_methods, reason = "this is the one door to processes")]
 
 use std::ffi::OsStr;
 use std::fmt;

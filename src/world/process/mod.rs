@@ -1,5 +1,6 @@
 //! Starts a child in a separate session, waits with a deadline, keeps a bounded part of its output,
 //! and leaves none of its processes behind. It reports how the child ended and never judges that.
+#![expect(clippy::disallowed_methods, reason = "this is the one door to processes")]
 
 pub mod agent;
 mod call;

@@ -21,6 +21,11 @@ const IGNORED_MAX: usize = 20_000;
 const RULES_BYTES: u64 = 256 << 10;
 const RULES: &str = ".gitignore";
 
+/// Marks of the kind and content of files that no snapshot holds, by path.
+type Marks = BTreeMap<String, String>;
+/// Links in the tree, each with the file in the tree that it leads to.
+type Links = Vec<(String, String)>;
+
 /// The protected paths of a loop.
 struct ProtectedPaths<'a> {
     top: &'a Path,
@@ -141,17 +146,14 @@ impl<'a> ProtectedPaths<'a> {
 
     /// What no snapshot holds of the paths, each with a mark of its kind and content; and the links
     /// among them with the files in the tree that they lead to.
-    fn outside(
-        &self,
-        now: &str,
-    ) -> Result<(BTreeMap<String, String>, Vec<(String, String)>), String> {
+    fn outside(&self, now: &str) -> Result<(Marks, Links), String> {
         let entries = self.snapshots.entries(now)?;
         let held: BTreeSet<&String> = entries.iter().map(|(_, path)| path).collect();
         let mut files = self.files()?;
         files.retain(|path| self.cover.covers(path) && !held.contains(path));
         let left_out = self.left_out(&files);
         files.retain(|path| !left_out.contains(path));
-        let mut marks: BTreeMap<String, String> =
+        let mut marks: Marks =
             files.into_iter().map(|path| (path.clone(), self.mark(&path))).collect();
         let mut links = Vec::new();
         for (mode, path) in &entries {

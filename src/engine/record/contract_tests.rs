@@ -1,0 +1,26 @@
+//! Tests of the contract.
+
+use super::fleet_run;
+use crate::engine::fixture::a_run;
+use crate::engine::fleet::Fleet;
+use crate::engine::fleet::fixture::{a_fleet, id};
+use crate::engine::record::{Ending, Loop, Outcome};
+
+#[test]
+fn a_fleet_takes_up_what_is_not_over_and_retries_only_what_ended_undone() {
+    assert_eq!(fleet_run(""), "crew fleet run .", "tasks at the root of their repository");
+    let fleet = Fleet { folder: "my tasks".to_owned(), ..a_fleet() };
+    let resumed = |outcome: Option<Outcome>| {
+        let mut record = Loop { fleet: Some(fleet.task(&id("vat"))), ..a_run(None) };
+        record.state.ending = outcome.map(|outcome| Ending::new(outcome, "w"));
+        record.fleet_resume()
+    };
+    let run = "crew fleet run 'my tasks'";
+    for outcome in [None, Some(Outcome::Interrupted)] {
+        assert_eq!(resumed(outcome).as_deref(), Some(run), "{outcome:?}");
+    }
+    for outcome in [Outcome::Blocked, Outcome::Exhausted, Outcome::Cancelled] {
+        assert_eq!(resumed(Some(outcome)), Some(format!("{run} --retry")), "{outcome:?}");
+    }
+    assert_eq!(a_run(None).fleet_resume(), None);
+}
