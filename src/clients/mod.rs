@@ -19,15 +19,13 @@ mod fields;
 #[path = "recorded/all_tests.rs"]
 mod recorded;
 pub mod spelling;
+pub mod variables;
 
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 
-pub use self::abilities::{
-    Abilities, Cap, Dated, PendingCall, Plugin, Queued, Transcript, inside_an_agent, own_variables,
-    shifting_variables,
-};
+pub use self::abilities::{Abilities, Cap, Dated, PendingCall, Plugin, Queued, Transcript};
 pub use self::event::{
     AskedQuestion, EventHead, Hook, HookEvent, LineFor, Output, Reply, Stopped, Task,
 };

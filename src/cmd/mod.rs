@@ -17,7 +17,7 @@ mod trust;
 mod watch;
 
 use crate::cli::Verb;
-use crate::clients::inside_an_agent;
+use crate::clients::variables::inside_an_agent;
 use crate::drive::find::{Found, find, is_here};
 use crate::drive::page::view;
 use crate::engine::record::{Actor, Loop, LoopId};

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Error, Result, bail};
 
 use super::{checkout, home, print};
-use crate::clients::inside_an_agent;
+use crate::clients::variables::inside_an_agent;
 use crate::drive::start::detect;
 use crate::drive::start::settings::look_without_a_start;
 use crate::exit::Exit;

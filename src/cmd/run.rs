@@ -7,7 +7,7 @@ use super::reporter::Reporter;
 use super::{checkout, home, print, refuse_an_agent, requested};
 use crate::agents::Launch;
 use crate::cli::DriveArgs;
-use crate::clients::inside_an_agent;
+use crate::clients::variables::inside_an_agent;
 use crate::drive::find::{self, resumable};
 use crate::drive::find::{NewOwner, owner_is_gone};
 use crate::drive::prompt::Prompt;

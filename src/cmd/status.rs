@@ -10,7 +10,7 @@ use super::watch::board::views;
 use super::{MANY, all, first_of, home, listed, listing, print, reading, which};
 use crate::cli::StatusArgs;
 use crate::clients::LineFor;
-use crate::clients::inside_an_agent;
+use crate::clients::variables::inside_an_agent;
 use crate::drive::end::complete;
 use crate::drive::find::{Found, find, named_by, of_other_trees, of_working_tree};
 use crate::drive::find::{elsewhere, owner_is_gone};

@@ -4,7 +4,7 @@
 use super::env;
 use super::files::disk;
 use super::store::home::hash;
-use crate::clients;
+use crate::clients::variables;
 use crate::engine::record::{Environment, Foreign, Loop, Place, Plan};
 
 /// The largest settings file of the client that is read.
@@ -28,10 +28,7 @@ pub fn of_session(
 }
 
 fn foreign() -> Foreign {
-    Foreign {
-        own: clients::own_variables().collect(),
-        shifting: clients::shifting_variables().collect(),
-    }
+    Foreign { own: variables::own().collect(), shifting: variables::shifting().collect() }
 }
 
 /// How the environment for a loop's checks and git commands differs from this process's

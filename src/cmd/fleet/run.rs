@@ -9,7 +9,7 @@ use clap::ColorChoice;
 
 use super::status::{FleetView, at, host};
 use super::task;
-use crate::clients::inside_an_agent;
+use crate::clients::variables::inside_an_agent;
 use crate::cmd::reporter::Reporter;
 use crate::cmd::{home, print, reading, trust};
 use crate::drive::fleet::begin::{self, foreseen};

@@ -8,7 +8,7 @@ use anyhow::{Context, Error, Result, bail};
 
 use crate::agents;
 use crate::clients::all;
-use crate::clients::inside_an_agent;
+use crate::clients::variables::inside_an_agent;
 use crate::engine::record::{Fragment, Recipe};
 use crate::parse::settings::merge::{Layer, Layers, Settings, merge};
 use crate::parse::settings::trust::{TrustRequest, needs};

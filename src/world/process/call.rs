@@ -17,7 +17,7 @@ use super::output::{BoundedOutput, OutputBounds};
 use super::output::{LineCutter, LinePiece, text_of};
 use super::runner::{Running, StopRequest, Streams, Supervisor};
 use super::{groups, identity};
-use crate::clients;
+use crate::clients::variables;
 use crate::engine::record::ProcessIdentity;
 use crate::world::clock::Stopwatch;
 use crate::world::files::disk;
@@ -111,7 +111,7 @@ impl<'a> Call<'a> {
     /// A program in a folder, without the variables of a client's session or of a git around crew.
     pub fn of(program: impl AsRef<OsStr>, folder: &Path) -> Self {
         let mut call = Self::with_all(program, folder);
-        for name in clients::own_variables() {
+        for name in variables::own() {
             call.command.env_remove(name);
         }
         // While none is held, one that this process was started with is passed on as it is.
