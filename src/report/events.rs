@@ -26,7 +26,8 @@
 //! - `finish`: the end: the same, and `spread_ms`, `commits`, `handoff`, `page`, `next`, `saved`
 
 use crate::clients::spelling::going_on;
-use crate::engine::events::{LoopStep, RunEvent};
+use crate::engine::doing::LoopStep;
+use crate::engine::events::RunEvent;
 use crate::engine::evidence::{CheckResult, Evidence};
 use crate::engine::record::{Loop, Outcome};
 use crate::engine::view::{LoopView, usage};

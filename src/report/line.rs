@@ -7,9 +7,10 @@ use chrono::{DateTime, FixedOffset};
 use super::words::commands;
 use crate::clients::spelling::{going_on_at, of_loop};
 use crate::engine::boundary::limits;
+use crate::engine::evidence::words::said;
 use crate::engine::record::{Check, Driver, Loop, Question, Status};
 use crate::engine::text::{clip, clock_time, count, quoted};
-use crate::engine::view::{LoopView, numbered, said, verdict};
+use crate::engine::view::{LoopView, numbered, verdict};
 
 /// The terms under which a loop starts.
 pub fn start(subject: &Loop) -> String {

@@ -6,7 +6,7 @@ use super::page::Reading;
 use super::table::{self, ALWAYS, Column};
 use super::words::{ago, brief, size, took};
 use super::{colour, run};
-use crate::engine::events::Doing;
+use crate::engine::doing::Doing;
 use crate::engine::record::{Loop, LoopId, Status, Totals};
 use crate::engine::text::{clock_time, count, named, one_line};
 use crate::engine::view::{LoopView, usage};

@@ -6,7 +6,7 @@ use chrono::{DateTime, FixedOffset, Utc};
 
 use super::line::done_when;
 use super::words::took;
-use crate::engine::boundary::decide::exited;
+use crate::engine::boundary::failures::exited;
 use crate::engine::boundary::limits;
 use crate::engine::events::RunEvent;
 use crate::engine::evidence::{CheckResult, ClaimResult, Evidence, Verdict};

@@ -10,9 +10,11 @@ use crate::drive::boundary::{Boundary, DriverNotes, Open};
 use crate::drive::control::Cancels;
 use crate::drive::start::place;
 use crate::drive::{end, test_changes, tree};
-use crate::engine::boundary::decide::{self, Decision, spent_at_rest};
+use crate::engine::boundary::decide::{Decision, spent_at_rest};
 use crate::engine::boundary::facts::{Facts, ProcessEnd, Seen};
-use crate::engine::events::{LoopStep, RunEvent};
+use crate::engine::boundary::failures::unfit;
+use crate::engine::doing::LoopStep;
+use crate::engine::events::RunEvent;
 use crate::engine::journal::{COMMITTED, DELIVERED};
 use crate::engine::record::{Ending, Loop, LoopMoment, Outcome, Status};
 use crate::engine::usage::Usage;
@@ -157,7 +159,7 @@ impl Runner<'_> {
         if tree::may_rest(&decision) {
             tree::close(self.home, &self.ledger.record);
         }
-        if let Some(why) = decide::unfit(&began, facts) {
+        if let Some(why) = unfit(&began, facts) {
             self.lose_the_stand_in(&decision, &why);
         }
         if counted && matches!(decision, Decision::Continue | Decision::Wait { .. }) {

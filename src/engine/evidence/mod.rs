@@ -6,6 +6,7 @@ pub mod check;
 pub mod said;
 pub mod test_report;
 pub mod test_run;
+pub mod words;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};

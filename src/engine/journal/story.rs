@@ -7,10 +7,10 @@ use super::{
     Settled, TOLD,
 };
 use crate::engine::evidence::test_report::TestReport;
+use crate::engine::evidence::words::findings;
 use crate::engine::evidence::{CheckResult, ClaimResult, Evidence, Progress, Verdict};
 use crate::engine::record::{Driver, Limits, Owner, Status};
 use crate::engine::text::{named, one_line};
-use crate::engine::view::findings;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};

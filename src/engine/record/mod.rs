@@ -2,6 +2,7 @@
 //! whole. A decision reads only this and the boundary's facts. `check` is called before every write
 //! and after every read; a record that breaks its own rules is refused.
 
+mod account;
 mod contract;
 mod environment;
 mod memory;
@@ -15,6 +16,7 @@ use std::str::FromStr;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+pub use self::account::AccountId;
 pub use self::contract::{
     Agent, Check, Contract, Dialect, Fragment, GitSteps, IterationTimes, Limits, LoopMoment,
     Permissions, Phase, Place, PromptVia, Reaction, Recipe, Role, Run, TaskOfFleet, fleet_run,
@@ -26,7 +28,7 @@ pub use self::memory::{
 };
 pub use self::outcome::{Actor, Ending, FALLS_SHORT, Outcome, Proof, Tally, Totals};
 pub use self::owner::{
-    AccountId, Dialog, Driver, Host, Life, Mark, Metered, Obeyed, Owner, ProcessIdentity, Question,
+    Dialog, Driver, Host, Life, Mark, Metered, Obeyed, Owner, ProcessIdentity, Question,
     QuestionMode, Queue, SessionMemory, StopMark, keep_questions,
 };
 use super::boundary::protect::Protected;

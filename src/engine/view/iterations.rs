@@ -3,17 +3,15 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use crate::engine::evidence::changes::Changes;
+use crate::engine::evidence::words::files;
 use crate::engine::evidence::{CUT, CheckResult, ClaimResult, Evidence, IterationStatus, Verdict};
 use crate::engine::journal::Choice;
 use crate::engine::journal::story::{Iteration, Story};
 use crate::engine::record::{Loop, Proof};
-use crate::engine::text::{clip, clip_line_at_word, count, one_line, with_reason};
+use crate::engine::text::{one_line, with_reason};
 
 /// The most lines of a page; the newest are kept.
 pub const LINES_MAX: usize = 12;
-/// The longest path, in characters.
-const PATH_CHARS: usize = 300;
 /// The longest words of an agent in a line, in characters.
 const SAID_CHARS: usize = 200;
 
@@ -90,33 +88,6 @@ fn moved(evidence: &Evidence) -> String {
     evidence.progress.worded(["something", "nothing", ""]).to_owned()
 }
 
-/// "4 files, 1 new", or the path of the only one.
-pub fn files(changes: &Changes) -> String {
-    let total = changes.total();
-    if total == 1
-        && let [only] = &changes.files[..]
-    {
-        return one_line(&only.path, PATH_CHARS);
-    }
-    let head = changes.head.as_ref().filter(|head| head.commits > 0);
-    let all_new = changes.created == total;
-    let mut parts = vec![match (total, head) {
-        (0, Some(head)) => count(head.commits, "commit"),
-        (0, None) if !changes.left_out.is_empty() => {
-            one_line(&changes.left_out_named(), PATH_CHARS)
-        }
-        (0, None) if !changes.repositories.is_empty() || changes.elsewhere > 0 => {
-            one_line(&changes.words().unwrap_or_default(), PATH_CHARS)
-        }
-        (0, None) => "nothing".to_owned(),
-        (total, _) => count(total, if all_new { "new file" } else { "file" }),
-    }];
-    let some = |number: u64, word: &str| (number > 0).then(|| format!("{number} {word}"));
-    parts.extend(some(changes.created, "new").filter(|_| !all_new));
-    parts.extend(some(changes.deleted, "gone"));
-    parts.join(", ")
-}
-
 /// What the checks said, in a few words; empty where none ran.
 fn checks(evidence: &Evidence) -> String {
     let failing: Vec<&CheckResult> = evidence.failing().collect();
@@ -174,60 +145,4 @@ fn last_words(iteration: &Iteration, proof: Option<Proof>) -> LastWords {
         (None, Some(said)) => LastWords::Agent(one_line(said, SAID_CHARS)),
         (None, None) => LastWords::Nothing,
     }
-}
-
-/// The results of an iteration, each in a few words.
-pub fn said(evidence: &Evidence) -> Vec<String> {
-    let mut parts = Vec::new();
-    let changes = evidence.changes.as_ref().filter(|changes| changes.total() > 0);
-    parts.extend(changes.map(files));
-    if evidence.newly_passing > 0 {
-        parts.push(format!("{} fixed", count(evidence.newly_passing, "check")));
-    }
-    parts.extend(evidence.test_news());
-    let failing = evidence.failing().next().map(red);
-    parts.extend(match (&evidence.claim, &failing) {
-        (ClaimResult::Refused(_), Some(failing)) => Some(format!("claim refused: {failing}")),
-        (ClaimResult::NearMiss(why), _) => {
-            Some(with_reason("claim not recognized", &clip_line_at_word(why, 80)))
-        }
-        (ClaimResult::Refused(why), None) => {
-            Some(with_reason("claim refused", &clip_line_at_word(why, 80)))
-        }
-        (ClaimResult::Failure(why), _) => {
-            Some(with_reason("the agent said FAILURE", &clip_line_at_word(why, 80)))
-        }
-        _ => None,
-    });
-    parts.extend(failing.filter(|_| !matches!(evidence.claim, ClaimResult::Refused(_))));
-    parts.extend(evidence.skipped.as_ref().and_then(|_| evidence.unended()));
-    parts.extend(evidence.cut.then(|| CUT.to_owned()));
-    if parts.is_empty() {
-        let changed = ["changed something", "changed nothing", "no claim yet"];
-        parts.push(evidence.progress_words(changed));
-    }
-    parts
-}
-
-/// "cargo test 2 of 215 fail (was 5)", "lint failed (exit 1)".
-fn red(check: &CheckResult) -> String {
-    let run = clip(&check.run, 60);
-    let Some(tests) = check.tests.as_ref().filter(|tests| tests.failed > 0) else {
-        return format!("{run} {}", check.what_happened());
-    };
-    let was = tests.failed_before.map(|was| format!(" (was {was})")).unwrap_or_default();
-    format!("{run} {} of {} {}{was}", tests.failed, tests.total(), tests.verb())
-}
-
-/// The same with what else happened: a claim that was accepted, a failure, an early end.
-pub fn findings(evidence: &Evidence) -> Vec<String> {
-    let mut parts = said(evidence);
-    if evidence.claim == ClaimResult::Accepted {
-        parts.insert(0, "claim accepted".to_owned());
-    }
-    let is_told =
-        matches!(evidence.claim, ClaimResult::Failure(_)) || evidence.failing().next().is_some();
-    parts.extend(evidence.failure.clone().filter(|_| !is_told));
-    parts.extend(evidence.ended.clone());
-    parts
 }

@@ -16,11 +16,11 @@ use serde_json::{Value, json};
 
 pub use self::ending::at_dialog;
 pub use self::ending::{asked_for_help, state_of_the_checks, verdict};
-pub use self::iterations::{IterationLine, LINES_MAX, LastWords, findings, lines, said};
+pub use self::iterations::{IterationLine, LINES_MAX, LastWords, lines};
 pub use self::next::Step;
 pub use self::results::TOLD_CHARS;
 use super::boundary::limits;
-use super::events::Doing;
+use super::doing::Doing;
 use super::evidence::changes::Changes;
 use super::evidence::changes::Commits;
 use super::evidence::test_report::TestMemories;

@@ -1,7 +1,7 @@
 //! What became of tests, checks, files, commits and words: the rows below the iterations.
 
 use super::{ChangesFrom, Fact, LoopView, PageInputs};
-use crate::engine::events::LoopStep;
+use crate::engine::doing::LoopStep;
 use crate::engine::evidence::Verdict;
 use crate::engine::evidence::changes::Commits;
 use crate::engine::evidence::changes::{ChangeKind, ChangedFile, Changes};

@@ -5,7 +5,7 @@
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Map, Value, json};
 
-use crate::engine::events::{Doing, LoopStep};
+use crate::engine::doing::{Doing, LoopStep};
 use crate::engine::record::{Loop, Status};
 
 /// The version of the file's format.

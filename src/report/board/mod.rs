@@ -10,10 +10,11 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 pub use self::draw::draw;
 use crate::engine::boundary::decide::INCURABLE;
+use crate::engine::evidence::words::said;
 use crate::engine::record::{Ending, Loop, LoopId, MESSAGE_CHARS, Outcome, Status};
 use crate::engine::text::{clean, clock_time, one_line, quoted, with_reason};
 use crate::engine::view::{
-    BoardGroup, IterationLine, LoopView, asked_for_help, at_dialog, said, state_of_the_checks,
+    BoardGroup, IterationLine, LoopView, asked_for_help, at_dialog, state_of_the_checks,
 };
 use crate::report::line;
 use crate::report::list::folder;

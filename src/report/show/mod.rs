@@ -14,13 +14,14 @@ use super::page::{self, Reading, optional, row, tail, value, wrapped};
 use super::words::took;
 use super::{line, run};
 use crate::engine::boundary::limits;
+use crate::engine::evidence::words::findings;
 use crate::engine::evidence::{ClaimResult, Evidence, IterationStatus};
 use crate::engine::journal::Choice;
 use crate::engine::journal::story::{Chapter, Iteration, Story, What, Who};
 use crate::engine::journal::story::{Regression, regressions};
 use crate::engine::record::{Driver, Limits, Loop};
 use crate::engine::text::{clip, count, quoted, with_reason, word};
-use crate::engine::view::{IterationLine, LastWords, LoopView, Page, findings};
+use crate::engine::view::{IterationLine, LastWords, LoopView, Page};
 
 /// Below this width what happened stands below its time.
 const NARROW: usize = 60;

@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::home::Home;
-use crate::engine::events::{Doing, RunEvent};
+use crate::engine::doing::Doing;
+use crate::engine::events::RunEvent;
 use crate::engine::record::Loop;
 use crate::engine::text::clean;
 use crate::engine::words::handoff::{file_time, is_of};
