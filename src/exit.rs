@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::drive::control::error_text;
+use crate::drive::error_text::error_text;
 use crate::drive::start::fallback::Interrupted;
 use crate::engine::claim::promise::PromiseError;
 use crate::engine::record::Outcome;

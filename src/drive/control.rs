@@ -3,23 +3,20 @@
 //! the new record. `Cancels` looks for an order that breaks off the iteration.
 
 use std::cell::Cell;
-use std::io::{self, ErrorKind};
 
 use anyhow::{Result, bail};
 
 use super::find::{life, owner_is_gone, spent_ms};
-use super::session::questions::is_marked;
+use super::session::transcript::is_marked;
 use super::{end, meter, tree};
 use crate::clients;
 use crate::clients::spelling::way_on;
 use crate::engine::boundary::limits::{LimitChanges, changed, named};
-use crate::engine::git::{GitFault, GitTrouble};
 use crate::engine::journal::{Event, TOLD};
 use crate::engine::record::{Actor, Driver, Life, Loop, LoopId, MESSAGE_CHARS, Status};
 use crate::parse::arguments::UsageError;
 use crate::world::clock::{self, Stopwatch};
-use crate::world::files::disk::Refused;
-use crate::world::store::{self, Home, LOCK_WAIT, StoreError, view, wakes};
+use crate::world::store::{self, Home, LOCK_WAIT, view, wakes};
 
 /// The most messages to the agent that may be queued.
 const WORDS_MAX: usize = 5;
@@ -266,35 +263,4 @@ impl<'a> Cancels<'a> {
         }
         self.found.get()
     }
-}
-
-// An error as text: its causes on one line, and the way out on the next. A file operation that the
-// system refuses carries no way out, and gets one here. What git
-// failed at is told apart.
-
-/// The text of an error.
-pub fn error_text(error: &anyhow::Error) -> String {
-    let told = format!("{error:#}");
-    match way_out(error).filter(|_| !told.contains("\nhint: ")) {
-        Some(hint) => format!("{told}\nhint: {hint}"),
-        None => told,
-    }
-}
-
-/// What git said the trouble is, where that is what failed.
-pub fn git_trouble(error: &anyhow::Error) -> Option<GitTrouble> {
-    error.downcast_ref::<GitFault>().map(|fault| fault.trouble)
-}
-
-fn way_out(error: &anyhow::Error) -> Option<&'static str> {
-    let refused = error.chain().find_map(|cause| match cause.downcast_ref() {
-        Some(StoreError::Io(error)) => Some(error),
-        _ => cause.downcast_ref::<io::Error>(),
-    })?;
-    refused.get_ref()?.is::<Refused>().then_some(())?;
-    Some(match refused.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "free some space on its disk",
-        ErrorKind::NotFound => "correct the path",
-        _ => "make it readable and writable for you, or move away what is in its place",
-    })
 }

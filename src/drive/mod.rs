@@ -8,6 +8,7 @@ pub mod clean;
 pub mod control;
 pub mod doctor;
 pub mod end;
+pub mod error_text;
 pub mod find;
 pub mod fleet;
 pub mod install;

@@ -5,7 +5,7 @@ use std::io;
 
 use super::end::result;
 use super::find::{life, owner_is_gone, spent_ms};
-use super::session::questions::waiting_dialog;
+use super::session::transcript::waiting_dialog;
 use super::tree::{self, is_at_rest};
 use crate::clients::spelling::{going_on, stopping};
 use crate::engine::evidence::changes::Changes;

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::boundary::gather::{self, Within};
+use super::boundary::check::{Within, run_check};
 use crate::engine::evidence::{CheckResult, Verdict};
 use crate::engine::record::{Check, Loop, Role};
 use crate::engine::test_changes::trial::{TriedCheck, failing_tests, passed};
@@ -260,8 +260,7 @@ impl<'a> ScratchFolder<'a> {
         if let Some(path) = way_to(&place.checkout, &here.run, &variable, &real) {
             return Err(format!("`{}` may leave the scratch folder by {path}", check.run));
         }
-        let result =
-            gather::run_check(self.home, self.subject, &here, &folder, &self.within, self.stop);
+        let result = run_check(self.home, self.subject, &here, &folder, &self.within, self.stop);
         let result = result.ok_or_else(|| "it was interrupted".to_owned())?;
         Ok(CheckResult { run: check.run.clone(), ..result })
     }

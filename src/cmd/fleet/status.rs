@@ -11,7 +11,7 @@ use ratatui::text::Text;
 use super::{requested, task};
 use crate::cmd::watch::board::FullScreen;
 use crate::cmd::{print, reading, show as loops};
-use crate::drive::control::error_text;
+use crate::drive::error_text::error_text;
 use crate::drive::fleet::coordinator::REMOTE_LOOKS;
 use crate::drive::fleet::executors::{LOCAL, MANUAL};
 use crate::drive::fleet::gate;

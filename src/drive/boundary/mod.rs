@@ -3,6 +3,7 @@
 //! on the record as it is by then. The loop's lock is held to read and to record, never while a
 //! check runs. The boundary's own lock is held throughout, so one stop is counted once.
 
+pub mod check;
 pub mod gather;
 pub mod undelivered;
 

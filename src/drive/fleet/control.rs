@@ -13,9 +13,9 @@ use anyhow::{Context, Result, bail};
 use super::executors::{JobState, executor_of};
 use super::memory::{self, HELD_WAIT, Memory};
 use super::worktree::end_leftovers as end_leftovers_of;
-use crate::drive::control::error_text;
 use crate::drive::control::{self, PauseResult};
 use crate::drive::end::{self, EndAttempt};
+use crate::drive::error_text::error_text;
 use crate::engine::fleet::{
     Fleet, FleetOrder, FleetRequest, Lease, Remote, TaskEnding, TaskId, TaskState,
 };

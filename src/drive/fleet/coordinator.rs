@@ -14,7 +14,7 @@ use super::gate;
 use super::job::end_cancelled;
 use super::join::wants_landing;
 use super::memory::{self, Memory, Stillness};
-use crate::drive::control::git_trouble;
+use crate::drive::error_text::git_trouble;
 use crate::engine::fleet::{
     Attempt, Fleet, FleetEvent, FleetPlan, JobPhase, Lease, Pace, Start, TaskEnding, TaskEvent,
     TaskId, TaskState, UnreadableLease,

@@ -9,7 +9,7 @@ use anyhow::{Context, Error, Result, anyhow, bail};
 
 use super::executors::LOCAL;
 use super::join::{KeptWay, keep_its_way, need};
-use crate::drive::control::error_text;
+use crate::drive::error_text::error_text;
 use crate::drive::missing;
 use crate::drive::start::run::{Prepared, first_prompt, prepare_at};
 use crate::drive::start::{place, settings};

@@ -13,7 +13,7 @@ use super::gate::{FENCED, first_line, slot_for_checks, tip};
 use super::job::{DoneWork, Job, JobEnd};
 use super::land::{LandEnd, Landing};
 use super::worktree::{self, FleetCommands, MadeTree, unplanted};
-use crate::drive::control::git_trouble;
+use crate::drive::error_text::git_trouble;
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::fleet::manifest::MAX_PRIORITY;
 use crate::engine::fleet::{

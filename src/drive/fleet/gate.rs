@@ -10,7 +10,8 @@ use anyhow::{Error, Result};
 
 use super::executors::MANUAL;
 use super::memory::{self, Memory};
-use crate::drive::control::{self, error_text, git_trouble};
+use crate::drive::control;
+use crate::drive::error_text::{error_text, git_trouble};
 use crate::drive::run::round::{Leave, Tie};
 use crate::engine::fleet::{
     Attempt, Carried, Fleet, FleetPlan, FleetRequest, JobPhase, Lease, Places, TaskId, WaitsFor,

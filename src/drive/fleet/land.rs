@@ -13,7 +13,7 @@ use super::gate::slot_for_checks;
 use super::job::{DoneWork, Job, JobEnd};
 use super::memory::Stillness;
 use super::worktree::{self, FleetCommands};
-use crate::drive::control::git_trouble;
+use crate::drive::error_text::git_trouble;
 use crate::engine::fleet::manifest::MAX_PRIORITY;
 use crate::engine::fleet::{
     Fleet, JobPhase, Landed, LandingMode, Lease, RecordFault, Refusal, Remote, TaskEnding, TaskId,

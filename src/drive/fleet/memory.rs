@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, Error, Result, bail};
 use serde::Serialize;
 
-use crate::drive::control::git_trouble;
+use crate::drive::error_text::git_trouble;
 use crate::engine::fleet::manifest::read_record;
 use crate::engine::fleet::{
     Attempt, Fleet, Lease, RecordFault, Remote, StoredRecord, TaskEnding, TaskId, TaskState,

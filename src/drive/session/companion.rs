@@ -2,17 +2,17 @@
 //! that the client's cap does not count. It never guesses: it waits until the boundary removes its
 //! file or turns it into a ticket, and only a ticket that is still valid wakes the agent.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::Result;
 
 use super::stop::{facts, is_ours, open_ours, ticket};
-use crate::clients::{Hook, Stopped};
+use crate::clients::Hook;
 use crate::drive::boundary::{DriverNotes, Recorded, undelivered};
 use crate::drive::end::{self, wind_up};
-use crate::drive::meter::{self, TRANSCRIPT_BYTES, TRANSCRIPT_WAIT, ends_with};
+use crate::drive::meter;
 use crate::drive::windows::{self, LoopTurn};
 use crate::drive::{control, tree};
 use crate::engine::boundary::decide::{Decision, waiting};
@@ -214,117 +214,6 @@ fn wait_longer(
     let _ = view::write(&record);
     wakes::hand_over(file, &ticket(&record))?;
     Ok(Redeemed::Later)
-}
-
-// The client's cap on consecutive hooks that let the agent continue, and the ways around it. Only
-// the first few continuations of such a row are given in the agent's own turn. The next is a wake
-// by the companion, which starts a separate turn that the client does not count. A client that
-// cannot be woken hands over at its cap.
-
-/// How many continuations below the cap are kept in reserve, in case no companion is available.
-const IN_HAND: i64 = 2;
-/// How long a companion is waited for.
-pub const COMPANION_WAIT: Duration = Duration::from_secs(2);
-/// How much of a transcript's end holds most turns. More is read only for a turn that does not fit.
-const TURN_BYTES: u64 = 128 << 10;
-
-/// How a loop that continues gets its next turn.
-#[derive(Debug)]
-pub enum NextTurn {
-    /// In this turn.
-    Context,
-    /// By this companion.
-    Wake { file: PathBuf, pid: i32 },
-    /// The client would override the hook and there is no companion, or the loop must wait where
-    /// nobody is at the client.
-    None,
-}
-
-impl NextTurn {
-    /// Chooses after `row` continuations in a row without a tool call.
-    pub fn choose(home: &Home, hook: &Hook<'_>, row: u32) -> Self {
-        if !is_near(hook, row) {
-            return Self::Context;
-        }
-        match Self::wake(home, hook) {
-            None if allows(hook, row) => Self::Context,
-            None => Self::None,
-            Some(wake) => wake,
-        }
-    }
-
-    /// After a wait, which only a companion can end, where somebody is at the client.
-    pub fn later(home: &Home, hook: &Hook<'_>) -> Option<Self> {
-        hook.may_wake().then(|| Self::wake(home, hook)).flatten()
-    }
-
-    /// By a companion. The client starts it beside the hook, so it may not be ready yet.
-    pub fn wake(home: &Home, hook: &Hook<'_>) -> Option<Self> {
-        let session_id = hook.session_id.as_deref().filter(|_| hook.abilities().wakes)?;
-        let companion = Deadline::after(COMPANION_WAIT)
-            .poll(Duration::from_millis(5), || wakes::waiting(home, session_id));
-        companion.map(|(file, pid)| Self::Wake { file, pid })
-    }
-}
-
-/// Whether the client would honour one more continuation.
-pub fn allows(hook: &Hook<'_>, row: u32) -> bool {
-    hook.cap().is_none_or(|cap| i64::from(row) < cap)
-}
-
-/// Whether one more continuation would use the reserve below the cap.
-fn is_near(hook: &Hook<'_>, row: u32) -> bool {
-    let usual = hook.abilities().cap.as_ref().map_or(0, |cap| cap.usual);
-    hook.cap().is_some_and(|cap| i64::from(row) >= cap.min(usual) - IN_HAND)
-}
-
-/// The end of a loop that the client does not let continue.
-pub fn ending_at_the_cap(hook: &Hook<'_>) -> Ending {
-    let why = "the agent used no tool for so long that the client no longer lets a hook continue the turn";
-    let variable = hook.abilities().cap.as_ref().and_then(|cap| cap.variable);
-    let lifted = variable.map_or_else(String::new, |name| format!("; {name}=0 lifts its cap"));
-    Ending::new(Outcome::Stalled, format!("{why}{lifted}"))
-}
-
-/// The end of a loop that has no next turn, because of a wait that its session cannot make or of
-/// the client's cap.
-pub fn ending(hook: &Hook<'_>, turn: Option<&LoopTurn>) -> Ending {
-    let Some(turn) = turn else { return ending_at_the_cap(hook) };
-    Ending::new(Outcome::Interrupted, format!("{}; this session cannot wait for it", turn.why))
-}
-
-/// Continuations in a row without a tool call, and whether the turn that ends now used one. The
-/// transcript is written late (up to 200 ms seen), so its last lines are waited for when the row is
-/// about to matter.
-pub fn row(before: &Loop, hook: &Hook<'_>, stopped: &Stopped) -> (u32, bool) {
-    let memory = &before.state.session;
-    let row = if memory.prompt_id == hook.turn { memory.without_tools } else { 0 };
-    let transcript = hook.transcript.as_deref().zip(hook.reader());
-    let Some((file, reader)) = transcript else { return (row, false) };
-    let marker = prompt::marker(before);
-    let read = || {
-        let end = |bytes| disk::read_end(file, memory.transcript_bytes, bytes).ok();
-        let (tail, cut) = end(TURN_BYTES)?;
-        if let Some(used_a_tool) = (reader.used_a_tool)(&tail, &marker, cut) {
-            return Some((tail, used_a_tool));
-        }
-        let (tail, cut) = end(TRANSCRIPT_BYTES)?;
-        let used_a_tool = (reader.used_a_tool)(&tail, &marker, cut);
-        Some((tail, used_a_tool == Some(true)))
-    };
-    let words = stopped.last_message.as_deref();
-    let whole = |(tail, used_a_tool): &(String, bool)| {
-        *used_a_tool || words.is_some_and(|words| ends_with(reader, tail, words))
-    };
-    let matters = is_near(hook, row) || !stopped.background.is_empty();
-    let found = if matters && disk::exists(file) {
-        Deadline::after(TRANSCRIPT_WAIT)
-            .poll(Duration::from_millis(10), || read().filter(|found| whole(found)))
-    } else {
-        read()
-    };
-    let used_a_tool = found.is_some_and(|(_, used_a_tool)| used_a_tool);
-    (if used_a_tool { 0 } else { row }, used_a_tool)
 }
 
 // The model's service failed the agent. The client takes no answer to that, but this process may

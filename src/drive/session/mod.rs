@@ -1,11 +1,13 @@
 //! The session driver's entry: one event of the client in, one answer out. An event that does not
 //! concern a loop of ours gets an empty answer.
 
+pub mod cap;
 pub mod companion;
 pub mod questions;
 pub mod queued;
 pub mod skew;
 pub mod stop;
+pub mod transcript;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,8 +18,9 @@ use self::companion::{failure, idle_fallback};
 use self::queued::{Aside, OrderResult, obey};
 use self::stop::{StopResult, is_ours, stop};
 use super::boundary::undelivered;
-use super::control::{self, PauseResult, Paused, error_text};
+use super::control::{self, PauseResult, Paused};
 use super::end::{self, EndAttempt, handoff};
+use super::error_text::error_text;
 use super::find::{self, Found, NewOwner, end_mark, gone_why, owner_is_gone};
 use super::resume::adapt::accept_test_changes;
 use super::resume::{Resumed, refuse_a_task, resume};
@@ -194,7 +197,7 @@ fn start_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
     let cwd = hook.folder.as_deref().context("the hook's payload has no folder (cwd)")?;
     // The client has put the command back into its input line, to be corrected.
     let owned = owned(home, session_id)?.filter(|record| is_ours(record, hook));
-    let taken_back = owned.filter(|record| questions::came_to_nothing(record, hook));
+    let taken_back = owned.filter(|record| transcript::came_to_nothing(record, hook));
     let started = start(home, hook, &arguments, cwd, taken_back.map(|record| record.id))?;
     Ok(started.map_or(EventResult::Silent, |started| EventResult::Started(Box::new(started))))
 }
@@ -221,7 +224,7 @@ fn pause_loop(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
 /// Pauses a loop: at once where the user broke off its agent's turn, whose end will not come.
 fn pause(home: &Home, hook: &Hook<'_>, record: &Loop) -> Result<Paused> {
     let is_running = record.state.status == Status::Running;
-    if is_running && is_ours(record, hook) && questions::broke_off(record, hook) {
+    if is_running && is_ours(record, hook) && transcript::broke_off(record, hook) {
         let record = Box::new(control::pause_now(home, &record.id, "paused by the user")?);
         return Ok(Paused { record, how: PauseResult::Now });
     }
@@ -292,7 +295,7 @@ fn prompted(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
     if record.state.status == Status::Paused {
         return Ok(EventResult::Silent);
     }
-    if questions::broke_off(&record, hook) {
+    if transcript::broke_off(&record, hook) {
         let paused = control::pause_now(home, &id, "paused: the user interrupted the agent")?;
         return Ok(EventResult::BrokenOff(Box::new(paused)));
     }

@@ -8,9 +8,9 @@ use std::time::Duration;
 use anyhow::Result;
 use chrono::TimeDelta;
 
-use super::companion::{self, COMPANION_WAIT, NextTurn};
-use super::questions::still_waits;
+use super::cap::{self, COMPANION_WAIT, NextTurn};
 use super::queued::{self, Aside};
+use super::transcript::still_waits;
 use crate::clients::{Hook, Stopped, Task};
 use crate::drive::boundary::{Boundary, DriverNotes, Open, Recorded, open};
 use crate::drive::end::{self, EndAttempt, EndedLoop, wind_up};
@@ -71,7 +71,7 @@ pub fn stop(home: &Home, hook: &Hook<'_>, stopped: &Stopped) -> Result<(StopResu
     let mut memory = open.before.state.session.clone();
     let words = stopped.last_message.as_deref();
     queued::look(home, &open.before, hook, &mut memory.queue)?;
-    let (row, used_a_tool) = companion::row(&open.before, hook, stopped);
+    let (row, used_a_tool) = cap::row(&open.before, hook, stopped);
     let background = background_wait(&stopped.background, used_a_tool, &mut memory);
     let work = background.as_ref().map(|background| background.work.clone());
     let decides = open.before.contract.limits.bound_usage();
@@ -120,7 +120,7 @@ pub fn stop(home: &Home, hook: &Hook<'_>, stopped: &Stopped) -> Result<(StopResu
     let hold_until = background.map(|background| {
         clock::now().wall + TimeDelta::from_std(background.within).unwrap_or_default()
     });
-    let veto = matches!(next_turn, NextTurn::None).then(|| companion::ending(hook, turn.as_ref()));
+    let veto = matches!(next_turn, NextTurn::None).then(|| cap::ending(hook, turn.as_ref()));
     let taken = queued::take(hook, &mut memory.queue, open.before.iteration());
     let closing = DriverNotes { memory, veto, turn, hold_until, lost: None };
     let Some(recorded) = open.record(facts, closing)? else { return not_ours() };
@@ -306,10 +306,10 @@ fn await_wake(
         }
         _ => {}
     }
-    if companion::allows(hook, boundary.after.state.session.without_tools - 1) {
+    if cap::allows(hook, boundary.after.state.session.without_tools - 1) {
         return Ok(StopResult::Continue(Box::new(boundary)));
     }
-    Ok(match end::end(home, id, companion::ending_at_the_cap(hook), LOCK_WAIT)? {
+    Ok(match end::end(home, id, cap::ending_at_the_cap(hook), LOCK_WAIT)? {
         EndAttempt::Ended(ended) => StopResult::Finished(ended),
         EndAttempt::Over(_) | EndAttempt::LeftToTheBoundary => StopResult::NotOurs,
     })

@@ -1,0 +1,155 @@
+//! Runs one check of a loop: its environment, its deadlines, what is kept of its output. It judges
+//! nothing.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::clients::spelling::of_loop;
+use crate::drive::missing;
+use crate::engine::boundary::limits::{overtime_ms, time_left_ms};
+use crate::engine::evidence::{CheckResult, Verdict};
+use crate::engine::record::{Check, Loop};
+use crate::engine::text::{period, plain};
+use crate::parse::program::finds_no_program;
+use crate::parse::test_output::TestOutput;
+use crate::world::clock::{self, Deadline};
+use crate::world::process::{Call, ExitCause, Stop, descendants, groups};
+use crate::world::store::Home;
+use crate::world::{env, recorded_environment};
+
+/// The status a shell exits with when it does not find a program.
+const NOT_FOUND: i32 = 127;
+/// The longest all checks of one boundary may take together.
+const CHECKS_WITHIN: Duration = Duration::from_secs(45 * 60);
+
+/// Until when checks may run, and the reason for that limit.
+#[derive(Debug)]
+pub struct Within {
+    pub deadline: Deadline,
+    why: String,
+}
+
+impl Within {
+    /// A time of their own; `why` is told of a check that was cut.
+    pub fn at_most(time: Duration, why: &str) -> Self {
+        Self { deadline: Deadline::after(time), why: why.to_owned() }
+    }
+
+    /// The loop's remaining time and a margin, never more than all checks of one boundary may take.
+    /// Time during which crew itself was stopped (`missed_ms`) does not count.
+    pub fn of(subject: &Loop, missed_ms: u64) -> Self {
+        let limits = &subject.contract.limits;
+        let left = time_left_ms(subject, clock::now().awake_ms.saturating_sub(missed_ms))
+            .map(|left| Duration::from_millis(left.saturating_add(overtime_ms(limits))));
+        let Some(left) = left.filter(|left| *left < CHECKS_WITHIN) else {
+            let why = "the checks of this iteration took 45 minutes".to_owned();
+            return Self { deadline: Deadline::after(CHECKS_WITHIN), why };
+        };
+        let limit = period(limits.max_duration_s);
+        let why = format!("it exceeded the loop's time limit of {limit}");
+        Self { deadline: Deadline::after(left), why }
+    }
+}
+
+/// Runs a check in a folder. `None` when `stop` ended it.
+pub fn run_check(
+    home: &Home,
+    subject: &Loop,
+    check: &Check,
+    folder: &Path,
+    within: &Within,
+    stop: Stop<'_>,
+) -> Option<CheckResult> {
+    let unknown = |why: String, elapsed_ms, tail: &str| CheckResult {
+        run: check.run.clone(),
+        verdict: Verdict::Unknown,
+        elapsed_ms,
+        tail: format!("{why}\n{tail}").trim_end().to_owned(),
+        incurable: Some(format!("`{}` {why}", check.run)),
+        ..CheckResult::default()
+    };
+    if within.deadline.passed() {
+        return Some(unknown(format!("was not run: {}", within.why), 0, ""));
+    }
+    let plan = recorded_environment::plan(subject);
+    if let Some(why) = plan.refusal(&of_loop(subject, "resume")) {
+        return Some(unknown(why, 0, ""));
+    }
+    let mut variables = plan.variables();
+    variables.push(("CREW_LOOP", subject.id.to_string()));
+    variables.push(("CREW_ITERATION", subject.iteration().to_string()));
+    variables.extend(search_path(home, subject, folder).map(|path| ("PATH", path)));
+    let (own, left) = (Duration::from_secs(check.timeout_s), within.deadline.left());
+    let mut tests = TestOutput::new();
+    let mut each = |line: &str| tests.line(line);
+    let call = Call::shell(&check.run, folder)
+        .without(&plan.dropped)
+        .envs(variables)
+        .within(own.min(left))
+        .noted(groups::note(&home.groups(&subject.id)))
+        .each_line(&mut each);
+    let ended = match descendants::leaving_none(|| call.run(stop)) {
+        Ok(ended) => ended,
+        Err(error) => return Some(unknown(format!("could not be started: {error}"), 0, "")),
+    };
+    let elapsed_ms = ended.elapsed_ms;
+    let tail = plain(&ended.text());
+    let (verdict, exit) = match ended.cause {
+        ExitCause::Stopped => return None,
+        ExitCause::Signal(_) => {
+            let why = "was ended by a signal that crew did not send".to_owned();
+            return Some(unknown(why, elapsed_ms, &tail));
+        }
+        ExitCause::TimedOut if left < own => {
+            return Some(unknown(format!("was cut: {}", within.why), elapsed_ms, &tail));
+        }
+        ExitCause::Exit(code) if code == check.success_exit_code => (Verdict::Passed, Some(code)),
+        ExitCause::Exit(code) => (Verdict::Failed, Some(code)),
+        ExitCause::TimedOut | ExitCause::Idle | ExitCause::Lingered => (Verdict::TimedOut, None),
+    };
+    let is_missing = verdict == Verdict::Failed && exit == Some(NOT_FOUND);
+    let incurable = if is_missing { missing::at_its_end(subject, check, &tail) } else { None };
+    let test_run = tests.report();
+    let is_silent = test_run.as_ref().is_none_or(|run| !run.ran() && !run.has_failed());
+    let program_missing = verdict == Verdict::Failed && is_silent && finds_no_program(exit, &tail);
+    let run = check.run.clone();
+    let found = CheckResult { run, verdict, exit, elapsed_ms, tail, ..CheckResult::default() };
+    Some(CheckResult { incurable, program_missing, test_run, ..found })
+}
+
+/// The `PATH` of a check, if it is not that of this process. In the scratch folder the folders of
+/// the checkout are those of the scratch folder: a changed program must not judge itself.
+fn search_path(home: &Home, subject: &Loop, folder: &Path) -> Option<String> {
+    let own = subject.state.owner.search_path.clone();
+    let checkout = &subject.place.checkout;
+    let scratch = home.scratch(checkout);
+    if !folder.starts_with(&scratch) {
+        return own;
+    }
+    let moved = |entry: &str| match Path::new(entry).strip_prefix(checkout) {
+        Ok(below) => scratch.join(below).display().to_string(),
+        Err(_) => entry.to_owned(),
+    };
+    let path = own.or_else(|| env::text("PATH"))?;
+    Some(path.split(':').map(moved).collect::<Vec<_>>().join(":"))
+}
+
+#[cfg(test)]
+#[path = "check_recordings_tests.rs"]
+mod recordings;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::fixture::a_run;
+
+    #[test]
+    fn the_time_for_checks_does_not_pass_while_crew_is_stopped() {
+        let mut subject = a_run(None);
+        subject.contract.limits.max_duration_s = 600;
+        subject.state.began.awake_ms = 0;
+        let stopped = clock::now().awake_ms;
+        let left = |missed_ms| Within::of(&subject, missed_ms).deadline.left();
+        assert!(left(stopped) > Duration::from_secs(600), "its time and a tenth more");
+    }
+}
