@@ -365,9 +365,9 @@ fn ran_nothing(check: &CheckResult) -> bool {
 mod tests;
 
 #[cfg(test)]
-#[path = "account_tests.rs"]
+#[path = "story_account_tests.rs"]
 mod account_tests;
 
 #[cfg(test)]
-#[path = "regression_tests.rs"]
+#[path = "story_regression_tests.rs"]
 mod regression_tests;
