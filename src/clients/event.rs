@@ -1,5 +1,5 @@
-//! What a client's hook reports, in crew's words, and what crew answers before a client puts it into
-//! its own format.
+//! What a client's hook reports, in crew's words, and what crew answers before a client puts it
+//! into its own format.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! The user's terminal: its size, and an answer typed there. Also what the process that started this
-//! one hands over on standard input. Every wait is bounded.
+//! The user's terminal: its size, and an answer typed there. Also what the process that started
+//! this one hands over on standard input. Every wait is bounded.
 
 use std::io::{self, ErrorKind, IsTerminal, stdin, stdout};
 use std::time::Duration;

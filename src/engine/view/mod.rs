@@ -1,7 +1,7 @@
 //! How a loop stands, as one value: lists, boards, the line for a prompt and what programs read are
-//! made from it; and so is, with the loop's story, the page that a person reads in the morning, that
-//! of the next worker, and the story in HTML. It holds what crew itself saw; what an agent said is
-//! marked as said. It decides nothing and reads nothing.
+//! made from it; and so is, with the loop's story, the page that a person reads in the morning,
+//! that of the next worker, and the story in HTML. It holds what crew itself saw; what an agent
+//! said is marked as said. It decides nothing and reads nothing.
 
 mod ending;
 mod iterations;

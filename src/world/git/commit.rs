@@ -1,6 +1,6 @@
-//! The commit of an iteration's work, path by path, without the user's *drafts*, that is what was not
-//! committed when the loop began and nobody has changed since: a snapshot has their bytes. It is
-//! made with a separate index; the user's index is touched only at the committed paths.
+//! The commit of an iteration's work, path by path, without the user's *drafts*, that is what was
+//! not committed when the loop began and nobody has changed since: a snapshot has their bytes. It
+//! is made with a separate index; the user's index is touched only at the committed paths.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;

@@ -1,7 +1,7 @@
 //! The repositories inside a working tree, submodules and others. Snapshots hold neither their
-//! commits nor their files, so each is looked at by itself. Submodules that a rebase or a merge left
-//! as they were, though it moved what the head records of them, are listed: no commit may take them.
-//! They are not updated here: git would obey a submodule's own configuration.
+//! commits nor their files, so each is looked at by itself. Submodules that a rebase or a merge
+//! left as they were, though it moved what the head records of them, are listed: no commit may take
+//! them. They are not updated here: git would obey a submodule's own configuration.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

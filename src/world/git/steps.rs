@@ -1,8 +1,8 @@
 //! What the steps that change a repository (commit, push, rebase) share. They do what the user
 //! asked for with an option, with the user's own helpers and filters. They run no hook, ask nobody,
-//! and start no program that was planted in the repository's configuration since the run began. They
-//! refuse where git no longer finds the repository in which the loop started. A failed step leaves
-//! the working tree as it was, and what a step of a killed crew left is put back.
+//! and start no program that was planted in the repository's configuration since the run began.
+//! They refuse where git no longer finds the repository in which the loop started. A failed step
+//! leaves the working tree as it was, and what a step of a killed crew left is put back.
 
 use std::cell::OnceCell;
 use std::fmt::Write as _;

@@ -1,7 +1,7 @@
 //! The snapshots of a loop by name, what differs between two of them, and the files in one. A name
-//! is a file with the id of a tree, written by crew itself: `7` is the end of iteration 7, `7-agent`
-//! what its agent left before checks and crew changed the tree, `0` the tree as found, `0-checked`
-//! the same after the first checks, `back-1` what was there before a return.
+//! is a file with the id of a tree, written by crew itself: `7` is the end of iteration 7,
+//! `7-agent` what its agent left before checks and crew changed the tree, `0` the tree as found,
+//! `0-checked` the same after the first checks, `back-1` what was there before a return.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
