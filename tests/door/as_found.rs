@@ -164,7 +164,7 @@ fn a_check_that_fails_in_the_scratch_folder_in_any_case_shows_nothing() {
     let refused = door.stop(CLAIM).assert_goes_on();
     let why = "failed (exit 1) in a scratch folder, which `setup` and .worktreeinclude prepare";
     assert!(refused.context().contains(why), "{refused:#?}");
-    assert_eq!(door.record(&id)["state"]["checked_as_found"], json!(null));
+    assert_eq!(door.record(&id)["state"]["checked_as_found"], json!(false));
     door.stop(CLAIM).assert_lets_go();
     assert_eq!(door.ending(&id, "outcome"), "blocked");
 }
