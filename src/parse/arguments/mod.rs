@@ -17,6 +17,7 @@ pub use self::usage::UsageError;
 use self::values::MARK;
 pub use self::values::{iteration, outcomes, text, whole};
 use crate::engine::text::words_of;
+use crate::parse::spelling::shown;
 
 mod doctor;
 mod fleet;
@@ -70,11 +71,12 @@ pub fn parse(raw: &str) -> Result<Option<LoopArgs>, UsageError> {
     }
 }
 
+/// What a person can do about an option that does not exist.
+const OPTIONS_HINT: &str =
+    "/crew:help lists the options; if it belongs to the task, put the whole task in double quotes";
+
 fn in_a_session(error: &clap::Error) -> UsageError {
-    UsageError::of(
-        error,
-        "/crew:help lists the options; if it belongs to the task, put the whole task in double quotes",
-    )
+    UsageError::of(error, OPTIONS_HINT)
 }
 
 /// Reads the raw text after `/crew:resume`.
@@ -82,12 +84,21 @@ fn in_a_session(error: &clap::Error) -> UsageError {
 /// # Errors
 /// When a part of the text is neither an option with its value nor the one name.
 pub fn resume(raw: &str) -> Result<ResumeHereArgs, UsageError> {
-    let (mut rest, mut words) = (raw.trim(), Vec::new());
+    let (mut rest, mut words, mut is_bare) = (raw.trim(), Vec::new(), false);
     while !rest.is_empty() {
+        let word = known::first_word(rest);
         if tokens::is_option(rest) {
-            rest = tokens::take_option(&RESUME_HERE, rest, &mut words)?;
+            let left = tokens::take_option(&RESUME_HERE, rest, &mut words)?;
+            let typed = rest[..rest.len() - left.len()].trim_end();
+            is_bare = word.starts_with("--tell") && !typed.ends_with(['"', '\'']);
+            rest = left;
+        } else if is_bare || word == END_OF_OPTIONS {
+            // The rest of a message without quotes would name a loop.
+            return Err(UsageError::new(
+                format!("unexpected word `{}`", shown(word)),
+                "put a whole message in double quotes: --tell \"use the old parser\"",
+            ));
         } else {
-            let word = known::first_word(rest);
             words.push(word.to_owned());
             rest = rest[word.len()..].trim_start();
         }

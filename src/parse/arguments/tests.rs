@@ -182,12 +182,12 @@ fn an_unknown_option_is_never_text_of_the_task() {
     for (raw, option, meant) in [
         ("fix --max-iteration 3", "--max-iteration", "did you mean --max-iterations?"),
         ("--max_iterations=3 fix", "--max_iterations", "did you mean --max-iterations?"),
-        ("fix -max-iterations 3", "-m", way_out),
+        ("fix -max-iterations 3", "-max-iterations", "did you mean --max-iterations?"),
         ("--Verify x", "--Verify", "did you mean --verify?"),
         ("--verfiy x", "--verfiy", "did you mean --verify?"),
         ("-N 3", "-N", way_out),
         ("fix -x", "-x", way_out),
-        ("use rm -rf here", "-r", way_out),
+        ("use rm -rf here", "-rf", way_out),
         ("it`s \"5 --chatty", "--chatty", way_out),
         ("say \" so --chatty \"", "--chatty", way_out),
         ("a ` --chatty \"echo `x`\"", "--chatty", way_out),
@@ -219,8 +219,13 @@ fn a_value_is_never_missing_empty_or_another_option() {
         let told = parse(raw).expect_err(raw).to_string();
         assert!(told.starts_with(&format!("`{option}` needs a value\nhint: ")), "{raw}: {told}");
     }
-    let told = parse("--until ' ' x").unwrap_err().to_string();
-    assert_eq!(told, "invalid value ` ` for `--until <CMD>`\nhint: a text");
+    for (raw, fault) in [
+        ("--until ' ' x", "invalid value ` ` for `--until <CMD>`"),
+        ("--gate \"\" x", "`--gate <CMD>` needs a value"),
+        ("--verify= make", "`--verify <CMD>` needs a value"),
+    ] {
+        refuses(raw, &format!("{fault}\nhint: a text"));
+    }
     reads("--verify=-x", verify("-x"));
     reads("--verify \"-x\"", verify("-x"));
     reads("--verify=\"-x\"", verify("-x"));
@@ -384,7 +389,15 @@ fn a_resume_in_a_session_takes_a_name_limits_and_a_message() {
     for (raw, expected) in table {
         assert_eq!(read(raw), Ok(expected.map(str::to_owned)), "{raw}");
     }
-    let wrong = ["one two", "--tell", "--tell -n 3", "--tell \"open", "--agent codex"];
+    let wrong = [
+        "one two",
+        "--tell",
+        "--tell -n 3",
+        "--tell \"open",
+        "--agent codex",
+        "-- x",
+        "--tell use it",
+    ];
     let told: Vec<String> = wrong.iter().map(|raw| read(raw).unwrap_err()).collect();
     insta::assert_snapshot!(told.join("\n"), @r#"
     unexpected word `two`
@@ -397,5 +410,9 @@ fn a_resume_in_a_session_takes_a_name_limits_and_a_message() {
     hint: add " where the value ends
     unknown option `--agent`
     hint: /crew:help lists the options; if it belongs to the task, put the whole task in double quotes
+    unexpected word `--`
+    hint: put a whole message in double quotes: --tell "use the old parser"
+    unexpected word `it`
+    hint: put a whole message in double quotes: --tell "use the old parser"
     "#);
 }

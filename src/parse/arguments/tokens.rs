@@ -5,12 +5,12 @@ use std::collections::HashMap;
 
 use clap::Command;
 
-use super::in_a_session;
 use super::known::{
     RUN, behind_typographic_dash, find, first_word, is_typographic_dash, refuse_typographic_dash,
     takes_value,
 };
 use super::usage::UsageError;
+use super::{OPTIONS_HINT, in_a_session};
 use crate::parse::spelling::shown;
 
 /// The name of the command these arguments follow.
@@ -197,6 +197,14 @@ pub(super) fn take_option<'text>(
         Some(_) => {
             words.push(token.to_owned());
             return Ok(after);
+        }
+        None if !token.starts_with("--") && token.chars().count() > 2 => {
+            let meant =
+                find(command, &format!("-{token}")).map(|_| format!("did you mean -{token}?"));
+            return Err(UsageError::new(
+                format!("unknown option `{}`", shown(token)),
+                meant.unwrap_or_else(|| OPTIONS_HINT.to_owned()),
+            ));
         }
         None => {
             let refused = command.clone().try_get_matches_from([token]);
