@@ -190,7 +190,7 @@ fn a_usage_error_costs_no_request_and_reaches_the_user(installed: &Installed) {
     let session = Client::new(installed, &sandbox, &api).prompt(prompt).run();
     assert_eq!(api.main_requests().len(), 0);
     let told = session.result();
-    let expected = "crew: unknown option `--max-iteration`: did you mean `--max-iterations`?";
+    let expected = "crew: unknown option `--max-iteration`\nhint: did you mean --max-iterations?";
     assert!(told.contains(expected), "{told}");
     assert!(loops(&sandbox).is_empty());
 }
