@@ -73,6 +73,9 @@ pub(super) struct ServiceFailure {
     pause: Option<Duration>,
     /// When a limit resets, as a field of its own says.
     pub(super) reset: Option<DateTime<Utc>>,
+    /// Whether its agent tries again by itself after a short pause, so that a near reset in its
+    /// words is the end of one.
+    pauses_itself: bool,
 }
 
 impl ServiceFailure {
@@ -85,14 +88,15 @@ impl ServiceFailure {
         let sentence = one_line(&words, SENTENCE_CHARS);
         // A quota that is there again at some time is a limit.
         let is_a_limit = kind == BILLING && names_a_time(&sentence);
-        Self { sentence, ..Self::of_kind(if is_a_limit { LIMIT } else { kind }, "") }
+        let failure = Self::of_kind(if is_a_limit { LIMIT } else { kind }, "");
+        Self { sentence, pauses_itself: true, ..failure }
     }
 
     /// From the agent's own word for its kind.
     pub(super) fn of_kind(kind: &str, sentence: &str) -> Self {
         let kind = start(kind, KIND_CHARS).to_owned();
         let sentence = start(sentence, SENTENCE_CHARS).to_owned();
-        Self { kind, sentence, pause: None, reset: None }
+        Self { kind, sentence, pause: None, reset: None, pauses_itself: false }
     }
 
     /// The same, with the pause that a field of its own reports.
@@ -137,7 +141,8 @@ impl ServiceFailure {
                 let now = now.to_utc();
                 let paused = pause.and_then(|pause| now.checked_add_signed(pause));
                 let is_far = |at: &DateTime<Utc>| *at - now >= RESET_LEAST;
-                let reset = exact.or(reset.filter(|at| *at <= now || is_far(at)));
+                let is_reset = |at: &DateTime<Utc>| !self.pauses_itself || *at <= now || is_far(at);
+                let reset = exact.or(reset.filter(is_reset));
                 let reset = reset.or_else(|| paused.filter(is_far));
                 ApiError::Transient { message, reset, is_limit }
             }

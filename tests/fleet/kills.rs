@@ -65,7 +65,7 @@ fn moments() -> [Moment; 7] {
         },
         Moment {
             git: format!(
-                "[ -n \"$GIT_INDEX_FILE\" ] || case \" $* \" in *' update-index --add --replace '*)
+                "[ -n \"$GIT_INDEX_FILE\" ] || case \" $* \" in *' update-index --add --remove --replace '*)
                 if [ $(/usr/bin/git rev-list --count HEAD) = 3 ]; then
                 test -d $NOTES/here || touch \"$(/usr/bin/git rev-parse --git-dir)/index.lock\"
                 {HOLD}; fi ;; esac"

@@ -80,8 +80,7 @@ pub struct Evidence {
 impl Evidence {
     /// Why the iteration did not run to its end, where that was not a failure.
     pub fn unended(&self) -> Option<String> {
-        let skipped = self.skipped.as_ref().map(|why| format!("skipped: {why}"));
-        skipped.or_else(|| self.ended.clone())
+        self.skipped.clone().or_else(|| self.ended.clone())
     }
 
     /// The checks that did not pass, in the order they ran.

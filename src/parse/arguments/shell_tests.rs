@@ -193,7 +193,10 @@ fn what_only_a_start_can_do_is_refused_after_resume() {
         ["--list", "--worktree", "-c", "--context", "--observe", "--orient", "--decide", "--act"];
     for option in only {
         let error = resumed(&[option, "x"]).expect_err(option).to_string();
-        assert!(error.starts_with(&format!("unknown option `{option}`\nhint: ")), "{error}");
+        assert!(
+            error.starts_with(&format!("`{option}` is an option of crew run\nhint: ")),
+            "{error}"
+        );
     }
     assert!(resumed(&["--no-project"]).unwrap().project.no_project);
 }
@@ -208,7 +211,7 @@ fn moved(limits: &Limits, typed: &str) -> Result<Limits, String> {
 
 const NO_VALUE: &str = "`--max-iterations <N>` needs a value\nhint: /crew:help lists the options; if it belongs to the task, put the whole task in double quotes";
 const NO_WORD: &str = "unexpected word `b`\nhint: /crew:help lists the options; if it belongs to the task, put the whole task in double quotes";
-const NO_OPTION: &str = "unknown option `--verify`\nhint: /crew:help lists the options; if it belongs to the task, put the whole task in double quotes";
+const NO_OPTION: &str = "`--verify` is an option of crew run\nhint: /crew:help lists the options; if it belongs to the task, put the whole task in double quotes";
 
 #[test]
 fn limits_are_set_or_raised_and_junk_is_refused_with_the_way_out() {

@@ -408,7 +408,7 @@ fn a_resume_in_a_session_takes_a_name_limits_and_a_message() {
     hint: /crew:help lists the options; if it belongs to the task, put the whole task in double quotes
     the quote that opens the value of --tell is never closed
     hint: add " where the value ends
-    unknown option `--agent`
+    `--agent` is an option of crew run
     hint: /crew:help lists the options; if it belongs to the task, put the whole task in double quotes
     unexpected word `--`
     hint: put a whole message in double quotes: --tell "use the old parser"

@@ -5,6 +5,7 @@ use std::error::Error as _;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
+use super::known;
 use crate::parse::spelling::shown;
 
 /// Why the words cannot be obeyed, and what to type instead.
@@ -51,6 +52,7 @@ impl UsageError {
         let typed = |kind| error.get(kind).map(words).unwrap_or_default();
         let [argument, value] =
             [ContextKind::InvalidArg, ContextKind::InvalidValue].map(|kind| shown(&typed(kind)));
+        let is_of_run = known::find(&known::RUN, &argument).is_some();
         let fault = match error.kind() {
             ErrorKind::InvalidValue | ErrorKind::ValueValidation if value.is_empty() => {
                 format!("`{argument}` needs a value")
@@ -62,6 +64,9 @@ impl UsageError {
                 format!("`{argument}` takes no value, but `{value}` follows it")
             }
             ErrorKind::TooManyValues => format!("unexpected word `{value}`"),
+            ErrorKind::UnknownArgument if is_of_run => {
+                format!("`{argument}` is an option of crew run")
+            }
             ErrorKind::UnknownArgument if argument.starts_with('-') => {
                 format!("unknown option `{argument}`")
             }
@@ -79,7 +84,8 @@ impl UsageError {
         let expected = error.source().map(ToString::to_string);
         let listed = Some(typed(ContextKind::ValidValue)).filter(|values| !values.is_empty());
         let listed = listed.map(|values| format!("it can be {values}"));
-        let meant = Some(typed(ContextKind::SuggestedArg)).filter(|meant| !meant.is_empty());
+        let meant =
+            Some(typed(ContextKind::SuggestedArg)).filter(|meant| !meant.is_empty() && !is_of_run);
         let meant = meant.map(|meant| format!("did you mean {meant}?"));
         let one = error.kind() == ErrorKind::ArgumentConflict && fault.contains(" with ");
         let one = one.then(|| "give one of the two".to_owned());
