@@ -3,7 +3,7 @@
 //! agent does not have is refused, never silently dropped.
 //!
 //! **To add an agent**, describe it in `agents.toml`. **For one with events of its own**, also
-//! write a file beside `codex.rs` with an [`EventAgent`] in it, and list it in [`WITH_EVENTS`].
+//! write a file beside `codex.rs` with an [`AgentEvents`] in it, and list it in [`WITH_EVENTS`].
 
 use std::collections::BTreeMap;
 use std::iter;

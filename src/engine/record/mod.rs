@@ -214,7 +214,7 @@ pub struct State {
     /// How many of them, oldest first, were in the prompt of the running iteration. They count as
     /// delivered unless that iteration runs again.
     pub told: usize,
-    /// The questions that the agent had to decide itself, the newest [`question::ASKED_MAX`].
+    /// The questions that the agent had to decide itself, the newest [`owner::ASKED_MAX`].
     pub asked: Vec<Question>,
     /// The results of git steps so far.
     pub git: GitMemory,
