@@ -58,7 +58,7 @@ pub static SERVICE_LIMIT: Pattern = LazyLock::new(|| {
 /// and those that pass a shell's status on, such as make, pnpm and just.
 pub static MISSING_PROGRAM: Pattern = LazyLock::new(|| {
     constant(
-        r"(?im-u)command not found|(?:sh: |(?:^|: )\d+: )(?:(?u:[^\n])*: )?not found\s*$|could not determine executable to run|(?:failed to spawn|no such command): `|cannot find module '/(?u:[^\n])*/node_modules/|python(?u:[^\n])*: no module named |\b(?:error|code|status):?\s(?u-i:[^A-Za-z0-9_\n])*12[67](?u-i:[^A-Za-z0-9_\n])*$",
+        r"(?im-u)command not found|(?:sh: |(?:^|: )\d+: )(?:(?u-i:[^\n])*: )?not found\s*$|could not determine executable to run|(?:failed to spawn|no such command): `|cannot find module '/(?u-i:[^\n])*/node_modules/|python(?u-i:[^\n])*: no module named |\b(?:error|code|status):?\s(?u-i:[^A-Za-z0-9_\n])*12[67](?u-i:[^A-Za-z0-9_\n])*$",
     )
 });
 
