@@ -5,8 +5,6 @@ use std::sync::LazyLock;
 use clap::{Arg, Args, Command};
 
 use super::options::{LoopArgs, ResumeArgs, ResumeHereArgs, RunArgs};
-use super::usage::UsageError;
-use crate::parse::spelling::shown;
 
 pub(super) static LOOP: LazyLock<Command> = LazyLock::new(|| built::<LoopArgs>("/crew:loop"));
 pub(super) static RUN: LazyLock<Command> = LazyLock::new(|| built::<RunArgs>("crew run"));
@@ -71,15 +69,4 @@ pub(super) fn behind_typographic_dash(token: &str) -> Option<String> {
     let is_long = |arg: &Arg| arg.get_long() == Some(name);
     let all = [&RUN, &RESUME].into_iter();
     all.flat_map(|it| it.get_arguments()).any(is_long).then(|| format!("--{name}"))
-}
-
-/// Refuses a typographic dash before the name of an option: clap would take it for text.
-pub(super) fn refuse_typographic_dash(word: &str) -> Result<(), UsageError> {
-    let Some(meant) = behind_typographic_dash(first_word(word)) else { return Ok(()) };
-    let name = shown(word.split('=').next().unwrap_or(word));
-    let cure = if meant.starts_with("--") { "two hyphens" } else { "a hyphen" };
-    Err(UsageError::new(
-        format!("`{name}` begins with a typographic dash"),
-        format!("type {cure} instead, `{meant}`"),
-    ))
 }

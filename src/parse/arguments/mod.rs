@@ -141,7 +141,7 @@ pub fn of_shell(mut given: Vec<OsString>) -> Result<Vec<OsString>, UsageError> {
     }
     for word in given.iter_mut().skip(2).take_while(|word| *word != END_OF_OPTIONS) {
         let Some(text) = word.to_str() else { continue };
-        known::refuse_typographic_dash(text)?;
+        tokens::refuse_typographic_dash(text)?;
         if text.starts_with('-') && is_text(text) {
             *word = format!("{MARK}{text}").into();
         }

@@ -6,8 +6,7 @@ use std::collections::HashMap;
 use clap::Command;
 
 use super::known::{
-    RUN, behind_typographic_dash, find, first_word, is_typographic_dash, refuse_typographic_dash,
-    takes_value,
+    RUN, behind_typographic_dash, find, first_word, is_typographic_dash, takes_value,
 };
 use super::usage::UsageError;
 use super::{OPTIONS_HINT, in_a_session};
@@ -245,4 +244,15 @@ fn closing_quote(text: &str, quote: char) -> Option<usize> {
 /// A backslash is literal, except before the quote that encloses the text.
 fn unescaped(text: &str, quote: char) -> String {
     text.replace(&format!("\\{quote}"), quote.encode_utf8(&mut [0; 4]))
+}
+
+/// Refuses a typographic dash before the name of an option: clap would take it for text.
+pub(super) fn refuse_typographic_dash(word: &str) -> Result<(), UsageError> {
+    let Some(meant) = behind_typographic_dash(first_word(word)) else { return Ok(()) };
+    let name = shown(word.split('=').next().unwrap_or(word));
+    let cure = if meant.starts_with("--") { "two hyphens" } else { "a hyphen" };
+    Err(UsageError::new(
+        format!("`{name}` begins with a typographic dash"),
+        format!("type {cure} instead, `{meant}`"),
+    ))
 }
