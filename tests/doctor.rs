@@ -474,7 +474,7 @@ fn each_fault_of_a_node_is_found_alone_and_names_its_fix() {
             let [severity, code, what, fix] =
                 ["severity", "code", "what", "fix"].map(|key| it[key].as_str().unwrap());
             let root = sandbox.root().display().to_string();
-            format!("{severity} {code}: {what}\n  {fix}\n").replace(&root, "/root")
+            format!("{severity} {code}: {what}\n  {fix}\n").replace(&root, "[home]")
         });
         lines.collect::<String>()
     });
@@ -485,13 +485,13 @@ fn each_fault_of_a_node_is_found_alone_and_names_its_fix() {
       install git on the nodes
     broken node-remote-refuses: n9: the remote takes neither refs/crew/* nor branches crew/*
       have its rules let this account push one of them
-    broken node-remote-fails: n9: the remote: '/root/remote.git' does not appear to be a git repository
-      look at git remote -v: git ls-remote /root/remote.git must list the refs
+    broken node-remote-fails: n9: the remote: '[home]/remote.git' does not appear to be a git repository
+      look at git remote -v: git ls-remote [home]/remote.git must list the refs
     broken node-agent-missing: n9: agent claude: there is no program `claude` on PATH
       install it on the nodes, or put its folder on the PATH of jobs; --agent NAME tries another
     broken node-network: n9: no way out to the agent's model at ANTHROPIC_BASE_URL: it is not the address of a service
       run jobs where the nodes reach it, by SBATCH_PARTITION; or set HTTPS_PROXY or ANTHROPIC_BASE_URL
-    warning node-key-missing: n9: the agent has no key that crew knows of: ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN, CLAUDE_CODE_OAUTH_TOKEN, /root/home/.claude/.credentials.json
+    warning node-key-missing: n9: the agent has no key that crew knows of: ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN, CLAUDE_CODE_OAUTH_TOKEN, [home]/home/.claude/.credentials.json
       set one where the job starts, or log in once on a home that the nodes share
     ");
 }
