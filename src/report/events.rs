@@ -72,7 +72,8 @@ fn stamp(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
-fn record<'a>(event: &RunEvent<'a>) -> Option<&'a Loop> {
+/// The loop that the event is about, if it carries the record.
+pub fn record<'a>(event: &RunEvent<'a>) -> Option<&'a Loop> {
     match *event {
         RunEvent::Started(record)
         | RunEvent::Resumed(record)
@@ -87,7 +88,8 @@ fn record<'a>(event: &RunEvent<'a>) -> Option<&'a Loop> {
     }
 }
 
-fn fields(event: &RunEvent<'_>, at: DateTime<Utc>) -> (&'static str, Value) {
+/// The name of an event, and what it carries.
+pub fn fields(event: &RunEvent<'_>, at: DateTime<Utc>) -> (&'static str, Value) {
     match *event {
         RunEvent::Started(record) => ("start", json!(LoopView::of(record, at.fixed_offset()))),
         RunEvent::Resumed(record) => ("resume", json!(LoopView::of(record, at.fixed_offset()))),

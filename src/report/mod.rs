@@ -17,4 +17,5 @@ pub mod settings;
 pub mod setup;
 pub mod show;
 pub mod table;
+pub mod templates;
 pub mod words;

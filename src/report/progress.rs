@@ -1,26 +1,26 @@
 //! How a run reports its progress: a line for each event, on a pipe and above the live line, and on
 //! a terminal the live line and the terms before all. Each line has the time of day, and a mark if
-//! something went wrong. The wording of the lines must not change: people's scripts look for it.
+//! something went wrong. The wording of the lines, in `templates/progress.j2`, must not change:
+//! people's scripts look for it.
 
 use chrono::{DateTime, FixedOffset, Utc};
+use minijinja::value::merge_maps;
+use minijinja::{Value, context};
 
+use super::events::{fields, record as record_of};
 use super::line::done_when;
+use super::templates;
 use super::words::took;
 use crate::engine::boundary::failures::exited;
 use crate::engine::boundary::limits;
 use crate::engine::events::RunEvent;
-use crate::engine::evidence::{CheckResult, ClaimResult, Evidence, Verdict};
+use crate::engine::evidence::{Evidence, Verdict};
 use crate::engine::record::{Ending, Loop, Outcome, Proof};
-use crate::engine::text::{
-    self, clip, clip_line_at_word, clock_time, count, duration, with_reason,
-};
-use crate::engine::usage::tokens_text;
+use crate::engine::text::{self, clip, clock_time, duration};
 use crate::engine::view::numbered;
 
 /// The time of day before every line of a run, on a terminal and on a pipe.
 pub const STAMP: &str = "[%H:%M:%S]";
-/// The most characters of a person's or the agent's words in a line.
-const WORDS_MAX: usize = 120;
 /// The most characters of the reason why something ended or failed, with the hint at its end.
 const WHY_MAX: usize = 500;
 /// The most lines shown of a check that did not pass.
@@ -47,272 +47,110 @@ pub struct ProgressLine {
 /// The lines for an event at `at`, the user's local time. The agent's output and events that only
 /// the live line shows have no lines.
 pub fn lines(event: &RunEvent<'_>, at: DateTime<FixedOffset>) -> Vec<ProgressLine> {
-    let said = match *event {
-        RunEvent::Started(record) => vec![plain(started(record))],
-        RunEvent::Resumed(record) => resumed(record),
-        RunEvent::OverBudget { tokens, budget } => {
-            let [about, of] = [tokens, budget].map(tokens_text);
-            vec![warning(format!(
-                "Prompt exceeds its budget: about {about} of {of} tokens; sent all the same"
-            ))]
-        }
-        RunEvent::IterationStarted(record) => {
-            vec![plain(format!("Iteration {} starting...", numbered(record, record.iteration())))]
-        }
-        RunEvent::Skipped { record, why } => {
-            let iteration = numbered(record, record.iteration());
-            vec![warning(format!("Iteration {iteration} skipped: {}", short(why)))]
-        }
-        RunEvent::CheckEnded(result) => checked(result),
-        RunEvent::IterationEnded { after, exit, ends } => iteration_ended(after, exit, ends),
-        RunEvent::Delayed { record, until } => {
-            let starts = second(until, at);
-            vec![plain(format!("Iteration {} starts at {starts}", record.iteration()))]
-        }
-        RunEvent::Waiting(record) => vec![plain(waiting(record, at))],
-        RunEvent::Paused(record) => vec![plain(format!(
-            "Paused before iteration {}. Resume with: {}",
-            numbered(record, record.iteration()),
-            resume(record)
-        ))],
-        RunEvent::ReactionFailed { is_told: false, why, .. } => {
-            vec![warning(format!("Reaction to {}", short(why)))]
-        }
-        RunEvent::Unsaved { why } => vec![error(format!(
-            "State cannot be written: {}. The run continues within its limits; this is said once",
-            short(why)
-        ))],
-        RunEvent::Finished { record, saved, .. } => finished(record, saved),
-        RunEvent::Committed { commit, branch, subject } => {
-            let commit = commit.get(..12).unwrap_or(commit);
-            let branch = branch.unwrap_or("no branch");
-            vec![plain(format!("Committed {commit} on {branch}: {}", short(subject)))]
-        }
-        RunEvent::Pushed { branch, remote } => vec![plain(format!("Pushed {branch} to {remote}"))],
-        RunEvent::Rebased { onto } => vec![plain(format!("Rebased onto {onto}"))],
-        // Shown whole if it is one line, because the hint comes last.
-        RunEvent::CommitFailed { why } | RunEvent::PushFailed { why } => {
-            let (first, rest) = why.split_at(why.chars().next().map_or(0, char::len_utf8));
-            vec![warning(format!("{}{}", first.to_uppercase(), clip(rest, WHY_MAX)))]
-        }
-        RunEvent::TrialStarted => vec![plain("Running the checks without the work...".into())],
-        RunEvent::StepStarted(..)
-        | RunEvent::Said(_)
-        | RunEvent::Noted(_)
-        | RunEvent::CheckStarted(_)
-        | RunEvent::Stopping
-        | RunEvent::ReactionFailed { .. } => Vec::new(),
-    };
     let stamp = at.format(STAMP);
-    said.into_iter()
+    let text = templates::render("progress.j2", &values(event, at));
+    let lines = text.lines().filter_map(|line| line.split_once('|'));
+    lines
         .map(|(tone, text)| {
-            let mark = match tone {
-                Tone::Plain | Tone::Ended => "",
-                Tone::Warning => "WARNING: ",
-                Tone::Error => "ERROR: ",
+            let (tone, mark) = match tone {
+                "ended" => (Tone::Ended, ""),
+                "warning" => (Tone::Warning, "WARNING: "),
+                "error" => (Tone::Error, "ERROR: "),
+                _ => (Tone::Plain, ""),
             };
             ProgressLine { tone, text: format!("{stamp} {mark}{text}") }
         })
         .collect()
 }
 
-type Said = (Tone, String);
-
-fn plain(text: String) -> Said {
-    (Tone::Plain, text)
+/// What the event says for programs, and what its lines say beyond that.
+fn values(event: &RunEvent<'_>, at: DateTime<FixedOffset>) -> Value {
+    let (name, fields) = fields(event, at.to_utc());
+    let more = match *event {
+        RunEvent::CheckEnded(result) => {
+            let printed = text::plain(&result.tail);
+            let printed = printed.lines().filter(|line| !line.trim().is_empty());
+            let printed: Vec<&str> = match result.verdict {
+                Verdict::Passed | Verdict::Unknown => Vec::new(),
+                // They distinguish a failed test from a typing error.
+                _ => printed.collect(),
+            };
+            let printed = &printed[printed.len().saturating_sub(TAIL_LINES)..];
+            context! { took => took(result.elapsed_ms), tail => result.tail, printed }
+        }
+        RunEvent::IterationEnded { after, exit, .. } => iteration_ended(after, exit),
+        RunEvent::Delayed { until, .. } => context! { time => second(until, at) },
+        RunEvent::Waiting(record) => {
+            let is_crash = record.state.transient_errors == 0;
+            let time = if is_crash { second } else { clock_time };
+            context! { is_crash, time => record.state.due.map(|due| time(due, at)) }
+        }
+        RunEvent::Finished { record, saved, .. } => finished(record, saved),
+        RunEvent::ReactionFailed { is_told, .. } => context! { is_told },
+        _ => context! {},
+    };
+    let of_loop = record_of(event).map_or_else(|| context! {}, of_loop);
+    let event = context! { event => name, why_max => WHY_MAX };
+    merge_maps([Value::from_serialize(fields), of_loop, more, event])
 }
 
-fn ended(text: String) -> Said {
-    (Tone::Ended, text)
-}
-
-fn warning(text: String) -> Said {
-    (Tone::Warning, text)
-}
-
-fn error(text: String) -> Said {
-    (Tone::Error, text)
-}
-
-/// One line of a text that may have many.
-fn short(text: &str) -> String {
-    clip_line_at_word(text, WORDS_MAX)
-}
-
-/// "procedure: build", or the task in quotes.
-fn subject(record: &Loop) -> String {
-    match record.procedure() {
-        Some(name) => format!("procedure: {name}"),
-        None => format!("\"{}\"", clip(&record.contract.task, 60)),
+fn of_loop(record: &Loop) -> Value {
+    let task = || format!("\"{}\"", clip(&record.contract.task, 60));
+    // The name of a procedure also names its loop.
+    let resume = || format!("crew resume {}", record.procedure().unwrap_or(record.id.as_str()));
+    context! {
+        record => true,
+        procedure => record.procedure(),
+        what => record.procedure().map_or_else(task, |name| format!("procedure: {name}")),
+        max => record.contract.limits.max_iterations,
+        in_force => limits::in_force(&record.contract.limits),
+        iteration => record.iteration(),
+        numbered => numbered(record, record.iteration()),
+        completed => record.state.completed,
+        consecutive_failures => record.state.consecutive_failures,
+        total => took(record.state.awake_ms),
+        resume => record.fleet_resume().unwrap_or_else(resume),
     }
 }
 
-fn started(record: &Loop) -> String {
-    let max = record.contract.limits.max_iterations;
-    let bound = match max {
-        0 => limits::in_force(&record.contract.limits),
-        _ => format!("max {}", count(max, "iteration")),
-    };
-    match record.procedure() {
-        Some(name) => format!("Starting procedure: {name} ({bound})"),
-        None => format!("Starting: {} ({bound})", subject(record)),
-    }
-}
-
-fn resumed(record: &Loop) -> Vec<Said> {
-    let max = record.contract.limits.max_iterations;
-    let bound = match max {
-        0 => limits::in_force(&record.contract.limits),
-        _ => format!("max {max}"),
-    };
-    // The last counted iteration; the line of the next one follows anyway.
-    let (subject, iteration) = (subject(record), record.state.completed.max(1));
-    let colon = if record.procedure().is_some() { "" } else { ":" };
-    let done = count(record.state.completed, "iteration");
-    vec![
-        plain(format!("Resuming{colon} {subject} from iteration {iteration} ({bound})")),
-        plain(format!("Previous session: {done} completed in {}", took(record.state.awake_ms))),
-    ]
-}
-
-/// How a check ended, and the last lines of one that did not pass: they distinguish a failed test
-/// from a typing error.
-fn checked(result: &CheckResult) -> Vec<Said> {
-    let (run, time) = (clip(&result.run, 80), took(result.elapsed_ms));
-    let said = match (result.verdict, result.exit) {
-        (Verdict::Passed, _) => plain(format!("Check passed: `{run}` in {time}")),
-        (Verdict::Failed, Some(code)) => {
-            plain(format!("Check failed: `{run}` (exit {code}) in {time}"))
-        }
-        (Verdict::Failed, None) => plain(format!("Check failed: `{run}` in {time}")),
-        (Verdict::TimedOut, _) => plain(format!("Check timed out: `{run}` after {time}")),
-        (Verdict::Unknown, _) => {
-            let why = result.tail.lines().next().map(|why| format!(": {}", short(why)));
-            warning(format!("Check did not finish: `{run}`{}", why.unwrap_or_default()))
-        }
-    };
-    let printed = text::plain(&result.tail);
-    let lines: Vec<&str> = match result.verdict {
-        Verdict::Passed | Verdict::Unknown => Vec::new(),
-        _ => printed.lines().rev().filter(|it| !it.trim().is_empty()).take(TAIL_LINES).collect(),
-    };
-    let tail = lines.into_iter().rev().map(|line| plain(format!("  | {}", short(line))));
-    std::iter::once(said).chain(tail).collect()
-}
-
-fn iteration_ended(after: &Loop, exit: Option<i32>, ends: Option<Outcome>) -> Vec<Said> {
-    let mut said = Vec::new();
+fn iteration_ended(after: &Loop, exit: Option<i32>) -> Value {
     let evidence = after.state.evidence.as_ref();
-    if let Some(failure) = evidence.and_then(|evidence| evidence.failure.as_deref()) {
-        // For a process that only exited with an error, the client's name for that is shorter.
-        let failure = match exit.filter(|code| exited(*code) == failure) {
-            Some(code) => format!("AI CLI failed (exit {code})"),
-            None => short(failure),
-        };
-        said.push(warning(format!("{failure}, consecutive failures: {}", failures(after))));
-    }
-    if let Some(ended) = evidence.and_then(|evidence| evidence.ended.as_deref()) {
-        let (first, rest) = ended.split_at(1);
-        let text = format!("{}{rest}; something changed: not a failure", first.to_uppercase());
-        said.push(plain(text));
-    }
-    if evidence.is_some_and(|evidence| evidence.cut) {
-        said.push(plain("The answer was cut by the token limit: it makes no claim".to_owned()));
-    }
-    let claim = match evidence.map(|last| &last.claim) {
-        Some(ClaimResult::Refused(why)) => Some(with_reason("Claim refused", &short(why))),
-        Some(ClaimResult::NearMiss(why)) => Some(with_reason("Claim not recognized", &short(why))),
-        _ => None,
-    };
-    said.extend(claim.map(plain));
-    // Otherwise the line about the loop's end says so: an iteration that aborts the loop has
-    // failed, and an interrupted one was not finished.
-    if !matches!(ends, Some(Outcome::Aborted | Outcome::Interrupted)) {
-        let time = took(after.elapsed_ms.last().copied().unwrap_or_default());
-        let iteration = numbered(after, after.state.completed);
-        let cost = evidence.and_then(Evidence::cost);
-        let cost = cost.map_or_else(String::new, |cost| format!(" · {cost}"));
-        let agent = evidence.and_then(|evidence| evidence.agent.as_ref());
-        let agent = agent.map_or_else(String::new, |agent| format!(" · {agent}"));
-        said.push(plain(format!("Iteration {iteration} completed in {time}{cost}{agent}")));
-    }
-    said
-}
-
-/// "2/3", or "2" if failures cannot abort the loop.
-fn failures(after: &Loop) -> String {
+    let failure = evidence.and_then(|evidence| evidence.failure.as_deref());
     let failures = after.state.consecutive_failures;
-    match after.contract.limits.failure_threshold {
-        0 => failures.to_string(),
-        threshold => format!("{failures}/{threshold}"),
+    context! {
+        // For a process that only exited with an error, the client's name for that is shorter.
+        is_exit => exit.is_some_and(|code| failure == Some(&exited(code))),
+        // "2/3", or "2" if failures cannot abort the loop.
+        failures => match after.contract.limits.failure_threshold {
+            0 => failures.to_string(),
+            threshold => format!("{failures}/{threshold}"),
+        },
+        ended => evidence.and_then(|evidence| evidence.ended.as_deref()),
+        cut => evidence.is_some_and(|evidence| evidence.cut),
+        cost => evidence.and_then(Evidence::cost),
+        numbered => numbered(after, after.state.completed),
+        took => took(after.elapsed_ms.last().copied().unwrap_or_default()),
     }
 }
 
-fn waiting(record: &Loop, at: DateTime<FixedOffset>) -> String {
-    let is_crash = record.state.transient_errors == 0;
-    let (time, again) =
-        if is_crash { (second as fn(_, _) -> _, "") } else { (clock_time as _, " again") };
-    let until = record.state.due.map_or_else(String::new, |it| format!(" until {}", time(it, at)));
-    let why = record.state.wait_reason.as_deref().map(|why| format!(" ({})", clip(why, 60)));
-    let iteration = record.iteration();
-    format!("Waiting{until}{}, then iteration {iteration}{again}", why.unwrap_or_default())
+fn finished(record: &Loop, saved: bool) -> Value {
+    let Some(Ending { outcome, proof, .. }) = record.state.ending else { return context! {} };
+    let max = record.contract.limits.max_iterations;
+    // This limit is checked before all others.
+    let at_max = max > 0 && record.state.completed >= max;
+    // Whether a loop that only its limit could end ran all its iterations.
+    let ran_out = proof == Some(Proof::Claimed) && !record.contract.can_complete();
+    let reached_max = match outcome {
+        Outcome::Exhausted => at_max,
+        Outcome::Completed => at_max && ran_out,
+        _ => false,
+    };
+    let reason = record.state.ending.as_ref().map(|ending| clip(&ending.reason(), WHY_MAX));
+    context! { outcome, saved, reached_max, reason, proof => proof.map(|proof| proof.label()) }
 }
 
 fn second(then: DateTime<Utc>, at: DateTime<FixedOffset>) -> String {
     then.with_timezone(at.offset()).format("%H:%M:%S").to_string()
-}
-
-/// The command that resumes a loop from a terminal; the name of a procedure also names its loop.
-fn resume(record: &Loop) -> String {
-    let alone = || format!("crew resume {}", record.procedure().unwrap_or(record.id.as_str()));
-    record.fleet_resume().unwrap_or_else(alone)
-}
-
-fn finished(record: &Loop, saved: bool) -> Vec<Said> {
-    let Some(ending) = &record.state.ending else { return Vec::new() };
-    let Ending { outcome, proof, .. } = ending;
-    let total = took(record.state.awake_ms);
-    let done = count(record.state.completed, "iteration");
-    let sum = format!("({done} completed, total: {total})");
-    let why = clip(&ending.reason(), WHY_MAX);
-    let reached_max = || {
-        let max = record.contract.limits.max_iterations;
-        format!("Reached max iterations: {max} (total: {total})")
-    };
-    vec![match outcome {
-        Outcome::Interrupted if saved => {
-            ended(format!("Interrupted. State saved. Resume with: {}", resume(record)))
-        }
-        Outcome::Interrupted => warning("Interrupted. State could not be saved".to_owned()),
-        Outcome::Exhausted if at_max(record) => ended(reached_max()),
-        Outcome::Completed if *proof == Some(Proof::Claimed) && ran_out(record) => {
-            plain(reached_max())
-        }
-        Outcome::Completed => {
-            let proof = proof.map_or_else(String::new, |proof| format!(", {}", proof.label()));
-            plain(format!("Completed{proof}: {why} {sum}"))
-        }
-        Outcome::Exhausted => ended(format!("Exhausted: {why} {sum}")),
-        Outcome::Aborted => error(format!(
-            "Aborting after {} {sum}",
-            count(record.state.consecutive_failures, "consecutive failure")
-        )),
-        Outcome::Stalled => warning(format!("Stalled: {why} {sum}")),
-        Outcome::Blocked => error(format!("Blocked: {why} {sum}")),
-        Outcome::Cancelled => ended(format!("Cancelled: {why} {sum}")),
-        Outcome::Error => error(format!("{why} {sum}")),
-    }]
-}
-
-/// Whether a loop that only its limit could end ran all its iterations.
-fn ran_out(record: &Loop) -> bool {
-    at_max(record) && !record.contract.can_complete()
-}
-
-/// Whether the iterations ran out. This limit is checked before all others.
-fn at_max(record: &Loop) -> bool {
-    let max = record.contract.limits.max_iterations;
-    max > 0 && record.state.completed >= max
 }
 
 /// "loop k3v9 · claude on main · up to 10 iterations, 12h · done when … · stop: …": the terms of a
