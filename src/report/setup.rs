@@ -1,7 +1,7 @@
 //! What an installation changed and what to do next, and what the doctor found, for people and as
 //! JSON.
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,6 +16,19 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 const TRY_IT: &str =
     "/crew:loop \"Make the tests pass\" --max-iterations 5 --verify \"your test command\"";
 
+/// A row of a page: its name and its value.
+fn row(name: &str, value: impl Display) -> String {
+    format!("  {name:<8} {value}\n")
+}
+
+fn try_it() -> String {
+    row("try", TRY_IT)
+}
+
+fn reload() -> String {
+    row("next", "in running sessions: /reload-plugins, or restart them")
+}
+
 /// The page of an installation for a person.
 pub fn installed(folder: &Path, program: &Path, replaced: Option<&str>, scope: &str) -> String {
     let was = match replaced {
@@ -23,36 +36,34 @@ pub fn installed(folder: &Path, program: &Path, replaced: Option<&str>, scope: &
         Some(_) => " again".to_owned(),
         None => String::new(),
     };
-    format!(
-        "crew {VERSION} is installed{was} (scope {scope})\n\
-         \x20 plugin   {}\n\
-         \x20 runs     {}\n\
-         \x20 next     in running sessions: /reload-plugins, or restart them\n\
-         \x20 try      {TRY_IT}\n\
-         \x20 help     crew doctor\n",
-        folder.display(),
-        program.display(),
-    )
+    [
+        format!("crew {VERSION} is installed{was} (scope {scope})\n"),
+        row("plugin", folder.display()),
+        row("runs", program.display()),
+        reload(),
+        try_it(),
+        row("help", "crew doctor"),
+    ]
+    .concat()
 }
 
 /// The row of an installation that also shows the loop in the client's status line.
 pub fn with_a_line(settings: &Path) -> String {
-    format!("  line     the status line of new sessions shows the loop: {}\n", settings.display())
+    let settings = settings.display();
+    row("line", format!("the status line of new sessions shows the loop: {settings}"))
 }
 
 /// The row of an uninstallation that took this back.
 pub fn without_a_line(settings: &Path) -> String {
-    format!("  line     taken out of {}\n", settings.display())
+    row("line", format!("taken out of {}", settings.display()))
 }
 
 /// The page of an installation for everybody who works in a repository.
 pub fn shared(address: &str) -> String {
-    format!(
-        ".claude/settings.json now asks everybody who works here to install crew's plugin\n\
-         \x20 from     {address}\n\
-         \x20 next     commit it; each of them needs the crew binary on PATH\n\
-         \x20 try      {TRY_IT}\n"
-    )
+    ".claude/settings.json now asks everybody who works here to install crew's plugin\n".to_owned()
+        + &row("from", address)
+        + &row("next", "commit it; each of them needs the crew binary on PATH")
+        + &try_it()
 }
 
 /// The line for a repository whose settings no longer ask for crew.
@@ -74,20 +85,16 @@ pub fn uninstalled(
         }
         _ => "crew is uninstalled\n".to_owned(),
     };
-    if found.1 {
-        let _ = writeln!(text, "  removed  {}", folder.display());
-    }
+    text.extend(found.1.then(|| row("removed", folder.display())));
     for repository in shared {
         let place = repository.join(".claude/settings.json");
-        let _ = writeln!(text, "  shared   {} still asks for it", place.display());
-        let _ = writeln!(text, "           crew uninstall --scope project, there");
+        text += &row("shared", format!("{} still asks for it", place.display()));
+        text += &row("", "crew uninstall --scope project, there");
     }
-    if found.0 == Some(true) || found.1 {
-        let _ = writeln!(text, "  next     in running sessions: /reload-plugins, or restart them");
-    }
-    if let Some(records) = records {
-        let _ = writeln!(text, "  kept     the records of all loops, in {}", records.display());
-    }
+    text.extend((found.0 == Some(true) || found.1).then(reload));
+    text.extend(
+        records.map(|it| row("kept", format!("the records of all loops, in {}", it.display()))),
+    );
     text
 }
 
@@ -109,7 +116,7 @@ pub fn loops_in_sessions(first: &LoopId, count: usize) -> (String, String) {
 
 /// The row of an uninstallation for a loop that runs on in a session.
 pub fn unjudged(id: &LoopId) -> String {
-    format!("  loop     nobody judges loop {id} any more: crew cancel {id}\n")
+    row("loop", format!("nobody judges loop {id} any more: crew cancel {id}"))
 }
 
 /// The line for a session whose plugin has another version than this binary.
@@ -125,9 +132,7 @@ pub fn skew(plugin: &str, launched: bool) -> String {
 /// What was looked at, every finding with its fix, and a summary.
 pub fn examined(examined: &Examination) -> String {
     let mut text = format!("crew {VERSION}\n");
-    for (name, value) in &examined.rows {
-        let _ = writeln!(text, "  {name:<8} {value}");
-    }
+    text.extend(examined.rows.iter().map(|(name, value)| row(name, value)));
     for Finding { severity, what, fix, .. } in &examined.findings {
         let _ = write!(text, "\n{}: {what}\n  fix: {fix}\n", severity.label());
     }
