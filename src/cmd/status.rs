@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use chrono::TimeDelta;
+use serde_json::json;
 
 use super::watch::board::views;
 use super::{MANY, all, first_of, home, listed, listing, print, reading, which};
@@ -146,7 +147,7 @@ fn show_json(home: &Home, loops: &[Loop]) {
     let views: Vec<LoopView<'_>> = loops.iter().map(|record| view(home, record)).collect();
     let mut value = events::status(&views);
     let (windows, loops) = shared(home);
-    value["windows"] = list::windows_json(&windows, &loops, clock::now().wall);
+    value["windows"] = json!(list::windows(&windows, &loops, clock::now().wall));
     print::json(&value);
 }
 
@@ -160,7 +161,8 @@ fn shared(home: &Home) -> (Vec<RateWindow>, Vec<Loop>) {
 
 fn show_windows(home: &Home) {
     let (windows, loops) = shared(home);
-    let lines = list::windows(&windows, &loops, reading());
+    let rows = list::windows(&windows, &loops, clock::now().wall);
+    let lines = list::windows_text(&rows, reading());
     if !lines.is_empty() {
         print::out("");
         print::folded(lines.trim_end());

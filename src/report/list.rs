@@ -12,6 +12,7 @@ use crate::engine::text::{clock_time, count, named, one_line};
 use crate::engine::view::{LoopView, usage};
 use crate::engine::window::RateWindow;
 use chrono::{DateTime, Utc};
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -189,18 +190,45 @@ const WHY_CHARS: usize = 60;
 /// The most loops that are named.
 const NAMED: usize = 8;
 
-/// "claude is at its limit until 03:10 (met by loop k3vq7xwa: usage limit); 2 loops wait: …", one
-/// line for each window that stands or that loops still wait for.
-pub fn windows(windows: &[RateWindow], loops: &[Loop], at: Reading) -> String {
-    let clock = |time| clock_time(time, at.clock());
-    let line = |(window, waiting): (&RateWindow, Vec<&Loop>)| {
-        let until = if window.is_closed(at.now) {
-            "is at its limit until"
-        } else {
-            "was at its limit until"
+/// A window that stands or that loops still wait for, and these in the order of their turns.
+#[derive(Serialize)]
+pub struct WindowRow<'a> {
+    #[serde(flatten)]
+    window: &'a RateWindow,
+    #[serde(serialize_with = "ids")]
+    waiting: Vec<&'a Loop>,
+}
+
+fn ids<S: Serializer>(loops: &[&Loop], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(loops.iter().map(|subject| &subject.id))
+}
+
+/// The rows of all windows, for programs.
+pub fn windows<'a>(
+    windows: &'a [RateWindow],
+    loops: &'a [Loop],
+    now: DateTime<Utc>,
+) -> Vec<WindowRow<'a>> {
+    let row = |window: &'a RateWindow| {
+        let waits = |it: &&Loop| {
+            it.state.status == Status::Waiting && it.state.window.as_ref() == Some(&window.account)
         };
+        let mut waiting: Vec<&Loop> = loops.iter().filter(waits).collect();
+        waiting.sort_by_key(|it| it.state.due);
+        (window.is_closed(now) || !waiting.is_empty()).then_some(WindowRow { window, waiting })
+    };
+    windows.iter().filter_map(row).collect()
+}
+
+/// "claude is at its limit until 03:10 (met by loop k3vq7xwa: usage limit); 2 loops wait: …", one
+/// line for each row.
+pub fn windows_text(rows: &[WindowRow<'_>], at: Reading) -> String {
+    let clock = |time| clock_time(time, at.clock());
+    let line = |WindowRow { window, waiting }: &WindowRow<'_>| {
+        let verb = if window.is_closed(at.now) { "is" } else { "was" };
         let met = format!("met by loop {}: {}", window.met_by, one_line(&window.why, WHY_CHARS));
-        let head = format!("{} {until} {} ({met})", window.account, clock(window.until));
+        let (account, until) = (&window.account, clock(window.until));
+        let head = format!("{account} {verb} at its limit until {until} ({met})");
         let Some(last) = waiting.iter().filter_map(|it| it.state.due).max() else {
             return format!("{head}; no loop waits for it\n");
         };
@@ -209,44 +237,7 @@ pub fn windows(windows: &[RateWindow], loops: &[Loop], at: Reading) -> String {
         let number = count(ids.len() as u64, "loop");
         format!("{head}; {number} {verb}, the last until {}: {}\n", clock(last), named(&ids, NAMED))
     };
-    in_force(windows, loops, at.now).map(line).collect()
-}
-
-/// The same as JSON.
-pub fn windows_json(windows: &[RateWindow], loops: &[Loop], now: DateTime<Utc>) -> Value {
-    let one = |(window, waiting): (&RateWindow, Vec<&Loop>)| {
-        let waiting: Vec<&LoopId> = waiting.iter().map(|it| &it.id).collect();
-        json!({
-            "account": window.account.name,
-            "model": window.account.model,
-            "until": window.until,
-            "why": window.why,
-            "met_by": window.met_by,
-            "met_at": window.met_at,
-            "waiting": waiting,
-        })
-    };
-    in_force(windows, loops, now).map(one).collect()
-}
-
-/// The windows that stand or that loops still wait for, each with those loops.
-fn in_force<'a>(
-    windows: &'a [RateWindow],
-    loops: &'a [Loop],
-    now: DateTime<Utc>,
-) -> impl Iterator<Item = (&'a RateWindow, Vec<&'a Loop>)> {
-    let all = windows.iter().map(|window| (window, waiting_for(window, loops)));
-    all.filter(move |(window, waiting)| window.is_closed(now) || !waiting.is_empty())
-}
-
-/// The loops that wait for a window, in the order of their turns.
-fn waiting_for<'a>(window: &RateWindow, loops: &'a [Loop]) -> Vec<&'a Loop> {
-    let waits = |it: &&Loop| {
-        it.state.status == Status::Waiting && it.state.window.as_ref() == Some(&window.account)
-    };
-    let mut waiting: Vec<&Loop> = loops.iter().filter(waits).collect();
-    waiting.sort_by_key(|it| it.state.due);
-    waiting
+    rows.iter().map(line).collect()
 }
 
 #[cfg(test)]
@@ -402,11 +393,8 @@ mod windows_tests {
         };
         let told = |windows: &[RateWindow], loops: &[Loop], now| {
             let offset = FixedOffset::east_opt(0).unwrap();
-            let listed = windows_json(windows, loops, at(now).wall).as_array().unwrap().len();
-            let lines =
-                super::windows(windows, loops, Reading { width: 100, now: at(now).wall, offset });
-            assert_eq!(lines.lines().count(), listed, "{lines}");
-            lines
+            let rows = super::windows(windows, loops, at(now).wall);
+            windows_text(&rows, Reading { width: 100, now: at(now).wall, offset })
         };
         let model = AccountId { model: Some("opus".to_owned()), ..account.clone() };
         let other = RateWindow { account: model, ..window.clone() };
