@@ -13,7 +13,7 @@ use crate::engine::journal::Event;
 use crate::engine::record::{Loop, LoopId, LoopMoment, Owner, Reaction};
 use crate::engine::text::{plain, tail_of};
 use crate::engine::words::reaction::{ReactionEnd, document, variables};
-use crate::world::clock::Deadline;
+use crate::world::clock::{self, Deadline};
 use crate::world::process::{Call, ExitCause, Stop, groups};
 use crate::world::store::{self, Home};
 
@@ -76,7 +76,7 @@ fn run(home: &Home, subject: &Loop, reaction: &Reaction, stop: Stop<'_>) -> Reac
     let on = reaction.on;
     let mut variables = variables(subject, on);
     variables.extend(subject.state.owner.search_path.clone().map(|path| ("PATH", path)));
-    let input = document(subject, on).to_string() + "\n";
+    let input = document(subject, on, clock::local()).to_string() + "\n";
     let ended = Call::shell(&reaction.run, &subject.place.folder)
         .envs(variables)
         .input(input.as_bytes())

@@ -75,6 +75,7 @@ impl Serialize for LoopView<'_> {
         map.serialize_entry("pausing", is_pausing)?;
         map.serialize_entry("dialog", dialog)?;
         map.serialize_entry("checkout", &record.place.checkout)?;
+        map.serialize_entry("folder", &record.place.folder)?;
         map.serialize_entry("branch", &record.place.branch)?;
         map.end()
     }

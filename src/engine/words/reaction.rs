@@ -3,15 +3,17 @@
 
 use std::fmt::Write as _;
 
+use chrono::{DateTime, FixedOffset};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::engine::evidence::Verdict;
 use crate::engine::record::{Ending, Loop, LoopMoment};
 use crate::engine::text::{clip, tail_of};
+use crate::engine::view::LoopView;
 
 /// The version of the data that a reaction reads.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// A finished reaction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,37 +96,13 @@ pub fn variables(subject: &Loop, on: LoopMoment) -> Vec<(&'static str, String)> 
     variables.into_iter().map(|(name, value)| (name, value.replace('\0', ""))).collect()
 }
 
-/// The same and more as one JSON object.
-pub fn document(subject: &Loop, on: LoopMoment) -> Value {
-    let state = &subject.state;
-    let run = subject.contract.run.as_ref();
-    json!({
-        "schema": SCHEMA,
-        "on": on.label(),
-        "loop": subject.id,
-        "iteration": iteration(subject, on),
-        "max_iterations": subject.contract.limits.max_iterations,
-        "completed_iterations": state.completed,
-        "consecutive_failures": state.consecutive_failures,
-        "iterations_without_progress": state.iterations_without_progress,
-        "status": state.status,
-        "outcome": subject.outcome(),
-        "proof": state.ending.as_ref().and_then(|ending| ending.proof),
-        "why": why(subject),
-        "due": state.due,
-        "task": subject.contract.task,
-        "procedure": run.and_then(|run| run.procedure.as_ref()),
-        "agent": subject.worker().or(run.map(|run| &run.agent)).map(|agent| &agent.name),
-        "checkout": subject.place.checkout,
-        "folder": subject.place.folder,
-        "branch": subject.place.branch,
-        "started_at": subject.started_at,
-        "awake_ms": state.awake_ms,
-        "cost_usd": cost(subject),
-        "cost_usd_at_most": state.usage.cost_at_most().dollars(),
-        "tokens": state.usage.tokens.total(),
-        "evidence": state.evidence,
-    })
+/// The loop as one JSON object, as `crew status --json` has it, with the moment and its iteration.
+pub fn document(subject: &Loop, on: LoopMoment, now: DateTime<FixedOffset>) -> Value {
+    let mut document = json!(LoopView::of(subject, now));
+    document["schema"] = SCHEMA.into();
+    document["on"] = on.label().into();
+    document["iteration"] = iteration(subject, on).into();
+    document
 }
 
 #[cfg(test)]
@@ -209,63 +187,17 @@ mod tests {
     }
 
     #[test]
-    fn the_document_says_the_same_and_more() {
-        let document = document(&finished(), LoopMoment::Finish);
-        assert_snapshot!(serde_json::to_string_pretty(&document).unwrap(), @r#"
-        {
-          "agent": null,
-          "awake_ms": 60000,
-          "branch": "main",
-          "checkout": "/repo",
-          "completed_iterations": 1,
-          "consecutive_failures": 0,
-          "cost_usd": 1.84,
-          "cost_usd_at_most": 1.84,
-          "due": null,
-          "evidence": {
-            "checks": [
-              {
-                "elapsed_ms": 1200,
-                "exit": 0,
-                "roles": [
-                  "verify"
-                ],
-                "run": "cargo test",
-                "tail": "",
-                "verdict": "passed"
-              }
-            ],
-            "claim": {
-              "is": "accepted"
-            },
-            "exit": null,
-            "failure": null,
-            "iteration": 1,
-            "mended": 0,
-            "progress": "made",
-            "progress_why": "files changed",
-            "started_at": "2026-11-18T11:06:40Z",
-            "status": "completed",
-            "usage": null,
-            "words": []
-          },
-          "folder": "/repo",
-          "iteration": 1,
-          "iterations_without_progress": 0,
-          "loop": "haaaaaaa",
-          "max_iterations": 10,
-          "on": "finish",
-          "outcome": "completed",
-          "procedure": null,
-          "proof": "passing",
-          "schema": 1,
-          "started_at": "2026-11-18T11:06:40Z",
-          "status": "finished",
-          "task": "Build the todo API",
-          "tokens": 1200,
-          "why": "the checks pass; nothing shows that the work made them pass"
-        }
-        "#);
+    fn the_document_is_the_loop_as_the_status_has_it_with_the_moment_and_its_iteration() {
+        let (subject, now) = (finished(), at(0).wall.fixed_offset());
+        let mut expected = json!(LoopView::of(&subject, now));
+        assert_eq!(
+            (&expected["task"], &expected["folder"]),
+            (&"Build the todo API".into(), &"/repo".into())
+        );
+        expected["schema"] = 2.into();
+        expected["on"] = "finish".into();
+        expected["iteration"] = 1.into();
+        assert_eq!(document(&subject, LoopMoment::Finish, now), expected);
     }
 
     #[test]
