@@ -39,6 +39,7 @@ use serde_json::{Value, json};
 pub struct Events {
     subject: Option<String>,
     iteration: u32,
+    completed: u32,
     phase: Option<LoopStep>,
 }
 
@@ -47,10 +48,14 @@ impl Events {
     pub fn event(&mut self, event: &RunEvent<'_>, at: DateTime<Utc>) -> Value {
         if let Some(record) = record(event) {
             self.subject = Some(record.id.to_string());
+            self.completed = record.state.completed;
             self.iteration = match event {
-                RunEvent::IterationEnded { after, .. } => after.state.completed,
+                RunEvent::IterationEnded { .. } => self.completed,
                 _ => record.iteration(),
             };
+        }
+        if let RunEvent::StepStarted(LoopStep::PreHook | LoopStep::Rebase, _) = event {
+            self.iteration = self.completed + 1;
         }
         self.phase = match event {
             RunEvent::IterationEnded { .. } | RunEvent::Finished { .. } => None,
