@@ -37,7 +37,7 @@ pub fn tokens(text: &str) -> Option<u64> {
 }
 
 /// A part of a whole: `80%`, `80`.
-pub fn percent(text: &str) -> Option<u8> {
+pub fn percent(text: &str) -> Option<u64> {
     let number = digits(text.strip_suffix('%').unwrap_or(text))?.parse().ok()?;
     Some(number).filter(|percent| *percent <= 100)
 }

@@ -143,11 +143,6 @@ pub struct Check {
 pub const CHECK_TIMEOUT_S: u64 = 600;
 
 impl Check {
-    /// A `verify` that also passes when nothing got worse.
-    pub fn no_worse(run: impl Into<String>) -> Self {
-        Self { no_worse: true, ..Self::new(run, Role::Verify) }
-    }
-
     /// A check with the built-in timeout that passes on exit status 0.
     pub fn new(run: impl Into<String>, role: Role) -> Self {
         Self {

@@ -36,8 +36,7 @@ impl Unit {
         match self {
             Self::Count => {
                 let digits = amounts::digits(text).ok_or("a whole number, such as 15")?;
-                let number: Option<u32> = digits.parse().ok();
-                number.map(u64::from).ok_or("a whole number up to 4294967295")
+                digits.parse().map(u32::into).map_err(|_| "a whole number up to 4294967295")
             }
             Self::Seconds => amounts::duration(text).map(amounts::whole_seconds),
             Self::Dollars => {
@@ -46,9 +45,9 @@ impl Unit {
             Self::Tokens => {
                 amounts::tokens(text).ok_or("a whole number, perhaps with k or M, such as 500k")
             }
-            Self::Percent => amounts::percent(text)
-                .map(u64::from)
-                .ok_or("a part of the context, from 0 (never) to 100%"),
+            Self::Percent => {
+                amounts::percent(text).ok_or("a part of the context, from 0 (never) to 100%")
+            }
             Self::Bytes => {
                 amounts::bytes(text).ok_or("a size with its unit, such as 500MiB or 2GiB")
             }
@@ -61,10 +60,7 @@ impl Unit {
     /// # Errors
     /// What should have been written instead.
     pub fn of(self, value: &Value) -> Result<u64, String> {
-        match value {
-            Value::String(text) => self.read(text),
-            value => self.read(&value.to_string()),
-        }
+        self.read(&text_of(value))
     }
 
     /// A number as a person writes it: `12h`, `2.50`, `500k`.
@@ -90,6 +86,11 @@ impl Unit {
             Self::Bytes => in_units(&BYTES, "B"),
         }
     }
+}
+
+/// A value as a person writes it, a text without its quotes.
+pub fn text_of(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// A number of the unit with this place in the list of units.

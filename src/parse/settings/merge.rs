@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use toml::Value;
 
-use super::amount::{Amount, Limit, OrOff, Unit};
-use super::options::{KEYS, Key, LimitOptions, LoopOptions};
-use super::{Whose, parse};
+use super::amount::{Amount, Limit, OrOff, Unit, text_of};
+use super::options::{KEYS, Key, LoopOptions};
+use super::{CHECK_KEYS, Whose, check_of, parse};
 use crate::engine::boundary::limits::LimitChange;
 use crate::engine::claim::promise::Promise;
 use crate::engine::record::{
@@ -171,17 +171,15 @@ pub struct LogRetention {
 impl Settings {
     /// The limits of a contract.
     pub fn limits(&self) -> Limits {
-        let LimitOptions { max_iterations, max_duration, max_cost, max_tokens, .. } =
-            self.options.limits;
-        let LimitOptions { failure_threshold, stall, .. } = self.options.limits;
+        let limits = &self.options.limits;
         Limits {
-            max_iterations: small(number(max_iterations)),
-            failure_threshold: small(number(failure_threshold)),
-            stall: small(number(stall)),
-            max_duration_s: number(max_duration),
+            max_iterations: small(number(limits.max_iterations)),
+            failure_threshold: small(number(limits.failure_threshold)),
+            stall: small(number(limits.stall)),
+            max_duration_s: number(limits.max_duration),
             max_wait_s: amount(self.options.terms.max_wait),
-            max_cost_micros: number(max_cost),
-            max_tokens: number(max_tokens),
+            max_cost_micros: number(limits.max_cost),
+            max_tokens: number(limits.max_tokens),
         }
     }
 
@@ -285,10 +283,7 @@ pub fn merge(layers: &Layers, procedure: Option<&str>) -> Result<Settings, Strin
         && laid.value("max-cost").is_some_and(|it| exceeds(it, &ceiling.value))
     {
         if let Some(typed) = layers.typed.value("max-cost") {
-            let [typed, most] = [typed, &ceiling.value].map(|cost| match cost {
-                Value::String(text) => text.clone(),
-                number => number.to_string(),
-            });
+            let [typed, most] = [typed, &ceiling.value].map(text_of);
             notes.push(format!(
                 "--max-cost {typed} is ignored: CREW_MAX_COST={most} is the most a loop may cost here"
             ));
@@ -326,22 +321,15 @@ impl Layer {
             ));
         }
         let all = toml::Table::try_from(options).map_err(|error| error.to_string())?;
-        let mut layer = Self::default();
-        for (key, value) in KEYS.iter().filter_map(|key| Some((key.name, all.get(key.name)?))) {
-            layer.values.insert(key, Sourced::typed(value.clone()));
-        }
+        let typed = |key: &Key| Some((key.name, Sourced::typed(all.get(key.name)?.clone())));
+        let values = KEYS.iter().filter_map(typed).collect();
+        let mut layer = Self { values, ..Self::default() };
         if options.terms.no_promise {
             layer.values.insert("completion-promise", Sourced::typed(Value::Boolean(false)));
         }
-        let no_worse = options.terms.no_worse.iter().map(Check::no_worse);
-        layer.checks.extend(no_worse.map(Sourced::typed));
-        for role in Role::ALL {
-            let commands = match role {
-                Role::Verify => &options.terms.verify,
-                Role::Gate => &options.terms.gate,
-                Role::Until => &options.terms.until,
-            };
-            let checks = commands.iter().map(|run| Check::new(run.as_str(), role));
+        for key in CHECK_KEYS {
+            let commands = all.get(key).and_then(Value::as_array).into_iter().flatten();
+            let checks = commands.filter_map(Value::as_str).map(|run| check_of(key, run));
             layer.checks.extend(checks.map(Sourced::typed));
         }
         Ok(layer)

@@ -32,6 +32,7 @@ use super::fragment::{IsThere, fragment};
 use super::spelling::{nearest, shown};
 use crate::engine::boundary::protect;
 use crate::engine::record::{Check, Fragment, LoopMoment, Phase, Reaction, Role};
+use crate::engine::text::{is_word_of, words_of};
 
 /// The content of a file.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -108,28 +109,18 @@ pub(super) fn in_order<'text>(table: &'text DeTable<'text>) -> Vec<Item<'text>> 
 }
 
 const TABLES: [&str; 7] = ["loop", "check", "agents", "procedures", "on", "wait", "keep"];
-const CHECK: [&str; 5] = ["run", "role", "timeout", "success-exit-code", "no-worse"];
-const AGENT: [&str; 12] = [
-    "like",
-    "command",
-    "args",
-    "prompt",
-    "output",
-    "permissions",
-    "max-turns",
-    "model",
-    "allow",
-    "environment",
-    "usage-file",
-    "login",
-];
-const REACTION: [&str; 2] = ["run", "timeout"];
+const CHECK: &str = "run role timeout success-exit-code no-worse";
+const AGENT: &str = "like command args prompt output permissions max-turns model allow \
+    environment usage-file login";
+const REACTION: &str = "run timeout";
+/// The keys of `[loop]`, and the options, that name a check by its command alone.
+const CHECK_KEYS: [&str; 4] = ["no-worse", "verify", "gate", "until"];
 const NO_CHECKS: &str = "check is a list of tables: write [[check]], in double brackets";
 /// The timeout of a reaction in seconds, unless its table sets one.
 const REACTION_TIMEOUT_S: u64 = 60;
 
 /// One `[[check]]`, or what runs at a moment of a loop.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct CommandEntry {
     run: String,
@@ -195,10 +186,10 @@ impl Reader<'_> {
 
     /// A value; a wrong type is a fault, and keys that it does not take are warnings: `place` is
     /// its table, and `known` its keys.
-    fn value<T: DeserializeOwned>(
+    fn table_of<T: DeserializeOwned>(
         &mut self,
         value: &Value<'_>,
-        (place, known): (&str, &[&'static str]),
+        (place, known): (&str, &'static str),
     ) -> Option<T> {
         let mut ignored = Vec::new();
         let source = ValueDeserializer::from(value.clone());
@@ -207,7 +198,7 @@ impl Reader<'_> {
             let table = value.get_ref().as_table();
             let named = table.and_then(|table| table.get_key_value(name.as_str()));
             let at = named.map_or(value.span(), |(key, _)| key.span());
-            self.unknown(&at, &name, place, known);
+            self.unknown(&at, &name, place, &words_of(known).collect::<Vec<_>>());
         }
         let refused = |error: toml::de::Error| {
             self.refuse(&error.span().unwrap_or_else(|| value.span()), error.message());
@@ -215,18 +206,21 @@ impl Reader<'_> {
         read.map_err(refused).ok()
     }
 
+    /// A value that is not a table with keys of its own.
+    fn value<T: DeserializeOwned>(&mut self, value: &Value<'_>) -> Option<T> {
+        self.table_of(value, ("", ""))
+    }
+
     /// Warns of a key that is not one of `known`, and says where it may belong. A check that is
     /// passed over would let a loop end unchecked, so that is a fault.
     fn unknown(&mut self, at: &Range<usize>, key: &str, table: &str, known: &[&'static str]) {
         let (key, name) = (shown(key), key.replace('_', "-"));
-        let is_check = [&Role::ALL.map(Role::label)[..], &["no-worse"]].concat().contains(&&*name);
-        let home = if is_check || Key::find("loop", &name).is_some() {
-            Some("[loop]")
-        } else if CHECK.contains(&&*name) {
-            Some("[[check]]")
-        } else {
-            None
-        };
+        let is_check = CHECK_KEYS.contains(&&*name);
+        let homes = [
+            ("[loop]", is_check || Key::find("loop", &name).is_some()),
+            ("[[check]]", is_word_of(CHECK, &name)),
+        ];
+        let home = homes.into_iter().find_map(|(home, has_it)| has_it.then_some(home));
         let home = home.filter(|home| *home != table);
         let guess = match (nearest(&key, known), home) {
             (_, Some(home)) => format!(": it belongs under {home}"),
@@ -286,12 +280,10 @@ impl Reader<'_> {
     /// `[loop]` holds.
     fn term(&mut self, layer: &mut Layer, table: &str, (name, value): Item<'_>) -> bool {
         let (name, at) = (name.get_ref().replace('_', "-"), value.span());
-        let role = Role::ALL.into_iter().find(|role| role.label() == name);
-        if table == "loop" && (role.is_some() || name == "no-worse") {
+        if table == "loop" && CHECK_KEYS.contains(&&*name) {
             for run in self.texts(value) {
-                let check = role.map_or_else(|| Check::no_worse(&run), |it| Check::new(&run, it));
                 if self.is_command(value, &run) {
-                    layer.checks.push(self.sourced(&at, check));
+                    layer.checks.push(self.sourced(&at, check_of(&name, &run)));
                 }
             }
             return true;
@@ -306,7 +298,7 @@ impl Reader<'_> {
             }
             return true;
         }
-        let Some(read) = self.value::<toml::Value>(value, ("", &[])) else { return true };
+        let Some(read) = self.value::<toml::Value>(value) else { return true };
         if let toml::Value::String(text) = &read
             && (text.trim().is_empty() || text.contains('\0') || text.starts_with('-'))
         {
@@ -322,7 +314,7 @@ impl Reader<'_> {
     }
 
     fn texts(&mut self, value: &Value<'_>) -> Vec<String> {
-        self.value(value, ("", &[])).map(|Texts(texts)| texts).unwrap_or_default()
+        self.value(value).map(|Texts(texts)| texts).unwrap_or_default()
     }
 
     /// Whether a text can be run; if not, that is a fault. Detection at every start would run
@@ -342,7 +334,7 @@ impl Reader<'_> {
         if value.get_ref().as_table().is_none() {
             return self.fault(&at, NO_CHECKS);
         }
-        let Some(entry) = self.value::<CommandEntry>(value, ("[[check]]", &CHECK)) else {
+        let Some(entry) = self.table_of::<CommandEntry>(value, ("[[check]]", CHECK)) else {
             return;
         };
         let role = entry.role.unwrap_or(Role::Verify);
@@ -376,19 +368,13 @@ impl Reader<'_> {
 
     /// A command, or a table with a command and its timeout.
     fn reaction(&mut self, layer: &mut Layer, on: LoopMoment, value: &Value<'_>) {
-        let name = on.label();
-        let (run, timeout_s) = if value.get_ref().is_table() {
-            let place = format!("[on] {name}");
-            match self.value::<CommandEntry>(value, (&place, &REACTION)) {
-                Some(entry) => (entry.run, entry.timeout.map_or(REACTION_TIMEOUT_S, |it| it.0)),
-                None => return,
-            }
+        let entry = if value.get_ref().is_table() {
+            self.table_of(value, (&format!("[on] {}", on.label()), REACTION))
         } else {
-            match self.value::<String>(value, ("", &[])) {
-                Some(run) => (run, REACTION_TIMEOUT_S),
-                None => return,
-            }
+            self.value(value).map(|run| CommandEntry { run, ..CommandEntry::default() })
         };
+        let Some(CommandEntry { run, timeout, .. }) = entry else { return };
+        let timeout_s = timeout.map_or(REACTION_TIMEOUT_S, |time| time.0);
         if timeout_s == 0 {
             return self.refuse(&value.span(), "expected a timeout of at least a second");
         }
@@ -404,9 +390,7 @@ impl Reader<'_> {
             return self.no_table(key, &place);
         }
         let table = format!("[{place}]");
-        let Some(entry) = self.value::<AgentEntry>(value, (&table, &AGENT)) else {
-            return;
-        };
+        let Some(entry) = self.table_of::<AgentEntry>(value, (&table, AGENT)) else { return };
         let outputs = self.outputs;
         let why = match &entry {
             AgentEntry { command: Some(words), .. }
@@ -453,7 +437,7 @@ impl Reader<'_> {
                     procedure.recipe.0.entry(phase).or_default().extend(fragment);
                 }
             } else if name == "description" {
-                procedure.description = self.value(value, ("", &[]));
+                procedure.description = self.value(value);
             } else if !self.term(&mut procedure.terms, "loop", (key, value)) {
                 let phases = Phase::ALL.map(Phase::label);
                 let known = [&["description"], &phases[..], &names_in("loop")].concat();
@@ -479,9 +463,14 @@ impl Reader<'_> {
 /// The names of the keys that a table may hold.
 fn names_in(table: &str) -> Vec<&'static str> {
     let names = KEYS.iter().map(Key::parts).filter(|(of, _)| *of == table);
-    let checks: &[&str] =
-        if table == "loop" { &["verify", "gate", "until", "no-worse"] } else { &[] };
-    names.map(|(_, name)| name).chain(checks.iter().copied()).collect()
+    let checks = CHECK_KEYS.into_iter().filter(|_| table == "loop");
+    names.map(|(_, name)| name).chain(checks).collect()
+}
+
+/// The check that one of these keys names.
+fn check_of(key: &str, run: &str) -> Check {
+    let role = Role::ALL.into_iter().find(|role| role.label() == key).unwrap_or(Role::Verify);
+    Check { no_worse: key == "no-worse", ..Check::new(run, role) }
 }
 
 /// Whether git could accept a text as a branch, and not as an option. Whether the branch exists is

@@ -3,7 +3,7 @@ use insta::assert_snapshot;
 use super::*;
 use crate::engine::fleet::JobPhase;
 use crate::engine::fleet::fixture::{a_fleet, a_lease, ended, id, running};
-use crate::engine::record::{Agent, Role};
+use crate::engine::record::{Agent, Check, Role};
 use crate::report::colour::painted;
 
 /// The page without colours.
@@ -50,7 +50,7 @@ fn tasks() -> Vec<Lease> {
     let mut invoice = checked("invoice-pdf", &[("npm test -- pdf", Role::Verify)]);
     invoice.task.after = vec![id("vat-rounding"), id("user-model")];
     let mut runs = running("csv-export", JobPhase::Prepares);
-    runs.contract.checks = vec![Check::no_worse("npm test")];
+    runs.contract.checks = vec![Check { no_worse: true, ..Check::new("npm test", Role::Verify) }];
     let done = ended("user-model", Outcome::Completed, "done", 60);
     let blocked = ended("sso-logout", Outcome::Blocked, "a key", 60);
     vec![done, blocked, runs, vat, invoice, a_lease("notes")]
