@@ -19,33 +19,8 @@ const SEEN: &str = "go.mod pom.xml mvnw gradlew .rspec spec/spec_helper.rb Gemfi
 /// The folders whose names are looked at; the first is the project's own.
 pub const FOLDERS: [&str; 4] = ["", "tests/", "test/", "spec/"];
 
-/// If the root is a package, a plain `cargo test` would test only that package.
-const CARGO: &[(&str, &str)] =
-    &[("Cargo.toml:[workspace]", "cargo test --workspace"), ("Cargo.toml", "cargo test")];
-/// The usual command of each other language, the first of its rows whose files are all there: `a|b`
-/// is one of the two, `*` any beginning, and after a colon comes what the text contains, or `test`
-/// for a task of that name.
-const TOOLS: [&[(&str, &str)]; 7] = [
-    &[("go.mod", "go test ./...")],
-    &[("pom.xml mvnw", "./mvnw -q test"), ("pom.xml", "mvn -q test")],
-    &[("*.gradle|*gradle.kts gradlew", "./gradlew test"), ("*.gradle|*gradle.kts", "gradle test")],
-    &[("*.sln|*.slnx|*.csproj|*.fsproj", "dotnet test")],
-    &[
-        (".rspec|spec/spec_helper.rb Gemfile", "bundle exec rspec"),
-        (".rspec|spec/spec_helper.rb", "rspec"),
-        ("Rakefile:load_tasks test/test_helper.rb", "bin/rails test"),
-        ("Rakefile:TestTask|Rakefile:test Gemfile", "bundle exec rake test"),
-        ("Rakefile:TestTask|Rakefile:test", "rake test"),
-    ],
-    &[
-        ("composer.json:test", "composer test"),
-        ("phpunit.xml|phpunit.xml.dist|phpunit.dist.xml", "vendor/bin/phpunit"),
-    ],
-    &[(
-        "CMakeLists.txt:enable_testing|CMakeLists.txt:CTest",
-        "cmake -B build && cmake --build build && ctest --test-dir build --output-on-failure",
-    )],
-];
+/// The usual commands of the languages but node and Python, which explain themselves.
+const TOOLS: &str = include_str!("project_tools.txt");
 
 /// What shows that a project uses pytest.
 const PYTEST_MARKS: &str = "pytest.ini|conftest.py|tests/conftest.py|pyproject.toml:pytest|setup.cfg:pytest|\
@@ -83,9 +58,9 @@ pub fn is_read(path: &str) -> bool {
 
 /// Finds the commands. `files` holds the names in `FOLDERS`, with the text of each that is read.
 pub fn detect(files: &Files) -> Detection {
-    let own = [tool(files, CARGO), node(files), python(files)].into_iter();
-    let languages: Vec<Detected> =
-        own.chain(TOOLS.iter().map(|rows| tool(files, rows))).flatten().collect();
+    let mut tools = TOOLS.split("\n\n").map(|rows| tool(files, rows));
+    let own = [tools.next().flatten(), node(files), python(files)].into_iter();
+    let languages: Vec<Detected> = own.chain(tools).flatten().collect();
     let mut own = [just(files), make(files, "test")].into_iter().flatten();
     match own.next() {
         Some(first) => Detection { checks: vec![first], others: own.chain(languages).collect() },
@@ -100,10 +75,10 @@ fn found(run: impl Into<String>, because: &str) -> Detected {
     Detected { run: run.into(), because: because.to_owned() }
 }
 
-fn tool(files: &Files, rows: &[(&str, &str)]) -> Option<Detected> {
-    rows.iter().find_map(|(marks, run)| {
-        let marks: Option<Vec<_>> = marks.split(' ').map(|mark| marked(files, mark)).collect();
-        Some(found(*run, marks?.first()?))
+fn tool(files: &Files, rows: &str) -> Option<Detected> {
+    rows.lines().filter_map(|row| row.split_once(" = ")).find_map(|(marks, run)| {
+        let marks: Option<Vec<_>> = words_of(marks).map(|mark| marked(files, mark)).collect();
+        Some(found(run, marks?.first()?))
     })
 }
 
@@ -346,12 +321,8 @@ mod tests {
 
     #[test]
     fn each_file_of_a_command_is_looked_for() {
-        let marks = TOOLS
-            .iter()
-            .copied()
-            .flatten()
-            .chain(CARGO)
-            .flat_map(|(marks, _)| marks.split([' ', '|']));
+        let rows = TOOLS.lines().filter_map(|row| row.split_once(" = "));
+        let marks = rows.flat_map(|(marks, _)| marks.split([' ', '|']));
         for name in marks.map(|mark| mark.split(':').next().unwrap_or_default()) {
             assert!(name.starts_with('*') || fixed_names().any(|it| it == name), "{name}");
         }

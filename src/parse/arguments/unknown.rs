@@ -11,23 +11,7 @@ use crate::engine::doctor::shell_word;
 use crate::parse::spelling::shown;
 
 /// Words of other tools, with the commands of crew that do the same.
-const OTHER_WORDS: [(&[&str], &str); 12] = [
-    (&["ls", "list", "ps"], "crew status --all"),
-    (&["log", "logs", "tail"], "crew show --log -f"),
-    (&["undo", "rollback", "restore", "revert"], "crew back"),
-    (&["rm", "remove", "delete", "prune"], "crew clean"),
-    (&["monitor", "dashboard", "top"], "crew watch"),
-    (&["settings"], "crew config"),
-    (&["continue"], "crew resume"),
-    (
-        &["stop", "kill", "abort", "end", "quit"],
-        "crew pause (after this iteration, --now at once) or crew cancel (ends it; can be resumed)",
-    ),
-    (&["fleet resume", "fleet continue", "fleet start"], "crew fleet run FOLDER"),
-    (&["fleet stop", "fleet end", "fleet kill"], "crew fleet cancel"),
-    (&["fleet clean", "fleet remove", "fleet delete", "fleet rm"], "crew fleet forget NAME"),
-    (&["fleet tell"], "crew tell --fleet NAME \"MESSAGE\""),
-];
+const OTHER_WORDS: &str = include_str!("other_words.txt");
 
 /// Words for what crew does not do, although clap finds commands that are spelt alike.
 const NOT_OFFERED: [&str; 2] = ["update", "upgrade"];
@@ -69,8 +53,9 @@ pub fn unknown_command(
 /// The command that was probably meant: one that does the same, or one spelt alike.
 fn probably_meant(error: &clap::Error, path: &str, word: &str) -> Option<String> {
     let typed = format!("{path}{word}");
-    if let Some((_, meant)) = OTHER_WORDS.iter().find(|(words, _)| words.contains(&&*typed)) {
-        return Some((*meant).to_owned());
+    let mut others = OTHER_WORDS.lines().filter_map(|row| row.split_once(" = "));
+    if let Some((_, meant)) = others.find(|(words, _)| words.split(", ").any(|it| it == typed)) {
+        return Some(meant.to_owned());
     }
     match error.get(ContextKind::SuggestedSubcommand) {
         Some(ContextValue::Strings(names)) if !NOT_OFFERED.contains(&word) => {
