@@ -22,19 +22,14 @@ use crate::world::process::{LineCutter, LinePiece, text_of};
 use crate::world::store::logs::Tail;
 use crate::world::store::{self, Home, logs};
 use anyhow::{Result, bail};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Shows the requested loop, one iteration of it, or what its agent printed.
 pub fn show(arguments: &ShowArgs) -> Result<Exit> {
     let (home, record) = requested(arguments.name.as_deref())?;
     if arguments.log {
-        let shown = LogView {
-            iteration: arguments.iteration,
-            follow: arguments.follow,
-            raw: arguments.raw,
-        };
-        log(&home, record, shown)?;
+        log(&home, record, arguments)?;
         return Ok(Exit::SUCCESS);
     }
     if let Some(number) = arguments.iteration.filter(|_| arguments.prompt) {
@@ -42,8 +37,7 @@ pub fn show(arguments: &ShowArgs) -> Result<Exit> {
     }
     let mut story = page::story(&home, &record, arguments.iteration)?;
     if let Some(number) = arguments.iteration {
-        iteration(&home, &record, &story, number, arguments.json)?;
-        return Ok(Exit::SUCCESS);
+        return iteration(&home, &record, &story, number, arguments.json);
     }
     let mut page = page::of(&home, &record, &story);
     if arguments.only.is_some() || arguments.last.is_some() {
@@ -120,7 +114,7 @@ fn refuse_a_folder(record: &Loop, file: &Path) -> Result<()> {
     ))
 }
 
-fn iteration(home: &Home, record: &Loop, story: &Story, number: u32, as_json: bool) -> Result<()> {
+fn iteration(home: &Home, record: &Loop, story: &Story, number: u32, json: bool) -> Result<Exit> {
     let log = Some(logs::path(home, &record.id, number)).filter(|log| disk::exists(log));
     let log = log.as_deref();
     let Some(picked) = story.picked() else {
@@ -135,12 +129,12 @@ fn iteration(home: &Home, record: &Loop, story: &Story, number: u32, as_json: bo
         };
         bail!("iteration {number} of loop {id} is not over\nhint: {hint}");
     };
-    if as_json {
+    if json {
         print::json(&words::iteration_json(record, picked, log));
     } else {
         print::folded_heads(&words::iteration(record, picked, log, reading().offset));
     }
-    Ok(())
+    Ok(Exit::SUCCESS)
 }
 
 // `crew show --log`: what the agent did, as its output shows it; with `--raw` what it printed. No
@@ -161,50 +155,41 @@ const OTHER: &str = "here is more, perhaps of another agent: crew show --log --r
 /// The longest event that is read, in bytes; the rest of a longer line is left out.
 const EVENT: usize = 8 << 20;
 
-/// What is shown of a log.
-#[derive(Debug, Clone, Copy)]
-pub struct LogView {
-    /// The iteration; `None` is the latest that has a log, and with `follow` all after it.
-    pub iteration: Option<u32>,
-    pub follow: bool,
-    pub raw: bool,
-}
-
-/// Prints the log of an iteration.
-pub fn log(home: &Home, record: Loop, shown: LogView) -> Result<()> {
-    let LogView { iteration: number, follow, .. } = shown;
-    let iteration = number.unwrap_or_else(|| latest(home, &record));
-    let path = logs::path(home, &record.id, iteration);
-    let is_due = follow && may_come(&record, iteration);
-    if !disk::exists(&path) && !is_due {
-        bail!("{}", missing(&record, iteration));
-    }
-    let rendering = Rendering::of(home, &record, iteration, shown);
+/// Prints the log of an iteration: without its number the latest, and with `--follow` all after it.
+fn log(home: &Home, record: Loop, shown: &ShowArgs) -> Result<()> {
+    let iteration = shown.iteration.unwrap_or_else(|| latest(home, &record));
+    let is_due = shown.follow && may_come(&record, iteration);
+    let path = if is_due {
+        logs::path(home, &record.id, iteration)
+    } else {
+        kept(home, &record, iteration)?
+    };
+    let rendering = rendering(home, &record, iteration, shown);
     let before = if rendering.is_some() { BEFORE_EVENTS } else { BEFORE };
-    let mut lines = Lines::open(&path, if follow { before } else { SHOWN }, rendering)?;
-    if follow {
+    let mut lines = Lines::open(&path, if shown.follow { before } else { SHOWN }, rendering)?;
+    if shown.follow {
         return follow_on(home, record, iteration, shown, lines);
     }
     lines.give(true)?;
     Ok(())
 }
 
+fn rendering(home: &Home, record: &Loop, iteration: u32, shown: &ShowArgs) -> Option<Rendering> {
+    if shown.raw { None } else { Rendering::of(home, record, iteration) }
+}
+
 /// What the agent of the latest iteration did last, rendered from the last bytes of its log.
 pub fn last_steps(home: &Home, record: &Loop, bytes: u64) -> Result<String> {
     let iteration = latest(home, record);
-    let path = logs::path(home, &record.id, iteration);
-    if !disk::exists(&path) {
-        bail!("{}", missing(record, iteration));
-    }
-    let shown = LogView { iteration: None, follow: false, raw: false };
-    Lines::open(&path, bytes, Rendering::of(home, record, iteration, shown))?.rest()
+    let path = kept(home, record, iteration)?;
+    Lines::open(&path, bytes, Rendering::of(home, record, iteration))?.rest()
 }
 
 fn follow_on(
     home: &Home,
     mut record: Loop,
     mut iteration: u32,
-    shown: LogView,
+    shown: &ShowArgs,
     mut lines: Lines,
 ) -> Result<()> {
     loop {
@@ -220,8 +205,7 @@ fn follow_on(
             iteration += 1;
             print::err(&format!("crew: iteration {iteration}"));
             let log = logs::path(home, &record.id, iteration);
-            let rendering = Rendering::of(home, &record, iteration, shown);
-            lines = Lines::open(&log, SHOWN, rendering)?;
+            lines = Lines::open(&log, SHOWN, rendering(home, &record, iteration, shown))?;
             continue;
         }
         if !record.is_live() {
@@ -242,7 +226,7 @@ fn follow_on(
 /// or a code.
 struct Lines {
     tail: Tail,
-    held: Vec<u8>,
+    cutter: LineCutter,
     /// `None` shows what was printed as it is.
     rendering: Option<Rendering>,
 }
@@ -253,33 +237,24 @@ struct Rendering {
     reader: Box<dyn OutputReader>,
     /// Whether lines were read in which the reader, which is a guess, found nothing.
     is_lost: Option<bool>,
-    lines: LineCutter,
-    /// A call whose result may follow.
-    held: Option<Activity>,
+    steps: Vec<Activity>,
 }
 
 impl Rendering {
     /// `None` where no agent reports events, and in a session.
-    fn of(home: &Home, record: &Loop, iteration: u32, shown: LogView) -> Option<Self> {
-        let run = record.contract.run.as_ref().filter(|_| !shown.raw)?;
-        let agents: Vec<Agent> = run.agents().cloned().collect();
+    fn of(home: &Home, record: &Loop, iteration: u32) -> Option<Self> {
+        let agents: Vec<Agent> = record.contract.run.as_ref()?.agents().cloned().collect();
         let reader = agents::reader(&who_worked(home, record, iteration)?);
         let has_events = agents.iter().any(agents::has_events);
-        has_events.then(|| Self {
-            agents,
-            reader,
-            is_lost: Some(false),
-            lines: LineCutter::new(EVENT),
-            held: None,
-        })
+        has_events.then(|| Self { agents, reader, is_lost: Some(false), steps: Vec::new() })
     }
 
-    /// What one line means. A line of crew's own says whose lines follow.
-    fn read(&mut self, line: &str) -> Vec<Activity> {
+    /// Takes a line. One of crew's own says whose lines follow.
+    fn take(&mut self, line: &str) {
         let Some(name) = logs::begun_by(line) else {
             let steps = self.reader.read(line);
             self.is_lost = self.is_lost.filter(|_| steps.is_empty()).map(|_| true);
-            return steps;
+            return self.steps.extend(steps);
         };
         let agent = self.agents.iter().find(|agent| agent.name == name);
         let before = (self.is_lost.take() == Some(true)).then_some(OTHER);
@@ -288,27 +263,14 @@ impl Rendering {
             self.reader = agents::reader(agent);
         }
         let steps = [before, Some(line), after].into_iter().flatten();
-        steps.map(|text| Activity::Printed(text.to_owned())).collect()
+        self.steps.extend(steps.map(|text| Activity::Printed(text.to_owned())));
     }
 
-    /// What the next bytes mean. A call waits for its result, unless nothing comes at present.
-    fn told(&mut self, bytes: &[u8], is_end: bool, is_whole: bool) -> String {
-        let mut steps: Vec<Activity> = self.held.take().into_iter().collect();
-        let mut lines = std::mem::replace(&mut self.lines, LineCutter::new(EVENT));
-        lines.feed(bytes, |piece| {
-            if let LinePiece::Line(line) = piece {
-                steps.extend(self.read(&text_of(line, EVENT)));
-            }
-        });
-        if is_end && is_whole {
-            if let Some(line) = lines.end() {
-                steps.extend(self.read(&text_of(&line, EVENT)));
-            }
-        } else {
-            self.lines = lines;
-        }
+    /// What was taken. A call waits for its result, unless nothing comes at present.
+    fn text(&mut self, is_end: bool) -> String {
+        let mut steps = std::mem::take(&mut self.steps);
         if !is_end {
-            self.held = steps.pop_if(|last| matches!(last, Activity::Called(_)));
+            self.steps.extend(steps.pop_if(|last| matches!(last, Activity::Called(_))));
         }
         activity::text(&steps).map(|text| text + "\n").unwrap_or_default()
     }
@@ -316,52 +278,54 @@ impl Rendering {
 
 impl Lines {
     fn open(log: &Path, most: u64, rendering: Option<Rendering>) -> Result<Self> {
-        Ok(Self { tail: Tail::open(log, most)?, held: Vec::new(), rendering })
+        let longest = if rendering.is_some() { EVENT } else { LINE };
+        Ok(Self { tail: Tail::open(log, most)?, cutter: LineCutter::new(longest), rendering })
+    }
+
+    /// The next complete lines, and the rest if no more will come; and whether that is all that was
+    /// written so far.
+    fn next(&mut self, is_whole: bool) -> Result<(String, bool)> {
+        let bytes = self.tail.next()?;
+        let is_end = bytes.is_empty();
+        let (mut printed, rendering) = (Vec::new(), &mut self.rendering);
+        let mut take = |piece: LinePiece<'_>| match (rendering.as_mut(), piece) {
+            (Some(rendering), LinePiece::Line(line)) => rendering.take(&text_of(line, EVENT)),
+            (Some(_), LinePiece::Rest(_)) => {}
+            (None, LinePiece::Line(line) | LinePiece::Rest(line)) => printed.extend(line),
+        };
+        self.cutter.feed(&bytes, &mut take);
+        if is_end && is_whole {
+            let left = std::mem::replace(&mut self.cutter, LineCutter::new(LINE)).end();
+            left.as_deref().map(LinePiece::Line).map(take);
+        }
+        let text = match &mut self.rendering {
+            Some(rendering) => rendering.text(is_end),
+            None => String::from_utf8_lossy(&printed).into_owned(),
+        };
+        Ok((text, is_end))
     }
 
     /// All that was written so far.
     fn rest(mut self) -> Result<String> {
-        let mut text = String::new();
+        let mut all = String::new();
         loop {
-            let bytes = self.tail.next()?;
-            let is_end = bytes.is_empty();
-            text += &self.told(&bytes, is_end, is_end);
+            let (text, is_end) = self.next(true)?;
+            all += &text;
             if is_end {
-                return Ok(text);
+                return Ok(all);
             }
         }
     }
 
-    fn told(&mut self, bytes: &[u8], is_end: bool, is_whole: bool) -> String {
-        match &mut self.rendering {
-            Some(rendering) => rendering.told(bytes, is_end, is_whole),
-            None => self.printed(bytes, is_end && is_whole),
-        }
-    }
-
-    /// Prints the complete lines, and the rest too if no more will come. `false` when the reader is
-    /// gone.
+    /// Prints all that was written so far. `false` when the reader is gone.
     fn give(&mut self, is_whole: bool) -> Result<bool> {
         loop {
-            let bytes = self.tail.next()?;
-            let is_end = bytes.is_empty();
-            if !print::offer(&self.told(&bytes, is_end, is_whole)) {
-                return Ok(false);
-            }
-            if is_end {
-                return Ok(true);
+            let (text, is_end) = self.next(is_whole)?;
+            let is_read = print::offer(&text);
+            if is_end || !is_read {
+                return Ok(is_read);
             }
         }
-    }
-
-    fn printed(&mut self, bytes: &[u8], is_last: bool) -> String {
-        self.held.extend(bytes);
-        let lines = self.held.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        let all = is_last || (lines == 0 && self.held.len() > LINE);
-        let given = if all { self.held.len() } else { lines };
-        let printed = String::from_utf8_lossy(&self.held[..given]).into_owned();
-        self.held.drain(..given);
-        printed
     }
 }
 
@@ -376,17 +340,18 @@ fn may_come(record: &Loop, iteration: u32) -> bool {
     record.is_live() && record.driver() == Driver::Process && iteration >= record.iteration()
 }
 
-fn missing(record: &Loop, iteration: u32) -> String {
-    let id = &record.id;
-    if record.driver() == Driver::Process {
-        return format!(
-            "there is no log of iteration {iteration} of loop {id}\nhint: crew show {id}"
-        );
+/// The log of an iteration, which must be there.
+fn kept(home: &Home, record: &Loop, iteration: u32) -> Result<PathBuf> {
+    let (id, path) = (&record.id, logs::path(home, &record.id, iteration));
+    if disk::exists(&path) {
+        return Ok(path);
     }
-    let transcript = record.state.session.transcript.as_ref();
-    let hint = transcript.map_or_else(
-        || format!("crew show {id}"),
-        |file| format!("the client's own log is {}", file.display()),
-    );
-    format!("loop {id} runs in a session: crew keeps no log of it\nhint: {hint}")
+    if record.driver() == Driver::Process {
+        bail!("there is no log of iteration {iteration} of loop {id}\nhint: crew show {id}");
+    }
+    let hint = match &record.state.session.transcript {
+        Some(file) => format!("the client's own log is {}", file.display()),
+        None => format!("crew show {id}"),
+    };
+    bail!("loop {id} runs in a session: crew keeps no log of it\nhint: {hint}")
 }
