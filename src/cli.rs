@@ -4,35 +4,40 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
-use clap::{Arg, ColorChoice, Parser, Subcommand};
+use clap::{Arg, ColorChoice, Command, CommandFactory as _, Parser, Subcommand};
 
 use crate::demo::DemoArgs;
 use crate::drive::install::InstallScope;
 use crate::engine::record::Outcome;
+use crate::engine::text::is_word_of;
 use crate::parse::amounts;
 use crate::parse::arguments::{
-    DoctorArgs, FleetVerb, OutputArgs, ResumeArgs, RunArgs, SetArgs, iteration, outcomes, whole,
+    FleetVerb, OutputArgs, ResumeArgs, RunArgs, SetArgs, cluster, iteration, outcomes, whole,
 };
 use crate::report::help;
 
-const AFTER_RUN: &str = include_str!("report/help/run.txt").trim_ascii_end();
-const AFTER_RESUME: &str = include_str!("report/help/resume.txt").trim_ascii_end();
-const AFTER_TELL: &str = "Examples:
-  crew tell \"use the existing parser\"
-  crew tell --fleet shop --task vat \"port 8080\"";
-const AFTER_SET: &str = include_str!("report/help/set.txt").trim_ascii_end();
-
-const AFTER_CLEAN: &str = include_str!("report/help/clean.txt").trim_ascii_end();
+/// What the page of help of a verb has below its options, behind `== VERB`.
+const BELOW: &str = include_str!("report/help/verbs.txt");
 
 /// Keeps a coding agent working until the job is proved done.
 #[derive(Debug, Parser)]
 #[command(name = "crew", version, override_help = help::TERMINAL)]
+#[command(mut_subcommands(with_examples))]
 pub struct Cli {
     /// When words have a colour: auto (on a terminal), always or never
     #[arg(long, global = true, hide = true, value_name = "WHEN", default_value_t)]
     pub color: ColorChoice,
     #[command(subcommand)]
     pub verb: Verb,
+}
+
+/// A verb with its examples, and what else a person wants to know of it.
+fn with_examples(verb: Command) -> Command {
+    let mut parts = BELOW.split("== ").filter_map(|part| part.split_once('\n'));
+    match parts.find(|(name, _)| *name == verb.get_name()) {
+        Some((_, text)) => verb.after_help(text.trim_ascii()),
+        None => verb,
+    }
 }
 
 /// The help of an option of a loop that exists: without the option its value stays, so the value
@@ -50,30 +55,17 @@ fn without_default(arg: Arg) -> Arg {
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Keep an agent working in fresh processes until the job is proved done
-    #[command(after_help = AFTER_RUN)]
     Run(Box<RunArgs>),
     /// Drive a loop that another process started
     #[command(hide = true)]
     Drive(DriveArgs),
     /// Show the status of a loop
-    #[command(
-        after_help = "Examples:\n  crew status\n  crew status k3v9\n  crew status --since 12h\n  \
-                      crew status --all --json"
-    )]
     Status(StatusArgs),
     /// List the loops that are over, newest first
-    #[command(after_help = "Examples:\n  crew history --outcome stalled --since 2d --json")]
     History(HistoryArgs),
     /// Show the whole story of a loop
-    #[command(
-        after_help = "Examples:\n  crew show k3v9 --iteration 4 --prompt\n  crew show --log -f"
-    )]
     Show(ShowArgs),
     /// Show what a loop changed, or some of its iterations
-    #[command(
-        after_help = "Examples:\n  crew diff\n  crew diff 4          what iteration 4 changed\n  \
-                      crew diff k3v9 2..6  from the end of 2 to the end of 6; 0 is as found"
-    )]
     Diff {
         /// A loop's id or its start; then an iteration N, or N..M
         #[arg(value_names = ["LOOP", "N[..M]"], num_args = 0..=2)]
@@ -83,10 +75,6 @@ pub enum Verb {
         stat: bool,
     },
     /// Restore the working tree as it was after an iteration
-    #[command(
-        after_help = "The present tree is saved as a snapshot first; HEAD and branches stay.\n\n\
-                      Examples:\n  crew back 3\n  crew back k3v9 0     as the loop found it"
-    )]
     Back {
         /// A loop's id or its start; then an iteration, or back-N to undo
         ///
@@ -95,14 +83,12 @@ pub enum Verb {
         words: Vec<String>,
     },
     /// Run a loop's checks without its work, in a scratch folder; exit 1 unless a test then fails
-    #[command(after_help = "Examples:\n  crew prove\n  crew prove k3v9")]
     Prove {
         /// A loop's id or its start; if absent, the one here or the only live one
         #[arg(value_name = "LOOP")]
         name: Option<String>,
     },
     /// Show every loop of this machine on a board; off a terminal, one loop until it ends
-    #[command(after_help = "Examples:\n  crew watch\n  crew watch k3v9\n  crew watch k3v9 | cat")]
     Watch {
         /// A loop's id or its start, to open its page; if absent, all
         ///
@@ -111,7 +97,6 @@ pub enum Verb {
         name: Option<String>,
     },
     /// Pause a loop after the running iteration
-    #[command(after_help = "Examples:\n  crew pause\n  crew pause k3v9 --now")]
     Pause {
         /// A loop's id or its start; if absent, the one here or the only live one
         #[arg(value_name = "LOOP")]
@@ -121,9 +106,6 @@ pub enum Verb {
         now: bool,
     },
     /// End a loop; needs no model, and nothing the agent does can undo it
-    #[command(
-        after_help = "Examples:\n  crew cancel\n  crew cancel k3v9 --reason \"wrong branch\""
-    )]
     Cancel {
         /// A loop's id or its start; if absent, the one here or the only live one
         #[arg(value_name = "LOOP")]
@@ -133,10 +115,9 @@ pub enum Verb {
         reason: Option<String>,
     },
     /// Resume a paused or ended loop in fresh processes
-    #[command(mut_args(without_default), after_help = AFTER_RESUME)]
+    #[command(mut_args(without_default))]
     Resume(Box<ResumeArgs>),
     /// Send the agent a message with its next prompt
-    #[command(after_help = AFTER_TELL)]
     Tell {
         /// The message; quote what your shell would change
         #[arg(value_name = "TEXT", required_unless_present = "accept_test_changes")]
@@ -163,13 +144,9 @@ pub enum Verb {
         accept_test_changes: bool,
     },
     /// Change the limits of a live loop
-    #[command(mut_args(without_default), after_help = AFTER_SET)]
+    #[command(mut_args(without_default))]
     Set(SetArgs),
     /// Write a page for the next worker
-    #[command(
-        after_help = "Examples:\n  crew handoff \"the parser is done, its tests are next\"\n  \
-                      crew handoff review \"look at the parser first\""
-    )]
     Handoff {
         /// What was done and what is next
         ///
@@ -188,12 +165,8 @@ pub enum Verb {
         name: Option<String>,
     },
     /// Install the plugin in Claude Code
-    #[command(after_help = "Examples:\n  crew install\n  crew install --scope local\n  \
-                      crew install --scope project --marketplace https://HOST/OWNER/crew.git")]
     Install(InstallArgs),
     /// Undo an install; the records of loops are kept
-    #[command(after_help = "While a loop runs in a session it is refused, unless you say --yes: \
-                            nobody would judge\nthat loop any more.\n\nExamples:\n  crew uninstall\n  crew uninstall --scope project")]
     Uninstall {
         /// What is removed: user, local or project (user)
         ///
@@ -210,32 +183,16 @@ pub enum Verb {
         yes: bool,
     },
     /// Find what keeps loops from running, each with its fix; exit 1 if something is broken
-    #[command(after_help = "Examples:\n  crew doctor\n  crew doctor --json\n  \
-                      crew doctor --on slurm:login.example")]
     Doctor(DoctorArgs),
     /// Write this project's settings file, with the checks found here
-    #[command(after_help = "Writes .claude/crew.toml and trusts its commands on this machine. It \
-                      never\n\
-                      overwrites an existing file.")]
     Init,
     /// Show every setting in force here, and where it came from
-    #[command(after_help = "Examples:\n  crew config\n  crew config --json")]
     Config {
         /// Print JSON, for programs; the object has a "schema"
         #[arg(long)]
         json: bool,
     },
     /// Allow this project's settings file to run its commands on this machine
-    #[command(
-        after_help = "Lists what needs trust: the exact commands of .claude/crew.toml, limits \
-                      above your\n\
-                      own, a promise that differs from yours. \
-                      Then asks, and trusts what it listed;\n\
-                      a changed \
-                      text needs trust again. An agent cannot run this.\n\n\
-                      Examples:\n  crew trust\n  crew trust --yes      where nobody can answer, as in CI\n  \
-                      crew trust --forget"
-    )]
     Trust {
         /// Trust what is listed without asking
         #[arg(long)]
@@ -248,19 +205,15 @@ pub enum Verb {
     #[command(subcommand)]
     Fleet(FleetVerb),
     /// Remove the records of loops that are over, with their logs and snapshots
-    #[command(after_help = AFTER_CLEAN)]
     Clean(CleanArgs),
     /// Watch a whole loop in a scratch repository, with a scripted agent
     Demo(DemoArgs),
     /// Print completions for a shell
-    #[command(after_help = "Examples:\n  source <(crew completions bash)\n  \
-                      crew completions fish > ~/.config/fish/completions/crew.fish")]
     Completions {
         #[arg(value_parser = PossibleValuesParser::new(["bash", "zsh", "fish"]))]
         shell: String,
     },
     /// Print a page for man(1)
-    #[command(after_help = "Examples:\n  crew man | man -l -\n  crew man fleet run | man -l -")]
     Man {
         /// The command the page is for; crew itself if absent
         #[arg(value_name = "COMMAND")]
@@ -364,6 +317,31 @@ pub struct CleanArgs {
     pub yes: bool,
 }
 
+/// `crew doctor`.
+#[derive(Debug, clap::Args)]
+pub struct DoctorArgs {
+    /// Print JSON, for programs; the object has a "schema"
+    #[arg(long)]
+    pub json: bool,
+    /// The client's program, where it is not `claude` on PATH
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["on", "node"])]
+    pub client: Option<PathBuf>,
+    /// Look at a compute node of a cluster: slurm or slurm:HOST
+    ///
+    /// With one small job there; slurm:HOST by ssh to its login node.
+    #[arg(long, value_name = "ENGINE", value_parser = cluster)]
+    pub on: Option<String>,
+    /// With --on: the agent to look for (the one used here)
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// Reports on this machine as a compute node to the crew that asks with --on
+    #[arg(long, hide = true, requires = "json", conflicts_with = "on")]
+    pub node: bool,
+    /// With --node: the address of the fleet's remote
+    #[arg(long, hide = true, value_name = "URL", requires = "node")]
+    pub remote: Option<String>,
+}
+
 /// `crew drive`.
 #[derive(Debug, clap::Args)]
 pub struct DriveArgs {
@@ -395,6 +373,25 @@ pub struct InstallArgs {
     /// The client's program, if not `claude` on PATH
     #[arg(long, value_name = "PATH")]
     pub client: Option<PathBuf>,
+}
+
+/// The options of `crew run` and `crew resume` that people use. Their pages of help show these, and
+/// with `--all` every option.
+const SHOWN: &str = "prompt_file dry_run tell now verify gate until require max_iterations max_duration \
+    max_cost timeout agent model fallback permissions commit push worktree detach verbose quiet";
+
+/// The commands as their pages of help show them.
+pub fn shown() -> Command {
+    ["run", "resume"].into_iter().fold(Cli::command(), |all, verb| all.mut_subcommand(verb, brief))
+}
+
+fn brief(verb: Command) -> Command {
+    let is_shown = |arg: &Arg| arg.is_positional() || is_word_of(SHOWN, arg.get_id().as_str());
+    let others = verb.get_arguments().filter(|arg| !is_shown(arg)).count();
+    let after = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let all = format!("`crew {} --help --all`", verb.get_name());
+    let more = format!("{after}\n\n{all} lists the other {others} options.");
+    verb.mut_args(|arg| if is_shown(&arg) { arg } else { arg.hide(true) }).after_help(more)
 }
 
 #[cfg(test)]

@@ -8,7 +8,6 @@ mod demo;
 mod drive;
 mod engine;
 mod exit;
-mod pages;
 mod parse;
 mod prompts;
 mod report;
@@ -57,8 +56,8 @@ fn typed() -> Exit {
         Ok((cli, Ok(()))) => cli,
         Ok((_, Err(error))) => return wrong(&error),
         Err(error) => match error.kind() {
-            _ if words.len() == 1 => return page(pages::shown(), &words),
-            ErrorKind::DisplayHelp => return page(pages::shown(), &words),
+            _ if words.len() == 1 => return page(cli::shown(), &words),
+            ErrorKind::DisplayHelp => return page(cli::shown(), &words),
             ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
                 let _ = error.print();
                 return if error.use_stderr() { Exit::USAGE } else { Exit::SUCCESS };

@@ -3,7 +3,7 @@
 
 use super::reporter::has_a_screen;
 use super::{all, any_home, home, listed, print, refuse_an_agent};
-use crate::cli::{Cli, InstallArgs};
+use crate::cli::{Cli, DoctorArgs, InstallArgs};
 use crate::demo::{self, DemoArgs, Played};
 use crate::drive::doctor::{cluster, examine};
 use crate::drive::find::needs_hooks;
@@ -12,7 +12,7 @@ use crate::drive::install::{self, InstallScope, LineEntry};
 use crate::engine::doctor::Examination;
 use crate::engine::record::Loop;
 use crate::exit::Exit;
-use crate::parse::arguments::{DoctorArgs, UsageError};
+use crate::parse::arguments::UsageError;
 use crate::report::setup as words;
 use crate::world::files::disk;
 use crate::world::process::signals::Signals;

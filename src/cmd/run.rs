@@ -123,7 +123,7 @@ fn show(home: &Home, prepared: &Prepared) -> Result<Exit> {
 }
 
 fn list(home: &Home, arguments: &RunArgs) -> Result<Exit> {
-    let known = settings::look(home, &checkout()?, !arguments.start.project.no_project)?;
+    let known = settings::look(home, &checkout()?, !arguments.start.no_project)?;
     let settings = merge(&known.layers, None).map_err(Error::msg)?;
     let Some(name) = &arguments.start.task() else {
         print::folded(&procedures::list(&settings));

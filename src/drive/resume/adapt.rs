@@ -119,7 +119,7 @@ fn run_here(
     let options = &arguments.options;
     let folder = record.place.folder.clone();
     let mut settings = |procedure: Option<&str>| -> Result<Settings> {
-        let known = settings::look(home, &record.place.checkout, !arguments.project.no_project)?;
+        let known = settings::look(home, &record.place.checkout, !arguments.no_project)?;
         let process = options.process.clone();
         let typed = LoopOptions { process, ..LoopOptions::default() };
         let typed = Layer::typed(&typed).map_err(Error::msg)?;

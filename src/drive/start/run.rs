@@ -63,7 +63,7 @@ pub struct Prepared {
 pub fn prepare(home: &Home, arguments: RunArgs, folder: &Path) -> Result<Prepared> {
     let (folder, made) = worktree(&arguments, folder)?;
     let place = place::place(&folder, None)?;
-    let known = settings::look(home, &place.checkout, !arguments.start.project.no_project)?;
+    let known = settings::look(home, &place.checkout, !arguments.start.no_project)?;
     let mut prepared = prepare_at(home, arguments, &folder, place, known)?;
     prepared.notes.splice(..0, made);
     Ok(prepared)

@@ -40,7 +40,7 @@ pub fn start(
     let abilities = hook.abilities();
     let project = abilities.project.and_then(|name| hook.folder_of(name));
     let place = place::place(cwd, project.as_deref())?;
-    let known = settings::look(home, &place.checkout, !arguments.project.no_project)?;
+    let known = settings::look(home, &place.checkout, !arguments.no_project)?;
     let known = known.in_a_session(hook.client.title());
     let LoopArgs { limits, terms, .. } = arguments.clone();
     let options = LoopOptions { limits, terms, ..LoopOptions::default() };

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::doctor::cluster;
-use super::values;
+use super::values::{self, cluster};
 
 /// The verbs of fleets.
 #[derive(Debug, Subcommand)]

@@ -6,20 +6,18 @@
 use std::ffi::OsString;
 
 use clap::error::ErrorKind;
-use clap::{Arg, ArgMatches, ColorChoice, FromArgMatches};
+use clap::{Arg, ArgMatches, ColorChoice, Command, FromArgMatches};
 
-pub use self::doctor::DoctorArgs;
 pub use self::fleet::{FleetOrderArgs, FleetRunArgs, FleetStatusArgs, FleetVerb};
 use self::known::{LOOP, RESUME, RESUME_HERE, RUN};
 pub use self::options::*;
 pub use self::unknown::unknown_command;
 pub use self::usage::UsageError;
 use self::values::MARK;
-pub use self::values::{iteration, outcomes, text, whole};
-use crate::engine::text::words_of;
+pub use self::values::{cluster, iteration, outcomes, text, whole};
+use crate::engine::text::is_word_of;
 use crate::parse::spelling::shown;
 
-mod doctor;
 mod fleet;
 mod known;
 mod options;
@@ -65,10 +63,14 @@ pub fn parse(raw: &str) -> Result<Option<LoopArgs>, UsageError> {
             (rest, has_task) = (left.trim_start(), true);
         }
     }
-    match LOOP.clone().try_get_matches_from(words).and_then(|it| LoopArgs::from_arg_matches(&it)) {
+    match read::<LoopArgs>(&LOOP, words) {
         Err(error) if error.kind() == ErrorKind::DisplayHelp => Ok(None),
         read => Ok(Some(read.map_err(|error| in_a_session(&error))?)),
     }
+}
+
+fn read<A: FromArgMatches>(command: &Command, words: Vec<String>) -> Result<A, clap::Error> {
+    A::from_arg_matches(&command.clone().try_get_matches_from(words)?)
 }
 
 /// What a person can do about an option that does not exist.
@@ -103,9 +105,7 @@ pub fn resume(raw: &str) -> Result<ResumeHereArgs, UsageError> {
             rest = rest[word.len()..].trim_start();
         }
     }
-    let read = RESUME_HERE.clone().try_get_matches_from(words);
-    read.and_then(|matches| ResumeHereArgs::from_arg_matches(&matches))
-        .map_err(|error| in_a_session(&error))
+    read(&RESUME_HERE, words).map_err(|error| in_a_session(&error))
 }
 
 /// The arguments of `crew resume LOOP`, with no option.
@@ -113,8 +113,7 @@ pub fn resume(raw: &str) -> Result<ResumeHereArgs, UsageError> {
 /// # Errors
 /// Where clap does not take the name.
 pub fn resume_of(name: &str) -> Result<ResumeArgs, UsageError> {
-    let read = RESUME.clone().try_get_matches_from([name]);
-    read.and_then(|matches| ResumeArgs::from_arg_matches(&matches))
+    read(&RESUME, vec![name.to_owned()])
         .map_err(|error| UsageError::of(&error, "crew resume --help"))
 }
 
@@ -182,7 +181,7 @@ const SHOWN: &str = "prompt_file replace questions verify gate until require max
 
 /// These options as a page of help lists them.
 pub fn options_page() -> String {
-    let is_shown = |arg: &Arg| words_of(SHOWN).any(|it| it == arg.get_id());
+    let is_shown = |arg: &Arg| is_word_of(SHOWN, arg.get_id().as_str());
     let command = LOOP.clone().mut_args(|arg| if is_shown(&arg) { arg } else { arg.hide(true) });
     command.help_template("{all-args}").term_width(100).render_help().to_string()
 }

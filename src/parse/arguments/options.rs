@@ -9,15 +9,6 @@ use crate::parse::settings::options::{
     AGENT, CLAIMS, GIT, LimitOptions, LoopOptions, ProcessOptions, START, THIS_RUN, TermOptions,
 };
 
-/// Whether the settings of the checkout count.
-#[derive(Args, Clone, Copy, Debug, Default, PartialEq)]
-#[command(next_help_heading = START)]
-pub struct ProjectArgs {
-    /// Ignore .claude/crew.toml
-    #[arg(long)]
-    pub no_project: bool,
-}
-
 /// What `/crew:loop` and `crew run` share.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 #[command(next_help_heading = START)]
@@ -38,8 +29,9 @@ pub struct LoopArgs {
     pub terms: TermOptions,
     #[command(flatten)]
     pub limits: LimitOptions,
-    #[command(flatten)]
-    pub project: ProjectArgs,
+    /// Ignore .claude/crew.toml
+    #[arg(long, help_heading = START)]
+    pub no_project: bool,
 }
 
 /// The phases of a prompt, in the order typed: texts, files, or `builtin:NAME`.
@@ -167,8 +159,9 @@ pub struct ResumeArgs {
     pub answer: AnswerArgs,
     #[command(flatten)]
     pub options: RunOptions,
-    #[command(flatten)]
-    pub project: ProjectArgs,
+    /// Ignore .claude/crew.toml
+    #[arg(long, help_heading = START)]
+    pub no_project: bool,
     /// End the wait of a running loop: it tries at once
     ///
     /// Enter at its terminal does too.

@@ -198,7 +198,7 @@ fn what_only_a_start_can_do_is_refused_after_resume() {
             "{error}"
         );
     }
-    assert!(resumed(&["--no-project"]).unwrap().project.no_project);
+    assert!(resumed(&["--no-project"]).unwrap().no_project);
 }
 
 /// The limits of a loop after one command with these arguments.

@@ -111,7 +111,7 @@ fn every_option_has_its_field() {
             ..TermOptions::default()
         },
         replace: true,
-        project: ProjectArgs { no_project: true },
+        no_project: true,
         ..none()
     };
     reads(raw, expected);

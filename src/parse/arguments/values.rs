@@ -4,8 +4,8 @@
 use clap::builder::TypedValueParser;
 
 use crate::engine::record::Outcome;
-use crate::parse::amounts;
 use crate::parse::settings::amount::Unit;
+use crate::parse::settings::merge::small;
 use crate::parse::settings::options::one_of;
 
 /// A prefix for a word that is not an option, so that clap does not read it as one. No shell can
@@ -14,16 +14,13 @@ pub(super) const MARK: &str = "\0";
 
 /// A whole number of things.
 pub fn whole(text: &str) -> Result<u32, String> {
-    let digits = amounts::digits(text).ok_or("a whole number, such as 15")?;
-    digits.parse().map_err(|_| "a whole number up to 4294967295".to_owned())
+    Unit::Count.read(text).map(small)
 }
 
 /// At least one.
 pub(super) fn some(text: &str) -> Result<u32, String> {
-    whole(text).and_then(|number| match number {
-        0 => Err("at least 1".to_owned()),
-        number => Ok(number),
-    })
+    let number = whole(text)?;
+    if number == 0 { Err("at least 1".to_owned()) } else { Ok(number) }
 }
 
 /// US dollars, in millionths.
@@ -48,4 +45,31 @@ pub fn iteration(text: &str) -> Result<u32, &'static str> {
 /// An outcome by its word.
 pub fn outcomes() -> impl TypedValueParser<Value = Outcome> {
     one_of(Outcome::ALL, Outcome::label)
+}
+
+/// Slurm, by its commands here or on a login node.
+pub fn cluster(text: &str) -> Result<String, &'static str> {
+    let is_host = |host: &str| !host.is_empty() && !host.starts_with('-');
+    let is_known = text == "slurm" || text.strip_prefix("slurm:").is_some_and(is_host);
+    if is_known { Ok(text.to_owned()) } else { Err("slurm, or slurm:HOST") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cluster_is_slurm_here_or_on_a_host_and_no_host_is_an_option() {
+        for (text, is_known) in [
+            ("slurm", true),
+            ("slurm:login.example", true),
+            ("slurm:me@login", true),
+            ("slurm:", false),
+            ("slurm:-oProxyCommand=id", false),
+            ("slurmy", false),
+            ("manual", false),
+        ] {
+            assert_eq!(cluster(text).is_ok(), is_known, "{text}");
+        }
+    }
 }
