@@ -7,7 +7,7 @@ use super::table::{self, ALWAYS, Column};
 use super::words::{ago, brief, size, took};
 use super::{colour, run};
 use crate::engine::doing::Doing;
-use crate::engine::record::{Loop, LoopId, Status, Totals};
+use crate::engine::record::{Loop, Status, Totals};
 use crate::engine::text::{clock_time, count, named, one_line};
 use crate::engine::view::{LoopView, usage};
 use crate::engine::window::RateWindow;
@@ -369,7 +369,7 @@ mod windows_tests {
 
     use super::*;
     use crate::engine::fixture::{a_run, at};
-    use crate::engine::record::AccountId;
+    use crate::engine::record::{AccountId, LoopId};
 
     #[test]
     fn a_window_says_until_when_who_met_it_and_who_waits() {

@@ -146,7 +146,7 @@ fn finished(record: &Loop, saved: bool) -> Value {
         _ => false,
     };
     let reason = record.state.ending.as_ref().map(|ending| clip(&ending.reason(), WHY_MAX));
-    context! { outcome, saved, reached_max, reason, proof => proof.map(|proof| proof.label()) }
+    context! { outcome, saved, reached_max, reason, proof => proof.map(Proof::label) }
 }
 
 fn second(then: DateTime<Utc>, at: DateTime<FixedOffset>) -> String {
