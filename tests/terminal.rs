@@ -272,11 +272,12 @@ fn a_page_in_html_is_written_to_a_file_and_a_folder_is_refused_by_its_name() {
 fn a_settings_file_with_a_fault_names_a_way_out_that_the_command_has() {
     let sandbox = Sandbox::new();
     sandbox.write(".claude/crew.toml", "[loop\n");
-    for verb in ["config", "trust"] {
-        let refused = sandbox.crew(&[verb]);
+    sandbox.write("tasks/a.md", "Do it.\n");
+    for words in [&["config"][..], &["trust"], &["fleet", "run", "tasks"]] {
+        let refused = sandbox.crew(words);
         let hint =
             "\nhint: fix the file; until then `crew run` starts here only with --no-project\n";
-        assert!(refused.code() == 1 && refused.stderr.ends_with(hint), "{verb}: {refused:#?}");
+        assert!(refused.code() == 1 && refused.stderr.ends_with(hint), "{words:?}: {refused:#?}");
     }
     let refused = sandbox.crew(&["run", "Do it", "--agent-cmd", "true"]);
     let hint = "\nhint: fix the file, or start with --no-project\n";

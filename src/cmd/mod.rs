@@ -13,7 +13,6 @@ pub mod reporter;
 mod run;
 mod show;
 mod status;
-mod trust;
 mod watch;
 
 use crate::cli::Verb;
@@ -62,7 +61,7 @@ pub fn dispatch(verb: &Verb) -> Result<Exit> {
         Verb::Doctor(arguments) => about::doctor(arguments),
         Verb::Init => project::init(),
         Verb::Config { json } => project::config(*json),
-        Verb::Trust { yes, forget } => trust::trust(*yes, *forget),
+        Verb::Trust { yes, forget } => project::trust(*yes, *forget),
         Verb::Fleet(verb) => fleet::fleet(verb),
         Verb::Clean(arguments) => past::clean(arguments),
         Verb::Demo(arguments) => about::demo(arguments),
@@ -135,6 +134,11 @@ fn any_home() -> Result<Home> {
 /// Fails inside an agent, where crew only narrows.
 fn refuse_an_agent(why: &str) -> Result<()> {
     if inside_an_agent(&env::raw) { Err(anyhow!("{why}")) } else { Ok(()) }
+}
+
+/// The same for what a person can do in a terminal.
+fn leave_to_a_person(what: &str) -> Result<()> {
+    refuse_an_agent(&format!("an agent cannot {what}\nhint: a person can, in a terminal"))
 }
 
 /// Who typed this: inside an agent crew only narrows, and the record says who it was.

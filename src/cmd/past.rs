@@ -2,7 +2,7 @@
 //! tree back to the end of an iteration, `crew prove`, which tries the checks, and `crew clean`,
 //! which removes records.
 
-use super::{all, checkout, home, listing, print, refuse_an_agent, requested};
+use super::{all, checkout, home, leave_to_a_person, listing, print, requested};
 use crate::cli::{CleanArgs, HistoryArgs};
 use crate::drive;
 use crate::drive::back::{self, difference, unseen};
@@ -102,9 +102,7 @@ const FILES_NAMED: usize = 10;
 
 /// Brings the tree back; the last word is the iteration.
 pub fn back(words: &[String]) -> Result<Exit> {
-    refuse_an_agent(
-        "an agent cannot bring the working tree back\nhint: a person can, in a terminal",
-    )?;
+    leave_to_a_person("bring the working tree back")?;
     let (name, word) = match words {
         [word] => (None, word),
         [name, word] => (Some(name.as_str()), word),
@@ -139,7 +137,7 @@ pub fn back(words: &[String]) -> Result<Exit> {
 
 /// Tries the requested loop's work and prints the result. The exit code is 0 only for `proven`.
 pub fn prove(name: Option<&str>) -> Result<Exit> {
-    refuse_an_agent("an agent cannot have its own work proven\nhint: a person can, in a terminal")?;
+    leave_to_a_person("have its own work proven")?;
     let (home, record) = requested(name)?;
     let signals = Signals::listen()?;
     let (trial, proof) = drive::prove::by_hand(&home, &record, &|| signals.times() > 0)?;
@@ -161,7 +159,7 @@ const AGE: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Removes the loops that were named, or those that ended long ago.
 pub fn clean(arguments: &CleanArgs) -> Result<Exit> {
-    refuse_an_agent("an agent cannot remove records\nhint: a person can, in a terminal")?;
+    leave_to_a_person("remove records")?;
     let home = home()?;
     clean::finish(&home)?;
     store::windows::remove_over(&home, clock::now().wall)?;

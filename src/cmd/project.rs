@@ -4,19 +4,20 @@ use std::path::Path;
 
 use anyhow::{Context, Error, Result, bail};
 
-use super::{checkout, home, print};
+use super::{checkout, home, print, refuse_an_agent};
 use crate::clients::variables::inside_an_agent;
 use crate::drive::start::detect;
-use crate::drive::start::settings::look_without_a_start;
+use crate::drive::start::settings::look_without_option;
 use crate::exit::Exit;
 use crate::parse::project::Detected;
 use crate::parse::settings::merge::merge;
+use crate::parse::settings::trust::TrustRequest;
 use crate::report::settings::{File, Told, json, page};
 use crate::report::{help, words};
 use crate::world::env;
 use crate::world::files::disk::{self, Durability};
 use crate::world::store::settings::{project_file, user_file};
-use crate::world::store::trust;
+use crate::world::store::{Home, trust};
 
 // `crew init`: writes a project's settings file with the checks that were found, and trusts what
 // it has written. It never overwrites a file, and trusts nothing inside an agent.
@@ -49,9 +50,8 @@ pub fn init() -> Result<Exit> {
         ));
         return Ok(Exit::SUCCESS);
     }
-    let known = look_without_a_start(&home, &checkout)?;
-    trust::trust(&home, &checkout, &known.needs)
-        .with_context(|| format!("cannot save what is trusted in {}", home.root().display()))?;
+    let known = look_without_option(&home, &checkout)?;
+    save(&home, &checkout, &known.needs)?;
     print::out(&format!("a claim must pass {runs}; trusted on this machine"));
     Ok(Exit::SUCCESS)
 }
@@ -83,7 +83,7 @@ fn pairs(detected: &[Detected]) -> Vec<(&str, &str)> {
 
 /// Shows what a loop started here would get.
 pub fn config(as_json: bool) -> Result<Exit> {
-    let known = look_without_a_start(&home()?, &checkout()?)?;
+    let known = look_without_option(&home()?, &checkout()?)?;
     let settings = merge(&known.layers, None).map_err(Error::msg)?;
     let files = [("user", known.user_file.as_ref()), ("project", Some(&known.project_file))];
     let files = files.into_iter().filter_map(|(of, path)| {
@@ -101,13 +101,103 @@ pub fn config(as_json: bool) -> Result<Exit> {
         return Ok(Exit::SUCCESS);
     }
     print::folded(&page(&told));
-    for warning in &known.warnings {
-        print::err(&format!("crew: {warning}"));
-    }
+    warn(&known.warnings);
     if !known.untrusted.is_empty() {
         print::err("crew: these are not trusted, so no loop starts here:");
         known.untrusted.iter().for_each(|need| print::err(&format!("  {}: {need}", need.origin)));
         print::err("hint: read them, then run `crew trust`");
+    }
+    Ok(Exit::SUCCESS)
+}
+
+/// Names what was ignored in the files.
+fn warn(warnings: &[String]) {
+    for warning in warnings {
+        print::err(&format!("crew: {warning}"));
+    }
+}
+
+// `crew trust`: a person reads what this project's file asks for, and allows it on this machine.
+// What is trusted is what was listed, even if the file has changed since. An agent cannot do this.
+
+/// Lists everything that the project's file of this working tree asks for, and trusts it after a
+/// person confirms.
+pub fn trust(yes: bool, forget: bool) -> Result<Exit> {
+    refuse_an_agent(
+        "only a person can trust a project's commands, and this shell is an agent's\n\
+         hint: run `crew trust` in your own terminal",
+    )?;
+    let (home, checkout) = (home()?, checkout()?);
+    if forget {
+        return forget_all(&home, &checkout);
+    }
+    let known = look_without_option(&home, &checkout)?;
+    warn(&known.warnings);
+    let file = known.project_file.display();
+    if !disk::exists(&known.project_file) {
+        bail!("there is no {file}\nhint: `crew init` writes one");
+    }
+    if known.needs.is_empty() {
+        print::out(&format!("nothing in {file} needs trust"));
+        return Ok(Exit::SUCCESS);
+    }
+    list(&file.to_string(), &known.needs, &known.untrusted, &print::out);
+    let count = known.untrusted.len();
+    if count == 0 {
+        print::out("all of it is trusted on this machine");
+        return Ok(Exit::SUCCESS);
+    }
+    let these = if count == 1 { "this one".to_owned() } else { format!("these {count}") };
+    let question = format!("Trust {these} on this machine?");
+    ask(&checkout, &known.untrusted, yes, &question, "trusted", "crew trust")?;
+    print::out(&format!("trusted {count} on this machine, for loops in {}", checkout.display()));
+    Ok(Exit::SUCCESS)
+}
+
+/// Everything that needs trust in a file or folder, with the new entries marked.
+pub(super) fn list(
+    place: &str,
+    needs: &[TrustRequest],
+    untrusted: &[TrustRequest],
+    say: &dyn Fn(&str),
+) {
+    say(&format!("what needs trust in {place}:"));
+    for need in needs {
+        let mark = if untrusted.contains(need) { "new" } else { "trusted" };
+        say(&format!("  {mark:<7}  {}: {need}", need.origin));
+    }
+}
+
+/// Asks a person once for trust in all that was listed, unless `yes` gave it, and saves it for the
+/// checkout. An error where it is not given: then nothing was `done`, and `command` asks again.
+pub(super) fn ask(
+    checkout: &Path,
+    listed: &[TrustRequest],
+    yes: bool,
+    question: &str,
+    done: &str,
+    command: &str,
+) -> Result<()> {
+    print::confirm(yes, question, done, command)?;
+    save(&home()?, checkout, listed)
+}
+
+fn save(home: &Home, checkout: &Path, listed: &[TrustRequest]) -> Result<()> {
+    trust::trust(home, checkout, listed)
+        .with_context(|| format!("cannot save what is trusted in {}", home.root().display()))
+}
+
+fn forget_all(home: &Home, checkout: &Path) -> Result<Exit> {
+    let forgotten = trust::forget(home, checkout)
+        .with_context(|| format!("cannot forget what is trusted in {}", home.root().display()))?;
+    let place = checkout.display();
+    if forgotten.is_empty() {
+        print::out(&format!("nothing was trusted in {place}"));
+    } else {
+        print::out(&format!("no longer trusted on this machine, for loops in {place}:"));
+        for text in forgotten {
+            print::out(&format!("  {text}"));
+        }
     }
     Ok(Exit::SUCCESS)
 }

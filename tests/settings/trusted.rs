@@ -91,3 +91,14 @@ fn in_a_terminal_a_person_is_asked_and_trusts_what_was_listed() {
         }
     });
 }
+
+#[test]
+fn a_key_that_nothing_reads_is_named() {
+    let sandbox = Sandbox::new();
+    project(&sandbox, "[loop]\nstal = 3\n");
+    insta::assert_snapshot!(shown(&sandbox, &sandbox.crew(&["trust"])), @"
+    exit 0
+    nothing in /repo/.claude/crew.toml needs trust
+    crew: /repo/.claude/crew.toml:2: unknown key `stal` in [loop]: did you mean `stall`?
+    ");
+}

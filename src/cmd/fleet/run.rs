@@ -11,7 +11,7 @@ use super::status::{FleetView, at, host};
 use super::task;
 use crate::clients::variables::inside_an_agent;
 use crate::cmd::reporter::Reporter;
-use crate::cmd::{home, print, reading, trust};
+use crate::cmd::{home, print, project, reading};
 use crate::drive::fleet::begin::{self, foreseen};
 use crate::drive::fleet::coordinator::{Coordinator, FleetEnd};
 use crate::drive::fleet::describe::{Described, describe};
@@ -56,7 +56,7 @@ pub fn run(arguments: &FleetRunArgs) -> Result<Exit> {
             let Described { fleet, untrusted, .. } = &described;
             asked(&described, &saying(fleet));
             let (yes, again) = (arguments.yes, "crew fleet run");
-            trust::ask(&fleet.repository, untrusted, yes, "go?", "started", again)?;
+            project::ask(&fleet.repository, untrusted, yes, "go?", "started", again)?;
         }
         notes = begin::record(&home, &mut described, arguments.retry)?;
     }
@@ -119,7 +119,7 @@ fn asked(described: &Described, say: &dyn Fn(&str)) {
             }
         });
     }
-    trust::list(&described.fleet.folder, &described.untrusted, &described.untrusted, say);
+    project::list(&described.fleet.folder, &described.untrusted, &described.untrusted, say);
 }
 
 /// Where a person reads the page and the list: a script reads the commands on standard output.

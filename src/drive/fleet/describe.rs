@@ -100,7 +100,7 @@ pub fn describe(home: &Home, arguments: &FleetRunArgs, here: &Path) -> Result<De
         keep_its_way(home, &mut fleet, &terms, arguments)?;
     landable(&fleet)?;
     let place = place::place(&top, None)?;
-    let known = settings::look(home, &place.checkout, true)?;
+    let known = settings::look_without_option(home, &place.checkout)?;
     let mut described = Vec::new();
     let mut faults: Vec<(String, Vec<String>)> = Vec::new();
     match land_checks(&fleet, &place) {

@@ -30,6 +30,8 @@ pub struct LoadedSettings {
     pub variables_are_the_users: bool,
     /// The name of the client that a project can set variables for.
     pub client: &'static str,
+    /// Whether what was typed has an option that leaves the project's file out.
+    can_do_without: bool,
     /// The working tree.
     pub checkout: PathBuf,
     /// The user's own file, whether or not it exists; `None` for a user without a home.
@@ -64,11 +66,12 @@ impl LoadedSettings {
 /// Reads every tier. Without `with_project` the project's file is not opened at all.
 pub fn look(home: &Home, checkout: &Path, with_project: bool) -> Result<LoadedSettings> {
     let way_out = "fix the file, or start with --no-project";
-    read_tiers(home, checkout, with_project.then_some(way_out))
+    let known = read_tiers(home, checkout, with_project.then_some(way_out))?;
+    Ok(LoadedSettings { can_do_without: true, ..known })
 }
 
-/// The same for a command that starts nothing, and so has no option that leaves the project out.
-pub fn look_without_a_start(home: &Home, checkout: &Path) -> Result<LoadedSettings> {
+/// The same for a command without an option that leaves the project out.
+pub fn look_without_option(home: &Home, checkout: &Path) -> Result<LoadedSettings> {
     let way_out = "fix the file; until then `crew run` starts here only with --no-project";
     read_tiers(home, checkout, Some(way_out))
 }
@@ -96,6 +99,7 @@ fn read_tiers(home: &Home, checkout: &Path, way_out: Option<&str>) -> Result<Loa
         },
         variables_are_the_users: true,
         client,
+        can_do_without: false,
         checkout: checkout.to_owned(),
         user_file,
         project_file,
@@ -174,8 +178,7 @@ fn refusal(home: &Home, known: &LoadedSettings) -> String {
         || "crew trust".to_owned(),
         |_| format!("CREW_HOME='{}' crew trust", home.root().display()),
     );
-    lines.push(format!(
-        "hint: read them, then run `{command}` in a terminal here; or start with --no-project"
-    ));
+    let or_without = if known.can_do_without { "; or start with --no-project" } else { "" };
+    lines.push(format!("hint: read them, then run `{command}` in a terminal here{or_without}"));
     lines.join("\n")
 }
