@@ -16,7 +16,6 @@ use crate::parse::arguments::UsageError;
 use crate::report::setup as words;
 use crate::world::files::disk;
 use crate::world::process::signals::Signals;
-use crate::world::store::Home;
 use crate::world::{env, terminal};
 use anyhow::{Result, bail};
 use clap::CommandFactory;
@@ -152,38 +151,24 @@ pub fn refusal_to_an_agent(verb: &str) -> String {
 pub fn doctor(arguments: &DoctorArgs) -> Result<Exit> {
     let home = any_home()?;
     let DoctorArgs { json, client, on, agent, node, remote } = arguments;
-    if *node {
-        return report(&home, agent.as_deref(), remote.as_deref());
+    let (here, agent) = (env::current_folder()?, agent.as_deref());
+    if !*node && on.is_none() {
+        if agent.is_some() {
+            return Err(UsageError::new("--agent is for a cluster", "name it: --on slurm").into());
+        }
+        return Ok(diagnose(&examine(&home, &here, client.as_deref()), *json));
     }
-    if let Some(engine) = on {
-        return ask(&home, engine, arguments);
-    }
-    if agent.is_some() {
-        return Err(UsageError::new("--agent is for a cluster", "name it: --on slurm").into());
-    }
-    let examined = examine(&home, &env::current_folder()?, client.as_deref());
-    Ok(diagnose(&examined, *json))
-}
-
-/// Asks a node of a cluster.
-fn ask(home: &Home, engine: &str, arguments: &DoctorArgs) -> Result<Exit> {
     let signals = Signals::listen()?;
+    let stop = || signals.times() > 0;
+    let Some(engine) = on else {
+        // Whoever asked prints the findings.
+        let report = cluster::report_node(&home, &here, agent, remote.as_deref(), &stop);
+        print::json(&serde_json::to_value(report)?);
+        return Ok(signals.exit_code().map_or(Exit::SUCCESS, Exit::signalled));
+    };
     print::aside(&words::waits_for_a_node(engine, STEP_WITHIN));
-    let (here, stop) = (env::current_folder()?, || signals.times() > 0);
-    let examined = cluster::ask(home, &here, engine, arguments.agent.as_deref(), &stop)?;
-    Ok(match signals.exit_code() {
-        Some(code) => Exit::signalled(code),
-        None => diagnose(&examined, arguments.json),
-    })
-}
-
-/// Reports on this machine as a node. Whoever asked prints the findings.
-fn report(home: &Home, agent: Option<&str>, remote: Option<&str>) -> Result<Exit> {
-    let signals = Signals::listen()?;
-    let (here, stop) = (env::current_folder()?, || signals.times() > 0);
-    let report = cluster::report_node(home, &here, agent, remote, &stop);
-    print::json(&serde_json::to_value(report)?);
-    Ok(signals.exit_code().map_or(Exit::SUCCESS, Exit::signalled))
+    let examined = cluster::ask(&home, &here, engine, agent, &stop)?;
+    Ok(signals.exit_code().map_or_else(|| diagnose(&examined, *json), Exit::signalled))
 }
 
 /// Prints what was found.

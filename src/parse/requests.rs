@@ -4,9 +4,10 @@
 //! can tell.
 
 use chrono::{DateTime, SecondsFormat, Utc};
+use serde::Serialize;
 
 use crate::engine::record::{Actor, LoopId};
-use crate::engine::text::start;
+use crate::engine::text::{start, word};
 
 /// A message for crew to obey.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +20,8 @@ pub struct Typed {
 }
 
 /// What is to be done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Order {
     Pause,
     Status,
@@ -31,11 +33,7 @@ impl Order {
 
     /// The word for it in a message and in a terminal.
     pub fn label(self) -> &'static str {
-        match self {
-            Self::Pause => "pause",
-            Self::Status => "status",
-            Self::Cancel => "cancel",
-        }
+        word(&self)
     }
 }
 
