@@ -46,10 +46,8 @@ pub struct ChangedFile {
     pub path: String,
     pub kind: ChangeKind,
     /// Lines added and removed; `None` for a file that is not text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lines: Option<(u64, u64)>,
     /// Whether it had uncommitted changes when the loop began.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub yours: bool,
 }
 
@@ -57,16 +55,12 @@ pub struct ChangedFile {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeadMove {
     /// Commits that are new on the branch.
-    #[serde(default, skip_serializing_if = "is_zero")]
     pub commits: u64,
     /// Commits that are no longer on it.
-    #[serde(default, skip_serializing_if = "is_zero")]
     pub gone: u64,
     /// The branch, or the commit of a detached head, that is checked out instead.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switched_to: Option<String>,
     /// Whether the files of the new commit differ from those of the old one.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub holds_work: bool,
 }
 
@@ -83,25 +77,15 @@ pub struct Changes {
     pub added: u64,
     /// Lines removed in all files.
     pub removed: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<HeadMove>,
     /// Whether the files differ in white space alone.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub white_space: bool,
     /// Files that snapshots leave out, by path, if one of them may have changed.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
     /// Submodules and other repositories inside the tree that changed, by path.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repositories: Vec<String>,
     /// New commits on other branches, or in other working trees.
-    #[serde(default, skip_serializing_if = "is_zero")]
     pub elsewhere: u64,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 impl Changes {
@@ -200,20 +184,19 @@ pub struct Commits {
     #[serde(rename = "commits")]
     pub made: Option<Vec<String>>,
     /// The branch, or the commit of a detached head, that is checked out instead of the loop's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switched_to: Option<String>,
     /// Those from before the loop that the branch of its start no longer has.
-    #[serde(default, rename = "lost_commits", skip_serializing_if = "Vec::is_empty")]
+    #[serde(rename = "lost_commits")]
     pub lost: Vec<String>,
     /// Those that crew made and what is checked out does not have, each with its branch.
-    #[serde(default, rename = "commits_elsewhere", skip_serializing_if = "Vec::is_empty")]
+    #[serde(rename = "commits_elsewhere")]
     pub apart: Vec<String>,
     /// How many of the files that the loop changed are in no commit; `None` if nothing looked.
-    #[serde(default, rename = "uncommitted_files", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "uncommitted_files")]
     pub uncommitted: Option<u64>,
     /// Of a completed loop that commits: how many files changed that git ignores, by the name at
     /// the root of the working tree that they have or are below.
-    #[serde(default, rename = "ignored_files", skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(rename = "ignored_files")]
     pub ignored: BTreeMap<String, u64>,
 }
 

@@ -62,7 +62,6 @@ pub struct CheckResult {
     #[serde(skip)]
     pub test_run: Option<TestRun>,
     /// The same beside earlier runs; only in the evidence.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tests: Option<TestReport>,
 }
 

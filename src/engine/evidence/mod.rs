@@ -33,7 +33,6 @@ pub struct Evidence {
     /// The agent's exit status; `None` if it did not exit by itself, and in a session.
     pub exit: Option<i32>,
     /// The agent that worked, in a loop that has several.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     pub claim: ClaimResult,
     pub checks: Vec<CheckResult>,
@@ -41,20 +40,15 @@ pub struct Evidence {
     pub failure: Option<String>,
     /// The end of the agent process's standard error, if the end of the process was the failure;
     /// bounded to [`TAIL_CHARS`].
-    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub errors: String,
     /// Why the iteration did not run, or not to its end; `None` if it did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
     /// Why crew ended the agent where that was not a failure; `None` if it ended by itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
     pub progress: Progress,
     /// The reason for that judgement, in a few words.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub progress_why: String,
     /// What the agent changed in the working tree; `None` where no snapshots are taken.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<Changes>,
     /// Checks that pass now and failed in their previous run.
     #[serde(rename = "mended")]
@@ -62,18 +56,14 @@ pub struct Evidence {
     /// What the iteration used; `None` where nothing reports it.
     pub usage: Option<Usage>,
     /// How full the agent's context was at most; `None` where the agent does not report it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_percent: Option<u8>,
     /// The tokens of its fullest message, answer included, where each message is reported.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_tokens: Option<u64>,
     /// The agent's last words, in one line; nothing is judged by them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub said: Option<String>,
     /// The user's messages to the agent for the next prompt.
     pub words: Vec<String>,
     /// The token limit cut the answer.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
 }
 

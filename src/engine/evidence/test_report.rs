@@ -53,48 +53,31 @@ impl Names {
 
 /// The tests of one check at one boundary, bounded so that the record stays small.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct TestReport {
     pub passed: u32,
     pub failed: u32,
     pub skipped: u32,
     /// Left out by a filter.
-    #[serde(skip_serializing_if = "is_zero")]
     pub filtered: u32,
     /// Suites, files or fixtures that could not be compiled, loaded or set up.
-    #[serde(skip_serializing_if = "is_zero")]
     pub errors: u32,
-    #[serde(skip_serializing_if = "Names::is_empty")]
     pub failing: Names,
     /// How many runs in a row the same tests have failed; 0 if none failed.
-    #[serde(skip_serializing_if = "is_zero")]
     pub same_failures: u32,
     /// How many failed in the run before, if that is another number.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub failed_before: Option<u32>,
     /// Failed in the run before and passes now.
-    #[serde(skip_serializing_if = "Names::is_empty")]
     pub fixed: Names,
     /// Fails now and passed in the run before.
-    #[serde(skip_serializing_if = "Names::is_empty")]
     pub broken: Names,
     /// Ran at the start of the loop and is no longer there.
-    #[serde(skip_serializing_if = "Names::is_empty")]
     pub gone: Names,
     /// Ran at the start of the loop and is skipped now.
-    #[serde(skip_serializing_if = "Names::is_empty")]
     pub newly_skipped: Names,
     /// How many ran or were skipped at the start, if that is another number.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub total_before: Option<u32>,
     /// How many were skipped at the start, if that were fewer.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub skipped_before: Option<u32>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(number: &u32) -> bool {
-    *number == 0
 }
 
 /// What is remembered of a check's tests: whole, because a test that is gone has to be named.

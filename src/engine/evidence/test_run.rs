@@ -40,22 +40,16 @@ pub struct TestRun {
     /// The tests the runner named, by the name it gave them.
     pub tests: BTreeMap<String, TestStatus>,
     /// Names that both passed and failed: several tests have them.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub mixed: BTreeSet<String>,
     /// How long a test took, in milliseconds, where its runner says so.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub elapsed_ms: BTreeMap<String, u32>,
     /// Why a test failed, in one line, where its runner says so.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub failures: BTreeMap<String, String>,
     /// The words in which a runner reported that nothing ran.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nothing: Option<String>,
     /// What began and never reported its end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfinished: Option<String>,
     /// The words in which a runner reported that it repeated a cached result.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replayed: Option<String>,
 }
 

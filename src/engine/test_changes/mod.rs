@@ -39,7 +39,6 @@ impl TestChanges {
 
 /// What a loop found of its tests and check configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct Baseline {
     /// The snapshot that holds them.
     pub commit: String,
@@ -47,6 +46,5 @@ pub struct Baseline {
     pub named: NamedPaths,
     /// The hashes of files that no snapshot holds, by path: what may be a secret, and what checks
     /// run from folders that git ignores as a whole.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub hashes: BTreeMap<String, String>,
 }

@@ -37,21 +37,17 @@ impl Prove {
 
 /// The terms of a trial, a part of the contract.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct TrialTerms {
     /// What is tried before the loop ends.
     pub prove: Prove,
     /// Seconds for all of it.
     pub timeout_s: u64,
     /// Prepares the scratch folder, by `sh -c`; `None` if nothing has to.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub setup: Option<String>,
     /// Globs of paths that are tests, beside those known by their names.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tests: Vec<String>,
     /// Globs of tests and check configuration that are the task and count as work; a person named
     /// them.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub may_change: Vec<String>,
 }
 
