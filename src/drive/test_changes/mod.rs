@@ -75,6 +75,7 @@ pub fn follow(home: &Home, was: Option<&str>, record: &mut Loop, is_by_person: b
         return;
     }
     let snapshots = Snapshots::of(home, record);
+    let id = record.id.clone();
     let moved = |found: &str| {
         let mut agents = snapshots.paths(found, was)?;
         if is_by_person {
@@ -84,23 +85,24 @@ pub fn follow(home: &Home, was: Option<&str>, record: &mut Loop, is_by_person: b
         let agents: Vec<&str> = agents.iter().map(String::as_str).collect();
         snapshots.mixed(&now, found, &agents)
     };
-    if let Some(Ok(drafts)) = snapshots.named(&record.id, DRAFTS).map(|drafts| moved(&drafts)) {
-        let _ = snapshots.name(&record.id, DRAFTS, &drafts);
+    let move_named = |name: &str, snapshot: &mut String| {
+        if let Ok(moved) = moved(snapshot)
+            && snapshots.name(&id, name, &moved).is_ok()
+        {
+            *snapshot = moved;
+        }
+    };
+    if let Some(mut drafts) = snapshots.named(&id, DRAFTS) {
+        move_named(DRAFTS, &mut drafts);
     }
-    if let Some(Ok(found)) = snapshots.as_found(&record.id).map(|found| moved(&found)) {
-        let _ = snapshots.find_anew(&record.id, &found);
+    if let Some(Ok(found)) = snapshots.as_found(&id).map(|found| moved(&found)) {
+        let _ = snapshots.find_anew(&id, &found);
     }
-    if let Some(protected) = record.protected.as_mut().filter(|_| !is_by_person)
-        && let Ok(snapshot) = moved(&protected.snapshot)
-        && snapshots.name(&record.id, PROTECTED, &snapshot).is_ok()
-    {
-        protected.snapshot = snapshot;
+    if let Some(protected) = record.protected.as_mut().filter(|_| !is_by_person) {
+        move_named(PROTECTED, &mut protected.snapshot);
     }
-    if let Some(baseline) = &mut record.state.baseline
-        && let Ok(commit) = moved(&baseline.commit)
-        && snapshots.name(&record.id, BASELINE, &commit).is_ok()
-    {
-        baseline.commit = commit;
+    if let Some(baseline) = &mut record.state.baseline {
+        move_named(BASELINE, &mut baseline.commit);
     }
 }
 
@@ -125,20 +127,19 @@ pub fn look(
     let subject = terms.subject;
     let baseline = subject.state.baseline.as_ref()?;
     let snapshots = Snapshots::of(terms.home, subject);
-    let compared = || {
-        let left = left?;
+    let compared = left.and_then(|left| {
         let mut changes = Changes::between(&snapshots, subject, baseline, &left)?;
         // A script of `setup` refuses nothing: work may need another one.
         changes.scripts = &changes.scripts - &setup_scripts(subject);
-        Ok::<_, String>((left, changes))
+        Ok((left, changes))
+    });
+    let (left, changes) = match compared {
+        Ok(compared) => compared,
+        Err(why) => return Some(TestChangesFinding::unknown(&why)),
     };
     let now = results.iter().filter_map(|result| Some((&result.run, result.test_run.as_ref()?)));
     let then = memories.iter().map(|(run, memory)| (run, &memory.last));
     let last: Vec<_> = if results.is_empty() { then.collect() } else { now.collect() };
-    let (left, changes) = match compared() {
-        Ok(compared) => compared,
-        Err(why) => return Some(TestChangesFinding::unknown(&why)),
-    };
     let mut finding = if changes.are_none() {
         TestChangesFinding { doubts: taken_away(&last, memories), ..TestChangesFinding::default() }
     } else {

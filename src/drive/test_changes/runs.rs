@@ -3,34 +3,31 @@
 
 use std::collections::BTreeSet;
 
-use super::Changes;
+use super::changes::{Changes, Originals};
 use crate::drive::scratch::{ScratchFolder, ScratchTerms};
 use crate::engine::evidence::check::is_failure;
 use crate::engine::evidence::test_report::{TestMemories, is_no_worse};
 use crate::engine::evidence::test_run::{TestRun, TestStatus};
 use crate::engine::evidence::{CheckResult, Verdict};
-use crate::engine::record::{Check, CheckMemory};
+use crate::engine::record::{Check, CheckMemory, Loop};
 use crate::engine::test_changes::finding::{
-    TestChangesFinding, WithOriginalTests, came_to_its_tests, fails_in_no_other_test,
-    judge_failing_tests, may_hold,
+    TestChangesFinding, WithOriginalTests, fails_in_no_other_test, judge_failing_tests, may_hold,
 };
 use crate::engine::test_changes::kind::is_test;
 use crate::engine::test_changes::trial::passed;
 use crate::engine::test_changes::{Baseline, TestChanges};
-use crate::parse::test_changes::is_static;
 use crate::world::git::head::changed_by_others;
 
 /// What the runs of one end share.
-struct OriginalRuns<'s, 'a> {
-    scratch: &'s mut ScratchFolder<'a>,
-    terms: ScratchTerms<'a>,
-    changes: &'s Changes,
-    memories: &'s TestMemories,
-    found: &'s str,
-    left: &'s str,
+struct OriginalRuns<'a> {
+    scratch: ScratchFolder<'a>,
+    subject: &'a Loop,
+    memories: &'a TestMemories,
+    found: &'a str,
+    left: &'a str,
     /// The present check on the final tree, once it ran there.
     control: Option<CheckResult>,
-    /// The tests that the last check named where it passed.
+    /// The tests that the present check named where it passed.
     named: BTreeSet<String>,
 }
 
@@ -43,35 +40,30 @@ pub fn run(
     memories: &TestMemories,
 ) -> TestChangesFinding {
     let mut finding = TestChangesFinding::default();
-    let mut scratch = match terms.open() {
+    let scratch = match terms.open() {
         Ok(scratch) => scratch,
         Err(why) => {
             finding.add(WithOriginalTests::Unknown(why), true);
             return finding;
         }
     };
-    let (found, left) = (&*found.commit, &*left.commit);
-    let (scratch, control, named) = (&mut scratch, None, BTreeSet::new());
-    let mut runs = OriginalRuns { scratch, terms, changes, memories, found, left, control, named };
-    let refuses = terms.subject.contract.test_changes == TestChanges::Refuse;
-    let mut known: Vec<&str> = Vec::new();
+    let (subject, found, left) = (terms.subject, &*found.commit, &*left.commit);
+    let (control, named) = (None, BTreeSet::new());
+    let mut runs = OriginalRuns { scratch, subject, memories, found, left, control, named };
+    let refuses = subject.contract.test_changes == TestChanges::Refuse;
     let (mut ran, mut all_pass) = (0, true);
-    for check in &terms.subject.contract.checks {
-        let is_concerned = changes.have_configuration() || have_tests_for(changes, check);
-        if known.contains(&&*check.run) || !is_concerned {
-            continue;
-        }
-        known.push(&check.run);
+    for check in subject.contract.commands().filter(|check| changes.concern(check)) {
         runs.named.clear();
-        let mut shown = runs.try_check(check).unwrap_or_else(WithOriginalTests::Unknown);
-        if shown.refuses() {
-            shown = runs.without_others(check, shown).unwrap_or_else(WithOriginalTests::Unknown);
-        }
+        let shown = runs.try_check(check, changes).and_then(|shown| match shown.refuses() {
+            true => runs.without_others(check, changes, shown),
+            false => Ok(shown),
+        });
+        let shown = shown.unwrap_or_else(WithOriginalTests::Unknown);
         ran += 1;
         all_pass &= shown == WithOriginalTests::Passes;
         let named_tests = shown == WithOriginalTests::Passes && !runs.named.is_empty();
         if named_tests || shown == WithOriginalTests::FirstTests {
-            finding.uncovered.insert(check.run.clone(), runs.uncovered(check));
+            finding.uncovered.insert(check.run.clone(), runs.uncovered(check, changes));
         }
         finding.add(shown, refuses);
     }
@@ -79,17 +71,7 @@ pub fn run(
     finding
 }
 
-/// Whether tests that differ concern a check.
-fn have_tests_for(changes: &Changes, check: &Check) -> bool {
-    changes.have_tests() && !is_static(&check.run)
-}
-
-impl OriginalRuns<'_, '_> {
-    fn original(&self, tests: bool, configuration: bool) -> Result<String, String> {
-        let snapshots = &self.scratch.snapshots;
-        self.changes.original(snapshots, self.found, self.left, (tests, configuration))
-    }
-
+impl OriginalRuns<'_> {
     /// Whether a check passes; one that may fail as before the loop also passes where it fails in
     /// no other test than on the final tree.
     fn passes(&self, check: &Check, result: &CheckResult) -> bool {
@@ -106,30 +88,27 @@ impl OriginalRuns<'_, '_> {
     fn without_others(
         &mut self,
         check: &Check,
+        changes: &Changes,
         shown: WithOriginalTests,
     ) -> Result<WithOriginalTests, String> {
-        let mut others = changed_by_others(self.terms.subject);
-        others.retain(|path| self.changes.holds(path));
+        let mut others = changed_by_others(self.subject);
+        others.retain(|path| changes.holds(path));
         if others.is_empty() {
             return Ok(shown);
         }
-        let changes = self.changes.without(&others);
-        let OriginalRuns { terms, memories, found, left, .. } = *self;
-        let (scratch, control, named) = (&mut *self.scratch, None, BTreeSet::new());
-        let changes = &changes;
-        let mut rest =
-            OriginalRuns { scratch, terms, changes, memories, found, left, control, named };
-        let is_concerned = changes.have_configuration() || have_tests_for(changes, check);
-        let shown = if is_concerned { Some(rest.try_check(check)?) } else { None };
-        let only_with = || WithOriginalTests::OnlyWith(others);
-        Ok(shown.filter(WithOriginalTests::refuses).unwrap_or_else(only_with))
+        let rest = changes.without(&others);
+        if rest.concern(check) {
+            let shown = self.try_check(check, &rest)?;
+            if shown.refuses() {
+                return Ok(shown);
+            }
+        }
+        Ok(WithOriginalTests::OnlyWith(others))
     }
 
-    fn try_check(&mut self, check: &Check) -> Result<WithOriginalTests, String> {
-        let changes = self.changes;
-        let has_tests = have_tests_for(changes, check);
-        let has_configuration = changes.have_configuration();
-        let original = self.original(has_tests, has_configuration)?;
+    fn try_check(&mut self, check: &Check, changes: &Changes) -> Result<WithOriginalTests, String> {
+        let kinds = (changes.have_tests_for(check), !changes.configuration.is_empty());
+        let original = changes.original(&self.scratch.snapshots, self.found, self.left, kinds)?;
         self.control = None;
         if self.runs_clean(&original, check)?.is_none() {
             return Ok(WithOriginalTests::Passes);
@@ -143,15 +122,17 @@ impl OriginalRuns<'_, '_> {
         let Some(failed) = self.runs_clean(&original, check)? else {
             return Ok(WithOriginalTests::Passes);
         };
-        let failed = if has_tests && has_configuration {
-            let tests_alone = self.original(true, false)?;
-            self.runs_clean(&tests_alone, check)?
-        } else {
-            has_tests.then_some(failed)
+        let failed = match kinds {
+            (true, true) => {
+                let snapshots = &self.scratch.snapshots;
+                let tests = changes.original(snapshots, self.found, self.left, (true, false))?;
+                self.runs_clean(&tests, check)?
+            }
+            (has_tests, _) => has_tests.then_some(failed),
         };
         match failed {
-            Some(failed) => self.judge_tests(check, &failed, &control),
-            None => self.judge_scripts(check, changes.configuration_paths()),
+            Some(failed) => self.judge_tests(check, changes, &failed, &control),
+            None => self.judge_scripts(check, changes, &changes.configuration),
         }
     }
 
@@ -187,55 +168,52 @@ impl OriginalRuns<'_, '_> {
         Ok(None)
     }
 
-    /// These changed paths make the check pass, and no test is named: as scripts that it names by
-    /// path, or otherwise.
+    /// The `originals` make the check pass, and no test is named: as scripts that it names by path,
+    /// or otherwise.
     fn judge_scripts(
         &mut self,
         check: &Check,
-        paths: Vec<String>,
+        changes: &Changes,
+        originals: &Originals,
     ) -> Result<WithOriginalTests, String> {
-        let changes = self.changes;
         let scripts: Vec<&str> = changes.scripts.iter().map(String::as_str).collect();
-        let only_with = || WithOriginalTests::OnlyWith(paths);
-        if scripts.is_empty() || !self.was_red(check)? {
-            return Ok(only_with());
+        if !scripts.is_empty() && self.was_red(check)? {
+            let as_found = self.scratch.snapshots.mixed(self.left, self.found, &scripts)?;
+            if self.runs_clean(&as_found, check)?.is_some() {
+                let scripts = changes.scripts.iter().cloned().collect();
+                return Ok(WithOriginalTests::ScriptStillRed(scripts));
+            }
         }
-        let as_found = self.scratch.snapshots.mixed(self.left, self.found, &scripts)?;
-        Ok(match self.runs_clean(&as_found, check)? {
-            Some(_) => WithOriginalTests::ScriptStillRed(changes.scripts.iter().cloned().collect()),
-            None => only_with(),
-        })
+        Ok(WithOriginalTests::OnlyWith(originals.keys().cloned().collect()))
     }
 
     fn judge_tests(
         &mut self,
         check: &Check,
+        changes: &Changes,
         failed: &CheckResult,
         control: &CheckResult,
     ) -> Result<WithOriginalTests, String> {
         let red = self.red_tests(check)?;
-        let changes = self.changes;
-        if came_to_its_tests(failed)
-            && let Some(judged) = judge_failing_tests(failed, control, &red)
-        {
+        if let Some(judged) = judge_failing_tests(failed, control, &red) {
             return Ok(judged);
         }
         // It may not have been built: only the files that held a failing test are put back.
-        let paths: Vec<&str> = changes.tests.iter().map(String::as_str).collect();
+        let whole = changes.tests.iter().filter(|(_, text)| text.is_none());
+        let paths: Vec<&str> = whole.map(|(path, _)| path.as_str()).collect();
         let texts = self.scratch.snapshots.texts(self.found, &paths);
         let holds_red = |text: &String| red.iter().any(|test| may_hold(text, test));
         let held = paths.iter().zip(&texts).filter(|(_, text)| holds_red(text));
         let held: Vec<&str> = held.map(|(path, _)| *path).collect();
-        if !held.is_empty() && (held.len() < paths.len() || !changes.old_modules.is_empty()) {
+        if !held.is_empty() && held.len() < changes.tests.len() {
             let tree = self.scratch.snapshots.mixed(self.left, self.found, &held)?;
-            if let Some(failed) = self.runs_clean(&tree, check)?
-                && came_to_its_tests(&failed)
-                && let Some(judged) = judge_failing_tests(&failed, control, &red)
-            {
+            let failed = self.runs_clean(&tree, check)?;
+            let judged = failed.and_then(|failed| judge_failing_tests(&failed, control, &red));
+            if let Some(judged) = judged {
                 return Ok(judged);
             }
         }
-        self.judge_scripts(check, changes.test_paths())
+        self.judge_scripts(check, changes, &changes.tests)
     }
 
     /// What a check says of its tests on the tree as the loop found it.
@@ -256,9 +234,9 @@ impl OriginalRuns<'_, '_> {
 
     /// The tests that failed when the loop began and that passing runs with the original tests did
     /// not name. Where none is remembered, the check runs again if work that changed held tests.
-    fn uncovered(&mut self, check: &Check) -> Vec<String> {
+    fn uncovered(&mut self, check: &Check, changes: &Changes) -> Vec<String> {
         let is_known = self.memories.get(&check.run).is_some_and(|memory| memory.as_found);
-        if !is_known && !self.changed_inline_tests() {
+        if !is_known && !self.held_tests(&changes.work) {
             return Vec::new();
         }
         let run = self.run_as_found(check).ok().flatten().unwrap_or_default();
@@ -266,25 +244,21 @@ impl OriginalRuns<'_, '_> {
         red.map(str::to_owned).collect()
     }
 
-    /// Whether a file of work that differs held tests when the loop began.
-    fn changed_inline_tests(&self) -> bool {
+    /// Whether one of these files of work held tests when the loop began.
+    fn held_tests(&self, work: &BTreeSet<String>) -> bool {
         const MARKS: [&str; 7] =
             ["test]", "cfg(test", "// ```", "//! ```", ">>> ", "def test", "import.meta.vitest"];
-        let work: Vec<&str> = self.changes.work.iter().map(String::as_str).collect();
+        let work: Vec<&str> = work.iter().map(String::as_str).collect();
         let texts = self.scratch.snapshots.texts(self.found, &work);
         texts.iter().any(|text| MARKS.iter().any(|mark| text.contains(mark)))
     }
 
     /// Whether the check failed before or in the loop.
     fn was_red(&mut self, check: &Check) -> Result<bool, String> {
-        let known = self.terms.subject.state.checks.get(&check.run);
-        if known.is_some_and(CheckMemory::ever_failed) {
+        let state = &self.subject.state;
+        if state.checks.get(&check.run).is_some_and(CheckMemory::ever_failed) {
             return Ok(true);
         }
-        if self.terms.subject.state.checked_as_found {
-            return Ok(false);
-        }
-        let found = self.found.to_owned();
-        Ok(is_failure(&self.scratch.run_on(&found, check)?))
+        Ok(!state.checked_as_found && is_failure(&self.scratch.run_on(self.found, check)?))
     }
 }

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::NAMED_MAX;
-use crate::engine::evidence::test_run::{TestRun, TestStatus};
+use crate::engine::evidence::test_run::TestStatus;
 use crate::engine::evidence::{CheckResult, Verdict};
 use crate::engine::text::{count, named};
 
@@ -139,7 +139,7 @@ fn script_still_red(paths: &[String]) -> (String, &'static str) {
 
 /// Judges a check that fails with the original tests alone put back. `now` is its result on the
 /// final tree, in the same folder; `red` are the tests that failed when the loop began, or in it.
-/// `None` if the output does not say in which tests it fails.
+/// `None` if the output does not say in which tests it fails, as where it could not be built.
 pub fn judge_failing_tests(
     original: &CheckResult,
     now: &CheckResult,
@@ -170,13 +170,6 @@ pub fn fails_in_no_other_test(result: &CheckResult, now: &CheckResult) -> bool {
         && run.unfinished.is_none()
         && run.named(TestStatus::Failed).count() >= run.failed as usize
         && run.named(TestStatus::Failed).all(fails_now)
-}
-
-/// Whether a run that did not pass came to its tests: one that could not be built or loaded did
-/// not. Its exit status may hide that they fail.
-pub fn came_to_its_tests(result: &CheckResult) -> bool {
-    let named = |run: &TestRun| run.named(TestStatus::Failed).next().is_some();
-    result.test_run.as_ref().is_some_and(named)
 }
 
 /// Whether the text of a file may hold a test of that name: the last part of the name is in it.
