@@ -2,10 +2,12 @@
 //! the work. One table, by names; where it is in doubt, a path is work.
 
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
+use globset::{GlobSet, GlobSetBuilder};
 use serde::{Deserialize, Serialize};
 
-use crate::engine::boundary::protect::Cover;
+use crate::engine::boundary::protect::{Cover, glob};
 use crate::engine::text::{is_word_of, words_of};
 
 /// What a changed path is to the checks.
@@ -77,16 +79,18 @@ pub struct KindRules {
     pub named: NamedPaths,
 }
 
-/// Files that make, task runners, CI, runners of tests or their tools read, in lower case.
-const NAMES: &str = include_str!("names/settings.txt");
-/// The same in the root of the checkout only.
-const ROOT_NAMES: &str = "dodo.py tasks.py fabfile.py noxfile.py";
-/// Beginnings of their names, in lower case.
-const BEGINNINGS: &str = include_str!("names/settings_beginnings.txt");
-/// Endings of their names, in lower case.
-const ENDINGS: &str = ".mk .make .just .pth .runsettings .testplan .dist-info .egg-link";
-/// Folders whose files they are, in lower case.
-const FOLDERS: &str = ".github/workflows .circleci .husky .cargo .mocharc .buildkite";
+/// Globs of files that make, task runners, CI, runners of tests or their tools read, in lower case.
+const SETTINGS: &str = include_str!("names/settings.txt");
+static SETTINGS_SET: LazyLock<GlobSet> = LazyLock::new(|| globs(SETTINGS));
+/// Globs of tests, of what they read and of what they expect, in lower case.
+static TESTS: LazyLock<GlobSet> = LazyLock::new(|| globs(include_str!("names/tests.txt")));
+/// The same in languages whose tests have a capitalised word: `TaxTest.java`, `TaxTests.cs`.
+static CAPITALISED: LazyLock<GlobSet> = LazyLock::new(|| {
+    globs(
+        "**/*{Test,Tests,Spec,IT}.{java,kt,cs,fs,scala,groovy,php,swift} \
+         **/Test[A-Z]*.{java,kt,cs,fs,scala,groovy,php,swift}",
+    )
+});
 /// Folders of what tests read, in lower case: there it is no settings of theirs.
 const DATA_FOLDERS: &str = "data testdata test_data fixtures __fixtures__ snapshots __snapshots__ __mocks__ golden \
     expected";
@@ -120,7 +124,7 @@ impl KindRules {
         let is_linked = || changed.is_link && is_test(&format!("{path}/file"));
         let lower = path.to_lowercase();
         let (folder, name) = lower.rsplit_once('/').unwrap_or(("", &lower));
-        let is_settings = is_settings(folder, name);
+        let is_settings = SETTINGS_SET.is_match(&lower);
         let lies_among_data = || folder.split('/').any(|part| is_word_of(DATA_FOLDERS, part));
         let is_test =
             |path| is_test(path) && !(is_settings && !is_test(name) && !lies_among_data());
@@ -166,17 +170,13 @@ impl KindRules {
     }
 }
 
-/// Whether a file of that name holds settings of what runs checks.
-fn is_settings(folder: &str, name: &str) -> bool {
-    let lies_in = |known: &str| format!("/{folder}").ends_with(&format!("/{known}"));
-    is_word_of(NAMES, name)
-        || folder.is_empty() && is_word_of(ROOT_NAMES, name)
-        || words_of(BEGINNINGS).any(|it| name.starts_with(it))
-        || words_of(ENDINGS).any(|it| name.ends_with(it))
-        || folder
-            .split('/')
-            .any(|part| [".dist-info", ".egg-info"].iter().any(|it| part.ends_with(it)))
-        || words_of(FOLDERS).any(lies_in)
+/// A list of globs over whole paths.
+fn globs(list: &str) -> GlobSet {
+    let mut globs = GlobSetBuilder::new();
+    for glob in words_of(list).filter_map(|text| glob(text).ok()) {
+        globs.add(glob.glob().clone());
+    }
+    globs.build().unwrap_or_default()
 }
 
 fn ending(name: &str) -> &str {
@@ -212,40 +212,15 @@ pub fn may_be_secret(path: &str) -> bool {
 
 /// Patterns of git for files of configuration that ignore rules may keep out of snapshots.
 pub fn ignored_patterns() -> impl Iterator<Item = String> {
-    let begun = words_of(BEGINNINGS).map(|name| format!("{name}*"));
-    let ended = words_of(ENDINGS).map(|name| format!("*{name}"));
-    let whole = words_of(NAMES).chain(words_of(MANIFESTS)).map(str::to_owned);
-    begun.chain(ended).chain(whole).map(|name| format!(":(glob,icase)**/{name}"))
+    let names = words_of(SETTINGS).filter_map(|glob| glob.strip_prefix("**/"));
+    let names = names.filter(|name| !name.contains('/')).chain(words_of(MANIFESTS));
+    names.map(|name| format!(":(glob,icase)**/{name}"))
 }
-
-/// Folders of tests, of what they read and of what they expect.
-const TEST_FOLDERS: &str = "test tests spec specs e2e testdata test_data fixtures snapshots \
-    __tests__ __snapshots__ __mocks__ __fixtures__ __file_snapshots__ __image_snapshots__ golden expected";
-/// What the name of a test has before its ending, or as its ending.
-const TEST_ENDINGS: [&str; 7] =
-    ["_test.", "_tests.", ".test.", ".tests.", ".spec.", "_spec.", ".approved."];
-/// What is a test by its ending.
-const KINDS: [&str; 4] = ["snap", "feature", "bats", "golden"];
-/// Languages whose tests end in a capitalised word: `TaxTest.java`, `TaxTests.cs`.
-const CAPITALISED: [&str; 8] = ["java", "kt", "cs", "fs", "scala", "groovy", "php", "swift"];
 
 /// Whether a path, from the root of the checkout, is a test, a part of one or a snapshot of one.
 /// Upper and lower case are the same, as on some disks.
 pub fn is_test(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    let (stem, ending) = name.rsplit_once('.').unwrap_or((name, ""));
-    let is_capitalised = CAPITALISED.contains(&ending)
-        && (["Test", "Tests", "Spec", "IT"].iter().any(|word| stem.ends_with(word))
-            || stem.strip_prefix("Test").is_some_and(|it| it.starts_with(char::is_uppercase)));
-    let (path, name) = (path.to_lowercase(), name.to_lowercase());
-    let mut folders = path.split('/').rev().skip(1);
-    is_capitalised
-        || folders.any(|folder| is_word_of(TEST_FOLDERS, folder))
-        || name.starts_with("test_")
-        || name == "tests.rs"
-        || name == "test.rs"
-        || KINDS.contains(&&*ending.to_lowercase())
-        || TEST_ENDINGS.iter().any(|ending| name.contains(ending))
+    CAPITALISED.is_match(path) || TESTS.is_match(path.to_lowercase())
 }
 
 #[cfg(test)]

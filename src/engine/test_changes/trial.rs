@@ -63,8 +63,6 @@ impl Default for TrialTerms {
     }
 }
 
-impl TrialTerms {}
-
 /// The result of a trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Trial {
