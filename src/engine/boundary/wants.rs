@@ -22,14 +22,8 @@ pub fn wants(subject: &Loop, known: &Facts) -> Vec<Check> {
         return Vec::new();
     }
     let left = |roles: &[Role]| -> Vec<Check> {
-        let mut checks: Vec<Check> = Vec::new();
-        for check in roles.iter().flat_map(|role| contract.of_role(*role)) {
-            let is_chosen = checks.iter().any(|chosen| chosen.run == check.run);
-            if known.verdict(&check.run).is_none() && !is_chosen {
-                checks.push(check.clone());
-            }
-        }
-        checks
+        let checks = contract.commands_of(roles);
+        checks.filter(|check| known.verdict(&check.run).is_none()).cloned().collect()
     };
     let claimed = *known.seen.heard() == Claim::Success;
     let mut next = left(if claimed { &[Role::Gate, Role::Verify] } else { &[Role::Gate] });

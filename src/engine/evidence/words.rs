@@ -31,7 +31,7 @@ pub fn said(evidence: &Evidence) -> Vec<String> {
         _ => None,
     });
     parts.extend(failing.filter(|_| !matches!(evidence.claim, ClaimResult::Refused(_))));
-    parts.extend(evidence.skipped.as_ref().and_then(|_| evidence.unended()));
+    parts.extend(evidence.skipped.clone());
     parts.extend(evidence.cut.then(|| CUT.to_owned()));
     if parts.is_empty() {
         let changed = ["changed something", "changed nothing", "no claim yet"];

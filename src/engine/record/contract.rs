@@ -48,9 +48,14 @@ impl Contract {
     /// The checks that run before the first iteration, each command once. A gate's result counts
     /// only after one.
     pub fn before_the_first(&self) -> impl Iterator<Item = &Check> {
+        self.commands_of(&[Role::Verify, Role::Until])
+    }
+
+    /// The checks of these roles, one role after the other, each command once.
+    pub fn commands_of(&self, roles: &[Role]) -> impl Iterator<Item = &Check> {
         let mut known = BTreeSet::new();
-        let first = self.checks.iter().filter(|check| check.role != Role::Gate);
-        first.filter(move |check| known.insert(&check.run))
+        let checks = roles.iter().flat_map(|role| self.of_role(*role));
+        checks.filter(move |check| known.insert(&check.run))
     }
 
     /// The checks of one role, in the order given.
@@ -88,8 +93,7 @@ impl Contract {
 
     /// The checks, each command once.
     pub fn commands(&self) -> impl Iterator<Item = &Check> {
-        let mut known = BTreeSet::new();
-        self.checks.iter().filter(move |check| known.insert(&check.run))
+        self.commands_of(&Role::ALL)
     }
 
     /// Whether checks alone end the loop; a claim ends nothing then.

@@ -238,9 +238,8 @@ impl Pending {
     }
 
     /// Whether everything is done.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
+    pub fn is_empty(self) -> bool {
+        self == Self::default()
     }
 
     /// "commit", "push", "reaction": those that are left.
@@ -381,9 +380,7 @@ impl TreeMemory {
         let found = self.recent.iter().rev().find(|(_, seen)| *seen == beginning(identity));
         found.map(|(iteration, _)| *iteration)
     }
-}
 
-impl TreeMemory {
     /// Whether the tree was in this state before the first iteration.
     pub fn began_as(&self, identity: &str) -> bool {
         self.recent.iter().any(|(after, seen)| *after == 0 && seen == beginning(identity))
