@@ -106,9 +106,9 @@ pub fn remember_as_found(
         Ok::<_, String>(tests_of(scratch.run(check)?))
     };
     let Ok(Some(found)) = run() else { return };
-    let found = TestMemory::as_found(&found);
-    let known = memories.entry(check.run.clone()).or_insert_with(|| found.clone());
-    (known.first, known.as_found) = (found.first, true);
+    let known = memories.entry(check.run.clone());
+    let known = known.or_insert_with(|| TestMemory::after(None, &found));
+    (known.first, known.as_found) = (found, true);
 }
 
 /// The tests of a run that came to its end.

@@ -75,8 +75,9 @@ pub fn decide(judged: &Judged, facts: &Facts) -> Decision {
         .unwrap_or(Decision::Continue)
 }
 
-fn finish(outcome: Outcome, proof: Option<Proof>, why: impl Into<String>) -> Decision {
-    Decision::Finish(Ending { proof, ..Ending::new(outcome, why) })
+/// Finishes without a proof.
+fn finish(outcome: Outcome, why: impl Into<String>) -> Decision {
+    Decision::Finish(Ending::new(outcome, why))
 }
 
 /// Finishes `completed`, with what a person should know of the checks and of the proof.
@@ -105,7 +106,7 @@ fn ordered(judged: &Judged, facts: &Facts) -> Option<Decision> {
 /// 2. ended by the person at its keyboard → finish `interrupted`, whatever else happened.
 fn broken_off(facts: &Facts) -> Option<Decision> {
     let Some(ProcessEnd::BrokenOff(how)) = &facts.seen.agent.process else { return None };
-    facts.seen.order.is_none().then(|| finish(Outcome::Interrupted, None, how.as_str()))
+    facts.seen.order.is_none().then(|| finish(Outcome::Interrupted, how.as_str()))
 }
 
 /// 3. auth, billing, unknown model, or tool calls denied with nothing changed (process) →
@@ -120,7 +121,7 @@ fn beyond_the_agent(judged: &Judged, facts: &Facts) -> Option<Decision> {
         Some(ApiError::Fatal { cause, cure }) => Some(format!("{cause}; {cure}")),
         _ => denied(&judged.after, facts, judged.progress),
     };
-    why.map(|why| finish(Outcome::Blocked, None, why))
+    why.map(|why| finish(Outcome::Blocked, why))
 }
 
 /// 4. transient API error → wait; past a limit the loop finishes now; the 12th in a row →
@@ -135,7 +136,7 @@ fn service_failed(subject: &Loop, facts: &Facts) -> Option<Decision> {
     let is_relieved = agent.is_relieved_by(now) || subject.stand_in().is_some();
     if attempt >= TRANSIENT_ERRORS_MAX && !is_relieved {
         let why = format!("the model's service failed {attempt} times in a row: {message}");
-        return Some(finish(Outcome::Blocked, None, why));
+        return Some(finish(Outcome::Blocked, why));
     }
     let until = wait_until(now, *reset, attempt, facts.seen.jitter);
     let until = if *is_limit { until } else { before_it_is_back(subject, until) };
@@ -158,7 +159,7 @@ pub fn waiting(subject: &Loop, now: Moment, until: DateTime<Utc>, why: &str) -> 
     let left = (until - now.wall).num_milliseconds().unsigned_abs();
     let wait = duration(waited_ms(subject, now).saturating_add(left));
     let why = format!("{why}; a wait of {wait} would outlast {limit}");
-    finish(Outcome::Interrupted, None, why)
+    finish(Outcome::Interrupted, why)
 }
 
 /// 5. claim BLOCKED → finish `blocked`.
@@ -168,14 +169,14 @@ fn said_blocked(facts: &Facts) -> Option<Decision> {
         || "the agent said BLOCKED and gave no reason".to_owned(),
         |reason| format!("the agent said BLOCKED: {reason}"),
     );
-    Some(finish(Outcome::Blocked, None, why))
+    Some(finish(Outcome::Blocked, why))
 }
 
 /// 6. the second refusal in a row that no agent can change → finish `blocked`.
 fn refused_for_good(judged: &Judged) -> Option<Decision> {
     let reason = judged.incurable.as_ref()?;
     let why = format!("{INCURABLE}{reason}");
-    Some(finish(Outcome::Blocked, None, why))
+    Some(finish(Outcome::Blocked, why))
 }
 
 /// 8. consecutive failures ≥ threshold → finish `aborted`.
@@ -185,7 +186,7 @@ fn too_many_failures(subject: &Loop) -> Option<Decision> {
     (threshold > 0 && failures >= threshold).then(|| {
         let last = subject.state.evidence.as_ref().and_then(|evidence| evidence.failure.clone());
         let last = last.unwrap_or_default();
-        finish(Outcome::Aborted, None, format!("{failures} failures in a row, the last: {last}"))
+        finish(Outcome::Aborted, format!("{failures} failures in a row, the last: {last}"))
     })
 }
 
@@ -238,7 +239,7 @@ fn unmeasured(judged: &Judged, facts: &Facts) -> Option<Decision> {
             TaskOfFleet::without_usage_limits,
         );
         let why = format!("its limit on cost or tokens cannot be kept: {silent}; {way_out}");
-        finish(Outcome::Blocked, None, why)
+        finish(Outcome::Blocked, why)
     })
 }
 
@@ -253,7 +254,7 @@ fn stalled(judged: &Judged) -> Option<Decision> {
             1 => format!("no progress in the last iteration ({reason})"),
             _ => format!("no progress in the last {still} iterations (the last: {reason})"),
         };
-        finish(Outcome::Stalled, None, why)
+        finish(Outcome::Stalled, why)
     })
 }
 

@@ -169,14 +169,12 @@ impl Seen {
         let tree = self.judges_progress(contract)
             || !contract.checks.is_empty()
             || !contract.protect.is_empty();
-        let is_one = !self.breaks_off() && self.ran_an_iteration();
-        match self.agent.process {
-            Some(ProcessEnd::BrokenOff(_) | ProcessEnd::Skipped(_)) if is_one => {
-                Looks { tree, ..Looks::default() }
-            }
-            _ if is_one => Looks { tree, protected: !contract.protect.is_empty(), checks: true },
-            _ => Looks::default(),
+        if self.breaks_off() || !self.ran_an_iteration() {
+            return Looks::default();
         }
+        let process = &self.agent.process;
+        let checks = !matches!(process, Some(ProcessEnd::BrokenOff(_) | ProcessEnd::Skipped(_)));
+        Looks { tree, protected: checks && !contract.protect.is_empty(), checks }
     }
 }
 

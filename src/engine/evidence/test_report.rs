@@ -105,11 +105,6 @@ impl TestMemory {
             as_found: before.is_some_and(|before| before.as_found),
         }
     }
-
-    /// The memory of a run before the first iteration.
-    pub fn as_found(run: &TestRun) -> Self {
-        Self { as_found: true, ..Self::after(None, run) }
-    }
 }
 
 fn same_failures(before: Option<&TestMemory>, run: &TestRun) -> u32 {
@@ -293,10 +288,9 @@ pub type TestMemories = BTreeMap<String, TestMemory>;
 
 /// The memories of checks that ran before the first iteration; `None` if none spoke of tests.
 pub fn as_found(checks: &[CheckResult]) -> Option<TestMemories> {
-    let runs = checks.iter().filter_map(|check| Some((check, check.test_run.as_ref()?)));
-    let memories: TestMemories =
-        runs.map(|(check, run)| (check.run.clone(), TestMemory::as_found(run))).collect();
-    (!memories.is_empty()).then_some(memories)
+    let mut memories = remembered(&TestMemories::new(), checks)?;
+    memories.values_mut().for_each(|memory| memory.as_found = true);
+    Some(memories)
 }
 
 /// The memories after these checks; `None` if none of them spoke of tests.
