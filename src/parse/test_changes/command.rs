@@ -52,15 +52,12 @@ pub fn named_paths(
     is_file: &dyn Fn(&str) -> bool,
 ) -> NamedPaths {
     let commands = commands(run);
-    let of = |is_such: &dyn Fn(&SimpleCommand) -> bool| -> Vec<&str> {
-        let such = commands.iter().filter(|command| is_such(command));
-        such.flat_map(|command| command.words.iter().map(String::as_str)).collect()
-    };
+    let comparing = commands.iter().filter(|it| is_word_of(COMPARERS, base(&it.words[0])));
     let mut reader = Reader {
         checkout,
         is_file,
         folders: vec![String::new()],
-        compared: of(&|it| is_word_of(COMPARERS, base(&it.words[0]))),
+        compared: comparing.flat_map(|it| it.words.iter().map(String::as_str)).collect(),
         has_runner: commands.iter().any(|it| runs_tests(&it.words)),
         found: NamedPaths::default(),
     };
@@ -218,13 +215,14 @@ impl Reader<'_> {
         self.note_globs(&words);
         self.note_written(&words);
         let mut is_tested = self.is_compared(command);
-        if is_word_of(TEST_RUNNERS, name) || is_script_host && runs_tests(&command.words) {
+        let is_runner = is_word_of(TEST_RUNNERS, name);
+        if is_runner || is_script_host {
             run.extend(self.obeyed_files(rest));
-            run.extend(self.module_files(rest));
+            run.extend(modules(rest).into_iter().flat_map(|name| self.files(&module_path(name))));
+        }
+        if is_runner || is_script_host && runs_tests(&command.words) {
             self.read_given(rest);
         } else if is_script_host {
-            run.extend(self.obeyed_files(rest));
-            run.extend(self.module_files(rest));
             run.extend(self.script(rest));
             // Beside a runner of tests it is the product that runs, but for a project's scripts.
             let lies_among_scripts = |path: &String| {
@@ -284,10 +282,6 @@ impl Reader<'_> {
     fn obeyed_files(&self, words: &[&str]) -> Vec<String> {
         let named = |word: &str| [self.files(word), self.files(&module_path(word))].concat();
         obeyed(words).into_iter().flat_map(named).collect()
-    }
-
-    fn module_files(&self, words: &[&str]) -> Vec<String> {
-        modules(words).into_iter().flat_map(|name| self.files(&module_path(name))).collect()
     }
 
     /// The script that a shell or an interpreter runs.
