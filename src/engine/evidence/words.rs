@@ -16,21 +16,18 @@ pub fn said(evidence: &Evidence) -> Vec<String> {
         parts.push(format!("{} fixed", count(evidence.newly_passing, "check")));
     }
     parts.extend(evidence.test_news());
-    let failing = evidence.failing().next().map(red);
-    parts.extend(match (&evidence.claim, &failing) {
-        (ClaimResult::Refused(_), Some(failing)) => Some(format!("claim refused: {failing}")),
-        (ClaimResult::NearMiss(why), _) => {
-            Some(with_reason("claim not recognized", &clip_line_at_word(why, 80)))
+    let mut failing = evidence.failing().next().map(red);
+    let short = |why: &str| clip_line_at_word(why, 80);
+    let claim = match &evidence.claim {
+        ClaimResult::Refused(why) => {
+            Some(("claim refused", failing.take().unwrap_or_else(|| short(why))))
         }
-        (ClaimResult::Refused(why), None) => {
-            Some(with_reason("claim refused", &clip_line_at_word(why, 80)))
-        }
-        (ClaimResult::Failure(why), _) => {
-            Some(with_reason("the agent said FAILURE", &clip_line_at_word(why, 80)))
-        }
+        ClaimResult::NearMiss(why) => Some(("claim not recognized", short(why))),
+        ClaimResult::Failure(why) => Some(("the agent said FAILURE", short(why))),
         _ => None,
-    });
-    parts.extend(failing.filter(|_| !matches!(evidence.claim, ClaimResult::Refused(_))));
+    };
+    parts.extend(claim.map(|(what, why)| with_reason(what, &why)));
+    parts.extend(failing);
     parts.extend(evidence.skipped.clone());
     parts.extend(evidence.cut.then(|| CUT.to_owned()));
     if parts.is_empty() {

@@ -36,8 +36,7 @@ use super::evidence::Evidence;
 use super::git::GitBaseline;
 use super::test_changes::Baseline;
 use super::text::word;
-use super::usage::Usage;
-use super::usage::{self, Earlier, Spread};
+use super::usage::{self, Earlier, Spread, Usage};
 
 /// The format of a record. That of a newer crew is neither understood nor written.
 pub const VERSION: u32 = 2;

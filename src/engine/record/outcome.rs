@@ -3,8 +3,7 @@
 use super::Loop;
 use crate::engine::evidence::{Evidence, IterationStatus};
 use crate::engine::text::word;
-use crate::engine::usage::Usage;
-use crate::engine::usage::{Earlier, Spread};
+use crate::engine::usage::{Earlier, Spread, Usage};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -190,8 +190,8 @@ impl AsFound {
 /// taken away. Where folders of the working tree `are_linked` in, a pass without the work shows
 /// nothing: a workspace's packages are links to the work.
 pub fn judge(tried: &[TriedCheck], mixed: &[String], are_linked: bool) -> Trial {
-    let unable: Vec<&TriedCheck> = tried.iter().filter(|it| !passed(&it.control)).collect();
-    let able: Vec<&TriedCheck> = tried.iter().filter(|it| passed(&it.control)).collect();
+    let (able, unable): (Vec<&TriedCheck>, Vec<&TriedCheck>) =
+        tried.iter().partition(|it| passed(&it.control));
     if able.is_empty() {
         let why: Vec<String> = unable.into_iter().map(unprepared).collect();
         return Trial::Impossible(why.join("; "));
