@@ -105,7 +105,7 @@ pub fn unfit(subject: &Loop, facts: &Facts) -> Option<String> {
         {
             Some("it does not report what it used, and the loop limits that".to_owned())
         }
-        _ => denied(subject, facts, progress(subject, facts).progress),
+        _ => denied(subject, facts, progress(subject, facts).0),
     }
 }
 

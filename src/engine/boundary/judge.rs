@@ -5,7 +5,7 @@
 use super::belief::{cause, doubts, proof, remark, tampered};
 use super::facts::{AgentClosing, AgentOutcome, ApiError, Facts, ProcessEnd};
 use super::failures::{ended_badly, exited, in_a_row, overdue, unfit};
-use super::progress::{Judgement, progress};
+use super::progress::progress;
 use crate::engine::claim::Claim;
 use crate::engine::evidence::check::NoCause;
 use crate::engine::evidence::test_report::TestReport;
@@ -59,7 +59,7 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
     let is_curable = matches!(facts.trial, Some(Trial::Failed(_))) || unfair.is_some() || can_work;
     let refusal = (is_asked && proved.is_none())
         .then(|| short.clone().filter(|_| !is_curable).or_else(|| incurable(facts)));
-    let Judgement { progress, why: progress_why } = progress(before, facts);
+    let (progress, progress_why) = progress(before, facts);
     let failure = failure(before, facts, progress);
     let sound = proof.filter(|_| failure.is_none() && skipped(facts).is_none());
     let since = facts.now.awake_ms.saturating_sub(before.state.began.awake_ms);
@@ -279,15 +279,14 @@ fn evidence(
         failure,
         skipped: skipped(facts),
         progress,
-        progress_why: String::new(),
         changes: facts.changes.clone(),
         newly_passing: u32::try_from(newly_passing).unwrap_or(u32::MAX),
         usage: facts.usage.clone(),
         context_percent: facts.seen.agent.context_percent,
         context_tokens: facts.seen.agent.context_tokens,
         said: facts.seen.agent.said.clone(),
-        words: Vec::new(),
         cut: facts.seen.agent.cut,
+        ..Evidence::default()
     }
 }
 

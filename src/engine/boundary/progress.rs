@@ -8,27 +8,17 @@ use crate::engine::evidence::{Progress, Verdict};
 use crate::engine::record::Loop;
 use crate::engine::text::count;
 
-/// The judgement of an iteration.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Judgement {
-    pub progress: Progress,
-    /// The reason in a few words: "2 files changed, 1 commit", "only white space changed".
-    pub why: String,
-}
-
-/// Judges an iteration by what changed since the boundary before.
-pub fn progress(subject: &Loop, facts: &Facts) -> Judgement {
+/// Judges an iteration by what changed since the boundary before, with the reason in a few words:
+/// "2 files changed, 1 commit", "only white space changed".
+pub fn progress(subject: &Loop, facts: &Facts) -> (Progress, String) {
     let verdicts = verdicts(subject, facts);
-    let judged = |progress, why: String| Judgement { progress, why };
     let (progress, tree) = tree(subject, facts);
-    match progress {
-        Progress::None | Progress::Made if !verdicts.is_empty() => {
-            let tree = Some(tree).filter(|_| progress == Progress::Made);
-            let why: Vec<String> = verdicts.into_iter().chain(tree).collect();
-            judged(Progress::Made, why.join(", "))
-        }
-        progress => judged(progress, tree),
+    if verdicts.is_empty() || progress == Progress::Unknown {
+        return (progress, tree);
     }
+    let tree = Some(tree).filter(|_| progress == Progress::Made);
+    let why: Vec<String> = verdicts.into_iter().chain(tree).collect();
+    (Progress::Made, why.join(", "))
 }
 
 /// "1 check passes now", "1 check fails now".

@@ -64,11 +64,11 @@ fn a_changed_tree_or_verdict_is_progress_and_no_tree_is_unknown() {
         facts.changes = changes;
         facts.checks = vec![result("test", verdict)];
         let judged = progress(&subject, &facts);
-        assert_eq!((judged.progress, &*judged.why), (expected, why), "{tree:?}");
+        assert_eq!((judged.0, &*judged.1), (expected, why), "{tree:?}");
     }
     let mut other = facts(Claim::None);
     other.tree = Some("hashed in another way".into());
-    assert_eq!(progress(&subject, &other).progress, Unknown);
+    assert_eq!(progress(&subject, &other).0, Unknown);
 }
 
 /// One iteration of a history: the tree it leaves, what changed, the verdict of the only check.
@@ -151,5 +151,5 @@ fn a_record_of_an_older_crew_is_no_stall() {
     subject.state.tree = Some("hashed by an older crew".to_owned());
     let mut facts = facts(Claim::None);
     facts.tree = Some(kept("a commit"));
-    assert_eq!(progress(&subject, &facts).progress, Progress::Unknown);
+    assert_eq!(progress(&subject, &facts).0, Progress::Unknown);
 }

@@ -11,8 +11,7 @@ const PIECE_CHARACTERS: usize = 1000;
 /// Whether the end of the output is an echo: it repeats the last line of the prompt, the whole
 /// task, or the prompt from its first line up to some place; or the whole output is a long piece of
 /// the prompt. Colours and white space are ignored, so an echo may be wrapped differently. A claim
-/// after an echo is not part of it. Takes time in proportion to both texts, and memory only for the
-/// output.
+/// after an echo is not part of it. Takes time and memory in proportion to both texts.
 pub(super) fn ends_in_echo(output: &str, prompt: &str, task: &str) -> bool {
     let (output, prompt, task) = (plain(output), plain(prompt), plain(task));
     let is_text = |line: &&str| !line.trim().is_empty();
@@ -35,7 +34,8 @@ pub(super) fn ends_in_echo(output: &str, prompt: &str, task: &str) -> bool {
     if head >= first && head > length(output.lines().rfind(is_text)) {
         return true;
     }
-    said.len() >= PIECE_CHARACTERS && is_piece(&said, &prompt)
+    let is_long = said.len() >= PIECE_CHARACTERS;
+    is_long && letters(&prompt).collect::<String>().contains(&said.iter().collect::<String>())
 }
 
 /// Whether a message ends in the whole task. White space is ignored. A task no longer than the
@@ -57,15 +57,6 @@ fn begun(said: &[char], prompt: &str) -> usize {
     let head: Vec<char> = letters(prompt).take(said.len()).collect();
     let table = borders(&head);
     said.iter().fold(0, |matched, next| step(&head, &table, matched, *next))
-}
-
-fn is_piece(said: &[char], prompt: &str) -> bool {
-    let table = borders(said);
-    let mut matched = 0;
-    letters(prompt).any(|next| {
-        matched = step(said, &table, matched, next);
-        matched == said.len()
-    })
 }
 
 /// For each beginning of a text, the length of its longest shorter beginning that it also ends with
