@@ -78,10 +78,12 @@ impl Changes {
                 PathKind::Test => drop(changes.tests.insert(path, None)),
                 PathKind::Configuration => drop(changes.configuration.insert(path, None)),
                 PathKind::Manifest | PathKind::Work => {
-                    let is_in_parts = match kind {
+                    let is_in_parts = if kind == PathKind::Manifest {
                         // The scripts of a new package run only where something old calls them.
-                        PathKind::Manifest => !is_new || !path.ends_with("json"),
-                        _ => !is_new && path.ends_with(".rs") && !rules.may_change.covers(&path),
+                        !is_new || !path.ends_with("json")
+                    } else {
+                        let is_rust = matches!(path.rsplit_once('.'), Some((_, "rs")));
+                        is_rust && !is_new && !rules.may_change.covers(&path)
                     };
                     if is_in_parts {
                         in_parts.push((kind, path.clone()));

@@ -54,10 +54,12 @@ pub fn run(
     let (mut ran, mut all_pass) = (0, true);
     for check in subject.contract.commands().filter(|check| changes.concern(check)) {
         runs.named.clear();
-        let shown = runs.try_check(check, changes).and_then(|shown| match shown.refuses() {
-            true => runs.without_others(check, changes, shown),
-            false => Ok(shown),
-        });
+        let mut shown = runs.try_check(check, changes);
+        if let Ok(refusal) = shown.as_ref()
+            && refusal.refuses()
+        {
+            shown = runs.without_others(check, changes, refusal.clone());
+        }
         let shown = shown.unwrap_or_else(WithOriginalTests::Unknown);
         ran += 1;
         all_pass &= shown == WithOriginalTests::Passes;

@@ -289,7 +289,9 @@ pub type TestMemories = BTreeMap<String, TestMemory>;
 /// The memories of checks that ran before the first iteration; `None` if none spoke of tests.
 pub fn as_found(checks: &[CheckResult]) -> Option<TestMemories> {
     let mut memories = remembered(&TestMemories::new(), checks)?;
-    memories.values_mut().for_each(|memory| memory.as_found = true);
+    for memory in memories.values_mut() {
+        memory.as_found = true;
+    }
     Some(memories)
 }
 

@@ -114,7 +114,8 @@ fn no_worse_is_what_fails_in_nothing_that_passed_as_found() {
     ] {
         let mut check = result("test", Verdict::Failed);
         check.test_run = Some(now.clone());
-        let mut memories = TestMemories::from([("test".to_owned(), TestMemory::as_found(&found))]);
+        let memory = TestMemory { as_found: true, ..TestMemory::after(None, &found) };
+        let mut memories = TestMemories::from([("test".to_owned(), memory)]);
         assert_eq!(is_no_worse(&memories, &check), expected, "{now:?}");
         memories.get_mut("test").unwrap().as_found = false;
         assert!(!is_no_worse(&memories, &check), "the tests as found are unknown");

@@ -290,7 +290,7 @@ fn what_became_of_the_tests_is_told_from_the_first_run_to_the_last() {
     };
     let table = [("a b !c", "a b c d"), ("a b c d", "a !b ~c"), ("a b", "a b"), ("", "a")];
     let lines = table.map(|(first, last)| {
-        let memory = TestMemory::after(Some(&TestMemory::as_found(&run(first))), &run(last));
+        let memory = TestMemory::after(Some(&TestMemory::after(None, &run(first))), &run(last));
         let tests = TestMemories::from([("npm test".to_owned(), memory)]);
         let record = a_loop();
         let page = page(&record, &Story::picking(None), &Changes::default(), &tests);
