@@ -94,7 +94,7 @@ fn home_of<T>(names: fn(&Home) -> Vec<T>) -> Vec<T> {
 fn tasks(home: &Home) -> Vec<String> {
     let fleets = fleets::names(home).into_iter().flatten();
     let leases = fleets.filter_map(|fleet| fleets::leases(home, &fleet).ok());
-    distinct(leases.flat_map(|it| it.readable).map(|kept| kept.value.id().to_string()))
+    distinct(leases.flat_map(|it| it.readable).map(|lease| lease.id().to_string()))
 }
 
 #[cfg(test)]

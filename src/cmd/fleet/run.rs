@@ -13,10 +13,11 @@ use crate::clients::variables::inside_an_agent;
 use crate::cmd::reporter::Reporter;
 use crate::cmd::{home, print, project, reading};
 use crate::drive::fleet::begin::{self, foreseen};
-use crate::drive::fleet::coordinator::{Coordinator, FleetEnd};
+use crate::drive::fleet::coordinator::{Coordinator, FleetEnd, FleetNow};
 use crate::drive::fleet::describe::{Described, describe};
 use crate::drive::fleet::executors::{MANUAL, executor_of};
-use crate::drive::fleet::job::{JobEnd, job as attempt};
+use crate::drive::fleet::gate::JobEnd;
+use crate::drive::fleet::job::job as attempt;
 use crate::drive::fleet::join;
 use crate::drive::fleet::memory::Memory;
 use crate::engine::fleet::{
@@ -141,7 +142,8 @@ fn coordinate(home: &Home, fleet: &Fleet) -> Result<Exit> {
     let mut say = |event: &FleetEvent| {
         print::stamped(&lines::line(event, clock::local()));
     };
-    let end = Coordinator::new(home, &memory, engine, &signals, &mut say).run()?;
+    let (sink, now) = (&mut say, FleetNow::default());
+    let end = Coordinator { home, memory: &memory, engine, signals: &signals, sink, now }.run()?;
     match end {
         FleetEnd::Interrupted => {
             // A person who is in a hurry, or a remote that is gone, gets none.

@@ -73,7 +73,7 @@ impl FleetView {
     /// Looks at the terms, at all leases, and whether a crew runs the fleet.
     pub fn of(home: &Home, memory: &Memory) -> Result<Self> {
         let (fleet, found) = (memory.manifest_here()?, memory.leases()?);
-        let mut leases: Vec<Lease> = found.readable.into_iter().map(|kept| kept.value).collect();
+        let mut leases = found.readable;
         let is_run = fleets::is_run(home, &fleet.name);
         // A run would take them up; without one nobody notices that their processes are gone.
         for lease in leases.iter_mut().filter(|lease| !is_run && is_gone(memory, lease)) {

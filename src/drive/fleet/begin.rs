@@ -33,8 +33,7 @@ const NAMED_MAX: usize = 3;
 /// set aside. Those of silent attempts come last: a job of theirs waits until it is sure.
 pub fn starts(home: &Home, fleet: &Fleet) -> Result<Vec<TaskId>> {
     let memory = Memory::of(home, &fleet.name)?;
-    let Leases { readable, unreadable } = memory.leases()?;
-    let leases: Vec<Lease> = readable.into_iter().map(|kept| kept.value).collect();
+    let Leases { readable: leases, unreadable } = memory.leases()?;
     let plan = gate::plan(home, fleet, &leases, usize::MAX, unreadable.is_empty());
     for Start { task, reserved_micros } in &plan.starts {
         memory.change(task, |lease| {
@@ -111,7 +110,7 @@ fn record_once(
     notes.extend(unreadable.iter().map(|it| format!("{} needs you: {}", it.task, it.why)));
     let (all, told) = as_started(&memory, fleet, own, tasks, &found, retry)?;
     notes.extend(told);
-    let is_known = |id: &TaskId| found.iter().any(|kept| kept.value.id() == id);
+    let is_known = |id: &TaskId| found.iter().any(|lease| lease.id() == id);
     let is_new = |id: &TaskId| !is_known(id) && !unreadable.iter().any(|it| it.task == *id);
     let new = all.iter().filter(|(task, _)| is_new(&task.id));
     let new = new.map(|(task, contract)| known_here(home, fleet, (task, contract), retry));
@@ -143,12 +142,12 @@ fn record_once(
 fn revise_all(
     memory: &Memory,
     fleet: &Fleet,
-    (tasks, found): (&[(FleetTask, Contract)], &[Kept<Lease>]),
+    (tasks, found): (&[(FleetTask, Contract)], &[Lease]),
     files: &BTreeMap<TaskId, String>,
     retry: bool,
 ) -> Result<Vec<String>> {
     let (mut notes, mut completed, mut stale) = (Vec::new(), Vec::new(), Vec::new());
-    for Kept { value: lease, .. } in found {
+    for lease in found {
         let Some((task, contract)) = tasks.iter().find(|(task, _)| task.id == *lease.id()) else {
             continue;
         };
@@ -355,22 +354,17 @@ pub(super) fn standing_orders(
     known: &Fleet,
 ) -> Result<BTreeMap<TaskId, FleetOrder>> {
     let leases = memory.leases()?;
-    let running = leases.readable.iter().map(|kept| &kept.value);
-    let running = running.filter(|lease| lease.attempt().is_some()).map(Lease::id);
+    let running = leases.readable.iter().filter(|lease| lease.attempt().is_some()).map(Lease::id);
     let open = running.chain(leases.unreadable.iter().map(|it| &it.task));
     let cancels = open.filter_map(|id| Some((id.clone(), known.cancel_of(id)?.clone())));
     Ok(cancels.collect())
 }
 
 /// The cancel of a whole fleet, as long as nothing is left of it that could go on.
-pub(super) fn standing_cancel(
-    fleet: &Fleet,
-    known: &Fleet,
-    found: &[Kept<Lease>],
-) -> Option<FleetOrder> {
-    let is_over = |kept: &Kept<Lease>| {
-        matches!(kept.value.outcome(), Some(Outcome::Completed | Outcome::Cancelled))
-            && !wants_landing(fleet, &kept.value)
+pub(super) fn standing_cancel(fleet: &Fleet, known: &Fleet, found: &[Lease]) -> Option<FleetOrder> {
+    let is_over = |lease: &Lease| {
+        matches!(lease.outcome(), Some(Outcome::Completed | Outcome::Cancelled))
+            && !wants_landing(fleet, lease)
     };
     let cancel = known.order.as_ref().filter(|order| order.what == FleetRequest::Cancel);
     cancel.filter(|_| found.iter().all(is_over)).cloned()
@@ -386,7 +380,7 @@ pub(super) fn settle(
     (files, names): (&BTreeMap<TaskId, String>, &BTreeSet<&TaskId>),
 ) -> Result<Vec<String>> {
     let mut notes = Vec::new();
-    for Kept { value: lease, .. } in memory.leases()?.readable {
+    for lease in memory.leases()?.readable {
         let id = lease.id();
         // Another working tree of the repository may have tasks of its own.
         let own = fleet.repository.join(&fleet.folder).join(format!("{id}.md"));
@@ -436,7 +430,7 @@ pub(super) fn remember(
 ) -> Result<()> {
     let mut files = before.clone();
     let leases = memory.leases()?.readable;
-    for Kept { value: lease, .. } in &leases {
+    for lease in &leases {
         let file = tasks.iter().find(|(task, _)| task.id == *lease.id());
         if file.is_some_and(|(task, _)| !is_stale(lease, task, before)) {
             files.insert(lease.id().clone(), lease.task.revision.clone());
@@ -467,12 +461,11 @@ pub fn foreseen(home: &Home, described: &Described, retry: bool) -> Result<Vec<L
     let gets_a_remote = fleet.remote.is_some() && here.is_some_and(|here| here.remote.is_none());
     let is_readable = |id: &TaskId| !known.unreadable.iter().any(|it| it.task == *id);
     let of = |(task, contract): &(FleetTask, Contract)| {
-        let found = known.readable.iter().find(|kept| *kept.value.id() == task.id);
-        let is_free = |lease: &&Kept<Lease>| lease.value.state == TaskState::Waiting;
-        let Some(kept) = found.filter(|kept| !is_free(kept)) else {
+        let found = known.readable.iter().find(|lease| *lease.id() == task.id);
+        let Some(found) = found.filter(|lease| lease.state != TaskState::Waiting) else {
             return lease(fleet, task, contract);
         };
-        let mut lease = kept.value.clone();
+        let mut lease = found.clone();
         if wants_landing(fleet, &lease) || (gets_a_remote && moves(&lease)) {
             lease.state = TaskState::Waiting;
         } else if retry && may_be_retried(&lease) && !stays_exhausted(&lease, contract) {

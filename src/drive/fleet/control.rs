@@ -25,7 +25,7 @@ use crate::parse::arguments::UsageError;
 use crate::world::clock;
 use crate::world::files::disk::{self, Lock};
 use crate::world::git::{self, head, land};
-use crate::world::store::{self, Home, Kept, Leases, fleets};
+use crate::world::store::{self, Home, Leases, fleets};
 
 /// The most messages that wait for a task's loop.
 const MESSAGES_MAX: usize = 5;
@@ -65,7 +65,7 @@ pub fn order(
     // This machine's own copy has the orders of its last start.
     let fleet = &memory.manifest_here()?;
     let leases = leases(home, memory, tasks)?;
-    if tasks.is_empty() && leases.iter().all(|kept| kept.value.ending().is_some()) {
+    if tasks.is_empty() && leases.iter().all(|lease| lease.ending().is_some()) {
         let what = if order.what == FleetRequest::Pause { "pause" } else { "cancel" };
         bail!(
             "there is nothing to {what}: every task of the fleet {} has ended\n\
@@ -92,7 +92,7 @@ pub fn order(
     })?;
     let mut ordered = Ordered::default();
     let is_meant = |lease: &Lease| tasks.is_empty() || tasks.contains(lease.id());
-    for lease in leases.into_iter().map(|kept| kept.value).filter(is_meant) {
+    for lease in leases.into_iter().filter(is_meant) {
         let lease = if order.what == FleetRequest::Cancel {
             end_waiting(memory, &lease, order, !tasks.is_empty())?
         } else {
@@ -131,12 +131,12 @@ fn outranks(standing: Option<&FleetOrder>, order: &FleetOrder) -> bool {
 }
 
 /// The leases of a fleet that can be read, these tasks' among them.
-fn leases(home: &Home, memory: &Memory, tasks: &[TaskId]) -> Result<Vec<Kept<Lease>>> {
+fn leases(home: &Home, memory: &Memory, tasks: &[TaskId]) -> Result<Vec<Lease>> {
     let Leases { readable: leases, unreadable } = memory.leases()?;
     if let Some(found) = unreadable.iter().find(|it| tasks.contains(&it.task)) {
         bail!("task {} obeys no order: {}", found.task, found.why);
     }
-    let unknown = tasks.iter().find(|id| !leases.iter().any(|kept| kept.value.id() == *id));
+    let unknown = tasks.iter().find(|id| !leases.iter().any(|lease| lease.id() == *id));
     if let Some(unknown) = unknown {
         if fleets::is_kept(home, unknown.as_str()) {
             bail!(
@@ -214,21 +214,19 @@ pub fn tell(
 ) -> Result<Delivery> {
     let words = control::tellable(words)?;
     let mut delivery = Delivery::default();
-    for kept in leases(home, memory, task.map_or(&[], std::slice::from_ref))? {
-        let id = kept.value.id();
+    for lease in leases(home, memory, task.map_or(&[], std::slice::from_ref))? {
+        let id = lease.id();
         if task.is_some_and(|task| task != id) {
             continue;
         }
-        if let (Some(_), Some(refused)) = (task, refusal(fleet, &kept.value)) {
+        if let (Some(_), Some(refused)) = (task, refusal(fleet, &lease)) {
             bail!(refused);
         }
         let has_room = |lease: &Lease| lease.messages.len() < MESSAGES_MAX;
         let has_it = Cell::new(false);
         let kept = memory.change(id, |lease| {
             has_it.set(reads(lease, task.is_some()) && has_room(lease));
-            if has_it.get() {
-                lease.messages.push(words.clone());
-            }
+            lease.messages.push(words.clone());
             has_it.get()
         })?;
         let (id, lease) = (id.clone(), &kept.value);
@@ -289,11 +287,9 @@ pub fn accept_test_changes(home: &Home, memory: &Memory, task: &TaskId, words: &
         let why = unfit(lease);
         let fits = why.is_none();
         refused.set(why);
-        if fits {
-            lease.accept_test_changes();
-            lease.messages.extend(words.clone());
-            lease.at = clock::now().wall;
-        }
+        lease.accept_test_changes();
+        lease.messages.extend(words.clone());
+        lease.at = clock::now().wall;
         fits
     })?;
     refused.into_inner().map_or(Ok(()), |refused| bail!(refused))

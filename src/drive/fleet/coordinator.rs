@@ -11,13 +11,13 @@ use anyhow::{Error, Result};
 use super::begin::land_too;
 use super::executors::{Executor, JobCall, JobState, SeenJob};
 use super::gate;
-use super::job::end_cancelled;
+use super::job::{attempt_here, end_cancelled};
 use super::join::wants_landing;
 use super::memory::{self, Memory, Stillness};
 use crate::drive::error_text::git_trouble;
 use crate::engine::fleet::{
-    Attempt, Fleet, FleetEvent, FleetPlan, JobPhase, Lease, Pace, Start, TaskEnding, TaskEvent,
-    TaskId, TaskState, UnreadableLease,
+    Attempt, Fleet, FleetEvent, FleetPlan, Lease, Pace, Start, TaskEnding, TaskEvent, TaskId,
+    TaskState, UnreadableLease,
 };
 use crate::engine::git::GitTrouble;
 use crate::engine::record::{Ending, Outcome, ProcessIdentity};
@@ -33,6 +33,8 @@ pub(super) const LOOK: Duration = Duration::from_millis(100);
 pub const REMOTE_LOOKS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(15)];
 /// How often in a row a task's process may be gone without an iteration to show for it.
 const GONE_MAX: u32 = 3;
+/// How long jobs get to end after a signal: an agent gets 5 s, a commit may take minutes.
+const END_WITHIN: Duration = Duration::from_secs(360);
 /// How often in a row an engine may refuse every job that is handed to it.
 const REFUSED_MAX: u32 = 5;
 
@@ -52,13 +54,19 @@ pub struct Coordinator<'a> {
     pub engine: Box<dyn Executor + 'a>,
     pub signals: &'a Signals,
     pub sink: &'a mut dyn FnMut(&FleetEvent),
+    pub now: FleetNow,
+}
+
+/// What the run of a fleet knows of it; nothing at first.
+#[derive(Default)]
+pub struct FleetNow {
     /// The jobs handed in here, by their ids.
-    pub(super) jobs: BTreeMap<String, TaskId>,
+    jobs: BTreeMap<String, TaskId>,
     /// The newest job of each task.
     newest: BTreeMap<TaskId, String>,
     /// Jobs that have ended, until it is known what that means for their tasks.
     ended: Vec<SeenJob>,
-    pub(super) known: BTreeMap<TaskId, Lease>,
+    known: BTreeMap<TaskId, Lease>,
     /// The tasks whose leases could not be read at the last look.
     unreadable: Option<Vec<UnreadableLease>>,
     /// How often in a row each task's process was gone, and after how many iterations.
@@ -73,40 +81,10 @@ pub struct Coordinator<'a> {
     /// What the engine said last instead of an answer.
     unanswered: Option<String>,
     outage: Outage,
-    pub(super) lock: Option<Lock>,
+    lock: Option<Lock>,
 }
 
-impl<'a> Coordinator<'a> {
-    /// A fleet whose run has not begun.
-    pub fn new(
-        home: &'a Home,
-        memory: &'a Memory,
-        engine: Box<dyn Executor + 'a>,
-        signals: &'a Signals,
-        sink: &'a mut dyn FnMut(&FleetEvent),
-    ) -> Self {
-        Self {
-            home,
-            memory,
-            engine,
-            signals,
-            sink,
-            jobs: BTreeMap::new(),
-            newest: BTreeMap::new(),
-            ended: Vec::new(),
-            known: BTreeMap::new(),
-            unreadable: None,
-            gone: BTreeMap::new(),
-            still: BTreeMap::new(),
-            seen: Vec::new(),
-            has_changed: false,
-            refused: 0,
-            unanswered: None,
-            outage: Outage::default(),
-            lock: None,
-        }
-    }
-
+impl Coordinator<'_> {
     /// Runs until nothing runs and nothing can start.
     pub fn run(&mut self) -> Result<FleetEnd> {
         let [least, most] = if self.memory.is_shared() { REMOTE_LOOKS } else { [LOOK; 2] };
@@ -117,25 +95,28 @@ impl<'a> Coordinator<'a> {
                 self.end_all(fleet.is_local());
                 return Ok(FleetEnd::Interrupted);
             }
-            if self.lock.is_none() {
-                self.lock = fleets::hold_fleet(self.home, &fleet.name)?;
+            if self.now.lock.is_none() {
+                self.now.lock = fleets::hold_fleet(self.home, &fleet.name)?;
             }
-            if self.lock.is_none() && !std::mem::replace(&mut was_told, true) {
-                let told = format!("another crew runs {}; this one only watches", fleet.name);
-                (self.sink)(&FleetEvent::Noted(told));
+            if self.now.lock.is_none() && !std::mem::replace(&mut was_told, true) {
+                self.note(format!("another crew runs {}; this one only watches", fleet.name));
             }
             match self.round() {
                 Ok(true) => return Ok(FleetEnd::Done),
-                Ok(false) => self.outage = Outage::default(),
+                Ok(false) => self.now.outage = Outage::default(),
                 Err(error) => {
-                    if let Some(told) = self.outage.bear(error)? {
-                        (self.sink)(&FleetEvent::Noted(told));
+                    if let Some(told) = self.now.outage.continues(error)? {
+                        self.note(told);
                     }
                 }
             }
-            let deadline = Deadline::after(pace.after(std::mem::take(&mut self.has_changed)));
+            let deadline = Deadline::after(pace.after(std::mem::take(&mut self.now.has_changed)));
             deadline.poll(LOOK, || self.wakes(fleet.is_local()).then_some(()));
         }
+    }
+
+    fn note(&mut self, text: impl Into<String>) {
+        (self.sink)(&FleetEvent::Noted(text.into()));
     }
 
     /// One look at everything, and what follows from it. Whether nothing runs and nothing can
@@ -145,7 +126,7 @@ impl<'a> Coordinator<'a> {
         let mut leases = self.look(&fleet)?;
         self.tell(&fleet, &leases);
         let starts = self.plan(&fleet, &mut leases).starts;
-        if self.lock.is_some() {
+        if self.now.lock.is_some() {
             self.start_all(&fleet, &starts)?;
         }
         Ok(starts.is_empty() && leases.iter().all(|lease| lease.attempt().is_none()))
@@ -157,9 +138,9 @@ impl<'a> Coordinator<'a> {
             return true;
         }
         // Its end cannot be written while the remote is away.
-        let looks = is_local && !self.outage.is_on();
+        let looks = is_local && self.now.outage.told.is_none();
         let seen = if looks { self.engine.list() } else { Ok(Vec::new()) };
-        let is_over = |job: &SeenJob| job.state.is_ended() && self.jobs.contains_key(&job.id);
+        let is_over = |job: &SeenJob| job.state.is_ended() && self.now.jobs.contains_key(&job.id);
         seen.is_ok_and(|jobs| jobs.iter().any(is_over))
     }
 
@@ -169,21 +150,20 @@ impl<'a> Coordinator<'a> {
         let Leases { readable, unreadable } = self.memory.leases()?;
         self.tell_unreadable(unreadable);
         let mut leases = Vec::new();
-        for kept in readable {
-            let mut lease = kept.value.clone();
-            let is_ours = self.jobs.values().any(|task| task == lease.id());
-            let over = self.ended.iter().find(|job| job.task == lease.id().as_str()).cloned();
+        for mut lease in readable {
+            let is_ours = self.now.jobs.values().any(|task| task == lease.id());
+            let over = self.now.ended.iter().find(|job| job.task == lease.id().as_str()).cloned();
             let is_gone = match &lease.state {
                 TaskState::Running(_) if is_ours => false,
                 TaskState::Running(attempt) if self.memory.is_here(attempt) => {
                     !self.memory.is_held(lease.id())
                 }
                 TaskState::Running(attempt) => {
-                    let still = self.still.entry(lease.id().clone()).or_default();
+                    let still = self.now.still.entry(lease.id().clone()).or_default();
                     // Another job of the task may have ended because this attempt has it.
                     let is_over =
                         over.as_ref().is_some_and(|job| attempt.job.as_ref() == Some(&job.id));
-                    is_over || still.is_stale(&kept.id)
+                    is_over || still.is_stale(&lease.at.to_rfc3339())
                 }
                 TaskState::Waiting if lease.lacks_a_share(fleet) => false,
                 TaskState::Waiting => over.is_some() && fleet.order_of(lease.id()).is_none(),
@@ -191,19 +171,19 @@ impl<'a> Coordinator<'a> {
             };
             let order = fleet.cancel_of(lease.id());
             let is_left = is_gone || lease.state == TaskState::Waiting;
-            if let (true, true, Some(order)) = (is_left, self.lock.is_some(), order) {
-                // An attempt that has begun meanwhile obeys by itself.
+            if let (true, true, Some(order)) = (is_left, self.now.lock.is_some(), order) {
+                // An attempt that has begun since obeys by itself.
                 if let Some(_held) = self.memory.hold(lease.id())? {
                     lease = end_cancelled(self.home, self.memory, &lease, order)?;
                 }
-            } else if is_gone && self.lock.is_some() {
+            } else if is_gone && self.now.lock.is_some() {
                 lease = self.take_up(&lease, over.as_ref())?;
             }
             // It was completed just before its fleet was started with --land.
-            if wants_landing(fleet, &lease) && !lease.is_requested() && self.lock.is_some() {
+            if wants_landing(fleet, &lease) && !lease.is_requested() && self.now.lock.is_some() {
                 lease = land_too(self.memory, &lease)?;
             }
-            self.ended.retain(|job| job.task != lease.id().as_str());
+            self.now.ended.retain(|job| job.task != lease.id().as_str());
             leases.push(lease);
         }
         Ok(leases)
@@ -211,12 +191,10 @@ impl<'a> Coordinator<'a> {
 
     /// Those of the first look were told before it, when the fleet was recorded.
     fn tell_unreadable(&mut self, found: Vec<UnreadableLease>) {
-        if let Some(known) = &self.unreadable {
-            for it in found.iter().filter(|it| !known.contains(it)) {
-                (self.sink)(&FleetEvent::Noted(format!("{} needs you: {}", it.task, it.why)));
-            }
+        let before = self.now.unreadable.replace(found.clone());
+        for it in before.iter().flat_map(|known| found.iter().filter(|it| !known.contains(it))) {
+            self.note(format!("{} needs you: {}", it.task, it.why));
         }
-        self.unreadable = Some(found);
     }
 
     /// Notes the jobs that have ended. Jobs that another crew handed in are joined.
@@ -226,32 +204,32 @@ impl<'a> Coordinator<'a> {
             // Nothing follows about any job.
             Err(error) => {
                 let told = format!("{error:#}");
-                if self.unanswered.as_ref() != Some(&told) {
-                    (self.sink)(&FleetEvent::Noted(told.clone()));
+                if self.now.unanswered.as_ref() != Some(&told) {
+                    self.note(told.clone());
                 }
-                self.unanswered = Some(told);
+                self.now.unanswered = Some(told);
                 return;
             }
         };
-        self.unanswered = None;
-        self.has_changed |= self.seen != seen;
+        self.now.unanswered = None;
+        self.now.has_changed |= self.now.seen != seen;
         for job in &seen {
             if job.state.is_ended() {
-                self.ended.extend(self.jobs.remove(&job.id).map(|_| job.clone()));
+                self.now.ended.extend(self.now.jobs.remove(&job.id).map(|_| job.clone()));
             } else if let Ok(task) = job.task.parse() {
-                self.jobs.insert(job.id.clone(), task);
+                self.now.jobs.insert(job.id.clone(), task);
             }
             self.tell_queued(job);
         }
-        self.seen = seen;
+        self.now.seen = seen;
     }
 
     /// Reports once why the engine lets a job wait; its reasons may change every second.
     fn tell_queued(&mut self, job: &SeenJob) {
         let was_told = |it: &SeenJob| it.id == job.id && !it.state.why().is_empty();
         let JobState::Waiting(why) = &job.state else { return };
-        if !why.is_empty() && !self.seen.iter().any(was_told) {
-            (self.sink)(&FleetEvent::Noted(format!("{} is queued: {why}", job.task)));
+        if !why.is_empty() && !self.now.seen.iter().any(was_told) {
+            self.note(format!("{} is queued: {why}", job.task));
         }
     }
 
@@ -259,14 +237,14 @@ impl<'a> Coordinator<'a> {
     /// is what the engine says of its end.
     fn take_up(&mut self, lease: &Lease, job: Option<&SeenJob>) -> Result<Lease> {
         let completed = lease.carried.completed;
-        let before = self.gone.get(lease.id()).filter(|(_, then)| *then == completed);
+        let before = self.now.gone.get(lease.id()).filter(|(_, then)| *then == completed);
         let times = before.map_or(0, |(times, _)| *times) + 1;
         let is_hopeless = times >= GONE_MAX;
         let why = job.map_or("", |job| job.state.why()).to_owned();
         if !is_hopeless {
             (self.sink)(&FleetEvent::Of(lease.id().clone(), TaskEvent::Gone(why)));
         }
-        let log = self.newest.get(lease.id()).and_then(|id| self.engine.log(id));
+        let log = self.now.newest.get(lease.id()).and_then(|id| self.engine.log(id));
         let log = log.map_or_else(String::new, |log| format!(": see {log}"));
         let kept = self.memory.change(lease.id(), |found| {
             let is_another = found.attempt().map(|it| &it.id) != lease.attempt().map(|it| &it.id);
@@ -282,42 +260,35 @@ impl<'a> Coordinator<'a> {
             };
             true
         })?;
-        self.gone.insert(lease.id().clone(), (times, completed));
+        self.now.gone.insert(lease.id().clone(), (times, completed));
         Ok(kept.value)
     }
 
     /// Tells what has happened since the last look, in the order in which it happened.
     fn tell(&mut self, fleet: &Fleet, leases: &[Lease]) {
-        let is_new = |lease: &&Lease| self.known.get(lease.id()) != Some(*lease);
+        let is_new = |lease: &&Lease| self.now.known.get(lease.id()) != Some(*lease);
         let mut changed: Vec<&Lease> = leases.iter().filter(is_new).collect();
         changed.sort_by_key(|lease| lease.at);
         for lease in changed {
-            let before = self.known.get(lease.id());
-            self.has_changed |= !before.is_some_and(|before| lease.is_still(before));
+            let before = self.now.known.get(lease.id());
+            self.now.has_changed |= !before.is_some_and(|before| lease.is_still(before));
             let order = fleet.order_of(lease.id()).map(|order| order.what);
             for event in TaskEvent::between(before, lease, order) {
                 (self.sink)(&FleetEvent::Of(lease.id().clone(), event));
             }
-            self.known.insert(lease.id().clone(), lease.clone());
+            self.now.known.insert(lease.id().clone(), lease.clone());
         }
     }
 
     /// What may start. A job that was handed in counts as running before it has said so.
     fn plan(&self, fleet: &Fleet, leases: &mut [Lease]) -> FleetPlan {
         for lease in leases.iter_mut().filter(|lease| lease.state == TaskState::Waiting) {
-            if self.jobs.values().any(|task| task == lease.id()) {
-                lease.state = TaskState::Running(Attempt {
-                    id: String::new(),
-                    host: String::new(),
-                    seat: memory::seat(self.home),
-                    pid: 0,
-                    job: None,
-                    began_at: lease.at,
-                    phase: JobPhase::Prepares,
-                });
+            if self.now.jobs.values().any(|task| task == lease.id()) {
+                let attempt = attempt_here(self.home, "", lease.at);
+                lease.state = TaskState::Running(attempt);
             }
         }
-        let is_all = self.unreadable.as_ref().is_none_or(Vec::is_empty);
+        let is_all = self.now.unreadable.as_ref().is_none_or(Vec::is_empty);
         gate::plan(self.home, fleet, leases, gate::slots_of(fleet), is_all)
     }
 
@@ -330,18 +301,20 @@ impl<'a> Coordinator<'a> {
                 Err(error) => {
                     let told = format!("{error:#}");
                     let why = told.lines().next().unwrap_or_default();
-                    let told = format!("{} could not start: {why}", start.task);
-                    (self.sink)(&FleetEvent::Noted(told));
+                    self.note(format!("{} could not start: {why}", start.task));
                     refusal = Some(error);
                 }
             }
         }
-        self.has_changed |= is_taken;
+        self.now.has_changed |= is_taken;
         match refusal {
-            Some(_) if is_taken => self.refused = 0,
-            Some(_) if self.refused + 1 < REFUSED_MAX => self.refused += 1,
-            Some(error) => return Err(error),
-            None => self.refused = 0,
+            Some(error) if !is_taken => {
+                self.now.refused += 1;
+                if self.now.refused >= REFUSED_MAX {
+                    return Err(error);
+                }
+            }
+            _ => self.now.refused = 0,
         }
         Ok(())
     }
@@ -357,9 +330,45 @@ impl<'a> Coordinator<'a> {
             return Ok(Ok(()));
         }
         Ok(self.engine.submit(&JobCall::of(fleet, task)).map(|id| {
-            self.newest.insert(task.clone(), id.clone());
-            self.jobs.insert(id, task.clone());
+            self.now.newest.insert(task.clone(), id.clone());
+            self.now.jobs.insert(id, task.clone());
         }))
+    }
+
+    /// Ends the jobs of this fleet that the engine knows, in order, and waits for them; also those
+    /// that an earlier crew started. Nothing, where another crew runs the fleet, and where a
+    /// terminal was closed whose jobs run elsewhere.
+    fn end_all(&mut self, is_local: bool) {
+        let (told, ends) = if self.now.lock.is_none() {
+            ("this crew only watched: the other one runs on", false)
+        } else if !is_local && self.signals.is_hangup() {
+            ("the terminal was closed: the jobs run on, and crew fleet run joins them", false)
+        } else {
+            ("ending: each agent is stopped, its work is kept, and the task waits", true)
+        };
+        self.note(told);
+        if !ends {
+            return;
+        }
+        self.now.jobs.keys().for_each(|id| drop(self.engine.cancel(id)));
+        let joined = self.joined();
+        joined.iter().for_each(ask_to_end);
+        Deadline::after(END_WITHIN).poll(LOOK, || {
+            if let Ok(seen) = self.engine.list() {
+                let lives = |it: &SeenJob| !it.state.is_ended();
+                self.now.jobs.retain(|id, _| seen.iter().any(|it| it.id == *id && lives(it)));
+            }
+            let is_left = !self.now.jobs.is_empty() || joined.iter().any(is_alive);
+            (!is_left || self.signals.times() > 1).then_some(())
+        });
+    }
+
+    /// The jobs of this machine that another crew has started.
+    fn joined(&self) -> Vec<ProcessIdentity> {
+        let mine = |attempt: &&Attempt| self.now.jobs.contains_key(&attempt.pid.to_string());
+        let held = self.now.known.values().filter(|lease| self.memory.is_held(lease.id()));
+        let here = held.filter_map(Lease::attempt).filter(|it| memory::is_here(self.home, it));
+        here.filter(|it| !mine(it)).filter_map(|attempt| identity(attempt.pid)).collect()
     }
 }
 
@@ -369,26 +378,19 @@ const ODD_MAX: u32 = 20;
 
 /// Looks in a row that have failed.
 #[derive(Debug, Default)]
-pub struct Outage {
-    is_on: bool,
+struct Outage {
     /// How many of the last ones had an answer that says something else.
     odd: u32,
-    /// What was told last.
+    /// What was reported last; `None` where the last look did not fail.
     told: Option<String>,
 }
 
 impl Outage {
-    /// Whether the last look failed.
-    pub fn is_on(&self) -> bool {
-        self.is_on
-    }
-
     /// Takes in that a look failed, and returns what is new about it.
     ///
     /// # Errors
     /// The look's own, where another one would not help.
-    pub fn bear(&mut self, error: Error) -> Result<Option<String>> {
-        self.is_on = true;
+    fn continues(&mut self, error: Error) -> Result<Option<String>> {
         self.odd = match git_trouble(&error) {
             Some(GitTrouble::Network) => 0,
             Some(GitTrouble::Other | GitTrouble::Auth) if self.odd < ODD_MAX => self.odd + 1,
@@ -397,50 +399,6 @@ impl Outage {
         let told = error.to_string().lines().next().unwrap_or_default().to_owned();
         let is_new = self.told.replace(told.clone()).as_ref() != Some(&told);
         Ok(is_new.then(|| format!("{told}; it is asked again")))
-    }
-}
-
-/// How long jobs get to end after a signal: an agent gets 5 s, a commit may take minutes.
-const END_WITHIN: Duration = Duration::from_secs(360);
-
-impl Coordinator<'_> {
-    /// Ends the jobs of this fleet that the engine knows, in order, and waits for them; also those
-    /// that an earlier crew started. Nothing, where another crew runs the fleet, and where a
-    /// terminal was closed whose jobs run elsewhere.
-    pub(super) fn end_all(&mut self, is_local: bool) {
-        let (told, ends) = if self.lock.is_none() {
-            ("this crew only watched: the other one runs on", false)
-        } else if !is_local && self.signals.is_hangup() {
-            ("the terminal was closed: the jobs run on, and crew fleet run joins them", false)
-        } else {
-            ("ending: each agent is stopped, its work is kept, and the task waits", true)
-        };
-        (self.sink)(&FleetEvent::Noted(told.to_owned()));
-        if !ends {
-            return;
-        }
-        self.jobs.keys().for_each(|id| drop(self.engine.cancel(id)));
-        let joined = self.joined();
-        joined.iter().for_each(ask_to_end);
-        let deadline = Deadline::after(END_WITHIN);
-        let is_left = |jobs: &BTreeMap<_, _>| !jobs.is_empty() || joined.iter().any(is_alive);
-        while is_left(&self.jobs) && !deadline.passed() && self.signals.times() < 2 {
-            if let Ok(seen) = self.engine.list() {
-                let lives = |it: &SeenJob| !it.state.is_ended();
-                self.jobs.retain(|id, _| seen.iter().any(|it| it.id == *id && lives(it)));
-            }
-            clock::sleep(LOOK);
-        }
-    }
-
-    /// The jobs of this machine that another crew has started.
-    fn joined(&self) -> Vec<ProcessIdentity> {
-        let here = self.known.values().filter(|lease| self.memory.is_held(lease.id()));
-        let attempts = here.filter_map(Lease::attempt);
-        let others = attempts.filter(|attempt| {
-            memory::is_here(self.home, attempt) && !self.jobs.contains_key(&attempt.pid.to_string())
-        });
-        others.filter_map(|attempt| identity(attempt.pid)).collect()
     }
 }
 
@@ -458,7 +416,7 @@ mod outage_tests {
         let fault = |trouble, cause: &str| GitFault::new(GitStep::Lease, trouble, cause, "look");
         let mut outage = Outage::default();
         let bear = |outage: &mut Outage, trouble, cause| {
-            outage.bear(fault(trouble, cause).into()).map_err(|error| error.to_string())
+            outage.continues(fault(trouble, cause).into()).map_err(|error| error.to_string())
         };
         let told = "lease failed: refused; it is asked again";
         assert_eq!(bear(&mut outage, GitTrouble::Network, "refused"), Ok(Some(told.to_owned())));

@@ -44,7 +44,14 @@ fn with_six(takes: &'static [&'static str], act: impl FnOnce(&mut Coordinator<'_
             FleetEvent::Of(..) => format!("{event:?}"),
         });
     };
-    act(&mut Coordinator::new(&home, &memory, Box::new(Takes(takes)), &signals, &mut sink));
+    act(&mut Coordinator {
+        home: &home,
+        memory: &memory,
+        engine: Box::new(Takes(takes)),
+        signals: &signals,
+        sink: &mut sink,
+        now: FleetNow::default(),
+    });
     told
 }
 
@@ -96,7 +103,7 @@ fn a_heartbeat_is_no_change_and_all_else_is() {
         let mut lease = a_lease("a");
         let mut is_changed = |lease: &Lease| {
             coordinator.tell(&a_fleet(), std::slice::from_ref(lease));
-            std::mem::take(&mut coordinator.has_changed)
+            std::mem::take(&mut coordinator.now.has_changed)
         };
         assert!(is_changed(&lease));
         lease.at = at(60).wall;

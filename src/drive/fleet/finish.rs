@@ -2,17 +2,14 @@
 //! becomes a pull request, or stays; then the lease says how the task ended, or that it waits for
 //! the next attempt. The branch goes with the lease, as it is here.
 
-use std::cell::Cell;
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::{Context, Error, Result, anyhow};
 use chrono::{DateTime, Utc};
 
-use super::gate::{FENCED, first_line, slot_for_checks, tip};
-use super::job::{DoneWork, Job, JobEnd};
+use super::gate::{FENCED, Job, JobEnd, first_line, tip};
 use super::land::{LandEnd, Landing};
-use super::worktree::{self, FleetCommands, MadeTree, unplanted};
+use super::worktree::{self, FleetCommands, unplanted};
 use crate::drive::error_text::git_trouble;
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::fleet::manifest::MAX_PRIORITY;
@@ -23,27 +20,26 @@ use crate::engine::fleet::{
 use crate::engine::git::GitTrouble;
 use crate::engine::record::{Actor, Ending, Loop, Outcome};
 use crate::engine::words::news::commit_message;
-use crate::world::clock::{self, Stopwatch};
+use crate::world::clock;
 use crate::world::git::commit::Drafts;
 use crate::world::git::steps::Steps;
-use crate::world::git::{self, hub, land};
-use crate::world::process::Stop;
+use crate::world::git::{self, land};
 use crate::world::store::{self, Kept};
 
 impl Job<'_> {
     /// What follows from the loop's end.
     pub(super) fn settled(&self, record: &Loop, sink: &mut dyn EventSink) -> Result<JobEnd> {
-        // The fleet may have been started in another way meanwhile, as with --land.
+        // The fleet may have been started in another way since, as with --land.
         let known = self.memory.manifest();
         let fleet =
             known.map_or_else(|_| self.fleet.clone(), |now| self.fleet.landing_as(&now.value));
-        let finished = Job { fleet: &fleet, ..*self }.finished(record, sink);
-        finished.or_else(|error| self.failed(error, Some(record)))
+        let job = Job { fleet: &fleet, record: Some(record), ..*self };
+        job.finished(record, sink).or_else(|error| job.failed(error))
     }
 
     /// What follows from an error. What no other attempt would do better ends the task with its
     /// reason; a remote that cannot be reached leaves it to the next one.
-    pub(super) fn failed(&self, error: Error, record: Option<&Loop>) -> Result<JobEnd> {
+    pub(super) fn failed(&self, error: Error) -> Result<JobEnd> {
         let trouble = git_trouble(&error);
         if self.signals.times() > 0 || trouble == Some(GitTrouble::Network) {
             return Err(error);
@@ -51,8 +47,7 @@ impl Job<'_> {
         let why = first_line(&error);
         let needs_a_person =
             trouble.is_some_and(GitTrouble::needs_a_person) || why.starts_with("conflict: ");
-        let outcome = if needs_a_person { Outcome::Blocked } else { Outcome::Error };
-        self.ended(Ending::new(outcome, why), record)
+        self.ended(if needs_a_person { Outcome::Blocked } else { Outcome::Error }, why)
     }
 
     fn finished(&self, record: &Loop, sink: &mut dyn EventSink) -> Result<JobEnd> {
@@ -61,17 +56,16 @@ impl Job<'_> {
             return Ok(JobEnd::Fenced);
         }
         if ending.outcome == Outcome::Interrupted && self.signals.times() > 0 {
-            return self.interrupted(Some(record));
+            return self.leave(JobEnd::Interrupted);
         }
         if ending.outcome != Outcome::Completed {
-            let ending = match &self.lease.sent_back {
-                Some(refusal) if ending.outcome != Outcome::Cancelled => {
-                    let why = format!("{}; its loop: {}", refusal.why(), ending.why);
-                    Ending::new(Outcome::Blocked, why)
-                }
-                _ => ending,
+            return match &self.lease.sent_back {
+                Some(refusal) if ending.outcome != Outcome::Cancelled => self.ended(
+                    Outcome::Blocked,
+                    format!("{}; its loop: {}", refusal.why(), ending.why),
+                ),
+                _ => self.close(TaskEnding::of(ending)),
             };
-            return self.ended(ending, Some(record));
         }
         // The loop was over when this attempt found it: what is left is its end.
         let was_over = record.state.completed == self.lease.carried.completed;
@@ -79,20 +73,19 @@ impl Job<'_> {
         if why.is_none() && was_over && self.lease.is_retried {
             why = self.fails_again(record, sink)?;
             if self.signals.times() > 0 {
-                return self.interrupted(Some(record));
+                return self.leave(JobEnd::Interrupted);
             }
         }
         if let Some(why) = why {
-            let ending = Ending::new(Outcome::Blocked, format!("its branch lacks its work: {why}"));
-            return self.ended(ending, Some(record));
+            return self.ended(Outcome::Blocked, format!("its branch lacks its work: {why}"));
         }
         if self.fleet.landing != LandingMode::No && self.is_cancelled() {
-            return self.interrupted(Some(record));
+            return self.leave(JobEnd::Interrupted);
         }
-        let work = DoneWork { checkout: &record.place.checkout, record: Some(record) };
         let before = self.lease.loop_end.as_ref().filter(|_| was_over);
         let landed = before.and_then(|ending| ending.landed.clone());
-        self.completed(&TaskEnding { landed, ..TaskEnding::of(ending) }, work, sink)
+        let ending = TaskEnding { landed, ..TaskEnding::of(ending) };
+        self.completed(&ending, &record.place.checkout, sink)
     }
 
     /// The check that fails where a person has put the branch in order: nobody has run it since. A
@@ -102,8 +95,8 @@ impl Job<'_> {
             return Ok(None);
         }
         let stop = || self.signals.times() > 0;
-        let _slot = slot_for_checks(self.home, MAX_PRIORITY, self.slots_now(), &stop, || ())?;
-        let commands = self.commands(&stop, sink);
+        let _slot = self.slot_for_checks(MAX_PRIORITY, &stop, || ())?;
+        let commands = FleetCommands::of(self, &stop, sink);
         for check in &record.contract.checks {
             if commands.fails(check, &record.place.checkout)?.is_some() {
                 return Ok(Some(format!("`{}` fails on it", check.run)));
@@ -119,18 +112,16 @@ impl Job<'_> {
         sink: &mut dyn EventSink,
     ) -> Result<JobEnd> {
         let stop = || self.signals.times() > 0;
-        let commands = self.commands(&stop, &mut *sink);
-        let made = worktree::make(self.memory, self.fleet, self.lease, &commands);
-        let done = made.and_then(|MadeTree { folder, .. }| {
-            self.completed(ending, DoneWork { checkout: &folder, record: None }, sink)
-        });
-        done.or_else(|error| self.failed(error, None))
+        let made = worktree::make(self, &FleetCommands::of(self, &stop, &mut *sink));
+        let done = made.and_then(|(folder, _)| self.completed(ending, &folder, sink));
+        done.or_else(|error| self.failed(error))
     }
 
+    /// What follows for completed work, of which `checkout` has the branch.
     fn completed(
         &self,
         ending: &TaskEnding,
-        work: DoneWork<'_>,
+        checkout: &Path,
         sink: &mut dyn EventSink,
     ) -> Result<JobEnd> {
         if let (LandingMode::Main, Some(Landed::Request(address))) =
@@ -141,13 +132,13 @@ impl Job<'_> {
                 Some(ending.clone())
             });
             if let Some(ending) = stays {
-                return self.close(work.record, ending);
+                return self.close(ending);
             }
         }
         match self.fleet.landing {
-            LandingMode::Main => self.land(ending, work, sink),
-            LandingMode::Pr => self.request(ending, work),
-            LandingMode::No => self.close(work.record, ending.clone()),
+            LandingMode::Main => self.land(ending, checkout, sink),
+            LandingMode::Pr => self.request(ending),
+            LandingMode::No => self.close(ending.clone()),
         }
     }
 
@@ -173,42 +164,34 @@ impl Job<'_> {
     fn land(
         &self,
         ending: &TaskEnding,
-        work: DoneWork<'_>,
+        checkout: &Path,
         sink: &mut dyn EventSink,
     ) -> Result<JobEnd> {
         sink.on_event(&RunEvent::Noted("lands its branch"));
-        let Some(kept) = self.lands(ending, work)? else { return Ok(JobEnd::Fenced) };
+        let Some(kept) = self.lands(ending)? else { return Ok(JobEnd::Fenced) };
         let stop = self.ends_by(|order| order == FleetRequest::Cancel);
-        let remote = self.fleet.remote.as_ref().context("landing needs a remote")?;
-        let commands = self.commands(&stop, &mut *sink);
-        let (job, slots, checkout) = (*self, self.slots_now(), work.checkout);
-        let landing = Landing { job, remote, slots, commands: &commands, checkout, ending };
+        let commands = FleetCommands::of(self, &stop, &mut *sink);
+        let landing = Landing { job: *self, commands: &commands, checkout, ending };
         match landing.land(kept)? {
             LandEnd::Landed(lease) => {
                 // A working tree that stays costs room alone; the work has landed.
                 let trees = self.memory.hold_trees(&self.fleet.repository, &stop);
-                if trees.is_ok() && unplanted(self.fleet, work.checkout).is_ok() {
-                    land::remove(&self.fleet.repository, work.checkout);
+                if trees.is_ok() && unplanted(self.fleet, checkout).is_ok() {
+                    land::remove(&self.fleet.repository, checkout);
                 }
-                drop(trees);
                 let ending = lease.ending().cloned().context("a landed task has ended")?;
                 Ok(JobEnd::Ended(ending))
             }
-            LandEnd::Refused(refusal) => self.refused(&refusal, work.record, sink),
-            LandEnd::Requested => self.request(ending, work),
+            LandEnd::Refused(refusal) => self.refused(&refusal, sink),
+            LandEnd::Requested => self.request(ending),
             LandEnd::Fenced => Ok(JobEnd::Fenced),
-            LandEnd::Stopped => self.interrupted(work.record),
+            LandEnd::Stopped => self.leave(JobEnd::Interrupted),
         }
     }
 
     /// What follows from a refusal: once, the task goes back to its loop, if that has an iteration
     /// left to settle it.
-    fn refused(
-        &self,
-        refusal: &Refusal,
-        record: Option<&Loop>,
-        sink: &mut dyn EventSink,
-    ) -> Result<JobEnd> {
+    fn refused(&self, refusal: &Refusal, sink: &mut dyn EventSink) -> Result<JobEnd> {
         let mut why = refusal.why();
         if let Refusal::Red { output, .. } = refusal {
             for line in output.lines() {
@@ -216,34 +199,30 @@ impl Job<'_> {
             }
         }
         if refusal.can_be_settled() && self.lease.sent_back.is_none() {
-            let spent = match record {
+            let spent = match self.record {
                 Some(record) => self.spent(record),
                 None => self.lease.spent_limit().map(|limit| format!("its {limit} is used up")),
             };
             let Some(limit) = spent else {
                 sink.on_event(&RunEvent::Noted(&format!("sent back: {why}")));
-                return self.sent_back(refusal, record);
+                return self.sent_back(refusal);
             };
             why = format!("{why}; {limit}: raise it, then --retry");
         }
         if self.lease.sent_back.is_some() {
             self.change_own(|lease| lease.sent_back = Some(refusal.clone()))?;
         }
-        self.ended(Ending::new(Outcome::Blocked, why), record)
+        self.ended(Outcome::Blocked, why)
     }
 
     /// Says in the lease that the branch is being landed. `None` where another attempt has the
     /// task.
-    pub(super) fn lands(
-        &self,
-        ending: &TaskEnding,
-        work: DoneWork<'_>,
-    ) -> Result<Option<Kept<Lease>>> {
-        let commit = self.branch_now(work.record);
+    pub(super) fn lands(&self, ending: &TaskEnding) -> Result<Option<Kept<Lease>>> {
+        let commit = self.branch_now();
         self.change_own(|lease| {
             lease.set_phase(JobPhase::Lands);
             lease.loop_end = Some(ending.clone());
-            if let Some(record) = work.record {
+            if let Some(record) = self.record {
                 lease.carry(record);
             }
             lease.commit = commit.clone().or(lease.commit.take());
@@ -253,32 +232,27 @@ impl Job<'_> {
 
     /// Records that the landing sent the task back, which happens once; then its next loop begins
     /// with the main branch merged in. A crash in between finds it in the lease.
-    fn sent_back(&self, refusal: &Refusal, record: Option<&Loop>) -> Result<JobEnd> {
+    fn sent_back(&self, refusal: &Refusal) -> Result<JobEnd> {
         let kept = self.change_own(|lease| {
             lease.sent_back = Some(refusal.clone());
             if let Refusal::Conflict(files) = refusal {
                 lease.conflicts.clone_from(files);
             }
-            if let Some(record) = record {
+            if let Some(record) = self.record {
                 lease.carry(record);
             }
             // What main brings changes tests and check configuration, too.
             lease.carried.baseline = None;
             (lease.loop_end, lease.loop_id) = (None, None);
         })?;
-        Ok(match kept {
-            Some(kept) => JobEnd::SentBack(Box::new(kept.value)),
-            None => JobEnd::Fenced,
-        })
+        Ok(kept.map_or(JobEnd::Fenced, |kept| JobEnd::SentBack(Box::new(kept.value))))
     }
 
     /// The main branch of the remote, brought into a working tree as the ref `name`.
     pub(super) fn bring_main(&self, folder: &Path, name: &str) -> Result<String> {
         let base = &self.fleet.base;
-        let main = self.memory.fetch_branch(base)?;
-        let main = main.with_context(|| format!("the remote has no branch {base}"))?;
-        hub::give(self.memory.hub().context("this fleet has no remote")?, folder, &main, name)?;
-        Ok(main)
+        let main = self.memory.bring(base, folder, name)?;
+        main.with_context(|| format!("the remote has no branch {base}"))
     }
 
     /// Brings the main branch into the task's own branch, for its next loop. The lease names the
@@ -300,18 +274,17 @@ impl Job<'_> {
         land::commit_markers(folder, &files)?;
         Ok(kept.value)
     }
-}
 
-impl Job<'_> {
     /// Leaves a task whose loop was paused. Where no order of the fleet did that, a person has
     /// paused the loop alone, or has run the fleet again since: a run lifts what was paused before.
     pub(super) fn paused(&self) -> Result<JobEnd> {
         let paused_at = self.paused_at();
         let is_lifted =
             |fleet: &Fleet| fleet.ran_at.zip(paused_at).is_some_and(|(ran, paused)| ran > paused);
-        let goes_on = |fleet: &Fleet| is_lifted(fleet) || self.lease.lacks_a_share(fleet);
         let id = self.lease.id();
-        let is_kept = |fleet: &Fleet| fleet.order_of(id).is_none() && !goes_on(fleet);
+        let is_kept = |fleet: &Fleet| {
+            fleet.order_of(id).is_none() && !is_lifted(fleet) && !self.lease.lacks_a_share(fleet)
+        };
         let mut fleet = self.memory.manifest()?.value;
         if is_kept(&fleet) {
             let order = FleetOrder { what: FleetRequest::Pause, by: Actor::User, reason: None };
@@ -323,7 +296,7 @@ impl Job<'_> {
             })?;
         }
         let is_ordered = fleet.order_of(id).is_some();
-        self.leave(if is_ordered { JobEnd::Paused } else { JobEnd::Interrupted }, None)
+        self.leave(if is_ordered { JobEnd::Paused } else { JobEnd::Interrupted })
     }
 
     /// When the task's loop was told to pause; `None` if it is not, as far as this machine knows.
@@ -332,135 +305,77 @@ impl Job<'_> {
         store::paused_at(self.home, &id)
     }
 
-    /// Leaves the task to the next attempt, unless a person ended it meanwhile.
-    pub(super) fn leave(&self, end: JobEnd, record: Option<&Loop>) -> Result<JobEnd> {
+    /// Leaves the task to the next attempt, unless a person has ended it.
+    pub(super) fn leave(&self, end: JobEnd) -> Result<JobEnd> {
         let fleet = self.memory.manifest()?.value;
         if let Some(order) = fleet.cancel_of(self.lease.id()) {
-            return self.ended(order.ending(), record);
+            return self.close(TaskEnding::of(order.ending()));
         }
-        // What the last iteration could not push goes with it.
-        let written = self.write(record, &TaskState::Waiting);
-        let is_ours = match written {
-            Err(error) if git_trouble(&error).is_some_and(GitTrouble::needs_a_person) => {
-                self.put(record, None, &TaskState::Waiting)?
-            }
-            written => written?,
-        };
-        Ok(if is_ours { end } else { JobEnd::Fenced })
+        let written = self.write(TaskState::Waiting)?;
+        Ok(if written.is_some() { end } else { JobEnd::Fenced })
     }
 
-    /// Leaves the task because a signal or an order came first.
-    fn interrupted(&self, record: Option<&Loop>) -> Result<JobEnd> {
-        self.leave(JobEnd::Interrupted, record)
+    pub(super) fn ended(&self, outcome: Outcome, why: String) -> Result<JobEnd> {
+        self.close(TaskEnding::of(Ending::new(outcome, why)))
     }
 
-    /// How the commands of this attempt run; `stop` ends one early.
-    pub(super) fn commands<'a>(
-        &self,
-        stop: Stop<'a>,
-        sink: &'a mut dyn EventSink,
-    ) -> FleetCommands<'a> {
-        FleetCommands::of(self.home, &self.fleet.name, self.lease.id(), stop, sink)
-    }
-
-    pub(super) fn ended(&self, ending: Ending, record: Option<&Loop>) -> Result<JobEnd> {
-        self.close(record, TaskEnding::of(ending))
-    }
-
-    /// Ends the task. Where its remote does not take the branch, it needs a person: what is there
-    /// stays, and the rest is on this machine.
-    pub(super) fn close(&self, record: Option<&Loop>, ending: TaskEnding) -> Result<JobEnd> {
-        let ended = |ending: &TaskEnding| TaskState::Ended(ending.clone());
-        let (ending, is_ours) = match self.write(record, &ended(&ending)) {
-            Ok(is_ours) => (ending, is_ours),
-            Err(error) if git_trouble(&error).is_some_and(GitTrouble::needs_a_person) => {
-                let ending = TaskEnding::of(Ending::new(Outcome::Blocked, first_line(&error)));
-                let is_ours = self.put(record, None, &ended(&ending))?;
-                (ending, is_ours)
-            }
-            Err(error) => return Err(error),
-        };
-        Ok(if is_ours { JobEnd::Ended(ending) } else { JobEnd::Fenced })
+    /// Ends the task.
+    pub(super) fn close(&self, ending: TaskEnding) -> Result<JobEnd> {
+        Ok(match self.write(TaskState::Ended(ending))? {
+            Some(TaskState::Ended(ending)) => JobEnd::Ended(ending),
+            _ => JobEnd::Fenced,
+        })
     }
 
     /// The commit of the task's branch, where this machine has its newest: by its loop or, where
     /// that is gone, as a local fleet left it.
-    pub(super) fn branch_now(&self, record: Option<&Loop>) -> Option<String> {
+    fn branch_now(&self) -> Option<String> {
         let Lease { branch, commit, carried, .. } = self.lease;
         let is_local = commit.is_none() && carried.completed > 0;
         let here = || git::commit(&self.fleet.repository, &format!("refs/heads/{branch}"));
-        record.map_or_else(|| is_local.then(here).flatten(), |record| tip(record).commit)
+        self.record.map_or_else(|| is_local.then(here).flatten(), |record| tip(record).commit)
     }
 
     /// Whether the work of a task is at hand without its loop.
     pub(super) fn has_its_branch(&self) -> bool {
-        self.lease.commit.is_some() || self.branch_now(None).is_some()
+        self.lease.commit.is_some() || self.branch_now().is_some()
     }
 
-    /// Writes the attempt's last state, with the branch as it is here. False where another attempt
-    /// has the task.
-    fn write(&self, record: Option<&Loop>, state: &TaskState) -> Result<bool> {
-        let commit = self.branch_now(record);
-        self.put(record, commit.as_ref(), state)
-    }
-
-    /// The same; without a commit the branch stays as its remote has it.
-    fn put(
-        &self,
-        record: Option<&Loop>,
-        commit: Option<&String>,
-        state: &TaskState,
-    ) -> Result<bool> {
-        let kept = self.memory.change(self.lease.id(), |lease| {
-            if !lease.is_of(self.attempt) {
-                return false;
+    /// Writes the attempt's last state, with the branch as it is here, and returns what was
+    /// written; `None` where another attempt has the task. A branch that its remote does not take
+    /// stays as it is there, and an end needs a person then: the rest is on this machine.
+    fn write(&self, mut state: TaskState) -> Result<Option<TaskState>> {
+        let mut written = self.put(self.branch_now(), &state);
+        if let Err(error) = &written
+            && git_trouble(error).is_some_and(GitTrouble::needs_a_person)
+        {
+            if state != TaskState::Waiting {
+                let ending = Ending::new(Outcome::Blocked, first_line(error));
+                state = TaskState::Ended(TaskEnding::of(ending));
             }
+            written = self.put(None, &state);
+        }
+        Ok(written?.then_some(state))
+    }
+
+    /// Writes it with this commit of its branch; without one that stays as the lease has it. False
+    /// where another attempt has the task.
+    fn put(&self, commit: Option<String>, state: &TaskState) -> Result<bool> {
+        let kept = self.memory.change(self.lease.id(), |lease| {
+            let is_own = lease.is_of(self.attempt);
             lease.state = state.clone();
             lease.at = clock::now().wall;
             // An attempt that is left before its loop goes on has not used up what a person asked.
-            if record.is_some() || *state != TaskState::Waiting {
+            if self.record.is_some() || *state != TaskState::Waiting {
                 lease.is_retried = false;
             }
-            if record.is_some() {
+            if let Some(record) = self.record {
                 lease.accepted_test_changes = None;
-            }
-            if let Some(record) = record {
                 lease.carry(record);
             }
-            lease.commit = commit.or(lease.commit.as_ref()).cloned();
-            true
+            lease.commit = commit.clone().or(lease.commit.take());
+            is_own
         })?;
         Ok(kept.value.state == *state)
-    }
-}
-
-/// Milliseconds between two looks for an order.
-const ORDERS_MS: u64 = 5000;
-/// The longest that one talk with the remote may take for such a look, which has two.
-const ORDERS_WITHIN: Duration = Duration::from_secs(7);
-
-impl Job<'_> {
-    /// What a person has ordered of the task, as far as its memory answers now.
-    pub(super) fn order(&self) -> Option<FleetRequest> {
-        // It is asked while a check runs, which nobody watches meanwhile.
-        let memory = self.memory.clone().with_haste(self.signals, ORDERS_WITHIN);
-        let fleet = memory.manifest().ok()?.value;
-        fleet.order_of(self.lease.id()).map(|order| order.what)
-    }
-
-    pub(super) fn is_cancelled(&self) -> bool {
-        self.order() == Some(FleetRequest::Cancel)
-    }
-
-    /// Whether a signal has come or, by a look every five seconds, an order that is `meant`.
-    pub(super) fn ends_by(&self, meant: impl Fn(FleetRequest) -> bool) -> impl Fn() -> bool {
-        let asked = Cell::new((Stopwatch::start(), false));
-        move || {
-            let (since, is_ordered) = asked.get();
-            if since.elapsed_ms() >= ORDERS_MS && !is_ordered {
-                asked.set((Stopwatch::start(), self.order().is_some_and(&meant)));
-            }
-            self.signals.times() > 0 || asked.get().1
-        }
     }
 }

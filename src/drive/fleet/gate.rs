@@ -1,65 +1,202 @@
-//! What a job needs before an iteration: a slot, no request against it, and a lease that says how
-//! far the task is. A heartbeat renews a lease that other machines read. It judges nothing.
+//! The attempt that a process is, and what it needs before an iteration: a slot, no request against
+//! it, and a lease that says how far the task is. A heartbeat renews a lease that other machines
+//! read. It judges nothing.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::cell::Cell;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::Duration;
 use std::{io, thread};
 
-use anyhow::{Error, Result};
+use anyhow::{Error, Result, bail};
 
 use super::executors::MANUAL;
 use super::memory::{self, Memory};
 use crate::drive::control;
 use crate::drive::error_text::{error_text, git_trouble};
 use crate::drive::run::round::{Leave, Tie};
+use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::fleet::{
-    Attempt, Carried, Fleet, FleetPlan, FleetRequest, JobPhase, Lease, Places, TaskId, WaitsFor,
+    Attempt, Carried, Fleet, FleetPlan, FleetRequest, JobPhase, Lease, Places, TaskEnding, TaskId,
+    WaitsFor,
 };
 use crate::engine::git::GitTrouble;
-use crate::engine::record::{Actor, Ending, Loop, LoopId, Outcome};
-use crate::world::clock::{self, Stopwatch};
+use crate::engine::record::{Actor, Contract, Ending, Loop, LoopId, Outcome};
+use crate::world::clock::{self, RetryPolicy, Stopwatch};
+use crate::world::git;
 use crate::world::git::land::{OwnTip, own_tip};
-use crate::world::git::{self, hub};
+use crate::world::process::signals::Signals;
 use crate::world::process::{Stop, descendants};
 use crate::world::slots::{self, Line, Slot};
 use crate::world::store::{self, Home, Kept, fleets};
 
-/// Milliseconds between two looks for an order while the job waits for a slot, and between two
-/// requests of a remote that is away.
-const ORDERS_MS: u64 = 1000;
-/// Milliseconds that a loop waits for its remote before its first iteration begins without.
-const NAMED_WITHIN_MS: u64 = 30 * 60 * 1000;
-
 /// The end of a loop whose task another attempt has taken.
 pub const FENCED: &str = "another attempt has this task";
 
-/// The tie of one attempt.
-pub struct JobTie {
-    pub home: Home,
-    pub memory: Memory,
-    pub task: TaskId,
-    /// The attempt that this process is.
-    pub attempt: String,
-    pub priority: u8,
-    /// How many slots this machine has for the fleet; 0 where the engine has given a place.
-    pub slots: u32,
-    /// The loop that the lease is known to name.
-    pub named: Option<LoopId>,
-    /// Since when the remote has not answered, and since when it was not asked again.
-    pub unheard: Option<[Stopwatch; 2]>,
-    /// The remote's name and main branch, where the fleet has one.
-    pub main: Option<(String, String)>,
-    pub line: Option<Line>,
-    pub slot: Option<Slot>,
-    pub looked: Option<Stopwatch>,
-    /// The commit of the main branch that the branch was on, as far as is known.
-    pub stood_on: Option<String>,
-    /// The one that was brought last.
-    pub brought: Option<String>,
+/// What became of an attempt.
+#[derive(Debug)]
+pub enum JobEnd {
+    /// The task ended, now or before.
+    Ended(TaskEnding),
+    /// Another process works on it.
+    Elsewhere,
+    /// Another attempt has taken it over.
+    Fenced,
+    /// A person paused the fleet or its loop.
+    Paused,
+    /// A signal ended the attempt; the task waits for the next one.
+    Interrupted,
+    /// A landing sent the task back: another loop of it follows, by this lease.
+    SentBack(Box<Lease>),
 }
 
-impl JobTie {
+/// The attempt that this process is.
+#[derive(Clone, Copy)]
+pub(super) struct Job<'a> {
+    pub home: &'a Home,
+    pub memory: &'a Memory,
+    pub fleet: &'a Fleet,
+    pub lease: &'a Lease,
+    pub attempt: &'a str,
+    pub signals: &'a Signals,
+    /// The loop that is over; `None` before that and where it is on another machine.
+    pub record: Option<&'a Loop>,
+}
+
+/// Milliseconds between two looks for an order.
+const ORDERS_MS: u64 = 5000;
+/// The longest that one talk with the remote may take for such a look, which has two.
+const ORDERS_WITHIN: Duration = Duration::from_secs(7);
+/// Between two looks for a slot.
+const ASKED: Duration = Duration::from_millis(50);
+
+impl<'a> Job<'a> {
+    /// Changes the task's lease; `None` where another attempt has it.
+    pub fn change_own(&self, change: impl Fn(&mut Lease)) -> Result<Option<Kept<Lease>>> {
+        self.memory.change_own(self.lease.id(), self.attempt, change)
+    }
+
+    /// What a person has ordered of the task, as far as its memory answers now.
+    pub fn order(&self) -> Option<FleetRequest> {
+        // It is asked while a check runs, which nobody watches then.
+        let memory = self.memory.clone().with_haste(self.signals, ORDERS_WITHIN);
+        let fleet = memory.manifest().ok()?.value;
+        fleet.order_of(self.lease.id()).map(|order| order.what)
+    }
+
+    pub fn is_cancelled(&self) -> bool {
+        self.order() == Some(FleetRequest::Cancel)
+    }
+
+    /// Whether a signal has come or, by a look every five seconds, an order that is `meant`.
+    pub fn ends_by(&self, meant: impl Fn(FleetRequest) -> bool) -> impl Fn() -> bool {
+        let asked = Cell::new((Stopwatch::start(), false));
+        move || {
+            let (since, is_ordered) = asked.get();
+            if since.elapsed_ms() >= ORDERS_MS && !is_ordered {
+                asked.set((Stopwatch::start(), self.order().is_some_and(&meant)));
+            }
+            self.signals.times() > 0 || asked.get().1
+        }
+    }
+
+    /// How many slots of this machine the fleet has now, as a person typed it last, which may be
+    /// after the job began; 0 where the executor has given a place.
+    fn slots(&self) -> u32 {
+        let before = job_slots(self.fleet);
+        let now = fleets::manifest(self.home, &self.fleet.name).ok().flatten();
+        let now = now.map_or(0, |now| job_slots(&now.value));
+        if before > 0 && now > 0 { now } else { before }
+    }
+
+    /// A slot for checks outside an iteration; those of a landing go before every task that waits
+    /// for one. `waits` is called once if there is none at first. `None` where the executor has
+    /// given a place, or `stop` came first.
+    pub fn slot_for_checks(
+        &self,
+        priority: u8,
+        stop: Stop<'_>,
+        waits: impl FnOnce(),
+    ) -> Result<Option<Slot>> {
+        let slots = self.slots();
+        if slots == 0 {
+            return Ok(None);
+        }
+        let mut line = Line::join(self.home, priority, slots)?;
+        let mut waits = Some(waits);
+        loop {
+            let slot = line.poll()?;
+            if slot.is_some() || stop() {
+                return Ok(slot);
+            }
+            if let Some(waits) = waits.take() {
+                waits();
+            }
+            clock::sleep(ASKED);
+        }
+    }
+
+    /// A slot for the checks that run before the first iteration, if there are any.
+    ///
+    /// # Errors
+    /// If a signal or a person's order ends the wait.
+    pub fn slot_at_first(&self, contract: &Contract) -> Result<Option<Slot>> {
+        if contract.before_the_first().next().is_none() {
+            return Ok(None);
+        }
+        let stop = self.ends_by(|_| true);
+        let mut has_waited = false;
+        let waits = || {
+            has_waited = true;
+            self.shows(&JobPhase::Lines);
+        };
+        let slot = self.slot_for_checks(self.lease.task.priority, &stop, waits)?;
+        if slot.is_none() && stop() {
+            bail!("the wait for a slot was ended");
+        }
+        if has_waited {
+            self.shows(&JobPhase::Prepares);
+        }
+        Ok(slot)
+    }
+
+    /// Says in the lease what the attempt does, for those who look on; nothing rests on it.
+    fn shows(&self, phase: &JobPhase) {
+        let _ = self.change_own(|lease| lease.set_phase(phase.clone()));
+    }
+
+    /// What ties the loop of the attempt to its fleet. Its remote is asked once each time.
+    pub fn tie(self) -> JobTie<'a> {
+        JobTie {
+            memory: self.memory.clone().with_patience(self.signals, Duration::ZERO),
+            line: None,
+            slot: None,
+            looked: None,
+            stood_on: self.lease.stands_on.clone(),
+            brought: None,
+            job: self,
+        }
+    }
+}
+
+/// Milliseconds between two looks for an order while the job waits for a slot.
+const LOOKED_MS: u64 = 1000;
+/// How a remote that is away is asked to take the name of a loop before that begins without.
+const NAMED: RetryPolicy = RetryPolicy::every(Duration::from_secs(1), Duration::from_secs(30 * 60));
+
+/// The tie of one attempt.
+pub(super) struct JobTie<'a> {
+    job: Job<'a>,
+    memory: Memory,
+    line: Option<Line>,
+    slot: Option<Slot>,
+    looked: Option<Stopwatch>,
+    /// The commit of the main branch that the branch was on, as far as is known.
+    stood_on: Option<String>,
+    /// The one that was brought last.
+    brought: Option<String>,
+}
+
+impl JobTie<'_> {
     /// Says in the lease what the attempt does, how far its loop is and, if it is known, the commit
     /// of its branch, which other machines then see.
     fn say(&self, record: &Loop, phase: &JobPhase, commit: Option<&str>) -> Option<Ending> {
@@ -77,7 +214,7 @@ impl JobTie {
     /// Writes it into the lease. False where another attempt has the task.
     fn write(&self, record: &Loop, phase: &JobPhase, commit: Option<&str>) -> Result<bool> {
         let stands_on = self.stands_on(record);
-        let kept = self.memory.change_own(&self.task, &self.attempt, |lease| {
+        let kept = self.memory.change_own(self.job.lease.id(), self.job.attempt, |lease| {
             lease.set_phase(phase.clone());
             lease.loop_id = Some(record.id.clone());
             // A loop that runs has taken them.
@@ -99,45 +236,34 @@ impl JobTie {
     /// Has the lease name a new loop before its first iteration, and waits for its remote, though
     /// not for ever: the work of one that no lease names would be done again, and counted to no
     /// limit.
-    fn wait_for_name(&mut self, record: &Loop) -> Option<Leave> {
-        let later = || Some(Leave::Later("the remote, which is out of reach".to_owned()));
-        if self.named.as_ref() == Some(&record.id) {
-            return None;
+    pub fn name(&self, record: &Loop, sink: &mut dyn EventSink) {
+        if self.job.lease.loop_id.as_ref() == Some(&record.id) {
+            return;
         }
-        if let Some([since, asked]) = self.unheard {
-            if since.elapsed_ms() >= NAMED_WITHIN_MS {
-                return None;
+        let mut is_told = false;
+        let _ = clock::retry(NAMED, self.job.ends_by(|_| true), || {
+            let named = self.write(record, &JobPhase::Prepares, None);
+            // Any other fault is told as the iteration begins.
+            let trouble = named.as_ref().err().and_then(git_trouble);
+            let is_away = matches!(trouble, Some(GitTrouble::Network | GitTrouble::NoRemote));
+            if is_away && !std::mem::replace(&mut is_told, true) {
+                sink.on_event(&RunEvent::Noted("waits for the remote, which is out of reach"));
             }
-            if asked.elapsed_ms() < ORDERS_MS {
-                return later();
-            }
-        }
-        let error = match self.write(record, &JobPhase::Prepares, None) {
-            Ok(true) => {
-                self.named = Some(record.id.clone());
-                return None;
-            }
-            Ok(false) => return Some(Leave::Ends(Ending::new(Outcome::Cancelled, FENCED))),
-            Err(error) => error,
-        };
-        // Any other fault is told as the iteration begins.
-        let is_away = matches!(git_trouble(&error)?, GitTrouble::Network | GitTrouble::NoRemote);
-        let now = Stopwatch::start();
-        self.unheard = is_away.then(|| [self.unheard.map_or(now, |[since, _]| since), now]);
-        if is_away { later() } else { None }
+            if is_away { Err(()) } else { Ok(()) }
+        });
     }
 
     /// What the fleet wants of the loop, if anything. One that began before the fleet's money had a
     /// limit stops, and gets its share with its next start.
     fn ordered(&mut self, record: &Loop) -> Option<Leave> {
-        if self.looked.as_ref().is_some_and(|looked| looked.elapsed_ms() < ORDERS_MS) {
+        if self.looked.as_ref().is_some_and(|looked| looked.elapsed_ms() < LOOKED_MS) {
             return None;
         }
         self.looked = Some(Stopwatch::start());
         let fleet = self.memory.manifest().ok()?.value;
         let is_unlimited = record.contract.limits.max_cost_micros == 0;
         let lacks_a_share = fleet.max_cost_micros > 0 && is_unlimited;
-        match fleet.order_of(&self.task) {
+        match fleet.order_of(self.job.lease.id()) {
             Some(order) if order.what == FleetRequest::Cancel => Some(Leave::Ends(order.ending())),
             Some(_) => Some(Leave::Paused),
             None => lacks_a_share.then_some(Leave::Paused),
@@ -146,12 +272,12 @@ impl JobTie {
 
     /// Passes a person's messages on to the loop. One that it cannot take now stays in the lease.
     fn deliver(&self, record: &Loop) {
-        let Ok(kept) = self.memory.lease(&self.task) else { return };
+        let Ok(kept) = self.memory.lease(self.job.lease.id()) else { return };
         for words in kept.value.messages {
-            if control::tell(&self.home, &record.id, &words).is_err() {
+            if control::tell(self.job.home, &record.id, &words).is_err() {
                 return;
             }
-            let _ = self.memory.change(&self.task, |lease| {
+            let _ = self.memory.change(self.job.lease.id(), |lease| {
                 let found = lease.messages.iter().position(|known| *known == words);
                 found.map(|at| lease.messages.remove(at)).is_some()
             });
@@ -161,13 +287,11 @@ impl JobTie {
     /// Brings the main branch of the remote into the checkout: the iteration begins with a rebase
     /// onto it. Without an answer of the remote it begins without.
     fn bring_main(&mut self, record: &Loop) {
-        let (Some(hub), Some((remote, base))) = (self.memory.hub(), &self.main) else { return };
-        if let Ok(Some(commit)) = self.memory.fetch_branch(base) {
-            let name = format!("refs/remotes/{remote}/{base}");
-            if hub::give(hub, &record.place.checkout, &commit, &name).is_ok() {
-                self.stood_on = self.stands_on(record);
-                self.brought = Some(commit);
-            }
+        let Fleet { remote: Some(remote), base, .. } = self.job.fleet else { return };
+        let name = remote.tracked(base);
+        if let Ok(Some(commit)) = self.memory.bring(base, &record.place.checkout, &name) {
+            self.stood_on = self.stands_on(record);
+            self.brought = Some(commit);
         }
     }
 
@@ -179,15 +303,16 @@ impl JobTie {
         self.brought.as_ref().filter(is_in).or(self.stood_on.as_ref()).cloned()
     }
 
+    /// Takes a slot, or says how many are before it in the line.
     fn take_slot(&mut self) -> io::Result<Option<usize>> {
-        if self.slots == 0 {
-            return Ok(None);
-        }
         let line = if let Some(line) = &mut self.line {
             line
         } else {
-            self.slots = slots_now(&self.home, &self.memory.fleet, self.slots);
-            self.line.insert(Line::join(&self.home, self.priority, self.slots)?)
+            let slots = self.job.slots();
+            if slots == 0 {
+                return Ok(None);
+            }
+            self.line.insert(Line::join(self.job.home, self.job.lease.task.priority, slots)?)
         };
         self.slot = line.poll()?;
         if self.slot.is_none() {
@@ -207,14 +332,11 @@ pub fn tip(record: &Loop) -> OwnTip {
     }
 }
 
-impl Tie for JobTie {
+impl Tie for JobTie<'_> {
     fn leave(&mut self, record: &Loop) -> Leave {
         if let Some(ordered) = self.ordered(record) {
             self.line = None;
             return ordered;
-        }
-        if let Some(unnamed) = self.wait_for_name(record) {
-            return unnamed;
         }
         let is_new = self.line.is_none();
         match self.take_slot() {
@@ -261,66 +383,41 @@ impl Tie for JobTie {
     }
 }
 
-/// Milliseconds between two beats.
-const BEAT_MS: u64 = 60_000;
-/// Between two looks whether the attempt is over.
-const LOOK: Duration = Duration::from_millis(200);
+/// Between two beats.
+const BEAT: Duration = Duration::from_secs(60);
 
-/// Beats until it is dropped.
-pub struct Heartbeat(Arc<AtomicBool>);
-
-impl Heartbeat {
-    /// Begins; `None` where no other machine reads the lease.
-    pub fn start(home: &Home, memory: &Memory, task: &TaskId, attempt: &str) -> Option<Self> {
-        if !memory.is_shared() {
-            return None;
+/// Has a heartbeat renew the lease until what is returned is dropped; `None` where no other machine
+/// reads it. A remote that does not answer is asked again at the next beat.
+pub fn heartbeat(home: &Home, memory: Memory, task: &TaskId, attempt: &str) -> Option<Sender<()>> {
+    if !memory.is_shared() {
+        return None;
+    }
+    let (heart, over) = mpsc::channel();
+    let (home, task, attempt) = (home.clone(), task.clone(), attempt.to_owned());
+    // git dies with the thread that started it, so this one stays for as long as it beats.
+    thread::spawn(move || {
+        let mut own_loop = None;
+        while over.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
+            descendants::beside(|| beat(&home, &memory, &task, &attempt, &mut own_loop));
         }
-        let over = Arc::new(AtomicBool::new(false));
-        let heartbeat = Self(Arc::clone(&over));
-        let (home, memory) = (home.clone(), memory.clone());
-        let (task, attempt) = (task.clone(), attempt.to_owned());
-        // git dies with the thread that started it, so this one stays for as long as it beats.
-        thread::spawn(move || {
-            let (mut last, mut own_loop) = (Stopwatch::start(), None);
-            while !over.load(Ordering::Relaxed) {
-                if last.elapsed_ms() >= BEAT_MS {
-                    last = Stopwatch::start();
-                    let beat = || beat(&home, &memory, &task, &attempt, &mut own_loop);
-                    descendants::beside(beat);
-                }
-                clock::sleep(LOOK);
-            }
-        });
-        Some(heartbeat)
-    }
+    });
+    Some(heart)
 }
 
-impl Drop for Heartbeat {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-/// One beat. A remote that does not answer is asked again at the next one.
+/// Renews the lease. A loop whose task another attempt has taken is ended, and one that rests, and
+/// would only ask after that, obeys what the fleet has ordered.
 fn beat(home: &Home, memory: &Memory, task: &TaskId, attempt: &str, own_loop: &mut Option<LoopId>) {
-    match memory.change_own(task, attempt, |lease| lease.at = clock::now().wall) {
-        Ok(Some(Kept { value: lease, .. })) => {
-            own_loop.clone_from(&lease.loop_id);
-            if let (true, Some(id)) = (lease.rests(), own_loop) {
-                wake(home, memory, task, id);
-            }
+    let Ok(kept) = memory.change_own(task, attempt, |lease| lease.at = clock::now().wall) else {
+        return;
+    };
+    let Some(Kept { value: lease, .. }) = kept else {
+        if let Some(id) = own_loop {
+            let _ = store::order_cancel(home, id, Actor::User, Some(FENCED));
         }
-        Ok(None) => {
-            if let Some(id) = own_loop {
-                let _ = store::order_cancel(home, id, Actor::User, Some(FENCED));
-            }
-        }
-        Err(_) => {}
-    }
-}
-
-/// Passes an order of the fleet on to a loop that rests, and would only ask after that.
-fn wake(home: &Home, memory: &Memory, task: &TaskId, id: &LoopId) {
+        return;
+    };
+    own_loop.clone_from(&lease.loop_id);
+    let Some(id) = lease.loop_id.as_ref().filter(|_| lease.rests()) else { return };
     let Ok(fleet) = memory.manifest() else { return };
     let Some(order) = fleet.value.order_of(task) else { return };
     let _ = match order.what {
@@ -355,44 +452,6 @@ pub fn plan(home: &Home, fleet: &Fleet, leases: &[Lease], slots: usize, all: boo
 /// place.
 pub fn job_slots(fleet: &Fleet) -> u32 {
     if fleet.is_local() { u32::try_from(slots_of(fleet)).unwrap_or(1) } else { 0 }
-}
-
-/// The same as a person typed it last on this machine, which may be after the job began with
-/// `before`.
-pub(super) fn slots_now(home: &Home, fleet: &str, before: u32) -> u32 {
-    let now = fleets::manifest(home, fleet).ok().flatten();
-    let now = now.map_or(0, |now| job_slots(&now.value));
-    if before > 0 && now > 0 { now } else { before }
-}
-
-/// Between two looks for a slot.
-const ASKED: Duration = Duration::from_millis(50);
-
-/// A slot of this machine for checks outside an iteration; those of a landing go before every task
-/// that waits for one. `waits` is called once if there is none at first. `None` where `slots` is 0,
-/// or `stop` came first.
-pub(super) fn slot_for_checks(
-    home: &Home,
-    priority: u8,
-    slots: u32,
-    stop: Stop<'_>,
-    waits: impl FnOnce(),
-) -> Result<Option<Slot>> {
-    if slots == 0 {
-        return Ok(None);
-    }
-    let mut line = Line::join(home, priority, slots)?;
-    let mut waits = Some(waits);
-    loop {
-        let slot = line.poll()?;
-        if slot.is_some() || stop() {
-            return Ok(slot);
-        }
-        if let Some(waits) = waits.take() {
-            waits();
-        }
-        clock::sleep(ASKED);
-    }
 }
 
 /// What an error says, without the way out.

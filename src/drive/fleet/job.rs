@@ -3,16 +3,16 @@
 //! ended is left alone, one that another process works on too, and a loop that was cut off is
 //! resumed.
 
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
+use chrono::{DateTime, Utc};
 
 use super::control::stop;
 use super::executors::MANUAL;
-use super::gate::{self, FENCED, Heartbeat, JobTie, job_slots, slot_for_checks};
+use super::gate::{FENCED, Job, JobEnd, heartbeat};
 use super::memory::{self, Memory, Stillness};
-use super::worktree::{self, MadeTree, end_leftovers, unplanted};
+use super::worktree::{self, FleetCommands, end_leftovers, unplanted};
 use crate::drive::find::NewOwner;
 use crate::drive::resume::adapt::accept_test_changes_of;
 use crate::drive::resume::resume;
@@ -26,8 +26,8 @@ use crate::engine::boundary::limits::{LimitChange, LimitName, reached};
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::fleet::plan::fitting;
 use crate::engine::fleet::{
-    Attempt, Carried, Fleet, FleetOrder, FleetRequest, JobPhase, LandingMode, Lease, TaskEnding,
-    TaskId, TaskState, evidence, without_markers,
+    Attempt, Carried, Fleet, FleetOrder, FleetRequest, JobPhase, LandingMode, Lease, TaskId,
+    TaskState, evidence, without_markers,
 };
 use crate::engine::journal::Event;
 use crate::engine::record::{Check, Contract, Ending, Fragment, Limits, Loop, Outcome, Phase};
@@ -38,8 +38,7 @@ use crate::world::git::steps;
 use crate::world::git::steps::put_back;
 use crate::world::process::identity::my_id;
 use crate::world::process::signals::Signals;
-use crate::world::slots::Slot;
-use crate::world::store::{self, Home, Kept};
+use crate::world::store::{self, Home};
 use crate::world::{clock, env, host};
 
 /// How long a remote that cannot be reached is asked again.
@@ -74,26 +73,40 @@ pub fn job(
         return Ok(ended.ending().cloned().map_or(JobEnd::Elsewhere, JobEnd::Ended));
     }
     if let Some(why) = lacks_money(&memory, &fleet, &lease)? {
-        free(&memory, task, gone.as_ref())?;
+        memory.change(task, |lease| {
+            lease.state = TaskState::Waiting;
+            gone.as_ref().is_some_and(|gone| lease.is_of(gone))
+        })?;
         bail!(why);
     }
     let attempt = format!("{:016x}", env::random());
-    let taken = memory.change(task, |lease| take(home, lease, gone.as_ref(), &attempt))?.value;
+    // Another machine may have taken it since.
+    let taken = memory.change(task, |lease| {
+        let is_free = is_free(lease, gone.as_ref());
+        lease.attempts += 1;
+        lease.at = clock::now().wall;
+        lease.state = TaskState::Running(attempt_here(home, &attempt, lease.at));
+        is_free
+    })?;
+    let taken = taken.value;
     match &taken.state {
         TaskState::Ended(ending) => return Ok(JobEnd::Ended(ending.clone())),
         TaskState::Running(found) if found.id == attempt => {}
         TaskState::Running(_) | TaskState::Waiting => return Ok(JobEnd::Elsewhere),
     }
-    let _heartbeat = Heartbeat::start(
-        home,
-        &memory.clone().with_patience(signals, Duration::ZERO),
-        task,
-        &attempt,
-    );
+    let hasty = memory.clone().with_patience(signals, Duration::ZERO);
+    let _heartbeat = heartbeat(home, hasty, task, &attempt);
     let (mut fleet, mut lease) = (fleet, taken);
     loop {
-        let job =
-            Job { home, memory: &memory, fleet: &fleet, lease: &lease, attempt: &attempt, signals };
+        let job = Job {
+            home,
+            memory: &memory,
+            fleet: &fleet,
+            lease: &lease,
+            attempt: &attempt,
+            signals,
+            record: None,
+        };
         match job.work(sink)? {
             JobEnd::SentBack(sent_back) => lease = *sent_back,
             end => return Ok(end),
@@ -121,9 +134,7 @@ fn lacks_money(memory: &Memory, fleet: &Fleet, lease: &Lease) -> Result<Option<S
     if fleet.engine != MANUAL || fleet.max_cost_micros == 0 {
         return Ok(None);
     }
-    let leases = memory.leases()?.readable.into_iter().map(|kept| kept.value);
-    let leases: Vec<Lease> = leases.collect();
-    let Some(fits) = fitting(fleet, lease, &leases) else {
+    let Some(fits) = fitting(fleet, lease, &memory.leases()?.readable) else {
         return Ok(Some(format!(
             "the fleet's money is used up or set aside, and {task} does not fit below its limit\n\
              hint: wait for the tasks that run, or type {run} with a larger --max-cost"
@@ -141,11 +152,11 @@ impl Job<'_> {
         let Lease { loop_end, is_retried, is_renewed, .. } = self.lease;
         let found = self.left_here();
         if let Some(ending) = loop_end.as_ref().filter(|it| it.outcome != Outcome::Completed) {
-            return self.close(found.as_ref(), ending.clone());
+            return Job { record: found.as_ref(), ..*self }.close(ending.clone());
         }
         if found.is_none() {
             if let Some(why) = self.stranded() {
-                return self.failed(anyhow!(why), None);
+                return self.failed(anyhow!(why));
             }
             // Another text is for an agent.
             if let Some(ending) = loop_end
@@ -155,9 +166,10 @@ impl Job<'_> {
                 return self.finished_elsewhere(ending, sink);
             }
         }
-        let run = self.begin(sink).map(|record| {
-            let tie = Box::new(self.tie());
-            drive(self.home, record, self.signals, sink, Some(tie))
+        let run = self.begin(found, sink).map(|record| {
+            let tie = self.tie();
+            tie.name(&record, sink);
+            drive(self.home, record, self.signals, sink, Some(Box::new(tie)))
         });
         match run {
             Ok(RunEnd::Finished(ended)) => self.settled(&ended.record, sink),
@@ -166,44 +178,24 @@ impl Job<'_> {
                 bail!("loop {id} has another owner now\nhint: crew status {id}")
             }
             Ok(RunEnd::Refused(error)) => Err(error),
-            Err(_) if self.signals.times() > 0 => self.leave(JobEnd::Interrupted, None),
+            Err(_) if self.signals.times() > 0 => self.leave(JobEnd::Interrupted),
             Err(_) if self.order().is_some() => self.paused(),
-            Err(error) => self.failed(error, None),
-        }
-    }
-
-    fn tie(&self) -> JobTie {
-        let main =
-            self.fleet.remote.as_ref().map(|remote| (remote.name.clone(), self.fleet.base.clone()));
-        JobTie {
-            home: self.home.clone(),
-            memory: self.memory.clone().with_patience(self.signals, Duration::ZERO),
-            task: self.lease.id().clone(),
-            attempt: self.attempt.to_owned(),
-            priority: self.lease.task.priority,
-            slots: job_slots(self.fleet),
-            named: self.lease.loop_id.clone(),
-            unheard: None,
-            main,
-            line: None,
-            slot: None,
-            looked: None,
-            stood_on: self.lease.stands_on.clone(),
-            brought: None,
+            Err(error) => self.failed(error),
         }
     }
 
     /// The loop of the task in this process: the one that an earlier attempt left here, or a new
     /// one with what earlier loops used.
-    fn begin(&self, sink: &mut dyn EventSink) -> Result<Loop> {
+    fn begin(&self, found: Option<Loop>, sink: &mut dyn EventSink) -> Result<Loop> {
         let stop = self.ends_by(|order| order == FleetRequest::Cancel);
         unplanted(self.fleet, &self.fleet.repository)?;
-        if let Some(found) = self.left_here().filter(|found| !self.begins_anew(found)) {
+        if let Some(found) = found.filter(|found| !self.begins_anew(found)) {
             let checkout = &found.place.checkout;
             if unplanted(self.fleet, checkout).is_ok() {
                 put_back(checkout)?;
             }
-            worktree::set_up(self.fleet, checkout, false, &self.commands(&stop, sink))?;
+            let commands = FleetCommands::of(self, &stop, sink);
+            worktree::set_up(self.fleet, checkout, false, &commands)?;
             // The attempt that ended it was cut off before it could say so.
             let goes_on =
                 |it: &Ending| it.outcome == Outcome::Interrupted || it.why.ends_with(FENCED);
@@ -215,9 +207,8 @@ impl Job<'_> {
                 self.resume(&found, sink)
             };
         }
-        let made =
-            worktree::make(self.memory, self.fleet, self.lease, &self.commands(&stop, sink))?;
-        let MadeTree { folder, is_as_left } = made;
+        let commands = FleetCommands::of(self, &stop, sink);
+        let (folder, is_as_left) = worktree::make(self, &commands)?;
         let sent_back = self.lease.sent_back.is_some();
         let lease = if sent_back { self.merge_main(&folder)? } else { self.lease.clone() };
         let prepared = Prepared {
@@ -386,46 +377,9 @@ impl Job<'_> {
     }
 }
 
-/// What became of an attempt.
-#[derive(Debug)]
-pub enum JobEnd {
-    /// The task ended, now or before.
-    Ended(TaskEnding),
-    /// Another process works on it.
-    Elsewhere,
-    /// Another attempt has taken it over.
-    Fenced,
-    /// A person paused the fleet or its loop.
-    Paused,
-    /// A signal ended the attempt; the task waits for the next one.
-    Interrupted,
-    /// A landing sent the task back: another loop of it follows, by this lease.
-    SentBack(Box<Lease>),
-}
-
-/// The attempt that this process is.
-#[derive(Clone, Copy)]
-pub(super) struct Job<'a> {
-    pub home: &'a Home,
-    pub memory: &'a Memory,
-    pub fleet: &'a Fleet,
-    pub lease: &'a Lease,
-    pub attempt: &'a str,
-    pub signals: &'a Signals,
-}
-
-/// The completed work of a task.
-#[derive(Clone, Copy)]
-pub(super) struct DoneWork<'a> {
-    /// A working tree of its branch.
-    pub checkout: &'a Path,
-    /// The loop that did it; `None` where that is on another machine, and the branch is on the
-    /// remote.
-    pub record: Option<&'a Loop>,
-}
-
 /// Between two looks at the lease of an attempt that may be gone.
 const LOOK: Duration = Duration::from_secs(5);
+
 /// Whether another machine's attempt at the task is alive: it is waited for until its lease moves,
 /// or has stood still for too long.
 pub(super) fn is_alive_elsewhere(
@@ -458,37 +412,17 @@ pub(super) fn is_alive_elsewhere(
     }
 }
 
-/// Takes a task that nobody works on, or whose attempt is the one that is gone. Another machine may
-/// have taken it meanwhile.
-pub(super) fn take(home: &Home, lease: &mut Lease, gone: Option<&String>, attempt: &str) -> bool {
-    if !is_free(lease, gone) {
-        return false;
-    }
-    let now = clock::now().wall;
-    lease.attempts += 1;
-    lease.at = now;
-    lease.state = TaskState::Running(Attempt {
-        id: attempt.to_owned(),
+/// An attempt of this process that begins now.
+pub(super) fn attempt_here(home: &Home, id: &str, began_at: DateTime<Utc>) -> Attempt {
+    Attempt {
+        id: id.to_owned(),
         host: host::host().map(|host| host.name).unwrap_or_default(),
         seat: memory::seat(home),
         pid: my_id(),
         job: env::text("SLURM_JOB_ID"),
-        began_at: now,
+        began_at,
         phase: JobPhase::Prepares,
-    });
-    true
-}
-
-/// Frees a task of an attempt that is gone.
-pub(super) fn free(memory: &Memory, task: &TaskId, gone: Option<&String>) -> Result<()> {
-    memory.change(task, |lease| {
-        let is_gone = lease.attempt().is_some_and(|attempt| Some(&attempt.id) == gone);
-        if is_gone {
-            lease.state = TaskState::Waiting;
-        }
-        is_gone
-    })?;
-    Ok(())
+    }
 }
 
 /// Ends a task that a person cancelled and nobody works on, or whose attempt is gone, with what
@@ -513,45 +447,5 @@ fn is_free(lease: &Lease, gone: Option<&String>) -> bool {
         TaskState::Waiting => true,
         TaskState::Running(found) => Some(&found.id) == gone,
         TaskState::Ended(_) => false,
-    }
-}
-
-impl Job<'_> {
-    /// How many slots of this machine the fleet has now.
-    pub(super) fn slots_now(&self) -> u32 {
-        gate::slots_now(self.home, &self.fleet.name, job_slots(self.fleet))
-    }
-
-    /// A slot for the checks that run before the first iteration, if there are any.
-    ///
-    /// # Errors
-    /// If a signal or a person's order ends the wait.
-    pub(super) fn slot_at_first(&self, contract: &Contract) -> Result<Option<Slot>> {
-        let has_some = contract.before_the_first().next().is_some();
-        let slots = if has_some { self.slots_now() } else { 0 };
-        let stop = self.ends_by(|_| true);
-        let mut has_waited = false;
-        let waits = || {
-            has_waited = true;
-            self.shows(&JobPhase::Lines);
-        };
-        let slot = slot_for_checks(self.home, self.lease.task.priority, slots, &stop, waits)?;
-        if slot.is_none() && stop() {
-            bail!("the wait for a slot was ended");
-        }
-        if has_waited {
-            self.shows(&JobPhase::Prepares);
-        }
-        Ok(slot)
-    }
-
-    /// Says in the lease what the attempt does, for those who look on; nothing rests on it.
-    fn shows(&self, phase: &JobPhase) {
-        let _ = self.change_own(|lease| lease.set_phase(phase.clone()));
-    }
-
-    /// Changes the task's lease; `None` where another attempt has it.
-    pub(super) fn change_own(&self, change: impl Fn(&mut Lease)) -> Result<Option<Kept<Lease>>> {
-        self.memory.change_own(self.lease.id(), self.attempt, change)
     }
 }

@@ -148,7 +148,7 @@ fn is_over(home: &Home, known: &Fleet, landing: LandingMode) -> Result<bool> {
         Some(Outcome::Completed) => lease.is_on_main(),
         _ => false,
     };
-    Ok(unreadable.is_empty() && readable.iter().all(|kept| is_done(&kept.value)))
+    Ok(unreadable.is_empty() && readable.iter().all(is_done))
 }
 
 /// Keeps the base of a fleet that is not over, and returns what the user should know.
@@ -239,17 +239,17 @@ pub(super) fn as_started(
     fleet: &Fleet,
     here: Option<&Fleet>,
     tasks: &[(FleetTask, Contract)],
-    found: &[Kept<Lease>],
+    found: &[Lease],
     retry: bool,
 ) -> Result<(Tasks, Vec<String>)> {
     let now = clock::now().wall;
     let is_elsewhere = |lease: &Lease| lease.attempt().is_some_and(|it| !memory.is_here(it));
     let works_there = |lease: &Lease| is_elsewhere(lease) && lease.silent_ms(now).is_none();
-    let works_elsewhere = found.iter().any(|kept| works_there(&kept.value));
+    let works_elsewhere = found.iter().any(works_there);
     let (mut theirs, mut own) = (Vec::new(), Vec::new());
     let mut all = tasks.to_vec();
     for (task, contract) in all.iter_mut().filter(|_| memory.is_shared()) {
-        let lease = found.iter().map(|kept| &kept.value).find(|lease| *lease.id() == task.id);
+        let lease = found.iter().find(|lease| *lease.id() == task.id);
         let Some(lease) = lease.filter(|lease| counts(lease, task, contract, here)) else {
             continue;
         };
@@ -318,11 +318,11 @@ pub(super) fn counts(
 /// here and has not come into its lease yet is new at that start, too.
 pub(super) fn agents(
     tasks: &[(FleetTask, Contract)],
-    leases: &[Kept<Lease>],
+    leases: &[Lease],
     before: &BTreeMap<TaskId, String>,
 ) -> BTreeMap<TaskId, String> {
     let of = |lease: &Lease| (lease.id().clone(), fingerprint(&lease.contract));
-    let taken: BTreeSet<(TaskId, String)> = leases.iter().map(|kept| of(&kept.value)).collect();
+    let taken: BTreeSet<(TaskId, String)> = leases.iter().map(of).collect();
     let now = tasks.iter().map(|(task, contract)| (task.id.clone(), fingerprint(contract)));
     let kept = now.map(|(id, own)| {
         let last = before.get(&id).filter(|_| !taken.contains(&(id.clone(), own.clone())));
@@ -353,7 +353,7 @@ pub(super) fn untrusted(
     let mut needs: Vec<TrustRequest> = Vec::new();
     let known = Known::of(here, tasks);
     let leases = if memory.is_shared() { memory.leases()?.readable } else { Vec::new() };
-    for Kept { value: lease, .. } in leases {
+    for lease in leases {
         let own = tasks.iter().find(|(task, _)| task.id == *lease.id());
         let before = here.and_then(|here| here.files.get(lease.id()));
         // A start leaves these as they are, and this machine may take them up.

@@ -9,19 +9,18 @@ use std::time::Duration;
 
 use anyhow::{Context, Error, Result, bail};
 
-use super::gate::slot_for_checks;
-use super::job::{DoneWork, Job, JobEnd};
-use super::memory::Stillness;
+use super::gate::{Job, JobEnd};
+use super::memory::{SharedMemory, Stillness};
 use super::worktree::{self, FleetCommands};
 use crate::drive::error_text::git_trouble;
 use crate::engine::fleet::manifest::MAX_PRIORITY;
 use crate::engine::fleet::{
-    Fleet, JobPhase, Landed, LandingMode, Lease, RecordFault, Refusal, Remote, TaskEnding, TaskId,
+    Fleet, JobPhase, Landed, LandingMode, Lease, RecordFault, Refusal, TaskEnding, TaskId,
     TaskState, touches_the_fleet, without_markers,
 };
 use crate::engine::git::{GitFault, GitStep, GitTrouble, RefUpdate};
-use crate::engine::record::{Ending, Outcome};
-use crate::engine::text::tail_of;
+use crate::engine::record::Outcome;
+use crate::engine::text::{tail_of, words_of};
 use crate::parse::gh::{RequestState, request_state, requests, unreached};
 use crate::world::clock::{self, RetryPolicy};
 use crate::world::files::{disk, tree};
@@ -29,13 +28,17 @@ use crate::world::git::land::{self, Squashed};
 use crate::world::git::worktree::{clear_half_made, clear_half_merged};
 use crate::world::git::{self, hub};
 use crate::world::process::{Call, ExitCause, Stop};
-use crate::world::slots::{Line, Slot};
+use crate::world::slots::Slot;
 use crate::world::store::Kept;
 
 /// How often a landing begins again because the main branch has moved.
 const TRIES: u32 = 8;
-/// Between two tries to take the landing's lease, at first and at most.
-const ASKS: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(5)];
+/// How the landing's lease is asked for.
+const ASKS: RetryPolicy = RetryPolicy {
+    within: None,
+    first_pause: Duration::from_millis(50),
+    longest_pause: Duration::from_secs(5),
+};
 /// How long a landing begins again because the remote does not answer.
 const PATIENCE: Duration = Duration::from_secs(30 * 60);
 /// The name of the landing's lease beside those of the tasks.
@@ -46,9 +49,6 @@ const LANDING: &str = "_land";
 pub struct Landing<'a, 'commands> {
     /// The attempt that lands.
     pub job: Job<'a>,
-    pub remote: &'a Remote,
-    /// How many slots this machine has for the fleet; 0 where the executor has given a place.
-    pub slots: u32,
     /// How the setup and the checks run; what ends them early ends the landing.
     pub commands: &'a FleetCommands<'commands>,
     /// A working tree of the branch.
@@ -79,10 +79,9 @@ impl Landing<'_, '_> {
             if self.is_stopped() {
                 return Ok(LandEnd::Stopped);
             }
-            own = disk::lock(&here, ASKS[1])?;
+            own = disk::lock(&here, ASKS.longest_pause)?;
         }
-        let [first_pause, longest_pause] = ASKS;
-        let policy = RetryPolicy { within: Some(PATIENCE), first_pause, longest_pause };
+        let policy = RetryPolicy { within: Some(PATIENCE), ..ASKS };
         let mut is_first = true;
         // A remote that is away is waited for without a slot; then all begins again.
         let end = clock::retry(
@@ -122,24 +121,31 @@ impl Landing<'_, '_> {
         let Job { memory, signals, .. } = self.job;
         let memory = memory.clone().with_patience(signals, Duration::ZERO);
         let hasty = Landing { job: Job { memory: &memory, ..self.job }, ..*self };
-        let Some((token, slot)) = hasty.take_both(kept.value.id())? else {
-            return Ok(LandEnd::Stopped);
-        };
+        let (task, mut still) = (kept.value.id(), Stillness::default());
+        let taken = clock::retry(
+            ASKS,
+            || self.is_stopped(),
+            || hasty.take_both(task, &mut still).transpose().ok_or(()),
+        );
+        let Ok(taken) = taken else { return Ok(LandEnd::Stopped) };
+        let (token, slot) = taken?;
         let end = hasty.land_alone(kept.clone());
         drop(slot);
-        hasty.give_back(&token);
+        let (shared, old) = (memory.shared()?, Some(token));
+        let _ = shared.swap(&[RefUpdate { name: shared.name(LANDING), old, new: None }]);
         end
     }
 
     fn land_alone(&self, mut kept: Kept<Lease>) -> Result<LandEnd> {
         let Job { memory, fleet, attempt, .. } = self.job;
-        let base = format!("refs/heads/{}", fleet.base);
+        let remote = fleet.remote.as_ref().context("landing needs a remote")?;
+        let (base, tracked) = (format!("refs/heads/{}", fleet.base), remote.tracked(&fleet.base));
         let mut terms = fleet.landing_as(&memory.manifest()?.value);
         for _ in 0..TRIES {
             if terms.landing != LandingMode::Main {
                 return Ok(LandEnd::Requested);
             }
-            let main = self.bring_main()?;
+            let main = self.job.bring_main(self.checkout, &tracked)?;
             let now = Landing { job: Job { fleet: &terms, ..self.job }, ..*self };
             let prepared = now.prepare(&kept.value, &main)?;
             if prepared.is_err() {
@@ -163,7 +169,7 @@ impl Landing<'_, '_> {
                 Err(refusal) => return Ok(LandEnd::Refused(refusal)),
             };
             // A heartbeat may have moved the lease: what was checked still holds.
-            while memory.seen(&base)?.as_ref() == Some(&main) {
+            while memory.shared()?.seen(&base)?.as_ref() == Some(&main) {
                 // Without a commit main had the work already.
                 let new = Some(commit.clone()).filter(|commit| *commit != main);
                 let lease = self.landed(&kept.value, new.clone());
@@ -192,46 +198,30 @@ impl Landing<'_, '_> {
         lease
     }
 
-    /// Takes a slot for the checks, before every task that waits for one. False where something
-    /// came first.
-    fn takes_a_slot(&self, slot: &mut Option<Slot>) -> Result<bool> {
-        if self.slots == 0 {
-            return Ok(true);
+    /// The landing's lease and a slot, if nobody else lands. Neither is held while the other is
+    /// waited for: then other machines could not land, or other tasks of this one not work.
+    fn take_both(
+        &self,
+        task: &TaskId,
+        still: &mut Stillness,
+    ) -> Result<Option<(String, Option<Slot>)>> {
+        let shared = self.job.memory.shared()?;
+        let name = shared.name(LANDING);
+        let found = shared.text(&name)?;
+        if let Some((id, holder)) = &found
+            && !self.is_left(task, id, holder, still)?
+        {
+            return Ok(None);
         }
-        *slot =
-            slot_for_checks(self.job.home, MAX_PRIORITY, self.slots, self.commands.stop(), || ())?;
-        Ok(slot.is_some())
-    }
-
-    /// The landing's lease and a slot. Neither is held while the other is waited for: then other
-    /// machines could not land, or other tasks of this one not work. `None` where something came
-    /// first.
-    fn take_both(&self, task: &TaskId) -> Result<Option<(String, Option<Slot>)>> {
-        let mut slot = None;
-        loop {
-            if !self.takes_a_slot(&mut slot)? {
-                return Ok(None);
-            }
-            if let Some(token) = self.take(task, false)? {
-                return Ok(Some((token, slot)));
-            }
-            drop(slot.take());
-            let Some(token) = self.take(task, true)? else { return Ok(None) };
-            if self.slots == 0 {
-                return Ok(Some((token, None)));
-            }
-            slot = Line::join(self.job.home, MAX_PRIORITY, self.slots)?.poll()?;
-            if slot.is_some() {
-                return Ok(Some((token, slot)));
-            }
-            self.give_back(&token);
+        let slot = self.job.slot_for_checks(MAX_PRIORITY, self.commands.stop(), || ())?;
+        if self.is_stopped() {
+            return Ok(None);
         }
-    }
-
-    /// The main branch of the remote, brought into the checkout.
-    fn bring_main(&self) -> Result<String> {
-        let name = format!("refs/remotes/{}/{}", self.remote.name, self.job.fleet.base);
-        self.job.bring_main(self.checkout, &name)
+        let text = format!("{task} {}\n\n{}\n", self.job.attempt, clock::now().wall);
+        let token = shared.commit(&text)?;
+        let (old, new) = (found.map(|(id, _)| id), Some(token.clone()));
+        let is_ours = shared.swap(&[RefUpdate { name, old, new }])?;
+        Ok(is_ours.then_some((token, slot)))
     }
 
     /// The commit that may land, checked; or why it may not.
@@ -290,37 +280,6 @@ impl Landing<'_, '_> {
         self.job.home.fleet(&self.job.fleet.name).join("land")
     }
 
-    /// Takes the landing's lease on the remote; `None` where something came first, or where it is
-    /// not free and is not waited for.
-    fn take(&self, task: &TaskId, waits: bool) -> Result<Option<String>> {
-        let name = self.remote.lease(&self.job.fleet.name, LANDING);
-        let (mut still, mut pause) = (Stillness::default(), ASKS[0]);
-        loop {
-            if self.is_stopped() {
-                return Ok(None);
-            }
-            let found = self.job.memory.text(&name)?;
-            let is_free = match &found {
-                None => true,
-                Some((id, holder)) => self.is_left(task, id, holder, &mut still)?,
-            };
-            if is_free {
-                let text = format!("{task} {}\n\n{}\n", self.job.attempt, clock::now().wall);
-                let id = self.job.memory.commit(&text, None)?;
-                let old = found.map(|(id, _)| id);
-                let update = RefUpdate { name: name.clone(), old, new: Some(id.clone()) };
-                if self.job.memory.swap(&[update])? {
-                    return Ok(Some(id));
-                }
-            }
-            if !waits {
-                return Ok(None);
-            }
-            clock::sleep(pause);
-            pause = (pause * 2).min(ASKS[1]);
-        }
-    }
-
     /// Whether nobody lands by this lease any more: an earlier attempt at our task has it, its
     /// holder does something else by now, or its holder has no heartbeat.
     fn is_left(
@@ -345,11 +304,6 @@ impl Landing<'_, '_> {
         };
         let Some(lease) = lease.filter(|kept| lands(&kept.value)) else { return Ok(true) };
         Ok(still.is_stale(&format!("{id} {}", lease.id)))
-    }
-
-    fn give_back(&self, token: &str) {
-        let name = self.remote.lease(&self.job.fleet.name, LANDING);
-        let _ = self.job.memory.swap(&[RefUpdate { name, old: Some(token.to_owned()), new: None }]);
     }
 }
 
@@ -390,6 +344,8 @@ const WITHIN: Duration = Duration::from_secs(120);
 /// The most characters of its output that an error shows.
 const TAIL_CHARS: usize = 300;
 
+/// Lists the requests of a branch.
+const LIST: &str = "pr list --state all --json url,headRefOid,state,mergeCommit";
 /// What is asked of a request's state, for `parse::gh`.
 const STATE: &str = r#".state + " " + (.mergeCommit.oid // "")"#;
 
@@ -401,8 +357,8 @@ impl Job<'_> {
         address: &str,
     ) -> Result<Option<TaskEnding>> {
         let stop = || self.signals.times() > 0;
-        let hub = self.memory.hub().context("a request needs a remote")?;
-        Ok(match self.memory.patiently(|| state(hub, address, &stop))? {
+        let shared = self.memory.shared()?;
+        Ok(match shared.patiently(|| state(&shared.hub, address, &stop))? {
             RequestState::Open => None,
             RequestState::Merged(commit) => {
                 Some(TaskEnding { landed: Some(Landed::Main(Some(commit))), ..ending.clone() })
@@ -412,27 +368,22 @@ impl Job<'_> {
         })
     }
 
-    pub(super) fn request(&self, ending: &TaskEnding, work: DoneWork<'_>) -> Result<JobEnd> {
-        let Some(kept) = self.lands(ending, work)? else { return Ok(JobEnd::Fenced) };
+    pub(super) fn request(&self, ending: &TaskEnding) -> Result<JobEnd> {
+        let Some(kept) = self.lands(ending)? else { return Ok(JobEnd::Fenced) };
         let stop = || self.signals.times() > 0;
-        let hub = self.memory.hub().context("a request needs a remote")?;
-        let opened = self.memory.patiently(|| {
+        let shared = self.memory.shared()?;
+        let opened = shared.patiently(|| {
             // The host may have been away for long.
             if self.is_cancelled() {
                 bail!("it is cancelled");
             }
-            open(self.fleet, &kept.value, hub, &stop)
+            open(self.fleet, &kept.value, shared, &stop)
         });
         match opened {
-            Ok(landed) => {
-                self.close(work.record, TaskEnding { landed: Some(landed), ..ending.clone() })
-            }
-            Err(_) if stop() || self.is_cancelled() => self.leave(JobEnd::Interrupted, work.record),
+            Ok(landed) => self.close(TaskEnding { landed: Some(landed), ..ending.clone() }),
+            Err(_) if stop() || self.is_cancelled() => self.leave(JobEnd::Interrupted),
             Err(error) if git_trouble(&error) == Some(GitTrouble::Network) => Err(error),
-            Err(error) => {
-                let why = format!("pull request: {error:#}");
-                self.ended(Ending::new(Outcome::Blocked, why), work.record)
-            }
+            Err(error) => self.ended(Outcome::Blocked, format!("pull request: {error:#}")),
         }
     }
 }
@@ -449,25 +400,13 @@ fn state(hub: &Path, address: &str, stop: Stop<'_>) -> Result<RequestState> {
 ///
 /// The command runs in the fleet's own repository: in the task's tree an agent could lead it to
 /// another address.
-fn open(fleet: &Fleet, lease: &Lease, hub: &Path, stop: Stop<'_>) -> Result<Landed> {
-    let remote = fleet.remote.as_ref().context("a request needs a remote")?;
-    hub::name_remote(hub, &remote.url)?;
+fn open(fleet: &Fleet, lease: &Lease, shared: &SharedMemory, stop: Stop<'_>) -> Result<Landed> {
+    let hub = &shared.hub;
+    hub::name_remote(hub, &shared.url)?;
     let (branch, base) = (lease.branch.as_str(), fleet.base.as_str());
     let asked = format!(r#".[] | .url + " " + .headRefOid + " " + {STATE}"#);
-    let list = [
-        "pr",
-        "list",
-        "--head",
-        branch,
-        "--base",
-        base,
-        "--state",
-        "all",
-        "--json",
-        "url,headRefOid,state,mergeCommit",
-        "--jq",
-        &asked,
-    ];
+    let own = ["--head", branch, "--base", base, "--jq", &asked];
+    let list: Vec<&str> = words_of(LIST).chain(own).collect();
     let found = requests(&gh(&list, hub, stop)?);
     if let Some(open) = found.iter().find(|it| it.state == RequestState::Open) {
         return Ok(Landed::Request(open.address.clone()));

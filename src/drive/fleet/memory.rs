@@ -22,6 +22,7 @@ use crate::engine::record::Ending;
 use crate::engine::text::Shown;
 use crate::world::clock::{self, Stopwatch};
 use crate::world::files::disk::Lock;
+use crate::world::git::hub;
 use crate::world::git::refs::{Patience, Refs, WITHIN};
 use crate::world::process::signals::Signals;
 use crate::world::process::{Stop, descendants};
@@ -58,7 +59,14 @@ impl Memory {
 
     /// The memory of a fleet at this remote, or on this machine alone.
     pub fn at(home: &Home, fleet: &str, remote: Option<&Remote>) -> Self {
-        let remote = remote.map(|remote| SharedMemory::of(home, fleet, remote));
+        let remote = remote.map(|remote| SharedMemory {
+            hub: home.fleet(fleet).join("hub.git"),
+            url: remote.url.clone(),
+            patience: None,
+            prefix: remote.lease(fleet, ""),
+            known: Arc::default(),
+            held: Arc::default(),
+        });
         Self { home: home.clone(), fleet: fleet.to_owned(), remote }
     }
 
@@ -148,7 +156,7 @@ impl Memory {
             Some(shared) => shared.leases()?,
             None => fleets::leases(&self.home, &self.fleet)?,
         };
-        leases.readable.sort_by(|one, other| one.value.task.turn(&other.value.task));
+        leases.readable.sort_by(|one, other| one.task.turn(&other.task));
         Ok(leases)
     }
 
@@ -208,18 +216,18 @@ impl Memory {
         for some in leases.chunks(PUSHED_AT_ONCE) {
             let update = |lease: &Lease| {
                 let text = text(&lease.title(), lease)?;
-                let new = Some(self.commit(&text, None)?);
+                let new = Some(shared.commit(&text)?);
                 Ok(RefUpdate { name: shared.name(&lease.id().to_string()), old: None, new })
             };
             let updates: Result<Vec<RefUpdate>> = some.iter().map(update).collect();
-            if !self.swap(&updates?)? {
+            if !shared.swap(&updates?)? {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
-    /// Changes a lease, as long as `change` wants to: it returns false for one that it leaves.
+    /// Changes a lease, as long as `change` wants to: where it returns false, the lease stays.
     pub fn change(
         &self,
         task: &TaskId,
@@ -255,9 +263,7 @@ impl Memory {
     ) -> Result<Option<Kept<Lease>>> {
         let kept = self.change(task, |lease| {
             let is_own = lease.is_of(attempt);
-            if is_own {
-                change(lease);
-            }
+            change(lease);
             is_own
         })?;
         Ok(kept.value.is_of(attempt).then_some(kept))
@@ -273,10 +279,8 @@ impl Memory {
         let ending = TaskEnding::of(ending);
         let kept = self.change(task, |lease| {
             let is_meant = is_meant(lease);
-            if is_meant {
-                lease.state = TaskState::Ended(ending.clone());
-                lease.at = clock::now().wall;
-            }
+            lease.state = TaskState::Ended(ending.clone());
+            lease.at = clock::now().wall;
             is_meant
         })?;
         Ok(kept.value)
@@ -309,46 +313,22 @@ impl Memory {
         })
     }
 
-    /// What the remote has of a ref; `None` if it has none, or there is no remote.
-    pub fn seen(&self, name: &str) -> Result<Option<String>> {
-        let Some(shared) = &self.remote else { return Ok(None) };
-        let found = shared.refs().list(&[name])?;
-        Ok(found.into_iter().find(|it| it.name == name).map(|it| it.id))
-    }
-
-    /// A ref of the remote, and the first line of the commit that it points to.
-    pub fn text(&self, name: &str) -> Result<Option<(String, String)>> {
-        let Some(shared) = &self.remote else { return Ok(None) };
-        for _ in 0..TRIES {
-            let Some(id) = self.seen(name)? else { return Ok(None) };
-            shared.refs().fetch(&[name])?;
-            let texts = shared.refs().messages(std::slice::from_ref(&id))?;
-            // It may have been moved or deleted since it was looked at.
-            if let [Some(text)] = &texts[..] {
-                return Ok(Some((id, text.lines().next().unwrap_or_default().to_owned())));
-            }
-        }
-        bail!("{name} is changed all the time\nhint: try again")
-    }
-
-    /// The branches of the remote that a pattern names, with their commits.
-    pub fn branches(&self, pattern: &str) -> Result<BTreeMap<String, String>> {
-        let Some(shared) = &self.remote else { return Ok(BTreeMap::new()) };
-        let found = shared.refs().list(&[&format!("{HEADS}{pattern}")])?;
-        let named = found.into_iter().filter_map(|RemoteRef { name, id }| {
-            let branch = name.strip_prefix(HEADS)?.to_owned();
-            Some((branch, id))
-        });
-        Ok(named.collect())
-    }
-
     /// Brings the commit of a branch of the remote into the hub, and returns it.
     pub fn fetch_branch(&self, branch: &str) -> Result<Option<String>> {
         let Some(shared) = &self.remote else { return Ok(None) };
         let name = format!("{HEADS}{branch}");
-        let found = self.seen(&name)?;
+        let found = shared.seen(&name)?;
         if found.is_some() {
             shared.refs().fetch(&[&name])?;
+        }
+        Ok(found)
+    }
+
+    /// Brings the same into a working tree, as the ref `name`.
+    pub fn bring(&self, branch: &str, folder: &Path, name: &str) -> Result<Option<String>> {
+        let found = self.fetch_branch(branch)?;
+        if let (Some(commit), Some(hub)) = (&found, self.hub()) {
+            hub::give(hub, folder, commit, name)?;
         }
         Ok(found)
     }
@@ -358,23 +338,9 @@ impl Memory {
         self.remote.as_ref().map(|shared| &shared.hub)
     }
 
-    /// Asks the remote's host, and again for as long as the patience lasts and it is out of reach.
-    pub fn patiently<T>(&self, ask: impl Fn() -> Result<T>) -> Result<T> {
-        let Some(shared) = &self.remote else { return ask() };
-        let is_network = |error: &Error| git_trouble(error) == Some(GitTrouble::Network);
-        shared.refs().patiently(ask, |answer| answer.as_ref().is_err_and(is_network))
-    }
-
-    /// Moves refs of the remote together. False where somebody else was first.
-    pub fn swap(&self, updates: &[RefUpdate]) -> Result<bool> {
-        let Some(shared) = &self.remote else { return Ok(true) };
-        Ok(shared.refs().swap(updates)? == SwapResult::Done)
-    }
-
-    /// A new commit of the remote's memory with a text.
-    pub fn commit(&self, text: &str, parent: Option<&str>) -> Result<String> {
-        let shared = self.remote.as_ref().context("this fleet has no remote")?;
-        Ok(shared.refs().commit(text, parent)?)
+    /// What is kept at the remote.
+    pub(super) fn shared(&self) -> Result<&SharedMemory> {
+        self.remote.as_ref().context("this fleet has no remote")
     }
 }
 
@@ -384,8 +350,8 @@ const AWAY: &str = "delete that ref of the remote, and the branch of the task";
 /// The refs of a remote as memory.
 #[derive(Debug, Clone)]
 pub(super) struct SharedMemory {
-    hub: PathBuf,
-    url: String,
+    pub hub: PathBuf,
+    pub url: String,
     patience: Option<Patience>,
     /// Before the name of a task: `refs/crew/<fleet>/`.
     prefix: String,
@@ -396,18 +362,6 @@ pub(super) struct SharedMemory {
 }
 
 impl SharedMemory {
-    /// The memory of a fleet at its remote.
-    pub fn of(home: &Home, fleet: &str, remote: &Remote) -> Self {
-        Self {
-            hub: home.fleet(fleet).join("hub.git"),
-            url: remote.url.clone(),
-            patience: None,
-            prefix: remote.lease(fleet, ""),
-            known: Arc::default(),
-            held: Arc::default(),
-        }
-    }
-
     pub fn refs(&self) -> Refs<'_> {
         let (folder, remote, patience) = (&self.hub, &self.url, self.patience.as_ref());
         Refs { folder, remote, stop: &descendants::are_ending, patience }
@@ -417,14 +371,57 @@ impl SharedMemory {
         format!("{}{name}", self.prefix)
     }
 
+    /// What the remote has of a ref.
+    pub fn seen(&self, name: &str) -> Result<Option<String>> {
+        let found = self.refs().list(&[name])?;
+        Ok(found.into_iter().find(|it| it.name == name).map(|it| it.id))
+    }
+
+    /// A ref of the remote, and the first line of the commit that it points to.
+    pub fn text(&self, name: &str) -> Result<Option<(String, String)>> {
+        for _ in 0..TRIES {
+            let Some(id) = self.seen(name)? else { return Ok(None) };
+            self.refs().fetch(&[name])?;
+            let texts = self.refs().messages(std::slice::from_ref(&id))?;
+            // It may have been moved or deleted since it was looked at.
+            if let [Some(text)] = &texts[..] {
+                return Ok(Some((id, text.lines().next().unwrap_or_default().to_owned())));
+            }
+        }
+        bail!("{name} is changed all the time\nhint: try again")
+    }
+
+    /// The branches of the remote that a pattern names, with their commits.
+    pub fn branches(&self, pattern: &str) -> Result<BTreeMap<String, String>> {
+        let found = self.refs().list(&[&format!("{HEADS}{pattern}")])?;
+        let named = found.into_iter().filter_map(|RemoteRef { name, id }| {
+            let branch = name.strip_prefix(HEADS)?.to_owned();
+            Some((branch, id))
+        });
+        Ok(named.collect())
+    }
+
+    /// Asks the remote's host, and again for as long as the patience lasts and it is out of reach.
+    pub fn patiently<T>(&self, ask: impl Fn() -> Result<T>) -> Result<T> {
+        let is_network = |error: &Error| git_trouble(error) == Some(GitTrouble::Network);
+        self.refs().patiently(ask, |answer| answer.as_ref().is_err_and(is_network))
+    }
+
+    /// Moves refs of the remote together. False where somebody else was first.
+    pub fn swap(&self, updates: &[RefUpdate]) -> Result<bool> {
+        Ok(self.refs().swap(updates)? == SwapResult::Done)
+    }
+
+    /// A new commit with a text.
+    pub fn commit(&self, text: &str) -> Result<String> {
+        Ok(self.refs().commit(text, None)?)
+    }
+
     pub fn read<T: StoredRecord>(&self, name: &str) -> Result<Option<Kept<T>>> {
-        let (name, refs) = (self.name(name), self.refs());
-        let found = refs.list(&[&name])?;
-        let Some(RemoteRef { id, .. }) = found.into_iter().find(|it| it.name == name) else {
-            return Ok(None);
-        };
+        let name = self.name(name);
+        let Some(id) = self.seen(&name)? else { return Ok(None) };
         self.bring(&[(&name, &id)])?;
-        let text = refs.message(&id)?;
+        let text = self.refs().message(&id)?;
         Ok(Some(Kept { value: value(&name, &text)?, id }))
     }
 
@@ -470,9 +467,9 @@ impl SharedMemory {
                 }
             };
             match lease {
-                Ok(value) => {
-                    next.insert(id.clone(), value.clone());
-                    leases.readable.push(Kept { value, id });
+                Ok(lease) => {
+                    next.insert(id, lease.clone());
+                    leases.readable.push(lease);
                 }
                 Err(fault) => {
                     let task = name[self.prefix.len()..].parse().ok();
@@ -498,7 +495,7 @@ impl SharedMemory {
         let id = self.refs().commit(&text(title, value)?, old)?;
         let (old, new) = (old.map(str::to_owned), Some(id.clone()));
         updates.push(RefUpdate { name: self.name(name), old, new });
-        let is_done = self.refs().swap(&updates)? == SwapResult::Done;
+        let is_done = self.swap(&updates)?;
         if is_done {
             self.hold(&self.name(name), &id);
         }
@@ -507,7 +504,7 @@ impl SharedMemory {
 }
 
 /// The message of a commit that holds a value.
-pub(super) fn text<T: Serialize>(title: &str, value: &T) -> Result<String> {
+fn text<T: Serialize>(title: &str, value: &T) -> Result<String> {
     Ok(format!("{title}\n\n{}\n", serde_json::to_string_pretty(value)?))
 }
 

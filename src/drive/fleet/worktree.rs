@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 
+use super::gate::Job;
 use super::memory::{self, Memory, PUSHED_AT_ONCE};
 use crate::engine::events::{EventSink, RunEvent};
-use crate::engine::fleet::{Fleet, INCLUDE, LandingMode, Lease, Remote, TaskId, TaskState};
+use crate::engine::fleet::{Fleet, INCLUDE, LandingMode, Lease, TaskId, TaskState};
 use crate::engine::git::{GitStep, RefUpdate};
 use crate::engine::record::Check;
 use crate::engine::text::{named, one_line, tail_of, with_reason};
@@ -35,26 +36,16 @@ const COMMAND_CHARS: usize = 60;
 const SET_UP: &str = "crew-set-up";
 const MARK_BYTES: u64 = 4096;
 
-/// The working tree of a task, ready for work.
-pub(super) struct MadeTree {
-    pub folder: PathBuf,
-    /// Whether it was there, and its setup had run: what it holds beyond its commits is work.
-    pub is_as_left: bool,
-}
-
-/// Makes the working tree of a task ready.
-pub(super) fn make(
-    memory: &Memory,
-    fleet: &Fleet,
-    lease: &Lease,
-    commands: &FleetCommands<'_>,
-) -> Result<MadeTree> {
-    let (name, start) = start(memory, fleet, lease)?;
+/// Makes the working tree of a task ready. Returns it, and whether it was there, and its setup had
+/// run: what it holds beyond its commits is work then.
+pub(super) fn make(job: &Job<'_>, commands: &FleetCommands<'_>) -> Result<(PathBuf, bool)> {
+    let Job { memory, fleet, lease, .. } = *job;
+    let (name, start) = start(job)?;
     let trees = memory.hold_trees(&fleet.repository, commands.stop())?;
     unplanted(fleet, &fleet.repository)?;
     clear_half_made(&fleet.repository, Path::new(&name))?;
     let is_made_anew = git::commit(&fleet.repository, &format!("refs/heads/{name}")).is_none()
-        && (memory.hub().is_none() || lease.commit.is_none());
+        && (!memory.is_shared() || lease.commit.is_none());
     let made = worktree(&fleet.repository, &name, &start)?;
     drop(trees);
     if !made.is_new {
@@ -69,14 +60,14 @@ pub(super) fn make(
     if (is_first || is_made_anew) && fleet.landing != LandingMode::Main {
         let mut others = vec![fleet.base.as_str()];
         for before in &lease.task.after {
-            if let Some(work) = before_of(memory, fleet, before, commands)? {
+            if let Some(work) = before_of(job, before, commands)? {
                 take_in(&made.path, before, &work, &others)?;
                 others.push(before.as_str());
             }
         }
     }
     let has_run = set_up(fleet, &made.path, false, commands)?;
-    Ok(MadeTree { folder: made.path, is_as_left: !made.is_new && !has_run })
+    Ok((made.path, !made.is_new && !has_run))
 }
 
 /// Whether a folder is a working tree of the fleet's repository. One that was moved, or cloned anew
@@ -95,16 +86,16 @@ pub fn unplanted(fleet: &Fleet, folder: &Path) -> Result<()> {
 
 /// The local branch of a task, and where it begins. Work of an attempt that was never pushed stays
 /// on its branch, and the task goes on beside it.
-fn start(memory: &Memory, fleet: &Fleet, lease: &Lease) -> Result<(String, String)> {
-    let Fleet { repository, base, remote, .. } = fleet;
-    let (Some(hub), Some(remote)) = (memory.hub(), remote) else {
-        return Ok((lease.branch.clone(), base.clone()));
+fn start(job: &Job<'_>) -> Result<(String, String)> {
+    let Job { memory, fleet, lease, .. } = *job;
+    let Fleet { repository, base, remote: Some(_), .. } = fleet else {
+        return Ok((lease.branch.clone(), fleet.base.clone()));
     };
-    let bring = |branch: &str| bring(memory, hub, repository, remote, branch);
-    let main = bring(base)?.with_context(|| format!("the remote has no branch {base}"))?;
+    let main = bring(memory, fleet, base)?;
+    let main = main.with_context(|| format!("the remote has no branch {base}"))?;
     let start = match &lease.commit {
         Some(commit) => {
-            bring(&lease.branch)?;
+            bring(memory, fleet, &lease.branch)?;
             commit.clone()
         }
         None => main,
@@ -132,8 +123,8 @@ pub(super) fn continue_branches(
     fleet: &Fleet,
     leases: &mut [Lease],
 ) -> Result<Vec<String>> {
-    let Some(hub) = memory.hub() else { return Ok(Vec::new()) };
-    let there = memory.branches(&fleet.branch_of("*"))?;
+    let Ok(shared) = memory.shared() else { return Ok(Vec::new()) };
+    let there = shared.branches(&fleet.branch_of("*"))?;
     let mut notes = Vec::new();
     let mut kept = Vec::new();
     for lease in leases.iter_mut().filter(|lease| lease.state == TaskState::Waiting) {
@@ -146,7 +137,7 @@ pub(super) fn continue_branches(
         let own = has_worked.then(|| git::commit(&fleet.repository, &name).or(known)).flatten();
         if let Some(old) = old.filter(|_| has_worked) {
             memory.fetch_branch(branch)?;
-            if own.as_ref().and_then(|own| git::lacking(hub, old, own)) != Some(0) {
+            if own.as_ref().and_then(|own| git::lacking(&shared.hub, old, own)) != Some(0) {
                 bail!(
                     "the remote's branch {branch} holds work that {id} lacks here\n\
                      hint: move it to another branch there, or merge it into {branch} here"
@@ -162,7 +153,7 @@ pub(super) fn continue_branches(
         }
     }
     for some in kept.chunks(PUSHED_AT_ONCE) {
-        if !memory.swap(some)? {
+        if !shared.swap(some)? {
             bail!("a task's branch was pushed by somebody else meanwhile\nhint: try again");
         }
     }
@@ -185,50 +176,38 @@ pub(super) fn is_merged(memory: &Memory, fleet: &Fleet, lease: &Lease) -> Result
 }
 
 /// Brings a branch of the remote into the repository, and returns its commit.
-fn bring(
-    memory: &Memory,
-    hub: &Path,
-    repository: &Path,
-    remote: &Remote,
-    branch: &str,
-) -> Result<Option<String>> {
-    let found = memory.fetch_branch(branch)?;
-    if let Some(commit) = &found {
-        hub::give(hub, repository, commit, &format!("refs/remotes/{}/{branch}", remote.name))?;
-    }
-    Ok(found)
+fn bring(memory: &Memory, fleet: &Fleet, branch: &str) -> Result<Option<String>> {
+    let Some(remote) = &fleet.remote else { return Ok(None) };
+    memory.bring(branch, &fleet.repository, &remote.tracked(branch))
 }
 
 /// What holds the work of a task that comes before: its branch here or, where other machines work
 /// too, the commit that the remote has. A person or a host may delete a branch that was merged: it
 /// is then the commit as it was, or nothing where that cannot be seen from here.
 fn before_of(
-    memory: &Memory,
-    fleet: &Fleet,
+    job: &Job<'_>,
     before: &TaskId,
     commands: &FleetCommands<'_>,
 ) -> Result<Option<String>> {
+    let Job { memory, fleet, .. } = *job;
     let (branch, repository) = (fleet.branch(before), &fleet.repository);
     let shared = memory.hub().zip(fleet.remote.as_ref());
-    let found = match shared {
-        Some((hub, remote)) => bring(memory, hub, repository, remote, &branch)?,
-        None => git::commit(repository, &format!("refs/heads/{branch}")).map(|_| branch.clone()),
+    let found = if shared.is_some() {
+        bring(memory, fleet, &branch)?
+    } else {
+        git::commit(repository, &format!("refs/heads/{branch}")).map(|_| branch.clone())
     };
     if found.is_some() {
         return Ok(found);
     }
     let lease = memory.lease(before)?.value;
-    if let Some(commit) = &lease.commit {
-        if git::commit(repository, commit).is_some() {
-            return Ok(Some(commit.clone()));
+    // The hub has the objects of the repository, too.
+    let known = memory.hub().unwrap_or(repository);
+    if let Some(commit) = lease.commit.as_ref().filter(|it| git::commit(known, it).is_some()) {
+        if let Some((hub, remote)) = shared {
+            hub::give(hub, repository, commit, &remote.tracked(&branch))?;
         }
-        if let Some((hub, remote)) = shared
-            && git::commit(hub, commit).is_some()
-        {
-            let name = format!("refs/remotes/{}/{branch}", remote.name);
-            hub::give(hub, repository, commit, &name)?;
-            return Ok(Some(commit.clone()));
-        }
+        return Ok(lease.commit);
     }
     if lease.ending().is_some_and(|ending| ending.landed.is_some()) {
         let base = &fleet.base;
@@ -276,7 +255,8 @@ pub(super) fn set_up(
     if !again && disk::read_text(&done, MARK_BYTES).ok().flatten().as_deref() == Some(&*mark) {
         return Ok(false);
     }
-    let ended = commands.run_setup(command, folder, SETUP_WITHIN);
+    let mut each = |line: &str| commands.note(&format!("setup: {line}"));
+    let ended = commands.run(command, folder, SETUP_WITHIN, &mut each);
     // Of an error only the first line becomes the reason for a task's end.
     let setup = format!("setup `{}`", one_line(command, COMMAND_CHARS));
     let ended = ended.with_context(|| setup.clone())?;
@@ -311,15 +291,10 @@ pub(super) struct FleetCommands<'a> {
 }
 
 impl<'a> FleetCommands<'a> {
-    /// Those for a task. `stop` ends one early; `sink` hears what a setup prints.
-    pub fn of(
-        home: &Home,
-        fleet: &str,
-        task: &TaskId,
-        stop: Stop<'a>,
-        sink: &'a mut dyn EventSink,
-    ) -> Self {
-        Self { notes: notes(home, fleet, task), stop, sink: RefCell::new(sink) }
+    /// Those of an attempt. `stop` ends one early; `sink` hears what a setup prints.
+    pub fn of(job: &Job<'_>, stop: Stop<'a>, sink: &'a mut dyn EventSink) -> Self {
+        let notes = notes(job.home, &job.fleet.name, job.lease.id());
+        Self { notes, stop, sink: RefCell::new(sink) }
     }
 
     /// What ends a command early.
@@ -334,16 +309,6 @@ impl<'a> FleetCommands<'a> {
         let ended = ended.with_context(|| format!("the check `{}`", check.run))?;
         let passes = ended.cause == ExitCause::Exit(check.success_exit_code);
         Ok((!passes).then(|| tail_of(&ended.text(), CHECK_TAIL_CHARS)))
-    }
-
-    /// Runs the setup to its end, and passes on each line that it prints.
-    pub fn run_setup(
-        &self,
-        run: &str,
-        folder: &Path,
-        within: Duration,
-    ) -> io::Result<FinishedProcess> {
-        self.run(run, folder, within, &mut |line| self.note(&format!("setup: {line}")))
     }
 
     /// A line for the job's log.

@@ -46,7 +46,7 @@ pub fn drive(
     record: Loop,
     signals: &Signals,
     sink: &mut dyn EventSink,
-    tie: Option<Box<dyn Tie>>,
+    tie: Option<Box<dyn Tie + '_>>,
 ) -> RunEnd {
     // Before orphans are adopted: the process that keeps the machine awake must not count as one.
     let is_wanted = record.contract.run.as_ref().is_some_and(|run| !run.may_sleep);
@@ -93,7 +93,7 @@ struct Runner<'a> {
     /// The other branch that was reported; empty for a detached head.
     elsewhere: Option<String>,
     /// The fleet that it belongs to; `None` for a run that a person typed.
-    tie: Option<Box<dyn Tie>>,
+    tie: Option<Box<dyn Tie + 'a>>,
 }
 
 impl<'a> Runner<'a> {
@@ -102,7 +102,7 @@ impl<'a> Runner<'a> {
         record: Loop,
         signals: &'a Signals,
         sink: &'a RefCell<&'a mut dyn EventSink>,
-        tie: Option<Box<dyn Tie>>,
+        tie: Option<Box<dyn Tie + 'a>>,
     ) -> Self {
         Self {
             home,

@@ -114,6 +114,11 @@ impl Remote {
         let kind = if self.only_branches { "heads/" } else { "" };
         format!("refs/{kind}crew/{fleet}/{name}")
     }
+
+    /// The ref by which a repository knows one of its branches.
+    pub fn tracked(&self, branch: &str) -> String {
+        format!("refs/remotes/{}/{branch}", self.name)
+    }
 }
 
 /// What becomes of a task's branch once its loop is completed.

@@ -13,7 +13,7 @@ use super::LOCK_WAIT;
 use super::home::{Home, hash};
 use crate::engine::fleet::manifest::read_record;
 use crate::engine::fleet::{Fleet, Lease, StoredRecord, TaskId, UnreadableLease};
-use crate::world::clock::{self, Deadline};
+use crate::world::clock::Deadline;
 use crate::world::fault;
 use crate::world::files::disk::{self, Durability, Lock};
 use crate::world::files::tree;
@@ -44,7 +44,7 @@ pub struct Kept<T> {
 /// The leases of a fleet. One that cannot be read is a task all the same.
 #[derive(Debug, Default)]
 pub struct Leases {
-    pub readable: Vec<Kept<Lease>>,
+    pub readable: Vec<Lease>,
     pub unreadable: Vec<UnreadableLease>,
 }
 
@@ -82,7 +82,7 @@ pub fn leases(home: &Home, fleet: &str) -> io::Result<Leases> {
         let Some(Ok(task)) = name.strip_suffix(".json").map(str::parse) else { continue };
         let file = folder.join(&name);
         match read(&file) {
-            Ok(kept) => leases.readable.extend(kept),
+            Ok(kept) => leases.readable.extend(kept.map(|kept: Kept<Lease>| kept.value)),
             Err(error) => {
                 let name = file.display().to_string();
                 leases.unreadable.push(UnreadableLease::of(task, &name, &error));
@@ -102,23 +102,19 @@ pub fn swap_lease(home: &Home, old: Option<&str>, lease: &Lease) -> io::Result<O
 /// Takes a task for as long as this process lives: its death frees it. `None` while another process
 /// of this machine has it. Fails for a fleet that is not kept here, or that is being forgotten.
 pub fn hold(home: &Home, fleet: &str, task: &TaskId, wait: Duration) -> io::Result<Option<Lock>> {
-    let deadline = Deadline::after(wait);
-    loop {
-        let taken = {
-            let _door = hold_door(home, fleet)?;
-            if !disk::is_file(&manifest_file(home, fleet)) {
-                return Err(io::Error::other(format!(
-                    "the fleet {fleet} was forgotten on this machine\n\
-                     hint: crew fleet run FOLDER starts it again"
-                )));
-            }
-            hold_behind_the_door(home, fleet, task, Duration::ZERO)?
-        };
-        if taken.is_some() || deadline.passed() {
-            return Ok(taken);
-        }
-        clock::sleep(HELD_LOOK);
+    let held = Deadline::after(wait).poll(HELD_LOOK, || hold_now(home, fleet, task).transpose());
+    held.transpose()
+}
+
+fn hold_now(home: &Home, fleet: &str, task: &TaskId) -> io::Result<Option<Lock>> {
+    let _door = hold_door(home, fleet)?;
+    if !disk::is_file(&manifest_file(home, fleet)) {
+        return Err(io::Error::other(format!(
+            "the fleet {fleet} was forgotten on this machine\n\
+             hint: crew fleet run FOLDER starts it again"
+        )));
     }
+    hold_behind_the_door(home, fleet, task, Duration::ZERO)
 }
 
 /// The same for whoever holds the door.
@@ -142,8 +138,7 @@ pub fn hold_door(home: &Home, fleet: &str) -> io::Result<Lock> {
 
 /// Whether a process of this machine has taken the task.
 pub fn is_held(home: &Home, fleet: &str, task: &TaskId) -> bool {
-    let file = task_file(home, fleet, task, "lock");
-    disk::is_file(&file) && disk::lock(&file, Duration::ZERO).is_ok_and(|lock| lock.is_none())
+    is_locked(&task_file(home, fleet, task, "lock"))
 }
 
 /// Held by whoever starts a fleet's jobs from here.
@@ -154,8 +149,11 @@ pub fn hold_fleet(home: &Home, fleet: &str) -> io::Result<Option<Lock>> {
 
 /// Whether a crew of this machine starts a fleet's jobs.
 pub fn is_run(home: &Home, fleet: &str) -> bool {
-    let file = run_lock(home, fleet);
-    disk::is_file(&file) && disk::lock(&file, Duration::ZERO).is_ok_and(|lock| lock.is_none())
+    is_locked(&run_lock(home, fleet))
+}
+
+fn is_locked(file: &Path) -> bool {
+    disk::is_file(file) && disk::lock(file, Duration::ZERO).is_ok_and(|lock| lock.is_none())
 }
 
 /// Whether this machine keeps anything of a fleet, readable or not.
