@@ -11,7 +11,7 @@ use serde_json::json;
 use super::first_line;
 use crate::agents::service::{Service, route};
 use crate::agents::service_of;
-use crate::drive::fleet::executors::slurm::NodeStep;
+use crate::drive::fleet::executors::slurm::on_a_node;
 use crate::drive::start::{agent, place, settings};
 use crate::engine::doctor::{Examination, Findings, NodeReport};
 use crate::engine::fleet::Remote;
@@ -52,9 +52,8 @@ pub fn ask(
     if let Some(url) = remote.as_ref().filter(|_| !secret) {
         words.extend(["--remote", url]);
     }
-    let step = NodeStep { host, crew: &crew, folder: here, name: "doctor" };
     let mut found = Findings::default();
-    let report = match step.run(&words, stop, read_report) {
+    let report = match on_a_node(host, &crew, here, &words, stop, read_report) {
         Ok(report) => Some(report),
         Err(error) => {
             let text = format!("{error:#}");

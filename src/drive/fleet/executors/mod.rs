@@ -52,12 +52,11 @@ fn group(fleet: &Fleet) -> String {
     format!("{}.{}", fleet.name, &hash(address.as_bytes())[..GROUP_DIGITS])
 }
 
-/// A job that an engine runs: `crew fleet job FLEET TASK`, followed by `words`.
-#[derive(Debug, Clone)]
+/// A job that an engine runs.
+#[derive(Debug)]
 pub struct JobCall {
-    pub fleet: String,
     pub task: String,
-    /// They are seen by every user of the machine, so no secret is among them.
+    /// What follows `crew`. They are seen by every user of the machine, so no secret is among them.
     pub words: Vec<String>,
     /// Where the job begins, on the machine that runs it. With a login node, a relative path starts
     /// at the home of the account there.
@@ -69,13 +68,11 @@ impl JobCall {
     /// machine's folders.
     pub fn of(fleet: &Fleet, task: &TaskId) -> Self {
         let is_local = fleet.is_local();
+        let mut words = ["fleet", "job", &fleet.name, task.as_str()].map(str::to_owned).to_vec();
         let remote = fleet.remote.as_ref().filter(|_| !is_local);
-        Self {
-            fleet: fleet.name.clone(),
-            task: task.to_string(),
-            words: remote.map(|remote| format!("--remote={}", remote.url)).into_iter().collect(),
-            folder: if is_local { fleet.repository.clone() } else { "/".into() },
-        }
+        words.extend(remote.map(|remote| format!("--remote={}", remote.url)));
+        let folder = if is_local { fleet.repository.clone() } else { "/".into() };
+        Self { task: task.to_string(), words, folder }
     }
 }
 
@@ -110,13 +107,7 @@ pub trait Executor {
 pub struct Local {
     home: Home,
     fleet: String,
-    jobs: BTreeMap<String, LocalJob>,
-}
-
-struct LocalJob {
-    task: String,
-    process: ProcessIdentity,
-    has_ended: bool,
+    jobs: BTreeMap<String, (SeenJob, ProcessIdentity)>,
 }
 
 impl Local {
@@ -133,40 +124,37 @@ impl Local {
 impl Executor for Local {
     fn submit(&mut self, call: &JobCall) -> Result<String> {
         let output = self.log_of(&call.task).context("it is no task")?;
-        let words = ["fleet", "job", &call.fleet, &call.task];
         let process = Call::crew(&self.home, &call.folder)
-            .and_then(|crew| crew.args(words).args(&call.words).detach(&output))
+            .and_then(|crew| crew.args(&call.words).detach(&output))
             .with_context(|| format!("cannot start a job for {}", call.task))?;
-        let id = process.pid.to_string();
-        let job = LocalJob { task: call.task.clone(), process, has_ended: false };
-        self.jobs.insert(id.clone(), job);
+        let (id, task) = (process.pid.to_string(), call.task.clone());
+        let job = SeenJob { id: id.clone(), task, state: JobState::Running };
+        self.jobs.insert(id.clone(), (job, process));
         Ok(id)
     }
 
     fn list(&mut self) -> Result<Vec<SeenJob>> {
-        let mut seen = Vec::new();
-        for (id, job) in &mut self.jobs {
-            if !job.has_ended && !identity::is_alive(&job.process) {
-                descendants::reap_child(job.process.pid);
-                job.has_ended = true;
+        for (job, process) in self.jobs.values_mut() {
+            if !job.state.is_ended() && !identity::is_alive(process) {
+                descendants::reap_child(process.pid);
+                job.state = JobState::Ended(String::new());
             }
-            let state =
-                if job.has_ended { JobState::Ended(String::new()) } else { JobState::Running };
-            seen.push(SeenJob { id: id.clone(), task: job.task.clone(), state });
         }
-        Ok(seen)
+        Ok(self.jobs.values().map(|(job, _)| job.clone()).collect())
     }
 
     fn cancel(&mut self, id: &str) -> Result<()> {
-        if let Some(job) = self.jobs.get(id).filter(|job| !job.has_ended) {
-            ask_to_end(&job.process);
+        if let Some((job, process)) = self.jobs.get(id)
+            && !job.state.is_ended()
+        {
+            ask_to_end(process);
         }
         Ok(())
     }
 
     fn log(&self, id: &str) -> Option<String> {
-        let task = &self.jobs.get(id)?.task;
-        self.log_of(task).map(|path| path.display().to_string())
+        let (job, _) = self.jobs.get(id)?;
+        self.log_of(&job.task).map(|path| path.display().to_string())
     }
 }
 

@@ -55,7 +55,7 @@ impl<'a> Slurm<'a> {
     fn ask<T>(
         &self,
         command: &str,
-        input: Option<&[u8]>,
+        input: &[u8],
         read: impl Fn(&str) -> Option<T>,
     ) -> Result<Vec<T>> {
         let mut found = Vec::new();
@@ -66,8 +66,8 @@ impl<'a> Slurm<'a> {
                 found.extend((!is_cut).then_some(value));
             }
         };
-        let call = ShellCall { host: self.host.as_deref(), command, input, folder: Path::new("/") };
-        call.run(WITHIN, self.stop, &mut each)?;
+        let (host, folder) = (self.host.as_deref(), Path::new("/"));
+        run(host, command, folder, input, WITHIN, self.stop, &mut each)?;
         if is_cut {
             bail!(
                 "Slurm lists more than {JOBS_MAX} jobs of this account\nhint: run the fleet later"
@@ -79,7 +79,7 @@ impl<'a> Slurm<'a> {
     /// What Slurm says now: the jobs in its queue, and those known before that are not there.
     fn answer(&self) -> Result<Answer> {
         let queue = format!("exec squeue --all --me --noheader --Format={}", quoted(COLUMNS));
-        let mut jobs = self.ask(&queue, None, listed)?;
+        let mut jobs = self.ask(&queue, &[], listed)?;
         // Only scontrol says how a job ended.
         jobs.retain(|job| !job.state.is_ended());
         let looked_up = self.known.left_by(&jobs);
@@ -88,7 +88,7 @@ impl<'a> Slurm<'a> {
             // It fails for a job that is forgotten, and answers for the others.
             let ids = ids.join(" ");
             let command = format!("for job in {ids}; do scontrol --all -o show job $job; done; :");
-            jobs.extend(self.ask(&command, None, shown)?);
+            jobs.extend(self.ask(&command, &[], shown)?);
         }
         Ok(Answer { jobs, looked_up })
     }
@@ -98,7 +98,7 @@ impl Executor for Slurm<'_> {
     fn submit(&mut self, call: &JobCall) -> Result<String> {
         let script = script(&self.crew, call);
         let command = submission(&self.logs, &self.known.prefix, &call.task);
-        let ids = self.ask(&command, Some(script.as_bytes()), submitted);
+        let ids = self.ask(&command, script.as_bytes(), submitted);
         let id = ids.and_then(|ids| {
             let hint = "squeue --me lists the job if it was accepted";
             ids.last().copied().ok_or_else(|| anyhow!("sbatch printed no id\nhint: {hint}"))
@@ -118,7 +118,7 @@ impl Executor for Slurm<'_> {
         let Ok(number) = id.parse::<u64>() else {
             bail!("{id} is not the id of a job\nhint: squeue --me lists the ids");
         };
-        let ended = self.ask(&format!("exec scancel {number}"), None, |_| None::<()>);
+        let ended = self.ask(&format!("exec scancel {number}"), &[], |_| None::<()>);
         ended.map(drop).with_context(|| format!("cannot cancel job {id}"))
     }
 
@@ -136,32 +136,26 @@ fn prefix(group: &str) -> String {
 }
 
 /// One word of a command of the shell.
-pub(super) fn quoted(word: &str) -> String {
+fn quoted(word: &str) -> String {
     shell_words::quote(word).into_owned()
 }
 
-/// A command of the shell, here or on a login node.
-pub(super) struct ShellCall<'a> {
-    pub host: Option<&'a str>,
-    pub command: &'a str,
-    pub input: Option<&'a [u8]>,
-    /// Where it begins here.
-    pub folder: &'a Path,
-}
-
-impl ShellCall<'_> {
-    /// Runs it to its end, and passes on each line that it prints. An error holds its last line and
-    /// a hint.
-    pub fn run(&self, within: Duration, stop: Stop<'_>, each: EachLine<'_>) -> Result<()> {
-        let words = shell(self.host, self.command);
-        let call = Call::of(&words[0], self.folder).args(&words[1..]).within(within);
-        let ended = call
-            .input(self.input.unwrap_or_default())
-            .each_line(each)
-            .run(stop)
-            .with_context(|| format!("cannot start {}", words[0]))?;
-        if ended.cause == ExitCause::Exit(0) { Ok(()) } else { Err(failed(&ended, self.host)) }
-    }
+/// Runs a command of the shell to its end, on a login node or in `folder` here, and passes on each
+/// line that it prints. An error holds its last line and a hint.
+fn run(
+    host: Option<&str>,
+    command: &str,
+    folder: &Path,
+    input: &[u8],
+    within: Duration,
+    stop: Stop<'_>,
+    each: EachLine<'_>,
+) -> Result<()> {
+    let words = shell(host, command);
+    let call = Call::of(&words[0], folder).args(&words[1..]).within(within);
+    let ended = call.input(input).each_line(each).run(stop);
+    let ended = ended.with_context(|| format!("cannot start {}", words[0]))?;
+    if ended.cause == ExitCause::Exit(0) { Ok(()) } else { Err(failed(&ended, host)) }
 }
 
 /// The words that run a command of the shell here, or on a login node. There it needs a login
@@ -190,8 +184,7 @@ fn submission(logs: &Path, prefix: &str, task: &str) -> String {
 /// script, and its end is the job's.
 fn script(crew: &Path, call: &JobCall) -> String {
     let crew = crew.display().to_string();
-    let mut words = vec![&*crew, "fleet", "job", &call.fleet, &call.task];
-    words.extend(call.words.iter().map(String::as_str));
+    let words = [&crew].into_iter().chain(&call.words);
     let folder = quoted(&call.folder.display().to_string());
     format!("#!/bin/sh\ncd -- {folder} || exit 1\nexec {}\n", shell_words::join(words))
 }
@@ -296,57 +289,38 @@ pub const STEP_WITHIN: Duration = Duration::from_secs(10 * 60);
 const SAME_TERMS: &str = "for term in ACCOUNT CONSTRAINT PARTITION QOS RESERVATION; do \
     eval \"[ -z \\\"\\$SBATCH_$term\\\" ] || export SLURM_$term=\\\"\\$SBATCH_$term\\\"\"; done; ";
 
-/// Where and how crew is run on a node.
-pub struct NodeStep<'a> {
-    /// The login node, or `None` for Slurm's commands on this machine.
-    pub host: Option<&'a str>,
-    /// A path on the nodes, or a name on the PATH of the login shell.
-    pub crew: &'a Path,
-    /// Where it begins, if Slurm's commands are here and the node has this folder.
-    pub folder: &'a Path,
-    /// The last part of the job's name.
-    pub name: &'a str,
+/// Runs crew with these words, which every user sees, on a node, and returns the last line of its
+/// output that `read` understands. `crew` is a path on the nodes, or a name on the PATH of the
+/// login shell. It begins in `folder` where Slurm's commands are here and the node has that.
+pub fn on_a_node<T>(
+    host: Option<&str>,
+    crew: &Path,
+    folder: &Path,
+    words: &[&str],
+    stop: Stop<'_>,
+    read: impl Fn(&str) -> Option<T>,
+) -> Result<T> {
+    let mut found = None;
+    let mut each = |line: &str| found = read(line).or_else(|| found.take());
+    let ran = run(host, &step(crew, words), folder, &[], STEP_WITHIN, stop, &mut each);
+    let crew = crew.display();
+    if let Err(error) = ran {
+        // What the node's own daemon says when the program is not there.
+        let told = error.to_string();
+        if told.contains("execve()") {
+            let cause = told.lines().next().unwrap_or_default();
+            bail!("{cause}\nhint: install crew on the nodes, as {crew}");
+        }
+        return Err(error);
+    }
+    found
+        .ok_or_else(|| anyhow!("its output has no report\nhint: look at srun -n1 {crew} --version"))
 }
 
-impl NodeStep<'_> {
-    /// Runs crew with these words, which every user sees, and returns the last line of its output
-    /// that `read` understands.
-    pub fn run<T>(
-        &self,
-        words: &[&str],
-        stop: Stop<'_>,
-        read: impl Fn(&str) -> Option<T>,
-    ) -> Result<T> {
-        let mut found = None;
-        let mut each = |line: &str| found = read(line).or_else(|| found.take());
-        let command = self.command(words);
-        let (host, folder) = (self.host, self.folder);
-        let ran = ShellCall { host, command: &command, input: None, folder }.run(
-            STEP_WITHIN,
-            stop,
-            &mut each,
-        );
-        let crew = self.crew.display();
-        if let Err(error) = ran {
-            // What the node's own daemon says when the program is not there.
-            if error.to_string().contains("execve()") {
-                let error = error.to_string();
-                let cause = error.lines().next().unwrap_or_default();
-                bail!("{cause}\nhint: install crew on the nodes, as {crew}");
-            }
-            return Err(error);
-        }
-        found.ok_or_else(|| {
-            anyhow!("its output has no report\nhint: look at srun -n1 {crew} --version")
-        })
-    }
-
-    fn command(&self, words: &[&str]) -> String {
-        let name = quoted(&format!("--job-name=crew/{}", self.name));
-        let crew = self.crew.display().to_string();
-        let words = shell_words::join([&[crew.as_str()], words].concat());
-        format!("{SAME_TERMS}exec srun -n1 -c1 --quiet {name} {words}")
-    }
+fn step(crew: &Path, words: &[&str]) -> String {
+    let crew = crew.display().to_string();
+    let words = shell_words::join([&[crew.as_str()], words].concat());
+    format!("{SAME_TERMS}exec srun -n1 -c1 --quiet --job-name=crew/doctor {words}")
 }
 
 #[cfg(test)]
@@ -357,12 +331,8 @@ mod tests;
 mod step_tests {
     use super::*;
 
-    fn step(host: Option<&'static str>) -> NodeStep<'static> {
-        NodeStep { host, crew: Path::new("/opt/crew"), folder: Path::new("/"), name: "doctor" }
-    }
-
     #[test]
     fn a_step_has_the_terms_of_a_batch_job_and_every_word_quoted() {
-        insta::assert_snapshot!(step(None).command(&["doctor", "--agent=it's"]), @r#"for term in ACCOUNT CONSTRAINT PARTITION QOS RESERVATION; do eval "[ -z \"\$SBATCH_$term\" ] || export SLURM_$term=\"\$SBATCH_$term\""; done; exec srun -n1 -c1 --quiet '--job-name=crew/doctor' /opt/crew doctor '--agent=it'\''s'"#);
+        insta::assert_snapshot!(step(Path::new("/opt/crew"), &["doctor", "--agent=it's"]), @r#"for term in ACCOUNT CONSTRAINT PARTITION QOS RESERVATION; do eval "[ -z \"\$SBATCH_$term\" ] || export SLURM_$term=\"\$SBATCH_$term\""; done; exec srun -n1 -c1 --quiet --job-name=crew/doctor /opt/crew doctor '--agent=it'\''s'"#);
     }
 }

@@ -5,9 +5,12 @@ use crate::world::files::disk::{self, Durability};
 
 fn call(words: &[&str], folder: &Path) -> JobCall {
     JobCall {
-        fleet: "night".to_owned(),
         task: "auth".to_owned(),
-        words: words.iter().map(|word| (*word).to_owned()).collect(),
+        words: [&["fleet", "job", "night", "auth"], words]
+            .concat()
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
         folder: folder.to_owned(),
     }
 }
