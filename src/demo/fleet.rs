@@ -148,6 +148,10 @@ pub enum Meets {
 #[derive(Debug)]
 pub struct Edit(pub &'static str, pub &'static str, pub &'static str);
 
+/// What the two tasks write that come last.
+const GUIDE: &str = "Whole numbers in the shell: total, average, count, smallest and largest.\n";
+const CHANGES: &str = "- sum is now total.\n- New: average, count and smallest.\n";
+
 /// The fleet. The names of a pair do not matter: both begin before either lands.
 pub const TASKS: [ScriptedTask; 6] = [
     ScriptedTask {
@@ -196,22 +200,14 @@ pub const TASKS: [ScriptedTask; 6] = [
         terms: "after: [total, average]\nmax-iterations: 1\nverify: grep total GUIDE.md",
         prompt: "Write GUIDE.md: what the library can do.",
         meets: Meets::Limit,
-        edits: &[Edit(
-            "GUIDE.md",
-            "",
-            "Whole numbers in the shell: total, average, count, smallest and largest.\n",
-        )],
+        edits: &[Edit("GUIDE.md", "", GUIDE)],
     },
     ScriptedTask {
         name: "changes",
         terms: "after: [total, average]\nmax-iterations: 1\nverify: grep total CHANGES.md",
         prompt: "Write CHANGES.md: what is new.",
         meets: Meets::Limit,
-        edits: &[Edit(
-            "CHANGES.md",
-            "",
-            "- sum is now total.\n- New: average, count and smallest.\n",
-        )],
+        edits: &[Edit("CHANGES.md", "", CHANGES)],
     },
 ];
 

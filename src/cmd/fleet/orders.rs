@@ -5,7 +5,7 @@ use anyhow::Result;
 
 use super::{requested, task};
 use crate::cmd::{actor, home, print, refuse_an_agent};
-use crate::drive::fleet::control::{self, Delivery, Forgotten, Ordered, forget as forget_fleet};
+use crate::drive::fleet::control::{self, Delivery, Forgotten, forget as forget_fleet};
 use crate::engine::fleet::{FleetOrder, FleetRequest, TaskId};
 use crate::exit::Exit;
 use crate::parse::arguments::FleetOrderArgs;
@@ -17,9 +17,8 @@ pub fn order(arguments: &FleetOrderArgs, what: FleetRequest, reason: Option<&str
     let (home, memory, fleet) = requested(arguments.which.fleet.as_deref())?;
     let reason = reason.map(str::to_owned);
     let order = FleetOrder { what, by: actor(), reason };
-    let ordered = control::order(&home, &memory, &tasks?, &order, arguments.now)?;
-    let Ordered { at_once, later, over, untold } = &ordered;
-    print::out(&obeyed(&fleet.name, what, [at_once, later, over]));
+    let (tasks, untold) = control::order(&home, &memory, &tasks?, &order, arguments.now)?;
+    print::out(&obeyed(&fleet.name, what, tasks.each_ref().map(Vec::as_slice)));
     if let Some(why) = untold {
         print::err(&format!(
             "crew: the order stands, but {} could not be told: {why}",

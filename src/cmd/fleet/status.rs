@@ -85,7 +85,7 @@ impl FleetView {
     /// How the fleet stands now.
     pub fn standing(&self) -> Standing {
         let Self { fleet, leases, unreadable, home, is_run } = self;
-        let plan = gate::plan(home, fleet, leases, gate::slots_of(fleet), unreadable.is_empty());
+        let plan = gate::plan(home, fleet, leases, unreadable.is_empty());
         let plan = match fleet.engine.as_str() {
             MANUAL => plan.waiting_for(&WaitsFor::Job),
             LOCAL if !is_run => plan.unattended(),

@@ -34,7 +34,7 @@ const NAMED_MAX: usize = 3;
 pub fn starts(home: &Home, fleet: &Fleet) -> Result<Vec<TaskId>> {
     let memory = Memory::of(home, &fleet.name)?;
     let Leases { readable: leases, unreadable } = memory.leases()?;
-    let plan = gate::plan(home, fleet, &leases, usize::MAX, unreadable.is_empty());
+    let plan = gate::plan(home, fleet, &leases, unreadable.is_empty());
     for Start { task, reserved_micros } in &plan.starts {
         memory.change(task, |lease| {
             let is_new = lease.reserved_micros != *reserved_micros;

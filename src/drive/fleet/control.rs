@@ -3,7 +3,6 @@
 //! executor starts later reads the record. Nothing here touches a branch, a person's working tree
 //! or the remote.
 
-use std::cell::Cell;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -30,19 +29,6 @@ use crate::world::store::{self, Home, Leases, fleets};
 /// The most messages that wait for a task's loop.
 const MESSAGES_MAX: usize = 5;
 
-/// What became of an order.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Ordered {
-    /// Tasks that it has ended or that it keeps from starting.
-    pub at_once: Vec<TaskId>,
-    /// Tasks that obey it after the running iteration.
-    pub later: Vec<TaskId>,
-    /// Tasks that had ended before.
-    pub over: Vec<TaskId>,
-    /// Why the engine could not be told; the order stands all the same.
-    pub untold: Option<String>,
-}
-
 /// What became of a message.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Delivery {
@@ -55,13 +41,16 @@ pub struct Delivery {
 }
 
 /// Gives an order for some tasks, or for all of them. `now` also ends the running iterations.
+/// Returns the tasks that it has ended or that it keeps from starting, those that obey it after the
+/// running iteration, and those that had ended before; then why the engine could not be told, and
+/// the order holds all the same.
 pub fn order(
     home: &Home,
     memory: &Memory,
     tasks: &[TaskId],
     order: &FleetOrder,
     now: bool,
-) -> Result<Ordered> {
+) -> Result<([Vec<TaskId>; 3], Option<String>)> {
     // This machine's own copy has the orders of its last start.
     let fleet = &memory.manifest_here()?;
     let leases = leases(home, memory, tasks)?;
@@ -90,7 +79,7 @@ pub fn order(
             }
         }
     })?;
-    let mut ordered = Ordered::default();
+    let [mut at_once, mut later, mut over] = <[Vec<TaskId>; 3]>::default();
     let is_meant = |lease: &Lease| tasks.is_empty() || tasks.contains(lease.id());
     for lease in leases.into_iter().filter(is_meant) {
         let lease = if order.what == FleetRequest::Cancel {
@@ -103,25 +92,26 @@ pub fn order(
             TaskState::Ended(ending) if ending.why == order.ending().why => {
                 // A loop that was paused would else stay on this machine for ever.
                 stop(home, &lease, order)?;
-                ordered.at_once.push(id);
+                at_once.push(id);
             }
-            TaskState::Ended(_) => ordered.over.push(id),
-            _ if outranks(fleet.order_of(&id), order) => ordered.over.push(id),
-            TaskState::Waiting => ordered.at_once.push(id),
+            TaskState::Ended(_) => over.push(id),
+            _ if outranks(fleet.order_of(&id), order) => over.push(id),
+            TaskState::Waiting => at_once.push(id),
             TaskState::Running(attempt)
                 if (now || attempt.rests()) && stop(home, &lease, order)? =>
             {
-                ordered.at_once.push(id);
+                at_once.push(id);
             }
-            TaskState::Running(_) => ordered.later.push(id),
+            TaskState::Running(_) => later.push(id),
         }
     }
     let is_cancel = order.what == FleetRequest::Cancel;
-    if (is_cancel || now) && !fleet.is_local() {
-        let ended = end_jobs(home, fleet, tasks, is_cancel, now);
-        ordered.untold = ended.err().map(|error| error_text(&error));
-    }
-    Ok(ordered)
+    let ended = if (is_cancel || now) && !fleet.is_local() {
+        end_jobs(home, fleet, tasks, is_cancel, now)
+    } else {
+        Ok(())
+    };
+    Ok(([at_once, later, over], ended.err().map(|error| error_text(&error))))
 }
 
 /// Whether an order stands that another one does not undo: what is cancelled stays so.
@@ -223,16 +213,16 @@ pub fn tell(
             bail!(refused);
         }
         let has_room = |lease: &Lease| lease.messages.len() < MESSAGES_MAX;
-        let has_it = Cell::new(false);
+        let mut has_it = false;
         let kept = memory.change(id, |lease| {
-            has_it.set(reads(lease, task.is_some()) && has_room(lease));
+            has_it = reads(lease, task.is_some()) && has_room(lease);
             lease.messages.push(words.clone());
-            has_it.get()
+            has_it
         })?;
         let (id, lease) = (id.clone(), &kept.value);
         match lease.ending() {
             _ if !reads(lease, task.is_some()) => {}
-            _ if !has_it.get() => delivery.full.push(id),
+            _ if !has_it => delivery.full.push(id),
             None => delivery.open.push(id),
             Some(ending) => delivery.ended.push((id, ending.outcome)),
         }
@@ -282,17 +272,15 @@ pub fn accept_test_changes(home: &Home, memory: &Memory, task: &TaskId, words: &
         (words.is_some() && lease.messages.len() >= MESSAGES_MAX).then(|| full(task))
     };
     leases(home, memory, std::slice::from_ref(task))?;
-    let refused = Cell::new(None);
+    let mut refused = None;
     memory.change(task, |lease| {
-        let why = unfit(lease);
-        let fits = why.is_none();
-        refused.set(why);
+        refused = unfit(lease);
         lease.accept_test_changes();
         lease.messages.extend(words.clone());
         lease.at = clock::now().wall;
-        fits
+        refused.is_none()
     })?;
-    refused.into_inner().map_or(Ok(()), |refused| bail!(refused))
+    refused.map_or(Ok(()), |refused| bail!(refused))
 }
 
 fn full(task: &TaskId) -> String {

@@ -148,7 +148,7 @@ impl Coordinator<'_> {
     fn look(&mut self, fleet: &Fleet) -> Result<Vec<Lease>> {
         self.look_at_jobs();
         let Leases { readable, unreadable } = self.memory.leases()?;
-        self.tell_unreadable(unreadable);
+        self.tell_unreadable(&unreadable);
         let mut leases = Vec::new();
         for mut lease in readable {
             let is_ours = self.now.jobs.values().any(|task| task == lease.id());
@@ -190,8 +190,8 @@ impl Coordinator<'_> {
     }
 
     /// Those of the first look were told before it, when the fleet was recorded.
-    fn tell_unreadable(&mut self, found: Vec<UnreadableLease>) {
-        let before = self.now.unreadable.replace(found.clone());
+    fn tell_unreadable(&mut self, found: &[UnreadableLease]) {
+        let before = self.now.unreadable.replace(found.to_vec());
         for it in before.iter().flat_map(|known| found.iter().filter(|it| !known.contains(it))) {
             self.note(format!("{} needs you: {}", it.task, it.why));
         }
@@ -289,7 +289,7 @@ impl Coordinator<'_> {
             }
         }
         let is_all = self.now.unreadable.as_ref().is_none_or(Vec::is_empty);
-        gate::plan(self.home, fleet, leases, gate::slots_of(fleet), is_all)
+        gate::plan(self.home, fleet, leases, is_all)
     }
 
     /// Starts what may start. An engine that refuses all of it, again and again, ends the run.
@@ -299,8 +299,7 @@ impl Coordinator<'_> {
             match self.start(fleet, start)? {
                 Ok(()) => is_taken = true,
                 Err(error) => {
-                    let told = format!("{error:#}");
-                    let why = told.lines().next().unwrap_or_default();
+                    let why = gate::first_line(&error);
                     self.note(format!("{} could not start: {why}", start.task));
                     refusal = Some(error);
                 }

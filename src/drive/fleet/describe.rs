@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Error, Result, anyhow, bail};
 
 use super::executors::LOCAL;
-use super::join::{KeptWay, keep_its_way, need};
+use super::join::{keep_its_way, need, trust_request};
 use crate::drive::error_text::error_text;
 use crate::drive::missing;
 use crate::drive::start::run::{Prepared, first_prompt, prepare_at};
@@ -25,7 +25,6 @@ use crate::engine::usage::Money;
 use crate::parse::arguments::{FleetRunArgs, UsageError};
 use crate::parse::fleet as tasks;
 use crate::parse::fleet::{FLEET_FILE, MAX_FLEET_FILE_BYTES};
-use crate::parse::settings::merge::ValueOrigin;
 use crate::parse::settings::trust::TrustRequest;
 use crate::world::client::on_path;
 use crate::world::clock;
@@ -96,8 +95,8 @@ pub fn describe(home: &Home, arguments: &FleetRunArgs, here: &Path) -> Result<De
     }
     let mut fleet = fleet(&top, &folder, &terms, arguments)?;
     let typed = fleet.typed;
-    let KeptWay { planted, mut notes, takes_a_base } =
-        keep_its_way(home, &mut fleet, &terms, arguments)?;
+    let mut notes = Vec::new();
+    let (takes_a_base, planted) = keep_its_way(home, &mut fleet, &terms, arguments, &mut notes)?;
     landable(&fleet)?;
     let place = place::place(&top, None)?;
     let known = settings::look_without_option(home, &place.checkout)?;
@@ -297,13 +296,9 @@ fn fleet(top: &Path, folder: &Path, terms: &FleetTerms, arguments: &FleetRunArgs
             None => LandingMode::No,
         },
         land_checks: terms.land_check.iter().map(check).collect(),
-        order: None,
-        orders: [].into(),
-        files: [].into(),
-        agents: [].into(),
-        ran_at: None,
         started_at: clock::now().wall,
         trusted: steps::trusted(top),
+        ..Fleet::default()
     })
 }
 
@@ -327,11 +322,7 @@ fn needs(
     tasks: &[(FleetTask, Contract)],
     planted: &[GitSetting],
 ) -> Vec<TrustRequest> {
-    let folder = Path::new(&fleet.folder);
-    let of_fleet = |text: String| {
-        let origin = ValueOrigin::File { path: folder.join(FLEET_FILE), line: 1 };
-        TrustRequest { text: format!("[fleet {}] {text}", fleet.name), origin }
-    };
+    let file = Path::new(&fleet.folder).join(FLEET_FILE);
     // A check that is taken away or a limit that is raised has to be seen, too.
     let FleetTerms { base, slots, max_cost_micros, land_check, .. } = terms;
     let all = |number: Option<u32>| number.map_or("usual".to_owned(), |it| it.to_string());
@@ -367,7 +358,7 @@ fn needs(
         .chain(checks)
         .chain(pushes)
         .chain(include)
-        .map(of_fleet)
+        .map(|what| trust_request(fleet, file.clone(), &what))
         .chain(of_tasks)
         .collect()
 }
@@ -382,7 +373,8 @@ const FLEETS_NAMED: usize = 5;
 /// if not all commits are here or would be there.
 pub fn reach(home: &Home, fleet: &Fleet) -> Result<Vec<String>> {
     let Fleet { repository, base, remote, landing, .. } = fleet;
-    let Some(Remote { name, url, .. }) = remote else { return Ok(Vec::new()) };
+    let Some(remote) = remote else { return Ok(Vec::new()) };
+    let Remote { name, url, .. } = remote;
     // Another engine's jobs run it on machines of their own.
     if *landing == LandingMode::Pr && fleet.is_local() && on_path("gh").is_empty() {
         bail!(
@@ -411,7 +403,7 @@ pub fn reach(home: &Home, fleet: &Fleet) -> Result<Vec<String>> {
         return Err(no_base(fleet, name));
     };
     // The tip is not here if others pushed since the last fetch.
-    let tracked = format!("refs/remotes/{name}/{base}");
+    let tracked = remote.tracked(base);
     let lacks = |known: String| Some((git::lacking(repository, &branch, &known)?, known));
     let (ahead, known) = [tip.id, tracked].into_iter().find_map(lacks).unwrap_or_default();
     if ahead == 0 {

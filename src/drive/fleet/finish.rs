@@ -222,9 +222,6 @@ impl Job<'_> {
         self.change_own(|lease| {
             lease.set_phase(JobPhase::Lands);
             lease.loop_end = Some(ending.clone());
-            if let Some(record) = self.record {
-                lease.carry(record);
-            }
             lease.commit = commit.clone().or(lease.commit.take());
             lease.at = clock::now().wall;
         })
@@ -237,9 +234,6 @@ impl Job<'_> {
             lease.sent_back = Some(refusal.clone());
             if let Refusal::Conflict(files) = refusal {
                 lease.conflicts.clone_from(files);
-            }
-            if let Some(record) = self.record {
-                lease.carry(record);
             }
             // What main brings changes tests and check configuration, too.
             lease.carried.baseline = None;
@@ -345,7 +339,7 @@ impl Job<'_> {
     /// written; `None` where another attempt has the task. A branch that its remote does not take
     /// stays as it is there, and an end needs a person then: the rest is on this machine.
     fn write(&self, mut state: TaskState) -> Result<Option<TaskState>> {
-        let mut written = self.put(self.branch_now(), &state);
+        let mut written = self.put(self.branch_now().as_ref(), &state);
         if let Err(error) = &written
             && git_trouble(error).is_some_and(GitTrouble::needs_a_person)
         {
@@ -360,7 +354,7 @@ impl Job<'_> {
 
     /// Writes it with this commit of its branch; without one that stays as the lease has it. False
     /// where another attempt has the task.
-    fn put(&self, commit: Option<String>, state: &TaskState) -> Result<bool> {
+    fn put(&self, commit: Option<&String>, state: &TaskState) -> Result<bool> {
         let kept = self.memory.change(self.lease.id(), |lease| {
             let is_own = lease.is_of(self.attempt);
             lease.state = state.clone();
@@ -373,7 +367,7 @@ impl Job<'_> {
                 lease.accepted_test_changes = None;
                 lease.carry(record);
             }
-            lease.commit = commit.clone().or(lease.commit.take());
+            lease.commit = commit.or(lease.commit.as_ref()).cloned();
             is_own
         })?;
         Ok(kept.value.state == *state)

@@ -70,9 +70,15 @@ const ORDERS_WITHIN: Duration = Duration::from_secs(7);
 const ASKED: Duration = Duration::from_millis(50);
 
 impl<'a> Job<'a> {
-    /// Changes the task's lease; `None` where another attempt has it.
+    /// Changes the task's lease, which takes in what its loop has used; `None` where another attempt
+    /// has it.
     pub fn change_own(&self, change: impl Fn(&mut Lease)) -> Result<Option<Kept<Lease>>> {
-        self.memory.change_own(self.lease.id(), self.attempt, change)
+        self.memory.change_own(self.lease.id(), self.attempt, |lease| {
+            if let Some(record) = self.record {
+                lease.carry(record);
+            }
+            change(lease);
+        })
     }
 
     /// What a person has ordered of the task, as far as its memory answers now.
@@ -428,20 +434,19 @@ fn beat(home: &Home, memory: &Memory, task: &TaskId, attempt: &str, own_loop: &m
 
 /// How many tasks of a fleet run at once. A cluster gives each job its place by itself, and nobody
 /// counts the jobs that are started by hand.
-pub fn slots_of(fleet: &Fleet) -> usize {
-    let slots = match fleet.slots {
+fn slots_of(fleet: &Fleet) -> u32 {
+    match fleet.slots {
         _ if fleet.engine == MANUAL => u32::MAX,
         0 if !fleet.is_local() => u32::MAX,
         0 => slots::default_count().count,
         slots => slots,
-    };
-    usize::try_from(slots).unwrap_or(usize::MAX)
+    }
 }
 
-/// What may start here, `slots` tasks at once: what another machine works on takes none of them
-/// where each has slots of its own. Unless `all` leases are known, nobody knows what is left of the
+/// What may start here. What another machine works on takes no slot where each has its own. Unless `all` leases are known, nobody knows what is left of the
 /// fleet's money.
-pub fn plan(home: &Home, fleet: &Fleet, leases: &[Lease], slots: usize, all: bool) -> FleetPlan {
+pub fn plan(home: &Home, fleet: &Fleet, leases: &[Lease], all: bool) -> FleetPlan {
+    let slots = usize::try_from(slots_of(fleet)).unwrap_or(usize::MAX);
     let takes_one = |attempt: &Attempt| !fleet.is_local() || memory::is_here(home, attempt);
     let plan = FleetPlan::of(fleet, leases, Places { slots, takes_one: &takes_one });
     let is_unknown = fleet.max_cost_micros > 0 && !all;
@@ -450,8 +455,8 @@ pub fn plan(home: &Home, fleet: &Fleet, leases: &[Lease], slots: usize, all: boo
 
 /// How many slots of its machine a job of the fleet shares; 0 where the executor has given it a
 /// place.
-pub fn job_slots(fleet: &Fleet) -> u32 {
-    if fleet.is_local() { u32::try_from(slots_of(fleet)).unwrap_or(1) } else { 0 }
+fn job_slots(fleet: &Fleet) -> u32 {
+    if fleet.is_local() { slots_of(fleet) } else { 0 }
 }
 
 /// What an error says, without the way out.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 
 use super::memory::Memory;
 use crate::drive::start::agent::missing_program;
@@ -27,30 +27,21 @@ use crate::world::git::{self, hub, land, steps};
 use crate::world::process::signals::Signals;
 use crate::world::store::{Home, Kept, Leases, fleets, hash, trust};
 
-/// What a start has kept.
-#[derive(Debug, Default)]
-pub(super) struct KeptWay {
-    /// What has come into the repository's settings since.
-    pub planted: Vec<GitSetting>,
-    /// What the user should know of the remote and the base.
-    pub notes: Vec<String>,
-    /// Whether the start names a base, or the fleet is over and takes the one that is checked out.
-    pub takes_a_base: bool,
-}
-
 /// A fleet that is known goes on as it was started, unless another way is typed: with its remote,
 /// its landing, its engine, its slots and what it may cost; with its base, until all is completed
-/// or given up.
+/// or given up. Returns whether the start names a base, or the fleet is over and takes the one that
+/// is checked out, and what has come into the repository's settings since. `notes` get what the
+/// user should know.
 pub(super) fn keep_its_way(
     home: &Home,
     fleet: &mut Fleet,
     terms: &FleetTerms,
     arguments: &FleetRunArgs,
-) -> Result<KeptWay> {
-    let takes_a_base = terms.base.is_some();
-    let mut kept = KeptWay { takes_a_base, ..KeptWay::default() };
+    notes: &mut Vec<String>,
+) -> Result<(bool, Vec<GitSetting>)> {
+    let mut takes_a_base = terms.base.is_some();
     let Some(known) = fleets::manifest(home, &fleet.name)?.map(|kept| kept.value) else {
-        return Ok(kept);
+        return Ok((takes_a_base, Vec::new()));
     };
     same_repository(fleet, &known)?;
     if known.folder != fleet.folder {
@@ -61,7 +52,7 @@ pub(super) fn keep_its_way(
             fleet.folder
         );
     }
-    kept.notes.extend(keep_remote(fleet, &known));
+    notes.extend(keep_remote(fleet, &known));
     if arguments.land.is_none() {
         fleet.landing = known.landing;
     }
@@ -69,8 +60,8 @@ pub(super) fn keep_its_way(
         fleet.engine.clone_from(&known.engine);
     }
     if !takes_a_base && fleet.base != known.base {
-        kept.takes_a_base = is_over(home, &known, fleet.landing)?;
-        kept.notes.push(if kept.takes_a_base {
+        takes_a_base = is_over(home, &known, fleet.landing)?;
+        notes.push(if takes_a_base {
             let Fleet { name, base, .. } = &*fleet;
             format!("all tasks of {name} are over: those that are new start from {base}")
         } else {
@@ -78,13 +69,10 @@ pub(super) fn keep_its_way(
         });
     }
     keep_limits(fleet, terms, known.typed);
-    let (Some(before), Some(now)) = (&known.trusted, &fleet.trusted) else {
-        return Ok(kept);
-    };
-    let concerns = |it: &&GitSetting| it.names_a_program() || it.leads_a_remote();
-    let changed = now.changed_since(before).filter(concerns);
-    kept.planted = changed.cloned().collect();
-    Ok(kept)
+    let both = known.trusted.as_ref().zip(fleet.trusted.as_ref());
+    let changed = both.into_iter().flat_map(|(before, now)| now.changed_since(before));
+    let planted = changed.filter(|it| it.names_a_program() || it.leads_a_remote());
+    Ok((takes_a_base, planted.cloned().collect()))
 }
 
 /// Keeps the remote that holds the fleet's memory: the branch that is checked out may follow
@@ -351,7 +339,12 @@ pub(super) fn untrusted(
     retry: bool,
 ) -> Result<Vec<TrustRequest>> {
     let mut needs: Vec<TrustRequest> = Vec::new();
-    let known = Known::of(here, tasks);
+    // What this machine's own settings name.
+    let own = tasks.iter().map(|(_, contract)| fingerprint(contract));
+    let known = here.into_iter().flat_map(|here| here.agents.values().cloned());
+    let known_agents: BTreeSet<String> = known.chain(own).collect();
+    let runs = tasks.iter().filter_map(|(_, contract)| contract.run.as_ref());
+    let known_reactions: BTreeSet<String> = runs.flat_map(reactions).collect();
     let leases = if memory.is_shared() { memory.leases()?.readable } else { Vec::new() };
     for lease in leases {
         let own = tasks.iter().find(|(task, _)| task.id == *lease.id());
@@ -379,38 +372,18 @@ pub(super) fn untrusted(
         }
         let Some(run) = &lease.contract.run else { continue };
         let commands = is_whole.then(|| reactions(run)).into_iter().flatten();
-        let commands = commands.filter(|command| !known.reactions.contains(command));
+        let commands = commands.filter(|command| !known_reactions.contains(command));
         let agent = fingerprint(&lease.contract);
-        let is_new = !known.agents.contains(&agent) && is_here(fleet, run);
+        let is_new = !known_agents.contains(&agent) && is_here(fleet, run);
         let agent = is_new.then(|| agent_of(run, &agent));
         for what in agent.into_iter().chain(commands) {
-            let text = format!("[fleet {}] {what}", fleet.name);
-            let origin = ValueOrigin::File { path: PathBuf::from(&fleet.folder), line: 1 };
-            let asked = TrustRequest { text, origin };
+            let asked = trust_request(fleet, PathBuf::from(&fleet.folder), &what);
             if !needs.contains(&asked) {
                 needs.push(asked);
             }
         }
     }
     Ok(trust::untrusted(home, &fleet.repository, needs)?)
-}
-
-/// What this machine's own settings name.
-struct Known {
-    agents: BTreeSet<String>,
-    reactions: BTreeSet<String>,
-}
-
-impl Known {
-    fn of(here: Option<&Fleet>, tasks: &[(FleetTask, Contract)]) -> Self {
-        let before = here.map(|here| here.agents.clone()).unwrap_or_default();
-        let own = tasks.iter().map(|(_, contract)| fingerprint(contract));
-        let runs = tasks.iter().filter_map(|(_, contract)| contract.run.as_ref());
-        Self {
-            agents: before.into_values().chain(own).collect(),
-            reactions: runs.flat_map(reactions).collect(),
-        }
-    }
 }
 
 /// An agent, by all that it would run.
@@ -452,11 +425,19 @@ pub fn join(home: &Home, name: &str, url: &str, signals: &Signals) -> Result<()>
         if stop() { "the wait for the fleet's repository was ended" } else { other }
     })?;
     let here = fleets::manifest(home, name)?;
-    if let Some(here) = &here {
-        if is_joined(&here.value, url) {
+    if let Some(Kept { value: known, .. }) = &here {
+        let there = known.remote.as_ref().map(|remote| &*remote.url);
+        if there != Some(url) {
+            let own = known.repository.display().to_string();
+            bail!(
+                "there is a fleet {name} of {} on this machine\n\
+                 hint: crew fleet forget {name} forgets it here; name = \"NAME\" in fleet.toml makes them two",
+                there.unwrap_or(&own)
+            );
+        }
+        if disk::exists(&known.repository) {
             return Ok(());
         }
-        other_fleet(&here.value, url)?;
     }
     let clone = folder.join("clone");
     hub::clone(url, &clone, &stop)?;
@@ -465,26 +446,6 @@ pub fn join(home: &Home, name: &str, url: &str, signals: &Signals) -> Result<()>
     let known = here.as_ref().map(|here| here.id.as_str());
     fleets::swap_manifest(home, known, &fleet)?;
     Ok(())
-}
-
-/// Fails if the fleet of that name here is another one: of another remote, or of this machine
-/// alone.
-fn other_fleet(fleet: &Fleet, url: &str) -> Result<()> {
-    let of = match &fleet.remote {
-        Some(remote) if remote.url == url => return Ok(()),
-        Some(remote) => remote.url.clone(),
-        None => fleet.repository.display().to_string(),
-    };
-    Err(anyhow!(
-        "there is a fleet {0} of {of} on this machine\n\
-         hint: crew fleet forget {0} forgets it here; name = \"NAME\" in fleet.toml makes them two",
-        fleet.name
-    ))
-}
-
-fn is_joined(fleet: &Fleet, url: &str) -> bool {
-    let is_its_own = fleet.remote.as_ref().is_some_and(|remote| remote.url == url);
-    is_its_own && disk::exists(&fleet.repository)
 }
 
 /// The terms as the remote has them, under refs of crew's own or under branches.
@@ -498,9 +459,7 @@ fn terms(home: &Home, name: &str, url: &str, clone: &Path, signals: &Signals) ->
             return Ok(Fleet { repository, remote: Some(remote), trusted, ..value });
         }
     }
-    Err(anyhow!(
-        "{url} holds no fleet {name}\nhint: crew fleet run starts it, with --push or --land"
-    ))
+    bail!("{url} holds no fleet {name}\nhint: crew fleet run starts it, with --push or --land")
 }
 
 /// Whether another machine has changed a task since this one's last start, and its file here is
@@ -534,7 +493,12 @@ pub(super) fn need(fleet: &Fleet, task: &FleetTask, contract: &Contract) -> Trus
         let found: Vec<&str> = contract.checks.iter().map(|check| check.run.as_str()).collect();
         words = format!("{words} (auto: {})", found.join("; "));
     }
-    let text = format!("[fleet {}] task {id}, fingerprint {revision}: {words}", fleet.name);
     let path = Path::new(&fleet.folder).join(format!("{id}.md"));
+    trust_request(fleet, path, &format!("task {id}, fingerprint {revision}: {words}"))
+}
+
+/// What a person has to trust because of this file.
+pub(super) fn trust_request(fleet: &Fleet, path: PathBuf, what: &str) -> TrustRequest {
+    let text = format!("[fleet {}] {what}", fleet.name);
     TrustRequest { text, origin: ValueOrigin::File { path, line: 1 } }
 }

@@ -344,8 +344,8 @@ const WITHIN: Duration = Duration::from_secs(120);
 /// The most characters of its output that an error shows.
 const TAIL_CHARS: usize = 300;
 
-/// Lists the requests of a branch.
-const LIST: &str = "pr list --state all --json url,headRefOid,state,mergeCommit";
+/// Which requests of a branch are listed, and what of each.
+const LISTED: &str = "--state all --json url,headRefOid,state,mergeCommit";
 /// What is asked of a request's state, for `parse::gh`.
 const STATE: &str = r#".state + " " + (.mergeCommit.oid // "")"#;
 
@@ -358,7 +358,12 @@ impl Job<'_> {
     ) -> Result<Option<TaskEnding>> {
         let stop = || self.signals.times() > 0;
         let shared = self.memory.shared()?;
-        Ok(match shared.patiently(|| state(&shared.hub, address, &stop))? {
+        let asked = shared.patiently(|| {
+            let view = ["pr", "view", address, "--json", "state,mergeCommit", "--jq", STATE];
+            let told = gh(&view, &shared.hub, &stop)?;
+            request_state(&told).with_context(|| format!("gh names no state of {address}: {told}"))
+        });
+        Ok(match asked? {
             RequestState::Open => None,
             RequestState::Merged(commit) => {
                 Some(TaskEnding { landed: Some(Landed::Main(Some(commit))), ..ending.clone() })
@@ -388,13 +393,6 @@ impl Job<'_> {
     }
 }
 
-/// Asks what has become of the request at this address.
-fn state(hub: &Path, address: &str, stop: Stop<'_>) -> Result<RequestState> {
-    let view = ["pr", "view", address, "--json", "state,mergeCommit", "--jq", STATE];
-    let told = gh(&view, hub, stop)?;
-    request_state(&told).with_context(|| format!("gh names no state of {address}: {told}"))
-}
-
 /// Opens the request, or finds the one that is open, or that was merged with all of the work before
 /// the lease could name it.
 ///
@@ -405,8 +403,8 @@ fn open(fleet: &Fleet, lease: &Lease, shared: &SharedMemory, stop: Stop<'_>) -> 
     hub::name_remote(hub, &shared.url)?;
     let (branch, base) = (lease.branch.as_str(), fleet.base.as_str());
     let asked = format!(r#".[] | .url + " " + .headRefOid + " " + {STATE}"#);
-    let own = ["--head", branch, "--base", base, "--jq", &asked];
-    let list: Vec<&str> = words_of(LIST).chain(own).collect();
+    let own = ["pr", "list", "--head", branch, "--base", base, "--jq", &asked];
+    let list: Vec<&str> = own.into_iter().chain(words_of(LISTED)).collect();
     let found = requests(&gh(&list, hub, stop)?);
     if let Some(open) = found.iter().find(|it| it.state == RequestState::Open) {
         return Ok(Landed::Request(open.address.clone()));

@@ -231,7 +231,7 @@ impl Memory {
     pub fn change(
         &self,
         task: &TaskId,
-        change: impl Fn(&mut Lease) -> bool,
+        mut change: impl FnMut(&mut Lease) -> bool,
     ) -> Result<Kept<Lease>> {
         let mut refused = None;
         for _ in 0..TRIES {

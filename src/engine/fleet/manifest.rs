@@ -23,7 +23,7 @@ pub const SCHEMA: u32 = 1;
 pub const LOCAL: &str = "local";
 
 /// A fleet.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fleet {
     pub schema: u32,
     /// The crew version that wrote it.
