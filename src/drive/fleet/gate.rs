@@ -70,8 +70,8 @@ const ORDERS_WITHIN: Duration = Duration::from_secs(7);
 const ASKED: Duration = Duration::from_millis(50);
 
 impl<'a> Job<'a> {
-    /// Changes the task's lease, which takes in what its loop has used; `None` where another attempt
-    /// has it.
+    /// Changes the task's lease, which takes in what its loop has used; `None` where another
+    /// attempt has it.
     pub fn change_own(&self, change: impl Fn(&mut Lease)) -> Result<Option<Kept<Lease>>> {
         self.memory.change_own(self.lease.id(), self.attempt, |lease| {
             if let Some(record) = self.record {
@@ -443,8 +443,8 @@ fn slots_of(fleet: &Fleet) -> u32 {
     }
 }
 
-/// What may start here. What another machine works on takes no slot where each has its own. Unless `all` leases are known, nobody knows what is left of the
-/// fleet's money.
+/// What may start here. What another machine works on takes no slot where each has its own. Unless
+/// `all` leases are known, nobody knows what is left of the fleet's money.
 pub fn plan(home: &Home, fleet: &Fleet, leases: &[Lease], all: bool) -> FleetPlan {
     let slots = usize::try_from(slots_of(fleet)).unwrap_or(usize::MAX);
     let takes_one = |attempt: &Attempt| !fleet.is_local() || memory::is_here(home, attempt);

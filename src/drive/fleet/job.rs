@@ -38,7 +38,7 @@ use crate::world::git::steps;
 use crate::world::git::steps::put_back;
 use crate::world::process::identity::my_id;
 use crate::world::process::signals::Signals;
-use crate::world::store::{self, Home};
+use crate::world::store::{self, Home, Kept};
 use crate::world::{clock, env, host};
 
 /// How long a remote that cannot be reached is asked again.
@@ -53,7 +53,7 @@ pub fn job(
     sink: &mut dyn EventSink,
 ) -> Result<JobEnd> {
     let memory = Memory::of(home, fleet)?.with_patience(signals, PATIENCE);
-    let fleet = memory.manifest_here()?;
+    let mut fleet = memory.manifest_here()?;
     let lease = memory.lease(task)?.value;
     if let Some(ending) = lease.ending() {
         return Ok(JobEnd::Ended(ending.clone()));
@@ -73,30 +73,27 @@ pub fn job(
         return Ok(ended.ending().cloned().map_or(JobEnd::Elsewhere, JobEnd::Ended));
     }
     if let Some(why) = lacks_money(&memory, &fleet, &lease)? {
-        memory.change(task, |lease| {
-            lease.state = TaskState::Waiting;
-            gone.as_ref().is_some_and(|gone| lease.is_of(gone))
-        })?;
+        if let Some(gone) = &gone {
+            memory.change_own(task, gone, |lease| lease.state = TaskState::Waiting)?;
+        }
         bail!(why);
     }
     let attempt = format!("{:016x}", env::random());
     // Another machine may have taken it since.
-    let taken = memory.change(task, |lease| {
+    let Kept { value: mut lease, .. } = memory.change(task, |lease| {
         let is_free = is_free(lease, gone.as_ref());
         lease.attempts += 1;
         lease.at = clock::now().wall;
         lease.state = TaskState::Running(attempt_here(home, &attempt, lease.at));
         is_free
     })?;
-    let taken = taken.value;
-    match &taken.state {
+    match &lease.state {
         TaskState::Ended(ending) => return Ok(JobEnd::Ended(ending.clone())),
         TaskState::Running(found) if found.id == attempt => {}
         TaskState::Running(_) | TaskState::Waiting => return Ok(JobEnd::Elsewhere),
     }
     let hasty = memory.clone().with_patience(signals, Duration::ZERO);
     let _heartbeat = heartbeat(home, hasty, task, &attempt);
-    let (mut fleet, mut lease) = (fleet, taken);
     loop {
         let job = Job {
             home,
