@@ -3,10 +3,12 @@
 //! shape elsewhere never loses the event. Unknown events and fields are not errors; a payload that
 //! is not a JSON object is.
 
+use regex::Captures;
 use serde_json::{Map, Value};
 
 use crate::engine::usage::Tokens;
 use crate::parse::amounts::whole;
+use crate::parse::patterns::HALF_CHARACTER;
 
 /// The fields of a payload that nobody has taken yet.
 #[derive(Debug)]
@@ -38,46 +40,21 @@ impl Fields {
     }
 }
 
-/// Reads a JSON object of a client or an agent.
+/// Reads a JSON object of a client or an agent. The client counts in UTF-16 and may cut a text in
+/// the middle of a character. JSON can hold the remaining half, but text cannot: it is replaced, so
+/// that the whole event is not lost for it.
 pub fn parse_object(bytes: &[u8]) -> serde_json::Result<Map<String, Value>> {
-    match serde_json::from_slice(bytes) {
-        Err(_) if bytes.trim_ascii_start().starts_with(b"{") => {
-            serde_json::from_slice(&without_half_characters(bytes))
-        }
-        read => read,
+    let read = serde_json::from_slice(bytes);
+    if read.is_err()
+        && let Ok(text) = std::str::from_utf8(bytes)
+        && text.trim_start().starts_with('{')
+    {
+        let whole = HALF_CHARACTER.replace_all(text, |escape: &Captures<'_>| {
+            if escape.get(1).is_some() { "\\ufffd".to_owned() } else { escape[0].to_owned() }
+        });
+        return serde_json::from_slice(whole.as_bytes());
     }
-}
-
-/// The client counts in UTF-16 and may cut a text in the middle of a character. JSON can hold the
-/// remaining half, but text cannot. It is replaced, so that the whole event is not lost for it.
-fn without_half_characters(bytes: &[u8]) -> Vec<u8> {
-    let mut mended = Vec::with_capacity(bytes.len());
-    let mut rest = bytes;
-    while let Some((&first, after)) = rest.split_first() {
-        let width = match (first, escaped_unit(rest)) {
-            (b'\\', Some(0xd800..=0xdbff)) if rest.get(6..).is_some_and(is_low_half) => 12,
-            (b'\\', Some(0xd800..=0xdfff)) => {
-                mended.extend_from_slice(b"\\ufffd");
-                rest = &rest[6..];
-                continue;
-            }
-            (b'\\', None) if !after.is_empty() => 2,
-            _ => 1,
-        };
-        mended.extend_from_slice(&rest[..width]);
-        rest = &rest[width..];
-    }
-    mended
-}
-
-fn is_low_half(bytes: &[u8]) -> bool {
-    matches!(escaped_unit(bytes), Some(0xdc00..=0xdfff))
-}
-
-/// The UTF-16 unit of an escape at the very beginning.
-fn escaped_unit(bytes: &[u8]) -> Option<u16> {
-    let digits = bytes.strip_prefix(b"\\u")?.get(..4)?;
-    u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+    read
 }
 
 /// A session id names a file, so it may hold nothing that a path could.
@@ -89,16 +66,38 @@ pub fn is_session_id(text: &str) -> bool {
 /// Reads a value by pointers, such as `/message/content`, without trust in its shape: a field of an
 /// unexpected type is absent, so a changed field of a later client does not lose the event.
 pub trait FieldsByPointer {
+    /// The value there.
+    fn at(&self, pointer: &str) -> Option<&Value>;
+
     /// The text there.
-    fn text(&self, pointer: &str) -> Option<&str>;
+    fn text(&self, pointer: &str) -> Option<&str> {
+        self.at(pointer)?.as_str()
+    }
+
+    /// The first of these texts that is there.
+    fn first(&self, pointers: &[&str]) -> Option<&str> {
+        pointers.iter().find_map(|pointer| self.text(pointer))
+    }
+
     /// The truth value there.
-    fn flag(&self, pointer: &str) -> Option<bool>;
+    fn flag(&self, pointer: &str) -> Option<bool> {
+        self.at(pointer)?.as_bool()
+    }
+
     /// The number there.
-    fn number(&self, pointer: &str) -> Option<f64>;
+    fn number(&self, pointer: &str) -> Option<f64> {
+        self.at(pointer)?.as_f64()
+    }
+
     /// The members of the object there.
-    fn members(&self, pointer: &str) -> Option<&Map<String, Value>>;
+    fn members(&self, pointer: &str) -> Option<&Map<String, Value>> {
+        self.at(pointer)?.as_object()
+    }
+
     /// The items of the list there; empty for anything else.
-    fn list(&self, pointer: &str) -> &[Value];
+    fn list(&self, pointer: &str) -> &[Value] {
+        self.at(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    }
 
     /// The text there; empty where there is none.
     fn word(&self, pointer: &str) -> &str {
@@ -144,24 +143,8 @@ pub trait FieldsByPointer {
 }
 
 impl FieldsByPointer for Value {
-    fn text(&self, pointer: &str) -> Option<&str> {
-        self.pointer(pointer)?.as_str()
-    }
-
-    fn flag(&self, pointer: &str) -> Option<bool> {
-        self.pointer(pointer)?.as_bool()
-    }
-
-    fn number(&self, pointer: &str) -> Option<f64> {
-        self.pointer(pointer)?.as_f64()
-    }
-
-    fn members(&self, pointer: &str) -> Option<&Map<String, Value>> {
-        self.pointer(pointer)?.as_object()
-    }
-
-    fn list(&self, pointer: &str) -> &[Value] {
-        self.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    fn at(&self, pointer: &str) -> Option<&Value> {
+        self.pointer(pointer)
     }
 }
 

@@ -211,7 +211,14 @@ fn half_a_character_in_a_message_costs_no_stop() {
     door.begin("\"go on\" -n 9 --stall 0");
     // The client counts in UTF-16 and cuts a text in the middle of an emoji.
     for half in
-        [r"cut \ud83d", r"\ude00 cut", r"\ud83d\ud83d\ude00", r"a \\ud83d \\\ud83d.", r"\uD83D\n"]
+        // HALF_CHARACTER
+        [
+            r"cut \ud83d",
+            r"\ude00 cut",
+            r"\ud83d\ud83d\ude00",
+            r"a \\ud83d \\\ud83d.",
+            r"\uD83D\n",
+        ]
     {
         let stop = door.stopping("WORDS").payload.to_string().replace("WORDS", half);
         let answer = door.stopping("x").send_raw(stop.as_bytes());
