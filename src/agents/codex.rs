@@ -67,11 +67,8 @@ fn item(turn: &mut AgentTurn, kind: &str, item: &Value) {
             turn.is_denied(id, &format!("{} {}", call.verb, call.subject));
         }
         what if is_over => {
-            turn.ends(id, |call| {
-                let output = if call.verb == RUN { "/aggregated_output" } else { "/message" };
-                let is_failure = item.is("/status", "failed");
-                call.came_to(item.word(output), item.exit("/exit_code"), is_failure)
-            });
+            let output = item.first(&["/aggregated_output", "/message"]).unwrap_or_default();
+            turn.ends(id, output, item.exit("/exit_code"), item.is("/status", "failed"));
             if what == "file_change" {
                 turn.see(item.list("/changes").iter().map(file).map(Activity::Called));
             }
@@ -83,7 +80,7 @@ fn item(turn: &mut AgentTurn, kind: &str, item: &Value) {
 /// Codex may retry after an error; the following events show whether that succeeded.
 fn failed(turn: &mut AgentTurn, message: &str) {
     if message.contains(CUT) {
-        turn.cut = true;
+        turn.end.cut = true;
         return turn.notes(message);
     }
     let Some((_, words)) = message.strip_prefix(RETRY).and_then(|it| it.split_once('(')) else {
@@ -97,8 +94,7 @@ fn failed(turn: &mut AgentTurn, message: &str) {
 
 /// The call of an item of this kind.
 fn call(what: &str, item: &Value) -> ToolCall {
-    let with = ["/command", "/tool", "/query"].into_iter().find_map(|at| item.text(at));
-    let with = with.unwrap_or_default();
+    let with = item.first(&["/command", "/tool", "/query"]).unwrap_or_default();
     match what {
         "command_execution" => ToolCall::new(RUN, &of_the_shell(with)),
         "web_search" => ToolCall::new("search", with),

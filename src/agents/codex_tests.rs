@@ -3,7 +3,7 @@ use chrono::{DateTime, FixedOffset};
 use crate::agents::Report;
 use crate::agents::catalogue::find;
 use crate::agents::reader;
-use crate::engine::boundary::facts::{AgentClosing, ApiError};
+use crate::engine::boundary::facts::{AgentClosing, AgentOutcome, ApiError};
 use crate::engine::claim::Claim;
 use crate::engine::claim::promise::Promise;
 use crate::engine::usage::{Tokens, Usage};
@@ -39,7 +39,7 @@ fn the_sample_is_read_to_its_final_message_and_its_tokens() {
         ..Usage::default()
     };
     assert_eq!(report.usage, Some(usage));
-    assert_eq!((report.error, report.turns), (None, Some(1)));
+    assert_eq!((report.agent.error, report.turns), (None, Some(1)));
     assert_eq!(
         seen,
         [
@@ -78,7 +78,7 @@ fn words_before_more_work_are_no_final_message() {
 fn a_failed_turn_is_sorted_by_what_its_sentence_names() {
     let sort = |message: &str| {
         let line = serde_json::json!({"type": "turn.failed", "error": {"message": message}});
-        match read(&line.to_string()).0.error.unwrap() {
+        match read(&line.to_string()).0.agent.error.unwrap() {
             ApiError::Transient { .. } => "transient",
             ApiError::Fatal { .. } => "fatal",
             ApiError::Request { .. } => "request",
@@ -112,7 +112,7 @@ fn a_retry_that_was_got_over_is_no_error_and_words_about_one_are_words() {
 {"type":"item.completed","item":{"id":"1","type":"agent_message","text":"exceeded retry limit, last status: 429"}}
 {"type":"turn.completed","usage":{"input_tokens":10,"cached_input_tokens":0,"output_tokens":1}}"#;
     let (report, _) = read(lines);
-    assert_eq!(report.error, None);
+    assert_eq!(report.agent.error, None);
     assert_eq!(report.final_message.as_deref(), Some("exceeded retry limit, last status: 429"));
 }
 
@@ -128,14 +128,14 @@ fn a_turn_that_did_not_end_may_have_used_more_than_is_known() {
 fn a_declined_command_is_a_denial() {
     let line = r#"{"type":"item.completed","item":{"id":"1","type":"command_execution","command":"rm -r x","status":"declined"}}"#;
     let (report, seen) = read(&format!("{line}\n{line}"));
-    assert_eq!(report.denied, ["run rm -r x"]);
+    assert_eq!(report.agent.denied, ["run rm -r x"]);
     assert_eq!(seen[0], "denied: run rm -r x");
 }
 
 #[test]
 fn no_event_is_lost_for_one_of_its_fields() {
     let failed = r#"{"type":"turn.failed","error":"words","item":[],"usage":7}"#;
-    assert!(read(failed).0.error.is_some());
+    assert!(read(failed).0.agent.error.is_some());
 }
 
 #[test]
@@ -146,7 +146,11 @@ fn junk_is_passed_over() {
     let lost = Usage { lost: true, ..Usage::default() };
     assert_eq!(
         report,
-        Report { usage: Some(lost), closing: AgentClosing::Missing, ..Report::default() }
+        Report {
+            usage: Some(lost),
+            agent: AgentOutcome { closing: AgentClosing::Missing, ..AgentOutcome::default() },
+            ..Report::default()
+        }
     );
 }
 

@@ -61,7 +61,7 @@ impl AgentEvents for Copilot {
                 turn.works_with(data.text("/model"));
                 turn.says(data.word("/content"));
                 if data.list("/toolRequests").is_empty() {
-                    turn.cut = self.cuts >= CUTS_MAX;
+                    turn.end.cut = self.cuts >= CUTS_MAX;
                 } else {
                     turn.goes_on();
                 }
@@ -74,9 +74,9 @@ impl AgentEvents for Copilot {
                 turn.is_denied(id, "a tool");
             }
             "tool.execution_complete" => {
-                let output = data.text("/result/content").unwrap_or(data.word("/error/message"));
+                let output = data.first(&["/result/content", "/error/message"]).unwrap_or_default();
                 let exit = data.exit("/shellExecution/exitCode");
-                turn.ends(id, |call| call.came_to(output, exit, data["success"] == false));
+                turn.ends(id, output, exit, data["success"] == false);
             }
             "session.error" => turn.fails(failure(data, "/message")),
             "abort" => turn.goes_on(),

@@ -129,7 +129,7 @@ fn what_is_denied_is_named_and_a_call_is_shown_with_its_result() {
            → exit -1
     ");
     let now = DateTime::UNIX_EPOCH.fixed_offset();
-    assert_eq!(reader.report(now).denied, ["run touch x"]);
+    assert_eq!(reader.report(now).agent.denied, ["run touch x"]);
 }
 
 #[test]

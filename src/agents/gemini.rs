@@ -54,8 +54,8 @@ impl AgentEvents for Gemini {
                 if is_failure && event.is("/error/type", "policy_violation") {
                     return turn.is_denied(id, "a tool");
                 }
-                let output = event.text("/error/message").unwrap_or(event.word("/output"));
-                turn.ends(id, |call| call.came_to(output, None, is_failure));
+                let output = event.first(&["/error/message", "/output"]).unwrap_or_default();
+                turn.ends(id, output, None, is_failure);
             }
             "error" if event.is("/severity", "error") => {
                 self.complaint = event.text("/message").map(str::to_owned);
@@ -106,7 +106,7 @@ impl Gemini {
         let told = told.unwrap_or("the agent says no reason");
         let status = match event.word("/error/type") {
             "FatalTurnLimitedError" => {
-                turn.out_of_turns = true;
+                turn.end.out_of_turns = true;
                 turn.settle();
                 turn.goes_on();
                 return turn.closes(Ok(()));

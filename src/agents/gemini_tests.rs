@@ -122,7 +122,7 @@ fn the_words_of_a_retry_end_with_the_next_event() {
     let waits = streams.map(|(name, lines)| {
         let mut reader = reader(&find(NAME).unwrap());
         for line in lines {
-            pass(&mut *reader, line, line == event);
+            pass(&mut reader, line, line == event);
         }
         format!("{name}: {:?}", reader.waits(DateTime::UNIX_EPOCH.fixed_offset()))
     });

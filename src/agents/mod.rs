@@ -33,11 +33,10 @@ pub mod service;
 mod tests;
 mod turn;
 
-use self::events::{AgentEvents, EventReader};
-use self::report::Text;
-pub use self::report::{OutputReader, Report};
+pub use self::events::OutputReader;
+use self::events::{AgentEvents, Text};
+pub use self::report::Report;
 use self::service::Service;
-use self::turn::AgentTurn;
 
 /// Makes the reader of a dialect's events.
 type NewEvents = fn() -> Box<dyn AgentEvents>;
@@ -82,13 +81,12 @@ pub struct Launch {
 }
 
 /// The reader for an agent's output.
-pub fn reader(agent: &Agent) -> Box<dyn OutputReader> {
-    match WITH_EVENTS.iter().find(|(name, _)| *name == agent.dialect.0) {
-        Some((_, new)) => {
-            Box::new(EventReader { turn: AgentTurn::new(&agent.name), events: new() })
-        }
+pub fn reader(agent: &Agent) -> OutputReader {
+    let events = match WITH_EVENTS.iter().find(|(name, _)| *name == agent.dialect.0) {
+        Some((_, new)) => new(),
         None => Box::new(Text::marked(agent.answer_mark.clone())),
-    }
+    };
+    OutputReader::new(&agent.name, events)
 }
 
 /// Whether its output is events, which a reader puts into words.

@@ -185,7 +185,7 @@ fn a_hundred_thousand_mutated_lines_make_no_reader_panic_and_invent_no_completio
         }
         let mut reader = reader(&catalogue::find(recorded.agent).unwrap());
         for (line, is_event) in &lines {
-            pass(&mut *reader, line, *is_event);
+            pass(&mut reader, line, *is_event);
             reader.waits(now);
         }
         let report = reader.report(now);

@@ -86,14 +86,13 @@ impl OpenCode {
             // A session of its own, whose steps are not among the events.
             turn.usage.get_or_insert_default().lost = true;
         }
-        let output = state.text("/error").unwrap_or(state.word("/output"));
+        let output = state.first(&["/error", "/output"]).unwrap_or_default();
         turn.calls(id, ToolCall::of(part, "/tool", "/state/input", ""));
         if is_failure && output.starts_with(REJECTED) {
             turn.is_denied(id, "a tool");
             return turn.closes(Ok(()));
         }
-        let exit = state.exit("/metadata/exit");
-        turn.ends(id, |call| call.came_to(output, exit, is_failure));
+        turn.ends(id, output, state.exit("/metadata/exit"), is_failure);
     }
 
     fn finished(&mut self, turn: &mut AgentTurn, part: &Value) {
@@ -129,13 +128,10 @@ impl OpenCode {
             "ContextOverflowError" => {
                 return self.again(turn, ServiceFailure::of(Some(400), words));
             }
-            "UnknownError" => {
-                self.is_unexplained = true;
-                told
-            }
             "ProviderAuthError" => told.or(Some(401)),
             _ => told,
         };
+        self.is_unexplained |= name == "UnknownError";
         let seconds = digits(error.word("/data/responseHeaders/retry-after"));
         let pause = seconds.and_then(|it| it.parse().ok()).map(Duration::from_secs);
         turn.closes_for(ServiceFailure::of(status, words).pausing(pause));

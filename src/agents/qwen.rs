@@ -75,7 +75,7 @@ impl AgentEvents for Qwen {
     }
 
     fn error_line(&mut self, turn: &mut AgentTurn, line: &str) {
-        turn.out_of_turns |= line.starts_with(OUT_OF_TURNS);
+        turn.end.out_of_turns |= line.starts_with(OUT_OF_TURNS);
         if let Some(told) = line.strip_prefix(WAITING) {
             let pause = told.split_once("retry in ").and_then(|(_, rest)| rest.split_once('s'));
             let pause = pause.and_then(|(amount, _)| digits(amount)?.parse().ok());
@@ -86,9 +86,9 @@ impl AgentEvents for Qwen {
     }
 
     fn end(&mut self, turn: &mut AgentTurn) {
-        turn.context_tokens = self.fullest;
+        turn.end.context_tokens = self.fullest;
         let is_cut = self.is_in_parts || self.parts >= PARTS_MAX;
-        turn.cut = is_cut && turn.failure.is_none();
+        turn.end.cut = is_cut && turn.failure.is_none();
     }
 
     /// The messages show less than was used.

@@ -39,7 +39,7 @@ pub(super) const RECORDED: [Recorded; 6] = [
 ];
 
 /// Gives a reader a line of a recording, which holds both outputs: only events begin with a brace.
-pub(super) fn pass(reader: &mut dyn OutputReader, line: &str, is_event: bool) {
+pub(super) fn pass(reader: &mut OutputReader, line: &str, is_event: bool) {
     if is_event {
         reader.read(line);
     } else {
@@ -48,9 +48,9 @@ pub(super) fn pass(reader: &mut dyn OutputReader, line: &str, is_event: bool) {
 }
 
 /// The reader of an agent that has read a recording.
-fn read(agent: &str, stream: &str) -> Box<dyn OutputReader> {
+fn read(agent: &str, stream: &str) -> OutputReader {
     let mut reader = reader(&catalogue::find(agent).unwrap());
-    stream.lines().for_each(|line| pass(&mut *reader, line, line.starts_with('{')));
+    stream.lines().for_each(|line| pass(&mut reader, line, line.starts_with('{')));
     reader
 }
 
@@ -61,7 +61,7 @@ fn table(agent: &str) -> String {
     let rows = recorded
         .streams
         .iter()
-        .map(|(name, stream)| format!("{name}: {}", summary(&mut *read(agent, stream), now)));
+        .map(|(name, stream)| format!("{name}: {}", summary(&mut read(agent, stream), now)));
     rows.collect::<Vec<_>>().join("\n")
 }
 
@@ -214,7 +214,7 @@ fn a_retry_that_is_read_only_after_the_closing_event_takes_no_claim_back() {
             let (_, stream) = recorded.streams.iter().find(|(known, _)| *known == name).unwrap();
             let mut reader = read(agent, stream);
             reader.read_error(line);
-            summary(&mut *reader, now)
+            summary(&mut reader, now)
         });
         format!("{agent}: {closed}\n{agent}, ended: {open}")
     });

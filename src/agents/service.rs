@@ -106,10 +106,11 @@ impl ServiceFailure {
         Self { kind, pause, ..self }
     }
 
-    /// The same, with a status that identifies what its agent calls unknown.
-    pub(super) fn with_status(self, status: Option<u16>) -> Self {
-        let kind = by_status(status).filter(|_| self.kind == UNKNOWN);
-        Self { kind: kind.map_or(self.kind, str::to_owned), ..self }
+    /// Takes a status, which identifies what its agent calls unknown.
+    pub(super) fn takes_status(&mut self, status: Option<u16>) {
+        if self.kind == UNKNOWN {
+            by_status(status).unwrap_or(UNKNOWN).clone_into(&mut self.kind);
+        }
     }
 
     /// Whether nothing that time brings can end it: a person must, or the request must change.
@@ -157,8 +158,7 @@ fn unwrapped(text: &str) -> (Option<u16>, String) {
     let inner = inner.map_or(text, |(inner, _)| inner).trim();
     let json = inner.find('{').map_or(inner, |at| &inner[at..]);
     if let Ok(body) = parse_object(json.as_bytes()).map(Value::Object) {
-        let words = ["/error/message", "/message", "/detail"];
-        if let Some(words) = words.into_iter().find_map(|at| body.text(at)) {
+        if let Some(words) = body.first(&["/error/message", "/message", "/detail"]) {
             let status = body.status("/error/code").or(body.status("/status"));
             return (status.filter(|it| is_status(*it)), words.to_owned());
         }

@@ -19,11 +19,11 @@ pub(super) fn told(agent: &str, case: &str, errors: &str, stream: &str) -> Strin
         reader.line(line);
     }
     let now = DateTime::parse_from_rfc3339("2026-11-22T01:00:00Z").unwrap();
-    format!("{case}: {}", summary(&mut *reader, now))
+    format!("{case}: {}", summary(&mut reader, now))
 }
 
 /// What a reader reports.
-pub(super) fn summary(reader: &mut dyn OutputReader, now: DateTime<FixedOffset>) -> String {
+pub(super) fn summary(reader: &mut OutputReader, now: DateTime<FixedOffset>) -> String {
     let wait = reader.waits(now);
     let report = reader.report(now);
     let claim = match report.claim("Go.", "Go.", Some(&Promise::default())) {
@@ -31,12 +31,12 @@ pub(super) fn summary(reader: &mut dyn OutputReader, now: DateTime<FixedOffset>)
         Claim::None => "no claim",
         _ => "a near miss",
     };
-    let closing = match &report.closing {
+    let closing = match &report.agent.closing {
         AgentClosing::Plain => None,
         AgentClosing::Failed(how) => Some(how.clone()),
         AgentClosing::Missing => Some("not closed".to_owned()),
     };
-    let error = report.error.as_ref().map(|error| match error {
+    let error = report.agent.error.as_ref().map(|error| match error {
         ApiError::Transient { reset, is_limit, .. } => {
             let what = if *is_limit { "a limit" } else { "an outage" };
             let until = reset.map_or_else(String::new, |at| format!(" until {}", at.format("%R")));
@@ -50,10 +50,10 @@ pub(super) fn summary(reader: &mut dyn OutputReader, now: DateTime<FixedOffset>)
         ServiceWait { pause: Some(pause), .. } => format!("pauses for {} s", pause.as_secs()),
         _ => "waits".to_owned(),
     });
-    let flags = [(report.cut, "cut"), (report.out_of_turns, "out of turns")];
+    let flags = [(report.agent.cut, "cut"), (report.agent.out_of_turns, "out of turns")];
     let flags = flags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, word)| word.to_owned());
-    let denied =
-        (!report.denied.is_empty()).then(|| format!("denied {}", report.denied.join(", ")));
+    let denied = (!report.agent.denied.is_empty())
+        .then(|| format!("denied {}", report.agent.denied.join(", ")));
     let used = report.usage.map(|used| {
         let lost = if used.lost { "at least " } else { "" };
         format!("{lost}{} tokens", used.tokens.total())

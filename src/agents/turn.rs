@@ -9,7 +9,7 @@ use chrono::{DateTime, FixedOffset};
 use super::activity::{Activity, KEPT_BYTES, ToolCall, note, shown};
 use super::report::Report;
 use super::service::{ServiceFailure, ServiceWait};
-use crate::engine::boundary::facts::AgentClosing;
+use crate::engine::boundary::facts::{AgentClosing, AgentOutcome};
 use crate::engine::text::{end_bytes as end, start};
 use crate::engine::usage::{Tokens, Usage};
 
@@ -84,15 +84,16 @@ pub(super) struct AgentTurn {
     pub(super) name: String,
     /// What the present line showed.
     seen: Vec<Activity>,
-    words: Option<String>,
+    pub(super) words: Option<String>,
     /// Whether no work followed the words.
     pub(super) words_are_last: bool,
+    /// Whether the words are the end of plain output, which may echo the prompt.
+    pub(super) may_echo: bool,
     /// Words that are still arriving.
     growing: String,
     pub(super) open: OpenWork,
     /// The last call, while nothing was shown since.
     last_call: Option<String>,
-    denied: Vec<String>,
     pub(super) failure: Option<ServiceFailure>,
     /// How it said that it has no login, after which it ends without an event.
     no_login: Option<ServiceFailure>,
@@ -104,21 +105,17 @@ pub(super) struct AgentTurn {
     /// Whether crew must end the agent: nothing that follows takes that back.
     pub(super) is_hopeless: bool,
     /// What the closing event says; `None` until it comes.
-    closed: Option<Result<(), String>>,
+    pub(super) closed: Option<Result<(), String>>,
     /// Whether the closing event says that turns will follow.
     pub(super) is_queued: bool,
-    pub(super) cut: bool,
-    pub(super) out_of_turns: bool,
+    /// Its end, as far as the events say.
+    pub(super) end: AgentOutcome,
     model: Option<String>,
     pub(super) turns: u32,
     /// What was used, as far as it was reported.
     pub(super) usage: Option<Usage>,
     /// Whether work began whose use was not reported.
     pub(super) is_untold: bool,
-    /// The tokens of the fullest message.
-    pub(super) context_tokens: Option<u64>,
-    /// How full the context was at most.
-    pub(super) context_percent: Option<u8>,
 }
 
 impl AgentTurn {
@@ -153,7 +150,7 @@ impl AgentTurn {
 
     /// Takes what one message read and answered.
     pub(super) fn fills(&mut self, tokens: Tokens) {
-        self.context_tokens = self.context_tokens.max(Some(tokens.total()));
+        self.end.context_tokens = self.end.context_tokens.max(Some(tokens.total()));
     }
 
     /// Takes the tokens of all the work so far, which have no known price.
@@ -226,31 +223,32 @@ impl AgentTurn {
     }
 
     /// A call is over.
-    pub(super) fn ends(&mut self, id: &str, came_to: impl FnOnce(&ToolCall) -> Option<String>) {
-        self.settle();
-        self.words_are_last = false;
-        if let Some(call) = self.open.take(Work::Tool, id)
-            && let Some(result) = came_to(&call)
+    pub(super) fn ends(&mut self, id: &str, output: &str, exit: Option<i64>, is_failure: bool) {
+        if let Some(call) = self.take_call(id)
+            && let Some(result) = call.came_to(output, exit, is_failure)
         {
             let is_next = self.last_call.as_deref() == Some(id);
             self.see([Activity::Ended { call, result, is_next }]);
         }
     }
 
+    fn take_call(&mut self, id: &str) -> Option<ToolCall> {
+        self.settle();
+        self.words_are_last = false;
+        self.open.take(Work::Tool, id)
+    }
+
     /// A call was not allowed. Names it as the call says, else as `tool`.
     pub(super) fn is_denied(&mut self, id: &str, tool: &str) {
-        let mut what = tool.to_owned();
-        self.ends(id, |call| {
-            what = format!("{} {}", call.verb, call.subject);
-            None
-        });
+        let call = self.take_call(id).map(|call| format!("{} {}", call.verb, call.subject));
+        let what = call.unwrap_or_else(|| tool.to_owned());
         self.denies(&what);
         self.notes(&format!("denied: {what}"));
     }
 
     /// Remembers what was not allowed.
     pub(super) fn denies(&mut self, what: &str) {
-        note(&mut self.denied, what);
+        note(&mut self.end.denied, what);
     }
 
     /// Work was done after the words, or will be.
@@ -262,7 +260,7 @@ impl AgentTurn {
     /// The service answered: what failed before is over.
     pub(super) fn works(&mut self) {
         self.closed = None;
-        self.cut = false;
+        self.end.cut = false;
         if !self.is_hopeless {
             (self.failure, self.retry) = (None, Retry::None);
             (self.tries, self.tries_in_vain) = (0, 0);
@@ -300,7 +298,7 @@ impl AgentTurn {
     pub(super) fn fails(&mut self, failure: ServiceFailure) {
         self.settle();
         self.notes_failure(&failure);
-        (self.retry, self.cut) = (Retry::None, false);
+        (self.retry, self.end.cut) = (Retry::None, false);
         self.failure = Some(failure);
     }
 
@@ -332,7 +330,7 @@ impl AgentTurn {
     /// The closing event, which reports that the token limit cut the answer.
     pub(super) fn closes_cut(&mut self) {
         self.closes(Ok(()));
-        self.cut = true;
+        self.end.cut = true;
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -363,29 +361,26 @@ impl AgentTurn {
     /// The report. A final message has a closing event after it, and no failure.
     pub(super) fn report(&mut self, usage: Option<Usage>, now: DateTime<FixedOffset>) -> Report {
         self.settle();
+        let mut agent = self.end.clone();
         let no_login = self.no_login.as_ref().filter(|_| self.closed.is_none());
-        let failure = self.failure.as_ref().or(no_login).filter(|_| !self.cut);
-        let error = failure.map(|failure| failure.error(now));
-        let closing = match &self.closed {
-            None if !self.out_of_turns => AgentClosing::Missing,
-            Some(Err(how)) if error.is_none() && !self.cut => AgentClosing::Failed(how.clone()),
+        let failure = self.failure.as_ref().or(no_login).filter(|_| !agent.cut);
+        agent.error = failure.map(|failure| failure.error(now));
+        agent.closing = match &self.closed {
+            None if !agent.out_of_turns => AgentClosing::Missing,
+            Some(Err(how)) if agent.error.is_none() && !agent.cut => {
+                AgentClosing::Failed(how.clone())
+            }
             _ => AgentClosing::Plain,
         };
-        let is_final = self.words_are_last && error.is_none() && !self.out_of_turns;
+        let is_final = self.words_are_last && agent.error.is_none() && !agent.out_of_turns;
         Report {
             final_message: self.words.clone().filter(|_| is_final),
             last_words: self.words.clone(),
-            may_echo: false,
+            may_echo: self.may_echo,
             usage,
-            error,
-            closing,
-            denied: self.denied.clone(),
-            cut: self.cut,
-            out_of_turns: self.out_of_turns,
+            agent,
             model: self.model.clone(),
             turns: (self.turns > 0).then_some(self.turns),
-            context_percent: self.context_percent,
-            context_tokens: self.context_tokens,
         }
     }
 }

@@ -234,7 +234,7 @@ struct Lines {
 /// Puts the events of the agents that worked, one after the other, into words.
 struct Rendering {
     agents: Vec<Agent>,
-    reader: Box<dyn OutputReader>,
+    reader: OutputReader,
     /// Whether lines were read in which the reader, which is a guess, found nothing.
     is_lost: Option<bool>,
     steps: Vec<Activity>,

@@ -29,7 +29,7 @@ fn a_closing_event_that_says_error_or_is_missing_is_a_failure_and_leaves_no_clai
     ];
     for (stream, closing, is_claim) in table {
         let report = read(&stream).0;
-        assert_eq!(report.closing, closing, "{stream}");
+        assert_eq!(report.agent.closing, closing, "{stream}");
         assert_eq!(claim(&report) == Claim::Success, is_claim, "{stream}");
     }
 }
@@ -146,7 +146,7 @@ fn the_fullest_message_of_the_agent_is_measured_by_its_models_window() {
         (vec![ends(opus)], None),
     ];
     for (lines, expected) in table {
-        let found = read(&lines.join("\n")).0.context_percent;
+        let found = read(&lines.join("\n")).0.agent.context_percent;
         assert_eq!(found, expected, "{lines:#?}");
     }
 }

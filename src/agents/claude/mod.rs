@@ -18,6 +18,7 @@ use super::turn::Work::{Hook, Task, Tool};
 use crate::clients::claude::plugin::config_folder;
 use crate::engine::text::start;
 use crate::engine::usage::{Message, Usage};
+use crate::parse::amounts::whole;
 
 mod spent;
 #[cfg(test)]
@@ -77,7 +78,7 @@ impl AgentEvents for Claude {
     }
 
     fn end(&mut self, turn: &mut AgentTurn) {
-        turn.cut = turn.failure.as_ref().is_some_and(|failure| failure.kind == CUT);
+        turn.end.cut = turn.failure.as_ref().is_some_and(|failure| failure.kind == CUT);
         if let Some(failure) = &mut turn.failure {
             failure.reset = self.reset;
         }
@@ -158,8 +159,7 @@ impl Claude {
             "api_retry" => {
                 // If the client ends while it retries, the service was what failed.
                 let kind = system.text("/error").unwrap_or(UNKNOWN);
-                let pause = system.number("/retry_delay_ms");
-                let pause = pause.map(|_| Duration::from_millis(system.count("/retry_delay_ms")));
+                let pause = system.number("/retry_delay_ms").map(whole).map(Duration::from_millis);
                 let failure = ServiceFailure::of_kind(kind, &retry_line(system));
                 turn.retries(failure.pausing(pause), None);
             }
@@ -176,17 +176,18 @@ impl Claude {
         turn.turns = turn.turns.saturating_add(turns);
         let (kind, words) = (result.word("/subtype"), result.word("/result"));
         let is_error = result["is_error"] == true || kind.starts_with("error");
-        turn.out_of_turns = kind == "error_max_turns";
+        turn.end.out_of_turns = kind == "error_max_turns";
         if is_error {
             let status = result.status("/api_error_status");
             let is_api_error = status.is_some() || result.is("/terminal_reason", "api_error");
-            let told = turn
-                .failure
-                .take()
-                .or_else(|| is_api_error.then(|| ServiceFailure::of_kind(UNKNOWN, words)));
-            turn.failure = told.map(|failure| failure.with_status(status));
+            if is_api_error && turn.failure.is_none() {
+                turn.failure = Some(ServiceFailure::of_kind(UNKNOWN, words));
+            }
+            if let Some(failure) = &mut turn.failure {
+                failure.takes_status(status);
+            }
             let reason = if words.trim().is_empty() { kind } else { words.trim() };
-            turn.closes(if turn.out_of_turns { Ok(()) } else { Err(says_error(reason)) });
+            turn.closes(if turn.end.out_of_turns { Ok(()) } else { Err(says_error(reason)) });
         } else {
             turn.works();
             // The closing event repeats the last words, unless they came in no other event. An
@@ -201,7 +202,7 @@ impl Claude {
         }
         turn.is_queued = result.count("/queued_turn_count") > 0;
         self.spent.result(result);
-        turn.context_percent = turn.context_percent.max(self.percent(result));
+        turn.end.context_percent = turn.end.context_percent.max(self.percent(result));
     }
 
     /// How full the context was: the fullest message against the window that the client reports for
@@ -221,23 +222,22 @@ impl Claude {
 fn heard(turn: &mut AgentTurn, heard: &Value, is_own: bool) {
     for block in heard.list("/message/content") {
         match block.text("/tool_use_id") {
-            Some(id) if is_own => turn.ends(id, |call| result(block, call)),
+            Some(id) if is_own => ended(turn, id, block),
             Some(id) => turn.open.end(Tool, id),
             None => {}
         }
     }
 }
 
-/// The result of a call, a text or the texts of a list of parts; `None` where it is not worth
-/// showing.
-fn result(block: &Value, call: &ToolCall) -> Option<String> {
+/// A call is over. Its output is a text, or the texts of a list of parts.
+fn ended(turn: &mut AgentTurn, id: &str, block: &Value) {
     let parts = || block.list("/content").iter().filter_map(|part| part.text("/text"));
     let output = block.text("/content").map(str::to_owned);
     let output = output.unwrap_or_else(|| parts().collect::<Vec<_>>().join("\n"));
     let is_failure = block["is_error"] == true;
     let exit = output.strip_prefix("Exit code ").and_then(|rest| rest.lines().next());
-    let exit = exit.and_then(|exit| exit.trim().parse().ok());
-    call.came_to(&output, exit.filter(|_| is_failure), is_failure)
+    let exit = exit.and_then(|exit| exit.trim().parse().ok()).filter(|_| is_failure);
+    turn.ends(id, &output, exit, is_failure);
 }
 
 /// "the service did not answer (overloaded, 529): retry 1 of 2".
@@ -252,6 +252,6 @@ fn retry_line(retry: &Value) -> String {
 
 /// When a limit resets.
 fn resets_at(limit: &Value) -> Option<DateTime<Utc>> {
-    limit.number("/resetsAt")?;
-    DateTime::from_timestamp(i64::try_from(limit.count("/resetsAt")).ok()?, 0)
+    let seconds = whole(limit.number("/resetsAt")?);
+    DateTime::from_timestamp(i64::try_from(seconds).ok()?, 0)
 }

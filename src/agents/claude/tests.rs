@@ -44,9 +44,9 @@ fn the_result_is_the_final_message_and_its_sum_what_was_used() {
         assert_eq!(claim(&report), Claim::Success);
         let tokens = Tokens { input: 1001, output: 23, ..Tokens::default() };
         let usage = Usage { tokens, cost: Money(cost), ..Usage::default() };
-        assert_eq!((report.usage, report.turns, report.error), (Some(usage), Some(1), None));
+        assert_eq!((report.usage, report.turns, report.agent.error), (Some(usage), Some(1), None));
         assert!(report.model.unwrap().starts_with("claude-opus-"));
-        assert!(!report.cut && !report.out_of_turns && report.denied.is_empty());
+        assert!(!report.agent.cut && !report.agent.out_of_turns && report.agent.denied.is_empty());
     }
 }
 
@@ -134,8 +134,11 @@ fn tools_are_open_until_their_results_and_background_work_until_it_ends() {
 fn denied_tools_are_named_once() {
     for stream in both!("denied").into_iter().chain(both!("auto")) {
         let report = read(stream).0;
-        assert_eq!(report.denied, ["Bash"]);
-        assert_eq!((report.error, report.final_message.as_deref()), (None, Some("I may not.")));
+        assert_eq!(report.agent.denied, ["Bash"]);
+        assert_eq!(
+            (report.agent.error, report.final_message.as_deref()),
+            (None, Some("I may not."))
+        );
     }
 }
 
@@ -157,13 +160,13 @@ fn errors_are_sorted_by_the_clients_own_kind() {
     for (name, streams, expected) in table {
         for stream in streams {
             let report = read(stream).0;
-            let found = match report.error.as_ref().unwrap_or_else(|| panic!("{name}")) {
+            let found = match report.agent.error.as_ref().unwrap_or_else(|| panic!("{name}")) {
                 ApiError::Transient { .. } => "transient",
                 ApiError::Fatal { .. } => "fatal",
                 ApiError::Request { .. } => "request",
             };
             assert_eq!((found, &report.final_message), (expected, &None), "{name}");
-            assert!(!report.cut, "{name}");
+            assert!(!report.agent.cut, "{name}");
         }
     }
 }
@@ -171,14 +174,15 @@ fn errors_are_sorted_by_the_clients_own_kind() {
 #[test]
 fn a_limits_reset_is_the_one_the_client_tells_by_number() {
     for stream in both!("limit-unified") {
-        let Some(ApiError::Transient { message, reset, is_limit: true }) = read(stream).0.error
+        let Some(ApiError::Transient { message, reset, is_limit: true }) =
+            read(stream).0.agent.error
         else {
             panic!()
         };
         assert_eq!(message, "You've hit your limit · resets 3:46am (UTC)");
         assert_eq!(reset.unwrap().to_rfc3339(), "2026-11-22T03:45:00+00:00");
         let words: Vec<&str> = stream.lines().filter(|it| !it.contains("_event\"")).collect();
-        let Some(ApiError::Transient { reset, .. }) = read(&words.join("\n")).0.error else {
+        let Some(ApiError::Transient { reset, .. }) = read(&words.join("\n")).0.agent.error else {
             panic!()
         };
         assert_eq!(reset.unwrap().to_rfc3339(), "2026-11-22T03:46:00+00:00");
@@ -189,7 +193,10 @@ fn a_limits_reset_is_the_one_the_client_tells_by_number() {
 fn a_service_that_answers_again_was_got_over() {
     for stream in both!("recovered") {
         let (report, seen) = read(stream);
-        assert_eq!((report.error, report.final_message.as_deref()), (None, Some("Here again.")));
+        assert_eq!(
+            (report.agent.error, report.final_message.as_deref()),
+            (None, Some("Here again."))
+        );
         assert_eq!(seen[0], "the service did not answer (overloaded, 529): retry 1 of 4");
     }
 }
@@ -199,7 +206,8 @@ fn a_client_that_is_ended_while_it_tries_again_was_failed_by_the_service() {
     for stream in both!("overloaded") {
         let lines: Vec<&str> = stream.lines().filter(|it| !it.contains("synthetic")).collect();
         let tried: Vec<&str> = lines.into_iter().filter(|it| !it.contains("\"result\"")).collect();
-        let Some(ApiError::Transient { message, .. }) = read(&tried.join("\n")).0.error else {
+        let Some(ApiError::Transient { message, .. }) = read(&tried.join("\n")).0.agent.error
+        else {
             panic!("{tried:?}")
         };
         assert_eq!(message, "the service did not answer (overloaded, 529): retry 2 of 2");
@@ -223,7 +231,7 @@ fn a_retry_was_got_over_when_anybody_is_answered() {
         (vec![retry, fails, side], true),
     ];
     for (lines, expected) in table {
-        assert_eq!(read(&lines.join("\n")).0.error.is_some(), expected, "{lines:?}");
+        assert_eq!(read(&lines.join("\n")).0.agent.error.is_some(), expected, "{lines:?}");
     }
 }
 
@@ -247,12 +255,15 @@ fn a_tool_whose_result_was_lost_is_closed_by_the_next_message() {
 fn an_answer_cut_by_the_token_limit_is_cut_and_no_error_and_no_claim() {
     for stream in both!("cut") {
         let report = read(stream).0;
-        assert_eq!((report.cut, report.error.clone(), claim(&report)), (true, None, Claim::None));
+        assert_eq!(
+            (report.agent.cut, report.agent.error.clone(), claim(&report)),
+            (true, None, Claim::None)
+        );
         assert_eq!(report.last_words.as_deref(), Some("A part 4"));
     }
     for stream in both!("cut-once") {
         let report = read(stream).0;
-        assert_eq!((report.cut, report.final_message.as_deref()), (false, Some("the end.")));
+        assert_eq!((report.agent.cut, report.final_message.as_deref()), (false, Some("the end.")));
     }
 }
 
@@ -261,8 +272,8 @@ fn a_limit_on_turns_is_no_error_and_what_was_said_before_it_no_claim() {
     for stream in both!("max-turns") {
         let stream = stream.replace("More.", "<promise>COMPLETE</promise>");
         let report = read(&stream).0;
-        assert!(report.out_of_turns && !report.cut);
-        assert_eq!((report.error.clone(), claim(&report)), (None, Claim::None));
+        assert!(report.agent.out_of_turns && !report.agent.cut);
+        assert_eq!((report.agent.error.clone(), claim(&report)), (None, Claim::None));
         assert_eq!(report.last_words.as_deref(), Some("<promise>COMPLETE</promise>"));
         assert_eq!(report.turns, Some(3));
     }
@@ -272,7 +283,7 @@ fn a_limit_on_turns_is_no_error_and_what_was_said_before_it_no_claim() {
 fn a_mention_of_an_error_is_none() {
     for stream in both!("mention") {
         let report = read(stream).0;
-        assert_eq!(report.error, None);
+        assert_eq!(report.agent.error, None);
         let message = "It is about API Error: 429 rate_limit_error, resets 3pm.";
         assert_eq!(report.final_message.as_deref(), Some(message));
     }
@@ -351,7 +362,7 @@ fn no_event_is_lost_for_one_of_its_fields() {
         assert_eq!(report.final_message.as_deref(), Some("Done."), "{field}");
     }
     let fails = r#"{"type":"assistant","error":"overloaded","message":"words"}"#;
-    assert!(read(fails).0.error.is_some());
+    assert!(read(fails).0.agent.error.is_some());
     let mixed = r#"{"type":"assistant","message":{"content":[7,{"type":"text","text":"Hi."}]}}"#;
     assert_eq!(read(mixed).0.final_message.as_deref(), Some("Hi."));
 }
@@ -375,7 +386,7 @@ fn what_is_kept_is_bounded_whatever_is_said() {
     assert!(reader.line(&line).unwrap().len() < 10_000);
     reader.line(r#"{"type":"result","result":""}"#);
     let report = reader.report(now());
-    assert_eq!(report.denied.len(), 50);
+    assert_eq!(report.agent.denied.len(), 50);
     assert!(report.final_message.as_ref().unwrap().len() <= KEPT_BYTES);
     assert_eq!(claim(&report), Claim::Success);
     assert_eq!(report.usage.unwrap().tokens.input, 20_000);
@@ -395,7 +406,7 @@ fn a_failure_without_a_kind_is_sorted_by_its_status() {
         (result(r#""subtype":"error_max_turns""#), None),
     ];
     for (line, expected) in table {
-        let found = read(&line).0.error.map(|error| match error {
+        let found = read(&line).0.agent.error.map(|error| match error {
             ApiError::Transient { .. } => "transient",
             ApiError::Fatal { .. } => "fatal",
             ApiError::Request { .. } => "request",

@@ -155,7 +155,7 @@ impl Runner<'_> {
         }
         let had_waited = watcher.had_waited.filter(|_| ended.cause == ExitCause::Stopped);
         let is_for_a_wait = had_waited.is_some();
-        let failure = had_waited.and_then(|then| then.error);
+        let failure = had_waited.and_then(|then| then.agent.error);
         let report = watcher.reader.report(clock::local()).ended_for(failure);
         let mut attempt = self.classify(run, prompt, &ended, &report);
         if is_for_a_wait {
@@ -231,7 +231,7 @@ impl Runner<'_> {
 /// One agent, watched.
 pub struct Watcher<'a, 'runner> {
     runner: &'a Runner<'runner>,
-    pub(super) reader: Box<dyn OutputReader>,
+    pub(super) reader: OutputReader,
     cancels: Cancels<'a>,
     was_told: bool,
     time: Watched,
@@ -250,7 +250,7 @@ struct Waiting {
 }
 
 impl<'a, 'runner> Watcher<'a, 'runner> {
-    pub(super) fn new(runner: &'a Runner<'runner>, reader: Box<dyn OutputReader>) -> Self {
+    pub(super) fn new(runner: &'a Runner<'runner>, reader: OutputReader) -> Self {
         let cancels = Cancels::new(runner.home, &runner.ledger.record.id);
         Self {
             runner,
