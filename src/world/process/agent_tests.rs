@@ -41,10 +41,6 @@ impl Watch for Seen {
         self.tool_is_open
     }
 
-    fn is_closed(&self) -> bool {
-        false
-    }
-
     fn stop(&mut self) -> Option<StopRequest> {
         self.stop.filter(|_| self.lines > 0)
     }

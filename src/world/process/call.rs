@@ -12,10 +12,8 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::groups::Note;
-use super::output::Stream;
-use super::output::{BoundedOutput, OutputBounds};
-use super::output::{LineCutter, LinePiece, text_of};
-use super::runner::{Running, StopRequest, Streams, Supervisor};
+use super::output::{Capture, Feed, LineCutter, Stream, Watch};
+use super::runner::{Running, StopRequest};
 use super::{groups, identity};
 use crate::clients::variables;
 use crate::engine::record::ProcessIdentity;
@@ -40,14 +38,6 @@ pub type Stop<'a> = &'a dyn Fn() -> bool;
 /// Receives the lines of a child's output.
 pub type EachLine<'a> = &'a mut dyn FnMut(&str);
 
-/// Which part of a child's output is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Capture {
-    /// For a person or an agent: the beginning and a longer end, both streams in order.
-    ForReading,
-    /// Standard output from its beginning.
-    ForParsing,
-}
 /// How a child ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitCause {
@@ -103,7 +93,7 @@ pub struct Call<'a> {
     pub(super) input: Option<&'a [u8]>,
     pub(super) within: Option<Duration>,
     pub(super) note: Option<Note>,
-    capture: Capture,
+    pub(super) capture: Capture,
     each: Option<EachLine<'a>>,
 }
 
@@ -194,29 +184,19 @@ impl<'a> Call<'a> {
 
     /// Runs it to its end, or until `stop`, which is called repeatedly, ends it.
     pub fn run(mut self, stop: impl Fn() -> bool) -> io::Result<FinishedProcess> {
-        let (streams, bounds) = match self.capture {
-            Capture::ForReading => {
-                (Streams::Joined, OutputBounds { head: 16 << 10, tail: 48 << 10 })
-            }
-            Capture::ForParsing => (Streams::OutAlone, OutputBounds { head: 32 << 20, tail: 0 }),
-        };
-        let lines = self.each.take().map(|each| (LineCutter::new(LINE_BYTES), each));
-        let mut collector = Collector { output: BoundedOutput::new(bounds), lines, stop };
+        let mut caller = Caller { each: self.each.take(), stop };
+        let lines = caller.each.is_some().then(|| LineCutter::new(LINE_BYTES));
+        let mut feed = Feed::new(self.capture, &mut caller);
+        feed.out = lines;
         let watch = Stopwatch::start();
-        let mut running = Running::start(self, streams, &mut collector)?;
+        let mut running = Running::start(self, feed)?;
         running.look = LOOK;
         running.stop_grace = SHORT_GRACE;
         let cause = running.wait(None);
         running.finish_group();
         let elapsed_ms = watch.elapsed_ms();
         running.drain(LINGER);
-        drop(running);
-        if let Some((cutter, each)) = collector.lines
-            && let Some(line) = cutter.end()
-        {
-            each(&text_of(&line, LINE_BYTES));
-        }
-        let (output, cut) = collector.output.take();
+        let (output, cut) = running.feed.end().0.take();
         Ok(FinishedProcess { cause: cause?, elapsed_ms, output, cut })
     }
 
@@ -263,22 +243,16 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Collects the output of a child that runs until it ends or `stop` returns true.
-struct Collector<'a, F> {
-    output: BoundedOutput,
-    lines: Option<(LineCutter, EachLine<'a>)>,
+/// Watches a child for the caller of [`Call::run`].
+struct Caller<'a, F> {
+    each: Option<EachLine<'a>>,
     stop: F,
 }
 
-impl<F: Fn() -> bool> Supervisor for Collector<'_, F> {
-    fn take(&mut self, _: Stream, bytes: &[u8]) {
-        self.output.add(bytes);
-        if let Some((cutter, each)) = &mut self.lines {
-            cutter.feed(bytes, |piece| {
-                if let LinePiece::Line(line) = piece {
-                    each(&text_of(line, LINE_BYTES));
-                }
-            });
+impl<F: Fn() -> bool> Watch for Caller<'_, F> {
+    fn line(&mut self, _: Stream, line: &str) {
+        if let Some(each) = &mut self.each {
+            each(line);
         }
     }
 

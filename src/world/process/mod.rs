@@ -13,9 +13,8 @@ pub mod own_process;
 mod runner;
 pub mod signals;
 
-pub use self::agent::Watch;
 #[cfg(not(target_os = "linux"))]
 pub use self::call::output_of;
-pub use self::call::{Call, Capture, EachLine, ExitCause, FinishedProcess, Stop};
-pub use self::output::{LineCutter, LinePiece, Stream, text_of};
+pub use self::call::{Call, EachLine, ExitCause, FinishedProcess, Stop};
+pub use self::output::{Capture, LineCutter, LinePiece, Stream, Watch, text_of};
 pub use self::runner::StopRequest;

@@ -1,5 +1,6 @@
-//! The streams of a child: the pipes that one thread serves, the lines cut from them, and the part
-//! of an output that is kept in memory. All of it has fixed bounds, however much a child prints.
+//! The streams of a child: the pipes that one thread serves, the lines cut from them for whoever
+//! watches, and the part of an output that is kept in memory. All of it has fixed bounds, however
+//! much a child prints.
 
 use std::borrow::Cow;
 use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read, Write};
@@ -9,19 +10,26 @@ use std::time::Duration;
 use memchr::memchr;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::StopRequest;
 use crate::world::clock;
+use crate::world::store::logs::Log;
 
-/// How much of an output is kept, in bytes.
-#[derive(Debug, Clone, Copy)]
-pub struct OutputBounds {
-    pub head: usize,
-    pub tail: usize,
+/// Which of a child's streams are read, and which part of them is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Capture {
+    /// For a person or an agent: both streams in order, the beginning and a longer end.
+    ForReading,
+    /// Standard output alone, from its beginning; standard error is dropped.
+    ForParsing,
+    /// Both streams, separately; of standard error the end.
+    Apart,
 }
 
 /// The kept part of an output.
 #[derive(Debug)]
 pub struct BoundedOutput {
-    bounds: OutputBounds,
+    /// The most that is kept of the beginning and of the end, in bytes.
+    bounds: (usize, usize),
     head: Vec<u8>,
     tail: Vec<u8>,
     /// In bytes.
@@ -30,23 +38,28 @@ pub struct BoundedOutput {
 
 impl BoundedOutput {
     /// An empty output.
-    pub fn new(bounds: OutputBounds) -> Self {
+    fn new(capture: Capture) -> Self {
+        let bounds = match capture {
+            Capture::ForReading => (16 << 10, 48 << 10),
+            Capture::ForParsing => (32 << 20, 0),
+            Capture::Apart => (0, 64 << 10),
+        };
         Self { bounds, head: Vec::new(), tail: Vec::new(), left_out: 0 }
     }
 
     /// Adds what was read.
-    pub fn add(&mut self, bytes: &[u8]) {
-        let room = self.bounds.head.saturating_sub(self.head.len()).min(bytes.len());
+    fn add(&mut self, bytes: &[u8]) {
+        let room = self.bounds.0.saturating_sub(self.head.len()).min(bytes.len());
         self.head.extend_from_slice(&bytes[..room]);
         self.tail.extend_from_slice(&bytes[room..]);
         // Cuts rarely, not at every read: a cut moves the whole tail.
-        if self.tail.len() > 2 * self.bounds.tail + (64 << 10) {
+        if self.tail.len() > 2 * self.bounds.1 + (64 << 10) {
             self.cut();
         }
     }
 
     fn cut(&mut self) {
-        let surplus = self.tail.len().saturating_sub(self.bounds.tail);
+        let surplus = self.tail.len().saturating_sub(self.bounds.1);
         self.tail.drain(..surplus);
         self.left_out += surplus;
     }
@@ -170,6 +183,95 @@ pub fn text_of(line: &[u8], most: usize) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
+/// Observes a child. The time it takes does not count against the child, which waits.
+pub trait Watch {
+    /// A line without its line break, cut where it is too long.
+    fn line(&mut self, stream: Stream, line: &str);
+
+    /// Whether a tool call of the agent is open: then silence means work.
+    fn tool_is_open(&self) -> bool {
+        false
+    }
+
+    /// Whether the agent has reported its end and has not announced background work it returns for.
+    fn is_closed(&self) -> bool {
+        false
+    }
+
+    /// Whether the child must end. Called at least every 50 ms, also while the child is ending.
+    fn stop(&mut self) -> Option<StopRequest>;
+}
+
+/// What a line of standard error begins with in the log.
+const ERRORS_MARK: &[u8] = b"stderr: ";
+
+/// The receivers of a child's output: whole lines go to the log and to the watch, and a part of one
+/// stream is kept.
+pub struct Feed<'a> {
+    pub log: Option<Log>,
+    /// `None` where nobody takes lines.
+    pub out: Option<LineCutter>,
+    pub errors: Option<LineCutter>,
+    kept: BoundedOutput,
+    /// The stream of which a part is kept.
+    keeps: Stream,
+    pub watch: &'a mut dyn Watch,
+}
+
+impl<'a> Feed<'a> {
+    /// Keeps that part of the output, and passes on no lines.
+    pub fn new(capture: Capture, watch: &'a mut dyn Watch) -> Self {
+        let keeps = if capture == Capture::Apart { Stream::Errors } else { Stream::Out };
+        let kept = BoundedOutput::new(capture);
+        Self { log: None, out: None, errors: None, kept, keeps, watch }
+    }
+
+    /// Takes what was read from a stream.
+    pub fn take(&mut self, stream: Stream, bytes: &[u8]) {
+        self.pass_on(stream, bytes);
+        if stream == self.keeps {
+            self.kept.add(bytes);
+        }
+    }
+
+    fn pass_on(&mut self, stream: Stream, bytes: &[u8]) {
+        let lines = if stream == Stream::Out { &mut self.out } else { &mut self.errors };
+        let Some(lines) = lines else { return };
+        let most = lines.most;
+        lines.feed(bytes, |piece| {
+            let (LinePiece::Line(bytes) | LinePiece::Rest(bytes)) = piece;
+            let is_line = matches!(piece, LinePiece::Line(_));
+            if let Some(log) = &mut self.log {
+                if stream == Stream::Errors && is_line {
+                    log.add(ERRORS_MARK);
+                }
+                log.add(bytes);
+            }
+            if is_line {
+                self.watch.line(stream, &text_of(bytes, most));
+            }
+        });
+    }
+
+    /// Lets a follower of the log see what was taken.
+    pub fn flush(&mut self) {
+        if let Some(log) = &mut self.log {
+            log.flush();
+        }
+    }
+
+    /// Passes on what had no line break. Returns what was kept, and why the log is incomplete.
+    pub fn end(mut self) -> (BoundedOutput, Option<io::Error>) {
+        for stream in [Stream::Out, Stream::Errors] {
+            let lines = if stream == Stream::Out { &self.out } else { &self.errors };
+            if lines.as_ref().is_some_and(|lines| !lines.begun.is_empty()) {
+                self.pass_on(stream, b"\n");
+            }
+        }
+        (self.kept, self.log.and_then(Log::close))
+    }
+}
+
 // The pipes between crew and a child, served by one thread. A child that reads late, prints
 // without end or leaves a pipe open does not block crew, and at most one page of its output is in
 // memory.
@@ -283,7 +385,7 @@ mod tests {
     use super::*;
     #[test]
     fn a_long_output_keeps_its_beginning_and_its_end() {
-        let mut kept = BoundedOutput::new(OutputBounds { head: 16 << 10, tail: 48 << 10 });
+        let mut kept = BoundedOutput::new(Capture::ForReading);
         kept.add(b"first\n");
         for _ in 0..40_000 {
             kept.add(b"0123456789");

@@ -19,7 +19,7 @@ use rustix::process::Signal;
 
 use super::descendants::Awaited;
 use super::groups::Note;
-use super::output::{Pipes, Stream};
+use super::output::{Capture, Feed, Pipes};
 use super::{Call, ExitCause, descendants, groups, signals};
 use crate::world::clock::{Deadline, Watched};
 use crate::world::fault;
@@ -41,17 +41,6 @@ const LAST_PAGES: usize = 64;
 /// Between two looks for orphans that have ended.
 const REAP: Duration = Duration::from_secs(5);
 
-/// Which of a child's streams are read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Streams {
-    /// Only standard output; standard error is dropped.
-    OutAlone,
-    /// Both in one stream, in order.
-    Joined,
-    /// Both, separately.
-    Apart,
-}
-
 /// How a child must end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopRequest {
@@ -59,27 +48,6 @@ pub enum StopRequest {
     Now,
     /// At once.
     Kill,
-}
-
-/// Receives a child's output and may end the child.
-pub trait Supervisor {
-    fn take(&mut self, stream: Stream, bytes: &[u8]);
-
-    /// Called when everything that arrived together was taken.
-    fn flush(&mut self) {}
-
-    /// Whether silence means work.
-    fn is_at_work(&self) -> bool {
-        false
-    }
-
-    /// Whether the child has reported its end.
-    fn is_closed(&self) -> bool {
-        false
-    }
-
-    /// Whether the child must end. Called many times a second, also while the child is ending.
-    fn stop(&mut self) -> Option<StopRequest>;
 }
 
 /// A running child.
@@ -91,7 +59,7 @@ pub struct Running<'a, 's> {
     /// The longest it may run.
     within: Option<Duration>,
     pipes: Pipes<'a>,
-    supervisor: &'s mut dyn Supervisor,
+    pub feed: Feed<'s>,
     /// The longest time between two looks.
     pub look: Duration,
     /// From TERM to KILL when it is asked to stop.
@@ -111,20 +79,16 @@ pub struct Running<'a, 's> {
 
 impl<'a, 's> Running<'a, 's> {
     /// Starts a child.
-    pub fn start(
-        mut call: Call<'a>,
-        streams: Streams,
-        supervisor: &'s mut dyn Supervisor,
-    ) -> io::Result<Self> {
+    pub fn start(mut call: Call<'a>, feed: Feed<'s>) -> io::Result<Self> {
         // Before the child exists, because it may stop crew as soon as it starts.
         let time = Watched::start();
         call.lead_a_session()?;
         let (out, stdout) = io::pipe()?;
         let mut errors = None;
-        match streams {
-            Streams::OutAlone => call.command.stderr(Stdio::null()),
-            Streams::Joined => call.command.stderr(stdout.try_clone()?),
-            Streams::Apart => {
+        match call.capture {
+            Capture::ForParsing => call.command.stderr(Stdio::null()),
+            Capture::ForReading => call.command.stderr(stdout.try_clone()?),
+            Capture::Apart => {
                 let (reader, stderr) = io::pipe()?;
                 errors = Some(reader);
                 call.command.stderr(stderr)
@@ -152,7 +116,7 @@ impl<'a, 's> Running<'a, 's> {
             _note: call.note,
             within: call.within,
             pipes,
-            supervisor,
+            feed,
             look: LOOK,
             stop_grace: fault::grace(GRACE),
             linger: Duration::MAX,
@@ -210,9 +174,8 @@ impl<'a, 's> Running<'a, 's> {
 
     /// Passes on what arrives within `wait`.
     fn pump(&mut self, wait: Duration) -> bool {
-        let supervisor = &mut self.supervisor;
-        let came = self.pipes.pump(wait, |stream, bytes| supervisor.take(stream, bytes));
-        supervisor.flush();
+        let came = self.pipes.pump(wait, |stream, bytes| self.feed.take(stream, bytes));
+        self.feed.flush();
         if came {
             self.last_output = self.time.look();
         }
@@ -236,7 +199,7 @@ impl<'a, 's> Running<'a, 's> {
             return None;
         }
         self.asked = Some(now);
-        self.supervisor.stop()
+        self.feed.watch.stop()
     }
 
     /// Whether the child must be ended because of time.
@@ -244,11 +207,11 @@ impl<'a, 's> Running<'a, 's> {
         if self.within.is_some_and(|within| now >= within) {
             return Some(ExitCause::TimedOut);
         }
-        if self.supervisor.is_at_work() {
+        if self.feed.watch.tool_is_open() {
             self.last_output = now;
         }
         let silent = now.saturating_sub(self.last_output);
-        if silent >= self.linger && self.supervisor.is_closed() {
+        if silent >= self.linger && self.feed.watch.is_closed() {
             return Some(ExitCause::Lingered);
         }
         idle.is_some_and(|idle| silent >= idle).then_some(ExitCause::Idle)
