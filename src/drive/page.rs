@@ -15,7 +15,7 @@ use crate::engine::record::{Life, Loop, Outcome, Status};
 use crate::engine::view::{ChangesFrom, IterationLine, LoopView, Page, PageInputs, lines};
 use crate::world::git::OwnCommit;
 use crate::world::git::snapshots::Snapshots;
-use crate::world::store::{self, Home, journal, test_memory};
+use crate::world::store::{self, Home, journal};
 use crate::world::{clock, git};
 
 /// How a loop stands, as far as that is known without the other loops of this machine.
@@ -68,7 +68,7 @@ fn made(home: &Home, record: &Loop, story: &Story, is_moved: bool) -> Page {
         changes: changes.as_ref(),
         changes_from,
         commits: &commits,
-        tests: &test_memory::read(home, &record.id),
+        tests: &store::read_tests(home, &record.id),
         resume: &going_on(record),
         stop: &stopping(record),
     });

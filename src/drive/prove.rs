@@ -16,7 +16,7 @@ use crate::engine::test_changes::trial::{AsFound, Trial};
 use crate::world::clock::{self, Deadline};
 use crate::world::git::snapshots::Snapshots;
 use crate::world::process::{Call, Stop};
-use crate::world::store::{self, Home, LOCK_WAIT, test_memory, view};
+use crate::world::store::{self, Home, LOCK_WAIT, view};
 
 /// How long the process in the background waits for the record to name it.
 const NAMED_WITHIN: Duration = Duration::from_secs(10);
@@ -53,7 +53,7 @@ pub fn by_hand(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<(Trial, Opt
         // They were compared at the end; what differs since then is a person's.
         left.hashes.clone_from(&found.hashes);
     }
-    let tests = test_memory::read(home, id);
+    let tests = store::read_tests(home, id);
     let terms = terms(home, record, last.as_deref(), stop);
     let finding = test_changes::look(terms, left, (&[], None), &tests).unwrap_or_default();
     let doubts = Some(finding.doubts.join("; ")).filter(|doubts| !doubts.is_empty());

@@ -75,11 +75,10 @@ pub fn close(home: &Home, account: &AccountId, limit: MetLimit) {
     if limit.until <= clock::now().wall {
         return;
     }
-    let after = |known| {
-        let next = RateWindow::after(known, account.clone(), limit, clock::now().wall);
-        (Some(next), ())
-    };
-    let _ = windows::change(home, account, after);
+    let _ = windows::change(home, account, |known| {
+        let before = known.take();
+        *known = Some(RateWindow::after(before, account.clone(), limit, clock::now().wall));
+    });
 }
 
 /// Clears the window of an account if an iteration that began then shows that its limit is over.
@@ -90,16 +89,16 @@ pub fn open(
     by: &LoopId,
     began: DateTime<Utc>,
 ) -> Option<RateWindow> {
-    let disproved = |known: Option<RateWindow>| {
-        known.filter(|window| window.is_disproved_by(began, clock::now().wall))
-    };
+    let now = clock::now().wall;
+    let is_over = |window: &RateWindow| window.is_disproved_by(began, now);
     // Nearly always there is nothing to clear, and no lock to take.
-    disproved(windows::read(home, account))?;
-    let cleared = |known| match disproved(known) {
-        Some(window) => (Some(window.clone().opened(by, clock::now().wall)), Some(window)),
-        None => (None, None),
-    };
-    windows::change(home, account, cleared).ok().flatten()
+    windows::read(home, account).filter(is_over)?;
+    let cleared = windows::change(home, account, |known| {
+        let window = known.clone().filter(is_over)?;
+        *known = Some(window.clone().opened(by, now));
+        Some(window)
+    });
+    cleared.ok().flatten()
 }
 
 /// The turn for which a loop must wait before crew starts an iteration by itself; `None` where it
@@ -107,14 +106,13 @@ pub fn open(
 pub fn turn(home: &Home, account: &AccountId, by: &LoopId) -> Option<LoopTurn> {
     let now = clock::now().wall;
     let known = windows::read(home, account).filter(|window| window.concerns(by, now))?;
-    let claimed = |known: Option<RateWindow>| {
-        let Some(mut window) = known.clone() else { return (None, None) };
-        let at = window.turn(by, now);
-        let turn = at.map(|at| LoopTurn { account: account.clone(), at, why: window.reason() });
-        (Some(window).filter(|window| known.as_ref() != Some(window)), turn)
+    let claimed = |known: &mut Option<RateWindow>| {
+        let window = known.as_mut()?;
+        let at = window.turn(by, now)?;
+        Some(LoopTurn { account: account.clone(), at, why: window.reason() })
     };
     // Without the file's lock the turn is not recorded, and another loop may take the same.
-    windows::change(home, account, claimed).unwrap_or_else(|_| claimed(Some(known)).1)
+    windows::change(home, account, claimed).unwrap_or_else(|_| claimed(&mut Some(known)))
 }
 
 /// The same for a session whose agent has just stopped. An agent that was answered in the window is

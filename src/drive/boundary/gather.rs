@@ -23,7 +23,7 @@ use crate::engine::usage::Usage;
 use crate::world::clock::{self, Deadline};
 use crate::world::git::snapshots::protect;
 use crate::world::process::Stop;
-use crate::world::store::{Home, test_memory};
+use crate::world::store::{self, Home};
 
 /// The longest that everything crew runs at one boundary of a session may take: the client ends the
 /// hook after 60 minutes.
@@ -83,7 +83,7 @@ impl Open {
             seen,
             now: clock::now(),
             checks: Vec::new(),
-            tests_before: test_memory::read(&self.home, &subject.id),
+            tests_before: store::read_tests(&self.home, &subject.id),
             tree_checked: left.clone(),
             tree: left,
             changes,

@@ -24,7 +24,7 @@ use crate::engine::journal::{Choice, Event};
 use crate::engine::record::{Actor, Ending, Loop, LoopId, Outcome, Pending, SessionMemory, Status};
 use crate::engine::words::view::ViewState;
 use crate::world::files::disk::{self, Lock};
-use crate::world::store::{self, Held, Home, LOCK_WAIT, StoreError, hash, test_memory, view};
+use crate::world::store::{self, Held, Home, LOCK_WAIT, StoreError, hash, view};
 use crate::world::{clock, recorded_environment};
 
 /// A boundary whose lock is held.
@@ -320,7 +320,7 @@ fn is_no_better(outcome: Outcome) -> bool {
 /// one, which is no reason to stop.
 pub fn remember_tests(home: &Home, id: &LoopId, memories: Option<TestMemories>) {
     if let Some(memories) = memories {
-        let _ = test_memory::write(home, id, &memories);
+        let _ = store::write_tests(home, id, &memories);
     }
 }
 

@@ -8,7 +8,7 @@ use crate::engine::evidence::changes::{Changes, Commits};
 use crate::engine::record::{Loop, Outcome};
 use crate::world::files::disk::{self, Durability};
 use crate::world::git::{self, OwnCommit};
-use crate::world::store::Home;
+use crate::world::store::{Home, read_json};
 
 /// The largest result that is read.
 const RESULT_BYTES: u64 = 8 << 20;
@@ -62,8 +62,7 @@ pub fn commits(
 /// The result of this ending, which is written after the handoff, or a later one with late usage. A
 /// resumed loop still has the result of its earlier end.
 pub fn read(home: &Home, record: &Loop) -> Option<Value> {
-    let result = disk::read(&home.loop_file(&record.id, "result.json"), RESULT_BYTES).ok()??;
-    let result: Value = serde_json::from_slice(&result).ok()?;
+    let result: Value = read_json(&home.loop_file(&record.id, "result.json"), RESULT_BYTES)?;
     let generation = result.get("generation").and_then(Value::as_u64);
     (generation >= Some(record.state.generation)).then_some(result)
 }

@@ -24,7 +24,7 @@ use crate::parse::settings::merge::{Layer, Settings};
 use crate::parse::settings::options::{LoopOptions, ProcessOptions};
 use crate::world::git;
 use crate::world::process::Stop;
-use crate::world::store::{Home, test_memory};
+use crate::world::store::{self, Home};
 
 /// The run of a loop that resumes here: what it had, what the settings say where it had nothing,
 /// and what was typed now. Its fallbacks are tried; a login may take long, so no lock is held. The
@@ -194,11 +194,11 @@ pub fn accept_test_changes_of(
     // What failed so far were other tests.
     record.state.checks.values_mut().for_each(CheckMemory::forget_failures);
     record.state.checked_as_found = false;
-    let mut tests = test_memory::read(home, &record.id);
+    let mut tests = store::read_tests(home, &record.id);
     for memory in tests.values_mut() {
         memory.as_found = false;
     }
-    let _ = test_memory::write(home, &record.id, &tests);
+    let _ = store::write_tests(home, &record.id, &tests);
     let mut notes = test_changes::begin(home, record, snapshot);
     notes.push(
         "the checks are accepted as they are now; that they failed before no longer counts"

@@ -15,7 +15,7 @@ use crate::engine::record::{Check, CheckMemory, Loop, Proof, Status};
 use crate::engine::text::tail_of;
 use crate::world::clock;
 use crate::world::process::signals::Signals;
-use crate::world::store::{self, Home, test_memory};
+use crate::world::store::{self, Home};
 
 /// Runs every check except the gates once before the first iteration; at a resume only those
 /// without a known result. Changes that others made to the record meanwhile are kept. `was_begun`:
@@ -54,7 +54,7 @@ pub fn baseline(
         return Ok(found);
     }
     remember(&mut found, &results);
-    remember_tests(home, &id, tests(test_memory::read(home, &id), &results, is_as_found));
+    remember_tests(home, &id, tests(store::read_tests(home, &id), &results, is_as_found));
     // A pause that came meanwhile has already counted its time.
     if found.state.status == Status::Running {
         found.state.awake_ms += spent_ms(&found);

@@ -19,12 +19,6 @@ pub fn append(path: &Path, entry: &JournalEntry) -> io::Result<()> {
     disk::append_line(path, &serde_json::to_string(entry)?)
 }
 
-/// Every line that can be read; an incomplete line is skipped.
-pub fn read(path: &Path) -> io::Result<Vec<JournalEntry>> {
-    let text = disk::read_text(path, JOURNAL_BYTES)?.unwrap_or_default();
-    Ok(text.lines().filter_map(|line| serde_json::from_slice(line.as_bytes()).ok()).collect())
-}
-
 /// How much of a journal was read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Extent {

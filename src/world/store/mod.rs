@@ -8,18 +8,20 @@ pub mod journal;
 pub mod logs;
 pub mod removal;
 pub mod settings;
-pub mod test_memory;
 pub mod trust;
 pub mod view;
 pub mod wakes;
 pub mod windows;
 
+use std::cmp::Reverse;
 use std::io;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use self::fleets::{Kept, Leases};
@@ -28,11 +30,12 @@ use super::files::disk::{self, Durability, Lock};
 use super::files::room;
 use super::{clock, fault};
 use crate::engine::boundary::facts::ControlRequest;
+use crate::engine::evidence::test_report::TestMemories;
 use crate::engine::journal::{Event, JournalEntry, SCHEMA, replay};
 use crate::engine::record::{Actor, Loop, LoopId, Moment, Status, VERSION};
 use crate::engine::words::handoff::file_time;
 use crate::parse::git::BRANCHES;
-use crate::parse::requests;
+use crate::parse::requests::{self, RequestLine};
 
 /// The longest wait for a loop's lock.
 pub const LOCK_WAIT: Duration = Duration::from_secs(2);
@@ -80,6 +83,33 @@ fn newer(made_by: &str, is_over: bool) -> String {
     format!("{what} by crew {made_by}, newer than this one; update crew to {to} it")
 }
 
+/// The value in a file of JSON that can be made again; `None` if there is none, or it cannot be read.
+pub fn read_json<T: DeserializeOwned>(file: &Path, most: u64) -> Option<T> {
+    serde_json::from_slice(&disk::read(file, most).ok()??).ok()
+}
+
+/// Replaces a file of JSON.
+pub fn write_json(file: &Path, value: &impl Serialize, durability: Durability) -> io::Result<()> {
+    disk::write(file, &serde_json::to_vec(value)?, durability)
+}
+
+/// The file of what a loop remembers of its checks' tests: the names of all tests would make the
+/// record, which every boundary writes anew, too large.
+const TESTS: &str = "tests.json";
+/// The largest such file, in bytes.
+const TESTS_BYTES: u64 = 64 << 20;
+
+/// Reads what a loop remembers of its checks' tests; empty if that cannot be read.
+pub fn read_tests(home: &Home, id: &LoopId) -> TestMemories {
+    read_json(&home.loop_file(id, TESTS), TESTS_BYTES).unwrap_or_default()
+}
+
+/// Replaces what a loop remembers of its checks' tests.
+pub fn write_tests(home: &Home, id: &LoopId, memories: &TestMemories) -> io::Result<()> {
+    write_json(&home.loop_file(id, TESTS), memories, Durability::Process)
+}
+
+/// The part of a record that every version of crew can read.
 #[derive(Deserialize)]
 struct Version {
     version: u32,
@@ -101,26 +131,18 @@ pub fn load(home: &Home, id: &LoopId) -> Result<Loop, StoreError> {
     }
 }
 
-/// The bytes of a record, and the part that every version of crew can read.
-fn bytes(home: &Home, id: &LoopId) -> Result<(Vec<u8>, Version), StoreError> {
-    let bytes = disk::read(&home.loop_file(id, "loop.json"), RECORD_BYTES)?;
-    let bytes = bytes.ok_or_else(|| StoreError::Absent(id.clone()))?;
-    match serde_json::from_slice(&bytes) {
-        Ok(version) => Ok((bytes, version)),
-        Err(error) => Err(StoreError::Corrupt { id: id.clone(), why: error.to_string() }),
-    }
-}
-
 /// Reads a record as it is. A rename is atomic, so the file is complete.
 fn read(home: &Home, id: &LoopId) -> Result<Loop, StoreError> {
-    let (bytes, version) = bytes(home, id)?;
-    if version.version > VERSION {
-        let is_over = is_over(home, id, &bytes);
-        return Err(StoreError::Newer { id: id.clone(), made_by: version.made_by, is_over });
-    }
     let corrupt = |why: String| StoreError::Corrupt { id: id.clone(), why };
-    let record: Loop =
-        serde_json::from_slice(&bytes).map_err(|error| corrupt(error.to_string()))?;
+    let broken = |error: serde_json::Error| corrupt(error.to_string());
+    let bytes = disk::read(&home.loop_file(id, "loop.json"), RECORD_BYTES)?;
+    let bytes = bytes.ok_or_else(|| StoreError::Absent(id.clone()))?;
+    let Version { version, made_by } = serde_json::from_slice(&bytes).map_err(broken)?;
+    if version > VERSION {
+        let is_over = is_over(home, id, &bytes);
+        return Err(StoreError::Newer { id: id.clone(), made_by, is_over });
+    }
+    let record: Loop = serde_json::from_slice(&bytes).map_err(broken)?;
     record.check().map_err(corrupt)?;
     Ok(placed(record))
 }
@@ -153,8 +175,11 @@ pub fn load_all(home: &Home) -> Vec<Loop> {
 
 /// Those that can be read as they are: no lock is taken and none is rebuilt.
 pub fn readable(home: &Home) -> Vec<Loop> {
-    let mut loops: Vec<Loop> = ids(home).filter_map(|id| read(home, &id).ok()).collect();
-    loops.sort_by_key(|record| std::cmp::Reverse(record.started_at));
+    newest_first(ids(home).filter_map(|id| read(home, &id).ok()).collect())
+}
+
+fn newest_first(mut loops: Vec<Loop>) -> Vec<Loop> {
+    loops.sort_by_key(|record| Reverse(record.started_at));
     loops
 }
 
@@ -170,8 +195,7 @@ pub fn look_at_all(home: &Home) -> io::Result<(Vec<Loop>, Vec<StoreError>)> {
             Err(error) => others.push(error),
         }
     }
-    loops.sort_by_key(|record| std::cmp::Reverse(record.started_at));
-    Ok((loops, others))
+    Ok((newest_first(loops), others))
 }
 
 /// The control request that waits for a loop, if there is one. A cancel overrides a pause.
@@ -179,9 +203,8 @@ pub fn order(home: &Home, id: &LoopId) -> Option<ControlRequest> {
     let cancel = home.loop_file(id, "cancel");
     if disk::exists(&cancel) {
         // The file's existence is the request; if it cannot be read only the reason is lost.
-        let text = disk::read_text(&cancel, ORDER_BYTES).ok().flatten().unwrap_or_default();
-        let line = requests::read_request(&text);
-        return Some(ControlRequest::Cancel { by: line.by, reason: line.reason });
+        let RequestLine { by, reason } = read_request(&cancel);
+        return Some(ControlRequest::Cancel { by, reason });
     }
     disk::exists(&home.loop_file(id, "pause")).then_some(ControlRequest::Pause)
 }
@@ -190,9 +213,16 @@ pub fn order(home: &Home, id: &LoopId) -> Option<ControlRequest> {
 pub fn breaks_off(home: &Home, id: &LoopId) -> bool {
     match order(home, id) {
         Some(ControlRequest::Cancel { .. }) => true,
-        Some(ControlRequest::Pause) => pauses_now(home, id),
+        Some(ControlRequest::Pause) => {
+            read_request(&home.loop_file(id, "pause")).reason.as_deref() == Some(PAUSE_NOW)
+        }
         None => false,
     }
+}
+
+fn read_request(file: &Path) -> RequestLine {
+    let text = disk::read_text(file, ORDER_BYTES).ok().flatten();
+    requests::read_request(&text.unwrap_or_default())
 }
 
 /// Whether a pause is pending for a loop that has not stopped yet.
@@ -205,11 +235,6 @@ pub fn is_pausing(home: &Home, record: &Loop) -> bool {
 pub fn paused_at(home: &Home, id: &LoopId) -> Option<DateTime<Utc>> {
     let (_, at) = disk::stamp(&home.loop_file(id, "pause"))?;
     Some(DateTime::from_timestamp_nanos(i64::try_from(at).ok()?))
-}
-
-fn pauses_now(home: &Home, id: &LoopId) -> bool {
-    let text = disk::read_text(&home.loop_file(id, "pause"), ORDER_BYTES).ok().flatten();
-    text.is_some_and(|text| requests::read_request(&text).reason.as_deref() == Some(PAUSE_NOW))
 }
 
 /// Leaves a request to cancel. It needs no lock and no model, and nothing can revoke it.
@@ -283,7 +308,9 @@ impl Held {
         let now = clock::now();
         let name = format!("loop.json.corrupt-{}", file_time(now.wall));
         let path = self.home.loop_file(&self.id, "loop.json");
-        let entries = journal::read(&self.home.loop_file(&self.id, "journal.jsonl"))?;
+        let mut entries = Vec::new();
+        let journal = self.home.loop_file(&self.id, "journal.jsonl");
+        journal::each(&journal, |entry| entries.push(entry))?;
         // Neither is touched: the loop and its folder are named until a person looks at them.
         let Some(record) = replay(&entries).map(placed) else {
             let folder = path.parent().unwrap_or(&path).display();
@@ -309,13 +336,7 @@ impl Held {
         next.state.generation += 1;
         next.state.ended_at = (!next.is_live()).then(|| next.state.ended_at.unwrap_or(at));
         next.check().map_err(io::Error::other)?;
-        let entry = JournalEntry {
-            schema: SCHEMA,
-            at,
-            generation: next.state.generation,
-            event: event(&next),
-        };
-        journal::append(&self.home.loop_file(&self.id, "journal.jsonl"), &entry)?;
+        self.append(&next, at, event(&next))?;
         fault::point("record.between")?;
         self.write(&next)?;
         fault::point("record.after")?;
@@ -324,9 +345,11 @@ impl Held {
 
     /// Adds an entry to the journal that changes nothing.
     pub fn note(&self, record: &Loop, at: Moment, what: impl Into<String>) -> io::Result<()> {
-        let event = Event::Noted { what: what.into() };
-        let generation = record.state.generation;
-        let entry = JournalEntry { schema: SCHEMA, at: at.wall, generation, event };
+        self.append(record, at.wall, Event::Noted { what: what.into() })
+    }
+
+    fn append(&self, record: &Loop, at: DateTime<Utc>, event: Event) -> io::Result<()> {
+        let entry = JournalEntry { schema: SCHEMA, at, generation: record.state.generation, event };
         journal::append(&self.home.loop_file(&self.id, "journal.jsonl"), &entry)
     }
 
@@ -343,7 +366,6 @@ impl Held {
     }
 
     fn write(&self, record: &Loop) -> io::Result<()> {
-        let bytes = serde_json::to_vec(record)?;
-        disk::write(&self.home.loop_file(&self.id, "loop.json"), &bytes, Durability::Machine)
+        write_json(&self.home.loop_file(&self.id, "loop.json"), record, Durability::Machine)
     }
 }

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::home::Home;
+use super::{read_json, write_json};
 use crate::engine::doing::Doing;
 use crate::engine::events::RunEvent;
 use crate::engine::record::Loop;
@@ -67,18 +68,13 @@ fn put_task(subject: &Loop) -> io::Result<()> {
 pub fn follow(home: &Home, subject: &Loop, event: &RunEvent<'_>) {
     let Some((step, run)) = event.step() else { return };
     let doing = Doing { step, run: run.to_owned(), since: clock::now().wall };
-    let file = home.loop_file(&subject.id, DOING);
-    let text = serde_json::to_vec(&doing).unwrap_or_default();
-    let _ = disk::write(&file, &text, Durability::Process);
+    let _ = write_json(&home.loop_file(&subject.id, DOING), &doing, Durability::Process);
     let _ = write_doing(subject, Some(&doing));
 }
 
 /// The step that a running loop is in.
 pub fn doing(home: &Home, subject: &Loop) -> Option<Doing> {
-    let file = home.loop_file(&subject.id, DOING);
-    let noted = disk::read(&file, VIEW_BYTES).ok().flatten();
-    let noted = noted.and_then(|text| serde_json::from_slice(&text).ok());
-    current_step(subject, noted)
+    current_step(subject, read_json(&home.loop_file(&subject.id, DOING), VIEW_BYTES))
 }
 
 /// Writes the view and, if it is missing, the `.gitignore`.

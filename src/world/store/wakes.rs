@@ -10,6 +10,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::home::Home;
+use super::write_json;
 use crate::engine::record::ProcessIdentity;
 use crate::world::files::disk::{self, Durability};
 use crate::world::process::identity;
@@ -56,20 +57,25 @@ pub fn read(file: &Path) -> io::Result<WakeFile> {
 
 /// A living companion without a ticket.
 pub fn waiting(home: &Home, session_id: &str) -> Option<(PathBuf, i32)> {
-    let folder = home.wakes(session_id);
-    disk::names(&folder, COMPANIONS_MAX).into_iter().find_map(|name| {
-        let pid = live_process(&name)?;
-        let file = folder.join(&name);
-        matches!(read(&file), Ok(WakeFile::Waiting)).then_some((file, pid))
-    })
+    living(home, session_id, |file| *file == WakeFile::Waiting)
 }
 
 /// Whether a living companion has a ticket.
 pub fn is_held(home: &Home, session_id: &str) -> bool {
+    living(home, session_id, |file| matches!(file, WakeFile::Ticket(_))).is_some()
+}
+
+/// A living companion whose file is so: the file, and the id of its process.
+fn living(
+    home: &Home,
+    session_id: &str,
+    is_so: impl Fn(&WakeFile) -> bool,
+) -> Option<(PathBuf, i32)> {
     let folder = home.wakes(session_id);
-    disk::names(&folder, COMPANIONS_MAX).into_iter().any(|name| {
-        let ticket = matches!(read(&folder.join(&name)), Ok(WakeFile::Ticket(_)));
-        ticket && live_process(&name).is_some()
+    disk::names(&folder, COMPANIONS_MAX).into_iter().find_map(|name| {
+        let file = folder.join(&name);
+        let is_wanted = read(&file).is_ok_and(|file| is_so(&file));
+        Some((file, live_process(&name).filter(|_| is_wanted)?))
     })
 }
 
@@ -86,7 +92,7 @@ pub fn clear(home: &Home, session_id: &str, kept: Option<&Path>) {
 
 /// Turns a waiting companion's file into a ticket.
 pub fn hand_over(file: &Path, ticket: &Ticket) -> io::Result<()> {
-    disk::write(file, serde_json::to_string(ticket)?.as_bytes(), Durability::Process)
+    write_json(file, ticket, Durability::Process)
 }
 
 /// The process of a companion's file, if it still exists.

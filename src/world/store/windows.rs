@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
 
-use super::LOCK_WAIT;
 use super::home::Home;
+use super::{LOCK_WAIT, read_json, write_json};
 use crate::engine::record::{AccountId, LoopId};
 use crate::engine::window::RateWindow;
 use crate::parse::service::is_believed;
@@ -37,8 +37,7 @@ pub fn all(home: &Home) -> Vec<RateWindow> {
 }
 
 fn of_file(home: &Home, stem: &str) -> Option<RateWindow> {
-    let bytes = disk::read(&file(home, stem, "json"), FILE_BYTES).ok()??;
-    let window: RateWindow = serde_json::from_slice(&bytes).ok()?;
+    let window: RateWindow = read_json(&file(home, stem, "json"), FILE_BYTES)?;
     let is_its_own = window.account.file_stem() == stem;
     (is_its_own && is_believed(window.free_from(), clock::local())).then_some(window)
 }
@@ -47,22 +46,25 @@ fn file(home: &Home, stem: &str, extension: &str) -> PathBuf {
     home.accounts().join(format!("{stem}.{extension}"))
 }
 
-/// Changes the window of an account under its lock. `change` returns the new one, or `None` to
-/// leave the file as it is.
+/// Changes the window of an account under its lock; without one, no file is left.
 pub fn change<T>(
     home: &Home,
     account: &AccountId,
-    change: impl FnOnce(Option<RateWindow>) -> (Option<RateWindow>, T),
+    change: impl FnOnce(&mut Option<RateWindow>) -> T,
 ) -> io::Result<T> {
     let stem = account.file_stem();
     disk::make_private_folder(&home.accounts())?;
     let lock = disk::lock(&file(home, &stem, "lock"), LOCK_WAIT)?;
     let _lock = lock.ok_or_else(|| io::Error::other("its lock is held"))?;
-    let (next, told) = change(read(home, account));
-    if let Some(next) = next {
-        let bytes = serde_json::to_vec(&next)?;
+    let known = read(home, account);
+    let mut next = known.clone();
+    let told = change(&mut next);
+    let file = file(home, &stem, "json");
+    match &next {
         // Written again at the next limit, if the machine crashes before the file is on its disk.
-        disk::write(&file(home, &stem, "json"), &bytes, Durability::Process)?;
+        Some(window) if next != known => write_json(&file, window, Durability::Process)?,
+        None if known.is_some() => disk::remove(&file)?,
+        _ => {}
     }
     Ok(told)
 }
@@ -71,13 +73,9 @@ pub fn change<T>(
 pub fn leave(home: &Home, by: &LoopId, now: DateTime<Utc>) -> io::Result<()> {
     let has_turn = |it: &RateWindow| it.turns.contains_key(by) && !it.back.contains(by);
     for window in all(home).into_iter().filter(has_turn) {
-        let left = |mut known: Option<RateWindow>| {
-            if let Some(window) = &mut known {
-                window.leave(by, now);
-            }
-            (known, ())
-        };
-        change(home, &window.account, left)?;
+        change(home, &window.account, |known| {
+            known.iter_mut().for_each(|window| window.leave(by, now));
+        })?;
     }
     Ok(())
 }
@@ -85,13 +83,10 @@ pub fn leave(home: &Home, by: &LoopId, now: DateTime<Utc>) -> io::Result<()> {
 /// Removes the windows of which nothing is left at that time: the limit is over, and every loop is
 /// back.
 pub fn remove_over(home: &Home, now: DateTime<Utc>) -> io::Result<()> {
-    let is_over = |window: &RateWindow| window.free_from() <= now;
-    for window in all(home).into_iter().filter(is_over) {
-        let stem = window.account.file_stem();
-        let lock = disk::lock(&file(home, &stem, "lock"), LOCK_WAIT)?;
-        if lock.is_some() && read(home, &window.account).as_ref().is_some_and(is_over) {
-            disk::remove(&file(home, &stem, "json"))?;
-        }
+    for window in all(home).into_iter().filter(|window| window.free_from() <= now) {
+        change(home, &window.account, |known| {
+            known.take_if(|window| window.free_from() <= now);
+        })?;
     }
     Ok(())
 }
