@@ -12,6 +12,12 @@ use crate::engine::usage::Message;
 /// What a client can do, as tried. `None` and `false` mean that it cannot.
 #[derive(Debug)]
 pub struct Abilities {
+    /// Its name in records.
+    pub name: &'static str,
+    /// The program of its command line: a run that starts it shares the limits of its sessions.
+    pub program: &'static str,
+    /// What its users call it.
+    pub title: &'static str,
     /// The prefix of a command's name. Without one no command reaches a hook, and crew takes its
     /// orders from messages: `crew pause`.
     pub commands: Option<&'static str>,
@@ -24,7 +30,7 @@ pub struct Abilities {
     pub waits_at_the_end: Duration,
     /// How its transcript is read for what no event reports, such as the usage.
     pub transcript: Option<Transcript>,
-    /// The field of the payload that stays the same from one prompt to the next.
+    /// The pointer to the field of the payload that stays the same from one prompt to the next.
     pub turn: &'static str,
     /// Whether a message typed while the agent works is reported with the turn it steers, so that
     /// another turn shows the end of that one.
@@ -41,8 +47,8 @@ pub struct Abilities {
     /// The variable that everything started by the client's agent has: there crew
     /// only narrows settings and limits.
     pub mark: &'static str,
-    /// The variables the client sets for what it starts. No child of crew gets them.
-    pub own: &'static [&'static str],
+    /// The variables the client sets for what it starts, in one text. No child of crew gets them.
+    pub own: &'static str,
     /// The variables that differ between two hooks of one session although nobody changed them.
     pub shifting: &'static [&'static str],
     /// The files of a project that can set variables for its hooks.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::abilities::{Abilities, Queued, Transcript};
-use super::fields::{Fields, is_session_id};
+use super::fields::{FieldsByPointer, is_session_id, parse_object};
 use super::{Client, EnvLookup, all};
 use crate::parse::requests::Typed;
 
@@ -31,19 +31,6 @@ pub struct Hook<'a> {
     pub event: HookEvent,
     /// What the user should know of the session's mode when a loop begins in it.
     pub caution: Option<&'static str>,
-}
-
-/// What every event of a client says about its session.
-#[derive(Debug)]
-pub struct EventHead {
-    /// The client's own name of the event.
-    pub name: String,
-    /// The session's id, not yet checked.
-    pub session_id: Option<String>,
-    /// The agent's working folder.
-    pub folder: Option<PathBuf>,
-    /// The file with all that was said and done in the session.
-    pub transcript: Option<PathBuf>,
 }
 
 /// What happened.
@@ -116,23 +103,27 @@ pub struct Task {
 }
 
 impl<'a> Hook<'a> {
-    /// Reads one event. The error is one line for stderr.
+    /// Reads one event. What every event says has the names that Claude Code gave it and other
+    /// clients took over. The error is one line for stderr.
     pub fn read(bytes: &[u8], variable: EnvLookup<'a>) -> Result<Self, String> {
-        let mut payload = Fields::parse(bytes)?;
+        let payload = parse_object(bytes).map(Value::Object);
+        let payload = payload
+            .map_err(|error| format!("the hook's payload is not a JSON object ({error})"))?;
         let others = &all()[1..];
         let sender = others.iter().find(|client| client.sent(&payload, variable));
         let client = *sender.unwrap_or(&all()[0]);
-        let EventHead { name, session_id, folder, transcript } = client.head(&mut payload)?;
+        let name = payload.text("/hook_event_name");
+        let name = name.ok_or("the hook's payload has no hook_event_name")?;
         Ok(Self {
             client,
             variable,
-            session_id: session_id.filter(|id| is_session_id(id)),
-            folder,
-            transcript,
-            turn: payload.text(client.abilities().turn),
+            name: name.to_owned(),
+            session_id: payload.owned("/session_id").filter(|id| is_session_id(id)),
+            folder: payload.owned("/cwd").map(PathBuf::from),
+            transcript: payload.owned("/transcript_path").map(PathBuf::from),
+            turn: payload.owned(client.abilities().turn),
             caution: client.caution(&payload, variable),
-            event: client.read(&name, &mut payload),
-            name,
+            event: client.read(name, &payload),
         })
     }
 
@@ -251,11 +242,10 @@ pub struct LineFor {
 impl LineFor {
     /// Reads what was handed over; text of another shape is as good as none.
     pub fn read(bytes: &[u8]) -> Self {
-        let Ok(mut payload) = Fields::parse(bytes) else { return Self::default() };
-        let folder = payload.take("cwd").map(PathBuf::from);
+        let payload = parse_object(bytes).map_or(Value::Null, Value::Object);
         Self {
-            session_id: payload.take("session_id").filter(|id| is_session_id(id)),
-            folder: folder.filter(|folder| folder.is_absolute()),
+            session_id: payload.owned("/session_id").filter(|id| is_session_id(id)),
+            folder: payload.owned("/cwd").map(PathBuf::from).filter(|folder| folder.is_absolute()),
         }
     }
 }

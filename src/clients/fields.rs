@@ -10,36 +10,6 @@ use crate::engine::usage::Tokens;
 use crate::parse::amounts::whole;
 use crate::parse::patterns::HALF_CHARACTER;
 
-/// The fields of a payload that nobody has taken yet.
-#[derive(Debug)]
-pub struct Fields(Map<String, Value>);
-
-impl Fields {
-    /// Reads a payload. The error is one line for stderr.
-    pub fn parse(bytes: &[u8]) -> Result<Self, String> {
-        let fields = parse_object(bytes);
-        fields
-            .map(Self)
-            .map_err(|error| format!("the hook's payload is not a JSON object ({error})"))
-    }
-
-    /// Takes a text; a field of another type is absent.
-    pub fn take(&mut self, name: &str) -> Option<String> {
-        let Value::String(text) = self.value(name)? else { return None };
-        Some(text)
-    }
-
-    /// A text, which stays for later readers.
-    pub fn text(&self, name: &str) -> Option<String> {
-        self.0.get(name)?.as_str().map(str::to_owned)
-    }
-
-    /// Takes any value.
-    pub fn value(&mut self, name: &str) -> Option<Value> {
-        self.0.remove(name)
-    }
-}
-
 /// Reads a JSON object of a client or an agent. The client counts in UTF-16 and may cut a text in
 /// the middle of a character. JSON can hold the remaining half, but text cannot: it is replaced, so
 /// that the whole event is not lost for it.
@@ -72,6 +42,11 @@ pub trait FieldsByPointer {
     /// The text there.
     fn text(&self, pointer: &str) -> Option<&str> {
         self.at(pointer)?.as_str()
+    }
+
+    /// The same, as a text of its own.
+    fn owned(&self, pointer: &str) -> Option<String> {
+        self.text(pointer).map(str::to_owned)
     }
 
     /// The first of these texts that is there.
@@ -204,8 +179,7 @@ mod tests {
         ];
         for (escaped, expected) in table {
             let payload = format!(r#"{{"prompt":"{escaped}"}}"#);
-            let found = Fields::parse(payload.as_bytes()).unwrap().take("prompt");
-            assert_eq!(found.as_deref(), Some(expected));
+            assert_eq!(object(&payload).text("/prompt"), Some(expected));
         }
     }
 

@@ -23,13 +23,12 @@ pub mod variables;
 
 use std::ffi::OsString;
 use std::fmt;
-use std::path::PathBuf;
+
+use serde_json::Value;
 
 pub use self::abilities::{Abilities, Cap, Dated, PendingCall, Plugin, Queued, Transcript};
-pub use self::event::{
-    AskedQuestion, EventHead, Hook, HookEvent, LineFor, Output, Reply, Stopped, Task,
-};
-pub use self::fields::{Fields, FieldsByPointer, parse_object};
+pub use self::event::{AskedQuestion, Hook, HookEvent, LineFor, Output, Reply, Stopped, Task};
+pub use self::fields::{FieldsByPointer, parse_object};
 use crate::engine::record::Owner;
 use crate::parse::process_table::ProcessRow;
 
@@ -51,44 +50,24 @@ pub fn all() -> &'static [&'static dyn Client] {
 
 /// The client of a loop.
 pub fn of(owner: &Owner) -> &'static dyn Client {
-    let named = all().iter().find(|client| Some(client.name()) == owner.client.as_deref());
+    let of = owner.client.as_deref();
+    let named = all().iter().find(|client| Some(client.abilities().name) == of);
     *named.unwrap_or(&all()[0])
 }
 
 /// A client whose hooks crew answers.
 pub trait Client: fmt::Debug + Sync {
-    /// Its name in records.
-    fn name(&self) -> &'static str;
-
-    /// The program of its command line: a run that starts it shares the limits of its sessions.
-    fn program(&self) -> &'static str {
-        self.name()
-    }
-
-    /// What its users call it.
-    fn title(&self) -> &'static str;
-
     /// What it can do.
     fn abilities(&self) -> &'static Abilities;
 
     /// Whether this client sent the payload, with these variables around the hook. A client inside
     /// which it was started may have left its variables there, too. The first client is not asked.
-    fn sent(&self, payload: &Fields, variable: EnvLookup<'_>) -> bool;
-
-    /// What every event says. The default reads the names that Claude Code gave these fields and
-    /// other clients took over. The error is one line for stderr.
-    fn head(&self, payload: &mut Fields) -> Result<EventHead, String> {
-        let name = payload.take("hook_event_name");
-        Ok(EventHead {
-            name: name.ok_or("the hook's payload has no hook_event_name")?,
-            session_id: payload.take("session_id"),
-            folder: payload.take("cwd").map(PathBuf::from),
-            transcript: payload.take("transcript_path").map(PathBuf::from),
-        })
+    fn sent(&self, _payload: &Value, variable: EnvLookup<'_>) -> bool {
+        variable(self.abilities().mark).is_some()
     }
 
     /// What happened, given the client's own name of the event.
-    fn read(&self, name: &str, payload: &mut Fields) -> HookEvent;
+    fn read(&self, name: &str, payload: &Value) -> HookEvent;
 
     /// The answer to the client's event `name`, in the client's format.
     fn write(&self, name: &str, reply: &Reply) -> Output;
@@ -102,7 +81,7 @@ pub trait Client: fmt::Debug + Sync {
 
     /// What the user should know of a session in which a loop begins: that it cannot edit, or will
     /// stop at dialogs.
-    fn caution(&self, _payload: &Fields, _variable: EnvLookup<'_>) -> Option<&'static str> {
+    fn caution(&self, _payload: &Value, _variable: EnvLookup<'_>) -> Option<&'static str> {
         None
     }
 

@@ -28,7 +28,7 @@ pub fn inside_an_agent(variable: EnvLookup<'_>) -> bool {
 /// to none of its children: a child would think that it runs inside a client, and its git would
 /// change the caller's repository.
 pub fn own() -> impl Iterator<Item = &'static str> {
-    let clients = all().iter().flat_map(|client| client.abilities().own).copied();
+    let clients = all().iter().flat_map(|client| client.abilities().own.split(' '));
     clients.chain(OWN).chain(OF_A_CALLING_GIT.split(' '))
 }
 

@@ -168,7 +168,7 @@ impl NewOwner {
         let owner = Owner {
             driver: Driver::Session,
             session_id: hook.session_id.clone(),
-            client: Some(hook.client.name().to_owned()),
+            client: Some(hook.abilities().name.to_owned()),
             process: process.context("cannot tell which client this session belongs to")?,
             search_path: env::text("PATH"),
             host: host::host(),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{COMMANDS, ClaudeCode};
 use crate::clients::spelling::split;
 use crate::clients::{
-    AskedQuestion, Fields, FieldsByPointer, HookEvent, Output, Queued, Reply, Stopped, Task,
+    AskedQuestion, FieldsByPointer, HookEvent, Output, Queued, Reply, Stopped, Task,
 };
 use crate::engine::record::{Obeyed, Queue};
 use crate::engine::text::{clean, clean_around};
@@ -14,53 +14,51 @@ use crate::parse::patterns::PASTED_ELEMENT;
 use crate::parse::requests::{after_an_order, typed};
 
 /// Reads what happened.
-pub(super) fn read_event(name: &str, payload: &mut Fields) -> HookEvent {
-    let is_a_subagents = payload.take("agent_id").is_some();
+pub(super) fn read_event(name: &str, payload: &Value) -> HookEvent {
+    let owned = |pointer| payload.owned(pointer);
     match name {
         // A subagent's question stops the session, too.
         "PreToolUse" => asked(payload),
-        _ if is_a_subagents => HookEvent::NotOurs,
+        _ if payload.text("/agent_id").is_some() => HookEvent::NotOurs,
         "PostToolUse" => match asked(payload) {
             HookEvent::Asked(_) => HookEvent::Answered,
             _ => HookEvent::NotOurs,
         },
         "Stop" => HookEvent::Stopped(Stopped {
-            last_message: payload.take("last_assistant_message"),
-            background: payload.value("background_tasks").map_or_else(Vec::new, |it| tasks(&it)),
+            last_message: owned("/last_assistant_message"),
+            background: tasks(payload.list("/background_tasks")),
         }),
         "StopFailure" => HookEvent::ServiceFailed {
-            kind: payload.take("error").unwrap_or_else(|| "unknown".to_owned()),
+            kind: owned("/error").unwrap_or_else(|| "unknown".to_owned()),
             // The agent's last message is then the text of the error, not a claim.
-            message: payload.take("last_assistant_message").unwrap_or_default(),
+            message: owned("/last_assistant_message").unwrap_or_default(),
         },
-        "Notification" => match payload.take("notification_type").as_deref() {
-            Some("idle_prompt") => HookEvent::Idle,
-            Some("permission_prompt") => HookEvent::AtDialog {
-                tool: payload.take("message").as_deref().and_then(asking_tool),
-            },
+        "Notification" => match payload.word("/notification_type") {
+            "idle_prompt" => HookEvent::Idle,
+            "permission_prompt" => {
+                HookEvent::AtDialog { tool: asking_tool(payload.word("/message")) }
+            }
             _ => HookEvent::NotOurs,
         },
-        "UserPromptExpansion" => match payload.take("command_name") {
-            Some(name) if name.starts_with("crew:") => HookEvent::Command {
-                name: name["crew:".len()..].to_owned(),
-                raw: payload.take("command_args").unwrap_or_default(),
+        "UserPromptExpansion" => match payload.word("/command_name").strip_prefix("crew:") {
+            Some(name) => HookEvent::Command {
+                name: name.to_owned(),
+                raw: owned("/command_args").unwrap_or_default(),
                 sure: true,
             },
-            _ => HookEvent::NotOurs,
+            None => HookEvent::NotOurs,
         },
         "UserPromptSubmit" => {
             // The newest client tried (2.1.330) declares who wrote a prompt, but does not send it
             // yet.
-            let author = payload.take("source");
-            let is_anothers = author.is_some_and(|author| !matches!(&*author, "user" | "sdk"));
-            read_prompt(&payload.take("prompt").unwrap_or_default(), is_anothers)
+            let author = payload.text("/source");
+            let is_anothers = author.is_some_and(|author| !matches!(author, "user" | "sdk"));
+            read_prompt(payload.word("/prompt"), is_anothers)
         }
-        "SessionStart" => HookEvent::SessionBegan {
-            compacted: payload.take("source").as_deref() == Some("compact"),
-        },
-        "SessionEnd" => HookEvent::SessionEnded {
-            why: payload.take("reason").unwrap_or_else(|| "other".to_owned()),
-        },
+        "SessionStart" => HookEvent::SessionBegan { compacted: payload.is("/source", "compact") },
+        "SessionEnd" => {
+            HookEvent::SessionEnded { why: owned("/reason").unwrap_or_else(|| "other".to_owned()) }
+        }
         _ => HookEvent::NotOurs,
     }
 }
@@ -72,29 +70,25 @@ fn asking_tool(message: &str) -> Option<String> {
 }
 
 /// A call of the tool that asks the user.
-fn asked(payload: &mut Fields) -> HookEvent {
-    let (tool, input) = (payload.take("tool_name"), payload.value("tool_input"));
-    if tool.as_deref() != super::ABILITIES.question_tool {
+fn asked(payload: &Value) -> HookEvent {
+    if payload.text("/tool_name") != super::ABILITIES.question_tool {
         return HookEvent::NotOurs;
     }
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let listed = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let asked = |it: &Value| AskedQuestion {
-        question: text(&it["question"]),
-        options: listed(&it["options"]).iter().map(|option| text(&option["label"])).collect(),
+    let label = |option: &Value| option.word("/label").to_owned();
+    let asked = |question: &Value| AskedQuestion {
+        question: question.word("/question").to_owned(),
+        options: question.list("/options").iter().map(label).collect(),
     };
-    let questions = input.map_or_else(Vec::new, |input| listed(&input["questions"]));
-    HookEvent::Asked(questions.iter().map(asked).collect())
+    HookEvent::Asked(payload.list("/tool_input/questions").iter().map(asked).collect())
 }
 
-fn tasks(value: &Value) -> Vec<Task> {
-    let text = |task: &Value, name: &str| task[name].as_str().unwrap_or_default().to_owned();
-    let listed = value.as_array().into_iter().flatten();
-    let running = listed.filter(|task| task["status"].as_str().is_none_or(|it| it == "running"));
-    let task = |task| Task {
-        id: text(task, "id"),
-        kind: text(task, "type"),
-        description: text(task, "description"),
+fn tasks(listed: &[Value]) -> Vec<Task> {
+    let running =
+        listed.iter().filter(|task| task.text("/status").is_none_or(|status| status == "running"));
+    let task = |task: &Value| Task {
+        id: task.word("/id").to_owned(),
+        kind: task.word("/type").to_owned(),
+        description: task.word("/description").to_owned(),
     };
     running.map(task).collect()
 }

@@ -9,10 +9,11 @@ pub mod usage;
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
-    Abilities, Cap, Client, EnvLookup, Fields, HookEvent, Output, Plugin, Reply, Transcript,
+    Abilities, Cap, Client, EnvLookup, FieldsByPointer, HookEvent, Output, Plugin, Reply,
+    Transcript,
 };
 use crate::parse::process_table::ProcessRow;
 
@@ -26,6 +27,9 @@ pub const CAP: &str = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
 pub struct ClaudeCode;
 
 static ABILITIES: Abilities = Abilities {
+    name: "claude-code",
+    program: plugin::PRODUCT.program,
+    title: plugin::PRODUCT.name,
     commands: Some(COMMANDS),
     // The client overrides the ninth hook in a row that continues the agent without a tool call
     // between.
@@ -45,7 +49,7 @@ static ABILITIES: Abilities = Abilities {
         follow: event::follow,
         queued: event::queued_command,
     }),
-    turn: "prompt_id",
+    turn: "/prompt_id",
     // 2.1.197 reports it only once that turn is over.
     steers_within_the_turn: true,
     data: Some("CLAUDE_PLUGIN_DATA"),
@@ -57,25 +61,11 @@ static ABILITIES: Abilities = Abilities {
     }),
     question_tool: Some("AskUserQuestion"),
     mark: "CLAUDECODE",
-    own: &[
-        "CLAUDECODE",
-        "CLAUDE_CODE_CHILD_NOTES_DIR",
-        "CLAUDE_CODE_CHILD_SESSION",
-        "CLAUDE_CODE_ENTRYPOINT",
-        "CLAUDE_CODE_LAUNCHED_BY_SESSION_IDS",
-        "CLAUDE_CODE_MESSAGING_SOCKET",
-        "CLAUDE_CODE_MESSAGING_TOKEN",
-        "CLAUDE_CODE_SESSION_ATTENDED",
-        "CLAUDE_CODE_SESSION_ID",
-        "CLAUDE_CODE_SSE_PORT",
-        "CLAUDE_CODE_STARTER_MAY_HOLD_CONNECTOR_FILE",
-        "CLAUDE_EFFORT",
-        "CLAUDE_ENV_FILE",
-        "CLAUDE_PID",
-        "CLAUDE_PLUGIN_DATA",
-        "CLAUDE_PLUGIN_ROOT",
-        "CLAUDE_PROJECT_DIR",
-    ],
+    own: "CLAUDECODE CLAUDE_CODE_CHILD_NOTES_DIR CLAUDE_CODE_CHILD_SESSION CLAUDE_CODE_ENTRYPOINT \
+        CLAUDE_CODE_LAUNCHED_BY_SESSION_IDS CLAUDE_CODE_MESSAGING_SOCKET \
+        CLAUDE_CODE_MESSAGING_TOKEN CLAUDE_CODE_SESSION_ATTENDED CLAUDE_CODE_SESSION_ID \
+        CLAUDE_CODE_SSE_PORT CLAUDE_CODE_STARTER_MAY_HOLD_CONNECTOR_FILE CLAUDE_EFFORT \
+        CLAUDE_ENV_FILE CLAUDE_PID CLAUDE_PLUGIN_DATA CLAUDE_PLUGIN_ROOT CLAUDE_PROJECT_DIR",
     // The client renews its token.
     shifting: &["CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_SESSION_ACCESS_TOKEN"],
     settings: &[".claude/settings.json", ".claude/settings.local.json"],
@@ -83,27 +73,11 @@ static ABILITIES: Abilities = Abilities {
 };
 
 impl Client for ClaudeCode {
-    fn name(&self) -> &'static str {
-        "claude-code"
-    }
-
-    fn program(&self) -> &'static str {
-        "claude"
-    }
-
-    fn title(&self) -> &'static str {
-        plugin::PRODUCT.name
-    }
-
     fn abilities(&self) -> &'static Abilities {
         &ABILITIES
     }
 
-    fn sent(&self, _payload: &Fields, variable: EnvLookup<'_>) -> bool {
-        variable(ABILITIES.mark).is_some()
-    }
-
-    fn read(&self, name: &str, payload: &mut Fields) -> HookEvent {
+    fn read(&self, name: &str, payload: &Value) -> HookEvent {
         event::read_event(name, payload)
     }
 
@@ -124,8 +98,8 @@ impl Client for ClaudeCode {
 
     /// In `claude -p` there are no dialogs: what is not allowed is denied. In plan mode nothing can
     /// be edited there either.
-    fn caution(&self, payload: &Fields, variable: EnvLookup<'_>) -> Option<&'static str> {
-        match &*payload.text("permission_mode")? {
+    fn caution(&self, payload: &Value, variable: EnvLookup<'_>) -> Option<&'static str> {
+        match payload.text("/permission_mode")? {
             "plan" => Some("plan mode: claude cannot edit; leave it with shift+tab"),
             _ if !self.is_attended(variable) => None,
             "default" => Some("manual mode: claude will stop at dialogs; shift+tab changes that"),

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::clients::{
-    Abilities, Client, EnvLookup, Fields, HookEvent, Output, Reply, Stopped, recorded,
+    Abilities, Client, EnvLookup, FieldsByPointer, HookEvent, Output, Reply, Stopped, recorded,
 };
 use crate::engine::text::clean;
 use crate::parse::process_table::ProcessRow;
@@ -15,6 +15,9 @@ use crate::parse::process_table::ProcessRow;
 pub struct Codex;
 
 static ABILITIES: Abilities = Abilities {
+    name: "codex",
+    program: "codex",
+    title: "Codex",
     commands: None,
     // The client honoured 40 of 40 in a row.
     cap: None,
@@ -22,48 +25,40 @@ static ABILITIES: Abilities = Abilities {
     wakes: false,
     waits_at_the_end: Duration::from_secs(3),
     transcript: None,
-    turn: "turn_id",
+    turn: "/turn_id",
     steers_within_the_turn: false,
     data: Some("PLUGIN_DATA"),
     project: None,
     plugin: None,
     question_tool: None,
     mark: "CODEX_MANAGED_BY_NPM",
-    own: &["CODEX_MANAGED_BY_NPM", "PLUGIN_DATA", "PLUGIN_ROOT"],
+    own: "CODEX_MANAGED_BY_NPM PLUGIN_DATA PLUGIN_ROOT",
     shifting: &[],
     settings: &[],
     set_by: |_| Vec::new(),
 };
 
 impl Client for Codex {
-    fn name(&self) -> &'static str {
-        "codex"
-    }
-
-    fn title(&self) -> &'static str {
-        "Codex"
-    }
-
     fn abilities(&self) -> &'static Abilities {
         &ABILITIES
     }
 
-    fn sent(&self, payload: &Fields, variable: EnvLookup<'_>) -> bool {
-        payload.text("turn_id").is_some() || variable(ABILITIES.mark).is_some()
+    fn sent(&self, payload: &Value, variable: EnvLookup<'_>) -> bool {
+        payload.text("/turn_id").is_some() || variable(ABILITIES.mark).is_some()
     }
 
-    fn read(&self, name: &str, payload: &mut Fields) -> HookEvent {
+    fn read(&self, name: &str, payload: &Value) -> HookEvent {
         match name {
             "Stop" => HookEvent::Stopped(Stopped {
-                last_message: payload.take("last_assistant_message"),
+                last_message: payload.owned("/last_assistant_message"),
                 background: Vec::new(),
             }),
-            "UserPromptSubmit" => recorded::message(&payload.take("prompt").unwrap_or_default()),
-            "SessionStart" => HookEvent::SessionBegan {
-                compacted: payload.take("source").as_deref() == Some("compact"),
-            },
+            "UserPromptSubmit" => recorded::message(payload.word("/prompt")),
+            "SessionStart" => {
+                HookEvent::SessionBegan { compacted: payload.is("/source", "compact") }
+            }
             "SessionEnd" => HookEvent::SessionEnded {
-                why: payload.take("reason").unwrap_or_else(|| "other".to_owned()),
+                why: payload.owned("/reason").unwrap_or_else(|| "other".to_owned()),
             },
             _ => HookEvent::NotOurs,
         }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::clients::{
-    Abilities, Client, EnvLookup, Fields, HookEvent, Output, Reply, Stopped, recorded,
+    Abilities, Client, EnvLookup, FieldsByPointer, HookEvent, Output, Reply, Stopped, recorded,
 };
 use crate::engine::text::clean;
 use crate::parse::process_table::ProcessRow;
@@ -15,6 +15,9 @@ use crate::parse::process_table::ProcessRow;
 pub struct Gemini;
 
 static ABILITIES: Abilities = Abilities {
+    name: "gemini",
+    program: "gemini",
+    title: "Gemini CLI",
     commands: None,
     // The client honoured 130 of 130 with different answers; after some ten equal ones it makes no
     // more turns.
@@ -23,46 +26,34 @@ static ABILITIES: Abilities = Abilities {
     waits_at_the_end: Duration::ZERO,
     transcript: None,
     // The user's prompt itself; crew's reasons do not replace it.
-    turn: "prompt",
+    turn: "/prompt",
     steers_within_the_turn: false,
     data: None,
     project: Some("GEMINI_PROJECT_DIR"),
     plugin: None,
     question_tool: None,
     mark: "GEMINI_SESSION_ID",
-    own: &["GEMINI_CWD", "GEMINI_PLANS_DIR", "GEMINI_PROJECT_DIR", "GEMINI_SESSION_ID"],
+    own: "GEMINI_CWD GEMINI_PLANS_DIR GEMINI_PROJECT_DIR GEMINI_SESSION_ID",
     shifting: &[],
     settings: &[],
     set_by: |_| Vec::new(),
 };
 
 impl Client for Gemini {
-    fn name(&self) -> &'static str {
-        "gemini"
-    }
-
-    fn title(&self) -> &'static str {
-        "Gemini CLI"
-    }
-
     fn abilities(&self) -> &'static Abilities {
         &ABILITIES
     }
 
-    fn sent(&self, _payload: &Fields, variable: EnvLookup<'_>) -> bool {
-        variable(ABILITIES.mark).is_some()
-    }
-
-    fn read(&self, name: &str, payload: &mut Fields) -> HookEvent {
+    fn read(&self, name: &str, payload: &Value) -> HookEvent {
         match name {
             "AfterAgent" => HookEvent::Stopped(Stopped {
-                last_message: payload.take("prompt_response"),
+                last_message: payload.owned("/prompt_response"),
                 background: Vec::new(),
             }),
-            "BeforeAgent" => recorded::message(&payload.text("prompt").unwrap_or_default()),
+            "BeforeAgent" => recorded::message(payload.word("/prompt")),
             "SessionStart" => HookEvent::SessionBegan { compacted: false },
             "SessionEnd" => HookEvent::SessionEnded {
-                why: payload.take("reason").unwrap_or_else(|| "other".to_owned()),
+                why: payload.owned("/reason").unwrap_or_else(|| "other".to_owned()),
             },
             _ => HookEvent::NotOurs,
         }

@@ -2,8 +2,12 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::clients::claude::ClaudeCode;
-use crate::clients::{Abilities, Cap, Client, EnvLookup, Fields, HookEvent, Output, Reply};
+use crate::clients::{
+    Abilities, Cap, Client, EnvLookup, FieldsByPointer, HookEvent, Output, Reply,
+};
 use crate::parse::process_table::ProcessRow;
 
 /// The client.
@@ -11,47 +15,38 @@ use crate::parse::process_table::ProcessRow;
 pub struct Qwen;
 
 static ABILITIES: Abilities = Abilities {
+    name: "qwen",
+    program: "qwen",
+    title: "Qwen Code",
     commands: Some("/"),
     // A variable raises the cap to one less than its value.
     cap: Some(Cap { usual: 7, variable: None }),
     wakes: false,
     waits_at_the_end: Duration::ZERO,
     transcript: None,
-    turn: "prompt_id",
+    turn: "/prompt_id",
     steers_within_the_turn: false,
     data: None,
     project: Some("QWEN_PROJECT_DIR"),
     plugin: None,
     question_tool: None,
     mark: "QWEN_CODE_SESSION_ID",
-    own: &["QWEN_CODE_SESSION_ID", "QWEN_PROJECT_DIR"],
+    own: "QWEN_CODE_SESSION_ID QWEN_PROJECT_DIR",
     shifting: &[],
     settings: &[],
     set_by: |_| Vec::new(),
 };
 
 impl Client for Qwen {
-    fn name(&self) -> &'static str {
-        "qwen"
-    }
-
-    fn title(&self) -> &'static str {
-        "Qwen Code"
-    }
-
     fn abilities(&self) -> &'static Abilities {
         &ABILITIES
     }
 
-    fn sent(&self, _payload: &Fields, variable: EnvLookup<'_>) -> bool {
-        variable(ABILITIES.mark).is_some()
-    }
-
-    fn read(&self, name: &str, payload: &mut Fields) -> HookEvent {
+    fn read(&self, name: &str, payload: &Value) -> HookEvent {
         match name {
             "UserPromptExpansion" => HookEvent::Command {
-                name: payload.take("command_name").unwrap_or_default(),
-                raw: payload.take("command_args").unwrap_or_default(),
+                name: payload.owned("/command_name").unwrap_or_default(),
+                raw: payload.owned("/command_args").unwrap_or_default(),
                 sure: true,
             },
             _ => ClaudeCode.read(name, payload),

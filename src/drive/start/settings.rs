@@ -87,7 +87,7 @@ fn read_tiers(home: &Home, checkout: &Path, way_out: Option<&str>) -> Result<Loa
     let project = way_out.map(|way_out| read_project(&project_file, way_out));
     let project = project.transpose()?.unwrap_or_default();
     let environment = settings::environment().map_err(Error::msg)?;
-    let client = all()[0].title();
+    let client = all()[0].abilities().title;
     let needs = needs(&project.layer, &user.layer);
     let untrusted = trust::untrusted(home, checkout, needs.clone())?;
     let known = LoadedSettings {
