@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use crate::clients::{FieldsByPointer, parse_object};
 use crate::engine::doctor::{ClientSettings, NAME, PLUGIN, PluginCheck, Product, Version};
 
 /// The version in "2.1.330 (Claude Code)".
@@ -27,28 +28,29 @@ pub fn crew_version(text: &str) -> Option<&str> {
 
 /// The version in crew's `plugin.json`; `None` for anything else.
 pub fn manifest_version(text: &str) -> Option<String> {
-    let manifest: Map<String, Value> = serde_json::from_slice(text.as_bytes()).ok()?;
-    let ours = manifest.get("name")?.as_str()? == NAME;
-    ours.then(|| manifest.get("version")?.as_str().map(str::to_owned))?
+    object(text).filter(|manifest| manifest.is("/name", NAME))?.owned("/version")
+}
+
+fn object(text: &str) -> Option<Value> {
+    parse_object(text.as_bytes()).ok().map(Value::Object)
 }
 
 /// The plugins the client has installed; an error if the text is not such a list.
 pub fn plugins(text: &str) -> Result<Vec<PluginCheck>, String> {
-    let plugins: Vec<Map<String, Value>> = serde_json::from_slice(text.as_bytes())
+    let plugins: Vec<Value> = serde_json::from_slice(text.as_bytes())
         .map_err(|error| format!("its list of plugins cannot be read ({error})"))?;
     Ok(plugins.iter().filter_map(plugin).collect())
 }
 
-fn plugin(fields: &Map<String, Value>) -> Option<PluginCheck> {
-    let text = |name: &str| fields.get(name).and_then(Value::as_str);
-    let errors = fields.get("errors").and_then(Value::as_array).into_iter().flatten();
+fn plugin(fields: &Value) -> Option<PluginCheck> {
+    let errors = fields.list("/errors").iter().filter_map(Value::as_str);
     Some(PluginCheck {
-        id: text("id")?.to_owned(),
-        scope: text("scope").unwrap_or("user").to_owned(),
-        enabled: fields.get("enabled").and_then(Value::as_bool).unwrap_or(true),
-        project: text("projectPath").map(PathBuf::from),
-        copy: text("installPath").map(PathBuf::from),
-        errors: errors.filter_map(Value::as_str).map(str::to_owned).collect(),
+        id: fields.owned("/id")?,
+        scope: fields.text("/scope").unwrap_or("user").to_owned(),
+        enabled: fields.flag("/enabled").unwrap_or(true),
+        project: fields.text("/projectPath").map(PathBuf::from),
+        copy: fields.text("/installPath").map(PathBuf::from),
+        errors: errors.map(str::to_owned).collect(),
     })
 }
 
@@ -64,38 +66,37 @@ pub enum MarketplaceSource {
 /// The source of the marketplace `crew`, if the client has one; an error if the text is not such a
 /// list.
 pub fn marketplace(text: &str) -> Result<Option<MarketplaceSource>, String> {
-    let all: Vec<Map<String, Value>> = serde_json::from_slice(text.as_bytes())
+    let all: Vec<Value> = serde_json::from_slice(text.as_bytes())
         .map_err(|error| format!("its list of marketplaces cannot be read ({error})"))?;
-    let text = |fields: &Map<String, Value>, name: &str| {
-        fields.get(name).and_then(Value::as_str).map(str::to_owned)
-    };
-    let ours = all.iter().find(|fields| text(fields, "name").as_deref() == Some(NAME));
-    Ok(ours.map(|fields| match (text(fields, "source").as_deref(), text(fields, "path")) {
-        (Some("directory"), Some(path)) => MarketplaceSource::Folder(path.into()),
-        _ => MarketplaceSource::Elsewhere(
-            ["repo", "url", "source"].iter().find_map(|it| text(fields, it)).unwrap_or_default(),
-        ),
+    let ours = all.iter().find(|fields| fields.is("/name", NAME));
+    Ok(ours.map(|fields| {
+        match fields.text("/path").filter(|_| fields.is("/source", "directory")) {
+            Some(path) => MarketplaceSource::Folder(path.into()),
+            None => {
+                let named = fields.first(&["/repo", "/url", "/source"]);
+                MarketplaceSource::Elsewhere(named.unwrap_or_default().to_owned())
+            }
+        }
     }))
 }
 
 /// What a settings file says about crew and its hooks; `None` if it is not such a file.
 pub fn settings(path: PathBuf, text: &str, managed: bool) -> Option<ClientSettings> {
-    let fields: Map<String, Value> = serde_json::from_slice(text.as_bytes()).ok()?;
-    let is_set = |name: &str| fields.get(name).and_then(Value::as_bool) == Some(true);
+    let fields = object(text)?;
     Some(ClientSettings {
         path,
-        disables_hooks: is_set("disableAllHooks"),
-        managed_hooks_only: managed && is_set("allowManagedHooksOnly"),
-        enables: fields.get("enabledPlugins").and_then(|all| all.get(PLUGIN)?.as_bool()),
+        disables_hooks: fields["disableAllHooks"] == true,
+        managed_hooks_only: managed && fields["allowManagedHooksOnly"] == true,
+        enables: fields["enabledPlugins"][PLUGIN].as_bool(),
     })
 }
 
 /// The variables a settings file puts into the environment of hooks, as text; empty if it is not
 /// such a file.
 pub fn settings_variables(text: &str) -> Vec<(String, String)> {
-    let fields: Map<String, Value> = serde_json::from_slice(text.as_bytes()).unwrap_or_default();
-    let variables = fields.get("env").and_then(Value::as_object).into_iter().flatten();
+    let fields = object(text).unwrap_or_default();
     let said = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let variables = fields.members("/env").into_iter().flatten();
     variables.map(|(name, value)| (name.clone(), said(value))).collect()
 }
 

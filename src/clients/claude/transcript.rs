@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_json::Value;
 
-use crate::clients::PendingCall;
+use crate::clients::{FieldsByPointer, PendingCall};
 
 /// Whether the agent used a tool in the turn that ends now. The turn begins with the last line that
 /// holds `marker`, the beginning of crew's first line of the prompt up to its number, or with the
@@ -51,9 +51,8 @@ fn is_a_prompt(line: &str) -> bool {
     if !line.contains("\"user\"") || line.contains("\"tool_result\"") {
         return false;
     }
-    let Ok(line) = serde_json::from_slice::<Line<'_>>(line.as_bytes()) else { return false };
-    let content = line.message.content;
-    line.kind == "user" && line.is_sidechain != Some(true) && !content.answers_a_tool
+    line_of("user", line)
+        .is_some_and(|line| line.is_sidechain != Some(true) && !line.message.content.answers_a_tool)
 }
 
 /// The agent's final text: the last text block after the last line from the user's side. `None`
@@ -89,10 +88,14 @@ fn is_mark(line: &str) -> bool {
     if !line.contains(INTERRUPTED) {
         return false;
     }
-    let Ok(line) = serde_json::from_slice::<Line<'_>>(line.as_bytes()) else { return false };
+    let Some(line) = line_of("user", line) else { return false };
     let content = line.message.content;
     let only = content.last_text.filter(|_| content.blocks == 1).or(content.plain);
-    line.kind == "user" && only.is_some_and(|text| text.trim().starts_with(INTERRUPTED))
+    only.is_some_and(|text| text.trim().starts_with(INTERRUPTED))
+}
+
+fn line_of<'line>(kind: &str, line: &'line str) -> Option<Line<'line>> {
+    serde_json::from_slice(line.as_bytes()).ok().filter(|line: &Line<'_>| line.kind == kind)
 }
 
 /// The calls of tools that have no result yet, in their order.
@@ -102,14 +105,12 @@ pub fn pending_calls(tail: &str) -> Vec<PendingCall> {
     let is_of_a_tool = |line: &&str| line.contains("\"tool_use") || line.contains("\"tool_result");
     for line in tail.lines().filter(is_of_a_tool) {
         let Ok(line) = serde_json::from_slice::<Value>(line.as_bytes()) else { continue };
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        for block in line["message"]["content"].as_array().into_iter().flatten() {
-            match block["type"].as_str() {
-                Some("tool_use") if block["name"].is_string() => {
-                    let (id, tool) = (text(&block["id"]), text(&block["name"]));
-                    pending.push(PendingCall { id, tool });
+        for block in line.list("/message/content") {
+            match (block.word("/type"), block.owned("/name")) {
+                ("tool_use", Some(tool)) => {
+                    pending.push(PendingCall { id: block.word("/id").to_owned(), tool });
                 }
-                Some("tool_result") => pending.retain(|it| block["tool_use_id"] != *it.id),
+                ("tool_result", _) => pending.retain(|it| !block.is("/tool_use_id", &it.id)),
                 _ => {}
             }
         }
@@ -192,9 +193,8 @@ fn of_assistant(line: &str) -> Option<Content> {
     if !line.contains("\"assistant\"") {
         return None;
     }
-    let line: Line<'_> = serde_json::from_slice(line.as_bytes()).ok()?;
-    let own = line.kind == "assistant" && line.is_sidechain != Some(true);
-    own.then_some(line.message.content)
+    let own = line_of("assistant", line).filter(|line| line.is_sidechain != Some(true));
+    own.map(|line| line.message.content)
 }
 
 #[cfg(test)]

@@ -1,12 +1,6 @@
 //! What a model's message used, as a line of the client's transcript reports it, and its price. The
 //! client writes one line for each block of a message, each with the message's id and its usage. A
 //! line of another shape reports nothing.
-//!
-//! Prices were measured, not copied from a page: each row is what Claude Code 2.1.330 itself put
-//! into its `total_cost_usd` for that kind of token alone, on 2026-11-22. 2.1.197 has the same
-//! prices with three exceptions: it prices Sonnet 5 like Sonnet 4.6, a model it does not know like
-//! another one, and it does not know the price of US-only answers. A test asks the real client
-//! again for every row, so a changed price is noticed.
 
 use std::borrow::Cow;
 
@@ -16,7 +10,7 @@ use serde_json::Value;
 
 use crate::clients::{Dated, FieldsByPointer};
 use crate::engine::text::start;
-use crate::engine::usage::{Message, Money, Price, Rates, Speed, Tokens, rates};
+use crate::engine::usage::{Message, Money, Price, Speed, Tokens, rates};
 use crate::parse::amounts::digits;
 
 /// The longest id or model kept, in characters.
@@ -81,54 +75,8 @@ struct Told<'a> {
     usage: Value,
 }
 
-impl Price {
-    const fn with_fast(self, fast: Rates) -> Self {
-        Self { fast: Some(fast), ..self }
-    }
-
-    const fn with_long(self, above: u64, long: Rates) -> Self {
-        Self { long: Some((above, long)), ..self }
-    }
-}
-
-const fn price(model: &'static str, rates: Rates) -> Price {
-    Price { model, rates, fast: None, long: None }
-}
-
-const OPUS: Rates = rates(5_000, 25_000, 500);
-const OPUS_FAST: Rates = rates(30_000, 150_000, 3_000);
-const SONNET: Rates = rates(3_000, 15_000, 300);
-const FABLE: Rates = rates(10_000, 50_000, 1_000);
-const FABLE_1: Rates = rates(10_000, 50_000, 250);
-const FABLE_2: Rates = rates(8_000, 40_000, 200);
-const FABLE_2_FAST: Rates = rates(16_000, 80_000, 400);
-
-static PRICES: [Price; 24] = [
-    price("claude-3-5-haiku", rates(800, 4_000, 80)),
-    price("claude-haiku-4-5", rates(1_000, 5_000, 100)),
-    price("claude-haiku-5-5", rates(100, 500, 10)).with_long(100_000, rates(500, 2_500, 50)),
-    price("claude-3-5-sonnet", SONNET),
-    price("claude-3-7-sonnet", SONNET),
-    price("claude-sonnet-4", SONNET),
-    price("claude-sonnet-4-5", SONNET),
-    price("claude-sonnet-4-6", SONNET),
-    price("claude-sonnet-5", rates(2_000, 10_000, 200)),
-    price("claude-sonnet-5-5", rates(2_000, 10_000, 100)),
-    price("claude-opus-4", rates(15_000, 75_000, 1_500)),
-    price("claude-opus-4-1", rates(15_000, 75_000, 1_500)),
-    price("claude-opus-4-5", OPUS),
-    price("claude-opus-4-6", OPUS).with_fast(OPUS_FAST),
-    price("claude-opus-4-7", OPUS).with_fast(OPUS_FAST),
-    price("claude-opus-4-8", OPUS).with_fast(FABLE),
-    price("claude-opus-5", OPUS).with_fast(FABLE),
-    price("claude-opus-5-5", rates(4_000, 20_000, 200)).with_fast(rates(8_000, 40_000, 400)),
-    price("claude-fable-5", FABLE),
-    price("claude-fable-5-1", FABLE_1),
-    price("claude-fable-5-2", FABLE_2).with_fast(FABLE_2_FAST),
-    price("claude-mythos-5", FABLE),
-    price("claude-mythos-5-1", FABLE_1),
-    price("claude-mythos-5-2", FABLE_2).with_fast(FABLE_2_FAST),
-];
+/// The prices; the file says what its columns are.
+const PRICES: &str = include_str!("prices.txt");
 
 /// What a message cost; `None` where its model has no known price.
 pub(super) fn cost(message: &Message) -> Option<Money> {
@@ -140,8 +88,19 @@ pub fn is_priced(model: &str) -> bool {
     find_price(model).is_some()
 }
 
-fn find_price(model: &str) -> Option<&'static Price> {
-    PRICES.iter().find(|price| price.model == bare(model))
+fn find_price(model: &str) -> Option<Price> {
+    let model = bare(model);
+    let mut rows = PRICES.lines().map(|row| row.split_whitespace());
+    let row = rows.find_map(|mut row| row.next().filter(|name| *name == model).map(|_| row))?;
+    let columns: Vec<u64> = row.map_while(|column| column.parse().ok()).collect();
+    let columns: [u64; 10] = columns.try_into().ok()?;
+    let rates = |at: usize| rates(columns[at], columns[at + 1], columns[at + 2]);
+    let (fast, above) = (rates(3), columns[6]);
+    Some(Price {
+        rates: rates(0),
+        fast: (columns[3] > 0).then_some(fast),
+        long: (above > 0).then(|| (above, rates(7))),
+    })
 }
 
 /// A model's name without its date, its place and its version there.
@@ -241,7 +200,7 @@ mod usage_tests {
 mod prices_tests {
     use super::*;
     use crate::engine::usage::Tokens;
-    use crate::engine::usage::{HIGHEST, Speed};
+    use crate::engine::usage::{HIGHEST, Rates, Speed};
 
     fn of(model: &str) -> Option<Rates> {
         find_price(model).map(|price| price.rates)
@@ -249,13 +208,16 @@ mod prices_tests {
 
     #[test]
     fn no_rate_is_higher_than_that_of_a_model_without_a_price() {
-        for price in &PRICES {
+        let rows: Vec<&str> = PRICES.lines().filter(|row| !row.starts_with('#')).collect();
+        assert_eq!(rows.len(), 24);
+        for model in rows.into_iter().map(|row| row.split(' ').next().unwrap()) {
+            let price = find_price(model).expect(model);
             let long = price.long.map(|(_, rates)| rates);
             for Rates(rates) in [Some(price.rates), price.fast, long].into_iter().flatten() {
                 assert!(rates.input <= HIGHEST.0.input && rates.output <= HIGHEST.0.output);
-                assert!(rates.cache_write <= HIGHEST.0.cache_write, "{}", price.model);
+                assert!(rates.cache_write <= HIGHEST.0.cache_write, "{model}");
                 assert!(rates.cache_write_hour <= HIGHEST.0.cache_write_hour);
-                assert!(rates.cache_read <= HIGHEST.0.cache_read, "{}", price.model);
+                assert!(rates.cache_read <= HIGHEST.0.cache_read, "{model}");
             }
         }
     }

@@ -258,7 +258,6 @@ pub struct Rates(pub Tokens);
 /// What the tokens of one model cost.
 #[derive(Debug)]
 pub struct Price {
-    pub model: &'static str,
     pub rates: Rates,
     /// The rates of fast mode, if it costs more.
     pub fast: Option<Rates>,
