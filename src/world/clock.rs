@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use chrono::{DateTime, FixedOffset, Local, Utc};
+use chrono::{DateTime, FixedOffset, Local, TimeDelta, Utc};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::fault;
@@ -23,7 +23,8 @@ pub fn local() -> DateTime<FixedOffset> {
 
 /// When a wait after a crash ends: `due`, or earlier in a test.
 pub fn after_a_crash(due: DateTime<Utc>) -> DateTime<Utc> {
-    fault::back_off().map_or(due, |most| due.min(now().wall + most))
+    let most = fault::number("CREW_BACK_OFF_MS").map(TimeDelta::milliseconds);
+    most.map_or(due, |most| due.min(now().wall + most))
 }
 
 /// Milliseconds this machine was awake. A signal handler may call this.

@@ -1,6 +1,8 @@
 //! Deliberate faults for the tests that break the store at each of its write points and move the
 //! wall clock. A release build obeys none of them.
 
+use std::time::Duration;
+
 /// The points at which a write may be cut off, in the order in which a boundary passes them;
 /// then those of a removal.
 pub const POINTS: [&str; 14] = [
@@ -55,12 +57,12 @@ fn die() -> ! {
 fn delay() {
     if let Some(most) = number::<u64>("CREW_DELAY_MS").filter(|most| *most > 0) {
         let share = super::env::random() % most / POINTS.len() as u64;
-        std::thread::sleep(std::time::Duration::from_millis(share));
+        std::thread::sleep(Duration::from_millis(share));
     }
 }
 
 /// A test's number in a variable; a release build reads none.
-fn number<T: std::str::FromStr>(name: &str) -> Option<T> {
+pub fn number<T: std::str::FromStr>(name: &str) -> Option<T> {
     if cfg!(debug_assertions) { super::env::text(name)?.parse().ok() } else { None }
 }
 
@@ -75,28 +77,7 @@ pub fn clock_jump() -> chrono::TimeDelta {
     chrono::TimeDelta::milliseconds(number("CREW_CLOCK_OFFSET_MS").unwrap_or(0))
 }
 
-/// How long a child has between TERM and KILL: `usual`, or a test's `CREW_GRACE_MS`.
-pub fn grace(usual: std::time::Duration) -> std::time::Duration {
-    number("CREW_GRACE_MS").map_or(usual, std::time::Duration::from_millis)
-}
-
-/// The longest wait after a crash, if a test sets `CREW_BACK_OFF_MS`.
-pub fn back_off() -> Option<chrono::TimeDelta> {
-    number("CREW_BACK_OFF_MS").map(chrono::TimeDelta::milliseconds)
-}
-
-/// How long a closed agent may stay: `usual`, or a test's `CREW_LINGER_MS`.
-pub fn linger(usual: std::time::Duration) -> std::time::Duration {
-    number("CREW_LINGER_MS").map_or(usual, std::time::Duration::from_millis)
-}
-
-/// How long a lease may stand still before its attempt counts as gone: `usual`, or a test's
-/// `CREW_STALE_MS`, in milliseconds.
-pub fn stale_ms(usual: u64) -> u64 {
-    number("CREW_STALE_MS").unwrap_or(usual)
-}
-
-/// How long a line of the demo stays: `usual`, or a test's `CREW_STAY_MS`.
-pub fn stay(usual: std::time::Duration) -> std::time::Duration {
-    number("CREW_STAY_MS").map_or(usual, std::time::Duration::from_millis)
+/// A wait of crew's: `usual`, or as many milliseconds as the variable of a test says.
+pub fn wait(variable: &str, usual: Duration) -> Duration {
+    number(variable).map_or(usual, Duration::from_millis)
 }

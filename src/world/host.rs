@@ -8,14 +8,13 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::system::uname;
 
 use super::process::Call;
 use super::store::home::hash;
 use crate::engine::record::Host;
-use crate::world::client;
 use crate::world::clock::Deadline;
+use crate::world::{client, terminal};
 
 /// The longest id that is read.
 #[cfg(target_os = "linux")]
@@ -125,11 +124,7 @@ fn start_awake(program: &str, arguments: &[&str]) -> io::Result<Option<PipeWrite
 
 /// Whether any output comes before the end of the output and before the deadline.
 fn says_a_word(output: &PipeReader, deadline: Deadline) -> io::Result<bool> {
-    let left = deadline.left();
-    let wait =
-        Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
-    let comes = poll(&mut [PollFd::new(output, PollFlags::IN)], Some(&wait))? > 0;
-    Ok(comes && rustix::io::read(output, &mut [0; 1])? > 0)
+    Ok(terminal::comes(output, deadline.left())? && rustix::io::read(output, &mut [0; 1])? > 0)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! this one hands over on standard input. Every wait is bounded.
 
 use std::io::{self, ErrorKind, IsTerminal, stdin, stdout};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -34,14 +35,15 @@ pub fn is_interactive() -> bool {
 /// Whether a line was typed that has not been read yet; this reads it. It reads only from a
 /// terminal whose foreground process this is: any other would stop this process.
 pub fn enter_was_pressed() -> bool {
-    let stdin = stdin();
-    if !is_ours() {
-        return false;
-    }
-    let is_typed = poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&Timespec::default()));
-    let mut line = [0; ANSWER_BYTES];
-    is_typed.is_ok_and(|typed| typed > 0)
-        && rustix::io::read(&stdin, &mut line).is_ok_and(|length| length > 0)
+    is_ours()
+        && comes(&stdin(), Duration::ZERO).unwrap_or(false)
+        && rustix::io::read(stdin(), &mut [0; ANSWER_BYTES]).is_ok_and(|length| length > 0)
+}
+
+/// Whether anything can be read there within a time, or its end. A signal is an error.
+pub(super) fn comes(input: &impl AsFd, within: Duration) -> io::Result<bool> {
+    let within = Timespec::try_from(within).unwrap_or_default();
+    Ok(poll(&mut [PollFd::new(input, PollFlags::IN)], Some(&within))? > 0)
 }
 
 /// Whether standard input is a terminal whose foreground process this is.
@@ -60,21 +62,18 @@ pub fn key_within(wait: Duration) -> bool {
     let mut single = before.clone();
     single.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
     let _ = tcsetattr(&stdin, OptionalActions::Now, &single);
-    let wait =
-        Timespec { tv_sec: wait.as_secs().cast_signed(), tv_nsec: wait.subsec_nanos().into() };
-    let ready = poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&wait));
-    if ready.is_ok_and(|ready| ready > 0) {
+    let ready = comes(&stdin, wait);
+    if matches!(ready, Ok(true)) {
         let _ = rustix::io::read(&stdin, &mut [0; ANSWER_BYTES]);
     }
     let _ = tcsetattr(&stdin, OptionalActions::Now, &before);
-    ready != Ok(0)
+    !matches!(ready, Ok(false))
 }
 
 /// The line that is typed next; `None` at the end of the input. Past the deadline it is an error.
 pub fn answer() -> io::Result<Option<String>> {
     let stdin = stdin();
-    let wait = Timespec { tv_sec: ANSWER_WAIT.as_secs().cast_signed(), tv_nsec: 0 };
-    if poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&wait))? == 0 {
+    if !comes(&stdin, ANSWER_WAIT)? {
         return Err(io::Error::new(ErrorKind::TimedOut, "nobody answered"));
     }
     // A terminal returns one line per read.
@@ -97,12 +96,12 @@ pub fn offered_input() -> Vec<u8> {
     let deadline = Deadline::after(WITHIN);
     let mut part = [0; 8192];
     while !stdin.is_terminal() && bytes.len() < MOST {
-        let left = Timespec::try_from(deadline.left()).unwrap_or_default();
-        let is_there = poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&left));
-        match is_there.is_ok_and(|ready| ready > 0).then(|| rustix::io::read(&stdin, &mut part)) {
-            Some(Ok(length)) if length > 0 => bytes.extend_from_slice(&part[..length]),
-            _ => break,
+        let is_there = comes(&stdin, deadline.left()).unwrap_or(false);
+        let length = if is_there { rustix::io::read(&stdin, &mut part).unwrap_or(0) } else { 0 };
+        if length == 0 {
+            break;
         }
+        bytes.extend_from_slice(&part[..length]);
     }
     bytes
 }

@@ -554,7 +554,7 @@ impl Stillness {
             _ => (self.still_ms, self.moves) = (0, self.moves + 1),
         }
         self.last = Some((value.to_owned(), Stopwatch::start()));
-        self.still_ms >= fault::stale_ms(STALE_MS)
+        self.still_ms >= fault::number("CREW_STALE_MS").unwrap_or(STALE_MS)
     }
 
     /// Whether the value has changed since it was first looked at.

@@ -58,7 +58,7 @@ pub fn run(
     feed.out = Some(LineCutter::with_events(LINE, EVENT));
     feed.errors = Some(LineCutter::new(ERROR_LINE));
     let mut running = Running::start(call.keep(Capture::Apart), feed)?;
-    running.linger = fault::linger(CLOSED);
+    running.linger = fault::wait("CREW_LINGER_MS", CLOSED);
     let cause = running.wait(idle);
     let ran = running.time.look();
     let closed_early = running.closed_early();

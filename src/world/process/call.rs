@@ -3,7 +3,6 @@
 //! of its processes behind. What it reports is how the child ended; it never judges that.
 
 use std::ffi::OsStr;
-use std::fmt;
 use std::io::{self, PipeReader, PipeWriter, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -39,32 +38,25 @@ pub type Stop<'a> = &'a dyn Fn() -> bool;
 pub type EachLine<'a> = &'a mut dyn FnMut(&str);
 
 /// How a child ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ExitCause {
+    #[error("exit {0}")]
     Exit(i32),
     /// A signal that crew did not send.
+    #[error("signal {0}")]
     Signal(i32),
     /// crew ended it at its deadline.
+    #[error("it took too long")]
     TimedOut,
     /// crew ended it because it printed nothing for too long.
+    #[error("it printed nothing for too long")]
     Idle,
     /// crew ended it because it had reported its end and was still there.
+    #[error("it did not exit")]
     Lingered,
     /// crew ended it because it was asked to.
+    #[error("stopped")]
     Stopped,
-}
-
-impl fmt::Display for ExitCause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Exit(code) => write!(f, "exit {code}"),
-            Self::Signal(signal) => write!(f, "signal {signal}"),
-            Self::TimedOut => f.write_str("it took too long"),
-            Self::Idle => f.write_str("it printed nothing for too long"),
-            Self::Lingered => f.write_str("it did not exit"),
-            Self::Stopped => f.write_str("stopped"),
-        }
-    }
 }
 
 /// A child that has ended.

@@ -118,7 +118,7 @@ impl<'a, 's> Running<'a, 's> {
             pipes,
             feed,
             look: LOOK,
-            stop_grace: fault::grace(GRACE),
+            stop_grace: fault::wait("CREW_GRACE_MS", GRACE),
             linger: Duration::MAX,
             time,
             last_output: Duration::ZERO,
@@ -161,7 +161,7 @@ impl<'a, 's> Running<'a, 's> {
                 (None, None) => {
                     ending = self
                         .is_over(idle, now)
-                        .map(|cause| self.terminate(cause, fault::grace(GRACE)));
+                        .map(|cause| self.terminate(cause, fault::wait("CREW_GRACE_MS", GRACE)));
                 }
             }
         }

@@ -125,14 +125,12 @@ impl Home {
 
     /// The pointer of a working tree, named by the hash of its real path.
     pub fn checkout_pointer(&self, checkout: &Path) -> PathBuf {
-        let digest = hash(checkout.as_os_str().as_encoded_bytes());
-        self.root.join("checkouts").join(&digest[..32])
+        self.of_checkout("checkouts", checkout)
     }
 
     /// What was trusted in a working tree, named like its pointer.
     pub fn trust_file(&self, checkout: &Path) -> PathBuf {
-        let digest = hash(checkout.as_os_str().as_encoded_bytes());
-        self.root.join("trust").join(&digest[..32])
+        self.of_checkout("trust", checkout)
     }
 
     /// The folder of all private git dirs.
@@ -142,14 +140,17 @@ impl Home {
 
     /// The private git dir of a working tree, named like its pointer.
     pub fn tree(&self, checkout: &Path) -> PathBuf {
-        let digest = hash(checkout.as_os_str().as_encoded_bytes());
-        self.trees().join(&digest[..32])
+        self.of_checkout("trees", checkout)
     }
 
     /// The folder where checks of a working tree run on another state of it.
     pub fn scratch(&self, checkout: &Path) -> PathBuf {
+        self.of_checkout("scratch", checkout)
+    }
+
+    fn of_checkout(&self, kind: &str, checkout: &Path) -> PathBuf {
         let digest = hash(checkout.as_os_str().as_encoded_bytes());
-        self.root.join("scratch").join(&digest[..32])
+        self.root.join(kind).join(&digest[..32])
     }
 
     /// The folder of the rate windows of all accounts.
