@@ -31,37 +31,8 @@ const MODEL: &str = "model_not_found";
 const REQUEST: &str = "invalid_request";
 pub(super) const UNKNOWN: &str = "unknown";
 
-/// Words that tell more than any status beside them, lower-case. The first that is found counts.
-const EXACT: [(&str, &str); 16] = [
-    ("insufficient_quota", BILLING),
-    ("check your plan and billing", BILLING),
-    ("credit balance is too low", BILLING),
-    ("payment required", BILLING),
-    ("model_not_found", MODEL),
-    ("model not found", MODEL),
-    ("model is not supported", MODEL),
-    ("does not exist or you do not have access to it", MODEL),
-    ("context_length_exceeded", REQUEST),
-    ("context window", REQUEST),
-    ("maximum context length", REQUEST),
-    ("please log out and sign in again", AUTH),
-    ("api key not valid", AUTH),
-    ("incorrect api key", AUTH),
-    ("no auth type is selected", AUTH),
-    ("usage limit", LIMIT),
-];
-/// Words that count where no status was reported.
-const VAGUE: [(&str, &str); 9] = [
-    ("unauthenticated", AUTH),
-    ("unauthorized", AUTH),
-    ("invalid request", REQUEST),
-    ("invalid_request", REQUEST),
-    ("rate limit", LIMIT),
-    ("too many requests", LIMIT),
-    ("resource_exhausted", LIMIT),
-    ("exhausted your", LIMIT),
-    ("quota exceeded", LIMIT),
-];
+/// Words of the services, each with the kind of failure that it shows.
+const WORDS: &str = include_str!("failures.txt");
 
 /// One failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -179,10 +150,12 @@ fn is_status(status: u16) -> bool {
 
 /// `words` in lower case.
 fn kind_of(status: Option<u16>, words: &str) -> &'static str {
-    let found = |phrases: &[(&str, &'static str)]| {
-        phrases.iter().find(|(phrase, _)| words.contains(phrase)).map(|(_, kind)| *kind)
+    let (exact, vague) = WORDS.split_once("***").unwrap_or_default();
+    let found = |rows: &'static str| {
+        let mut rows = rows.lines().filter_map(|row| row.split_once(": "));
+        rows.find(|(phrase, _)| words.contains(phrase)).map(|(_, kind)| kind)
     };
-    found(&EXACT).or(by_status(status)).or_else(|| found(&VAGUE)).unwrap_or(UNKNOWN)
+    found(exact).or(by_status(status)).or_else(|| found(vague)).unwrap_or(UNKNOWN)
 }
 
 fn by_status(status: Option<u16>) -> Option<&'static str> {
