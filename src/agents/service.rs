@@ -128,11 +128,11 @@ fn unwrapped(text: &str) -> (Option<u16>, String) {
     let inner = text.strip_prefix("[API Error: ").and_then(|it| it.rsplit_once(']'));
     let inner = inner.map_or(text, |(inner, _)| inner).trim();
     let json = inner.find('{').map_or(inner, |at| &inner[at..]);
-    if let Ok(body) = parse_object(json.as_bytes()).map(Value::Object) {
-        if let Some(words) = body.first(&["/error/message", "/message", "/detail"]) {
-            let status = body.status("/error/code").or(body.status("/status"));
-            return (status.filter(|it| is_status(*it)), words.to_owned());
-        }
+    if let Ok(body) = parse_object(json.as_bytes()).map(Value::Object)
+        && let Some(words) = body.first(&["/error/message", "/message", "/detail"])
+    {
+        let status = body.status("/error/code").or(body.status("/status"));
+        return (status.filter(|it| is_status(*it)), words.to_owned());
     }
     let quoted = serde_json::from_slice::<String>(inner.as_bytes());
     (None, quoted.unwrap_or_else(|_| inner.to_owned()))

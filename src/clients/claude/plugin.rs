@@ -70,13 +70,13 @@ pub fn marketplace(text: &str) -> Result<Option<MarketplaceSource>, String> {
         .map_err(|error| format!("its list of marketplaces cannot be read ({error})"))?;
     let ours = all.iter().find(|fields| fields.is("/name", NAME));
     Ok(ours.map(|fields| {
-        match fields.text("/path").filter(|_| fields.is("/source", "directory")) {
-            Some(path) => MarketplaceSource::Folder(path.into()),
-            None => {
-                let named = fields.first(&["/repo", "/url", "/source"]);
-                MarketplaceSource::Elsewhere(named.unwrap_or_default().to_owned())
-            }
+        if fields.is("/source", "directory")
+            && let Some(path) = fields.text("/path")
+        {
+            return MarketplaceSource::Folder(path.into());
         }
+        let named = fields.first(&["/repo", "/url", "/source"]);
+        MarketplaceSource::Elsewhere(named.unwrap_or_default().to_owned())
     }))
 }
 

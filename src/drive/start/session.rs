@@ -41,7 +41,7 @@ pub fn start(
     let project = abilities.project.and_then(|name| hook.folder_of(name));
     let place = place::place(cwd, project.as_deref())?;
     let known = settings::look(home, &place.checkout, !arguments.no_project)?;
-    let known = known.in_a_session(hook.abilities().title);
+    let known = known.in_a_session(abilities.title);
     let LoopArgs { limits, terms, .. } = arguments.clone();
     let options = LoopOptions { limits, terms, ..LoopOptions::default() };
     let typed = typed(options, &place.folder)?;

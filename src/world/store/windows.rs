@@ -74,7 +74,9 @@ pub fn leave(home: &Home, by: &LoopId, now: DateTime<Utc>) -> io::Result<()> {
     let has_turn = |it: &RateWindow| it.turns.contains_key(by) && !it.back.contains(by);
     for window in all(home).into_iter().filter(has_turn) {
         change(home, &window.account, |known| {
-            known.iter_mut().for_each(|window| window.leave(by, now));
+            if let Some(window) = known {
+                window.leave(by, now);
+            }
         })?;
     }
     Ok(())
