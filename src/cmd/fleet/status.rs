@@ -51,7 +51,7 @@ pub fn status(arguments: &FleetStatusArgs) -> Result<Exit> {
         view = at_its_end(&home, &memory, view)?;
     }
     if arguments.json {
-        print::json(&json::status(&view.standing(), &view.fleet, &view.leases));
+        print::json(&json::status(&view.standing(), &view.fleet));
     } else {
         print::page(&words::page(&view.standing(), at(&host())));
     }
@@ -83,7 +83,7 @@ impl FleetView {
     }
 
     /// How the fleet stands now.
-    pub fn standing(&self) -> Standing {
+    pub fn standing(&self) -> Standing<'_> {
         let Self { fleet, leases, unreadable, home, is_run } = self;
         let plan = gate::plan(home, fleet, leases, unreadable.is_empty());
         let plan = match fleet.engine.as_str() {
@@ -232,7 +232,8 @@ pub fn show(name: &str, fleet: Option<&str>) -> Result<Exit> {
         return Ok(Exit::SUCCESS);
     }
     if lease.ending().is_none() {
-        let standing = FleetView::of(&home, &memory)?.standing();
+        let view = FleetView::of(&home, &memory)?;
+        let standing = view.standing();
         if let Some(row) = standing.row_of(lease.id()) {
             print::out(&status::stands(&standing, row, at(&host())));
         }

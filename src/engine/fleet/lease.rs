@@ -116,6 +116,11 @@ impl Attempt {
     pub fn rests(&self) -> bool {
         matches!(self.phase, JobPhase::Rests { .. })
     }
+
+    /// The slot in which an iteration of it runs.
+    pub fn slot(&self) -> Option<u32> {
+        if let JobPhase::Works { slot, .. } = self.phase { slot } else { None }
+    }
 }
 
 /// What an attempt does now.

@@ -9,7 +9,7 @@ use super::lease::{ASKED, JobPhase, Landed, Lease, TaskEnding, TaskState};
 use super::manifest::{Fleet, FleetRequest, LandingMode, TaskId, UnreadableLease};
 use super::plan::{FleetPlan, WaitsFor};
 use crate::engine::boundary::decide::INCURABLE;
-use crate::engine::record::{Outcome, Proof, fleet_run};
+use crate::engine::record::{Outcome, fleet_run};
 use crate::engine::usage::{Money, Usage};
 use crate::engine::view::Step;
 
@@ -21,7 +21,7 @@ const ESTIMATE_LEAST: usize = 2;
 
 /// How a fleet stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
+pub struct Standing<'a> {
     pub name: String,
     /// The branch that tasks start from and land on.
     pub base: String,
@@ -38,24 +38,24 @@ pub struct Standing {
     pub left_ms: Option<u64>,
     /// A row for each task, group after group. What needs a person stands by its age, the oldest
     /// first; what is over the other way round.
-    pub rows: Vec<StandingRow>,
+    pub rows: Vec<StandingRow<'a>>,
     /// The command for the oldest thing that needs a person, or else the one that continues.
     pub next: Option<String>,
 }
 
-impl Standing {
+impl<'a> Standing<'a> {
     /// Counts and sorts; `leases` are in the order in which they start. A task whose lease cannot
     /// be read needs a person, before all others.
     pub fn of(
         fleet: &Fleet,
-        leases: &[Lease],
-        unreadable: &[UnreadableLease],
+        leases: &'a [Lease],
+        unreadable: &'a [UnreadableLease],
         plan: &FleetPlan,
         now: DateTime<Utc>,
     ) -> Self {
         let mut sorted: Vec<&Lease> = leases.iter().collect();
         sorted.sort_by_key(|lease| (group(lease), place(lease)));
-        let unreadable = unreadable.iter().map(|it| row_without_a_lease(fleet, it));
+        let unreadable = unreadable.iter().map(row_without_a_lease);
         let readable = sorted.into_iter().map(|lease| row(fleet, lease, plan, now));
         let rows: Vec<StandingRow> = unreadable.chain(readable).collect();
         let counts = counts(&rows);
@@ -86,37 +86,30 @@ impl Standing {
     }
 
     /// The row of a task; `None` if there is no such task.
-    pub fn row_of(&self, task: &TaskId) -> Option<&StandingRow> {
-        self.rows.iter().find(|row| row.task == *task)
+    pub fn row_of(&self, task: &TaskId) -> Option<&StandingRow<'a>> {
+        self.rows.iter().find(|row| row.task == task)
     }
 }
 
 /// The word for an end, and what is to be said of it.
 pub fn end_of(ending: &TaskEnding) -> (&'static str, Option<StandingNews>) {
-    let why = ending.why.as_str();
-    let word = ending.outcome.label();
-    match (ending.outcome, &ending.landed) {
-        (Outcome::Completed, Some(Landed::Main(_))) => ("landed", None),
-        (Outcome::Completed, Some(Landed::Request(_))) => ("requested", None),
-        (Outcome::Completed, None) => (word, None),
-        (Outcome::Blocked, _) => blocked(why),
-        _ => (word, Some(StandingNews::Why(why.to_owned()))),
-    }
-}
-
-fn blocked(why: &str) -> (&'static str, Option<StandingNews>) {
-    let refused = LANDING_REFUSALS.iter().find_map(|(begins, word)| {
-        let why = why.strip_prefix(begins)?;
-        Some((*word, StandingNews::Why(why.to_owned())))
-    });
-    let (word, news) = refused.unwrap_or_else(|| {
-        let news = match why.strip_prefix(ASKED) {
-            Some(needs) => StandingNews::Needs(needs.to_owned()),
-            None => StandingNews::Why(why.strip_prefix(INCURABLE).unwrap_or(why).to_owned()),
-        };
-        (Outcome::Blocked.label(), news)
-    });
-    (word, Some(news))
+    let (word, why) = (ending.outcome.label(), ending.why.as_str());
+    let (word, why) = match (ending.outcome, &ending.landed) {
+        (Outcome::Completed, Some(Landed::Main(_))) => return ("landed", None),
+        (Outcome::Completed, Some(Landed::Request(_))) => return ("requested", None),
+        (Outcome::Completed, None) => return (word, None),
+        (Outcome::Blocked, _) => {
+            if let Some(needs) = why.strip_prefix(ASKED) {
+                return (word, Some(StandingNews::Needs(needs.to_owned())));
+            }
+            let mut refused = LANDING_REFUSALS.iter();
+            let refused =
+                refused.find_map(|(begins, word)| Some((*word, why.strip_prefix(begins)?)));
+            refused.unwrap_or((word, why.strip_prefix(INCURABLE).unwrap_or(why)))
+        }
+        _ => (word, why),
+    };
+    (word, Some(StandingNews::Why(why.to_owned())))
 }
 
 fn group(lease: &Lease) -> StandingGroup {
@@ -141,91 +134,72 @@ fn place(lease: &Lease) -> i64 {
     }
 }
 
-fn row(fleet: &Fleet, lease: &Lease, plan: &FleetPlan, now: DateTime<Utc>) -> StandingRow {
+fn row<'a>(
+    fleet: &Fleet,
+    lease: &'a Lease,
+    plan: &FleetPlan,
+    now: DateTime<Utc>,
+) -> StandingRow<'a> {
     let waits = plan.waits.get(lease.id());
-    let (what, news) = match &lease.state {
+    let (what, news, since) = match &lease.state {
         TaskState::Waiting => {
             let is_paused = matches!(waits, Some(WaitsFor::Order { order: FleetRequest::Pause }));
-            (if is_paused { "paused" } else { "waits" }, waits.cloned().map(StandingNews::Waits))
+            let what = if is_paused { "paused" } else { "waits" };
+            (what, waits.cloned().map(StandingNews::Waits), None)
         }
         TaskState::Running(attempt) => {
-            let (what, news) = doing(&attempt.phase);
-            let works = matches!(attempt.phase, JobPhase::Works { .. });
-            let order = fleet.order_of(lease.id()).filter(|_| works);
-            let news = order.map(|order| StandingNews::Obeys(order.what)).or(news);
+            let order = fleet.order_of(lease.id());
+            let (what, news, since) = match &attempt.phase {
+                JobPhase::Prepares => ("prepares", None, Some(attempt.began_at)),
+                JobPhase::Lines => ("lines", None, None),
+                JobPhase::Works { since, .. } => {
+                    ("works", order.map(|order| StandingNews::Obeys(order.what)), Some(*since))
+                }
+                JobPhase::Rests { until, why } => {
+                    ("rests", Some(StandingNews::Rests { until: *until, why: why.clone() }), None)
+                }
+                JobPhase::Lands => ("lands", None, None),
+            };
             let silent = lease.silent_ms(now).filter(|_| fleet.remote.is_some());
-            (what, silent.map(StandingNews::Silent).or(news))
+            (what, silent.map(StandingNews::Silent).or(news), since)
         }
-        TaskState::Ended(ending) => end_of(ending),
-    };
-    let attempt = lease.attempt();
-    let (slot, since) = match attempt.map(|attempt| (&attempt.phase, attempt.began_at)) {
-        Some((JobPhase::Works { slot, since }, _)) => (*slot, Some(*since)),
-        Some((JobPhase::Prepares, began_at)) => (None, Some(began_at)),
-        Some(_) => (None, None),
-        None => (None, lease.ending().map(|_| lease.at)),
+        TaskState::Ended(ending) => {
+            let (what, news) = end_of(ending);
+            (what, news, Some(lease.at))
+        }
     };
     let of = lease.contract.limits.max_iterations;
-    let is_over = lease.loop_end.is_some();
-    let is_iterating = attempt.is_some_and(|attempt| !is_over && attempt.phase != JobPhase::Lands);
+    let is_iterating = lease.loop_end.is_none()
+        && lease.attempt().is_some_and(|attempt| attempt.phase != JobPhase::Lands);
     let iteration = lease.carried.completed.saturating_add(u32::from(is_iterating));
+    let iteration = if of > 0 { iteration.min(of) } else { iteration };
     StandingRow {
-        task: lease.id().clone(),
+        task: lease.id(),
         group: group(lease),
         what,
         news,
-        iteration: if of > 0 { iteration.min(of) } else { iteration },
-        of,
+        iteration,
         since,
-        elapsed_ms: lease.carried.awake_ms,
-        usage: lease.carried.usage.clone(),
-        last: lease.carried.last.clone(),
-        slot,
-        host: attempt.map(|attempt| attempt.host.clone()),
-        branch: lease.branch.clone(),
-        was_sent_back: lease.sent_back.is_some(),
-        proof: lease.ending().and_then(|ending| ending.proof),
-        landed: lease.ending().and_then(|ending| ending.landed.clone()),
+        lease: Some(lease),
     }
 }
 
-fn row_without_a_lease(fleet: &Fleet, found: &UnreadableLease) -> StandingRow {
+fn row_without_a_lease(found: &UnreadableLease) -> StandingRow<'_> {
     StandingRow {
-        task: found.task.clone(),
+        task: &found.task,
         group: StandingGroup::NeedsYou,
         what: "unreadable",
         news: Some(StandingNews::Why(found.why.clone())),
         iteration: 0,
-        of: 0,
         since: None,
-        elapsed_ms: 0,
-        usage: Usage::default(),
-        last: String::new(),
-        slot: None,
-        host: None,
-        branch: fleet.branch(&found.task),
-        was_sent_back: false,
-        proof: None,
-        landed: None,
+        lease: None,
     }
 }
 
-fn doing(phase: &JobPhase) -> (&'static str, Option<StandingNews>) {
-    match phase {
-        JobPhase::Prepares => ("prepares", None),
-        JobPhase::Lines => ("lines", None),
-        JobPhase::Works { .. } => ("works", None),
-        JobPhase::Rests { until, why } => {
-            ("rests", Some(StandingNews::Rests { until: *until, why: why.clone() }))
-        }
-        JobPhase::Lands => ("lands", None),
-    }
-}
-
-fn counts(rows: &[StandingRow]) -> StandingCounts {
+fn counts(rows: &[StandingRow<'_>]) -> StandingCounts {
     let mut counts = StandingCounts { total: rows.len(), ..StandingCounts::default() };
     for row in rows {
-        let count = match (row.group, &row.landed) {
+        let count = match (row.group, row.lease.and_then(Lease::landed)) {
             (StandingGroup::NeedsYou, _) => &mut counts.needs_you,
             (StandingGroup::Running, _) => &mut counts.running,
             (StandingGroup::Waiting, _) => &mut counts.waiting,
@@ -278,7 +252,7 @@ fn between(from: DateTime<Utc>, to: DateTime<Utc>) -> u64 {
 
 /// An interrupted loop only has to go on. Everything else is to be looked at before a retry spends
 /// more on it. What nobody starts comes last, and then what only a person's decision frees.
-fn next(fleet: &Fleet, rows: &[StandingRow]) -> Option<String> {
+fn next(fleet: &Fleet, rows: &[StandingRow<'_>]) -> Option<String> {
     let needs = || rows.iter().filter(|row| row.group == StandingGroup::NeedsYou);
     if let Some(row) = needs().find(|row| row.what != Outcome::Interrupted.label()) {
         return Some(format!("crew fleet show {}", row.task));
@@ -290,7 +264,7 @@ fn next(fleet: &Fleet, rows: &[StandingRow]) -> Option<String> {
     let by_hand = rows.iter().find(|row| row.news == Some(StandingNews::Waits(WaitsFor::Job)));
     match by_hand {
         // A run sets its money aside before it prints the command.
-        Some(row) if fleet.max_cost_micros == 0 => return Some(fleet.job(&row.task)),
+        Some(row) if fleet.max_cost_micros == 0 => return Some(fleet.job(row.task)),
         by_hand if by_hand.is_some() || rows.iter().any(is_for_a_run) => return Some(run),
         _ if rows.iter().any(goes_on) => return None,
         _ => {}
@@ -298,7 +272,7 @@ fn next(fleet: &Fleet, rows: &[StandingRow]) -> Option<String> {
     let more = rows.iter().find_map(|row| match &row.news {
         Some(StandingNews::Waits(WaitsFor::Money)) => Some("--max-cost MORE"),
         Some(StandingNews::Waits(WaitsFor::Ended { task: other })) => {
-            let other = rows.iter().find(|row| row.task == *other)?;
+            let other = rows.iter().find(|row| row.task == other)?;
             (other.group == StandingGroup::Cancelled).then_some("--retry")
         }
         _ => None,
@@ -307,7 +281,7 @@ fn next(fleet: &Fleet, rows: &[StandingRow]) -> Option<String> {
 }
 
 /// Whether a task waits until the fleet is run again, or may do so.
-fn is_for_a_run(row: &StandingRow) -> bool {
+fn is_for_a_run(row: &StandingRow<'_>) -> bool {
     let Some(StandingNews::Waits(waits)) = &row.news else {
         return matches!(row.news, Some(StandingNews::Silent(_)));
     };
@@ -315,7 +289,7 @@ fn is_for_a_run(row: &StandingRow) -> bool {
 }
 
 /// Whether a task runs, or would start if a crew ran the fleet.
-fn goes_on(row: &StandingRow) -> bool {
+fn goes_on(row: &StandingRow<'_>) -> bool {
     match &row.news {
         _ if row.group == StandingGroup::Running => true,
         Some(StandingNews::Waits(waits)) => {
@@ -380,32 +354,19 @@ pub enum StandingNews {
 
 /// One task.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StandingRow {
-    pub task: TaskId,
+pub struct StandingRow<'a> {
+    pub task: &'a TaskId,
     pub group: StandingGroup,
     /// One word: `conflict`, `blocked`, `works`, `rests`, `waits`, `landed`.
     pub what: &'static str,
     pub news: Option<StandingNews>,
     /// The iteration that runs or is next; of a task that nobody works on, the last one.
     pub iteration: u32,
-    /// The most iterations; 0 without a limit.
-    pub of: u32,
     /// When it ended, or when its iteration or its preparation began; `None` where no one moment
     /// says it.
     pub since: Option<DateTime<Utc>>,
-    /// Milliseconds of work in all attempts, as of the last boundary.
-    pub elapsed_ms: u64,
-    pub usage: Usage,
-    /// What was last seen of it.
-    pub last: String,
-    pub slot: Option<u32>,
-    /// The machine of its attempt.
-    pub host: Option<String>,
-    pub branch: String,
-    /// Whether a landing has sent it back to its loop.
-    pub was_sent_back: bool,
-    pub proof: Option<Proof>,
-    pub landed: Option<Landed>,
+    /// `None` if it cannot be read.
+    pub lease: Option<&'a Lease>,
 }
 
 /// The commands, in their order; none for a task that is open, completed or cancelled.

@@ -8,12 +8,17 @@ use crate::engine::boundary::judge::judge;
 use crate::engine::claim::Claim;
 use crate::engine::fixture::{a_loop, at, facts};
 use crate::engine::fleet::fixture::{a_fleet, a_lease, after, ended, id, landed, running};
+use crate::engine::fleet::lease::Attempt;
 use crate::engine::fleet::manifest::{FleetOrder, Remote};
 use crate::engine::record::Actor;
 
-fn standing(leases: &[Lease]) -> Standing {
-    let plan = FleetPlan::of(&a_fleet(), leases, 4);
-    Standing::of(&a_fleet(), leases, &[], &plan, at(7200).wall)
+/// How they stand, at a time; the leases are never freed.
+fn planned(leases: &[Lease], plan: &FleetPlan) -> Standing<'static> {
+    Standing::of(&a_fleet(), leases.to_vec().leak(), &[], plan, at(7200).wall)
+}
+
+fn standing(leases: &[Lease]) -> Standing<'static> {
+    planned(leases, &FleetPlan::of(&a_fleet(), leases, 4))
 }
 
 fn works(name: &str, since: u32) -> Lease {
@@ -98,8 +103,8 @@ fn a_row_counts_the_iteration_that_runs_or_the_last_one_and_says_since_when() {
         let standing = standing(&[lease]);
         let row = &standing.rows[0];
         let since = since.map(|second| at(second).wall);
-        assert_eq!((row.what, row.iteration, row.since, row.slot), (what, iteration, since, slot));
-        assert_eq!(row.of, 10);
+        assert_eq!((row.what, row.iteration, row.since), (what, iteration, since));
+        assert_eq!(row.lease.and_then(Lease::attempt).and_then(Attempt::slot), slot);
     }
 }
 
@@ -208,7 +213,7 @@ fn an_attempt_that_other_machines_may_take_over_is_silent_once_its_lease_stood_s
 fn what_waits_for_a_run_names_it_next_and_a_fleet_is_over_when_nothing_would_start() {
     let waiting = |waits: WaitsFor| {
         let plan = FleetPlan { waits: [(id("a"), waits)].into(), ..FleetPlan::default() };
-        Standing::of(&a_fleet(), &[a_lease("a")], &[], &plan, at(7200).wall)
+        planned(&[a_lease("a")], &plan)
     };
     let (run, show) = (Some("crew fleet run tasks"), Some("crew fleet show b"));
     let more = Some("crew fleet run tasks --max-cost MORE");
@@ -257,7 +262,8 @@ fn a_task_without_a_lease_that_can_be_read_needs_a_person_first() {
     later.task.after = vec![id("lost")];
     let leases = [ended("old", Outcome::Blocked, "so", 1), later];
     let plan = FleetPlan::of(&a_fleet(), &leases, 4);
-    let standing = Standing::of(&a_fleet(), &leases, &[lost], &plan, at(7200).wall);
+    let standing =
+        Standing::of(&a_fleet(), &leases, std::slice::from_ref(&lost), &plan, at(7200).wall);
     let said: Vec<_> = standing.rows.iter().map(|row| (row.what, row.news.clone())).collect();
     let waits = StandingNews::Waits(WaitsFor::Ended { task: id("lost") });
     let so = StandingNews::Why("so".to_owned());
@@ -325,7 +331,7 @@ proptest! {
             leases.push(lease);
         }
         let standing = Standing::of(&a_fleet(), &leases, &[], &plan, at(7200).wall);
-        let mut rows: Vec<&TaskId> = standing.rows.iter().map(|row| &row.task).collect();
+        let mut rows: Vec<&TaskId> = standing.rows.iter().map(|row| row.task).collect();
         rows.sort();
         let mut tasks: Vec<&TaskId> = leases.iter().map(Lease::id).collect();
         tasks.sort();

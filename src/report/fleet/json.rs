@@ -1,21 +1,16 @@
 //! How a fleet stands, for programs: `crew fleet status --json`. Texts are as they were recorded,
 //! except that a remote is named without its address, which may hold a password.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 
-use crate::engine::fleet::{Fleet, Lease, Standing, StandingNews, StandingRow, TaskId};
+use crate::engine::fleet::{Attempt, Fleet, Lease, Standing, StandingNews, StandingRow};
 use crate::engine::usage::Money;
 use crate::engine::view::usage;
 use crate::report::events::SCHEMA;
 
 /// The whole fleet. `tasks` have the order of the page; `left_ms` is an estimate. As in `crew
 /// status --json`, every key is always there, and null where there is nothing to say.
-pub fn status(standing: &Standing, fleet: &Fleet, leases: &[Lease]) -> Value {
-    let leases: BTreeMap<&TaskId, &Lease> = leases.iter().map(|it| (it.id(), it)).collect();
-    let tasks = standing.rows.iter();
-    let tasks: Vec<Value> = tasks.map(|row| task(row, leases.get(&row.task).copied())).collect();
+pub fn status(standing: &Standing<'_>, fleet: &Fleet) -> Value {
     json!({
         "schema": SCHEMA,
         "fleet": standing.name,
@@ -33,11 +28,13 @@ pub fn status(standing: &Standing, fleet: &Fleet, leases: &[Lease]) -> Value {
         "elapsed_ms": standing.elapsed_ms,
         "left_ms": standing.left_ms,
         "next": standing.next,
-        "tasks": tasks,
+        "tasks": standing.rows.iter().map(|row| task(row, fleet)).collect::<Vec<_>>(),
     })
 }
 
-fn task(row: &StandingRow, lease: Option<&Lease>) -> Value {
+fn task(row: &StandingRow<'_>, fleet: &Fleet) -> Value {
+    let lease = row.lease;
+    let carried = lease.map(|lease| lease.carried.clone()).unwrap_or_default();
     let attempt = lease.and_then(Lease::attempt);
     let ending = lease.and_then(Lease::ending);
     let (mut until, mut why, mut obeys, mut waits) = (None, None, None, None);
@@ -54,26 +51,26 @@ fn task(row: &StandingRow, lease: Option<&Lease>) -> Value {
         "what": row.what,
         "obeys": obeys,
         "iteration": row.iteration,
-        "max_iterations": row.of,
+        "max_iterations": lease.map_or(0, |it| it.contract.limits.max_iterations),
         "since": row.since,
-        "elapsed_ms": row.elapsed_ms,
-        "usage": usage(&row.usage),
+        "elapsed_ms": carried.awake_ms,
+        "usage": usage(&carried.usage),
         "max_cost_usd": lease.map(|it| dollars(it.contract.limits.max_cost_micros)),
         "reserved_usd": lease.map(|it| dollars(it.reserved_micros)),
-        "last": row.last,
+        "last": carried.last,
         "waits": waits,
         "until": until,
         "why": why.or(ending.map(|ending| &ending.why)),
         "outcome": ending.map(|ending| ending.outcome),
-        "proof": row.proof,
-        "landed": row.landed,
-        "was_sent_back": row.was_sent_back,
-        "branch": row.branch,
+        "proof": ending.and_then(|ending| ending.proof),
+        "landed": lease.and_then(Lease::landed),
+        "was_sent_back": lease.is_some_and(|it| it.sent_back.is_some()),
+        "branch": lease.map_or_else(|| fleet.branch(row.task), |it| it.branch.clone()),
         "commit": lease.and_then(|it| it.commit.as_ref()),
         "attempts": lease.map(|it| it.attempts),
         "loop": lease.and_then(|lease| lease.loop_id.as_ref()),
-        "slot": row.slot,
-        "host": row.host,
+        "slot": attempt.and_then(Attempt::slot),
+        "host": attempt.map(|attempt| &attempt.host),
         "job": attempt.and_then(|attempt| attempt.job.as_ref()),
         "revision": lease.map(|it| &it.task.revision),
     })
@@ -111,7 +108,7 @@ mod tests {
         ];
         let plan = FleetPlan::of(&fleet, &leases, 4);
         let standing = Standing::of(&fleet, &leases, &[], &plan, at(7200).wall);
-        status(&standing, &fleet, &leases)
+        status(&standing, &fleet)
     }
 
     #[test]
@@ -208,10 +205,11 @@ mod tests {
 
     #[test]
     fn every_reason_to_wait_has_its_word() {
-        let row = |waits: WaitsFor| {
+        let told = |waits: WaitsFor| {
             let plan = FleetPlan { waits: [(id("a"), waits)].into(), ..FleetPlan::default() };
-            let standing = Standing::of(&a_fleet(), &[a_lease("a")], &[], &plan, at(0).wall);
-            standing.rows[0].clone()
+            let leases = [a_lease("a")];
+            let standing = Standing::of(&a_fleet(), &leases, &[], &plan, at(0).wall);
+            task(&standing.rows[0], &a_fleet())["waits"].to_string()
         };
         let [theirs, ours] = ["src/**", "src/tax/**"].map(str::to_owned);
         let all = [
@@ -225,8 +223,7 @@ mod tests {
             WaitsFor::Money,
             WaitsFor::Order { order: FleetRequest::Pause },
         ];
-        let told = all.map(|it| task(&row(it), None)["waits"].to_string());
-        assert_snapshot!(told.join("\n"), @r#"
+        assert_snapshot!(all.map(told).join("\n"), @r#"
         {"for":"nothing"}
         {"for":"run"}
         {"for":"job"}

@@ -6,8 +6,8 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{COMMIT_CHARS, counted, rests, shown};
 use crate::engine::fleet::{
-    FleetRequest, Landed, LandingMode, Standing, StandingCounts, StandingGroup, StandingNews,
-    StandingRow, WaitsFor,
+    Attempt, FleetRequest, Landed, LandingMode, Lease, Standing, StandingCounts, StandingGroup,
+    StandingNews, StandingRow, WaitsFor,
 };
 use crate::engine::record::Proof;
 use crate::engine::text::{clean, quoted, start, with_reason};
@@ -41,14 +41,14 @@ pub struct FleetReading<'a> {
 }
 
 /// The page.
-pub fn page(standing: &Standing, at: FleetReading<'_>) -> String {
+pub fn page(standing: &Standing<'_>, at: FleetReading<'_>) -> String {
     lines(standing, at, ROWS_MAX, usize::MAX).join("\n") + "\n"
 }
 
 /// A screen of at most `rows` lines, none wider than the terminal. `unseen`: why it is that of an
 /// earlier look.
 pub fn board(
-    standing: &Standing,
+    standing: &Standing<'_>,
     at: FleetReading<'_>,
     rows: usize,
     unseen: Option<&str>,
@@ -63,7 +63,7 @@ pub fn board(
 }
 
 /// All lines; a group has at most `most`, and all of them together, if they can, `rows`.
-fn lines(standing: &Standing, at: FleetReading<'_>, most: usize, rows: usize) -> Vec<String> {
+fn lines(standing: &Standing<'_>, at: FleetReading<'_>, most: usize, rows: usize) -> Vec<String> {
     let mut lines = head(standing, at.reading.width);
     let next = standing.next.as_ref().map(|command| labelled("next", command));
     let below = if next.is_some() { 2 } else { 0 };
@@ -81,11 +81,12 @@ fn lines(standing: &Standing, at: FleetReading<'_>, most: usize, rows: usize) ->
 
 /// How a task that has not ended stands, in one line: "waits: after vat", "runs on node7: first
 /// iteration".
-pub fn stands(standing: &Standing, row: &StandingRow, at: FleetReading<'_>) -> String {
-    let host = row.host.as_deref().filter(|host| *host != at.host).map(shown);
-    let host = host.map_or_else(String::new, |host| format!(" on {host}"));
-    let is_running = row.group == StandingGroup::Running;
-    let word = if is_running { format!("runs{host}") } else { row.what.to_owned() };
+pub fn stands(standing: &Standing<'_>, row: &StandingRow<'_>, at: FleetReading<'_>) -> String {
+    let word = match row.lease.and_then(Lease::attempt) {
+        None => row.what.to_owned(),
+        Some(Attempt { host, .. }) if host == at.host => "runs".to_owned(),
+        Some(Attempt { host, .. }) => format!("runs on {}", shown(host)),
+    };
     with_reason(&word, &news(standing, row, at))
 }
 
@@ -95,7 +96,7 @@ fn labelled(name: &str, value: &str) -> String {
 
 /// The counts beside the name, and the money and the time below them; all below the name where the
 /// terminal is narrow.
-fn head(standing: &Standing, width: usize) -> Vec<String> {
+fn head(standing: &Standing<'_>, width: usize) -> Vec<String> {
     let order = match standing.order {
         Some(FleetRequest::Pause) => ", paused",
         Some(FleetRequest::Cancel) => ", cancelled",
@@ -129,7 +130,7 @@ fn head(standing: &Standing, width: usize) -> Vec<String> {
 }
 
 /// "12 of 20 landed", "4 run", "2 wait", "1 needs you".
-fn counts(standing: &Standing) -> Vec<String> {
+fn counts(standing: &Standing<'_>) -> Vec<String> {
     let counts = standing.counts;
     let done = [
         (LandingMode::Main, counts.landed, "landed"),
@@ -156,7 +157,7 @@ fn counts(standing: &Standing) -> Vec<String> {
 }
 
 /// "$18.20 of $50.00", "unknown of $50.00"; `None` where nothing is known and nothing limits it.
-fn cost(standing: &Standing) -> Option<String> {
+fn cost(standing: &Standing<'_>) -> Option<String> {
     let is_limited = standing.max_cost > Money::default();
     let spent = standing.spent.cost_text(is_limited);
     if !is_limited {
@@ -174,12 +175,13 @@ fn rounded(ms: u64) -> u64 {
 
 /// The lines of a group, at most `most` of them.
 fn block(
-    standing: &Standing,
+    standing: &Standing<'_>,
     group: StandingGroup,
     at: FleetReading<'_>,
     most: usize,
 ) -> Vec<String> {
-    let rows: Vec<&StandingRow> = standing.rows.iter().filter(|row| row.group == group).collect();
+    let rows: Vec<&StandingRow<'_>> =
+        standing.rows.iter().filter(|row| row.group == group).collect();
     if matches!(group, StandingGroup::Done | StandingGroup::Cancelled) {
         let words = ["landed", "requested", "completed", "cancelled"];
         let lines = words.map(|word| over(standing, &rows, word, at.reading.width));
@@ -198,31 +200,38 @@ fn block(
 
 /// "landed    user-model, addresses, … 8 more    main 4f2c9d1": what ended so, and where the newest
 /// of it is. `None` if nothing did.
-fn over(standing: &Standing, rows: &[&StandingRow], word: &str, width: usize) -> Option<String> {
-    let rows: Vec<&StandingRow> = rows.iter().copied().filter(|it| it.what == word).collect();
-    let first = rows.first()?;
+fn over(
+    standing: &Standing<'_>,
+    rows: &[&StandingRow<'_>],
+    word: &str,
+    width: usize,
+) -> Option<String> {
+    let of_it = rows.iter().filter(|row| row.what == word);
+    let rows: Vec<_> = of_it.filter_map(|row| Some((row, row.lease?))).collect();
+    let (_, first) = rows.first()?;
     let base = shown(&standing.base);
-    let place = match &first.landed {
+    let place = match first.landed() {
         Some(Landed::Main(Some(commit))) => {
             format!("{base} {}", start(&shown(commit), COMMIT_CHARS))
         }
         Some(Landed::Main(None)) => base,
         // Without an iteration it may have no branch.
-        _ if word == "cancelled" && rows.iter().all(|row| row.iteration == 0) => String::new(),
+        _ if word == "cancelled" && rows.iter().all(|(row, _)| row.iteration == 0) => String::new(),
         _ => {
             let folder = first.branch.rsplit_once('/').map(|(folder, _)| folder);
             folder.map_or_else(String::new, |folder| format!("on {}/*", shown(folder)))
         }
     };
-    let name = |row: &&StandingRow| {
+    let name = |(row, lease): &(&&StandingRow<'_>, &Lease)| {
         let reason = match &row.news {
             Some(StandingNews::Why(why)) => why.split_once(": ").map(|(_, reason)| reason),
             _ => None,
         };
-        let is_claimed = row.proof == Some(Proof::Claimed);
+        let proof = lease.ending().and_then(|ending| ending.proof);
+        let claimed = if proof == Some(Proof::Claimed) { " (claimed)" } else { "" };
         match reason {
             Some(reason) => format!("{} ({})", row.task, fitting(&shown(reason), REASON_COLUMNS)),
-            None => format!("{}{}", row.task, if is_claimed { " (claimed)" } else { "" }),
+            None => format!("{}{claimed}", row.task),
         }
     };
     let line = |kept: usize| {
@@ -237,7 +246,7 @@ fn over(standing: &Standing, rows: &[&StandingRow], word: &str, width: usize) ->
 }
 
 /// Rows in columns; the news take the room that the others leave.
-fn table(standing: &Standing, rows: &[&StandingRow], at: FleetReading<'_>) -> Vec<String> {
+fn table(standing: &Standing<'_>, rows: &[&StandingRow<'_>], at: FleetReading<'_>) -> Vec<String> {
     let width = at.reading.width;
     let tasks = standing.rows.iter().map(|row| row.task.to_string().width());
     let task = tasks.max().unwrap_or_default().min(TASK_COLUMNS).min(width / 3);
@@ -260,22 +269,24 @@ fn table(standing: &Standing, rows: &[&StandingRow], at: FleetReading<'_>) -> Ve
     lines.into_iter().map(|line| format!("  {line}")).collect()
 }
 
-fn cells(standing: &Standing, row: &StandingRow, at: FleetReading<'_>) -> [String; 6] {
+fn cells(standing: &Standing<'_>, row: &StandingRow<'_>, at: FleetReading<'_>) -> [String; 6] {
     let since = row.since.map(|since| (at.reading.now - since).num_milliseconds());
-    let (mark, when, cost, place) = if row.group == StandingGroup::Running {
-        let took = since.and_then(|ms| u64::try_from(ms).ok()).map(brief);
-        let iteration = counted(row.iteration, row.of);
-        (iteration, took.unwrap_or_default(), money(&row.usage), place(row, at.host))
-    } else {
-        let ago = since.filter(|_| row.group == StandingGroup::NeedsYou).map(ago);
-        (row.what.to_owned(), String::new(), String::new(), ago.unwrap_or_default())
+    let is_narrow = at.reading.width < NARROW;
+    let [mark, when, cost, place] = match (row.lease, row.lease.and_then(Lease::attempt)) {
+        (Some(lease), Some(attempt)) => {
+            let mark = counted(row.iteration, lease.contract.limits.max_iterations);
+            let took = since.and_then(|ms| u64::try_from(ms).ok()).map(brief);
+            let (cost, place) = (money(&lease.carried.usage), place(attempt, at.host));
+            [mark, took.unwrap_or_default(), cost, place]
+        }
+        _ => {
+            let ago = since.filter(|_| row.group == StandingGroup::NeedsYou).map(ago);
+            [row.what.to_owned(), String::new(), String::new(), ago.unwrap_or_default()]
+        }
     };
-    let task = row.task.to_string();
-    let news = news(standing, row, at);
-    if at.reading.width < NARROW {
-        return [task, mark, String::new(), String::new(), news, String::new()];
-    }
-    [task, mark, when, cost, news, place]
+    let [when, cost, place] =
+        [when, cost, place].map(|text| if is_narrow { String::new() } else { text });
+    [row.task.to_string(), mark, when, cost, news(standing, row, at), place]
 }
 
 /// "$1.10", with a plus where more was used than is known.
@@ -288,15 +299,15 @@ fn money(usage: &Usage) -> String {
 }
 
 /// "slot 1", "node7, slot 1".
-fn place(row: &StandingRow, here: &str) -> String {
-    let host = row.host.as_deref().filter(|host| *host != here).map(shown);
-    let slot = row.slot.map(|slot| format!("slot {slot}"));
+fn place(attempt: &Attempt, here: &str) -> String {
+    let host = Some(&attempt.host).filter(|host| *host != here).map(|host| shown(host));
+    let slot = attempt.slot().map(|slot| format!("slot {slot}"));
     host.into_iter().chain(slot).collect::<Vec<_>>().join(", ")
 }
 
-fn news(standing: &Standing, row: &StandingRow, at: FleetReading<'_>) -> String {
+fn news(standing: &Standing<'_>, row: &StandingRow<'_>, at: FleetReading<'_>) -> String {
     match &row.news {
-        Some(StandingNews::Why(why)) if row.was_sent_back => {
+        Some(StandingNews::Why(why)) if row.lease.is_some_and(|it| it.sent_back.is_some()) => {
             format!("{}; sent back once", shown(why))
         }
         Some(StandingNews::Why(why)) => shown(why),
@@ -307,21 +318,22 @@ fn news(standing: &Standing, row: &StandingRow, at: FleetReading<'_>) -> String 
         Some(StandingNews::Obeys(FleetRequest::Pause)) => "pauses after this iteration".to_owned(),
         Some(StandingNews::Obeys(FleetRequest::Cancel)) => "ends after this iteration".to_owned(),
         None => {
+            let last = row.lease.map_or("", |lease| &lease.carried.last);
             let doing = match row.what {
                 "prepares" => "its working tree is set up",
                 "lines" => "in the line for a slot",
                 "lands" => "is being landed",
-                "works" if row.last.is_empty() && row.iteration <= 1 => "first iteration",
+                "works" if last.is_empty() && row.iteration <= 1 => "first iteration",
                 _ => "",
             };
-            let said = [doing.to_owned(), shown(&row.last)];
+            let said = [doing.to_owned(), shown(last)];
             said.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" · ")
         }
     }
 }
 
 /// The one named thing that a task waits for.
-fn waiting(standing: &Standing, waits: &WaitsFor) -> String {
+fn waiting(standing: &Standing<'_>, waits: &WaitsFor) -> String {
     match waits {
         WaitsFor::Nothing => "starts next".to_owned(),
         WaitsFor::Run => "for crew fleet run".to_owned(),

@@ -19,7 +19,7 @@ fn read_at(width: usize) -> FleetReading<'static> {
     FleetReading { reading, host: HERE }
 }
 
-fn page(standing: &Standing, at: FleetReading<'_>) -> String {
+fn page(standing: &Standing<'_>, at: FleetReading<'_>) -> String {
     colour::painted(&super::page(standing, at), false)
 }
 
@@ -27,9 +27,10 @@ fn works(name: &str, slot: u32, since: u32) -> Lease {
     running(name, JobPhase::Works { slot: Some(slot), since: at(since).wall })
 }
 
-fn standing(fleet: &Fleet, leases: &[Lease], slots: usize) -> Standing {
+/// How they stand; the leases are never freed.
+fn standing(fleet: &Fleet, leases: &[Lease], slots: usize) -> Standing<'static> {
     let plan = FleetPlan::of(fleet, leases, slots);
-    Standing::of(fleet, leases, &[], &plan, at(11_520).wall)
+    Standing::of(fleet, leases.to_vec().leak(), &[], &plan, at(11_520).wall)
 }
 
 fn lands() -> Fleet {
