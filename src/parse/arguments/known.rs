@@ -46,7 +46,7 @@ pub(super) fn find(
 }
 
 /// Whether an option needs a value.
-pub(super) fn takes_value(arg: &Arg) -> bool {
+pub fn takes_value(arg: &Arg) -> bool {
     arg.get_num_args().is_some_and(|values| values.takes_values())
 }
 

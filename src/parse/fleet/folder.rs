@@ -2,13 +2,60 @@
 //! they start. One fault in one file is enough to refuse the folder.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
-use super::faults::FleetFault;
 use super::fleet_file::{self, FLEET_FILE};
 use super::options::Asked;
 use super::task_file::{TaskFile, id_of, read_task};
 use crate::engine::fleet::{FleetTask, FleetTerms, TaskId};
 use crate::parse::spelling::nearest;
+
+/// Something wrong in one file of a fleet. They sort by file and line.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FleetFault {
+    /// The file's name.
+    pub file: String,
+    /// Counted from 1; `None` if it is not in one line.
+    pub line: Option<usize>,
+    /// What is wrong and what to write instead, in one line.
+    pub what: String,
+}
+
+impl fmt::Display for FleetFault {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(out, "{}:{line}: {}", self.file, self.what),
+            None => write!(out, "{}: {}", self.file, self.what),
+        }
+    }
+}
+
+/// The faults so far. Reading continues behind a fault, so that all of them are told together.
+#[derive(Debug, Default)]
+pub(super) struct Faults {
+    /// The file that is read.
+    pub(super) file: String,
+    pub(super) found: Vec<FleetFault>,
+}
+
+impl Faults {
+    /// A fault at a line, counted from 1.
+    pub(super) fn at(&mut self, line: impl Into<Option<usize>>, what: impl Into<String>) {
+        let (file, line, what) = (self.file.clone(), line.into(), what.into());
+        self.found.push(FleetFault { file, line, what });
+    }
+
+    /// A fault of the whole file.
+    pub(super) fn whole(&mut self, what: impl Into<String>) {
+        self.at(None, what);
+    }
+
+    /// A fault of a task's key `after`.
+    fn after(&mut self, task: &TaskFile, what: String) {
+        self.file = format!("{}.md", task.task.id);
+        self.at(task.after_line, what);
+    }
+}
 
 /// The hexadecimal digits of a revision.
 const REVISION_DIGITS: usize = 12;
@@ -25,25 +72,20 @@ pub fn folder(
     hash: fn(&[u8]) -> String,
 ) -> Result<(FleetTerms, Vec<FleetTask>), Vec<String>> {
     files.sort();
-    let mut faults = Vec::new();
-    let terms = text_of(FLEET_FILE, fleet_toml.unwrap_or_default());
-    let terms = terms.and_then(fleet_file::read).map_err(|found| faults.extend(found));
-    let (terms, asked) = terms.unwrap_or_default();
+    let mut faults = Faults { file: FLEET_FILE.to_owned(), found: Vec::new() };
+    let terms = text_of(fleet_toml.unwrap_or_default(), &mut faults);
+    let (terms, asked) = fleet_file::read(terms.unwrap_or_default(), &mut faults);
     let mut tasks = Vec::new();
     for (name, bytes) in &files {
-        match text_of(name, bytes).map(|text| read_task(name, text)) {
-            Ok(Ok(task)) => tasks.push(task),
-            Ok(Err(refused)) => {
-                faults.extend(refused.faults);
-                tasks.extend(refused.rest.map(|it| *it));
-            }
-            Err(found) => faults.extend(found),
-        }
+        faults.file.clone_from(name);
+        let text = text_of(bytes, &mut faults);
+        tasks.extend(text.and_then(|text| read_task(name, text, &mut faults)));
     }
     let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
-    faults.extend(twins(&names));
-    faults.extend(strangers(&names, &tasks));
-    faults.extend(circles(&tasks));
+    twins(&names, &mut faults);
+    strangers(&names, &tasks, &mut faults);
+    circles(&tasks, &mut faults);
+    let mut faults = faults.found;
     if faults.is_empty() {
         let whole = tasks.into_iter().map(|task| complete(task, &asked, &terms, hash));
         let mut tasks: Vec<FleetTask> = whole.collect();
@@ -56,62 +98,59 @@ pub fn folder(
 }
 
 /// A file's bytes as text. What is not UTF-8 would reach an agent as other words.
-fn text_of<'bytes>(file: &str, bytes: &'bytes [u8]) -> Result<&'bytes str, Vec<FleetFault>> {
-    std::str::from_utf8(bytes).map_err(|error| {
-        let before = &bytes[..error.valid_up_to()];
-        let line = before.split(|byte| *byte == b'\n').count();
-        let what = "this is not UTF-8: save the file as UTF-8".to_owned();
-        vec![FleetFault { file: file.to_owned(), line: Some(line), what }]
-    })
+fn text_of<'bytes>(bytes: &'bytes [u8], faults: &mut Faults) -> Option<&'bytes str> {
+    let refused = |error: std::str::Utf8Error| {
+        let line = bytes[..error.valid_up_to()].split(|byte| *byte == b'\n').count();
+        faults.at(line, "this is not UTF-8: save the file as UTF-8");
+    };
+    std::str::from_utf8(bytes).map_err(refused).ok()
 }
 
 /// Names that differ only in case: one branch, where the file system ignores case.
-fn twins(names: &[&str]) -> Vec<FleetFault> {
+fn twins(names: &[&str], faults: &mut Faults) {
     let mut first = BTreeMap::new();
-    let twins = names.iter().filter_map(|name| {
+    for name in names {
         let twin = *first.entry(name.to_lowercase()).or_insert(name);
-        let what = format!("its name differs from {twin} only in case, and branches on some machines ignore that: rename one");
-        (twin != name).then(|| FleetFault { file: (*name).to_owned(), line: None, what })
-    });
-    twins.collect()
+        if twin != name {
+            (*name).clone_into(&mut faults.file);
+            faults.whole(format!("its name differs from {twin} only in case, and branches on some machines ignore that: rename one"));
+        }
+    }
 }
 
 /// What a task waits for that is not in the folder.
-fn strangers(names: &[&str], tasks: &[TaskFile]) -> Vec<FleetFault> {
+fn strangers(names: &[&str], tasks: &[TaskFile], faults: &mut Faults) {
     let ids: Vec<TaskId> = names.iter().filter_map(|name| id_of(name).ok()).collect();
     let known: BTreeSet<&str> = ids.iter().map(TaskId::as_str).collect();
     // A name of one letter is in every other.
     let names: Vec<&str> = known.iter().copied().filter(|name| name.len() > 2).collect();
-    let waits = tasks.iter().flat_map(|task| task.after.iter().map(move |id| (task, id)));
-    let unknown = waits.filter(|(_, id)| !known.contains(id.as_str()));
-    let fault = |(task, id): (&TaskFile, &TaskId)| {
+    let waits = tasks.iter().flat_map(|task| task.task.after.iter().map(move |id| (task, id)));
+    for (task, id) in waits.filter(|(_, id)| !known.contains(id.as_str())) {
         let guess = match nearest(id.as_str(), &names) {
             Some(meant) => format!("did you mean `{meant}`?"),
             None => "after names files of this folder, without .md".to_owned(),
         };
-        task.fault(format!("there is no task `{id}`: {guess}"))
-    };
-    unknown.map(fault).collect()
+        faults.after(task, format!("there is no task `{id}`: {guess}"));
+    }
 }
 
 /// Tasks that wait for each other. Each is named once, in the first circle that is found.
-fn circles(tasks: &[TaskFile]) -> Vec<FleetFault> {
+fn circles(tasks: &[TaskFile], faults: &mut Faults) {
     let mut waiting: BTreeMap<&TaskId, &TaskFile> =
-        tasks.iter().map(|task| (&task.id, task)).collect();
-    let mut faults = Vec::new();
+        tasks.iter().map(|task| (&task.task.id, task)).collect();
     loop {
         let before = waiting.len();
         let left: BTreeSet<&TaskId> = waiting.keys().copied().collect();
-        waiting.retain(|_, task| task.after.iter().any(|id| left.contains(id)));
+        waiting.retain(|_, task| task.task.after.iter().any(|id| left.contains(id)));
         if waiting.len() < before {
             continue;
         }
-        let Some((_, start)) = waiting.first_key_value() else { return faults };
+        let Some((_, start)) = waiting.first_key_value() else { return };
         let circle = circle(start, &waiting);
-        let names: Vec<&str> = circle.iter().chain(&circle[..1]).map(|it| it.id.as_str()).collect();
-        let what = format!("these tasks wait for each other: {}", names.join(" → "));
-        faults.push(circle[0].fault(what));
-        waiting.retain(|id, _| !circle.iter().any(|task| task.id == **id));
+        let names = circle.iter().chain(&circle[..1]).map(|task| task.task.id.as_str());
+        let names = names.collect::<Vec<_>>().join(" → ");
+        faults.after(circle[0], format!("these tasks wait for each other: {names}"));
+        waiting.retain(|id, _| !circle.iter().any(|task| task.task.id == **id));
     }
 }
 
@@ -121,37 +160,29 @@ fn circle<'task>(
     waiting: &BTreeMap<&TaskId, &'task TaskFile>,
 ) -> Vec<&'task TaskFile> {
     let mut way = vec![start];
-    while let Some(next) = way[way.len() - 1].after.iter().find_map(|id| waiting.get(id)) {
-        if let Some(at) = way.iter().position(|task| task.id == next.id) {
+    while let Some(next) = way[way.len() - 1].task.after.iter().find_map(|id| waiting.get(id)) {
+        if let Some(at) = way.iter().position(|task| task.task.id == next.task.id) {
             way.drain(..at);
             break;
         }
         way.push(next);
     }
-    let first = (0..way.len()).min_by_key(|at| &way[*at].id).unwrap_or_default();
+    let first = (0..way.len()).min_by_key(|at| &way[*at].task.id).unwrap_or_default();
     way.rotate_left(first);
     way
 }
 
-impl TaskFile {
-    /// A fault of the key `after`.
-    fn fault(&self, what: String) -> FleetFault {
-        FleetFault { file: format!("{}.md", self.id), line: self.after_line, what }
-    }
-}
-
 fn complete(
-    task: TaskFile,
+    TaskFile { mut task, options, .. }: TaskFile,
     fleet: &Asked,
     terms: &FleetTerms,
     hash: fn(&[u8]) -> String,
 ) -> FleetTask {
-    let TaskFile { id, prompt, options, after, touches, priority, .. } = task;
-    let words = options.over(fleet).words();
+    task.words = options.over(fleet).words();
     let setup = terms.setup.clone().unwrap_or_default();
     // With its length in front, no part can pass for the end of the one before.
-    let parts = [&prompt, &setup].into_iter().chain(&words);
+    let parts = [&task.prompt, &setup].into_iter().chain(&task.words);
     let text: Vec<String> = parts.map(|part| format!("{} {part}", part.len())).collect();
-    let revision = hash(text.concat().as_bytes()).chars().take(REVISION_DIGITS).collect();
-    FleetTask { id, prompt, words, after, touches, priority, revision }
+    task.revision = hash(text.concat().as_bytes()).chars().take(REVISION_DIGITS).collect();
+    task
 }

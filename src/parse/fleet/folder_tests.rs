@@ -2,7 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use super::fleet_file::read_fleet_file;
+use super::folder::{Faults, FleetFault};
 use super::tests::told;
 use super::*;
 use crate::engine::fleet::FleetTerms;
@@ -13,6 +13,14 @@ fn hash(bytes: &[u8]) -> String {
     let mut hasher = DefaultHasher::new();
     bytes.hash(&mut hasher);
     format!("{:016x}", hasher.finish())
+}
+
+/// What a fleet.toml says, or all that is wrong in it, by line.
+pub(super) fn read_fleet_file(text: &str) -> Result<FleetTerms, Vec<FleetFault>> {
+    let mut faults = Faults { file: FLEET_FILE.to_owned(), found: Vec::new() };
+    let (terms, _) = fleet_file::read(text, &mut faults);
+    faults.found.sort();
+    if faults.found.is_empty() { Ok(terms) } else { Err(faults.found) }
 }
 
 fn read(
@@ -102,20 +110,20 @@ check = ["cargo test", "", true]
     fleet.toml:6: max-cost is given twice, also in line 5: keep one
     fleet.toml:7: setup takes a command, not a date
     fleet.toml:8: unknown key `slot`: did you mean `slots`?
-    fleet.toml:9: unknown key `verify`: it belongs under [task]
-    fleet.toml:10: unknown key `check`: it belongs under [land]
-    fleet.toml:11: unknown key `hooks`: the keys are name, base, slots, max-cost, setup, and the tables [task] and [land]
+    fleet.toml:9: `verify` belongs under [task] in fleet.toml, or in the front matter of a task
+    fleet.toml:10: `check` belongs under [land] in fleet.toml
+    fleet.toml:11: unknown key `hooks`: the keys are name, base, slots, max-cost, setup
     fleet.toml:13: unknown key `verfy`: did you mean `verify`?
-    fleet.toml:14: `slots` belongs above the first table of the file
+    fleet.toml:14: `slots` belongs above the first table of fleet.toml
     fleet.toml:15: `touches` belongs in the front matter of a task
     fleet.toml:16: `push` is not for a task to set: crew fleet run --push decides it for all tasks
     fleet.toml:17: invalid value `lots` for `--max-cost <USD>`: US dollars, such as 5.00
-    fleet.toml:19: unknown key `verify` in [land]: its key is check
+    fleet.toml:19: `verify` belongs under [task] in fleet.toml, or in the front matter of a task
     fleet.toml:20: check takes a command, not ``
     fleet.toml:20: check takes a text or a list of texts, not `true` (as a text it needs quotes)
     fleet.toml:1: setup takes a command, not `true` (as a text it needs quotes)
-    fleet.toml:1: task is a table: write its keys under a line [task]
-    fleet.toml:2: land is a table: write its keys under a line [land]
+    fleet.toml:1: `task` belongs in fleet.toml, as a line [task] with its keys below
+    fleet.toml:2: `land` belongs in fleet.toml, as a line [land] with its keys below
     fleet.toml:1: this is not TOML: string values must be quoted, expected literal string
     fleet.toml:1: this is not TOML: unclosed table, expected `]`
     fleet.toml:2: slots is given twice: keep one of them

@@ -3,6 +3,8 @@
 //! texts and lists: an alias, an anchor or a tag is refused, because it is a glob or a command
 //! whose quotes were forgotten.
 
+use std::slice;
+
 use granit_parser::{Event, Parser, ScalarStyle, StrInput, options};
 use toml::de::{DeTable, DeValue};
 
@@ -33,6 +35,8 @@ pub(super) enum FileValue {
     Text(String),
     Switch(bool),
     List(Vec<Self>),
+    /// A table of TOML, in the order of the file.
+    Table(Vec<KeyValue>),
     /// What no key takes, in words.
     Unfit(&'static str),
 }
@@ -44,6 +48,7 @@ impl FileValue {
             Self::Text(text) => format!("`{}`", shown(text)),
             Self::Switch(on) => format!("`{on}`"),
             Self::List(_) => "a list".to_owned(),
+            Self::Table(_) => "a table".to_owned(),
             Self::Unfit(what) => (*what).to_owned(),
         }
     }
@@ -53,19 +58,14 @@ impl FileValue {
         if let Self::Text(text) = self { Ok(text) } else { Err(self) }
     }
 
-    /// The text, or each text of a list; the error is the first that is none.
-    pub(super) fn texts(&self) -> Result<Vec<&str>, &Self> {
-        match self {
-            Self::List(list) => list.iter().map(Self::text).collect(),
-            one => one.text().map(|text| vec![text]),
-        }
+    /// What a list holds, or the value itself.
+    pub(super) fn each(&self) -> &[Self] {
+        if let Self::List(list) = self { list } else { slice::from_ref(self) }
     }
 
     fn list(values: Vec<Self>) -> Self {
-        let flat = |value| match value {
-            Self::List(_) => Self::Unfit("a list in a list"),
-            value => value,
-        };
+        let nested = |value: &Self| matches!(value, Self::List(_));
+        let flat = |value| if nested(&value) { Self::Unfit("a list in a list") } else { value };
         Self::List(values.into_iter().map(flat).collect())
     }
 }
@@ -122,18 +122,21 @@ fn misplaced(text: &str) -> Option<Broken> {
     ["---", "+++"].contains(&fence).then_some((at + 1, told))
 }
 
-fn toml(text: &str) -> Result<Vec<KeyValue>, Broken> {
+/// The keys and values of a TOML text.
+pub(super) fn toml(text: &str) -> Result<Vec<KeyValue>, Broken> {
     let table = DeTable::parse(text).map_err(|error| {
         let (at, what) = broken(text, &error);
         (line(text, &at), what)
     })?;
-    Ok(in_order(table.get_ref()).into_iter().map(|item| entry(text, item)).collect())
+    Ok(items(text, table.get_ref()))
 }
 
-/// An item of a TOML text.
-pub(super) fn entry(text: &str, (key, value): Item<'_>) -> KeyValue {
-    let at = line(text, &key.span());
-    KeyValue { key: key.get_ref().to_string(), line: at, value: written(text, value) }
+fn items(text: &str, table: &DeTable<'_>) -> Vec<KeyValue> {
+    let item = |(key, value): Item<'_>| {
+        let line = line(text, &key.span());
+        KeyValue { key: key.get_ref().to_string(), line, value: written(text, value) }
+    };
+    in_order(table).into_iter().map(item).collect()
 }
 
 fn written(text: &str, value: &toml::Spanned<DeValue<'_>>) -> FileValue {
@@ -149,7 +152,7 @@ fn written(text: &str, value: &toml::Spanned<DeValue<'_>>) -> FileValue {
             FileValue::list(list.iter().map(|one| written(text, one)).collect())
         }
         DeValue::Datetime(_) => FileValue::Unfit("a date"),
-        DeValue::Table(_) => FileValue::Unfit("a table"),
+        DeValue::Table(table) => FileValue::Table(items(text, table)),
     }
 }
 

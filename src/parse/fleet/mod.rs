@@ -1,14 +1,11 @@
 //! Reads a fleet's folder: task files in Markdown with front matter, and fleet.toml. All that is
 //! wrong in any of them is told at once, because one unknown key or broken fence starts nothing.
 
-mod faults;
 mod fleet_file;
 mod folder;
 #[cfg(test)]
 mod folder_tests;
 mod front_matter;
-pub mod job;
-mod keys;
 mod options;
 #[cfg(test)]
 mod properties;
@@ -22,7 +19,7 @@ pub use self::folder::folder;
 pub use self::options::as_keys;
 pub use self::task_file::is_task;
 use crate::engine::fleet::FleetTask;
-use crate::parse::arguments::{RunArgs, UsageError, task};
+use crate::parse::arguments::{RunArgs, UsageError, run_of};
 
 /// The largest task file and the largest fleet.toml, in bytes.
 pub const MAX_FLEET_FILE_BYTES: u64 = 1 << 20;
@@ -32,5 +29,5 @@ pub const MAX_FLEET_FILE_BYTES: u64 = 1 << 20;
 /// # Errors
 /// When a word of a recorded task is not one that this crew takes.
 pub fn run_args(task: &FleetTask) -> Result<RunArgs, UsageError> {
-    task::of_task(&task.words, &task.prompt).map_err(|error| error.about(task.id.as_str()))
+    run_of(&task.words, &task.prompt).map_err(|error| error.about(task.id.as_str()))
 }

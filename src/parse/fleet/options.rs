@@ -3,11 +3,14 @@
 //! take.
 
 use std::collections::BTreeMap;
-use std::slice;
 
-use super::faults::Faults;
+use clap::{Arg, ArgAction};
+
+use super::fleet_file::{LAND_KEYS, TOP_KEYS};
+use super::folder::Faults;
 use super::front_matter::{FileValue, KeyValue};
-use crate::parse::arguments::task::{NamedOption, of_task};
+use super::task_file::TASK_KEYS;
+use crate::parse::arguments::{exclude_each_other, run_of, run_options, takes_value};
 use crate::parse::spelling::{nearest, shown};
 
 /// The key of the agent's own words, which a command line has after `--`.
@@ -36,6 +39,18 @@ const REFUSED: [(&str, &str); 13] = [
     ("no-project", "the fleet decides for all tasks which settings count"),
 ];
 
+/// The keys that are no options and take a list.
+const LISTS: [&str; 3] = [AGENTS_WORDS, "after", "touches"];
+/// Where every key belongs that is no option.
+const HOMES: [(&str, &[&str]); 5] = [
+    ("in the front matter of a task", &TASK_KEYS),
+    ("above the first table of fleet.toml", &TOP_KEYS),
+    ("under [land] in fleet.toml", &LAND_KEYS),
+    ("in fleet.toml, as a line [task] with its keys below", &["task"]),
+    ("in fleet.toml, as a line [land] with its keys below", &["land"]),
+];
+const HOME_OF_OPTIONS: &str = "under [task] in fleet.toml, or in the front matter of a task";
+
 /// The options that a file sets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Asked(Vec<Setting>);
@@ -58,14 +73,11 @@ pub(super) fn key_name(written: &str) -> String {
 }
 
 /// Refuses a key that is there twice, whichever way it is written.
-pub(super) fn refuse_repeats<'entry>(
-    entries: impl Iterator<Item = &'entry KeyValue>,
-    faults: &mut Faults<'_>,
-) {
+pub(super) fn refuse_repeats(entries: &[KeyValue], faults: &mut Faults) {
     let mut seen = BTreeMap::new();
     for entry in entries {
         let name = key_name(&entry.key);
-        let is_list = takes_a_list(&name);
+        let is_list = option(&name).map_or(LISTS.contains(&name.as_str()), repeats);
         if let Some(line) = seen.insert(name, entry.line) {
             let key = shown(&entry.key);
             let way = if is_list { ", which may be a list such as [a, b]" } else { "" };
@@ -75,14 +87,8 @@ pub(super) fn refuse_repeats<'entry>(
     }
 }
 
-/// Whether a key takes several values.
-fn takes_a_list(name: &str) -> bool {
-    let option = NamedOption::all().find(|option| option.long() == name);
-    option.map_or([AGENTS_WORDS, "after", "touches"].contains(&name), NamedOption::repeats)
-}
-
 /// "KEY takes WANTED, not VALUE", which is the entry's value or one of its list.
-pub(super) fn refuse(entry: &KeyValue, wanted: &str, value: &FileValue, faults: &mut Faults<'_>) {
+pub(super) fn refuse(entry: &KeyValue, wanted: &str, value: &FileValue, faults: &mut Faults) {
     let (key, found) = (shown(&entry.key), value.found());
     // `true` is a command, too.
     let is_bare = matches!(value, FileValue::Switch(_)) && [COMMAND, TEXTS].contains(&wanted);
@@ -90,18 +96,38 @@ pub(super) fn refuse(entry: &KeyValue, wanted: &str, value: &FileValue, faults: 
     faults.at(entry.line, format!("{key} takes {wanted}, not {found}{way_out}"));
 }
 
+/// Refuses a key that is not of this place of a file. `known` are the keys that the place has,
+/// beside options of `crew run` if it takes those.
+pub(super) fn refuse_key(
+    entry: &KeyValue,
+    known: &[&'static str],
+    takes_options: bool,
+    faults: &mut Faults,
+) {
+    let (key, name) = (shown(&entry.key), key_name(&entry.key));
+    let refused = REFUSED.iter().find(|(refused, _)| *refused == name);
+    let home = HOMES.iter().find(|(_, keys)| keys.contains(&name.as_str()));
+    let home = home.map(|(home, _)| *home).or(is_option(&name).then_some(HOME_OF_OPTIONS));
+    let options = options().filter(|_| takes_options);
+    let meant = nearest(&name, &known.iter().copied().chain(options).collect::<Vec<_>>());
+    let more = if takes_options { ", and the options that crew run --help lists" } else { "" };
+    let what = match (refused, home, meant) {
+        (Some((_, why)), ..) => format!("`{name}` is not for a task to set: {why}"),
+        (None, Some(home), _) => format!("`{name}` belongs {home}"),
+        (None, None, Some(meant)) => format!("unknown key `{key}`: did you mean `{meant}`?"),
+        _ => format!("unknown key `{key}`: the keys are {}{more}", known.join(", ")),
+    };
+    faults.at(entry.line, what);
+}
+
 /// Each text of a list that `read` takes; any other is told.
 pub(super) fn each<T>(
     entry: &KeyValue,
-    faults: &mut Faults<'_>,
+    faults: &mut Faults,
     read: impl Fn(&str) -> Result<T, String>,
 ) -> Vec<T> {
-    let list = match &entry.value {
-        FileValue::List(list) => list.as_slice(),
-        one => slice::from_ref(one),
-    };
     let mut taken = Vec::new();
-    for value in list {
+    for value in entry.value.each() {
         match value.text().map_err(|_| TEXTS.to_owned()).and_then(&read) {
             Ok(read) => taken.push(read),
             Err(wanted) => refuse(entry, &wanted, value, faults),
@@ -111,14 +137,24 @@ pub(super) fn each<T>(
 }
 
 /// Whether a file may set an option of this name.
-pub(super) fn is_option(name: &str) -> bool {
+fn is_option(name: &str) -> bool {
     options().any(|known| known == name)
 }
 
 /// The keys that a file may set.
 fn options() -> impl Iterator<Item = &'static str> {
-    let longs = NamedOption::all().map(NamedOption::long);
+    let longs = run_options().filter_map(Arg::get_long);
     longs.filter(|long| !REFUSED.iter().any(|(name, _)| name == long)).chain([AGENTS_WORDS])
+}
+
+/// The option of this name; the agent's own words are none.
+fn option(name: &str) -> Option<&'static Arg> {
+    run_options().find(|option| option.get_long() == Some(name))
+}
+
+/// Whether an option may be given more than once.
+fn repeats(option: &Arg) -> bool {
+    matches!(option.get_action(), ArgAction::Append)
 }
 
 /// A way out that names options, such as `--agent NAME`, as one that names keys of a file:
@@ -146,26 +182,12 @@ pub fn as_keys(way_out: &str) -> String {
 }
 
 impl Asked {
-    /// Takes a key that is an option. `others` are the keys that this place of the file may have
+    /// Takes a key that is an option. `others` are the keys that this place of the file has
     /// besides.
-    pub(super) fn take(
-        &mut self,
-        entry: &KeyValue,
-        others: &[&'static str],
-        faults: &mut Faults<'_>,
-    ) {
+    pub(super) fn take(&mut self, entry: &KeyValue, others: &[&'static str], faults: &mut Faults) {
         let name = key_name(&entry.key);
-        if let Some((_, why)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
-            return faults.at(entry.line, format!("`{name}` is not for a task to set: {why}"));
-        }
         let Some(key) = options().find(|known| *known == name) else {
-            let known: Vec<&str> = others.iter().copied().chain(options()).collect();
-            let own = [others, &[AGENTS_WORDS]].concat().join(", ");
-            let guess = match nearest(&name, &known) {
-                Some(meant) => format!("did you mean `{meant}`?"),
-                None => format!("the keys are {own}, and the options that crew run --help lists"),
-            };
-            return faults.at(entry.line, format!("unknown key `{}`: {guess}", shown(&entry.key)));
+            return refuse_key(entry, &[others, &[AGENTS_WORDS]].concat(), true, faults);
         };
         match words(key, &entry.value) {
             Ok(words) => self.0.push(Setting { key, line: entry.line, words }),
@@ -174,11 +196,11 @@ impl Asked {
     }
 
     /// Lets `crew run` read the words, and tells which keys it does not take.
-    pub(super) fn check(&self, faults: &mut Faults<'_>) {
-        let Err(together) = of_task(&self.words(), "task") else { return };
+    pub(super) fn check(&self, faults: &mut Faults) {
+        let Err(together) = run_of(&self.words(), "task") else { return };
         let alone = |setting: &Setting| {
             let words = Self(vec![setting.clone()]).words();
-            of_task(&words, "task").err().map(|error| (setting.line, error.line()))
+            run_of(&words, "task").err().map(|error| (setting.line, error.line()))
         };
         let wrong: Vec<_> = self.0.iter().filter_map(alone).collect();
         if wrong.is_empty() {
@@ -213,13 +235,14 @@ impl Asked {
 }
 
 impl Setting {
+    /// Whether another option cannot stand beside it. A list between commas is one value, which
+    /// another list replaces; any other that may be repeated adds up.
     fn replaces(&self, other: &Self) -> bool {
-        let option = |key| NamedOption::all().find(|option| option.long() == key);
         match (option(self.key), option(other.key)) {
-            (Some(own), Some(its)) if self.key != other.key => {
-                !self.words.is_empty() && own.excludes(its)
+            (Some(own), _) if self.key == other.key => {
+                !repeats(own) || own.get_value_delimiter().is_some()
             }
-            (Some(own), Some(_)) => !own.adds_up(),
+            (Some(own), Some(its)) => !self.words.is_empty() && exclude_each_other(own, its),
             _ => self.key == other.key,
         }
     }
@@ -230,27 +253,25 @@ fn words<'value>(
     key: &str,
     value: &'value FileValue,
 ) -> Result<Vec<String>, (&'static str, &'value FileValue)> {
-    let option = NamedOption::all().find(|option| option.long() == key);
+    let option = option(key);
     let is_list = matches!(value, FileValue::List(_));
     let (is_fit, wanted) = match (option, value) {
-        (Some(option), FileValue::Switch(on)) if option.is_switch() => {
+        (Some(option), FileValue::Switch(on)) if !takes_value(option) => {
             return Ok(on.then(|| format!("--{key}")).into_iter().collect());
         }
-        (Some(option), _) if option.is_switch() => (false, "true or false"),
-        (Some(option), _) if option.repeats() => (true, TEXTS),
+        (Some(option), _) if !takes_value(option) => (false, "true or false"),
+        (Some(option), _) if repeats(option) => (true, TEXTS),
         (Some(_), _) => (!is_list, "one text or number"),
         (None, _) => (is_list, "a list of words"),
     };
     if !is_fit {
         return Err((wanted, value));
     }
-    let texts = value.texts().map_err(|value| (wanted, value))?;
-    if texts.iter().any(|text| text.contains('\0')) {
-        return Err(("no NUL character", value));
-    }
-    let word = |text| match option {
-        Some(_) => format!("--{key}={text}"),
-        None => String::from(text),
+    let word = |value: &'value FileValue| match (value.text(), option) {
+        (Err(found), _) => Err((wanted, found)),
+        (Ok(text), _) if text.contains('\0') => Err(("no NUL character", value)),
+        (Ok(text), Some(_)) => Ok(format!("--{key}={text}")),
+        (Ok(text), None) => Ok(text.to_owned()),
     };
-    Ok(texts.into_iter().map(word).collect())
+    value.each().iter().map(word).collect()
 }

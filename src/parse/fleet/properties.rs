@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 
-use super::fleet_file::read_fleet_file;
-use super::task_file::read_task;
+use super::folder_tests::read_fleet_file;
+use super::tests::read_task;
 use super::*;
 
 /// Texts made of pieces of both languages, in any order.
@@ -137,7 +137,7 @@ proptest! {
     ) {
         for text in [format!("{fence}\n{front}\n{fence}\n{body}"), front.clone()] {
             let refused = read_task("auth.md", &text).err();
-            for fault in refused.map(|it| it.faults).unwrap_or_default() {
+            for fault in refused.unwrap_or_default() {
                 let told = fault.to_string();
                 prop_assert!(told.starts_with("auth.md:") && told.lines().count() == 1, "{}", told);
                 prop_assert!(fault.line.is_none_or(|line| line > 0 && line <= text.lines().count()));

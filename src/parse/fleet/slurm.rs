@@ -1,7 +1,6 @@
 //! Reads what Slurm's commands print about jobs. A line that is something else, such as a greeting
 //! of the login shell, is absent. A state with an unknown name never counts as an end.
 
-use super::job::JobState;
 use crate::engine::text::is_word_of;
 
 /// What `squeue -O` has to print for [`listed`]. With a width and a mark for each column, a long
@@ -12,6 +11,33 @@ pub const COLUMNS: &str = "JobID:20|,State:30|,NodeList:255|,Reason:255|,Name:10
 /// The states in which nothing of a job runs or will run.
 const ENDS: &str = "BOOT_FAIL CANCELLED COMPLETED DEADLINE FAILED NODE_FAIL OUT_OF_MEMORY PREEMPTED \
     REVOKED TIMEOUT";
+
+/// Where a job is, as its engine says it. How the loop inside ended stands in the task's lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum JobState {
+    /// It has no place yet. The text is the engine's reason, empty if it gave none.
+    Waiting(String),
+    /// It holds a place, though its processes may be suspended or still ending.
+    Running,
+    /// It is over and nothing of it runs, as far as the engine knows. The text is the engine's
+    /// reason, empty if it gave none.
+    Ended(String),
+}
+
+impl JobState {
+    /// Whether the job is over.
+    pub fn is_ended(&self) -> bool {
+        matches!(self, Self::Ended(_))
+    }
+
+    /// The engine's reason, empty if there is none.
+    pub fn why(&self) -> &str {
+        match self {
+            Self::Waiting(why) | Self::Ended(why) => why,
+            Self::Running => "",
+        }
+    }
+}
 
 /// A job as Slurm knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]

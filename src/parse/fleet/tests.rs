@@ -1,10 +1,18 @@
 //! Task files as people write them, and what they are told of their faults.
 
-use super::faults::FleetFault;
+use super::folder::{Faults, FleetFault};
 use super::front_matter::split;
 use super::options::{Asked, as_keys};
-use super::task_file::{TaskFile, read_task};
+use super::task_file::TaskFile;
 use super::*;
+
+/// A task file as it is read, or all that is wrong in it, by line.
+pub(super) fn read_task(name: &str, text: &str) -> Result<TaskFile, Vec<FleetFault>> {
+    let mut faults = Faults { file: name.to_owned(), found: Vec::new() };
+    let task = task_file::read_task(name, text, &mut faults);
+    faults.found.sort();
+    task.filter(|_| faults.found.is_empty()).ok_or(faults.found)
+}
 
 fn task(text: &str) -> TaskFile {
     read_task("auth.md", text).unwrap_or_else(|faults| panic!("{text:?}: {faults:?}"))
@@ -21,7 +29,7 @@ pub(super) fn told(faults: &[FleetFault]) -> String {
 
 /// What is told of a task file.
 fn refused(text: &str) -> String {
-    told(&read_task("auth.md", text).expect_err(text).faults)
+    told(&read_task("auth.md", text).expect_err(text))
 }
 
 #[test]
@@ -63,7 +71,10 @@ fn front_matter_stands_between_two_fences_and_the_first_is_the_first_line() {
         let (entries, rest) = split(text).unwrap_or_else(|fault| panic!("{text:?}: {fault:?}"));
         assert_eq!((entries.len(), rest), (keys, body), "{text:?}");
     }
-    assert_eq!(task("---\r\nn: 3\r\n---\r\n\r\n  do\r\n\r\nit\r\n\r\n").prompt, "  do\r\n\r\nit");
+    assert_eq!(
+        task("---\r\nn: 3\r\n---\r\n\r\n  do\r\n\r\nit\r\n\r\n").task.prompt,
+        "  do\r\n\r\nit"
+    );
 }
 
 #[test]
@@ -158,18 +169,21 @@ Add password reset.
         "--timeout=90m",
     ];
     assert_eq!(read.options.words(), expected);
-    assert_eq!(read.after, ["user-model".parse().unwrap()]);
-    assert_eq!((read.priority, read.after_line), (7, Some(7)));
-    assert_eq!(read.touches, ["src/auth/**"]);
-    assert_eq!(read.prompt, "Add password reset.");
+    assert_eq!(read.task.after, ["user-model".parse().unwrap()]);
+    assert_eq!((read.task.priority, read.after_line), (7, Some(7)));
+    assert_eq!(read.task.touches, ["src/auth/**"]);
+    assert_eq!(read.task.prompt, "Add password reset.");
 }
 
 #[test]
 fn a_task_that_says_nothing_about_itself_is_usual() {
     let read = task("Fix the login.");
-    assert_eq!(read.id.to_string(), "auth");
-    assert_eq!((read.priority, read.after_line), (5, None));
-    assert_eq!((read.after, read.touches, read.options), (vec![], vec![], Asked::default()));
+    assert_eq!(read.task.id.to_string(), "auth");
+    assert_eq!((read.task.priority, read.after_line), (5, None));
+    assert_eq!(
+        (read.task.after, read.task.touches, read.options),
+        (vec![], vec![], Asked::default())
+    );
 }
 
 #[test]
@@ -232,7 +246,7 @@ touches: c";
 #[test]
 fn a_prompt_that_no_lease_can_hold_is_refused_with_its_size_and_the_limit() {
     let text = |bytes| format!("---\nn: 3\n---\n{}\n", "x".repeat(bytes));
-    assert_eq!(task(&text(262_144)).prompt.len(), 262_144);
+    assert_eq!(task(&text(262_144)).task.prompt.len(), 262_144);
     insta::assert_snapshot!(refused(&text(262_145)), @"auth.md: the prompt has 257 KiB, and may have 256: put some of it into another file, and name that");
 }
 
@@ -240,12 +254,12 @@ fn a_prompt_that_no_lease_can_hold_is_refused_with_its_size_and_the_limit() {
 fn a_key_that_holds_for_all_tasks_is_sent_to_fleet_toml_and_a_list_of_names_to_brackets() {
     let keys = "setup: npm ci\nslots: 2\nbase: main\nname: x\nland: {check: a}\ntask: 3\ncheck: true\nafter: a, b";
     insta::assert_snapshot!(refused(&format!("---\n{keys}\n---\nFix the login.\n")), @"
-    auth.md:2: `setup` belongs in fleet.toml
-    auth.md:3: `slots` belongs in fleet.toml
-    auth.md:4: `base` belongs in fleet.toml
-    auth.md:5: `name` belongs in fleet.toml
-    auth.md:6: `land` belongs in fleet.toml
-    auth.md:7: `task` belongs in fleet.toml
+    auth.md:2: `setup` belongs above the first table of fleet.toml
+    auth.md:3: `slots` belongs above the first table of fleet.toml
+    auth.md:4: `base` belongs above the first table of fleet.toml
+    auth.md:5: `name` belongs above the first table of fleet.toml
+    auth.md:6: `land` belongs in fleet.toml, as a line [land] with its keys below
+    auth.md:7: `task` belongs in fleet.toml, as a line [task] with its keys below
     auth.md:8: `check` belongs under [land] in fleet.toml
     auth.md:9: after takes the name of a task or a list such as [a, b], not `a, b`
     ");
@@ -325,7 +339,7 @@ fn a_file_without_a_prompt_or_with_a_bad_name_is_refused() {
         ("my task.md", "do it"),
         ("-x.md", "do it"),
     ];
-    let all = files.map(|(name, text)| told(&read_task(name, text).expect_err(name).faults));
+    let all = files.map(|(name, text)| told(&read_task(name, text).expect_err(name)));
     insta::assert_snapshot!(all.join("\n"), @r#"
     auth.md: there is no prompt: write what is to be done under the front matter
     auth.md: there is no prompt: write what is to be done under the front matter

@@ -13,7 +13,7 @@ use self::slurm::Slurm;
 pub use crate::engine::fleet::manifest::LOCAL;
 use crate::engine::fleet::{Fleet, TaskId};
 use crate::engine::record::ProcessIdentity;
-pub use crate::parse::fleet::job::JobState;
+pub use crate::parse::fleet::slurm::JobState;
 use crate::world::env;
 use crate::world::process::signals::ask_to_end;
 use crate::world::process::{Call, Stop, descendants, identity};
