@@ -44,14 +44,11 @@ pub struct Lease {
     /// The branch of its work.
     pub branch: String,
     /// The branch's commit when the lease was last written; `None` before the first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// The commit of the main branch that its newest iteration began with.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stands_on: Option<String>,
     pub state: TaskState,
     /// Its newest loop, on the machine of the newest attempt.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loop_id: Option<LoopId>,
     /// How many attempts have begun.
     pub attempts: u32,
@@ -61,25 +58,22 @@ pub struct Lease {
     /// dollar; 0 without a limit.
     pub reserved_micros: u64,
     /// Why a landing has sent it back to its loop, once; then, why the next one was refused.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent_back: Option<Refusal>,
     /// The files into which a landing has merged conflicts: none may keep a marker.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub conflicts: Vec<String>,
     /// Whether its text has changed since its newest loop began.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     pub is_renewed: bool,
     /// How its newest loop ended, where what is left is to push or land its branch.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loop_end: Option<TaskEnding>,
     /// Whether a person asked for another attempt after it ended.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     pub is_retried: bool,
     /// After how many iterations a person accepted its tests as they were then; no later change is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted_test_changes: Option<u32>,
     /// A person's messages to its agent that no loop has taken yet.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub messages: Vec<String>,
     pub at: DateTime<Utc>,
 }
@@ -105,7 +99,6 @@ pub struct Attempt {
     pub seat: String,
     pub pid: i32,
     /// What the engine calls it; `None` for a process of this machine.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<String>,
     pub began_at: DateTime<Utc>,
     pub phase: JobPhase,
@@ -157,11 +150,9 @@ impl JobPhase {
 pub struct TaskEnding {
     /// Its loop's; `Blocked` also where a landing needs a person.
     pub outcome: Outcome,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<Proof>,
     pub why: String,
     /// Where it went.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub landed: Option<Landed>,
 }
 

@@ -40,43 +40,37 @@ pub struct Fleet {
     /// What all tasks together may cost; 0 means no limit.
     pub max_cost_micros: u64,
     /// Runs once in each new working tree.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub setup: Option<String>,
     /// The text of `.worktreeinclude` when the fleet was started.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub include: Option<String>,
     /// The limits that a person typed; they go before those of the file.
     pub typed: TypedTerms,
     /// What runs its jobs: `local`, `slurm`, `slurm:HOST`, or `manual` for somebody else.
     pub engine: String,
     /// Where leases and branches are kept for other machines; `None` keeps everything here.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remote: Option<Remote>,
     pub landing: LandingMode,
     /// Run with a task's own checks on the main branch as it will be.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub land_checks: Vec<Check>,
     /// What a person ordered for all tasks.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<FleetOrder>,
     /// What a person ordered for single tasks.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default)]
     pub orders: BTreeMap<TaskId, FleetOrder>,
     /// The tasks that had a file at this machine's last start, each with the revision of its text
     /// that held then. Other machines have their own.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default)]
     pub files: BTreeMap<TaskId, String>,
     /// The agent that this machine's settings named for each task at its last start, as a
     /// fingerprint.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default)]
     pub agents: BTreeMap<TaskId, String>,
     pub started_at: DateTime<Utc>,
     /// When it was started last, which lifted every pause before that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ran_at: Option<DateTime<Utc>>,
     /// The programs that the configuration of `repository` names, as the fleet found them: no step
     /// runs one that was planted since. Other machines have their own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trusted: Option<GitBaseline>,
 }
 
@@ -104,7 +98,7 @@ pub struct Remote {
     pub name: String,
     pub url: String,
     /// The host refuses refs of crew's own: leases are branches.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     pub only_branches: bool,
 }
 
@@ -139,7 +133,6 @@ pub enum LandingMode {
 pub struct FleetOrder {
     pub what: FleetRequest,
     pub by: Actor,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 

@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use serde::Serialize;
 
 use super::manifest::MAX_PRIORITY;
 use crate::engine::text;
@@ -105,7 +106,7 @@ const SLOT_BYTES: u64 = 2_000_000_000;
 const DEFAULT_MAX: u64 = 4;
 
 /// A number of slots, with a sentence that says why: "2 slots: half of 4 cores".
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SlotCount {
     pub count: u32,
     pub why: String,

@@ -27,11 +27,15 @@ pub(super) fn read(text: &str, faults: &mut Faults) -> (FleetTerms, Asked) {
         match (entry.key.as_str(), &entry.value) {
             ("task", FileValue::Table(keys)) => {
                 refuse_repeats(keys, faults);
-                keys.iter().for_each(|entry| asked.take(entry, &[], faults));
+                for entry in keys {
+                    asked.take(entry, &[], faults);
+                }
             }
             ("land", FileValue::Table(keys)) => {
                 refuse_repeats(keys, faults);
-                keys.iter().for_each(|entry| take_landing(&mut terms, entry, faults));
+                for entry in keys {
+                    take_landing(&mut terms, entry, faults);
+                }
             }
             _ => take(&mut terms, entry, faults),
         }

@@ -73,13 +73,11 @@ pub(super) fn read_task(name: &str, text: &str, faults: &mut Faults) -> Option<T
             }
             "priority" => {
                 let number = entry.value.text().ok().and_then(|text| text.parse().ok());
-                match number.filter(|number| *number <= MAX_PRIORITY) {
-                    Some(number) => priority = number,
-                    None => {
-                        let wanted = "a whole number from 0 to 9, the most urgent";
-                        refuse(entry, wanted, &entry.value, faults);
-                    }
-                }
+                priority = number.filter(|number| *number <= MAX_PRIORITY).unwrap_or_else(|| {
+                    let wanted = "a whole number from 0 to 9, the most urgent";
+                    refuse(entry, wanted, &entry.value, faults);
+                    USUAL_PRIORITY
+                });
             }
             _ => options.take(entry, &TASK_KEYS, faults),
         }

@@ -1,8 +1,8 @@
 use insta::assert_snapshot;
 
 use super::*;
-use crate::engine::fleet::JobPhase;
 use crate::engine::fleet::fixture::{a_fleet, a_lease, ended, id, running};
+use crate::engine::fleet::{JobPhase, LandingMode, Remote};
 use crate::engine::record::{Agent, Check, Role};
 use crate::report::colour::painted;
 
@@ -105,10 +105,10 @@ fn what_is_new_is_marked_and_what_is_pushed_is_named_by_pattern() {
       reads   tasks/*.md
       stays   2 tasks that ended already; --retry takes up the 1 that did not
               complete
-      order   1  csv-export     a share  runs already
-              2  vat-rounding     $5.00
-              3  invoice-pdf    a share  after vat-rounding, user-model
-              4  notes          a share
+      order   1  csv-export    a share  runs already
+              2  vat-rounding    $5.00
+              3  invoice-pdf   a share  after vat-rounding, user-model
+              4  notes         a share
       agent   claude
                 for csv-export, invoice-pdf, notes
       agent   claude, model opus, permissions bypass; at a limit codex

@@ -271,21 +271,18 @@ fn table(standing: &Standing<'_>, rows: &[&StandingRow<'_>], at: FleetReading<'_
 
 fn cells(standing: &Standing<'_>, row: &StandingRow<'_>, at: FleetReading<'_>) -> [String; 6] {
     let since = row.since.map(|since| (at.reading.now - since).num_milliseconds());
-    let is_narrow = at.reading.width < NARROW;
-    let [mark, when, cost, place] = match (row.lease, row.lease.and_then(Lease::attempt)) {
-        (Some(lease), Some(attempt)) => {
-            let mark = counted(row.iteration, lease.contract.limits.max_iterations);
-            let took = since.and_then(|ms| u64::try_from(ms).ok()).map(brief);
-            let (cost, place) = (money(&lease.carried.usage), place(attempt, at.host));
-            [mark, took.unwrap_or_default(), cost, place]
-        }
-        _ => {
-            let ago = since.filter(|_| row.group == StandingGroup::NeedsYou).map(ago);
-            [row.what.to_owned(), String::new(), String::new(), ago.unwrap_or_default()]
-        }
-    };
-    let [when, cost, place] =
-        [when, cost, place].map(|text| if is_narrow { String::new() } else { text });
+    let mut cells = [row.what.to_owned(), String::new(), String::new(), String::new()];
+    if let Some((lease, attempt)) = row.lease.and_then(|lease| Some((lease, lease.attempt()?))) {
+        let took = since.and_then(|ms| u64::try_from(ms).ok()).map(brief).unwrap_or_default();
+        let mark = counted(row.iteration, lease.contract.limits.max_iterations);
+        cells = [mark, took, money(&lease.carried.usage), place(attempt, at.host)];
+    } else if row.group == StandingGroup::NeedsYou {
+        cells[3] = since.map(ago).unwrap_or_default();
+    }
+    if at.reading.width < NARROW {
+        cells[1..].fill(String::new());
+    }
+    let [mark, when, cost, place] = cells;
     [row.task.to_string(), mark, when, cost, news(standing, row, at), place]
 }
 
