@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Error, Result, bail};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::drive::error_text::git_trouble;
 use crate::engine::fleet::manifest::read_record;
 use crate::engine::fleet::{
-    Attempt, Fleet, Lease, RecordFault, Remote, StoredRecord, TaskEnding, TaskId, TaskState,
-    UnreadableLease,
+    Attempt, Fleet, Lease, RecordFault, Remote, TaskEnding, TaskId, TaskState, UnreadableLease,
 };
 use crate::engine::git::{GitFault, GitStep, GitTrouble, RefUpdate, RemoteRef, SwapResult};
 use crate::engine::record::Ending;
@@ -417,7 +417,7 @@ impl SharedMemory {
         Ok(self.refs().commit(text, None)?)
     }
 
-    pub fn read<T: StoredRecord>(&self, name: &str) -> Result<Option<Kept<T>>> {
+    pub fn read<T: DeserializeOwned>(&self, name: &str) -> Result<Option<Kept<T>>> {
         let name = self.name(name);
         let Some(id) = self.seen(&name)? else { return Ok(None) };
         self.bring(&[(&name, &id)])?;
@@ -509,7 +509,7 @@ fn text<T: Serialize>(title: &str, value: &T) -> Result<String> {
 }
 
 /// What a commit's message holds below its title.
-fn value<T: StoredRecord>(name: &str, message: &str) -> Result<T, RecordFault> {
+fn value<T: DeserializeOwned>(name: &str, message: &str) -> Result<T, RecordFault> {
     let (_, text) = message.split_once("\n\n").unwrap_or_default();
     read_record(name, text.as_bytes(), AWAY)
 }

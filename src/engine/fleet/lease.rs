@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::manifest::{Fleet, FleetTask, StoredRecord, TaskId};
+use super::manifest::{Fleet, FleetTask, SCHEMA, TaskId};
 use crate::engine::boundary::limits::LimitName;
 use crate::engine::evidence::Verdict;
 use crate::engine::record::{
@@ -19,8 +19,6 @@ use crate::engine::text::{clip_at_word, count, named, one_line};
 use crate::engine::usage::Earlier;
 use crate::engine::usage::Usage;
 
-/// The format this crew writes.
-pub const SCHEMA: u32 = 1;
 /// How the reason begins where an agent asked for a person; its own words follow.
 pub const ASKED: &str = "the agent said BLOCKED: ";
 /// The most characters of what was last seen.
@@ -516,10 +514,6 @@ pub fn without_markers(files: &[String]) -> Option<Check> {
         files.iter().map(|file| format!("'{}'", file.replace('\'', r"'\''"))).collect();
     let run = format!("! grep -nEs '^(<<<<<<<|>>>>>>>) ' -- {}", files.join(" "));
     Some(Check::new(run, Role::Verify))
-}
-
-impl StoredRecord for Lease {
-    const SCHEMA: u32 = SCHEMA;
 }
 
 #[cfg(test)]

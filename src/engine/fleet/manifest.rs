@@ -17,7 +17,7 @@ use crate::engine::git::GitBaseline;
 use crate::engine::record::{Actor, Check, Ending, TaskOfFleet};
 use crate::engine::text::within;
 
-/// The format this crew writes.
+/// The format of fleets and leases that this crew writes, and the newest that it reads.
 pub const SCHEMA: u32 = 1;
 /// The engine that is this machine.
 pub const LOCAL: &str = "local";
@@ -361,16 +361,6 @@ pub struct FleetTerms {
     pub land_check: Vec<String>,
 }
 
-/// A record with a format of its own.
-pub trait StoredRecord: DeserializeOwned {
-    /// The newest format that this crew reads.
-    const SCHEMA: u32;
-}
-
-impl StoredRecord for Fleet {
-    const SCHEMA: u32 = SCHEMA;
-}
-
 /// Why a record cannot be used: which one, the cause, and a hint.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
@@ -402,7 +392,7 @@ impl UnreadableLease {
 }
 
 /// Reads the record `name`. `away` says how a broken one is put out of the way.
-pub fn read_record<T: StoredRecord>(
+pub fn read_record<T: DeserializeOwned>(
     name: &str,
     bytes: &[u8],
     away: &str,
@@ -413,7 +403,7 @@ pub fn read_record<T: StoredRecord>(
     }
     let broken = |error: serde_json::Error| RecordFault::broken(name, &error.to_string(), away);
     let Format { schema } = serde_json::from_slice(bytes).map_err(broken)?;
-    if schema > T::SCHEMA {
+    if schema > SCHEMA {
         return Err(RecordFault(format!("{name} was made by a newer crew\nhint: update crew")));
     }
     serde_json::from_slice(bytes).map_err(broken)
@@ -490,7 +480,7 @@ mod stored_tests {
     use crate::engine::fleet::fixture::{a_fleet, a_lease};
     use crate::engine::fleet::lease::Lease;
 
-    fn told<T: StoredRecord>(bytes: &[u8]) -> String {
+    fn told<T: DeserializeOwned>(bytes: &[u8]) -> String {
         read_record::<T>("a.json", bytes, "move it away").err().unwrap().to_string()
     }
 

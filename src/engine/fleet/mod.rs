@@ -16,7 +16,7 @@ pub use self::lease::{Attempt, Carried, JobPhase, Landed, Lease, TaskEnding, Tas
 pub use self::lease::{INCLUDE, Refusal, evidence, touches_the_fleet, without_markers};
 pub use self::manifest::{Fleet, FleetOrder, FleetRequest, LandingMode, Remote, TypedTerms};
 pub use self::manifest::{FleetTask, FleetTerms, TaskId};
-pub use self::manifest::{RecordFault, StoredRecord, UnreadableLease};
+pub use self::manifest::{RecordFault, UnreadableLease};
 pub use self::plan::{FleetPlan, Places, Start, WaitsFor, overlap};
 pub use self::slots::{Pace, SlotCount};
 pub use self::standing::{Standing, StandingCounts, StandingGroup, StandingNews, StandingRow};

@@ -58,12 +58,6 @@ pub struct Places<'a> {
     pub takes_one: &'a dyn Fn(&Attempt) -> bool,
 }
 
-impl From<usize> for Places<'_> {
-    fn from(slots: usize) -> Self {
-        Self { slots, takes_one: &|_| true }
-    }
-}
-
 impl FleetPlan {
     /// The same while no crew runs the fleet: what could start now or next waits for that.
     pub fn unattended(mut self) -> Self {

@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::LOCK_WAIT;
 use super::home::{Home, hash};
 use crate::engine::fleet::manifest::read_record;
-use crate::engine::fleet::{Fleet, Lease, StoredRecord, TaskId, UnreadableLease};
-use crate::world::clock::Deadline;
+use crate::engine::fleet::{Fleet, Lease, TaskId, UnreadableLease};
+use crate::world::clock::{self, Deadline};
 use crate::world::fault;
 use crate::world::files::disk::{self, Durability, Lock};
 use crate::world::files::tree;
@@ -251,7 +252,7 @@ fn task_file(home: &Home, fleet: &str, task: &TaskId, extension: &str) -> PathBu
     tasks(home, fleet).join(format!("{task}.{extension}"))
 }
 
-fn read<T: StoredRecord>(file: &Path) -> io::Result<Option<Kept<T>>> {
+fn read<T: DeserializeOwned>(file: &Path) -> io::Result<Option<Kept<T>>> {
     let Some(bytes) = disk::read(file, FILE_BYTES)? else { return Ok(None) };
     let value = read_record(&file.display().to_string(), &bytes, "move the file away")
         .map_err(|fault| io::Error::new(io::ErrorKind::InvalidData, fault))?;
