@@ -44,11 +44,10 @@ const LOOK: Duration = Duration::from_millis(500);
 pub fn status(arguments: &FleetStatusArgs) -> Result<Exit> {
     let (home, memory, _) = requested(arguments.fleet.as_deref())?;
     let mut view = FleetView::of(&home, &memory)?;
-    if arguments.watch && FullScreen::is_possible() {
-        return watch(&home, &memory, view);
-    }
     if arguments.watch {
-        view = at_its_end(&home, &memory, view)?;
+        let screen = FullScreen::is_possible().then(FullScreen::open).transpose()?;
+        let Some(last) = watch(&home, &memory, view, screen)? else { return Ok(Exit::SUCCESS) };
+        view = last;
     }
     if arguments.json {
         print::json(&json::status(&view.standing(), &view.fleet));
@@ -121,30 +120,40 @@ pub fn at(host: &str) -> FleetReading<'_> {
     FleetReading { reading: Reading { width: reading.width.min(COLUMNS_MAX), ..reading }, host }
 }
 
-/// Redraws the board until a person leaves it, or the fleet is over and no crew runs it: its last
-/// page stays on the terminal then. It fails only where the fleet is gone.
-fn watch(home: &Home, memory: &Memory, mut view: FleetView) -> Result<Exit> {
-    let (mut screen, host) = (FullScreen::open()?, host());
+/// Looks until the fleet is over and no crew runs it, and on a screen redraws the board:
+/// `None` if a person leaves that. Without a screen it also ends where nobody is left who could
+/// end the fleet. It fails only where the fleet is gone.
+fn watch(
+    home: &Home,
+    memory: &Memory,
+    mut view: FleetView,
+    mut screen: Option<FullScreen>,
+) -> Result<Option<FleetView>> {
+    let host = host();
     let [least, most] = if memory.is_shared() { REMOTE_LOOKS } else { [LOOK; 2] };
     let mut pace = Pace::of(least, most);
     let (mut next, mut unseen) = (Deadline::after(pace.after(true)), None);
     loop {
         let standing = view.standing();
-        if standing.is_over() && !view.is_run {
-            drop(screen);
-            print::page(&words::page(&standing, at(&host)));
-            return Ok(Exit::SUCCESS);
+        let is_left = |view: &FleetView| {
+            memory.is_shared() || view.leases.iter().any(|lease| memory.is_held(lease.id()))
+        };
+        if !view.is_run && (standing.is_over() || (screen.is_none() && !is_left(&view))) {
+            return Ok(Some(view));
         }
-        let (width, rows) = screen.size()?;
-        let reading = Reading { width, ..reading() };
-        let at = FleetReading { reading, host: &host };
-        let lines = words::board(&standing, at, rows, unseen.as_deref());
-        let lines: Text<'_> = lines.iter().map(|line| colour::spans(line)).collect();
-        screen.draw(|frame| frame.render_widget(lines, frame.area()))?;
-        let key = screen.key(LOOK.min(next.left()))?;
-        let leaves = [KeyCode::Char('q'), KeyCode::Esc];
-        if key.is_some_and(|key| leaves.contains(&key.code) || is_interrupt(key)) {
-            return Ok(Exit::SUCCESS);
+        if let Some(screen) = &mut screen {
+            let (width, rows) = screen.size()?;
+            let at = FleetReading { reading: Reading { width, ..reading() }, host: &host };
+            let lines = words::board(&standing, at, rows, unseen.as_deref());
+            let lines: Text<'_> = lines.iter().map(|line| colour::spans(line)).collect();
+            screen.draw(|frame| frame.render_widget(lines, frame.area()))?;
+            let key = screen.key(LOOK.min(next.left()))?;
+            let leaves = [KeyCode::Char('q'), KeyCode::Esc];
+            if key.is_some_and(|key| leaves.contains(&key.code) || is_interrupt(key)) {
+                return Ok(None);
+            }
+        } else {
+            clock::sleep(next.left());
         }
         if next.passed() {
             let now = look_again(home, memory, &view.fleet)?;
@@ -157,27 +166,6 @@ fn watch(home: &Home, memory: &Memory, mut view: FleetView) -> Result<Exit> {
             };
         }
     }
-}
-
-/// Waits until the fleet is over and no crew runs it, where there is no screen for a board. It
-/// fails only where the fleet is gone.
-fn at_its_end(home: &Home, memory: &Memory, mut view: FleetView) -> Result<FleetView> {
-    let [least, most] = if memory.is_shared() { REMOTE_LOOKS } else { [LOOK; 2] };
-    let mut pace = Pace::of(least, most);
-    let mut is_new = true;
-    while view.is_run || !view.standing().is_over() {
-        let rests = !view.leases.iter().any(|lease| memory.is_held(lease.id()));
-        if rests && !view.is_run && !memory.is_shared() {
-            // Nobody is left who could end it.
-            break;
-        }
-        clock::sleep(pace.after(is_new));
-        if let Ok(now) = look_again(home, memory, &view.fleet)? {
-            is_new = !now.is_still(&view);
-            view = now;
-        }
-    }
-    Ok(view)
 }
 
 /// Another look at a fleet, or why it failed, in one line.
