@@ -14,7 +14,7 @@ use super::LOCK_WAIT;
 use super::home::{Home, hash};
 use crate::engine::fleet::manifest::read_record;
 use crate::engine::fleet::{Fleet, Lease, TaskId, UnreadableLease};
-use crate::world::clock::{self, Deadline};
+use crate::world::clock::Deadline;
 use crate::world::fault;
 use crate::world::files::disk::{self, Durability, Lock};
 use crate::world::files::tree;
