@@ -309,6 +309,19 @@ impl JobTie<'_> {
         self.brought.as_ref().filter(is_in).or(self.stood_on.as_ref()).cloned()
     }
 
+    /// An iteration begins in the slot that was taken. Returns the end of a loop that may not
+    /// continue.
+    fn begins(&mut self, record: &Loop) -> Option<Ending> {
+        let slot = self.slot.as_ref().map(Slot::number);
+        let since = clock::now().wall;
+        let fenced = self.say(record, &JobPhase::Works { slot, since }, None);
+        self.looked = None;
+        if fenced.is_none() {
+            self.deliver(record);
+        }
+        fenced
+    }
+
     /// Takes a slot, or says how many are before it in the line.
     fn take_slot(&mut self) -> io::Result<Option<usize>> {
         let line = if let Some(line) = &mut self.line {
@@ -348,7 +361,7 @@ impl Tie for JobTie<'_> {
         match self.take_slot() {
             Ok(None) => {
                 self.bring_main(record);
-                Leave::Granted
+                self.begins(record).map_or(Leave::Granted, Leave::Ends)
             }
             Ok(Some(ahead)) => {
                 if is_new && let Some(fenced) = self.say(record, &JobPhase::Lines, None) {
@@ -360,17 +373,6 @@ impl Tie for JobTie<'_> {
             }
             Err(error) => Leave::Later(format!("a slot, which cannot be had: {error}")),
         }
-    }
-
-    fn begins(&mut self, record: &Loop) -> Option<Ending> {
-        let slot = self.slot.as_ref().map(Slot::number);
-        let since = clock::now().wall;
-        let fenced = self.say(record, &JobPhase::Works { slot, since }, None);
-        self.looked = None;
-        if fenced.is_none() {
-            self.deliver(record);
-        }
-        fenced
     }
 
     fn stood_on(&self) -> Option<String> {

@@ -240,9 +240,7 @@ fn hand_over(home: &Home, record: &mut Loop, new_owner: NewOwner) {
     state.began = clock::now();
     let is_watched = record.watches_the_tree();
     let tree = is_watched.then(|| tree::begin(home, record).seen).flatten();
-    let was = record.state.trees.snapshot.clone();
-    record.state.remember_tree(tree);
-    test_changes::follow(home, was.as_deref(), record, true);
+    test_changes::follow(home, record, tree, true);
 }
 
 /// Fails with the reason why a loop cannot be taken.

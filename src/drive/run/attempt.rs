@@ -39,10 +39,10 @@ pub(super) struct IterationRun {
 impl IterationRun {
     /// Whether the agent itself gave no reason to call the iteration a failure.
     fn ended_well(&self) -> bool {
-        let agent = &self.agent;
-        let is_plain = agent.error.is_none() && agent.closing == AgentClosing::Plain;
-        is_plain
-            && agent.process == Some(ProcessEnd::Exit(0))
+        let AgentOutcome { error, closing, process, .. } = &self.agent;
+        error.is_none()
+            && *closing == AgentClosing::Plain
+            && *process == Some(ProcessEnd::Exit(0))
             && !matches!(self.claim, Claim::Failure { .. })
     }
 
@@ -141,7 +141,15 @@ impl Runner<'_> {
         if run.agent.usage_file.is_some() {
             self.take_usage();
         }
-        let mut watcher = Watcher::new(self, agents::reader(&run.agent));
+        let mut watcher = Watcher {
+            runner: self,
+            reader: agents::reader(&run.agent),
+            cancels: Cancels::new(self.home, &record.id),
+            was_told: false,
+            time: Watched::start(),
+            wait: None,
+            had_waited: None,
+        };
         let ended = match agent::run(call, idle, &log, &mut watcher) {
             Ok(ended) => ended,
             Err(error) => {
@@ -154,11 +162,10 @@ impl Runner<'_> {
             watcher.reader.read_usage(&text);
         }
         let had_waited = watcher.had_waited.filter(|_| ended.cause == ExitCause::Stopped);
-        let is_for_a_wait = had_waited.is_some();
-        let failure = had_waited.and_then(|then| then.agent.error);
+        let failure = had_waited.as_ref().and_then(|then| then.agent.error.clone());
         let report = watcher.reader.report(clock::local()).ended_for(failure);
         let mut attempt = self.classify(run, prompt, &ended, &report);
-        if is_for_a_wait {
+        if had_waited.is_some() {
             attempt.agent.process = Some(ProcessEnd::Waited);
         }
         if is_the_last && ended.cause == ExitCause::TimedOut {
@@ -169,25 +176,24 @@ impl Runner<'_> {
 
     /// Reports how the agent ended, where a person should know and no judgement depends on it.
     fn tell_of_the_end(&self, ended: &FinishedAgent) {
-        let note = |note: &str| self.tell(&RunEvent::Noted(note));
         // Without a record there is no log, which was already reported.
         if let Some(error) = ended.log_error.as_ref().filter(|_| !self.ledger.is_behind()) {
-            note(&format!("the log of this iteration is not whole: {error}"));
+            self.note(&format!("the log of this iteration is not whole: {error}"));
         }
         if ended.closed_early {
-            note(
+            self.note(
                 "the agent closed its standard output and kept running: its last message may be missing",
             );
         }
         if ended.cause == ExitCause::Lingered {
             let silent = agent::CLOSED.as_secs();
-            note(&format!(
+            self.note(&format!(
                 "the agent reported its end, then was silent for {silent} s: crew ended it, and the iteration counts in full"
             ));
         }
         if !ended.left_behind.is_empty() {
             let ids: Vec<String> = ended.left_behind.iter().map(ToString::to_string).collect();
-            note(&format!("the agent left processes that do not end: {}", ids.join(", ")));
+            self.note(&format!("the agent left processes that do not end: {}", ids.join(", ")));
         }
     }
 
@@ -229,15 +235,15 @@ impl Runner<'_> {
 // without a process. It does not judge the agent.
 
 /// One agent, watched.
-pub struct Watcher<'a, 'runner> {
+struct Watcher<'a, 'runner> {
     runner: &'a Runner<'runner>,
-    pub(super) reader: OutputReader,
+    reader: OutputReader,
     cancels: Cancels<'a>,
     was_told: bool,
     time: Watched,
     wait: Option<Waiting>,
     /// What it reported when it had only waited for long enough.
-    pub(super) had_waited: Option<Report>,
+    had_waited: Option<Report>,
 }
 
 /// The agent waits for the service.
@@ -249,20 +255,7 @@ struct Waiting {
     last: Duration,
 }
 
-impl<'a, 'runner> Watcher<'a, 'runner> {
-    pub(super) fn new(runner: &'a Runner<'runner>, reader: OutputReader) -> Self {
-        let cancels = Cancels::new(runner.home, &runner.ledger.record.id);
-        Self {
-            runner,
-            reader,
-            cancels,
-            was_told: false,
-            time: Watched::start(),
-            wait: None,
-            had_waited: None,
-        }
-    }
-
+impl Watcher<'_, '_> {
     /// Notes whether the agent waits, as its last line said.
     fn note_a_wait(&mut self) {
         let Some(told) = self.reader.waits(clock::local()) else {
@@ -285,9 +278,7 @@ impl<'a, 'runner> Watcher<'a, 'runner> {
         });
         if is_enough && self.had_waited.is_none() {
             self.had_waited = Some(self.reader.report(clock::local()));
-            self.runner.tell(&RunEvent::Noted(
-                "the agent only waits for the model's service: crew ends it",
-            ));
+            self.runner.note("the agent only waits for the model's service: crew ends it");
         }
         self.had_waited.is_some()
     }

@@ -83,26 +83,17 @@ fn run(home: &Home, subject: &Loop, reaction: &Reaction, stop: Stop<'_>) -> Reac
         .within(Duration::from_secs(reaction.timeout_s))
         .noted(groups::note(&home.groups(&subject.id)))
         .run(stop);
-    let result = |verdict, exit, elapsed_ms, output: &str| ReactionEnd {
-        on,
-        run: reaction.run.clone(),
-        verdict,
-        exit,
-        elapsed_ms,
-        tail: tail_of(output, TAIL_CHARS),
+    let (verdict, exit) = match ended.as_ref().map(|ended| ended.cause) {
+        Ok(ExitCause::Exit(0)) => (Verdict::Passed, Some(0)),
+        Ok(ExitCause::Exit(code)) => (Verdict::Failed, Some(code)),
+        Ok(ExitCause::TimedOut) => (Verdict::TimedOut, None),
+        Ok(_) => (Verdict::Unknown, None),
+        Err(_) => (Verdict::Failed, None),
     };
-    match ended {
-        Err(error) => result(Verdict::Failed, None, 0, &error.to_string()),
-        Ok(ended) => {
-            let (verdict, exit) = match ended.cause {
-                ExitCause::Exit(0) => (Verdict::Passed, Some(0)),
-                ExitCause::Exit(code) => (Verdict::Failed, Some(code)),
-                ExitCause::TimedOut => (Verdict::TimedOut, None),
-                _ => (Verdict::Unknown, None),
-            };
-            result(verdict, exit, ended.elapsed_ms, &plain(&ended.text()))
-        }
-    }
+    let elapsed_ms = ended.as_ref().map_or(0, |ended| ended.elapsed_ms);
+    let output = ended.map_or_else(|error| error.to_string(), |ended| plain(&ended.text()));
+    let tail = tail_of(&output, TAIL_CHARS);
+    ReactionEnd { on, run: reaction.run.clone(), verdict, exit, elapsed_ms, tail }
 }
 
 #[cfg(test)]

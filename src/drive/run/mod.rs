@@ -18,8 +18,8 @@ use anyhow::Error;
 use self::ledger::Ledger;
 use self::round::Tie;
 use super::end::EndedLoop;
-use super::page;
 use super::windows::LoopTurn;
+use super::{page, tree};
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::git::GitBaseline;
 use crate::engine::record::{Loop, LoopId, Run, Status};
@@ -84,10 +84,9 @@ struct Runner<'a> {
     is_rested: bool,
     /// Whether a person asks for the next iteration: it tries whatever the rate window says.
     is_typed: bool,
-    /// The repositories in the working tree that were reported.
-    nested: BTreeSet<PathBuf>,
-    /// The user's uncommitted files that were reported as gone, or as no longer ignored.
-    missed: BTreeSet<PathBuf>,
+    /// What was reported because no commit of the loop has it: repositories in the working tree,
+    /// and files of the user that are gone, or are ignored no longer.
+    reported: BTreeSet<PathBuf>,
     /// The last limit of each account that was met here.
     met: Vec<LoopTurn>,
     /// The other branch that was reported; empty for a detached head.
@@ -113,8 +112,7 @@ impl<'a> Runner<'a> {
             handoff: None,
             is_rested: true,
             is_typed: tie.is_none(),
-            nested: BTreeSet::new(),
-            missed: BTreeSet::new(),
+            reported: BTreeSet::new(),
             met: Vec::new(),
             elsewhere: None,
             tie,
@@ -127,9 +125,7 @@ impl<'a> Runner<'a> {
             if !self.ledger.look() {
                 return RunEnd::Taken(self.ledger.record.id.clone());
             }
-            let rests =
-                matches!(self.ledger.record.state.status, Status::Finished | Status::Paused);
-            if rests && self.ledger.save() {
+            if tree::is_at_rest(&self.ledger.record) && self.ledger.save() {
                 continue;
             }
             if let Some(error) = self.ledger.refused.take() {
@@ -157,6 +153,11 @@ impl<'a> Runner<'a> {
     fn tell(&self, event: &RunEvent<'_>) {
         view::follow(self.home, &self.ledger.record, event);
         self.sink.borrow_mut().on_event(event);
+    }
+
+    /// Reports what a person should know, and what changes nothing.
+    fn note(&self, what: &str) {
+        self.tell(&RunEvent::Noted(what));
     }
 
     /// One tick of time. Returns whether a person asked for the end.

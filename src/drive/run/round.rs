@@ -81,10 +81,9 @@ impl Runner<'_> {
     fn count_late(&self, usage: Option<Usage>) {
         let Some(usage) = usage.filter(|usage| *usage != Usage::default()) else { return };
         if let Err(error) = end::count_late(self.home, &self.ledger.record.id, &usage) {
-            let why = format!(
+            self.note(&format!(
                 "the cost and tokens of the last iteration could not be counted: {error:#}"
-            );
-            self.tell(&RunEvent::Noted(&why));
+            ));
         }
     }
 
@@ -126,29 +125,20 @@ impl Runner<'_> {
     fn follow(&mut self, boundary: Boundary, facts: &Facts) {
         let Boundary { after, decision, note, .. } = boundary;
         if let Some(note) = note {
-            self.tell(&RunEvent::Noted(&note));
+            self.note(&note);
         }
         let counted = after.state.completed > self.ledger.record.state.completed;
         let began = std::mem::replace(&mut self.ledger.record, after);
         let _ = view::write(&self.ledger.record);
         if counted {
             self.handoff = None;
-            let exit = match facts.seen.agent.process {
-                Some(ProcessEnd::Exit(code)) => Some(code),
-                _ => None,
-            };
-            let ends = match &decision {
-                Decision::Finish(ending) => Some(ending.outcome),
-                _ => None,
-            };
-            match &facts.seen.agent.process {
-                Some(ProcessEnd::Skipped(why)) => {
-                    self.tell(&RunEvent::Skipped { record: &began, why });
-                }
-                _ => {
-                    self.tell(&RunEvent::IterationEnded { after: &self.ledger.record, exit, ends });
-                }
-            }
+            let after = &self.ledger.record;
+            let ended = |exit| RunEvent::IterationEnded { after, exit, ends: after.outcome() };
+            self.tell(&match &facts.seen.agent.process {
+                Some(ProcessEnd::Skipped(why)) => RunEvent::Skipped { record: &began, why },
+                Some(ProcessEnd::Exit(code)) => ended(Some(*code)),
+                _ => ended(None),
+            });
             if let Some(fault) = self.keep_work() {
                 self.end_without_a_repository(&fault);
             }
@@ -190,7 +180,7 @@ impl Runner<'_> {
         );
         self.handoff = end::handoff::hand_on(self.home, record, "redline");
         self.ledger.note(&why);
-        self.tell(&RunEvent::Noted(&why));
+        self.note(&why);
     }
 
     /// Whether this boundary is the first in a row without progress that reaches half of the limit.
@@ -238,21 +228,17 @@ impl Runner<'_> {
         let tree = is_watched.then(look).flatten();
         let home = self.home;
         self.ledger.change(what, |record| {
-            let was = record.state.trees.snapshot.clone();
-            record.state.remember_tree(tree.clone());
-            test_changes::follow(home, was.as_deref(), record, false);
+            test_changes::follow(home, record, tree.clone(), false);
             record.state.git.pending.commit &= !what.starts_with(COMMITTED);
         });
     }
 
     /// Takes what a person changed while no agent was at work as the loop found it.
     pub(super) fn follow_the_person(&mut self) {
-        let (home, record) = (self.home, &self.ledger.record);
-        let was = record.state.trees.snapshot.clone();
-        let Some(seen) = tree::look_after_a_rest(home, record) else { return };
+        let home = self.home;
+        let Some(seen) = tree::look_after_a_rest(home, &self.ledger.record) else { return };
         self.ledger.change("what a person changed meanwhile", |record| {
-            record.state.remember_tree(Some(seen.clone()));
-            test_changes::follow(home, was.as_deref(), record, true);
+            test_changes::follow(home, record, Some(seen.clone()), true);
         });
     }
 
@@ -292,15 +278,14 @@ pub enum Leave {
 
 /// A fleet, as one of its runs sees it.
 pub trait Tie {
-    /// Asks for leave; is called again until the answer is another than `Later`.
+    /// Asks for leave; is called again until the answer is another than `Later`. An iteration begins
+    /// as it is granted.
     fn leave(&mut self, record: &Loop) -> Leave;
-    /// An iteration begins with this leave. Returns the end of a loop that may not go on.
-    fn begins(&mut self, record: &Loop) -> Option<Ending>;
     /// The commit of the main branch that the loop's branch was on, before it is rebased again.
     fn stood_on(&self) -> Option<String>;
     /// The loop waits until what is due, and needs no place meanwhile.
     fn rests(&mut self, record: &Loop);
-    /// An iteration is over and its work is kept. Returns the end of a loop that may not go on.
+    /// An iteration is over and its work is kept. Returns the end of a loop that may not continue.
     fn is_over(&mut self, record: &Loop) -> Option<Ending>;
 }
 
@@ -309,12 +294,7 @@ impl Runner<'_> {
     /// something.
     pub(super) fn has_leave(&mut self) -> bool {
         let Some(mut tie) = self.tie.take() else { return true };
-        let mut answer = self.ask_for_leave(&mut *tie);
-        if answer == Some(Leave::Granted)
-            && let Some(ending) = tie.begins(&self.ledger.record)
-        {
-            answer = Some(Leave::Ends(ending));
-        }
+        let answer = self.ask_for_leave(&mut *tie);
         self.tie = Some(tie);
         match answer {
             // The fleet may have left messages for the agent.
@@ -335,7 +315,7 @@ impl Runner<'_> {
             || match tie.leave(&self.ledger.record) {
                 Leave::Later(why) => {
                     if told.is_none() {
-                        self.tell(&RunEvent::Noted(&format!("waits for {why}")));
+                        self.note(&format!("waits for {why}"));
                         told = Some(why);
                     }
                     if self.tick() || self.is_asked() { Ok(None) } else { Err(()) }
@@ -350,7 +330,7 @@ impl Runner<'_> {
         answer
     }
 
-    /// Gives back what the iteration needed, and ends a loop that may not go on.
+    /// Gives back what the iteration needed, and ends a loop that may not continue.
     pub(super) fn leave_is_over(&mut self) {
         let Some(mut tie) = self.tie.take() else { return };
         let ending = tie.is_over(&self.ledger.record);

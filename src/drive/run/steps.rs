@@ -15,8 +15,7 @@ use crate::engine::git::{GitFault, GitStep, GitTrouble, Pushed, Rebased};
 use crate::engine::journal::{COMMITTED, REBASED};
 use crate::engine::record::{Ending, Failures, GitMemory, Outcome, Sent};
 use crate::engine::words::news::commit_message;
-use crate::world::git::commit::CommitResult;
-use crate::world::git::commit::{Drafts, LeftDrafts, name_paths};
+use crate::world::git::commit::{CommitResult, Drafts, name_paths};
 use crate::world::git::steps::{Steps, following};
 use crate::world::git::{refusal, steps};
 use crate::world::process::Stop;
@@ -48,9 +47,7 @@ impl Runner<'_> {
         if self.ledger.record.is_live() {
             self.end(Outcome::Blocked, &self.reason(fault));
         } else if self.run().git.commit && why != Some(self.reason(fault)) {
-            self.tell(&RunEvent::CommitFailed { why: &fault.line() });
-            let reason = self.reason(fault);
-            self.remember_of_git(|git| git.commits.add(reason.clone()));
+            self.failed(GitStep::Commit, fault);
         }
     }
 
@@ -64,93 +61,85 @@ impl Runner<'_> {
             let kept = self.steps_until(&stop, |steps| steps.commit(&message, &drafts));
             kept.unwrap_or_else(|| Err(unlisted(GitStep::Commit))).map(|kept| (kept, drafts))
         });
-        match kept {
+        let fault = match kept {
             Ok((kept, drafts)) => {
                 self.committed(&message, kept, drafts);
-                None
+                return None;
             }
-            Err(fault) => {
-                if fault.trouble != GitTrouble::Repository {
-                    self.tell(&RunEvent::CommitFailed { why: &fault.line() });
-                    let reason = self.reason(&fault);
-                    self.remember_of_git(|git| git.commits.add(reason.clone()));
-                }
-                Some(fault)
-            }
+            Err(fault) => fault,
+        };
+        if fault.trouble != GitTrouble::Repository {
+            self.failed(GitStep::Commit, &fault);
         }
+        Some(fault)
+    }
+
+    /// Reports a commit or a push that failed, and remembers why.
+    fn failed(&mut self, step: GitStep, fault: &GitFault) {
+        let (why, reason) = (&fault.line(), self.reason(fault));
+        let is_push = step == GitStep::Push;
+        let event =
+            if is_push { RunEvent::PushFailed { why } } else { RunEvent::CommitFailed { why } };
+        self.tell(&event);
+        self.remember_of_git(|git| {
+            let failures = if is_push { &mut git.pushes } else { &mut git.commits };
+            failures.add(reason.clone());
+        });
     }
 
     /// Reports a commit, and what is not in it.
     fn committed(&mut self, message: &str, kept: CommitResult, mut drafts: Drafts) {
         let CommitResult { commit, branch, taken, ignored, left, nested, behind } = kept;
-        let ignored: Vec<_> =
-            ignored.into_iter().filter(|it| self.missed.insert(it.clone())).collect();
-        if !ignored.is_empty() {
-            self.tell(&RunEvent::Noted(&format!(
-                "ignored when the loop began, and left out of crew's commits: {}",
-                name_paths(&ignored)
-            )));
-        }
-        let behind: Vec<_> =
-            behind.into_iter().filter(|it| self.missed.insert(it.clone())).collect();
-        if !behind.is_empty() {
-            self.tell(&RunEvent::Noted(&format!(
-                "another commit of a submodule came, and the old one is still checked out, which \
-                 crew's commits leave out: {} (git submodule update)",
-                name_paths(&behind)
-            )));
-        }
+        self.note_once(ignored, "ignored when the loop began, and left out of crew's commits: {}");
+        self.note_once(
+            behind,
+            "another commit of a submodule came, and the old one is still checked out, which \
+             crew's commits leave out: {} (git submodule update)",
+        );
         for path in nested {
-            if self.nested.insert(path.clone()) {
-                self.tell(&RunEvent::Noted(&format!(
-                    "{} is a separate repository: no commit of this loop holds its files (git \
-                     submodule add takes it in, or remove the .git in it)",
-                    path.display()
-                )));
-            }
+            self.note_once(
+                vec![path],
+                "{} is a separate repository: no commit of this loop holds its files (git \
+                 submodule add takes it in, or remove the .git in it)",
+            );
         }
         if self.ledger.record.state.git.commits != Failures::default() {
             self.remember_of_git(|git| git.commits = Failures::default());
         }
-        self.tell_of_drafts_that_left(&mut drafts, &left);
+        let theirs = "what you had not committed was committed, but not by crew: {}";
+        self.give_up_drafts(&mut drafts, &left.committed, theirs);
+        self.note_once(
+            left.gone,
+            "what you had not committed is gone, or equals what is committed (crew diff shows \
+             what became of yours): {}",
+        );
         let Some(commit) = commit else { return };
         let subject = message.lines().next().unwrap_or_default();
         let branch = branch.as_deref();
         self.tell(&RunEvent::Committed { commit: &commit, branch, subject });
-        if !taken.is_empty() {
-            self.tell(&RunEvent::Noted(&format!(
-                "the agent changed files you had not committed, so {commit} holds all of them, \
-                 your changes too: {} (crew diff shows what became of yours)",
-                name_paths(&taken)
-            )));
-            let _ = drafts.forget(self.home, &self.ledger.record.id, &taken);
-        }
+        let whole = format!(
+            "the agent changed files you had not committed, so {commit} holds all of them, your \
+             changes too: {{}} (crew diff shows what became of yours)"
+        );
+        self.give_up_drafts(&mut drafts, &taken, &whole);
         self.tell_of_another_branch(branch);
         let left = self.ledger.record.state.trees.snapshot.clone();
         self.look_at_the_tree(&format!("{COMMITTED}{commit}"), left.as_deref());
     }
 
-    /// Reports once which of the user's files are no longer as they left them, though no commit of
-    /// crew's has them.
-    fn tell_of_drafts_that_left(&mut self, drafts: &mut Drafts, left: &LeftDrafts) {
-        let LeftDrafts { committed, gone } = left;
-        let new = |path: &&PathBuf| !self.missed.contains(*path);
-        let gone: Vec<PathBuf> = gone.iter().filter(new).cloned().collect();
-        for (paths, what) in [
-            (committed, "what you had not committed was committed, but not by crew"),
-            (
-                &gone,
-                "what you had not committed is gone, or equals what is committed (crew diff shows what became of yours)",
-            ),
-        ] {
-            if paths.is_empty() {
-                continue;
-            }
-            self.tell(&RunEvent::Noted(&format!("{what}: {}", name_paths(paths))));
+    /// Reports paths, in place of the `{}` in `what`, except those that were reported before.
+    fn note_once(&mut self, mut paths: Vec<PathBuf>, what: &str) {
+        paths.retain(|path| self.reported.insert(path.clone()));
+        if !paths.is_empty() {
+            self.note(&what.replace("{}", &name_paths(&paths)));
         }
-        self.missed.extend(gone);
-        if !committed.is_empty() {
-            let _ = drafts.forget(self.home, &self.ledger.record.id, committed);
+    }
+
+    /// Reports files that are the user's drafts no longer, and takes them off the list.
+    fn give_up_drafts(&self, drafts: &mut Drafts, paths: &[PathBuf], what: &str) {
+        if !paths.is_empty() {
+            self.note(&what.replace("{}", &name_paths(paths)));
+            let _ = drafts.forget(self.home, &self.ledger.record.id, paths);
         }
     }
 
@@ -160,7 +149,7 @@ impl Runner<'_> {
         if branch == own {
             self.elsewhere = None;
         } else if self.elsewhere.as_deref() != Some(branch.unwrap_or_default()) {
-            self.tell(&RunEvent::Noted(&on_another_branch(own, branch)));
+            self.note(&on_another_branch(own, branch));
             self.elsewhere = Some(branch.unwrap_or_default().to_owned());
         }
     }
@@ -183,9 +172,9 @@ impl Runner<'_> {
         move || {
             if self.tick() && !is_told.replace(true) {
                 let most = if step == "push" { "two" } else { "five" };
-                self.tell(&RunEvent::Noted(&format!(
+                self.note(&format!(
                     "a {step} is under way: crew waits for it, {most} minutes at most; Ctrl-C again ends it at once"
-                )));
+                ));
             }
             self.signals.times() > 1 || cancels.any()
         }
@@ -209,9 +198,7 @@ impl Runner<'_> {
                 None
             }
             Err(fault) => {
-                self.tell(&RunEvent::PushFailed { why: &fault.line() });
-                let reason = self.reason(&fault);
-                self.remember_of_git(|git| git.pushes.add(reason.clone()));
+                self.failed(GitStep::Push, &fault);
                 Some(fault)
             }
         }
@@ -272,19 +259,16 @@ impl Runner<'_> {
         let branch = self.ledger.record.branch();
         match self.steps(|steps| steps.rebase(branch, onto, stood_on.as_deref())) {
             None | Some(Ok(Rebased::NothingNew)) => true,
-            Some(Err(fault)) if fault.trouble == GitTrouble::Branch => {
-                self.tell(&RunEvent::Noted(&fault.line()));
-                true
-            }
             Some(Ok(Rebased::Onto(_))) => {
                 self.tell(&RunEvent::Rebased { onto });
                 self.carry(carried);
                 self.look_at_the_tree(&format!("{REBASED}{onto}"), left.as_deref());
                 true
             }
-            // A fleet settles it when the branch lands.
-            Some(Err(fault)) if self.tie.is_some() => {
-                self.tell(&RunEvent::Noted(&fault.line()));
+            // The loop's branch is left alone while another is checked out, and a fleet settles a
+            // conflict when the branch lands.
+            Some(Err(fault)) if fault.trouble == GitTrouble::Branch || self.tie.is_some() => {
+                self.note(&fault.line());
                 true
             }
             Some(Err(fault)) => {
@@ -331,24 +315,21 @@ impl Runner<'_> {
             seen.is_some_and(|seen| seen.uncommitted.is_some())
         };
         let changed = changes.into_iter().flat_map(|changes| &changes.repositories);
-        let left: Vec<String> = changed.filter(is_left).cloned().collect();
+        let left: Vec<PathBuf> = changed.filter(is_left).map(PathBuf::from).collect();
         for path in left {
-            if self.nested.insert(PathBuf::from(&path)) {
-                self.tell(&RunEvent::Noted(&format!(
-                    "{path} is a repository inside, with work that is not committed there: no \
-                     commit and no push of this loop has it (git -C {path} commit)"
-                )));
-            }
+            self.note_once(
+                vec![path],
+                "{} is a repository inside, with work that is not committed there: no commit and \
+                 no push of this loop has it (git -C {} commit)",
+            );
         }
     }
 
     /// Remembers the commit that a rebase made of it.
     fn carry(&mut self, sent: Option<Sent>) {
         let Some(sent) = sent else { return };
-        let head = steps::stand(&self.ledger.record.place, GitStep::Rebase)
-            .ok()
-            .and_then(|stand| stand.head);
-        let sent = Sent { rebased: head, ..sent };
+        let stand = steps::stand(&self.ledger.record.place, GitStep::Rebase).ok();
+        let sent = Sent { rebased: stand.and_then(|stand| stand.head), ..sent };
         self.remember_of_git(|git| git.pushed = Some(sent.clone()));
     }
 }

@@ -3,7 +3,6 @@
 //! They check the wall clock in short steps, so that a lid that opens after a reset continues at
 //! once, and end as soon as a person asks.
 
-use std::cell::Cell;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -24,10 +23,19 @@ use crate::world::terminal;
 
 /// The time between two checks of signals and the clock.
 const STEP: Duration = Duration::from_millis(100);
-/// Milliseconds between two checks for an order, each of which reads the record.
-const ORDERS_MS: u64 = 500;
-/// Milliseconds between two looks at the rate window.
-const WINDOW_MS: u64 = 1000;
+/// Milliseconds between two looks for a request and at the rate window, which read files.
+const LOOK_MS: u64 = 500;
+
+/// How a sleep between two iterations ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rested {
+    /// It is due, or the rate window is another.
+    Due,
+    /// A person pressed Enter.
+    Typed,
+    /// A signal came, a request was left, or another process changed the record.
+    Asked,
+}
 
 impl Runner<'_> {
     /// Begins to wait for this loop's turn after a limit that another one met, which counts as
@@ -61,10 +69,10 @@ impl Runner<'_> {
         let is_after_a_crash = state.crashes > 0 && state.transient_errors == 0;
         let due = if is_after_a_crash { clock::after_a_crash(due) } else { due };
         loop {
-            let (is_over, is_typed) = self.sleep_through(due);
-            // Whoever ended the wait from outside wants the iteration now.
-            self.is_typed = is_typed || !is_over;
-            if !is_over {
+            let rested = self.sleep_until(due, true);
+            // Whoever ended the wait wants the iteration now.
+            self.is_typed = rested != Rested::Due;
+            if rested == Rested::Asked {
                 return self.obey();
             }
             match self.choose() {
@@ -79,23 +87,8 @@ impl Runner<'_> {
         }
     }
 
-    /// Sleeps until `due`, until a person presses Enter, or until the rate window is another. Says
-    /// whether nobody asked for something else, and whether Enter was pressed.
-    fn sleep_through(&self, due: DateTime<Utc>) -> (bool, bool) {
-        let (is_typed, looked) = (Cell::new(false), Cell::new(Stopwatch::start()));
-        let is_cut_short = || {
-            is_typed.set(is_typed.get() || terminal::enter_was_pressed());
-            let looks = looked.get().elapsed_ms() >= WINDOW_MS;
-            if looks {
-                looked.set(Stopwatch::start());
-            }
-            is_typed.get() || (looks && windows::has_moved(self.home, &self.ledger.record))
-        };
-        (self.sleep_until(due, &is_cut_short), is_typed.get())
-    }
-
     /// Lets the delay between two iterations pass, as long as the loop has time; false when
-    /// somebody asked for something meanwhile.
+    /// somebody asked for something else.
     pub(super) fn delay(&mut self) -> bool {
         let delay = self.run().pace.delay_s.saturating_mul(1000);
         if self.is_rested {
@@ -114,7 +107,7 @@ impl Runner<'_> {
             TimeDelta::milliseconds(i64::try_from(delay.min(left)).unwrap_or(most).min(most));
         let until = clock::now().wall + rest;
         self.tell(&RunEvent::Delayed { record: &self.ledger.record, until });
-        let is_over = self.sleep_until(until, &|| false);
+        let is_over = self.sleep_until(until, false) != Rested::Asked;
         if is_over {
             self.ledger.begin("the delay is over");
             self.follow_the_person();
@@ -122,24 +115,31 @@ impl Runner<'_> {
         is_over
     }
 
-    /// Sleeps until `due`, or until `is_cut_short` says so. False when a signal came, an order was
-    /// left, or another process changed the record.
-    fn sleep_until(&self, due: DateTime<Utc>, is_cut_short: &dyn Fn() -> bool) -> bool {
+    /// Sleeps until `due`. Enter and the rate window cut a wait short, but no delay.
+    fn sleep_until(&self, due: DateTime<Utc>, is_wait: bool) -> Rested {
         let mut looked: Option<Stopwatch> = None;
-        while clock::now().wall < due && !is_cut_short() {
-            if self.tick() {
-                return false;
+        while clock::now().wall < due {
+            if is_wait && terminal::enter_was_pressed() {
+                return Rested::Typed;
             }
-            if looked.is_none_or(|looked| looked.elapsed_ms() >= ORDERS_MS) {
+            if self.tick() {
+                return Rested::Asked;
+            }
+            if looked.is_none_or(|looked| looked.elapsed_ms() >= LOOK_MS) {
                 if self.is_asked() {
-                    return false;
+                    return Rested::Asked;
+                }
+                // Not at the first look: whoever waits for the same turn again must still sleep.
+                if is_wait && looked.is_some() && windows::has_moved(self.home, &self.ledger.record)
+                {
+                    return Rested::Due;
                 }
                 looked = Some(Stopwatch::start());
             }
             let left = (due - clock::now().wall).to_std().unwrap_or_default();
             clock::sleep(STEP.min(left));
         }
-        true
+        Rested::Due
     }
 
     /// Ends the loop between two iterations.
@@ -149,15 +149,12 @@ impl Runner<'_> {
 
     /// Whether an order is left, or the record differs from the known one.
     pub(super) fn is_asked(&self) -> bool {
-        let id = &self.ledger.record.id;
-        let ordered = store::order(self.home, id).is_some();
-        let changed = || {
-            let found = store::load(self.home, id);
-            found.is_ok_and(|found| {
-                !found.is_live() || found.state.status != self.ledger.record.state.status
-            })
-        };
-        ordered || (!self.ledger.is_behind() && changed())
+        let known = &self.ledger.record;
+        if store::order(self.home, &known.id).is_some() {
+            return true;
+        }
+        let found = store::load(self.home, &known.id).ok().filter(|_| !self.ledger.is_behind());
+        found.is_some_and(|found| !found.is_live() || found.state.status != known.state.status)
     }
 
     /// Obeys what was asked for between two iterations: a signal interrupts, a cancel ends, a pause
@@ -248,7 +245,7 @@ impl Runner<'_> {
         let is_another = before.map(|it| &it.agent) != next.map(|it| &it.agent);
         if is_another {
             self.handoff = handoff::hand_on(self.home, record, "takeover");
-            self.tell(&RunEvent::Noted(&what));
+            self.note(&what);
         }
         self.ledger.change(&what, |record| {
             record.state.agents.stand_in = next.cloned();
@@ -294,7 +291,7 @@ impl Runner<'_> {
             return;
         };
         let what = format!("{agent} is out of this loop: {why}");
-        self.tell(&RunEvent::Noted(&what));
+        self.note(&what);
         self.ledger.change(&what, |record| record.state.agents.out.push(agent.clone()));
         self.is_rested = true;
     }

@@ -66,9 +66,7 @@ pub fn baseline(
     found.state.checked_as_found |= is_as_found && is_complete;
     found.state.checked_after_work |= !is_remembered;
     if is_remembered {
-        let was = found.state.trees.snapshot.clone();
-        found.state.remember_tree(tree);
-        test_changes::follow(home, was.as_deref(), &mut found, false);
+        test_changes::follow(home, &mut found, tree, false);
     }
     let found =
         held.record(found, |next| Event::changed("checked before the first iteration", next))?;

@@ -14,7 +14,7 @@ use crate::drive::scratch::ScratchTerms;
 use crate::engine::evidence::CheckResult;
 use crate::engine::evidence::test_report::{TestMemories, TestReport};
 use crate::engine::evidence::test_run::{TestRun, TestStatus};
-use crate::engine::record::Loop;
+use crate::engine::record::{Loop, TreeSeen};
 use crate::engine::test_changes::Baseline;
 use crate::engine::test_changes::finding::TestChangesFinding;
 use crate::engine::test_changes::kind::{NamedPaths, ignored_patterns, is_test, may_be_secret};
@@ -65,10 +65,13 @@ pub fn is_here(home: &Home, record: &Loop, baseline: &Baseline) -> bool {
     Snapshots::of(home, record).entries(&baseline.commit).is_ok()
 }
 
-/// Lets the baseline, and the tree as found, follow what changed since the snapshot `was` while no
-/// agent was at work: by crew itself, as in a rebase, or by a person. What the agent had changed
-/// before stays as the loop found it, but for what a person changed again.
-pub fn follow(home: &Home, was: Option<&str>, record: &mut Loop, is_by_person: bool) {
+/// Remembers the tree as it was `seen` after a time in which no agent was at work, and lets the
+/// baseline and the tree as found follow what changed in it: by crew itself, as in a rebase, or by
+/// a person. What the agent had changed before stays as the loop found it, except what a person
+/// changed again.
+pub fn follow(home: &Home, record: &mut Loop, seen: Option<TreeSeen>, is_by_person: bool) {
+    let was = record.state.trees.snapshot.clone();
+    record.state.remember_tree(seen);
     let (Some(was), Some(now)) = (was, record.state.trees.snapshot.clone()) else { return };
     if was == now {
         return;
@@ -76,9 +79,9 @@ pub fn follow(home: &Home, was: Option<&str>, record: &mut Loop, is_by_person: b
     let snapshots = Snapshots::of(home, record);
     let id = record.id.clone();
     let moved = |found: &str| {
-        let mut agents = snapshots.paths(found, was)?;
+        let mut agents = snapshots.paths(found, &was)?;
         if is_by_person {
-            let persons = snapshots.paths(was, &now)?;
+            let persons = snapshots.paths(&was, &now)?;
             agents.retain(|path| !persons.contains(path));
         }
         let agents: Vec<&str> = agents.iter().map(String::as_str).collect();
