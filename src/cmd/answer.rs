@@ -93,7 +93,7 @@ fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
             let prompt = prompt::again(record, page, &accounts(home, record), &crew());
             let caution = hook.caution.map(cautioned);
             let mut told = vec![line::resumed(record)];
-            told.extend(resumed.accepted.into_iter().chain(caution));
+            told.extend(resumed.notes.into_iter().chain(caution));
             go_on(record, prompt, told.join("\n"))
         }
         EventResult::Reminded(record) => {

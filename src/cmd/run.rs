@@ -8,19 +8,18 @@ use super::{checkout, home, print, refuse_an_agent, requested};
 use crate::agents::Launch;
 use crate::cli::DriveArgs;
 use crate::clients::variables::inside_an_agent;
-use crate::drive::find::{self, resumable};
-use crate::drive::find::{NewOwner, owner_is_gone};
+use crate::drive::find::{self, owner_is_gone, resumable};
 use crate::drive::prompt::Prompt;
-use crate::drive::resume::adapt::{self, adapt, preview};
-use crate::drive::resume::{self, Resumed, refuse_a_task};
+use crate::drive::resume::adapt::{preview, resume_here};
+use crate::drive::resume::refuse_a_task;
 use crate::drive::run::handover::{Detached, hand_over, take};
 use crate::drive::run::ledger::settle;
 use crate::drive::run::{self, RunEnd};
 use crate::drive::start::baseline::baseline;
-use crate::drive::start::run::{Prepared, begin, first_prompt, prepare};
+use crate::drive::start::establish::Prepared;
+use crate::drive::start::run::{begin, first_prompt, prepare};
 use crate::drive::start::settings;
 use crate::drive::{control, prove, tree};
-use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::record::{Loop, LoopId, Outcome};
 use crate::engine::text::{clip, count};
 use crate::exit::Exit;
@@ -148,7 +147,7 @@ pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
     }
     let name = arguments.set.name.as_deref();
     let (home, record) = requested(name)?;
-    let record = resumable(&home, record, name);
+    let mut record = resumable(&home, record, name);
     if record.procedure().is_some() && record.procedure() == name {
         print::err(&format!("crew: this is loop {}: {}", record.id, record.status_word()));
     }
@@ -170,7 +169,7 @@ pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
     let signals = Signals::listen()?;
     let mut reporter = Reporter::new(arguments.options.output);
     if !record.is_live() && !record.state.git.left().is_empty() {
-        let record = settle(&home, &record, &signals, &mut reporter)?;
+        record = settle(&home, &record, &signals, &mut reporter)?;
         if record.outcome() == Some(Outcome::Completed) {
             return match record.state.git.undone() {
                 Some(undone) => bail!("loop {} is completed, but {undone}", record.id),
@@ -178,23 +177,11 @@ pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
             };
         }
     }
-    let mut notes = Vec::new();
     let is_ended = || signals.times() > 0;
-    let prepared = |record: &_| adapt::prepare(&home, record, arguments, &changes, &is_ended);
-    let adapted = |record: &mut _, (run, told)| {
-        notes = told;
-        notes.extend(adapt(&home, record, arguments, run)?);
-        Ok(())
-    };
-    let options = &arguments.options;
-    let Resumed { record, unproved, .. } =
-        resume::resume(&home, &record.id, &changes, NewOwner::process()?, prepared, adapted)?;
-    reporter.on_event(&RunEvent::Resumed(&record));
-    for note in unproved.iter().chain(&notes) {
-        reporter.on_event(&RunEvent::Noted(note));
-    }
+    let resumed = resume_here(&home, &record, arguments, &changes, &is_ended)?;
+    let record = resumed.report(&mut reporter);
     let record = baseline(&home, record, true, &signals, &mut reporter)?;
-    drive_or_detach(&home, record, options, &signals, &mut reporter)
+    drive_or_detach(&home, record, &arguments.options, &signals, &mut reporter)
 }
 
 /// Takes the loop and drives it, or looks for its proof if it is over. Its output is kept.

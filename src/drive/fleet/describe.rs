@@ -11,7 +11,8 @@ use super::executors::LOCAL;
 use super::join::{keep_its_way, need, trust_request};
 use crate::drive::error_text::error_text;
 use crate::drive::missing;
-use crate::drive::start::run::{Prepared, first_prompt, prepare_at};
+use crate::drive::start::establish::Prepared;
+use crate::drive::start::run::{first_prompt, prepare_at};
 use crate::drive::start::{place, settings};
 use crate::engine::fleet::{
     Fleet, FleetTask, FleetTerms, INCLUDE, LandingMode, Remote, TaskId, TypedTerms, manifest,

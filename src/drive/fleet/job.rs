@@ -18,12 +18,13 @@ use crate::drive::resume::adapt::accept_test_changes_of;
 use crate::drive::resume::resume;
 use crate::drive::run::{RunEnd, drive};
 use crate::drive::start::baseline::baseline;
+use crate::drive::start::establish::Prepared;
 use crate::drive::start::place;
 use crate::drive::start::repository::drafts_of;
-use crate::drive::start::run::{Prepared, begin};
+use crate::drive::start::run::begin;
 use crate::drive::{test_changes, tree};
 use crate::engine::boundary::limits::{LimitChange, LimitName, reached};
-use crate::engine::events::{EventSink, RunEvent};
+use crate::engine::events::EventSink;
 use crate::engine::fleet::plan::fitting;
 use crate::engine::fleet::{
     Attempt, Carried, Fleet, FleetOrder, FleetRequest, JobPhase, LandingMode, Lease, TaskId,
@@ -31,7 +32,6 @@ use crate::engine::fleet::{
 };
 use crate::engine::journal::Event;
 use crate::engine::record::{Check, Contract, Ending, Fragment, Limits, Loop, Outcome, Phase};
-use crate::parse::settings::LogRetention;
 use crate::world::files::disk;
 use crate::world::git::commit::drafts_are_listed;
 use crate::world::git::steps;
@@ -208,15 +208,13 @@ impl Job<'_> {
         let (folder, is_as_left) = worktree::make(self, &commands)?;
         let sent_back = self.lease.sent_back.is_some();
         let lease = if sent_back { self.merge_main(&folder)? } else { self.lease.clone() };
+        let contract = Job { lease: &lease, ..*self }.contract();
         let prepared = Prepared {
-            place: place::place(&folder, None)?,
-            contract: Job { lease: &lease, ..*self }.contract(),
-            notes: Vec::new(),
-            keep: LogRetention::default(),
             replace: true,
             carried: (self.lease.carried != Carried::default()).then(|| self.lease.carried.clone()),
             fleet: Some(self.fleet.task(self.lease.id())),
             is_as_left,
+            ..Prepared::new(place::place(&folder, None)?, contract, Vec::new())
         };
         let _slot = self.slot_at_first(&prepared.contract)?;
         begin(self.home, prepared, self.signals, sink)
@@ -345,8 +343,8 @@ impl Job<'_> {
         let is_blocked = found.outcome() == Some(Outcome::Blocked);
         let is_accepted =
             is_blocked && self.lease.accepted_test_changes == Some(found.state.completed);
-        let mut notes = Vec::new();
-        let adapt = |record: &mut Loop, ()| {
+        let adapt = |record: &mut Loop| {
+            let mut notes = Vec::new();
             if is_accepted {
                 // As the loop left it, which the person saw, and not as anybody made it since.
                 let seen = record.state.trees.snapshot.clone();
@@ -356,21 +354,14 @@ impl Job<'_> {
             if record.state.completed == 0 && !drafts_are_listed(self.home, &record.id) {
                 notes.extend(drafts_of(self.home, record, &|| false)?);
             }
-            Ok(())
+            Ok(notes)
         };
-        let resumed = resume(self.home, &found.id, &changes, new_owner, |_| Ok(()), adapt)?;
-        sink.on_event(&RunEvent::Resumed(&resumed.record));
-        for note in &notes {
-            sink.on_event(&RunEvent::Noted(note));
-        }
-        if let Some(note) = &resumed.unproved {
-            sink.on_event(&RunEvent::Noted(note));
-        }
-        let is_first = resumed.record.state.completed == 0;
-        let slot = is_first.then(|| self.slot_at_first(&resumed.record.contract)).transpose();
+        let record = resume(self.home, &found.id, &changes, new_owner, adapt)?.report(sink);
+        let is_first = record.state.completed == 0;
+        let slot = is_first.then(|| self.slot_at_first(&record.contract)).transpose();
         // Whoever ended the wait is obeyed before the first iteration.
-        let Ok(_slot) = slot else { return Ok(resumed.record) };
-        baseline(self.home, resumed.record, true, self.signals, sink)
+        let Ok(_slot) = slot else { return Ok(record) };
+        baseline(self.home, record, true, self.signals, sink)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use anyhow::{Error, Result, bail};
 
-use super::{begin_anew, refuse, refuse_the_spent};
+use super::{Resumed, begin_anew, look_around, refuse, refuse_the_spent, resume};
 use crate::agents::Launch;
 use crate::drive::control::tellable;
 use crate::drive::end::handoff;
@@ -11,14 +11,14 @@ use crate::drive::prompt::Prompt;
 use crate::drive::start::agent::has_program;
 use crate::drive::start::fallback;
 use crate::drive::start::repository::{
-    drafts_of, on_another_branch, same_repository, some_commit, some_settings, unlisted,
+    drafts_of, on_another_branch, refuse_impossible, same_repository, unlisted,
 };
 use crate::drive::start::run::{model, of_the_agent, run, the_agent, try_launch};
 use crate::drive::start::settings;
 use crate::drive::{test_changes, tree};
 use crate::engine::boundary::limits::{LimitChanges, changed};
 use crate::engine::record::{CheckMemory, Driver, GitSteps, IterationTimes, Loop, Run};
-use crate::parse::arguments::{RecipeArgs, ResumeArgs, RunOptions};
+use crate::parse::arguments::{RecipeArgs, ResumeArgs};
 use crate::parse::settings::amount::OrOff;
 use crate::parse::settings::merge::{Layer, Settings};
 use crate::parse::settings::options::{LoopOptions, ProcessOptions};
@@ -26,22 +26,28 @@ use crate::world::git;
 use crate::world::process::Stop;
 use crate::world::store::{self, Home};
 
-/// The run of a loop that resumes here: what it had, what the settings say where it had nothing,
-/// and what was typed now. Its fallbacks are tried; a login may take long, so no lock is held. The
-/// settings are read only for what the contract has no copy of; what they told is returned, too.
-pub fn prepare(
+/// Resumes a loop in this process. Its run is what it had, what the settings say where it had
+/// nothing, and what was typed now. Its fallbacks are tried first: a login may take long, so no
+/// lock is held.
+pub fn resume_here(
     home: &Home,
-    record: &Loop,
+    found: &Loop,
     arguments: &ResumeArgs,
     changes: &LimitChanges,
     stop: Stop<'_>,
-) -> Result<(Run, Vec<String>)> {
-    same_repository(&record.place)?;
+) -> Result<Resumed> {
+    let new_owner = NewOwner::process()?;
+    refuse(home, found, &new_owner.owner)?;
+    look_around(home, found, &new_owner.owner)?;
+    same_repository(&found.place)?;
     let mut notes = Vec::new();
-    let run = run_here(home, record, arguments, &mut notes)?;
-    fallback::refuse_useless(&run, &changed(changes, record, 0), &record.place.folder)?;
-    fallback::try_logins(&run, &record.place.folder, stop)?;
-    Ok((run, notes))
+    let run = run_here(home, found, arguments, &mut notes)?;
+    fallback::refuse_useless(&run, &changed(changes, found, 0), &found.place.folder)?;
+    fallback::try_logins(&run, &found.place.folder, stop)?;
+    resume(home, &found.id, changes, new_owner, |record| {
+        notes.extend(adapt(home, record, arguments, run)?);
+        Ok(notes)
+    })
 }
 
 /// The prompt that a loop would get if it were resumed here, and for each agent the command line
@@ -68,7 +74,7 @@ pub fn preview(
 
 /// Gives a loop that resumes here its prepared `run`. Whether the agent can be started is tried
 /// before anything is recorded. Returns what the user should know.
-pub fn adapt(
+fn adapt(
     home: &Home,
     record: &mut Loop,
     arguments: &ResumeArgs,
@@ -109,7 +115,8 @@ pub fn adapt(
     Ok(notes)
 }
 
-/// The run of a loop that resumes here. `notes` are what its settings told.
+/// The run of a loop that resumes here. The settings are read only for what the contract has no copy
+/// of; `notes` are what they told.
 fn run_here(
     home: &Home,
     record: &Loop,
@@ -149,23 +156,13 @@ fn run_here(
             }
         }
     };
-    stand_ins(&mut run, options, &mut settings)?;
-    Ok(run)
-}
-
-/// Gives the run the fallbacks that were typed, else those it had.
-fn stand_ins(
-    run: &mut Run,
-    options: &RunOptions,
-    settings: &mut dyn FnMut(Option<&str>) -> Result<Settings>,
-) -> Result<()> {
     if !options.process.fallback.is_empty() {
         let settings = settings(run.procedure.as_deref())?;
         run.fallback = fallback::fallbacks(&settings, &run.agent)?;
     }
     let own = &run.agent.name;
     run.fallback.retain(|agent| agent.name != *own);
-    Ok(())
+    Ok(run)
 }
 
 /// Takes the tests as they are now for the original ones. Returns what the user should know.
@@ -211,9 +208,8 @@ pub fn accept_test_changes_of(
 /// has none.
 fn pin(record: &mut Loop, run: &Run) -> Result<()> {
     let checkout = &record.place.checkout;
-    some_commit(&run.git, checkout)?;
+    refuse_impossible(&run.git, checkout, record.trusted.is_some())?;
     if record.trusted.is_none() {
-        some_settings(&run.git, checkout)?;
         record.trusted = git::steps::trusted(checkout);
     }
     if record.place.repository.is_none() {

@@ -6,21 +6,22 @@ pub mod adapt;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
 use super::boundary::undelivered;
 use super::end::{self, EndAttempt, handoff};
 use super::find::{NewOwner, elsewhere, environment_of, gone_why, life, owner_is_gone};
+use super::start::establish::Pointers;
 use super::start::place;
-use super::test_changes;
-use super::tree;
+use super::{test_changes, tree};
 use crate::clients;
 use crate::clients::spelling::{self, going_on_at};
 use crate::engine::boundary::limits::{LimitChanges, changed, raise, reached};
+use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::journal::{DELIVERED, Event, RESUMED_IN_A_RUN, RESUMED_IN_A_SESSION, TOLD};
 use crate::engine::record::{Driver, Life, Loop, LoopId, Outcome, Owner, Status};
-use crate::world::files::{disk, room};
-use crate::world::store::{self, Held, Home, LOCK_WAIT, read_pointer, view, wakes, write_pointer};
+use crate::world::files::room;
+use crate::world::store::{self, Held, Home, LOCK_WAIT, read_pointer, view, wakes};
 use crate::world::{clock, recorded_environment};
 
 /// A resumed loop.
@@ -29,33 +30,37 @@ pub struct Resumed {
     pub record: Loop,
     /// The newest handoff, for the new owner to read.
     pub handoff: Option<PathBuf>,
-    /// What a session accepts: a changed environment, changed tests.
-    pub accepted: Vec<String>,
-    /// Processes that a killed crew may have left but that cannot be proved to be the loop's.
-    pub unproved: Option<String>,
+    /// What the user should know: of a changed environment or changed tests that are accepted, of
+    /// the agent, of processes that a killed crew may have left.
+    pub notes: Vec<String>,
 }
 
-/// Takes a loop over. `prepare` tries first, without a lock, what may take long; with what came of
-/// that, `adapt` makes the changes to the contract that the new owner needs.
-pub fn resume<P>(
+impl Resumed {
+    /// Reports the resume of a loop of fresh processes, and returns the loop.
+    pub fn report(self, sink: &mut dyn EventSink) -> Loop {
+        sink.on_event(&RunEvent::Resumed(&self.record));
+        for note in &self.notes {
+            sink.on_event(&RunEvent::Noted(note));
+        }
+        self.record
+    }
+}
+
+/// Takes a loop over. `adapt` makes the changes to the contract that the new owner needs, and
+/// returns what the user should know of them.
+pub fn resume(
     home: &Home,
     id: &LoopId,
     changes: &LimitChanges,
     new_owner: NewOwner,
-    prepare: impl FnOnce(&Loop) -> Result<P>,
-    adapt: impl FnOnce(&mut Loop, P) -> Result<()>,
+    adapt: impl FnOnce(&mut Loop) -> Result<Vec<String>>,
 ) -> Result<Resumed> {
     let found = store::load(home, id)?;
     refuse(home, &found, &new_owner.owner)?;
     look_around(home, &found, &new_owner.owner)?;
-    let prepared = prepare(&found)?;
     end::complete(home, &found);
-    let pointer = home.checkout_pointer(&found.place.checkout);
-    let lock = disk::lock(&pointer.with_extension("lock"), LOCK_WAIT)?;
-    let _lock = lock.context("another loop is being started in this working tree")?;
-    let session_pointer =
-        new_owner.owner.session_id.as_deref().map(|session_id| home.session_pointer(session_id));
-    for occupied in std::iter::once(&pointer).chain(&session_pointer) {
+    let pointers = Pointers::hold(home, &found.place.checkout, &new_owner.owner)?;
+    for occupied in &pointers.files {
         make_way(home, occupied, id)?;
     }
     let held = store::hold(home, id, LOCK_WAIT)?;
@@ -68,7 +73,7 @@ pub fn resume<P>(
     };
     refuse_the_spent(&record, &command)?;
     let messages = record.state.messages.len();
-    adapt(&mut record, prepared)?;
+    let adapted = adapt(&mut record)?;
     let is_told = record.state.messages.len() > messages;
     end::end_leftovers(home, &record);
     // Nobody has seen what its agent did last. A session may resume its own loop, which it drives.
@@ -81,17 +86,16 @@ pub fn resume<P>(
     let former = record.state.owner.session_id.clone();
     let is_another = former.is_none() || former != new_owner.owner.session_id;
     let made = if is_another { handoff::for_the_next(home, &record) } else { None };
-    let unproved = if is_cut_off(home, &record) { end::unproved(&record) } else { None };
-    let is_here = new_owner.owner.driver == Driver::Session;
-    let accepted = is_here.then(|| recorded_environment::plan(&record).accepted()).flatten();
+    let (accepted, unproved) = match new_owner.owner.driver {
+        Driver::Session => (recorded_environment::plan(&record).accepted(), None),
+        Driver::Process if is_cut_off(home, &record) => (None, end::unproved(&record)),
+        Driver::Process => (None, None),
+    };
     hand_over(home, &mut record, new_owner);
     view::place_task(home, &mut record)?;
     store::clear_orders(home, id)?;
     room::keep(home, id);
-    write_pointer(&pointer, id)?;
-    if let Some(session_pointer) = &session_pointer {
-        write_pointer(session_pointer, id)?;
-    }
+    pointers.write(id)?;
     undelivered::mark(home, &record)?;
     let mut record = held.record(record, resumed)?;
     // Only now: another try at a resume that fails before needs to know what was cut off.
@@ -105,7 +109,8 @@ pub fn resume<P>(
     release(home, former, &record);
     let _ = view::write(&record);
     let handoff = made.or_else(|| view::newest_handoff(&record));
-    Ok(Resumed { record, handoff, accepted: Vec::from_iter(accepted), unproved })
+    let notes = accepted.into_iter().chain(unproved).chain(adapted).collect();
+    Ok(Resumed { record, handoff, notes })
 }
 
 /// Tells the story of a message that came with the resume. The loop is taken already, so a failure

@@ -246,13 +246,8 @@ fn resume_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
     hook.session_id.as_ref().context("the hook's payload has no session id")?;
     let new_owner = NewOwner::session(hook)?;
     let changes = typed.set.limits.changes();
-    let mut notes = Vec::new();
-    let adapt = |record: &mut Loop, ()| {
-        notes = adapt(home, record, &typed.answer)?;
-        Ok(())
-    };
-    let mut resumed = resume(home, &record.id, &changes, new_owner, |_| Ok(()), adapt)?;
-    resumed.accepted.extend(notes);
+    let adapt = |record: &mut Loop| adapt(home, record, &typed.answer);
+    let resumed = resume(home, &record.id, &changes, new_owner, adapt)?;
     Ok(EventResult::Resumed(Box::new(resumed)))
 }
 

@@ -2,34 +2,40 @@
 //! crash cannot turn into half a loop (the record comes last; a pointer to a missing record means
 //! nothing).
 
+use std::path::{Path, PathBuf};
+use std::{io, iter};
+
 use anyhow::{Context, Result, bail};
 
 use crate::clients::spelling::{going_on, going_on_at};
 use crate::drive::end::{self, EndAttempt};
-use crate::drive::find::{elsewhere, environment_of, gone_why, owner_is_gone};
+use crate::drive::find::{NewOwner, elsewhere, environment_of, gone_why, owner_is_gone};
 use crate::drive::{test_changes, tree};
 use crate::engine::boundary::limits::overtime_ms;
 use crate::engine::fleet::Carried;
 use crate::engine::journal::Event;
 use crate::engine::record::{
-    Actor, Check, Contract, Driver, Limits, Loop, LoopId, Outcome, Owner, Place, SessionMemory,
-    Status, TaskOfFleet,
+    Actor, Check, Contract, Driver, Limits, Loop, LoopId, Outcome, Owner, Place, Status,
+    TaskOfFleet,
 };
 use crate::engine::text::count;
+use crate::parse::settings::LogRetention;
 use crate::parse::test_changes::only_what_changed;
-use crate::world::files::{disk, room, tree as tree_files};
+use crate::world::files::disk::{self, Lock};
+use crate::world::files::{room, tree as tree_files};
 use crate::world::git::steps::put_back;
 use crate::world::store::StoreError::{self, Absent, Corrupt, Newer};
 use crate::world::store::{self, Held, Home, LOCK_WAIT, read_pointer, view, write_pointer};
 use crate::world::{clock, env, git};
 
-/// What a loop begins with.
+/// A loop that could begin; nothing is written yet.
 #[derive(Debug)]
-pub struct Beginning {
+pub struct Prepared {
     pub place: Place,
     pub contract: Contract,
-    pub owner: Owner,
-    pub memory: SessionMemory,
+    /// What the user should know: one sentence each.
+    pub notes: Vec<String>,
+    pub keep: LogRetention,
     /// Whether a loop that is in the way is ended first.
     pub replace: bool,
     /// A loop that is ended first if it is in the way: its command was taken back.
@@ -38,30 +44,63 @@ pub struct Beginning {
     pub carried: Option<Carried>,
     /// That task; `None` for a loop of no fleet.
     pub fleet: Option<TaskOfFleet>,
+    /// Whether an earlier loop of that task left the working tree as it is.
+    pub is_as_left: bool,
 }
 
-/// Makes the loop and records its start. The result still holds its lock, and has a note for each
-/// loop that had to end. `None` when `is_same` recognises the existing loop as started by this same
-/// command.
+impl Prepared {
+    /// A loop of no fleet, in whose way no other is ended.
+    pub fn new(place: Place, contract: Contract, notes: Vec<String>) -> Self {
+        let (keep, replace, is_as_left) = (LogRetention::default(), false, false);
+        let (taken_back, carried, fleet) = (None, None, None);
+        Self { place, contract, notes, keep, replace, taken_back, carried, fleet, is_as_left }
+    }
+}
+
+/// The pointers to the loop of a working tree and of a session. While they are held, no other loop
+/// starts or is resumed there.
+pub struct Pointers {
+    pub files: Vec<PathBuf>,
+    _lock: Lock,
+}
+
+impl Pointers {
+    /// Takes the lock of the working tree. Fails if another start or resume has it.
+    pub fn hold(home: &Home, checkout: &Path, owner: &Owner) -> Result<Self> {
+        let pointer = home.checkout_pointer(checkout);
+        let lock = disk::lock(&pointer.with_extension("lock"), LOCK_WAIT)?;
+        let lock = lock.context("another loop is being started in this working tree")?;
+        let of_session = owner.session_id.as_deref().map(|id| home.session_pointer(id));
+        Ok(Self { files: iter::once(pointer).chain(of_session).collect(), _lock: lock })
+    }
+
+    /// Makes them name this loop.
+    pub fn write(&self, id: &LoopId) -> io::Result<()> {
+        self.files.iter().try_for_each(|file| write_pointer(file, id))
+    }
+}
+
+/// Makes the loop and records its start. The result still holds its lock, and has the notes for the
+/// user, one of them for each loop that had to end. `None` when `is_same` recognises the existing
+/// loop as started by this same command.
 pub fn establish(
     home: &Home,
-    beginning: Beginning,
+    prepared: Prepared,
+    new_owner: NewOwner,
     is_same: impl Fn(&Loop) -> bool,
 ) -> Result<Option<(Held, Loop, Vec<String>)>> {
     home.make().with_context(|| format!("cannot keep loops in {}", home.root().display()))?;
     home.write_pin()?;
-    let pointer = home.checkout_pointer(&beginning.place.checkout);
-    let lock = disk::lock(&pointer.with_extension("lock"), LOCK_WAIT)?;
-    let _lock = lock.context("another loop is being started in this working tree")?;
-    let session_id = beginning.owner.session_id.clone();
-    let session_pointer = session_id.as_deref().map(|session_id| home.session_pointer(session_id));
-    let mut notes = Vec::new();
-    for occupied in std::iter::once(&pointer).chain(&session_pointer) {
+    let NewOwner { owner, memory } = new_owner;
+    let pointers = Pointers::hold(home, &prepared.place.checkout, &owner)?;
+    let mut vacated = Vec::new();
+    for occupied in &pointers.files {
         let Some(id) = read_pointer(occupied)? else { continue };
-        let Some(told) = vacate(home, &id, &beginning, &is_same)? else { return Ok(None) };
-        notes.extend(told);
+        let Some(told) = vacate(home, &id, &prepared, &owner, &is_same)? else { return Ok(None) };
+        vacated.extend(told);
     }
-    let Beginning { place, contract, owner, memory, carried, fleet, .. } = beginning;
+    let Prepared { place, contract, mut notes, carried, fleet, .. } = prepared;
+    notes.extend(vacated);
     notes.extend(put_back(&place.checkout).err().map(|it| it.line()));
     let id = LoopId::from_random(env::random());
     let mut record = Loop::begin(id, contract, place, owner, clock::now());
@@ -87,25 +126,19 @@ pub fn establish(
             return Err(refused);
         }
     }
-    write_pointer(&pointer, &record.id)?;
-    if let Some(session_pointer) = &session_pointer {
-        write_pointer(session_pointer, &record.id)?;
-    }
+    pointers.write(&record.id)?;
     view::place_task(home, &mut record)?;
     let held = store::hold(home, &record.id, LOCK_WAIT)?;
     let record = begin(home, &held, record)?;
     room::keep(home, &record.id);
+    if let Err(error) = view::write(&record) {
+        let folder = record.place.reading_folder();
+        notes.push(format!(
+            "the checkout's files could not be written ({error}); the task and handoffs are in {}",
+            folder.display()
+        ));
+    }
     Ok(Some((held, record, notes)))
-}
-
-/// Writes the files of a loop that has begun into its checkout, or says where they are instead.
-pub fn write_view(record: &Loop) -> Option<String> {
-    let error = view::write(record).err()?;
-    let folder = record.place.reading_folder();
-    Some(format!(
-        "the checkout's files could not be written ({error}); the task and handoffs are in {}",
-        folder.display()
-    ))
 }
 
 /// Takes the baseline for progress and protected paths, and returns what the user should know of
@@ -183,7 +216,8 @@ fn begin(home: &Home, held: &Held, record: Loop) -> Result<Loop> {
 fn vacate(
     home: &Home,
     id: &LoopId,
-    beginning: &Beginning,
+    prepared: &Prepared,
+    owner: &Owner,
     is_same: impl Fn(&Loop) -> bool,
 ) -> Result<Option<Vec<String>>> {
     let record = match store::load(home, id) {
@@ -196,7 +230,7 @@ fn vacate(
     if !record.is_live() {
         end::let_end(&record)?;
         end::complete(home, &record);
-        let (was, resume) = (after(&record), going_on_at(&beginning.owner, &record));
+        let (was, resume) = (after(&record), going_on_at(owner, &record));
         let offer = match record.state.git.undone() {
             _ if record.outcome() == Some(Outcome::Interrupted) => Some(format!(
                 "loop {id} was interrupted {was}; this is a new one · to resume that one: {resume}"
@@ -212,7 +246,7 @@ fn vacate(
         return Ok(Some(offer.into_iter().collect()));
     }
     let same_command =
-        record.state.boundaries == 0 && record.contract == beginning.contract && is_same(&record);
+        record.state.boundaries == 0 && record.contract == prepared.contract && is_same(&record);
     if same_command {
         return Ok(None);
     }
@@ -220,10 +254,10 @@ fn vacate(
         attempt
     } else if owner_is_gone(home, &record) {
         end::interrupt(home, id, gone_why(&record), LOCK_WAIT)?
-    } else if beginning.replace || beginning.taken_back.as_ref() == Some(id) {
+    } else if prepared.replace || prepared.taken_back.as_ref() == Some(id) {
         end::cancel_locked(home, id, Actor::User, Some("replaced by a new loop"))?
     } else {
-        let occupied = || occupied(&record, beginning.owner.session_id.as_deref());
+        let occupied = || occupied(&record, owner.session_id.as_deref());
         bail!(elsewhere(&record).unwrap_or_else(occupied));
     };
     match attempt {
@@ -239,10 +273,10 @@ fn vacate(
             if ended.outcome() != Some(Outcome::Interrupted) {
                 return Ok(Some(vec![is_now]));
             }
-            let resume = going_on_at(&beginning.owner, &ended);
+            let resume = going_on_at(owner, &ended);
             let note = format!("{is_now}; this is a new one · to resume that one: {resume}");
             let left = end::unproved(&record);
-            Ok(Some(std::iter::once(note).chain(left).collect()))
+            Ok(Some(iter::once(note).chain(left).collect()))
         }
     }
 }

@@ -8,7 +8,7 @@ use anyhow::{Error, Result, anyhow, bail};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, named};
 use crate::engine::record::{GitSteps, Loop, Place};
 use crate::parse::settings::options::ProcessOptions;
-use crate::world::git::commit::{drafts_are_listed, list_drafts};
+use crate::world::git::commit::{ListedDrafts, drafts_are_listed, list_drafts};
 use crate::world::git::steps::Steps;
 use crate::world::git::{self, steps};
 use crate::world::process::Stop;
@@ -48,34 +48,22 @@ pub fn needed(what: &str, here: &Path) -> Error {
     }
 }
 
-/// Refuses git steps in a repository whose settings git cannot list.
-pub fn some_settings(steps: &GitSteps, checkout: &Path) -> Result<()> {
-    let is_asked = steps.commit || steps.push || steps.rebase.is_some();
-    if is_asked && git::top(checkout).is_some() && steps::trusted(checkout).is_none() {
+/// Refuses to rebase onto a name that is not a commit, and any git step in a repository whose
+/// settings git cannot list, unless they `are_known`.
+pub fn refuse_impossible(steps: &GitSteps, folder: &Path, are_known: bool) -> Result<()> {
+    let GitSteps { commit, push, rebase, .. } = steps;
+    let Some(checkout) = git::top(folder) else { return Ok(()) };
+    if let Some(onto) = rebase.as_ref().filter(|onto| !git::is_a_commit(folder, onto)) {
+        bail!("--rebase {onto}: there is no branch {onto} here\nhint: git branch --all lists them");
+    }
+    let is_asked = *commit || *push || rebase.is_some();
+    if is_asked && !are_known && steps::trusted(&checkout).is_none() {
         bail!(
             "git's settings cannot be listed here, and without them crew does not commit, push or rebase\n\
              hint: update git to 2.26 or newer, or leave out --commit, --push and --rebase"
         );
     }
     Ok(())
-}
-
-/// The error when the user's uncommitted files cannot be distinguished from the agent's work.
-pub fn unlisted(fault: &GitFault) -> Error {
-    let GitFault { cause, cure, .. } = fault;
-    anyhow!("what you have not committed cannot be listed: {cause}\nhint: {cure}")
-}
-
-/// Refuses to rebase onto a name that is not a commit.
-pub fn some_commit(steps: &GitSteps, folder: &Path) -> Result<()> {
-    match &steps.rebase {
-        Some(onto) if git::top(folder).is_some() && !git::is_a_commit(folder, onto) => {
-            bail!(
-                "--rebase {onto}: there is no branch {onto} here\nhint: git branch --all lists them"
-            )
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Refuses a checkout whose repository is not the one the loop began in.
@@ -91,6 +79,12 @@ pub fn same_repository(place: &Place) -> Result<()> {
 pub const NO_BRANCH: &str =
     "no branch is checked out: no branch holds the commits (git switch -c NEW makes one)";
 
+/// The error when the user's uncommitted files cannot be distinguished from the agent's work.
+pub fn unlisted(fault: &GitFault) -> Error {
+    let GitFault { cause, cure, .. } = fault;
+    anyhow!("what you have not committed cannot be listed: {cause}\nhint: {cure}")
+}
+
 /// Lists the user's own files, if nobody has yet; returns what to report about them.
 pub fn drafts_of(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<Vec<String>, GitFault> {
     let Some(trusted) = record.trusted.as_ref().filter(|_| !drafts_are_listed(home, &record.id))
@@ -98,16 +92,13 @@ pub fn drafts_of(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<Vec<Strin
         return Ok(Vec::new());
     };
     let steps = Steps::new(&record.place, trusted, stop);
-    let listed = list_drafts(home, record, &steps)?;
-    let one = |files: &[String], before: &str| {
-        (!files.is_empty()).then(|| format!("{before}{}", named(files)))
-    };
-    let left_out = one(
-        &listed.drafts,
-        "not committed here, and left out of crew's commits until the agent changes it: ",
-    );
-    let nested = one(&listed.nested, "a separate repository, left out of crew's commits: ");
-    Ok(left_out.into_iter().chain(nested).collect())
+    let ListedDrafts { drafts, nested } = list_drafts(home, record, &steps)?;
+    let left_out = [
+        (drafts, "not committed here, and left out of crew's commits until the agent changes it: "),
+        (nested, "a separate repository, left out of crew's commits: "),
+    ];
+    let left_out = left_out.into_iter().filter(|(files, _)| !files.is_empty());
+    Ok(left_out.map(|(files, what)| format!("{what}{}", named(&files))).collect())
 }
 
 /// The message when a branch other than the loop's is checked out.

@@ -7,28 +7,24 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Error, Result, bail};
 
 use super::baseline::baseline;
-use super::establish::{Beginning, establish, write_view};
-use super::repository::{
-    NO_BRANCH, drafts_of, needed, some_commit, some_settings, unlisted, without_git,
-};
+use super::establish::{Prepared, establish};
+use super::repository::{NO_BRANCH, drafts_of, needed, refuse_impossible, unlisted, without_git};
 use super::{agent, fallback, place, session, settings, terms};
 use crate::agents::catalogue::is_tried;
 use crate::agents::{self, Launch};
 use crate::drive::control::Cancels;
-use crate::drive::find::myself;
+use crate::drive::find::{NewOwner, myself};
 use crate::drive::prompt::{self, Prompt};
 use crate::drive::{end, missing};
 use crate::engine::boundary::limits;
 use crate::engine::events::{EventSink, RunEvent};
-use crate::engine::fleet::Carried;
 use crate::engine::record::{
     Agent, Contract, Ending, Fragment, GitSteps, IterationTimes, Loop, LoopId, Outcome, Phase,
-    Place, Recipe, Run, SessionMemory, TaskOfFleet,
+    Place, Recipe, Run, TaskOfFleet,
 };
 use crate::engine::text::clip;
 use crate::parse::arguments::{LoopArgs, RecipeArgs, RunArgs, RunOptions, UsageError};
 use crate::parse::fragment::fragment as read_fragment;
-use crate::parse::settings::LogRetention;
 use crate::parse::settings::amount::OrOff;
 use crate::parse::settings::merge::{Settings, ValueOrigin, amount, merge, small};
 use crate::prompts::procedures::nearest_to;
@@ -40,23 +36,6 @@ use crate::world::{clock, env, git};
 
 /// The most characters of a command that a message names.
 const COMMAND_CHARS: usize = 80;
-
-/// A loop that could begin; nothing is written yet.
-#[derive(Debug)]
-pub struct Prepared {
-    pub place: Place,
-    pub contract: Contract,
-    /// What the user should know: one sentence each.
-    pub notes: Vec<String>,
-    pub keep: LogRetention,
-    pub replace: bool,
-    /// What earlier loops of its task have used of its limits.
-    pub carried: Option<Carried>,
-    /// That task; `None` for a loop of no fleet.
-    pub fleet: Option<TaskOfFleet>,
-    /// Whether an earlier loop of that task left the working tree as it is.
-    pub is_as_left: bool,
-}
 
 /// Makes the terms of a run from what was typed in `folder`. `--worktree` makes the working tree,
 /// unless nothing may be written.
@@ -80,30 +59,20 @@ pub fn prepare_at(
     let typed = terms::typed(arguments.loop_options(), &place.folder)?;
     let RunArgs { start, recipe, options, .. } = &mut arguments;
     let procedure = procedure(start, &known)?;
-    let (settings, notes) = settings::in_force(home, known, typed, procedure.as_deref())?;
+    let (settings, mut notes) = settings::in_force(home, known, typed, procedure.as_deref())?;
     let run = run(options, recipe, &settings, procedure, folder)?;
     some_phase(&run)?;
     let without_git = without_git(&options.process, &run.git, folder)?;
-    some_commit(&run.git, folder)?;
-    some_settings(&run.git, &place.checkout)?;
+    refuse_impossible(&run.git, folder, false)?;
     let contract = terms::contract(start, &settings, folder, Some(run))?;
     if let Some(run) = &contract.run {
         fallback::refuse_useless(run, &contract.limits, folder)?;
     }
-    let of_the_agent = of_the_agent(&contract);
-    let absent = missing::at_the_start(&place, &contract.checks)?;
-    let notes = notes.into_iter().chain(of_the_agent).chain(absent).chain(without_git);
-    let (notes, keep) = (notes.collect(), settings.keep());
-    Ok(Prepared {
-        place,
-        contract,
-        notes,
-        keep,
-        replace: start.replace,
-        carried: None,
-        fleet: None,
-        is_as_left: false,
-    })
+    notes.extend(of_the_agent(&contract));
+    notes.extend(missing::at_the_start(&place, &contract.checks)?);
+    notes.extend(without_git);
+    let (keep, replace) = (settings.keep(), start.replace);
+    Ok(Prepared { keep, replace, ..Prepared::new(place, contract, notes) })
 }
 
 /// The loop's separate working tree, and a note about it.
@@ -308,27 +277,14 @@ pub fn begin(
     if let Some(run) = &prepared.contract.run {
         fallback::try_logins(run, &prepared.place.folder, &|| signals.times() > 0)?;
     }
-    let Prepared { place, contract, mut notes, replace, carried, fleet, is_as_left, .. } = prepared;
-    let task = fleet.as_ref().filter(|_| is_as_left);
-    let earlier = task.and_then(|task| earlier_of(home, task, &place));
-    let beginning = Beginning {
-        place,
-        contract,
-        owner: myself()?,
-        memory: SessionMemory::default(),
-        replace,
-        taken_back: None,
-        carried,
-        fleet,
-    };
-    let begun = establish(home, beginning, |_| false)?.context("the loop was started already")?;
-    let (held, record, vacated) = begun;
+    let task = prepared.fleet.as_ref().filter(|_| prepared.is_as_left);
+    let earlier = task.and_then(|task| earlier_of(home, task, &prepared.place));
+    let begun = establish(home, prepared, NewOwner::process()?, |_| false)?;
+    let (held, record, mut notes) = begun.context("the loop was started already")?;
     drop(held);
     if let Some(earlier) = earlier {
         hand_drafts_on(home, &earlier, &record)?;
     }
-    notes.extend(vacated);
-    notes.extend(write_view(&record));
     if record.contract.checks.is_empty() {
         let what = limits::without_checks(&record.contract);
         let way_out = session::suggestion(&record).map_or_else(String::new, |check| {

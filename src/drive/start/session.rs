@@ -5,15 +5,14 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::establish::{Beginning, establish, write_view};
+use super::establish::{Prepared, establish};
 use super::terms::{contract, typed};
 use super::{detect, place, settings};
 use crate::clients::Hook;
 use crate::drive::find::NewOwner;
 use crate::drive::missing;
 use crate::engine::record::{Loop, LoopId};
-use crate::parse::arguments::LoopArgs;
-use crate::parse::settings::options::LoopOptions;
+use crate::parse::arguments::{LoopArgs, RunArgs};
 use crate::world::store::Home;
 
 /// A loop that has begun.
@@ -36,14 +35,12 @@ pub fn start(
     cwd: &Path,
     taken_back: Option<LoopId>,
 ) -> Result<Option<Started>> {
-    let NewOwner { owner, memory } = NewOwner::session(hook)?;
-    let abilities = hook.abilities();
-    let project = abilities.project.and_then(|name| hook.folder_of(name));
+    let new_owner = NewOwner::session(hook)?;
+    let project = hook.abilities().project.and_then(|name| hook.folder_of(name));
     let place = place::place(cwd, project.as_deref())?;
     let known = settings::look(home, &place.checkout, !arguments.no_project)?;
-    let known = known.in_a_session(abilities.title);
-    let LoopArgs { limits, terms, .. } = arguments.clone();
-    let options = LoopOptions { limits, terms, ..LoopOptions::default() };
+    let known = known.in_a_session(hook.abilities().title);
+    let options = RunArgs { start: arguments.clone(), ..RunArgs::default() }.loop_options();
     let typed = typed(options, &place.folder)?;
     let (settings, mut notes) = settings::in_force(home, known, typed, None)?;
     let contract = contract(arguments, &settings, cwd, None)?;
@@ -52,21 +49,10 @@ pub fn start(
         record.state.owner.session_id == hook.session_id
             && record.state.session.prompt_id == hook.turn
     };
-    let beginning = Beginning {
-        place,
-        contract,
-        owner,
-        memory,
-        replace: arguments.replace,
-        taken_back,
-        carried: None,
-        fleet: None,
-    };
-    let Some((held, record, vacated)) = establish(home, beginning, same_command)? else {
-        return Ok(None);
-    };
-    notes.extend(vacated);
-    notes.extend(write_view(&record));
+    let replace = arguments.replace;
+    let prepared = Prepared { replace, taken_back, ..Prepared::new(place, contract, notes) };
+    let begun = establish(home, prepared, new_owner, same_command)?;
+    let Some((held, record, mut notes)) = begun else { return Ok(None) };
     if let Some(theirs) = &home.overridden {
         let ours = home.root().display();
         let note =
