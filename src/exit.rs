@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use crate::drive::error_text::error_text;
-use crate::drive::start::fallback::Interrupted;
+use crate::drive::start::agent::Interrupted;
 use crate::engine::claim::promise::PromiseError;
 use crate::engine::record::Outcome;
 use crate::parse::arguments::UsageError;

@@ -8,12 +8,12 @@ use crate::clients::{Hook, Reply};
 use crate::drive::end::{EndAttempt, EndedLoop};
 use crate::drive::page::read;
 use crate::drive::session::EventResult;
-use crate::drive::session::queued::{Aside, LoopIs, OrderResult};
+use crate::drive::session::queued::LoopIs;
 use crate::drive::session::stop::StopResult;
-use crate::drive::start::session::Started;
+use crate::drive::start::establish::Started;
 use crate::engine::boundary::limits;
 use crate::engine::journal::story::Account;
-use crate::engine::record::{Loop, Status};
+use crate::engine::record::{Loop, LoopId, Status};
 use crate::engine::words::prompt::{self, DECIDE_YOURSELF};
 use crate::parse::arguments;
 use crate::parse::requests::Order;
@@ -79,8 +79,10 @@ fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
         EventResult::Silent | EventResult::Stands(_) | EventResult::AtDialog(_) => Reply::Nothing,
         EventResult::Wake(prompt) => Reply::Wake(prompt),
         EventResult::Stopped(stop, asides) => {
-            let asides = asides.iter().map(|aside| aside_line(home, aside));
-            asides.fold(stopped(stop), |said, line| said.also(&line))
+            asides.into_iter().fold(stopped(stop), |reply, aside| match said(home, hook, aside) {
+                Reply::Instead(text) => reply.also(text.trim_end()),
+                _ => reply,
+            })
         }
         EventResult::Started(started) => {
             let record = &started.record;
@@ -145,15 +147,6 @@ fn stopped(stop: StopResult) -> Reply {
     }
 }
 
-/// The line about a queued command.
-fn aside_line(home: &Home, aside: &Aside) -> String {
-    match aside {
-        Aside::Status(record) => page_of(home, record).trim_end().to_owned(),
-        Aside::HandedOff(file) => control::handed_off(file),
-        Aside::Refused(why) => format!("crew: {why}"),
-    }
-}
-
 fn go_on(record: &Loop, prompt: String, line: String) -> Reply {
     Reply::GoOn { task: record.contract.task.clone(), prompt, line }
 }
@@ -165,10 +158,10 @@ fn noted(mut line: String, note: Option<String>) -> String {
 }
 
 /// The client shows one dim line for an order typed while the agent works.
-fn ordered(order: Order, result: &OrderResult) -> String {
+fn ordered(order: Order, result: &Result<(Box<Loop>, LoopIs), LoopId>) -> String {
     let (record, is) = match result {
-        OrderResult::Obeyed { record, is } => (record, *is),
-        OrderResult::Failed(id) => {
+        Ok((record, is)) => (record, *is),
+        Err(id) => {
             let verb = order.label();
             return format!("that failed; type this in a terminal: crew {verb} {id}");
         }

@@ -10,8 +10,7 @@ use clap::ColorChoice;
 use super::answer::{self, reply};
 use super::print;
 use crate::clients::{Hook, HookEvent, Output};
-use crate::drive::session::companion::companion;
-use crate::drive::session::companion::notice;
+use crate::drive::session::companion::{companion, notice};
 use crate::drive::session::{self, EventResult, delivered, note_fault, skew};
 use crate::exit;
 use crate::report::{attention, setup};
@@ -69,10 +68,8 @@ fn answered(home: &Home, hook: &Hook<'_>, is_companion: bool) -> Result<(Output,
     let answer = match (is_companion, &hook.event) {
         (false, _) => session::answer(home, hook)?,
         (true, HookEvent::NotOurs) => EventResult::Silent,
-        (true, HookEvent::ServiceFailed { .. }) => {
-            notice(home, hook)?.map_or(EventResult::Silent, EventResult::Stands)
-        }
-        (true, _) => companion(home, hook)?.map_or(EventResult::Silent, EventResult::Wake),
+        (true, HookEvent::ServiceFailed { .. }) => notice(home, hook)?,
+        (true, _) => companion(home, hook)?,
     };
     let is_a_prompt = answer.prompts_the_agent();
     let notice = answer::notice(&answer);

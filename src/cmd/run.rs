@@ -12,7 +12,7 @@ use crate::drive::find::{self, owner_is_gone, resumable};
 use crate::drive::prompt::Prompt;
 use crate::drive::resume::adapt::{preview, resume_here};
 use crate::drive::resume::refuse_a_task;
-use crate::drive::run::handover::{Detached, hand_over, take};
+use crate::drive::run::handover::{hand_over, take};
 use crate::drive::run::ledger::settle;
 use crate::drive::run::{self, RunEnd};
 use crate::drive::start::baseline::baseline;
@@ -213,8 +213,8 @@ pub fn drive_or_detach(
         let OutputArgs { json, verbose, quiet } = options.output;
         let flags = [("--json", json), ("-v", verbose), ("-q", quiet)];
         let flags: Vec<&str> = flags.iter().filter(|(_, on)| *on).map(|(flag, _)| *flag).collect();
-        let Detached { record, pid, output } = hand_over(home, &record, &flags)?;
-        let id = &record.id;
+        let (record, output) = hand_over(home, &record, &flags)?;
+        let (id, pid) = (&record.id, record.state.owner.process.pid);
         let told = format!(
             "loop {id} runs in the background, process {pid}; its output is in {}\n\
              watch: crew watch {id} · crew show {id} --log -f · stop: crew cancel {id}",

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::first_line;
 use crate::agents;
 use crate::drive::scratch::ScratchTerms;
-use crate::drive::start::{agent, fallback, place, settings};
+use crate::drive::start::{agent, place, settings};
 use crate::drive::{find, missing, prove, test_changes};
 use crate::engine::doctor::Findings;
 use crate::engine::record::Loop;
@@ -67,7 +67,7 @@ pub(super) fn read_settings(home: &Home, here: &Path, found: &mut Findings) -> O
         Ok(agent) => {
             let program = agent.command.first().map_or("", String::as_str);
             let is_built_in = (&*agent.name, program) == (agents::DEFAULT, agents::DEFAULT);
-            let mut others = fallback::fallbacks(&in_force, &agent).unwrap_or_default();
+            let mut others = agent::fallbacks(&in_force, &agent).unwrap_or_default();
             let is_there = agent::has_program(&agent, here).is_ok();
             let name = agent.name.clone();
             if !is_built_in {

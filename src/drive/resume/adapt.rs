@@ -8,13 +8,11 @@ use crate::drive::control::tellable;
 use crate::drive::end::handoff;
 use crate::drive::find::NewOwner;
 use crate::drive::prompt::Prompt;
-use crate::drive::start::agent::has_program;
-use crate::drive::start::fallback;
 use crate::drive::start::repository::{
     drafts_of, on_another_branch, refuse_impossible, same_repository, unlisted,
 };
 use crate::drive::start::run::{model, of_the_agent, run, the_agent, try_launch};
-use crate::drive::start::settings;
+use crate::drive::start::{agent, settings};
 use crate::drive::{test_changes, tree};
 use crate::engine::boundary::limits::{LimitChanges, changed};
 use crate::engine::record::{CheckMemory, Driver, GitSteps, IterationTimes, Loop, Run};
@@ -42,8 +40,8 @@ pub fn resume_here(
     same_repository(&found.place)?;
     let mut notes = Vec::new();
     let run = run_here(home, found, arguments, &mut notes)?;
-    fallback::refuse_useless(&run, &changed(changes, found, 0), &found.place.folder)?;
-    fallback::try_logins(&run, &found.place.folder, stop)?;
+    agent::refuse_useless(&run, &changed(changes, found, 0), &found.place.folder)?;
+    agent::try_logins(&run, &found.place.folder, stop)?;
     resume(home, &found.id, changes, new_owner, |record| {
         notes.extend(adapt(home, record, arguments, run)?);
         Ok(notes)
@@ -137,7 +135,7 @@ fn run_here(
     let mut run = match record.contract.run.clone() {
         None => run(options, &RecipeArgs::default(), &settings(None)?, None, &folder)?,
         Some(had) if options.agent_cmd.is_none() && options.process.agent.is_none() => {
-            has_program(&had.agent, &folder)?;
+            agent::has_program(&had.agent, &folder)?;
             Run {
                 model: options.process.model.clone().or(had.model.clone()),
                 words: options.agent_words().unwrap_or(had.words.clone()),
@@ -158,7 +156,7 @@ fn run_here(
     };
     if !options.process.fallback.is_empty() {
         let settings = settings(run.procedure.as_deref())?;
-        run.fallback = fallback::fallbacks(&settings, &run.agent)?;
+        run.fallback = agent::fallbacks(&settings, &run.agent)?;
     }
     let own = &run.agent.name;
     run.fallback.retain(|agent| agent.name != *own);

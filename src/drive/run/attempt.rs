@@ -258,16 +258,13 @@ struct Waiting {
 impl Watcher<'_, '_> {
     /// Notes whether the agent waits, as its last line said.
     fn note_a_wait(&mut self) {
-        let Some(told) = self.reader.waits(clock::local()) else {
-            self.wait = None;
-            return;
-        };
-        let now = self.time.look();
-        let before = self.wait.filter(|before| before.told.tries <= told.tries);
-        let same = before.filter(|before| before.told.tries == told.tries);
-        let last = same.map_or(now, |before| before.last);
-        let since = before.map_or(now, |before| before.since);
-        self.wait = Some(Waiting { told, since, last });
+        let (now, known) = (self.time.look(), self.wait);
+        self.wait = self.reader.waits(clock::local()).map(|told| {
+            let before = known.filter(|before| before.told.tries <= told.tries);
+            let same = before.filter(|before| before.told.tries == told.tries);
+            let since = before.map_or(now, |before| before.since);
+            Waiting { told, since, last: same.map_or(now, |before| before.last) }
+        });
     }
 
     /// Whether the agent only waits, and has for long enough.

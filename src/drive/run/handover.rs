@@ -20,28 +20,18 @@ use crate::world::store::{self, Home};
 /// How long the new crew waits for the loop.
 const WITHIN: Duration = Duration::from_secs(10);
 
-/// A loop owned by a separate crew process.
-#[derive(Debug)]
-pub struct Detached {
-    pub record: Loop,
-    pub pid: i32,
-    /// The file with that crew's output.
-    pub output: PathBuf,
-}
-
-/// Starts the new crew with `flags` and makes it the owner.
-pub fn hand_over(home: &Home, record: &Loop, flags: &[&str]) -> Result<Detached> {
+/// Starts the new crew with `flags` and makes it the owner. Returns the loop, and the file with that
+/// crew's output.
+pub fn hand_over(home: &Home, record: &Loop, flags: &[&str]) -> Result<(Loop, PathBuf)> {
     let output = home.loop_file(&record.id, "run.log");
     let arguments = [&["drive", record.id.as_str()], flags].concat();
     let process = Call::crew(home, &record.place.folder)
         .and_then(|call| call.args(arguments).detach(&output))
         .context("cannot start a crew in the background")?;
-    let pid = process.pid;
     let held = store::hold(home, &record.id, store::LOCK_WAIT)?;
     let mut found = held.load()?;
     found.state.owner = Owner { process, ..found.state.owner };
-    let record = held.record(found, |next| Event::changed("detached", next))?;
-    Ok(Detached { record, pid, output })
+    Ok((held.record(found, |next| Event::changed("detached", next))?, output))
 }
 
 /// Waits until this process is the loop's owner.

@@ -6,12 +6,11 @@ use std::cell::RefCell;
 use anyhow::{Error, Result, anyhow};
 
 use super::Runner;
-use crate::drive::boundary::{self, Boundary, DriverNotes, Open};
+use crate::drive::boundary::{self, Open};
 use crate::drive::find::{is_ours, myself};
 use crate::drive::resume::make_way;
 use crate::drive::start::repository::on_another_branch;
 use crate::drive::{control, end};
-use crate::engine::boundary::facts::Facts;
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::git::{GitFault, GitStep, GitTrouble};
 use crate::engine::journal::Event;
@@ -46,7 +45,7 @@ impl<'a> Ledger<'a> {
         self.behind.is_some()
     }
 
-    /// Reads what others did to the record meanwhile. False when it is no longer this process's.
+    /// Reads what others did to the record. False when it is no longer this process's.
     pub fn look(&mut self) -> bool {
         if self.is_behind() {
             return true;
@@ -141,18 +140,9 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// Records a boundary. `None` when another process owns the record by now.
-    pub fn boundary(&mut self, open: Open, facts: &Facts, notes: DriverNotes) -> Option<Boundary> {
-        let (boundary, error) = open.record_or_remember(facts.clone(), notes)?;
-        if let Some(error) = error {
-            self.remember(error);
-        }
-        Some(boundary)
-    }
-
     /// From now on this process's memory is what counts; reported once. A newer crew's record ends
     /// the run instead, because this version cannot know what it means.
-    fn remember(&mut self, why: Error) {
+    pub fn remember(&mut self, why: Error) {
         if self.behind.is_none() {
             self.behind = Some(Box::new(self.record.clone()));
         }

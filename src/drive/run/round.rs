@@ -117,7 +117,10 @@ impl Runner<'_> {
             gather(seen(&attempt), left.broken_off(), &|| false)
         })?;
         let closing = DriverNotes { lost: self.loss(), ..DriverNotes::default() };
-        let boundary = self.ledger.boundary(open, &facts, closing)?;
+        let (boundary, error) = open.record_or_remember(facts.clone(), closing)?;
+        if let Some(error) = error {
+            self.ledger.remember(error);
+        }
         Some((boundary, facts))
     }
 
@@ -139,7 +142,8 @@ impl Runner<'_> {
                 Some(ProcessEnd::Exit(code)) => ended(Some(*code)),
                 _ => ended(None),
             });
-            if let Some(fault) = self.keep_work() {
+            let git = self.run().git;
+            if let Some(fault) = self.take_steps(git.commit, git.push) {
                 self.end_without_a_repository(&fault);
             }
         }

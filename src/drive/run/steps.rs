@@ -34,12 +34,6 @@ impl Runner<'_> {
         Some(Ending::new(Outcome::Blocked, self.reason(&fault)))
     }
 
-    /// Commits and pushes what an iteration changed. Returns the fault of a lost repository.
-    pub(super) fn keep_work(&mut self) -> Option<GitFault> {
-        let run = self.run().git;
-        self.take_steps(run.commit, run.push)
-    }
-
     /// Ends the loop, which cannot continue without its repository. If it ends anyway, its last
     /// work is in no commit.
     pub(super) fn end_without_a_repository(&mut self, fault: &GitFault) {

@@ -2,6 +2,7 @@
 //! that the client's cap does not count. It never guesses: it waits until the boundary removes its
 //! file or turns it into a ticket, and only a ticket that is still valid wakes the agent.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -9,6 +10,8 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::stop::{facts, is_ours, open_ours, ticket};
+use super::transcript::is_at_work;
+use super::{EventResult, ours, owned_id};
 use crate::clients::Hook;
 use crate::drive::boundary::{DriverNotes, Recorded, undelivered};
 use crate::drive::end::{self, wind_up};
@@ -25,7 +28,7 @@ use crate::parse::service;
 use crate::world::clock::{self, Deadline};
 use crate::world::env;
 use crate::world::files::disk;
-use crate::world::process::{identity, signals};
+use crate::world::process::signals;
 use crate::world::store::wakes::{self, WakeFile};
 use crate::world::store::{self, Held, Home, LOCK_WAIT, StoreError, read_pointer, view};
 
@@ -37,64 +40,52 @@ const STEP_FAR: Duration = Duration::from_secs(1);
 /// After how many steps a companion checks whether its loop still exists.
 const LOOK_EVERY: u32 = 10;
 
-/// Beside a stop: waits for a ticket. Returns the words to wake the agent with, or `None` to exit
-/// silently.
-pub fn companion(home: &Home, hook: &Hook<'_>) -> Result<Option<String>> {
-    let Some((session_id, id)) = owned(home, hook)? else { return Ok(None) };
-    let Some(me) = identity::myself() else { return Ok(None) };
-    let file = wakes::register(home, session_id, &me)?;
-    serve(home, &id, hook, &file)
+/// Beside a stop: waits for a ticket, to wake the agent.
+pub fn companion(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
+    let Some((session_id, id)) = wakeable(home, hook)? else { return Ok(EventResult::Silent) };
+    serve(home, &id, hook, &wakes::register(home, session_id)?)
 }
 
 /// The fallback for a session that has been idle for a while. If its loop is due at some time and
 /// no living process has the ticket, this process takes it over.
-pub fn idle_fallback(home: &Home, hook: &Hook<'_>) -> Result<Option<String>> {
-    let Some((session_id, id)) = owned(home, hook)? else { return Ok(None) };
-    let Some(me) = identity::myself() else { return Ok(None) };
+pub fn idle_fallback(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
+    let Some((session_id, id)) = wakeable(home, hook)? else { return Ok(EventResult::Silent) };
     let held = store::hold(home, &id, LOCK_WAIT)?;
     let record = held.load()?;
     if record.state.due.is_none() || wakes::is_held(home, session_id) {
-        return Ok(None);
+        return Ok(EventResult::Silent);
     }
     wakes::clear(home, session_id, None);
-    let file = wakes::register(home, session_id, &me)?;
+    let file = wakes::register(home, session_id)?;
     wakes::hand_over(&file, &ticket(&record))?;
     drop(held);
     serve(home, &id, hook, &file)
 }
 
 /// The session and its loop, if it owns one that continues and can be woken.
-fn owned<'a>(home: &Home, hook: &'a Hook<'_>) -> Result<Option<(&'a str, LoopId)>> {
+fn wakeable<'a>(home: &Home, hook: &'a Hook<'_>) -> Result<Option<(&'a str, LoopId)>> {
     let session_id = hook.session_id.as_deref().filter(|_| hook.abilities().wakes);
-    let Some(session_id) = session_id else { return Ok(None) };
-    let Some(id) = read_pointer(&home.session_pointer(session_id))? else { return Ok(None) };
-    Ok(goes_on(home, &id, hook).then_some((session_id, id)))
-}
-
-fn goes_on(home: &Home, id: &LoopId, hook: &Hook<'_>) -> bool {
-    store::load(home, id).is_ok_and(|record| is_live_here(&record, hook))
-}
-
-fn is_live_here(record: &Loop, hook: &Hook<'_>) -> bool {
-    matches!(record.state.status, Status::Running | Status::Waiting) && is_ours(record, hook)
+    let ours = ours(home, hook)?.filter(is_at_work);
+    Ok(session_id.zip(ours.map(|record| record.id)))
 }
 
 /// Waits on a companion's file until it is removed or its ticket is due.
-pub fn serve(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Option<String>> {
+fn serve(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<EventResult> {
     let ended = signals::end_requested()?;
     let (mut step, mut looks, mut is_early) = (STEP, 0_u32, false);
     loop {
         let longest = match wakes::read(file)? {
-            WakeFile::Gone => return Ok(None),
+            WakeFile::Gone => return Ok(EventResult::Silent),
             WakeFile::Waiting => STEP_NEAR,
             WakeFile::Ticket(ticket) => {
                 let left = (ticket.due - clock::now().wall).to_std().unwrap_or_default();
                 if left.is_zero() || is_early {
                     is_early = false;
                     match redeem(home, id, hook, file) {
-                        Ok(Redeemed::Later) => STEP,
+                        Ok(ControlFlow::Continue(())) => STEP,
+                        Ok(ControlFlow::Break(woken)) => return Ok(woken),
                         Err(error) if is_busy(&error) => STEP_FAR,
-                        redeemed => return redeemed.map(Redeemed::words),
+                        Err(error) => return Err(error),
                     }
                 } else {
                     left.min(STEP_FAR)
@@ -103,14 +94,14 @@ pub fn serve(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<O
         };
         // The file is left, so that the idle fallback can take the ticket over.
         if ended.load(Ordering::Relaxed) {
-            return Ok(None);
+            return Ok(EventResult::Silent);
         }
         looks += 1;
         if looks.is_multiple_of(LOOK_EVERY) {
-            let record = store::load(home, id).ok().filter(|record| is_live_here(record, hook));
-            let Some(record) = record else {
+            let record = store::load(home, id).ok().filter(is_at_work);
+            let Some(record) = record.filter(|record| is_ours(record, hook)) else {
                 disk::remove(file)?;
-                return Ok(None);
+                return Ok(EventResult::Silent);
             };
             is_early = windows::has_moved(home, &record);
         }
@@ -124,51 +115,46 @@ fn is_busy(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(StoreError::Busy(_)))
 }
 
-/// What became of a ticket.
-enum Redeemed {
-    /// The words to wake the agent with.
-    Used(String),
-    Void,
-    /// Its loop waits longer: its turn after a limit has not come.
-    Later,
-}
+/// A void ticket: its companion exits silently.
+const VOID: ControlFlow<EventResult> = ControlFlow::Break(EventResult::Silent);
 
-impl Redeemed {
-    fn words(self) -> Option<String> {
-        if let Self::Used(words) = self { Some(words) } else { None }
-    }
-}
-
-/// Uses the ticket, under the loop's lock, if it is still valid and the loop's turn has come.
-fn redeem(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Redeemed> {
+/// Uses the ticket, under the loop's lock, if it is still valid and the loop's turn has come. It
+/// continues to wait where that turn, after a limit, is later.
+fn redeem(
+    home: &Home,
+    id: &LoopId,
+    hook: &Hook<'_>,
+    file: &Path,
+) -> Result<ControlFlow<EventResult>> {
     let held = store::hold(home, id, LOCK_WAIT)?;
-    let WakeFile::Ticket(ticket) = wakes::read(file)? else { return Ok(Redeemed::Void) };
+    let WakeFile::Ticket(ticket) = wakes::read(file)? else { return Ok(VOID) };
     let mut record = held.load()?;
     // The ticket is left for the boundary, which sees from it that nobody was woken.
     if store::order(home, id).is_some() {
-        return Ok(Redeemed::Void);
+        return Ok(VOID);
     }
     // Messages to the agent and new limits change the record, but not what is waited for.
-    let valid = is_live_here(&record, hook)
+    let valid = is_at_work(&record)
+        && is_ours(&record, hook)
         && record.state.boundaries == ticket.boundaries
         && record.state.due.is_none_or(|due| due == ticket.due);
     if valid && record.state.due.is_some() {
         let turn = windows::turn(home, &windows::account_of(&record), id);
         if let Some(turn) = turn {
             if turn.is_awaited_by(&record) {
-                return Ok(Redeemed::Later);
+                return Ok(ControlFlow::Continue(()));
             }
             return wait_longer(home, held, record, turn, file);
         }
     }
     disk::remove(file)?;
     if !valid {
-        return Ok(Redeemed::Void);
+        return Ok(VOID);
     }
     let what = format!("{WOKEN}{}", ticket.iteration);
     if record.state.due.is_none() {
         held.note(&record, clock::now(), what)?;
-        return Ok(Redeemed::Used(prompt::next(&record)));
+        return Ok(ControlFlow::Break(EventResult::Wake(prompt::next(&record))));
     }
     // A hold is also due, while its loop runs.
     let waited = (clock::now().wall - record.state.began.wall).to_std().unwrap_or_default();
@@ -189,7 +175,7 @@ fn redeem(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Rede
     let record = held.record(record, |next| Event::changed(what, next))?;
     let _ = view::write(&record);
     let words = if is_refused { prompt::woken(&record, waited) } else { prompt::next(&record) };
-    Ok(Redeemed::Used(words))
+    Ok(ControlFlow::Break(EventResult::Wake(words)))
 }
 
 /// The ticket of a loop whose turn after a limit is later, or the end of one that may not wait so
@@ -200,20 +186,20 @@ fn wait_longer(
     mut record: Loop,
     turn: LoopTurn,
     file: &Path,
-) -> Result<Redeemed> {
+) -> Result<ControlFlow<EventResult>> {
     let decision = waiting(&record, clock::now(), turn.at, &turn.why);
     if let Decision::Finish(ending) = decision {
         drop(held);
         disk::remove(file)?;
         end::end(home, &record.id, ending, LOCK_WAIT)?;
-        return Ok(Redeemed::Void);
+        return Ok(VOID);
     }
     let what = format!("waits for its turn: {}", turn.why);
     windows::held_back(&mut record, turn.at, turn.why, turn.account);
     let record = held.record(record, |next| Event::changed(what, next))?;
     let _ = view::write(&record);
     wakes::hand_over(file, &ticket(&record))?;
-    Ok(Redeemed::Later)
+    Ok(ControlFlow::Continue(()))
 }
 
 // The model's service failed the agent. The client takes no answer to that, but this process may
@@ -221,16 +207,17 @@ fn wait_longer(
 // request that was refused because of its content. If nobody is at the client, nothing may sleep:
 // there the loop ends and can be resumed.
 
-/// Records the failure, and waits if waiting helps. Returns the words to wake the agent with, or
-/// `None`.
-pub fn failure(home: &Home, hook: &Hook<'_>, kind: &str, message: &str) -> Result<Option<String>> {
-    let Some(open) = open_ours(home, hook)? else { return Ok(None) };
+/// Records the failure, and waits if waiting helps, to wake the agent.
+pub fn failure(home: &Home, hook: &Hook<'_>, kind: &str, message: &str) -> Result<EventResult> {
+    let Some(open) = open_ours(home, hook)? else { return Ok(EventResult::Silent) };
     let error = service::classify(kind, message, clock::local());
     let agent = AgentOutcome { error: Some(error), ..AgentOutcome::default() };
     let jitter = u16::try_from(env::random() % 1000).unwrap_or(0);
     let seen = Seen { order: open.order(), claim: Claim::None, agent, jitter };
     let reading = meter::read(&open.before, hook, None, false);
-    let Some(facts) = facts(home, &open, seen, reading.usage.as_ref())? else { return Ok(None) };
+    let Some(facts) = facts(home, &open, seen, reading.usage.as_ref())? else {
+        return Ok(EventResult::Silent);
+    };
     let mut memory = open.before.state.session.clone();
     memory.transcript_bytes = hook.transcript.as_deref().map_or(0, disk::size);
     memory.last_stop = None;
@@ -242,34 +229,30 @@ pub fn failure(home: &Home, hook: &Hook<'_>, kind: &str, message: &str) -> Resul
     // A refusal does not clear the window of the account.
     let turn = windows::turn(home, &windows::account_of(&open.before), &open.before.id);
     let closing = DriverNotes { memory, veto, turn, ..DriverNotes::default() };
-    let Some(recorded) = open.record(facts, closing)? else { return Ok(None) };
+    let Some(recorded) = open.record(facts, closing)? else { return Ok(EventResult::Silent) };
     let Recorded { boundary, held, lock } = recorded;
     let after = boundary.after;
     let session_id = hook.session_id.as_deref().unwrap_or_default();
     wakes::clear(home, session_id, None);
     let _ = view::write(&after);
-    let rests = tree::may_rest(&boundary.decision);
-    let close = || rests.then(|| tree::close(home, &after));
-    match (boundary.decision, identity::myself()) {
-        (Decision::Continue | Decision::Wait { .. }, Some(me)) => {
-            let file = wakes::register(home, session_id, &me)?;
-            wakes::hand_over(&file, &ticket(&after))?;
-            drop((held, lock));
-            close();
-            serve(home, &after.id, hook, &file)
-        }
-        (Decision::Finish(_), _) => {
-            drop((held, lock));
-            close();
-            wind_up(home, after);
-            Ok(None)
-        }
-        _ => {
-            drop((held, lock));
-            close();
-            Ok(None)
-        }
+    let file = if matches!(boundary.decision, Decision::Continue | Decision::Wait { .. }) {
+        let file = wakes::register(home, session_id)?;
+        wakes::hand_over(&file, &ticket(&after))?;
+        Some(file)
+    } else {
+        None
+    };
+    drop((held, lock));
+    if tree::may_rest(&boundary.decision) {
+        tree::close(home, &after);
     }
+    if let Some(file) = file {
+        return serve(home, &after.id, hook, &file);
+    }
+    if matches!(boundary.decision, Decision::Finish(_)) {
+        wind_up(home, after);
+    }
+    Ok(EventResult::Silent)
 }
 
 /// How long the other handler may take to record the wait.
@@ -282,12 +265,11 @@ const NANO: i128 = 1_000_000_000;
 /// client shows nothing of a hook's answer to a failed request, and lets only a hook that it waits
 /// for send a notice (tried on 2.1.197 and 2.1.330): the handler beside the waiting one does that.
 /// It records nothing.
-pub fn notice(home: &Home, hook: &Hook<'_>) -> Result<Option<Box<Loop>>> {
-    let Some(session_id) = hook.session_id.as_deref() else { return Ok(None) };
-    let Some(id) = loop_of(home, session_id)? else { return Ok(None) };
+pub fn notice(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
+    let Some(id) = just_owned(home, hook)? else { return Ok(EventResult::Silent) };
     // The client waits for this process, so one that does not own the loop exits at once.
     if !hook.may_wake() || !is_ours(&store::load(home, &id)?, hook) {
-        return Ok(None);
+        return Ok(EventResult::Silent);
     }
     let looked = Deadline::after(RECORDED_WITHIN).poll(Duration::from_millis(20), || {
         let record = store::load(home, &id).ok()?;
@@ -295,13 +277,17 @@ pub fn notice(home: &Home, hook: &Hook<'_>) -> Result<Option<Box<Loop>>> {
         is_recorded.then_some(record)
     });
     let rests = |record: &Loop| matches!(record.state.status, Status::Waiting | Status::Finished);
-    Ok(looked.filter(|record| rests(record) && is_ours(record, hook)).map(Box::new))
+    let found = looked.filter(|record| rests(record) && is_ours(record, hook));
+    Ok(found.map_or(EventResult::Silent, |record| EventResult::Stands(Box::new(record))))
 }
 
-/// The loop of a session, or the one that the other handler has just ended.
-fn loop_of(home: &Home, session_id: &str) -> Result<Option<LoopId>> {
-    if let Some(id) = read_pointer(&home.session_pointer(session_id))? {
-        return Ok(Some(id));
+/// The loop of this session, or the one that the other handler has just ended.
+fn just_owned(home: &Home, hook: &Hook<'_>) -> Result<Option<LoopId>> {
+    let (owned, Some(session_id)) = (owned_id(home, hook)?, &hook.session_id) else {
+        return Ok(None);
+    };
+    if owned.is_some() {
+        return Ok(owned);
     }
     let is_new = |id: &LoopId| {
         let now = i128::from(clock::now().wall.timestamp());

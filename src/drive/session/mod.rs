@@ -12,11 +12,12 @@ pub mod transcript;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail};
 
 use self::companion::{failure, idle_fallback};
-use self::queued::{Aside, OrderResult, obey};
+use self::queued::{LoopIs, obey};
 use self::stop::{StopResult, is_ours, stop};
+use self::transcript::is_at_work;
 use super::boundary::undelivered;
 use super::control::{self, PauseResult, Paused};
 use super::end::{self, EndAttempt, handoff};
@@ -24,9 +25,9 @@ use super::error_text::error_text;
 use super::find::{self, Found, NewOwner, end_mark, gone_why, owner_is_gone};
 use super::resume::adapt::accept_test_changes;
 use super::resume::{Resumed, refuse_a_task, resume};
-use super::start::session::{Started, start};
+use super::start::establish::{Started, start};
 use crate::clients::{Hook, HookEvent};
-use crate::engine::record::{Actor, Loop, Obeyed, Outcome, Status};
+use crate::engine::record::{Actor, Loop, LoopId, Obeyed, Outcome, Status};
 use crate::parse::requests::Order;
 use crate::parse::{arguments, requests};
 use crate::world::clock;
@@ -40,8 +41,8 @@ const END_WAIT: Duration = Duration::from_millis(300);
 #[derive(Debug)]
 pub enum EventResult {
     Silent,
-    /// With what is said about commands that the user had queued.
-    Stopped(StopResult, Vec<Aside>),
+    /// With the results of commands that the user had queued.
+    Stopped(StopResult, Vec<EventResult>),
     Started(Box<Started>),
     /// The command was understood and refused; it costs no model turn.
     Refused(String),
@@ -54,8 +55,9 @@ pub enum EventResult {
     HandedOff(PathBuf),
     /// The client delivers a queued command that a boundary has already obeyed.
     Already(Obeyed, Box<Loop>),
-    /// An order typed as a message, which is not passed on.
-    Ordered(Order, OrderResult),
+    /// A request typed as a message, which is not passed on; or the loop for which it could not be
+    /// done at once.
+    Ordered(Order, Result<(Box<Loop>, LoopIs), LoopId>),
     /// The user interrupted the agent and typed something else: the loop is paused.
     BrokenOff(Box<Loop>),
     /// The context was compacted: the agent gets the task, the rules and the evidence again.
@@ -89,9 +91,7 @@ impl EventResult {
 
 /// Notes that the prompt of an answer was written out.
 pub fn delivered(home: &Home, hook: &Hook<'_>) -> Result<()> {
-    let Some(session_id) = &hook.session_id else { return Ok(()) };
-    let id = read_pointer(&home.session_pointer(session_id))?;
-    Ok(id.map_or(Ok(()), |id| undelivered::clear(home, &id))?)
+    Ok(owned_id(home, hook)?.map_or(Ok(()), |id| undelivered::clear(home, &id))?)
 }
 
 /// Answers one event. An error means: let everything through.
@@ -112,16 +112,9 @@ pub fn answer(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
 
 fn answer_to(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
     match &hook.event {
-        HookEvent::Stopped(stopped) => {
-            let (stop, asides) = stop(home, hook, stopped)?;
-            Ok(EventResult::Stopped(stop, asides))
-        }
-        HookEvent::ServiceFailed { kind, message } => {
-            Ok(failure(home, hook, kind, message)?.map_or(EventResult::Silent, EventResult::Wake))
-        }
-        HookEvent::Idle => {
-            Ok(idle_fallback(home, hook)?.map_or(EventResult::Silent, EventResult::Wake))
-        }
+        HookEvent::Stopped(stopped) => stop(home, hook, stopped),
+        HookEvent::ServiceFailed { kind, message } => failure(home, hook, kind, message),
+        HookEvent::Idle => idle_fallback(home, hook),
         HookEvent::Command { sure: false, .. } if owned_or_last(home, hook)?.is_none() => {
             Ok(EventResult::Silent)
         }
@@ -157,8 +150,7 @@ fn cancelled_elsewhere(home: &Home, hook: &Hook<'_>) -> Option<Box<Loop>> {
 
 /// Journals what went wrong with an event, if its session's loop can be found and written.
 pub fn note_fault(home: &Home, hook: &Hook<'_>, what: &str) {
-    let Some(session_id) = &hook.session_id else { return };
-    if let Ok(Some(id)) = read_pointer(&home.session_pointer(session_id))
+    if let Ok(Some(id)) = owned_id(home, hook)
         && let Ok(held) = store::hold(home, &id, END_WAIT)
         && let Ok(record) = held.load()
     {
@@ -178,47 +170,51 @@ fn command(home: &Home, hook: &Hook<'_>, name: &str, raw: &str) -> EventResult {
     }
     let answer = match name {
         "loop" => start_loop(home, hook, raw),
-        "cancel-loop" => cancel_loop(home, hook, raw),
-        "status" => status(home, hook),
-        "help" => Ok(EventResult::Help),
-        "pause" => pause_loop(home, hook),
         "resume" => resume_loop(home, hook, raw),
-        "handoff" => hand_off(home, hook, raw),
+        "help" => Ok(EventResult::Help),
+        "cancel-loop" | "status" | "pause" | "handoff" => about_a_loop(home, hook, name, raw),
         _ => Ok(EventResult::Silent),
     };
-    answer.unwrap_or_else(|error| EventResult::Refused(error_text(&error)))
+    answer.unwrap_or_else(|error| refused(&error))
+}
+
+fn refused(error: &Error) -> EventResult {
+    EventResult::Refused(error_text(error))
+}
+
+/// A command about the loop of this session or working tree.
+fn about_a_loop(home: &Home, hook: &Hook<'_>, name: &str, raw: &str) -> Result<EventResult> {
+    let Some(record) = of_session(home, hook)? else { return Ok(EventResult::Status(None)) };
+    Ok(match name {
+        "cancel-loop" => {
+            let reason = queued::reason(raw);
+            EventResult::Cancelled(end::cancel(home, &record.id, Actor::User, reason)?)
+        }
+        "pause" => EventResult::Paused(pause(home, hook, &record)?),
+        "handoff" => hand_off(home, &record, raw)?,
+        _ => {
+            end::complete(home, &record);
+            EventResult::Status(Some(Box::new(record)))
+        }
+    })
+}
+
+fn hand_off(home: &Home, record: &Loop, raw: &str) -> Result<EventResult> {
+    let (kind, words) = requests::split_handoff(raw);
+    Ok(EventResult::HandedOff(handoff::write(home, record, kind, words, Actor::User)?))
 }
 
 fn start_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
     let Some(arguments) = arguments::parse(raw)?.filter(|_| !raw.trim().is_empty()) else {
         return Ok(EventResult::Help);
     };
-    let session_id = hook.session_id.as_ref().context("the hook's payload has no session id")?;
+    hook.session_id.as_ref().context("the hook's payload has no session id")?;
     let cwd = hook.folder.as_deref().context("the hook's payload has no folder (cwd)")?;
     // The client has put the command back into its input line, to be corrected.
-    let owned = owned(home, session_id)?.filter(|record| is_ours(record, hook));
-    let taken_back = owned.filter(|record| transcript::came_to_nothing(record, hook));
+    let ours = ours(home, hook)?;
+    let taken_back = ours.filter(|record| transcript::came_to_nothing(record, hook));
     let started = start(home, hook, &arguments, cwd, taken_back.map(|record| record.id))?;
     Ok(started.map_or(EventResult::Silent, |started| EventResult::Started(Box::new(started))))
-}
-
-fn status(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
-    let found = of_session(home, hook)?;
-    if let Some(record) = &found {
-        end::complete(home, record);
-    }
-    Ok(EventResult::Status(found.map(Box::new)))
-}
-
-fn cancel_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
-    let Some(record) = of_session(home, hook)? else { return Ok(EventResult::Status(None)) };
-    let reason = queued::reason(raw);
-    Ok(EventResult::Cancelled(end::cancel(home, &record.id, Actor::User, reason)?))
-}
-
-fn pause_loop(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
-    let Some(record) = of_session(home, hook)? else { return Ok(EventResult::Status(None)) };
-    Ok(EventResult::Paused(pause(home, hook, &record)?))
 }
 
 /// Pauses a loop: at once where the user broke off its agent's turn, whose end will not come.
@@ -265,20 +261,12 @@ fn adapt(home: &Home, record: &mut Loop, answer: &arguments::AnswerArgs) -> Resu
     if answer.accept_test_changes { accept_test_changes(home, record) } else { Ok(Vec::new()) }
 }
 
-fn hand_off(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
-    let Some(record) = of_session(home, hook)? else { return Ok(EventResult::Status(None)) };
-    let (kind, told) = requests::split_handoff(raw);
-    Ok(EventResult::HandedOff(handoff::write(home, &record, kind, told, Actor::User)?))
-}
-
 /// A message that is neither a command nor an order. A message typed while the agent works steers
 /// it and is left alone.
 fn prompted(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
-    let Some(session_id) = &hook.session_id else { return Ok(EventResult::Silent) };
-    let Some(record) = owned(home, session_id)? else { return Ok(EventResult::Silent) };
-    if !record.is_live() || !is_ours(&record, hook) {
+    let Some(record) = ours(home, hook)?.filter(Loop::is_live) else {
         return Ok(EventResult::Silent);
-    }
+    };
     let id = record.id.clone();
     if hook.event == HookEvent::Notified {
         // A wake has used up its ticket, so this is the end of a task, and the hold ends with it.
@@ -300,30 +288,36 @@ fn prompted(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
     Ok(EventResult::Silent)
 }
 
-/// The loop of a session.
-fn owned(home: &Home, session_id: &str) -> Result<Option<Loop>> {
+/// The id of the loop of this session, even of one without a record.
+fn owned_id(home: &Home, hook: &Hook<'_>) -> Result<Option<LoopId>> {
+    let Some(session_id) = &hook.session_id else { return Ok(None) };
+    Ok(read_pointer(&home.session_pointer(session_id))?)
+}
+
+/// The loop of this session.
+fn owned(home: &Home, hook: &Hook<'_>) -> Result<Option<Loop>> {
+    let Some(session_id) = &hook.session_id else { return Ok(None) };
     find::named_by(home, &home.session_pointer(session_id))
+}
+
+/// The loop of this session, if the client that sent the event owns it.
+fn ours(home: &Home, hook: &Hook<'_>) -> Result<Option<Loop>> {
+    Ok(owned(home, hook)?.filter(|record| is_ours(record, hook)))
 }
 
 /// The loop of a session, else the one it had last.
 fn owned_or_last(home: &Home, hook: &Hook<'_>) -> Result<Option<Loop>> {
-    let Some(session_id) = &hook.session_id else { return Ok(None) };
-    match owned(home, session_id)? {
-        None => find::named_by(home, &home.last_pointer(session_id)),
-        owned => Ok(owned),
+    match (owned(home, hook)?, &hook.session_id) {
+        (None, Some(session_id)) => find::named_by(home, &home.last_pointer(session_id)),
+        (owned, _) => Ok(owned),
     }
 }
 
 /// The loop this session owns, else the one of its working tree.
 fn of_session(home: &Home, hook: &Hook<'_>) -> Result<Option<Loop>> {
-    if let Some(session_id) = &hook.session_id
-        && let Some(record) = owned(home, session_id)?
-    {
-        return Ok(Some(record));
-    }
-    match &hook.folder {
-        Some(cwd) => find::of_working_tree(home, cwd),
-        None => Ok(None),
+    match (owned(home, hook)?, &hook.folder) {
+        (None, Some(cwd)) => find::of_working_tree(home, cwd),
+        (owned, _) => Ok(owned),
     }
 }
 
@@ -333,9 +327,8 @@ fn session_start(home: &Home, hook: &Hook<'_>, compacted: bool) -> Result<EventR
     let Some(record) = of_session(home, hook)? else { return Ok(EventResult::Silent) };
     end::complete(home, &record);
     if compacted {
-        let goes_on = matches!(record.state.status, Status::Running | Status::Waiting)
-            && is_ours(&record, hook);
-        let reminded = goes_on.then(|| EventResult::Reminded(Box::new(record)));
+        let is_reminded = is_at_work(&record) && is_ours(&record, hook);
+        let reminded = is_reminded.then(|| EventResult::Reminded(Box::new(record)));
         return Ok(reminded.unwrap_or(EventResult::Silent));
     }
     let record = if owner_is_gone(home, &record) {
@@ -358,9 +351,7 @@ fn session_start(home: &Home, hook: &Hook<'_>, compacted: bool) -> Result<EventR
 /// Interrupts the loop of a session that ends. If the lock cannot be taken in time, it leaves a
 /// mark that the next reader obeys.
 fn session_end(home: &Home, hook: &Hook<'_>, why: &str) -> Result<EventResult> {
-    let Some(session_id) = &hook.session_id else { return Ok(EventResult::Silent) };
-    let Some(record) = owned(home, session_id)? else { return Ok(EventResult::Silent) };
-    if record.is_live() && is_ours(&record, hook) {
+    if let Some(record) = ours(home, hook)?.filter(Loop::is_live) {
         let why = format!("its session ended ({why})");
         let within = END_WAIT.min(hook.abilities().waits_at_the_end);
         if let EndAttempt::LeftToTheBoundary = end::interrupt(home, &record.id, &why, within)? {

@@ -8,16 +8,15 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::EventResult;
-use super::stop::is_ours;
 use super::transcript::is_at_work;
+use super::{EventResult, ours, owned_id};
 use crate::clients::{AskedQuestion, Hook, PendingCall};
 use crate::engine::journal::Event;
 use crate::engine::record::{Dialog, Loop, LoopId, Question, keep_questions};
 use crate::engine::text::{clip, count};
 use crate::world::clock;
 use crate::world::files::disk::{self, Durability};
-use crate::world::store::{self, Home, read_pointer};
+use crate::world::store::{self, Home};
 
 /// The longest wait for the loop's lock: the agent waits for the answer.
 const RECORDED_WITHIN: Duration = Duration::from_millis(500);
@@ -31,8 +30,7 @@ const TYPED: &str = "typed";
 
 /// Notes that the user has typed something in a session that has a loop.
 pub fn note_typing(home: &Home, hook: &Hook<'_>) {
-    let Some(session_id) = &hook.session_id else { return };
-    if let Ok(Some(id)) = read_pointer(&home.session_pointer(session_id)) {
+    if let Ok(Some(id)) = owned_id(home, hook) {
         // Without it the user is not asked, which no loop depends on.
         let _ = disk::write(&home.loop_file(&id, TYPED), b"", Durability::Process);
     }
@@ -47,17 +45,10 @@ fn typed_ago(home: &Home, id: &LoopId) -> Option<Duration> {
     Some(Duration::from_secs(u64::try_from(ago).unwrap_or(0)))
 }
 
-/// The loop of this session and client at which somebody works.
-fn working(home: &Home, hook: &Hook<'_>) -> Result<Option<Loop>> {
-    let Some(session_id) = &hook.session_id else { return Ok(None) };
-    let Some(id) = read_pointer(&home.session_pointer(session_id))? else { return Ok(None) };
-    let record = store::load(home, &id)?;
-    Ok((is_at_work(&record) && is_ours(&record, hook)).then_some(record))
-}
-
 /// Answers a question, or leaves it to the user.
 pub fn ask(home: &Home, hook: &Hook<'_>, asked: &[AskedQuestion]) -> Result<EventResult> {
-    let Some(mut record) = working(home, hook)? else { return Ok(EventResult::Silent) };
+    let ours = ours(home, hook)?.filter(is_at_work);
+    let Some(mut record) = ours else { return Ok(EventResult::Silent) };
     if !record.contract.questions.defers(typed_ago(home, &record.id)) {
         return Ok(EventResult::Silent);
     }
@@ -83,7 +74,8 @@ pub fn ask(home: &Home, hook: &Hook<'_>, asked: &[AskedQuestion]) -> Result<Even
 /// Records that the client waits at a dialog, for `tool` if the client says so. Without a
 /// transcript nothing would tell when it was answered: it is not recorded then.
 pub fn dialog(home: &Home, hook: &Hook<'_>, tool: Option<&str>) -> Result<EventResult> {
-    let Some(record) = working(home, hook)? else { return Ok(EventResult::Silent) };
+    let ours = ours(home, hook)?.filter(is_at_work);
+    let Some(record) = ours else { return Ok(EventResult::Silent) };
     let Some((transcript, call)) = pending(hook, tool) else { return Ok(EventResult::Silent) };
     let (call, found) = call.map(|it| (it.id, it.tool)).unzip();
     let tool = tool.map(str::to_owned).or(found);

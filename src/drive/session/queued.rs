@@ -3,32 +3,21 @@
 //! transcript, and what the client delivers later is answered in one line. Commands from before the
 //! loop, and those that are not crew's, are left alone.
 
-use std::path::PathBuf;
+use anyhow::{Error, Result};
 
-use anyhow::Result;
-
-use super::{EventResult, owned_or_last, pause, prompted};
+use super::{EventResult, hand_off, owned_or_last, pause, prompted, refused};
 use crate::clients::spelling::split;
 use crate::clients::{Hook, Queued};
-use crate::drive::end::{self, handoff};
-use crate::drive::error_text::error_text;
+use crate::drive::end;
 use crate::drive::find::owner_is_gone;
 use crate::engine::boundary::facts::ControlRequest;
 use crate::engine::record::{Actor, Loop, LoopId, Obeyed, Queue};
-use crate::parse::requests::{self, Order, Typed};
+use crate::parse::requests::{Order, Typed};
 use crate::world::files::disk;
 use crate::world::store::{self, Home};
 
 /// The most that is read of the transcript at once.
 const BYTES: u64 = 32 << 20;
-
-/// What a boundary says about a queued command, besides its own line.
-#[derive(Debug)]
-pub enum Aside {
-    Status(Box<Loop>),
-    HandedOff(PathBuf),
-    Refused(String),
-}
 
 /// Continues to read the transcript, and leaves the queued orders where every order is found. If
 /// nobody is at the client, prompts come from a program, in the order it wants.
@@ -86,21 +75,17 @@ pub fn take(hook: &Hook<'_>, queue: &mut Queue, iteration: u32) -> Vec<String> {
 }
 
 /// Does what remains of the commands that were taken, after the boundary is recorded.
-pub fn answer(home: &Home, hook: &Hook<'_>, id: &LoopId, taken: &[String]) -> Vec<Aside> {
-    let asides = taken.iter().filter_map(|text| match hook.queued(text)? {
+pub fn answer(home: &Home, hook: &Hook<'_>, id: &LoopId, taken: &[String]) -> Vec<EventResult> {
+    let found = || store::load(home, id).map_err(Error::from);
+    let answers = taken.iter().filter_map(|text| match hook.queued(text)? {
         Queued::Pause | Queued::Cancel(_) => None,
-        Queued::Status => store::load(home, id).ok().map(|record| Aside::Status(Box::new(record))),
-        Queued::HandOff(raw) => Some(hand_off(home, id, raw)),
+        Queued::Status => Some(EventResult::Status(Some(Box::new(found().ok()?)))),
+        Queued::HandOff(raw) => {
+            let written = found().and_then(|record| hand_off(home, &record, raw));
+            Some(written.unwrap_or_else(|error| refused(&error)))
+        }
     });
-    asides.collect()
-}
-
-fn hand_off(home: &Home, id: &LoopId, raw: &str) -> Aside {
-    let (kind, words) = requests::split_handoff(raw);
-    let written = store::load(home, id)
-        .map_err(anyhow::Error::from)
-        .and_then(|record| handoff::write(home, &record, kind, words, Actor::User));
-    written.map_or_else(|error| Aside::Refused(error_text(&error)), Aside::HandedOff)
+    answers.collect()
 }
 
 /// The reason given to `/crew:cancel-loop`.
@@ -139,15 +124,6 @@ pub fn was_obeyed(
 // the session's own loop, or the one whose id it names, for which the same is done as in a
 // terminal.
 
-/// What became of an order.
-#[derive(Debug)]
-pub enum OrderResult {
-    /// The loop as it is now.
-    Obeyed { record: Box<Loop>, is: LoopIs },
-    /// It could not be obeyed at once.
-    Failed(LoopId),
-}
-
 /// What an answer must say of the loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoopIs {
@@ -173,14 +149,14 @@ pub fn obey(home: &Home, hook: &Hook<'_>, typed: &Typed) -> Result<EventResult> 
             return prompted(home, hook);
         }
         (None, None) => return Ok(EventResult::Silent),
-        (None, Some(own)) => obeyed(home, hook, own, typed, false)?,
+        (None, Some(own)) => Ok(obeyed(home, hook, own, typed, false)?),
         (Some(id), _) => {
-            let done = store::load(home, id).map_err(anyhow::Error::from);
+            let done = store::load(home, id).map_err(Error::from);
             let done = done.and_then(|record| obeyed(home, hook, &record, typed, true));
             match done {
                 Err(error) if is_own(id) => return Err(error),
                 // The message must not become the agent's.
-                done => done.unwrap_or_else(|_| OrderResult::Failed(id.clone())),
+                done => done.map_err(|_| id.clone()),
             }
         }
     };
@@ -193,7 +169,7 @@ fn obeyed(
     before: &Loop,
     typed: &Typed,
     is_named: bool,
-) -> Result<OrderResult> {
+) -> Result<(Box<Loop>, LoopIs)> {
     let id = &before.id;
     match typed.order {
         Order::Pause => drop(pause(home, hook, before)?),
@@ -210,5 +186,5 @@ fn obeyed(
         true => LoopIs::Named,
         false => LoopIs::Own,
     };
-    Ok(OrderResult::Obeyed { record, is })
+    Ok((record, is))
 }

@@ -9,8 +9,8 @@ use anyhow::Result;
 use chrono::TimeDelta;
 
 use super::cap::{self, COMPANION_WAIT, NextTurn};
-use super::queued::{self, Aside};
 use super::transcript::still_waits;
+use super::{EventResult, owned_id, queued};
 use crate::clients::{Hook, Stopped, Task};
 use crate::drive::boundary::{Boundary, DriverNotes, Open, Recorded, open};
 use crate::drive::end::{self, EndAttempt, EndedLoop, wind_up};
@@ -29,7 +29,7 @@ use crate::world::clock::{self, Deadline};
 use crate::world::files::disk;
 use crate::world::process::{Stop, identity, signals};
 use crate::world::store::wakes::{self, Ticket, WakeFile};
-use crate::world::store::{self, Held, Home, LOCK_WAIT, hash, read_pointer, view};
+use crate::world::store::{self, Held, Home, LOCK_WAIT, hash, view};
 
 /// How long a client under load needs, from the end of a companion, to take its wake. If the hook's
 /// answer arrives at the same time, 2.1.197 takes the answer first and ends its session (3 of 14
@@ -52,8 +52,7 @@ pub enum StopResult {
 
 /// Opens the boundary of this event, if it belongs to a loop that this session and client own.
 pub fn open_ours(home: &Home, hook: &Hook<'_>) -> Result<Option<Open>> {
-    let Some(session_id) = hook.session_id.as_deref() else { return Ok(None) };
-    let Some(id) = read_pointer(&home.session_pointer(session_id))? else { return Ok(None) };
+    let Some(id) = owned_id(home, hook)? else { return Ok(None) };
     let Some(open) = open(home, &id)? else { return Ok(None) };
     let is_cancelled = matches!(open.order(), Some(ControlRequest::Cancel { .. }));
     let is_paused = open.before.state.status == Status::Paused && !is_cancelled;
@@ -61,8 +60,8 @@ pub fn open_ours(home: &Home, hook: &Hook<'_>) -> Result<Option<Open>> {
 }
 
 /// Judges a stop, and obeys what the user queued. An error means that the stop must be let through.
-pub fn stop(home: &Home, hook: &Hook<'_>, stopped: &Stopped) -> Result<(StopResult, Vec<Aside>)> {
-    let not_ours = || Ok((StopResult::NotOurs, Vec::new()));
+pub fn stop(home: &Home, hook: &Hook<'_>, stopped: &Stopped) -> Result<EventResult> {
+    let not_ours = || Ok(EventResult::Stopped(StopResult::NotOurs, Vec::new()));
     let Some(open) = open_ours(home, hook)? else { return not_ours() };
     let digest = digest(hook, stopped);
     if is_same_stop(&open.before, &digest) {
@@ -128,7 +127,7 @@ pub fn stop(home: &Home, hook: &Hook<'_>, stopped: &Stopped) -> Result<(StopResu
     let id = boundary.after.id.clone();
     let stop = answer(home, hook, boundary, held, next_turn)?;
     drop(lock);
-    Ok((stop, queued::answer(home, hook, &id, &taken)))
+    Ok(EventResult::Stopped(stop, queued::answer(home, hook, &id, &taken)))
 }
 
 /// Hands out the ticket of what was recorded, releases the other companions, and answers.
@@ -139,12 +138,8 @@ fn answer(
     held: Held,
     next_turn: NextTurn,
 ) -> Result<StopResult> {
-    let may_wake = matches!(
-        boundary.decision,
-        Decision::Continue | Decision::Wait { .. } | Decision::Hold(Hold::Background(_))
-    );
     let chosen = match next_turn {
-        NextTurn::Wake { file, pid } if may_wake => Some((file, pid)),
+        NextTurn::Wake { file, pid } if goes_on(&boundary.decision) => Some((file, pid)),
         _ => None,
     };
     let chosen =

@@ -15,12 +15,8 @@ const SINCE_BYTES: u64 = 1 << 20;
 
 /// The dialog at which a loop's client still waits.
 pub fn waiting_dialog(record: &Loop) -> Option<&Dialog> {
-    record
-        .state
-        .session
-        .dialog
-        .as_ref()
-        .filter(|dialog| is_at_work(record) && still_waits(record, dialog))
+    let dialog = record.state.session.dialog.as_ref();
+    dialog.filter(|dialog| is_at_work(record) && still_waits(record, dialog))
 }
 
 /// Whether the call has no result yet. Others of the same message may get theirs before it.

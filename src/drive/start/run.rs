@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Error, Result, bail};
 
 use super::baseline::baseline;
-use super::establish::{Prepared, establish};
+use super::establish::{Prepared, establish, suggestion};
 use super::repository::{NO_BRANCH, drafts_of, needed, refuse_impossible, unlisted, without_git};
-use super::{agent, fallback, place, session, settings, terms};
+use super::{agent, place, settings, terms};
 use crate::agents::catalogue::is_tried;
 use crate::agents::{self, Launch};
 use crate::drive::control::Cancels;
@@ -66,7 +66,7 @@ pub fn prepare_at(
     refuse_impossible(&run.git, folder, false)?;
     let contract = terms::contract(start, &settings, folder, Some(run))?;
     if let Some(run) = &contract.run {
-        fallback::refuse_useless(run, &contract.limits, folder)?;
+        agent::refuse_useless(run, &contract.limits, folder)?;
     }
     notes.extend(of_the_agent(&contract));
     notes.extend(missing::at_the_start(&place, &contract.checks)?);
@@ -119,7 +119,7 @@ pub fn run(
     let process = &settings.options.process;
     Ok(Run {
         procedure,
-        fallback: fallback::fallbacks(settings, &agent)?,
+        fallback: agent::fallbacks(settings, &agent)?,
         agent,
         permissions: process.permissions.unwrap_or_default(),
         model: model(options, settings),
@@ -165,22 +165,17 @@ pub fn of_the_agent(contract: &Contract) -> Vec<String> {
 
 /// The note about checks that the agent may not run though crew does.
 fn not_allowed(run: &Run, contract: &Contract) -> Option<String> {
-    let commands = agents::not_allowed(run, &contract.checks);
-    (!commands.is_empty()).then(|| {
+    let commands = agents::not_allowed(run, &contract.checks).into_iter();
+    let quoted: Vec<String> =
+        commands.map(|run| format!("`{}`", clip(run, COMMAND_CHARS))).collect();
+    (!quoted.is_empty()).then(|| {
         format!(
             "{} may not run {} unless its own settings allow it: crew's rules cannot name exactly \
              that command. Put it into a script; crew itself runs it either way",
             run.agent.name,
-            listed(&commands)
+            quoted.join(", ")
         )
     })
-}
-
-/// Commands, quoted for a sentence.
-fn listed(commands: &[&str]) -> String {
-    let quoted: Vec<String> =
-        commands.iter().map(|run| format!("`{}`", clip(run, COMMAND_CHARS))).collect();
-    quoted.join(", ")
 }
 
 /// The note about an agent that crew knows only from its documentation.
@@ -275,7 +270,7 @@ pub fn begin(
 ) -> Result<Loop> {
     first_prompt(home, &prepared)?;
     if let Some(run) = &prepared.contract.run {
-        fallback::try_logins(run, &prepared.place.folder, &|| signals.times() > 0)?;
+        agent::try_logins(run, &prepared.place.folder, &|| signals.times() > 0)?;
     }
     let task = prepared.fleet.as_ref().filter(|_| prepared.is_as_left);
     let earlier = task.and_then(|task| earlier_of(home, task, &prepared.place));
@@ -287,7 +282,7 @@ pub fn begin(
     }
     if record.contract.checks.is_empty() {
         let what = limits::without_checks(&record.contract);
-        let way_out = session::suggestion(&record).map_or_else(String::new, |check| {
+        let way_out = suggestion(&record).map_or_else(String::new, |check| {
             format!("; `{check}` would prove the job: --verify \"{check}\"")
         });
         notes.push(format!("{what}{way_out}"));

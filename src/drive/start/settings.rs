@@ -4,15 +4,15 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Error, Result, bail};
+use anyhow::{Context, Error, Result, anyhow, bail};
 
 use crate::agents;
 use crate::clients::all;
 use crate::clients::variables::inside_an_agent;
 use crate::engine::record::{Fragment, Recipe};
+use crate::parse::settings::Whose;
 use crate::parse::settings::merge::{Layer, Layers, Settings, merge};
 use crate::parse::settings::trust::{TrustRequest, needs};
-use crate::parse::settings::{Read, Whose};
 use crate::prompts::procedures::NAMES;
 use crate::world::env;
 use crate::world::files::{disk, tree};
@@ -78,14 +78,15 @@ pub fn look_without_option(home: &Home, checkout: &Path) -> Result<LoadedSetting
 
 /// Reads every tier; the project's if there is a `way_out` from its faults.
 fn read_tiers(home: &Home, checkout: &Path, way_out: Option<&str>) -> Result<LoadedSettings> {
-    let user_file = settings::user_file();
-    let user = user_file
-        .as_deref()
-        .map_or(Ok(None), |file| settings::read(file, Whose::Users, &agents::outputs()));
-    let user = user.map_err(Error::msg)?.unwrap_or_default();
-    let project_file = settings::project_file(checkout);
-    let project = way_out.map(|way_out| read_project(&project_file, way_out));
-    let project = project.transpose()?.unwrap_or_default();
+    let (user_file, project_file) = (settings::user_file(), settings::project_file(checkout));
+    let read = |file: Option<&Path>, whose| match file {
+        Some(file) => settings::read(file, whose, &agents::outputs()),
+        None => Ok(None),
+    };
+    let user = read(user_file.as_deref(), Whose::Users).map_err(Error::msg)?.unwrap_or_default();
+    let project = read(way_out.map(|_| &*project_file), Whose::Projects);
+    let project = project.map_err(|faults| anyhow!("{faults}\nhint: {}", way_out.unwrap_or("")))?;
+    let project = project.unwrap_or_default();
     let environment = settings::environment().map_err(Error::msg)?;
     let client = all()[0].abilities().title;
     let needs = needs(&project.layer, &user.layer);
@@ -108,13 +109,6 @@ fn read_tiers(home: &Home, checkout: &Path, way_out: Option<&str>) -> Result<Loa
         warnings: [user.warnings, project.warnings].concat(),
     };
     Ok(if inside_an_agent(&env::raw) { known.in_a_session(client) } else { known })
-}
-
-fn read_project(file: &Path, way_out: &str) -> Result<Read> {
-    match settings::read(file, Whose::Projects, &agents::outputs()) {
-        Ok(read) => Ok(read.unwrap_or_default()),
-        Err(faults) => bail!("{faults}\nhint: {way_out}"),
-    }
 }
 
 /// The settings of a loop that starts with `typed`, perhaps by a procedure from the files, and
@@ -173,11 +167,10 @@ fn refusal(home: &Home, known: &LoadedSettings) -> String {
             known.client
         ));
     }
-    let elsewhere = home.overridden.as_ref();
-    let command = elsewhere.map_or_else(
-        || "crew trust".to_owned(),
-        |_| format!("CREW_HOME='{}' crew trust", home.root().display()),
-    );
+    let command = match home.overridden {
+        Some(_) => format!("CREW_HOME='{}' crew trust", home.root().display()),
+        None => "crew trust".to_owned(),
+    };
     let or_without = if known.can_do_without { "; or start with --no-project" } else { "" };
     lines.push(format!("hint: read them, then run `{command}` in a terminal here{or_without}"));
     lines.join("\n")

@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 
 use super::home::Home;
 use super::write_json;
-use crate::engine::record::ProcessIdentity;
 use crate::world::files::disk::{self, Durability};
 use crate::world::process::identity;
 
@@ -41,7 +40,8 @@ pub enum WakeFile {
 }
 
 /// Creates this process's companion file.
-pub fn register(home: &Home, session_id: &str, me: &ProcessIdentity) -> io::Result<PathBuf> {
+pub fn register(home: &Home, session_id: &str) -> io::Result<PathBuf> {
+    let me = identity::myself().ok_or_else(|| io::Error::other("crew cannot find its process"))?;
     let folder = home.wakes(session_id);
     disk::make_private_folder(&folder)?;
     let file = folder.join(format!("{}-{}", me.pid, digits(&me.started)));
