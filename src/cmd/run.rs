@@ -12,9 +12,9 @@ use crate::drive::find::{self, owner_is_gone, resumable};
 use crate::drive::prompt::Prompt;
 use crate::drive::resume::adapt::{preview, resume_here};
 use crate::drive::resume::refuse_a_task;
+use crate::drive::run;
 use crate::drive::run::handover::{hand_over, take};
 use crate::drive::run::ledger::settle;
-use crate::drive::run::{self, RunEnd};
 use crate::drive::start::baseline::baseline;
 use crate::drive::start::establish::Prepared;
 use crate::drive::start::run::{begin, first_prompt, prepare};
@@ -224,16 +224,13 @@ pub fn drive_or_detach(
         say(&told);
         return Ok(Exit::SUCCESS);
     }
-    let end = run::drive(home, record, signals, reporter, None);
-    Ok(match end {
-        RunEnd::Finished(ended) => match (ended.record.outcome(), signals.exit_code()) {
-            (Some(Outcome::Interrupted), Some(code)) => Exit::signalled(code),
-            (Some(outcome), _) => Exit::of(outcome),
-            (None, _) => Exit::ERROR,
-        },
-        RunEnd::Paused => Exit::INTERRUPTED,
-        RunEnd::Taken(id) => bail!("loop {id} has another owner now\nhint: crew status {id}"),
-        RunEnd::Refused(error) => return Err(error),
+    let Some(ended) = run::drive(home, record, signals, reporter, None)? else {
+        return Ok(Exit::INTERRUPTED);
+    };
+    Ok(match (ended.outcome(), signals.exit_code()) {
+        (Some(Outcome::Interrupted), Some(code)) => Exit::signalled(code),
+        (Some(outcome), _) => Exit::of(outcome),
+        (None, _) => Exit::ERROR,
     })
 }
 

@@ -16,7 +16,7 @@ use super::worktree::{self, FleetCommands, end_leftovers, unplanted};
 use crate::drive::find::NewOwner;
 use crate::drive::resume::adapt::accept_test_changes_of;
 use crate::drive::resume::resume;
-use crate::drive::run::{RunEnd, drive};
+use crate::drive::run::drive;
 use crate::drive::start::baseline::baseline;
 use crate::drive::start::establish::Prepared;
 use crate::drive::start::place;
@@ -163,18 +163,15 @@ impl Job<'_> {
                 return self.finished_elsewhere(ending, sink);
             }
         }
-        let run = self.begin(found, sink).map(|record| {
-            let tie = self.tie();
-            tie.name(&record, sink);
-            drive(self.home, record, self.signals, sink, Some(Box::new(tie)))
-        });
-        match run {
-            Ok(RunEnd::Finished(ended)) => self.settled(&ended.record, sink),
-            Ok(RunEnd::Paused) => self.paused(),
-            Ok(RunEnd::Taken(id)) => {
-                bail!("loop {id} has another owner now\nhint: crew status {id}")
+        match self.begin(found, sink) {
+            Ok(record) => {
+                let tie = self.tie();
+                tie.name(&record, sink);
+                match drive(self.home, record, self.signals, sink, Some(Box::new(tie)))? {
+                    Some(ended) => self.settled(&ended, sink),
+                    None => self.paused(),
+                }
             }
-            Ok(RunEnd::Refused(error)) => Err(error),
             Err(_) if self.signals.times() > 0 => self.leave(JobEnd::Interrupted),
             Err(_) if self.order().is_some() => self.paused(),
             Err(error) => self.failed(error),

@@ -80,7 +80,12 @@ fn adapt(
 ) -> Result<Vec<String>> {
     let options = &arguments.options;
     let mut notes = Vec::new();
-    pin(record, &run)?;
+    // A loop that began in a session is bound to the repository now, as a start does.
+    let checkout = &record.place.checkout;
+    refuse_impossible(&run.git, checkout, record.trusted.is_some())?;
+    record.trusted = record.trusted.take().or_else(|| git::steps::trusted(checkout));
+    let repository = record.place.repository.take().or_else(|| git::steps::repository(checkout));
+    record.place.repository = repository;
     // Once an iteration has been committed, changed files may be the agent's.
     let had_commits = record.contract.run.as_ref().is_some_and(|had| had.git.commit);
     let is_the_users = !had_commits || record.state.completed == 0;
@@ -200,20 +205,6 @@ pub fn accept_test_changes_of(
             .to_owned(),
     );
     Ok(notes)
-}
-
-/// Binds the loop to the repository that is there, as a start does: a loop that began in a session
-/// has none.
-fn pin(record: &mut Loop, run: &Run) -> Result<()> {
-    let checkout = &record.place.checkout;
-    refuse_impossible(&run.git, checkout, record.trusted.is_some())?;
-    if record.trusted.is_none() {
-        record.trusted = git::steps::trusted(checkout);
-    }
-    if record.place.repository.is_none() {
-        record.place.repository = git::steps::repository(checkout);
-    }
-    Ok(())
 }
 
 /// A run's former terms, with what was typed now in their place.

@@ -13,41 +13,33 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use anyhow::Error;
+use anyhow::{Result, bail};
 
 use self::ledger::Ledger;
 use self::round::Tie;
-use super::end::EndedLoop;
 use super::windows::LoopTurn;
 use super::{page, tree};
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::git::GitBaseline;
-use crate::engine::record::{Loop, LoopId, Run, Status};
+use crate::engine::record::{Loop, Run, Status};
 use crate::world::host;
 use crate::world::process::descendants;
 use crate::world::process::signals::Signals;
 use crate::world::store::{Home, view};
 
-/// What became of a loop in this process.
-#[derive(Debug)]
-pub enum RunEnd {
-    Finished(Box<EndedLoop>),
-    Paused,
-    /// Another owner has it.
-    Taken(LoopId),
-    /// A newer crew has written its record, which is left unchanged.
-    Refused(Error),
-}
-
-/// Drives a loop that this process owns until it is over or paused. A failure on the way does not
-/// lose it: what cannot be recorded is remembered. `tie` is the fleet that it belongs to.
+/// Drives a loop that this process owns until it is over, or paused: then it returns `None`. A
+/// failure on the way does not lose it: what cannot be recorded is remembered. `tie` is the fleet
+/// that it belongs to.
+///
+/// # Errors
+/// If another owner has taken it, or a newer crew has written its record, which is left unchanged.
 pub fn drive(
     home: &Home,
     record: Loop,
     signals: &Signals,
     sink: &mut dyn EventSink,
     tie: Option<Box<dyn Tie + '_>>,
-) -> RunEnd {
+) -> Result<Option<Loop>> {
     // Before orphans are adopted: the process that keeps the machine awake must not count as one.
     let is_wanted = record.contract.run.as_ref().is_some_and(|run| !run.may_sleep);
     let awake = is_wanted.then(host::keep_awake).flatten();
@@ -119,23 +111,24 @@ impl<'a> Runner<'a> {
         }
     }
 
-    fn go(&mut self) -> RunEnd {
+    fn go(&mut self) -> Result<Option<Loop>> {
         self.handoff = view::newest_handoff(&self.ledger.record);
         loop {
             if !self.ledger.look() {
-                return RunEnd::Taken(self.ledger.record.id.clone());
+                let id = &self.ledger.record.id;
+                bail!("loop {id} has another owner now\nhint: crew status {id}");
             }
             if tree::is_at_rest(&self.ledger.record) && self.ledger.save() {
                 continue;
             }
             if let Some(error) = self.ledger.refused.take() {
-                return RunEnd::Refused(error);
+                return Err(error);
             }
             match self.ledger.record.state.status {
-                Status::Finished => return RunEnd::Finished(Box::new(self.finished())),
+                Status::Finished => return Ok(Some(self.finished())),
                 Status::Paused => {
                     self.tell(&RunEvent::Paused(&self.ledger.record));
-                    return RunEnd::Paused;
+                    return Ok(None);
                 }
                 Status::Waiting => self.wait(),
                 Status::Running => self.round(),
@@ -168,14 +161,13 @@ impl<'a> Runner<'a> {
 
     /// The end as recorded: a boundary of this run wound the loop up, or the process that ended it
     /// from outside did.
-    fn finished(&self) -> EndedLoop {
+    fn finished(&self) -> Loop {
         let page = page::read(self.home, &self.ledger.record);
         if self.ledger.record.state.git.pending.reaction {
             self.react_to_the_end();
         }
-        let ended = EndedLoop { record: self.ledger.record.clone(), page, turn_goes_on: false };
-        let saved = !self.ledger.is_behind();
-        self.tell(&RunEvent::Finished { record: &ended.record, page: &ended.page, saved });
-        ended
+        let (record, saved) = (&self.ledger.record, !self.ledger.is_behind());
+        self.tell(&RunEvent::Finished { record, page: &page, saved });
+        record.clone()
     }
 }

@@ -40,7 +40,10 @@ impl Runner<'_> {
         }
         if self.has_leave() {
             self.iterate();
-            self.leave_is_over();
+            let ending = self.tie.as_mut().and_then(|tie| tie.is_over(&self.ledger.record));
+            if let Some(ending) = ending.filter(|_| self.ledger.record.is_live()) {
+                self.ledger.end(&ending);
+            }
         }
     }
 
@@ -60,7 +63,14 @@ impl Runner<'_> {
         if let Some((boundary, facts)) = judged {
             return self.follow(boundary, &facts);
         }
-        self.count_late(usage);
+        // Somebody ended the loop while the agent was at work: its usage still counts.
+        if let Some(usage) = usage.filter(|usage| *usage != Usage::default())
+            && let Err(error) = end::count_late(self.home, &self.ledger.record.id, &usage)
+        {
+            self.note(&format!(
+                "the cost and tokens of the last iteration could not be counted: {error:#}"
+            ));
+        }
         self.close_at_rest();
     }
 
@@ -74,16 +84,6 @@ impl Runner<'_> {
         };
         if let Some(found) = store::load(self.home, &self.ledger.record.id).ok().filter(is_open) {
             tree::close(self.home, &found);
-        }
-    }
-
-    /// Somebody ended the loop while the agent was at work: its usage still counts.
-    fn count_late(&self, usage: Option<Usage>) {
-        let Some(usage) = usage.filter(|usage| *usage != Usage::default()) else { return };
-        if let Err(error) = end::count_late(self.home, &self.ledger.record.id, &usage) {
-            self.note(&format!(
-                "the cost and tokens of the last iteration could not be counted: {error:#}"
-            ));
         }
     }
 
@@ -332,15 +332,5 @@ impl Runner<'_> {
             self.ledger.begin(&format!("the wait for {why} is over"));
         }
         answer
-    }
-
-    /// Gives back what the iteration needed, and ends a loop that may not continue.
-    pub(super) fn leave_is_over(&mut self) {
-        let Some(mut tie) = self.tie.take() else { return };
-        let ending = tie.is_over(&self.ledger.record);
-        self.tie = Some(tie);
-        if let Some(ending) = ending.filter(|_| self.ledger.record.is_live()) {
-            self.ledger.end(&ending);
-        }
     }
 }

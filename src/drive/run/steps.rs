@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use super::Runner;
 use crate::drive::control::Cancels;
-use crate::drive::start::repository::on_another_branch;
+use crate::drive::start::repository::{lost_repository, on_another_branch};
 use crate::drive::tree;
 use crate::engine::doing::LoopStep;
 use crate::engine::events::RunEvent;
@@ -25,13 +25,10 @@ impl Runner<'_> {
     /// page of a finished loop omits it.
     pub(super) fn loss(&self) -> Option<Ending> {
         let (git, place) = (self.run().git, &self.ledger.record.place);
-        let is_unlooked = !git.commit && !git.push && steps::seems_there(place);
-        if is_unlooked || place.repository.is_none() {
+        if !git.commit && !git.push && steps::seems_there(place) {
             return None;
         }
-        let fault = steps::stand(place, GitStep::Commit).err();
-        let fault = fault.filter(|fault| fault.trouble == GitTrouble::Repository)?;
-        Some(Ending::new(Outcome::Blocked, self.reason(&fault)))
+        Some(Ending::new(Outcome::Blocked, self.reason(&lost_repository(place)?)))
     }
 
     /// Ends the loop, which cannot continue without its repository. If it ends anyway, its last

@@ -115,17 +115,14 @@ fn is_busy(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(StoreError::Busy(_)))
 }
 
+/// The result of using a ticket: how the companion ends, or that it continues to wait.
+type Redeemed = ControlFlow<EventResult>;
 /// A void ticket: its companion exits silently.
-const VOID: ControlFlow<EventResult> = ControlFlow::Break(EventResult::Silent);
+const VOID: Redeemed = ControlFlow::Break(EventResult::Silent);
 
 /// Uses the ticket, under the loop's lock, if it is still valid and the loop's turn has come. It
 /// continues to wait where that turn, after a limit, is later.
-fn redeem(
-    home: &Home,
-    id: &LoopId,
-    hook: &Hook<'_>,
-    file: &Path,
-) -> Result<ControlFlow<EventResult>> {
+fn redeem(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Redeemed> {
     let held = store::hold(home, id, LOCK_WAIT)?;
     let WakeFile::Ticket(ticket) = wakes::read(file)? else { return Ok(VOID) };
     let mut record = held.load()?;
@@ -186,7 +183,7 @@ fn wait_longer(
     mut record: Loop,
     turn: LoopTurn,
     file: &Path,
-) -> Result<ControlFlow<EventResult>> {
+) -> Result<Redeemed> {
     let decision = waiting(&record, clock::now(), turn.at, &turn.why);
     if let Decision::Finish(ending) = decision {
         drop(held);

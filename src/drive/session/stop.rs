@@ -39,7 +39,7 @@ const WAKE_TAKEN: Duration = Duration::from_millis(20);
 /// The result of a stop.
 #[derive(Debug)]
 pub enum StopResult {
-    /// No loop is ours, or this stop is not a boundary of it: the answer is empty.
+    /// The loop has ended since: the answer is empty.
     NotOurs,
     /// The loop continues in this turn, with its next prompt.
     Continue(Box<Boundary>),
@@ -61,11 +61,10 @@ pub fn open_ours(home: &Home, hook: &Hook<'_>) -> Result<Option<Open>> {
 
 /// Judges a stop, and obeys what the user queued. An error means that the stop must be let through.
 pub fn stop(home: &Home, hook: &Hook<'_>, stopped: &Stopped) -> Result<EventResult> {
-    let not_ours = || Ok(EventResult::Stopped(StopResult::NotOurs, Vec::new()));
-    let Some(open) = open_ours(home, hook)? else { return not_ours() };
+    let Some(open) = open_ours(home, hook)? else { return Ok(EventResult::Silent) };
     let digest = digest(hook, stopped);
     if is_same_stop(&open.before, &digest) {
-        return not_ours();
+        return Ok(EventResult::Silent);
     }
     let mut memory = open.before.state.session.clone();
     let words = stopped.last_message.as_deref();
@@ -77,7 +76,7 @@ pub fn stop(home: &Home, hook: &Hook<'_>, stopped: &Stopped) -> Result<EventResu
     let reading = meter::read(&open.before, hook, words, decides);
     let seen = look(&open, hook, words, work, reading.context_tokens);
     let Some(mut facts) = facts(home, &open, seen, reading.usage.as_ref())? else {
-        return not_ours();
+        return Ok(EventResult::Silent);
     };
     // The checks may have taken minutes.
     queued::look(home, &open.before, hook, &mut memory.queue)?;
@@ -122,7 +121,7 @@ pub fn stop(home: &Home, hook: &Hook<'_>, stopped: &Stopped) -> Result<EventResu
     let veto = matches!(next_turn, NextTurn::None).then(|| cap::ending(hook, turn.as_ref()));
     let taken = queued::take(hook, &mut memory.queue, open.before.iteration());
     let closing = DriverNotes { memory, veto, turn, hold_until, lost: None };
-    let Some(recorded) = open.record(facts, closing)? else { return not_ours() };
+    let Some(recorded) = open.record(facts, closing)? else { return Ok(EventResult::Silent) };
     let Recorded { boundary, held, lock } = recorded;
     let id = boundary.after.id.clone();
     let stop = answer(home, hook, boundary, held, next_turn)?;

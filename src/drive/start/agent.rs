@@ -164,26 +164,24 @@ pub fn refuse_useless(run: &Run, limits: &Limits, folder: &Path) -> Result<()> {
     // Whether the models differ or not: an account's limit is mostly one for all of them.
     let account = |agent: &Agent| AccountId::of(run, agent).name;
     for (place, agent) in run.fallback.iter().enumerate() {
-        if let Some(missing) = missing_program(agent, folder) {
-            bail!("fallback {}: {missing}\nhint: install it, or {LEAVE_OUT}", agent.name);
-        }
         let mut before = run.agents().take(place + 1);
-        if let Some(same) = before.find(|before| account(before) == account(agent)) {
-            bail!(
-                "fallback {}: it runs the same program as {}, so both meet the same limit\n\
-                 hint: {LEAVE_OUT}",
-                agent.name,
-                same.name
-            );
-        }
-        if limits.bound_usage() && agent.dialect == Dialect::TEXT {
-            bail!(
-                "fallback {}: its output is plain text, which does not tell what it used, so no \
-                 limit on cost or tokens can be kept\n\
-                 hint: {LEAVE_OUT}; or --max-cost 0 and --max-tokens 0",
-                agent.name
-            );
-        }
+        let same = before.find(|before| account(before) == account(agent));
+        let why = if let Some(missing) = missing_program(agent, folder) {
+            format!("{missing}\nhint: install it, or {LEAVE_OUT}")
+        } else if let Some(Agent { name, .. }) = same {
+            format!(
+                "it runs the same program as {name}, so both meet the same limit\n\
+                 hint: {LEAVE_OUT}"
+            )
+        } else if limits.bound_usage() && agent.dialect == Dialect::TEXT {
+            format!(
+                "its output is plain text, which does not tell what it used, so no limit on cost \
+                 or tokens can be kept\nhint: {LEAVE_OUT}; or --max-cost 0 and --max-tokens 0"
+            )
+        } else {
+            continue;
+        };
+        bail!("fallback {}: {why}", agent.name);
     }
     Ok(())
 }

@@ -85,24 +85,23 @@ impl Pointers {
 }
 
 /// Makes the loop and records its start. The result still holds its lock, and has the notes for the
-/// user, one of them for each loop that had to end. `None` when `is_same` recognises the existing
-/// loop as started by this same command.
+/// user, one of them for each loop that had to end. `None` when this same command has started the
+/// loop that is there.
 pub fn establish(
     home: &Home,
     prepared: Prepared,
     new_owner: NewOwner,
-    is_same: impl Fn(&Loop) -> bool,
 ) -> Result<Option<(Held, Loop, Vec<String>)>> {
     home.make().with_context(|| format!("cannot keep loops in {}", home.root().display()))?;
     home.write_pin()?;
-    let NewOwner { owner, memory } = new_owner;
-    let pointers = Pointers::hold(home, &prepared.place.checkout, &owner)?;
+    let pointers = Pointers::hold(home, &prepared.place.checkout, &new_owner.owner)?;
     let mut vacated = Vec::new();
     for occupied in &pointers.files {
         let Some(id) = read_pointer(occupied)? else { continue };
-        let Some(told) = vacate(home, &id, &prepared, &owner, &is_same)? else { return Ok(None) };
+        let Some(told) = vacate(home, &id, &prepared, &new_owner)? else { return Ok(None) };
         vacated.extend(told);
     }
+    let NewOwner { owner, memory } = new_owner;
     let Prepared { place, contract, mut notes, carried, fleet, .. } = prepared;
     notes.extend(vacated);
     notes.extend(put_back(&place.checkout).err().map(|it| it.line()));
@@ -221,9 +220,9 @@ fn vacate(
     home: &Home,
     id: &LoopId,
     prepared: &Prepared,
-    owner: &Owner,
-    is_same: impl Fn(&Loop) -> bool,
+    new_owner: &NewOwner,
 ) -> Result<Option<Vec<String>>> {
+    let NewOwner { owner, memory } = new_owner;
     let record = match store::load(home, id) {
         Ok(record) => record,
         Err(Absent(_) | Corrupt { .. } | Newer { is_over: true, .. }) => {
@@ -249,9 +248,11 @@ fn vacate(
         };
         return Ok(Some(offer.into_iter().collect()));
     }
-    let same_command =
-        record.state.boundaries == 0 && record.contract == prepared.contract && is_same(&record);
-    if same_command {
+    // A client may send the same command twice, in the same turn.
+    let is_its_session =
+        owner.session_id.is_some() && record.state.owner.session_id == owner.session_id;
+    let is_its_turn = is_its_session && record.state.session.prompt_id == memory.prompt_id;
+    if is_its_turn && record.state.boundaries == 0 && record.contract == prepared.contract {
         return Ok(None);
     }
     let attempt = if let Some(attempt) = end::obey_view(home, &record)? {
@@ -346,13 +347,9 @@ pub fn start(
     let (settings, mut notes) = settings::in_force(home, known, typed, None)?;
     let contract = contract(arguments, &settings, cwd, None)?;
     notes.extend(missing::at_the_start(&place, &contract.checks)?);
-    let same_command = |record: &Loop| {
-        record.state.owner.session_id == hook.session_id
-            && record.state.session.prompt_id == hook.turn
-    };
     let replace = arguments.replace;
     let prepared = Prepared { replace, taken_back, ..Prepared::new(place, contract, notes) };
-    let begun = establish(home, prepared, new_owner, same_command)?;
+    let begun = establish(home, prepared, new_owner)?;
     let Some((held, record, mut notes)) = begun else { return Ok(None) };
     if let Some(theirs) = &home.overridden {
         let ours = home.root().display();

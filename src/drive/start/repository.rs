@@ -66,10 +66,16 @@ pub fn refuse_impossible(steps: &GitSteps, folder: &Path, are_known: bool) -> Re
     Ok(())
 }
 
-/// Refuses a checkout whose repository is not the one the loop began in.
+/// The fault of a checkout whose repository is not the one the loop began in.
+pub fn lost_repository(place: &Place) -> Option<GitFault> {
+    place.repository.as_ref()?;
+    let fault = steps::stand(place, GitStep::Commit).err();
+    fault.filter(|fault| fault.trouble == GitTrouble::Repository)
+}
+
+/// Refuses such a checkout.
 pub fn same_repository(place: &Place) -> Result<()> {
-    let lost = place.repository.as_ref().and_then(|_| steps::stand(place, GitStep::Commit).err());
-    match lost.filter(|fault| fault.trouble == GitTrouble::Repository) {
+    match lost_repository(place) {
         Some(fault) => bail!("{}\nhint: {}", fault.cause, fault.cure),
         None => Ok(()),
     }

@@ -274,7 +274,7 @@ pub fn begin(
     }
     let task = prepared.fleet.as_ref().filter(|_| prepared.is_as_left);
     let earlier = task.and_then(|task| earlier_of(home, task, &prepared.place));
-    let begun = establish(home, prepared, NewOwner::process()?, |_| false)?;
+    let begun = establish(home, prepared, NewOwner::process()?)?;
     let (held, record, mut notes) = begun.context("the loop was started already")?;
     drop(held);
     if let Some(earlier) = earlier {

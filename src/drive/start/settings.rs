@@ -26,10 +26,9 @@ const TRUST_VARIABLE: &str = "CREW_TRUST";
 pub struct LoadedSettings {
     /// Without the typed tier.
     pub layers: Layers,
-    /// Whether nobody but the user can have set the variables.
-    pub variables_are_the_users: bool,
-    /// The name of the client that a project can set variables for.
-    pub client: &'static str,
+    /// The name of the client for which a project can have set the variables; `None` where nobody
+    /// but the user can.
+    pub client: Option<&'static str>,
     /// Whether what was typed has an option that leaves the project's file out.
     can_do_without: bool,
     /// The working tree.
@@ -57,7 +56,7 @@ impl LoadedSettings {
     /// The same for a session of `client`: a project can set variables for it, so they must not
     /// name an account or make the project's settings trusted.
     pub fn in_a_session(mut self, client: &'static str) -> Self {
-        (self.client, self.variables_are_the_users) = (client, false);
+        self.client = Some(client);
         self.layers.environment.values.remove("account");
         self
     }
@@ -88,7 +87,6 @@ fn read_tiers(home: &Home, checkout: &Path, way_out: Option<&str>) -> Result<Loa
     let project = project.map_err(|faults| anyhow!("{faults}\nhint: {}", way_out.unwrap_or("")))?;
     let project = project.unwrap_or_default();
     let environment = settings::environment().map_err(Error::msg)?;
-    let client = all()[0].abilities().title;
     let needs = needs(&project.layer, &user.layer);
     let untrusted = trust::untrusted(home, checkout, needs.clone())?;
     let known = LoadedSettings {
@@ -98,8 +96,7 @@ fn read_tiers(home: &Home, checkout: &Path, way_out: Option<&str>) -> Result<Loa
             environment,
             typed: Layer::default(),
         },
-        variables_are_the_users: true,
-        client,
+        client: None,
         can_do_without: false,
         checkout: checkout.to_owned(),
         user_file,
@@ -108,7 +105,8 @@ fn read_tiers(home: &Home, checkout: &Path, way_out: Option<&str>) -> Result<Loa
         untrusted,
         warnings: [user.warnings, project.warnings].concat(),
     };
-    Ok(if inside_an_agent(&env::raw) { known.in_a_session(client) } else { known })
+    let is_an_agents = inside_an_agent(&env::raw);
+    Ok(if is_an_agents { known.in_a_session(all()[0].title()) } else { known })
 }
 
 /// The settings of a loop that starts with `typed`, perhaps by a procedure from the files, and
@@ -122,7 +120,7 @@ pub fn in_force(
     let mut notes = Vec::new();
     if !known.untrusted.is_empty() {
         let is_trusted = env::text(TRUST_VARIABLE).as_deref() == Some("1");
-        if !known.variables_are_the_users || !is_trusted {
+        if known.client.is_some() || !is_trusted {
             bail!(refusal(home, &known));
         }
         notes.push(format!("{TRUST_VARIABLE}=1: the project's settings are trusted unread"));
@@ -161,10 +159,9 @@ fn refusal(home: &Home, known: &LoadedSettings) -> String {
         "the project's settings need trust, and nobody on this machine has given it:".to_owned(),
     ];
     lines.extend(known.untrusted.iter().map(|need| format!("  {}: {need}", need.origin)));
-    if env::text(TRUST_VARIABLE).is_some() {
+    if let Some(client) = known.client.filter(|_| env::text(TRUST_VARIABLE).is_some()) {
         lines.push(format!(
-            "{TRUST_VARIABLE} does not count here: a project can set it for {}",
-            known.client
+            "{TRUST_VARIABLE} does not count here: a project can set it for {client}"
         ));
     }
     let command = match home.overridden {
