@@ -113,7 +113,7 @@ impl<'a> Ledger<'a> {
             let is_over = found.as_ref().is_ok_and(|found| !found.is_live());
             match (taken, found) {
                 (Ok(()), Ok(found)) => return self.record = found,
-                // Somebody ended the loop meanwhile: there was nothing to record.
+                // Somebody has ended the loop: there was nothing to record.
                 (Err(_), _) if is_over && self.record.is_live() => return,
                 (Ok(()), Err(error)) => self.remember(error.into()),
                 (Err(error), _) => self.remember(error),
@@ -122,7 +122,7 @@ impl<'a> Ledger<'a> {
         in_memory(self.home, &mut self.record);
     }
 
-    /// Opens the boundary; `None` when somebody ended the loop meanwhile.
+    /// Opens the boundary; `None` when somebody has ended the loop.
     pub fn open(&mut self) -> Option<Open> {
         let opened = match &self.behind {
             None => boundary::open_counting(self.home, &self.record.id),
@@ -178,7 +178,7 @@ impl<'a> Ledger<'a> {
 // until they were tried, and whoever finds some left does them.
 
 /// Does what is pending of an ended loop, and returns the loop as it then is. This process becomes
-/// its owner meanwhile, so that nobody starts beside it.
+/// its owner until then, so that nobody starts beside it.
 ///
 /// # Errors
 /// If another loop works there, its own crew still does that, or nothing can be recorded.

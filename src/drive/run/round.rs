@@ -287,7 +287,7 @@ pub trait Tie {
     fn leave(&mut self, record: &Loop) -> Leave;
     /// The commit of the main branch that the loop's branch was on, before it is rebased again.
     fn stood_on(&self) -> Option<String>;
-    /// The loop waits until what is due, and needs no place meanwhile.
+    /// The loop waits until what is due, and needs no place until then.
     fn rests(&mut self, record: &Loop);
     /// An iteration is over and its work is kept. Returns the end of a loop that may not continue.
     fn is_over(&mut self, record: &Loop) -> Option<Ending>;
@@ -310,7 +310,7 @@ impl Runner<'_> {
         false
     }
 
-    /// The answer, or `None` where a person asked for something meanwhile.
+    /// The answer, or `None` where a person asked for something else.
     fn ask_for_leave(&mut self, tie: &mut dyn Tie) -> Option<Leave> {
         let mut told = None;
         let answered = clock::retry(

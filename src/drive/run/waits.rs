@@ -284,7 +284,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Takes a stand-in off a loop that goes on, because only a person can help it.
+    /// Takes a fallback off a loop that continues, because only a person can help it.
     pub(super) fn lose_the_stand_in(&mut self, decision: &Decision, why: &str) {
         let stand_in = self.ledger.record.stand_in().map(|it| it.agent.clone());
         let Some(agent) = stand_in.filter(|_| !matches!(decision, Decision::Finish(_))) else {

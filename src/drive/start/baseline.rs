@@ -18,7 +18,7 @@ use crate::world::process::signals::Signals;
 use crate::world::store::{self, Home};
 
 /// Runs every check except the gates once before the first iteration; at a resume only those
-/// without a known result. Changes that others made to the record meanwhile are kept. `was_begun`:
+/// without a known result. Changes that others make to the record are kept. `was_begun`:
 /// an attempt may have left work.
 pub fn baseline(
     home: &Home,
@@ -55,7 +55,7 @@ pub fn baseline(
     }
     remember(&mut found, &results);
     remember_tests(home, &id, tests(store::read_tests(home, &id), &results, is_as_found));
-    // A pause that came meanwhile has already counted its time.
+    // A pause that came during the checks has already counted its time.
     if found.state.status == Status::Running {
         found.state.awake_ms += spent_ms(&found);
         found.state.began = clock::now();

@@ -106,7 +106,7 @@ fn read_tiers(home: &Home, checkout: &Path, way_out: Option<&str>) -> Result<Loa
         warnings: [user.warnings, project.warnings].concat(),
     };
     let is_an_agents = inside_an_agent(&env::raw);
-    Ok(if is_an_agents { known.in_a_session(all()[0].title()) } else { known })
+    Ok(if is_an_agents { known.in_a_session(all()[0].abilities().title) } else { known })
 }
 
 /// The settings of a loop that starts with `typed`, perhaps by a procedure from the files, and
