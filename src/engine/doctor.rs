@@ -1,7 +1,6 @@
 //! What the doctor reports: findings, each with its remedy. Beside them what crew knows of a client
 //! on a machine. Values only, without I/O.
 
-use std::borrow::Cow;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -13,7 +12,7 @@ use super::text::word;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// A name that programs may rely on.
-    pub code: Cow<'static, str>,
+    pub code: String,
     pub severity: Severity,
     pub what: String,
     pub fix: String,
@@ -35,45 +34,6 @@ impl Severity {
     /// The word used on the page and in JSON.
     pub fn label(self) -> &'static str {
         word(&self)
-    }
-}
-
-/// The findings so far.
-#[derive(Debug, Default)]
-pub struct Findings(Vec<Finding>);
-
-impl Findings {
-    /// Adds one of the given severity.
-    pub fn add(
-        &mut self,
-        severity: Severity,
-        code: &'static str,
-        what: impl Into<String>,
-        fix: impl Into<String>,
-    ) {
-        let (what, fix) = (what.into(), fix.into());
-        self.0.push(Finding { code: code.into(), severity, what, fix });
-    }
-
-    /// Adds one that keeps loops from running.
-    pub fn broken(&mut self, code: &'static str, what: impl Into<String>, fix: impl Into<String>) {
-        self.add(Severity::Broken, code, what, fix);
-    }
-
-    /// Adds one that a person should look into.
-    pub fn warn(&mut self, code: &'static str, what: impl Into<String>, fix: impl Into<String>) {
-        self.add(Severity::Warning, code, what, fix);
-    }
-
-    /// Adds those that others found.
-    pub fn extend(&mut self, found: impl IntoIterator<Item = Finding>) {
-        self.0.extend(found);
-    }
-
-    /// All of them, the worst first.
-    pub fn sorted(mut self) -> Vec<Finding> {
-        self.0.sort_by_key(|finding| finding.severity);
-        self.0
     }
 }
 

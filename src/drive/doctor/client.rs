@@ -3,8 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
+use minijinja::context;
 use serde_json::Value;
 
+use super::findings::{Findings, VERSION};
 use super::{TEXT_BYTES, first_line};
 use crate::clients::claude::plugin::{HOOKS, MANIFEST, PROGRAMS};
 use crate::clients::claude::plugin::{
@@ -12,15 +14,9 @@ use crate::clients::claude::plugin::{
     settings,
 };
 use crate::clients::claude::plugin::{PRODUCT, config_folder, settings_files};
-use crate::engine::doctor::{
-    ClientSettings, Findings, NAME, PLUGIN, PluginCheck, Severity, Version,
-};
+use crate::engine::doctor::{ClientSettings, NAME, PLUGIN, PluginCheck, Version};
 use crate::world::files::{disk, tree};
 use crate::world::{client, env, git};
-
-const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// What makes the plugin's folder whole again.
-const AGAIN: &str = "crew install, then /reload-plugins in running sessions";
 
 /// What is known of the client.
 pub(super) struct SeenClient {
@@ -67,15 +63,11 @@ pub(super) fn examine(
         the_program(folder, here, found);
     }
     for ClientSettings { path, disables_hooks, managed_hooks_only, .. } in &files {
-        let path = path.display();
         if *disables_hooks {
-            let what = format!("{path} sets \"disableAllHooks\": no hook of crew's runs");
-            found.broken("hooks-disabled", what, format!("take \"disableAllHooks\" out of {path}"));
+            found.add("hooks-disabled", &context! { path });
         }
         if *managed_hooks_only {
-            let what = format!("{path} allows managed hooks only: no hook of crew's runs");
-            let fix = "ask this machine's administrator to allow crew's plugin";
-            found.broken("hooks-managed", what, fix);
+            found.add("hooks-managed", &context! { path });
         }
     }
     seen
@@ -89,24 +81,10 @@ fn the_client(
     seen: &mut SeenClient,
     found: &mut Findings,
 ) -> Option<PathBuf> {
-    let name = PRODUCT.name;
     let Some(program) = client::find(named, PRODUCT.program) else {
-        let what = format!("`{}` is not on PATH, so no session can run loops", PRODUCT.program);
         match other {
-            Some(agent) => found.add(
-                Severity::Note,
-                "client-missing",
-                format!("{what}; crew run works with {agent}"),
-                format!("none is needed, unless you want loops in {name}'s sessions"),
-            ),
-            None => found.broken(
-                "client-missing",
-                what,
-                format!(
-                    "install {name}, or name its program: crew doctor --client PATH; for crew run alone name \
-                     another agent under [loop] in your settings file (crew config names it)"
-                ),
-            ),
+            Some(agent) => found.add("client-missing/other-agent", &context! { agent }),
+            None => found.add("client-missing", &context! {}),
         }
         return None;
     };
@@ -119,26 +97,19 @@ fn the_client(
         Ok(version) => version,
         Err(why) => {
             "does not answer".clone_into(&mut seen.line);
-            let fix =
-                format!("install {name} again, or name its program: crew doctor --client PATH");
-            found.broken("client-silent", format!("the client does not answer: {why}"), fix);
+            found.add("client-silent", &context! { why });
             return None;
         }
     };
-    let (oldest, newest) = (PRODUCT.oldest, PRODUCT.newest_tried);
-    let update = format!("{} update", PRODUCT.program);
+    let (oldest, newest, lacks) = (PRODUCT.oldest, PRODUCT.newest_tried, PRODUCT.older_lacks);
+    let said = version.to_string();
     if version < oldest {
-        let what =
-            format!("{name} {version} is older than {oldest}: its hooks cannot continue a loop");
-        found.broken("client-too-old", what, update);
+        found.add("client-too-old", &context! { version => said, oldest => oldest.to_string() });
     } else if version < newest {
-        let lacks = PRODUCT.older_lacks;
-        let what = format!("{name} {version} may lack what {newest} has: {lacks}");
-        let fix =
-            format!("{update}; until then Esc, or crew pause and crew cancel in another terminal");
-        found.add(Severity::Note, "client-older", what, fix);
+        let newest = newest.to_string();
+        found.add("client-older", &context! { version => said, newest, lacks });
     }
-    seen.line = format!("{name} {version}, {}", program.display());
+    seen.line = format!("{} {version}, {}", PRODUCT.name, program.display());
     seen.version = Some(version);
     Some(program)
 }
@@ -156,27 +127,22 @@ fn the_plugin(
     let (ours, others): (Vec<_>, Vec<_>) =
         all.iter().filter(|plugin| is_crew(plugin)).partition(|plugin| plugin.id == PLUGIN);
     for PluginCheck { id, scope, .. } in others.into_iter().filter(|other| other.enabled) {
-        let what = format!("another plugin is also named {NAME}: {id}; either of them may answer");
-        let fix = format!("{} plugin disable {id} --scope {scope}", PRODUCT.program);
-        found.broken("plugin-shadowed", what, fix);
+        found.add("plugin-shadowed", &context! { id, scope });
     }
     for error in ours.iter().flat_map(|plugin| &plugin.errors) {
-        let what = format!("the client cannot load {PLUGIN}: {error}");
-        found.broken("plugin-not-loaded", what, "crew install");
+        found.add("plugin-not-loaded", &context! { error });
     }
     if ours.iter().any(|plugin| plugin.enabled) {
         return;
     }
-    if let Some(file) = files.iter().rfind(|file| file.enables == Some(false)) {
-        let path = file.path.display();
-        let what = format!("{PLUGIN} is disabled by \"enabledPlugins\" in {path}");
-        found.broken("plugin-disabled", what, format!("take \"{PLUGIN}\": false out of {path}"));
+    if let Some(ClientSettings { path, .. }) =
+        files.iter().rfind(|file| file.enables == Some(false))
+    {
+        found.add("plugin-disabled", &context! { path });
     } else if !ours.is_empty() {
-        let what = format!("{PLUGIN} is installed, but not for this folder");
-        found.broken("plugin-missing", what, "crew install (for all your folders)");
+        found.add("plugin-missing/here", &context! {});
     } else if !was_given {
-        let fix = "crew install; a session started with --plugin-dir needs none";
-        found.broken("plugin-missing", format!("the client has no plugin {PLUGIN}"), fix);
+        found.add("plugin-missing", &context! {});
     }
 }
 
@@ -185,18 +151,15 @@ fn holds_plugin(folder: &Path, found: &mut Findings) -> bool {
     let text = |name: &str| disk::read_text(&folder.join(name), TEXT_BYTES).ok().flatten();
     let hooks = text(HOOKS).and_then(|text| serde_json::from_slice::<Value>(text.as_bytes()).ok());
     let has_hooks = hooks.is_some_and(|hooks| hooks.get("hooks").is_some_and(Value::is_object));
-    let path = folder.display();
     match text(MANIFEST).as_deref().and_then(manifest_version) {
         Some(version) if has_hooks => {
             if version != VERSION {
-                let what = format!("the plugin in {path} is of crew {version}, this is {VERSION}");
-                found.broken("version-skew", what, AGAIN);
+                found.add("version-skew", &context! { path => folder, version });
             }
             true
         }
         _ => {
-            let what = format!("{path} does not hold crew's plugin with its hooks");
-            found.broken("folder-broken", what, AGAIN);
+            found.add("folder-broken", &context! { path => folder });
             false
         }
     }
@@ -208,24 +171,20 @@ fn the_program(folder: &Path, here: &Path, found: &mut Findings) {
     let programs = PROGRAMS.map(|name| folder.join(name));
     let is_checkout = disk::exists(&launcher) && !disk::exists(&programs[0]);
     let unusable = programs.iter().find(|program| !tree::is_program(program));
-    if let Some(program) = unusable.filter(|_| !is_checkout) {
-        let what = format!("{} is not a program, so no hook runs", program.display());
-        return found.broken("program-broken", what, AGAIN);
+    if let Some(path) = unusable.filter(|_| !is_checkout) {
+        return found.add("program-broken/no-program", &context! { path });
     }
-    let (program, said) = if is_checkout {
+    let (path, said) = if is_checkout {
         let words = [&*launcher.to_string_lossy(), "--version"];
         // Without a binary the launcher exits silently and lets everything through.
-        (launcher.display(), client::ask(Path::new("sh"), &words, here))
+        (&launcher, client::ask(Path::new("sh"), &words, here))
     } else {
-        (programs[0].display(), client::ask(&programs[0], &["--version"], here))
+        (&programs[0], client::ask(&programs[0], &["--version"], here))
     };
     match crew_version(&said.unwrap_or_default()) {
         Some(VERSION) => {}
-        Some(version) => {
-            let what = format!("the hooks run crew {version} ({program}), this is {VERSION}");
-            found.broken("program-skew", what, AGAIN);
-        }
-        None => found.broken("program-broken", format!("{program} is not a working crew"), AGAIN),
+        Some(version) => found.add("program-skew", &context! { version, path }),
+        None => found.add("program-broken", &context! { path }),
     }
 }
 

@@ -6,14 +6,16 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Error, Result};
+use minijinja::context;
 use serde_json::json;
 
+use super::findings::{Findings, VERSION};
 use super::first_line;
 use crate::agents::service::{Service, route};
 use crate::agents::service_of;
 use crate::drive::fleet::executors::slurm::on_a_node;
 use crate::drive::start::{agent, place, settings};
-use crate::engine::doctor::{Examination, Findings, NodeReport};
+use crate::engine::doctor::{Examination, NodeReport};
 use crate::engine::fleet::Remote;
 use crate::engine::git::GitFault;
 use crate::engine::record::Agent;
@@ -26,7 +28,6 @@ use crate::world::process::Stop;
 use crate::world::store::Home;
 use crate::world::{env, git, host};
 
-const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The longest that a connection to the agent's service may take.
 const CONNECTS: Duration = Duration::from_secs(10);
 /// The variable in which Slurm names the node.
@@ -57,9 +58,9 @@ pub fn ask(
         Ok(report) => Some(report),
         Err(error) => {
             let text = format!("{error:#}");
-            let (what, fix) =
+            let (why, cure) =
                 text.split_once("\nhint: ").unwrap_or((&text, "sinfo shows the nodes"));
-            found.broken("cluster-silent", format!("no job of {engine} reported: {what}"), fix);
+            found.add("cluster-silent", &context! { engine, why, cure });
             None
         }
     };
@@ -70,8 +71,7 @@ pub fn ask(
             found.extend(report.findings);
         } else {
             // What another version reports may mean something else.
-            let what = format!("{node} has crew {version}, and this is crew {VERSION}");
-            found.broken("node-crew-differs", what, "install the same version in both places");
+            found.add("node-crew-differs", &context! { node, version });
         }
         let not_tried = match &remote {
             None => Some("not tried: this repository has none"),
@@ -125,17 +125,15 @@ pub fn report_node(
 ) -> NodeReport {
     let named_by_system = || host::host().map(|host| host.name);
     let node = env::text(NODE).or_else(named_by_system).unwrap_or_else(|| "the node".to_owned());
-    let mut found = NodeFindings { node: &node, found: Findings::default() };
+    let mut found = Findings::default();
     let agent = find_agent(home, here, named);
     let is_there = agent.as_ref().map(|agent| agent::has_program(agent, here));
     if let Err(error) | Ok(Err(error)) = is_there.as_ref().map_err(|error| *error) {
-        let fix = "install it on the nodes, or put its folder on the PATH of jobs; \
-                   --agent NAME tries another";
-        found.broken("node-agent-missing", &first_line(error), fix);
+        found.add("node-agent-missing", &context! { node, error => first_line(error) });
     }
-    let remote = try_git(here, remote, stop, &mut found);
+    let remote = try_git(here, &node, remote, stop, &mut found);
     let service = agent.as_ref().ok().and_then(|agent| Some((agent, service_of(&agent.dialect)?)));
-    let model = service.and_then(|(agent, service)| try_service(agent, service, &mut found));
+    let model = service.and_then(|(agent, service)| try_service(agent, service, &node, &mut found));
     NodeReport {
         version: VERSION.to_owned(),
         agent: agent.map_or_else(|_| named.unwrap_or_default().to_owned(), |agent| agent.name),
@@ -143,49 +141,29 @@ pub fn report_node(
             "not tried: crew does not know where this agent's model is".to_owned()
         }),
         remote: remote.to_owned(),
-        findings: found.found.sorted(),
+        findings: found.sorted(),
         node,
-    }
-}
-
-/// Findings that name their node.
-struct NodeFindings<'a> {
-    node: &'a str,
-    found: Findings,
-}
-
-impl NodeFindings<'_> {
-    fn broken(&mut self, code: &'static str, what: &str, fix: &str) {
-        self.found.broken(code, format!("{}: {what}", self.node), fix);
     }
 }
 
 /// Tries git, and the refs that a fleet would use in the remote, in its order.
 fn try_git(
     here: &Path,
+    node: &str,
     remote: Option<&str>,
     stop: Stop<'_>,
-    found: &mut NodeFindings<'_>,
+    found: &mut Findings,
 ) -> &'static str {
     if !git::answers(here) {
-        let what = "`git` does not answer, and each job clones and pushes";
-        found.broken("node-git-missing", what, "install git on the nodes");
+        found.add("node-git-missing", &context! { node });
         return "not tried";
     }
-    let nobody = |found: &mut NodeFindings<'_>, GitFault { cause, cure, .. }: GitFault| {
-        found.broken("node-identity-missing", &cause, &format!("{cure}, for the nodes too"));
-    };
-    let probe = match Probe::new() {
-        Ok(probe) => probe,
-        Err(fault) => {
-            nobody(found, fault);
-            return "not tried";
-        }
-    };
-    if let Err(fault) = probe.identity() {
-        nobody(found, fault);
+    let probe = Probe::new();
+    let identity = probe.as_ref().map_or_else(|fault| Err(fault.clone()), Probe::identity);
+    if let Err(GitFault { cause, cure, .. }) = identity {
+        found.add("node-identity-missing", &context! { node, cause, cure });
     }
-    let Some(url) = remote else { return "not tried" };
+    let (Ok(probe), Some(url)) = (probe, remote) else { return "not tried" };
     for (only_branches, takes) in
         [(false, "takes refs/crew/*"), (true, "takes branches crew/* only")]
     {
@@ -194,19 +172,22 @@ fn try_git(
             Ok(true) => return takes,
             Ok(false) => {}
             Err(GitFault { cause, cure, .. }) => {
-                found.broken("node-remote-fails", &format!("the remote: {cause}"), &cure);
+                found.add("node-remote-fails", &context! { node, cause, cure });
                 return "does not work";
             }
         }
     }
-    let what = "the remote takes neither refs/crew/* nor branches crew/*";
-    let fix = "have its rules let this account push one of them";
-    found.broken("node-remote-refuses", what, fix);
+    found.add("node-remote-refuses", &context! { node });
     "takes no ref"
 }
 
 /// Tries the way to the agent's model, and looks for a key; `None` where crew does not know it.
-fn try_service(agent: &Agent, service: &Service, found: &mut NodeFindings<'_>) -> Option<String> {
+fn try_service(
+    agent: &Agent,
+    service: &Service,
+    node: &str,
+    found: &mut Findings,
+) -> Option<String> {
     let variable = |name: &str| agent.environment.get(name).cloned().or_else(|| env::text(name));
     let Service { set_by, usual, elsewhere, keys, login } = service;
     if elsewhere.iter().any(|name| variable(name).is_some()) {
@@ -221,21 +202,14 @@ fn try_service(agent: &Agent, service: &Service, found: &mut NodeFindings<'_>) -
         None => ((*set_by).to_owned(), Err("it is not the address of a service".to_owned())),
     };
     if let Err(why) = &connected {
-        let what = format!("no way out to the agent's model at {address}: {why}");
-        let fix = format!(
-            "run jobs where the nodes reach it, by SBATCH_PARTITION; or set HTTPS_PROXY or {set_by}"
-        );
-        found.broken("node-network", &what, &fix);
+        found.add("node-network", &context! { node, address, why, set_by });
     }
     let login = login(&env::path);
     let has_login = login.as_ref().is_some_and(|file| disk::is_file(file));
     if !has_login && keys.iter().all(|name| variable(name).is_none()) {
         let mut keys: Vec<String> = keys.iter().map(|name| (*name).to_owned()).collect();
         keys.extend(login.map(|file| file.display().to_string()));
-        let what =
-            format!("{}: the agent has no key that crew knows of: {}", found.node, keys.join(", "));
-        let fix = "set one where the job starts, or log in once on a home that the nodes share";
-        found.found.warn("node-key-missing", what, fix);
+        found.add("node-key-missing", &context! { node, keys });
     }
     Some(format!("{address} {}", if connected.is_ok() { "connects" } else { "does not connect" }))
 }

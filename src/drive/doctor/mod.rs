@@ -3,17 +3,20 @@
 
 mod client;
 pub mod cluster;
+mod findings;
 mod project;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Error;
+use minijinja::context;
 use serde_json::json;
 
+use self::findings::Findings;
 use super::find::{needs_hooks, owner_is_gone};
 use crate::clients::claude::plugin::{PLUGINS_DATA, PRODUCT, config_folder};
 use crate::clients::spelling::going_on;
-use crate::engine::doctor::{Examination, Findings, NAME, shell_word};
+use crate::engine::doctor::{Examination, NAME};
 use crate::world::files::disk::{self, Durability};
 use crate::world::files::tree;
 use crate::world::store::{self, Home, StoreError};
@@ -37,8 +40,7 @@ pub fn examine(home: &Home, here: &Path, named: Option<&Path>) -> Examination {
     project::try_scratch_folder(home, here, &mut found);
     check_home(home, &settled, &mut found);
     if !git::answers(here) {
-        let what = "`git` does not answer: changes and commits are not seen, and no loop can stall";
-        found.warn("git-missing", what, "install git");
+        found.add("git-missing", &context! {});
     }
     check_path(&mut found);
     check_loops(home, seen.lacks_crew, &mut found);
@@ -73,22 +75,14 @@ fn settled_homes() -> Vec<(PathBuf, PathBuf)> {
 }
 
 fn check_home(home: &Home, settled: &[(PathBuf, PathBuf)], found: &mut Findings) {
-    let root = home.root().display();
-    if let Err(why) = try_home(home.root()) {
-        let fix = format!("make {root} a folder you can write, or set CREW_HOME to one");
-        found.broken("home-unusable", format!("loops cannot be kept in {root}: {why}"), fix);
-    } else if let Some(mode) = tree::mode(home.root()).filter(|mode| mode & 0o077 != 0) {
-        let what = format!("other users can read {root} (mode {mode:04o}); logs may hold secrets");
-        found.warn("home-open", what, format!("chmod 700 {}", shell_word(&root.to_string())));
+    let root = home.root();
+    if let Err(why) = try_home(root) {
+        found.add("home-unusable", &context! { root, why => why.to_string() });
+    } else if let Some(mode) = tree::mode(root).filter(|mode| mode & 0o077 != 0) {
+        found.add("home-open", &context! { root, mode => format!("{mode:04o}") });
     }
-    for (file, theirs) in settled.iter().filter(|(_, theirs)| theirs != home.root()) {
-        let (file, theirs) = (file.display(), theirs.display());
-        let what = format!(
-            "hooks keep loops in {theirs} (named in {file}), but this terminal looks in {root}"
-        );
-        let word = shell_word(&theirs.to_string());
-        let fix = format!("export CREW_HOME={word}, or remove {file} while no loop runs");
-        found.broken("home-differs", what, fix);
+    for (file, theirs) in settled.iter().filter(|(_, theirs)| theirs != root) {
+        found.add("home-differs", &context! { theirs, file, root });
     }
 }
 
@@ -114,13 +108,10 @@ fn check_path(found: &mut Findings) {
         seen.push(real);
         is_new
     });
-    let crews: Vec<String> = crews.iter().map(|crew| crew.display().to_string()).collect();
     if let [first, others @ ..] = &*crews
         && !others.is_empty()
     {
-        let what =
-            format!("more than one crew is on PATH: {first} runs, not {}", others.join(", "));
-        found.warn("crew-twice", what, format!("remove {}", others.join(" and ")));
+        found.add("crew-twice", &context! { first, others });
     }
 }
 
@@ -132,29 +123,20 @@ fn check_loops(home: &Home, lacks_crew: bool, found: &mut Findings) {
             // A start that was killed before its record was written.
             Err(StoreError::Absent(_)) => continue,
             Err(why) => {
-                let what = format!("the record of loop {id} cannot be read: {why}");
-                let folder = home.root().join("loops").join(id.as_str());
-                let fix = format!(
-                    "its journal says what happened; a newer crew may read it: {}",
-                    folder.display()
-                );
-                found.warn("record-unreadable", what, fix);
+                let folder = home.loop_folder(&id);
+                let (id, why) = (id.as_str(), why.to_string());
+                found.add("record-unreadable", &context! { id, why, folder });
                 continue;
             }
             Ok(record) => record,
         };
-        let checkout = record.place.checkout.display();
+        let (id, checkout) = (id.as_str(), &record.place.checkout);
         if owner_is_gone(home, &record) {
-            let what = format!("the owner of loop {id} ({checkout}) is gone");
-            let fix = format!("{} resumes it; crew cancel {id} ends it", going_on(&record));
-            found.warn("loop-ownerless", what, fix);
+            let resume = going_on(&record);
+            found.add("loop-ownerless", &context! { id, checkout, resume });
         }
         if lacks_crew && needs_hooks(home, &record) {
-            let what =
-                format!("nobody judges loop {id} ({checkout}): its client has no crew plugin");
-            let fix =
-                format!("crew cancel {id}, or crew install and /reload-plugins in its session");
-            found.broken("loop-unjudged", what, fix);
+            found.add("loop-unjudged", &context! { id, checkout });
         }
     }
 }

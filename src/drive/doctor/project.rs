@@ -4,12 +4,14 @@
 
 use std::path::Path;
 
+use minijinja::context;
+
+use super::findings::Findings;
 use super::first_line;
 use crate::agents;
 use crate::drive::scratch::ScratchTerms;
 use crate::drive::start::{agent, place, settings};
 use crate::drive::{find, missing, prove, test_changes};
-use crate::engine::doctor::Findings;
 use crate::engine::record::Loop;
 use crate::engine::test_changes::trial::passed;
 use crate::engine::text::named;
@@ -29,10 +31,9 @@ const LACKS_MAX: usize = 5;
 pub(super) fn read_settings(home: &Home, here: &Path, found: &mut Findings) -> Option<String> {
     let place = place::place(here, None);
     let checkout = place.as_ref().map_or(here, |place| &place.checkout);
-    let mut unreadable = |faults: &str, way_out: &str| {
+    let mut unreadable = |faults: &str, cure: &str| {
         for fault in faults.lines() {
-            let fix = format!("{way_out}: until then no loop starts here");
-            found.broken("settings-unreadable", fault, fix);
+            found.add("settings-unreadable", &context! { fault, cure });
         }
     };
     let mut file = |path: &Path, whose| {
@@ -51,16 +52,10 @@ pub(super) fn read_settings(home: &Home, here: &Path, found: &mut Findings) -> O
     let untrusted = trust::untrusted(home, checkout, needs).unwrap_or_default();
     if !untrusted.is_empty() {
         let untrusted: Vec<String> = untrusted.iter().map(ToString::to_string).collect();
-        let what = format!(
-            "the project's settings need trust, and nobody on this machine has given it, so no loop starts here: {}",
-            untrusted.join("; ")
-        );
-        let fix = "read it, then run `crew trust` in a terminal here; or start with --no-project";
-        found.broken("settings-untrusted", what, fix);
+        found.add("settings-untrusted", &context! { untrusted });
     }
     for key in [user, project].iter().flat_map(|file: &Read| &file.warnings) {
-        let fix = "correct or remove the key; `crew config` shows what is in force";
-        found.warn("settings-unknown-key", key, fix);
+        found.add("settings-unknown-key", &context! { key });
     }
     let in_force = merge(&settings::look(home, checkout, true).ok()?.layers, None).ok()?;
     let other = match agent::resolve(&in_force, None) {
@@ -74,22 +69,19 @@ pub(super) fn read_settings(home: &Home, here: &Path, found: &mut Findings) -> O
                 others.insert(0, agent);
             }
             for error in others.iter().filter_map(|it| agent::has_program(it, here).err()) {
-                let fix =
-                    "install it, or name another under [loop]: until then crew run starts nothing";
-                found.broken("agent-missing", first_line(&error), fix);
+                found.add("agent-missing", &context! { error => first_line(&error) });
             }
             (is_there && !is_built_in).then_some(name)
         }
         Err(error) => {
-            let fix = "correct that line: until then no loop starts here";
-            found.broken("settings-unreadable", format!("{error:#}"), fix);
+            let (fault, cure) = (format!("{error:#}"), "correct that line");
+            found.add("settings-unreadable", &context! { fault, cure });
             None
         }
     };
     let checks = in_force.checks();
     if let Some(error) = place.ok().and_then(|place| missing::at_the_start(&place, &checks).err()) {
-        let fix = "install it, or name another command: until then no loop starts here";
-        found.broken("check-missing", first_line(&error), fix);
+        found.add("check-missing", &context! { error => first_line(&error) });
     }
     other
 }
@@ -111,16 +103,7 @@ pub(super) fn try_scratch_folder(home: &Home, here: &Path, found: &mut Findings)
         Ok(Some(failed)) => failed,
         Err(why) => (why, Vec::new()),
     };
-    let mut lacks = named(&lacks, LACKS_MAX);
-    if !lacks.is_empty() {
-        lacks.insert_str(0, "; git ignores, and the folder lacks: ");
-    }
-    let what = format!(
-        "{why} in crew's scratch folder, though the checks passed here: what crew tries there shows nothing{lacks}"
-    );
-    let fix = "name in .worktreeinclude the ignored files that it needs, or under [loop] the \
-               command that prepares a new checkout: setup = \"npm ci\"";
-    found.warn("scratch-folder", what, fix);
+    found.add("scratch-folder", &context! { why, lacks => named(&lacks, LACKS_MAX) });
 }
 
 /// The first check that fails there, and what git ignores here and the folder does not have.
