@@ -175,20 +175,6 @@ fn a_fleet_has_a_conflict_a_red_and_a_limit_and_all_of_it_lands() {
     assert!(closing.contains("docs/fleets.md"), "{told}");
 }
 
-#[test]
-fn the_agent_of_the_fleet_works_only_in_its_scratch_folder() {
-    let sandbox = Sandbox::new();
-    let tmp = sandbox.root().join("tmp").display().to_string();
-    for (folder, task) in [(tmp.as_str(), "count"), ("/", "dinner")] {
-        let ran = leaves_nothing(&sandbox, &["demo", "--agent", folder, task]);
-        assert_eq!(ran.code(), 1, "{ran:#?}");
-        insta::allow_duplicates!(insta::assert_snapshot!(ran.stderr, @"
-        crew: this agent works only in the demo's own scratch folder
-        hint: crew demo --fleet
-        "));
-    }
-}
-
 /// What needs the processes in `/proc`, or the options that `script` has on Linux.
 #[cfg(target_os = "linux")]
 mod on_linux {

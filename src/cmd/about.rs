@@ -49,12 +49,8 @@ pub fn version() -> Exit {
 
 // `crew demo`: a whole loop through the real hook entry, or a whole fleet, with a scripted agent.
 
-/// Plays the demo, each scene as it happens, or one iteration of the agent of a fleet's demo.
+/// Plays the demo, each scene as it happens.
 pub fn demo(arguments: &DemoArgs) -> Result<Exit> {
-    if let [folder, task] = arguments.agent.as_slice() {
-        print::out(demo::fleet::act(Path::new(folder), task)?);
-        return Ok(Exit::SUCCESS);
-    }
     let has_pauses = !arguments.fast && !arguments.fleet && has_a_screen();
     if has_pauses && terminal::is_interactive() {
         print::aside("(any key hurries, and --fast leaves the pauses out)\n");

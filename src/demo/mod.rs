@@ -99,9 +99,6 @@ pub struct DemoArgs {
     /// Leave out the pauses that a terminal gets
     #[arg(long)]
     pub fast: bool,
-    /// Be the scripted agent of that fleet
-    #[arg(long, hide = true, num_args = 2, value_names = ["FOLDER", "TASK"])]
-    pub agent: Vec<String>,
 }
 
 /// How a demo ended.

@@ -69,11 +69,6 @@ impl Scratch {
         &self.root
     }
 
-    /// The program that plays the demo.
-    pub fn crew(&self) -> &str {
-        &self.crew
-    }
-
     /// Whether somebody has asked the demo to end.
     pub fn interrupted(&self) -> bool {
         self.ended.load(Ordering::Relaxed)
@@ -104,14 +99,13 @@ impl Scratch {
         fields["transcript_path"] = json!(self.root.join("client/transcript.jsonl"));
         fields["permission_mode"] = json!("default");
         fields["cwd"] = json!(&repository);
-        let mut variables = self.variables.clone();
-        variables.extend([
+        let call = self.call(&self.crew, &["hook"], WITHIN).envs([
             ("CLAUDECODE", "1".to_owned()),
             ("CLAUDE_PLUGIN_DATA", text(&self.root.join("client"))?),
             ("CLAUDE_PROJECT_DIR", repository),
         ]);
-        let input = fields.to_string();
-        let answer = self.run(&self.crew, &["hook"], &variables, input.as_bytes())?;
+        let answer =
+            self.run(&format!("{} hook", self.crew), call.input(fields.to_string().as_bytes()))?;
         serde_json::from_slice(answer.as_bytes())
             .with_context(|| format!("the {event} hook did not answer in JSON: {}", answer.trim()))
     }
@@ -122,22 +116,16 @@ impl Scratch {
     pub fn watch(&self, arguments: &[&str], each: &mut dyn FnMut(&str)) -> Result<ExitCause> {
         // Without it jobs, which lead sessions of their own, outlive a coordinator that was ended.
         let _ = descendants::adopt();
-        let call = self.call(&self.crew, arguments, WATCHED_WITHIN, &self.variables);
+        let call = self.call(&self.crew, arguments, WATCHED_WITHIN);
         let ended = call.each_line(each).run(|| self.interrupted());
         descendants::end_all();
         Ok(ended.with_context(|| format!("cannot run {}", self.crew))?.cause)
     }
 
-    /// A child in the repository, with these variables and no others.
-    fn call(
-        &self,
-        program: &str,
-        arguments: &[&str],
-        within: Duration,
-        variables: &[Variable],
-    ) -> Call<'_> {
+    /// A child in the repository, with the demo's variables and no others.
+    fn call(&self, program: &str, arguments: &[&str], within: Duration) -> Call<'_> {
         let call = Call::of(program, &self.repository()).without_environment().args(arguments);
-        call.envs(variables.iter().map(|(name, value)| (name, value))).within(within)
+        call.envs(self.variables.iter().map(|(name, value)| (name, value))).within(within)
     }
 
     fn repository(&self) -> PathBuf {
@@ -152,28 +140,21 @@ impl Scratch {
 
     /// Runs git in the repository, and returns what it printed.
     pub fn git(&self, arguments: &[&str]) -> Result<String> {
-        self.run("git", arguments, &self.variables, b"")
+        self.run(&format!("git {}", arguments.join(" ")), self.call("git", arguments, WITHIN))
     }
 
-    fn run(
-        &self,
-        program: &str,
-        arguments: &[&str],
-        variables: &[Variable],
-        input: &[u8],
-    ) -> Result<String> {
-        let call = self.call(program, arguments, WITHIN, variables).input(input);
-        let ended = call.run(|| self.interrupted());
-        let ended = match ended {
+    fn run(&self, line: &str, call: Call<'_>) -> Result<String> {
+        let ended = match call.run(|| self.interrupted()) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let program = line.split(' ').next().unwrap_or(line);
                 bail!("cannot find {program}\nhint: the demo needs git and sh on the PATH")
             }
-            other => other.with_context(|| format!("cannot run {program}"))?,
+            other => other.with_context(|| format!("cannot run {line}"))?,
         };
         let output = ended.text();
         match ended.cause {
             ExitCause::Exit(0) => Ok(output),
-            how => bail!("{program} {}: {how:?}: {}", arguments.join(" "), output.trim()),
+            how => bail!("{line}: {how:?}: {}", output.trim()),
         }
     }
 }
