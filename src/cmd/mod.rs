@@ -17,7 +17,7 @@ mod watch;
 
 use crate::cli::Verb;
 use crate::clients::variables::inside_an_agent;
-use crate::drive::find::{Found, find, is_here};
+use crate::drive::find::{find, is_here};
 use crate::drive::page::view;
 use crate::engine::record::{Actor, Loop, LoopId};
 use crate::engine::text::{Shown, clean, distinct};
@@ -149,20 +149,21 @@ fn actor() -> Actor {
 /// The home, and the requested loop in it. Several that match are listed in the error.
 fn requested(name: Option<&str>) -> Result<(Home, Loop)> {
     let (home, folder) = (home()?, env::current_folder()?);
-    match find(&home, name, &folder)? {
-        Found::One(record) => {
-            // A few letters, or none, may mean a loop that nobody thinks of here.
-            if name != Some(record.id.as_str()) && !is_here(&record, &folder) {
-                let there = record.place.checkout.display();
-                print::err(&format!("crew: this is loop {} in {there}", record.id));
-            }
-            Ok((home, *record))
-        }
-        Found::None => bail!("there is no loop here\nhint: {}", help::START_ONE),
-        Found::Many(loops) => {
-            bail!(UsageError::new(MANY, format!("{}\n{}", which(&loops), first_of(&home, &loops))))
+    let mut found = find(&home, name, &folder)?;
+    match found.len() {
+        0 => bail!("there is no loop here\nhint: {}", help::START_ONE),
+        1 => {}
+        _ => {
+            bail!(UsageError::new(MANY, format!("{}\n{}", which(&found), first_of(&home, &found))))
         }
     }
+    let record = found.remove(0);
+    // A few letters, or none, may mean a loop that nobody thinks of here.
+    if name != Some(record.id.as_str()) && !is_here(&record, &folder) {
+        let there = record.place.checkout.display();
+        print::err(&format!("crew: this is loop {} in {there}", record.id));
+    }
+    Ok((home, record))
 }
 
 /// Several loops match what was typed.

@@ -13,8 +13,8 @@ use crate::cli::StatusArgs;
 use crate::clients::LineFor;
 use crate::clients::variables::inside_an_agent;
 use crate::drive::end::complete;
-use crate::drive::find::{Found, find, named_by, of_other_trees, of_working_tree};
 use crate::drive::find::{elsewhere, owner_is_gone};
+use crate::drive::find::{find, named_by, of_other_trees, of_working_tree};
 use crate::drive::fleet::control::newest_here;
 use crate::drive::page::{read, view};
 use crate::engine::record::{Loop, Status};
@@ -39,41 +39,33 @@ pub fn status(arguments: &StatusArgs) -> Result<Exit> {
     }
     let folder = env::current_folder()?;
     let is_named = arguments.name.is_some();
-    let found = if arguments.all {
-        Found::Many(all(&home)?)
-    } else {
-        find(&home, arguments.name.as_deref(), &folder)?
-    };
-    let mut exit = Exit::SUCCESS;
+    let loops =
+        if arguments.all { all(&home)? } else { find(&home, arguments.name.as_deref(), &folder)? };
     // If nobody named one, none is ambiguous.
-    if let (Found::Many(loops), true) = (&found, is_named) {
-        print::err(&format!("crew: {MANY}\nhint: {}", which(loops)));
-        exit = Exit::USAGE;
+    let is_ambiguous = is_named && loops.len() > 1;
+    if is_ambiguous {
+        print::err(&format!("crew: {MANY}\nhint: {}", which(&loops)));
     }
+    let exit = if is_ambiguous { Exit::USAGE } else { Exit::SUCCESS };
     if arguments.json {
-        let loops = match found {
-            Found::One(record) => {
-                complete(&home, &record);
-                vec![*record]
-            }
-            Found::None => Vec::new(),
-            Found::Many(loops) => loops,
-        };
+        if let ([record], false) = (&*loops, arguments.all) {
+            complete(&home, record);
+        }
         show_json(&home, &loops);
         return Ok(exit);
     }
-    match found {
-        Found::One(record) => {
-            show(&home, &record);
+    match &*loops {
+        [record] if !arguments.all => {
+            show(&home, record);
             let mut beside = if is_named { Vec::new() } else { of_other_trees(&home, &folder) };
             beside.retain(|it| it.is_live() && it.id != record.id);
             if !beside.is_empty() {
                 print::page(&format!("\nin other working trees:\n{}", listed(&home, &beside)));
             }
         }
-        Found::None => print::out(&help::no_loop_here()),
-        Found::Many(loops) => {
-            let list = if arguments.all { listed(&home, &loops) } else { first_of(&home, &loops) };
+        [] if !arguments.all => print::out(&help::no_loop_here()),
+        loops => {
+            let list = if arguments.all { listed(&home, loops) } else { first_of(&home, loops) };
             print::page(&list);
             show_windows(&home);
         }
@@ -122,10 +114,11 @@ fn show_line(home: &Home, name: Option<&str>) {
         named_by(home, &home.session_pointer(&id)).ok().flatten().filter(Loop::is_live)
     });
     let found = match name {
-        Some(_) => match find(home, name, &folder) {
-            Ok(Found::One(record)) => Some(*record),
-            _ => None,
-        },
+        Some(_) => find(home, name, &folder)
+            .ok()
+            .filter(|found| found.len() == 1)
+            .unwrap_or_default()
+            .pop(),
         None => of_the_session.or_else(|| of_working_tree(home, &folder).ok().flatten()),
     };
     if let Some(record) = found.filter(Loop::is_live) {

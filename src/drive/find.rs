@@ -16,43 +16,24 @@ use crate::world::process::identity;
 use crate::world::store::{self, Home, StoreError, read_pointer};
 use crate::world::{clock, env, git, host, recorded_environment};
 
-/// The result of a search.
-#[derive(Debug)]
-pub enum Found {
-    One(Box<Loop>),
-    None,
-    /// Several match; the newest first.
-    Many(Vec<Loop>),
-}
-
-/// Finds the loop that `name` means. Without a name: the loop of this working tree, else that of
-/// the repository's others (a live one before those that are over), else the only live one of this
-/// machine.
-pub fn find(home: &Home, name: Option<&str>, folder: &Path) -> Result<Found> {
+/// Finds the loops that `name` may mean, the newest first. Without a name: the loop of this working
+/// tree, else those of the repository's others (the live ones before those that are over), else the
+/// live ones of this machine.
+pub fn find(home: &Home, name: Option<&str>, folder: &Path) -> Result<Vec<Loop>> {
     if let Some(name) = name {
         return by_name(home, name, folder);
     }
     if let Some(record) = of_working_tree(home, folder)? {
-        return Ok(Found::One(Box::new(record)));
+        return Ok(vec![record]);
     }
     let mut beside = of_other_trees(home, folder);
-    if beside.iter().any(Loop::is_live) {
+    if beside.is_empty() {
+        beside = store::load_all(home);
+        beside.retain(Loop::is_live);
+    } else if beside.iter().any(Loop::is_live) {
         beside.retain(Loop::is_live);
     }
-    if !beside.is_empty() {
-        return Ok(among(beside));
-    }
-    let mut live = store::load_all(home);
-    live.retain(Loop::is_live);
-    Ok(among(live))
-}
-
-fn among(mut loops: Vec<Loop>) -> Found {
-    match loops.len() {
-        0 => Found::None,
-        1 => Found::One(Box::new(loops.remove(0))),
-        _ => Found::Many(loops),
-    }
+    Ok(beside)
 }
 
 /// The newest loop of each of the repository's other working trees, the newest first.
@@ -77,47 +58,45 @@ pub fn resumable(home: &Home, found: Loop, name: Option<&str>) -> Loop {
     loops.into_iter().find(|it| !is_over(it)).unwrap_or(found)
 }
 
-fn by_name(home: &Home, name: &str, folder: &Path) -> Result<Found> {
+fn by_name(home: &Home, name: &str, folder: &Path) -> Result<Vec<Loop>> {
     if let Ok(id) = name.parse::<LoopId>() {
         match store::load(home, &id) {
-            Ok(record) => return Ok(Found::One(Box::new(record))),
+            Ok(record) => return Ok(vec![record]),
             // Some names are spelled like an id: a procedure may be called `refactor`.
             Err(StoreError::Absent(_)) => {}
             Err(error) => return Err(error.into()),
         }
     }
-    if let Some(found) = by_procedure(home, name, folder) {
-        return Ok(found);
+    let of_the_procedure = by_procedure(home, name, folder);
+    if !of_the_procedure.is_empty() {
+        return Ok(of_the_procedure);
     }
-    let mut matching: Vec<LoopId> =
-        store::ids(home).filter(|id| id.as_str().starts_with(name)).collect();
-    match matching.len() {
-        0 => bail!(
+    let matching = store::ids(home).filter(|id| id.as_str().starts_with(name));
+    let loops = matching.filter(|id| store::is_there(home, id)).map(|id| store::load(home, &id));
+    let loops: Vec<Loop> = loops.collect::<Result<_, _>>()?;
+    if loops.is_empty() {
+        bail!(
             "no loop has an id that begins with {name:?}, and none runs a procedure of that name\n\
              hint: crew status --all"
-        ),
-        1 => Ok(Found::One(Box::new(store::load(home, &matching.remove(0))?))),
-        _ => {
-            let loops = matching.iter().filter_map(|id| store::load(home, id).ok());
-            Ok(Found::Many(loops.collect()))
-        }
+        );
     }
+    Ok(loops)
 }
 
 /// The newest loop of that procedure in this working tree, else in the repository's others, else
-/// the only live one of the machine, else the only one. `None` when the procedure has no loop.
-fn by_procedure(home: &Home, name: &str, folder: &Path) -> Option<Found> {
+/// the only live one of the machine, else all of them.
+fn by_procedure(home: &Home, name: &str, folder: &Path) -> Vec<Loop> {
     let mut loops = store::load_all(home);
     loops.retain(|record| record.procedure() == Some(name));
     for trees in [roots(folder), git::head::roots(folder)] {
         if let Some(here) = loops.iter().position(|it| trees.contains(&it.place.checkout)) {
-            return Some(Found::One(Box::new(loops.swap_remove(here))));
+            return vec![loops.swap_remove(here)];
         }
     }
     if loops.iter().filter(|record| record.is_live()).count() == 1 {
         loops.retain(Loop::is_live);
     }
-    (!loops.is_empty()).then(|| among(loops))
+    loops
 }
 
 /// Whether a loop works in the working tree that holds `folder`.

@@ -22,7 +22,7 @@ use super::boundary::undelivered;
 use super::control::{self, PauseResult, Paused};
 use super::end::{self, EndAttempt, handoff};
 use super::error_text::error_text;
-use super::find::{self, Found, NewOwner, end_mark, gone_why, owner_is_gone};
+use super::find::{self, NewOwner, end_mark, gone_why, owner_is_gone};
 use super::resume::adapt::accept_test_changes;
 use super::resume::{Resumed, refuse_a_task, resume};
 use super::start::establish::{Started, start};
@@ -232,11 +232,14 @@ fn resume_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
     let folder = hook.folder.as_deref().context("the hook's payload has no folder (cwd)")?;
     let record = match (&typed.set.name, of_session(home, hook)?) {
         (None, Some(record)) => record,
-        (name, _) => match find::find(home, name.as_deref(), folder)? {
-            Found::One(record) => *record,
-            Found::None => bail!("there is no loop to resume\nhint: crew status --all lists them"),
-            Found::Many(_) => bail!("more than one loop matches\nhint: crew status --all"),
-        },
+        (name, _) => {
+            let mut found = find::find(home, name.as_deref(), folder)?;
+            match found.len() {
+                0 => bail!("there is no loop to resume\nhint: crew status --all lists them"),
+                1 => found.remove(0),
+                _ => bail!("more than one loop matches\nhint: crew status --all"),
+            }
+        }
     };
     refuse_a_task(home, &record)?;
     hook.session_id.as_ref().context("the hook's payload has no session id")?;
