@@ -3,8 +3,8 @@
 //! reaches nothing beyond the given values.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::{self, Display};
-use std::path::{Path, PathBuf};
+use std::fmt::Display;
+use std::path::Path;
 
 use minijinja::{AutoEscape, Environment, Error, UndefinedBehavior};
 use serde_json::Value;
@@ -60,60 +60,36 @@ pub fn template(name: &str) -> Result<&'static str, String> {
 /// error names the file and the cause.
 pub type ReadFile<'a> = &'a dyn Fn(&Path, &Path) -> Result<String, String>;
 
-/// Where a text comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Source {
-    /// A built-in template, by name.
-    BuiltIn(String),
-    File(PathBuf),
+// A text is called by its file's path, and one of crew's own templates `crew/NAME.j2`.
+
+/// The name of one of crew's own templates; `None` for a file.
+fn own(source: &str) -> Option<&str> {
+    source.strip_prefix("crew/")?.strip_suffix(".j2")
 }
 
-impl Source {
-    /// The source with this name: the inverse of `to_string`.
-    fn named(name: &str) -> Self {
-        match name.strip_prefix("crew/").and_then(|own| own.strip_suffix(".j2")) {
-            Some(own) => Self::BuiltIn(own.to_owned()),
-            None => Self::File(name.into()),
-        }
-    }
-
-    /// Whether its text is a template; other text is literal.
-    fn is_template(&self) -> bool {
-        match self {
-            Self::BuiltIn(_) => true,
-            Self::File(path) => path.extension() == Some("j2".as_ref()),
-        }
-    }
-
-    /// What `name` means when a template here includes it: `crew/NAME.j2` is a built-in template;
-    /// anything else is a file, relative to the folder of the including file.
-    fn include(&self, name: &str) -> Result<Self, String> {
-        match (self, Self::named(name)) {
-            (_, built_in @ Self::BuiltIn(_)) => Ok(built_in),
-            (Self::BuiltIn(_), _) => Err(format!("`{name}` is none of crew's own templates")),
-            (Self::File(path), _) => {
-                let path = path.with_file_name(name);
-                Ok(Self::File(plain(&path).unwrap_or(path)))
-            }
-        }
-    }
-
-    /// Its text, if `includer` may read it; a fragment has no includer.
-    fn text(&self, files: ReadFile<'_>, includer: Option<&Self>) -> Result<String, String> {
-        match (self, includer) {
-            (Self::BuiltIn(name), _) => template(name).map(str::to_owned),
-            (Self::File(path), Some(Self::File(includer))) => files(path, includer),
-            (Self::File(path), _) => files(path, path),
-        }
-    }
+/// Whether a text is a template; any other is literal.
+fn is_template(source: &str) -> bool {
+    Path::new(source).extension() == Some("j2".as_ref())
 }
 
-impl Display for Source {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::BuiltIn(name) => write!(out, "crew/{name}.j2"),
-            Self::File(path) => path.display().fmt(out),
-        }
+/// What `name` means when a template includes it: one of crew's own, else a file, relative to the
+/// folder of the including file.
+fn included(name: &str, includer: &str) -> Result<String, String> {
+    if own(name).is_some() {
+        return Ok(name.to_owned());
+    }
+    if own(includer).is_some() {
+        return Err(format!("`{name}` is none of crew's own templates"));
+    }
+    let path = Path::new(includer).with_file_name(name);
+    Ok(plain(&path).unwrap_or(path).display().to_string())
+}
+
+/// A text, if `includer` may read it; a fragment is named by itself.
+fn text_of(source: &str, includer: &str, files: ReadFile<'_>) -> Result<String, String> {
+    match own(source) {
+        Some(name) => template(name).map(str::to_owned),
+        None => files(Path::new(source), Path::new(includer)),
     }
 }
 
@@ -135,7 +111,7 @@ pub struct Parts {
     bytes: usize,
     /// The bytes of each template that was read, with all that it includes.
     sizes: BTreeMap<String, usize>,
-    /// The templates, by the text of their [`Source`].
+    /// The templates, as their texts are called.
     environment: Environment<'static>,
 }
 
@@ -151,10 +127,8 @@ impl Parts {
             for fragment in recipe.of(phase) {
                 let piece = match fragment {
                     Fragment::Text(text) => PromptPiece::Literal(text.clone()),
-                    Fragment::File(path) => parts.piece(&Source::File(path.clone()), files)?,
-                    Fragment::BuiltIn(name) => {
-                        parts.piece(&Source::BuiltIn(name.clone()), files)?
-                    }
+                    Fragment::File(path) => parts.piece(path.display().to_string(), files)?,
+                    Fragment::BuiltIn(name) => parts.piece(format!("crew/{name}.j2"), files)?,
                 };
                 parts.phases.entry(phase).or_default().push(piece);
             }
@@ -162,11 +136,12 @@ impl Parts {
         Ok(parts)
     }
 
-    fn piece(&mut self, source: &Source, files: ReadFile<'_>) -> Result<PromptPiece, String> {
-        if source.is_template() {
-            return self.add(source, files, &mut Vec::new()).map(PromptPiece::Template);
+    fn piece(&mut self, source: String, files: ReadFile<'_>) -> Result<PromptPiece, String> {
+        if is_template(&source) {
+            self.add(&source, files, &mut Vec::new())?;
+            return Ok(PromptPiece::Template(source));
         }
-        source.text(files, None).map(PromptPiece::Literal)
+        text_of(&source, &source, files).map(PromptPiece::Literal)
     }
 
     /// Whether a phase has a fragment.
@@ -196,43 +171,41 @@ impl Parts {
         Ok(all)
     }
 
-    /// Reads one file with everything it includes; returns its name in the environment. `open` are
-    /// the templates being read, each included by the one before.
+    /// Reads one text with everything it includes. `open` are the templates being read, each
+    /// included by the one before.
     fn add(
         &mut self,
-        source: &Source,
+        source: &str,
         files: ReadFile<'_>,
-        open: &mut Vec<Source>,
-    ) -> Result<String, String> {
-        let name = source.to_string();
-        if open.contains(source) {
-            return Err(format!("{name} includes itself in a circle"));
+        open: &mut Vec<String>,
+    ) -> Result<(), String> {
+        if open.iter().any(|including| including == source) {
+            return Err(format!("{source} includes itself in a circle"));
         }
         if open.len() > DEPTH_MAX {
             return Err(format!("too many includes: at most {DEPTH_MAX} deep"));
         }
-        if let Some(size) = self.sizes.get(&name) {
-            self.count(*size)?;
-            return Ok(name);
+        if let Some(size) = self.sizes.get(source) {
+            return self.count(*size);
         }
         let before = self.bytes;
-        let mut text = source.text(files, open.last())?;
+        let mut text = text_of(source, open.last().map_or(source, String::as_str), files)?;
         self.count(text.len())?;
-        if source.is_template() {
-            open.push(source.clone());
+        if is_template(source) {
+            open.push(source.to_owned());
             self.check_tags(source, &text, files, open)?;
             open.pop();
         } else {
             text = format!("{{{{ {} }}}}", Value::from(text));
         }
-        self.environment.add_template_owned(name.clone(), text.clone()).map_err(explain)?;
-        let template = self.environment.get_template(&name).map_err(explain)?;
+        self.environment.add_template_owned(source.to_owned(), text.clone()).map_err(explain)?;
+        let template = self.environment.get_template(source).map_err(explain)?;
         for name in template.undeclared_variables(false).into_iter().collect::<BTreeSet<_>>() {
             let before = text.split(name.as_str()).next().unwrap_or_default();
             self.wanted.insert(named(&name).map_err(|why| at(source, before, why))?);
         }
-        self.sizes.insert(name.clone(), self.bytes - before);
-        Ok(name)
+        self.sizes.insert(source.to_owned(), self.bytes - before);
+        Ok(())
     }
 
     /// Counts what a file adds to the prompt, each time that it is included.
@@ -247,10 +220,10 @@ impl Parts {
     /// Reads what a template includes, and refuses tags that the parser has no stack for.
     fn check_tags(
         &mut self,
-        source: &Source,
+        source: &str,
         text: &str,
         files: ReadFile<'_>,
-        open: &mut Vec<Source>,
+        open: &mut Vec<String>,
     ) -> Result<(), String> {
         let mut elifs = 0;
         for found in TEMPLATE_TAG.captures_iter(text) {
@@ -267,7 +240,7 @@ impl Parts {
                 if file.is_empty() || file.len() + 2 != quoted.len() {
                     return Err(wrong("an include is {% include \"FILE\" %}".to_owned()));
                 }
-                self.add(&source.include(file).map_err(wrong)?, files, open).map_err(wrong)?;
+                self.add(&included(file, source).map_err(wrong)?, files, open).map_err(wrong)?;
             }
         }
         Ok(())
@@ -275,7 +248,7 @@ impl Parts {
 }
 
 /// What is wrong, and where: behind the text `before` it.
-fn at(source: &Source, before: &str, why: impl Display) -> String {
+fn at(source: &str, before: &str, why: impl Display) -> String {
     format!("{why} (in {source}:{})", before.matches('\n').count() + 1)
 }
 
@@ -293,8 +266,7 @@ fn environment() -> Environment<'static> {
     environment.set_lstrip_blocks(true);
     environment.set_fuel(Some(STEPS_MAX));
     environment.set_path_join_callback(|name, includer| {
-        let included = Source::named(includer).include(name);
-        included.map_or_else(|_| name.to_owned(), |source| source.to_string()).into()
+        included(name, includer).unwrap_or_else(|_| name.to_owned()).into()
     });
     environment
 }
