@@ -56,52 +56,34 @@ pub fn is_shared(home: &Home, account: &AccountId) -> bool {
     windows::read(home, account).is_some()
 }
 
-/// Shares what a boundary tells of the account's limit: a limit that was met closes the window, an
-/// answer to an iteration that began in it clears it. Returns what the user should know. `next` is
-/// the record after the boundary.
+/// Shares what a boundary tells of the account's limit: a limit that was met closes the window for
+/// every loop, an answer to an iteration that began in it clears it. Returns what the user should
+/// know. `next` is the record after the boundary.
 pub fn learn(home: &Home, before: &Loop, seen: &Seen, next: &mut Loop) -> Option<String> {
-    let account = account_of(before);
+    let (account, now) = (account_of(before), clock::now().wall);
     if let Some(limit) = MetLimit::of(before, seen, next) {
-        close(home, &account, limit);
+        if limit.until > now {
+            let _ = windows::change(home, &account, |known| {
+                *known = Some(RateWindow::after(known.take(), account.clone(), limit, now));
+            });
+        }
         if next.state.status == Status::Waiting {
             next.state.window = Some(account);
         }
         return None;
     }
-    let cleared = was_answered(&seen.agent)
-        .then(|| open(home, &account, &before.id, before.state.began.wall))??;
-    Some(format!("the service answers: no loop waits for the {} any more", cleared.reason()))
-}
-
-/// Closes the window of an account for every loop, unless the limit is over already.
-pub fn close(home: &Home, account: &AccountId, limit: MetLimit) {
-    if limit.until <= clock::now().wall {
-        return;
-    }
-    let _ = windows::change(home, account, |known| {
-        let before = known.take();
-        *known = Some(RateWindow::after(before, account.clone(), limit, clock::now().wall));
-    });
-}
-
-/// Clears the window of an account if an iteration that began then shows that its limit is over.
-/// Returns the window that stood until now.
-pub fn open(
-    home: &Home,
-    account: &AccountId,
-    by: &LoopId,
-    began: DateTime<Utc>,
-) -> Option<RateWindow> {
-    let now = clock::now().wall;
-    let is_over = |window: &RateWindow| window.is_disproved_by(began, now);
+    let began = before.state.began.wall;
+    let disproved =
+        |known: &RateWindow| was_answered(&seen.agent) && known.is_disproved_by(began, now);
     // Nearly always there is nothing to clear, and no lock to take.
-    windows::read(home, account).filter(is_over)?;
-    let cleared = windows::change(home, account, |known| {
-        let window = known.clone().filter(is_over)?;
-        *known = Some(window.clone().opened(by, now));
+    windows::read(home, &account).filter(disproved)?;
+    let cleared = windows::change(home, &account, |known| {
+        let window = known.clone().filter(disproved)?;
+        *known = Some(window.clone().opened(&before.id, now));
         Some(window)
     });
-    cleared.ok().flatten()
+    let reason = cleared.ok().flatten()?.reason();
+    Some(format!("the service answers: no loop waits for the {reason} any more"))
 }
 
 /// The turn for which a loop must wait before crew starts an iteration by itself; `None` where it
