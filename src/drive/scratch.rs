@@ -204,13 +204,10 @@ impl<'a> ScratchFolder<'a> {
         now: &str,
         without: &str,
     ) -> Result<Vec<TriedCheck>, String> {
-        self.lay_out(now)?;
-        let mut runs = self.controls(checks)?;
-        let none_passes = |runs: &[TriedCheck]| !runs.iter().any(|it| passed(&it.control));
-        if none_passes(&runs) && self.prepare()? {
-            runs = self.controls(checks)?;
-        }
-        if none_passes(&runs) {
+        let control = |control| TriedCheck { control, ..TriedCheck::default() };
+        let controls = self.controls(&checks.iter().collect::<Vec<_>>(), now)?;
+        let mut runs: Vec<TriedCheck> = controls.into_iter().map(control).collect();
+        if !runs.iter().any(|it| passed(&it.control)) {
             return Ok(runs);
         }
         self.lay_out(without)?;
@@ -234,9 +231,17 @@ impl<'a> ScratchFolder<'a> {
         Ok(runs)
     }
 
-    fn controls(&self, checks: &[Check]) -> Result<Vec<TriedCheck>, String> {
-        let control = |check| Ok(TriedCheck { control: self.run(check)?, ..TriedCheck::default() });
-        checks.iter().map(control).collect()
+    /// Runs checks on a tree, and all of them again in a folder that has what it may lack if none
+    /// passes.
+    pub fn controls(&mut self, checks: &[&Check], tree: &str) -> Result<Vec<CheckResult>, String> {
+        self.lay_out(tree)?;
+        let results = self.run_each(checks)?;
+        let is_enough = results.iter().any(passed) || !self.prepare()?;
+        if is_enough { Ok(results) } else { self.run_each(checks) }
+    }
+
+    fn run_each(&self, checks: &[&Check]) -> Result<Vec<CheckResult>, String> {
+        checks.iter().map(|check| self.run(check)).collect()
     }
 
     fn setup(&self) -> String {

@@ -113,14 +113,11 @@ fn try_checks(
     tree: &str,
 ) -> Result<Option<(String, Vec<String>)>, String> {
     let Ok(mut scratch) = terms.open() else { return Ok(None) };
-    scratch.lay_out(tree)?;
     // A `no-worse` check may fail there as it does in the working tree.
     for check in record.contract.checks.iter().filter(|check| !check.no_worse) {
-        let mut result = scratch.run(check)?;
-        if !passed(&result) && scratch.prepare()? {
-            result = scratch.run(check)?;
-        }
-        if !passed(&result) {
+        if let [result] = &*scratch.controls(&[check], tree)?
+            && !passed(result)
+        {
             let why = format!("`{}` {}", check.run, result.what_happened());
             return Ok(Some((why, scratch.left_out()?)));
         }
