@@ -82,18 +82,13 @@ impl Open {
         let mut facts = Facts {
             seen,
             now: clock::now(),
-            checks: Vec::new(),
             tests_before: store::read_tests(&self.home, &subject.id),
             tree_checked: left.clone(),
             tree: left,
             changes,
-            unchanged: None,
             protected,
-            test_changes: None,
-            as_found: None,
-            trial: None,
-            proves_later: false,
             usage,
+            ..Facts::default()
         };
         let now = facts.tree.as_ref().and_then(|tree| tree.snapshot.clone());
         let may_complete = may_complete(subject, &facts.seen);

@@ -113,7 +113,7 @@ impl AgentOutcome {
 }
 
 /// The cheap part: enough to decide which checks and diffs are worth their cost.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Seen {
     pub order: Option<ControlRequest>,
     /// The claim as read; [`Seen::heard`] returns the one that counts.
@@ -190,7 +190,7 @@ pub struct Looks {
 }
 
 /// Everything that was looked at.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
     pub seen: Seen,
     /// When the looking ended: an iteration's time includes its checks.

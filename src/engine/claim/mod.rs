@@ -28,10 +28,11 @@ const SAID_CHARS: usize = 100;
 const LINE_ENDS: [char; 5] = ['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'];
 
 /// What an agent's final message claims.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Claim {
     /// Nothing.
+    #[default]
     None,
     /// The job is done.
     Success,
