@@ -39,7 +39,7 @@ pub fn show(arguments: &ShowArgs) -> Result<Exit> {
     if let Some(number) = arguments.iteration {
         return iteration(&home, &record, &story, number, arguments.json);
     }
-    let mut page = page::of(&home, &record, &story);
+    let mut page = page::of(&home, &record, &story, false);
     if arguments.only.is_some() || arguments.last.is_some() {
         let newest = arguments.last.map_or(usize::MAX, |last| last as usize);
         let is_wanted = |it: &Iteration| match arguments.only.as_deref() {
@@ -84,7 +84,7 @@ fn prompt(home: &Home, record: &Loop, number: u32) -> Result<Exit> {
 /// on: `steps` are the way out then.
 pub fn of_task(home: &Home, record: &Loop, steps: Vec<Step>) -> Result<()> {
     let story = page::story(home, record, None)?;
-    let mut page = page::of(home, record, &story);
+    let mut page = page::of(home, record, &story, false);
     let mut steps = steps.into_iter().filter(|_| record.is_live());
     if let Some(next) = steps.next() {
         (page.next, page.then) = (next, steps.next());

@@ -3,14 +3,12 @@
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use super::find::named_by;
-use super::find::works;
+use super::find::{named_by, works};
 use super::start::place;
 use super::tree::is_at_rest;
 use crate::engine::journal::BROUGHT_BACK;
 use crate::engine::record::{Loop, Status};
 use crate::parse::requests::Iterations;
-use crate::world::clock;
 use crate::world::git::snapshots::{Restored, Snapshots};
 use crate::world::store::{self, Home, LOCK_WAIT};
 
@@ -24,17 +22,18 @@ pub fn difference(
 ) -> Result<String> {
     let snapshots = Snapshots::of(home, record);
     let end = |iteration| snapshots.at_the_end_of(&record.id, iteration).map(|(_, commit)| commit);
-    match of {
-        Some(Iterations::One(iteration)) => ended(record, iteration)?,
-        Some(Iterations::Between(from, to)) => ended(record, from.max(to))?,
-        None => {}
-    }
     let sides = match of {
         Some(Iterations::One(0)) => {
             bail!("iteration 0 is the state before the first\nhint: crew diff {} 1", record.id)
         }
-        Some(Iterations::One(iteration)) => snapshots.of_iteration(&record.id, iteration),
-        Some(Iterations::Between(from, to)) => end(from).zip(end(to)),
+        Some(Iterations::One(iteration)) => {
+            ended(record, iteration)?;
+            snapshots.of_iteration(&record.id, iteration)
+        }
+        Some(Iterations::Between(from, to)) => {
+            ended(record, from.max(to))?;
+            end(from).zip(end(to))
+        }
         // What a rebase brought is not the loop's.
         None => {
             let last = snapshots.final_state(&record.id, is_at_rest(record));
@@ -86,30 +85,25 @@ pub fn back(home: &Home, record: &Loop, target: &BackTo) -> Result<Restored> {
         format!("loop {} is judging an iteration\nhint: try again in a moment", record.id)
     })?;
     let snapshots = Snapshots::of(home, record);
-    let end = |iteration| snapshots.at_the_end_of(&record.id, iteration).map(|(_, commit)| commit);
-    let commit = match target {
+    let (commit, to) = match target {
         BackTo::Iteration(iteration) => {
             ended(record, *iteration)?;
-            end(*iteration).with_context(|| none(record))
+            let end = snapshots.at_the_end_of(&record.id, *iteration);
+            let (_, commit) = end.with_context(|| none(record))?;
+            (commit, format!("the end of iteration {iteration}"))
         }
-        BackTo::Kept(name) => snapshots.named(&record.id, name).with_context(|| {
-            format!(
-                "loop {} has no {name}\nhint: each crew back prints the name that undoes it",
-                record.id
-            )
-        }),
+        BackTo::Kept(name) => {
+            let kept = snapshots.named(&record.id, name).with_context(|| {
+                let hint = "each crew back prints the name that undoes it";
+                format!("loop {} has no {name}\nhint: {hint}", record.id)
+            });
+            (kept?, name.clone())
+        }
     };
-    let commit = commit?;
     let restored = snapshots.restore(&record.id, &commit).map_err(|why| anyhow!(why))?;
-    let to = match target {
-        BackTo::Iteration(iteration) => format!("the end of iteration {iteration}"),
-        BackTo::Kept(name) => name.clone(),
-    };
     let (id, kept_as) = (&record.id, &restored.kept_as);
-    let note = format!("{BROUGHT_BACK}{to}; undo: crew back {id} {kept_as}");
     // The tree is back, and that is what counts.
-    let _ =
-        store::hold(home, &record.id, LOCK_WAIT).map(|held| held.note(record, clock::now(), note));
+    let _ = store::note(home, id, format!("{BROUGHT_BACK}{to}; undo: crew back {id} {kept_as}"));
     Ok(restored)
 }
 

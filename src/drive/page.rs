@@ -33,23 +33,12 @@ pub fn view<'a>(home: &Home, record: &'a Loop) -> LoopView<'a> {
 
 /// The page of a loop as it stands.
 pub fn read(home: &Home, record: &Loop) -> Page {
-    let story = story(home, record, None).unwrap_or_else(|_| Story::picking(None));
-    of(home, record, &story)
+    of(home, record, &told(home, record), false)
 }
 
-/// The same for a caller that has read the story.
-pub fn of(home: &Home, record: &Loop, story: &Story) -> Page {
-    made(home, record, story, false)
-}
-
-/// The page for a new owner who finds the tree changed since the loop left it: with the tree as it
-/// is.
-pub fn with_the_tree_as_it_is(home: &Home, record: &Loop) -> Page {
-    let story = story(home, record, None).unwrap_or_else(|_| Story::picking(None));
-    made(home, record, &story, true)
-}
-
-fn made(home: &Home, record: &Loop, story: &Story, is_moved: bool) -> Page {
+/// The same for a caller that has read the story. `is_moved`: a new owner finds the tree changed
+/// since the loop left it, and reads of the tree as it is.
+pub fn of(home: &Home, record: &Loop, story: &Story, is_moved: bool) -> Page {
     let mut record = record.clone();
     // Its own crew is about to react.
     record.state.git.pending.reaction &= life(&record.state.owner) != Life::Alive;
@@ -81,8 +70,12 @@ fn made(home: &Home, record: &Loop, story: &Story, is_moved: bool) -> Page {
 
 /// The last lines of its iterations, as far as its journal tells them.
 pub fn last_iterations(home: &Home, record: &Loop, most: usize) -> Vec<IterationLine> {
-    let story = story(home, record, None).unwrap_or_else(|_| Story::picking(None));
-    lines(record, &story, most)
+    lines(record, &told(home, record), most)
+}
+
+/// The story of a loop, as far as it can be read.
+pub fn told(home: &Home, record: &Loop) -> Story {
+    story(home, record, None).unwrap_or_else(|_| Story::picking(None))
 }
 
 /// The whole story of a loop, with all evidence of iteration `pick`.
@@ -117,7 +110,6 @@ fn in_snapshots(home: &Home, record: &Loop, is_moved: bool) -> Option<Changes> {
     let now = is_moved.then(|| tree::look(home, record)?.snapshot).flatten();
     let to = now.or_else(|| snapshots.final_state(&record.id, rests))?;
     let mut changes = snapshots.compare(&from, &to).ok()?;
-    let yours = snapshots.yours(&record.id);
-    changes.mark_yours(|path| yours.iter().any(|it| it == path));
+    changes.mark_yours(&snapshots.yours(&record.id));
     Some(changes)
 }

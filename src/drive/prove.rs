@@ -71,9 +71,7 @@ pub fn by_hand(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<(Trial, Opt
     if stop() {
         bail!("it was interrupted, and the proof of loop {id} is as it was");
     }
-    let held = store::hold(home, id, LOCK_WAIT)?;
-    held.note(&held.load()?, clock::now(), text)?;
-    drop(held);
+    store::note(home, id, text)?;
     Ok((trial, update(home, id, &runs)?))
 }
 
@@ -90,11 +88,9 @@ pub fn start_in_background(home: &Home, id: &LoopId) {
         })
     };
     let is_over = record.outcome() == Some(Outcome::Completed);
-    if let Some(Err(error)) = is_over.then(start)
-        && let Ok(held) = store::hold(home, id, LOCK_WAIT)
-    {
+    if let Some(Err(error)) = is_over.then(start) {
         let what = format!("no proof is looked for in the background: {error:#}");
-        let _ = held.note(&record, clock::now(), what);
+        let _ = store::note(home, id, what);
     }
 }
 

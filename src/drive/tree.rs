@@ -184,18 +184,16 @@ pub fn changes(home: &Home, subject: &Loop, seen: &TreeSeen) -> Option<Changes> 
     let is_same = |path: &&String| memory.repositories.get(*path) == seen.repositories.get(*path);
     let all: BTreeSet<&String> =
         memory.repositories.keys().chain(seen.repositories.keys()).collect();
-    let repositories = all.into_iter().filter(|path| !is_same(path)).cloned().collect();
+    let repositories: Vec<String> =
+        all.into_iter().filter(|path| !is_same(path)).cloned().collect();
     let elsewhere = new_elsewhere(subject, &memory.tips, &seen.tips);
-    let beside = Changes { head, left_out, repositories, elsewhere, ..Changes::default() };
-    if before == now {
-        return Some(beside);
+    let mut changes = Changes::default();
+    if before != now {
+        let snapshots = Snapshots::of(home, subject);
+        changes = snapshots.compare_closely(before, now).ok()?;
+        changes.mark_yours(&snapshots.yours(&subject.id));
+        changes.white_space &= repositories.is_empty();
     }
-    let snapshots = Snapshots::of(home, subject);
-    let mut changes = snapshots.compare_closely(before, now).ok()?;
-    let yours = snapshots.yours(&subject.id);
-    changes.mark_yours(|path| yours.iter().any(|it| it == path));
-    changes.white_space &= beside.repositories.is_empty();
-    let Changes { head, left_out, repositories, elsewhere, .. } = beside;
     Some(Changes { head, left_out, repositories, elsewhere, ..changes })
 }
 

@@ -16,7 +16,7 @@ use crate::engine::words::handoff::{authors_words, file_name, is_whole, text};
 use crate::parse::requests::{KINDS, is_kind};
 use crate::world::clock;
 use crate::world::files::disk;
-use crate::world::store::{self, Home, LOCK_WAIT, view};
+use crate::world::store::{self, Home, view};
 
 /// The largest page that is read, in bytes.
 const PAGE_BYTES: u64 = 1 << 20;
@@ -42,8 +42,7 @@ pub fn write(home: &Home, record: &Loop, kind: &str, told: &str, by: Actor) -> R
         );
     }
     let page = put(record, &page::read(home, record), told, kind, clock::now().wall)?;
-    let held = store::hold(home, &record.id, LOCK_WAIT)?;
-    held.note(&held.load()?, clock::now(), format!("{HANDED_OFF}{}", by.label()))?;
+    store::note(home, &record.id, format!("{HANDED_OFF}{}", by.label()))?;
     Ok(page)
 }
 
@@ -52,29 +51,22 @@ pub fn write(home: &Home, record: &Loop, kind: &str, told: &str, by: Actor) -> R
 /// nothing to write or it cannot be written.
 pub fn for_the_next(home: &Home, record: &Loop) -> Option<PathBuf> {
     match next_page(home, record)? {
-        NextPage::Known(page) => Some(page),
-        NextPage::New { name, text } => view::write_handoff(record, &name, &text).ok(),
+        (page, None) => Some(page),
+        (page, Some(text)) => view::write_handoff(record, page.file_name()?.to_str()?, &text).ok(),
     }
 }
 
 /// The same page and its text, of which nothing is written: where no new one is needed, the newest.
 pub fn text_for_the_next(home: &Home, record: &Loop) -> Option<(PathBuf, String)> {
     match next_page(home, record) {
-        Some(NextPage::New { name, text }) => {
-            Some((record.place.branch_folder().join("handoffs").join(name), text))
-        }
-        Some(NextPage::Known(page)) => read_page(page),
+        Some((page, Some(text))) => Some((page, text)),
+        Some((page, None)) => read_page(page),
         None => read_page(view::newest_handoff(record)?),
     }
 }
 
-/// The page that the next owner reads.
-enum NextPage {
-    Known(PathBuf),
-    New { name: String, text: String },
-}
-
-fn next_page(home: &Home, record: &Loop) -> Option<NextPage> {
+/// The page that the next owner reads, with its text if it is to be written.
+fn next_page(home: &Home, record: &Loop) -> Option<(PathBuf, Option<String>)> {
     let is_moved = tree::has_moved(home, record);
     if !record.is_live() && !is_moved {
         return None;
@@ -87,22 +79,18 @@ fn next_page(home: &Home, record: &Loop) -> Option<NextPage> {
     let newest = view::newest_handoff(record).filter(is_current);
     let text = newest.clone().filter(|_| is_moved).and_then(read_page).map(|(_, text)| text);
     let text = text.filter(|text| is_whole(text));
-    if newest.is_some() && text.is_none() {
-        return newest.map(NextPage::Known);
+    if let (Some(newest), None) = (newest, &text) {
+        return Some((newest, None));
     }
     let kind = match record.state.status {
         Status::Paused => "paused",
         _ => record.outcome().map_or("interrupted", Outcome::label),
     };
-    let page = if is_moved {
-        page::with_the_tree_as_it_is(home, record)
-    } else {
-        page::read(home, record)
-    };
+    let page = page::of(home, record, &page::told(home, record), is_moved);
     let told = text.as_deref().and_then(authors_words).unwrap_or_default();
     let now = clock::now().wall;
-    let text = new_text(record, &page, told, kind, now);
-    Some(NextPage::New { name: file_name(kind, now), text })
+    let file = record.place.branch_folder().join("handoffs").join(file_name(kind, now));
+    Some((file, Some(new_text(record, &page, told, kind, now))))
 }
 
 /// Writes the page for the next process of a run. Best effort: `None` where it cannot be written;
@@ -110,10 +98,8 @@ fn next_page(home: &Home, record: &Loop) -> Option<NextPage> {
 pub fn hand_on(home: &Home, record: &Loop, kind: &str) -> Option<PathBuf> {
     let page = page::read(home, record);
     let file = put(record, &page, "", kind, clock::now().wall).ok()?;
-    if page.has_unread_handoff
-        && let Ok(held) = store::hold(home, &record.id, LOCK_WAIT)
-    {
-        let _ = held.note(record, clock::now(), HANDED_ON);
+    if page.has_unread_handoff {
+        let _ = store::note(home, &record.id, HANDED_ON);
     }
     Some(file)
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use anyhow::{Error, Result, anyhow};
 
-use super::find::{is, life, needs_hooks, spent_ms, works};
+use super::find::{is_ours, life, needs_hooks, spent_ms, works};
 use super::{meter, page, tree};
 use crate::engine::journal::{Event, counted_late};
 use crate::engine::record::{Actor, Driver, Ending, Life, Loop, LoopId, Outcome, Pending, Status};
@@ -22,7 +22,7 @@ use crate::engine::words::view::ViewState;
 use crate::world::files::disk::{self, Durability};
 use crate::world::files::room;
 use crate::world::git::steps::put_back;
-use crate::world::process::{descendants, groups, identity};
+use crate::world::process::{descendants, groups};
 use crate::world::store::{self, Home, LOCK_WAIT, StoreError, read_pointer, view, wakes, windows};
 use crate::world::{clock, host};
 
@@ -84,10 +84,9 @@ pub fn wind_up(home: &Home, record: Loop) -> EndedLoop {
 /// another machine can be ended from here.
 fn is_left_to_its_crew(record: &Loop) -> bool {
     let owner = &record.state.owner;
-    let is_another = || identity::myself().is_none_or(|me| !is(owner, &me));
     match life(owner) {
         Life::Gone => false,
-        Life::Alive => record.driver() == Driver::Process && is_another(),
+        Life::Alive => record.driver() == Driver::Process && !is_ours(record),
         Life::Elsewhere => true,
     }
 }
@@ -290,8 +289,7 @@ pub fn left_uncounted(record: &mut Loop) -> String {
 /// Waits for the crew of a run that is over, which may still commit and push. Fails if it stays.
 pub fn let_end(record: &Loop) -> Result<()> {
     let owner = &record.state.owner;
-    let is_mine = || identity::myself().is_some_and(|me| is(owner, &me));
-    if record.is_live() || record.driver() == Driver::Session || is_mine() {
+    if record.is_live() || record.driver() == Driver::Session || is_ours(record) {
         return Ok(());
     }
     let gone = || (life(owner) != Life::Alive).then_some(());

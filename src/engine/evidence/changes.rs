@@ -120,13 +120,13 @@ impl Changes {
     }
 
     /// Marks the files that had uncommitted changes when the loop began.
-    pub fn mark_yours(&mut self, is_yours: impl Fn(&str) -> bool) {
+    pub fn mark_yours(&mut self, yours: &[String]) {
         for file in &mut self.files {
             let before = match &file.kind {
                 ChangeKind::Renamed { from } => from,
                 _ => &file.path,
             };
-            file.yours = is_yours(before);
+            file.yours = yours.contains(before);
         }
     }
 

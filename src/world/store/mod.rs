@@ -286,6 +286,12 @@ pub fn hold(home: &Home, id: &LoopId, wait: Duration) -> Result<Held, StoreError
     Ok(Held { home: home.clone(), id: id.clone(), _lock: lock })
 }
 
+/// Adds an entry to the journal of a loop that changes nothing.
+pub fn note(home: &Home, id: &LoopId, what: impl Into<String>) -> Result<(), StoreError> {
+    let held = hold(home, id, LOCK_WAIT)?;
+    Ok(held.note(&held.load()?, clock::now(), what)?)
+}
+
 /// A loop whose lock is held.
 #[derive(Debug)]
 #[must_use]
