@@ -4,7 +4,7 @@
 use super::reporter::has_a_screen;
 use super::{all, any_home, home, listed, print, refuse_an_agent};
 use crate::cli::{Cli, DoctorArgs, InstallArgs};
-use crate::demo::{self, DemoArgs, Played};
+use crate::demo::{self, DemoArgs};
 use crate::drive::doctor::{cluster, examine};
 use crate::drive::find::needs_hooks;
 use crate::drive::fleet::executors::slurm::STEP_WITHIN;
@@ -55,14 +55,11 @@ pub fn demo(arguments: &DemoArgs) -> Result<Exit> {
     if has_pauses && terminal::is_interactive() {
         print::aside("(any key hurries, and --fast leaves the pauses out)\n");
     }
-    let played = demo::play(arguments.fleet, has_pauses, print::folded_heads);
-    Ok(match played? {
-        Played::ToTheEnd => Exit::SUCCESS,
-        Played::Interrupted => {
-            print::err("crew: interrupted; the demo's files are removed");
-            Exit::INTERRUPTED
-        }
-    })
+    if demo::play(arguments.fleet, has_pauses, print::folded_heads)? {
+        return Ok(Exit::SUCCESS);
+    }
+    print::err("crew: interrupted; the demo's files are removed");
+    Ok(Exit::INTERRUPTED)
 }
 
 // `crew uninstall`: undoes what install did, and nothing else. The records of loops are never

@@ -101,17 +101,9 @@ pub struct DemoArgs {
     pub fast: bool,
 }
 
-/// How a demo ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Played {
-    ToTheEnd,
-    /// Somebody asked it to stop.
-    Interrupted,
-}
-
 /// Plays the demo; `print` gets each line of a scene when it has happened. The scratch folder is
-/// removed, whatever happens in it.
-pub fn play(is_fleet: bool, has_pauses: bool, print: impl Fn(&str)) -> Result<Played> {
+/// removed, whatever happens in it. False if somebody asked it to stop.
+pub fn play(is_fleet: bool, has_pauses: bool, print: impl Fn(&str)) -> Result<bool> {
     let is_hurried = Cell::new(!has_pauses);
     let show = |scene: &str| show_slowly(scene, &is_hurried, &print);
     let scratch = Scratch::make()?;
@@ -119,11 +111,11 @@ pub fn play(is_fleet: bool, has_pauses: bool, print: impl Fn(&str)) -> Result<Pl
     let interrupted = scratch.interrupted();
     scratch.remove()?;
     if interrupted {
-        return Ok(Played::Interrupted);
+        return Ok(false);
     }
     played?;
     show(if is_fleet { fleet::CLOSING } else { CLOSING });
-    Ok(Played::ToTheEnd)
+    Ok(true)
 }
 
 fn perform(scratch: &Scratch, show: &impl Fn(&str)) -> Result<()> {
