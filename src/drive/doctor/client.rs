@@ -57,10 +57,8 @@ pub(super) fn examine(
         Some(MarketplaceSource::Folder(folder)) => Some(folder),
         None | Some(MarketplaceSource::Elsewhere(_)) => copy,
     };
-    if let Some(folder) = &seen.folder
-        && holds_plugin(folder, found)
-    {
-        the_program(folder, here, found);
+    if let Some(folder) = &seen.folder {
+        the_folder(folder, here, found);
     }
     for ClientSettings { path, disables_hooks, managed_hooks_only, .. } in &files {
         if *disables_hooks {
@@ -146,23 +144,19 @@ fn the_plugin(
     }
 }
 
-/// Whether a folder holds crew's plugin, of whatever version.
-fn holds_plugin(folder: &Path, found: &mut Findings) -> bool {
+/// The folder of the plugin, and if it holds one of whatever version the program in it.
+fn the_folder(folder: &Path, here: &Path, found: &mut Findings) {
     let text = |name: &str| disk::read_text(&folder.join(name), TEXT_BYTES).ok().flatten();
     let hooks = text(HOOKS).and_then(|text| serde_json::from_slice::<Value>(text.as_bytes()).ok());
     let has_hooks = hooks.is_some_and(|hooks| hooks.get("hooks").is_some_and(Value::is_object));
-    match text(MANIFEST).as_deref().and_then(manifest_version) {
-        Some(version) if has_hooks => {
-            if version != VERSION {
-                found.add("version-skew", &context! { path => folder, version });
-            }
-            true
-        }
-        _ => {
-            found.add("folder-broken", &context! { path => folder });
-            false
-        }
+    let version = text(MANIFEST).as_deref().and_then(manifest_version);
+    let Some(version) = version.filter(|_| has_hooks) else {
+        return found.add("folder-broken", &context! { path => folder });
+    };
+    if version != VERSION {
+        found.add("version-skew", &context! { path => folder, version });
     }
+    the_program(folder, here, found);
 }
 
 /// The program that the plugin's hooks run, under each of its names, or the launcher of a checkout.
