@@ -125,12 +125,10 @@ pub fn uninstall(named: Option<&Path>) -> Result<Removed> {
         }
         Err(error) => return Err(error),
     };
-    let same = |from: &Path| {
-        let real = (disk::real_path(from), disk::real_path(&folder));
-        from == folder || matches!(real, (Ok(from), Ok(folder)) if from == folder)
-    };
+    let real = |path: &Path| disk::real_path(path).unwrap_or_else(|_| path.to_owned());
     let source = client.known_source()?;
-    let ours = matches!(source, Some(MarketplaceSource::Folder(from)) if same(&from));
+    let ours =
+        matches!(source, Some(MarketplaceSource::Folder(from)) if real(&from) == real(&folder));
     let mut shared = Vec::new();
     if ours {
         let said = client::ask(&client.program, &["plugin", "list", "--json"], &client.here)?;
@@ -230,7 +228,8 @@ fn lay_down() -> Result<Laid> {
     let folder = place()?;
     let replaced = version_there(&folder)?;
     let program = program(&folder)?;
-    let new = beside(&folder);
+    // Anything that a crash left there is useless.
+    let new = folder.with_extension("new");
     let laid = write_folder(&new, &program)
         .and_then(|()| tree::exchange(&new, &folder))
         .with_context(|| format!("cannot write the plugin into {}", folder.display()));
@@ -239,11 +238,6 @@ fn lay_down() -> Result<Laid> {
     laid?;
     removed.with_context(|| format!("cannot remove {}", new.display()))?;
     Ok(Laid { folder, program, replaced })
-}
-
-/// Where the new one is made; anything a crash left there is useless.
-fn beside(folder: &Path) -> PathBuf {
-    folder.with_extension("new")
 }
 
 fn write_folder(folder: &Path, program: &Path) -> io::Result<()> {
@@ -304,7 +298,7 @@ fn remove_folder() -> Result<bool> {
     let folder = place()?;
     let there = disk::exists(&folder);
     version_there(&folder)?;
-    for folder in [&folder, &beside(&folder)] {
+    for folder in [&folder, &folder.with_extension("new")] {
         tree::remove(folder).with_context(|| format!("cannot remove {}", folder.display()))?;
     }
     if let Some(parent) = folder.parent() {

@@ -6,10 +6,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::boundary::check::{Within, run_check};
+use super::test_changes::{self, Changes};
+use crate::engine::evidence::test_report::{TestMemories, TestMemory};
+use crate::engine::evidence::test_run::TestRun;
 use crate::engine::evidence::{CheckResult, Verdict};
 use crate::engine::record::{Check, Loop, Role};
-use crate::engine::test_changes::trial::{TriedCheck, failing_tests, passed};
+use crate::engine::test_changes::Baseline;
+use crate::engine::test_changes::trial::{
+    AsFound, Trial, TriedCheck, cannot_be_told_apart, failing_tests, judge, passed,
+};
 use crate::engine::text::period;
+use crate::parse::test_changes::inline::inline_tests;
 use crate::parse::test_changes::way_to;
 use crate::world::clock::{self, Deadline, Stopwatch};
 use crate::world::env;
@@ -62,9 +69,24 @@ impl<'a> ScratchTerms<'a> {
         Self { shared: (own_s > 0).then_some(SharedLimit { deadline, seconds }), ..self }
     }
 
-    /// Takes the folder for as long as all runs in it may take.
-    pub fn open(&self) -> Result<ScratchFolder<'a>, String> {
-        ScratchFolder::open(self.home, self.subject, self.within(), self.stop)
+    /// Takes the folder. Everything in it ends within the limits, or when `stop` says so.
+    pub fn open(self) -> Result<ScratchFolder<'a>, String> {
+        let folder = self.home.scratch(&self.subject.place.checkout);
+        let parent = folder.parent().unwrap_or(Path::new("/"));
+        disk::make_private_folder(parent).map_err(|error| error.to_string())?;
+        let lock = disk::lock(&folder.with_extension("lock"), LOCK_WAIT);
+        let lock = lock.map_err(|error| error.to_string())?;
+        let lock = lock.ok_or("another crew runs checks in the scratch folder of this checkout")?;
+        Ok(ScratchFolder {
+            terms: self,
+            snapshots: Snapshots::of(self.home, self.subject),
+            folder,
+            within: self.within(),
+            laid_out: None,
+            holds: None,
+            was_set_up: false,
+            _lock: lock,
+        })
     }
 
     /// The snapshots of the tree as the loop found it, and of what the agent left.
@@ -75,29 +97,27 @@ impl<'a> ScratchTerms<'a> {
     }
 
     fn within(&self) -> Within {
-        let own = self.shared.map(|shared| (shared.deadline.left(), shared.seconds));
         let left = self.latest.map(Deadline::left);
-        let (time, why) = match (own, left) {
-            (Some((own, seconds)), left) if left.is_none_or(|left| own <= left) => {
-                (own, format!("all runs in the scratch folder took {}", period(seconds)))
+        let is_first = |own: &SharedLimit| left.is_none_or(|left| own.deadline.left() <= left);
+        match self.shared.filter(is_first) {
+            Some(SharedLimit { deadline, seconds }) => {
+                let why = format!("all runs in the scratch folder took {}", period(seconds));
+                Within::at_most(deadline.left(), &why)
             }
-            (_, left) => (
-                left.unwrap_or(UNLIMITED),
-                "the checks of this iteration used up their time".to_owned(),
-            ),
-        };
-        Within::at_most(time, &why)
+            None => {
+                let why = "the checks of this iteration used up their time";
+                Within::at_most(left.unwrap_or(UNLIMITED), why)
+            }
+        }
     }
 }
 
 /// The folder, held against other processes.
 pub struct ScratchFolder<'a> {
-    home: &'a Home,
-    subject: &'a Loop,
+    terms: ScratchTerms<'a>,
     pub snapshots: Snapshots,
     folder: PathBuf,
     within: Within,
-    stop: Stop<'a>,
     laid_out: Option<Stopwatch>,
     /// The snapshot that it holds.
     holds: Option<String>,
@@ -106,35 +126,7 @@ pub struct ScratchFolder<'a> {
     _lock: Lock,
 }
 
-impl<'a> ScratchFolder<'a> {
-    /// Takes the folder. Everything in it ends `within`, or when `stop` says so.
-    pub fn open(
-        home: &'a Home,
-        subject: &'a Loop,
-        within: Within,
-        stop: Stop<'a>,
-    ) -> Result<Self, String> {
-        let folder = home.scratch(&subject.place.checkout);
-        let parent = folder.parent().unwrap_or(Path::new("/"));
-        disk::make_private_folder(parent).map_err(|error| error.to_string())?;
-        let lock = disk::lock(&folder.with_extension("lock"), LOCK_WAIT);
-        let lock = lock.map_err(|error| error.to_string())?;
-        let lock = lock.ok_or("another crew runs checks in the scratch folder of this checkout")?;
-        let snapshots = Snapshots::of(home, subject);
-        Ok(Self {
-            home,
-            subject,
-            snapshots,
-            folder,
-            within,
-            stop,
-            laid_out: None,
-            holds: None,
-            was_set_up: false,
-            _lock: lock,
-        })
-    }
-
+impl ScratchFolder<'_> {
     /// Makes it hold a snapshot, ready for checks.
     pub fn lay_out(&mut self, commit: &str) -> Result<(), String> {
         if let Some(laid_out) = &self.laid_out {
@@ -144,7 +136,7 @@ impl<'a> ScratchFolder<'a> {
         self.holds = None;
         self.snapshots.check_out(commit, &self.folder, false)?;
         self.laid_out = Some(Stopwatch::start());
-        let found = self.subject.state.baseline.as_ref().map(|found| &*found.commit);
+        let found = self.terms.subject.state.baseline.as_ref().map(|found| &*found.commit);
         self.snapshots.include(found.unwrap_or(commit), commit, &self.folder)?;
         self.holds = Some(commit.to_owned());
         let is_set_up = is_set_up(&self.folder, &self.setup());
@@ -183,12 +175,7 @@ impl<'a> ScratchFolder<'a> {
         if self.set_up_again()? {
             return Ok(true);
         }
-        link_ignored(&self.snapshots, &self.subject.place.checkout, &self.folder)
-    }
-
-    /// Whether folders of the working tree are linked in: what passes there may use the work.
-    pub fn is_linked(&self) -> bool {
-        is_linked(&self.folder)
+        link_ignored(&self.snapshots, &self.terms.subject.place.checkout, &self.folder)
     }
 
     /// What git ignores in the working tree and this folder does not have.
@@ -198,14 +185,14 @@ impl<'a> ScratchFolder<'a> {
 
     /// Runs every check on the final tree, those that pass on the tree without the work, and the
     /// first that fails there in a test on the final tree again.
-    pub fn try_each(
+    fn try_each(
         &mut self,
-        checks: &[Check],
+        checks: &[&Check],
         now: &str,
         without: &str,
     ) -> Result<Vec<TriedCheck>, String> {
         let control = |control| TriedCheck { control, ..TriedCheck::default() };
-        let controls = self.controls(&checks.iter().collect::<Vec<_>>(), now)?;
+        let controls = self.controls(checks, now)?;
         let mut runs: Vec<TriedCheck> = controls.into_iter().map(control).collect();
         if !runs.iter().any(|it| passed(&it.control)) {
             return Ok(runs);
@@ -226,7 +213,7 @@ impl<'a> ScratchFolder<'a> {
         }
         if let Some(at) = failing {
             self.lay_out(now)?;
-            runs[at].again = Some(self.run(&checks[at])?);
+            runs[at].again = Some(self.run(checks[at])?);
         }
         Ok(runs)
     }
@@ -245,12 +232,13 @@ impl<'a> ScratchFolder<'a> {
     }
 
     fn setup(&self) -> String {
-        self.subject.contract.trial.setup.clone().unwrap_or_default()
+        self.terms.subject.contract.trial.setup.clone().unwrap_or_default()
     }
 
     /// Runs a check in it; an error if it was interrupted.
     pub fn run(&self, check: &Check) -> Result<CheckResult, String> {
-        let place = &self.subject.place;
+        let ScratchTerms { home, subject, stop, .. } = self.terms;
+        let place = &subject.place;
         let below = place.folder.strip_prefix(&place.checkout).unwrap_or(Path::new(""));
         let folder = self.folder.join(below);
         if !disk::exists(&folder) {
@@ -265,8 +253,154 @@ impl<'a> ScratchFolder<'a> {
         if let Some(path) = way_to(&place.checkout, &here.run, &variable, &real) {
             return Err(format!("`{}` may leave the scratch folder by {path}", check.run));
         }
-        let result = run_check(self.home, self.subject, &here, &folder, &self.within, self.stop);
+        let result = run_check(home, subject, &here, &folder, &self.within, stop);
         let result = result.ok_or_else(|| "it was interrupted".to_owned())?;
         Ok(CheckResult { run: check.run.clone(), ..result })
     }
+}
+
+// What crew runs there to learn what the work is worth: the checks on the final tree, with the work
+// taken away, and on the tree as the loop found it, where none ran there before iteration 1. It
+// judges nothing.
+
+/// Tries the work of a loop. What ends a check early leaves it unproven.
+pub fn run_trial(terms: ScratchTerms<'_>) -> Trial {
+    try_work(terms).unwrap_or_else(Trial::Impossible)
+}
+
+fn try_work(terms: ScratchTerms<'_>) -> Result<Trial, String> {
+    let (found, now) = terms.trees()?;
+    let ScratchTerms { home, subject, .. } = terms;
+    let snapshots = Snapshots::of(home, subject);
+    let (files, mixed) = work(&snapshots, subject, &found, now)?;
+    if files.is_empty() {
+        return Ok(Trial::Failed(match &mixed[..] {
+            [] if snapshots.paths(&found, now).is_ok_and(|paths| paths.is_empty()) => {
+                "nothing was changed".to_owned()
+            }
+            [] => "nothing but tests was changed".to_owned(),
+            mixed => cannot_be_told_apart(mixed),
+        }));
+    }
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+    let without = snapshots.mixed(now, &found, &files)?;
+    // Those that a claim needs, else all.
+    let mut checks: Vec<&Check> = subject.contract.of_role(Role::Verify).collect();
+    if checks.is_empty() {
+        checks = subject.contract.checks.iter().collect();
+    }
+    let mut scratch = terms.open()?;
+    let runs = scratch.try_each(&checks, now, &without)?;
+    Ok(judge(&runs, &mixed, is_linked(&scratch.folder)))
+}
+
+/// What a loop changed that is neither a test nor check configuration, and outside what was
+/// ignored when it began: what can be taken away, and what holds tests that changed, too, and so
+/// stays.
+fn work(
+    snapshots: &Snapshots,
+    subject: &Loop,
+    found: &str,
+    now: &str,
+) -> Result<(Vec<String>, Vec<String>), String> {
+    let revealed = snapshots.revealed(&subject.id, found, now)?;
+    let [before, after] = [found, now].map(|commit| Baseline {
+        commit: commit.to_owned(),
+        ..subject.state.baseline.clone().unwrap_or_default()
+    });
+    let changes = Changes::between(snapshots, subject, &before, &after)?;
+    let is_work = |path: &String| !revealed.contains(path) && !path.contains('\u{fffd}');
+    let files: Vec<String> = changes.work.into_iter().filter(is_work).collect();
+    let paths: Vec<&str> = files.iter().map(String::as_str).collect();
+    let [before, after] = [found, now].map(|commit| snapshots.texts(commit, &paths));
+    let mut texts = before.into_iter().zip(after);
+    Ok(files.into_iter().partition(|path| {
+        let texts = texts.next().unwrap_or_default();
+        inline_tests(path, &texts.0) == inline_tests(path, &texts.1)
+    }))
+}
+
+/// Adds what a check said about its tests as the loop found them to what is remembered, unless that
+/// is known. `here` is what the check said in the working tree. Nothing is added where it cannot
+/// run on what the agent left, or says worse of that than `here`.
+pub fn remember_as_found(
+    terms: ScratchTerms<'_>,
+    check: &Check,
+    here: &TestRun,
+    memories: &mut TestMemories,
+) {
+    if memories.get(&check.run).is_some_and(|memory| memory.as_found) {
+        return;
+    }
+    let run = || {
+        let (mut scratch, found, now) = trees(terms)?;
+        scratch.lay_out(&now)?;
+        let mut control = tests_of(scratch.run(check)?);
+        if control.as_ref().is_none_or(|run| run.passed == 0) && scratch.set_up_again()? {
+            control = tests_of(scratch.run(check)?);
+        }
+        if !control.is_some_and(|control| control.is_as_good_as(here)) {
+            return Ok(None);
+        }
+        scratch.lay_out(&found)?;
+        Ok::<_, String>(tests_of(scratch.run(check)?))
+    };
+    let Ok(Some(found)) = run() else { return };
+    let found = TestMemory::as_found(&found);
+    let known = memories.entry(check.run.clone()).or_insert_with(|| found.clone());
+    (known.first, known.as_found) = (found.first, true);
+}
+
+/// The tests of a run that came to its end.
+fn tests_of(result: CheckResult) -> Option<TestRun> {
+    let is_whole = matches!(result.verdict, Verdict::Passed | Verdict::Failed);
+    result.test_run.filter(|run| is_whole && run.ran())
+}
+
+/// Whether a check fails there twice and passes on what the agent left, in the same folder. Where
+/// all of them pass at once, nothing else runs.
+pub fn look_as_found(terms: ScratchTerms<'_>) -> AsFound {
+    tried(terms).map_or_else(AsFound::Unknown, |tried| AsFound::of(&tried))
+}
+
+fn tried(terms: ScratchTerms<'_>) -> Result<Vec<TriedCheck>, String> {
+    let (mut scratch, found, now) = trees(terms)?;
+    scratch.lay_out(&found)?;
+    let mut red = Vec::new();
+    for check in terms.subject.contract.commands() {
+        let without = scratch.run(check)?;
+        if without.verdict != Verdict::Passed {
+            let tried = TriedCheck { without: Some(without), ..TriedCheck::default() };
+            red.push((check, tried));
+        }
+    }
+    if red.is_empty() {
+        return Ok(Vec::new());
+    }
+    let checks: Vec<&Check> = red.iter().map(|(check, _)| *check).collect();
+    for ((_, tried), control) in red.iter_mut().zip(scratch.controls(&checks, &now)?) {
+        tried.control = control;
+    }
+    scratch.lay_out(&found)?;
+    for (check, tried) in &mut red {
+        if passed(&tried.control) {
+            tried.again = Some(scratch.run(check)?);
+        }
+    }
+    Ok(red.into_iter().map(|(_, tried)| tried).collect())
+}
+
+/// The scratch folder, and to be compared in it the tree as the loop found it and what the agent
+/// left. What was ignored when the loop began is in neither.
+fn trees(terms: ScratchTerms<'_>) -> Result<(ScratchFolder<'_>, String, String), String> {
+    let (found, now) = terms.trees()?;
+    let subject = terms.subject;
+    let scratch = terms.open()?;
+    // The ignored files of both that checks read.
+    let found = subject.state.baseline.as_ref().map_or(found, |baseline| baseline.commit.clone());
+    let now = test_changes::left(terms.home, subject, Some(now))?.commit;
+    let revealed = scratch.snapshots.revealed(&subject.id, &found, &now)?;
+    let revealed: Vec<&str> = revealed.iter().map(String::as_str).collect();
+    let now = scratch.snapshots.mixed(&now, &found, &revealed)?;
+    Ok((scratch, found, now))
 }

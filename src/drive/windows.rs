@@ -51,11 +51,6 @@ pub fn closed(home: &Home, account: &AccountId) -> Option<RateWindow> {
     windows::read(home, account).filter(|window| window.is_closed(clock::now().wall))
 }
 
-/// Whether an account has a window that can be read, standing or not.
-pub fn is_shared(home: &Home, account: &AccountId) -> bool {
-    windows::read(home, account).is_some()
-}
-
 /// Shares what a boundary tells of the account's limit: a limit that was met closes the window for
 /// every loop, an answer to an iteration that began in it clears it. Returns what the user should
 /// know. `next` is the record after the boundary.

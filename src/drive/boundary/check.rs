@@ -4,18 +4,20 @@
 use std::path::Path;
 use std::time::Duration;
 
+use anyhow::{Result, bail};
+
 use crate::clients::spelling::of_loop;
-use crate::drive::missing;
 use crate::engine::boundary::limits::{overtime_ms, time_left_ms};
 use crate::engine::evidence::{CheckResult, Verdict};
-use crate::engine::record::{Check, Loop};
+use crate::engine::record::{Check, Loop, Place};
 use crate::engine::text::{period, plain};
-use crate::parse::program::finds_no_program;
+use crate::parse::program::{ProgramNames, finds_no_program, named, not_found};
 use crate::parse::test_output::TestOutput;
 use crate::world::clock::{self, Deadline};
+use crate::world::files::disk;
 use crate::world::process::{Call, ExitCause, Stop, descendants, groups};
 use crate::world::store::Home;
-use crate::world::{env, recorded_environment};
+use crate::world::{client, env, recorded_environment};
 
 /// The status a shell exits with when it does not find a program.
 const NOT_FOUND: i32 = 127;
@@ -108,7 +110,7 @@ pub fn run_check(
         ExitCause::TimedOut | ExitCause::Idle | ExitCause::Lingered => (Verdict::TimedOut, None),
     };
     let is_missing = verdict == Verdict::Failed && exit == Some(NOT_FOUND);
-    let incurable = if is_missing { missing::at_its_end(subject, check, &tail) } else { None };
+    let incurable = if is_missing { missing_at_its_end(subject, check, &tail) } else { None };
     let test_run = tests.report();
     let is_silent = test_run.as_ref().is_none_or(|run| !run.ran() && !run.has_failed());
     let program_missing = verdict == Verdict::Failed && is_silent && finds_no_program(exit, &tail);
@@ -132,6 +134,64 @@ fn search_path(home: &Home, subject: &Loop, folder: &Path) -> Option<String> {
     };
     let path = own.or_else(|| env::text("PATH"))?;
     Some(path.split(':').map(moved).collect::<Vec<_>>().join(":"))
+}
+
+// Checks whose program is missing: what the start says about them, and what a check's own failure
+// says. It looks at files and runs nothing.
+
+/// Refuses a check that names a program not on `PATH`; reports files that do not exist yet.
+pub fn missing_at_the_start(place: &Place, checks: &[Check]) -> Result<Option<String>> {
+    let mut absent: Vec<&str> = Vec::new();
+    for check in checks {
+        let Some(ProgramNames { program, file }) = named(&check.run) else { continue };
+        if let Some(name) = program.filter(|name| client::on_path(name).is_empty()) {
+            if !may_come_to_be(place) {
+                bail!(
+                    "{name} is not on PATH: `{}` ({}) cannot run\n\
+                     hint: install it, or name another command",
+                    check.run,
+                    check.role.label()
+                );
+            }
+            absent.push(name);
+        }
+        absent.extend(file.filter(|path| !disk::exists(&place.folder.join(path))));
+    }
+    absent.dedup();
+    Ok((!absent.is_empty()).then(|| {
+        let (do_not_exist, it) =
+            if absent.len() == 1 { ("does not exist", "it") } else { ("do not exist", "them") };
+        format!("{} {do_not_exist} yet: the agent may create {it}", absent.join(", "))
+    }))
+}
+
+/// Whether a folder of `PATH` is in the checkout: then the agent can put a program there.
+fn may_come_to_be(place: &Place) -> bool {
+    env::search_path().iter().any(|folder| folder.starts_with(&place.checkout))
+}
+
+/// Why no agent can make a check pass that found no program: what is missing is outside the
+/// checkout. A path in the checkout may be made later, and so may a program of the project's
+/// package or of a `PATH` folder in the checkout.
+fn missing_at_its_end(subject: &Loop, check: &Check, output: &str) -> Option<String> {
+    let Place { checkout, folder, .. } = &subject.place;
+    let run = &check.run;
+    let words: Vec<&str> = run.split_whitespace().collect();
+    let name = not_found(output).or(words.first().copied())?;
+    let is_missing_path = |word: &&str| {
+        let path = folder.join(word);
+        word.contains('/') && path.starts_with(checkout) && !disk::exists(&path)
+    };
+    let is_of_a_package = !words.contains(&name) && disk::exists(&folder.join("package.json"));
+    let program = words.first().copied().unwrap_or_default();
+    let is_for_the_agent = is_of_a_package
+        || (!name.contains('/') && may_come_to_be(&subject.place))
+        || [name, program].iter().any(is_missing_path);
+    (!is_for_the_agent).then(|| {
+        format!(
+            "`{run}` finds no program `{name}` (exit 127); install it, or start with another check"
+        )
+    })
 }
 
 #[cfg(test)]

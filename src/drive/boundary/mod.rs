@@ -113,8 +113,7 @@ fn open_under(home: &Home, id: &LoopId, lock: Lock) -> Result<Option<Open>> {
         return Ok(None);
     }
     end::end_groups(home, &before);
-    let view_state = view::look(&before);
-    Ok(Some(Open { home: home.clone(), before, view_state, lock: Some(lock) }))
+    Ok(Some(Open::of(home, before, Some(lock))))
 }
 
 /// Opens a boundary of a loop whose last boundaries could not be recorded, and first records their
@@ -127,8 +126,7 @@ pub fn reopen(home: &Home, known: &Loop, memory: &Loop) -> Result<Option<Open>> 
     if !is_ours || matches!(before.state.status, Status::Paused | Status::Finished) {
         return Ok(None);
     }
-    let view_state = view::look(&before);
-    Ok(Some(Open { home: home.clone(), before, view_state, lock: Some(lock) }))
+    Ok(Some(Open::of(home, before, Some(lock))))
 }
 
 /// Records everything that only memory has, merged with what others did to the record on disk
@@ -144,14 +142,13 @@ pub fn recover(home: &Home, known: &Loop, memory: &Loop) -> Result<Loop> {
     Ok(held.record(next, |next| Event::Recovered { what: None, record: Box::new(next.clone()) })?)
 }
 
-/// Opens a boundary that is kept in memory only: what its driver remembers overrides what is on
-/// disk.
-pub fn open_remembered(home: &Home, before: Loop) -> Open {
-    let view_state = view::look(&before);
-    Open { home: home.clone(), before, view_state, lock: None }
-}
-
 impl Open {
+    /// Opens a boundary. Without a lock it is kept in memory only: what its driver remembers
+    /// overrides what is on disk.
+    pub fn of(home: &Home, before: Loop, lock: Option<Lock>) -> Self {
+        Self { home: home.clone(), view_state: view::look(&before), before, lock }
+    }
+
     /// The order that is left for the loop: its own file, or the one edit of the view that is
     /// obeyed. A cancel outranks a pause, whatever its source.
     pub fn order(&self) -> Option<ControlRequest> {
@@ -279,9 +276,13 @@ fn conclude(record: &Loop, facts: &Facts, closing: DriverNotes) -> Concluded {
         },
         (decision, _) => decision,
     };
+    // An end that needs a person as much as a lost repository does, or was asked for, stays.
     let is_spared = match &decision {
         Decision::Hold(_) => true,
-        Decision::Finish(ending) => is_no_better(ending.outcome),
+        Decision::Finish(Ending { outcome, .. }) => matches!(
+            outcome,
+            Outcome::Blocked | Outcome::Cancelled | Outcome::Interrupted | Outcome::Error
+        ),
         Decision::Continue | Decision::Wait { .. } => false,
     };
     let decision = match closing.lost {
@@ -309,11 +310,6 @@ fn name_the_end(home: &Home, record: &Loop, judged: &Judged, facts: &Facts) {
     if let Some(agents) = facts.tree.as_ref().filter(|_| judged.counted) {
         tree::name_the_end(home, record, agents, facts.tree_checked.as_ref());
     }
-}
-
-/// Whether an end needs a person as much as a lost repository does, or was asked for.
-fn is_no_better(outcome: Outcome) -> bool {
-    matches!(outcome, Outcome::Blocked | Outcome::Cancelled | Outcome::Interrupted | Outcome::Error)
 }
 
 /// Keeps what the checks said about their tests. Without it the next run is compared with an older

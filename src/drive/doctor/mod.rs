@@ -4,7 +4,6 @@
 mod client;
 pub mod cluster;
 mod findings;
-mod project;
 
 use std::path::{Path, PathBuf};
 
@@ -13,31 +12,47 @@ use minijinja::context;
 use serde_json::json;
 
 use self::findings::Findings;
-use super::find::{needs_hooks, owner_is_gone};
+use super::boundary::check::missing_at_the_start;
+use super::find::{self, needs_hooks, owner_is_gone};
+use super::scratch::ScratchTerms;
+use super::start::{agent, fallback, place, settings};
+use super::{prove, test_changes};
+use crate::agents;
 use crate::clients::claude::plugin::{PLUGINS_DATA, PRODUCT, config_folder};
 use crate::clients::spelling::going_on;
 use crate::engine::doctor::{Examination, NAME};
+use crate::engine::record::Loop;
+use crate::engine::test_changes::trial::passed;
+use crate::engine::text::named;
+use crate::parse::settings::merge::merge;
+use crate::parse::settings::trust::needs;
+use crate::parse::settings::{Read, Whose};
 use crate::world::files::disk::{self, Durability};
 use crate::world::files::tree;
-use crate::world::store::{self, Home, StoreError};
+use crate::world::store::settings::{environment, project_file, read, user_file};
+use crate::world::store::{self, Home, StoreError, trust};
 use crate::world::{client as programs, env, git};
 
 /// The most files of a home that are looked at.
 const FILES_MAX: usize = 100_000;
 /// The largest settings file, manifest or hooks file that is read.
 const TEXT_BYTES: u64 = 4 << 20;
+/// Seconds that the checks may take, unless three times what they took before is longer.
+const WITHIN_S: u64 = 60;
+/// The most ignored paths that are named.
+const LACKS_MAX: usize = 5;
 
 /// Examines this machine as seen from `here`.
 pub fn examine(home: &Home, here: &Path, named: Option<&Path>) -> Examination {
     let mut found = Findings::default();
     let mut own = Findings::default();
-    let other = project::read_settings(home, here, &mut own);
+    let other = read_settings(home, here, &mut own);
     let settled = settled_homes();
     let is_given = |file: &Path| file.parent().is_some_and(|data| data.ends_with(PRODUCT.given));
     let was_given = settled.iter().any(|(file, _)| is_given(file));
     let seen = client::examine(here, named, other.as_deref(), was_given, &mut found);
     found.extend(own.sorted());
-    project::try_scratch_folder(home, here, &mut found);
+    try_scratch_folder(home, here, &mut found);
     check_home(home, &settled, &mut found);
     if !git::answers(here) {
         found.add("git-missing", &context! {});
@@ -144,4 +159,107 @@ fn check_loops(home: &Home, lacks_crew: bool, found: &mut Findings) {
 /// The first line of a refusal, without its hint.
 fn first_line(error: &Error) -> String {
     error.to_string().lines().next().unwrap_or_default().to_owned()
+}
+
+// What keeps loops from starting in a folder: crew's own settings, read one file at a time so that
+// one fault does not hide another, and the scratch folder, where the checks of the newest loop are
+// tried on the tree on which they passed.
+
+/// Reads the settings in force in `here`. Returns the agent they name for `crew run`, if it is not
+/// the built-in one and its program exists.
+fn read_settings(home: &Home, here: &Path, found: &mut Findings) -> Option<String> {
+    let place = place::place(here, None);
+    let checkout = place.as_ref().map_or(here, |place| &place.checkout);
+    let mut unreadable = |faults: &str, cure: &str| {
+        for fault in faults.lines() {
+            found.add("settings-unreadable", &context! { fault, cure });
+        }
+    };
+    let mut file = |path: &Path, whose| {
+        let read = read(path, whose, &agents::outputs());
+        read.unwrap_or_else(|faults| {
+            unreadable(&faults, "correct that line");
+            None
+        })
+    };
+    let project = file(&project_file(checkout), Whose::Projects).unwrap_or_default();
+    let user = user_file().and_then(|path| file(&path, Whose::Users)).unwrap_or_default();
+    if let Err(faults) = environment() {
+        unreadable(&faults, "correct or unset the variable");
+    }
+    let needs = needs(&project.layer, &user.layer);
+    let untrusted = trust::untrusted(home, checkout, needs).unwrap_or_default();
+    if !untrusted.is_empty() {
+        let untrusted: Vec<String> = untrusted.iter().map(ToString::to_string).collect();
+        found.add("settings-untrusted", &context! { untrusted });
+    }
+    for key in [user, project].iter().flat_map(|file: &Read| &file.warnings) {
+        found.add("settings-unknown-key", &context! { key });
+    }
+    let in_force = merge(&settings::look(home, checkout, true).ok()?.layers, None).ok()?;
+    let other = match agent::resolve(&in_force, None) {
+        Ok(agent) => {
+            let program = agent.command.first().map_or("", String::as_str);
+            let is_built_in = (&*agent.name, program) == (agents::DEFAULT, agents::DEFAULT);
+            let mut others = agent::fallbacks(&in_force, &agent).unwrap_or_default();
+            let is_there = agent::has_program(&agent, here).is_ok();
+            let name = agent.name.clone();
+            if !is_built_in {
+                others.insert(0, agent);
+            }
+            for error in others.iter().filter_map(|it| agent::has_program(it, here).err()) {
+                found.add("agent-missing", &context! { error => first_line(&error) });
+            }
+            (is_there && !is_built_in).then_some(name)
+        }
+        Err(error) => {
+            let (fault, cure) = (format!("{error:#}"), "correct that line");
+            found.add("settings-unreadable", &context! { fault, cure });
+            None
+        }
+    };
+    let checks = in_force.checks();
+    if let Some(error) = place.ok().and_then(|place| missing_at_the_start(&place, &checks).err()) {
+        found.add("check-missing", &context! { error => first_line(&error) });
+    }
+    other
+}
+
+/// Tries the checks of the newest loop here in the scratch folder, if they passed when it ended.
+fn try_scratch_folder(home: &Home, here: &Path, found: &mut Findings) {
+    let Ok(Some(mut record)) = find::of_working_tree(home, here) else { return };
+    let Some(evidence) = &record.state.evidence else { return };
+    if record.is_live() || evidence.checks.is_empty() || evidence.failing().next().is_some() {
+        return;
+    }
+    record.environment = None;
+    record.contract.trial.timeout_s = WITHIN_S;
+    let Some(last) = prove::last_snapshot(home, &record) else { return };
+    let terms = prove::terms(home, &record, Some(&last), &|| false);
+    let Ok(left) = test_changes::left(home, &record, Some(&last)) else { return };
+    let (why, lacks) = match try_checks(terms, &record, &left.commit) {
+        Ok(None) => return,
+        Ok(Some(failed)) => failed,
+        Err(why) => (why, Vec::new()),
+    };
+    found.add("scratch-folder", &context! { why, lacks => named(&lacks, LACKS_MAX) });
+}
+
+/// The first check that fails there, and what git ignores here and the folder does not have.
+fn try_checks(
+    terms: ScratchTerms<'_>,
+    record: &Loop,
+    tree: &str,
+) -> Result<Option<(String, Vec<String>)>, String> {
+    let Ok(mut scratch) = terms.open() else { return Ok(None) };
+    // A `no-worse` check may fail there as it does in the working tree.
+    for check in record.contract.checks.iter().filter(|check| !check.no_worse) {
+        if let [result] = &*scratch.controls(&[check], tree)?
+            && !passed(result)
+        {
+            let why = format!("`{}` {}", check.run, result.what_happened());
+            return Ok(Some((why, scratch.left_out()?)));
+        }
+    }
+    Ok(None)
 }

@@ -9,8 +9,8 @@ use anyhow::{Context, Error, Result, anyhow, bail};
 
 use super::executors::LOCAL;
 use super::join::{keep_its_way, need, trust_request};
+use crate::drive::boundary::check::missing_at_the_start;
 use crate::drive::error_text::error_text;
-use crate::drive::missing;
 use crate::drive::start::establish::Prepared;
 use crate::drive::start::run::{first_prompt, prepare_at};
 use crate::drive::start::{place, settings};
@@ -184,7 +184,7 @@ fn land_checks(fleet: &Fleet, place: &Place) -> Result<Option<String>> {
     if fleet.landing != LandingMode::Main || !fleet.is_local() {
         return Ok(None);
     }
-    missing::at_the_start(place, &fleet.land_checks).context("[land] check")
+    missing_at_the_start(place, &fleet.land_checks).context("[land] check")
 }
 
 /// An error with its way out, as a row of a list.

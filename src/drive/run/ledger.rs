@@ -135,7 +135,7 @@ impl<'a> Ledger<'a> {
             }
             Err(error) => {
                 self.remember(error);
-                Some(boundary::open_remembered(self.home, self.record.clone()))
+                Some(Open::of(self.home, self.record.clone(), None))
             }
         }
     }

@@ -221,7 +221,7 @@ impl Runner<'_> {
         let is_unshared = |met: &&LoopTurn| {
             met.account == *account
                 && met.at > clock::now().wall
-                && !windows::is_shared(self.home, account)
+                && store::windows::read(self.home, account).is_none()
         };
         let turn = windows::turn(self.home, account, &self.ledger.record.id);
         turn.or_else(|| self.met.iter().find(is_unshared).cloned())

@@ -12,10 +12,11 @@ use super::repository::{NO_BRANCH, drafts_of, needed, refuse_impossible, unliste
 use super::{agent, place, settings, terms};
 use crate::agents::catalogue::is_tried;
 use crate::agents::{self, Launch};
+use crate::drive::boundary::check::missing_at_the_start;
 use crate::drive::control::Cancels;
+use crate::drive::end;
 use crate::drive::find::{NewOwner, myself};
 use crate::drive::prompt::{self, Prompt};
-use crate::drive::{end, missing};
 use crate::engine::boundary::limits;
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::record::{
@@ -69,7 +70,7 @@ pub fn prepare_at(
         agent::refuse_useless(run, &contract.limits, folder)?;
     }
     notes.extend(of_the_agent(&contract));
-    notes.extend(missing::at_the_start(&place, &contract.checks)?);
+    notes.extend(missing_at_the_start(&place, &contract.checks)?);
     notes.extend(without_git);
     let (keep, replace) = (settings.keep(), start.replace);
     Ok(Prepared { keep, replace, ..Prepared::new(place, contract, notes) })
