@@ -99,16 +99,12 @@ impl<'a> ScratchTerms<'a> {
     fn within(&self) -> Within {
         let left = self.latest.map(Deadline::left);
         let is_first = |own: &SharedLimit| left.is_none_or(|left| own.deadline.left() <= left);
-        match self.shared.filter(is_first) {
-            Some(SharedLimit { deadline, seconds }) => {
-                let why = format!("all runs in the scratch folder took {}", period(seconds));
-                Within::at_most(deadline.left(), &why)
-            }
-            None => {
-                let why = "the checks of this iteration used up their time";
-                Within::at_most(left.unwrap_or(UNLIMITED), why)
-            }
+        if let Some(SharedLimit { deadline, seconds }) = self.shared.filter(is_first) {
+            let why = format!("all runs in the scratch folder took {}", period(seconds));
+            return Within::at_most(deadline.left(), &why);
         }
+        let why = "the checks of this iteration used up their time";
+        Within::at_most(left.unwrap_or(UNLIMITED), why)
     }
 }
 
