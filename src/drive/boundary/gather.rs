@@ -14,10 +14,9 @@ use crate::engine::boundary::wants::{
     wants_the_tree_as_found, wants_trial,
 };
 use crate::engine::events::RunEvent;
-use crate::engine::evidence::changes::Changes;
 use crate::engine::evidence::test_report::{TestMemories, is_no_worse};
 use crate::engine::evidence::{CheckResult, Verdict};
-use crate::engine::record::{Check, Driver, Loop, Proof, TreeSeen};
+use crate::engine::record::{Check, Driver, Loop, Proof};
 use crate::engine::usage::Usage;
 use crate::world::clock::{self, Deadline};
 use crate::world::git::snapshots::protect;
@@ -28,25 +27,10 @@ use crate::world::store::{self, Home};
 /// hook after 60 minutes.
 const BOUNDARY_OF_A_SESSION: Duration = Duration::from_secs(55 * 60);
 
-/// The working tree as the agent left it.
-#[derive(Debug, Clone)]
-pub struct LeftBehind {
-    tree: Option<TreeSeen>,
-    changes: Option<Changes>,
-    protected: Option<Result<Vec<String>, String>>,
-}
-
-impl LeftBehind {
-    /// What counts of an iteration that was broken off.
-    pub fn broken_off(self) -> Self {
-        Self { protected: None, ..self }
-    }
-}
-
 impl Open {
     /// Looks at the working tree: before the checks, because they may write where the agent must
     /// not, and what they write is not the agent's work.
-    pub fn look(&self, seen: &Seen) -> LeftBehind {
+    pub fn look(&self, seen: Seen, usage: Option<Usage>) -> Facts {
         let subject = &self.before;
         let looks = seen.looks(&subject.contract);
         let tree = looks.tree.then(|| tree::look(&self.home, subject)).flatten();
@@ -58,37 +42,33 @@ impl Open {
             protect::changed(&self.home, subject, now)
         };
         let protected = is_protected.then(look);
-        LeftBehind { tree, changes, protected }
-    }
-
-    /// Gathers what is wanted and reports each check; what the agent `left` and its `usage` are
-    /// already known. `stop` ends a running check early. Returns `None` when it ended one: then
-    /// nothing else is known about this boundary.
-    pub fn gather(
-        &self,
-        seen: Seen,
-        left: LeftBehind,
-        usage: Option<Usage>,
-        stop: Stop<'_>,
-        tell: &dyn Fn(&RunEvent<'_>),
-    ) -> Option<Facts> {
-        let subject = &self.before;
-        let within = Within::of(subject, seen.agent.missed_ms);
-        let is_session = subject.driver() == Driver::Session;
-        let latest = is_session.then(|| Deadline::after(BOUNDARY_OF_A_SESSION));
-        let LeftBehind { tree: left, changes, protected } = left;
-        let is_looked_at = seen.looks(&subject.contract).tree;
-        let mut facts = Facts {
+        Facts {
             seen,
-            now: clock::now(),
             tests_before: store::read_tests(&self.home, &subject.id),
-            tree_checked: left.clone(),
-            tree: left,
+            tree_checked: tree.clone(),
+            tree,
             changes,
             protected,
             usage,
             ..Facts::default()
-        };
+        }
+    }
+
+    /// Gathers what else is wanted than was looked at, and reports each check. `stop` ends a running
+    /// check early. Returns `None` when it ended one: then nothing else is known about this
+    /// boundary.
+    pub fn gather(
+        &self,
+        mut facts: Facts,
+        stop: Stop<'_>,
+        tell: &dyn Fn(&RunEvent<'_>),
+    ) -> Option<Facts> {
+        let subject = &self.before;
+        let within = Within::of(subject, facts.seen.agent.missed_ms);
+        let is_session = subject.driver() == Driver::Session;
+        let latest = is_session.then(|| Deadline::after(BOUNDARY_OF_A_SESSION));
+        let is_looked_at = facts.seen.looks(&subject.contract).tree;
+        facts.now = clock::now();
         let now = facts.tree.as_ref().and_then(|tree| tree.snapshot.clone());
         let may_complete = may_complete(subject, &facts.seen);
         let tests_left =

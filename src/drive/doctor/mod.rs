@@ -15,7 +15,7 @@ use self::findings::Findings;
 use super::boundary::check::missing_at_the_start;
 use super::find::{self, needs_hooks, owner_is_gone};
 use super::scratch::ScratchTerms;
-use super::start::{agent, fallback, place, settings};
+use super::start::{agent, place, settings};
 use super::{prove, test_changes};
 use crate::agents;
 use crate::clients::claude::plugin::{PLUGINS_DATA, PRODUCT, config_folder};

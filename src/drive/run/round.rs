@@ -104,17 +104,14 @@ impl Runner<'_> {
         let id = self.ledger.record.id.clone();
         let cancels = Cancels::new(self.home, &id);
         let stop = || (self.tick() && !signalled) || cancels.any();
-        let usage = attempt.usage.clone();
-        let gather = |seen, left, stop: Stop<'_>| {
-            open.gather(seen, left, usage.clone(), stop, &|event| self.tell(event))
-        };
-        let seen_now = seen(&attempt);
-        let left = open.look(&seen_now);
-        let facts = gather(seen_now, left.clone(), &stop).or_else(|| {
+        let gather = |facts, stop: Stop<'_>| open.gather(facts, stop, &|event| self.tell(event));
+        let mut left = open.look(seen(&attempt), attempt.usage.clone());
+        let facts = gather(left.clone(), &stop).or_else(|| {
             // A signal or an order ended a check: all that is known of the iteration is what the
             // agent left, and that it was broken off.
             attempt.agent.process = Some(ProcessEnd::BrokenOff(self.signals.why()));
-            gather(seen(&attempt), left.broken_off(), &|| false)
+            (left.seen, left.protected) = (seen(&attempt), None);
+            gather(left, &|| false)
         })?;
         let closing = DriverNotes { lost: self.loss(), ..DriverNotes::default() };
         let (boundary, error) = open.record_or_remember(facts.clone(), closing)?;

@@ -27,7 +27,7 @@ use crate::engine::text::start;
 use crate::engine::usage::Usage;
 use crate::world::clock::{self, Deadline};
 use crate::world::files::disk;
-use crate::world::process::{Stop, identity, signals};
+use crate::world::process::{identity, signals};
 use crate::world::store::wakes::{self, Ticket, WakeFile};
 use crate::world::store::{self, Held, Home, LOCK_WAIT, hash, view};
 
@@ -174,14 +174,13 @@ pub fn facts(home: &Home, open: &Open, seen: Seen, usage: Option<&Usage>) -> Res
     let ended = signals::end_requested()?;
     let cancel = home.loop_file(&open.before.id, "cancel");
     let give_up = || ended.load(Ordering::Relaxed) || disk::exists(&cancel);
-    let left = open.look(&seen);
+    let mut left = open.look(seen, usage.cloned());
     let follow = |event: &RunEvent<'_>| view::follow(home, &open.before, event);
-    let gather =
-        |seen: Seen, stop: Stop<'_>| open.gather(seen, left.clone(), usage.cloned(), stop, &follow);
-    let facts = match gather(seen.clone(), &give_up) {
+    let facts = match open.gather(left.clone(), &give_up, &follow) {
         // A cancel ended a check: the order alone decides.
         None if !ended.load(Ordering::Relaxed) => {
-            gather(Seen { order: open.order(), ..seen }, &|| ended.load(Ordering::Relaxed))
+            left.seen.order = open.order();
+            open.gather(left, &|| ended.load(Ordering::Relaxed), &follow)
         }
         facts => facts,
     };
