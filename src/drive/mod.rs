@@ -23,4 +23,5 @@ pub mod session;
 pub mod start;
 pub mod test_changes;
 pub mod tree;
+pub mod trial;
 pub mod windows;

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use super::end;
+use super::end::result;
 use super::find::{life, owner_is_gone, spent_ms};
 use super::session::transcript::waiting_dialog;
 use super::tree::{self, is_at_rest};
@@ -50,7 +50,7 @@ pub fn of(home: &Home, record: &Loop, story: &Story, is_moved: bool) -> Page {
         (Some(_), false) => ChangesFrom::Snapshots,
     };
     let changes = kept.or_else(|| git::changes_since(record));
-    let commits = end::commits(home, record, changes.as_ref(), &by_crew(story));
+    let commits = result::commits(home, record, changes.as_ref(), &by_crew(story));
     let page = Page::of(&PageInputs {
         view: view(home, record),
         story,

@@ -6,8 +6,9 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 
 use super::find::{is, myself};
-use super::scratch::{ScratchTerms, look_as_found, run_trial};
+use super::scratch::ScratchTerms;
 use super::start::place;
+use super::trial::{look_as_found, run_trial};
 use super::{end, test_changes};
 use crate::engine::boundary::belief::{ProofRuns, end_after_runs};
 use crate::engine::record::{Loop, LoopId, Outcome, Proof, Status};

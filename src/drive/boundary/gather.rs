@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::Open;
 use super::check::{Within, run_check};
-use crate::drive::scratch::{ScratchTerms, look_as_found, remember_as_found, run_trial};
+use crate::drive::scratch::ScratchTerms;
+use crate::drive::trial::{look_as_found, remember_as_found, run_trial};
 use crate::drive::{test_changes, tree};
 use crate::engine::boundary::belief::proof;
 use crate::engine::boundary::facts::{Facts, Seen};

@@ -4,18 +4,16 @@
 //! process that looks at the loop does it.
 
 pub mod handoff;
+pub mod result;
 
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Error, Result, anyhow};
-use chrono::{DateTime, Utc};
-use serde_json::{Value, json};
 
 use super::find::{is_ours, life, needs_hooks, spent_ms, works};
 use super::{meter, page, tree};
-use crate::engine::evidence::changes::{Changes, Commits};
 use crate::engine::journal::{Event, counted_late};
 use crate::engine::record::{Actor, Driver, Ending, Life, Loop, LoopId, Outcome, Pending, Status};
 use crate::engine::usage::Usage;
@@ -24,7 +22,6 @@ use crate::engine::words::view::ViewState;
 use crate::world::files::disk::{self, Durability};
 use crate::world::files::room;
 use crate::world::git::steps::put_back;
-use crate::world::git::{self, OwnCommit};
 use crate::world::process::{descendants, groups};
 use crate::world::store::{self, Home, LOCK_WAIT, StoreError, read_pointer, view, wakes, windows};
 use crate::world::{clock, host};
@@ -55,7 +52,7 @@ pub struct EndedLoop {
 /// Does the once-only work of an ending, except what another process has done or is doing.
 pub fn wind_up(home: &Home, record: Loop) -> EndedLoop {
     let lock = disk::lock(&home.loop_file(&record.id, "ending.lock"), LOCK_WAIT);
-    if matches!(lock, Ok(None)) || read_result(home, &record).is_some() {
+    if matches!(lock, Ok(None)) || result::read(home, &record).is_some() {
         return EndedLoop { page: page::read(home, &record), record, turn_goes_on: false };
     }
     let outcome = record.outcome().unwrap_or(Outcome::Error);
@@ -73,7 +70,7 @@ pub fn wind_up(home: &Home, record: Loop) -> EndedLoop {
     let mut page = page::read(home, &record);
     let handoff = handed_off.then(|| handoff::put(&record, &page, "", outcome.label(), now).ok());
     page.handoff = handoff.flatten().map(|file| file.display().to_string());
-    write_result(home, &record, &page.commits, now);
+    result::write(home, &record, &page.commits, now);
     let _ = view::write(&record);
     room::give_up(home, &record.id);
     let _ = windows::leave(home, &record.id, now);
@@ -109,18 +106,18 @@ pub fn amend(home: &Home, id: &LoopId, what: &str, change: impl FnOnce(&mut Loop
     complete(home, &store::load(home, id)?);
     let held = store::hold(home, id, LOCK_WAIT)?;
     let mut record = held.load()?;
-    let commits = (!record.is_live()).then(|| commits(home, &record, None, &[]));
+    let commits = (!record.is_live()).then(|| result::commits(home, &record, None, &[]));
     change(&mut record);
     let record = held.record(record, |next| Event::changed(what, next))?;
     if let Some(commits) = commits.filter(|_| !record.is_live()) {
-        write_result(home, &record, &commits, clock::now().wall);
+        result::write(home, &record, &commits, clock::now().wall);
     }
     Ok(())
 }
 
 /// Does the work of an ending whose process was killed before it could.
 pub fn complete(home: &Home, record: &Loop) {
-    if !record.is_live() && read_result(home, record).is_none() {
+    if !record.is_live() && result::read(home, record).is_none() {
         wind_up(home, record.clone());
     }
 }
@@ -321,65 +318,4 @@ pub fn ended(home: &Home, record: &mut Loop, ending: Ending) {
     if life(&record.state.owner) == Life::Alive {
         record.state.git.pending = Pending::after(record, false);
     }
-}
-
-// The result of a loop, written once when it ends: what programs read, and what its page says of
-// commits, which git cannot tell apart later.
-
-/// The largest result that is read.
-const RESULT_BYTES: u64 = 8 << 20;
-
-/// Writes the result. It is best effort: the record is final already.
-fn write_result(home: &Home, record: &Loop, commits: &Commits, now: DateTime<Utc>) {
-    let mut result = json!({
-        "schema": 1,
-        "id": record.id,
-        "generation": record.state.generation,
-        "outcome": record.outcome(),
-        "ending": record.state.ending,
-        "iterations": record.state.completed,
-        "awake_ms": record.state.awake_ms,
-        "usage": record.state.usage,
-        "ended_at": record.state.ended_at.unwrap_or(now),
-        "proved_at": record.state.proved_at,
-    });
-    if let (Some(result), Ok(Value::Object(commits))) =
-        (result.as_object_mut(), serde_json::to_value(commits))
-    {
-        result.extend(commits);
-    }
-    let file = home.loop_file(&record.id, "result.json");
-    let _ = disk::write(&file, result.to_string().as_bytes(), Durability::Machine);
-}
-
-/// The commits since a loop started, of one that is over those up to its end. `changes` are the
-/// files of which some may be uncommitted, `by_crew` crew's own commits.
-pub fn commits(
-    home: &Home,
-    record: &Loop,
-    changes: Option<&Changes>,
-    by_crew: &[OwnCommit],
-) -> Commits {
-    let result = (!record.is_live()).then(|| read_result(home, record)).flatten();
-    if let Some(result) = result.filter(|result| result.get("commits").is_some()) {
-        return serde_json::from_value(result).unwrap_or_default();
-    }
-    let Some(mut commits) = git::commits_since(record, by_crew) else { return Commits::default() };
-    if let Some(changes) = changes.filter(|changes| changes.total() > 0 && !record.is_live()) {
-        commits.uncommitted = git::uncommitted(record, changes);
-    }
-    let commits_all = record.contract.run.as_ref().is_some_and(|run| run.git.commit);
-    if commits_all && record.outcome() == Some(Outcome::Completed) {
-        commits.ignored = git::ignored_since(record);
-    }
-    commits
-}
-
-/// The result of this ending, which is written after the handoff, or a later one with late usage. A
-/// resumed loop still has the result of its earlier end.
-fn read_result(home: &Home, record: &Loop) -> Option<Value> {
-    let result: Value =
-        store::read_json(&home.loop_file(&record.id, "result.json"), RESULT_BYTES)?;
-    let generation = result.get("generation").and_then(Value::as_u64);
-    (generation >= Some(record.state.generation)).then_some(result)
 }

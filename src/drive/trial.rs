@@ -1,0 +1,158 @@
+//! Runs checks of a finished job in a scratch folder: on the final tree, with the work taken away,
+//! and on the tree as the loop found it, where none ran there before iteration 1. It judges
+//! nothing, and never touches the working tree of the user.
+
+use super::scratch::{ScratchFolder, ScratchTerms};
+use super::test_changes::{self, Changes};
+use crate::engine::evidence::test_report::{TestMemories, TestMemory};
+use crate::engine::evidence::test_run::TestRun;
+use crate::engine::evidence::{CheckResult, Verdict};
+use crate::engine::record::{Check, Loop, Role};
+use crate::engine::test_changes::Baseline;
+use crate::engine::test_changes::trial::{
+    AsFound, Trial, TriedCheck, cannot_be_told_apart, judge, passed,
+};
+use crate::parse::test_changes::inline::inline_tests;
+use crate::world::git::snapshots::Snapshots;
+
+/// Tries the work of a loop. What ends a check early leaves it unproven.
+pub fn run_trial(terms: ScratchTerms<'_>) -> Trial {
+    try_work(terms).unwrap_or_else(Trial::Impossible)
+}
+
+fn try_work(terms: ScratchTerms<'_>) -> Result<Trial, String> {
+    let (found, now) = terms.trees()?;
+    let ScratchTerms { home, subject, .. } = terms;
+    let snapshots = Snapshots::of(home, subject);
+    let (files, mixed) = work(&snapshots, subject, &found, now)?;
+    if files.is_empty() {
+        return Ok(Trial::Failed(match &mixed[..] {
+            [] if snapshots.paths(&found, now).is_ok_and(|paths| paths.is_empty()) => {
+                "nothing was changed".to_owned()
+            }
+            [] => "nothing but tests was changed".to_owned(),
+            mixed => cannot_be_told_apart(mixed),
+        }));
+    }
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+    let without = snapshots.mixed(now, &found, &files)?;
+    // Those that a claim needs, else all.
+    let mut checks: Vec<&Check> = subject.contract.of_role(Role::Verify).collect();
+    if checks.is_empty() {
+        checks = subject.contract.checks.iter().collect();
+    }
+    let mut scratch = terms.open()?;
+    let runs = scratch.try_each(&checks, now, &without)?;
+    Ok(judge(&runs, &mixed, scratch.is_linked()))
+}
+
+/// What a loop changed that is neither a test nor check configuration, and outside what was
+/// ignored when it began: what can be taken away, and what holds tests that changed, too, and so
+/// stays.
+fn work(
+    snapshots: &Snapshots,
+    subject: &Loop,
+    found: &str,
+    now: &str,
+) -> Result<(Vec<String>, Vec<String>), String> {
+    let revealed = snapshots.revealed(&subject.id, found, now)?;
+    let [before, after] = [found, now].map(|commit| Baseline {
+        commit: commit.to_owned(),
+        ..subject.state.baseline.clone().unwrap_or_default()
+    });
+    let changes = Changes::between(snapshots, subject, &before, &after)?;
+    let is_work = |path: &String| !revealed.contains(path) && !path.contains('\u{fffd}');
+    let files: Vec<String> = changes.work.into_iter().filter(is_work).collect();
+    let paths: Vec<&str> = files.iter().map(String::as_str).collect();
+    let [before, after] = [found, now].map(|commit| snapshots.texts(commit, &paths));
+    let mut texts = before.into_iter().zip(after);
+    Ok(files.into_iter().partition(|path| {
+        let texts = texts.next().unwrap_or_default();
+        inline_tests(path, &texts.0) == inline_tests(path, &texts.1)
+    }))
+}
+
+/// Adds what a check said about its tests as the loop found them to what is remembered, unless that
+/// is known. `here` is what the check said in the working tree. Nothing is added where it cannot
+/// run on what the agent left, or says worse of that than `here`.
+pub fn remember_as_found(
+    terms: ScratchTerms<'_>,
+    check: &Check,
+    here: &TestRun,
+    memories: &mut TestMemories,
+) {
+    if memories.get(&check.run).is_some_and(|memory| memory.as_found) {
+        return;
+    }
+    let run = || {
+        let (mut scratch, found, now) = trees(terms)?;
+        scratch.lay_out(&now)?;
+        let mut control = tests_of(scratch.run(check)?);
+        if control.as_ref().is_none_or(|run| run.passed == 0) && scratch.set_up_again()? {
+            control = tests_of(scratch.run(check)?);
+        }
+        if !control.is_some_and(|control| control.is_as_good_as(here)) {
+            return Ok(None);
+        }
+        scratch.lay_out(&found)?;
+        Ok::<_, String>(tests_of(scratch.run(check)?))
+    };
+    let Ok(Some(found)) = run() else { return };
+    let known = memories.entry(check.run.clone());
+    let known = known.or_insert_with(|| TestMemory::after(None, &found));
+    (known.first, known.as_found) = (found, true);
+}
+
+/// The tests of a run that came to its end.
+fn tests_of(result: CheckResult) -> Option<TestRun> {
+    let is_whole = matches!(result.verdict, Verdict::Passed | Verdict::Failed);
+    result.test_run.filter(|run| is_whole && run.ran())
+}
+
+/// Whether a check fails there twice and passes on what the agent left, in the same folder. Where
+/// all of them pass at once, nothing else runs.
+pub fn look_as_found(terms: ScratchTerms<'_>) -> AsFound {
+    tried(terms).map_or_else(AsFound::Unknown, |tried| AsFound::of(&tried))
+}
+
+fn tried(terms: ScratchTerms<'_>) -> Result<Vec<TriedCheck>, String> {
+    let (mut scratch, found, now) = trees(terms)?;
+    scratch.lay_out(&found)?;
+    let mut red = Vec::new();
+    for check in terms.subject.contract.commands() {
+        let without = scratch.run(check)?;
+        if without.verdict != Verdict::Passed {
+            let tried = TriedCheck { without: Some(without), ..TriedCheck::default() };
+            red.push((check, tried));
+        }
+    }
+    if red.is_empty() {
+        return Ok(Vec::new());
+    }
+    let checks: Vec<&Check> = red.iter().map(|(check, _)| *check).collect();
+    for ((_, tried), control) in red.iter_mut().zip(scratch.controls(&checks, &now)?) {
+        tried.control = control;
+    }
+    scratch.lay_out(&found)?;
+    for (check, tried) in &mut red {
+        if passed(&tried.control) {
+            tried.again = Some(scratch.run(check)?);
+        }
+    }
+    Ok(red.into_iter().map(|(_, tried)| tried).collect())
+}
+
+/// The scratch folder, and to be compared in it the tree as the loop found it and what the agent
+/// left. What was ignored when the loop began is in neither.
+fn trees(terms: ScratchTerms<'_>) -> Result<(ScratchFolder<'_>, String, String), String> {
+    let (found, now) = terms.trees()?;
+    let subject = terms.subject;
+    let scratch = terms.open()?;
+    // The ignored files of both that checks read.
+    let found = subject.state.baseline.as_ref().map_or(found, |baseline| baseline.commit.clone());
+    let now = test_changes::left(terms.home, subject, Some(now))?.commit;
+    let revealed = scratch.snapshots.revealed(&subject.id, &found, &now)?;
+    let revealed: Vec<&str> = revealed.iter().map(String::as_str).collect();
+    let now = scratch.snapshots.mixed(&now, &found, &revealed)?;
+    Ok((scratch, found, now))
+}
