@@ -55,8 +55,8 @@ impl Open {
         }
     }
 
-    /// Gathers what else is wanted than was looked at, and reports each check. `stop` ends a running
-    /// check early. Returns `None` when it ended one: then nothing else is known about this
+    /// Gathers what else is wanted than was looked at, and reports each check. `stop` ends a
+    /// running check early. Returns `None` when it ended one: then nothing else is known about this
     /// boundary.
     pub fn gather(
         &self,
