@@ -10,7 +10,7 @@ use crate::engine::boundary::protect as protect_rules;
 use crate::engine::evidence::changes::Changes;
 use crate::engine::record::{Loop, Status, TreeSeen};
 use crate::world::git::head::{checked_out, moved, new_elsewhere, tips};
-use crate::world::git::snapshots::history::CHECKED;
+use crate::world::git::snapshots::history::{CHECKED, ENDED};
 use crate::world::git::snapshots::{Snapshot, Snapshots, protect};
 use crate::world::git::{self, inside};
 use crate::world::store::{Home, hash};
@@ -97,7 +97,7 @@ pub fn begin_protection(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
 /// did anything.
 fn without_cut_off(snapshots: &Snapshots, subject: &Loop, now: &str) -> Option<String> {
     let before = subject.state.trees.snapshot.as_ref()?;
-    let left = snapshots.closed(&subject.id)?;
+    let left = snapshots.named(&subject.id, ENDED)?;
     without(snapshots, now, before, &left).ok().filter(|found| found != now)
 }
 
@@ -168,7 +168,7 @@ pub fn look_again(home: &Home, subject: &Loop, left: Option<&str>) -> Option<Tre
 /// boundary or since a wait began in mid-iteration, or if nobody watches the tree.
 pub fn look_after_a_rest(home: &Home, subject: &Loop) -> Option<TreeSeen> {
     let was = subject.state.trees.snapshot.as_deref().filter(|_| subject.watches_the_tree())?;
-    let left = Snapshots::of(home, subject).closed(&subject.id);
+    let left = Snapshots::of(home, subject).named(&subject.id, ENDED);
     let seen = look_again(home, subject, Some(left.as_deref().unwrap_or(was)))?;
     (seen.snapshot.as_deref() != Some(was)).then_some(seen)
 }
@@ -227,13 +227,13 @@ pub fn close(home: &Home, subject: &Loop) {
     // An older state must not pass for this one if it cannot be taken.
     reopen(home, subject);
     if let Some((snapshots, snapshot)) = take(home, subject) {
-        let _ = snapshots.close(&subject.id, &snapshot.commit);
+        let _ = snapshots.name(&subject.id, ENDED, &snapshot.commit);
     }
 }
 
 /// Whether that state has its name.
 pub fn is_closed(home: &Home, subject: &Loop) -> bool {
-    Snapshots::of(home, subject).closed(&subject.id).is_some()
+    Snapshots::of(home, subject).named(&subject.id, ENDED).is_some()
 }
 
 /// Forgets that state: the loop continues from its last boundary.

@@ -3,9 +3,9 @@
 //! messages.
 
 use std::collections::VecDeque;
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
 
 use crate::engine::git::GitSetting;
 use crate::engine::text::start;
@@ -13,6 +13,31 @@ use crate::engine::text::start;
 /// The folder of all branches, relative to a checkout: what crew writes there never counts as the
 /// agent's progress.
 pub const BRANCHES: &str = ".claude/branches";
+
+/// The entries of a list in which each ends with a zero byte.
+pub fn zero_ended(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+    list.split(|byte| *byte == 0).filter(|entry| !entry.is_empty())
+}
+
+/// The same, as paths.
+pub fn paths(list: &[u8]) -> impl Iterator<Item = &Path> {
+    zero_ended(list).map(|path| Path::new(OsStr::from_bytes(path)))
+}
+
+/// The same, as text for a person or a comparison with such text.
+pub fn names(list: &[u8]) -> impl Iterator<Item = String> {
+    zero_ended(list).map(|name| String::from_utf8_lossy(name).into_owned())
+}
+
+/// Such a list.
+pub fn zero_list(entries: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Vec<u8> {
+    let mut list = Vec::new();
+    for entry in entries {
+        list.extend_from_slice(entry.as_ref().as_bytes());
+        list.push(0);
+    }
+    list
+}
 
 /// Reads `git config --list --show-scope -z`: the settings made by the repository itself.
 pub fn scoped(text: &str) -> Vec<GitSetting> {
@@ -191,11 +216,31 @@ pub struct IndexEntry {
     pub path: Vec<u8>,
     /// "mode id"; zeros where the path does not exist.
     pub what: Vec<u8>,
-    /// Whether the other side does not have the path.
-    pub is_new: bool,
+    /// The mode on the other side; zeros where that does not have the path.
+    pub before: Vec<u8>,
 }
 
 impl IndexEntry {
+    /// Whether the other side does not have the path.
+    pub fn is_new(&self) -> bool {
+        self.before == b"000000"
+    }
+
+    /// Whether this side does not have the path.
+    pub fn is_gone(&self) -> bool {
+        self.what.starts_with(b"000000")
+    }
+
+    /// Whether it has this mode on either side.
+    pub fn has_mode(&self, mode: &[u8]) -> bool {
+        self.before == mode || self.what.starts_with(mode)
+    }
+
+    /// The path.
+    pub fn path(&self) -> &Path {
+        Path::new(OsStr::from_bytes(&self.path))
+    }
+
     /// The entry in the format of `git update-index -z --index-info`.
     pub fn line(&self) -> Vec<u8> {
         [&*self.what, b"\t", &self.path, b"\0"].concat()
@@ -210,8 +255,9 @@ pub fn entries(text: &[u8]) -> Vec<IndexEntry> {
     while let (Some(header), Some(path)) = (parts.next(), parts.next()) {
         let fields: Vec<&[u8]> = header.split(|byte| *byte == b' ').collect();
         if let [before, mode, _, id, _] = fields[..] {
+            let before = before.strip_prefix(b":").unwrap_or(before).to_vec();
             let (path, what) = (path.to_vec(), [mode, b" ", id].concat());
-            entries.push(IndexEntry { path, what, is_new: before == b":000000" });
+            entries.push(IndexEntry { path, what, before });
         }
     }
     entries

@@ -319,7 +319,7 @@ impl Memory {
         let name = format!("{HEADS}{branch}");
         let found = shared.seen(&name)?;
         if found.is_some() {
-            shared.refs().fetch(&[&name])?;
+            shared.refs().fetch(&[&name], &[])?;
         }
         Ok(found)
     }
@@ -435,7 +435,7 @@ impl SharedMemory {
         }
         let known: Vec<&str> =
             names.iter().filter_map(|name| Some(held.get(*name)?.as_str())).collect();
-        self.refs().fetch_since(&names, &known)?;
+        self.refs().fetch(&names, &known)?;
         for (name, id) in refs {
             self.hold(name, id);
         }

@@ -17,7 +17,7 @@ use crate::engine::git::{GitStep, RefUpdate};
 use crate::engine::record::Check;
 use crate::engine::text::{named, one_line, tail_of, with_reason};
 use crate::world::files::disk::{self, Durability};
-use crate::world::git::land::{MergeResult, merge};
+use crate::world::git::land::merge;
 use crate::world::git::steps::put_back;
 use crate::world::git::worktree::{clear_half_made, clear_half_merged, worktree};
 use crate::world::git::{self, hub, include, steps};
@@ -223,14 +223,15 @@ fn before_of(
 
 /// Merges the work of a task that comes before into that of the `others`.
 fn take_in(folder: &Path, before: &TaskId, work: &str, others: &[&str]) -> Result<()> {
-    match merge(folder, work)? {
-        MergeResult::Done => Ok(()),
-        MergeResult::Conflict(files) => bail!(
-            "conflict: {before}, which comes before, and {} change the same lines: {}",
-            others.join(" or "),
-            files.join(", ")
-        ),
+    let files = merge(folder, work)?;
+    if files.is_empty() {
+        return Ok(());
     }
+    bail!(
+        "conflict: {before}, which comes before, and {} change the same lines: {}",
+        others.join(" or "),
+        files.join(", ")
+    )
 }
 
 /// Copies the ignored files that the fleet names, except those that are there: its agent may have

@@ -24,6 +24,7 @@ use crate::parse::test_changes::{named_paths, path_below};
 use crate::world::files::{disk, tree};
 use crate::world::git::commit::DRAFTS;
 use crate::world::git::snapshots::checkout::is_output;
+use crate::world::git::snapshots::history::FOUND;
 use crate::world::git::snapshots::protect::PROTECTED;
 use crate::world::git::snapshots::{FILE_BYTES, Snapshots};
 use crate::world::store::{Home, hash};
@@ -98,7 +99,7 @@ pub fn follow(home: &Home, record: &mut Loop, seen: Option<TreeSeen>, is_by_pers
         move_named(DRAFTS, &mut drafts);
     }
     if let Some(Ok(found)) = snapshots.as_found(&id).map(|found| moved(&found)) {
-        let _ = snapshots.find_anew(&id, &found);
+        let _ = snapshots.name(&id, FOUND, &found);
     }
     if let Some(protected) = record.protected.as_mut().filter(|_| !is_by_person) {
         move_named(PROTECTED, &mut protected.snapshot);

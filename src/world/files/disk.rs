@@ -76,8 +76,8 @@ pub fn read_end(path: &Path, start: u64, limit: u64) -> io::Result<(String, bool
     read().map_err(cannot("read", path))
 }
 
-/// Reuses the buffer if it is valid UTF-8, which is nearly always the case.
-fn into_text(bytes: Vec<u8>) -> String {
+/// Bytes as text; reuses the buffer if it is valid UTF-8, which is nearly always the case.
+pub fn into_text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }

@@ -3,24 +3,27 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::Git;
+use crate::parse::git::zero_list;
 use crate::world::env;
 use crate::world::files::disk;
-use crate::world::process::{Call, Capture, ExitCause, FinishedProcess};
+use crate::world::process::{Call, Capture, ExitCause, FinishedProcess, Stop};
 
 /// A git setting for one command: name and value.
 pub type Setting = (String, String);
 
+/// A partial clone lacks what is outside its sparse checkout.
+pub const WRITE_TREE: &[&str] = &["write-tree", "--missing-ok"];
 /// The name of a fleet's own bare repository.
 const HUB: &str = "hub.git";
 /// The longest a look at the working tree may take.
 const LOOK: Duration = Duration::from_secs(20);
 
 /// One start of git.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Clone, Copy, Default)]
 pub struct Command<'a> {
     /// They are passed in variables, because `-c` cannot pass a name that contains `=`.
     pub settings: &'a [Setting],
@@ -37,16 +40,13 @@ pub struct Command<'a> {
     pub with_errors: bool,
     /// `None` is the time of a look.
     pub within: Option<Duration>,
+    /// Ends it early.
+    pub stop: Option<Stop<'a>>,
 }
 
 impl Command<'_> {
     /// Runs the command to its end.
-    pub fn run(
-        &self,
-        folder: &Path,
-        arguments: &[&str],
-        stop: impl Fn() -> bool,
-    ) -> io::Result<FinishedProcess> {
+    pub fn run(&self, folder: &Path, arguments: &[&str]) -> io::Result<FinishedProcess> {
         let off = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"];
         let fixed = [&off[..], &["-c", "i18n.logOutputEncoding=UTF-8", "--no-pager"]].concat();
         let bare: &[&str] = if is_hub(folder) { &["--git-dir=."] } else { &[] };
@@ -83,7 +83,7 @@ impl Command<'_> {
             .input(self.input)
             .within(self.within.unwrap_or(LOOK))
             .keep(if self.with_errors { Capture::ForReading } else { Capture::ForParsing })
-            .run(stop)
+            .run(|| self.stop.is_some_and(|stop| stop()))
     }
 
     /// How many settings the environment that git gets already contains.
@@ -110,24 +110,14 @@ pub fn whole(ended: FinishedProcess) -> Option<Vec<u8>> {
     whole.then_some(ended.output)
 }
 
-/// Paths for an index, each followed by a zero byte.
+/// Paths for an index.
 #[derive(Debug, Default)]
 pub struct IndexPaths {
-    gone: Vec<u8>,
-    there: Vec<u8>,
+    pub gone: Vec<PathBuf>,
+    pub there: Vec<PathBuf>,
 }
 
 impl IndexPaths {
-    /// Adds a path that is gone.
-    pub fn gone(&mut self, path: &Path) {
-        self.gone.extend([path.as_os_str().as_bytes(), b"\0"].concat());
-    }
-
-    /// Adds a path that is there.
-    pub fn there(&mut self, path: &Path) {
-        self.there.extend([path.as_os_str().as_bytes(), b"\0"].concat());
-    }
-
     /// Whether there is none.
     pub fn are_none(&self) -> bool {
         self.gone.is_empty() && self.there.is_empty()
@@ -135,29 +125,24 @@ impl IndexPaths {
 
     /// Makes an index match the working tree at these paths. Deletions come first: a folder, or a
     /// link to one, may have replaced a file.
-    pub fn update<E>(&self, git: impl Fn(&[&str], &[u8]) -> Result<(), E>) -> Result<(), E> {
-        let lists: [(&[u8], &[&str]); 2] = [
+    pub fn update<T, E>(&self, git: impl Fn(&[&str], &[u8]) -> Result<T, E>) -> Result<(), E> {
+        let lists: [(&[PathBuf], &[&str]); 2] = [
             (&self.gone, &["update-index", "--force-remove", "-z", "--stdin"]),
             (&self.there, &["update-index", "--add", "--remove", "--replace", "-z", "--stdin"]),
         ];
         let mut lists = lists.into_iter().filter(|(list, _)| !list.is_empty());
-        lists.try_for_each(|(list, arguments)| git(arguments, list))
+        lists.try_for_each(|(list, arguments)| git(arguments, &zero_list(list)).map(drop))
     }
 }
 
 /// Whether a person wants colours. `outside` is a folder in no repository.
 pub fn has_colour(outside: &Path) -> bool {
-    asked(outside, &["config", "--get-colorbool", "color.diff", "true"]) != "false"
+    let asked = ["config", "--get-colorbool", "color.diff", "true"];
+    Git::here(outside).line(&asked).as_deref() != Some("false")
 }
 
 /// The person's pager, "cat" for none. Without `-p` git names none to a program that it has told
 /// to use none.
 pub fn pager(outside: &Path) -> String {
-    asked(outside, &["-p", "var", "GIT_PAGER"])
-}
-
-fn asked(outside: &Path, arguments: &[&str]) -> String {
-    let ended = Command::default().run(outside, arguments, || false);
-    let printed = ended.ok().and_then(whole).unwrap_or_default();
-    String::from_utf8_lossy(&printed).trim_end().to_owned()
+    Git::here(outside).line(&["-p", "var", "GIT_PAGER"]).unwrap_or_default()
 }

@@ -3,18 +3,16 @@
 //! is made with a separate index; the user's index is touched only at the committed paths.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::io;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use super::command::{Command, IndexPaths};
+use super::command::{Command, IndexPaths, WRITE_TREE};
 use super::inside::{Behind, listed_submodules};
 use super::snapshots::Snapshots;
-use super::steps::{Steps, Underway, unmerged};
+use super::steps::{Steps, Underway, conflicting};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, named};
 use crate::engine::record::{Loop, LoopId};
-use crate::parse::git::{FileChange, FileChangeKind, STATUS, changes as read};
+use crate::parse::git::{FileChange, FileChangeKind, STATUS, changes as read, paths, zero_list};
 use crate::world::files::disk::{self, Durability};
 use crate::world::process::identity;
 use crate::world::store::Home;
@@ -40,8 +38,6 @@ pub struct CommitResult {
     pub behind: Vec<PathBuf>,
 }
 
-/// A partial clone lacks what is outside its sparse checkout.
-const WRITE_TREE: &[&str] = &["write-tree", "--missing-ok"];
 /// The prefix of the separate index in git's folder; the id of the crew process follows.
 const INDEX: &str = "crew.index.";
 /// The most names in git's folder that are searched for files that a killed crew left.
@@ -56,37 +52,26 @@ impl Steps<'_> {
         let (mut paths, behind) = (IndexPaths::default(), Behind::read(self.checkout()));
         let changes = changes(self)?;
         kept.left = drafts.left(self, &changes)?;
-        for change in changes {
-            if change.kind == FileChangeKind::Unmerged {
-                return Err(unmerged(GitStep::Commit, &change.path.display().to_string()));
-            }
-            if drafts.were_ignored(&change.path) {
-                kept.ignored.push(change.path);
-                continue;
-            }
-            let is_draft = drafts.hold(&change.path);
-            if is_draft && drafts.are_untouched(&change.path) {
-                continue;
-            }
-            if behind.holds(&change.path) {
-                kept.behind.push(change.path);
-                continue;
-            }
-            let is_nested = match change.kind {
-                FileChangeKind::Repository => true,
-                FileChangeKind::Added => !listed_submodules(self.checkout()).contains(&change.path),
-                _ => false,
-            };
-            if is_nested {
-                kept.nested.push(change.path);
-                continue;
-            }
-            match change.kind {
-                FileChangeKind::Gone => paths.gone(&change.path),
-                _ => paths.there(&change.path),
-            }
-            if is_draft && !kept.taken.contains(&change.path) {
-                kept.taken.push(change.path);
+        for FileChange { path, kind, .. } in changes {
+            let is_draft = drafts.hold(&path);
+            let is_listed = || listed_submodules(self.checkout()).contains(&path);
+            match kind {
+                FileChangeKind::Unmerged => {
+                    return Err(conflicting(GitStep::Commit, &path.display().to_string()));
+                }
+                _ if drafts.were_ignored(&path) => kept.ignored.push(path),
+                _ if is_draft && drafts.are_untouched(&path) => {}
+                _ if behind.holds(&path) => kept.behind.push(path),
+                FileChangeKind::Repository => kept.nested.push(path),
+                FileChangeKind::Added if !is_listed() => kept.nested.push(path),
+                kind => {
+                    let is_gone = kind == FileChangeKind::Gone;
+                    let paths = if is_gone { &mut paths.gone } else { &mut paths.there };
+                    paths.push(path.clone());
+                    if is_draft && !kept.taken.contains(&path) {
+                        kept.taken.push(path);
+                    }
+                }
             }
         }
         if paths.are_none() {
@@ -94,7 +79,7 @@ impl Steps<'_> {
         }
         let beside = Beside::new(self);
         beside.fed(&["read-tree", stand.head.as_deref().unwrap_or("--empty")], &[])?;
-        paths.update(|arguments, input| beside.fed(arguments, input).map(drop))?;
+        paths.update(|arguments, input| beside.fed(arguments, input))?;
         let tree = id(&beside.fed(WRITE_TREE, &[])?);
         if stand.tree.as_deref() == Some(&*tree) {
             kept.taken.clear();
@@ -108,7 +93,7 @@ impl Steps<'_> {
         let _underway = Underway::begin(self, GitStep::Commit, before);
         self.well(GitStep::Commit, &["update-ref", "-m", &subject, "HEAD", &commit, before])?;
         // Then the index, and both or neither: a path that one of them lacks would look staged.
-        if let Err(fault) = paths.update(|arguments, input| self.fed(arguments, input).map(drop)) {
+        if let Err(fault) = paths.update(|arguments, input| self.fed(arguments, input)) {
             let back = match before {
                 "" => vec!["update-ref", "-d", "HEAD", &commit],
                 before => vec!["update-ref", "HEAD", before, &commit],
@@ -152,7 +137,7 @@ impl<'a> Beside<'a> {
     fn fed(&self, arguments: &[&str], input: &[u8]) -> Result<String, GitFault> {
         let variables = [("GIT_INDEX_FILE", self.index.display().to_string())];
         let terms = Command { variables: &variables, input, ..Command::default() };
-        self.steps.run_with(arguments, terms).well(GitStep::Commit)
+        self.steps.run(arguments, terms).well(GitStep::Commit)
     }
 }
 
@@ -219,15 +204,10 @@ pub fn list_drafts(
     subject: &Loop,
     steps: &Steps<'_>,
 ) -> Result<ListedDrafts, GitFault> {
-    let mut listed = ListedDrafts { drafts: Vec::new(), nested: Vec::new() };
     let (mut drafts, mut nested) = (BTreeSet::new(), BTreeSet::new());
     for FileChange { path, kind, .. } in changes(steps)? {
-        let name = path.display().to_string();
-        if kind == FileChangeKind::Repository {
-            listed.nested.extend(nested.insert(path).then_some(name));
-        } else {
-            listed.drafts.extend(drafts.insert(path).then_some(name));
-        }
+        let list = if kind == FileChangeKind::Repository { &mut nested } else { &mut drafts };
+        list.insert(path);
     }
     let snapshots = Snapshots::of(home, subject);
     if let Ok(now) = snapshots.take() {
@@ -237,17 +217,19 @@ pub fn list_drafts(
         let cause = format!("the user's uncommitted files cannot be listed: {error}");
         GitFault::new(GitStep::Commit, GitTrouble::Other, cause, "fix that, then crew resume")
     })?;
-    Ok(listed)
+    let names =
+        |paths: &BTreeSet<PathBuf>| paths.iter().map(|it| it.display().to_string()).collect();
+    Ok(ListedDrafts { drafts: names(&drafts), nested: names(&nested) })
 }
 
 /// Gives a loop the drafts of an earlier one in the same working tree: what has come since is work.
 pub fn hand_drafts_on(home: &Home, from: &LoopId, to: &Loop) -> io::Result<()> {
-    let Some(paths) = read_drafts(home, from)? else { return Ok(()) };
+    let Some(drafts) = read_drafts(home, from)? else { return Ok(()) };
     let snapshots = Snapshots::of(home, to);
-    if let Some(drafts) = snapshots.named(from, DRAFTS) {
-        let _ = snapshots.name(&to.id, DRAFTS, &drafts);
+    if let Some(state) = snapshots.named(from, DRAFTS) {
+        let _ = snapshots.name(&to.id, DRAFTS, &state);
     }
-    save_drafts(home, &to.id, &paths)
+    save_drafts(home, &to.id, &drafts)
 }
 
 /// The names of these files, for a message.
@@ -257,17 +239,11 @@ pub fn name_paths(paths: &[PathBuf]) -> String {
 
 fn read_drafts(home: &Home, id: &LoopId) -> io::Result<Option<BTreeSet<PathBuf>>> {
     let bytes = disk::read(&home.loop_file(id, DRAFTS_FILE), DRAFTS_BYTES)?;
-    let paths = |bytes: Vec<u8>| {
-        let paths = bytes.split(|byte| *byte == 0).filter(|path| !path.is_empty());
-        paths.map(|path| OsString::from_vec(path.to_vec()).into()).collect()
-    };
-    Ok(bytes.map(paths))
+    Ok(bytes.map(|bytes| paths(&bytes).map(Path::to_owned).collect()))
 }
 
 fn save_drafts(home: &Home, id: &LoopId, paths: &BTreeSet<PathBuf>) -> io::Result<()> {
-    let bytes: Vec<u8> =
-        paths.iter().flat_map(|path| [path.as_os_str().as_bytes(), b"\0"].concat()).collect();
-    disk::write(&home.loop_file(id, DRAFTS_FILE), &bytes, Durability::Machine)
+    disk::write(&home.loop_file(id, DRAFTS_FILE), &zero_list(paths), Durability::Machine)
 }
 
 impl Drafts {
@@ -321,10 +297,10 @@ impl Drafts {
             }
             None => vec!["ls-files", "-z"],
         };
-        let since = steps.printed(GitStep::Commit, &arguments)?;
-        let since: BTreeSet<&[u8]> = since.split(|byte| *byte == 0).collect();
+        let since = steps.printed(GitStep::Commit, &arguments, &[])?;
+        let since: BTreeSet<&Path> = paths(&since).collect();
         let (committed, mut gone): (Vec<PathBuf>, Vec<PathBuf>) =
-            left.into_iter().partition(|path| since.contains(path.as_os_str().as_bytes()));
+            left.into_iter().partition(|path| since.contains(&**path));
         // What is only ignored now is still there.
         gone.retain(|path| !self.are_untouched(path));
         Ok(LeftDrafts { committed, gone })
@@ -339,5 +315,5 @@ impl Drafts {
 
 /// What differs from the commit in a working tree, except what crew itself writes there.
 fn changes(steps: &Steps<'_>) -> Result<Vec<FileChange>, GitFault> {
-    Ok(read(&steps.printed(GitStep::Commit, &STATUS)?))
+    Ok(read(&steps.printed(GitStep::Commit, &STATUS, &[])?))
 }

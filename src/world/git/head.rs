@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::{Git, head_by};
+use super::Git;
 use crate::engine::evidence::changes::Commits;
 use crate::engine::evidence::changes::HeadMove;
 use crate::engine::record::{CheckedOut, Loop};
@@ -36,7 +36,7 @@ pub fn checked_out(checkout: &Path) -> Option<CheckedOut> {
         };
         branch = name.strip_prefix("refs/heads/").map(str::to_owned).or(branch);
         let loose = line(&folder.join(name)).or_else(|| line(&common.join(name)));
-        match loose.or_else(|| packed(&common, name)) {
+        match loose.or_else(|| packed(&common, PACKED_BYTES)?.remove(name)) {
             Some(next) => named = next,
             None => return Some(CheckedOut { branch, commit: None }),
         }
@@ -51,17 +51,14 @@ pub fn tips(checkout: &Path) -> Vec<String> {
     let common = common(&own);
     let loose = tree::files(&common.join("refs/heads"), TIPS_MAX + 1);
     let trees = disk::names(&common.join("worktrees"), TIPS_MAX + 1);
-    let packed = disk::read_text(&common.join("packed-refs"), TIPS_BYTES);
-    let (true, true, Ok(packed)) = (loose.len() <= TIPS_MAX, trees.len() <= TIPS_MAX, packed)
+    let packed = packed(&common, TIPS_BYTES);
+    let (true, true, Some(packed)) = (loose.len() <= TIPS_MAX, trees.len() <= TIPS_MAX, packed)
     else {
         return Vec::new();
     };
-    let branch = |line: &str| {
-        let (id, name) = line.split_once(' ')?;
-        Some((PathBuf::from(name.strip_prefix("refs/heads/")?), id.to_owned()))
-    };
-    let mut branches: BTreeMap<PathBuf, String> =
-        packed.unwrap_or_default().lines().filter_map(branch).collect();
+    let branch =
+        |(name, id): (String, String)| Some((name.strip_prefix("refs/heads/")?.into(), id));
+    let mut branches: BTreeMap<PathBuf, String> = packed.into_iter().filter_map(branch).collect();
     for name in loose {
         branches.extend(line(&common.join("refs/heads").join(&name)).map(|id| (name, id)));
     }
@@ -80,10 +77,9 @@ pub fn new_elsewhere(subject: &Loop, old: &[String], new: &[String]) -> u64 {
         return 0;
     }
     let known = old.iter().map(String::as_str).chain(["HEAD"]);
-    let count = ["rev-list", "--count", "--ignore-missing"].into_iter().chain(added);
-    let arguments: Vec<&str> = count.chain(["--not"]).chain(known).chain(["--", "."]).collect();
-    let counted = Git::of(subject).run(&arguments);
-    counted.and_then(|count| count.trim_end().parse().ok()).unwrap_or_default()
+    let new = ["--ignore-missing"].into_iter().chain(added).chain(["--not"]).chain(known);
+    let arguments: Vec<&str> = new.chain(["--", "."]).collect();
+    Git::of(subject).count(&arguments).unwrap_or_default()
 }
 
 /// What happened between two looks; `None` if nothing did.
@@ -96,21 +92,18 @@ pub fn moved(subject: &Loop, old: &CheckedOut, new: &CheckedOut) -> Option<HeadM
     let is_another = old.branch != new.branch || (new.branch.is_none() && old.commit != new.commit);
     let switched_to = is_another.then(named).flatten();
     let (Some(from), Some(to)) = (&old.commit, &new.commit) else {
-        let count = new.commit.as_ref().and_then(|to| git.run(&["rev-list", "--count", to]));
-        let commits = count.and_then(|count| count.trim_end().parse().ok()).unwrap_or_default();
+        let count = new.commit.as_ref().and_then(|to| git.count(&[to]));
+        let commits = count.unwrap_or_default();
         return Some(HeadMove { commits, switched_to, holds_work: commits > 0, gone: 0 });
     };
-    let range = format!("{from}...{to}");
-    let counts = git.run(&["rev-list", "--left-right", "--count", &range]);
+    let counts = git.line(&["rev-list", "--left-right", "--count", &format!("{from}...{to}")]);
     let counts = counts.unwrap_or_default();
-    let mut counts = counts.split_whitespace().filter_map(|count| count.parse().ok());
-    let (gone, commits) = (counts.next().unwrap_or_default(), counts.next().unwrap_or_default());
+    let (gone, commits) = counts.split_once('\t').unwrap_or_default();
+    let [gone, commits] = [gone, commits].map(|count| count.parse().unwrap_or_default());
     let trees = [from, to].map(|commit| format!("{commit}^{{tree}}"));
-    let trees = (commits > 0).then(|| git.run(&["rev-parse", &trees[0], &trees[1]])).flatten();
-    let holds_work = trees.is_some_and(|trees| {
-        let mut trees = trees.lines();
-        trees.next() != trees.next()
-    });
+    let trees = (commits > 0).then(|| git.line(&["rev-parse", &trees[0], &trees[1]])).flatten();
+    let holds_work = trees
+        .is_some_and(|trees| trees.split_once('\n').is_some_and(|(before, after)| before != after));
     Some(HeadMove { commits, gone, switched_to, holds_work })
 }
 
@@ -144,13 +137,11 @@ fn line(file: &Path) -> Option<String> {
     Some(text.trim_end().to_owned())
 }
 
-fn packed(common: &Path, name: &str) -> Option<String> {
-    let text = disk::read_text(&common.join("packed-refs"), PACKED_BYTES).ok()??;
-    let of_that_name = |line: &str| {
-        let (id, named) = line.split_once(' ')?;
-        (named == name).then(|| id.to_owned())
-    };
-    text.lines().find_map(of_that_name)
+/// The packed references by name; `None` if their file is larger.
+fn packed(common: &Path, most: u64) -> Option<BTreeMap<String, String>> {
+    let text = disk::read_text(&common.join("packed-refs"), most).ok()?.unwrap_or_default();
+    let named = |line: &str| line.split_once(' ').map(|(id, name)| (name.into(), id.into()));
+    Some(text.lines().filter_map(named).collect())
 }
 
 /// The longest line of a commit, in characters.
@@ -182,8 +173,7 @@ pub fn commits_since(subject: &Loop, by_crew: &[OwnCommit]) -> Option<Commits> {
         let apart = format!("{branch}...{commit}");
         log(&["--cherry-pick", "--right-only", "--no-merges", &apart])
     };
-    let line = |of: &[&str]| Some(Git::of(subject).run(of)?.trim_end().to_owned());
-    let (branch, commit) = head_by(line);
+    let (branch, commit) = Git::of(subject).head();
     let (made, lost) = match &subject.place.head {
         Some(start) => {
             let own = subject.place.branch.as_ref().map(|branch| format!("refs/heads/{branch}"));
@@ -236,7 +226,7 @@ pub fn changed_by_others(subject: &Loop) -> Vec<String> {
         git.run(&[&show[..], &ids].concat())
     };
     let changed = changed().unwrap_or_default();
-    changed.split(['\0', '\n']).filter(|it| !it.is_empty()).map(str::to_owned).collect()
+    changed.split(['\0', '\n']).filter(|path| !path.is_empty()).map(str::to_owned).collect()
 }
 
 /// Leaves out what a rebase has brought to the branch of a task. A run that a person typed may push

@@ -8,13 +8,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::command::Command;
-use super::push::ssh;
-use super::steps::{hooks, said, without_value};
-use super::{git, head};
+use super::push::{setting, ssh};
+use super::steps::{hooks, run, said, without_value};
+use super::{Git, git, head};
 use crate::engine::git::{GitBaseline, GitFault, GitSetting, GitStep, GitTrouble};
 use crate::engine::text::words_of;
 use crate::parse::git_push::is_disturbed;
-use crate::world::clock::{self, Deadline};
+use crate::world::clock::{self, RetryPolicy};
 use crate::world::files::disk::{self, Durability};
 use crate::world::files::tree;
 use crate::world::process::Stop;
@@ -39,9 +39,8 @@ pub fn make(hub: &Path, checkout: &Path, agreed: Option<&GitBaseline>) -> Result
         let parent = hub.parent().unwrap_or(hub);
         disk::make_private_folder(parent).map_err(|error| fault(error.to_string()))?;
         let there = hub.display().to_string();
-        let arguments = ["init", "--quiet", "--bare", &there];
         let terms = Command { climbs: true, ..Command::default() };
-        said(parent, &arguments, &[], terms, || false).well(GitStep::Lease)?;
+        run(parent, &["init", "--quiet", "--bare", &there], terms).well(GitStep::Lease)?;
         // A checkout asks for commits that no ref of the hub names.
         git(hub, &["config", "uploadpack.allowAnySHA1InWant", "true"]);
     }
@@ -97,7 +96,7 @@ fn of_person(hub: &Path, checkout: &Path) -> Vec<String> {
 /// Names the address of the remote in the hub, for programs that look for it there.
 pub fn name_remote(hub: &Path, url: &str) -> Result<(), GitFault> {
     let arguments = ["config", "remote.origin.url", url];
-    said(hub, &arguments, &[], Command::default(), || false).well(GitStep::Lease).map(drop)
+    run(hub, &arguments, Command::default()).well(GitStep::Lease).map(drop)
 }
 
 /// A setting as a configuration file has it: its value may be a secret, so it is no word of a
@@ -112,31 +111,32 @@ fn written(name: &str, value: &str) -> String {
     format!("[{section}{subsection}]\n\t{key} = \"{}\"\n", quoted(value))
 }
 
-/// How a commit is fetched: only it and its ref are written.
-const FETCH: &str = "fetch --quiet --no-write-fetch-head --no-tags --no-recurse-submodules --";
+/// How crew fetches: no more than the objects and refs that are named.
+pub(super) const FETCH: &str =
+    "fetch --quiet --no-write-fetch-head --no-tags --no-recurse-submodules";
 
 /// Brings a commit of the hub into a checkout, as the ref `name`. Nothing that the checkout's
 /// configuration names is run.
 pub fn give(hub: &Path, checkout: &Path, commit: &str, name: &str) -> Result<(), GitFault> {
-    let there = format!("{name}^{{commit}}");
-    let there = git(checkout, &["rev-parse", "--verify", "--quiet", &there]);
-    if there.is_some_and(|there| there.trim() == commit) {
+    if super::commit(checkout, name).as_deref() == Some(commit) {
         return Ok(());
     }
     let (from, refspec) = (hub.display().to_string(), format!("+{commit}:{name}"));
-    let arguments: Vec<&str> = words_of(FETCH).chain([&*from, &*refspec]).collect();
+    let arguments: Vec<&str> = words_of(FETCH).chain(["--", &*from, &*refspec]).collect();
     let variables = [("GIT_ALLOW_PROTOCOL", "file".to_owned())];
     let terms =
         Command { variables: &variables, online: true, within: Some(WITHIN), ..Command::default() };
     let hooks = hooks(checkout);
-    let fetch = || said(checkout, &arguments, &hooks, terms, || false);
-    let deadline = Deadline::after(DISTURBED);
-    let mut fetched = fetch();
-    while fetched.exit != Some(0) && is_disturbed(&fetched.text) && !deadline.passed() {
-        clock::sleep(PAUSE);
-        fetched = fetch();
-    }
-    fetched.well(GitStep::Lease).map(drop)
+    let fetched = clock::retry(
+        RetryPolicy::every(PAUSE, DISTURBED),
+        || false,
+        || {
+            let fetched = said(checkout, &arguments, &hooks, terms);
+            let is_disturbed = fetched.exit != Some(0) && is_disturbed(&fetched.text);
+            if is_disturbed { Err(fetched) } else { Ok(fetched) }
+        },
+    );
+    fetched.unwrap_or_else(|disturbed| disturbed).well(GitStep::Lease).map(drop)
 }
 
 /// The longest that it may take.
@@ -161,9 +161,10 @@ pub fn clone(url: &str, folder: &Path, stop: Stop<'_>) -> Result<(), GitFault> {
         online: true,
         climbs: true,
         within: Some(CLONE_WITHIN),
+        stop: Some(stop),
         ..Command::default()
     };
-    said(parent, &arguments, &[], terms, stop).well(GitStep::Lease)?;
+    run(parent, &arguments, terms).well(GitStep::Lease)?;
     disk::rename(&part, folder).map_err(refuse)
 }
 
@@ -172,9 +173,7 @@ pub fn clone(url: &str, folder: &Path, stop: Stop<'_>) -> Result<(), GitFault> {
 pub fn remote_of(top: &Path) -> Option<(String, String)> {
     let names = remote_names(top);
     let is_known = |name: &String| names.contains(name);
-    let of_branch = head(top)
-        .0
-        .and_then(|branch| line_of(top, &["config", &format!("branch.{branch}.remote")]));
+    let of_branch = head(top).0.and_then(|branch| setting(top, &format!("branch.{branch}.remote")));
     let of_branch = of_branch.filter(is_known);
     let origin = Some("origin".to_owned()).filter(is_known);
     let only = names.first().filter(|_| names.len() == 1).cloned();
@@ -195,14 +194,10 @@ fn remote_names(top: &Path) -> Vec<String> {
 }
 
 fn address(top: &Path, name: &str) -> Option<String> {
-    let url = line_of(top, &["remote", "get-url", "--push", name])?;
+    let url = Git::here(top).line(&["remote", "get-url", "--push", name])?;
     let path = disk::real_path(&top.join(&url));
     let is_path = !url.contains("://") && (!url.contains(':') || url.starts_with(['/', '.']));
     Some(path.ok().filter(|_| is_path).map_or(url, |path| path.display().to_string()))
-}
-
-fn line_of(top: &Path, arguments: &[&str]) -> Option<String> {
-    Some(git(top, arguments)?.trim_end().to_owned())
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use super::Git;
 use super::command::Command;
-use crate::parse::git::BRANCHES;
+use crate::parse::git::{BRANCHES, zero_ended};
 use crate::world::files::{disk, tree};
 use crate::world::process::ExitCause;
 
@@ -58,17 +58,12 @@ pub fn copy(patterns: &str, from: &Path, to: &Path, replaces: bool) -> Result<Ve
 
 /// Which of these paths, each followed by a zero byte, git ignores: each begins with [`HERE`].
 fn ignored(folder: &Path, paths: &[u8]) -> Option<Vec<u8>> {
-    let input = zero_ended(paths).flat_map(|path| [HERE, path, b"\0"].concat());
-    let input: Vec<u8> = input.collect();
+    let input: Vec<u8> = zero_ended(paths).flat_map(|path| [HERE, path, b"\0"].concat()).collect();
     let command = Command { input: &input, ..Command::default() };
-    let ended = command.run(folder, &["check-ignore", "-z", "--stdin"], || false).ok()?;
+    let ended = command.run(folder, &["check-ignore", "-z", "--stdin"]).ok()?;
     // 1 is none of them.
     let is_whole = matches!(ended.cause, ExitCause::Exit(0 | 1)) && !ended.cut;
     is_whole.then_some(ended.output)
-}
-
-fn zero_ended(paths: &[u8]) -> impl Iterator<Item = &[u8]> {
-    paths.split(|byte| *byte == 0).filter(|path| !path.is_empty())
 }
 
 /// The same for files by their paths. One that is replaced differs in size or time.

@@ -6,14 +6,14 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
+use super::Git;
 use super::head::checked_out;
 use super::steps::repository;
-use super::{Git, git};
 use crate::engine::record::{Loop, RepositoryInside};
-use crate::parse::git::{FileChangeKind, entries};
+use crate::parse::git::{FileChangeKind, entries, names, paths, zero_list};
 use crate::world::files::disk::{self, Durability};
 use crate::world::store::hash;
 
@@ -76,12 +76,8 @@ impl Behind {
     pub fn read(checkout: &Path) -> Self {
         let listed =
             disk::read(&list_file(checkout), LIST_BYTES).ok().flatten().unwrap_or_default();
-        let mut parts = listed.split(|byte| *byte == 0);
-        let mut behind = Self::default();
-        while let (Some(path), Some(commit)) = (parts.next(), parts.next()) {
-            let commit = String::from_utf8_lossy(commit).into_owned();
-            behind.0.insert(OsString::from_vec(path.to_vec()).into(), commit);
-        }
+        let (paths, commits) = (paths(&listed).step_by(2), names(&listed).skip(1).step_by(2));
+        let mut behind = Self(paths.map(Path::to_owned).zip(commits).collect());
         let listed = behind.0.len();
         behind.0.retain(|path, commit| is_at(checkout, path, commit));
         if behind.0.len() < listed {
@@ -92,10 +88,8 @@ impl Behind {
 
     /// Writes the list.
     fn keep(&self, checkout: &Path) {
-        let pair = |(path, commit): (&PathBuf, &String)| {
-            [path.as_os_str().as_bytes(), b"\0", commit.as_bytes(), b"\0"].concat()
-        };
-        let text: Vec<u8> = self.0.iter().flat_map(pair).collect();
+        let pairs = self.0.iter().flat_map(|(path, commit)| [path.as_os_str(), commit.as_ref()]);
+        let text = zero_list(pairs);
         let file = list_file(checkout);
         if !text.is_empty() || disk::exists(&file) {
             let _ = disk::write(&file, &text, Durability::Process);
@@ -116,7 +110,7 @@ pub(super) fn note_submodules(checkout: &Path, before: &str) {
     let arguments = [&form[..], &["--ignore-submodules=dirty", before]].concat();
     let Some(moved) = Git::here(checkout).printed(&arguments, &[]) else { return };
     let mut behind = Behind::read(checkout);
-    for entry in entries(&moved).into_iter().filter(|entry| !entry.is_new) {
+    for entry in entries(&moved).into_iter().filter(|entry| !entry.is_new()) {
         let path = PathBuf::from(OsString::from_vec(entry.path));
         // What an earlier one left behind stays so: this one started from what it recorded.
         if let Some(commit) = entry.what.strip_prefix(b"160000 ")
@@ -137,8 +131,7 @@ pub(super) fn listed_submodules(checkout: &Path) -> Vec<PathBuf> {
 }
 
 fn is_at(checkout: &Path, path: &Path, commit: &str) -> bool {
-    let there = git(&checkout.join(path), &["rev-parse", "HEAD"]);
-    there.is_some_and(|there| there.trim_end() == commit)
+    super::commit(&checkout.join(path), "HEAD").as_deref() == Some(commit)
 }
 
 fn list_file(checkout: &Path) -> PathBuf {

@@ -8,8 +8,8 @@ use std::path::Path;
 use super::command::Command;
 use super::head::roots;
 use super::inside::note_submodules;
-use super::steps::{Said, hooks, is_unfinished, said};
-use super::{Git, commit, git, head, lacking};
+use super::steps::{self, Said, is_unfinished, lazily};
+use super::{Git, commit, git, head, lacking, unmerged};
 use crate::engine::git::{GitFault, GitStep};
 use crate::world::files::disk;
 
@@ -46,27 +46,21 @@ pub fn clear(folder: &Path) {
 
 /// The tracked files that differ from the commit that is checked out.
 pub fn altered(folder: &Path) -> Vec<String> {
-    let listed = git(folder, &["diff", "--name-only", "--ignore-submodules=dirty", "-z", "HEAD"]);
-    zero_ended(&listed.unwrap_or_default())
+    differing(folder, &["--ignore-submodules=dirty", "HEAD"]).unwrap_or_default()
 }
 
 /// Commits the work of a branch on top of what is checked out.
 pub fn squash(folder: &Path, branch: &str, message: &str) -> Result<Squashed, GitFault> {
-    let merged = run(folder, &["merge", "--squash", "--quiet", branch]);
-    if merged.exit != Some(0) {
-        let files = unmerged(folder);
-        return if files.is_empty() {
-            Err(merged.fault(GitStep::Merge))
-        } else {
-            Ok(Squashed::Conflict(files))
-        };
+    let files = conflicts(folder, &["merge", "--squash", "--quiet", branch])?;
+    if !files.is_empty() {
+        return Ok(Squashed::Conflict(files));
     }
     if run(folder, &["diff", "--cached", "--quiet"]).exit == Some(0) {
         return Ok(Squashed::Nothing);
     }
     let terms = Command { input: message.as_bytes(), ..Command::default() };
     let arguments = ["commit", "--quiet", "--no-verify", "--no-gpg-sign", "--file=-"];
-    said(folder, &arguments, &hooks(folder), terms, || false).well(GitStep::Commit)?;
+    steps::run(folder, &arguments, terms).well(GitStep::Commit)?;
     let commit = Git::here(folder).commit("HEAD").unwrap_or_default();
     Ok(Squashed::Commit(commit))
 }
@@ -74,19 +68,17 @@ pub fn squash(folder: &Path, branch: &str, message: &str) -> Result<Squashed, Gi
 /// The paths that a branch changes against where it left another commit, as far as they still
 /// differ from that.
 pub fn changed_and_differing(repository: &Path, from: &str, branch: &str) -> Option<Vec<String>> {
-    let compared = |what: &[&str]| {
-        let form = ["diff", "--name-only", "--no-renames", "-z"];
-        Some(zero_ended(&git(repository, &[&form[..], what].concat())?))
-    };
-    let mut changed = compared(&[&format!("{from}...{branch}")])?;
-    let differing = compared(&[from, branch])?;
-    changed.retain(|path| differing.contains(path));
+    let mut changed = differing(repository, &[&format!("{from}...{branch}")])?;
+    let still = differing(repository, &[from, branch])?;
+    changed.retain(|path| still.contains(path));
     Some(changed)
 }
 
-/// The paths of a list in which each ends with a zero byte.
-fn zero_ended(listed: &str) -> Vec<String> {
-    listed.split('\0').filter(|path| !path.is_empty()).map(str::to_owned).collect()
+/// The paths that a `git diff` of these names; a renamed file is two.
+fn differing(folder: &Path, what: &[&str]) -> Option<Vec<String>> {
+    let form = ["diff", "--name-only", "--no-renames", "-z"];
+    let listed = git(folder, &[&form[..], what].concat())?;
+    Some(listed.split_terminator('\0').map(str::to_owned).collect())
 }
 
 /// Merges a commit into the branch that is checked out. Returns the files in conflict; the merge is
@@ -94,14 +86,16 @@ fn zero_ended(listed: &str) -> Vec<String> {
 pub fn merge_to_conflicts(folder: &Path, commit: &str) -> Result<Vec<String>, GitFault> {
     let arguments = ["merge", "--no-edit", "--no-verify", "--no-gpg-sign", "--quiet", commit];
     let before = Git::here(folder).commit("HEAD").unwrap_or_default();
-    let merged = run(folder, &arguments);
+    let files = conflicts(folder, &arguments);
     note_submodules(folder, &before);
+    files
+}
+
+/// The files in conflict after this merge.
+fn conflicts(folder: &Path, merge: &[&str]) -> Result<Vec<String>, GitFault> {
+    let merged = run(folder, merge);
     let files = if merged.exit == Some(0) { Vec::new() } else { unmerged(folder) };
-    if merged.exit == Some(0) || !files.is_empty() {
-        Ok(files)
-    } else {
-        Err(merged.fault(GitStep::Merge))
-    }
+    if files.is_empty() { merged.well(GitStep::Merge).map(|_| files) } else { Ok(files) }
 }
 
 /// Commits the files in conflict with their markers: this branch alone gets them, and its agent
@@ -136,45 +130,22 @@ pub fn discard(folder: &Path) -> Result<(), GitFault> {
     run(repository, &arguments).well(GitStep::Worktree).map(drop)
 }
 
-/// A partial clone fetches the files it lacks.
 fn run(folder: &Path, arguments: &[&str]) -> Said {
-    let terms = Command { online: true, ..Command::default() };
-    said(folder, arguments, &hooks(folder), terms, || false)
+    steps::run(folder, arguments, lazily())
 }
 
 fn step(folder: &Path, arguments: &[&str]) -> Result<(), GitFault> {
     run(folder, arguments).well(GitStep::Merge).map(drop)
 }
 
-/// The result of a merge.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum MergeResult {
-    Done,
-    /// These files could not be merged; the working tree is as it was.
-    Conflict(Vec<String>),
-}
-
-/// Merges a branch, or another name of a commit, with a commit of its own.
-pub fn merge(folder: &Path, branch: &str) -> Result<MergeResult, GitFault> {
-    let arguments = ["merge", "--no-edit", "--no-verify", "--no-gpg-sign", "--quiet", branch];
-    // A partial clone fetches the files it lacks.
-    let terms = Command { online: true, ..Command::default() };
-    let said = said(folder, &arguments, &hooks(folder), terms, || false);
-    if said.exit == Some(0) {
-        return Ok(MergeResult::Done);
+/// Merges a branch, or another name of a commit. Returns the files that could not be merged; the
+/// working tree is then as it was.
+pub fn merge(folder: &Path, branch: &str) -> Result<Vec<String>, GitFault> {
+    let files = merge_to_conflicts(folder, branch)?;
+    if !files.is_empty() {
+        git(folder, &["merge", "--abort"]);
     }
-    let files = unmerged(folder);
-    if files.is_empty() {
-        return Err(said.fault(GitStep::Merge));
-    }
-    git(folder, &["merge", "--abort"]);
-    Ok(MergeResult::Conflict(files))
-}
-
-/// The files with a conflict.
-pub fn unmerged(folder: &Path) -> Vec<String> {
-    let listed = git(folder, &["diff", "--name-only", "--diff-filter=U", "-z"]);
-    zero_ended(&listed.unwrap_or_default())
+    Ok(files)
 }
 
 /// What a working tree has of its own branch.
@@ -208,11 +179,8 @@ fn come_back(checkout: &Path, own: &str, newest: Option<&str>) -> bool {
         return false;
     }
     let before = tip.unwrap_or_default();
-    let steps = [vec!["update-ref", own, newest, &before], vec!["symbolic-ref", "HEAD", own]];
-    let hooks = hooks(checkout);
-    let step =
-        |arguments: &Vec<&str>| said(checkout, arguments, &hooks, Command::default(), || false);
-    steps.iter().all(|arguments| step(arguments).exit == Some(0))
+    let back = [vec!["update-ref", own, newest, &before], vec!["symbolic-ref", "HEAD", own]];
+    back.iter().all(|step| steps::run(checkout, step, Command::default()).exit == Some(0))
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ use super::files::disk;
 use super::{env, recorded_environment};
 use crate::engine::evidence::changes::{ChangeKind, ChangedFile, Changes};
 use crate::engine::record::Loop;
-use crate::parse::git::{BRANCHES, FileChange, STATUS, changes, complaint, is_id};
+use crate::parse::git::{BRANCHES, FileChange, FileChangeKind, STATUS, changes, complaint, is_id};
 use crate::parse::tree_changes::tree_changes;
 use crate::world::process::ExitCause;
 
@@ -40,8 +40,13 @@ pub fn answers(folder: &Path) -> bool {
 
 /// The root of the working tree, with every link resolved; `None` outside a repository.
 pub fn top(folder: &Path) -> Option<PathBuf> {
-    let text = Git { climbs: true, ..Git::here(folder) }.run(&["rev-parse", "--show-toplevel"])?;
-    disk::real_path(Path::new(text.trim_end_matches('\n'))).ok()
+    place(folder, &["rev-parse", "--show-toplevel"])
+}
+
+/// A path that git prints of the repository that holds `folder`, with every link resolved.
+fn place(folder: &Path, arguments: &[&str]) -> Option<PathBuf> {
+    let path = Git { climbs: true, ..Git::here(folder) }.line(arguments)?;
+    disk::real_path(Path::new(&path)).ok()
 }
 
 /// Why git refuses a repository that is there, in its own words, and the cure; `None` where there
@@ -53,7 +58,7 @@ pub fn refusal(folder: &Path) -> Option<(String, String)> {
     };
     let top = folder.ancestors().find(is_there)?.display().to_string();
     let command = Command { climbs: true, with_errors: true, ..Command::default() };
-    let cause = match command.run(folder, &["rev-parse", "--show-toplevel"], || false) {
+    let cause = match command.run(folder, &["rev-parse", "--show-toplevel"]) {
         Ok(ended) if ended.cause == ExitCause::Exit(0) => return None,
         Ok(ended) => format!("git refuses {top}: {}", complaint(&ended.text())),
         Err(error) => format!("git cannot be started: {error}"),
@@ -72,21 +77,13 @@ pub fn refusal(folder: &Path) -> Option<(String, String)> {
 
 /// The folder in which git keeps the repository that holds `folder`, one for all its working trees.
 pub fn shared_folder(folder: &Path) -> Option<PathBuf> {
-    let arguments = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
-    let text = Git { climbs: true, ..Git::here(folder) }.run(&arguments)?;
-    disk::real_path(Path::new(text.trim_end_matches('\n'))).ok()
+    place(folder, &["rev-parse", "--path-format=absolute", "--git-common-dir"])
 }
 
 /// The branch (`None` when detached) and the commit (`None` before the first one). It does not read
 /// the working tree, so a large or slow tree does not slow it down.
 pub fn head(top: &Path) -> (Option<String>, Option<String>) {
-    head_by(|arguments| Some(git(top, arguments)?.trim_end().to_owned()))
-}
-
-fn head_by(line: impl Fn(&[&str]) -> Option<String>) -> (Option<String>, Option<String>) {
-    let branch = line(&["symbolic-ref", "--quiet", "HEAD"]);
-    let branch = branch.and_then(|name| name.strip_prefix("refs/heads/").map(str::to_owned));
-    (branch, line(&["rev-parse", "--quiet", "--verify", "HEAD^{commit}"]))
+    Git::here(top).head()
 }
 
 /// The commit that a name denotes at the root of a working tree.
@@ -109,25 +106,24 @@ pub fn branches(top: &Path) -> Option<Vec<(String, String)>> {
 
 /// How many commits of one name another lacks; `None` if one of them is not here.
 pub fn lacking(top: &Path, of: &str, other: &str) -> Option<u64> {
-    let counted = git(top, &["rev-list", "--count", of, "--not", other, "--"])?;
-    counted.trim_end().parse().ok()
+    Git::here(top).count(&[of, "--not", other, "--"])
 }
 
 /// A branch below `below` that has some of the commits of one that another lacks.
 pub fn begun_beyond(top: &Path, of: &str, other: &str, below: &str) -> Option<String> {
     let listed = git(top, &["for-each-ref", "--format=%(refname:lstrip=2)", below])?;
     let is_beyond = |branch: &&str| {
-        let common = git(top, &["merge-base", of, branch]).unwrap_or_default();
+        let common = Git::here(top).line(&["merge-base", of, branch]).unwrap_or_default();
         // One that was merged by hand holds nothing else.
-        let is_merged = commit(top, branch).as_deref() == Some(common.trim_end());
-        !is_merged && lacking(top, common.trim_end(), other).is_some_and(|some| some > 0)
+        let is_merged = commit(top, branch).as_ref() == Some(&common);
+        !is_merged && lacking(top, &common, other).is_some_and(|some| some > 0)
     };
     listed.lines().find(is_beyond).map(str::to_owned)
 }
 
 /// Whether a repository lacks the commits before some.
 pub fn is_shallow(top: &Path) -> bool {
-    git(top, &["rev-parse", "--is-shallow-repository"]).is_some_and(|it| it.trim_end() == "true")
+    Git::here(top).line(&["rev-parse", "--is-shallow-repository"]).as_deref() == Some("true")
 }
 
 /// Whether a working tree's `HEAD`, the stash or another ref has a commit that is on no branch here
@@ -144,6 +140,13 @@ pub fn has_stray_commits(top: &Path) -> Option<bool> {
 /// git took too long or printed too much.
 pub fn look(top: &Path) -> Option<Vec<FileChange>> {
     Git::here(top).look()
+}
+
+/// The files with an unresolved conflict.
+fn unmerged(top: &Path) -> Vec<String> {
+    let changes = look(top).unwrap_or_default().into_iter();
+    let unmerged = changes.filter(|change| change.kind == FileChangeKind::Unmerged);
+    unmerged.map(|change| change.path.display().to_string()).collect()
 }
 
 const NO_SUBMODULES: &str = "--ignore-submodules=dirty";
@@ -186,7 +189,7 @@ pub fn changes_since(subject: &Loop) -> Option<Changes> {
     let tracked = git.run_on_theirs(&[&form[..], &[NO_SUBMODULES, start]].concat())?;
     let list = ["ls-files", "-z", "--others", "--exclude-standard"];
     let untracked = git.run_on_theirs(&list).unwrap_or_default();
-    let created = untracked.split('\0').filter(|path| !path.is_empty()).map(|path| ChangedFile {
+    let created = untracked.split_terminator('\0').map(|path| ChangedFile {
         path: path.to_owned(),
         kind: ChangeKind::Created,
         lines: None,
@@ -198,8 +201,7 @@ pub fn changes_since(subject: &Loop) -> Option<Changes> {
 /// The files of ignore rules that belong to no folder: the user's, then the repository's.
 pub fn exclude_files(subject: &Loop) -> Vec<PathBuf> {
     let git = Git::of(subject);
-    let place =
-        |arguments: &[&str]| Some(git.folder.join(git.run(arguments)?.trim_end_matches('\n')));
+    let place = |arguments: &[&str]| Some(git.folder.join(git.line(arguments)?));
     let usual = || {
         let config = env::path("XDG_CONFIG_HOME");
         let config = config.or_else(|| Some(env::path("HOME")?.join(".config")));
@@ -216,14 +218,8 @@ pub fn status_text(top: &Path) -> Option<String> {
 
 /// `git diff HEAD`, for a prompt.
 pub fn diff_text(top: &Path) -> Option<String> {
-    Git::here(top).run_on_theirs(&[
-        "diff",
-        "--no-color",
-        "--no-ext-diff",
-        "--no-textconv",
-        NO_SUBMODULES,
-        "HEAD",
-    ])
+    let plain = ["diff", "--no-color", "--no-ext-diff", "--no-textconv", NO_SUBMODULES, "HEAD"];
+    Git::here(top).run_on_theirs(&plain)
 }
 
 /// `git log --oneline -10`, for a prompt.
@@ -252,7 +248,23 @@ impl<'a> Git<'a> {
     }
 
     fn run(self, arguments: &[&str]) -> Option<String> {
-        self.run_with(arguments, &[])
+        self.printed(arguments, &[]).map(disk::into_text)
+    }
+
+    /// One line that git prints.
+    fn line(self, arguments: &[&str]) -> Option<String> {
+        Some(self.run(arguments)?.trim_end_matches('\n').to_owned())
+    }
+
+    /// How many commits these words name.
+    fn count(self, commits: &[&str]) -> Option<u64> {
+        self.line(&[&["rev-list", "--count"], commits].concat())?.parse().ok()
+    }
+
+    fn head(self) -> (Option<String>, Option<String>) {
+        let branch = self.line(&["symbolic-ref", "--quiet", "HEAD"]);
+        let branch = branch.and_then(|name| name.strip_prefix("refs/heads/").map(str::to_owned));
+        (branch, self.commit("HEAD"))
     }
 
     /// The commit that a name denotes: that of a branch, also where a tag has the same name.
@@ -261,24 +273,11 @@ impl<'a> Git<'a> {
             return None;
         }
         let is_full = name == "HEAD" || name.starts_with("refs/") || is_id(name);
-        if let Some(id) = if is_full { None } else { self.branch(name) } {
-            return Some(id);
-        }
-        let name = format!("{name}^{{commit}}");
-        Some(self.run(&["rev-parse", "--verify", "--quiet", &name])?.trim_end().to_owned())
-    }
-
-    /// The commit of a branch, else of one that was seen of a remote.
-    fn branch(self, name: &str) -> Option<String> {
-        let names = ["heads", "remotes"].map(|kind| format!("refs/{kind}/{name}"));
-        let list = ["for-each-ref", "--format=%(refname) %(objectname)", &names[0], &names[1]];
-        let listed = self.run(&list)?;
-        let of = |name: &String| {
-            let id =
-                |line: &str| line.strip_prefix(name.as_str())?.strip_prefix(' ').map(str::to_owned);
-            listed.lines().find_map(id)
-        };
-        names.iter().find_map(of)
+        let kinds: &[&str] = if is_full { &[""] } else { &["refs/heads/", "refs/remotes/", ""] };
+        kinds.iter().find_map(|kind| {
+            let name = format!("{kind}{name}^{{commit}}");
+            self.line(&["rev-parse", "--verify", "--quiet", &name])
+        })
     }
 
     fn look(self) -> Option<Vec<FileChange>> {
@@ -291,8 +290,8 @@ impl<'a> Git<'a> {
         let pattern = r"^filter\..*\.(clean|process|required)$";
         let names = self.run(&["config", "-z", "--name-only", "--get-regexp", pattern]);
         let names = names.unwrap_or_default();
-        let names = names.split('\0').filter(|name| !name.is_empty());
-        self.run_with(arguments, &names.collect::<Vec<_>>())
+        let names = names.split_terminator('\0');
+        self.printed(arguments, &names.collect::<Vec<_>>()).map(disk::into_text)
     }
 
     /// The same, on all files but those that crew itself writes.
@@ -301,12 +300,7 @@ impl<'a> Git<'a> {
         self.run_on_files(&[arguments, &["--", ".", &ours]].concat())
     }
 
-    /// Runs git with these settings emptied.
-    fn run_with(self, arguments: &[&str], emptied: &[&str]) -> Option<String> {
-        self.printed(arguments, emptied).map(|output| String::from_utf8_lossy(&output).into_owned())
-    }
-
-    /// The same, byte for byte.
+    /// Runs git with these settings emptied, and returns what it prints byte for byte.
     fn printed(self, arguments: &[&str], emptied: &[&str]) -> Option<Vec<u8>> {
         let value = |name: &str| if name.ends_with(".required") { "false" } else { "" };
         let settings = emptied.iter().map(|name| ((*name).to_owned(), value(name).to_owned()));
@@ -321,7 +315,7 @@ impl<'a> Git<'a> {
             climbs: self.climbs,
             ..Command::default()
         };
-        whole(command.run(self.folder, arguments, || false).ok()?)
+        whole(command.run(self.folder, arguments).ok()?)
     }
 }
 

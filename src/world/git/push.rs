@@ -12,7 +12,7 @@ use super::steps::{Said, Steps, Underway};
 use super::{Git, git};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, Pushed, named};
 use crate::engine::record::Sent;
-use crate::engine::text::count;
+use crate::engine::text::{count, words_of};
 use crate::parse::git::Stand;
 use crate::parse::git_push::{lfs_pointers, submodules_on_no_remote, trouble, was_up_to_date};
 use crate::world::env;
@@ -20,6 +20,9 @@ use crate::world::files::disk;
 
 /// The longest a push may take. What is missing is sent by the next push.
 const WITHIN: Duration = Duration::from_secs(120);
+
+/// How crew pushes, whatever it pushes.
+pub(super) const PUSH: &str = "push --porcelain --no-progress --no-verify --no-signed";
 
 /// The target of a push.
 struct Way {
@@ -52,16 +55,9 @@ impl Steps<'_> {
         let of_submodules = of_submodules(self.checkout());
         // With it a push would have to send every ref.
         let no_mirror = format!("remote.{}.mirror=false", way.remote);
-        let mut arguments = vec![
-            "-c",
-            &no_mirror,
-            "push",
-            "--porcelain",
-            "--no-progress",
-            "--no-verify",
-            "--no-signed",
-            of_submodules,
-        ];
+        let mut arguments: Vec<&str> =
+            ["-c", &no_mirror].into_iter().chain(words_of(PUSH)).collect();
+        arguments.push(of_submodules);
         if !way.has_upstream {
             arguments.push("--set-upstream");
         }
@@ -72,7 +68,7 @@ impl Steps<'_> {
         let within = Some(WITHIN);
         let terms = Command { variables: &variables, online: true, within, ..Command::default() };
         let _underway = Underway::begin(self, GitStep::Push, &commit);
-        let said = self.run_with(&arguments, terms);
+        let said = self.run(&arguments, terms);
         if said.exit != Some(0) {
             return Err(failed(&said, &way, lease.is_some(), rebases));
         }
@@ -177,8 +173,8 @@ fn only_remote(steps: &Steps<'_>, branch: &str) -> Result<String, GitFault> {
 }
 
 pub(super) fn setting(folder: &Path, name: &str) -> Option<String> {
-    let value = git(folder, &["config", "--get", name])?;
-    Some(value.trim_end_matches('\n').to_owned()).filter(|value| !value.is_empty())
+    let value = Git::here(folder).line(&["config", "--get", name]);
+    value.filter(|value| !value.is_empty())
 }
 
 fn failed(said: &Said, way: &Way, leased: bool, rebases: bool) -> GitFault {
@@ -243,9 +239,8 @@ impl Steps<'_> {
         }
         let (own, seen) = (format!("refs/heads/{branch}"), format!("--remotes={remote}"));
         let list = ["rev-list", "--objects", "--no-object-names", SMALL, &own, "--not", &seen];
-        let objects = self.printed(GitStep::Push, &list)?;
-        let terms = Command { input: &objects, ..Command::default() };
-        let batch = self.printed_with(GitStep::Push, &["cat-file", "--batch"], terms)?;
+        let objects = self.printed(GitStep::Push, &list, &[])?;
+        let batch = self.printed(GitStep::Push, &["cat-file", "--batch"], &objects)?;
         let files = lfs_pointers(&batch);
         if files.is_empty() {
             return Ok(());
@@ -253,7 +248,7 @@ impl Steps<'_> {
         let variables = ssh(self.checkout());
         let within = Some(LFS_WITHIN);
         let terms = Command { variables: &variables, online: true, within, ..Command::default() };
-        let said = self.run_with(&["lfs", "push", remote, &own], terms);
+        let said = self.run(&["lfs", "push", remote, &own], terms);
         let why = match said {
             Said { exit: Some(0), .. } => return Ok(()),
             said if !said.text.contains("is not a git command") => said.fault(GitStep::Push).cause,

@@ -6,12 +6,14 @@ use std::path::Path;
 
 use super::command::Command;
 use super::inside::note_submodules;
-use super::steps::{Said, Steps, Underway, unmerged};
-use super::{Git, git, lacking, look};
+use super::steps::{Said, Steps, Underway, conflicting, lazily};
+use super::{Git, git, lacking, unmerged};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, Rebased, named};
-use crate::parse::git::in_the_way;
-use crate::parse::git::{FileChangeKind, IndexEntry, entries};
+use crate::engine::text::words_of;
+use crate::parse::git::{IndexEntry, entries, in_the_way};
 
+const REBASE: &str =
+    "rebase --no-verify --no-gpg-sign --no-autosquash --no-update-refs --autostash";
 /// What git prints, with exit status 0, when uncommitted changes do not apply again.
 const UNFIT: &str = "Applying autostash resulted in conflicts";
 
@@ -30,8 +32,8 @@ impl Steps<'_> {
         if stand.branch.as_deref() != branch {
             return Err(another(stand.branch.as_deref(), branch));
         }
-        match conflicting(self.checkout()).first() {
-            Some(path) => Err(unmerged(GitStep::Rebase, path)),
+        match unmerged(self.checkout()).first() {
+            Some(path) => Err(conflicting(GitStep::Rebase, path)),
             None => rebase(self, onto, stood_on),
         }
     }
@@ -42,8 +44,7 @@ fn rebase(steps: &Steps<'_>, onto: &str, stood_on: Option<&str>) -> Result<Rebas
         let (cause, cure) = (format!("there is no branch {onto}"), "git branch --all lists them");
         return Err(GitFault::new(GitStep::Rebase, GitTrouble::Other, cause, cure));
     };
-    let lacking = git(steps.checkout(), &["rev-list", "--count", &tip, "^HEAD"]);
-    let lacking = lacking.and_then(|count| count.trim().parse::<u64>().ok());
+    let lacking = lacking(steps.checkout(), &tip, "HEAD");
     let (Some(lacking), Some(head)) = (lacking, Git::here(steps.checkout()).commit("HEAD")) else {
         let (cause, cure) = ("there is no commit here yet", "git commit the first one");
         return Err(GitFault::new(GitStep::Rebase, GitTrouble::Other, cause, cure));
@@ -72,20 +73,12 @@ fn apply(
     (tip, before): (&str, Option<&str>),
     head: &str,
 ) -> Result<(), GitFault> {
-    let mut arguments = vec![
-        "rebase",
-        "--no-verify",
-        "--no-gpg-sign",
-        "--no-autosquash",
-        "--no-update-refs",
-        "--autostash",
-    ];
+    let mut arguments: Vec<&str> = words_of(REBASE).collect();
     match before {
         Some(before) => arguments.extend(["--onto", tip, before]),
         None => arguments.push(tip),
     }
-    // A partial clone fetches the files it lacks.
-    let said = steps.run_with(&arguments, Command { online: true, ..Command::default() });
+    let said = steps.run(&arguments, lazily());
     if said.exit == Some(0) && !said.text.contains(UNFIT) {
         return Ok(());
     }
@@ -115,19 +108,12 @@ pub(super) fn another(branch: Option<&str>, own: Option<&str>) -> GitFault {
     GitFault { step: GitStep::Rebase, trouble: GitTrouble::Branch, cause, cure }
 }
 
-/// The files with an unresolved conflict.
-fn conflicting(checkout: &Path) -> Vec<String> {
-    let changes = look(checkout).unwrap_or_default().into_iter();
-    let unmerged = changes.filter(|change| change.kind == FileChangeKind::Unmerged);
-    unmerged.map(|change| change.path.display().to_string()).collect()
-}
-
 /// Finds the cause in the working tree as git left it.
 fn fault(steps: &Steps<'_>, said: &Said, onto: &str) -> GitFault {
     if said.exit.is_none() {
         return said.fault(GitStep::Rebase);
     }
-    let files = conflicting(steps.checkout());
+    let files = unmerged(steps.checkout());
     let in_the_way = in_the_way(&said.text);
     let conflict = |cause: String, cure: &str| {
         GitFault::new(GitStep::Rebase, GitTrouble::Conflict, cause, cure)
@@ -155,7 +141,7 @@ fn undo(steps: &Steps<'_>, head: &str, is_finished: bool) -> Result<(), GitFault
     let steps = &steps.to_the_end();
     if !is_finished {
         // This fails harmlessly if the rebase never started.
-        steps.run(&["rebase", "--abort"]);
+        steps.run(&["rebase", "--abort"], Command::default());
     } else if let Some((place, stash)) = set_aside(steps, head) {
         steps.well(GitStep::Rebase, &["reset", "-q", "--hard", head])?;
         steps.well(GitStep::Rebase, &["stash", "apply", "-q", "--index", &stash])?;
@@ -186,7 +172,7 @@ impl Staged {
     pub fn read(steps: &Steps<'_>, head: &str) -> Result<Self, GitFault> {
         let arguments =
             ["diff-index", "--cached", "--raw", "--no-renames", "--no-abbrev", "-z", head];
-        Ok(Self(entries(&steps.printed(GitStep::Rebase, &arguments)?)))
+        Ok(Self(entries(&steps.printed(GitStep::Rebase, &arguments, &[])?)))
     }
 
     /// Stages it again, except paths that differ between `before` and the commit that is checked
@@ -199,12 +185,11 @@ impl Staged {
         let steps = &steps.to_the_end();
         let arguments =
             ["diff-tree", "-r", "--raw", "--no-renames", "--no-abbrev", "-z", before, "HEAD"];
-        let moved = entries(&steps.printed(GitStep::Rebase, &arguments)?);
+        let moved = entries(&steps.printed(GitStep::Rebase, &arguments, &[])?);
         let moved: BTreeSet<Vec<u8>> = moved.into_iter().map(|entry| entry.path).collect();
         self.0.retain(|entry| !moved.contains(&entry.path));
         let input: Vec<u8> = self.0.iter().flat_map(IndexEntry::line).collect();
         let terms = Command { input: &input, ..Command::default() };
-        let arguments = ["update-index", "-z", "--index-info"];
-        steps.run_with(&arguments, terms).well(GitStep::Rebase).map(drop)
+        steps.run(&["update-index", "-z", "--index-info"], terms).well(GitStep::Rebase).map(drop)
     }
 }

@@ -13,18 +13,20 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::command::Command;
-use super::push::ssh;
-use super::steps::{Said, hooks, said, start};
+use super::hub::FETCH;
+use super::push::{PUSH, ssh};
+use super::steps::{Said, hooks, printed, said};
 use crate::engine::git::{
     GitFault, GitStep, GitTrouble, RefUpdate, RemoteRef, SwapResult, swap_result,
 };
+use crate::engine::text::words_of;
 use crate::parse::git::is_id;
 use crate::parse::git_push::{self, MESSAGE_BYTES, is_ref_name, trouble_of_refs, without_secrets};
 use crate::world::clock::{self, Deadline, RetryPolicy};
 use crate::world::env;
 use crate::world::files::disk;
 use crate::world::process::signals::Signals;
-use crate::world::process::{ExitCause, FinishedProcess, Stop};
+use crate::world::process::{FinishedProcess, Stop};
 
 /// The longest that one talk with the remote may take.
 pub const WITHIN: Duration = Duration::from_secs(120);
@@ -84,20 +86,15 @@ impl Refs<'_> {
     }
 
     /// Brings the objects of these refs here, with all that they rest on, but no ref. One that the
-    /// remote no longer has is left out.
-    pub fn fetch(&self, names: &[&str]) -> Result<(), GitFault> {
-        self.fetch_since(names, &[])
-    }
-
-    /// The same, without what is here since an earlier fetch of the objects `known`. No ref here
-    /// points to them, so git would not offer them, and would get the whole chain again.
-    pub fn fetch_since(&self, names: &[&str], known: &[&str]) -> Result<(), GitFault> {
+    /// remote no longer has is left out, and so is what is here since an earlier fetch of the
+    /// objects `known`: no ref here points to them, so git would get the whole chain again.
+    pub fn fetch(&self, names: &[&str], known: &[&str]) -> Result<(), GitFault> {
         names.iter().try_for_each(|name| named(name))?;
         known.iter().try_for_each(|id| identified(id))?;
         let mut said = self.bring(names, known);
         if said.exit != Some(0) && git_push::is_gone(&said.text) {
             let there = self.list(names)?;
-            let there: Vec<&str> = there.iter().map(|it| it.name.as_str()).collect();
+            let there: Vec<&str> = there.iter().map(|found| found.name.as_str()).collect();
             said = self.bring(&there, &[]);
         }
         if said.exit == Some(0) { Ok(()) } else { Err(self.failed(&said)) }
@@ -109,8 +106,8 @@ impl Refs<'_> {
             return Said { exit: Some(0), text: String::new() };
         }
         let tips: Vec<String> = known.iter().map(|id| format!("--negotiation-tip={id}")).collect();
-        let mut arguments = vec!["fetch", "--quiet", "--no-write-fetch-head", "--refmap="];
-        arguments.extend(["--no-tags", "--no-prune", "--no-recurse-submodules", "--stdin"]);
+        let mut arguments: Vec<&str> = words_of(FETCH).collect();
+        arguments.extend(["--refmap=", "--no-prune", "--stdin"]);
         arguments.extend(tips.iter().map(String::as_str));
         arguments.extend(["--", self.remote]);
         self.reach(&arguments, names.join("\n").as_bytes())
@@ -177,14 +174,12 @@ impl Refs<'_> {
             // git would push what the configuration names.
             return Ok(SwapResult::Done);
         }
-        let arguments = push_arguments(self.remote, updates)?;
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let names: Vec<&str> = updates.iter().map(|update| update.name.as_str()).collect();
         let deletes = updates.iter().any(|update| update.new.is_none());
         let mut swaps_left = SWAPS_MAX;
         loop {
             swaps_left -= 1;
-            let said = self.reach(&arguments, &[]);
+            let said = self.push(updates)?;
             if said.exit == Some(0) {
                 return Ok(SwapResult::Done);
             }
@@ -221,8 +216,7 @@ impl Refs<'_> {
         let name = format!("{name}-probe-{:016x}", env::random());
         let id = self.commit("Whether this remote takes a ref of this name\n", None)?;
         let create = RefUpdate { name: name.clone(), old: None, new: Some(id.clone()) };
-        let arguments = push_arguments(self.remote, &[create])?;
-        let said = self.reach(&arguments.iter().map(String::as_str).collect::<Vec<_>>(), &[]);
+        let said = self.push(&[create])?;
         if said.exit == Some(0) {
             let _ = self.swap(&[RefUpdate { name, old: Some(id), new: None }]);
             return Ok(true);
@@ -230,23 +224,25 @@ impl Refs<'_> {
         if git_push::is_rejected(&said.text) { Ok(false) } else { Err(self.failed(&said)) }
     }
 
+    fn push(&self, updates: &[RefUpdate]) -> Result<Said, GitFault> {
+        let arguments = push_arguments(self.remote, updates)?;
+        Ok(self.reach(&arguments.iter().map(String::as_str).collect::<Vec<_>>(), &[]))
+    }
+
     /// The variables for ssh, which no path needs.
     fn ssh(&self) -> Vec<(&'static str, String)> {
         if self.remote.starts_with('/') { Vec::new() } else { ssh(self.folder) }
     }
 
-    /// A bare repository here is crew's own: its configuration names no hook.
-    fn is_bare(&self) -> bool {
-        disk::is_file(&self.folder.join("HEAD"))
-    }
-
     /// Runs a git that talks to the remote.
     fn reach(&self, arguments: &[&str], input: &[u8]) -> Said {
         let variables = self.ssh();
-        let terms = Command { input, ..self.online(&variables) };
-        let hooks = if self.is_bare() { Vec::new() } else { hooks(self.folder) };
         let stop = self.ends();
-        let once = || said(self.folder, arguments, &hooks, terms, &stop);
+        let terms = Command { input, stop: Some(&stop), ..self.online(&variables) };
+        // A bare repository here is crew's own: its configuration names no hook.
+        let is_bare = disk::is_file(&self.folder.join("HEAD"));
+        let hooks = if is_bare { Vec::new() } else { hooks(self.folder) };
+        let once = || said(self.folder, arguments, &hooks, terms);
         self.patiently(once, |said| said.exit != Some(0) && is_out_of_reach(said))
     }
 
@@ -288,27 +284,15 @@ impl Refs<'_> {
 
     /// What git printed, without its complaints, if it succeeded.
     fn printed(&self, arguments: &[&str], terms: Command<'_>) -> Result<FinishedProcess, GitFault> {
-        let is_network = |answer: &Result<_, GitFault>| {
-            answer.as_ref().is_err_and(|it| it.trouble == GitTrouble::Network)
+        let once = || {
+            let stop = self.ends();
+            printed(self.folder, arguments, &[], Command { stop: Some(&stop), ..terms })
         };
-        self.patiently(|| self.printed_once(arguments, terms), is_network)
-    }
-
-    fn printed_once(
-        &self,
-        arguments: &[&str],
-        terms: Command<'_>,
-    ) -> Result<FinishedProcess, GitFault> {
-        let stop = self.ends();
-        let said = match start(self.folder, arguments, &[], terms, &stop) {
-            Ok(ended) if ended.cause == ExitCause::Exit(0) => return Ok(ended),
-            // The complaint is read from a second run.
-            Ok(FinishedProcess { cause: ExitCause::Exit(_), .. }) | Err(_) => {
-                said(self.folder, arguments, &[], terms, &stop)
-            }
-            Ok(ended) => Said { exit: None, text: format!("git gave no answer: {}", ended.cause) },
-        };
-        Err(if terms.online { self.failed(&said) } else { said.fault(GitStep::Lease) })
+        let is_unanswered =
+            |answer: &Result<_, Said>| terms.online && answer.as_ref().is_err_and(is_out_of_reach);
+        self.patiently(once, is_unanswered).map_err(|said| {
+            if terms.online { self.failed(&said) } else { said.fault(GitStep::Lease) }
+        })
     }
 
     /// Stores an object and returns its id.
@@ -347,25 +331,17 @@ impl Refs<'_> {
     }
 }
 
-/// Whether an answer says that the remote was not reached, or took too long.
+/// Whether an answer says that the remote was not reached, or took too long; also where it answered
+/// only when it was asked again for its complaint.
 fn is_out_of_reach(said: &Said) -> bool {
-    said.exit.is_none_or(|_| trouble_of_refs(&said.text).0 == GitTrouble::Network)
+    said.exit.is_none_or(|exit| exit == 0 || trouble_of_refs(&said.text).0 == GitTrouble::Network)
 }
 
 /// The one push that moves these refs. No `+` stands before a refspec, and nothing is forced: git
 /// would then ignore what is expected.
 pub(super) fn push_arguments(remote: &str, updates: &[RefUpdate]) -> Result<Vec<String>, GitFault> {
-    let fixed = [
-        "push",
-        "--porcelain",
-        "--no-progress",
-        "--atomic",
-        "--no-verify",
-        "--no-signed",
-        "--no-follow-tags",
-        "--no-recurse-submodules",
-    ];
-    let mut arguments: Vec<String> = fixed.map(str::to_owned).into();
+    let together = ["--atomic", "--no-follow-tags", "--no-recurse-submodules"];
+    let mut arguments: Vec<String> = words_of(PUSH).chain(together).map(str::to_owned).collect();
     let mut refspecs = Vec::new();
     for RefUpdate { name, old, new } in updates {
         named(name)?;
@@ -427,7 +403,7 @@ impl Probe {
 
     fn git(&self, arguments: &[&str]) -> Result<(), GitFault> {
         let terms = Command { climbs: true, ..Command::default() };
-        said(&self.folder, arguments, &[], terms, || false).well(GitStep::Commit).map(drop)
+        said(&self.folder, arguments, &[], terms).well(GitStep::Commit).map(drop)
     }
 }
 

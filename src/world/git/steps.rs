@@ -5,13 +5,11 @@
 //! leaves the working tree as it was, and what a step of a killed crew left is put back.
 
 use std::cell::OnceCell;
-use std::fmt::Write as _;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::command::{Command, Setting};
-use super::{git, head};
+use super::command::{Command, Setting, whole};
+use super::{Git, git, head};
 use crate::engine::git::GitTrouble::{self, Other, Repository};
 use crate::engine::git::{GitBaseline, GitFault, GitSetting, GitStep};
 use crate::engine::record::Place;
@@ -141,13 +139,8 @@ impl<'a> Steps<'a> {
     }
 
     /// Runs git and returns its result, whatever that is.
-    pub(super) fn run(&self, arguments: &[&str]) -> Said {
-        self.run_with(arguments, Command::default())
-    }
-
-    /// The same, on other terms.
-    pub(super) fn run_with(&self, arguments: &[&str], terms: Command<'_>) -> Said {
-        said(self.checkout(), arguments, self.hooks(), terms, self.stop)
+    pub(super) fn run(&self, arguments: &[&str], terms: Command<'_>) -> Said {
+        said(self.checkout(), arguments, self.hooks(), Command { stop: Some(self.stop), ..terms })
     }
 
     fn hooks(&self) -> &[Setting] {
@@ -156,42 +149,34 @@ impl<'a> Steps<'a> {
 
     /// What git printed, if it succeeded.
     pub(super) fn well(&self, step: GitStep, arguments: &[&str]) -> Result<String, GitFault> {
-        self.run(arguments).well(step)
+        self.run(arguments, Command::default()).well(step)
     }
 
     /// The same for a commit, with input.
     pub(super) fn fed(&self, arguments: &[&str], input: &[u8]) -> Result<String, GitFault> {
-        let terms = Command { input, ..Command::default() };
-        self.run_with(arguments, terms).well(GitStep::Commit)
+        self.run(arguments, Command { input, ..Command::default() }).well(GitStep::Commit)
     }
 
-    /// All that git printed, byte for byte.
-    pub(super) fn printed(&self, step: GitStep, arguments: &[&str]) -> Result<Vec<u8>, GitFault> {
-        self.printed_with(step, arguments, Command::default())
-    }
-
-    /// The same, on other terms.
-    pub(super) fn printed_with(
+    /// All that git printed of this input, byte for byte.
+    pub(super) fn printed(
         &self,
         step: GitStep,
         arguments: &[&str],
-        terms: Command<'_>,
+        input: &[u8],
     ) -> Result<Vec<u8>, GitFault> {
-        match start(self.checkout(), arguments, self.hooks(), terms, self.stop) {
-            Ok(FinishedProcess { cause: ExitCause::Exit(0), output, cut: false, .. }) => Ok(output),
-            Ok(FinishedProcess { cause: ExitCause::Exit(0), .. }) => {
-                let cause = "more paths differ than crew lists";
-                let cure = "have .gitignore leave out what is generated";
-                Err(GitFault::new(step, Other, cause, cure))
-            }
-            // The error text is read from a second run, of which only a part of the output is kept.
-            _ => Err(self.run_with(arguments, terms).fault(step)),
-        }
+        let terms = Command { input, stop: Some(self.stop), ..Command::default() };
+        let ended = printed(self.checkout(), arguments, self.hooks(), terms);
+        let ended = ended.map_err(|said| said.fault(step))?;
+        whole(ended).ok_or_else(|| {
+            let cause = "more paths differ than crew lists";
+            GitFault::new(step, Other, cause, "have .gitignore leave out what is generated")
+        })
     }
 
     /// Whether one commit is an ancestor of another, or the same commit.
     pub fn holds(&self, older: &str, newer: &str) -> bool {
-        self.run(&["merge-base", "--is-ancestor", older, newer]).exit == Some(0)
+        let arguments = ["merge-base", "--is-ancestor", older, newer];
+        self.run(&arguments, Command::default()).exit == Some(0)
     }
 }
 
@@ -250,43 +235,66 @@ pub(super) fn hooks(folder: &Path) -> Vec<Setting> {
     names.map(|name| (format!("{name}.enabled"), "false".to_owned())).collect()
 }
 
+/// Runs a step outside the loop's own ones, without the hooks that the folder names.
+pub(super) fn run(folder: &Path, arguments: &[&str], terms: Command<'_>) -> Said {
+    said(folder, arguments, &hooks(folder), terms)
+}
+
+/// The terms of a step that a partial clone may need its remote for: it fetches the files it lacks.
+pub(super) fn lazily<'a>() -> Command<'a> {
+    Command { online: true, ..Command::default() }
+}
+
 /// Runs git with the settings of all steps and keeps its complaints with the rest.
 pub(super) fn said(
     folder: &Path,
     arguments: &[&str],
     hooks: &[Setting],
     terms: Command<'_>,
-    stop: impl Fn() -> bool,
 ) -> Said {
-    let within = terms.within.unwrap_or(WITHIN);
-    let terms = Command { with_errors: true, within: Some(within), ..terms };
-    let text = match start(folder, arguments, hooks, terms, stop) {
-        Err(error) => format!("git cannot be started: {error}"),
-        Ok(ended) => match ended.cause {
-            ExitCause::Exit(code) => return Said { exit: Some(code), text: ended.text() },
-            ExitCause::TimedOut => format!("git gave no answer within {} s", within.as_secs()),
-            _ => "git was ended before it was done".to_owned(),
-        },
-    };
-    Said { exit: None, text }
+    match start(folder, arguments, hooks, Command { with_errors: true, ..terms }) {
+        Ok(ended) => Said { exit: Some(0), text: ended.text() },
+        Err(said) => said,
+    }
 }
 
-/// Runs git with the settings of all steps; its complaints are kept only on these terms.
-pub(super) fn start(
+/// The same without its complaints if it succeeded: those are read from a second run.
+pub(super) fn printed(
     folder: &Path,
     arguments: &[&str],
     hooks: &[Setting],
     terms: Command<'_>,
-    stop: impl Fn() -> bool,
-) -> io::Result<FinishedProcess> {
+) -> Result<FinishedProcess, Said> {
+    start(folder, arguments, hooks, terms).map_err(|failed| match failed.exit {
+        Some(_) => said(folder, arguments, hooks, terms),
+        None => failed,
+    })
+}
+
+fn start(
+    folder: &Path,
+    arguments: &[&str],
+    hooks: &[Setting],
+    terms: Command<'_>,
+) -> Result<FinishedProcess, Said> {
     let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
     let settings: Vec<Setting> = SETTINGS.iter().map(own).chain(hooks.iter().cloned()).collect();
-    let within = terms.within.or(Some(WITHIN));
-    Command { settings: &settings, within, ..terms }.run(folder, arguments, stop)
+    let within = terms.within.unwrap_or(WITHIN);
+    let terms = Command { settings: &settings, within: Some(within), ..terms };
+    let text = match terms.run(folder, arguments) {
+        Err(error) => format!("git cannot be started: {error}"),
+        Ok(ended) => match ended.cause {
+            ExitCause::Exit(0) => return Ok(ended),
+            ExitCause::Exit(code) => return Err(Said { exit: Some(code), text: ended.text() }),
+            ExitCause::TimedOut => format!("git gave no answer within {} s", within.as_secs()),
+            _ => "git was ended before it was done".to_owned(),
+        },
+    };
+    Err(Said { exit: None, text })
 }
 
 /// An unresolved conflict that was already there.
-pub(super) fn unmerged(step: GitStep, path: &str) -> GitFault {
+pub(super) fn conflicting(step: GitStep, path: &str) -> GitFault {
     let cause = format!("{path} has an unresolved conflict");
     GitFault::new(step, GitTrouble::Unfinished, cause, "resolve it, then git add the file")
 }
@@ -316,8 +324,7 @@ impl Said {
 
 /// git's own folder of a working tree, with the path that git prints.
 pub fn repository(top: &Path) -> Option<PathBuf> {
-    let named = git(top, &["rev-parse", "--absolute-git-dir"])?;
-    Some(named.trim_end_matches('\n').into())
+    Some(Git::here(top).line(&["rev-parse", "--absolute-git-dir"])?.into())
 }
 
 /// Whether the repository seems to be there, without starting git: for iterations in which crew
@@ -334,19 +341,18 @@ pub fn stand(place: &Place, step: GitStep) -> Result<Stand, GitFault> {
     arguments.extend(place.repository.is_some().then_some("--absolute-git-dir"));
     arguments.extend(start.as_deref());
     arguments.extend(["HEAD", "HEAD^{tree}", "--symbolic-full-name", "HEAD"]);
-    let ended = started(place, &arguments, false);
-    let (end, text) = match ended {
-        Ok(ended) => (ended.cause, ended.text()),
-        Err(error) => {
-            let cause = format!("git cannot be started: {error}");
-            return Err(GitFault::new(step, Other, cause, "make sure that git is on PATH"));
-        }
-    };
-    let ExitCause::Exit(code) = end else {
+    let ended = Command::default().run(&place.checkout, &arguments).map_err(|error| {
+        let cause = format!("git cannot be started: {error}");
+        GitFault::new(step, Other, cause, "make sure that git is on PATH")
+    })?;
+    let ExitCause::Exit(code) = ended.cause else {
         return Err(GitFault::new(step, Other, "git gave no answer", "try git status here"));
     };
+    let text = ended.text();
     let lost = |cause: String| GitFault::new(step, Repository, cause, way_back(place));
-    let Some(rest) = text.strip_prefix(&pinned(place)) else {
+    let is_next = |text, path: &PathBuf| str::strip_prefix(text, &format!("{}\n", path.display()));
+    let mut pinned = [&place.checkout].into_iter().chain(&place.repository);
+    let Some(rest) = pinned.try_fold(&*text, is_next) else {
         return Err(lost(other(place, &text)));
     };
     let mut lines = rest.lines();
@@ -381,15 +387,6 @@ fn way_back(place: &Place) -> String {
     format!("{back}, then crew resume")
 }
 
-/// What git's answer must start with in the repository where the loop started.
-fn pinned(place: &Place) -> String {
-    let mut text = format!("{}\n", place.checkout.display());
-    if let Some(repository) = &place.repository {
-        let _ = writeln!(text, "{}", repository.display());
-    }
-    text
-}
-
 fn named(place: &Place) -> String {
     let usual = place.checkout.join(".git");
     place.repository.as_ref().unwrap_or(&usual).display().to_string()
@@ -404,14 +401,10 @@ fn other(place: &Place, found: &str) -> String {
     if let Some(found) = found.lines().nth(1) {
         return format!("git finds another repository here, {found}, not {}", named(place));
     }
-    let said = started(place, &["rev-parse", "--git-dir"], true);
+    let said = Command { with_errors: true, ..Command::default() };
+    let said = said.run(&place.checkout, &["rev-parse", "--git-dir"]);
     let said = said.map_or_else(|error| error.to_string(), |ended| complaint(&ended.text()));
     format!("{} cannot be read: {said}", named(place))
-}
-
-fn started(place: &Place, arguments: &[&str], with_errors: bool) -> io::Result<FinishedProcess> {
-    let command = Command { with_errors, ..Command::default() };
-    command.run(&place.checkout, arguments, || false)
 }
 
 /// Its name, and the most that is read of it, in bytes.
@@ -479,7 +472,8 @@ pub fn put_back(checkout: &Path) -> Result<(), GitFault> {
             let list = ["diff-tree", "-r", "--name-only", "--no-renames", "-z", head, "HEAD"];
             let paths = git(checkout, &list).unwrap_or_default();
             let update = ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"];
-            run(checkout, &update, paths.as_bytes()).well(GitStep::Commit)?;
+            let terms = Command { input: paths.as_bytes(), ..Command::default() };
+            run(checkout, &update, terms).well(GitStep::Commit)?;
         }
         _ => {}
     }
@@ -537,16 +531,12 @@ fn git_works(_: &[PathBuf]) -> bool {
     process::output_of("pgrep", &["-x", "git"]).is_some()
 }
 
-fn run(checkout: &Path, arguments: &[&str], input: &[u8]) -> Said {
-    let terms = Command { input, ..Command::default() };
-    said(checkout, arguments, &hooks(checkout), terms, || false)
-}
-
 fn undo_rebase(checkout: &Path, folder: &Path, head: &str) -> Result<(), GitFault> {
     let begun = ["rebase-merge", "rebase-apply"].map(|name| folder.join(name));
-    let Some(begun) = begun.iter().find(|it| disk::exists(it)) else { return Ok(()) };
+    let Some(begun) = begun.iter().find(|folder| disk::exists(folder)) else { return Ok(()) };
     let stash = disk::read_text(&begun.join("autostash"), MARK_BYTES).ok().flatten();
-    let step = |arguments: &[&str]| run(checkout, arguments, &[]).well(GitStep::Rebase);
+    let step =
+        |arguments: &[&str]| run(checkout, arguments, Command::default()).well(GitStep::Rebase);
     let Some(stash) = stash.filter(|_| disk::is_missing(&begun.join("head-name"))) else {
         return step(&["rebase", "--abort"]).map(drop);
     };

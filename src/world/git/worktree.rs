@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use super::command::Command;
 use super::git;
-use super::steps::repository;
-use super::steps::{hooks, said};
+use super::steps::{lazily, repository, run};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, Worktree};
 use crate::parse::git::{Tree, worktrees};
 use crate::world::clock::{self, RetryPolicy};
@@ -28,10 +27,7 @@ pub fn worktree(checkout: &Path, name: &str, start: &str) -> Result<Worktree, Gi
     let trees = git(checkout, &["worktree", "list", "--porcelain"]).unwrap_or_default();
     let trees = worktrees(&trees);
     let Some(main) = trees.first() else {
-        return Err(fault(
-            "this is not a git repository".to_owned(),
-            "git init, and a first commit",
-        ));
+        return Err(fault("this is not a git repository", "git init, and a first commit"));
     };
     let path = beside(&main.path, name);
     let known = trees.iter().find(|tree| is_same(&tree.path, &path));
@@ -60,7 +56,7 @@ pub fn clear_half_made(checkout: &Path, path: &Path) -> Result<(), GitFault> {
         .map_err(|error| fault(error.to_string(), "remove it by hand"))?;
     let there = path.display().to_string();
     let arguments = ["worktree", "unlock", "--", &there];
-    said(checkout, &arguments, &[], Command::default(), || false).well(GitStep::Worktree).map(drop)
+    run(checkout, &arguments, Command::default()).well(GitStep::Worktree).map(drop)
 }
 
 /// Ends a merge that a killed git left in a working tree, with its locks. The caller sees to it
@@ -114,10 +110,7 @@ fn make(
         };
         return Err(fault(cause, cure));
     }
-    // A partial clone fetches the files it lacks.
-    let terms = Command { online: true, ..Command::default() };
-    let said = said(checkout, &arguments, &hooks(checkout), terms, || false);
-    if said.exit == Some(0) { Ok(()) } else { Err(said.fault(GitStep::Worktree)) }
+    run(checkout, &arguments, lazily()).well(GitStep::Worktree).map(drop)
 }
 
 fn beside(main: &Path, name: &str) -> PathBuf {
@@ -132,6 +125,6 @@ fn is_same(one: &Path, other: &Path) -> bool {
     one == other || (real(one).is_some() && real(one) == real(other))
 }
 
-fn fault(cause: String, cure: &str) -> GitFault {
+fn fault(cause: impl Into<String>, cure: &str) -> GitFault {
     GitFault::new(GitStep::Worktree, GitTrouble::Other, cause, cure)
 }

@@ -9,10 +9,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::fill::ATTRIBUTES;
-use super::{FILE_BYTES, Snapshots, write};
+use super::{FILE_BYTES, Snapshots, id, make_folder, remove, write};
 use crate::engine::fleet::INCLUDE;
 use crate::engine::record::LoopId;
-use crate::parse::git::{BRANCHES, IndexEntry, entries};
+use crate::parse::git::{BRANCHES, IndexEntry, zero_ended, zero_list};
 use crate::world::clock::Deadline;
 use crate::world::files::{disk, tree};
 use crate::world::git::command::IndexPaths;
@@ -56,7 +56,7 @@ impl Snapshots {
         if self.lay_down(&scratch).and_then(|()| reset()).is_ok() {
             return Ok(());
         }
-        tree::remove(folder).map_err(|error| error.to_string())?;
+        remove(folder)?;
         let _ = disk::remove(&index);
         self.lay_down(&scratch)?;
         reset()
@@ -64,10 +64,7 @@ impl Snapshots {
 
     /// Writes the git dir of a scratch folder, except its objects.
     pub(super) fn lay_down(&self, scratch: &Self) -> Result<(), String> {
-        for name in ["objects/info", "refs/heads", "info"] {
-            let made = disk::make_private_folder(&scratch.folder.join(name));
-            made.map_err(|error| error.to_string())?;
-        }
+        make_folder(&scratch.folder.join("refs/heads"))?;
         let objects = self.folder.join("objects").display().to_string();
         let excludes = disk::read_text(&self.folder.join("info/exclude"), EXCLUDES_BYTES);
         let excludes = excludes.ok().flatten().unwrap_or_default();
@@ -92,7 +89,7 @@ impl Snapshots {
                 list.extend(files.iter());
             }
             let listed = self.printed(&list, &[])?;
-            let entries = listed.split(|byte| *byte == 0).filter_map(|entry| {
+            let entries = zero_ended(&listed).filter_map(|entry| {
                 let tab = entry.iter().position(|byte| *byte == b'\t')?;
                 let path = String::from_utf8_lossy(&entry[tab + 1..]);
                 Path::new(&*path)
@@ -121,8 +118,7 @@ impl Snapshots {
         }
         let mut entries = Vec::new();
         for (path, text) in files {
-            let id = self.printed(&["hash-object", "-w", "--stdin"], text.as_bytes())?;
-            let id = String::from_utf8_lossy(&id).trim_end().to_owned();
+            let id = id(self.printed(&["hash-object", "-w", "--stdin"], text.as_bytes())?)?;
             entries.extend(format!("100644 {id}\t{path}\0").into_bytes());
         }
         self.updated(commit, &["update-index", "-z", "--index-info"], &entries)
@@ -144,15 +140,15 @@ impl Snapshots {
         let listed = self.printed(&["ls-files", "-z", "--others", "-i", "-X", &file], &[])?;
         let held = ["ls-tree", "-r", "-z", "--name-only", "--full-tree", laid_out];
         let held = self.printed(&held, &[])?;
-        let held: BTreeSet<&[u8]> = held.split(|byte| *byte == 0).collect();
-        let files = listed.split(|byte| *byte == 0).filter(|path| !held.contains(path));
+        let held: BTreeSet<&[u8]> = zero_ended(&held).collect();
+        let files = zero_ended(&listed).filter(|path| !held.contains(path));
         copy_files(files, &self.checkout, folder, true).map(drop)
     }
 
     fn reset(&self, tree: &str, index: &Path, keeps_others: bool) -> Result<(), String> {
         let run = |arguments: &[&str]| self.printed_in(&self.checkout, arguments, &[], Some(index));
         // A check may ask git which commit it runs on.
-        let commit = self.id(&["commit-tree", "-m", "snapshot", tree])?;
+        let commit = id(self.printed(&["commit-tree", "-m", "snapshot", tree], &[])?)?;
         run(&["reset", "--hard", "-q", &commit])?;
         if !keeps_others {
             run(&["clean", "-fdq"])?;
@@ -255,23 +251,16 @@ pub struct Restored {
     pub left: Vec<PathBuf>,
 }
 
-/// The mode of a file, for the one in its place.
-struct KeptMode {
-    file: PathBuf,
-    mode: u32,
-}
-
-impl KeptMode {
-    /// Lets nobody do more with the file than before, except run it.
-    fn give_back(&self) -> Result<(), String> {
-        let runs = match tree::kind(&self.file) {
-            "file" => 0,
-            "program" => (self.mode & 0o444) >> 2,
-            _ => return Ok(()),
-        };
-        let set = tree::set_mode(&self.file, self.mode & 0o666 | runs);
-        set.map_err(|error| format!("{}: {error}", self.file.display()))
-    }
+/// Gives a file the mode of the one in whose place it is. Nobody may do more with it than before,
+/// except run it.
+fn give_back(file: &Path, mode: u32) -> Result<(), String> {
+    let runs = match tree::kind(file) {
+        "file" => 0,
+        "program" => (mode & 0o444) >> 2,
+        _ => return Ok(()),
+    };
+    let set = tree::set_mode(file, mode & 0o666 | runs);
+    set.map_err(|error| format!("{}: {error}", file.display()))
 }
 
 impl Snapshots {
@@ -283,60 +272,55 @@ impl Snapshots {
         let kept_as = (1..RETURNS_MAX).map(|number| format!("back-{number}")).find(is_free);
         let kept_as = kept_as.ok_or("it already has too many snapshots of earlier returns")?;
         self.name(id, &kept_as, &present.commit)?;
-        let raw = ["diff-tree", "-r", "--raw", "-z", "--no-renames", "--no-abbrev"];
-        let raw = [&raw[..], &[&present.commit, target]].concat();
-        let changed = entries(&self.printed(&raw, &[])?);
+        let mut changed = self.differing(&present.commit, target)?;
         let left: BTreeSet<&Path> = present.left_out.iter().map(|file| &*file.path).collect();
         let is_kept = |entry: &IndexEntry| {
-            let path = path_of(entry);
+            let path = entry.path();
             let file = self.checkout.join(path);
             // A repository in the tree has its own history, and a large file is in no snapshot.
             entry.what.starts_with(b"160000")
                 || path.ancestors().any(|path| left.contains(path))
                 || disk::stamp(&file).is_some_and(|(size, _)| size > FILE_BYTES)
         };
-        let is_gone = |entry: &IndexEntry| entry.what.starts_with(b"000000");
-        let changed: Vec<&IndexEntry> = changed.iter().filter(|entry| !is_kept(entry)).collect();
-        let (gone, there): (Vec<&IndexEntry>, Vec<&IndexEntry>) =
-            changed.into_iter().partition(|entry| is_gone(entry));
-        let undone = |why: String| format!("{why}; crew back {id} {kept_as} brings the tree back");
-        let rules = |entry: &&IndexEntry| path_of(entry).file_name() == Some(RULES.as_ref());
-        let (rules_gone, gone): (Vec<&IndexEntry>, Vec<&IndexEntry>) =
-            gone.into_iter().partition(rules);
-        for entry in &rules_gone {
-            self.remove(path_of(entry)).map_err(undone)?;
-        }
-        let rules: Vec<&IndexEntry> = there.iter().copied().filter(rules).collect();
-        self.write_out(target, &rules).map_err(undone)?;
-        // What the rules of then cover was in no snapshot of then: it stays, and is nobody's.
-        let ignored = self.ignored_of(gone.iter().map(|entry| &*entry.path));
-        let (ignored, gone): (Vec<&IndexEntry>, Vec<&IndexEntry>) =
-            gone.into_iter().partition(|entry| ignored.contains(&entry.path));
-        for entry in &gone {
-            self.remove(path_of(entry)).map_err(undone)?;
-        }
-        let mut forgotten = IndexPaths::default();
-        for entry in &ignored {
-            forgotten.gone(path_of(entry));
-        }
-        forgotten
-            .update(|arguments, input| self.printed(arguments, input).map(drop))
-            .map_err(undone)?;
-        let (covered, there): (Vec<&IndexEntry>, Vec<&IndexEntry>) =
-            there.into_iter().partition(|entry| entry.is_new && self.is_covered(path_of(entry)));
-        let modes: Vec<KeptMode> = there.iter().filter_map(|entry| self.mode(entry)).collect();
-        let written = self.write_out(target, &there);
-        let set = modes.iter().try_for_each(KeptMode::give_back);
-        written.and(set).map_err(undone)?;
-        self.taken().map_err(undone)?;
-        let name = |entry: &&IndexEntry| path_of(entry).display().to_string();
-        let written = there.iter().map(name).collect();
-        let removed = rules_gone.iter().chain(&gone).map(name).collect();
-        let left = present.left_out.iter().map(|file| file.path.clone());
-        let left = left
-            .chain(covered.iter().chain(&ignored).map(|file| path_of(file).to_owned()))
-            .collect();
-        Ok(Restored { written, removed, kept_as, left })
+        changed.retain(|entry| !is_kept(entry));
+        let restored = self.bring_back(target, changed);
+        let mut restored = restored
+            .map_err(|why| format!("{why}; crew back {id} {kept_as} brings the tree back"))?;
+        restored.left.extend(present.left_out.into_iter().map(|file| file.path));
+        Ok(Restored { kept_as, ..restored })
+    }
+
+    /// Makes the working tree what it was in a snapshot at these entries, but for what no snapshot
+    /// holds.
+    fn bring_back(&self, target: &str, changed: Vec<IndexEntry>) -> Result<Restored, String> {
+        let (mut gone, mut there): (Vec<IndexEntry>, Vec<IndexEntry>) =
+            changed.into_iter().partition(IndexEntry::is_gone);
+        let is_of_rules = |entry: &IndexEntry| entry.path().file_name() == Some(RULES.as_ref());
+        // The rules come first. What the rules of then cover was in no snapshot of then: it stays,
+        // and is nobody's.
+        gone.sort_by_key(|entry| !is_of_rules(entry));
+        let rules = gone.partition_point(is_of_rules);
+        self.remove(&gone[..rules])?;
+        self.write_out(target, there.iter().filter(|entry| is_of_rules(entry)))?;
+        let covered = self.ignored_of(gone[rules..].iter().map(|entry| &*entry.path));
+        let (ignored, gone): (Vec<IndexEntry>, Vec<IndexEntry>) =
+            gone.into_iter().partition(|entry| covered.contains(&entry.path));
+        self.remove(&gone)?;
+        let mut left: Vec<PathBuf> = ignored.iter().map(|entry| entry.path().into()).collect();
+        let forgotten = IndexPaths { gone: left.clone(), there: Vec::new() };
+        forgotten.update(|arguments, input| self.printed(arguments, input))?;
+        there.retain(|entry| {
+            let is_covered = entry.is_new() && self.is_covered(entry.path());
+            left.extend(is_covered.then(|| entry.path().to_owned()));
+            !is_covered
+        });
+        let modes: Vec<(PathBuf, u32)> = there.iter().filter_map(|it| self.mode(it)).collect();
+        let written = self.write_out(target, there.iter());
+        written.and(modes.iter().try_for_each(|(file, mode)| give_back(file, *mode)))?;
+        self.taken()?;
+        let name = |entry: &IndexEntry| entry.path().display().to_string();
+        let [written, removed] = [&there, &gone].map(|list| list.iter().map(name).collect());
+        Ok(Restored { written, removed, left, ..Restored::default() })
     }
 
     /// Which of these paths the ignore rules that are in force now cover.
@@ -344,7 +328,7 @@ impl Snapshots {
         &self,
         paths: impl Iterator<Item = &'p [u8]>,
     ) -> BTreeSet<Vec<u8>> {
-        let paths: Vec<u8> = paths.flat_map(|path| [path, b"\0"].concat()).collect();
+        let paths = zero_list(paths.map(OsStr::from_bytes));
         let form = ["--no-index", "--verbose", "--non-matching", "-z", "--stdin"];
         let ask = || self.printed(&[&["check-ignore"], &form[..]].concat(), &paths).ok();
         // It fails where no path is covered.
@@ -356,11 +340,11 @@ impl Snapshots {
     }
 
     /// The mode of a file that will be replaced: git would make every file readable for all.
-    fn mode(&self, entry: &IndexEntry) -> Option<KeptMode> {
-        let file = self.checkout.join(path_of(entry));
+    fn mode(&self, entry: &IndexEntry) -> Option<(PathBuf, u32)> {
+        let file = self.checkout.join(entry.path());
         let is_plain = matches!(tree::kind(&file), "file" | "program");
         let mode = tree::mode(&file).filter(|_| is_plain)?;
-        Some(KeptMode { file, mode })
+        Some((file, mode))
     }
 
     /// Whether something that no snapshot holds is where a file would come: an ignored file, or a
@@ -372,34 +356,34 @@ impl Snapshots {
                 .any(|folder| !matches!(tree::kind(&self.checkout.join(folder)), "folder" | "gone"))
     }
 
-    /// Removes a file of the tree, and the folders that it leaves empty. A link in its path means
+    /// Removes files of the tree, and the folders that they leave empty. A link in a path means
     /// that the file is elsewhere and not the tree's.
-    fn remove(&self, path: &Path) -> Result<(), String> {
-        let folders: Vec<PathBuf> =
-            path.ancestors().skip(1).map(|folder| self.checkout.join(folder)).collect();
-        if folders.iter().any(|folder| !tree::is_folder(folder)) {
-            return Ok(());
-        }
-        disk::remove(&self.checkout.join(path)).map_err(|error| error.to_string())?;
-        for folder in folders.iter().filter(|folder| **folder != self.checkout) {
-            tree::remove_if_empty(folder);
+    fn remove(&self, entries: &[IndexEntry]) -> Result<(), String> {
+        for path in entries.iter().map(IndexEntry::path) {
+            let folders: Vec<PathBuf> =
+                path.ancestors().skip(1).map(|folder| self.checkout.join(folder)).collect();
+            if folders.iter().all(|folder| tree::is_folder(folder)) {
+                disk::remove(&self.checkout.join(path)).map_err(|error| error.to_string())?;
+                for folder in folders.iter().filter(|folder| **folder != self.checkout) {
+                    tree::remove_if_empty(folder);
+                }
+            }
         }
         Ok(())
     }
 
     /// Writes these files of a snapshot with the current time, by an index of its own.
-    fn write_out(&self, commit: &str, entries: &[&IndexEntry]) -> Result<(), String> {
-        if entries.is_empty() {
+    fn write_out<'e>(
+        &self,
+        commit: &str,
+        entries: impl Iterator<Item = &'e IndexEntry>,
+    ) -> Result<(), String> {
+        let paths = zero_list(entries.map(IndexEntry::path));
+        if paths.is_empty() {
             return Ok(());
         }
-        let paths: Vec<u8> =
-            entries.iter().flat_map(|entry| [&*entry.path, b"\0"].concat()).collect();
         self.on_own_index(commit, |run| {
             run(&["checkout-index", "-f", "-q", "-z", "--stdin"], &paths).map(drop)
         })
     }
-}
-
-fn path_of(entry: &IndexEntry) -> &Path {
-    Path::new(OsStr::from_bytes(&entry.path))
 }

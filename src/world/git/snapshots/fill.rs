@@ -3,6 +3,7 @@
 //! objects come as second names of its files, which never change; as copies where the disk cannot;
 //! and those that the repository borrows, too.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::io::ErrorKind;
@@ -10,9 +11,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{FILE_BYTES, LINKS, Snapshots, write};
+use super::{FILE_BYTES, LINKS, Snapshots, make_folder, remove, write};
 use crate::engine::record::{Driver, Loop};
-use crate::parse::git::BRANCHES;
+use crate::parse::git::{BRANCHES, paths, zero_ended, zero_list};
 use crate::world::clock::{Deadline, Stopwatch};
 use crate::world::files::disk::{self, Durability};
 use crate::world::files::tree::{self, Shared};
@@ -44,7 +45,7 @@ impl Snapshots {
     /// Makes the private git dir, unless there is one that works.
     pub fn fill(&self, subject: &Loop) -> Result<Filled, String> {
         let parent = self.folder.parent().unwrap_or(Path::new("/"));
-        disk::make_private_folder(parent).map_err(|error| error.to_string())?;
+        make_folder(parent)?;
         let _lock = self.hold()?;
         let is_in_git = disk::exists(&self.checkout.join(".git"));
         let watched = |taken: &str| {
@@ -84,17 +85,16 @@ impl Snapshots {
             let (from, to) = (self.folder.join(folder), new.folder.join(folder));
             for file in tree::files(&from, FILES_MAX) {
                 let to = to.join(&file);
-                let made = disk::make_private_folder(to.parent().unwrap_or(&to));
-                let _ = made.and_then(|()| tree::share(&from.join(&file), &to, deadline));
+                let made = make_folder(to.parent().unwrap_or(&to));
+                let _ = made.map(|()| tree::share(&from.join(&file), &to, deadline));
             }
         }
     }
 
     fn make(&self, subject: &Loop, deadline: Deadline) -> Result<Filled, String> {
-        tree::remove(&self.folder).map_err(|error| error.to_string())?;
-        for folder in ["objects/pack", "objects/info", "refs/heads", "info"] {
-            let folder = self.folder.join(folder);
-            disk::make_private_folder(&folder).map_err(|error| error.to_string())?;
+        remove(&self.folder)?;
+        for folder in ["objects/pack", "objects/info", "refs/heads"] {
+            make_folder(&self.folder.join(folder))?;
         }
         write(&self.folder.join("HEAD"), "ref: refs/heads/none")?;
         let filled = match self.set_up(subject)? {
@@ -178,35 +178,31 @@ impl Snapshots {
             .map_err(|error| error.to_string())?;
         let converted = if theirs.converts_all { Some(Vec::new()) } else { converted(subject) };
         let converted = converted.ok_or("git does not say what it converts")?;
-        let mut converted: Vec<&[u8]> = converted.split(|byte| *byte == 0).collect();
-        converted.sort_unstable();
+        let converted: BTreeSet<&Path> = paths(&converted).collect();
         let listed = self.printed(&["ls-files", "-s", "-v", "-z"], &[])?;
         let (mut anew, mut links) = (IndexPaths::default(), Vec::new());
-        for record in listed.split(|byte| *byte == 0) {
+        for record in zero_ended(&listed) {
             let Some(tab) = record.iter().position(|byte| *byte == b'\t') else { continue };
-            let (about, path) = (&record[..tab], &record[tab + 1..]);
+            let (about, path) = (&record[..tab], Path::new(OsStr::from_bytes(&record[tab + 1..])));
             let is_link = about[2..].starts_with(b"160000");
-            let is_converted = theirs.converts_all || converted.binary_search(&path).is_ok();
+            links.extend(is_link.then_some(path));
+            let is_converted = theirs.converts_all || converted.contains(path);
             // Also unmerged: with such an entry no tree can be written.
             let is_hidden = about[0] != b'H';
-            if is_link {
-                links.extend([path, b"\0"].concat());
-            }
-            let path = Path::new(OsStr::from_bytes(path));
             let is_ours = path.starts_with(BRANCHES);
             if is_ours || ((is_hidden || is_converted) && !is_link) {
-                anew.gone(path);
+                anew.gone.push(path.to_owned());
                 let file = self.checkout.join(path);
                 let fits = disk::stamp(&file).is_some_and(|(size, _)| size <= FILE_BYTES);
                 if fits && !is_ours && !tree::is_folder(&file) && tree::is_readable(&file) {
-                    anew.there(path);
+                    anew.there.push(path.to_owned());
                 }
             }
         }
         if !links.is_empty() {
-            let _ = disk::write(&self.folder.join(LINKS), &links, Durability::Remade);
+            let _ = disk::write(&self.folder.join(LINKS), &zero_list(links), Durability::Remade);
         }
-        anew.update(|arguments, input| self.printed(arguments, input).map(drop))
+        anew.update(|arguments, input| self.printed(arguments, input))
     }
 }
 

@@ -10,18 +10,20 @@ use super::{FILE_BYTES, ID_BYTES, Snapshots, write};
 use crate::engine::evidence::changes::Changes;
 use crate::engine::record::LoopId;
 use crate::engine::test_changes::kind::ChangedPath;
-use crate::parse::git::{STATUS, changes_white_space_alone, ignored as all_ignored, is_id};
-use crate::parse::test_changes::path_below;
+use crate::parse::git::{
+    IndexEntry, STATUS, changes_white_space_alone, entries, ignored as all_ignored, is_id, names,
+    zero_list,
+};
 use crate::parse::tree_changes::tree_changes;
 use crate::world::files::disk;
 use crate::world::store::removal::LISTS;
 
 /// The name of the state in which the checks before the first iteration left the tree.
 pub const CHECKED: &str = "0-checked";
-/// The name of the state in which a loop ended, with what an iteration did that was broken off.
-const ENDED: &str = "ended";
+/// The name of the state in which a loop ended or was paused in mid-iteration.
+pub const ENDED: &str = "ended";
 /// The name of the tree as found, after crew itself changed it.
-const FOUND: &str = "found";
+pub const FOUND: &str = "found";
 /// The most snapshots of one loop.
 const NAMES_MAX: usize = 1_000_000;
 const YOURS: &str = LISTS[0];
@@ -36,9 +38,7 @@ impl Snapshots {
 
     /// Gives a snapshot a name among those of a loop.
     pub fn name(&self, id: &LoopId, name: &str, commit: &str) -> Result<(), String> {
-        let folder = self.names(id);
-        disk::make_private_folder(&folder).map_err(|error| error.to_string())?;
-        write(&folder.join(name), commit)
+        write(&self.names(id).join(name), commit)
     }
 
     /// The snapshot of that name.
@@ -67,17 +67,8 @@ impl Snapshots {
         Some((newest, self.named(id, &newest.to_string())?))
     }
 
-    /// Names the state in which a loop ended in mid-iteration.
-    pub fn close(&self, id: &LoopId, commit: &str) -> Result<(), String> {
-        self.name(id, ENDED, commit)
-    }
-
-    /// The state in which a loop ended, or was paused, in mid-iteration.
-    pub fn closed(&self, id: &LoopId) -> Option<String> {
-        self.named(id, ENDED)
-    }
-
-    /// Takes that name away. Best effort: without it the page shows the state of an earlier end.
+    /// Takes the name [`ENDED`] away. Best effort: without it the page shows the state of an earlier
+    /// end.
     pub fn reopen(&self, id: &LoopId) {
         let _ = disk::remove(&self.names(id).join(ENDED));
     }
@@ -85,7 +76,7 @@ impl Snapshots {
     /// The last known state of a loop: of one that rests that in which it was interrupted, else its
     /// last boundary.
     pub fn final_state(&self, id: &LoopId, is_at_rest: bool) -> Option<String> {
-        let ended = is_at_rest.then(|| self.closed(id)).flatten();
+        let ended = is_at_rest.then(|| self.named(id, ENDED)).flatten();
         ended.or_else(|| self.at_the_end_of(id, u32::MAX).map(|(_, commit)| commit))
     }
 
@@ -102,11 +93,6 @@ impl Snapshots {
     /// The tree as the loop found it, with what crew or a person did to it since.
     pub fn as_found(&self, id: &LoopId) -> Option<String> {
         [FOUND, CHECKED, "0"].into_iter().find_map(|name| self.named(id, name))
-    }
-
-    /// Names another tree as the one that the loop found.
-    pub fn find_anew(&self, id: &LoopId, commit: &str) -> Result<(), String> {
-        self.name(id, FOUND, commit)
     }
 
     /// What changed from one snapshot to another.
@@ -145,9 +131,7 @@ impl Snapshots {
     }
 
     fn keep_list(&self, id: &LoopId, list: &str, paths: &[String]) -> Result<(), String> {
-        let folder = self.folder.join(list);
-        disk::make_private_folder(&folder).map_err(|error| error.to_string())?;
-        write(&folder.join(id.as_str()), &paths.join("\0"))
+        write(&self.folder.join(list).join(id.as_str()), &paths.join("\0"))
     }
 
     /// Which paths were changed before the loop began.
@@ -192,8 +176,6 @@ const TEXTS_AT_ONCE: usize = 100;
 /// A pattern of git that no path matches. Where all patterns begin with an ignored folder, git 2.47
 /// dies of "directory entry not superset of prefix".
 const NO_PLACE: &str = ":(glob)[/]";
-/// How many links in a row are followed.
-const LINKS_MAX: usize = 4;
 
 impl Snapshots {
     /// Every path that differs between two snapshots; a renamed file is two.
@@ -203,21 +185,18 @@ impl Snapshots {
 
     /// The same with what tells the kind of each path: whether it is new, a program or a link.
     pub fn changed(&self, from: &str, to: &str) -> Result<Vec<ChangedPath>, String> {
-        let listed =
-            self.printed(&["diff-tree", "-r", "--no-renames", "--raw", "-z", from, to], &[])?;
-        let fields: Vec<String> = names(&listed).collect();
-        let read = |pair: &[String]| {
-            let [about, path] = pair else { return None };
-            let mut about = about.trim_start_matches(':').split(' ');
-            let modes = [about.next()?, about.next()?];
-            Some(ChangedPath {
-                path: path.clone(),
-                is_new: modes[0] == "000000",
-                is_executable: modes.contains(&"100755"),
-                is_link: modes.contains(&"120000"),
-            })
+        let read = |entry: IndexEntry| ChangedPath {
+            path: String::from_utf8_lossy(&entry.path).into_owned(),
+            is_new: entry.is_new(),
+            is_executable: entry.has_mode(b"100755"),
+            is_link: entry.has_mode(b"120000"),
         };
-        Ok(fields.chunks(2).filter_map(read).collect())
+        Ok(self.differing(from, to)?.into_iter().map(read).collect())
+    }
+
+    pub(super) fn differing(&self, from: &str, to: &str) -> Result<Vec<IndexEntry>, String> {
+        let form = ["diff-tree", "-r", "--raw", "-z", "--no-renames", "--no-abbrev", from, to];
+        Ok(entries(&self.printed(&form, &[])?))
     }
 
     /// Mode and path of everything in a snapshot.
@@ -266,9 +245,8 @@ impl Snapshots {
         if let Some(large) = files.iter().find(is_large) {
             return Err(format!("{large} is too large"));
         }
-        let list: Vec<u8> =
-            files.iter().flat_map(|file| [file.as_bytes(), b"\0"].concat()).collect();
-        self.updated(commit, &["update-index", "--add", "--replace", "-z", "--stdin"], &list)
+        let update = ["update-index", "--add", "--replace", "-z", "--stdin"];
+        self.updated(commit, &update, &zero_list(files))
     }
 
     /// The texts of files in a snapshot, in this order, by one process for many of them; empty for
@@ -276,13 +254,12 @@ impl Snapshots {
     pub fn texts(&self, commit: &str, paths: &[&str]) -> Vec<String> {
         let mut texts = Vec::new();
         for paths in paths.chunks(TEXTS_AT_ONCE) {
-            let named: Vec<String> =
-                paths.iter().map(|path| format!("{commit}:{path}\n")).collect();
-            let printed = self.printed(&["cat-file", "--batch"], named.concat().as_bytes());
-            let read = printed.ok().and_then(|printed| batch(&printed, paths.len()));
-            // Together they were too much, or a name has a line break.
-            let one = |path: &&str| self.file(commit, path).ok().flatten().unwrap_or_default();
-            texts.extend(read.unwrap_or_else(|| paths.iter().map(one).collect()));
+            let read = self.read(commit, paths, &[]).unwrap_or_else(|_| {
+                // Together they were too much, or a name has a line break.
+                let one = |path: &&str| self.read(commit, &[*path], &[]).ok()?.pop()?;
+                paths.iter().map(one).collect()
+            });
+            texts.extend(read.into_iter().map(Option::unwrap_or_default));
         }
         texts
     }
@@ -290,59 +267,39 @@ impl Snapshots {
     /// The text of a file in a snapshot; a link within the tree is followed. `None` if there is no
     /// such file, or it is large or not text.
     pub fn file(&self, commit: &str, path: &str) -> Result<Option<String>, String> {
-        let mut path = path.to_owned();
-        for _ in 0..LINKS_MAX {
-            let listed = self.printed(&["ls-tree", "-l", "-z", commit, "--", &path], &[])?;
-            let listed = String::from_utf8_lossy(&listed).into_owned();
-            let entry = listed.split_once('\t').map(|(entry, _)| entry);
-            let entry: Vec<&str> = entry.unwrap_or_default().split_whitespace().collect();
-            let [mode, _, id, size] = entry[..] else { return Ok(None) };
-            // A folder has no size.
-            if size.parse::<usize>().is_ok_and(|size| size > TEXT_BYTES) || size == "-" {
-                return Ok(None);
-            }
-            let text = String::from_utf8(self.printed(&["cat-file", "blob", id], &[])?);
-            let Ok(text) = text else { return Ok(None) };
-            if mode != "120000" {
-                return Ok(Some(text));
-            }
-            let Some(target) = beside(&path, &text) else { return Ok(None) };
-            path = target;
-        }
-        Ok(None)
+        Ok(self.read(commit, &[path], &["--follow-symlinks"])?.pop().flatten())
+    }
+
+    fn read(
+        &self,
+        commit: &str,
+        paths: &[&str],
+        how: &[&str],
+    ) -> Result<Vec<Option<String>>, String> {
+        let named: Vec<String> = paths.iter().map(|path| format!("{commit}:{path}\n")).collect();
+        let arguments = [&["cat-file", "--batch"], how].concat();
+        let printed = self.printed(&arguments, named.concat().as_bytes())?;
+        batch(&printed, paths.len()).ok_or_else(|| "git printed other files".to_owned())
     }
 }
 
-/// The paths of a list that a zero byte ends.
-fn names(listed: &[u8]) -> impl Iterator<Item = String> {
-    let paths = listed.split(|byte| *byte == 0).filter(|path| !path.is_empty());
-    paths.map(|path| String::from_utf8_lossy(path).into_owned())
-}
-
-/// The contents that `git cat-file --batch` printed; `None` unless they are as many as were asked
+/// The texts among what `git cat-file --batch` printed; `None` unless it is as much as was asked
 /// for.
-fn batch(mut printed: &[u8], wanted: usize) -> Option<Vec<String>> {
+fn batch(mut printed: &[u8], wanted: usize) -> Option<Vec<Option<String>>> {
     let mut texts = Vec::new();
     while !printed.is_empty() {
         let end = printed.iter().position(|byte| *byte == b'\n')?;
         let heading = String::from_utf8_lossy(&printed[..end]).into_owned();
         printed = &printed[end + 1..];
         if heading.ends_with(" missing") {
-            texts.push(String::new());
+            texts.push(None);
             continue;
         }
         let size: usize = heading.rsplit(' ').next()?.parse().ok()?;
-        let content = printed.get(..size)?;
-        let text =
-            Some(content).filter(|_| size <= TEXT_BYTES).and_then(|it| str::from_utf8(it).ok());
-        texts.push(text.unwrap_or_default().to_owned());
+        let text = str::from_utf8(printed.get(..size)?).ok();
+        let is_text = heading.contains(" blob ") && size <= TEXT_BYTES;
+        texts.push(text.filter(|_| is_text).map(str::to_owned));
         printed = printed.get(size + 1..)?;
     }
     (texts.len() == wanted).then_some(texts)
-}
-
-/// The path that a link leads to; `None` out of the tree.
-fn beside(link: &str, target: &str) -> Option<String> {
-    let folder = Path::new(link).parent()?.to_str()?;
-    path_below(folder, target).filter(|_| !target.starts_with('/'))
 }

@@ -10,16 +10,16 @@ pub mod history;
 pub mod protect;
 pub mod prune;
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use self::checkout::Restored;
-use super::command::{Command, IndexPaths, whole};
+use super::command::{Command, IndexPaths, WRITE_TREE, whole};
 use super::head::checked_out;
 use crate::engine::record::Loop;
-use crate::parse::git::{FileChange, FileChangeKind, STATUS, changes as read, is_id};
+use crate::parse::git::{FileChange, FileChangeKind, STATUS, changes as read, is_id, paths};
 use crate::world::clock::Deadline;
 use crate::world::files::disk::{self, Durability, Lock};
 use crate::world::files::tree;
@@ -148,16 +148,14 @@ impl Snapshots {
         if paths.are_none() {
             return Ok(Snapshot { commit: last, left_out, repositories });
         }
-        paths.update(|arguments, input| self.printed(arguments, input).map(drop))?;
+        paths.update(|arguments, input| self.printed(arguments, input))?;
         Ok(Snapshot { commit: self.commit()?, left_out, repositories })
     }
 
     /// The repositories that the user's index named when this git dir was filled.
     fn links(&self) -> Vec<PathBuf> {
         let listed = disk::read(&self.folder.join(LINKS), LINKS_BYTES).ok().flatten();
-        let listed = listed.unwrap_or_default();
-        let paths = listed.split(|byte| *byte == 0).filter(|path| !path.is_empty());
-        paths.map(|path| OsStr::from_bytes(path).into()).collect()
+        paths(&listed.unwrap_or_default()).map(Path::to_owned).collect()
     }
 
     /// What a snapshot takes, and what it leaves out.
@@ -171,13 +169,13 @@ impl Snapshots {
                 let stamp = format!("{} {commit:?}", path.display());
                 left_out.push(LeftOut { path, is_repository: true, stamp });
             } else if kind == FileChangeKind::Gone || stamp.is_none() {
-                paths.gone(&path);
+                paths.gone.push(path);
             } else if stamp.is_some_and(|(size, _)| size > FILE_BYTES) || !tree::is_readable(&file)
             {
                 let stamp = format!("{} {stamp:?}", path.display());
                 left_out.push(LeftOut { path, is_repository: false, stamp });
             } else {
-                paths.there(&path);
+                paths.there.push(path);
             }
         }
         (paths, left_out)
@@ -185,7 +183,7 @@ impl Snapshots {
 
     /// Makes a commit of the index, the last one.
     fn commit(&self) -> Result<String, String> {
-        let tree = self.id(&["write-tree", "--missing-ok"])?;
+        let tree = id(self.printed(WRITE_TREE, &[])?)?;
         write(&self.folder.join("HEAD"), &tree)?;
         Ok(tree)
     }
@@ -207,17 +205,10 @@ impl Snapshots {
 
     /// A snapshot that differs from another one by a command on the index.
     fn updated(&self, commit: &str, update: &[&str], input: &[u8]) -> Result<String, String> {
-        let tree = self.on_own_index(commit, |run| {
+        self.on_own_index(commit, |run| {
             run(update, input)?;
-            run(&["write-tree", "--missing-ok"], &[])
-        })?;
-        Ok(String::from_utf8_lossy(&tree).trim_end().to_owned())
-    }
-
-    fn id(&self, arguments: &[&str]) -> Result<String, String> {
-        let printed = self.printed(arguments, &[])?;
-        let id = String::from_utf8_lossy(&printed).trim_end().to_owned();
-        if is_id(&id) { Ok(id) } else { Err(format!("git {} printed no id", arguments[0])) }
+            id(run(WRITE_TREE, &[])?)
+        })
     }
 
     /// What git prints about the checkout.
@@ -252,7 +243,7 @@ impl Snapshots {
             within: Some(self.deadline.map_or(WITHIN, Deadline::left)),
             ..Command::default()
         };
-        let ended = command.run(folder, arguments, || false);
+        let ended = command.run(folder, arguments);
         let ended = ended.map_err(|error| format!("git cannot be started: {error}"))?;
         let cause = ended.cause;
         whole(ended).ok_or_else(|| format!("git {} failed ({cause})", arguments[0]))
@@ -274,8 +265,23 @@ const FIXED: [(&str, &str); 11] = [
     ("GIT_COMMITTER_DATE", "@0 +0000"),
 ];
 
-/// Replaces a file of the private git dir.
+/// The id that git printed.
+fn id(printed: Vec<u8>) -> Result<String, String> {
+    let id = String::from_utf8(printed).unwrap_or_default().trim_end().to_owned();
+    if is_id(&id) { Ok(id) } else { Err("git printed no id".to_owned()) }
+}
+
+/// Replaces a file of a private git dir, in a folder that is made if necessary.
 fn write(file: &Path, text: &str) -> Result<(), String> {
+    make_folder(file.parent().unwrap_or(file))?;
     disk::write(file, format!("{text}\n").as_bytes(), Durability::Remade)
         .map_err(|error| error.to_string())
+}
+
+fn make_folder(folder: &Path) -> Result<(), String> {
+    disk::make_private_folder(folder).map_err(|error| error.to_string())
+}
+
+fn remove(folder: &Path) -> Result<(), String> {
+    tree::remove(folder).map_err(|error| error.to_string())
 }

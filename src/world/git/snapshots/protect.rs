@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::{FILE_BYTES, Snapshots, write};
+use super::{FILE_BYTES, Snapshots, remove, write};
 use crate::engine::boundary::protect::{Cover, Protected};
 use crate::engine::record::Loop;
 use crate::parse::git::BRANCHES;
@@ -95,7 +95,7 @@ impl<'a> ProtectedPaths<'a> {
 
     /// Keeps every file of ignore rules on the way to the paths, as it is now.
     fn keep_rules(&self) -> Result<(), String> {
-        tree::remove(&self.rules.checkout).map_err(|error| error.to_string())?;
+        remove(&self.rules.checkout)?;
         self.snapshots.lay_down(&self.rules)?;
         let above = self.cover.roots().iter().flat_map(|root| Path::new(root).ancestors());
         let above = above.map(|folder| folder.join(RULES).display().to_string());
@@ -108,10 +108,7 @@ impl<'a> ProtectedPaths<'a> {
         for path in files.filter(is_rules).collect::<BTreeSet<_>>() {
             let text = disk::read_text(&self.top.join(&path), RULES_BYTES);
             let text = text.map_err(|error| error.to_string())?.unwrap_or_default();
-            let to = self.rules.checkout.join(&path);
-            disk::make_private_folder(to.parent().unwrap_or(&to))
-                .map_err(|error| error.to_string())?;
-            write(&to, &text)?;
+            write(&self.rules.checkout.join(&path), &text)?;
         }
         Ok(())
     }
@@ -176,14 +173,11 @@ impl<'a> ProtectedPaths<'a> {
             let folders = path.match_indices('/').map(|(end, _)| &path[..=end]);
             folders.chain([path.as_str()]).any(|it| self.ignored.contains(it))
         };
-        let (mut ignored, others): (BTreeSet<String>, Vec<String>) = {
-            let (within, others): (Vec<String>, Vec<String>) =
-                paths.iter().cloned().partition(lies_in);
-            (within.into_iter().collect(), others)
-        };
-        let by_rules = self.rules.ignored_of(others.iter().map(String::as_bytes));
-        ignored.extend(by_rules.iter().map(|path| String::from_utf8_lossy(path).into_owned()));
-        ignored
+        let (within, others): (Vec<&String>, Vec<&String>) =
+            paths.iter().partition(|path| lies_in(path));
+        let by_rules = self.rules.ignored_of(others.iter().map(|path| path.as_bytes()));
+        let by_rules = by_rules.iter().map(|path| String::from_utf8_lossy(path).into_owned());
+        within.into_iter().cloned().chain(by_rules).collect()
     }
 
     fn mark(&self, path: &str) -> String {

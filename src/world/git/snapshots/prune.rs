@@ -21,27 +21,40 @@ pub fn prune(home: &Home, current: &Snapshots, most: u64, days: u64) {
         - i128::try_from(DAY.as_nanos()).unwrap_or(0) * i128::from(days);
     let is_old = |used: i128| days > 0 && used < oldest;
     let mut kept = own_bytes(&current.folder);
-    let names = disk::names(&home.trees(), ENTRIES_MAX).into_iter();
-    let folders = names.filter(|name| !name.contains('.')).map(|name| home.trees().join(name));
-    let mut others: Vec<(i128, PathBuf)> = folders
-        .filter(|folder| *folder != current.folder)
-        .map(|folder| (used(&folder), folder))
-        .collect();
+    let mut others: Vec<(i128, PathBuf)> =
+        others(&current.folder).map(|folder| (used(&folder), folder)).collect();
     others.sort_unstable_by_key(|(used, _)| std::cmp::Reverse(*used));
     for (used, folder) in others {
         let bytes = own_bytes(&folder);
         let is_unwanted = is_old(used) || (most > 0 && kept + bytes > most);
         if is_unwanted {
-            let lock = disk::lock(&folder.with_extension("lock"), Duration::ZERO);
-            if matches!(lock, Ok(Some(_))) && !is_needed(home, &folder) {
-                let _ = tree::remove(&folder);
-            }
+            remove_unless(&folder, || is_needed(home, &folder));
         } else {
             kept += bytes;
         }
     }
     current.thin_out(home, is_old);
-    remove_scratch_folders(home, current, is_old);
+    // The folders where checks ran on another state of a working tree, if that is long ago.
+    for folder in self::others(&home.scratch(&current.checkout)) {
+        if is_old(used(&folder.join(".git"))) {
+            remove_unless(&folder, || false);
+        }
+    }
+}
+
+/// The other folders of a folder's kind, which are beside it, with their locks.
+fn others(own: &Path) -> impl Iterator<Item = PathBuf> {
+    let parent = own.parent().unwrap_or(own);
+    let names = disk::names(parent, ENTRIES_MAX).into_iter().filter(|name| !name.contains('.'));
+    names.map(|name| parent.join(name)).filter(move |folder| folder != own)
+}
+
+/// Removes a folder that no process holds and that is not needed.
+fn remove_unless(folder: &Path, is_needed: impl Fn() -> bool) {
+    let lock = disk::lock(&folder.with_extension("lock"), Duration::ZERO);
+    if matches!(lock, Ok(Some(_))) && !is_needed() {
+        let _ = tree::remove(folder);
+    }
 }
 
 /// Whether a git dir has snapshots of a loop that has not ended.
@@ -57,20 +70,6 @@ fn is_live(home: &Home, name: &str) -> bool {
         Err(StoreError::Absent(_)) => false,
         Err(StoreError::Newer { is_over, .. }) => !is_over,
         Err(_) => true,
-    }
-}
-
-/// Removes the folders where checks ran on another state of a working tree, if that is long ago.
-fn remove_scratch_folders(home: &Home, current: &Snapshots, is_old: impl Fn(i128) -> bool) {
-    let own = home.scratch(&current.checkout);
-    let Some(parent) = own.parent() else { return };
-    let names = disk::names(parent, ENTRIES_MAX).into_iter();
-    let folders = names.filter(|name| !name.contains('.')).map(|name| parent.join(name));
-    for folder in folders.filter(|folder| *folder != own && is_old(used(&folder.join(".git")))) {
-        let lock = disk::lock(&folder.with_extension("lock"), Duration::ZERO);
-        if matches!(lock, Ok(Some(_))) {
-            let _ = tree::remove(&folder);
-        }
     }
 }
 

@@ -84,7 +84,7 @@ fn a_remote_that_is_not_there_and_one_that_refuses_who_asks_are_told_apart() {
     ");
     let new = refs.commit("second", Some(&taken)).unwrap();
     let swap = [update(LEASE, Some(&taken), Some(&new))];
-    assert_eq!(refs.fetch(&[LEASE]).unwrap_err(), fault);
+    assert_eq!(refs.fetch(&[LEASE], &[]).unwrap_err(), fault);
     assert_eq!(refs.swap(&swap).unwrap_err(), fault);
     assert_eq!(refs.takes(LEASE).unwrap_err(), fault);
     // The port was free a moment ago, so nothing listens there.
@@ -141,7 +141,7 @@ fn a_host_that_refuses_the_name_is_found_out_without_a_trace() {
 fn a_name_or_an_id_that_git_would_read_as_something_else_is_refused() {
     let machines = Machines::new(1);
     machines.on(0, |refs| {
-        assert_snapshot!(refs.fetch(&["refs/crew/a:refs/heads/main"]).unwrap_err(), @r#"
+        assert_snapshot!(refs.fetch(&["refs/crew/a:refs/heads/main"], &[]).unwrap_err(), @r#"
         lease failed: "refs/crew/a:refs/heads/main" is not the name of a ref
         hint: use a full name: refs/crew/a
         "#);
@@ -150,7 +150,7 @@ fn a_name_or_an_id_that_git_would_read_as_something_else_is_refused() {
         hint: use the whole id
         "#);
         // git would fetch, list or push what its configuration says.
-        assert_eq!(refs.fetch(&[]), Ok(()));
+        assert_eq!(refs.fetch(&[], &[]), Ok(()));
         assert_eq!(refs.list(&[]), Ok(Vec::new()));
         assert_eq!(refs.swap(&[]), Ok(SwapResult::Done));
     });

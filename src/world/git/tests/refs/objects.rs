@@ -22,7 +22,7 @@ fn a_fetch_brings_the_objects_and_leaves_no_ref_and_no_note_of_it() {
     let folder = yard.path("repo");
     let refs = Refs { folder: &folder, remote: "origin", stop: &|| false, patience: None };
     assert_eq!(refs.messages(&[taken.clone(), kept.clone()]), Ok(vec![None, None]));
-    assert_eq!(refs.fetch(&[LEASE]), Ok(()));
+    assert_eq!(refs.fetch(&[LEASE], &[]), Ok(()));
     let read =
         [&kept, &taken, &"junk\nHEAD".to_owned(), &yard.git("repo", &["rev-parse", "HEAD^{tree}"])];
     let read = refs.messages(&read.map(|id| id.trim_end().to_owned())).unwrap();
@@ -43,15 +43,15 @@ fn a_fetch_brings_only_what_is_new_since_what_is_known() {
     machines.yard.git("m1", &["config", "fetch.unpackLimit", "1"]);
     let first = machines.write(0, None, "1").unwrap();
     let second = machines.write(0, Some(&first), "2").unwrap();
-    machines.on(1, |refs| refs.fetch(&[LEASE])).unwrap();
+    machines.on(1, |refs| refs.fetch(&[LEASE], &[])).unwrap();
     assert_eq!(count(), 3, "two commits and their tree");
     let third = machines.write(0, Some(&second), "3").unwrap();
-    machines.on(1, |refs| refs.fetch_since(&[LEASE], &[&second])).unwrap();
+    machines.on(1, |refs| refs.fetch(&[LEASE], &[&second])).unwrap();
     assert_eq!(count(), 4);
     let fourth = machines.write(0, Some(&third), "4").unwrap();
     // Known once, and cleared away since.
     let gone = machines.on(0, |refs| refs.commit("nowhere else", None)).unwrap();
-    machines.on(1, |refs| refs.fetch_since(&[LEASE], &[&gone])).unwrap();
+    machines.on(1, |refs| refs.fetch(&[LEASE], &[&gone])).unwrap();
     let journal = machines.on(1, |refs| refs.journal(&fourth, 3));
     assert_eq!(journal.unwrap(), ["4", "3", "2"]);
 }
@@ -92,7 +92,7 @@ fn a_thousand_refs_are_moved_listed_fetched_and_read_at_once() {
         let listed = refs.list(&["refs/crew/many/*"]).unwrap();
         let names: Vec<&str> = listed.iter().map(|it| it.name.as_str()).collect();
         assert_eq!((names.len(), names[0]), (1000, "refs/crew/many/0000"));
-        refs.fetch(&names).unwrap();
+        refs.fetch(&names, &[]).unwrap();
         let ids: Vec<String> = listed.iter().map(|it| it.id.clone()).collect();
         let read = refs.messages(&ids).unwrap();
         let expected = (0..1000).map(|number| Some(format!("task {number}")));

@@ -48,7 +48,7 @@ fn who_lost_a_lease_without_knowing_it_is_refused() {
     let seized = machines.on(1, |refs| {
         let seen = refs.list(&[LEASE]).unwrap();
         assert_eq!(seen, [RemoteRef { name: LEASE.to_owned(), id: taken.clone() }]);
-        refs.fetch(&[LEASE]).unwrap();
+        refs.fetch(&[LEASE], &[]).unwrap();
         assert_eq!(refs.message(&taken).unwrap(), "first\n");
         let seized = refs.commit("second\n", Some(&taken)).unwrap();
         assert_eq!(refs.swap(&[update(LEASE, Some(&taken), Some(&seized))]), Ok(SwapResult::Done));
@@ -71,7 +71,7 @@ fn a_branch_and_its_lease_move_together_or_not_at_all() {
     let folder = yard.path("repo");
     let refs = Refs { folder: &folder, remote: &machines.hub, stop: &|| false, patience: None };
     let work = yard.git("repo", &["rev-parse", "HEAD"]).trim_end().to_owned();
-    refs.fetch(&[LEASE]).unwrap();
+    refs.fetch(&[LEASE], &[]).unwrap();
     let kept = refs.commit("kept", Some(&taken)).unwrap();
     let both = |old: &str, work: &str| {
         refs.swap(&[update(branch, None, Some(work)), update(LEASE, Some(old), Some(&kept))])
@@ -162,8 +162,8 @@ fn a_ref_that_is_deleted_meanwhile_stops_its_holder_and_nobody_else() {
     assert_eq!(machines.write(0, Some(&taken), "kept"), Err(SwapResult::Refused));
     machines.on(0, |refs| {
         let names = [LEASE, "refs/crew/fleet/other"];
-        assert_eq!(refs.fetch(&names), Ok(()));
-        assert_eq!(refs.fetch(&[LEASE]), Ok(()));
+        assert_eq!(refs.fetch(&names, &[]), Ok(()));
+        assert_eq!(refs.fetch(&[LEASE], &[]), Ok(()));
         let delete = |name: &str, old: &str| update(name, Some(old), None);
         // What is to be gone is gone.
         assert_eq!(refs.swap(&[delete(LEASE, &taken)]), Ok(SwapResult::Done));
