@@ -18,10 +18,15 @@ pub struct GitSetting {
 }
 
 impl GitSetting {
+    /// The section, what follows it, and the key at the end of that.
+    fn parts(&self) -> (&str, &str, &str) {
+        let (section, rest) = self.name.split_once('.').unwrap_or_default();
+        (section, rest, rest.rsplit('.').next().unwrap_or_default())
+    }
+
     /// Whether git may run what this setting names, or what it enables.
     pub fn names_a_program(&self) -> bool {
-        let (section, rest) = self.name.split_once('.').unwrap_or_default();
-        let key = rest.rsplit('.').next().unwrap_or_default();
+        let (section, rest, key) = self.parts();
         match section {
             "core" => ["sshcommand", "askpass", "gitproxy", "alternaterefscommand", "worktree"]
                 .contains(&key),
@@ -41,8 +46,7 @@ impl GitSetting {
     /// Whether it decides where a push goes, or what protects it on its way. At an address on this
     /// machine, hooks would run there.
     pub fn names_a_place(&self) -> bool {
-        let (section, rest) = self.name.split_once('.').unwrap_or_default();
-        let key = rest.rsplit('.').next().unwrap_or_default();
+        let (section, _, key) = self.parts();
         match section {
             "remote" if key == "pushdefault" => true,
             "branch" => ["remote", "pushremote", "merge"].contains(&key),
@@ -54,8 +58,7 @@ impl GitSetting {
     /// The same where the branch and the name of the remote are known: a proxy or an unchecked
     /// certificate lets others read and change what is pushed.
     pub fn leads_a_remote(&self) -> bool {
-        let (section, rest) = self.name.split_once('.').unwrap_or_default();
-        let key = rest.rsplit('.').next().unwrap_or_default();
+        let (section, _, key) = self.parts();
         match section {
             "url" | "http" => true,
             "remote" => ["url", "pushurl", "proxy", "proxyauthmethod"].contains(&key),

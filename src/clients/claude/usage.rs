@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::clients::{Dated, FieldsByPointer};
 use crate::engine::text::start;
-use crate::engine::usage::{Message, Money, Price, Speed, Tokens, rates};
+use crate::engine::usage::{Message, Money, Price, Tokens, rates};
 use crate::parse::amounts::digits;
 
 /// The longest id or model kept, in characters.
@@ -41,7 +41,7 @@ pub fn message(line: &str) -> Option<Dated> {
         model: start(&model, NAME_CHARS).to_owned(),
         tokens,
         web_searches: usage.count("/server_tool_use/web_search_requests"),
-        speed: if usage.is("/speed", "fast") { Speed::Fast } else { Speed::Standard },
+        is_fast: usage.is("/speed", "fast"),
         in_the_us: usage.is("/inference_geo", "us"),
         cost: None,
     };
@@ -156,7 +156,7 @@ mod usage_tests {
             model: "claude-opus-5-5".to_owned(),
             tokens,
             web_searches: 2,
-            speed: Speed::Fast,
+            is_fast: true,
             in_the_us: true,
             cost: told.cost,
         };
@@ -199,8 +199,9 @@ mod usage_tests {
 #[cfg(test)]
 mod prices_tests {
     use super::*;
+    use crate::engine::usage::HIGHEST;
     use crate::engine::usage::Tokens;
-    use crate::engine::usage::{HIGHEST, Rates, Speed};
+    use crate::engine::usage::Rates;
 
     fn of(model: &str) -> Option<Rates> {
         find_price(model).map(|price| price.rates)
@@ -262,7 +263,7 @@ mod prices_tests {
                     + 75_000_000_000
             ))
         );
-        let fast = Message { speed: Speed::Fast, ..opus.clone() };
+        let fast = Message { is_fast: true, ..opus.clone() };
         assert_eq!(cost(&fast).unwrap().0, cost(&opus).unwrap().0 * 2);
         let here = Message { in_the_us: true, web_searches: 3, ..opus.clone() };
         assert_eq!(cost(&here).unwrap().0, cost(&opus).unwrap().0 / 10 * 11 + 30_000_000_000);

@@ -96,7 +96,8 @@ pub struct Message {
     pub model: String,
     pub tokens: Tokens,
     pub web_searches: u64,
-    pub speed: Speed,
+    /// Asked to answer faster, which may cost more.
+    pub is_fast: bool,
     /// Answered in the United States only, which costs more.
     pub in_the_us: bool,
     /// `None` if its model has no known price.
@@ -243,14 +244,6 @@ pub fn tokens_text(tokens: u64) -> String {
     }
 }
 
-/// How fast a model was asked to answer.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Speed {
-    #[default]
-    Standard,
-    Fast,
-}
-
 /// Prices in millionths of a dollar for a million tokens of a kind, which is picodollars for one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rates(pub Tokens);
@@ -286,9 +279,9 @@ pub const fn rates(input: u64, output: u64, cache_read: u64) -> Rates {
 impl Price {
     /// What a message of this model cost.
     pub fn of(&self, message: &Message) -> Money {
-        let rates = match (message.speed, self.fast, self.long) {
-            (Speed::Fast, Some(fast), _) => fast,
-            (_, _, Some((above, long))) if message.tokens.prompt() > above => long,
+        let rates = match (self.fast, self.long) {
+            (Some(fast), _) if message.is_fast => fast,
+            (_, Some((above, long))) if message.tokens.prompt() > above => long,
             _ => self.rates,
         };
         let tokens = rates.of(&message.tokens).0;

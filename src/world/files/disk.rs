@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use fs2::FileExt;
 
-use crate::world::clock::Deadline;
+use super::tree;
+use crate::world::clock::{self, Deadline, RetryPolicy};
 use crate::world::fault;
 use crate::world::process::text_of;
 
@@ -36,13 +37,7 @@ fn cannot(act: &'static str, path: &Path) -> impl Fn(io::Error) -> io::Error {
 /// Reads a file of at most `limit` bytes. `None` when it does not exist; a larger file is an error.
 pub fn read(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
     let Some(file) = open(path)? else { return Ok(None) };
-    let mut bytes = Vec::with_capacity(FIRST_READ);
-    file.take(limit + 1).read_to_end(&mut bytes).map_err(cannot("read", path))?;
-    if bytes.len() as u64 > limit {
-        let complaint = format!("it is larger than {limit} bytes");
-        return Err(cannot("read", path)(io::Error::new(ErrorKind::FileTooLarge, complaint)));
-    }
-    Ok(Some(bytes))
+    read_stream(file, limit).map(Some).map_err(cannot("read", path))
 }
 
 /// Reads a small text file; bytes that are not UTF-8 are replaced.
@@ -52,10 +47,11 @@ pub fn read_text(path: &Path, limit: u64) -> io::Result<Option<String>> {
 
 /// Reads a whole stream of at most `limit` bytes; more is an error.
 pub fn read_stream(stream: impl Read, limit: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
+    let mut bytes = Vec::with_capacity(FIRST_READ);
     stream.take(limit + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
-        return Err(io::Error::new(ErrorKind::FileTooLarge, format!("more than {limit} bytes")));
+        let complaint = format!("it is larger than {limit} bytes");
+        return Err(io::Error::new(ErrorKind::FileTooLarge, complaint));
     }
     Ok(bytes)
 }
@@ -203,11 +199,8 @@ pub fn remove_scratch_folder(folder: &Path) -> io::Result<()> {
     if !name.starts_with(SCRATCH) {
         return Err(cannot("remove", folder)(io::Error::other("it is not a scratch folder")));
     }
-    let remove = || (fs::remove_dir_all(folder).is_ok() || !exists(folder)).then_some(());
-    match Deadline::after(SCRATCH_WAIT).poll(Duration::from_millis(20), remove) {
-        Some(()) => Ok(()),
-        None => fs::remove_dir_all(folder).map_err(cannot("remove", folder)),
-    }
+    let policy = RetryPolicy::every(Duration::from_millis(20), SCRATCH_WAIT);
+    clock::retry(policy, || false, || tree::remove(folder)).map_err(cannot("remove", folder))
 }
 
 /// The names in a folder, at most `limit` of them; empty when it does not exist or cannot be read.

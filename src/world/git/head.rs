@@ -10,7 +10,7 @@ use crate::engine::evidence::changes::Commits;
 use crate::engine::evidence::changes::HeadMove;
 use crate::engine::record::{CheckedOut, Loop};
 use crate::engine::text::one_line;
-use crate::parse::git::{is_id, worktrees};
+use crate::parse::git::{Tree, is_id, worktrees};
 use crate::world::files::{disk, tree};
 
 /// The most bytes of a file with one reference.
@@ -124,12 +124,14 @@ pub(super) fn folder(checkout: &Path) -> Option<PathBuf> {
 /// The working trees of the repository that holds `folder`, also those whose folder is gone; empty
 /// without git.
 pub fn roots(folder: &Path) -> Vec<PathBuf> {
+    let real = |tree: Tree| disk::real_path(&tree.path).unwrap_or(tree.path);
+    trees(folder).into_iter().map(real).collect()
+}
+
+/// The same as git lists them.
+pub(super) fn trees(folder: &Path) -> Vec<Tree> {
     let look = Git { climbs: true, ..Git::here(folder) };
-    let trees = look.run(&["worktree", "list", "--porcelain"]).unwrap_or_default();
-    worktrees(&trees)
-        .into_iter()
-        .map(|tree| disk::real_path(&tree.path).unwrap_or(tree.path))
-        .collect()
+    worktrees(&look.run(&["worktree", "list", "--porcelain"]).unwrap_or_default())
 }
 
 fn line(file: &Path) -> Option<String> {
@@ -178,9 +180,8 @@ pub fn commits_since(subject: &Loop, by_crew: &[OwnCommit]) -> Option<Commits> {
         Some(start) => {
             let own = subject.place.branch.as_ref().map(|branch| format!("refs/heads/{branch}"));
             let lost = own.and_then(|own| missing(&own, start)).or_else(|| missing("HEAD", start));
-            let since = [format!("{start}..HEAD")].into_iter().chain(brought(subject));
-            let since: Vec<String> = since.collect();
-            let since: Vec<&str> = since.iter().map(String::as_str).collect();
+            let (since, brought) = (format!("{start}..HEAD"), brought(subject));
+            let since: Vec<&str> = [&*since].into_iter().chain(brought.as_deref()).collect();
             (log(&since)?, lost.unwrap_or_default())
         }
         // The first commit came after the start.

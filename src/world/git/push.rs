@@ -8,7 +8,7 @@ use shell_words::quote;
 
 use super::command::Command;
 use super::head::{common, folder};
-use super::steps::{Said, Steps, Underway};
+use super::steps::{Said, Steps, Underway, another};
 use super::{Git, git};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, Pushed, named};
 use crate::engine::record::Sent;
@@ -46,7 +46,10 @@ impl Steps<'_> {
         let stand = self.stand(GitStep::Push)?;
         self.unchanged(GitStep::Push, &stand)?;
         if let Some(branch) = stand.branch.as_deref().filter(|branch| Some(*branch) != own) {
-            return Err(another(branch, own));
+            let mut fault = another(GitStep::Push, Some(branch), own);
+            let back = own.map(|_| fault.cure + ", or ").unwrap_or_default();
+            fault.cure = format!("{back}crew resume --push continues on {branch}");
+            return Err(fault);
         }
         let way = way(self, &stand)?;
         let commit = stand.head.clone().unwrap_or_default();
@@ -91,15 +94,6 @@ impl Steps<'_> {
         let is_below = self.holds(&commit, stand.head.as_deref()?);
         is_below.then_some(Sent { remote, branch, commit, rebased: None })
     }
-}
-
-fn another(branch: &str, own: Option<&str>) -> GitFault {
-    let (own, back) = match own {
-        Some(own) => (format!("the loop's is {own}"), format!("git switch {own}, or ")),
-        None => ("the loop began on none".to_owned(), String::new()),
-    };
-    let cause = format!("{branch} is checked out, and {own}");
-    fault(GitTrouble::Branch, cause, format!("{back}crew resume --push continues on {branch}"))
 }
 
 /// Allows a push to replace only commits that crew itself pushed and has rebased since.

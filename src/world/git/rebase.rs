@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::command::Command;
 use super::inside::note_submodules;
-use super::steps::{Said, Steps, Underway, conflicting, lazily};
+use super::steps::{Said, Steps, Underway, another, conflicting, lazily};
 use super::{Git, git, lacking, unmerged};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, Rebased, named};
 use crate::engine::text::words_of;
@@ -30,7 +30,7 @@ impl Steps<'_> {
     ) -> Result<Rebased, GitFault> {
         let stand = self.begin(GitStep::Rebase)?;
         if stand.branch.as_deref() != branch {
-            return Err(another(stand.branch.as_deref(), branch));
+            return Err(another(GitStep::Rebase, stand.branch.as_deref(), branch));
         }
         match unmerged(self.checkout()).first() {
             Some(path) => Err(conflicting(GitStep::Rebase, path)),
@@ -52,7 +52,7 @@ fn rebase(steps: &Steps<'_>, onto: &str, stood_on: Option<&str>) -> Result<Rebas
     if lacking == 0 {
         return Ok(Rebased::NothingNew);
     }
-    let staged = Staged::read(steps, &head)?;
+    let staged = staged(steps, &head)?;
     let _underway = Underway::begin(steps, GitStep::Rebase, &head);
     let before = rewritten(steps.checkout(), stood_on, &tip);
     let rebased = apply(steps, onto, (&tip, before), &head);
@@ -60,7 +60,7 @@ fn rebase(steps: &Steps<'_>, onto: &str, stood_on: Option<&str>) -> Result<Rebas
         note_submodules(steps.checkout(), &head);
     }
     if !matches!(&rebased, Err(fault) if fault.trouble == GitTrouble::Unfinished) {
-        staged.put_back(steps, &head)?;
+        stage_again(steps, staged, &head)?;
     }
     rebased.map(|()| Rebased::Onto(lacking))
 }
@@ -92,20 +92,6 @@ fn apply(
 fn rewritten<'a>(checkout: &Path, stood_on: Option<&'a str>, tip: &str) -> Option<&'a str> {
     let lacks = |of: &str, commit| lacking(checkout, commit, of).is_none_or(|some| some > 0);
     stood_on.filter(|before| !lacks("HEAD", before) && lacks(tip, before))
-}
-
-/// The error when a branch other than the loop's, `own`, is checked out: crew must not rewrite it.
-pub(super) fn another(branch: Option<&str>, own: Option<&str>) -> GitFault {
-    let branch = branch.map_or_else(
-        || "no branch is checked out".to_owned(),
-        |branch| format!("{branch} is checked out"),
-    );
-    let (own, cure) = match own {
-        Some(own) => (format!("the loop's is {own}"), format!("git switch {own}")),
-        None => ("the loop began on none".to_owned(), "git switch --detach".to_owned()),
-    };
-    let cause = format!("{branch}, and {own}");
-    GitFault { step: GitStep::Rebase, trouble: GitTrouble::Branch, cause, cure }
 }
 
 /// Finds the cause in the working tree as git left it.
@@ -166,30 +152,28 @@ fn set_aside(steps: &Steps<'_>, head: &str) -> Option<(usize, String)> {
 }
 
 /// The entries in which the index differs from a commit.
-pub(super) struct Staged(Vec<IndexEntry>);
+fn staged(steps: &Steps<'_>, head: &str) -> Result<Vec<IndexEntry>, GitFault> {
+    let form = ["diff-index", "--cached", "--raw", "--no-renames", "--no-abbrev", "-z", head];
+    Ok(entries(&steps.printed(GitStep::Rebase, &form, &[])?))
+}
 
-impl Staged {
-    pub fn read(steps: &Steps<'_>, head: &str) -> Result<Self, GitFault> {
-        let arguments =
-            ["diff-index", "--cached", "--raw", "--no-renames", "--no-abbrev", "-z", head];
-        Ok(Self(entries(&steps.printed(GitStep::Rebase, &arguments, &[])?)))
+/// Stages them again, except paths that differ between `before` and the commit that is checked out
+/// now: there it would revert the other branch's change.
+fn stage_again(
+    steps: &Steps<'_>,
+    mut staged: Vec<IndexEntry>,
+    before: &str,
+) -> Result<(), GitFault> {
+    if staged.is_empty() {
+        return Ok(());
     }
-
-    /// Stages it again, except paths that differ between `before` and the commit that is checked
-    /// out now: there it would revert the other branch's change.
-    pub fn put_back(mut self, steps: &Steps<'_>, before: &str) -> Result<(), GitFault> {
-        if self.0.is_empty() {
-            return Ok(());
-        }
-        // This must run to its end: nothing else remembers what was staged.
-        let steps = &steps.to_the_end();
-        let arguments =
-            ["diff-tree", "-r", "--raw", "--no-renames", "--no-abbrev", "-z", before, "HEAD"];
-        let moved = entries(&steps.printed(GitStep::Rebase, &arguments, &[])?);
-        let moved: BTreeSet<Vec<u8>> = moved.into_iter().map(|entry| entry.path).collect();
-        self.0.retain(|entry| !moved.contains(&entry.path));
-        let input: Vec<u8> = self.0.iter().flat_map(IndexEntry::line).collect();
-        let terms = Command { input: &input, ..Command::default() };
-        steps.run(&["update-index", "-z", "--index-info"], terms).well(GitStep::Rebase).map(drop)
-    }
+    // This must run to its end: nothing else remembers what was staged.
+    let steps = &steps.to_the_end();
+    let form = ["diff-tree", "-r", "--raw", "--no-renames", "--no-abbrev", "-z", before, "HEAD"];
+    let moved = entries(&steps.printed(GitStep::Rebase, &form, &[])?);
+    let moved: BTreeSet<Vec<u8>> = moved.into_iter().map(|entry| entry.path).collect();
+    staged.retain(|entry| !moved.contains(&entry.path));
+    let input: Vec<u8> = staged.iter().flat_map(IndexEntry::line).collect();
+    let terms = Command { input: &input, ..Command::default() };
+    steps.run(&["update-index", "-z", "--index-info"], terms).well(GitStep::Rebase).map(drop)
 }

@@ -293,6 +293,20 @@ fn start(
     Err(Said { exit: None, text })
 }
 
+/// The error when a branch other than the loop's, `own`, is checked out: crew must not rewrite it.
+pub(super) fn another(step: GitStep, branch: Option<&str>, own: Option<&str>) -> GitFault {
+    let branch = branch.map_or_else(
+        || "no branch is checked out".to_owned(),
+        |branch| format!("{branch} is checked out"),
+    );
+    let (own, cure) = match own {
+        Some(own) => (format!("the loop's is {own}"), format!("git switch {own}")),
+        None => ("the loop began on none".to_owned(), "git switch --detach".to_owned()),
+    };
+    let cause = format!("{branch}, and {own}");
+    GitFault::new(step, GitTrouble::Branch, cause, cure)
+}
+
 /// An unresolved conflict that was already there.
 pub(super) fn conflicting(step: GitStep, path: &str) -> GitFault {
     let cause = format!("{path} has an unresolved conflict");

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use super::command::Command;
 use super::git;
+use super::head::trees;
 use super::steps::{lazily, repository, run};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, Worktree};
-use crate::parse::git::{Tree, worktrees};
+use crate::parse::git::Tree;
 use crate::world::clock::{self, RetryPolicy};
 use crate::world::files::{disk, tree};
 
@@ -24,8 +25,7 @@ pub fn worktree(checkout: &Path, name: &str, start: &str) -> Result<Worktree, Gi
         let cure = "use letters, digits, -, _ and /: --worktree feat/auth";
         return Err(fault(format!("{name:?} is not a valid branch name"), cure));
     }
-    let trees = git(checkout, &["worktree", "list", "--porcelain"]).unwrap_or_default();
-    let trees = worktrees(&trees);
+    let trees = trees(checkout);
     let Some(main) = trees.first() else {
         return Err(fault("this is not a git repository", "git init, and a first commit"));
     };
@@ -47,9 +47,8 @@ pub fn worktree(checkout: &Path, name: &str, start: &str) -> Result<Worktree, Gi
 /// Removes what a killed git left of a working tree that it was making, where nobody has worked.
 /// `path` is its whole path or the end of it. The caller sees to it that no git is making one now.
 pub fn clear_half_made(checkout: &Path, path: &Path) -> Result<(), GitFault> {
-    let trees = git(checkout, &["worktree", "list", "--porcelain"]).unwrap_or_default();
     let is_meant = |tree: &Tree| tree.path.ends_with(path) || is_same(&tree.path, path);
-    let half_made = worktrees(&trees).into_iter().find(|tree| tree.is_half_made && is_meant(tree));
+    let half_made = trees(checkout).into_iter().find(|tree| tree.is_half_made && is_meant(tree));
     let Some(Tree { path, .. }) = half_made else { return Ok(()) };
     // The git that fills it may outlive the one that was killed for a moment.
     clock::retry(RetryPolicy::every(PAUSE, REMOVED), || false, || tree::remove(&path))

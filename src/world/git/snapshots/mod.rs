@@ -90,8 +90,7 @@ impl Snapshots {
     /// The snapshots of the working tree of a loop. Nothing is read or made yet.
     pub fn of(home: &Home, subject: &Loop) -> Self {
         let plan = recorded_environment::plan(subject);
-        let own = |(name, value): (&str, String)| (name.to_owned(), value);
-        let mut variables: Vec<(String, String)> = plan.variables().into_iter().map(own).collect();
+        let mut variables = plan.replaced;
         variables.retain(|(name, _)| !name.starts_with("GIT_"));
         let path = subject.state.owner.search_path.clone();
         variables.extend(path.map(|path| ("PATH".to_owned(), path)));
@@ -101,7 +100,7 @@ impl Snapshots {
             folder: home.tree(&checkout),
             checkout,
             variables,
-            without: plan.dropped.iter().cloned().chain(theirs).collect(),
+            without: plan.dropped.into_iter().chain(theirs).collect(),
             deadline: None,
         }
     }
