@@ -16,7 +16,7 @@ use crate::engine::test_changes::trial::{AsFound, Trial};
 use crate::world::clock::{self, Deadline};
 use crate::world::git::snapshots::Snapshots;
 use crate::world::process::{Call, Stop};
-use crate::world::store::{self, Home, LOCK_WAIT, view};
+use crate::world::store::{self, Home, view};
 
 /// How long the process in the background waits for the record to name it.
 const NAMED_WITHIN: Duration = Duration::from_secs(10);

@@ -200,8 +200,8 @@ mod usage_tests {
 mod prices_tests {
     use super::*;
     use crate::engine::usage::HIGHEST;
-    use crate::engine::usage::Tokens;
     use crate::engine::usage::Rates;
+    use crate::engine::usage::Tokens;
 
     fn of(model: &str) -> Option<Rates> {
         find_price(model).map(|price| price.rates)

@@ -381,7 +381,7 @@ impl SharedMemory {
     pub fn text(&self, name: &str) -> Result<Option<(String, String)>> {
         for _ in 0..TRIES {
             let Some(id) = self.seen(name)? else { return Ok(None) };
-            self.refs().fetch(&[name])?;
+            self.refs().fetch(&[name], &[])?;
             let texts = self.refs().messages(std::slice::from_ref(&id))?;
             // It may have been moved or deleted since it was looked at.
             if let [Some(text)] = &texts[..] {
