@@ -1,56 +1,71 @@
 //! Which lines of a Markdown text are not the writer's own words: those inside a fenced code block,
-//! an HTML element that shows text as it is, or a block quote. Fences and quotes are those of
-//! `CommonMark`: a quoted paragraph continues without a mark; after a quoted heading, fence or empty
-//! line the next line is the writer's own. Of HTML only an element that begins a line counts, so a
-//! sentence that mentions a tag opens nothing.
+//! an HTML element that shows text as it is, or a block quote. The rules are those of `CommonMark`.
+//! Fences also stand in a list item, which ends its fences with it. Of HTML only an element that
+//! begins a line counts, so a sentence that mentions a tag opens nothing. A quoted paragraph goes
+//! on without a mark; after a quoted heading, fence or empty line the next line is the writer's
+//! own. Blank lines change no fence and may be left out.
 
-use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag};
-
-/// What a line is inside of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cover {
-    Fence,
-    Html,
-    Quote,
+/// The state of the fences after the lines seen so far.
+#[derive(Debug, Default)]
+pub(super) struct Fences {
+    open: Option<Fence>,
+    /// The columns at which the texts of the open list items start, the innermost last.
+    items: Vec<usize>,
 }
 
-/// What covers each line; `None` of a line in the writer's own words.
-pub(super) fn covers(lines: &[&str]) -> Vec<Option<Cover>> {
-    let mut text = String::new();
-    let mut starts = Vec::new();
-    for line in lines {
-        starts.push(text.len());
-        // HTML as `CommonMark` has it would hide fences. It is looked for below, by other rules. A
-        // tab after a fence is nothing to it, but to the parser.
-        text += &line.trim_end_matches([' ', '\t']).replace('<', "x");
-        text.push('\n');
-    }
-    let mut covers = vec![None; lines.len()];
-    for (event, range) in Parser::new(&text).into_offset_iter() {
-        let cover = match event {
-            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(_))) => Cover::Fence,
-            Event::Start(Tag::BlockQuote(_)) => Cover::Quote,
-            _ => continue,
-        };
-        let first = starts.partition_point(|start| *start <= range.start) - 1;
-        let end = starts.partition_point(|start| *start < range.end);
-        for inside in &mut covers[first..end] {
-            inside.get_or_insert(cover);
+#[derive(Debug)]
+struct Fence {
+    mark: char,
+    length: usize,
+    /// The column the enclosing list item's text starts at; 0 outside lists.
+    column: usize,
+}
+
+impl Fences {
+    /// Takes the next non-blank line and returns whether it is inside a fence or is a fence itself.
+    pub(super) fn cover(&mut self, line: &str) -> bool {
+        let (column, rest) = indentation(line, 0);
+        // A line left of a list item's text ends the item, and the fence in it.
+        if let Some(fence) = &self.open
+            && column >= fence.column
+        {
+            let length = run(rest, fence.mark);
+            let is_closing = length >= fence.length && rest[length..].trim().is_empty();
+            if column - fence.column < 4 && is_closing {
+                self.open = None;
+            }
+            return true;
         }
+        self.open = self.opening(column, rest);
+        self.open.is_some()
     }
-    let mut html = Html::default();
-    for (line, inside) in lines.iter().zip(&mut covers) {
-        if !line.trim().is_empty() && *inside != Some(Cover::Fence) && html.cover(line) {
-            *inside = Some(Cover::Html);
+
+    fn opening(&mut self, mut column: usize, mut rest: &str) -> Option<Fence> {
+        self.items.retain(|item| *item <= column);
+        let mut item = self.items.last().copied().unwrap_or(0);
+        if column - item >= 4 {
+            return None;
         }
+        while let Some(width) = list_marker(rest) {
+            let (text_column, text) = indentation(&rest[width..], column + width);
+            // Five columns after a marker make the rest indented code.
+            if !(1..=4).contains(&(text_column - column - width)) {
+                return None;
+            }
+            self.items.push(text_column);
+            (item, column, rest) = (text_column, text_column, text);
+        }
+        let mark = rest.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
+        let length = run(rest, mark);
+        let is_inline_code = mark == '`' && rest[length..].contains('`');
+        (length >= 3 && !is_inline_code).then_some(Fence { mark, length, column: item })
     }
-    covers
 }
 
 /// The columns of white space a line begins with, and the rest of it. A tab extends to the next
 /// multiple of four.
-pub(super) fn indentation(line: &str) -> (usize, &str) {
-    let mut column = 0;
+pub(super) fn indentation(line: &str, start: usize) -> (usize, &str) {
+    let mut column = start;
     for (offset, byte) in line.bytes().enumerate() {
         match byte {
             b' ' => column += 1,
@@ -59,6 +74,22 @@ pub(super) fn indentation(line: &str) -> (usize, &str) {
         }
     }
     (column, "")
+}
+
+/// The width of the list marker a text begins with.
+pub(super) fn list_marker(text: &str) -> Option<usize> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let mark = *text.as_bytes().get(digits)?;
+    match digits {
+        0 => matches!(mark, b'-' | b'*' | b'+').then_some(1),
+        1..=9 => matches!(mark, b'.' | b')').then_some(digits + 1),
+        _ => None,
+    }
+}
+
+/// How many times a text begins with an ASCII character.
+pub(super) fn run(text: &str, mark: char) -> usize {
+    text.chars().take_while(|character| *character == mark).count()
 }
 
 /// How each opens and closes.
@@ -79,7 +110,7 @@ const ELEMENTS: [(&str, &str); 12] = [
 
 /// The element that is open after the lines seen so far.
 #[derive(Debug, Default)]
-struct Html {
+pub(super) struct Html {
     /// How it closes.
     open: Option<&'static str>,
 }
@@ -87,8 +118,8 @@ struct Html {
 impl Html {
     /// Takes the next line outside code fences and returns whether it is inside an element or opens
     /// one.
-    fn cover(&mut self, line: &str) -> bool {
-        let (column, text) = indentation(line);
+    pub(super) fn cover(&mut self, line: &str) -> bool {
+        let (column, text) = indentation(line, 0);
         let mut rest = text;
         let is_inside = self.open.is_some();
         if !is_inside {
@@ -113,11 +144,91 @@ pub(super) fn starts_with(text: &str, tag: &str) -> bool {
     text.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag))
 }
 
-/// Whether a quoted line has the mark of a quote itself; else the line before it is a quoted
-/// paragraph.
-pub(super) fn has_mark(line: &str) -> bool {
-    let is_before = |it: char| it.is_whitespace() || it.is_ascii_digit() || "-*+.)".contains(it);
-    line.trim_start_matches(is_before).starts_with('>')
+/// How a line belongs to a block quote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Quoted {
+    No,
+    Marked,
+    /// Has no mark itself: the line before it is a quoted paragraph.
+    Lazily,
+}
+
+/// The state of the quotes after the lines seen so far.
+#[derive(Debug, Default)]
+pub(super) struct Quotes {
+    /// The fences inside the quote; they end with it.
+    fences: Fences,
+    in_paragraph: bool,
+}
+
+impl Quotes {
+    /// Takes the next line, including blank ones. `is_fenced` says that a fence of the surrounding
+    /// text covers it.
+    pub(super) fn cover(&mut self, line: &str, is_fenced: bool) -> Quoted {
+        let inner = if is_fenced { None } else { quoted(line) };
+        let Some(inner) = inner else {
+            self.fences = Fences::default();
+            self.in_paragraph &= !is_fenced && continues_a_paragraph(line);
+            return if self.in_paragraph { Quoted::Lazily } else { Quoted::No };
+        };
+        let is_code = !inner.trim().is_empty() && self.fences.cover(inner);
+        self.in_paragraph = !is_code && is_paragraph(inner, self.in_paragraph);
+        Quoted::Marked
+    }
+}
+
+/// The text after the marks of quotes, and of the lists around them.
+fn quoted(line: &str) -> Option<&str> {
+    let (mut rest, mut found) = (line, None);
+    loop {
+        let (column, text) = indentation(rest, 0);
+        let item = item(text).filter(|_| found.is_none());
+        rest = match (text.strip_prefix('>'), item) {
+            _ if column >= 4 => return found,
+            (Some(inner), _) => found.insert(inner.strip_prefix(' ').unwrap_or(inner)),
+            (None, Some(inner)) => inner,
+            (None, None) => return found,
+        };
+    }
+}
+
+/// The text after a list marker.
+fn item(text: &str) -> Option<&str> {
+    let rest = &text[list_marker(text)?..];
+    rest.starts_with([' ', '\t']).then_some(rest)
+}
+
+/// Whether the text of a quoted line is part of a paragraph.
+fn is_paragraph(inner: &str, continues: bool) -> bool {
+    let (column, mut text) = indentation(inner, 0);
+    if continues && column >= 4 && !text.is_empty() {
+        return true;
+    }
+    while let Some(inner) = item(text).filter(|_| !is_rule(text)) {
+        text = inner.trim_start();
+    }
+    column < 4 && !text.trim().is_empty() && !is_heading(text) && !is_rule(text)
+}
+
+/// Whether a line without a mark continues the paragraph before it, which it does unless it begins
+/// a block.
+fn continues_a_paragraph(line: &str) -> bool {
+    let (column, text) = indentation(line, 0);
+    let begins_a_block = is_heading(text) || is_rule(text) || item(text).is_some();
+    !text.trim().is_empty() && (column >= 4 || !begins_a_block)
+}
+
+fn is_heading(text: &str) -> bool {
+    let level = run(text, '#');
+    let rest = text.trim_end().get(level..).unwrap_or_default();
+    (1..=6).contains(&level) && (rest.is_empty() || rest.starts_with([' ', '\t']))
+}
+
+/// Whether a line is a rule or the underline of a heading.
+fn is_rule(text: &str) -> bool {
+    let marks: String = text.chars().filter(|it| !it.is_whitespace()).collect();
+    let of = |mark: char, least: usize| marks.len() >= least && marks.chars().all(|it| it == mark);
+    of('-', 3) || of('*', 3) || of('_', 3) || of('=', 1)
 }
 
 #[cfg(test)]
@@ -126,8 +237,8 @@ mod fence_tests {
 
     /// One letter a line: `c`ode (fences included) or `t`ext.
     fn read(text: &str) -> String {
-        let covers = covers(&text.lines().collect::<Vec<_>>()).into_iter();
-        covers.map(|cover| if cover == Some(Cover::Fence) { 'c' } else { 't' }).collect()
+        let mut fences = Fences::default();
+        text.lines().map(|line| if fences.cover(line) { 'c' } else { 't' }).collect()
     }
 
     #[test]
@@ -199,13 +310,16 @@ mod quote_tests {
 
     /// One letter a line: `q`uoted by its mark, `l`azily, or `t`ext.
     fn read(text: &str) -> String {
-        let lines: Vec<&str> = text.lines().collect();
-        let letter = |(line, cover): (&&str, _)| match cover {
-            Some(Cover::Quote) if has_mark(line) => 'q',
-            Some(Cover::Quote) => 'l',
-            _ => 't',
+        let (mut fences, mut quotes) = (Fences::default(), Quotes::default());
+        let mut letter = |line: &str| {
+            let is_fenced = !line.trim().is_empty() && fences.cover(line);
+            match quotes.cover(line, is_fenced) {
+                Quoted::Marked => 'q',
+                Quoted::Lazily => 'l',
+                Quoted::No => 't',
+            }
         };
-        lines.iter().zip(covers(&lines)).map(letter).collect()
+        text.lines().map(&mut letter).collect()
     }
 
     #[test]

@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use self::markdown::{Cover, covers, has_mark, indentation, starts_with};
+use self::markdown::{Fences, Html, Quoted, Quotes, indentation, starts_with};
 pub use self::near_miss::NearMiss;
 use self::promise::{BLOCKED, CLOSE, COLONS, OPEN, Promise, normal, reserved};
 use super::text::{is_unseen, plain, within};
@@ -48,17 +48,21 @@ pub enum Claim {
 /// Reads the claim at the end of an agent's final message. Without a promise (`--no-promise`)
 /// FAILURE and BLOCKED still count, but success does not. Takes time in proportion to the message.
 pub fn read(message: &str, promise: Option<&Promise>) -> Claim {
+    let (mut fences, mut quotes, mut html) =
+        (Fences::default(), Quotes::default(), Html::default());
     let mut is_open = false;
     let mut earlier = None;
     let mut last = None;
     let message = message.replace("\r\n", "\n");
-    let lines = message.split(LINE_ENDS).map(|line| match bare(line) {
-        "" => "",
-        _ => line.trim_matches(is_invisible),
-    });
-    let lines: Vec<&str> = lines.collect();
-    for (text, cover) in lines.iter().zip(covers(&lines)).filter(|(text, _)| !text.is_empty()) {
-        if let Some(line) = last.replace(Line::read(text, cover)) {
+    for text in message.split(LINE_ENDS).map(|line| line.trim_matches(is_invisible)) {
+        let is_blank = bare(text).is_empty();
+        let is_fenced = !is_blank && fences.cover(text);
+        let is_html = !is_blank && !is_fenced && html.cover(text);
+        let quoted = quotes.cover(if is_blank { "" } else { text }, is_fenced);
+        if is_blank {
+            continue;
+        }
+        if let Some(line) = last.replace(Line::read(text, is_fenced, is_html, quoted)) {
             earlier = line.miss(false, is_open, promise).or(earlier);
             is_open = line.tags.ends_open.unwrap_or(is_open);
         }
@@ -122,19 +126,29 @@ struct Line<'message> {
     /// The line without surrounding white space.
     text: &'message str,
     tags: Tags<'message>,
-    cover: Option<Cover>,
+    is_fenced: bool,
+    is_html: bool,
+    quoted: Quoted,
     is_indented: bool,
 }
 
 impl<'message> Line<'message> {
-    fn read(line: &'message str, cover: Option<Cover>) -> Self {
+    fn read(line: &'message str, is_fenced: bool, is_html: bool, quoted: Quoted) -> Self {
         let text = bare(line);
-        Self { text, tags: Tags::read(text), cover, is_indented: indentation(line).0 >= 4 }
+        Self {
+            text,
+            tags: Tags::read(text),
+            is_fenced,
+            is_html,
+            quoted,
+            is_indented: indentation(line, 0).0 >= 4,
+        }
     }
 
     /// The tag's text, if this line counts as a claim when it is the last.
     fn claim(&self) -> Option<&'message str> {
-        let is_own = self.cover.is_none() && !self.is_indented;
+        let is_own =
+            !self.is_fenced && !self.is_html && !self.is_indented && self.quoted == Quoted::No;
         self.tags.said.filter(|_| self.tags.is_alone && is_own)
     }
 
@@ -155,14 +169,13 @@ impl<'message> Line<'message> {
 
     /// What prevents the line from being read as text.
     fn cover(&self) -> Option<NearMiss> {
-        match self.cover {
-            Some(Cover::Fence) => Some(NearMiss::InFence),
-            Some(Cover::Html) => Some(NearMiss::InHtml),
-            Some(Cover::Quote) if has_mark(self.text) => Some(NearMiss::Quoted),
-            _ if !self.tags.is_alone => None,
-            _ if self.is_indented => Some(NearMiss::Indented),
-            Some(Cover::Quote) => Some(NearMiss::LazilyQuoted),
-            None => None,
+        match (self.is_fenced, self.quoted, self.is_indented && self.tags.is_alone) {
+            (true, _, _) => Some(NearMiss::InFence),
+            _ if self.is_html => Some(NearMiss::InHtml),
+            (_, Quoted::Marked, _) => Some(NearMiss::Quoted),
+            (_, _, true) => Some(NearMiss::Indented),
+            (_, Quoted::Lazily, _) if self.tags.is_alone => Some(NearMiss::LazilyQuoted),
+            _ => None,
         }
     }
 
