@@ -112,7 +112,7 @@ fn a_reaction_finds_the_loop_in_its_variables_and_on_its_input() {
     let folder = disk::real_path(scene.folder.path()).unwrap();
     assert_eq!(Path::new(scene.read("where").trim()), folder);
     let told: Value = serde_json::from_str(&scene.read("told.json")).unwrap();
-    assert_eq!(told["schema"], 1);
+    assert_eq!(told["schema"], 2);
     assert_eq!(told["on"], "iteration_start");
     assert_eq!(told["task"], "Build the todo API");
     assert_eq!((&told["procedure"], &told["agent"]), (&json!("build"), &json!("fake")));

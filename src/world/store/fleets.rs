@@ -290,6 +290,8 @@ mod tests {
     use super::*;
     use crate::engine::fleet::fixture::{a_fleet, id};
 
+    const FREE_WITHIN: Duration = Duration::from_secs(10);
+
     #[test]
     fn a_long_wait_for_a_lock_ends_once_it_is_told_to_and_a_free_one_is_taken_all_the_same() {
         let folder = tempfile::tempdir().unwrap();
@@ -302,8 +304,9 @@ mod tests {
         assert!(held.is_some() && takes().is_none());
         assert_eq!(asked.get(), 3);
         drop(held);
-        let taken = hold_trees(&home, Path::new("/repo"), wait, &|| true).unwrap();
-        assert!(taken.is_some());
+        // A process that another test starts may have the lock until its program runs.
+        let at_once = || hold_trees(&home, Path::new("/repo"), wait, &|| true).unwrap();
+        assert!(Deadline::after(FREE_WITHIN).poll(HELD_LOOK, at_once).is_some());
     }
 
     #[test]
