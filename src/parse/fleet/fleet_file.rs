@@ -1,19 +1,17 @@
 //! fleet.toml: what holds for all tasks of a folder. Unlike a settings file it refuses a key that
 //! it does not know, because a fleet spends money while nobody looks.
 
-use super::folder::Faults;
+use super::faults::Faults;
 use super::front_matter::{FileValue, KeyValue, toml};
-use super::options::{Asked, COMMAND, each, key_name, refuse, refuse_key, refuse_repeats};
+use super::options::{
+    Asked, COMMAND, LAND_KEYS, TOP_KEYS, each, key_name, refuse, refuse_key, refuse_repeats,
+};
 use crate::engine::fleet::{FleetTerms, TaskId};
 use crate::parse::settings::is_branch;
 use crate::parse::{amounts, arguments};
 
 /// The name of the file.
 pub const FLEET_FILE: &str = "fleet.toml";
-/// Its keys above the first table.
-pub(super) const TOP_KEYS: [&str; 5] = ["name", "base", "slots", "max-cost", "setup"];
-/// The only key of `[land]`.
-pub(super) const LAND_KEYS: [&str; 1] = ["check"];
 
 /// The terms, and the options of `[task]` in a form that a task's own can be laid over.
 pub(super) fn read(text: &str, faults: &mut Faults) -> (FleetTerms, Asked) {

@@ -2,60 +2,13 @@
 //! they start. One fault in one file is enough to refuse the folder.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
+use super::faults::Faults;
 use super::fleet_file::{self, FLEET_FILE};
 use super::options::Asked;
 use super::task_file::{TaskFile, id_of, read_task};
 use crate::engine::fleet::{FleetTask, FleetTerms, TaskId};
 use crate::parse::spelling::nearest;
-
-/// Something wrong in one file of a fleet. They sort by file and line.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct FleetFault {
-    /// The file's name.
-    pub file: String,
-    /// Counted from 1; `None` if it is not in one line.
-    pub line: Option<usize>,
-    /// What is wrong and what to write instead, in one line.
-    pub what: String,
-}
-
-impl fmt::Display for FleetFault {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.line {
-            Some(line) => write!(out, "{}:{line}: {}", self.file, self.what),
-            None => write!(out, "{}: {}", self.file, self.what),
-        }
-    }
-}
-
-/// The faults so far. Reading continues behind a fault, so that all of them are told together.
-#[derive(Debug, Default)]
-pub(super) struct Faults {
-    /// The file that is read.
-    pub(super) file: String,
-    pub(super) found: Vec<FleetFault>,
-}
-
-impl Faults {
-    /// A fault at a line, counted from 1.
-    pub(super) fn at(&mut self, line: impl Into<Option<usize>>, what: impl Into<String>) {
-        let (file, line, what) = (self.file.clone(), line.into(), what.into());
-        self.found.push(FleetFault { file, line, what });
-    }
-
-    /// A fault of the whole file.
-    pub(super) fn whole(&mut self, what: impl Into<String>) {
-        self.at(None, what);
-    }
-
-    /// A fault of a task's key `after`.
-    fn after(&mut self, task: &TaskFile, what: String) {
-        self.file = format!("{}.md", task.task.id);
-        self.at(task.after_line, what);
-    }
-}
 
 /// The hexadecimal digits of a revision.
 const REVISION_DIGITS: usize = 12;
@@ -130,7 +83,7 @@ fn strangers(names: &[&str], tasks: &[TaskFile], faults: &mut Faults) {
             Some(meant) => format!("did you mean `{meant}`?"),
             None => "after names files of this folder, without .md".to_owned(),
         };
-        faults.after(task, format!("there is no task `{id}`: {guess}"));
+        fault_of_after(task, faults, format!("there is no task `{id}`: {guess}"));
     }
 }
 
@@ -149,9 +102,15 @@ fn circles(tasks: &[TaskFile], faults: &mut Faults) {
         let circle = circle(start, &waiting);
         let names = circle.iter().chain(&circle[..1]).map(|task| task.task.id.as_str());
         let names = names.collect::<Vec<_>>().join(" → ");
-        faults.after(circle[0], format!("these tasks wait for each other: {names}"));
+        fault_of_after(circle[0], faults, format!("these tasks wait for each other: {names}"));
         waiting.retain(|id, _| !circle.iter().any(|task| task.task.id == **id));
     }
+}
+
+/// A fault of a task's key `after`.
+fn fault_of_after(task: &TaskFile, faults: &mut Faults, what: String) {
+    faults.file = format!("{}.md", task.task.id);
+    faults.at(task.after_line, what);
 }
 
 /// The circle that a task leads into, where each task waits for another that does.

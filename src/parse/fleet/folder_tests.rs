@@ -2,7 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use super::folder::{Faults, FleetFault};
+use super::faults::{Faults, FleetFault};
 use super::tests::told;
 use super::*;
 use crate::engine::fleet::FleetTerms;

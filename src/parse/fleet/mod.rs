@@ -1,6 +1,7 @@
 //! Reads a fleet's folder: task files in Markdown with front matter, and fleet.toml. All that is
 //! wrong in any of them is told at once, because one unknown key or broken fence starts nothing.
 
+mod faults;
 mod fleet_file;
 mod folder;
 #[cfg(test)]

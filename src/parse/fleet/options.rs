@@ -6,10 +6,8 @@ use std::collections::BTreeMap;
 
 use clap::{Arg, ArgAction};
 
-use super::fleet_file::{LAND_KEYS, TOP_KEYS};
-use super::folder::Faults;
+use super::faults::Faults;
 use super::front_matter::{FileValue, KeyValue};
-use super::task_file::TASK_KEYS;
 use crate::parse::arguments::{exclude_each_other, run_of, run_options, takes_value};
 use crate::parse::spelling::{nearest, shown};
 
@@ -39,9 +37,15 @@ const REFUSED: [(&str, &str); 13] = [
     ("no-project", "the fleet decides for all tasks which settings count"),
 ];
 
-/// The keys that are no options and take a list.
+/// The keys of a task that are not options of `crew run`.
+pub(super) const TASK_KEYS: [&str; 3] = ["after", "priority", "touches"];
+/// The keys of fleet.toml above its first table.
+pub(super) const TOP_KEYS: [&str; 5] = ["name", "base", "slots", "max-cost", "setup"];
+/// The only key of `[land]`.
+pub(super) const LAND_KEYS: [&str; 1] = ["check"];
+/// The keys that are not options and take a list.
 const LISTS: [&str; 3] = [AGENTS_WORDS, "after", "touches"];
-/// Where every key belongs that is no option.
+/// Where every key belongs that is not an option.
 const HOMES: [(&str, &[&str]); 5] = [
     ("in the front matter of a task", &TASK_KEYS),
     ("above the first table of fleet.toml", &TOP_KEYS),

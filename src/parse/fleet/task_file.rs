@@ -1,17 +1,15 @@
 //! A task file: the front matter says how the task runs, the text under it is the prompt. A file
 //! that could be meant in two ways is refused.
 
-use super::folder::Faults;
+use super::faults::Faults;
 use super::front_matter::split;
-use super::options::{Asked, each, key_name, refuse, refuse_repeats};
+use super::options::{Asked, TASK_KEYS, each, key_name, refuse, refuse_repeats};
 use crate::engine::boundary::protect;
 use crate::engine::fleet::manifest::{MAX_PRIORITY, USUAL_PRIORITY};
 use crate::engine::fleet::{FleetTask, TaskId};
 
 /// The end of a task file's name.
 const ENDING: &str = ".md";
-/// The keys of a task that are no options of `crew run`.
-pub(super) const TASK_KEYS: [&str; 3] = ["after", "priority", "touches"];
 
 /// The largest prompt, in bytes. A lease holds it twice, as JSON, in the message of a commit, which
 /// git keeps up to 1 MiB: half of that is left for escapes, checks and messages.

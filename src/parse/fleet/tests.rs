@@ -1,6 +1,6 @@
 //! Task files as people write them, and what they are told of their faults.
 
-use super::folder::{Faults, FleetFault};
+use super::faults::{Faults, FleetFault};
 use super::front_matter::split;
 use super::options::{Asked, as_keys};
 use super::task_file::TaskFile;
