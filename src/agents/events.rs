@@ -1,7 +1,7 @@
 //! Reads what an agent prints, line by line, and never more than a bounded part of it at once. Of
-//! most agents a line is a JSON event: what an event means is in the file of its agent, what follows
-//! from that for the claim is in `turn.rs`. Of plain text the end is the final message, and nothing
-//! else is read from it.
+//! most agents a line is a JSON event: what an event means is in the file of its agent, what
+//! follows from that for the claim is in `turn.rs`. Of plain text the end is the final message, and
+//! nothing else is read from it.
 
 use std::fmt;
 

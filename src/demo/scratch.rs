@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::{LIBRARY, Turn};
 use crate::world::env;
 use crate::world::files::disk::{self, Durability};
+use crate::world::files::tree;
 use crate::world::process::{Call, ExitCause, descendants, signals};
 
 /// The longest a child of the demo may take; each needs some milliseconds.
@@ -76,7 +77,7 @@ impl Scratch {
 
     /// Removes the folder and reports a failure; a drop removes it too, but cannot report one.
     pub fn remove(self) -> Result<()> {
-        Ok(disk::remove_scratch_folder(&self.root)?)
+        Ok(tree::remove_scratch_folder(&self.root)?)
     }
 
     /// Does what the agent does in an iteration.
@@ -161,7 +162,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        let _ = disk::remove_scratch_folder(&self.root);
+        let _ = tree::remove_scratch_folder(&self.root);
     }
 }
 

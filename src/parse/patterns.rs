@@ -89,8 +89,8 @@ pub static RUST_TEST_CONDITION: Pattern = LazyLock::new(|| {
 pub static PASTED_ELEMENT: Pattern =
     LazyLock::new(|| constant(r"(?i-u)<\\(\s*/?\s*pasted_content)"));
 
-/// An escape of JSON for half of a UTF-16 pair that stands alone, as the only group; a whole pair and
-/// an escaped backslash match, too, so that neither is taken for one.
+/// An escape of JSON for half of a UTF-16 pair that stands alone, as the only group; a whole pair
+/// and an escaped backslash match, too, so that neither is taken for one.
 pub static HALF_CHARACTER: Pattern = LazyLock::new(|| {
     constant(r"(?i-u)\\\\|\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}|(\\ud[89a-f][0-9a-f]{2})")
 });

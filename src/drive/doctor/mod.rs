@@ -110,7 +110,7 @@ fn try_home(root: &Path) -> std::io::Result<()> {
         return disk::remove(&probe);
     }
     let Some(above) = root.ancestors().find(|folder| disk::exists(folder)) else { return Ok(()) };
-    disk::remove_scratch_folder(&disk::make_scratch_folder(above, env::random())?)
+    tree::remove_scratch_folder(&disk::make_scratch_folder(above, env::random())?)
 }
 
 /// Looks for more than one program called `crew` on `PATH`.

@@ -118,8 +118,8 @@ fn adapt(
     Ok(notes)
 }
 
-/// The run of a loop that resumes here. The settings are read only for what the contract has no copy
-/// of; `notes` are what they told.
+/// The run of a loop that resumes here. The settings are read only for what the contract has no
+/// copy of; `notes` are what they told.
 fn run_here(
     home: &Home,
     record: &Loop,

@@ -11,7 +11,7 @@ use anyhow::{Result, bail};
 use super::boundary::undelivered;
 use super::end::{self, EndAttempt, handoff};
 use super::find::{NewOwner, elsewhere, environment_of, gone_why, life, owner_is_gone};
-use super::start::establish::Pointers;
+use super::start::establish::HeldPointers;
 use super::start::place;
 use super::{test_changes, tree};
 use crate::clients;
@@ -59,7 +59,7 @@ pub fn resume(
     refuse(home, &found, &new_owner.owner)?;
     look_around(home, &found, &new_owner.owner)?;
     end::complete(home, &found);
-    let pointers = Pointers::hold(home, &found.place.checkout, &new_owner.owner)?;
+    let pointers = HeldPointers::hold(home, &found.place.checkout, &new_owner.owner)?;
     for occupied in &pointers.files {
         make_way(home, occupied, id)?;
     }

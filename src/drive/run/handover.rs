@@ -20,8 +20,8 @@ use crate::world::store::{self, Home};
 /// How long the new crew waits for the loop.
 const WITHIN: Duration = Duration::from_secs(10);
 
-/// Starts the new crew with `flags` and makes it the owner. Returns the loop, and the file with that
-/// crew's output.
+/// Starts the new crew with `flags` and makes it the owner. Returns the loop, and the file with
+/// that crew's output.
 pub fn hand_over(home: &Home, record: &Loop, flags: &[&str]) -> Result<(Loop, PathBuf)> {
     let output = home.loop_file(&record.id, "run.log");
     let arguments = [&["drive", record.id.as_str()], flags].concat();

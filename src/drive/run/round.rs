@@ -279,8 +279,8 @@ pub enum Leave {
 
 /// A fleet, as one of its runs sees it.
 pub trait Tie {
-    /// Asks for leave; is called again until the answer is another than `Later`. An iteration begins
-    /// as it is granted.
+    /// Asks for leave; is called again until the answer is another than `Later`. An iteration
+    /// begins as it is granted.
     fn leave(&mut self, record: &Loop) -> Leave;
     /// The commit of the main branch that the loop's branch was on, before it is rebased again.
     fn stood_on(&self) -> Option<String>;

@@ -64,12 +64,12 @@ impl Prepared {
 
 /// The pointers to the loop of a working tree and of a session. While they are held, no other loop
 /// starts or is resumed there.
-pub struct Pointers {
+pub struct HeldPointers {
     pub files: Vec<PathBuf>,
     _lock: Lock,
 }
 
-impl Pointers {
+impl HeldPointers {
     /// Takes the lock of the working tree. Fails if another start or resume has it.
     pub fn hold(home: &Home, checkout: &Path, owner: &Owner) -> Result<Self> {
         let pointer = home.checkout_pointer(checkout);
@@ -95,7 +95,7 @@ pub fn establish(
 ) -> Result<Option<(Held, Loop, Vec<String>)>> {
     home.make().with_context(|| format!("cannot keep loops in {}", home.root().display()))?;
     home.write_pin()?;
-    let pointers = Pointers::hold(home, &prepared.place.checkout, &new_owner.owner)?;
+    let pointers = HeldPointers::hold(home, &prepared.place.checkout, &new_owner.owner)?;
     let mut vacated = Vec::new();
     for occupied in &pointers.files {
         let Some(id) = read_pointer(occupied)? else { continue };

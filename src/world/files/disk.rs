@@ -11,8 +11,7 @@ use std::time::Duration;
 
 use fs2::FileExt;
 
-use super::tree;
-use crate::world::clock::{self, Deadline, RetryPolicy};
+use crate::world::clock::Deadline;
 use crate::world::fault;
 use crate::world::process::text_of;
 
@@ -30,7 +29,7 @@ pub struct Refused {
 }
 
 /// Adds the path to an error; the system's errors do not have it.
-fn cannot(act: &'static str, path: &Path) -> impl Fn(io::Error) -> io::Error {
+pub(super) fn cannot(act: &'static str, path: &Path) -> impl Fn(io::Error) -> io::Error {
     move |why| io::Error::new(why.kind(), Refused { act, path: path.to_owned(), why })
 }
 
@@ -179,7 +178,7 @@ pub fn make_folder(path: &Path) -> io::Result<()> {
 }
 
 /// The prefix of every scratch folder's name.
-const SCRATCH: &str = "crew-scratch-";
+pub(super) const SCRATCH: &str = "crew-scratch-";
 
 /// Creates a new folder for this user only and returns its real path. An existing folder or link of
 /// that name is an error, because the parent folder is writable by everybody.
@@ -187,20 +186,6 @@ pub fn make_scratch_folder(parent: &Path, name: u64) -> io::Result<PathBuf> {
     let folder = real_path(parent)?.join(format!("{SCRATCH}{name:016x}"));
     fs::DirBuilder::new().mode(0o700).create(&folder).map_err(cannot("make", &folder))?;
     Ok(folder)
-}
-
-/// How long processes that still write in a scratch folder are waited for.
-const SCRATCH_WAIT: Duration = Duration::from_secs(2);
-
-/// Removes a scratch folder and its contents, and refuses any other folder. Processes that still
-/// write there get a moment to end.
-pub fn remove_scratch_folder(folder: &Path) -> io::Result<()> {
-    let name = folder.file_name().unwrap_or_default().to_string_lossy();
-    if !name.starts_with(SCRATCH) {
-        return Err(cannot("remove", folder)(io::Error::other("it is not a scratch folder")));
-    }
-    let policy = RetryPolicy::every(Duration::from_millis(20), SCRATCH_WAIT);
-    clock::retry(policy, || false, || tree::remove(folder)).map_err(cannot("remove", folder))
 }
 
 /// The names in a folder, at most `limit` of them; empty when it does not exist or cannot be read.

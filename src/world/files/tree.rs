@@ -7,11 +7,12 @@ use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use super::disk;
-use crate::world::clock::Deadline;
+use super::disk::{self, SCRATCH, cannot};
+use crate::world::clock::{self, Deadline, RetryPolicy};
 
 /// Where `path` really is, if that is outside the checkout and the checkout led there, because the
 /// path, or the file that named it, belongs to the checkout. Such a text would be sent or kept only
@@ -53,6 +54,8 @@ pub fn files_within(folder: &Path, limit: usize, enters: impl Fn(&Path) -> bool)
 /// Fills a folder with links to what is in another one. A link there that is relative is made anew,
 /// so that it leads to the same place beside the new folder; so is each link in the folder of a
 /// scope, such as `node_modules/@shop`. What the new folder has stays, and its own folders are
+/// How long processes that still write in a scratch folder are waited for.
+const SCRATCH_WAIT: Duration = Duration::from_secs(2);
 /// filled likewise. False if nothing was added.
 pub fn mirror_by_links(from: &Path, to: &Path) -> io::Result<bool> {
     const NAMES_MAX: usize = 100_000;
@@ -191,6 +194,17 @@ pub fn remove(folder: &Path) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
+}
+
+/// Removes a scratch folder and its contents, and refuses any other folder. Processes that still
+/// write there get a moment to end.
+pub fn remove_scratch_folder(folder: &Path) -> io::Result<()> {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    if !name.starts_with(SCRATCH) {
+        return Err(cannot("remove", folder)(io::Error::other("it is not a scratch folder")));
+    }
+    let policy = RetryPolicy::every(Duration::from_millis(20), SCRATCH_WAIT);
+    clock::retry(policy, || false, || remove(folder)).map_err(cannot("remove", folder))
 }
 
 /// Removes a folder if it is empty.

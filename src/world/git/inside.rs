@@ -131,7 +131,8 @@ pub(super) fn listed_submodules(checkout: &Path) -> Vec<PathBuf> {
 }
 
 fn is_at(checkout: &Path, path: &Path, commit: &str) -> bool {
-    super::commit(&checkout.join(path), "HEAD").as_deref() == Some(commit)
+    let head = checked_out(&checkout.join(path)).and_then(|head| head.commit);
+    head.as_deref() == Some(commit)
 }
 
 fn list_file(checkout: &Path) -> PathBuf {

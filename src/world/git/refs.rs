@@ -24,7 +24,7 @@ use crate::parse::git::is_id;
 use crate::parse::git_push::{self, MESSAGE_BYTES, is_ref_name, trouble_of_refs, without_secrets};
 use crate::world::clock::{self, Deadline, RetryPolicy};
 use crate::world::env;
-use crate::world::files::disk;
+use crate::world::files::{disk, tree};
 use crate::world::process::signals::Signals;
 use crate::world::process::{FinishedProcess, Stop};
 
@@ -410,6 +410,6 @@ impl Probe {
 impl Drop for Probe {
     fn drop(&mut self) {
         // What is left of it is one small folder below the temporary ones.
-        let _ = disk::remove_scratch_folder(&self.folder);
+        let _ = tree::remove_scratch_folder(&self.folder);
     }
 }

@@ -44,9 +44,10 @@ pub struct FinishedAgent {
 }
 
 /// Runs an agent to its end. A line of its standard output is cut after 1 MiB, or after 8 MiB if it
-/// begins with `{` and is UTF-8, of standard error after 64 KiB. `idle` is the longest silence on both streams while no tool call is
-/// open. All its output is appended to `log`, which is bounded (see `world/store/logs`). An error
-/// means that it could not be started or, very rarely, could not be ended.
+/// begins with `{` and is UTF-8, of standard error after 64 KiB. `idle` is the longest silence on
+/// both streams while no tool call is open. All its output is appended to `log`, which is bounded
+/// (see `world/store/logs`). An error means that it could not be started or, very rarely, could not
+/// be ended.
 pub fn run(
     call: Call<'_>,
     idle: Option<Duration>,

@@ -83,7 +83,8 @@ fn newer(made_by: &str, is_over: bool) -> String {
     format!("{what} by crew {made_by}, newer than this one; update crew to {to} it")
 }
 
-/// The value in a file of JSON that can be made again; `None` if there is none, or it cannot be read.
+/// The value in a file of JSON that can be made again; `None` if there is none, or it cannot be
+/// read.
 pub fn read_json<T: DeserializeOwned>(file: &Path, most: u64) -> Option<T> {
     serde_json::from_slice(&disk::read(file, most).ok()??).ok()
 }

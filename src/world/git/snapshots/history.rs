@@ -67,8 +67,8 @@ impl Snapshots {
         Some((newest, self.named(id, &newest.to_string())?))
     }
 
-    /// Takes the name [`ENDED`] away. Best effort: without it the page shows the state of an earlier
-    /// end.
+    /// Takes the name [`ENDED`] away. Best effort: without it the page shows the state of an
+    /// earlier end.
     pub fn reopen(&self, id: &LoopId) {
         let _ = disk::remove(&self.names(id).join(ENDED));
     }
