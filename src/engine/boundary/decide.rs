@@ -298,9 +298,8 @@ pub fn apply(judged: Judged, decision: &Decision) -> Loop {
 #[path = "decide_relief_tests.rs"]
 mod relief_tests;
 
-// Merges the record a driver continued in memory with the changes that others made to it on disk
-// meanwhile. Counters come from memory; what a person asked for comes from disk. Nothing here
-// decides or counts.
+// After the rules: merges the record that a driver continued in memory with the changes that others
+// made to it on disk since. Counters come from memory; what a person asked for comes from disk.
 
 /// The record to write. `known` is the last common version, `memory` is the driver's, `found` is
 /// the one on disk now.

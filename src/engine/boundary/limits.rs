@@ -1,4 +1,5 @@
-//! The bounds of a loop and the rule that says which one is reached. 0 always means "none".
+//! The bounds of a loop in iterations, time, tokens and money, and which one is reached; the rules
+//! for failures in a row and for iterations without progress are in `decide.rs`. 0 means "none".
 //!
 //! The defaults are finite, because a runaway loop is the worst outcome; a user who wants no bound
 //! must say 0.

@@ -21,7 +21,7 @@ pub fn progress(subject: &Loop, facts: &Facts) -> (Progress, String) {
     (Progress::Made, why.join(", "))
 }
 
-/// "1 check passes now", "1 check fails now".
+/// "1 check passing now", "1 check failing now".
 fn verdicts(subject: &Loop, facts: &Facts) -> Vec<String> {
     let changed = |passed: bool| {
         facts.checks.iter().filter(move |result| {

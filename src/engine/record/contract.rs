@@ -1,5 +1,5 @@
-//! What the user asked for, fixed at the start: task, promise, checks and limits. The agent can
-//! read it and cannot change it; no file of the checkout is read again for a running loop.
+//! What the user asked for, fixed at the start: task, promise, checks and limits. Only a person can
+//! change its limits, with `crew set`; no file of the checkout is read again for a running loop.
 
 use super::memory::Moment;
 use super::outcome::Proof;

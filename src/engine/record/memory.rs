@@ -1,5 +1,5 @@
-//! Who works in a loop of fresh processes: its own agent or, while the account of that one is at a
-//! limit, one of its fallbacks. It chooses nobody; it is what a loop remembers of the choice.
+//! What a loop remembers from one boundary to the next: who works, its checks, its git steps with
+//! the failed push or commit that a page shows, its working tree. It decides nothing and runs no git.
 
 use super::{Agent, Driver, Loop, LoopMoment, Run, State, Status};
 use crate::engine::evidence::check::is_failure;

@@ -215,7 +215,7 @@ pub struct Page {
     pub iterations: Vec<IterationLine>,
     /// How many iterations came before the first line.
     pub earlier: u64,
-    /// What became of tests, checks, files, commits and questions.
+    /// What became of tests, checks, files, commits, pushes and questions.
     pub results: Vec<Fact>,
     /// What became of the commits.
     #[serde(flatten)]

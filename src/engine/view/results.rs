@@ -1,4 +1,4 @@
-//! What became of tests, checks, files, commits and words: the rows below the iterations.
+//! What became of tests, checks, files, commits, pushes and words: the rows below the iterations.
 
 use super::{ChangesFrom, Fact, LoopView, PageInputs};
 use crate::engine::doing::LoopStep;

@@ -1,5 +1,5 @@
 //! Reads settings from this machine: the user's file, the project's file, and the environment's
-//! variables. It does not decide which of them is in force; the engine does.
+//! variables. Which of them is in force is decided in `parse/settings/merge.rs`.
 
 use std::path::{Path, PathBuf};
 
