@@ -41,7 +41,7 @@ fn the_answer_to_a_blocked_task_is_in_its_first_prompt_when_it_is_tried_again() 
     assert_eq!(world.prompt("a", 2).matches("use port 8080").count(), 1);
     assert_eq!((world.begun("a"), world.work("a", "work-a")), (vec![1, 2], "1\n2\n".to_owned()));
     assert_eq!(world.lease("a")["carried"]["completed"], 2);
-    assert_eq!(world.lease("a")["messages"], json!(null));
+    assert_eq!(world.lease("a")["messages"], json!([]));
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn a_message_to_the_fleet_also_waits_for_its_blocked_tasks_and_for_no_completed_
     let told = world.crew(&["tell", "--fleet", "repo", "Mind the gap"]).success();
     assert_eq!(told, format!("fleet repo: 1 task will read it with the next prompt\n{KEPT}"));
     let kept = ["a", "b", "c"].map(|task| world.lease(task)["messages"].clone());
-    assert_eq!(kept, [json!(["Mind the gap"]), json!(null), json!(["Mind the gap"])]);
+    assert_eq!(kept, [json!(["Mind the gap"]), json!([]), json!(["Mind the gap"])]);
 }
 
 #[test]
