@@ -3,7 +3,7 @@
 //! agent, too: split into words as a shell splits it, but never run by one, so nothing in it is
 //! expanded. The prompt goes to its standard input.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
@@ -32,8 +32,10 @@ pub fn find(name: &str) -> Option<Agent> {
 /// The names that `find` knows, the agents with events first.
 pub fn known() -> Vec<String> {
     let with_events = WITH_EVENTS.map(|(name, _)| name);
-    let others = agents().into_keys().filter(|name| !with_events.contains(&name.as_str()));
-    with_events.map(str::to_owned).into_iter().chain(others).collect()
+    // Every page of help asks: the headings are enough, and the file is not parsed.
+    let headings = AGENTS.lines().filter_map(|line| line.strip_prefix('[')?.strip_suffix(']'));
+    let others: BTreeSet<&str> = headings.filter(|name| !with_events.contains(name)).collect();
+    with_events.into_iter().chain(others).map(str::to_owned).collect()
 }
 
 /// Whether crew was tried with the real tool. An agent from the user's settings counts as tried.
