@@ -114,41 +114,53 @@ pub fn step(text: &mut String, name: &str, step: &Step, width: usize) {
     value(text, "", &step.what, width);
 }
 
+/// A column of the lines of iterations, on the page and in the story in HTML.
+#[derive(Debug, Clone, Copy)]
+pub struct IterationColumn {
+    /// Its heading in HTML.
+    pub heading: &'static str,
+    /// Whether a narrow terminal has no room for it, and HTML only where a line has it.
+    pub is_extra: bool,
+    pub cell: fn(&IterationLine) -> String,
+    column: Column,
+}
+
+const fn column(
+    heading: &'static str,
+    column: Column,
+    cell: fn(&IterationLine) -> String,
+) -> IterationColumn {
+    IterationColumn { heading, is_extra: false, cell, column }
+}
+
+const fn extra(
+    heading: &'static str,
+    form: Column,
+    cell: fn(&IterationLine) -> String,
+) -> IterationColumn {
+    IterationColumn { is_extra: true, ..column(heading, form, cell) }
+}
+
 /// The columns of the lines of iterations.
-const COLUMNS: [Column; 7] = [
-    Column::number(ALWAYS, usize::MAX),
-    Column::number(ALWAYS, usize::MAX),
-    Column::number(ALWAYS, usize::MAX),
-    Column::text(ALWAYS, 12),
-    Column::text(ALWAYS, FILES),
-    Column::text(ALWAYS, 18).marked(colour::words),
-    Column::rest(0, SAID).marked(colour::words),
+pub const COLUMNS: [IterationColumn; 7] = [
+    column("n", Column::number(ALWAYS, usize::MAX), |line| line.number.to_string()),
+    extra("time", Column::number(ALWAYS, usize::MAX), |line| brief(line.elapsed_ms)),
+    extra("cost", Column::number(ALWAYS, usize::MAX), |line| line.cost.clone().unwrap_or_default()),
+    extra("agent", Column::text(ALWAYS, 12), |line| line.agent.clone().unwrap_or_default()),
+    column("changed", Column::text(ALWAYS, FILES), |line| file_name(&line.files)),
+    column("checks", Column::text(ALWAYS, 18).marked(colour::words), |line| line.checks.clone()),
+    column("said", Column::rest(0, SAID).marked(colour::words), said),
 ];
 
 /// The lines of iterations, in columns of one width.
 pub fn table(iterations: &[IterationLine], width: usize) -> Vec<String> {
-    let rows = iterations.iter().map(|line| {
-        let mut cells = cells(line);
-        if width < NARROW {
-            cells[1..4].fill(String::new());
-        }
-        cells
-    });
-    let lines = table::lines(COLUMNS, rows, width.saturating_sub(2));
+    let cell = |it: IterationColumn, line| {
+        if width < NARROW && it.is_extra { String::new() } else { (it.cell)(line) }
+    };
+    let rows = iterations.iter().map(|line| COLUMNS.map(|it| cell(it, line)));
+    let columns = COLUMNS.map(|it| it.column);
+    let lines = table::lines(columns, rows, width.saturating_sub(2));
     lines.into_iter().map(|line| format!("  {line}")).collect()
-}
-
-/// Number, time, cost, agent, files, checks, and what the agent said.
-fn cells(line: &IterationLine) -> [String; 7] {
-    [
-        line.number.to_string(),
-        brief(line.elapsed_ms),
-        line.cost.clone().unwrap_or_default(),
-        line.agent.clone().unwrap_or_default(),
-        file_name(&line.files),
-        line.checks.clone(),
-        said(line),
-    ]
 }
 
 /// A path that is too long for its column is shown by its name.

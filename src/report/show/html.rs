@@ -15,7 +15,7 @@ use crate::engine::text::clean;
 use crate::engine::usage::Money;
 use crate::engine::view::IterationLine;
 use crate::engine::words::templates;
-use crate::report::page::time;
+use crate::report::page::{COLUMNS, IterationColumn, time};
 use crate::report::words::{brief, grouped};
 
 /// The page, and its style.
@@ -50,10 +50,13 @@ pub fn html(known: &StoryPage<'_>) -> String {
         context! { happened => check.what_happened(), ..Value::from_serialize(check) }
     });
     let all: Vec<&Iteration> = story.iterations().collect();
-    let iterations = all.iter().map(|it| {
-        let shade = shade_of(&it.evidence);
-        let line = IterationLine::of(it, page.proof);
-        context! { shade, time => brief(it.elapsed_ms), ..Value::from_serialize(&line) }
+    let lines: Vec<_> = all.iter().map(|it| IterationLine::of(it, page.proof)).collect();
+    let has = |it: &IterationColumn| lines.iter().any(|line| !(it.cell)(line).is_empty());
+    let columns = COLUMNS.into_iter().filter(|it| !it.is_extra || has(it));
+    let columns: Vec<IterationColumn> = columns.collect();
+    let iterations = all.iter().zip(&lines).map(|(it, line)| {
+        let cells: Vec<String> = columns.iter().map(|column| (column.cell)(line)).collect();
+        context! { shade => shade_of(&it.evidence), cells, ..Value::from_serialize(line) }
     });
     let terms = contract(record).into_iter().filter(|(name, _)| *name != "task");
     render(&context! {
@@ -62,8 +65,7 @@ pub fn html(known: &StoryPage<'_>) -> String {
         time => time(page, known.reading),
         as_of => record.is_live().then(|| known.time(known.reading.now)),
         charts => charts(&all),
-        has_costs => all.iter().any(|it| it.evidence.cost().is_some()),
-        has_agents => all.iter().any(|it| it.evidence.agent.is_some()),
+        columns => columns.iter().map(|it| it.heading).collect::<Vec<_>>(),
         said_chars => if all.len() > MANY { SAID_CHARS_OF_MANY } else { SAID_CHARS },
         iterations => iterations.collect::<Vec<_>>(),
         last => last.map(|last| last.iteration),
