@@ -164,9 +164,7 @@ fn row_of_value(name: &str, key: &Key, Sourced { value, origin }: &Sourced<Toml>
     };
     let shown = if number == 0 { "0 (none)".to_owned() } else { unit.written(number) };
     let (value, unit) = match unit {
-        Unit::Count if key.name == "max-turns" => (json!(number), Some("turns")),
-        Unit::Count if key.name == "keep.days" => (json!(number), Some("days")),
-        Unit::Count => (json!(number), Some("iterations")),
+        Unit::Count => (json!(number), Some(key.noun)),
         Unit::Seconds => (json!(number), Some("s")),
         Unit::Dollars => (json!(Money::from_micros(number).dollars()), Some("usd")),
         Unit::Tokens => (json!(number), Some("tokens")),

@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use toml::Value;
 
-use super::amount::{Amount, Limit, OrOff, Unit, text_of};
-use super::options::{KEYS, Key, LoopOptions};
+use super::amount::{Amount, OrOff, Unit, text_of};
+use super::options::{KEYS, Key, LoopOptions, Widens};
 use super::{CHECK_KEYS, Whose, check_of, parse};
-use crate::engine::boundary::limits::LimitChange;
+use crate::engine::boundary::limits::{LimitChange, LimitName};
 use crate::engine::claim::promise::Promise;
 use crate::engine::record::{
     Check, Dialect, Limits, LoopMoment, Permissions, PromptVia, Reaction, Recipe, Role,
@@ -171,16 +171,12 @@ pub struct LogRetention {
 impl Settings {
     /// The limits of a contract.
     pub fn limits(&self) -> Limits {
-        let limits = &self.options.limits;
-        Limits {
-            max_iterations: small(number(limits.max_iterations)),
-            failure_threshold: small(number(limits.failure_threshold)),
-            stall: small(number(limits.stall)),
-            max_duration_s: number(limits.max_duration),
-            max_wait_s: amount(self.options.terms.max_wait),
-            max_cost_micros: number(limits.max_cost),
-            max_tokens: number(limits.max_tokens),
-        }
+        let set = self.options.limits.changes();
+        Limits::of(|limit| match (limit, set.get(&limit)) {
+            (LimitName::MaxWait, _) => amount(self.options.terms.max_wait),
+            (_, Some(LimitChange::To(number) | LimitChange::By(number))) => *number,
+            (_, None) => 0,
+        })
     }
 
     /// How much of the logs and snapshots is kept.
@@ -212,10 +208,6 @@ pub fn amount<const UNIT: usize>(amount: Option<Amount<UNIT>>) -> u64 {
     amount.map_or(0, |amount| amount.0)
 }
 
-fn number<const UNIT: usize>(limit: Option<Limit<UNIT>>) -> u64 {
-    amount(limit.map(|limit| limit.amount))
-}
-
 /// A small count.
 pub fn small(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
@@ -227,7 +219,15 @@ pub fn small(number: u64) -> u32 {
 /// Where crew's own file is broken.
 pub fn built_in() -> Result<Layer, String> {
     let text = include_str!("built_in.toml");
-    Ok(parse(text, Path::new("built_in.toml"), Whose::BuiltIn, &[], &|_| true)?.layer)
+    let read = parse(text, Path::new("built_in.toml"), Whose::BuiltIn, &[], &|_| true)?;
+    let mut layer = read.layer;
+    // A limit that the file does not name is off.
+    let limits = KEYS.iter().filter(|key| key.unit.is_some() && key.widens == Widens::More);
+    for key in limits {
+        let off = Sourced { value: Value::Integer(0), origin: ValueOrigin::BuiltIn };
+        layer.values.entry(key.name).or_insert(off);
+    }
+    Ok(layer)
 }
 
 /// Reads the variables that are settings; `get` returns the text of one that is set.

@@ -300,35 +300,41 @@ pub enum Widens {
 pub struct Key {
     pub name: &'static str,
     pub unit: Option<Unit>,
+    /// What a number without a unit counts.
+    pub noun: &'static str,
     pub widens: Widens,
 }
 
 const fn key(name: &'static str, widens: Widens) -> Key {
-    Key { name, unit: None, widens }
+    Key { name, unit: None, noun: "", widens }
 }
 
 const fn amount(name: &'static str, unit: Unit, widens: Widens) -> Key {
-    Key { name, unit: Some(unit), widens }
+    Key { name, unit: Some(unit), noun: "", widens }
+}
+
+const fn counted(name: &'static str, noun: &'static str, widens: Widens) -> Key {
+    Key { name, unit: Some(Unit::Count), noun, widens }
 }
 
 /// The keys that a settings file may hold.
 pub const KEYS: [Key; 37] = [
-    amount("max-iterations", Unit::Count, Widens::More),
-    amount("failure-threshold", Unit::Count, Widens::More),
-    amount("stall", Unit::Count, Widens::More),
+    counted("max-iterations", "iterations", Widens::More),
+    counted("failure-threshold", "iterations", Widens::More),
+    counted("stall", "iterations", Widens::More),
     amount("max-duration", Unit::Seconds, Widens::More),
     amount("max-cost", Unit::Dollars, Widens::More),
     amount("max-tokens", Unit::Tokens, Widens::More),
     amount("timeout", Unit::Seconds, Widens::More),
     amount("idle-timeout", Unit::Seconds, Widens::More),
     amount("delay", Unit::Seconds, Widens::Less),
-    amount("max-turns", Unit::Count, Widens::More),
+    counted("max-turns", "turns", Widens::More),
     amount("token-budget", Unit::Tokens, Widens::Nothing),
     amount("redline", Unit::Percent, Widens::Nothing),
     amount("wait.max", Unit::Seconds, Widens::More),
     amount("keep.logs", Unit::Bytes, Widens::More),
     amount("keep.snapshots", Unit::Bytes, Widens::More),
-    amount("keep.days", Unit::Count, Widens::More),
+    counted("keep.days", "days", Widens::More),
     key("completion-promise", Widens::OtherOrOff),
     key("require", Widens::Nothing),
     key("test-changes", Widens::Other),
