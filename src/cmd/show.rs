@@ -296,7 +296,9 @@ impl Lines {
         self.cutter.feed(&bytes, &mut take);
         if is_end && is_whole {
             let left = std::mem::replace(&mut self.cutter, LineCutter::new(LINE)).end();
-            left.as_deref().map(LinePiece::Line).map(take);
+            if let Some(line) = &left {
+                take(LinePiece::Line(line));
+            }
         }
         let text = match &mut self.rendering {
             Some(rendering) => rendering.text(is_end),

@@ -114,11 +114,10 @@ fn show_line(home: &Home, name: Option<&str>) {
         named_by(home, &home.session_pointer(&id)).ok().flatten().filter(Loop::is_live)
     });
     let found = match name {
-        Some(_) => find(home, name, &folder)
-            .ok()
-            .filter(|found| found.len() == 1)
-            .unwrap_or_default()
-            .pop(),
+        Some(_) => match find(home, name, &folder).as_deref() {
+            Ok([only]) => Some(only.clone()),
+            _ => None,
+        },
         None => of_the_session.or_else(|| of_working_tree(home, &folder).ok().flatten()),
     };
     if let Some(record) = found.filter(Loop::is_live) {

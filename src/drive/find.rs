@@ -72,8 +72,12 @@ fn by_name(home: &Home, name: &str, folder: &Path) -> Result<Vec<Loop>> {
         return Ok(of_the_procedure);
     }
     let matching = store::ids(home).filter(|id| id.as_str().starts_with(name));
-    let loops = matching.filter(|id| store::is_there(home, id)).map(|id| store::load(home, &id));
-    let loops: Vec<Loop> = loops.collect::<Result<_, _>>()?;
+    let found = matching.filter(|id| store::is_there(home, id)).map(|id| store::load(home, &id));
+    let (loops, unreadable): (Vec<_>, Vec<_>) = found.partition(Result::is_ok);
+    let loops: Vec<Loop> = loops.into_iter().flatten().collect();
+    if let (true, Some(Err(error))) = (loops.is_empty(), unreadable.into_iter().next()) {
+        return Err(error.into());
+    }
     if loops.is_empty() {
         bail!(
             "no loop has an id that begins with {name:?}, and none runs a procedure of that name\n\

@@ -92,7 +92,9 @@ pub static PASTED_ELEMENT: Pattern =
 /// An escape of JSON for half of a UTF-16 pair that stands alone, as the only group; a whole pair
 /// and an escaped backslash match, too, so that neither is taken for one.
 pub static HALF_CHARACTER: Pattern = LazyLock::new(|| {
-    constant(r"(?i-u)\\\\|\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}|(\\ud[89a-f][0-9a-f]{2})")
+    constant(
+        r"(?-u)\\\\|\\u[dD][89abAB][[:xdigit:]]{2}\\u[dD][c-fC-F][[:xdigit:]]{2}|(\\u[dD][89a-fA-F][[:xdigit:]]{2})",
+    )
 });
 
 /// A justfile's recipe `test`. A recipe whose parameters have no default cannot run without

@@ -7,7 +7,7 @@ use super::table::{self, ALWAYS, Column};
 use super::words::{ago, brief, size, took};
 use super::{colour, run};
 use crate::engine::doing::Doing;
-use crate::engine::record::{Loop, Status, Totals};
+use crate::engine::record::{AccountId, Loop, LoopId, Status, Totals};
 use crate::engine::text::{clock_time, count, named, one_line};
 use crate::engine::view::{LoopView, usage};
 use crate::engine::window::RateWindow;
@@ -193,8 +193,11 @@ const NAMED: usize = 8;
 /// A window that stands or that loops still wait for, and these in the order of their turns.
 #[derive(Serialize)]
 pub struct WindowRow<'a> {
-    #[serde(flatten)]
-    window: &'a RateWindow,
+    account: &'a AccountId,
+    until: DateTime<Utc>,
+    why: &'a str,
+    met_by: &'a LoopId,
+    met_at: DateTime<Utc>,
     #[serde(serialize_with = "ids")]
     waiting: Vec<&'a Loop>,
 }
@@ -215,7 +218,16 @@ pub fn windows<'a>(
         };
         let mut waiting: Vec<&Loop> = loops.iter().filter(waits).collect();
         waiting.sort_by_key(|it| it.state.due);
-        (window.is_closed(now) || !waiting.is_empty()).then_some(WindowRow { window, waiting })
+        let RateWindow { account, until, why, met_by, met_at, .. } = window;
+        let (until, met_at) = (*until, *met_at);
+        (window.is_closed(now) || !waiting.is_empty()).then_some(WindowRow {
+            account,
+            until,
+            why,
+            met_by,
+            met_at,
+            waiting,
+        })
     };
     windows.iter().filter_map(row).collect()
 }
@@ -224,10 +236,10 @@ pub fn windows<'a>(
 /// line for each row.
 pub fn windows_text(rows: &[WindowRow<'_>], at: Reading) -> String {
     let clock = |time| clock_time(time, at.clock());
-    let line = |WindowRow { window, waiting }: &WindowRow<'_>| {
-        let verb = if window.is_closed(at.now) { "is" } else { "was" };
-        let met = format!("met by loop {}: {}", window.met_by, one_line(&window.why, WHY_CHARS));
-        let (account, until) = (&window.account, clock(window.until));
+    let line = |WindowRow { account, until, why, met_by, waiting, .. }: &WindowRow<'_>| {
+        let verb = if *until > at.now { "is" } else { "was" };
+        let met = format!("met by loop {met_by}: {}", one_line(why, WHY_CHARS));
+        let until = clock(*until);
         let head = format!("{account} {verb} at its limit until {until} ({met})");
         let Some(last) = waiting.iter().filter_map(|it| it.state.due).max() else {
             return format!("{head}; no loop waits for it\n");
@@ -369,7 +381,6 @@ mod windows_tests {
 
     use super::*;
     use crate::engine::fixture::{a_run, at};
-    use crate::engine::record::{AccountId, LoopId};
 
     #[test]
     fn a_window_says_until_when_who_met_it_and_who_waits() {

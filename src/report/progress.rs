@@ -49,6 +49,7 @@ pub struct ProgressLine {
 pub fn lines(event: &RunEvent<'_>, at: DateTime<FixedOffset>) -> Vec<ProgressLine> {
     let stamp = at.format(STAMP);
     let text = templates::render("progress.j2", &values(event, at));
+    let text = text.unwrap_or_else(|error| format!("error|{error:#}"));
     let lines = text.lines().filter_map(|line| line.split_once('|'));
     lines
         .map(|(tone, text)| {

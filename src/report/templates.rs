@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use minijinja::{Environment, Value};
+use minijinja::{Environment, Value, escape_formatter};
 
 use crate::engine::text::clip_line_at_word;
 use crate::engine::usage::tokens_text;
@@ -15,6 +15,12 @@ const WORDS_MAX: usize = 120;
 
 static PAGES: LazyLock<Environment<'static>> = LazyLock::new(|| {
     let mut environment = environment();
+    // A value has no line break: none can begin a line of its own.
+    environment.set_formatter(|out, state, value| match value.as_str() {
+        _ if value.is_none() => Ok(()),
+        Some(text) => Ok(out.write_str(&text.replace(['\n', '\r'], " "))?),
+        None => escape_formatter(out, state, value),
+    });
     environment.add_filter("short", |text: &str| clip_line_at_word(text, WORDS_MAX));
     environment.add_filter("tokens", tokens_text);
     environment.add_filter("upper_first", upper_first);
@@ -24,12 +30,9 @@ static PAGES: LazyLock<Environment<'static>> = LazyLock::new(|| {
     environment
 });
 
-/// The text of a template with these values. It reports a fault of the template in its place; the
-/// tests fill every one in.
-pub fn render(name: &str, values: &Value) -> String {
-    let template = PAGES.get_template(name);
-    let rendered = template.and_then(|template| template.render(values));
-    rendered.unwrap_or_else(|error| format!("{error:#}"))
+/// The text of a template with these values; an error is a fault of the template.
+pub fn render(name: &str, values: &Value) -> Result<String, minijinja::Error> {
+    PAGES.get_template(name)?.render(values)
 }
 
 fn upper_first(text: &str) -> String {

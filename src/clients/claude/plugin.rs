@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::clients::{FieldsByPointer, parse_object};
 use crate::engine::doctor::{ClientSettings, NAME, PLUGIN, PluginCheck, Product, Version};
@@ -37,9 +37,9 @@ fn object(text: &str) -> Option<Value> {
 
 /// The plugins the client has installed; an error if the text is not such a list.
 pub fn plugins(text: &str) -> Result<Vec<PluginCheck>, String> {
-    let plugins: Vec<Value> = serde_json::from_slice(text.as_bytes())
+    let plugins: Vec<Map<String, Value>> = serde_json::from_slice(text.as_bytes())
         .map_err(|error| format!("its list of plugins cannot be read ({error})"))?;
-    Ok(plugins.iter().filter_map(plugin).collect())
+    Ok(plugins.into_iter().map(Value::Object).filter_map(|fields| plugin(&fields)).collect())
 }
 
 fn plugin(fields: &Value) -> Option<PluginCheck> {
@@ -66,9 +66,9 @@ pub enum MarketplaceSource {
 /// The source of the marketplace `crew`, if the client has one; an error if the text is not such a
 /// list.
 pub fn marketplace(text: &str) -> Result<Option<MarketplaceSource>, String> {
-    let all: Vec<Value> = serde_json::from_slice(text.as_bytes())
+    let all: Vec<Map<String, Value>> = serde_json::from_slice(text.as_bytes())
         .map_err(|error| format!("its list of marketplaces cannot be read ({error})"))?;
-    let ours = all.iter().find(|fields| fields.is("/name", NAME));
+    let ours = all.into_iter().map(Value::Object).find(|fields| fields.is("/name", NAME));
     Ok(ours.map(|fields| {
         if fields.is("/source", "directory")
             && let Some(path) = fields.text("/path")

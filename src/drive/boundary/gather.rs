@@ -45,7 +45,6 @@ impl Open {
         let protected = is_protected.then(look);
         Facts {
             seen,
-            tests_before: store::read_tests(&self.home, &subject.id),
             tree_checked: tree.clone(),
             tree,
             changes,
@@ -70,6 +69,7 @@ impl Open {
         let latest = is_session.then(|| Deadline::after(BOUNDARY_OF_A_SESSION));
         let is_looked_at = facts.seen.looks(&subject.contract).tree;
         facts.now = clock::now();
+        facts.tests_before = store::read_tests(&self.home, &subject.id);
         let now = facts.tree.as_ref().and_then(|tree| tree.snapshot.clone());
         let may_complete = may_complete(subject, &facts.seen);
         let tests_left =

@@ -253,13 +253,9 @@ fn try_checks(
 ) -> Result<Option<(String, Vec<String>)>, String> {
     let Ok(mut scratch) = terms.open() else { return Ok(None) };
     // A `no-worse` check may fail there as it does in the working tree.
-    for check in record.contract.checks.iter().filter(|check| !check.no_worse) {
-        if let [result] = &*scratch.controls(&[check], tree)?
-            && !passed(result)
-        {
-            let why = format!("`{}` {}", check.run, result.what_happened());
-            return Ok(Some((why, scratch.left_out()?)));
-        }
-    }
-    Ok(None)
+    let checks = record.contract.checks.iter().filter(|check| !check.no_worse);
+    let results = scratch.controls(&checks.collect::<Vec<_>>(), tree)?;
+    let Some(failed) = results.iter().find(|result| !passed(result)) else { return Ok(None) };
+    let why = format!("`{}` {}", failed.run, failed.what_happened());
+    Ok(Some((why, scratch.left_out()?)))
 }

@@ -282,11 +282,12 @@ impl Coordinator<'_> {
 
     /// What may start. A job that was handed in counts as running before it has said so.
     fn plan(&self, fleet: &Fleet, leases: &mut [Lease]) -> FleetPlan {
-        for lease in leases.iter_mut().filter(|lease| lease.state == TaskState::Waiting) {
-            if self.now.jobs.values().any(|task| task == lease.id()) {
-                let attempt = attempt_here(self.home, "", lease.at);
-                lease.state = TaskState::Running(attempt);
-            }
+        let handed_in = |lease: &&mut Lease| self.now.jobs.values().any(|task| task == lease.id());
+        let waiting = leases.iter_mut().filter(|lease| lease.state == TaskState::Waiting);
+        let mut here = None;
+        for lease in waiting.filter(handed_in) {
+            let attempt = here.get_or_insert_with(|| attempt_here(self.home, "", lease.at));
+            lease.state = TaskState::Running(Attempt { began_at: lease.at, ..attempt.clone() });
         }
         let is_all = self.now.unreadable.as_ref().is_none_or(Vec::is_empty);
         gate::plan(self.home, fleet, leases, is_all)

@@ -11,7 +11,7 @@ use anyhow::{Error, Result, bail};
 
 use super::executors::MANUAL;
 use super::memory::{self, Memory};
-use crate::drive::control;
+use crate::drive::control::{self, Cancels};
 use crate::drive::error_text::{error_text, git_trouble};
 use crate::drive::run::round::{Leave, Tie};
 use crate::engine::events::{EventSink, RunEvent};
@@ -246,17 +246,22 @@ impl JobTie<'_> {
         if self.job.lease.loop_id.as_ref() == Some(&record.id) {
             return;
         }
-        let mut is_told = false;
-        let _ = clock::retry(NAMED, self.job.ends_by(|_| true), || {
-            let named = self.write(record, &JobPhase::Prepares, None);
-            // Any other fault is told as the iteration begins.
-            let trouble = named.as_ref().err().and_then(git_trouble);
-            let is_away = matches!(trouble, Some(GitTrouble::Network | GitTrouble::NoRemote));
-            if is_away && !std::mem::replace(&mut is_told, true) {
-                sink.on_event(&RunEvent::Noted("waits for the remote, which is out of reach"));
-            }
-            if is_away { Err(()) } else { Ok(()) }
-        });
+        let (mut is_told, cancels) = (false, Cancels::new(self.job.home, &record.id));
+        let ends = self.job.ends_by(|_| true);
+        let _ = clock::retry(
+            NAMED,
+            || ends() || cancels.any(),
+            || {
+                let named = self.write(record, &JobPhase::Prepares, None);
+                // Any other fault is told as the iteration begins.
+                let trouble = named.as_ref().err().and_then(git_trouble);
+                let is_away = matches!(trouble, Some(GitTrouble::Network | GitTrouble::NoRemote));
+                if is_away && !std::mem::replace(&mut is_told, true) {
+                    sink.on_event(&RunEvent::Noted("waits for the remote, which is out of reach"));
+                }
+                if is_away { Err(()) } else { Ok(()) }
+            },
+        );
     }
 
     /// What the fleet wants of the loop, if anything. One that began before the fleet's money had a

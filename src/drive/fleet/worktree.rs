@@ -204,7 +204,7 @@ fn before_of(
     // The hub has the objects of the repository, too.
     let known = memory.hub().unwrap_or(repository);
     if let Some(commit) = lease.commit.as_ref().filter(|it| git::commit(known, it).is_some()) {
-        if let Some((hub, remote)) = shared {
+        if let Some((hub, remote)) = shared.filter(|_| git::commit(repository, commit).is_none()) {
             hub::give(hub, repository, commit, &remote.tracked(&branch))?;
         }
         return Ok(lease.commit);

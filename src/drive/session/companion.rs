@@ -42,14 +42,14 @@ const LOOK_EVERY: u32 = 10;
 
 /// Beside a stop: waits for a ticket, to wake the agent.
 pub fn companion(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
-    let Some((session_id, id)) = wakeable(home, hook)? else { return Ok(EventResult::Silent) };
+    let Some((session_id, id)) = wakeable(home, hook) else { return Ok(EventResult::Silent) };
     serve(home, &id, hook, &wakes::register(home, session_id)?)
 }
 
 /// The fallback for a session that has been idle for a while. If its loop is due at some time and
 /// no living process has the ticket, this process takes it over.
 pub fn idle_fallback(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
-    let Some((session_id, id)) = wakeable(home, hook)? else { return Ok(EventResult::Silent) };
+    let Some((session_id, id)) = wakeable(home, hook) else { return Ok(EventResult::Silent) };
     let held = store::hold(home, &id, LOCK_WAIT)?;
     let record = held.load()?;
     if record.state.due.is_none() || wakes::is_held(home, session_id) {
@@ -63,10 +63,11 @@ pub fn idle_fallback(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
 }
 
 /// The session and its loop, if it owns one that continues and can be woken.
-fn wakeable<'a>(home: &Home, hook: &'a Hook<'_>) -> Result<Option<(&'a str, LoopId)>> {
-    let session_id = hook.session_id.as_deref().filter(|_| hook.abilities().wakes);
-    let ours = ours(home, hook)?.filter(is_at_work);
-    Ok(session_id.zip(ours.map(|record| record.id)))
+fn wakeable<'a>(home: &Home, hook: &'a Hook<'_>) -> Option<(&'a str, LoopId)> {
+    let session_id = hook.session_id.as_deref().filter(|_| hook.abilities().wakes)?;
+    // A record that cannot be read wakes nobody; the stop itself reports it.
+    let record = ours(home, hook).ok().flatten().filter(is_at_work)?;
+    Some((session_id, record.id))
 }
 
 /// Waits on a companion's file until it is removed or its ticket is due.
@@ -232,19 +233,18 @@ pub fn failure(home: &Home, hook: &Hook<'_>, kind: &str, message: &str) -> Resul
     let session_id = hook.session_id.as_deref().unwrap_or_default();
     wakes::clear(home, session_id, None);
     let _ = view::write(&after);
-    let file = if matches!(boundary.decision, Decision::Continue | Decision::Wait { .. }) {
+    let continues = matches!(boundary.decision, Decision::Continue | Decision::Wait { .. });
+    let register = || {
         let file = wakes::register(home, session_id)?;
-        wakes::hand_over(&file, &ticket(&after))?;
-        Some(file)
-    } else {
-        None
+        wakes::hand_over(&file, &ticket(&after)).map(|()| file)
     };
+    let file = continues.then(register);
     drop((held, lock));
     if tree::may_rest(&boundary.decision) {
         tree::close(home, &after);
     }
     if let Some(file) = file {
-        return serve(home, &after.id, hook, &file);
+        return serve(home, &after.id, hook, &file?);
     }
     if matches!(boundary.decision, Decision::Finish(_)) {
         wind_up(home, after);

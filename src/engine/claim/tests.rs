@@ -232,7 +232,7 @@ fn no_explanation_is_itself_a_claim() {
         NoPromise,
     ] {
         assert_eq!(done(&miss.to_string()), Claim::None);
-        assert!(!miss.to_string().contains('\n'));
+        assert!(miss.to_string().contains(": ") && !miss.to_string().contains('\n'), "{miss:?}");
     }
 }
 

@@ -48,11 +48,13 @@ pub struct ChangedFile {
     /// Lines added and removed; `None` for a file that is not text.
     pub lines: Option<(u64, u64)>,
     /// Whether it had uncommitted changes when the loop began.
+    #[serde(default)]
     pub yours: bool,
 }
 
 /// What happened to the commit and the branch of the working tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct HeadMove {
     /// Commits that are new on the branch.
     pub commits: u64,
@@ -66,6 +68,7 @@ pub struct HeadMove {
 
 /// All that changed between two snapshots.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Changes {
     /// The first [`FILES_KEPT`] of them.
     pub files: Vec<ChangedFile>,

@@ -53,6 +53,7 @@ impl Names {
 
 /// The tests of one check at one boundary, bounded so that the record stays small.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct TestReport {
     pub passed: u32,
     pub failed: u32,

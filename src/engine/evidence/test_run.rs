@@ -27,6 +27,7 @@ pub enum TestStatus {
 
 /// One run of tests: the totals of all its suites, and what was named.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct TestRun {
     pub passed: u32,
     pub failed: u32,

@@ -44,18 +44,22 @@ pub struct Contract {
     pub run: Option<Run>,
 }
 
+/// The first check of each command.
+fn each_command<'a>(checks: impl Iterator<Item = &'a Check>) -> impl Iterator<Item = &'a Check> {
+    let mut known = BTreeSet::new();
+    checks.filter(move |check| known.insert(&check.run))
+}
+
 impl Contract {
     /// The checks that run before the first iteration, each command once. A gate's result counts
     /// only after one.
     pub fn before_the_first(&self) -> impl Iterator<Item = &Check> {
-        self.commands_of(&[Role::Verify, Role::Until])
+        each_command(self.checks.iter().filter(|check| check.role != Role::Gate))
     }
 
     /// The checks of these roles, one role after the other, each command once.
     pub fn commands_of(&self, roles: &[Role]) -> impl Iterator<Item = &Check> {
-        let mut known = BTreeSet::new();
-        let checks = roles.iter().flat_map(|role| self.of_role(*role));
-        checks.filter(move |check| known.insert(&check.run))
+        each_command(roles.iter().flat_map(|role| self.of_role(*role)))
     }
 
     /// The checks of one role, in the order given.
@@ -93,7 +97,7 @@ impl Contract {
 
     /// The checks, each command once.
     pub fn commands(&self) -> impl Iterator<Item = &Check> {
-        self.commands_of(&Role::ALL)
+        each_command(self.checks.iter())
     }
 
     /// Whether checks alone end the loop; a claim ends nothing then.

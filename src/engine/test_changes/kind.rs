@@ -84,13 +84,12 @@ const SETTINGS: &str = include_str!("names/settings.txt");
 static SETTINGS_SET: LazyLock<GlobSet> = LazyLock::new(|| globs(SETTINGS));
 /// Globs of tests, of what they read and of what they expect, in lower case.
 static TESTS: LazyLock<GlobSet> = LazyLock::new(|| globs(include_str!("names/tests.txt")));
-/// The same in languages whose tests have a capitalised word: `TaxTest.java`, `TaxTests.cs`.
-static CAPITALISED: LazyLock<GlobSet> = LazyLock::new(|| {
-    globs(
-        "**/*{Test,Tests,Spec,IT}.{java,kt,cs,fs,scala,groovy,php,swift} \
-         **/Test[A-Z]*.{java,kt,cs,fs,scala,groovy,php,swift}",
-    )
-});
+/// The same in languages whose tests end in a capitalised word: `TaxTest.java`, `TaxTests.cs`.
+static CAPITALISED: LazyLock<GlobSet> =
+    LazyLock::new(|| globs("**/*{Test,Tests,Spec,IT}.{java,kt,cs,fs,scala,groovy,php,swift}"));
+/// Those that may begin with one: `TestTax.java`, in any script's capitals.
+static TEST_FIRST: LazyLock<GlobSet> =
+    LazyLock::new(|| globs("**/Test*.{java,kt,cs,fs,scala,groovy,php,swift}"));
 /// Folders of what tests read, in lower case: there it is no settings of theirs.
 const DATA_FOLDERS: &str = "data testdata test_data fixtures __fixtures__ snapshots __snapshots__ __mocks__ golden \
     expected";
@@ -220,7 +219,11 @@ pub fn ignored_patterns() -> impl Iterator<Item = String> {
 /// Whether a path, from the root of the checkout, is a test, a part of one or a snapshot of one.
 /// Upper and lower case are the same, as on some disks.
 pub fn is_test(path: &str) -> bool {
-    CAPITALISED.is_match(path) || TESTS.is_match(path.to_lowercase())
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let is_capital = name.chars().nth("Test".len()).is_some_and(char::is_uppercase);
+    CAPITALISED.is_match(path)
+        || is_capital && TEST_FIRST.is_match(path)
+        || TESTS.is_match(path.to_lowercase())
 }
 
 #[cfg(test)]
@@ -253,6 +256,7 @@ mod test_path_tests {
             "src/test/java/com/x/TaxTest.java",
             "app/TaxTest.java",
             "app/TestTax.java",
+            "app/TestÜbersicht.java",
             "Shop.Tests/TaxTests.cs",
             "Tests/ShopTests/Tax.swift",
             "fixtures/order.json",
@@ -274,7 +278,11 @@ mod test_path_tests {
             "app/Testament.java",
             "src/inspector.ts",
         ];
-        assert_eq!(tests.map(is_test), [true; 26], "{tests:?}");
+        let globs_of = |list: &str| words_of(list).filter(|text| glob(text).is_ok()).count();
+        for list in [SETTINGS, include_str!("names/tests.txt")] {
+            assert_eq!(globs_of(list), words_of(list).count(), "each is a glob");
+        }
+        assert_eq!(tests.map(is_test), [true; 27], "{tests:?}");
         assert_eq!(others.map(is_test), [false; 11], "{others:?}");
     }
 }

@@ -37,6 +37,7 @@ impl Prove {
 
 /// The terms of a trial, a part of the contract.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct TrialTerms {
     /// What is tried before the loop ends.
     pub prove: Prove,

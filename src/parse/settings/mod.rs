@@ -386,6 +386,10 @@ impl Reader<'_> {
     fn agent(&mut self, layer: &mut Layer, key: &KeyText<'_>, value: &Value<'_>) {
         let name = key.get_ref().as_ref();
         let place = format!("agents.{name}");
+        if name.is_empty() || name.contains(|c: char| c.is_whitespace() || c.is_control()) {
+            let what = "the name of an agent is one word: [agents.mine]";
+            return self.fault(&key.span(), what);
+        }
         if !value.get_ref().is_table() {
             return self.no_table(key, &place);
         }

@@ -499,3 +499,10 @@ fn a_rule_without_a_command_and_a_variable_that_cannot_be_one_are_refused() {
         assert!(agent(line).contains(expected), "{line}: {}", agent(line));
     }
 }
+
+#[test]
+fn each_role_of_a_check_has_a_key_of_its_own() {
+    let roles = Role::ALL.map(Role::label);
+    assert!(roles.iter().all(|role| CHECK_KEYS.contains(role)), "{roles:?}");
+    assert_eq!(CHECK_KEYS.len(), roles.len() + 1, "and no-worse is a kind of verify");
+}

@@ -54,8 +54,6 @@ pub fn files_within(folder: &Path, limit: usize, enters: impl Fn(&Path) -> bool)
 /// Fills a folder with links to what is in another one. A link there that is relative is made anew,
 /// so that it leads to the same place beside the new folder; so is each link in the folder of a
 /// scope, such as `node_modules/@shop`. What the new folder has stays, and its own folders are
-/// How long processes that still write in a scratch folder are waited for.
-const SCRATCH_WAIT: Duration = Duration::from_secs(2);
 /// filled likewise. False if nothing was added.
 pub fn mirror_by_links(from: &Path, to: &Path) -> io::Result<bool> {
     const NAMES_MAX: usize = 100_000;
@@ -195,6 +193,9 @@ pub fn remove(folder: &Path) -> io::Result<()> {
         _ => Ok(()),
     }
 }
+
+/// How long processes that still write in a scratch folder are waited for.
+const SCRATCH_WAIT: Duration = Duration::from_secs(2);
 
 /// Removes a scratch folder and its contents, and refuses any other folder. Processes that still
 /// write there get a moment to end.

@@ -131,8 +131,7 @@ pub(super) fn listed_submodules(checkout: &Path) -> Vec<PathBuf> {
 }
 
 fn is_at(checkout: &Path, path: &Path, commit: &str) -> bool {
-    let head = checked_out(&checkout.join(path)).and_then(|head| head.commit);
-    head.as_deref() == Some(commit)
+    Git::here(&checkout.join(path)).commit("HEAD").as_deref() == Some(commit)
 }
 
 fn list_file(checkout: &Path) -> PathBuf {

@@ -29,7 +29,8 @@ use super::files::disk;
 use super::{env, recorded_environment};
 use crate::engine::evidence::changes::{ChangeKind, ChangedFile, Changes};
 use crate::engine::record::Loop;
-use crate::parse::git::{BRANCHES, FileChange, FileChangeKind, STATUS, changes, complaint, is_id};
+use crate::engine::text::distinct;
+use crate::parse::git::{BRANCHES, FileChange, STATUS, changes, complaint, is_id};
 use crate::parse::tree_changes::tree_changes;
 use crate::world::process::ExitCause;
 
@@ -144,9 +145,10 @@ pub fn look(top: &Path) -> Option<Vec<FileChange>> {
 
 /// The files with an unresolved conflict.
 fn unmerged(top: &Path) -> Vec<String> {
-    let changes = look(top).unwrap_or_default().into_iter();
-    let unmerged = changes.filter(|change| change.kind == FileChangeKind::Unmerged);
-    unmerged.map(|change| change.path.display().to_string()).collect()
+    // It reads the index alone: no untracked file is looked at, and no filter runs.
+    let listed = git(top, &["ls-files", "--unmerged", "-z"]).unwrap_or_default();
+    let paths = listed.split_terminator('\0').filter_map(|entry| Some(entry.split_once('\t')?.1));
+    distinct(paths.map(str::to_owned))
 }
 
 const NO_SUBMODULES: &str = "--ignore-submodules=dirty";

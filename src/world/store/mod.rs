@@ -317,9 +317,9 @@ impl Held {
         let path = self.home.loop_file(&self.id, "loop.json");
         let mut entries = Vec::new();
         let journal = self.home.loop_file(&self.id, "journal.jsonl");
-        journal::each(&journal, |entry| entries.push(entry))?;
+        let extent = journal::each(&journal, |entry| entries.push(entry))?;
         // Neither is touched: the loop and its folder are named until a person looks at them.
-        let Some(record) = replay(&entries).map(placed) else {
+        let Some(record) = replay(&entries).map(placed).filter(|_| !extent.cut) else {
             let folder = path.parent().unwrap_or(&path).display();
             let why = format!("{why}; both are in {folder}");
             return Err(StoreError::Corrupt { id: self.id.clone(), why });

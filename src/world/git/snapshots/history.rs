@@ -256,12 +256,17 @@ impl Snapshots {
         for paths in paths.chunks(TEXTS_AT_ONCE) {
             let read = self.read(commit, paths, &[]).unwrap_or_else(|_| {
                 // Together they were too much, or a name has a line break.
-                let one = |path: &&str| self.read(commit, &[*path], &[]).ok()?.pop()?;
-                paths.iter().map(one).collect()
+                paths.iter().map(|path| self.one_text(commit, path)).collect()
             });
             texts.extend(read.into_iter().map(Option::unwrap_or_default));
         }
         texts
+    }
+
+    /// The text of one file, whatever its name.
+    fn one_text(&self, commit: &str, path: &str) -> Option<String> {
+        let printed = self.printed(&["cat-file", "blob", &format!("{commit}:{path}")], &[]).ok()?;
+        String::from_utf8(printed).ok().filter(|text| text.len() <= TEXT_BYTES)
     }
 
     /// The text of a file in a snapshot; a link within the tree is followed. `None` if there is no

@@ -333,13 +333,14 @@ fn a_file_is_read_through_links_that_stay_in_the_tree() {
 #[test]
 fn many_files_are_read_at_once_in_their_order() {
     let kept = Kept::after(
-        "echo a > a; printf 'b\\377' > b; mkdir d; printf d > 'd/x y'; printf '' > empty",
+        "echo a > a; printf 'b\\377' > b; mkdir d; printf d > 'd/x y'; printf '' > empty; \
+         printf n > \"$(printf 'line\\nbreak')\"",
     );
     let commit = kept.commit();
     let paths = ["d/x y", "none", "b", "a", "empty", "file"];
     assert_eq!(kept.snapshots.texts(&commit, &paths), ["d", "", "", "a\n", "", "one\n"]);
     let odd = ["line\nbreak", "a"];
-    assert_eq!(kept.snapshots.texts(&commit, &odd), ["", "a\n"]);
+    assert_eq!(kept.snapshots.texts(&commit, &odd), ["n", "a\n"]);
     let many: Vec<&str> = std::iter::repeat_n("a", 250).collect();
     assert_eq!(kept.snapshots.texts(&commit, &many), vec!["a\n"; 250]);
 }
