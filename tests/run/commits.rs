@@ -60,7 +60,7 @@ fn what_was_not_committed_stays_out_until_the_agent_changes_it() {
     let ran = crate::child::Running::start(command, None).wait(crate::sandbox::DEADLINE);
     assert_eq!(ran.code(), 10, "{ran:#?}");
     assert_snapshot!(world.told(&ran), @"
-    crew: not committed here, and left out of crew's commits until the agent changes it: staged, theirs, mine, secret
+    crew: not committed here, and left out of crew's commits until the agent changes it: mine, secret, staged, theirs
     crew: the agent changed files you had not committed, so ID holds all of them, your changes too: mine (crew diff shows what became of yours)
     crew: the agent changed files you had not committed, so ID holds all of them, your changes too: theirs (crew diff shows what became of yours)
     ");
