@@ -1,5 +1,6 @@
 //! What a loop remembers from one boundary to the next: who works, its checks, its git steps with
-//! the failed push or commit that a page shows, its working tree. It decides nothing and runs no git.
+//! the failed push or commit that a page shows, its working tree. It decides nothing, and runs no
+//! git.
 
 use super::{Agent, Driver, Loop, LoopMoment, Run, State, Status};
 use crate::engine::evidence::check::is_failure;
