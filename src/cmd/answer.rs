@@ -131,7 +131,7 @@ fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
 /// The reply to a stop.
 fn stopped(stop: StopResult) -> Reply {
     match stop {
-        StopResult::NotOurs => Reply::Nothing,
+        StopResult::Over => Reply::Nothing,
         StopResult::Continue(boundary) => {
             let after = &boundary.after;
             let line = noted(line::boundary(after), boundary.note);

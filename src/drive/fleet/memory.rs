@@ -227,7 +227,8 @@ impl Memory {
         Ok(true)
     }
 
-    /// Changes a lease, as long as `change` wants to: where it returns false, the lease stays.
+    /// Changes a lease, as long as `change` wants to: where it returns false, what it changed is
+    /// thrown away and the lease stays. It may be called again, with what somebody else wrote.
     pub fn change(
         &self,
         task: &TaskId,

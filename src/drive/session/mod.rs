@@ -98,7 +98,7 @@ pub fn delivered(home: &Home, hook: &Hook<'_>) -> Result<()> {
 pub fn answer(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
     let mut answer = answer_to(home, hook);
     let is_silent = match &answer {
-        Ok(EventResult::Stopped(StopResult::NotOurs, asides)) => asides.is_empty(),
+        Ok(EventResult::Stopped(StopResult::Over, asides)) => asides.is_empty(),
         answer => matches!(answer, Ok(EventResult::Silent)),
     };
     if let Some(record) = cancelled_elsewhere(home, hook).filter(|_| is_silent) {

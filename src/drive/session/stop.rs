@@ -39,8 +39,8 @@ const WAKE_TAKEN: Duration = Duration::from_millis(20);
 /// The result of a stop.
 #[derive(Debug)]
 pub enum StopResult {
-    /// The loop has ended since: the answer is empty.
-    NotOurs,
+    /// The loop has ended since, or a cancel waits for it: the answer is empty.
+    Over,
     /// The loop continues in this turn, with its next prompt.
     Continue(Box<Boundary>),
     /// The loop continues in a separate turn that a companion has started.
@@ -163,7 +163,7 @@ fn answer(
         (Decision::Continue, Some((file, pid))) => await_wake(home, hook, boundary, &file, pid)?,
         // A cancel that came after the record has ended the loop: the agent must not begin another
         // turn.
-        (Decision::Continue, None) if disk::exists(&cancel) => StopResult::NotOurs,
+        (Decision::Continue, None) if disk::exists(&cancel) => StopResult::Over,
         (Decision::Continue, None) => StopResult::Continue(Box::new(boundary)),
     })
 }
@@ -289,7 +289,7 @@ fn await_wake(
     drop(held);
     match (record.state.status, store::order(home, id)) {
         (Status::Finished, _) | (_, Some(ControlRequest::Cancel { .. })) => {
-            return Ok(StopResult::NotOurs);
+            return Ok(StopResult::Over);
         }
         (Status::Paused, _) => return Ok(StopResult::Held(Box::new(paused(record)))),
         _ if is_used => return Ok(StopResult::Woken(Box::new(boundary))),
@@ -304,7 +304,7 @@ fn await_wake(
     }
     Ok(match end::end(home, id, cap::ending_at_the_cap(hook), LOCK_WAIT)? {
         EndAttempt::Ended(ended) => StopResult::Finished(ended),
-        EndAttempt::Over(_) | EndAttempt::LeftToTheBoundary => StopResult::NotOurs,
+        EndAttempt::Over(_) | EndAttempt::LeftToTheBoundary => StopResult::Over,
     })
 }
 
