@@ -45,15 +45,21 @@ pub fn seen(last: &Evidence, room: usize, reader: PromptReader) -> String {
         render("seen.j2", &context! { failing => checks, hidden, ..values.clone() })
     };
     let mut shown = failing.len().min(FAILING_SHOWN);
-    while shown > 0 && units(&text(shown, 0)) > room {
+    let mut brief = text(shown, 0);
+    while shown > 0 && units(&brief) > room {
         shown -= 1;
+        brief = text(shown, 0);
     }
     // A character takes at most two units, and each line is indented by four.
-    let mut characters = room.saturating_sub(units(&text(shown, 0))) / (3 * shown.max(1));
-    while characters > 0 && units(&text(shown, characters)) > room {
+    let mut characters = room.saturating_sub(units(&brief)) / (3 * shown.max(1));
+    while shown > 0 && characters > 0 {
+        let longer = text(shown, characters);
+        if units(&longer) <= room {
+            return longer;
+        }
         characters /= 2;
     }
-    text(shown, characters)
+    brief
 }
 
 /// "left 1 new file, +1 −0: src/a.rs", "changed nothing"; empty where nobody looked.

@@ -106,21 +106,30 @@ fn prompt(subject: &Loop, kind: &str, accounts: &[Account], more: Value) -> Stri
         user_says => user_says(subject),
         ..context! { ..more, ..rules(subject, PromptReader::Maker) },
     };
-    let with = |earlier: &str, seen: &str| {
-        render("prompt.j2", &context! { earlier, seen, ..values.clone() })
+    let with = |room: usize| {
+        let earlier = earlier(accounts, room.min(EARLIER_UNITS_MAX));
+        let left = room.saturating_sub(units(&earlier));
+        let seen = last.map_or_else(String::new, |last| seen(last, left, PromptReader::Maker));
+        let text = render("prompt.j2", &context! { earlier, seen, ..values.clone() });
+        (text, units(&earlier) + units(&seen))
     };
-    let room = PROMPT_UNITS_MAX.saturating_sub(units(&with("", "")));
+    // Nearly every prompt fits at once. A longer one leaves this room beside the rest of it.
+    let (text, taken) = with(PROMPT_UNITS_MAX);
+    let surplus = units(&text).saturating_sub(PROMPT_UNITS_MAX);
+    if surplus == 0 { text } else { with(taken.saturating_sub(surplus)).0 }
+}
+
+/// As many of the last iterations as fit in `room` UTF-16 units, each on a line.
+fn earlier(accounts: &[Account], room: usize) -> String {
     let mut earlier = String::new();
     for account in accounts.iter().rev() {
         let longer = format!("- Iteration {}: {}.\n{earlier}", account.iteration, account.words);
-        if units(&longer) > room.min(EARLIER_UNITS_MAX) {
+        if units(&longer) > room {
             break;
         }
         earlier = longer;
     }
-    let room = PROMPT_UNITS_MAX.saturating_sub(units(&with(&earlier, "")));
-    let seen = last.map_or_else(String::new, |last| seen(last, room, PromptReader::Maker));
-    with(&earlier, &seen)
+    earlier
 }
 
 /// The values for the rules of a claim, for what lies ahead of the iteration that begins, and for
