@@ -66,7 +66,6 @@ impl TestOutput {
         let whole = prefix::without_prefix(line.trim_end());
         let line = Line { whole, text: whole.trim_start() };
         self.junit.line(line);
-        self.nothing.line(line);
         self.unittest.line(line);
         // Every line of a log is asked: the first letter says whose it may be.
         let first = line.text.bytes().next().unwrap_or_default();
@@ -80,7 +79,7 @@ impl TestOutput {
         if may_end_so || matches!(first, b'{' | b'o' | b'F' | b'?') {
             self.go.line(line);
         }
-        let mut read = 0_u64;
+        let (mut read, mut is_test) = (0_u64, false);
         for at in &TABLE.by_byte[usize::from(first)] {
             let row = &TABLE.rows[*at];
             if read >> row.runner & 1 == 0
@@ -91,9 +90,18 @@ impl TestOutput {
                 match row.means {
                     "nothing" => self.nothing.states(line),
                     "list" => self.lists = Some(row.runner),
+                    "test" => {
+                        is_test = true;
+                        if row.is_distinct {
+                            break;
+                        }
+                    }
                     _ => {}
                 }
             }
+        }
+        if !is_test {
+            self.nothing.line(line);
         }
         // Any other line shows that it was not the list of failures.
         if let Some(runner) = self.lists.take_if(|at| read >> *at & 1 == 0 && !whole.is_empty()) {

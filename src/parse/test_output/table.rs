@@ -42,6 +42,8 @@ pub(super) struct Row {
     /// The index of its runner.
     pub(super) runner: usize,
     pub(super) means: &'static str,
+    /// Whether it begins with a word: no other runner reads what it reads.
+    pub(super) is_distinct: bool,
     is_indented: bool,
     /// The text before the first field.
     head: &'static str,
@@ -117,7 +119,8 @@ impl Row {
         let head = parts.next().unwrap_or_default();
         let fields = parts.filter_map(|part| part.split_once('}'));
         let fields = fields.map(|(name, behind)| (Field::named(name), behind)).collect();
-        Self { runner, means, is_indented, head, fields }
+        let is_distinct = head.starts_with(char::is_alphabetic);
+        Self { runner, means, is_distinct, is_indented, head, fields }
     }
 
     /// What is taken from a line of this form.
