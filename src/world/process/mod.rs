@@ -15,6 +15,6 @@ pub mod signals;
 
 #[cfg(not(target_os = "linux"))]
 pub use self::call::output_of;
-pub use self::call::{Call, EachLine, ExitCause, FinishedProcess, Stop};
+pub use self::call::{Call, ExitCause, FinishedProcess, Stop};
 pub use self::output::{Capture, LineCutter, LinePiece, Stream, Watch, text_of};
 pub use self::runner::StopRequest;

@@ -13,7 +13,7 @@ use super::{Executor, JobCall, JobState, SeenJob};
 use crate::engine::text::start;
 use crate::parse::fleet::slurm::{COLUMNS, SlurmJob, listed, shown, submitted};
 use crate::world::clock;
-use crate::world::process::{Call, EachLine, ExitCause, FinishedProcess, Stop};
+use crate::world::process::{Call, ExitCause, FinishedProcess, Stop};
 
 /// The longest a command may take. Slurm's own give up after 10 to 20 s without a controller.
 const WITHIN: Duration = Duration::from_secs(60);
@@ -66,8 +66,9 @@ impl<'a> Slurm<'a> {
                 found.extend((!is_cut).then_some(value));
             }
         };
-        let (host, folder) = (self.host.as_deref(), Path::new("/"));
-        run(host, command, folder, input, WITHIN, self.stop, &mut each)?;
+        let host = self.host.as_deref();
+        let call = call(host, command, Path::new("/")).within(WITHIN).input(input);
+        run(call.each_line(&mut each), host, self.stop)?;
         if is_cut {
             bail!(
                 "Slurm lists more than {JOBS_MAX} jobs of this account\nhint: run the fleet later"
@@ -140,22 +141,17 @@ fn quoted(word: &str) -> String {
     shell_words::quote(word).into_owned()
 }
 
-/// Runs a command of the shell to its end, on a login node or in `folder` here, and passes on each
-/// line that it prints. An error holds its last line and a hint.
-fn run(
-    host: Option<&str>,
-    command: &str,
-    folder: &Path,
-    input: &[u8],
-    within: Duration,
-    stop: Stop<'_>,
-    each: EachLine<'_>,
-) -> Result<()> {
-    let words = shell(host, command);
-    let call = Call::of(&words[0], folder).args(&words[1..]).within(within);
-    let ended = call.input(input).each_line(each).run(stop);
-    let ended = ended.with_context(|| format!("cannot start {}", words[0]))?;
+/// Runs a command to its end, here or on a login node. An error holds its last line and a hint.
+fn run(call: Call<'_>, host: Option<&str>, stop: Stop<'_>) -> Result<()> {
+    let shell = if host.is_some() { "ssh" } else { "sh" };
+    let ended = call.run(stop).with_context(|| format!("cannot start {shell}"))?;
     if ended.cause == ExitCause::Exit(0) { Ok(()) } else { Err(failed(&ended, host)) }
+}
+
+/// A command of the shell, on a login node or in `folder` here.
+fn call<'a>(host: Option<&str>, command: &str, folder: &Path) -> Call<'a> {
+    let words = shell(host, command);
+    Call::of(&words[0], folder).args(&words[1..])
 }
 
 /// The words that run a command of the shell here, or on a login node. There it needs a login
@@ -302,7 +298,8 @@ pub fn on_a_node<T>(
 ) -> Result<T> {
     let mut found = None;
     let mut each = |line: &str| found = read(line).or_else(|| found.take());
-    let ran = run(host, &step(crew, words), folder, &[], STEP_WITHIN, stop, &mut each);
+    let call = call(host, &step(crew, words), folder).within(STEP_WITHIN).input(&[]);
+    let ran = run(call.each_line(&mut each), host, stop);
     let crew = crew.display();
     if let Err(error) = ran {
         // What the node's own daemon says when the program is not there.
