@@ -17,7 +17,7 @@ test:
 # the suites of processes, kills, clients, agents, Slurm and memory, with the binary that is shipped
 shipped:
     cargo build --locked --release
-    CREW_TEST_BIN=$PWD/target/release/crew RUST_TEST_THREADS=4 cargo test --test it -- on_2_1_ the_reset_in_the_words client:: nights:: roster:: slurm:: fleet_recipes:: children:: crashes:: cut_off:: kills:: signals::
+    CREW_TEST_BIN=$PWD/target/release/crew RUST_TEST_THREADS=4 cargo test --test it -- on_2_1_ the_reset_in_the_words client:: nights:: roster:: slurm:: children:: crashes:: cut_off:: kills:: signals::
 
 # what only runs when asked for: waits of eleven and of seven minutes, ten thousand boundaries with faults
 slow:
@@ -39,9 +39,9 @@ agents:
     tests/client/install
     CREW_REQUIRE_CLIENT=1 cargo test --test it roster::
 
-# fleets on a private Slurm and by GNU parallel; needs root, slurm-wlm, munge, sshd and parallel
+# fleets on a private Slurm; needs root, slurm-wlm, munge and sshd
 slurm:
-    CREW_REQUIRE_SLURM=1 cargo test --test it -- slurm:: fleet_recipes::
+    CREW_REQUIRE_SLURM=1 cargo test --test it -- slurm::
 
 # measures the hooks and writes BENCHMARKS.md
 bench:

@@ -483,8 +483,8 @@ fn each_fault_of_a_node_is_found_alone_and_names_its_fix() {
       install the same version in both places
     broken node-git-missing: n9: `git` does not answer, and each job clones and pushes
       install git on the nodes
-    broken node-remote-refuses: n9: the remote takes neither refs/crew/* nor branches crew/*
-      have its rules let this account push one of them
+    broken node-remote-refuses: n9: the remote takes no refs/crew/*
+      have its rules let this account push them
     broken node-remote-fails: n9: the remote: '[home]/remote.git' does not appear to be a git repository
       look at git remote -v: git ls-remote [home]/remote.git must list the refs
     broken node-agent-missing: n9: agent claude: there is no program `claude` on PATH

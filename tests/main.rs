@@ -16,7 +16,7 @@ mod door;
 mod endings;
 mod faults;
 mod fleet;
-mod fleet_recipes;
+mod fleet_page;
 mod foreign;
 mod hints;
 mod install;

@@ -58,8 +58,7 @@ fn a_machine_that_never_saw_the_loop_begins_a_new_one_with_the_answer() {
     let world = FleetWorld::new(ASKS).tasks(&["a"], "").by_hand(&[]);
     assert_eq!(world.on("home").job("a").wait(super::LONG).code(), 13);
     assert_eq!(world.crew(&[&TO_A[..], &["use port 8080"]].concat()).success(), KEPT);
-    let again = world.run(&["--on", "manual", "--retry"]);
-    assert_eq!(again.code(), 0, "{again:#?}");
+    world.record(&["--retry"]);
     let ran = world.on("elsewhere").job("a").wait(super::LONG);
     assert_eq!(ran.code(), 0, "{ran:#?}");
     assert_eq!(world.prompt("a", 2).matches("use port 8080").count(), 1);

@@ -1,7 +1,6 @@
 //! What a person does between two starts of a fleet: another remote, work that is turned down, a
-//! branch that is removed, a check that is added, a second machine.
+//! branch that is removed, a check that is added.
 
-use super::clones::{cloned, run_in};
 use super::{FleetWorld, LONG, ONE, TWO};
 
 /// The fleet as its remote has it.
@@ -233,7 +232,7 @@ fn a_task_that_is_begun_anew_builds_again_on_those_before_it() {
 }
 
 #[test]
-fn what_a_local_fleet_kept_goes_to_the_remote_before_another_machine_may_take_it() {
+fn what_a_local_fleet_kept_goes_to_the_remote_before_a_node_may_take_it() {
     let agent = format!("[ $task = b ] && {{ {ONE}; exit 0; }}; {TWO}");
     let world = FleetWorld::new(&agent).tasks(&["b"], "").tasks(&["a"], "max-iterations = 1");
     let world = world.ready();
@@ -248,31 +247,6 @@ fn what_a_local_fleet_kept_goes_to_the_remote_before_another_machine_may_take_it
         (world.work("a", "work-a"), world.work("b", "work-b")),
         ("1\n2\n".into(), "1\n".into())
     );
-}
-
-#[test]
-fn a_clone_neither_cancels_nor_puts_back_what_another_machine_has_started_since() {
-    let world = FleetWorld::new(ONE).tasks(&["a"], "verify = [\"false\"]\nmax-iterations = 1");
-    let world = world.shared().ready();
-    let clone = cloned(&world, "second/repo");
-    let second = |more: &[&str]| run_in(&world, &clone, Some("home-2"), more);
-    assert_eq!(second(&["--on", "manual"]).code(), 0);
-    std::fs::write(clone.join("tasks/own.md"), "Own.\n").unwrap();
-    assert_eq!(second(&["--on", "manual"]).code(), 0);
-    world.sandbox.write("tasks/a.md", "Do task a in another way.\n");
-    world.sandbox.write("tasks/c.md", "Do task c.\n");
-    let first = world.run(&["--on", "manual"]);
-    assert_eq!(first.code(), 0, "{first:#?}");
-    std::fs::remove_file(clone.join("tasks/own.md")).unwrap();
-    let ran = second(&["--on", "manual"]);
-    let told = "crew: own is cancelled: its file is gone\n\
-                crew: the text that another machine has started counts, and not that of the file \
-                here: a\nhint: pull it, or change the file\n";
-    assert!(ran.stderr.ends_with(told), "{ran:#?}");
-    let ends = world.states(&["a", "c", "own"]);
-    let expected = [("a", "waiting"), ("c", "waiting"), ("own", "cancelled")];
-    assert_eq!(ends, expected.map(|(task, end)| (task, end.to_owned())));
-    assert_eq!(world.lease("a")["task"]["prompt"], "Do task a in another way.");
 }
 
 #[test]

@@ -4,7 +4,6 @@
 use rustix::process::Signal;
 
 use super::{FleetWorld, LONG, ONE, TWO};
-use crate::child::Running;
 
 #[test]
 fn work_that_git_ignores_does_not_count_as_landed() {
@@ -114,26 +113,6 @@ fn an_ended_task_that_its_fleet_takes_to_a_remote_is_pushed_and_begins_nothing()
     let again = world.run(&["--push", "--retry"]);
     assert_eq!((again.code(), world.begun("a").len()), (0, 3), "{again:#?}");
     assert_eq!(world.work("a", "work-a"), "1\n3\n");
-}
-
-#[test]
-fn a_second_clone_changes_the_way_of_a_fleet_only_by_what_it_names() {
-    let world = FleetWorld::new(ONE).tasks(&["a"], "").shared().ready();
-    assert_eq!(world.run(&["--land"]).code(), 0);
-    let elsewhere = |more: &[&str]| {
-        let mut command = world.sandbox.command(world.sandbox.build().path());
-        command.args(["fleet", "run", "tasks", "--yes"]).args(more);
-        command.env("CREW_HOME", world.sandbox.root().join("second"));
-        Running::start(command, None).wait(LONG)
-    };
-    let refused = elsewhere(&["--push"]);
-    let told = "crew: the fleet repo was last started elsewhere, with --land --on local from main\n\
-                hint: type the same on main to join it\n";
-    assert_eq!((refused.code(), refused.stderr.as_str()), (1, told), "{refused:#?}");
-    let joined = elsewhere(&["--land"]);
-    assert_eq!((joined.code(), world.begun("a")), (0, vec![1]), "{joined:#?}");
-    let terms = world.git_there(&["log", "-1", "--format=%B", "refs/crew/repo/_fleet"]);
-    assert!(terms.contains("\"landing\": \"main\""), "{terms}");
 }
 
 #[test]

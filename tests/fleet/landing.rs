@@ -171,7 +171,7 @@ fn a_landing_whose_check_has_no_program_here_starts_nothing_and_without_a_landin
     let row = "\n  fleet.toml: [land] check: nosuch is not on PATH: `nosuch -x` (verify) cannot run; \
                install it, or name another command\n";
     assert!(refused.code() == 2 && refused.stderr.contains(row), "{refused:#?}");
-    for more in [&["--push"][..], &["--land", "--on", "manual"]] {
+    for more in [&["--push"][..], &["--land", "--on", "slurm"]] {
         assert_eq!((look(more).code(), look(more).stderr), (0, String::new()), "{more:?}");
     }
     let world = world.terms("[land]\ncheck = ['sh later.sh']");

@@ -5,9 +5,7 @@ use std::fs::{self, File};
 
 use rustix::process::Signal;
 
-use super::records::store;
 use super::{FleetWorld, LONG, ONE};
-use crate::child::Running;
 use crate::lanes::side_by_side;
 use crate::sandbox::Sandbox;
 
@@ -18,8 +16,6 @@ const STALE: (&str, &str) = ("CREW_STALE_MS", "1000");
 #[test]
 fn of_eight_machines_that_begin_a_task_at_once_one_works_on_it() {
     let world = FleetWorld::new(&format!("wait_for go; {ONE}")).tasks(&["a"], "").by_hand(&[]);
-    let status = world.crew(&["fleet", "status"]).success();
-    assert!(status.contains("\n  next      crew fleet job repo a "), "{status}");
     let jobs = MACHINES.map(|name| world.on(name).job("a"));
     world.until("seven have left it", |_| jobs.iter().filter(|job| job.has_ended()).count() == 7);
     world.allow("go");
@@ -31,8 +27,6 @@ fn of_eight_machines_that_begin_a_task_at_once_one_works_on_it() {
     for name in ["m1", "home"] {
         assert_eq!(world.on(name).job("a").wait(LONG).code(), 0, "an end is an end");
     }
-    let again = world.run(&["--on", "manual"]);
-    assert_eq!((again.code(), &*again.stdout), (0, ""), "nothing is left to start: {again:#?}");
     assert_eq!(world.begun("a"), [1]);
 }
 
@@ -137,32 +131,6 @@ fn a_cancel_is_obeyed_for_a_machine_that_is_gone_by_a_run_or_a_job_of_another_on
 }
 
 #[test]
-fn the_job_of_a_machine_that_is_gone_is_offered_again_once_its_lease_stands_still() {
-    let agent = format!("if mkdir $NOTES/here; then wait_for never; fi; {ONE}");
-    let terms = "touches = \"work-*\"";
-    let world = FleetWorld::new(&agent).tasks(&["a", "b"], terms).by_hand(&[]);
-    let old = world.on("old").job("a");
-    world.until_noted("here");
-    old.signal(Signal::KILL);
-    old.wait(LONG);
-    let offered = || {
-        let told = world.run(&["--on", "manual"]).success();
-        told.lines().map(|line| line.split(' ').nth(4).unwrap().to_owned()).collect::<Vec<_>>()
-    };
-    assert_eq!(offered(), [""; 0], "it may only be slow");
-    let mut lease = world.lease("a");
-    lease["at"] = "2026-01-01T00:00:00Z".into();
-    store(&world, "a", &lease.to_string());
-    assert_eq!(offered(), ["a"]);
-    let status = world.crew(&["fleet", "status"]).success();
-    assert!(status.contains("silent for "), "{status}");
-    assert!(status.ends_with("\n  next      crew fleet run tasks\n"), "{status}");
-    let again = world.on("old").job("a").wait(LONG);
-    assert_eq!((again.code(), world.state("a")), (0, "completed".into()), "{again:#?}");
-    assert_eq!(offered(), ["b"]);
-}
-
-#[test]
 fn a_job_that_waits_for_another_ones_clone_ends_at_once_when_it_is_asked_to() {
     let world = FleetWorld::new(ONE).tasks(&["a"], "").by_hand(&[]);
     let folder = world.sandbox.root().join("m1/fleets/repo");
@@ -180,18 +148,4 @@ fn a_job_that_waits_for_another_ones_clone_ends_at_once_when_it_is_asked_to() {
     let ended = job.wait(LONG);
     assert_eq!(ended.code(), 143, "{ended:#?}");
     assert_eq!(world.state("a"), "waiting");
-}
-
-#[test]
-fn a_second_machine_has_slots_of_its_own() {
-    let meets = "touch $NOTES/began.$task; for other in a b; do wait_for began.$other; done";
-    let world = FleetWorld::new(&format!("{meets}\n{ONE}")).tasks(&["a", "b"], "").shared().ready();
-    let first = world.start(&["--push", "--slots", "1"]);
-    world.until_noted("began.a");
-    let mut command = world.sandbox.command(world.sandbox.build().path());
-    command.args(["fleet", "run", "tasks", "--yes", "--push", "--slots", "1"]);
-    command.env("CREW_HOME", world.sandbox.root().join("second"));
-    let second = Running::start(command, None).wait(LONG);
-    assert_eq!((first.wait(LONG).code(), second.code()), (0, 0), "{second:#?}");
-    assert_eq!((world.begun("a"), world.begun("b")), (vec![1], vec![1]));
 }

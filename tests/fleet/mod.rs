@@ -131,12 +131,28 @@ impl FleetWorld {
         self
     }
 
-    /// Shared and ready, and recorded on the remote: each task waits for somebody to start its job.
+    /// Shared and ready, and recorded as by [`Self::record`].
     fn by_hand(self, more: &[&str]) -> Self {
         let world = self.shared().ready();
-        let told = world.run(&[&["--on", "manual"], more].concat());
-        assert_eq!(told.code(), 0, "{told:#?}");
+        world.record(more);
         world
+    }
+
+    /// Records the fleet for a cluster that takes every job and runs none: the test is the nodes.
+    #[track_caller]
+    fn record(&self, more: &[&str]) {
+        self.sandbox.program("sbatch", "cat > /dev/null; echo $$");
+        self.sandbox.program("scontrol", "");
+        self.sandbox.program("squeue", "echo look >> \"$NOTES/looks\"");
+        let before = self.noted("looks").lines().count();
+        let running = self.start(&[&["--on", "slurm"], more].concat());
+        // It looks again once all jobs of the first look are handed in.
+        self.until("the jobs are handed in", |world| {
+            assert!(!running.has_ended(), "{}", running.stderr());
+            world.noted("looks").lines().count() >= before + 2
+        });
+        running.signal(Signal::KILL);
+        running.wait(LONG);
     }
 
     fn hub(&self) -> PathBuf {

@@ -82,7 +82,7 @@ fn a_task_that_runs_when_its_fleet_gets_a_limit_keeps_to_it_from_its_next_iterat
 }
 
 #[test]
-fn a_job_by_hand_begins_nothing_for_which_no_money_is_set_aside() {
+fn a_job_begins_nothing_for_which_no_money_is_set_aside() {
     let world =
         world("true").tasks(&["a", "b"], "max-cost = 0.03").by_hand(&["--max-cost", "0.05"]);
     let refused = world.on("home").job("b").wait(LONG);
@@ -91,42 +91,6 @@ fn a_job_by_hand_begins_nothing_for_which_no_money_is_set_aside() {
     assert_eq!((refused.code(), refused.stderr.as_str()), (1, told), "{refused:#?}");
     assert_eq!(world.on("home").job("a").wait(LONG).code(), 0);
     assert_eq!((world.begun("a"), world.begun("b")), (vec![1], vec![]));
-}
-
-#[test]
-fn jobs_by_hand_begin_nothing_once_those_before_them_have_used_up_the_money() {
-    let tasks = ["a", "b", "c", "d"];
-    let world = world("[ $iteration = 2 ]").tasks(&tasks, "").by_hand(&["--max-cost", "0.015"]);
-    let job = |task: &str| world.on("home").job(task).wait(LONG);
-    assert_eq!([job("a").code(), job("b").code()], [10, 10], "each costs more than its part");
-    let refused = job("c");
-    let told = "crew: the fleet's money is used up or set aside, and c does not fit below its limit\n\
-                hint: wait for the tasks that run, or type crew fleet run tasks with a larger --max-cost\n";
-    assert_eq!((refused.code(), refused.stderr.as_str()), (1, told), "{refused:#?}");
-    assert_eq!((world.begun("c"), world.state("c")), (vec![], "waiting".into()));
-    let all = spent(&world, &tasks);
-    assert!(all < 0.015 + COST, "{all}");
-
-    assert_eq!(world.run(&["--max-cost", "0.1"]).code(), 0);
-    assert_eq!([job("c").code(), job("d").code()], [0, 0]);
-}
-
-#[test]
-fn a_dead_attempt_from_before_the_limit_gives_its_place_to_the_next_start() {
-    let agent = "if mkdir $NOTES/here; then wait_for never; fi; claim";
-    let world = FleetWorld::new(agent).tasks(&["a", "b"], "").by_hand(&[]);
-    let job = world.on("home").job("a");
-    world.until_noted("here");
-    world.kill_job("a");
-    job.wait(LONG);
-    let jobs = |world: &FleetWorld| {
-        let told = world.run(&["--on", "manual", "--max-cost", "1"]);
-        (told.code(), told.stdout.lines().filter(|line| line.contains("fleet job")).count())
-    };
-    assert_eq!(jobs(&world), (0, 0), "nobody knows what it may still cost");
-    let refused = world.on("home").job("a").wait(LONG);
-    assert!(refused.stderr.contains("nothing of the fleet's money is set aside"), "{refused:#?}");
-    assert_eq!(jobs(&world), (0, 2));
 }
 
 #[test]

@@ -16,7 +16,7 @@ mod fleets;
 mod processes;
 pub(crate) mod sshd;
 
-pub(crate) use cluster::{Cluster, program};
+pub(crate) use cluster::Cluster;
 pub(crate) use sshd::Sshd;
 
 /// Runs a scenario in a cluster of its own, which all children of its sandbox reach.

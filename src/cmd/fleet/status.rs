@@ -13,12 +13,11 @@ use crate::cmd::watch::board::FullScreen;
 use crate::cmd::{print, reading, show as loops};
 use crate::drive::error_text::error_text;
 use crate::drive::fleet::coordinator::REMOTE_LOOKS;
-use crate::drive::fleet::executors::{LOCAL, MANUAL};
 use crate::drive::fleet::gate;
 use crate::drive::fleet::memory::Memory;
 use crate::engine::fleet::standing::way_out;
 use crate::engine::fleet::{
-    Fleet, Lease, Pace, Refusal, Standing, TaskId, TaskState, UnreadableLease, WaitsFor,
+    Fleet, Lease, Pace, Refusal, Standing, TaskId, TaskState, UnreadableLease,
 };
 use crate::engine::record::Loop;
 use crate::engine::text::{Shown, clean, distinct};
@@ -64,7 +63,6 @@ pub struct FleetView {
     pub leases: Vec<Lease>,
     /// The tasks whose leases cannot be read.
     pub unreadable: Vec<UnreadableLease>,
-    home: Home,
     is_run: bool,
 }
 
@@ -78,19 +76,15 @@ impl FleetView {
         for lease in leases.iter_mut().filter(|lease| !is_run && is_gone(memory, lease)) {
             lease.state = TaskState::Waiting;
         }
-        Ok(Self { fleet, leases, unreadable: found.unreadable, home: home.clone(), is_run })
+        Ok(Self { fleet, leases, unreadable: found.unreadable, is_run })
     }
 
     /// How the fleet stands now.
     pub fn standing(&self) -> Standing<'_> {
-        let Self { fleet, leases, unreadable, home, is_run } = self;
-        let plan = gate::plan(home, fleet, leases, unreadable.is_empty());
-        let plan = match fleet.engine.as_str() {
-            MANUAL => plan.waiting_for(&WaitsFor::Job),
-            LOCAL if !is_run => plan.unattended(),
-            // A cluster starts by itself what was handed to it.
-            _ => plan,
-        };
+        let Self { fleet, leases, unreadable, is_run } = self;
+        let plan = gate::plan(fleet, leases, unreadable.is_empty());
+        // A cluster starts by itself what was handed to it.
+        let plan = if fleet.is_local() && !is_run { plan.unattended() } else { plan };
         Standing::of(fleet, leases, unreadable, &plan, clock::now().wall)
     }
 

@@ -16,7 +16,6 @@ use crate::agents::service_of;
 use crate::drive::fleet::executors::slurm::on_a_node;
 use crate::drive::start::{agent, place, settings};
 use crate::engine::doctor::{Examination, NodeReport};
-use crate::engine::fleet::Remote;
 use crate::engine::git::GitFault;
 use crate::engine::record::Agent;
 use crate::parse::git_push::without_secrets;
@@ -146,7 +145,7 @@ pub fn report_node(
     }
 }
 
-/// Tries git, and the refs that a fleet would use in the remote, in its order.
+/// Tries git, and the refs that a fleet would use in the remote.
 fn try_git(
     here: &Path,
     node: &str,
@@ -164,21 +163,17 @@ fn try_git(
         found.add("node-identity-missing", &context! { node, cause, cure });
     }
     let (Ok(probe), Some(url)) = (probe, remote) else { return "not tried" };
-    for (only_branches, takes) in
-        [(false, "takes refs/crew/*"), (true, "takes branches crew/* only")]
-    {
-        let remote = Remote { name: String::new(), url: url.to_owned(), only_branches };
-        match probe.takes(url, &remote.lease("doctor", "_probe"), stop) {
-            Ok(true) => return takes,
-            Ok(false) => {}
-            Err(GitFault { cause, cure, .. }) => {
-                found.add("node-remote-fails", &context! { node, cause, cure });
-                return "does not work";
-            }
+    match probe.takes(url, "refs/crew/doctor/_probe", stop) {
+        Ok(true) => "takes refs/crew/*",
+        Ok(false) => {
+            found.add("node-remote-refuses", &context! { node });
+            "takes no ref"
+        }
+        Err(GitFault { cause, cure, .. }) => {
+            found.add("node-remote-fails", &context! { node, cause, cure });
+            "does not work"
         }
     }
-    found.add("node-remote-refuses", &context! { node });
-    "takes no ref"
 }
 
 /// Tries the way to the agent's model, and looks for a key; `None` where crew does not know it.

@@ -8,11 +8,9 @@ use std::time::Duration;
 
 use anyhow::{Error, Result};
 
-use super::begin::land_too;
 use super::executors::{Executor, JobCall, JobState, SeenJob};
 use super::gate;
 use super::job::{attempt_here, end_cancelled};
-use super::join::wants_landing;
 use super::memory::{self, Memory, Stillness};
 use crate::drive::error_text::git_trouble;
 use crate::engine::fleet::{
@@ -180,8 +178,13 @@ impl Coordinator<'_> {
                 lease = self.take_up(&lease, over.as_ref())?;
             }
             // It was completed just before its fleet was started with --land.
-            if wants_landing(fleet, &lease) && !lease.is_requested() && self.now.lock.is_some() {
-                lease = land_too(self.memory, &lease)?;
+            if lease.wants_landing(fleet) && self.now.lock.is_some() {
+                let kept = self.memory.change(lease.id(), |lease| {
+                    let is_meant = lease.wants_landing(fleet);
+                    lease.reopen();
+                    is_meant
+                })?;
+                lease = kept.value;
             }
             self.now.ended.retain(|job| job.task != lease.id().as_str());
             leases.push(lease);
@@ -290,7 +293,7 @@ impl Coordinator<'_> {
             lease.state = TaskState::Running(Attempt { began_at: lease.at, ..attempt.clone() });
         }
         let is_all = self.now.unreadable.as_ref().is_none_or(Vec::is_empty);
-        gate::plan(self.home, fleet, leases, is_all)
+        gate::plan(fleet, leases, is_all)
     }
 
     /// Starts what may start. An engine that refuses all of it, again and again, ends the run.

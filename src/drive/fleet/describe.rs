@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Error, Result, anyhow, bail};
 
 use super::executors::LOCAL;
-use super::join::{keep_its_way, need, trust_request};
+use super::join::keep_its_way;
 use crate::drive::boundary::check::missing_at_the_start;
 use crate::drive::error_text::error_text;
 use crate::drive::start::establish::Prepared;
 use crate::drive::start::run::{first_prompt, prepare_at};
 use crate::drive::start::{place, settings};
 use crate::engine::fleet::{
-    Fleet, FleetTask, FleetTerms, INCLUDE, LandingMode, Remote, TaskId, TypedTerms, manifest,
+    Fleet, FleetTask, FleetTerms, INCLUDE, LandingMode, Lease, Remote, TaskId, TypedTerms, manifest,
 };
-use crate::engine::git::{GitFault, GitSetting, GitTrouble, RemoteRef};
+use crate::engine::git::{GitFault, GitSetting, GitTrouble};
 use crate::engine::record::{
     Check, Contract, Dialect, Fragment, GitSteps, Place, Recipe, Role, Run,
 };
@@ -26,6 +26,7 @@ use crate::engine::usage::Money;
 use crate::parse::arguments::{FleetRunArgs, UsageError};
 use crate::parse::fleet as tasks;
 use crate::parse::fleet::{FLEET_FILE, MAX_FLEET_FILE_BYTES};
+use crate::parse::settings::merge::ValueOrigin;
 use crate::parse::settings::trust::TrustRequest;
 use crate::world::client::on_path;
 use crate::world::clock;
@@ -44,16 +45,8 @@ const NAMED_MAX: usize = 3;
 #[derive(Debug)]
 pub struct Described {
     pub fleet: Fleet,
-    /// What its file says.
-    pub terms: FleetTerms,
-    /// What was typed now of its limits.
-    pub typed: TypedTerms,
-    /// Whether a landing, an engine and a base are named now.
-    pub names_its_way: [bool; 3],
-    /// The commit that is checked out where they were read.
-    pub head: Option<String>,
-    /// In the order in which they start.
-    pub tasks: Vec<(FleetTask, Contract)>,
+    /// In the order in which they start, as if nobody had worked on one.
+    pub tasks: Vec<Lease>,
     /// Files of the folder that are no tasks.
     pub left_out: Vec<String>,
     /// What the user should know: one sentence each.
@@ -67,8 +60,8 @@ impl Described {
     pub fn new_commands(&self) -> BTreeSet<String> {
         let Self { fleet, tasks, untrusted, .. } = self;
         let is_new = |text: &str| untrusted.iter().any(|need| need.text.contains(text));
-        let of_tasks = tasks.iter().filter(|(task, _)| is_new(&format!("task {}, ", task.id)));
-        let checks = of_tasks.flat_map(|(_, contract)| contract.checks.iter().map(|it| &it.run));
+        let of_tasks = tasks.iter().filter(|task| is_new(&format!("task {}, ", task.id())));
+        let checks = of_tasks.flat_map(|task| task.contract.checks.iter().map(|it| &it.run));
         let setup = fleet.setup.iter().filter(|run| is_new(&format!("setup: {run}")));
         let land = fleet.land_checks.iter().map(|check| &check.run);
         let land = land.filter(|run| is_new(&format!("land check: {run}")));
@@ -95,9 +88,8 @@ pub fn describe(home: &Home, arguments: &FleetRunArgs, here: &Path) -> Result<De
         );
     }
     let mut fleet = fleet(&top, &folder, &terms, arguments)?;
-    let typed = fleet.typed;
     let mut notes = Vec::new();
-    let (takes_a_base, planted) = keep_its_way(home, &mut fleet, &terms, arguments, &mut notes)?;
+    let planted = keep_its_way(home, &mut fleet, &terms, arguments, &mut notes)?;
     landable(&fleet)?;
     let place = place::place(&top, None)?;
     let known = settings::look_without_option(home, &place.checkout)?;
@@ -117,7 +109,7 @@ pub fn describe(home: &Home, arguments: &FleetRunArgs, here: &Path) -> Result<De
         match prepared {
             Ok((contract, told)) => {
                 notes = distinct(notes.into_iter().chain(told));
-                described.push((task, contract));
+                described.push(Lease::new(&fleet, task, contract, fleet.started_at));
             }
             Err(error) => {
                 let (file, what) = (format!("{}.md", task.id), in_a_line(&error));
@@ -135,18 +127,7 @@ pub fn describe(home: &Home, arguments: &FleetRunArgs, here: &Path) -> Result<De
     notes.extend(reach(home, &fleet)?.into_iter().chain(unmeasured(&fleet, &described)));
     let asked = needs(&fleet, &terms, &described, &planted);
     let untrusted = trust::untrusted(home, &fleet.repository, asked)?;
-    let names_its_way = [arguments.land.is_some(), arguments.on.is_some(), takes_a_base];
-    Ok(Described {
-        fleet,
-        terms,
-        typed,
-        names_its_way,
-        head: git::head(&top).1,
-        tasks: described,
-        left_out,
-        notes,
-        untrusted,
-    })
+    Ok(Described { fleet, tasks: described, left_out, notes, untrusted })
 }
 
 /// The contract of a task with what the fleet decides itself, and what the user should know of it.
@@ -166,10 +147,10 @@ fn contract(home: &Home, fleet: &Fleet, prepared: Prepared) -> Result<(Contract,
 }
 
 /// The note for the tasks whose agents never report what they use, where the fleet limits that.
-fn unmeasured(fleet: &Fleet, tasks: &[(FleetTask, Contract)]) -> Option<String> {
+fn unmeasured(fleet: &Fleet, tasks: &[Lease]) -> Option<String> {
     let is_silent = |run: &Run| run.agent.dialect == Dialect::TEXT;
-    let silent = tasks.iter().filter(|(_, contract)| contract.run.as_ref().is_some_and(is_silent));
-    let names: Vec<String> = silent.map(|(task, _)| task.id.to_string()).collect();
+    let silent = tasks.iter().filter(|task| task.contract.run.as_ref().is_some_and(is_silent));
+    let names: Vec<String> = silent.map(|task| task.id().to_string()).collect();
     (fleet.max_cost_micros > 0 && !names.is_empty()).then(|| {
         format!(
             "max-cost cannot count what these use: {}. Their agent does not report it, so each has \
@@ -320,7 +301,7 @@ fn usual_name(top: &Path, folder: &Path) -> String {
 fn needs(
     fleet: &Fleet,
     terms: &FleetTerms,
-    tasks: &[(FleetTask, Contract)],
+    tasks: &[Lease],
     planted: &[GitSetting],
 ) -> Vec<TrustRequest> {
     let file = Path::new(&fleet.folder).join(FLEET_FILE);
@@ -352,7 +333,7 @@ fn needs(
         format!("pushes to {name} ({url}): branches {branches}, {leases}{main}")
     });
     let include = fleet.include.iter().map(|text| format!("{INCLUDE}: {text}"));
-    let of_tasks = tasks.iter().map(|(task, contract)| need(fleet, task, contract));
+    let of_tasks = tasks.iter().map(|task| need(fleet, task));
     terms
         .chain(planted)
         .chain(setup)
@@ -364,17 +345,33 @@ fn needs(
         .collect()
 }
 
-/// The most fleets that a note names.
-const FLEETS_NAMED: usize = 5;
+/// What a person has to trust of a task: its options, word for word, and its prompt.
+fn need(fleet: &Fleet, lease: &Lease) -> TrustRequest {
+    let FleetTask { id, revision, words, .. } = &lease.task;
+    let mut words = shell_words::join(words);
+    if lease.task.words.iter().any(|word| word == "--verify=auto") {
+        let found: Vec<&str> =
+            lease.contract.checks.iter().map(|check| check.run.as_str()).collect();
+        words = format!("{words} (auto: {})", found.join("; "));
+    }
+    let path = Path::new(&fleet.folder).join(format!("{id}.md"));
+    trust_request(fleet, path, &format!("task {id}, fingerprint {revision}: {words}"))
+}
+
+/// What a person has to trust because of this file.
+fn trust_request(fleet: &Fleet, path: PathBuf, what: &str) -> TrustRequest {
+    let text = format!("[fleet {}] {what}", fleet.name);
+    TrustRequest { text, origin: ValueOrigin::File { path, line: 1 } }
+}
 
 /// Returns what the user should know: commits that the remote does not have.
 ///
 /// # Errors
 /// If the remote has no such branch or does not answer, if requests cannot be opened from here, or
 /// if not all commits are here or would be there.
-pub fn reach(home: &Home, fleet: &Fleet) -> Result<Vec<String>> {
+pub fn reach(home: &Home, fleet: &Fleet) -> Result<Option<String>> {
     let Fleet { repository, base, remote, landing, .. } = fleet;
-    let Some(remote) = remote else { return Ok(Vec::new()) };
+    let Some(remote) = remote else { return Ok(None) };
     let Remote { name, url, .. } = remote;
     // Another engine's jobs run it on machines of their own.
     if *landing == LandingMode::Pr && fleet.is_local() && on_path("gh").is_empty() {
@@ -393,13 +390,22 @@ pub fn reach(home: &Home, fleet: &Fleet) -> Result<Vec<String>> {
     let hub = home.fleet(&fleet.name).join("hub.git");
     let folder = if disk::exists(&hub) { &hub } else { repository };
     let refs = Refs { folder, remote: url, stop: &|| false, patience: None };
-    let there = refs.list(&[&branch, "refs/crew/*/_fleet", "refs/heads/crew/*/_fleet"]);
+    let terms = remote.lease(&fleet.name, "_fleet");
+    let there = refs.list(&[&branch, &terms]);
     let there = there.map_err(|fault| unreached(home, fleet, name, fault))?;
-    let named =
-        |it: &RemoteRef| Some(it.name.strip_suffix("/_fleet")?.rsplit('/').next()?.to_owned());
-    let fleets: Vec<String> = there.iter().filter_map(named).collect();
-    has_its_memory(home, fleet, &fleets)?;
-    let mut notes: Vec<String> = others(home, fleet, &fleets).into_iter().collect();
+    let has_terms = there.iter().any(|it| it.name == terms);
+    if let Some(Fleet { remote: Some(before), .. }) =
+        fleets::manifest(home, &fleet.name)?.map(|kept| kept.value)
+        && before.url != *url
+        && !has_terms
+    {
+        bail!(
+            "the leases of the fleet {0} are at {1}, and {name} has none of them\n\
+             hint: push refs/crew/{0}/* to {name}, or crew fleet forget {0} to begin anew there",
+            fleet.name,
+            before.url
+        );
+    }
     let Some(tip) = there.into_iter().find(|it| it.name == branch) else {
         return Err(no_base(fleet, name));
     };
@@ -408,7 +414,7 @@ pub fn reach(home: &Home, fleet: &Fleet) -> Result<Vec<String>> {
     let lacks = |known: String| Some((git::lacking(repository, &branch, &known)?, known));
     let (ahead, known) = [tip.id, tracked].into_iter().find_map(lacks).unwrap_or_default();
     if ahead == 0 {
-        return Ok(notes);
+        return Ok(None);
     }
     let branches = format!("refs/heads/{}", fleet.branch_of(""));
     if *landing == LandingMode::Main
@@ -424,11 +430,10 @@ pub fn reach(home: &Home, fleet: &Fleet) -> Result<Vec<String>> {
         if is_behind { format!("git pull --rebase {name} {base}, and ") } else { String::new() };
     let commits = count(ahead, "commit");
     let them = if ahead == 1 { "it" } else { "them" };
-    notes.push(format!(
+    Ok(Some(format!(
         "{base} here is {commits} ahead of {name}/{base}: the tasks start without {them}\n\
          hint: {pull}git push {name} {base}"
-    ));
-    Ok(notes)
+    )))
 }
 
 /// That the remote lacks the branch that the tasks start from.
@@ -451,23 +456,6 @@ fn no_base(fleet: &Fleet, name: &str) -> Error {
     )
 }
 
-/// Refuses a remote at another address than before that lacks the fleet's memory: there all of it
-/// would be done again.
-fn has_its_memory(home: &Home, fleet: &Fleet, names: &[String]) -> Result<()> {
-    let Some(known) = fleets::manifest(home, &fleet.name)? else { return Ok(()) };
-    let (Some(before), Some(now)) = (known.value.remote, &fleet.remote) else { return Ok(()) };
-    if before.url == now.url || names.contains(&fleet.name) {
-        return Ok(());
-    }
-    bail!(
-        "the leases of the fleet {0} are at {1}, and {2} has none of them\n\
-         hint: push refs/crew/{0}/* to {2}, or crew fleet forget {0} to begin anew there",
-        fleet.name,
-        before.url,
-        now.name
-    )
-}
-
 /// Why the remote gave no list. Only a fleet that has not pushed yet goes on without it.
 fn unreached(home: &Home, fleet: &Fleet, name: &str, fault: GitFault) -> Error {
     use GitTrouble::{Auth, Network, NoRemote};
@@ -487,25 +475,8 @@ fn unreached(home: &Home, fleet: &Fleet, name: &str, fault: GitFault) -> Error {
     anyhow!("the remote {name} cannot be reached: {cause}\nhint: {cure}{without}")
 }
 
-/// The note about other fleets of the remote, where this one is new: a clone in a folder of another
-/// name would begin all over.
-fn others(home: &Home, fleet: &Fleet, names: &[String]) -> Option<String> {
-    if names.is_empty() || names.contains(&fleet.name) || fleets::is_kept(home, &fleet.name) {
-        return None;
-    }
-    let way_out = match names {
-        [one] => format!("name = \"{one}\" in fleet.toml joins it, if these are its tasks"),
-        _ => "name = \"NAME\" in fleet.toml joins the one that has these tasks".to_owned(),
-    };
-    Some(format!(
-        "the fleet {} is new, and its remote has {}\nhint: {way_out}",
-        fleet.name,
-        named(names, FLEETS_NAMED)
-    ))
-}
-
 /// The remote of a fleet that pushes.
-pub(super) fn remote(top: &Path, arguments: &FleetRunArgs) -> Result<Option<Remote>> {
+fn remote(top: &Path, arguments: &FleetRunArgs) -> Result<Option<Remote>> {
     let is_elsewhere = arguments.on.as_ref().is_some_and(|on| on != LOCAL);
     if !arguments.push && arguments.land.is_none() && !is_elsewhere {
         return Ok(None);
@@ -522,5 +493,5 @@ pub(super) fn remote(top: &Path, arguments: &FleetRunArgs) -> Result<Option<Remo
              hint: git remote set-url {name} without it, and a credential helper"
         );
     }
-    Ok(Some(Remote { name, url, only_branches: false }))
+    Ok(Some(Remote { name, url }))
 }

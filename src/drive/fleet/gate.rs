@@ -9,15 +9,13 @@ use std::{io, thread};
 
 use anyhow::{Error, Result, bail};
 
-use super::executors::MANUAL;
-use super::memory::{self, Memory};
+use super::memory::Memory;
 use crate::drive::control::{self, Cancels};
 use crate::drive::error_text::{error_text, git_trouble};
 use crate::drive::run::round::{Leave, Tie};
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::fleet::{
-    Attempt, Carried, Fleet, FleetPlan, FleetRequest, JobPhase, Lease, Places, TaskEnding, TaskId,
-    WaitsFor,
+    Carried, Fleet, FleetPlan, FleetRequest, JobPhase, Lease, TaskEnding, TaskId,
 };
 use crate::engine::git::GitTrouble;
 use crate::engine::record::{Actor, Contract, Ending, Loop, LoopId, Outcome};
@@ -439,25 +437,22 @@ fn beat(home: &Home, memory: &Memory, task: &TaskId, attempt: &str, own_loop: &m
     };
 }
 
-/// How many tasks of a fleet run at once. A cluster gives each job its place by itself, and nobody
-/// counts the jobs that are started by hand.
+/// How many tasks of a fleet run at once. A cluster gives each job its place by itself.
 fn slots_of(fleet: &Fleet) -> u32 {
     match fleet.slots {
-        _ if fleet.engine == MANUAL => u32::MAX,
         0 if !fleet.is_local() => u32::MAX,
         0 => slots::default_count().count,
         slots => slots,
     }
 }
 
-/// What may start here. What another machine works on takes no slot where each has its own. Unless
-/// `all` leases are known, nobody knows what is left of the fleet's money.
-pub fn plan(home: &Home, fleet: &Fleet, leases: &[Lease], all: bool) -> FleetPlan {
+/// What may start here. Unless `all` leases are known, nobody knows what is left of the fleet's
+/// money.
+pub fn plan(fleet: &Fleet, leases: &[Lease], all: bool) -> FleetPlan {
     let slots = usize::try_from(slots_of(fleet)).unwrap_or(usize::MAX);
-    let takes_one = |attempt: &Attempt| !fleet.is_local() || memory::is_here(home, attempt);
-    let plan = FleetPlan::of(fleet, leases, Places { slots, takes_one: &takes_one });
+    let plan = FleetPlan::of(fleet, leases, slots);
     let is_unknown = fleet.max_cost_micros > 0 && !all;
-    if is_unknown { plan.waiting_for(&WaitsFor::Money) } else { plan }
+    if is_unknown { plan.without_money() } else { plan }
 }
 
 /// How many slots of its machine a job of the fleet shares; 0 where the executor has given it a

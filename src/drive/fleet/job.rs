@@ -9,7 +9,6 @@ use anyhow::{Result, anyhow, bail};
 use chrono::{DateTime, Utc};
 
 use super::control::stop;
-use super::executors::MANUAL;
 use super::gate::{FENCED, Job, JobEnd, heartbeat};
 use super::memory::{self, Memory, Stillness};
 use super::worktree::{self, FleetCommands, end_leftovers, unplanted};
@@ -25,10 +24,9 @@ use crate::drive::start::run::begin;
 use crate::drive::{test_changes, tree};
 use crate::engine::boundary::limits::{LimitChange, LimitName, reached};
 use crate::engine::events::EventSink;
-use crate::engine::fleet::plan::fitting;
 use crate::engine::fleet::{
-    Attempt, Carried, Fleet, FleetOrder, FleetRequest, JobPhase, LandingMode, Lease, TaskId,
-    TaskState, evidence, without_markers,
+    Attempt, Carried, FleetOrder, FleetRequest, JobPhase, LandingMode, Lease, TaskId, TaskState,
+    evidence, without_markers,
 };
 use crate::engine::journal::Event;
 use crate::engine::record::{Check, Contract, Ending, Fragment, Limits, Loop, Outcome, Phase};
@@ -72,11 +70,15 @@ pub fn job(
         let ended = end_cancelled(home, &memory, &lease, order)?;
         return Ok(ended.ending().cloned().map_or(JobEnd::Elsewhere, JobEnd::Ended));
     }
-    if let Some(why) = lacks_money(&memory, &fleet, &lease)? {
+    if lease.loop_end.is_none() && lease.lacks_a_share(&fleet) {
         if let Some(gone) = &gone {
             memory.change_own(task, gone, |lease| lease.state = TaskState::Waiting)?;
         }
-        bail!(why);
+        bail!(
+            "nothing of the fleet's money is set aside for {task}\n\
+             hint: {} does that, as soon as there is enough",
+            fleet.task(task).run()
+        );
     }
     let attempt = format!("{:016x}", env::random());
     // Another machine may have taken it since.
@@ -113,34 +115,6 @@ pub fn job(
             fleet = fleet.landing_as(&newest.value);
         }
     }
-}
-
-/// Why the fleet's money allows no further iteration of a task. A command that a person runs may
-/// come long after its money was set aside, and others have cost more than their part since.
-fn lacks_money(memory: &Memory, fleet: &Fleet, lease: &Lease) -> Result<Option<String>> {
-    let (task, run) = (lease.id(), fleet.task(lease.id()).run());
-    if lease.loop_end.is_some() {
-        return Ok(None);
-    }
-    if lease.lacks_a_share(fleet) {
-        return Ok(Some(format!(
-            "nothing of the fleet's money is set aside for {task}\n\
-             hint: {run} does that, as soon as there is enough"
-        )));
-    }
-    if fleet.engine != MANUAL || fleet.max_cost_micros == 0 {
-        return Ok(None);
-    }
-    let Some(fits) = fitting(fleet, lease, &memory.leases()?.readable) else {
-        return Ok(Some(format!(
-            "the fleet's money is used up or set aside, and {task} does not fit below its limit\n\
-             hint: wait for the tasks that run, or type {run} with a larger --max-cost"
-        )));
-    };
-    if fits < lease.reserved_micros {
-        memory.change(task, |lease| std::mem::replace(&mut lease.reserved_micros, fits) != fits)?;
-    }
-    Ok(None)
 }
 
 impl Job<'_> {

@@ -135,7 +135,9 @@ impl Memory {
             return Ok(fleets::swap_manifest(&self.home, old, fleet)?.is_some());
         };
         let title = format!("fleet {}", fleet.name);
-        Ok(shared.write(TERMS, &title, old, &fleet.shared(), Vec::new())?.is_some())
+        // Each machine has programs of its own.
+        let fleet = Fleet { trusted: None, ..fleet.clone() };
+        Ok(shared.write(TERMS, &title, old, &fleet, Vec::new())?.is_some())
     }
 
     /// Changes the terms.

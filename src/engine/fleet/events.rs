@@ -102,8 +102,8 @@ impl TaskEvent {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::fleet::Refusal;
     use crate::engine::fleet::fixture::{a_lease, after, ended, running};
-    use crate::engine::fleet::lease::Refusal;
     use crate::engine::record::Outcome;
 
     #[test]

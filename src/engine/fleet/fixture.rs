@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use super::lease::{Attempt, Carried, JobPhase, Landed, Lease, TaskEnding, TaskState};
 use super::manifest::{self, Fleet, FleetTask, LandingMode, TaskId};
-use super::plan::Places;
 use crate::engine::fixture::{a_run, at};
 use crate::engine::record::{Outcome, Proof};
 use crate::engine::usage::{Money, Tokens, Usage};
@@ -13,13 +12,6 @@ use crate::engine::usage::{Money, Tokens, Usage};
 /// A name.
 pub fn id(name: &str) -> TaskId {
     name.parse().unwrap()
-}
-
-/// So many places, of which each attempt takes one.
-impl From<usize> for Places<'_> {
-    fn from(slots: usize) -> Self {
-        Self { slots, takes_one: &|_| true }
-    }
 }
 
 /// A fleet that keeps everything here, started at second 0.
@@ -42,8 +34,6 @@ pub fn a_fleet() -> Fleet {
         land_checks: Vec::new(),
         order: None,
         orders: BTreeMap::new(),
-        files: BTreeMap::new(),
-        agents: [].into(),
         ran_at: None,
         started_at: at(0).wall,
         trusted: None,

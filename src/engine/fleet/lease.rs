@@ -7,15 +7,14 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::manifest::{Fleet, FleetTask, SCHEMA, TaskId};
+use super::manifest::{Fleet, FleetOrder, FleetRequest, FleetTask, LandingMode, SCHEMA, TaskId};
+use super::refusal::Refusal;
 use crate::engine::boundary::limits::LimitName;
 use crate::engine::evidence::Verdict;
-use crate::engine::record::{
-    Check, CheckMemory, Contract, Ending, Loop, LoopId, Outcome, Proof, Role,
-};
+use crate::engine::record::{CheckMemory, Contract, Ending, Loop, LoopId, Outcome, Proof};
 use crate::engine::test_changes::Baseline;
 use crate::engine::test_changes::finding::ACCEPT;
-use crate::engine::text::{clip_at_word, count, named, one_line};
+use crate::engine::text::{clip_at_word, count, one_line};
 use crate::engine::usage::Earlier;
 use crate::engine::usage::Usage;
 
@@ -311,11 +310,6 @@ impl Lease {
         matches!(self.landed(), Some(Landed::Main(_)))
     }
 
-    /// Whether it ended as a pull request.
-    pub fn is_requested(&self) -> bool {
-        matches!(self.landed(), Some(Landed::Request(_)))
-    }
-
     /// Whether the loop of its attempt waits for the model's service, or after a crash.
     pub fn rests(&self) -> bool {
         self.attempt().is_some_and(Attempt::rests)
@@ -356,7 +350,8 @@ impl Lease {
 
     /// Takes the task as its file is now, for its next attempt. A task that ended, or has only to
     /// be pushed or landed, takes other limits alone, unless a person has it tried again.
-    pub fn renew(&mut self, task: &FleetTask, contract: &Contract) {
+    fn renew(&mut self, fresh: &Self) {
+        let (task, contract) = (&fresh.task, &fresh.contract);
         let as_before = Contract { limits: self.contract.limits.clone(), ..contract.clone() };
         if as_before != self.contract {
             if self.ending().is_some() || (self.loop_end.is_some() && !self.is_retried) {
@@ -367,6 +362,116 @@ impl Lease {
         }
         self.task = task.clone();
         self.contract = contract.clone();
+    }
+
+    /// Whether it is completed, and has still to land where the fleet lands.
+    pub fn wants_landing(&self, fleet: &Fleet) -> bool {
+        let is_completed = self.outcome() == Some(Outcome::Completed);
+        is_completed && fleet.landing != LandingMode::No && self.landed().is_none()
+    }
+
+    /// Whether it is completed or given up, and has nothing to land.
+    pub fn is_settled(&self, fleet: &Fleet) -> bool {
+        let is_over = matches!(self.outcome(), Some(Outcome::Completed | Outcome::Cancelled));
+        is_over && !self.wants_landing(fleet)
+    }
+
+    /// Lets it wait for what is left after its loop: that its branch lands or is pushed.
+    pub fn reopen(&mut self) {
+        self.loop_end = self.ending().cloned();
+        self.state = TaskState::Waiting;
+    }
+
+    /// What a start of its fleet makes of it, and what the user should know of that. `fresh` is the
+    /// task as its file is now, and `is_merged` says that a person has merged its branch into main.
+    /// What runs or is completed stays as it is, but what has still to land does that.
+    pub fn next(
+        &self,
+        fleet: &Fleet,
+        fresh: &Self,
+        retry: bool,
+        is_merged: bool,
+    ) -> (Self, Option<String>) {
+        let (id, mut next) = (self.id(), self.clone());
+        let is_new = self.task.revision != fresh.task.revision;
+        if self.wants_landing(fleet) {
+            next.reopen();
+            return (next, Some(format!("{id} is completed, and lands now")));
+        }
+        if self.attempt().is_some() {
+            let told = format!("{id} has changed, but it runs; the next start takes it");
+            return (next, is_new.then_some(told));
+        }
+        let has_ended = self.ending().is_some();
+        if self.outcome() == Some(Outcome::Completed) {
+            return (next, None);
+        }
+        if has_ended && retry && is_merged {
+            next.try_again();
+            next.renew(fresh);
+            let ending = Ending::new(Outcome::Completed, "its branch was merged by hand");
+            next.loop_end = Some(TaskEnding::of(ending));
+            (next.loop_id, next.is_renewed) = (None, false);
+            return (next, Some(format!("{id} is on {}, and is checked there", fleet.base)));
+        }
+        let spent = Self { contract: fresh.contract.clone(), ..self.clone() }.spent_limit();
+        let spent = spent.filter(|_| retry && has_ended);
+        // An exhausted task would end again at once.
+        let stays = spent.is_some() && self.outcome() == Some(Outcome::Exhausted);
+        if has_ended && retry && !stays {
+            next.try_again();
+        }
+        next.renew(fresh);
+        let told = match spent {
+            Some(limit) => {
+                let what = if stays {
+                    "stays exhausted"
+                } else {
+                    "is tried again, but has no iteration left"
+                };
+                Some(format!(
+                    "{id} {what}: its {limit} is used up\n\
+                     hint: raise {limit} in {}/{id}.md, or under [task] in fleet.toml, and try again",
+                    fleet.folder
+                ))
+            }
+            None if has_ended && retry => Some(format!("{id} is tried again")),
+            None if has_ended => Some(format!("{id} ended and stays so; --retry tries it again")),
+            None if !is_new => None,
+            None if self.loop_end.is_some() => {
+                Some(format!("{id} has changed, but its work only has to land"))
+            }
+            None => Some(format!("{id} has changed: its new text counts")),
+        };
+        (next, told)
+    }
+
+    /// How a start ends it, if it does: by an order of a person from `before` that it has not
+    /// obeyed, or because its file is gone. An order for all tasks leaves what is completed.
+    pub fn given_up(&self, fleet: &Fleet, before: &Fleet, is_gone: bool) -> Option<Ending> {
+        let is_undone = self.outcome().is_some_and(Outcome::leaves_a_task_undone);
+        let is_waiting = self.state == TaskState::Waiting;
+        if !is_waiting && !self.wants_landing(fleet) && !(is_gone && is_undone) {
+            return None;
+        }
+        let order =
+            if is_waiting { before.order_of(self.id()) } else { before.orders.get(self.id()) };
+        let cancel = order.filter(|order| order.what == FleetRequest::Cancel);
+        let gone = || is_gone.then(|| Ending::new(Outcome::Cancelled, "its file is gone"));
+        cancel.map(FleetOrder::ending).or_else(gone)
+    }
+
+    /// As it comes to the remote that its fleet gets, where nobody works on it: what its loop has
+    /// done is pushed before its end counts there.
+    pub fn moved(mut self) -> Self {
+        let has_work = self.loop_id.is_some() && self.outcome() != Some(Outcome::Cancelled);
+        if self.ending().is_some() && has_work {
+            self.reopen();
+        }
+        if self.state != TaskState::Waiting {
+            self.commit = None;
+        }
+        self
     }
 
     /// Lets it be tried again after it ended; what ended it is forgiven once, as when a loop is
@@ -423,156 +528,5 @@ impl Lease {
     /// Its name.
     pub fn id(&self) -> &TaskId {
         &self.task.id
-    }
-}
-
-/// The most files that a sentence names.
-const NAMED_MAX: usize = 5;
-/// Names the ignored files that new working trees get: a landing may not change it.
-pub const INCLUDE: &str = ".worktreeinclude";
-
-/// Why a branch may not land.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Refusal {
-    /// These files changed on the main branch too.
-    Conflict(Vec<String>),
-    /// A check fails on the main branch as it would be. Where `run` is empty no command did, and
-    /// `output` is a sentence.
-    Red { run: String, output: String },
-    /// It changes this path, which only a person may.
-    Folder(String),
-    /// The main branch moved again and again.
-    Moved(String),
-}
-
-impl Refusal {
-    /// Whether the task's own loop may settle it.
-    pub fn can_be_settled(&self) -> bool {
-        matches!(self, Self::Conflict(_) | Self::Red { .. })
-    }
-
-    /// The reason in one line, which begins with its kind.
-    pub fn why(&self) -> String {
-        match self {
-            Self::Conflict(files) => {
-                format!("conflict: {} changed on main too", named(files, NAMED_MAX))
-            }
-            Self::Red { run, output } if run.is_empty() => format!("red: {output}"),
-            Self::Red { run, .. } => format!("red: `{run}` fails on main with this work"),
-            Self::Folder(path) => {
-                format!("tasks folder: it changes {path}, which only a person may land")
-            }
-            Self::Moved(why) => format!("moved: {why}"),
-        }
-    }
-}
-
-/// The first path that belongs to the fleet itself: its folder, or the list of files for new
-/// working trees.
-pub fn touches_the_fleet<'a>(folder: &str, changed: &'a [String]) -> Option<&'a str> {
-    let is_in_it = |path: &&String| {
-        let rest = path.strip_prefix(folder).filter(|_| !folder.is_empty());
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) || *path == INCLUDE
-    };
-    changed.iter().find(is_in_it).map(String::as_str)
-}
-
-/// What the loop is told of a landing that was refused, once the main branch is merged into its
-/// own, with these files in conflict.
-pub fn evidence(refusal: &Refusal, conflicts: &[String]) -> String {
-    let begin = "Your work was complete on its own branch. The main branch has moved since, and is now \
-                 merged into this branch.";
-    let what = match refusal {
-        Refusal::Conflict(_) => None,
-        Refusal::Red { run, output } if run.is_empty() => {
-            Some(format!("With both, it is not accepted: {output}."))
-        }
-        Refusal::Red { run, output } => {
-            Some(format!("With both, this check fails: `{run}`. Its output ends with:\n{output}"))
-        }
-        Refusal::Folder(_) | Refusal::Moved(_) => Some(refusal.why()),
-    };
-    let markers = (!conflicts.is_empty()).then(|| {
-        format!(
-            "These files have conflicts, committed with their markers (<<<<<<<, =======, >>>>>>>): {}. \
-             Resolve each so that both changes hold, and remove every marker.",
-            conflicts.join(", ")
-        )
-    });
-    let end = "Fix what no longer holds, and change nothing else.".to_owned();
-    let parts = [Some(begin.to_owned()), markers, what, Some(end)];
-    parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n")
-}
-
-/// The check that the loop of a conflict gets: none of these files may keep a marker.
-pub fn without_markers(files: &[String]) -> Option<Check> {
-    if files.is_empty() {
-        return None;
-    }
-    let files: Vec<String> =
-        files.iter().map(|file| format!("'{}'", file.replace('\'', r"'\''"))).collect();
-    let run = format!("! grep -nEs '^(<<<<<<<|>>>>>>>) ' -- {}", files.join(" "));
-    Some(Check::new(run, Role::Verify))
-}
-
-#[cfg(test)]
-mod landing_tests {
-    use super::*;
-
-    #[test]
-    fn what_belongs_to_the_fleet_itself_is_its_folder_and_the_list_of_files() {
-        let changed = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect();
-        let table: [(&str, &[&str], Option<&str>); 7] = [
-            ("tasks", &["src/a.rs", "tasks/b.md"], Some("tasks/b.md")),
-            ("tasks", &["tasks/deep/b.md"], Some("tasks/deep/b.md")),
-            ("tasks", &["tasks"], Some("tasks")),
-            ("tasks", &["tasks2/b.md", "src/tasks/b.md"], None),
-            ("plans/tasks", &["plans/b.md"], None),
-            ("tasks", &[".worktreeinclude"], Some(".worktreeinclude")),
-            ("", &["a.md"], None),
-        ];
-        for (folder, paths, expected) in table {
-            let paths: Vec<String> = changed(paths);
-            assert_eq!(touches_the_fleet(folder, &paths), expected, "{folder} {paths:?}");
-        }
-    }
-
-    #[test]
-    fn the_loop_of_a_conflict_is_told_its_files_and_gets_a_check_for_their_markers() {
-        let files = vec!["it's.rs".to_owned(), "b.rs".to_owned()];
-        let check = without_markers(&files).unwrap();
-        assert_eq!(check.run, r"! grep -nEs '^(<<<<<<<|>>>>>>>) ' -- 'it'\''s.rs' 'b.rs'");
-        insta::assert_snapshot!(evidence(&Refusal::Conflict(files.clone()), &files), @"
-        Your work was complete on its own branch. The main branch has moved since, and is now merged into this branch.
-
-        These files have conflicts, committed with their markers (<<<<<<<, =======, >>>>>>>): it's.rs, b.rs. Resolve each so that both changes hold, and remove every marker.
-
-        Fix what no longer holds, and change nothing else.
-        ");
-    }
-
-    #[test]
-    fn a_refusal_says_its_kind_first_and_only_a_conflict_and_a_red_go_back() {
-        let red = Refusal::Red { run: "cargo test".to_owned(), output: "1 failed".to_owned() };
-        let files = ["a", "b", "c", "d", "e", "f"].map(str::to_owned).to_vec();
-        let refusals = [
-            Refusal::Conflict(files),
-            red,
-            Refusal::Folder("tasks/a.md".to_owned()),
-            Refusal::Moved("main moved 8 times".to_owned()),
-        ];
-        let without_a_command =
-            Refusal::Red { run: String::new(), output: "f is another".to_owned() };
-        assert_eq!(without_a_command.why(), "red: f is another");
-        let told_its_loop = "\n\nWith both, it is not accepted: f is another.\n\n";
-        assert!(evidence(&without_a_command, &[]).contains(told_its_loop));
-        let told = refusals.map(|it| format!("{} {}", it.can_be_settled(), it.why()));
-        insta::assert_snapshot!(told.join("\n"), @"
-        true conflict: a, b, c, d, e and 1 more changed on main too
-        true red: `cargo test` fails on main with this work
-        false tasks folder: it changes tasks/a.md, which only a person may land
-        false moved: main moved 8 times
-        ");
     }
 }

@@ -45,7 +45,7 @@ pub struct Fleet {
     pub include: Option<String>,
     /// The limits that a person typed; they go before those of the file.
     pub typed: TypedTerms,
-    /// What runs its jobs: `local`, `slurm`, `slurm:HOST`, or `manual` for somebody else.
+    /// What runs its jobs: `local`, `slurm` or `slurm:HOST`.
     pub engine: String,
     /// Where leases and branches are kept for other machines; `None` keeps everything here.
     pub remote: Option<Remote>,
@@ -58,14 +58,7 @@ pub struct Fleet {
     /// What a person ordered for single tasks.
     #[serde(default)]
     pub orders: BTreeMap<TaskId, FleetOrder>,
-    /// The tasks that had a file at this machine's last start, each with the revision of its text
-    /// that held then. Other machines have their own.
-    #[serde(default)]
-    pub files: BTreeMap<TaskId, String>,
-    /// The agent that this machine's settings named for each task at its last start, as a
-    /// fingerprint.
-    #[serde(default)]
-    pub agents: BTreeMap<TaskId, String>,
+    /// When it was started first, which also tells it from another machine's fleet of its name.
     pub started_at: DateTime<Utc>,
     /// When it was started last, which lifted every pause before that.
     pub ran_at: Option<DateTime<Utc>>,
@@ -97,16 +90,12 @@ pub struct Remote {
     /// Its name in the repository that started the fleet.
     pub name: String,
     pub url: String,
-    /// The host refuses refs of crew's own: leases are branches.
-    #[serde(default)]
-    pub only_branches: bool,
 }
 
 impl Remote {
     /// The ref of a fleet's memory of that name.
     pub fn lease(&self, fleet: &str, name: &str) -> String {
-        let kind = if self.only_branches { "heads/" } else { "" };
-        format!("refs/{kind}crew/{fleet}/{name}")
+        format!("refs/crew/{fleet}/{name}")
     }
 
     /// The ref by which a repository knows one of its branches.
@@ -164,22 +153,10 @@ impl Fleet {
         Self { setup, include, landing, land_checks, ..self.clone() }
     }
 
-    /// What other machines are told: each has programs of its own, and slots where no cluster gives
-    /// the places, so that a number typed here stays here.
-    pub fn shared(&self) -> Self {
-        let (files, agents) = (BTreeMap::new(), BTreeMap::new());
-        let mut shared = Self { trusted: None, files, agents, ..self.clone() };
-        if self.is_local() && shared.typed.slots.take().is_some() {
-            shared.slots = 0;
-        }
-        shared
-    }
-
     /// The same fleet with what the record of this machine has of its own.
     pub fn with_own(self, here: Self) -> Self {
-        let slots = if self.is_local() { here.slots } else { self.slots };
         let Self { repository, trusted, remote, .. } = here;
-        Self { repository, slots, trusted, remote: remote.or(self.remote), ..self }
+        Self { repository, trusted, remote: remote.or(self.remote), ..self }
     }
 
     /// The order that holds for a task; a cancel before a pause.
@@ -196,22 +173,6 @@ impl Fleet {
     /// One of its tasks, as the record of that task's loop names it.
     pub fn task(&self, id: &TaskId) -> TaskOfFleet {
         TaskOfFleet { name: self.name.clone(), folder: self.folder.clone(), task: id.clone() }
-    }
-
-    /// Every ref of the remote that will hold a part of the fleet's memory.
-    pub fn refs<'a>(&self, tasks: impl Iterator<Item = &'a TaskId>) -> Vec<String> {
-        let Some(remote) = &self.remote else { return Vec::new() };
-        let lands = (self.landing == LandingMode::Main).then_some("_land");
-        let own = ["_fleet"].into_iter().chain(lands).map(str::to_owned);
-        let names = tasks.map(ToString::to_string).chain(own);
-        names.map(|name| remote.lease(&self.name, &name)).collect()
-    }
-
-    /// The command that makes an attempt at a task on any machine.
-    pub fn job(&self, task: &TaskId) -> String {
-        let remote = self.remote.as_ref().map(|remote| format!("--remote={}", remote.url));
-        let words = ["crew", "fleet", "job", &self.name, task.as_str()];
-        shell_words::join(words.into_iter().chain(remote.as_deref()))
     }
 
     /// The branch of a task.

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::lease::{Attempt, Lease, TaskState};
+use super::lease::{Lease, TaskState};
 use super::manifest::{Fleet, FleetRequest, FleetTask, LandingMode, TaskId};
 use crate::engine::boundary::protect;
 use crate::engine::record::Outcome;
@@ -18,8 +18,6 @@ pub enum WaitsFor {
     Nothing,
     /// No crew runs the fleet: nobody starts it.
     Run,
-    /// A person who starts its job: the fleet leaves that to somebody else.
-    Job,
     /// As many tasks run as there are slots.
     Slot,
     /// A task that comes before it is not done yet.
@@ -50,14 +48,6 @@ pub struct FleetPlan {
     pub waits: BTreeMap<TaskId, WaitsFor>,
 }
 
-/// How many tasks may run at once, and which attempts take such a place: machines whose slots are
-/// their own have nothing to do with each other's.
-#[derive(Clone, Copy)]
-pub struct Places<'a> {
-    pub slots: usize,
-    pub takes_one: &'a dyn Fn(&Attempt) -> bool,
-}
-
 impl FleetPlan {
     /// The same while no crew runs the fleet: what could start now or next waits for that.
     pub fn unattended(mut self) -> Self {
@@ -69,27 +59,25 @@ impl FleetPlan {
         self
     }
 
-    /// The same where what could start waits for something else: for whoever starts its job, or
-    /// for money while nobody knows what some tasks have cost.
-    pub fn waiting_for(mut self, what: &WaitsFor) -> Self {
+    /// The same where what could start waits for money, as nobody knows what some tasks have cost.
+    pub fn without_money(mut self) -> Self {
         for Start { task, .. } in self.starts.drain(..) {
-            self.waits.insert(task, what.clone());
+            self.waits.insert(task, WaitsFor::Money);
         }
         self
     }
 
-    /// Decides for all tasks; `leases` are in the order in which they start. A job that only waits
+    /// Decides for all tasks; `leases` are in the order in which they start, and `slots` of them may
+    /// run at once. A job that only waits
     /// for the model's service takes no place, but of all jobs there are at most twice as many: a
     /// limit of the account holds each new one, too.
-    pub fn of<'a>(fleet: &Fleet, leases: &[Lease], places: impl Into<Places<'a>>) -> Self {
-        let Places { slots, takes_one } = places.into();
+    pub fn of(fleet: &Fleet, leases: &[Lease], slots: usize) -> Self {
         let mut plan = Self::default();
         let mut money = Money::of(fleet, leases);
         let is_busy = |lease: &&Lease| lease.attempt().is_some();
         let mut busy: Vec<&Lease> = leases.iter().filter(is_busy).collect();
-        let here = || leases.iter().filter_map(Lease::attempt).filter(|it| takes_one(it));
-        let active = here().filter(|attempt| !attempt.rests()).count();
-        let most = slots.saturating_mul(2).saturating_sub(here().count());
+        let active = busy.iter().filter(|lease| !lease.rests()).count();
+        let most = slots.saturating_mul(2).saturating_sub(busy.len());
         let mut free = slots.saturating_sub(active).min(most);
         for lease in leases.iter().filter(|lease| lease.state == TaskState::Waiting) {
             let files = || files(lease, &busy);
@@ -144,18 +132,6 @@ fn files(lease: &Lease, busy: &[&Lease]) -> Option<WaitsFor> {
 /// What a task has cost at most, in millionths of a dollar, rounded up.
 pub fn cost(lease: &Lease) -> u64 {
     lease.carried.usage.cost_at_most().micros()
-}
-
-/// What may stay set aside for a task below the fleet's limit, beside what the others have cost and
-/// what is set aside for those that run: all of it, or for a task without a limit of its own what
-/// is left. `None` where that leaves it nothing.
-pub fn fitting(fleet: &Fleet, task: &Lease, leases: &[Lease]) -> Option<u64> {
-    let others = leases.iter().filter(|other| other.id() != task.id());
-    let others: Vec<Lease> = others.cloned().collect();
-    let Some(left) = Money::of(fleet, &others).left else { return Some(task.reserved_micros) };
-    let is_shared_out = own(task) == 0 && left > cost(task);
-    let most = if is_shared_out { left } else { task.reserved_micros };
-    (task.reserved_micros.min(most) <= left).then(|| task.reserved_micros.min(most))
 }
 
 /// The fleet's money.

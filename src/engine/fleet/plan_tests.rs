@@ -57,20 +57,6 @@ fn without_a_crew_that_runs_the_fleet_nothing_starts_and_what_could_waits_for_on
 }
 
 #[test]
-fn what_could_start_waits_for_a_person_where_somebody_else_starts_the_jobs() {
-    let leases = [
-        touching(a_lease("a"), "src/**"),
-        touching(a_lease("b"), "src/**"),
-        coming_after("c", &["a"]),
-        a_lease("d"),
-    ];
-    let plan = FleetPlan::of(&free(), &leases, 9).waiting_for(&WaitsFor::Job);
-    let is_by_hand = |name: &str| plan.waits[&id(name)] == WaitsFor::Job;
-    assert_eq!(["a", "b", "c", "d"].map(is_by_hand), [true, false, false, true]);
-    assert_eq!(plan.starts, []);
-}
-
-#[test]
 fn a_job_that_rests_gives_its_place_to_one_other_and_no_more() {
     let leases = [a_lease("a"), a_lease("b"), running("r", rests()), running("s", rests())];
     assert_eq!(told(&free(), &leases, 2), ["a starts with 0", "b starts with 0"]);
@@ -200,41 +186,6 @@ proptest::proptest! {
 }
 
 #[test]
-fn what_is_set_aside_for_a_task_fitting_what_others_have_cost_or_may_cost_while_they_run() {
-    let fleet = Fleet { max_cost_micros: 10_000_000, ..a_fleet() };
-    let reserving = |mut lease: Lease, micros| {
-        lease.reserved_micros = micros;
-        lease
-    };
-    let runs = |cents| reserving(after(running("r", WORKS), 1, 1, cents, ""), 4_000_000);
-    let over = || after(ended("o", Outcome::Completed, "so", 1), 3, 9, 200, "");
-    let waits = || reserving(a_lease("w"), 9_000_000);
-    let unlimited = || after(running("u", WORKS), 1, 1, 0, "");
-    let table = [
-        (
-            "4 of the one that runs, 2 are spent",
-            vec![runs(100), over(), waits()],
-            4_000_000,
-            Some(4),
-        ),
-        ("a cent more", vec![runs(100), over(), waits()], 4_010_000, Some(4)),
-        ("it has cost more than its part", vec![runs(500), over(), waits()], 4_000_000, None),
-        ("nobody knows what one may cost", vec![unlimited()], 1, None),
-        ("nobody has cost anything", vec![waits()], 10_000_000, Some(10)),
-    ];
-    for (case, mut leases, micros, fits) in table {
-        let own = reserving(after(a_lease("a"), 1, 1, 300, ""), micros);
-        leases.push(own.clone());
-        assert_eq!(fitting(&fleet, &own, &leases), fits.map(|it: u64| it * 1_000_000), "{case}");
-        assert_eq!(fitting(&free(), &own, &leases), Some(micros), "{case}");
-        let mut limited = own.clone();
-        limited.contract.limits.max_cost_micros = micros;
-        let is_all = fits.is_some_and(|it| it * 1_000_000 >= micros);
-        assert_eq!(fitting(&fleet, &limited, &leases), is_all.then_some(micros), "{case}");
-    }
-}
-
-#[test]
 fn completed_work_lands_though_the_money_is_used_up() {
     let fleet = Fleet { max_cost_micros: 3_000_000, ..a_fleet() };
     let mut done = after(a_lease("a"), 1, 1, 400, "");
@@ -252,13 +203,4 @@ fn tokens_without_a_price_count_at_the_highest_one() {
     let mut over = ended("a", Outcome::Completed, "done", 1);
     over.carried.usage.unpriced.output = 1_000_000;
     assert_eq!(told(&fleet, &[over, a_lease("b")], 1), ["b Money"]);
-}
-
-#[test]
-fn what_rests_on_another_machine_with_slots_of_its_own_holds_no_start_here() {
-    let leases = [running("r", rests()), running("s", rests()), running("w", WORKS), a_lease("a")];
-    let starts = |takes_one: &dyn Fn(&Attempt) -> bool| {
-        FleetPlan::of(&free(), &leases, Places { slots: 1, takes_one }).starts.len()
-    };
-    assert_eq!((starts(&|_| true), starts(&|_| false)), (0, 1));
 }

@@ -226,7 +226,7 @@ fn left(leases: &[Lease], plan: &FleetPlan, now: DateTime<Utc>) -> Option<u64> {
     let mean = sum(ended().map(|lease| lease.carried.awake_ms)) / ended().count() as u64;
     let is_held = |lease: &Lease| {
         let waits = plan.waits.get(lease.id());
-        matches!(waits, Some(WaitsFor::Ended { .. } | WaitsFor::Order { .. } | WaitsFor::Job))
+        matches!(waits, Some(WaitsFor::Ended { .. } | WaitsFor::Order { .. }))
     };
     let open = leases.iter().filter(|lease| lease.ending().is_none() && !is_held(lease));
     let left = sum(open.map(|lease| mean.saturating_sub(used(lease, now)))) / running;
@@ -251,7 +251,7 @@ fn between(from: DateTime<Utc>, to: DateTime<Utc>) -> u64 {
 }
 
 /// An interrupted loop only has to go on. Everything else is to be looked at before a retry spends
-/// more on it. What nobody starts comes last, and then what only a person's decision frees.
+/// more on it. What only a person's decision frees comes last.
 fn next(fleet: &Fleet, rows: &[StandingRow<'_>]) -> Option<String> {
     let needs = || rows.iter().filter(|row| row.group == StandingGroup::NeedsYou);
     if let Some(row) = needs().find(|row| row.what != Outcome::Interrupted.label()) {
@@ -261,13 +261,11 @@ fn next(fleet: &Fleet, rows: &[StandingRow<'_>]) -> Option<String> {
     if needs().next().is_some() {
         return Some(format!("{run} --retry"));
     }
-    let by_hand = rows.iter().find(|row| row.news == Some(StandingNews::Waits(WaitsFor::Job)));
-    match by_hand {
-        // A run sets its money aside before it prints the command.
-        Some(row) if fleet.max_cost_micros == 0 => return Some(fleet.job(row.task)),
-        by_hand if by_hand.is_some() || rows.iter().any(is_for_a_run) => return Some(run),
-        _ if rows.iter().any(goes_on) => return None,
-        _ => {}
+    if rows.iter().any(is_for_a_run) {
+        return Some(run);
+    }
+    if rows.iter().any(goes_on) {
+        return None;
     }
     let more = rows.iter().find_map(|row| match &row.news {
         Some(StandingNews::Waits(WaitsFor::Money)) => Some("--max-cost MORE"),
@@ -293,7 +291,7 @@ fn goes_on(row: &StandingRow<'_>) -> bool {
     match &row.news {
         _ if row.group == StandingGroup::Running => true,
         Some(StandingNews::Waits(waits)) => {
-            matches!(waits, WaitsFor::Nothing | WaitsFor::Slot | WaitsFor::Run | WaitsFor::Job)
+            matches!(waits, WaitsFor::Nothing | WaitsFor::Slot | WaitsFor::Run)
         }
         _ => false,
     }
@@ -336,7 +334,8 @@ pub struct StandingCounts {
 }
 
 /// What a row says beyond its word and its numbers.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "is", content = "of", rename_all = "lowercase")]
 pub enum StandingNews {
     /// Why it ended, as crew saw it.
     Why(String),
@@ -415,8 +414,7 @@ mod way_out_tests {
 
     #[test]
     fn every_task_that_needs_a_person_names_the_command_that_tries_it_again() {
-        let remote =
-            Remote { name: "origin".to_owned(), url: "/hub.git".to_owned(), only_branches: false };
+        let remote = Remote { name: "origin".to_owned(), url: "/hub.git".to_owned() };
         let lands = Fleet { remote: Some(remote), landing: LandingMode::Main, ..a_fleet() };
         let blocked = |why: &str| ended("vat", Outcome::Blocked, why, 1);
         let leases = vec![

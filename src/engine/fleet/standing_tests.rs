@@ -189,7 +189,7 @@ fn a_paused_task_says_so_and_one_that_waits_names_what_it_waits_for() {
 #[test]
 fn an_attempt_that_other_machines_may_take_over_is_silent_once_its_lease_stood_still() {
     let url = "/r.git".to_owned();
-    let remote = Some(Remote { name: "origin".to_owned(), url, only_branches: false });
+    let remote = Some(Remote { name: "origin".to_owned(), url });
     let (here, shared) = (a_fleet(), Fleet { remote, ..a_fleet() });
     let works = |second| Lease { at: at(second).wall, ..works("a", 1) };
     let ended = ended("a", Outcome::Completed, "so", 1);
@@ -222,7 +222,6 @@ fn what_waits_for_a_run_names_it_next_and_a_fleet_is_over_when_nothing_would_sta
     behind_b.task.after = vec![id("b")];
     let table = [
         (waiting(WaitsFor::Run), run, false),
-        (waiting(WaitsFor::Job), run, false),
         (waiting(WaitsFor::Order { order: FleetRequest::Pause }), run, true),
         (waiting(WaitsFor::Nothing), None, false),
         (waiting(WaitsFor::Money), more, true),
@@ -240,18 +239,6 @@ fn what_waits_for_a_run_names_it_next_and_a_fleet_is_over_when_nothing_would_sta
     for (standing, next, is_over) in table {
         assert_eq!((standing.next.as_deref(), standing.is_over()), (next, is_over), "{standing:?}");
     }
-}
-
-#[test]
-fn a_job_to_be_started_by_hand_is_next_as_the_command_that_any_machine_takes() {
-    let url = "ssh://host/my shop".to_owned();
-    let remote = Remote { name: "origin".to_owned(), url, only_branches: false };
-    let fleet = Fleet { max_cost_micros: 0, remote: Some(remote), ..a_fleet() };
-    let leases = [a_lease("a")];
-    let plan = FleetPlan::of(&fleet, &leases, 4).waiting_for(&WaitsFor::Job);
-    let standing = Standing::of(&fleet, &leases, &[], &plan, at(7200).wall);
-    let next = "crew fleet job billing-cleanup a '--remote=ssh://host/my shop'";
-    assert_eq!(standing.next.as_deref(), Some(next));
 }
 
 #[test]

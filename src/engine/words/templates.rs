@@ -7,7 +7,7 @@ use minijinja::{Environment, UndefinedBehavior, Value, escape_formatter};
 
 use crate::engine::text::{clean, clip, count, one_line, quoted};
 
-const TEMPLATES: [(&str, &str); 9] = [
+const TEMPLATES: [(&str, &str); 10] = [
     ("ahead.j2", include_str!("templates/ahead.j2")),
     ("commit.j2", include_str!("templates/commit.j2")),
     ("facts.j2", include_str!("templates/facts.j2")),
@@ -15,6 +15,7 @@ const TEMPLATES: [(&str, &str); 9] = [
     ("prompt.j2", include_str!("templates/prompt.j2")),
     ("rules.j2", include_str!("templates/rules.j2")),
     ("run.j2", include_str!("templates/run.j2")),
+    ("sent_back.j2", include_str!("templates/sent_back.j2")),
     ("seen.j2", include_str!("templates/seen.j2")),
     ("verdict.j2", include_str!("templates/verdict.j2")),
 ];

@@ -10,7 +10,7 @@ use super::values::{self, cluster};
 /// The verbs of fleets.
 #[derive(Debug, Subcommand)]
 pub enum FleetVerb {
-    /// Start a folder of tasks, or join it; what ended stays ended
+    /// Start a folder of tasks, or continue it; what ended stays ended
     ///
     /// What is gone is taken up.
     #[command(after_help = AFTER_RUN)]
@@ -100,10 +100,9 @@ pub struct FleetRunArgs {
     #[arg(long, value_name = "pr", num_args = 0..=1, default_missing_value = "main")]
     #[arg(value_parser = landing)]
     pub land: Option<String>,
-    /// What runs the jobs: local, slurm, slurm:HOST, manual
+    /// What runs the jobs: local, slurm, slurm:HOST
     ///
-    /// From now on. slurm:HOST by ssh to its login node; manual prints a command for each task and
-    /// leaves them to you.
+    /// From now on. slurm:HOST by ssh to its login node.
     #[arg(long, value_name = "ENGINE", value_parser = engine)]
     pub on: Option<String>,
     /// Try again what ended without being completed
@@ -160,8 +159,8 @@ pub struct FleetOrderArgs {
 
 /// What runs the jobs of a fleet.
 fn engine(text: &str) -> Result<String, &'static str> {
-    let is_known = ["local", "manual"].contains(&text) || cluster(text).is_ok();
-    if is_known { Ok(text.to_owned()) } else { Err("local, slurm, slurm:HOST, or manual") }
+    let is_known = text == "local" || cluster(text).is_ok();
+    if is_known { Ok(text.to_owned()) } else { Err("local, slurm, or slurm:HOST") }
 }
 
 /// How completed tasks land. A folder behind the option is easily typed.

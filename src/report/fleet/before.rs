@@ -4,11 +4,10 @@
 
 use std::collections::BTreeSet;
 
-use minijinja::{Environment, context};
-use serde::Serialize;
+use minijinja::{Environment, Value, context};
 
 use super::shown;
-use crate::engine::fleet::{Fleet, Lease, SlotCount, TaskId};
+use crate::engine::fleet::{Fleet, LandingMode, Lease, SlotCount, TaskId, overlap};
 use crate::engine::record::{Check, Outcome, Permissions, Run};
 use crate::engine::text::{Shown, distinct, named};
 use crate::engine::usage::Money;
@@ -25,14 +24,6 @@ const INDENT: usize = 10;
 /// The widest name of a task in the order.
 const TASK_COLUMNS: usize = 30;
 
-/// Two tasks that do not run at once, and the globs by which they meet.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct FleetOverlap {
-    pub one: TaskId,
-    pub other: TaskId,
-    pub globs: (String, String),
-}
-
 /// A fleet that is about to start.
 #[derive(Debug, Clone, Copy)]
 pub struct FleetStart<'a> {
@@ -41,16 +32,11 @@ pub struct FleetStart<'a> {
     pub leases: &'a [Lease],
     /// The files of the folder that are not tasks.
     pub not_tasks: &'a [String],
-    pub overlaps: &'a [FleetOverlap],
-    /// What runs the jobs, as it was typed; `None` for this machine.
-    pub engine: Option<&'a str>,
     /// The slots of this machine for which nobody named a number; `None` where somebody did, or
     /// where another engine gives the places.
     pub slots: Option<&'a SlotCount>,
     /// The commands that nobody has trusted yet.
     pub new: &'a BTreeSet<String>,
-    /// The refs that are pushed besides the tasks' branches, in full.
-    pub refs: &'a [String],
     /// Everything is listed, however long.
     pub is_dry: bool,
 }
@@ -83,8 +69,9 @@ pub fn page(start: &FleetStart<'_>, width: usize) -> String {
         context! { name => check.role.label(), run => check.run, remark, tasks => names(&is_its) }
     });
     let ended: Vec<Outcome> = leases.iter().filter_map(Lease::outcome).collect();
-    let of_tasks = |name: &&String| !["_fleet", "_land"].contains(&last_part(name));
-    let refs = |part| start.refs.iter().filter(move |name| last_part(name) == part);
+    let lease = |name: &str| fleet.remote.as_ref().map(|remote| remote.lease(&fleet.name, name));
+    let turn = if fleet.landing == LandingMode::Main { lease("_land") } else { None };
+    let overlaps = overlaps(&open);
     let base = shown(&fleet.base);
     let remote = fleet.remote.as_ref().map(|remote| format!("{}/", remote.name));
     let onto = remote.and_then(|remote| base.strip_prefix(&remote)).unwrap_or(&base);
@@ -93,23 +80,23 @@ pub fn page(start: &FleetStart<'_>, width: usize) -> String {
         tasks => leases.len(),
         open => open.len(),
         max_cost => fleet.max_cost_micros,
-        engine => start.engine,
+        engine => (!fleet.is_local()).then_some(&fleet.engine),
         slots => start.slots,
         not_tasks => start.not_tasks.iter().map(|name| shown(name)).collect::<Vec<_>>(),
         ended => ended.len(),
         undone => ended.iter().filter(|outcome| **outcome != Outcome::Completed).count(),
         order => order(fleet, &open[..most.min(open.len())], &limits(fleet, &open), width),
-        overlaps => start.overlaps,
-        listed => start.overlaps.len().min(most),
+        listed => overlaps.len().min(most),
+        overlaps,
         agents => agents.collect::<Vec<_>>(),
         limits => limits(fleet, &open),
         checks => setup.chain(checks).collect::<Vec<_>>(),
         unchecked => names(&|lease| lease.contract.checks.is_empty()),
         new => start.new,
         branches => open.iter().map(|lease| &lease.branch).collect::<Vec<_>>(),
-        leases => start.refs.iter().filter(of_tasks).collect::<Vec<_>>(),
-        terms => refs("_fleet").collect::<Vec<_>>(),
-        turn => refs("_land").collect::<Vec<_>>(),
+        leases => open.iter().filter_map(|task| lease(task.id().as_str())).collect::<Vec<_>>(),
+        terms => Vec::from_iter(lease("_fleet")),
+        turn => Vec::from_iter(turn),
     };
     let template = environment(most, open.len(), width);
     template.render_str(TEMPLATE, values).unwrap_or_else(|error| format!("{error:#}"))
@@ -170,6 +157,17 @@ fn order(fleet: &Fleet, open: &[&Lease], limits: &[String], width: usize) -> Vec
     table::lines(columns, rows, width.saturating_sub(INDENT))
 }
 
+/// The tasks that do not run at once, and the globs by which they meet.
+fn overlaps(open: &[&Lease]) -> Vec<Value> {
+    let pairs = open.iter().enumerate().flat_map(|(at, one)| {
+        open[at + 1..].iter().filter_map(move |other| {
+            let globs = overlap(&one.task, &other.task)?;
+            Some(context! { one => one.id(), other => other.id(), globs })
+        })
+    });
+    pairs.collect()
+}
+
 /// "claude, model opus, permissions bypass; at a limit codex".
 fn agent(run: &Run) -> String {
     let model = run.model.as_ref().map(|model| format!(", model {}", shown(model)));
@@ -197,11 +195,6 @@ fn limit(fleet: &Fleet, lease: &Lease) -> String {
 
 fn kind(check: &Check) -> (&str, &str, bool) {
     (&check.run, check.role.label(), check.no_worse)
-}
-
-/// What a ref is for; no task's name begins with `_`.
-fn last_part(name: &str) -> &str {
-    name.rsplit('/').next().unwrap_or_default()
 }
 
 /// The folders of these names: "refs/crew/billing-cleanup/*".

@@ -18,23 +18,7 @@ fn checked(name: &str, checks: &[(&str, Role)]) -> Lease {
 }
 
 fn starts<'a>(fleet: &'a Fleet, leases: &'a [Lease], new: &'a BTreeSet<String>) -> FleetStart<'a> {
-    FleetStart {
-        fleet,
-        leases,
-        not_tasks: &[],
-        overlaps: &[],
-        engine: None,
-        slots: None,
-        new,
-        refs: &[],
-        is_dry: false,
-    }
-}
-
-fn overlap() -> FleetOverlap {
-    let glob = "src/tax/**".to_owned();
-    let globs = (glob.clone(), glob);
-    FleetOverlap { one: id("vat-rounding"), other: id("invoice-pdf"), globs }
+    FleetStart { fleet, leases, not_tasks: &[], slots: None, new, is_dry: false }
 }
 
 /// Tasks with different checks and limits, one that runs and two that ended.
@@ -58,7 +42,7 @@ fn tasks() -> Vec<Lease> {
 
 fn sent() -> Fleet {
     let url = "https://git.example.org/acme/billing.git".to_owned();
-    let remote = Remote { name: "origin".to_owned(), url, only_branches: false };
+    let remote = Remote { name: "origin".to_owned(), url };
     let mut land = a_fleet();
     land.base = "origin/main".to_owned();
     land.setup = Some("npm ci".to_owned());
@@ -66,24 +50,16 @@ fn sent() -> Fleet {
     Fleet { remote: Some(remote), landing: LandingMode::Main, ..land }
 }
 
-fn refs() -> Vec<String> {
-    let names = ["csv-export", "vat-rounding", "invoice-pdf", "notes", "_fleet", "_land"];
-    names.map(|name| format!("refs/crew/billing-cleanup/{name}")).to_vec()
-}
-
 #[test]
 fn a_small_fleet_is_told_in_a_few_rows() {
     let leases = [checked("only", &[("cargo test", Role::Verify)])];
     let names = ["README.md", "_notes.md"].map(str::to_owned);
-    let overlaps = [overlap()];
     let (fleet, new) = (a_fleet(), BTreeSet::new());
-    let start =
-        FleetStart { not_tasks: &names, overlaps: &overlaps, ..starts(&fleet, &leases, &new) };
+    let start = FleetStart { not_tasks: &names, ..starts(&fleet, &leases, &new) };
     assert_snapshot!(page(&start, 80), @"
     fleet billing-cleanup: 1 task, on this machine, 4 at once, at most $50.00
       reads   tasks/*.md (README.md and _notes.md are not tasks)
       order   1  only
-      overlap vat-rounding, invoice-pdf: both touch src/tax/**, so one by one
       agent   claude
       budget  at most $50.00 for all tasks; an equal share of what is left for each
       verify  `cargo test`
@@ -93,14 +69,9 @@ fn a_small_fleet_is_told_in_a_few_rows() {
 
 #[test]
 fn what_is_new_is_marked_and_what_is_pushed_is_named_by_pattern() {
-    let (fleet, leases, refs) = (sent(), tasks(), refs());
+    let (fleet, leases) = (Fleet { engine: "slurm:login.host".to_owned(), ..sent() }, tasks());
     let new = ["npm ci", "npm test -- pdf"].map(str::to_owned).into();
-    let start = FleetStart {
-        engine: Some("slurm:login.host"),
-        refs: &refs,
-        ..starts(&fleet, &leases, &new)
-    };
-    assert_snapshot!(page(&start, 80), @"
+    assert_snapshot!(page(&starts(&fleet, &leases, &new), 80), @"
     fleet billing-cleanup: 6 tasks, on slurm:login.host, 4 at once, at most $50.00
       reads   tasks/*.md
       stays   2 tasks that ended already; --retry takes up the 1 that did not
@@ -137,17 +108,17 @@ fn what_is_new_is_marked_and_what_is_pushed_is_named_by_pattern() {
 
 #[test]
 fn a_dry_run_names_every_branch_and_ref() {
-    let (leases, refs, new) = (tasks(), refs(), BTreeSet::new());
-    let told = |landing, refs| {
+    let (leases, new) = (tasks(), BTreeSet::new());
+    let told = |landing| {
         let fleet = Fleet { landing, ..sent() };
-        let page = page(&FleetStart { refs, is_dry: true, ..starts(&fleet, &leases, &new) }, 80);
+        let page = page(&FleetStart { is_dry: true, ..starts(&fleet, &leases, &new) }, 80);
         page[page.find("  pushes").unwrap()..].to_owned()
     };
-    let main = told(LandingMode::Main, &refs);
+    let main = told(LandingMode::Main);
     assert!(
         main.contains("whose turn it is to land:\n            refs/crew/billing-cleanup/_land\n")
     );
-    assert_snapshot!(told(LandingMode::Pr, &refs[..5]), @"
+    assert_snapshot!(told(LandingMode::Pr), @"
     pushes  to origin (https://git.example.org/acme/billing.git), each iteration:
             branches of tasks; your CI runs unless it skips these:
               fleet/billing-cleanup/csv-export
@@ -168,16 +139,15 @@ fn a_dry_run_names_every_branch_and_ref() {
 #[test]
 fn sixty_tasks_are_listed_only_for_a_dry_run() {
     let check = [("npm test", Role::Verify)];
-    let leases: Vec<Lease> =
+    let mut leases: Vec<Lease> =
         (0..60).map(|number| checked(&format!("task-{number}"), &check)).collect();
-    let overlaps = vec![overlap(); 60];
+    for lease in &mut leases[..12] {
+        lease.task.touches = vec!["src/tax/**".to_owned()];
+    }
     let (fleet, new) = (Fleet { max_cost_micros: 0, slots: 0, ..a_fleet() }, BTreeSet::new());
     let slots = SlotCount { count: 1, why: "1 slot: half of 2 cores".to_owned() };
-    let start =
-        FleetStart { overlaps: &overlaps, slots: Some(&slots), ..starts(&fleet, &leases, &new) };
-    let overlap = "  overlap vat-rounding, invoice-pdf: both touch src/tax/**, so one by one\n";
-    let told = page(&start, 80).replacen(overlap, "", LISTED - 1);
-    assert_snapshot!(told, @"
+    let start = FleetStart { slots: Some(&slots), ..starts(&fleet, &leases, &new) };
+    assert_snapshot!(page(&start, 80), @"
     fleet billing-cleanup: 60 tasks, on this machine, 1 at once, no limit on its
     cost
       reads   tasks/*.md
@@ -190,8 +160,15 @@ fn sixty_tasks_are_listed_only_for_a_dry_run() {
               7  task-6
               8  task-7
               … 52 more, all with --dry-run
-      overlap vat-rounding, invoice-pdf: both touch src/tax/**, so one by one
-              … 52 more, all with --dry-run
+      overlap task-0, task-1: both touch src/tax/**, so one by one
+      overlap task-0, task-2: both touch src/tax/**, so one by one
+      overlap task-0, task-3: both touch src/tax/**, so one by one
+      overlap task-0, task-4: both touch src/tax/**, so one by one
+      overlap task-0, task-5: both touch src/tax/**, so one by one
+      overlap task-0, task-6: both touch src/tax/**, so one by one
+      overlap task-0, task-7: both touch src/tax/**, so one by one
+      overlap task-0, task-8: both touch src/tax/**, so one by one
+              … 58 more, all with --dry-run
       slots   1 slot: half of 2 cores; --slots N sets another number
       agent   claude
       budget  no limit for all tasks together; no limit for each
@@ -200,7 +177,7 @@ fn sixty_tasks_are_listed_only_for_a_dry_run() {
     ");
     let dry = page(&FleetStart { is_dry: true, ..start }, 80);
     assert!(dry.contains("\n          60  task-59\n"), "{dry}");
-    assert_eq!(dry.matches("  overlap ").count(), 60);
+    assert_eq!(dry.matches("  overlap ").count(), 66);
 }
 
 #[test]
@@ -221,12 +198,10 @@ fn a_command_to_be_trusted_hides_nothing_and_is_never_cut() {
     let name = "a\u{1b}[2J\nb.md".to_owned();
     let mut fleet = a_fleet();
     fleet.folder = "ta\u{1b}]0;x\u{7}sks".to_owned();
+    fleet.engine = "\u{9b}31mslurm".to_owned();
     let new = [run.clone()].into();
-    let start = FleetStart {
-        not_tasks: std::slice::from_ref(&name),
-        engine: Some("\u{9b}31mslurm"),
-        ..starts(&fleet, &leases, &new)
-    };
+    let not_tasks = std::slice::from_ref(&name);
+    let start = FleetStart { not_tasks, ..starts(&fleet, &leases, &new) };
     let told = page(&start, 80).replace(&"x".repeat(200), "<200 letters>");
     assert_snapshot!(told, @r#"
     fleet billing-cleanup: 1 task, on slurm, 4 at once, at most $50.00

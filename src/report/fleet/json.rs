@@ -94,7 +94,7 @@ mod tests {
     /// One task that needs a person, one that rests, and one that waits.
     fn told() -> Value {
         let url = "https://me:secret@example.org/r.git".to_owned();
-        let remote = Remote { name: "origin".to_owned(), url, only_branches: false };
+        let remote = Remote { name: "origin".to_owned(), url };
         let fleet = Fleet { remote: Some(remote), ..a_fleet() };
         let why = "conflict: src/pay.rs changed on main";
         let mut later = a_lease("later");
@@ -215,7 +215,6 @@ mod tests {
         let all = [
             WaitsFor::Nothing,
             WaitsFor::Run,
-            WaitsFor::Job,
             WaitsFor::Slot,
             WaitsFor::Task { task: id("b") },
             WaitsFor::Ended { task: id("b") },
@@ -226,7 +225,6 @@ mod tests {
         assert_snapshot!(all.map(told).join("\n"), @r#"
         {"for":"nothing"}
         {"for":"run"}
-        {"for":"job"}
         {"for":"slot"}
         {"for":"task","task":"b"}
         {"for":"ended_task","task":"b"}

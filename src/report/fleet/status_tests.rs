@@ -251,7 +251,6 @@ fn every_phase_every_reason_to_wait_and_every_end_is_told() {
     let waits = [
         ("next", WaitsFor::Nothing),
         ("left", WaitsFor::Run),
-        ("yours", WaitsFor::Job),
         ("slotless", WaitsFor::Slot),
         ("later", WaitsFor::Task { task: id("begun") }),
         ("orphan", WaitsFor::Ended { task: id("gone") }),
@@ -268,7 +267,7 @@ fn every_phase_every_reason_to_wait_and_every_end_is_told() {
     let standing = Standing::of(&fleet, &leases, &[], &plan, at(11_520).wall);
     assert_snapshot!(page(&standing, read_at(80)), @"
     fleet billing-cleanup, paused
-      0 of 18 landed · 1 requested · 1 completed · 5 run · 10 wait · 1 cancelled
+      0 of 17 landed · 1 requested · 1 completed · 5 run · 9 wait · 1 cancelled
       $0.00 of $50.00 · begun 3h 12m ago
 
       prepared  1/10  3h 12m  its working tree is set up
@@ -279,7 +278,6 @@ fn every_phase_every_reason_to_wait_and_every_end_is_told() {
 
       next      waits   starts next
       left      waits   for crew fleet run
-      yours     waits   for you to start its job
       slotless  waits   for a slot
       later     waits   after begun
       orphan    waits   after gone, which was cancelled
@@ -299,7 +297,7 @@ fn every_phase_every_reason_to_wait_and_every_end_is_told() {
 
 #[test]
 fn a_row_says_for_how_long_an_attempt_of_a_shared_fleet_was_not_heard_of() {
-    let remote = Remote { name: "origin".to_owned(), url: "/r".to_owned(), only_branches: false };
+    let remote = Remote { name: "origin".to_owned(), url: "/r".to_owned() };
     let fleet = Fleet { remote: Some(remote), ..lands() };
     let silent = Lease { at: at(11_130).wall, ..works("a", 1, 11_130) };
     let page = page(&standing(&fleet, &[silent], 1), read_at(80));

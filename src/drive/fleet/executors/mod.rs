@@ -19,8 +19,6 @@ use crate::world::process::signals::ask_to_end;
 use crate::world::process::{Call, Stop, descendants, identity};
 use crate::world::store::{Home, fleets, hash};
 
-/// The name for jobs that somebody else starts: a person, a CI, another scheduler.
-pub const MANUAL: &str = "manual";
 /// Where jobs on a cluster leave their output, below the home of the account there.
 const LOGS: &str = ".crew-fleets";
 /// The digits that tell apart fleets of one name.
@@ -167,7 +165,7 @@ mod tests {
     #[test]
     fn fleets_of_one_name_of_two_remotes_are_two_groups_of_jobs() {
         let of = |url: &str| {
-            let remote = Remote { name: String::new(), url: url.to_owned(), only_branches: false };
+            let remote = Remote { name: String::new(), url: url.to_owned() };
             group(&Fleet { remote: Some(remote), ..a_fleet() })
         };
         let groups = ["git@example.org:one.git", "git@example.org:two.git"].map(of);
