@@ -22,7 +22,7 @@ pub struct ListedRequest {
 }
 
 /// `OPEN`, `CLOSED`, or `MERGED` and the commit.
-pub fn request_state(text: &str) -> Option<RequestState> {
+fn request_state(text: &str) -> Option<RequestState> {
     match text.split_once(' ').unwrap_or((text, "")) {
         ("OPEN", _) => Some(RequestState::Open),
         ("MERGED", commit) => Some(RequestState::Merged(commit.to_owned())),

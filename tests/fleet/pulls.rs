@@ -69,26 +69,6 @@ fn a_request_that_was_merged_before_the_lease_named_it_has_landed_and_a_host_may
     assert_eq!((world.noted("asked"), world.begun("a")), ("pr list\n".repeat(3), vec![1]));
 }
 
-#[test]
-fn an_open_request_lands_once_the_fleet_lands_on_main_and_one_that_a_person_settled_stays() {
-    let world = FleetWorld::new(ONE).tasks(&["open", "merged", "closed"], "").shared().ready();
-    let view = "\"pr view\") case $3 in *merged) echo MERGED 0123abc ;; *closed) echo 'CLOSED ' ;;
-        *) echo 'OPEN ' ;; esac ;;\n*)";
-    let gh = GH.replace("mkdir", "false").replace("\n*)", &format!("\n{view}"));
-    world.sandbox.program("gh", &gh);
-    assert_eq!(world.run(&["--land", "pr"]).code(), 0);
-    let ran = world.run(&["--land"]);
-    assert_eq!(ran.code(), 0, "{ran:#?}");
-    let told = "open is completed, and lands if its pull request is still open";
-    assert!(ran.stderr.contains(told), "{ran:#?}");
-    assert_eq!(world.git_there(&["log", "--format=%s", "main"]), "Do task open.\nTasks\nBegin");
-    let landed = |task: &str| world.lease(task)["state"]["landed"].to_string();
-    assert!(landed("open").contains("\"main\""), "{}", landed("open"));
-    assert_eq!(landed("merged"), "{\"main\":\"0123abc\"}");
-    assert!(landed("closed").contains("\"request\""), "{}", landed("closed"));
-    assert_eq!(world.noted("calls").lines().count(), 3);
-}
-
 /// Removes a task's branch from the remote, and what only that held.
 fn delete_branch(world: &FleetWorld, task: &str) {
     world.git_there(&["update-ref", "-d", &format!("refs/heads/fleet/repo/{task}")]);
@@ -101,7 +81,7 @@ fn a_task_after_a_request_whose_branch_is_gone_builds_on_its_commit_or_else_on_m
     let world = FleetWorld::new(&agent).tasks(&["a"], "").tasks(&["b", "c"], "after = \"a\"");
     let world = world.shared().ready();
     world.sandbox.program("gh", &GH.replace("mkdir", "false"));
-    assert_eq!(world.run(&["--on", "manual", "--land", "pr"]).code(), 0);
+    world.record(&["--land", "pr"]);
     assert_eq!(world.on("m1").job("a").wait(LONG).code(), 0);
     delete_branch(&world, "a");
     let [c, b] = [("m2", "c"), ("m1", "b")].map(|(name, task)| world.on(name).job(task).wait(LONG));
@@ -124,7 +104,7 @@ fn a_task_after_one_whose_work_is_nowhere_says_what_to_push() {
 }
 
 #[test]
-fn a_request_whose_state_cannot_be_asked_stays_one() {
+fn a_request_stays_one_also_once_the_fleet_lands_on_main() {
     let world = FleetWorld::new(ONE).tasks(&["a"], "").shared().ready();
     world.sandbox.program("gh", &GH.replace("mkdir", "false"));
     assert_eq!(world.run(&["--land", "pr"]).code(), 0);

@@ -14,8 +14,7 @@ use crate::drive::error_text::git_trouble;
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::fleet::manifest::MAX_PRIORITY;
 use crate::engine::fleet::{
-    Fleet, FleetOrder, FleetRequest, JobPhase, Landed, LandingMode, Lease, Refusal, TaskEnding,
-    TaskState,
+    Fleet, FleetOrder, FleetRequest, JobPhase, LandingMode, Lease, Refusal, TaskEnding, TaskState,
 };
 use crate::engine::git::GitTrouble;
 use crate::engine::record::{Actor, Ending, Loop, Outcome};
@@ -82,10 +81,7 @@ impl Job<'_> {
         if self.fleet.landing != LandingMode::No && self.is_cancelled() {
             return self.leave(JobEnd::Interrupted);
         }
-        let before = self.lease.loop_end.as_ref().filter(|_| was_over);
-        let landed = before.and_then(|ending| ending.landed.clone());
-        let ending = TaskEnding { landed, ..TaskEnding::of(ending) };
-        self.completed(&ending, &record.place.checkout, sink)
+        self.completed(&TaskEnding::of(ending), &record.place.checkout, sink)
     }
 
     /// The check that fails where a person has put the branch in order: nobody has run it since. A
@@ -124,17 +120,6 @@ impl Job<'_> {
         checkout: &Path,
         sink: &mut dyn EventSink,
     ) -> Result<JobEnd> {
-        if let (LandingMode::Main, Some(Landed::Request(address))) =
-            (self.fleet.landing, &ending.landed)
-        {
-            let stays = self.requested(ending, address).unwrap_or_else(|error| {
-                sink.on_event(&RunEvent::Noted(&format!("its pull request stays: {error:#}")));
-                Some(ending.clone())
-            });
-            if let Some(ending) = stays {
-                return self.close(ending);
-            }
-        }
         match self.fleet.landing {
             LandingMode::Main => self.land(ending, checkout, sink),
             LandingMode::Pr => self.request(ending),

@@ -21,7 +21,7 @@ use crate::engine::fleet::{
 use crate::engine::git::{GitFault, GitStep, GitTrouble, RefUpdate};
 use crate::engine::record::Outcome;
 use crate::engine::text::{tail_of, words_of};
-use crate::parse::gh::{RequestState, request_state, requests, unreached};
+use crate::parse::gh::{RequestState, requests, unreached};
 use crate::world::clock::{self, RetryPolicy};
 use crate::world::files::{disk, tree};
 use crate::world::git::land::{self, Squashed};
@@ -350,29 +350,6 @@ const LISTED: &str = "--state all --json url,headRefOid,state,mergeCommit";
 const STATE: &str = r#".state + " " + (.mergeCommit.oid // "")"#;
 
 impl Job<'_> {
-    /// How a task stays that has a pull request; `None` where that is open still, and lands.
-    pub(super) fn requested(
-        &self,
-        ending: &TaskEnding,
-        address: &str,
-    ) -> Result<Option<TaskEnding>> {
-        let stop = || self.signals.times() > 0;
-        let shared = self.memory.shared()?;
-        let asked = shared.patiently(|| {
-            let view = ["pr", "view", address, "--json", "state,mergeCommit", "--jq", STATE];
-            let told = gh(&view, &shared.hub, &stop)?;
-            request_state(&told).with_context(|| format!("gh names no state of {address}: {told}"))
-        });
-        Ok(match asked? {
-            RequestState::Open => None,
-            RequestState::Merged(commit) => {
-                Some(TaskEnding { landed: Some(Landed::Main(Some(commit))), ..ending.clone() })
-            }
-            // What a person has turned down does not land.
-            RequestState::Closed => Some(ending.clone()),
-        })
-    }
-
     pub(super) fn request(&self, ending: &TaskEnding) -> Result<JobEnd> {
         let Some(kept) = self.lands(ending)? else { return Ok(JobEnd::Fenced) };
         let stop = || self.signals.times() > 0;
