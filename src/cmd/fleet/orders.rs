@@ -55,15 +55,8 @@ pub fn tell(
 /// Forgets the fleet of that name.
 pub fn forget(name: &str) -> Result<Exit> {
     refuse_an_agent("an agent cannot have a fleet forgotten\nhint: a person can, in a terminal")?;
-    let Forgotten { repository, stays_here, remote, was_readable, left } =
-        forget_fleet(&home()?, name)?;
-    print::out(&forgotten(name, repository.as_deref(), stays_here, remote.as_ref()));
-    if !was_readable {
-        print::err(&format!(
-            "crew: its terms could not be read\n\
-             hint: git branch --list 'fleet/{name}/*' in its repository lists what stays of it"
-        ));
-    }
+    let Forgotten { terms, left } = forget_fleet(&home()?, name)?;
+    print::out(&forgotten(name, terms.as_ref()));
     let Some(error) = left else { return Ok(Exit::SUCCESS) };
     print::err(&format!("crew: {error}"));
     Ok(Exit::ERROR)

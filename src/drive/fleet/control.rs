@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
 use super::executors::{JobState, executor_of};
 use super::memory::{self, HELD_WAIT, Memory};
@@ -15,15 +15,13 @@ use super::worktree::end_leftovers as end_leftovers_of;
 use crate::drive::control::{self, PauseResult};
 use crate::drive::end::{self, EndAttempt};
 use crate::drive::error_text::error_text;
-use crate::engine::fleet::{
-    Fleet, FleetOrder, FleetRequest, Lease, Remote, TaskEnding, TaskId, TaskState,
-};
+use crate::engine::fleet::{Fleet, FleetOrder, FleetRequest, Lease, TaskEnding, TaskId, TaskState};
 use crate::engine::record::Outcome;
 use crate::engine::text::Shown;
 use crate::parse::arguments::UsageError;
 use crate::world::clock;
 use crate::world::files::disk::{self, Lock};
-use crate::world::git::{self, head, land};
+use crate::world::git::{head, land};
 use crate::world::store::{self, Home, Leases, fleets};
 
 /// The most messages that wait for a task's loop.
@@ -313,18 +311,12 @@ fn refusal(fleet: &Fleet, lease: &Lease) -> Option<String> {
     Some(format!("task {} is {}\nhint: {way_out}", lease.id(), outcome.label()))
 }
 
-/// What a fleet has left elsewhere.
+/// A fleet that this machine has forgotten.
 #[derive(Debug)]
 pub struct Forgotten {
-    /// The repository with its branches and working trees; `None` where that was a clone of crew's
-    /// own, is gone, or is not known.
-    pub repository: Option<PathBuf>,
-    /// Whether branches of its tasks are left there; their working trees need them.
-    pub stays_here: bool,
-    /// Where its leases and branches are, if it has a remote and that is known.
-    pub remote: Option<Remote>,
-    /// Whether its terms could be read: they name both.
-    pub was_readable: bool,
+    /// Its terms, which name the repository and the remote where its work is; `None` where they
+    /// cannot be read.
+    pub terms: Option<Fleet>,
     /// Why some of what is forgotten is still on disk. The next removal or start tries again.
     pub left: Option<io::Error>,
 }
@@ -332,8 +324,8 @@ pub struct Forgotten {
 /// Forgets the fleet of that name.
 ///
 /// # Errors
-/// If there is none, if somebody works on it here, or if its clone holds work that the remote
-/// lacks. The fleet is then as it was.
+/// If there is none, if somebody works on it here, or if crew has a clone of its repository here:
+/// nobody knows whether all of that was pushed. The fleet is then as it was.
 pub fn forget(home: &Home, name: &str) -> Result<Forgotten> {
     fleets::remove_taken(home)?;
     if !fleets::is_kept(home, name) {
@@ -348,23 +340,19 @@ pub fn forget(home: &Home, name: &str) -> Result<Forgotten> {
     let Some(_clone) = fleets::hold_clone(home, name, Duration::ZERO, &|| true)? else {
         bail!("a job clones the repository of the fleet {name}\nhint: wait for it");
     };
-    let terms = fleets::manifest(home, name).ok().flatten().map(|kept| kept.value);
-    let was_readable = terms.is_some();
-    let (repository, remote) = terms.map(|it| (it.repository, it.remote)).unzip();
-    let (folder, remote) = (home.fleet(name), remote.flatten());
+    let folder = home.fleet(name);
     let clone = folder.join("clone");
     if disk::exists(&clone) {
-        nothing_is_lost(home, name, &clone, remote.clone())?;
+        bail!(
+            "{0} may hold work that was not pushed\n\
+             hint: look at it with git -C {0} worktree list, remove {0} and {0}.worktrees, and forget the fleet then",
+            clone.display()
+        );
     }
+    let terms = fleets::manifest(home, name).ok().flatten().map(|kept| kept.value);
     land::discard(&folder.join("land"))?;
     fleets::take_out(home, name)?;
-    let left = fleets::remove_taken(home).err();
-    let repository = repository.filter(|it| *it != clone && disk::exists(it));
-    // Where git does not answer, they may be.
-    let branches = repository.as_deref().and_then(git::branches);
-    let is_of_it = |(branch, _): &(String, String)| branch.starts_with(&format!("fleet/{name}/"));
-    let stays_here = branches.is_none_or(|branches| branches.iter().any(is_of_it));
-    Ok(Forgotten { repository, stays_here, remote, was_readable, left })
+    Ok(Forgotten { terms, left: fleets::remove_taken(home).err() })
 }
 
 /// Ends what attempts that are gone have left on this machine, and keeps new ones away. Fails if
@@ -382,44 +370,6 @@ fn end_leftovers(home: &Home, name: &str) -> Result<Vec<Lock>> {
         held.push(lock);
     }
     Ok(held)
-}
-
-/// Fails if crew's own clone, which goes with the fleet, holds work that is nowhere else.
-fn nothing_is_lost(home: &Home, name: &str, clone: &Path, remote: Option<Remote>) -> Result<()> {
-    let there = clone.display();
-    let by_hand = format!("push or remove it there, or remove {there} if nothing of it is needed");
-    let own = |(name, url)| Remote { name, url, only_branches: false };
-    let remote = remote.or_else(|| git::hub::remote_of(clone).map(own));
-    let (Some(remote), Some(branches)) = (remote, git::branches(clone)) else {
-        bail!("{there} may hold work, and git cannot read it\nhint: {by_hand}");
-    };
-    let (memory, hub) = (Memory::at(home, name, Some(&remote)), home.fleet(name).join("hub.git"));
-    let land = home.fleet(name).join("land");
-    let land = disk::real_path(&land).unwrap_or(land);
-    let trees = head::roots(clone);
-    for (at, tree) in trees.iter().enumerate().filter(|(_, it)| disk::exists(it) && **it != land) {
-        let shown = tree.display();
-        // The clone itself has no files.
-        if at > 0 && git::status_text(tree).is_none_or(|text| !text.is_empty()) {
-            bail!("{shown} holds files that are not committed\nhint: {by_hand}");
-        }
-        if git::has_stray_commits(tree) != Some(false) {
-            bail!(
-                "{shown} holds commits that are on no branch, such as those of a stash\nhint: {by_hand}"
-            );
-        }
-    }
-    for (branch, commit) in branches {
-        // What a second attempt works on beside a branch is pushed as that branch.
-        let pushed_as = branch.split('+').next().unwrap_or(&branch);
-        let pushed = memory.fetch_branch(pushed_as).with_context(|| {
-            format!("cannot find out whether all of {there} is pushed\nhint: {by_hand}")
-        })?;
-        if pushed.and_then(|pushed| git::lacking(&hub, &commit, &pushed)) != Some(0) {
-            bail!("{there} holds commits of {branch} that were not pushed\nhint: {by_hand}");
-        }
-    }
-    Ok(())
 }
 
 /// The fleet of that name. Without one, the newest of the repository that holds `folder`, whichever

@@ -1,18 +1,17 @@
 //! What a fleet says in lines: each event while it runs, with its task in front, and the answers to
 //! a request, to a message, and to a fleet that is forgotten. They hold no time of day.
 
-use std::path::Path;
-
 use chrono::{DateTime, FixedOffset};
+use minijinja::context;
 use unicode_width::UnicodeWidthStr;
 
-use super::{COMMIT_CHARS, counted, rests, shown};
+use super::{COMMIT_CHARS, counted, render, rests, shown};
 use crate::engine::fleet::standing::end_of;
 use crate::engine::fleet::{
-    Fleet, FleetEvent, FleetRequest, Landed, Remote, StandingNews, TaskEnding, TaskEvent, TaskId,
+    Fleet, FleetEvent, FleetRequest, Landed, StandingNews, TaskEnding, TaskEvent, TaskId,
 };
-use crate::engine::record::Outcome;
-use crate::engine::text::{count, named, quoted, start, with_reason};
+use crate::engine::record::{Outcome, fleet_run};
+use crate::engine::text::{quoted, start, with_reason};
 
 /// The least columns of a task's name: those of one fleet are mostly shorter.
 const TASK_COLUMNS: usize = 14;
@@ -71,29 +70,11 @@ pub fn ended(ending: &TaskEnding) -> String {
     }
 }
 
-/// The most tasks that a line names.
-const NAMED_MAX: usize = 8;
-
 /// One line for each group of tasks: those that obey at once, after their running iteration, and
 /// those that had ended before.
 pub fn obeyed(fleet: &str, what: FleetRequest, groups: [&[TaskId]; 3]) -> String {
     let [at_once, later, over] = groups;
-    let (done, still) = match what {
-        FleetRequest::Pause => ("paused", "paused after the running iteration"),
-        FleetRequest::Cancel => ("cancelled", "cancelled after the running iteration"),
-    };
-    let lines =
-        [(done, at_once), (still, later), ("had ended or was cancelled already", over)].into_iter();
-    let lines = lines.filter(|(_, tasks)| !tasks.is_empty());
-    let mut lines: Vec<String> =
-        lines.map(|(what, tasks)| format!("fleet {fleet}: {what}: {}", listed(tasks))).collect();
-    if lines.is_empty() {
-        lines.push(format!("fleet {fleet}: nothing is {done}: it has no task"));
-    }
-    if what == FleetRequest::Pause && !(at_once.is_empty() && later.is_empty()) {
-        lines.push("the next crew fleet run resumes what is paused".to_owned());
-    }
-    lines.join("\n")
+    render("obeyed.j2", &context! { fleet, what, at_once, later, over })
 }
 
 /// Who reads a message: tasks that are open, those that ended, and those for which too many wait.
@@ -103,19 +84,8 @@ pub fn told(
     ended: &[(TaskId, Outcome)],
     full: &[TaskId],
 ) -> String {
-    let mut lines = Vec::new();
-    if !open.is_empty() {
-        let tasks = count(open.len() as u64, "task");
-        lines.push(format!("fleet {}: {tasks} will read it with the next prompt", fleet.name));
-    }
-    lines.extend(ended.iter().map(|(id, outcome)| {
-        let retry = fleet.task(id).retry();
-        format!("{id} is {}: {retry} tries it again with this", outcome.label())
-    }));
-    if !full.is_empty() {
-        lines.push(format!("too many messages already wait for {}", listed(full)));
-    }
-    lines.join("\n")
+    let retry = format!("{} --retry", fleet_run(&fleet.folder));
+    render("told.j2", &context! { fleet => fleet.name, open, ended, full, retry })
 }
 
 /// What follows from accepting the changed checks of a task.
@@ -126,41 +96,17 @@ pub fn accepted(fleet: &Fleet, task: &TaskId) -> String {
     )
 }
 
-fn listed(tasks: &[TaskId]) -> String {
-    let names: Vec<String> = tasks.iter().map(ToString::to_string).collect();
-    named(&names, NAMED_MAX)
-}
-
-/// What stays in a person's repository, if anything `stays_here`, and on the remote; of what there
-/// is not, nothing is said.
-pub fn forgotten(
-    fleet: &str,
-    repository: Option<&Path>,
-    stays_here: bool,
-    remote: Option<&Remote>,
-) -> String {
-    let mut lines = vec![format!("fleet {fleet} is forgotten on this machine")];
-    if let Some(repository) = repository.filter(|_| stays_here) {
-        let place = shown(&repository.to_string_lossy());
-        lines.extend([
-            format!("its branches and working trees stay, with their work, in {place}:"),
-            "  git worktree list; git worktree remove PATH removes one".to_owned(),
-            format!("  git branch --list 'fleet/{fleet}/*'; git branch -D BRANCH removes one"),
-        ]);
-    }
-    if let Some(remote) = remote {
-        // The name means this remote in the person's repository alone.
-        let name = shown(if repository.is_some() { &remote.name } else { &remote.url });
-        lines.push(format!(
-            "its leases and branches stay on {name}, and a new run continues from them, unless you remove them:"
-        ));
-        for refs in [remote.lease(fleet, "*"), format!("refs/heads/fleet/{fleet}/*")] {
-            lines.push(format!(
-                "  git ls-remote {name} '{refs}' | cut -f2 | xargs git push {name} --delete"
-            ));
-        }
-    }
-    lines.join("\n")
+/// What stays of a fleet that was forgotten, and the commands that remove it. `terms` are what it
+/// had, if they could be read.
+pub fn forgotten(name: &str, terms: Option<&Fleet>) -> String {
+    let remote = terms.and_then(|terms| terms.remote.as_ref());
+    let values = context! {
+        name,
+        repository => terms.map(|terms| terms.repository.to_string_lossy()),
+        remote => remote.map(|remote| &remote.name),
+        leases => remote.map(|remote| remote.lease(name, "*")),
+    };
+    render("forgotten.j2", &values)
 }
 
 #[cfg(test)]
@@ -257,29 +203,25 @@ mod forgotten_tests {
     use insta::assert_snapshot;
 
     use super::*;
+    use crate::engine::fleet::Remote;
+    use crate::engine::fleet::fixture::a_fleet;
 
     #[test]
     fn what_stays_is_named_with_the_commands_that_remove_it() {
-        let remote = |only_branches| Remote {
-            name: "origin".to_owned(),
-            url: "https://example.org/shop".to_owned(),
-            only_branches,
-        };
-        let here = Some(Path::new("/home/me/shop"));
-        assert_snapshot!(forgotten("shop", here, true, Some(&remote(false))), @"
+        let (name, url) = ("origin".to_owned(), "https://example.org/shop".to_owned());
+        let fleet = Fleet { remote: Some(Remote { name, url }), ..a_fleet() };
+        assert_snapshot!(forgotten("shop", Some(&fleet)), @"
         fleet shop is forgotten on this machine
-        its branches and working trees stay, with their work, in /home/me/shop:
+        its branches and working trees stay, with their work, in /repo:
           git worktree list; git worktree remove PATH removes one
           git branch --list 'fleet/shop/*'; git branch -D BRANCH removes one
-        its leases and branches stay on origin, and a new run continues from them, unless you remove them:
+        its leases and branches stay on origin: a new run begins once the leases are removed, and continues from the branches:
           git ls-remote origin 'refs/crew/shop/*' | cut -f2 | xargs git push origin --delete
           git ls-remote origin 'refs/heads/fleet/shop/*' | cut -f2 | xargs git push origin --delete
         ");
-        let branches = forgotten("shop", None, false, Some(&remote(true)));
-        assert!(branches.contains("'refs/heads/crew/shop/*'"), "{branches}");
-        for here in [None, here] {
-            let nothing = forgotten("shop", here, false, None);
-            assert_eq!(nothing, "fleet shop is forgotten on this machine");
-        }
+        assert_snapshot!(forgotten("shop", None), @"
+        fleet shop is forgotten on this machine
+        its terms could not be read: git branch --list 'fleet/shop/*' in its repository lists what stays of it
+        ");
     }
 }

@@ -7,9 +7,14 @@ pub mod json;
 pub mod lines;
 pub mod status;
 
-use chrono::{DateTime, FixedOffset, Utc};
+use std::sync::LazyLock;
 
-use crate::engine::text::{clean, clock_time, one_line, with_reason};
+use chrono::{DateTime, FixedOffset, Utc};
+use minijinja::{Environment, Value};
+
+use crate::engine::text::{clean, clock_time, named, one_line, with_reason};
+use crate::engine::words::templates::environment;
+use crate::report::words::brief;
 
 /// The most characters of foreign text in a line; a terminal cuts it further.
 const TEXT_CHARS: usize = 200;
@@ -19,6 +24,34 @@ const SECONDS_BELOW_S: i64 = 120;
 
 /// How many characters of a commit are shown.
 const COMMIT_CHARS: usize = 7;
+
+/// The most tasks that a line names.
+const NAMED_MAX: usize = 8;
+
+const TEMPLATES: [(&str, &str); 4] = [
+    ("forgotten.j2", include_str!("forgotten.j2")),
+    ("news.j2", include_str!("news.j2")),
+    ("obeyed.j2", include_str!("obeyed.j2")),
+    ("told.j2", include_str!("told.j2")),
+];
+
+static OWN: LazyLock<Environment<'static>> = LazyLock::new(|| {
+    let mut environment = environment();
+    environment.add_filter("shown", |text: &str| shown(text));
+    environment.add_filter("brief", brief);
+    environment.add_filter("named", |names: Vec<String>| named(&names, NAMED_MAX));
+    environment.set_loader(|name| {
+        Ok(TEMPLATES.iter().find(|(own, _)| *own == name).map(|(_, text)| (*text).to_owned()))
+    });
+    environment
+});
+
+/// The text of a template with these values, without the last line break. It reports a fault of the
+/// template in its place.
+fn render(name: &str, values: &Value) -> String {
+    let text = OWN.get_template(name).and_then(|template| template.render(values));
+    text.map_or_else(|error| format!("{error:#}"), |text| text.trim_end().to_owned())
+}
 
 /// Foreign text on one line.
 fn shown(text: &str) -> String {

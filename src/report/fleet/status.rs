@@ -2,15 +2,16 @@
 //! then what needs a person, what runs, what waits and for what, and what is over. What has no room
 //! is left out from below, and is counted.
 
+use minijinja::context;
 use unicode_width::UnicodeWidthStr;
 
-use super::{COMMIT_CHARS, counted, rests, shown};
+use super::{COMMIT_CHARS, counted, render, rests, shown};
 use crate::engine::fleet::{
     Attempt, FleetRequest, Landed, LandingMode, Lease, Standing, StandingCounts, StandingGroup,
     StandingNews, StandingRow, WaitsFor,
 };
 use crate::engine::record::Proof;
-use crate::engine::text::{clean, quoted, start, with_reason};
+use crate::engine::text::{clean, start, with_reason};
 use crate::engine::usage::{Money, Usage};
 use crate::report::colour::{self, STRONG, marked, quiet, words};
 use crate::report::page::{Reading, wrapped};
@@ -303,59 +304,28 @@ fn place(attempt: &Attempt, here: &str) -> String {
 }
 
 fn news(standing: &Standing<'_>, row: &StandingRow<'_>, at: FleetReading<'_>) -> String {
+    let (mut until, mut before) = (String::new(), None);
     match &row.news {
-        Some(StandingNews::Why(why)) if row.lease.is_some_and(|it| it.sent_back.is_some()) => {
-            format!("{}; sent back once", shown(why))
+        Some(StandingNews::Rests { until: time, why }) => {
+            until = rests(*time, why, at.reading.clock());
         }
-        Some(StandingNews::Why(why)) => shown(why),
-        Some(StandingNews::Needs(needs)) => quoted(&shown(needs)),
-        Some(StandingNews::Rests { until, why }) => rests(*until, why, at.reading.clock()),
-        Some(StandingNews::Silent(ms)) => format!("silent for {}", brief(*ms)),
-        Some(StandingNews::Waits(waits)) => waiting(standing, waits),
-        Some(StandingNews::Obeys(FleetRequest::Pause)) => "pauses after this iteration".to_owned(),
-        Some(StandingNews::Obeys(FleetRequest::Cancel)) => "ends after this iteration".to_owned(),
-        None => {
-            let last = row.lease.map_or("", |lease| &lease.carried.last);
-            let doing = match row.what {
-                "prepares" => "its working tree is set up",
-                "lines" => "in the line for a slot",
-                "lands" => "is being landed",
-                "works" if last.is_empty() && row.iteration <= 1 => "first iteration",
-                _ => "",
-            };
-            let said = [doing.to_owned(), shown(last)];
-            said.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" · ")
+        Some(StandingNews::Waits(WaitsFor::Ended { task })) => {
+            before = standing.row_of(task).map(|row| row.group);
         }
+        _ => {}
     }
-}
-
-/// The one named thing that a task waits for.
-fn waiting(standing: &Standing<'_>, waits: &WaitsFor) -> String {
-    match waits {
-        WaitsFor::Nothing => "starts next".to_owned(),
-        WaitsFor::Run => "for crew fleet run".to_owned(),
-        WaitsFor::Job => "for you to start its job".to_owned(),
-        WaitsFor::Slot => "for a slot".to_owned(),
-        WaitsFor::Task { task: other } => format!("after {other}"),
-        WaitsFor::Ended { task: other } => {
-            let how = match standing.row_of(other).map(|row| row.group) {
-                Some(StandingGroup::Cancelled) => "which was cancelled",
-                Some(StandingGroup::Done) => "which is completed and did not land",
-                _ => "which needs you",
-            };
-            format!("after {other}, {how}")
-        }
-        WaitsFor::Files { task: of, ours, .. } => format!("touches {} as {of} does", shown(ours)),
-        WaitsFor::Money if standing.counts.running > 0 => {
-            "for money: what is left is set aside for those that run".to_owned()
-        }
-        WaitsFor::Money if standing.spent.cost_at_most() < standing.max_cost => {
-            "for money: what is left does not cover its max-cost".to_owned()
-        }
-        WaitsFor::Money => "the fleet's money is used up".to_owned(),
-        WaitsFor::Order { order: FleetRequest::Pause } => "until the fleet is run again".to_owned(),
-        WaitsFor::Order { order: FleetRequest::Cancel } => "to be cancelled".to_owned(),
-    }
+    let values = context! {
+        before,
+        news => row.news,
+        rests => until,
+        what => row.what,
+        is_first => row.iteration <= 1,
+        last => row.lease.map_or("", |lease| &lease.carried.last),
+        was_sent_back => row.lease.is_some_and(|lease| lease.sent_back.is_some()),
+        is_running => standing.counts.running > 0,
+        has_money => standing.spent.cost_at_most() < standing.max_cost,
+    };
+    render("news.j2", &values)
 }
 
 #[cfg(test)]

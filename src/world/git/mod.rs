@@ -97,14 +97,6 @@ pub fn is_a_commit(folder: &Path, name: &str) -> bool {
     Git { climbs: true, ..Git::here(folder) }.commit(name).is_some()
 }
 
-/// The branches of a repository, each with its commit; `None` if it cannot be read.
-pub fn branches(top: &Path) -> Option<Vec<(String, String)>> {
-    let format = "--format=%(refname:lstrip=2) %(objectname)";
-    let listed = git(top, &["for-each-ref", format, "refs/heads"])?;
-    let pair = |(name, id): (&str, &str)| (name.to_owned(), id.to_owned());
-    Some(listed.lines().filter_map(|line| line.split_once(' ').map(pair)).collect())
-}
-
 /// How many commits of one name another lacks; `None` if one of them is not here.
 pub fn lacking(top: &Path, of: &str, other: &str) -> Option<u64> {
     Git::here(top).count(&[of, "--not", other, "--"])
@@ -125,16 +117,6 @@ pub fn begun_beyond(top: &Path, of: &str, other: &str, below: &str) -> Option<St
 /// Whether a repository lacks the commits before some.
 pub fn is_shallow(top: &Path) -> bool {
     Git::here(top).line(&["rev-parse", "--is-shallow-repository"]).as_deref() == Some("true")
-}
-
-/// Whether a working tree's `HEAD`, the stash or another ref has a commit that is on no branch here
-/// and on none that was seen of a remote. `None` if it cannot be read. Tags and refs of crew's own
-/// are left out: a clone has them from its remote.
-pub fn has_stray_commits(top: &Path) -> Option<bool> {
-    let ours = ["--exclude=refs/tags/*", "--exclude=refs/crew/*", "--single-worktree", "--all"];
-    let known = ["--not", "--branches", "--remotes"];
-    let found = git(top, &[&["rev-list", "--max-count=1"], &ours[..], &known].concat())?;
-    Some(!found.is_empty())
 }
 
 /// What differs from the commit, with every untracked file; `None` outside a repository, or when
