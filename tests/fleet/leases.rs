@@ -12,6 +12,9 @@ use crate::sandbox::Sandbox;
 const MACHINES: [&str; 8] = ["m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8"];
 /// A lease that stands still for so long counts as a dead machine's, in milliseconds.
 const STALE: (&str, &str) = ("CREW_STALE_MS", "1000");
+/// The job of a cluster, and the same job that the cluster has started again on another node.
+const JOB: [(&str, &str); 1] = [("SLURM_JOB_ID", "7")];
+const AGAIN: [(&str, &str); 2] = [JOB[0], ("SLURM_RESTART_COUNT", "1")];
 
 #[test]
 fn of_eight_machines_that_begin_a_task_at_once_one_works_on_it() {
@@ -43,10 +46,10 @@ fn signed() -> FleetWorld {
 /// The machine is stopped in the second iteration, another one takes the task, the first goes on.
 fn stopped() {
     let world = signed();
-    let old = world.on("old").job("a");
+    let old = world.on("old").job_with("a", &JOB);
     world.until_noted("here");
     old.signal(Signal::STOP);
-    let new = world.on("new").job_with("a", &[STALE]).wait(LONG);
+    let new = world.on("new").job_with("a", &AGAIN).wait(LONG);
     assert_eq!(new.code(), 0, "{new:#?}");
     let (lease, tip) = (world.lease("a"), world.git_there(&["rev-parse", "fleet/repo/a"]));
     assert_eq!((&lease["attempts"], &lease["carried"]["completed"]), (&2.into(), &3.into()));
@@ -63,11 +66,11 @@ fn stopped() {
 /// The machine is gone in the second iteration, and another one has only the task's third left.
 fn gone() {
     let world = signed();
-    let old = world.on("old").job("a");
+    let old = world.on("old").job_with("a", &JOB);
     world.until_noted("here");
     old.signal(Signal::KILL);
     old.wait(LONG);
-    let new = world.on("new").job_with("a", &[STALE]).wait(LONG);
+    let new = world.on("new").job_with("a", &AGAIN).wait(LONG);
     assert_eq!(new.code(), 0, "{new:#?}");
     assert_eq!(world.begun("a"), [1, 2, 2, 3], "the limit of three is the task's");
     assert_eq!(world.work("a", "work-a"), "1 old\n2 new\n3 new\n");
@@ -81,17 +84,17 @@ fn taken_back() {
         .tasks(&["a"], "max-iterations = 4\nverify = [\"grep -q 3 work-a\"]")
         .terms(setup)
         .by_hand(&[]);
-    let old = world.on("old").job("a");
+    let old = world.on("old").job_with("a", &JOB);
     world.until_noted("here");
     old.signal(Signal::STOP);
-    let new = world.on("new").job_with("a", &[STALE]);
+    let new = world.on("new").job_with("a", &AGAIN);
     world.until_noted("held");
     old.signal(Signal::CONT);
     world.allow("go");
     assert_eq!(old.wait(LONG).code(), 14);
     new.signal(Signal::KILL);
     new.wait(LONG);
-    let again = world.on("old").job_with("a", &[STALE]).wait(LONG);
+    let again = world.on("old").job_with("a", &AGAIN).wait(LONG);
     assert_eq!((again.code(), world.state("a")), (0, "completed".into()), "{again:#?}");
 }
 
@@ -104,7 +107,7 @@ fn a_machine_that_is_gone_is_replaced_and_one_that_comes_back_is_refused() {
 fn cancelled_too_late() -> FleetWorld {
     let sandbox = Sandbox::new().with_faults().env(STALE.0, STALE.1);
     let world = FleetWorld::of(sandbox, SIGNED).tasks(&["a"], "").by_hand(&[]);
-    let old = world.on("old").job("a");
+    let old = world.on("old").job_with("a", &JOB);
     world.until_noted("here");
     old.signal(Signal::KILL);
     old.wait(LONG);
@@ -117,7 +120,9 @@ fn cancelled_too_late() -> FleetWorld {
 fn a_cancel_is_obeyed_for_a_machine_that_is_gone_by_a_run_or_a_job_of_another_one() {
     let by_a_job = || {
         let world = cancelled_too_late();
-        let job = world.on("new").job("a").wait(LONG);
+        let other = world.on("new").job("a").wait(LONG);
+        assert_eq!((other.code(), world.state("a")), (0, "running".into()), "{other:#?}");
+        let job = world.on("new").job_with("a", &AGAIN).wait(LONG);
         assert_eq!((job.code(), world.state("a")), (14, "cancelled".into()), "{job:#?}");
     };
     let by_a_run = || {

@@ -163,30 +163,10 @@ fn commits_that_the_remote_lacks_are_told_once_and_a_base_that_it_lacks_starts_n
     world.sandbox.git(&["branch", "next"]);
     for how in ["--dry-run", "--yes"] {
         let refused = world.crew(&["fleet", "run", "tasks", "--land", how]);
-        let expected = "crew: origin has no branch next\nhint: git push origin next, or base = \"BRANCH\" in fleet.toml names another\n";
+        let expected = "crew: origin has no branch next for the tasks to start from\n\
+                        hint: push it there, or base = \"BRANCH\" in fleet.toml names one that origin has\n";
         assert_eq!((refused.code(), refused.stderr.as_str()), (1, expected), "{how}");
     }
-}
-
-#[test]
-fn a_base_that_is_no_branch_is_not_to_be_pushed_but_another_named() {
-    let world = FleetWorld::new(ONE).tasks(&["a"], "").shared().ready();
-    let refused = |expected: &str| {
-        let ran = world.crew(&["fleet", "run", "tasks", "--dry-run", "--push"]);
-        assert_eq!((ran.code(), ran.stderr.as_str()), (1, expected));
-    };
-    world.sandbox.git(&["checkout", "--quiet", "--detach"]);
-    refused(
-        "crew: no branch is checked out, so the tasks have nothing to start from at origin\n\
-         hint: git switch BRANCH, or base = \"BRANCH\" in fleet.toml\n",
-    );
-    world.sandbox.git(&["switch", "--quiet", "main"]);
-    world.sandbox.git(&["tag", "v1"]);
-    world.sandbox.write("tasks/fleet.toml", "base = 'v1'\n");
-    refused(
-        "crew: the tasks start from v1, which is no branch, so origin has none for them\n\
-         hint: base = \"BRANCH\" in fleet.toml\n",
-    );
 }
 
 /// A host that is away until the note `back`.

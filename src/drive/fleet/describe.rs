@@ -407,7 +407,10 @@ pub fn reach(home: &Home, fleet: &Fleet) -> Result<Option<String>> {
         );
     }
     let Some(tip) = there.into_iter().find(|it| it.name == branch) else {
-        return Err(no_base(fleet, name));
+        bail!(
+            "{name} has no branch {base} for the tasks to start from\n\
+             hint: push it there, or base = \"BRANCH\" in fleet.toml names one that {name} has"
+        );
     };
     // The tip is not here if others pushed since the last fetch.
     let tracked = remote.tracked(base);
@@ -436,26 +439,6 @@ pub fn reach(home: &Home, fleet: &Fleet) -> Result<Option<String>> {
     )))
 }
 
-/// That the remote lacks the branch that the tasks start from.
-fn no_base(fleet: &Fleet, name: &str) -> Error {
-    let Fleet { repository, base, .. } = fleet;
-    let hint = "base = \"BRANCH\" in fleet.toml";
-    if git::is_a_commit(repository, &format!("refs/heads/{base}")) {
-        return anyhow!(
-            "{name} has no branch {base}\nhint: git push {name} {base}, or {hint} names another"
-        );
-    }
-    if git::head(repository) == (None, Some(base.clone())) {
-        return anyhow!(
-            "no branch is checked out, so the tasks have nothing to start from at {name}\n\
-             hint: git switch BRANCH, or {hint}"
-        );
-    }
-    anyhow!(
-        "the tasks start from {base}, which is no branch, so {name} has none for them\nhint: {hint}"
-    )
-}
-
 /// Why the remote gave no list. Only a fleet that has not pushed yet goes on without it.
 fn unreached(home: &Home, fleet: &Fleet, name: &str, fault: GitFault) -> Error {
     use GitTrouble::{Auth, Network, NoRemote};
@@ -464,14 +447,8 @@ fn unreached(home: &Home, fleet: &Fleet, name: &str, fault: GitFault) -> Error {
     };
     let known = fleets::manifest(home, &fleet.name).ok().flatten();
     let has_pushed = known.is_some_and(|known| known.value.remote.is_some());
-    let url = fleet.remote.as_ref().map(|remote| &*remote.url);
-    let has_moved =
-        || url.is_some_and(|url| git::hub::remote_at(&fleet.repository, url, name).is_none());
-    let without = match has_pushed {
-        false => "; without --push, --land and --on it is not needed",
-        true if has_moved() => "; --push or --land goes to the address that there is now",
-        true => "",
-    };
+    let without =
+        if has_pushed { "" } else { "; without --push, --land and --on it is not needed" };
     anyhow!("the remote {name} cannot be reached: {cause}\nhint: {cure}{without}")
 }
 

@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 
 use super::control::stop;
 use super::gate::{FENCED, Job, JobEnd, heartbeat};
-use super::memory::{self, Memory, Stillness};
+use super::memory::{self, Memory};
 use super::worktree::{self, FleetCommands, end_leftovers, unplanted};
 use crate::drive::find::NewOwner;
 use crate::drive::resume::adapt::accept_test_changes_of;
@@ -62,7 +62,7 @@ pub fn job(
     if order.is_some_and(|order| order.what == FleetRequest::Pause) {
         return Ok(JobEnd::Paused);
     }
-    if is_alive_elsewhere(&memory, &lease, signals)? {
+    if is_elsewhere(&memory, &lease) {
         return Ok(JobEnd::Elsewhere);
     }
     let gone = lease.attempt().map(|attempt| attempt.id.clone());
@@ -336,39 +336,14 @@ impl Job<'_> {
     }
 }
 
-/// Between two looks at the lease of an attempt that may be gone.
-const LOOK: Duration = Duration::from_secs(5);
-
-/// Whether another machine's attempt at the task is alive: it is waited for until its lease moves,
-/// or has stood still for too long.
-pub(super) fn is_alive_elsewhere(
-    memory: &Memory,
-    lease: &Lease,
-    signals: &Signals,
-) -> Result<bool> {
-    let Some(attempt) = lease.attempt().filter(|attempt| !memory.is_here(attempt)) else {
-        return Ok(false);
-    };
+/// Whether another node's attempt has the task, as far as this one can tell. Whoever runs the fleet
+/// frees a task whose attempt is gone.
+fn is_elsewhere(memory: &Memory, lease: &Lease) -> bool {
+    let Some(attempt) = lease.attempt() else { return false };
     // The engine started its own job again: it says that the first start is over.
     let is_restarted = env::text("SLURM_RESTART_COUNT").is_some_and(|count| count != "0");
-    if is_restarted && attempt.job.is_some() && attempt.job == env::text("SLURM_JOB_ID") {
-        return Ok(false);
-    }
-    let mut still = Stillness::default();
-    loop {
-        let kept = memory.lease(lease.id())?;
-        let is_same = kept.value.is_of(&attempt.id);
-        if !is_same || signals.times() > 0 {
-            return Ok(kept.value.attempt().is_some());
-        }
-        if still.is_stale(&kept.id) {
-            return Ok(false);
-        }
-        if still.has_moved() {
-            return Ok(true);
-        }
-        clock::sleep(LOOK);
-    }
+    let is_own = attempt.job.is_some() && attempt.job == env::text("SLURM_JOB_ID");
+    !memory.is_here(attempt) && !(is_restarted && is_own)
 }
 
 /// An attempt of this process that begins now.

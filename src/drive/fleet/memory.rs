@@ -544,7 +544,6 @@ pub struct Stillness {
     last: Option<(String, Stopwatch)>,
     /// For how many milliseconds it was looked at since it last changed.
     still_ms: u64,
-    moves: u32,
 }
 
 impl Stillness {
@@ -554,15 +553,10 @@ impl Stillness {
             Some((last, since)) if last == value => {
                 self.still_ms += since.elapsed_ms().min(GAP_MS);
             }
-            _ => (self.still_ms, self.moves) = (0, self.moves + 1),
+            _ => self.still_ms = 0,
         }
         self.last = Some((value.to_owned(), Stopwatch::start()));
         self.still_ms >= fault::number("CREW_STALE_MS").unwrap_or(STALE_MS)
-    }
-
-    /// Whether the value has changed since it was first looked at.
-    pub fn has_moved(&self) -> bool {
-        self.moves > 1
     }
 }
 
