@@ -5,13 +5,13 @@ use chrono::{DateTime, FixedOffset};
 use minijinja::context;
 use unicode_width::UnicodeWidthStr;
 
-use super::{COMMIT_CHARS, counted, render, rests, shown};
+use super::{counted, render, rests, shown};
 use crate::engine::fleet::standing::end_of;
 use crate::engine::fleet::{
     Fleet, FleetEvent, FleetRequest, Landed, StandingNews, TaskEnding, TaskEvent, TaskId,
 };
 use crate::engine::record::{Outcome, fleet_run};
-use crate::engine::text::{quoted, start, with_reason};
+use crate::engine::text::{quoted, with_reason};
 
 /// The least columns of a task's name: those of one fleet are mostly shorter.
 const TASK_COLUMNS: usize = 14;
@@ -51,23 +51,9 @@ pub fn ended(ending: &TaskEnding) -> String {
         Some(StandingNews::Why(why)) => shown(&why),
         _ => String::new(),
     };
-    match ending.outcome {
-        Outcome::Completed => {
-            let place = match &ending.landed {
-                Some(Landed::Main(Some(commit))) => {
-                    format!(" as {}", start(&shown(commit), COMMIT_CHARS))
-                }
-                Some(Landed::Main(None)) => ": main has its work already".to_owned(),
-                Some(Landed::Request(address)) => format!(": {}", shown(address)),
-                None => String::new(),
-            };
-            let proof = ending.proof.map(|proof| format!(", proof: {}", proof.label()));
-            format!("{word}{place}{}", proof.unwrap_or_default())
-        }
-        Outcome::Cancelled if said.starts_with(word) => said,
-        Outcome::Cancelled => with_reason(word, &said),
-        _ => with_reason(&format!("needs you: {word}"), &said),
-    }
+    let TaskEnding { outcome, proof, landed, .. } = ending;
+    let proof = proof.map(|proof| proof.label());
+    render("ended.j2", &context! { word, said, outcome, landed, proof })
 }
 
 /// One line for each group of tasks: those that obey at once, after their running iteration, and

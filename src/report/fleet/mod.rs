@@ -28,7 +28,9 @@ const COMMIT_CHARS: usize = 7;
 /// The most tasks that a line names.
 const NAMED_MAX: usize = 8;
 
-const TEMPLATES: [(&str, &str); 4] = [
+const TEMPLATES: [(&str, &str); 6] = [
+    ("counts.j2", include_str!("counts.j2")),
+    ("ended.j2", include_str!("ended.j2")),
     ("forgotten.j2", include_str!("forgotten.j2")),
     ("news.j2", include_str!("news.j2")),
     ("obeyed.j2", include_str!("obeyed.j2")),

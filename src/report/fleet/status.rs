@@ -132,29 +132,8 @@ fn head(standing: &Standing<'_>, width: usize) -> Vec<String> {
 
 /// "12 of 20 landed", "4 run", "2 wait", "1 needs you".
 fn counts(standing: &Standing<'_>) -> Vec<String> {
-    let counts = standing.counts;
-    let done = [
-        (LandingMode::Main, counts.landed, "landed"),
-        (LandingMode::Pr, counts.requested, "requested"),
-        (LandingMode::No, counts.completed, "completed"),
-    ];
-    let (aim, rest): (Vec<_>, Vec<_>) =
-        done.into_iter().partition(|(mode, ..)| *mode == standing.landing);
-    let aim = aim.into_iter().map(|(_, count, word)| format!("{count} of {} {word}", counts.total));
-    let rest = rest.into_iter().map(|(_, count, word)| (count, word, word));
-    let open = [
-        (counts.running, "runs", "run"),
-        (counts.waiting, "waits", "wait"),
-        (counts.needs_you, "needs you", "need you"),
-        (counts.cancelled, "cancelled", "cancelled"),
-    ];
-    let others = rest.chain(open).filter(|(count, ..)| *count > 0);
-    aim.chain(
-        others.map(|(count, one, several)| {
-            format!("{count} {}", if count == 1 { one } else { several })
-        }),
-    )
-    .collect()
+    let values = context! { counts => standing.counts, landing => standing.landing };
+    render("counts.j2", &values).lines().map(str::to_owned).collect()
 }
 
 /// "$18.20 of $50.00", "unknown of $50.00"; `None` where nothing is known and nothing limits it.
