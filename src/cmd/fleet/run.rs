@@ -1,6 +1,6 @@
-//! `crew fleet run`: starts or continues a folder of tasks, and stays until nothing runs and nothing
-//! can start. What names a program is trusted by a person first, text by text. `crew fleet job` is
-//! one attempt at one task, as an executor runs it; its exit code is the task's.
+//! `crew fleet run`: starts or continues a folder of tasks, and stays until nothing runs and
+//! nothing can start. What names a program is trusted by a person first, text by text. `crew fleet
+//! job` is one attempt at one task, as an executor runs it; its exit code is the task's.
 
 use std::time::Duration;
 

@@ -102,7 +102,6 @@ fn record_once(
 /// That the terms at the remote are of a start that this machine knows nothing of.
 fn elsewhere(fleet: &Fleet) -> Error {
     let remote = fleet.remote.as_ref().map_or("", |remote| &remote.name);
-    let leases = fleet.remote.as_ref().map(|remote| remote.lease(&fleet.name, "*"));
     anyhow!(
         "another machine started the fleet {0}, or it was forgotten here: its leases are at {remote}\n\
          hint: run it there, or name = \"NAME\" in {1}/fleet.toml makes this one of its own; if nobody runs it any \
@@ -110,7 +109,7 @@ fn elsewhere(fleet: &Fleet) -> Error {
          the work of its branches",
         fleet.name,
         fleet.folder,
-        leases.unwrap_or_default()
+        fleet.lease("*")
     )
 }
 
@@ -125,7 +124,7 @@ fn reach_remote(home: &Home, fleet: &Fleet, own: Option<&Fleet>) -> Result<()> {
         return Ok(());
     }
     let refs = Refs { folder: &hub, remote: &remote.url, stop: &|| false, patience: None };
-    if !refs.takes(&remote.lease(&fleet.name, "_probe"))? {
+    if !refs.takes(&fleet.lease("_probe"))? {
         bail!(
             "{} takes no refs/crew/*, which hold the leases\n\
              hint: have its rules take them, or leave --push, --land and --on out",

@@ -329,7 +329,7 @@ fn needs(
             LandingMode::Main => format!(", and {}", fleet.base),
             LandingMode::No | LandingMode::Pr => String::new(),
         };
-        let (branches, leases) = (fleet.branch_of("*"), remote.lease(&fleet.name, "*"));
+        let (branches, leases) = (fleet.branch_of("*"), fleet.lease("*"));
         format!("pushes to {name} ({url}): branches {branches}, {leases}{main}")
     });
     let include = fleet.include.iter().map(|text| format!("{INCLUDE}: {text}"));
@@ -390,7 +390,7 @@ pub fn reach(home: &Home, fleet: &Fleet) -> Result<Option<String>> {
     let hub = home.fleet(&fleet.name).join("hub.git");
     let folder = if disk::exists(&hub) { &hub } else { repository };
     let refs = Refs { folder, remote: url, stop: &|| false, patience: None };
-    let terms = remote.lease(&fleet.name, "_fleet");
+    let terms = fleet.lease("_fleet");
     let there = refs.list(&[&branch, &terms]);
     let there = there.map_err(|fault| unreached(home, fleet, name, fault))?;
     let has_terms = there.iter().any(|it| it.name == terms);

@@ -25,8 +25,8 @@ use crate::drive::{test_changes, tree};
 use crate::engine::boundary::limits::{LimitChange, LimitName, reached};
 use crate::engine::events::EventSink;
 use crate::engine::fleet::{
-    Attempt, Carried, FleetOrder, FleetRequest, JobPhase, LandingMode, Lease, TaskId, TaskState,
-    evidence, without_markers,
+    Attempt, Carried, Fleet, FleetOrder, FleetRequest, JobPhase, LandingMode, Lease, TaskId,
+    TaskState, evidence, without_markers,
 };
 use crate::engine::journal::Event;
 use crate::engine::record::{Check, Contract, Ending, Fragment, Limits, Loop, Outcome, Phase};
@@ -70,16 +70,7 @@ pub fn job(
         let ended = end_cancelled(home, &memory, &lease, order)?;
         return Ok(ended.ending().cloned().map_or(JobEnd::Elsewhere, JobEnd::Ended));
     }
-    if lease.loop_end.is_none() && lease.lacks_a_share(&fleet) {
-        if let Some(gone) = &gone {
-            memory.change_own(task, gone, |lease| lease.state = TaskState::Waiting)?;
-        }
-        bail!(
-            "nothing of the fleet's money is set aside for {task}\n\
-             hint: {} does that, as soon as there is enough",
-            fleet.task(task).run()
-        );
-    }
+    has_its_share(&memory, &fleet, &lease)?;
     let attempt = format!("{:016x}", env::random());
     // Another machine may have taken it since.
     let Kept { value: mut lease, .. } = memory.change(task, |lease| {
@@ -115,6 +106,22 @@ pub fn job(
             fleet = fleet.landing_as(&newest.value);
         }
     }
+}
+
+/// Fails where nothing of the fleet's money is set aside for a task that may cost more.
+fn has_its_share(memory: &Memory, fleet: &Fleet, lease: &Lease) -> Result<()> {
+    if lease.loop_end.is_some() || !lease.lacks_a_share(fleet) {
+        return Ok(());
+    }
+    let task = lease.id();
+    if let Some(gone) = lease.attempt() {
+        memory.change_own(task, &gone.id, |lease| lease.state = TaskState::Waiting)?;
+    }
+    bail!(
+        "nothing of the fleet's money is set aside for {task}\n\
+         hint: {} does that, as soon as there is enough",
+        fleet.task(task).run()
+    );
 }
 
 impl Job<'_> {
@@ -343,7 +350,8 @@ fn is_elsewhere(memory: &Memory, lease: &Lease) -> bool {
     // The engine started its own job again: it says that the first start is over.
     let is_restarted = env::text("SLURM_RESTART_COUNT").is_some_and(|count| count != "0");
     let is_own = attempt.job.is_some() && attempt.job == env::text("SLURM_JOB_ID");
-    !memory.is_here(attempt) && !(is_restarted && is_own)
+    let is_known = memory.is_here(attempt) || (is_restarted && is_own);
+    !is_known
 }
 
 /// An attempt of this process that begins now.

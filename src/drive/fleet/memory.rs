@@ -63,7 +63,7 @@ impl Memory {
             hub: home.fleet(fleet).join("hub.git"),
             url: remote.url.clone(),
             patience: None,
-            prefix: remote.lease(fleet, ""),
+            prefix: format!("refs/crew/{fleet}/"),
             known: Arc::default(),
             held: Arc::default(),
         });

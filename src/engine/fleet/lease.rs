@@ -451,7 +451,8 @@ impl Lease {
     pub fn given_up(&self, fleet: &Fleet, before: &Fleet, is_gone: bool) -> Option<Ending> {
         let is_undone = self.outcome().is_some_and(Outcome::leaves_a_task_undone);
         let is_waiting = self.state == TaskState::Waiting;
-        if !is_waiting && !self.wants_landing(fleet) && !(is_gone && is_undone) {
+        let is_open = is_waiting || self.wants_landing(fleet) || (is_gone && is_undone);
+        if !is_open {
             return None;
         }
         let order =

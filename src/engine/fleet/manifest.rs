@@ -93,11 +93,6 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// The ref of a fleet's memory of that name.
-    pub fn lease(&self, fleet: &str, name: &str) -> String {
-        format!("refs/crew/{fleet}/{name}")
-    }
-
     /// The ref by which a repository knows one of its branches.
     pub fn tracked(&self, branch: &str) -> String {
         format!("refs/remotes/{}/{branch}", self.name)
@@ -173,6 +168,11 @@ impl Fleet {
     /// One of its tasks, as the record of that task's loop names it.
     pub fn task(&self, id: &TaskId) -> TaskOfFleet {
         TaskOfFleet { name: self.name.clone(), folder: self.folder.clone(), task: id.clone() }
+    }
+
+    /// The ref of that name in its memory at a remote.
+    pub fn lease(&self, name: &str) -> String {
+        format!("refs/crew/{}/{name}", self.name)
     }
 
     /// The branch of a task.

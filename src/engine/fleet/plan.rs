@@ -67,10 +67,9 @@ impl FleetPlan {
         self
     }
 
-    /// Decides for all tasks; `leases` are in the order in which they start, and `slots` of them may
-    /// run at once. A job that only waits
-    /// for the model's service takes no place, but of all jobs there are at most twice as many: a
-    /// limit of the account holds each new one, too.
+    /// Decides for all tasks; `leases` are in the order in which they start, and `slots` of them
+    /// may run at once. A job that only waits for the model's service takes no place, but of all
+    /// jobs there are at most twice as many: a limit of the account holds each new one, too.
     pub fn of(fleet: &Fleet, leases: &[Lease], slots: usize) -> Self {
         let mut plan = Self::default();
         let mut money = Money::of(fleet, leases);

@@ -69,7 +69,7 @@ pub fn page(start: &FleetStart<'_>, width: usize) -> String {
         context! { name => check.role.label(), run => check.run, remark, tasks => names(&is_its) }
     });
     let ended: Vec<Outcome> = leases.iter().filter_map(Lease::outcome).collect();
-    let lease = |name: &str| fleet.remote.as_ref().map(|remote| remote.lease(&fleet.name, name));
+    let lease = |name: &str| fleet.remote.as_ref().map(|_| fleet.lease(name));
     let turn = if fleet.landing == LandingMode::Main { lease("_land") } else { None };
     let overlaps = overlaps(&open);
     let base = shown(&fleet.base);

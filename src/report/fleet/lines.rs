@@ -8,9 +8,9 @@ use unicode_width::UnicodeWidthStr;
 use super::{counted, render, rests, shown};
 use crate::engine::fleet::standing::end_of;
 use crate::engine::fleet::{
-    Fleet, FleetEvent, FleetRequest, Landed, StandingNews, TaskEnding, TaskEvent, TaskId,
+    Fleet, FleetEvent, FleetRequest, StandingNews, TaskEnding, TaskEvent, TaskId,
 };
-use crate::engine::record::{Outcome, fleet_run};
+use crate::engine::record::{Outcome, Proof, fleet_run};
 use crate::engine::text::{quoted, with_reason};
 
 /// The least columns of a task's name: those of one fleet are mostly shorter.
@@ -52,7 +52,7 @@ pub fn ended(ending: &TaskEnding) -> String {
         _ => String::new(),
     };
     let TaskEnding { outcome, proof, landed, .. } = ending;
-    let proof = proof.map(|proof| proof.label());
+    let proof = proof.map(Proof::label);
     render("ended.j2", &context! { word, said, outcome, landed, proof })
 }
 
@@ -90,7 +90,6 @@ pub fn forgotten(name: &str, terms: Option<&Fleet>) -> String {
         name,
         repository => terms.map(|terms| terms.repository.to_string_lossy()),
         remote => remote.map(|remote| &remote.name),
-        leases => remote.map(|remote| remote.lease(name, "*")),
     };
     render("forgotten.j2", &values)
 }
@@ -101,8 +100,8 @@ mod tests {
 
     use super::*;
     use crate::engine::fixture::at;
-    use crate::engine::fleet::TaskState;
     use crate::engine::fleet::fixture::{ended, id, landed};
+    use crate::engine::fleet::{Landed, TaskState};
 
     #[test]
     fn an_event_is_one_line_with_its_task_in_front() {

@@ -7,8 +7,8 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{COMMIT_CHARS, counted, render, rests, shown};
 use crate::engine::fleet::{
-    Attempt, FleetRequest, Landed, LandingMode, Lease, Standing, StandingCounts, StandingGroup,
-    StandingNews, StandingRow, WaitsFor,
+    Attempt, FleetRequest, Landed, Lease, Standing, StandingCounts, StandingGroup, StandingNews,
+    StandingRow, WaitsFor,
 };
 use crate::engine::record::Proof;
 use crate::engine::text::{clean, start, with_reason};

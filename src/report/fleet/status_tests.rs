@@ -8,7 +8,7 @@ use super::*;
 use crate::engine::fixture::at;
 use crate::engine::fleet::fixture::{a_fleet, a_lease, after, ended, id, landed, running};
 use crate::engine::fleet::{
-    Fleet, FleetOrder, FleetPlan, JobPhase, Lease, Refusal, Remote, TaskState,
+    Fleet, FleetOrder, FleetPlan, JobPhase, LandingMode, Lease, Refusal, Remote, TaskState,
 };
 use crate::engine::record::{Actor, Outcome};
 
