@@ -37,9 +37,14 @@ fn object(text: &str) -> Option<Value> {
 
 /// The plugins the client has installed; an error if the text is not such a list.
 pub fn plugins(text: &str) -> Result<Vec<PluginCheck>, String> {
-    let plugins: Vec<Map<String, Value>> = serde_json::from_slice(text.as_bytes())
-        .map_err(|error| format!("its list of plugins cannot be read ({error})"))?;
-    Ok(plugins.into_iter().map(Value::Object).filter_map(|fields| plugin(&fields)).collect())
+    Ok(list(text, "plugins")?.iter().filter_map(plugin).collect())
+}
+
+/// The objects of a list that the client prints.
+fn list(text: &str, what: &str) -> Result<Vec<Value>, String> {
+    let objects: Vec<Map<String, Value>> = serde_json::from_slice(text.as_bytes())
+        .map_err(|error| format!("its list of {what} cannot be read ({error})"))?;
+    Ok(objects.into_iter().map(Value::Object).collect())
 }
 
 fn plugin(fields: &Value) -> Option<PluginCheck> {
@@ -66,10 +71,8 @@ pub enum MarketplaceSource {
 /// The source of the marketplace `crew`, if the client has one; an error if the text is not such a
 /// list.
 pub fn marketplace(text: &str) -> Result<Option<MarketplaceSource>, String> {
-    let all: Vec<Map<String, Value>> = serde_json::from_slice(text.as_bytes())
-        .map_err(|error| format!("its list of marketplaces cannot be read ({error})"))?;
-    let ours = all.into_iter().map(Value::Object).find(|fields| fields.is("/name", NAME));
-    Ok(ours.map(|fields| {
+    let all = list(text, "marketplaces")?;
+    Ok(all.iter().find(|fields| fields.is("/name", NAME)).map(|fields| {
         if fields.is("/source", "directory")
             && let Some(path) = fields.text("/path")
         {
@@ -172,23 +175,19 @@ pub fn is_plugin_file(path: &Path) -> bool {
     is_command || is_mark || known.into_iter().any(|ours| path == Path::new(ours))
 }
 
+/// How the repository's hooks start the binary by a shell, and the program that stands for it.
+const LAUNCHED: [(&str, &str); 2] = [
+    (r#""exec sh \"${CLAUDE_PLUGIN_ROOT}/bin/launch\" hook --companion""#, "bin/crew-wake"),
+    (r#""exec sh \"${CLAUDE_PLUGIN_ROOT}/bin/launch\" hook""#, "bin/crew-hook"),
+];
+
+/// The hooks of an installed plugin. With `args`, even empty, the client starts the program itself:
+/// no shell splits a path with blanks.
 fn hooks(repository: &str) -> String {
-    // A constant of this repository; a test parses it. Without it there is nothing to install.
-    let mut hooks: Value = serde_json::from_slice(repository.as_bytes()).unwrap_or_default();
-    let events = hooks.get_mut("hooks").and_then(Value::as_object_mut);
-    let groups = events.into_iter().flat_map(|events| events.values_mut());
-    let groups = groups.filter_map(Value::as_array_mut).flatten();
-    let handlers = groups.filter_map(|group| group.get_mut("hooks")?.as_array_mut()).flatten();
-    for handler in handlers {
-        let command = handler.get("command").and_then(Value::as_str).unwrap_or_default();
-        let is_companion = command.ends_with(" --companion");
-        let program = if is_companion { "bin/crew-wake" } else { "bin/crew-hook" };
-        // With `args`, even empty, the client starts the program itself: no shell splits a path
-        // with blanks.
-        handler["command"] = json!(format!("${{CLAUDE_PLUGIN_ROOT}}/{program}"));
-        handler["args"] = json!([]);
-    }
-    format!("{hooks:#}\n")
+    LAUNCHED.iter().fold(repository.to_owned(), |hooks, (launched, program)| {
+        let direct = format!(r#""${{CLAUDE_PLUGIN_ROOT}}/{program}", "args": []"#);
+        hooks.replace(launched, &direct)
+    })
 }
 
 const KEY: &str = "statusLine";
