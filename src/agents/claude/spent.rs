@@ -6,7 +6,7 @@
 use crate::clients::FieldsByPointer;
 use serde_json::Value;
 
-use crate::clients::claude::usage;
+use crate::clients::claude::transcript;
 use crate::clients::claude::usage::is_priced;
 use crate::engine::text::start;
 use crate::engine::usage::{Counted, Message, Money, Tokens, Usage};
@@ -36,7 +36,7 @@ pub(super) struct Spent {
 impl Spent {
     /// Counts a line if it is part of a model's message, which is returned.
     pub(super) fn message(&mut self, line: &str) -> Option<Message> {
-        let (message, _) = usage::message(line)?;
+        let (message, _) = transcript::message(line)?;
         let before = self.since.tokens.cache_write_hour;
         self.since.count(&message, &mut self.recent, RECENT);
         self.hour += self.since.tokens.cache_write_hour - before;

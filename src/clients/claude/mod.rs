@@ -4,7 +4,7 @@
 
 mod event;
 pub mod plugin;
-mod transcript;
+pub mod transcript;
 pub mod usage;
 
 use std::time::Duration;
@@ -42,8 +42,8 @@ static ABILITIES: Abilities = Abilities {
         pending_calls: transcript::pending_calls,
         has_result: transcript::has_result,
         interrupted: transcript::interrupted,
-        message: usage::message,
-        may_hold_a_message: usage::may_hold_one,
+        message: transcript::message,
+        may_hold_a_message: transcript::may_be_a_models,
         agents: |transcript| transcript.with_extension("").join("subagents"),
         is_an_agents: transcript::is_an_agents,
         follow: event::follow,

@@ -1,16 +1,18 @@
-//! The client's transcript, one JSON object a line, read only from its end. The format is the
-//! client's own and changes: a line that cannot be read is skipped, and what is not found is
-//! absent.
+//! The client's transcript, one JSON object a line. The format is the client's own and changes: a
+//! line that cannot be read is skipped, and what is not found is absent.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::path::Path;
 
+use chrono::DateTime;
 use serde::Deserialize;
-use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
-use crate::clients::{FieldsByPointer, PendingCall};
+use super::usage::cost;
+use crate::clients::{Dated, FieldsByPointer, PendingCall};
+use crate::engine::text::start;
+use crate::engine::usage::{Message, Tokens};
 
 /// Whether the agent used a tool in the turn that ends now. The turn begins with the last line that
 /// holds `marker`, the beginning of crew's first line of the prompt up to its number, or with the
@@ -30,7 +32,8 @@ pub fn used_a_tool(tail: &str, marker: &str, cut: bool) -> Option<bool> {
         None if cut => &lines[..],
         None => return Some(false),
     };
-    let used = turn.iter().filter_map(|line| of_assistant(line)).any(|content| content.used_a_tool);
+    let mut blocks = turn.iter().filter_map(|line| of_assistant(line)).flatten();
+    let used = blocks.any(|block| block.kind == "tool_use");
     (used || begin.is_some()).then_some(used)
 }
 
@@ -51,8 +54,8 @@ fn is_a_prompt(line: &str) -> bool {
     if !line.contains("\"user\"") || line.contains("\"tool_result\"") {
         return false;
     }
-    line_of("user", line)
-        .is_some_and(|line| line.is_sidechain != Some(true) && !line.message.content.answers_a_tool)
+    let blocks = blocks_of("user", line);
+    blocks.is_some_and(|blocks| blocks.iter().all(|block| block.kind != "tool_result"))
 }
 
 /// The agent's final text: the last text block after the last line from the user's side. `None`
@@ -60,8 +63,8 @@ fn is_a_prompt(line: &str) -> bool {
 pub fn final_text(tail: &str) -> Option<String> {
     let mut text = None;
     for line in tail.lines() {
-        if let Some(content) = of_assistant(line) {
-            text = content.last_text.or(text);
+        if let Some(blocks) = of_assistant(line) {
+            text = blocks.into_iter().filter_map(|block| block.text).next_back().or(text);
         } else if line.contains("\"type\":\"user\"") {
             text = None;
         }
@@ -88,14 +91,9 @@ fn is_mark(line: &str) -> bool {
     if !line.contains(INTERRUPTED) {
         return false;
     }
-    let Some(line) = line_of("user", line) else { return false };
-    let content = line.message.content;
-    let only = content.last_text.filter(|_| content.blocks == 1).or(content.plain);
-    only.is_some_and(|text| text.trim().starts_with(INTERRUPTED))
-}
-
-fn line_of<'line>(kind: &str, line: &'line str) -> Option<Line<'line>> {
-    serde_json::from_slice(line.as_bytes()).ok().filter(|line: &Line<'_>| line.kind == kind)
+    let blocks = blocks_of("user", line).unwrap_or_default();
+    let [Block { text: Some(text), .. }] = blocks.as_slice() else { return false };
+    text.trim().starts_with(INTERRUPTED)
 }
 
 /// The calls of tools that have no result yet, in their order.
@@ -134,12 +132,22 @@ struct Line<'a> {
     kind: Cow<'a, str>,
     #[serde(rename = "isSidechain")]
     is_sidechain: Option<bool>,
-    message: Message,
+    #[serde(borrow)]
+    timestamp: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    message: Said<'a>,
 }
 
 #[derive(Deserialize)]
-struct Message {
-    content: Content,
+struct Said<'a> {
+    id: Option<String>,
+    model: Option<String>,
+    #[serde(default)]
+    usage: Value,
+    /// A text or the blocks of the message, of which only a part is kept: a line may hold very many
+    /// values, and in memory each is many times as large as its text.
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -149,52 +157,63 @@ struct Block<'a> {
     text: Option<String>,
 }
 
-/// What is needed of a message's content. Its blocks are not kept: a line may hold very many
-/// values, and in memory each is many times as large as its text.
-#[derive(Default)]
-struct Content {
-    /// The content itself, where it is one text.
-    plain: Option<String>,
-    blocks: usize,
-    used_a_tool: bool,
-    answers_a_tool: bool,
-    last_text: Option<String>,
+fn line_of<'line>(kind: &str, line: &'line str) -> Option<Line<'line>> {
+    serde_json::from_slice(line.as_bytes()).ok().filter(|line: &Line<'_>| line.kind == kind)
 }
 
-impl<'de> Deserialize<'de> for Content {
-    fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
-        source.deserialize_any(Self::default())
-    }
+/// The blocks of a line of this kind; a text alone is one block. `None` for every other line, and
+/// for a subagent's.
+fn blocks_of<'line>(kind: &str, line: &'line str) -> Option<Vec<Block<'line>>> {
+    let line = line_of(kind, line).filter(|line| line.is_sidechain != Some(true))?;
+    let content = line.message.content?.get().as_bytes();
+    let text = || Some(Block { kind: "text".into(), text: serde_json::from_slice(content).ok()? });
+    serde_json::from_slice(content).ok().or_else(|| Some(vec![text()?]))
 }
 
-impl<'de> Visitor<'de> for Content {
-    type Value = Self;
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("a text or the blocks of a message")
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Self, E> {
-        Ok(Self { plain: Some(text.to_owned()), ..self })
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(mut self, mut source: A) -> Result<Self, A::Error> {
-        while let Some(block) = source.next_element::<Block<'_>>()? {
-            self.blocks += 1;
-            self.used_a_tool |= block.kind == "tool_use";
-            self.answers_a_tool |= block.kind == "tool_result";
-            self.last_text = block.text.or(self.last_text);
-        }
-        Ok(self)
-    }
+fn of_assistant(line: &str) -> Option<Vec<Block<'_>>> {
+    if may_be_a_models(line) { blocks_of("assistant", line) } else { None }
 }
 
-fn of_assistant(line: &str) -> Option<Content> {
-    if !line.contains("\"assistant\"") {
+/// A cheap test: whether a line, or the beginning of one, can be a model's.
+pub fn may_be_a_models(line: &str) -> bool {
+    line.contains("\"assistant\"")
+}
+
+/// The longest id or model kept, in characters.
+const NAME_CHARS: usize = 80;
+
+/// The model's message a line reports, with what it used, and when it was written; `None` for every
+/// other line. The client writes one line for each block of a message, each with the message's id
+/// and its usage.
+pub fn message(line: &str) -> Option<Dated> {
+    if !may_be_a_models(line) {
         return None;
     }
-    let own = line_of("assistant", line).filter(|line| line.is_sidechain != Some(true));
-    own.map(|line| line.message.content)
+    let Line { timestamp, message, .. } = line_of("assistant", line)?;
+    let Said { id: Some(id), model: Some(model), usage, .. } = message else { return None };
+    // The one-hour part never exceeds what was written in all.
+    let written = usage.count("/cache_creation_input_tokens");
+    let hour = usage.count("/cache_creation/ephemeral_1h_input_tokens").min(written);
+    let tokens = Tokens {
+        input: usage.count("/input_tokens"),
+        cache_write: written - hour,
+        cache_write_hour: hour,
+        cache_read: usage.count("/cache_read_input_tokens"),
+        output: usage.count("/output_tokens"),
+    };
+    let mut message = Message {
+        id: start(&id, NAME_CHARS).to_owned(),
+        model: start(&model, NAME_CHARS).to_owned(),
+        tokens,
+        web_searches: usage.count("/server_tool_use/web_search_requests"),
+        is_fast: usage.is("/speed", "fast"),
+        in_the_us: usage.is("/inference_geo", "us"),
+        cost: None,
+    };
+    message.cost = cost(&message);
+    let used = message.tokens.total() > 0 || message.web_searches > 0;
+    let at = timestamp.and_then(|at| DateTime::parse_from_rfc3339(&at).ok());
+    used.then(|| (message, at.map(|at| at.to_utc())))
 }
 
 #[cfg(test)]
@@ -288,6 +307,82 @@ mod tests {
         ];
         for (lines, expected) in table {
             assert_eq!(final_text(&lines.join("\n")).as_deref(), expected, "{lines:?}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod usage_tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn line(usage: &Value) -> String {
+        json!({
+            "type": "assistant", "timestamp": "2026-11-22T00:05:17.250Z", "isSidechain": false,
+            "message": {"id": "msg_1", "model": "claude-opus-5-5", "role": "assistant",
+                "content": [{"type": "text", "text": "a \"quoted\" word"}], "usage": usage},
+        })
+        .to_string()
+    }
+
+    #[test]
+    fn a_models_line_tells_what_its_message_used_and_every_other_line_nothing() {
+        let (told, at) = message(&line(&json!({
+            "input_tokens": 1, "cache_creation_input_tokens": 20, "cache_read_input_tokens": 300,
+            "output_tokens": 4000, "cache_creation": {"ephemeral_1h_input_tokens": 5,
+            "ephemeral_5m_input_tokens": 15}, "server_tool_use": {"web_search_requests": 2},
+            "inference_geo": "us", "speed": "fast", "iterations": [], "service_tier": null,
+        })))
+        .unwrap();
+        let tokens = Tokens {
+            input: 1,
+            cache_write: 15,
+            cache_write_hour: 5,
+            cache_read: 300,
+            output: 4000,
+        };
+        let expected = Message {
+            id: "msg_1".to_owned(),
+            model: "claude-opus-5-5".to_owned(),
+            tokens,
+            web_searches: 2,
+            is_fast: true,
+            in_the_us: true,
+            cost: told.cost,
+        };
+        assert_eq!(told, expected);
+        assert_eq!(at.unwrap().timestamp_millis(), 1_795_305_917_250);
+        let others = [
+            String::new(),
+            "{".to_owned(),
+            r#"{"type":"user","message":{"content":"\"assistant\""}}"#.to_owned(),
+            r#"{"type":"assistant","message":{"content":[]}}"#.to_owned(),
+            line(&json!({"input_tokens": 0, "output_tokens": 0})),
+            line(&json!({"input_tokens": -5, "output_tokens": null})),
+            line(&json!({"input_tokens": "many"})),
+            line(&json!([])),
+        ];
+        for other in others {
+            assert_eq!(message(&other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_for_an_hour_is_a_part_of_what_is_written() {
+        let table = [
+            (json!({"cache_creation_input_tokens": 10}), (10, 0)),
+            (json!({"cache_creation_input_tokens": 10, "cache_creation": null}), (10, 0)),
+            (
+                json!({"cache_creation_input_tokens": 10,
+                    "cache_creation": {"ephemeral_1h_input_tokens": 30}}),
+                (0, 10),
+            ),
+            (json!({"input_tokens": 1e30, "cache_creation": {}}), (0, 0)),
+        ];
+        for (usage, expected) in table {
+            let tokens = message(&line(&usage)).unwrap().0.tokens;
+            assert_eq!((tokens.cache_write, tokens.cache_write_hour), expected, "{usage}");
         }
     }
 }
