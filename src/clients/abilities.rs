@@ -94,8 +94,9 @@ pub struct Transcript {
     pub is_an_agents: fn(name: &str) -> bool,
     /// Updates the client's queue with a line.
     pub follow: fn(queue: &mut Queue, line: &str, session_id: &str),
-    /// The crew command that a queued text is, if crew obeys it before it is delivered.
-    pub queued: for<'text> fn(&'text str) -> Option<Queued<'text>>,
+    /// The name of the crew command that a queued text is, if crew obeys it before it is delivered,
+    /// and the raw text after it.
+    pub queued: fn(&str) -> Option<(&str, &str)>,
 }
 
 /// crew's plugin for a client.
@@ -116,17 +117,4 @@ pub struct Cap {
     pub usual: i64,
     /// The variable that sets another limit; 0 in it means no limit.
     pub variable: Option<&'static str>,
-}
-
-/// A crew command that is obeyed from the client's queue.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Queued<'text> {
-    /// The loop pauses after this iteration.
-    Pause,
-    /// The loop ends; the raw text after it is the reason.
-    Cancel(&'text str),
-    /// The loop's status is shown.
-    Status,
-    /// A handoff is written, of the kind and with the words of the raw text after it.
-    HandOff(&'text str),
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::abilities::{Abilities, Queued, Transcript};
+use super::abilities::{Abilities, Transcript};
 use super::fields::{FieldsByPointer, is_session_id, parse_object};
 use super::{Client, EnvLookup, all};
 use crate::parse::requests::Typed;
@@ -137,8 +137,8 @@ impl<'a> Hook<'a> {
         self.abilities().transcript.as_ref()
     }
 
-    /// The crew command that a text in the client's queue is.
-    pub fn queued<'text>(&self, text: &'text str) -> Option<Queued<'text>> {
+    /// The crew command that a text in the client's queue is, and the raw text after it.
+    pub fn queued<'text>(&self, text: &'text str) -> Option<(&'text str, &'text str)> {
         (self.reader()?.queued)(text)
     }
 

@@ -26,7 +26,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-pub use self::abilities::{Abilities, Cap, Dated, PendingCall, Plugin, Queued, Transcript};
+pub use self::abilities::{Abilities, Cap, Dated, PendingCall, Plugin, Transcript};
 pub use self::event::{AskedQuestion, Hook, HookEvent, LineFor, Output, Reply, Stopped, Task};
 pub use self::fields::{FieldsByPointer, parse_object};
 use crate::engine::record::Owner;

@@ -5,9 +5,7 @@ use serde_json::{Value, json};
 
 use super::{COMMANDS, ClaudeCode};
 use crate::clients::spelling::split;
-use crate::clients::{
-    AskedQuestion, FieldsByPointer, HookEvent, Output, Queued, Reply, Stopped, Task,
-};
+use crate::clients::{AskedQuestion, FieldsByPointer, HookEvent, Output, Reply, Stopped, Task};
 use crate::engine::record::{Obeyed, Queue};
 use crate::engine::text::{clean, clean_around};
 use crate::parse::patterns::PASTED_ELEMENT;
@@ -206,18 +204,12 @@ fn kept(text: &str) -> &str {
     if text.len() <= COMMAND_BYTES && queued_command(text).is_some() { text } else { OTHER }
 }
 
-/// The command that a queued text is. The pasted part of a text is not in the queue, so such a text
-/// waits for its delivery.
-pub fn queued_command(text: &str) -> Option<Queued<'_>> {
+/// The command that a queued text is, and the text behind it. The pasted part of a text is not in
+/// the queue, so such a text waits for its delivery.
+pub fn queued_command(text: &str) -> Option<(&str, &str)> {
     let (name, raw) = split(&ClaudeCode, text)?;
-    match name {
-        "pause" => Some(Queued::Pause),
-        "cancel-loop" => Some(Queued::Cancel(raw)),
-        "status" => Some(Queued::Status),
-        "handoff" => Some(Queued::HandOff(raw)),
-        _ => None,
-    }
-    .filter(|_| !raw.contains("[Pasted text #"))
+    let is_obeyed = matches!(name, "pause" | "cancel-loop" | "status" | "handoff");
+    (is_obeyed && !raw.contains("[Pasted text #")).then_some((name, raw))
 }
 
 /// Exit status 2 of a companion starts a turn with what it wrote to standard error.
@@ -408,11 +400,11 @@ mod queue_tests {
     #[test]
     fn a_queued_command_is_one_of_four_with_the_text_behind_it() {
         let table = [
-            ("/crew:pause", Some(Queued::Pause)),
-            (" /crew:pause now ", Some(Queued::Pause)),
-            ("/crew:cancel-loop wrong branch", Some(Queued::Cancel("wrong branch"))),
-            ("/crew:status", Some(Queued::Status)),
-            ("/crew:handoff review \"done\"", Some(Queued::HandOff("review \"done\""))),
+            ("/crew:pause", Some(("pause", ""))),
+            (" /crew:pause now ", Some(("pause", "now"))),
+            ("/crew:cancel-loop wrong branch", Some(("cancel-loop", "wrong branch"))),
+            ("/crew:status", Some(("status", ""))),
+            ("/crew:handoff review \"done\"", Some(("handoff", "review \"done\""))),
             ("/crew:loop x", None),
             ("/crew:statusx", None),
             ("/other:status", None),

@@ -172,7 +172,10 @@ fn command(home: &Home, hook: &Hook<'_>, name: &str, raw: &str) -> EventResult {
         "loop" => start_loop(home, hook, raw),
         "resume" => resume_loop(home, hook, raw),
         "help" => Ok(EventResult::Help),
-        "cancel-loop" | "status" | "pause" | "handoff" => about_a_loop(home, hook, name, raw),
+        "cancel-loop" | "status" | "pause" | "handoff" => match of_session(home, hook) {
+            Ok(Some(record)) => about(home, hook, &record, name, raw),
+            found => found.map(|_| EventResult::Status(None)),
+        },
         _ => Ok(EventResult::Silent),
     };
     answer.unwrap_or_else(|error| refused(&error))
@@ -182,26 +185,29 @@ fn refused(error: &Error) -> EventResult {
     EventResult::Refused(error_text(error))
 }
 
-/// A command about the loop of this session or working tree.
-fn about_a_loop(home: &Home, hook: &Hook<'_>, name: &str, raw: &str) -> Result<EventResult> {
-    let Some(record) = of_session(home, hook)? else { return Ok(EventResult::Status(None)) };
+/// Does what a command asks about a loop, whichever way it came.
+fn about(
+    home: &Home,
+    hook: &Hook<'_>,
+    record: &Loop,
+    name: &str,
+    raw: &str,
+) -> Result<EventResult> {
     Ok(match name {
         "cancel-loop" => {
             let reason = queued::reason(raw);
             EventResult::Cancelled(end::cancel(home, &record.id, Actor::User, reason)?)
         }
-        "pause" => EventResult::Paused(pause(home, hook, &record)?),
-        "handoff" => hand_off(home, &record, raw)?,
+        "pause" => EventResult::Paused(pause(home, hook, record)?),
+        "handoff" => {
+            let (kind, words) = requests::split_handoff(raw);
+            EventResult::HandedOff(handoff::write(home, record, kind, words, Actor::User)?)
+        }
         _ => {
-            end::complete(home, &record);
-            EventResult::Status(Some(Box::new(record)))
+            end::complete(home, record);
+            EventResult::Status(Some(Box::new(record.clone())))
         }
     })
-}
-
-fn hand_off(home: &Home, record: &Loop, raw: &str) -> Result<EventResult> {
-    let (kind, words) = requests::split_handoff(raw);
-    Ok(EventResult::HandedOff(handoff::write(home, record, kind, words, Actor::User)?))
 }
 
 fn start_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {

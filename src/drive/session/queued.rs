@@ -5,9 +5,9 @@
 
 use anyhow::{Error, Result};
 
-use super::{EventResult, hand_off, owned_or_last, pause, prompted, refused};
+use super::{EventResult, about, owned_or_last, prompted, refused};
 use crate::clients::spelling::split;
-use crate::clients::{Hook, Queued};
+use crate::clients::Hook;
 use crate::drive::end;
 use crate::drive::find::owner_is_gone;
 use crate::engine::boundary::facts::ControlRequest;
@@ -28,10 +28,10 @@ pub fn look(home: &Home, before: &Loop, hook: &Hook<'_>, queue: &mut Queue) -> R
     let (id, by) = (&before.id, Actor::User);
     for text in &queue.waiting {
         match (hook.queued(text), store::order(home, id)) {
-            (Some(Queued::Cancel(raw)), None | Some(ControlRequest::Pause)) => {
+            (Some(("cancel-loop", raw)), None | Some(ControlRequest::Pause)) => {
                 store::order_cancel(home, id, by, reason(raw))?;
             }
-            (Some(Queued::Pause), None) => store::order_pause(home, id, by, false)?,
+            (Some(("pause", _)), None) => store::order_pause(home, id, by, false)?,
             _ => {}
         }
     }
@@ -76,14 +76,11 @@ pub fn take(hook: &Hook<'_>, queue: &mut Queue, iteration: u32) -> Vec<String> {
 
 /// Does what remains of the commands that were taken, after the boundary is recorded.
 pub fn answer(home: &Home, hook: &Hook<'_>, id: &LoopId, taken: &[String]) -> Vec<EventResult> {
-    let found = || store::load(home, id).map_err(Error::from);
-    let answers = taken.iter().filter_map(|text| match hook.queued(text)? {
-        Queued::Pause | Queued::Cancel(_) => None,
-        Queued::Status => Some(EventResult::Status(Some(Box::new(found().ok()?)))),
-        Queued::HandOff(raw) => {
-            let written = found().and_then(|record| hand_off(home, &record, raw));
-            Some(written.unwrap_or_else(|error| refused(&error)))
-        }
+    let answers = taken.iter().filter_map(|text| {
+        let (name @ ("status" | "handoff"), raw) = hook.queued(text)? else { return None };
+        let record = store::load(home, id).map_err(Error::from);
+        let done = record.and_then(|record| about(home, hook, &record, name, raw));
+        Some(done.unwrap_or_else(|error| refused(&error)))
     });
     answers.collect()
 }
@@ -140,45 +137,36 @@ pub enum LoopIs {
 /// Obeys an order. In a session that never had a loop it is the user's own text, unless it names a
 /// loop.
 pub fn obey(home: &Home, hook: &Hook<'_>, typed: &Typed) -> Result<EventResult> {
-    let own = owned_or_last(home, hook)?;
-    let is_own = |id: &LoopId| own.as_ref().is_some_and(|own| own.id == *id);
-    let is_there = |id: &&LoopId| is_own(id) || store::is_there(home, id);
-    let result = match (typed.named.as_ref().filter(is_there), &own) {
+    let own = owned_or_last(home, hook)?.map(|own| own.id);
+    let is_there = |id: &&LoopId| own.as_ref() == Some(*id) || store::is_there(home, id);
+    let named = typed.named.as_ref().filter(is_there);
+    if named.is_none() && typed.named.is_some() && typed.order != Order::Cancel {
         // A word for the agent.
-        (None, _) if typed.named.is_some() && typed.order != Order::Cancel => {
-            return prompted(home, hook);
-        }
-        (None, None) => return Ok(EventResult::Silent),
-        (None, Some(own)) => Ok(obeyed(home, hook, own, typed, false)?),
-        (Some(id), _) => {
-            let done = store::load(home, id).map_err(Error::from);
-            let done = done.and_then(|record| obeyed(home, hook, &record, typed, true));
-            match done {
-                Err(error) if is_own(id) => return Err(error),
-                // The message must not become the agent's.
-                done => done.map_err(|_| id.clone()),
-            }
-        }
-    };
-    Ok(EventResult::Ordered(typed.order, result))
+        return prompted(home, hook);
+    }
+    let Some(id) = named.or(own.as_ref()) else { return Ok(EventResult::Silent) };
+    match obeyed(home, hook, id, typed, named.is_some()) {
+        Err(error) if own.as_ref() == Some(id) => Err(error),
+        // The message must not become the agent's.
+        done => Ok(EventResult::Ordered(typed.order, done.map_err(|_| id.clone()))),
+    }
 }
 
 fn obeyed(
     home: &Home,
     hook: &Hook<'_>,
-    before: &Loop,
+    id: &LoopId,
     typed: &Typed,
     is_named: bool,
 ) -> Result<(Box<Loop>, LoopIs)> {
-    let id = &before.id;
-    match typed.order {
-        Order::Pause => drop(pause(home, hook, before)?),
-        Order::Cancel => {
-            let reason = typed.reason(is_named);
-            drop(end::cancel(home, id, Actor::User, reason.as_deref())?);
-        }
-        Order::Status => end::complete(home, before),
-    }
+    let before = store::load(home, id)?;
+    let name = match typed.order {
+        Order::Pause => "pause",
+        Order::Cancel => "cancel-loop",
+        Order::Status => "status",
+    };
+    let reason = typed.reason(is_named).unwrap_or_default();
+    about(home, hook, &before, name, &reason)?;
     let record = Box::new(store::load(home, id)?);
     let is = match is_named {
         _ if !before.is_live() => LoopIs::Over,
