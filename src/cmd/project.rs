@@ -16,6 +16,7 @@ use crate::report::settings::{File, Told, json, page};
 use crate::report::{help, words};
 use crate::world::env;
 use crate::world::files::disk::{self, Durability};
+use crate::world::files::tree;
 use crate::world::store::settings::{project_file, user_file};
 use crate::world::store::{Home, trust};
 
@@ -36,7 +37,17 @@ pub fn init() -> Result<Exit> {
     let text = help::project(&pairs(&found.checks), &pairs(&found.others));
     let folder = file.parent().unwrap_or(&checkout);
     disk::make_folder(folder)?;
-    stays_inside(folder, &checkout)?;
+    // The checks found there would be written and trusted for another project.
+    if let Some(real) = tree::leads_out(&checkout, folder, folder) {
+        let own = user_file().map(|file| file.display().to_string());
+        bail!(
+            "{} leads out of the checkout, to {}\n\
+             hint: remove the link, or write the settings into {}",
+            folder.display(),
+            real.display(),
+            own.as_deref().unwrap_or("your own settings")
+        );
+    }
     disk::write(&file, text.as_bytes(), Durability::Machine)?;
     print::out(&format!("wrote {}", file.display()));
     if found.checks.is_empty() {
@@ -54,25 +65,6 @@ pub fn init() -> Result<Exit> {
     save(&home, &checkout, &known.needs)?;
     print::out(&format!("a claim must pass {runs}; trusted on this machine"));
     Ok(Exit::SUCCESS)
-}
-
-/// Refuses a folder that a link leads out of the checkout: the checks found there would be written
-/// and trusted for another project.
-fn stays_inside(folder: &Path, checkout: &Path) -> Result<()> {
-    let (real, top) = (disk::real_path(folder)?, disk::real_path(checkout)?);
-    if real.starts_with(&top) {
-        return Ok(());
-    }
-    bail!(
-        "{} leads out of the checkout, to {}\nhint: remove the link, or write the settings into {}",
-        folder.display(),
-        real.display(),
-        settings_of_the_user()
-    )
-}
-
-fn settings_of_the_user() -> String {
-    user_file().map_or_else(|| "your own settings".to_owned(), |file| file.display().to_string())
 }
 
 fn pairs(detected: &[Detected]) -> Vec<(&str, &str)> {
