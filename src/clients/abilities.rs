@@ -1,61 +1,11 @@
-//! What a client can do and where it leaves what crew needs: facts that were tried, as values. A
-//! fact that holds for one client only is a field here, never a question about its name.
+//! What a client can do and where it leaves what crew needs: facts that were tried, as values.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
 use crate::engine::record::Queue;
 use crate::engine::usage::Message;
-
-/// What a client can do, as tried. `None` and `false` mean that it cannot.
-#[derive(Debug)]
-pub struct Abilities {
-    /// Its name in records.
-    pub name: &'static str,
-    /// The program of its command line: a run that starts it shares the limits of its sessions.
-    pub program: &'static str,
-    /// What its users call it.
-    pub title: &'static str,
-    /// The prefix of a command's name. Without one no command reaches a hook, and crew takes its
-    /// orders from messages: `crew pause`.
-    pub commands: Option<&'static str>,
-    /// How often in a row the client's hooks may continue the agent.
-    pub cap: Option<Cap>,
-    /// Whether a process beside the session can start a turn. Without this no companion sleeps
-    /// there.
-    pub wakes: bool,
-    /// How long it waits when a session ends.
-    pub waits_at_the_end: Duration,
-    /// How its transcript is read for what no event reports, such as the usage.
-    pub transcript: Option<Transcript>,
-    /// The pointer to the field of the payload that stays the same from one prompt to the next.
-    pub turn: &'static str,
-    /// Whether a message typed while the agent works is reported with the turn it steers, so that
-    /// another turn shows the end of that one.
-    pub steers_within_the_turn: bool,
-    /// The variable with the client's own folder for the plugin. crew pins its home in that folder,
-    /// because a project's settings must not move it.
-    pub data: Option<&'static str>,
-    /// The variable with the folder the client was started in.
-    pub project: Option<&'static str>,
-    /// Where its plugin is.
-    pub plugin: Option<Plugin>,
-    /// The tool with which the agent asks the user.
-    pub question_tool: Option<&'static str>,
-    /// The variable that everything started by the client's agent has: there crew
-    /// only narrows settings and limits.
-    pub mark: &'static str,
-    /// The variables the client sets for what it starts, in one text. No child of crew gets them.
-    pub own: &'static str,
-    /// The variables that differ between two hooks of one session although nobody changed them.
-    pub shifting: &'static [&'static str],
-    /// The files of a project that can set variables for its hooks.
-    pub settings: &'static [&'static str],
-    /// The variables that the text of such a file sets, each with its value.
-    pub set_by: fn(&str) -> Vec<(String, String)>,
-}
 
 /// A message, and when it was written.
 pub type Dated = (Message, Option<DateTime<Utc>>);

@@ -6,15 +6,15 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::abilities::{Abilities, Transcript};
+use super::abilities::Transcript;
 use super::fields::{FieldsByPointer, is_session_id, parse_object};
-use super::{Client, EnvLookup, all};
+use super::{ALL, Client, EnvLookup};
 use crate::parse::requests::Typed;
 
 /// One event of a client.
 pub struct Hook<'a> {
     /// The client that sent it.
-    pub client: &'static dyn Client,
+    pub client: &'static Client,
     /// The variables around it.
     pub variable: EnvLookup<'a>,
     /// The client's own name of the event.
@@ -109,9 +109,9 @@ impl<'a> Hook<'a> {
         let payload = parse_object(bytes).map(Value::Object);
         let payload = payload
             .map_err(|error| format!("the hook's payload is not a JSON object ({error})"))?;
-        let others = &all()[1..];
-        let sender = others.iter().find(|client| client.sent(&payload, variable));
-        let client = *sender.unwrap_or(&all()[0]);
+        let others = &ALL[1..];
+        let sender = others.iter().find(|client| (client.sent)(&payload, variable));
+        let client = *sender.unwrap_or(&ALL[0]);
         let name = payload.text("/hook_event_name");
         let name = name.ok_or("the hook's payload has no hook_event_name")?;
         Ok(Self {
@@ -121,20 +121,15 @@ impl<'a> Hook<'a> {
             session_id: payload.owned("/session_id").filter(|id| is_session_id(id)),
             folder: payload.owned("/cwd").map(PathBuf::from),
             transcript: payload.owned("/transcript_path").map(PathBuf::from),
-            turn: payload.owned(client.abilities().turn),
-            caution: client.caution(&payload, variable),
-            event: client.read(name, &payload),
+            turn: payload.owned(client.turn),
+            caution: (client.caution)(&payload, variable),
+            event: (client.read)(name, &payload),
         })
-    }
-
-    /// What its client can do.
-    pub fn abilities(&self) -> &'static Abilities {
-        self.client.abilities()
     }
 
     /// How its client's transcript is read.
     pub fn reader(&self) -> Option<&'static Transcript> {
-        self.abilities().transcript.as_ref()
+        self.client.transcript.as_ref()
     }
 
     /// The crew command that a text in the client's queue is, and the raw text after it.
@@ -144,12 +139,12 @@ impl<'a> Hook<'a> {
 
     /// Whether a person is at the client.
     pub fn is_attended(&self) -> bool {
-        self.client.is_attended(self.variable)
+        (self.client.is_attended)(self.variable)
     }
 
     /// Whether a process may sleep beside the session to start a turn later.
     pub fn may_wake(&self) -> bool {
-        self.abilities().wakes && self.is_attended()
+        self.client.wakes && self.is_attended()
     }
 
     /// The folder that a variable names, if its path is absolute.
@@ -160,7 +155,7 @@ impl<'a> Hook<'a> {
     /// The client's cap on continuations in a row, if it has one. A value that is not a number
     /// means the usual cap; 0 or less means none.
     pub fn cap(&self) -> Option<i64> {
-        let cap = self.abilities().cap.as_ref()?;
+        let cap = self.client.cap.as_ref()?;
         let set = cap.variable.and_then(self.variable);
         let set = set.and_then(|text| text.to_str()?.trim().parse().ok());
         Some(set.unwrap_or(cap.usual)).filter(|cap| *cap > 0)
@@ -169,7 +164,7 @@ impl<'a> Hook<'a> {
 
 impl fmt::Debug for Hook<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{:?} {} {:?}", self.client, self.name, self.event)
+        write!(out, "{} {} {:?}", self.client.name, self.name, self.event)
     }
 }
 

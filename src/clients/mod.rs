@@ -1,11 +1,11 @@
 //! The seam for clients: what a client's hook reports, in crew's words, what crew answers, and what
 //! each client can do. **To add a client**, write a folder beside `claude` with a [`Client`] in it,
-//! and list it in [`all`]. All of this is pure: files and variables are passed in. It refuses to
-//! guess: a fact is a value of [`Abilities`], and what a client does not report is absent.
+//! and list it in [`ALL`]. All of this is pure: files and variables are passed in. It refuses to
+//! guess: a fact is a value of [`Client`], and what a client does not report is absent.
 //!
 //! A client also needs its hooks file, which lies where the client looks for it: for Claude Code it
 //! is `hooks/hooks.json`. It calls `crew hook` for each event, with the payload on standard input,
-//! and the client waits for the answer. Where a client can wake the agent ([`Abilities::wakes`]),
+//! and the client waits for the answer. Where a client can wake the agent ([`Client::wakes`]),
 //! the file also starts asynchronous processes, for which it does not wait: `crew hook --companion`
 //! beside each stop, and `crew hook` itself for a failed service and an idle session. What an
 //! asynchronous process prints is not shown, so after a failed service the client waits for
@@ -22,69 +22,97 @@ pub mod spelling;
 pub mod variables;
 
 use std::ffi::OsString;
-use std::fmt;
+use std::time::Duration;
 
 use serde_json::Value;
 
-pub use self::abilities::{Abilities, Cap, Dated, PendingCall, Plugin, Transcript};
+pub use self::abilities::{Cap, Dated, PendingCall, Plugin, Transcript};
 pub use self::event::{AskedQuestion, Hook, HookEvent, LineFor, Output, Reply, Stopped, Task};
 pub use self::fields::{FieldsByPointer, parse_object};
 use crate::engine::record::Owner;
 use crate::parse::process_table::ProcessRow;
 
+/// Every client. The first one takes what none of the others recognises as its own.
+pub static ALL: &[&Client] = &[
+    &claude::CLAUDE_CODE,
+    #[cfg(test)]
+    &recorded::CODEX,
+    #[cfg(test)]
+    &recorded::GEMINI,
+    #[cfg(test)]
+    &recorded::QWEN,
+];
+
+/// The client of a loop.
+pub fn of(owner: &Owner) -> &'static Client {
+    let of = owner.client.as_deref();
+    ALL.iter().find(|client| Some(client.name) == of).unwrap_or(&ALL[0])
+}
+
 /// A variable's value; absent when unset or empty.
 pub type EnvLookup<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
-/// Every client. The first one takes what none of the others recognises as its own.
-pub fn all() -> &'static [&'static dyn Client] {
-    &[
-        &claude::ClaudeCode,
-        #[cfg(test)]
-        &recorded::Codex,
-        #[cfg(test)]
-        &recorded::Gemini,
-        #[cfg(test)]
-        &recorded::Qwen,
-    ]
-}
-
-/// The client of a loop.
-pub fn of(owner: &Owner) -> &'static dyn Client {
-    let of = owner.client.as_deref();
-    let named = all().iter().find(|client| Some(client.abilities().name) == of);
-    *named.unwrap_or(&all()[0])
-}
-
-/// A client whose hooks crew answers.
-pub trait Client: fmt::Debug + Sync {
-    /// What it can do.
-    fn abilities(&self) -> &'static Abilities;
-
+/// A client whose hooks crew answers, as tried. `None` and `false` mean that it cannot.
+#[derive(Debug)]
+pub struct Client {
+    /// Its name in records.
+    pub name: &'static str,
+    /// The program of its command line: a run that starts it shares the limits of its sessions.
+    pub program: &'static str,
+    /// What its users call it.
+    pub title: &'static str,
+    /// The prefix of a command's name. Without one no command reaches a hook, and crew takes its
+    /// orders from messages: `crew pause`.
+    pub commands: Option<&'static str>,
+    /// How often in a row the client's hooks may continue the agent.
+    pub cap: Option<Cap>,
+    /// Whether a process beside the session can start a turn. Without this no companion sleeps
+    /// there.
+    pub wakes: bool,
+    /// How long it waits when a session ends.
+    pub waits_at_the_end: Duration,
+    /// How its transcript is read for what no event reports, such as the usage.
+    pub transcript: Option<Transcript>,
+    /// The pointer to the field of the payload that stays the same from one prompt to the next.
+    pub turn: &'static str,
+    /// Whether a message typed while the agent works is reported with the turn it steers, so that
+    /// another turn shows the end of that one.
+    pub steers_within_the_turn: bool,
+    /// The variable with the client's own folder for the plugin. crew pins its home in that folder,
+    /// because a project's settings must not move it.
+    pub data: Option<&'static str>,
+    /// The variable with the folder the client was started in.
+    pub project: Option<&'static str>,
+    /// Where its plugin is.
+    pub plugin: Option<Plugin>,
+    /// The tool with which the agent asks the user.
+    pub question_tool: Option<&'static str>,
+    /// The variable that everything started by the client's agent has: there crew
+    /// only narrows settings and limits.
+    pub mark: &'static str,
+    /// The variables the client sets for what it starts, in one text. No child of crew gets them.
+    pub own: &'static str,
+    /// The variables that differ between two hooks of one session although nobody changed them.
+    pub shifting: &'static [&'static str],
+    /// The files of a project that can set variables for its hooks.
+    pub settings: &'static [&'static str],
+    /// The variables that the text of such a file sets, each with its value.
+    pub set_by: fn(&str) -> Vec<(String, String)>,
     /// Whether this client sent the payload, with these variables around the hook. A client inside
     /// which it was started may have left its variables there, too. The first client is not asked.
-    fn sent(&self, _payload: &Value, variable: EnvLookup<'_>) -> bool {
-        variable(self.abilities().mark).is_some()
-    }
-
+    pub sent: fn(payload: &Value, variable: EnvLookup<'_>) -> bool,
     /// What happened, given the client's own name of the event.
-    fn read(&self, name: &str, payload: &Value) -> HookEvent;
-
+    pub read: fn(name: &str, payload: &Value) -> HookEvent,
     /// The answer to the client's event `name`, in the client's format.
-    fn write(&self, name: &str, reply: &Reply) -> Output;
-
-    /// Adds a notice to an answer, as the codes that the user's terminal takes. Dropped by a client
-    /// that passes none on.
-    fn notify(&self, _output: &mut Output, _codes: String) {}
-
+    pub write: fn(name: &str, reply: &Reply) -> Output,
+    /// Adds a notice to an answer, as the codes that the user's terminal takes, if the client
+    /// passes them on.
+    pub notify: fn(output: &mut Output, codes: String),
     /// Whether a process above the hook's is the client itself.
-    fn is_owner(&self, hook: &ProcessRow, above: &ProcessRow) -> bool;
-
+    pub is_owner: fn(hook: &ProcessRow, above: &ProcessRow) -> bool,
     /// What the user should know of a session in which a loop begins: that it cannot edit, or will
     /// stop at dialogs.
-    fn caution(&self, _payload: &Value, _variable: EnvLookup<'_>) -> Option<&'static str> {
-        None
-    }
-
+    pub caution: fn(payload: &Value, variable: EnvLookup<'_>) -> Option<&'static str>,
     /// Whether a person is at the client, so that a hook may wait beside the session.
-    fn is_attended(&self, variable: EnvLookup<'_>) -> bool;
+    pub is_attended: fn(variable: EnvLookup<'_>) -> bool,
 }

@@ -7,8 +7,8 @@ use crate::engine::record::{Driver, Loop, Outcome, Owner};
 
 /// A crew command as a client spells it. If no command reaches a hook, it is spelled as in a
 /// terminal.
-pub fn command(client: &dyn Client, name: &str) -> String {
-    format!("{}{name}", client.abilities().commands.unwrap_or("crew "))
+pub fn command(client: &Client, name: &str) -> String {
+    format!("{}{name}", client.commands.unwrap_or("crew "))
 }
 
 /// A crew command for whoever drives this loop.
@@ -70,8 +70,8 @@ pub fn way_on(subject: &Loop) -> String {
 }
 
 /// The name of a crew command, and the text after it; `None` if the text is not one.
-pub fn split<'text>(client: &dyn Client, text: &'text str) -> Option<(&'text str, &'text str)> {
-    let rest = text.trim().strip_prefix(client.abilities().commands?)?;
+pub fn split<'text>(client: &Client, text: &'text str) -> Option<(&'text str, &'text str)> {
+    let rest = text.trim().strip_prefix(client.commands?)?;
     let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
     Some((&rest[..end], rest[end..].trim()))
 }

@@ -1,7 +1,7 @@
 //! What is known of the variables of all clients, for a process that does not know which client it
 //! runs in. It names variables; it does not set or remove any.
 
-use super::{EnvLookup, all};
+use super::{ALL, EnvLookup};
 
 /// crew's own mark on what one of its agents starts.
 const MARK: &str = "CREW_LOOP";
@@ -20,7 +20,7 @@ const SHIFTING: [&str; 7] = ["COLUMNS", "LINES", "OLDPWD", "PWD", "SHLVL", "TRAC
 
 /// Whether this process runs inside an agent: there crew only narrows settings and limits.
 pub fn inside_an_agent(variable: EnvLookup<'_>) -> bool {
-    let marks = all().iter().map(|client| client.abilities().mark);
+    let marks = ALL.iter().map(|client| client.mark);
     marks.chain([MARK]).any(|mark| variable(mark).is_some())
 }
 
@@ -28,11 +28,11 @@ pub fn inside_an_agent(variable: EnvLookup<'_>) -> bool {
 /// to none of its children: a child would think that it runs inside a client, and its git would
 /// change the caller's repository.
 pub fn own() -> impl Iterator<Item = &'static str> {
-    let clients = all().iter().flat_map(|client| client.abilities().own.split(' '));
+    let clients = ALL.iter().flat_map(|client| client.own.split(' '));
     clients.chain(OWN).chain(OF_A_CALLING_GIT.split(' '))
 }
 
 /// The variables that differ between two hooks of one session although nobody changed them.
 pub fn shifting() -> impl Iterator<Item = &'static str> {
-    all().iter().flat_map(|client| client.abilities().shifting).copied().chain(SHIFTING)
+    ALL.iter().flat_map(|client| client.shifting).copied().chain(SHIFTING)
 }

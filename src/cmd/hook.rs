@@ -42,7 +42,7 @@ fn let_through(error: &Error) -> ExitCode {
 }
 
 fn home(hook: &Hook<'_>) -> Result<Home> {
-    let data = hook.abilities().data.and_then(|name| hook.folder_of(name));
+    let data = hook.client.data.and_then(|name| hook.folder_of(name));
     let home = Home::of_hook(data.as_deref()).context("cannot find out where loops are kept")?;
     home.context("cannot find out where loops are kept: HOME is not set")
 }
@@ -77,10 +77,10 @@ fn answered(home: &Home, hook: &Hook<'_>, is_companion: bool) -> Result<(Output,
     if let Some(skew) = skew::look(hook) {
         said = said.also(&setup::skew(&skew.plugin, skew.launched));
     }
-    let mut output = hook.client.write(&hook.name, &said);
+    let mut output = (hook.client.write)(&hook.name, &said);
     let variable = |name: &str| (hook.variable)(name)?.into_string().ok();
     if let Some(codes) = notice.and_then(|text| attention::notice(&text, &variable)) {
-        hook.client.notify(&mut output, codes);
+        (hook.client.notify)(&mut output, codes);
     }
     Ok((output, is_a_prompt))
 }

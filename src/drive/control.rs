@@ -64,7 +64,7 @@ pub fn pause(home: &Home, id: &LoopId, by: Actor, at_once: bool) -> Result<Pause
         Driver::Process => at_once || owner_is_gone(home, &record),
         // After Esc nothing runs whose end a pause could wait for.
         Driver::Session => {
-            let reader = clients::of(&record.state.owner).abilities().transcript.as_ref();
+            let reader = clients::of(&record.state.owner).transcript.as_ref();
             is_marked(&record, record.state.session.transcript.as_deref(), reader)
         }
     };

@@ -147,11 +147,11 @@ pub struct NewOwner {
 impl NewOwner {
     /// A session: the client's process and the session's id.
     pub fn session(hook: &Hook<'_>) -> Result<Self> {
-        let process = identity::client(|hooks, above| hook.client.is_owner(hooks, above));
+        let process = identity::client(hook.client.is_owner);
         let owner = Owner {
             driver: Driver::Session,
             session_id: hook.session_id.clone(),
-            client: Some(hook.abilities().name.to_owned()),
+            client: Some(hook.client.name.to_owned()),
             process: process.context("cannot tell which client this session belongs to")?,
             search_path: env::text("PATH"),
             host: host::host(),
@@ -167,8 +167,8 @@ impl NewOwner {
 
 /// The environment of a session that takes over a loop at `place`.
 pub fn environment_of(owner: &Owner, place: &Place) -> Environment {
-    let abilities = clients::of(owner).abilities();
-    recorded_environment::of_session(place, abilities.settings, abilities.set_by)
+    let client = clients::of(owner);
+    recorded_environment::of_session(place, client.settings, client.set_by)
 }
 
 /// This process as an owner.

@@ -88,7 +88,7 @@ pub fn read(before: &Loop, hook: &Hook<'_>, words: Option<&str>, it_counts: bool
 /// boundary stops the loop.
 pub fn catch_up(record: &mut Loop) {
     let state = &record.state;
-    let reader = clients::of(&state.owner).abilities().transcript.as_ref();
+    let reader = clients::of(&state.owner).transcript.as_ref();
     let file = state.session.transcript.as_deref();
     let MeterReading { usage, metered, .. } =
         look(reader, file, &state.session.metered, BYTES_WHEN_IT_COUNTS);

@@ -52,7 +52,7 @@ fn only_a_clients_own_folder_knows_its_variables_and_its_module() {
         let its_own = MAY_NAME.iter().filter(|(name, ..)| *name == client);
         let may: Vec<&str> = its_own.map(|(_, path, _)| *path).chain(["src/clients/"]).collect();
         let found = complaints("src/", &regex, &may);
-        none(&found, "take it through the Client of the event, or make it a fact of Abilities");
+        none(&found, "take it through the Client of the event, or make it a field of Client");
     }
 }
 

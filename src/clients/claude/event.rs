@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{COMMANDS, ClaudeCode};
+use super::{CLAUDE_CODE, COMMANDS};
 use crate::clients::spelling::split;
 use crate::clients::{AskedQuestion, FieldsByPointer, HookEvent, Output, Reply, Stopped, Task};
 use crate::engine::record::{Obeyed, Queue};
@@ -69,7 +69,7 @@ fn asking_tool(message: &str) -> Option<String> {
 
 /// A call of the tool that asks the user.
 fn asked(payload: &Value) -> HookEvent {
-    if payload.text("/tool_name") != super::ABILITIES.question_tool {
+    if payload.text("/tool_name") != CLAUDE_CODE.question_tool {
         return HookEvent::NotOurs;
     }
     let label = |option: &Value| option.word("/label").to_owned();
@@ -104,7 +104,7 @@ fn read_prompt(prompt: &str, is_anothers: bool) -> HookEvent {
     if let Some(order) = typed(words) {
         return HookEvent::Order(order);
     }
-    match split(&ClaudeCode, words).filter(|_| words != prompt) {
+    match split(&CLAUDE_CODE, words).filter(|_| words != prompt) {
         Some((name, raw)) => {
             HookEvent::Command { name: name.to_owned(), raw: raw.to_owned(), sure: false }
         }
@@ -207,7 +207,7 @@ fn kept(text: &str) -> &str {
 /// The command that a queued text is, and the text behind it. The pasted part of a text is not in
 /// the queue, so such a text waits for its delivery.
 pub fn queued_command(text: &str) -> Option<(&str, &str)> {
-    let (name, raw) = split(&ClaudeCode, text)?;
+    let (name, raw) = split(&CLAUDE_CODE, text)?;
     let is_obeyed = matches!(name, "pause" | "cancel-loop" | "status" | "handoff");
     (is_obeyed && !raw.contains("[Pasted text #")).then_some((name, raw))
 }

@@ -11,11 +11,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{
-    Abilities, Cap, Client, EnvLookup, FieldsByPointer, HookEvent, Output, Plugin, Reply,
-    Transcript,
-};
-use crate::parse::process_table::ProcessRow;
+use super::{Cap, Client, EnvLookup, FieldsByPointer, Plugin, Transcript};
 
 /// The prefix of a command's name.
 const COMMANDS: &str = "/crew:";
@@ -23,10 +19,7 @@ const COMMANDS: &str = "/crew:";
 pub const CAP: &str = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
 
 /// The client.
-#[derive(Debug)]
-pub struct ClaudeCode;
-
-static ABILITIES: Abilities = Abilities {
+pub static CLAUDE_CODE: Client = Client {
     name: "claude-code",
     program: plugin::PRODUCT.program,
     title: plugin::PRODUCT.name,
@@ -70,53 +63,40 @@ static ABILITIES: Abilities = Abilities {
     shifting: &["CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_SESSION_ACCESS_TOKEN"],
     settings: &[".claude/settings.json", ".claude/settings.local.json"],
     set_by: plugin::settings_variables,
+    sent: |_, variable| variable("CLAUDECODE").is_some(),
+    read: event::read_event,
+    write: event::write_reply,
+    // The client passes on no codes but those of notices and titles, and in `-p` none. It takes
+    // them from every hook that it waits for (tried on `PreToolUse`, `Notification` and `Stop`).
+    notify: |output, codes| {
+        output.out.get_or_insert_with(|| json!({}))["terminalSequence"] = codes.into();
+    },
+    // The client gives each hook its own session, so shells between it and the hook do not count.
+    is_owner: |hook, above| above.session != hook.session,
+    caution,
+    is_attended,
 };
 
-impl Client for ClaudeCode {
-    fn abilities(&self) -> &'static Abilities {
-        &ABILITIES
-    }
-
-    fn read(&self, name: &str, payload: &Value) -> HookEvent {
-        event::read_event(name, payload)
-    }
-
-    fn write(&self, name: &str, reply: &Reply) -> Output {
-        event::write_reply(name, reply)
-    }
-
-    /// The client passes on no codes but those of notices and titles, and in `-p` none. It takes
-    /// them from every hook that it waits for (tried on `PreToolUse`, `Notification` and `Stop`).
-    fn notify(&self, output: &mut Output, codes: String) {
-        output.out.get_or_insert_with(|| json!({}))["terminalSequence"] = codes.into();
-    }
-
-    /// The client gives each hook its own session, so shells between it and the hook do not count.
-    fn is_owner(&self, hook: &ProcessRow, above: &ProcessRow) -> bool {
-        above.session != hook.session
-    }
-
-    /// In `claude -p` there are no dialogs: what is not allowed is denied. In plan mode nothing can
-    /// be edited there either.
-    fn caution(&self, payload: &Value, variable: EnvLookup<'_>) -> Option<&'static str> {
-        match payload.text("/permission_mode")? {
-            "plan" => Some("plan mode: claude cannot edit; leave it with shift+tab"),
-            _ if !self.is_attended(variable) => None,
-            "default" => Some("manual mode: claude will stop at dialogs; shift+tab changes that"),
-            "acceptEdits" => {
-                Some("claude may edit, but stops at dialogs for commands; shift+tab changes that")
-            }
-            _ => None,
+/// In `claude -p` there are no dialogs: what is not allowed is denied. In plan mode nothing can be
+/// edited there either.
+fn caution(payload: &Value, variable: EnvLookup<'_>) -> Option<&'static str> {
+    match payload.text("/permission_mode")? {
+        "plan" => Some("plan mode: claude cannot edit; leave it with shift+tab"),
+        _ if !is_attended(variable) => None,
+        "default" => Some("manual mode: claude will stop at dialogs; shift+tab changes that"),
+        "acceptEdits" => {
+            Some("claude may edit, but stops at dialogs for commands; shift+tab changes that")
         }
+        _ => None,
     }
+}
 
-    /// Nobody attends `claude -p`. No companion may sleep there, because the client waits for it at
-    /// its end.
-    fn is_attended(&self, variable: EnvLookup<'_>) -> bool {
-        let said = variable("CLAUDE_CODE_SESSION_ATTENDED");
-        said.map_or_else(
-            || variable("CLAUDE_CODE_ENTRYPOINT").is_some_and(|it| it == "cli"),
-            |it| it != "0",
-        )
-    }
+/// Nobody attends `claude -p`. No companion may sleep there, because the client waits for it at its
+/// end.
+fn is_attended(variable: EnvLookup<'_>) -> bool {
+    let said = variable("CLAUDE_CODE_SESSION_ATTENDED");
+    said.map_or_else(
+        || variable("CLAUDE_CODE_ENTRYPOINT").is_some_and(|it| it == "cli"),
+        |it| it != "0",
+    )
 }

@@ -133,7 +133,7 @@ pub fn settings_files(config: Option<&Path>, folders: &[PathBuf]) -> Vec<(PathBu
     let mut files = vec![(PathBuf::from(managed), true)];
     files.extend(config.map(|folder| (folder.join("settings.json"), false)));
     for folder in folders {
-        files.extend(super::ABILITIES.settings.iter().map(|name| (folder.join(name), false)));
+        files.extend(super::CLAUDE_CODE.settings.iter().map(|name| (folder.join(name), false)));
     }
     files
 }

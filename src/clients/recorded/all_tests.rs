@@ -8,9 +8,9 @@ mod gemini;
 #[path = "qwen_tests.rs"]
 mod qwen;
 
-pub use self::codex::Codex;
-pub use self::gemini::Gemini;
-pub use self::qwen::Qwen;
+pub use self::codex::CODEX;
+pub use self::gemini::GEMINI;
+pub use self::qwen::QWEN;
 
 use super::HookEvent;
 use crate::parse::requests::typed;

@@ -4,17 +4,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::clients::{
-    Abilities, Client, EnvLookup, FieldsByPointer, HookEvent, Output, Reply, Stopped, recorded,
-};
+use crate::clients::{Client, FieldsByPointer, HookEvent, Output, Reply, Stopped, recorded};
 use crate::engine::text::clean;
-use crate::parse::process_table::ProcessRow;
 
 /// The client.
-#[derive(Debug)]
-pub struct Gemini;
-
-static ABILITIES: Abilities = Abilities {
+pub static GEMINI: Client = Client {
     name: "gemini",
     program: "gemini",
     title: "Gemini CLI",
@@ -37,54 +31,47 @@ static ABILITIES: Abilities = Abilities {
     shifting: &[],
     settings: &[],
     set_by: |_| Vec::new(),
+    sent: |_, variable| variable("GEMINI_SESSION_ID").is_some(),
+    read,
+    write,
+    notify: |_, _| {},
+    // Which session a hook's process has was not recorded: the test's parent process stands for the
+    // client.
+    is_owner: |_, _| true,
+    caution: |_, _| None,
+    is_attended: |_| false,
 };
 
-impl Client for Gemini {
-    fn abilities(&self) -> &'static Abilities {
-        &ABILITIES
+fn read(name: &str, payload: &Value) -> HookEvent {
+    match name {
+        "AfterAgent" => HookEvent::Stopped(Stopped {
+            last_message: payload.owned("/prompt_response"),
+            background: Vec::new(),
+        }),
+        "BeforeAgent" => recorded::message(payload.word("/prompt")),
+        "SessionStart" => HookEvent::SessionBegan { compacted: false },
+        "SessionEnd" => HookEvent::SessionEnded {
+            why: payload.owned("/reason").unwrap_or_else(|| "other".to_owned()),
+        },
+        _ => HookEvent::NotOurs,
     }
+}
 
-    fn read(&self, name: &str, payload: &Value) -> HookEvent {
-        match name {
-            "AfterAgent" => HookEvent::Stopped(Stopped {
-                last_message: payload.owned("/prompt_response"),
-                background: Vec::new(),
-            }),
-            "BeforeAgent" => recorded::message(payload.word("/prompt")),
-            "SessionStart" => HookEvent::SessionBegan { compacted: false },
-            "SessionEnd" => HookEvent::SessionEnded {
-                why: payload.owned("/reason").unwrap_or_else(|| "other".to_owned()),
-            },
-            _ => HookEvent::NotOurs,
+fn write(name: &str, reply: &Reply) -> Output {
+    let out = match reply {
+        Reply::Nothing | Reply::Wake(_) => return Output::default(),
+        Reply::GoOn { prompt, line, .. } if name == "AfterAgent" => {
+            json!({ "decision": "deny", "reason": prompt, "systemMessage": clean(line) })
         }
-    }
-
-    fn write(&self, name: &str, reply: &Reply) -> Output {
-        let out = match reply {
-            Reply::Nothing | Reply::Wake(_) => return Output::default(),
-            Reply::GoOn { prompt, line, .. } if name == "AfterAgent" => {
-                json!({ "decision": "deny", "reason": prompt, "systemMessage": clean(line) })
-            }
-            Reply::GoOn { prompt, line, .. } => json!({
-                "systemMessage": clean(line),
-                "hookSpecificOutput": { "hookEventName": name, "additionalContext": prompt },
-            }),
-            Reply::Instead(text) | Reply::Obeyed(text) => {
-                json!({ "decision": "deny", "reason": clean(text) })
-            }
-            Reply::Decide(text) => panic!("this client asks through no hook: {text}"),
-            Reply::Say(text) => json!({ "systemMessage": clean(text) }),
-        };
-        Output { out: Some(out), ..Output::default() }
-    }
-
-    /// Which session a hook's process has was not recorded: the test's parent process stands for
-    /// the client.
-    fn is_owner(&self, _hook: &ProcessRow, _above: &ProcessRow) -> bool {
-        true
-    }
-
-    fn is_attended(&self, _variable: EnvLookup<'_>) -> bool {
-        false
-    }
+        Reply::GoOn { prompt, line, .. } => json!({
+            "systemMessage": clean(line),
+            "hookSpecificOutput": { "hookEventName": name, "additionalContext": prompt },
+        }),
+        Reply::Instead(text) | Reply::Obeyed(text) => {
+            json!({ "decision": "deny", "reason": clean(text) })
+        }
+        Reply::Decide(text) => panic!("this client asks through no hook: {text}"),
+        Reply::Say(text) => json!({ "systemMessage": clean(text) }),
+    };
+    Output { out: Some(out), ..Output::default() }
 }

@@ -4,17 +4,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::clients::claude::ClaudeCode;
-use crate::clients::{
-    Abilities, Cap, Client, EnvLookup, FieldsByPointer, HookEvent, Output, Reply,
-};
-use crate::parse::process_table::ProcessRow;
+use crate::clients::claude::CLAUDE_CODE;
+use crate::clients::{Cap, Client, FieldsByPointer, HookEvent};
 
 /// The client.
-#[derive(Debug)]
-pub struct Qwen;
-
-static ABILITIES: Abilities = Abilities {
+pub static QWEN: Client = Client {
     name: "qwen",
     program: "qwen",
     title: "Qwen Code",
@@ -35,35 +29,24 @@ static ABILITIES: Abilities = Abilities {
     shifting: &[],
     settings: &[],
     set_by: |_| Vec::new(),
+    sent: |_, variable| variable("QWEN_CODE_SESSION_ID").is_some(),
+    read,
+    write: CLAUDE_CODE.write,
+    notify: |_, _| {},
+    // Which session a hook's process has was not recorded: the test's parent process stands for the
+    // client.
+    is_owner: |_, _| true,
+    caution: |_, _| None,
+    is_attended: |_| false,
 };
 
-impl Client for Qwen {
-    fn abilities(&self) -> &'static Abilities {
-        &ABILITIES
-    }
-
-    fn read(&self, name: &str, payload: &Value) -> HookEvent {
-        match name {
-            "UserPromptExpansion" => HookEvent::Command {
-                name: payload.owned("/command_name").unwrap_or_default(),
-                raw: payload.owned("/command_args").unwrap_or_default(),
-                sure: true,
-            },
-            _ => ClaudeCode.read(name, payload),
-        }
-    }
-
-    fn write(&self, name: &str, reply: &Reply) -> Output {
-        ClaudeCode.write(name, reply)
-    }
-
-    /// Which session a hook's process has was not recorded: the test's parent process stands for
-    /// the client.
-    fn is_owner(&self, _hook: &ProcessRow, _above: &ProcessRow) -> bool {
-        true
-    }
-
-    fn is_attended(&self, _variable: EnvLookup<'_>) -> bool {
-        false
+fn read(name: &str, payload: &Value) -> HookEvent {
+    match name {
+        "UserPromptExpansion" => HookEvent::Command {
+            name: payload.owned("/command_name").unwrap_or_default(),
+            raw: payload.owned("/command_args").unwrap_or_default(),
+            sure: true,
+        },
+        _ => (CLAUDE_CODE.read)(name, payload),
     }
 }

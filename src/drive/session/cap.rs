@@ -54,7 +54,7 @@ impl NextTurn {
 
     /// By a companion. The client starts it beside the hook, so it may not be ready yet.
     pub fn wake(home: &Home, hook: &Hook<'_>) -> Option<Self> {
-        let session_id = hook.session_id.as_deref().filter(|_| hook.abilities().wakes)?;
+        let session_id = hook.session_id.as_deref().filter(|_| hook.client.wakes)?;
         let companion = Deadline::after(COMPANION_WAIT)
             .poll(Duration::from_millis(5), || wakes::waiting(home, session_id));
         companion.map(|(file, pid)| Self::Wake { file, pid })
@@ -68,14 +68,14 @@ pub fn allows(hook: &Hook<'_>, row: u32) -> bool {
 
 /// Whether one more continuation would use the reserve below the cap.
 fn is_near(hook: &Hook<'_>, row: u32) -> bool {
-    let usual = hook.abilities().cap.as_ref().map_or(0, |cap| cap.usual);
+    let usual = hook.client.cap.as_ref().map_or(0, |cap| cap.usual);
     hook.cap().is_some_and(|cap| i64::from(row) >= cap.min(usual) - IN_HAND)
 }
 
 /// The end of a loop that the client does not let continue.
 pub fn ending_at_the_cap(hook: &Hook<'_>) -> Ending {
     let why = "the agent used no tool for so long that the client no longer lets a hook continue the turn";
-    let variable = hook.abilities().cap.as_ref().and_then(|cap| cap.variable);
+    let variable = hook.client.cap.as_ref().and_then(|cap| cap.variable);
     let lifted = variable.map_or_else(String::new, |name| format!("; {name}=0 lifts its cap"));
     Ending::new(Outcome::Stalled, format!("{why}{lifted}"))
 }

@@ -64,7 +64,7 @@ pub fn idle_fallback(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
 
 /// The session and its loop, if it owns one that continues and can be woken.
 fn wakeable<'a>(home: &Home, hook: &'a Hook<'_>) -> Option<(&'a str, LoopId)> {
-    let session_id = hook.session_id.as_deref().filter(|_| hook.abilities().wakes)?;
+    let session_id = hook.session_id.as_deref().filter(|_| hook.client.wakes)?;
     // A record that cannot be read wakes nobody; the stop itself reports it.
     let record = ours(home, hook).ok().flatten().filter(is_at_work)?;
     Some((session_id, record.id))

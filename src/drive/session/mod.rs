@@ -362,7 +362,7 @@ fn session_start(home: &Home, hook: &Hook<'_>, compacted: bool) -> Result<EventR
 fn session_end(home: &Home, hook: &Hook<'_>, why: &str) -> Result<EventResult> {
     if let Some(record) = ours(home, hook)?.filter(Loop::is_live) {
         let why = format!("its session ended ({why})");
-        let within = END_WAIT.min(hook.abilities().waits_at_the_end);
+        let within = END_WAIT.min(hook.client.waits_at_the_end);
         if let EndAttempt::LeftToTheBoundary = end::interrupt(home, &record.id, &why, within)? {
             disk::write(&end_mark(home, &record.id), why.as_bytes(), Durability::Machine)?;
         }

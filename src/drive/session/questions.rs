@@ -79,7 +79,7 @@ pub fn dialog(home: &Home, hook: &Hook<'_>, tool: Option<&str>) -> Result<EventR
     let Some((transcript, call)) = pending(hook, tool) else { return Ok(EventResult::Silent) };
     let (call, found) = call.map(|it| (it.id, it.tool)).unzip();
     let tool = tool.map(str::to_owned).or(found);
-    let is_question = tool.is_some() && tool.as_deref() == hook.abilities().question_tool;
+    let is_question = tool.is_some() && tool.as_deref() == hook.client.question_tool;
     let dialog = Dialog {
         since: clock::now().wall,
         tool: tool.filter(|_| !is_question),

@@ -21,7 +21,7 @@ pub fn look(hook: &Hook<'_>) -> Option<Skew> {
     if hook.event != (HookEvent::SessionBegan { compacted: false }) {
         return None;
     }
-    let plugin = hook.abilities().plugin.as_ref()?;
+    let plugin = hook.client.plugin.as_ref()?;
     let root = hook.folder_of(plugin.root)?;
     let manifest = disk::read_text(&root.join(plugin.manifest), MANIFEST_BYTES).ok()??;
     let plugin = (plugin.version)(&manifest)?;

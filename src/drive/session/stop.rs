@@ -199,7 +199,7 @@ fn goes_on(foreseen: &Decision) -> bool {
 /// A stop is ours when it comes from the session and the client process that own the loop.
 pub fn is_ours(record: &Loop, hook: &Hook<'_>) -> bool {
     let owner = &record.state.owner;
-    let client = || identity::client(|hooks, above| hook.client.is_owner(hooks, above));
+    let client = || identity::client(hook.client.is_owner);
     hook.session_id.is_some()
         && owner.session_id == hook.session_id
         && client().is_some_and(|client| is(owner, &client))

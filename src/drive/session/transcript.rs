@@ -25,7 +25,7 @@ pub fn still_waits(record: &Loop, dialog: &Dialog) -> bool {
     if disk::size(file) == known {
         return true;
     }
-    let reader = clients::of(&record.state.owner).abilities().transcript.as_ref();
+    let reader = clients::of(&record.state.owner).transcript.as_ref();
     let Some((reader, call)) = reader.zip(dialog.call.as_deref()) else { return false };
     let since = disk::read_end(file, known, SINCE_BYTES);
     since.is_ok_and(|(since, is_cut)| !is_cut && !(reader.has_result)(&since, call))
@@ -68,7 +68,7 @@ fn is_taken_back(record: &Loop, hook: &Hook<'_>) -> bool {
         let turns = memory.prompt_id.as_ref().zip(hook.turn.as_ref());
         turns.is_some_and(|(began, now)| began != now)
     };
-    hook.abilities().steers_within_the_turn && memory.last_stop.is_none() && is_another()
+    hook.client.steers_within_the_turn && memory.last_stop.is_none() && is_another()
 }
 
 /// Whether a loop's first prompt was taken back before the agent answered a word of it. Nothing is

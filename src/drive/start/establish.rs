@@ -339,10 +339,10 @@ pub fn start(
     taken_back: Option<LoopId>,
 ) -> Result<Option<Started>> {
     let new_owner = NewOwner::session(hook)?;
-    let project = hook.abilities().project.and_then(|name| hook.folder_of(name));
+    let project = hook.client.project.and_then(|name| hook.folder_of(name));
     let place = place::place(cwd, project.as_deref())?;
     let known = settings::look(home, &place.checkout, !arguments.no_project)?;
-    let known = known.in_a_session(hook.abilities().title);
+    let known = known.in_a_session(hook.client.title);
     let options = RunArgs { start: arguments.clone(), ..RunArgs::default() }.loop_options();
     let typed = typed(options, &place.folder)?;
     let (settings, mut notes) = settings::in_force(home, known, typed, None)?;

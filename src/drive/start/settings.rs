@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Error, Result, anyhow, bail};
 
 use crate::agents;
-use crate::clients::all;
+use crate::clients::ALL;
 use crate::clients::variables::inside_an_agent;
 use crate::engine::record::{Fragment, Recipe};
 use crate::parse::settings::Whose;
@@ -106,7 +106,7 @@ fn read_tiers(home: &Home, checkout: &Path, way_out: Option<&str>) -> Result<Loa
         warnings: [user.warnings, project.warnings].concat(),
     };
     let is_an_agents = inside_an_agent(&env::raw);
-    Ok(if is_an_agents { known.in_a_session(all()[0].abilities().title) } else { known })
+    Ok(if is_an_agents { known.in_a_session(ALL[0].title) } else { known })
 }
 
 /// The settings of a loop that starts with `typed`, perhaps by a procedure from the files, and
