@@ -2,7 +2,7 @@
 //! into its own format.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -130,6 +130,11 @@ impl<'a> Hook<'a> {
     /// How its client's transcript is read.
     pub fn reader(&self) -> Option<&'static Transcript> {
         self.client.transcript.as_ref()
+    }
+
+    /// The transcript's file, and how it is read.
+    pub fn readable(&self) -> Option<(&Path, &'static Transcript)> {
+        self.transcript.as_deref().zip(self.reader())
     }
 
     /// The crew command that a text in the client's queue is, and the raw text after it.

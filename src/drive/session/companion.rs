@@ -2,22 +2,22 @@
 //! that the client's cap does not count. It never guesses: it waits until the boundary removes its
 //! file or turns it into a ticket, and only a ticket that is still valid wakes the agent.
 
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::Result;
+use chrono::TimeDelta;
 
-use super::stop::{facts, is_ours, open_ours, ticket};
+use super::stop::{facts, hand_over, is_ours, open_ours, ticket};
 use super::transcript::is_at_work;
-use super::{EventResult, ours, owned_id};
+use super::{EventResult, ours, owned_or_last};
 use crate::clients::Hook;
 use crate::drive::boundary::{DriverNotes, Recorded, undelivered};
+use crate::drive::control;
 use crate::drive::end::{self, wind_up};
 use crate::drive::meter;
 use crate::drive::windows::{self, LoopTurn};
-use crate::drive::{control, tree};
 use crate::engine::boundary::decide::{Decision, waiting};
 use crate::engine::boundary::facts::{AgentOutcome, Seen};
 use crate::engine::claim::Claim;
@@ -30,7 +30,7 @@ use crate::world::env;
 use crate::world::files::disk;
 use crate::world::process::signals;
 use crate::world::store::wakes::{self, WakeFile};
-use crate::world::store::{self, Held, Home, LOCK_WAIT, StoreError, read_pointer, view};
+use crate::world::store::{self, Held, Home, LOCK_WAIT, StoreError, view};
 
 /// The shortest and the longest step of a sleep: a boundary waits for the companion's answer, a
 /// reset is hours away.
@@ -83,8 +83,8 @@ fn serve(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Event
                 if left.is_zero() || is_early {
                     is_early = false;
                     match redeem(home, id, hook, file) {
-                        Ok(ControlFlow::Continue(())) => STEP,
-                        Ok(ControlFlow::Break(woken)) => return Ok(woken),
+                        Ok(None) => STEP,
+                        Ok(Some(result)) => return Ok(result),
                         Err(error) if is_busy(&error) => STEP_FAR,
                         Err(error) => return Err(error),
                     }
@@ -116,14 +116,12 @@ fn is_busy(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(StoreError::Busy(_)))
 }
 
-/// The result of using a ticket: how the companion ends, or that it continues to wait.
-type Redeemed = ControlFlow<EventResult>;
-/// A void ticket: its companion exits silently.
-const VOID: Redeemed = ControlFlow::Break(EventResult::Silent);
+/// How a companion with a void ticket ends.
+const VOID: Option<EventResult> = Some(EventResult::Silent);
 
 /// Uses the ticket, under the loop's lock, if it is still valid and the loop's turn has come. It
-/// continues to wait where that turn, after a limit, is later.
-fn redeem(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Redeemed> {
+/// continues to wait, `None`, where that turn, after a limit, is later.
+fn redeem(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Option<EventResult>> {
     let held = store::hold(home, id, LOCK_WAIT)?;
     let WakeFile::Ticket(ticket) = wakes::read(file)? else { return Ok(VOID) };
     let mut record = held.load()?;
@@ -136,14 +134,12 @@ fn redeem(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Rede
         && is_ours(&record, hook)
         && record.state.boundaries == ticket.boundaries
         && record.state.due.is_none_or(|due| due == ticket.due);
-    if valid && record.state.due.is_some() {
-        let turn = windows::turn(home, &windows::account_of(&record), id);
-        if let Some(turn) = turn {
-            if turn.is_awaited_by(&record) {
-                return Ok(ControlFlow::Continue(()));
-            }
-            return wait_longer(home, held, record, turn, file);
-        }
+    if valid
+        && record.state.due.is_some()
+        && let Some(turn) = windows::turn(home, &windows::account_of(&record), id)
+    {
+        let is_its_wait = turn.is_awaited_by(&record);
+        return if is_its_wait { Ok(None) } else { wait_longer(home, held, record, turn, file) };
     }
     disk::remove(file)?;
     if !valid {
@@ -152,7 +148,7 @@ fn redeem(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Rede
     let what = format!("{WOKEN}{}", ticket.iteration);
     if record.state.due.is_none() {
         held.note(&record, clock::now(), what)?;
-        return Ok(ControlFlow::Break(EventResult::Wake(prompt::next(&record))));
+        return Ok(Some(EventResult::Wake(prompt::next(&record))));
     }
     // A hold is also due, while its loop runs.
     let waited = (clock::now().wall - record.state.began.wall).to_std().unwrap_or_default();
@@ -173,7 +169,7 @@ fn redeem(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Rede
     let record = held.record(record, |next| Event::changed(what, next))?;
     let _ = view::write(&record);
     let words = if is_refused { prompt::woken(&record, waited) } else { prompt::next(&record) };
-    Ok(ControlFlow::Break(EventResult::Wake(words)))
+    Ok(Some(EventResult::Wake(words)))
 }
 
 /// The ticket of a loop whose turn after a limit is later, or the end of one that may not wait so
@@ -184,7 +180,7 @@ fn wait_longer(
     mut record: Loop,
     turn: LoopTurn,
     file: &Path,
-) -> Result<Redeemed> {
+) -> Result<Option<EventResult>> {
     let decision = waiting(&record, clock::now(), turn.at, &turn.why);
     if let Decision::Finish(ending) = decision {
         drop(held);
@@ -197,7 +193,7 @@ fn wait_longer(
     let record = held.record(record, |next| Event::changed(what, next))?;
     let _ = view::write(&record);
     wakes::hand_over(file, &ticket(&record))?;
-    Ok(ControlFlow::Continue(()))
+    Ok(None)
 }
 
 // The model's service failed the agent. The client takes no answer to that, but this process may
@@ -229,33 +225,24 @@ pub fn failure(home: &Home, hook: &Hook<'_>, kind: &str, message: &str) -> Resul
     let closing = DriverNotes { memory, veto, turn, ..DriverNotes::default() };
     let Some(recorded) = open.record(facts, closing)? else { return Ok(EventResult::Silent) };
     let Recorded { boundary, held, lock } = recorded;
-    let after = boundary.after;
-    let session_id = hook.session_id.as_deref().unwrap_or_default();
-    wakes::clear(home, session_id, None);
-    let _ = view::write(&after);
     let continues = matches!(boundary.decision, Decision::Continue | Decision::Wait { .. });
-    let register = || {
-        let file = wakes::register(home, session_id)?;
-        wakes::hand_over(&file, &ticket(&after)).map(|()| file)
-    };
-    let file = continues.then(register);
-    drop((held, lock));
-    if tree::may_rest(&boundary.decision) {
-        tree::close(home, &after);
-    }
-    if let Some(file) = file {
-        return serve(home, &after.id, hook, &file?);
+    let session_id = hook.session_id.as_deref().unwrap_or_default();
+    let file = continues.then(|| wakes::register(home, session_id)).transpose();
+    let own = file.as_ref().ok().and_then(Option::as_deref);
+    let handed_over = hand_over(home, hook, &boundary, held, own);
+    drop(lock);
+    if let Some(file) = file? {
+        handed_over?;
+        return serve(home, &boundary.after.id, hook, &file);
     }
     if matches!(boundary.decision, Decision::Finish(_)) {
-        wind_up(home, after);
+        wind_up(home, boundary.after);
     }
     Ok(EventResult::Silent)
 }
 
 /// How long the other handler may take to record the wait.
 const RECORDED_WITHIN: Duration = Duration::from_secs(10);
-/// Nanoseconds in a second.
-const NANO: i128 = 1_000_000_000;
 
 /// The loop of this session, once it waits for the model's service or is over because that refused
 /// it, for a notice on the user's terminal; `None` if nobody watches, or if it is neither. The
@@ -263,33 +250,20 @@ const NANO: i128 = 1_000_000_000;
 /// for send a notice (tried on 2.1.197 and 2.1.330): the handler beside the waiting one does that.
 /// It records nothing.
 pub fn notice(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
-    let Some(id) = just_owned(home, hook)? else { return Ok(EventResult::Silent) };
+    let Some(record) = owned_or_last(home, hook)? else { return Ok(EventResult::Silent) };
+    // The other handler may have just ended it.
+    let within = TimeDelta::from_std(RECORDED_WITHIN).unwrap_or_default();
+    let is_recent = record.state.ended_at.is_none_or(|at| clock::now().wall - at < within);
     // The client waits for this process, so one that does not own the loop exits at once.
-    if !hook.may_wake() || !is_ours(&store::load(home, &id)?, hook) {
+    if !is_recent || !hook.may_wake() || !is_ours(&record, hook) {
         return Ok(EventResult::Silent);
     }
     let looked = Deadline::after(RECORDED_WITHIN).poll(Duration::from_millis(20), || {
-        let record = store::load(home, &id).ok()?;
+        let record = store::load(home, &record.id).ok()?;
         let is_recorded = record.state.status != Status::Running;
         is_recorded.then_some(record)
     });
     let rests = |record: &Loop| matches!(record.state.status, Status::Waiting | Status::Finished);
     let found = looked.filter(|record| rests(record) && is_ours(record, hook));
     Ok(found.map_or(EventResult::Silent, |record| EventResult::Stands(Box::new(record))))
-}
-
-/// The loop of this session, or the one that the other handler has just ended.
-fn just_owned(home: &Home, hook: &Hook<'_>) -> Result<Option<LoopId>> {
-    let (owned, Some(session_id)) = (owned_id(home, hook)?, &hook.session_id) else {
-        return Ok(None);
-    };
-    if owned.is_some() {
-        return Ok(owned);
-    }
-    let is_new = |id: &LoopId| {
-        let now = i128::from(clock::now().wall.timestamp());
-        let ended = disk::stamp(&home.loop_file(id, "result.json")).map(|(_, at)| at / NANO);
-        ended.is_some_and(|ended| now - ended < i128::from(RECORDED_WITHIN.as_secs()))
-    };
-    Ok(read_pointer(&home.last_pointer(session_id))?.filter(is_new))
 }

@@ -1,7 +1,6 @@
 //! The session driver's entry: one event of the client in, one answer out. An event that does not
 //! concern a loop of ours gets an empty answer.
 
-pub mod cap;
 pub mod companion;
 pub mod questions;
 pub mod queued;

@@ -13,7 +13,7 @@ use super::{EventResult, ours, owned_id};
 use crate::clients::{AskedQuestion, Hook, PendingCall};
 use crate::engine::journal::Event;
 use crate::engine::record::{Dialog, Loop, LoopId, Question, keep_questions};
-use crate::engine::text::{clip, count};
+use crate::engine::text::count;
 use crate::world::clock;
 use crate::world::files::disk::{self, Durability};
 use crate::world::store::{self, Home};
@@ -55,14 +55,12 @@ pub fn ask(home: &Home, hook: &Hook<'_>, asked: &[AskedQuestion]) -> Result<Even
     let iteration = record.iteration();
     let kept = |it: &AskedQuestion| Question::new(iteration, &it.question, &it.options);
     let questions: Vec<Question> = asked.iter().map(kept).collect();
-    let what = match questions.as_slice() {
-        [] => "asked the user; told to decide".to_owned(),
-        [only] => format!("asked \"{}\" in iteration {iteration}; told to decide", only.text),
-        [first, rest @ ..] => {
-            let (first, more) = (clip(&first.text, 200), count(rest.len() as u64, "question"));
-            format!("asked \"{first}\" and {more} more in iteration {iteration}; told to decide")
-        }
+    let first = questions.first().map_or("", |first| &first.text);
+    let others = match questions.len().saturating_sub(1) {
+        0 => String::new(),
+        others => format!(" and {} more", count(others as u64, "question")),
     };
+    let what = format!("asked \"{first}\"{others} in iteration {iteration}; told to decide");
     keep_questions(&mut record.state.asked, questions.clone());
     // The agent must not wait, also where the question cannot be recorded.
     let recorded = change(home, &record.id, &what, |record| {
@@ -98,7 +96,7 @@ pub fn dialog(home: &Home, hook: &Hook<'_>, tool: Option<&str>) -> Result<EventR
 /// those where `tool` waits, or else any, the one that was written to last. If none says so, the
 /// session's.
 fn pending(hook: &Hook<'_>, tool: Option<&str>) -> Option<(PathBuf, Option<PendingCall>)> {
-    let (main, reader) = hook.transcript.as_deref().zip(hook.reader())?;
+    let (main, reader) = hook.readable()?;
     let folder = (reader.agents)(main);
     let names = disk::names(&folder, AGENTS_MAX).into_iter();
     let agents = names.filter(|name| (reader.is_an_agents)(name)).map(|name| folder.join(name));

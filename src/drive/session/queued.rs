@@ -6,8 +6,8 @@
 use anyhow::{Error, Result};
 
 use super::{EventResult, about, owned_or_last, prompted, refused};
-use crate::clients::spelling::split;
 use crate::clients::Hook;
+use crate::clients::spelling::split;
 use crate::drive::end;
 use crate::drive::find::owner_is_gone;
 use crate::engine::boundary::facts::ControlRequest;

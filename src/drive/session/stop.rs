@@ -1,6 +1,7 @@
 //! The session driver's boundary: the client says that the agent is about to stop. Either the loop
 //! continues in this turn, or the stop is let through; when in doubt it is let through.
 
+use std::io;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -8,27 +9,28 @@ use std::time::Duration;
 use anyhow::Result;
 use chrono::TimeDelta;
 
-use super::cap::{self, COMPANION_WAIT, NextTurn};
 use super::transcript::still_waits;
 use super::{EventResult, owned_id, queued};
 use crate::clients::{Hook, Stopped, Task};
 use crate::drive::boundary::{Boundary, DriverNotes, Open, Recorded, open};
 use crate::drive::end::{self, EndAttempt, EndedLoop, wind_up};
 use crate::drive::find::is;
-use crate::drive::meter::{self, TRANSCRIPT_BYTES, TRANSCRIPT_WAIT};
-use crate::drive::{control, prove, tree, windows};
+use crate::drive::meter::{self, TRANSCRIPT_BYTES, TRANSCRIPT_WAIT, ends_with};
+use crate::drive::windows::{self, LoopTurn};
+use crate::drive::{control, prove, tree};
 use crate::engine::boundary::decide::{Decision, Hold};
 use crate::engine::boundary::facts::{AgentOutcome, ControlRequest, Facts, Seen};
 use crate::engine::claim::{self, Claim};
 use crate::engine::events::RunEvent;
 use crate::engine::evidence::said::said;
-use crate::engine::record::{Dialog, Loop, SessionMemory, Status, StopMark};
+use crate::engine::record::{Dialog, Ending, Loop, Outcome, SessionMemory, Status, StopMark};
 use crate::engine::text::start;
 use crate::engine::usage::Usage;
+use crate::engine::words::prompt;
 use crate::world::clock::{self, Deadline};
 use crate::world::files::disk;
 use crate::world::process::{identity, signals};
-use crate::world::store::wakes::{self, Ticket, WakeFile};
+use crate::world::store::wakes::{self, Companion, Ticket, WakeFile};
 use crate::world::store::{self, Held, Home, LOCK_WAIT, hash, view};
 
 /// How long a client under load needs, from the end of a companion, to take its wake. If the hook's
@@ -69,12 +71,12 @@ pub fn stop(home: &Home, hook: &Hook<'_>, stopped: &Stopped) -> Result<EventResu
     let mut memory = open.before.state.session.clone();
     let words = stopped.last_message.as_deref();
     queued::look(home, &open.before, hook, &mut memory.queue)?;
-    let (row, used_a_tool) = cap::row(&open.before, hook, stopped);
+    let (row, used_a_tool) = row(&open.before, hook, stopped);
     let background = background_wait(&stopped.background, used_a_tool, &mut memory);
     let work = background.as_ref().map(|background| background.work.clone());
     let decides = open.before.contract.limits.bound_usage();
     let reading = meter::read(&open.before, hook, words, decides);
-    let seen = look(&open, hook, words, work, reading.context_tokens);
+    let seen = look(&open, hook, stopped, work, reading.context_tokens);
     let Some(mut facts) = facts(home, &open, seen, reading.usage.as_ref())? else {
         return Ok(EventResult::Silent);
     };
@@ -94,14 +96,9 @@ pub fn stop(home: &Home, hook: &Hook<'_>, stopped: &Stopped) -> Result<EventResu
     let counts = !matches!(foreseen, Decision::Hold(_));
     let continues = matches!(foreseen, Decision::Continue);
     let turn = continues.then(|| windows::turn_after(home, &open.before)).flatten();
-    let next_turn = match foreseen {
-        Decision::Continue if turn.is_none() => NextTurn::choose(home, hook, row),
-        Decision::Continue if !hook.may_wake() => NextTurn::None,
-        // A companion that is late costs no wait: the idle fallback takes it over.
-        Decision::Continue | Decision::Hold(Hold::Background(_)) => {
-            NextTurn::later(home, hook).unwrap_or(NextTurn::Context)
-        }
-        _ => NextTurn::Context,
+    let (companion, veto) = match next_turn(home, hook, &foreseen, turn.as_ref(), row) {
+        Ok(companion) => (companion, None),
+        Err(ending) => (None, Some(ending)),
     };
     // The agent that stops waits for nothing; one of its subagents may.
     let is_its_own = |dialog: &Dialog| hook.transcript.as_ref() == Some(&dialog.transcript);
@@ -118,40 +115,29 @@ pub fn stop(home: &Home, hook: &Hook<'_>, stopped: &Stopped) -> Result<EventResu
     let hold_until = background.map(|background| {
         clock::now().wall + TimeDelta::from_std(background.within).unwrap_or_default()
     });
-    let veto = matches!(next_turn, NextTurn::None).then(|| cap::ending(hook, turn.as_ref()));
     let taken = queued::take(hook, &mut memory.queue, open.before.iteration());
     let closing = DriverNotes { memory, veto, turn, hold_until, lost: None };
     let Some(recorded) = open.record(facts, closing)? else { return Ok(EventResult::Silent) };
     let Recorded { boundary, held, lock } = recorded;
     let id = boundary.after.id.clone();
-    let stop = answer(home, hook, boundary, held, next_turn)?;
+    let stop = answer(home, hook, boundary, held, companion)?;
     drop(lock);
     Ok(EventResult::Stopped(stop, queued::answer(home, hook, &id, &taken)))
 }
 
-/// Hands out the ticket of what was recorded, releases the other companions, and answers.
+/// Hands the ticket of what was recorded to this companion, and answers.
 fn answer(
     home: &Home,
     hook: &Hook<'_>,
     boundary: Boundary,
     held: Held,
-    next_turn: NextTurn,
+    companion: Option<Companion>,
 ) -> Result<StopResult> {
-    let chosen = match next_turn {
-        NextTurn::Wake { file, pid } if goes_on(&boundary.decision) => Some((file, pid)),
-        _ => None,
-    };
-    let chosen =
-        chosen.filter(|(file, _)| wakes::hand_over(file, &ticket(&boundary.after)).is_ok());
-    let session_id = hook.session_id.as_deref().unwrap_or_default();
-    wakes::clear(home, session_id, chosen.as_ref().map(|(file, _)| file.as_path()));
-    let _ = view::write(&boundary.after);
-    drop(held);
+    let companion = companion.filter(|_| goes_on(&boundary.decision));
+    let file = companion.as_ref().map(|companion| companion.file.as_path());
+    let is_handed_over = hand_over(home, hook, &boundary, held, file).is_ok();
     let cancel = home.loop_file(&boundary.after.id, "cancel");
-    if tree::may_rest(&boundary.decision) {
-        tree::close(home, &boundary.after);
-    }
-    Ok(match (&boundary.decision, chosen) {
+    Ok(match (&boundary.decision, companion) {
         (Decision::Finish(_), _) => {
             let ended = wind_up(home, boundary.after);
             if boundary.proves_later {
@@ -160,12 +146,35 @@ fn answer(
             StopResult::Finished(Box::new(ended))
         }
         (Decision::Wait { .. } | Decision::Hold(_), _) => StopResult::Held(Box::new(boundary)),
-        (Decision::Continue, Some((file, pid))) => await_wake(home, hook, boundary, &file, pid)?,
+        (Decision::Continue, Some(companion)) if is_handed_over => {
+            await_wake(home, hook, boundary, &companion)?
+        }
         // A cancel that came after the record has ended the loop: the agent must not begin another
         // turn.
-        (Decision::Continue, None) if disk::exists(&cancel) => StopResult::Over,
-        (Decision::Continue, None) => StopResult::Continue(Box::new(boundary)),
+        (Decision::Continue, _) if disk::exists(&cancel) => StopResult::Over,
+        (Decision::Continue, _) => StopResult::Continue(Box::new(boundary)),
     })
+}
+
+/// Hands the ticket of what was recorded to the companion with this file, releases all others, and
+/// shows the loop as it stands. The error says that nobody has the ticket.
+pub fn hand_over(
+    home: &Home,
+    hook: &Hook<'_>,
+    boundary: &Boundary,
+    held: Held,
+    file: Option<&Path>,
+) -> io::Result<()> {
+    let after = &boundary.after;
+    let done = file.map_or(Ok(()), |file| wakes::hand_over(file, &ticket(after)));
+    let session_id = hook.session_id.as_deref().unwrap_or_default();
+    wakes::clear(home, session_id, if done.is_ok() { file } else { None });
+    let _ = view::write(after);
+    drop(held);
+    if tree::may_rest(&boundary.decision) {
+        tree::close(home, after);
+    }
+    done
 }
 
 /// Gathers the facts. `None` when the client has ended this hook: then nothing is known, and
@@ -221,26 +230,24 @@ fn digest(hook: &Hook<'_>, stopped: &Stopped) -> String {
     hash(format!("{prompt}\0{words}").as_bytes())
 }
 
-/// Looks at what costs little: the order, the claim and the background work.
+/// Looks at what costs little: the order, the claim and the background `work`. An event without the
+/// agent's last words has them in the transcript, where they are waited for.
 fn look(
     open: &Open,
     hook: &Hook<'_>,
-    words: Option<&str>,
+    stopped: &Stopped,
     background: Option<String>,
     context_tokens: Option<u64>,
 ) -> Seen {
-    let words = match (words, hook.transcript.as_deref().zip(hook.reader())) {
-        (Some(words), _) => Some(words.to_owned()),
-        (None, Some((file, reader))) => {
-            let start = open.before.state.session.transcript_bytes;
-            Deadline::after(TRANSCRIPT_WAIT).poll(Duration::from_millis(20), || {
-                let (tail, _) = disk::read_end(file, start, TRANSCRIPT_BYTES).ok()?;
-                (reader.final_text)(&tail)
-            })
-        }
-        (None, None) => None,
-    };
-    let contract = &open.before.contract;
+    let Loop { contract, state, .. } = &open.before;
+    let words = stopped.last_message.clone().or_else(|| {
+        let (file, reader) = hook.readable()?;
+        Deadline::after(TRANSCRIPT_WAIT).poll(Duration::from_millis(20), || {
+            let start = state.session.transcript_bytes;
+            let (tail, _) = disk::read_end(file, start, TRANSCRIPT_BYTES).ok()?;
+            (reader.final_text)(&tail)
+        })
+    });
     let read =
         |words: String| claim::read_message(&words, &contract.task, contract.promise.as_ref());
     let said = words.as_deref().and_then(said);
@@ -272,19 +279,16 @@ fn await_wake(
     home: &Home,
     hook: &Hook<'_>,
     boundary: Boundary,
-    file: &Path,
-    pid: i32,
+    companion: &Companion,
 ) -> Result<StopResult> {
-    if let Some(companion) = identity::identity(pid) {
-        let reaped = || identity::is_reaped(&companion).then_some(());
-        if Deadline::after(COMPANION_WAIT).poll(Duration::from_millis(2), reaped).is_some() {
-            clock::sleep(WAKE_TAKEN);
-        }
+    let reaped = || identity::is_reaped(&companion.process).then_some(());
+    if Deadline::after(COMPANION_WAIT).poll(Duration::from_millis(2), reaped).is_some() {
+        clock::sleep(WAKE_TAKEN);
     }
     let id = &boundary.after.id;
     let held = store::hold(home, id, LOCK_WAIT)?;
-    let is_used = !matches!(wakes::read(file), Ok(WakeFile::Ticket(_)));
-    disk::remove(file)?;
+    let is_used = !matches!(wakes::read(&companion.file), Ok(WakeFile::Ticket(_)));
+    disk::remove(&companion.file)?;
     let record = held.load()?;
     drop(held);
     match (record.state.status, store::order(home, id)) {
@@ -299,13 +303,105 @@ fn await_wake(
         }
         _ => {}
     }
-    if cap::allows(hook, boundary.after.state.session.without_tools - 1) {
+    if allows(hook, boundary.after.state.session.without_tools - 1) {
         return Ok(StopResult::Continue(Box::new(boundary)));
     }
-    Ok(match end::end(home, id, cap::ending_at_the_cap(hook), LOCK_WAIT)? {
+    Ok(match end::end(home, id, ending_at_the_cap(hook), LOCK_WAIT)? {
         EndAttempt::Ended(ended) => StopResult::Finished(ended),
         EndAttempt::Over(_) | EndAttempt::LeftToTheBoundary => StopResult::Over,
     })
+}
+
+// The client's cap on consecutive hooks that let the agent continue, and the ways around it. Only
+// the first few continuations of such a row are given in the agent's own turn. The next is a wake
+// by the companion, which starts a separate turn that the client does not count. A client that
+// cannot be woken hands over at its cap.
+
+/// How many continuations below the cap are kept in reserve, in case no companion is available.
+const IN_HAND: i64 = 2;
+/// How long a companion is waited for.
+const COMPANION_WAIT: Duration = Duration::from_secs(2);
+/// How much of a transcript's end holds most turns. More is read only for a turn that does not fit.
+const TURN_BYTES: u64 = 128 << 10;
+
+/// The companion that starts the next turn after `row` continuations in a row without a tool call;
+/// `None` if the loop continues in this turn. The error is the end of a loop that has no next turn:
+/// the client would override the hook and there is no companion, or the loop must wait where nobody
+/// is at the client.
+fn next_turn(
+    home: &Home,
+    hook: &Hook<'_>,
+    foreseen: &Decision,
+    turn: Option<&LoopTurn>,
+    row: u32,
+) -> Result<Option<Companion>, Ending> {
+    match (foreseen, turn) {
+        (Decision::Continue, None) if is_near(hook, row) => match companion(home, hook) {
+            None if !allows(hook, row) => Err(ending_at_the_cap(hook)),
+            found => Ok(found),
+        },
+        (Decision::Continue, Some(turn)) if !hook.may_wake() => {
+            let why = format!("{}; this session cannot wait for it", turn.why);
+            Err(Ending::new(Outcome::Interrupted, why))
+        }
+        // A companion that is late costs no wait: the idle fallback takes it over.
+        (Decision::Continue, Some(_)) | (Decision::Hold(Hold::Background(_)), _)
+            if hook.may_wake() =>
+        {
+            Ok(companion(home, hook))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// A companion that waits. The client starts it beside the hook, so it may not be ready yet.
+fn companion(home: &Home, hook: &Hook<'_>) -> Option<Companion> {
+    let session_id = hook.session_id.as_deref().filter(|_| hook.client.wakes)?;
+    Deadline::after(COMPANION_WAIT)
+        .poll(Duration::from_millis(5), || wakes::waiting(home, session_id))
+}
+
+/// Whether the client would honour one more continuation.
+fn allows(hook: &Hook<'_>, row: u32) -> bool {
+    hook.cap().is_none_or(|cap| i64::from(row) < cap)
+}
+
+/// Whether one more continuation would use the reserve below the cap.
+fn is_near(hook: &Hook<'_>, row: u32) -> bool {
+    let usual = hook.client.cap.as_ref().map_or(0, |cap| cap.usual);
+    hook.cap().is_some_and(|cap| i64::from(row) >= cap.min(usual) - IN_HAND)
+}
+
+/// The end of a loop that the client does not let continue.
+fn ending_at_the_cap(hook: &Hook<'_>) -> Ending {
+    let why = "the agent used no tool for so long that the client no longer lets a hook continue the turn";
+    let variable = hook.client.cap.as_ref().and_then(|cap| cap.variable);
+    let lifted = variable.map_or_else(String::new, |name| format!("; {name}=0 lifts its cap"));
+    Ending::new(Outcome::Stalled, format!("{why}{lifted}"))
+}
+
+/// Continuations in a row without a tool call, and whether the turn that ends now used one. The
+/// transcript is written late (up to 200 ms seen), so its last lines are waited for when the row is
+/// about to matter.
+fn row(before: &Loop, hook: &Hook<'_>, stopped: &Stopped) -> (u32, bool) {
+    let memory = &before.state.session;
+    let row = if memory.prompt_id == hook.turn { memory.without_tools } else { 0 };
+    let Some((file, reader)) = hook.readable() else { return (row, false) };
+    let marker = prompt::marker(before);
+    let words = stopped.last_message.as_deref();
+    let matters = is_near(hook, row) || !stopped.background.is_empty();
+    let read = || {
+        let used = |bytes| {
+            let (tail, cut) = disk::read_end(file, memory.transcript_bytes, bytes).ok()?;
+            Some(((reader.used_a_tool)(&tail, &marker, cut)?, tail))
+        };
+        let (used_a_tool, tail) = used(TURN_BYTES).or_else(|| used(TRANSCRIPT_BYTES))?;
+        let is_whole = words.is_some_and(|words| ends_with(reader, &tail, words));
+        (used_a_tool || is_whole || !matters).then_some(used_a_tool)
+    };
+    let within = if matters && disk::exists(file) { TRANSCRIPT_WAIT } else { Duration::ZERO };
+    let used_a_tool = Deadline::after(within).poll(Duration::from_millis(10), read) == Some(true);
+    (if used_a_tool { 0 } else { row }, used_a_tool)
 }
 
 // Which background work a boundary waits for, and for how long at most. A hold ends with its task.
@@ -325,16 +421,16 @@ const DOUBLINGS_MAX: u32 = 3;
 
 /// The work that is waited for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BackgroundWait {
+struct BackgroundWait {
     /// The description for people.
-    pub work: String,
-    pub within: Duration,
+    work: String,
+    within: Duration,
     /// Whether the turn that ends now did more than wait.
-    pub has_worked: bool,
+    has_worked: bool,
 }
 
 /// Updates the memory of background tasks and returns what is waited for, if anything.
-pub fn background_wait(
+fn background_wait(
     tasks: &[Task],
     used_a_tool: bool,
     memory: &mut SessionMemory,
@@ -371,7 +467,7 @@ pub fn background_wait(
 }
 
 /// Counts a stop that ended in this hold, if it did.
-pub fn remember(memory: &mut SessionMemory, held: Option<&BackgroundWait>) {
+fn remember(memory: &mut SessionMemory, held: Option<&BackgroundWait>) {
     memory.holds += u32::from(held.is_some());
     memory.worked_holds += u32::from(held.is_some_and(|held| held.has_worked));
 }

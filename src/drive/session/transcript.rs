@@ -79,7 +79,7 @@ pub fn came_to_nothing(record: &Loop, hook: &Hook<'_>) -> bool {
 }
 
 fn has_no_answer(record: &Loop, hook: &Hook<'_>) -> Option<bool> {
-    let (file, reader) = (hook.transcript.as_deref()?, hook.reader()?);
+    let (file, reader) = hook.readable()?;
     let mut answers = 0;
     let each = |line: &str, cut: bool| {
         let is_one =

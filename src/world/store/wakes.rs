@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::home::Home;
 use super::write_json;
+use crate::engine::record::ProcessIdentity;
 use crate::world::files::disk::{self, Durability};
 use crate::world::process::identity;
 
@@ -28,6 +29,13 @@ pub struct Ticket {
     pub boundaries: u64,
     pub iteration: u32,
     pub due: DateTime<Utc>,
+}
+
+/// A living companion.
+#[derive(Debug)]
+pub struct Companion {
+    pub file: PathBuf,
+    pub process: ProcessIdentity,
 }
 
 /// The content of a companion's file.
@@ -56,7 +64,7 @@ pub fn read(file: &Path) -> io::Result<WakeFile> {
 }
 
 /// A living companion without a ticket.
-pub fn waiting(home: &Home, session_id: &str) -> Option<(PathBuf, i32)> {
+pub fn waiting(home: &Home, session_id: &str) -> Option<Companion> {
     living(home, session_id, |file| *file == WakeFile::Waiting)
 }
 
@@ -65,17 +73,13 @@ pub fn is_held(home: &Home, session_id: &str) -> bool {
     living(home, session_id, |file| matches!(file, WakeFile::Ticket(_))).is_some()
 }
 
-/// A living companion whose file is so: the file, and the id of its process.
-fn living(
-    home: &Home,
-    session_id: &str,
-    is_so: impl Fn(&WakeFile) -> bool,
-) -> Option<(PathBuf, i32)> {
+/// A living companion whose file is so.
+fn living(home: &Home, session_id: &str, is_so: fn(&WakeFile) -> bool) -> Option<Companion> {
     let folder = home.wakes(session_id);
     disk::names(&folder, COMPANIONS_MAX).into_iter().find_map(|name| {
         let file = folder.join(&name);
         let is_wanted = read(&file).is_ok_and(|file| is_so(&file));
-        Some((file, live_process(&name).filter(|_| is_wanted)?))
+        Some(Companion { process: live_process(&name).filter(|_| is_wanted)?, file })
     })
 }
 
@@ -96,10 +100,10 @@ pub fn hand_over(file: &Path, ticket: &Ticket) -> io::Result<()> {
 }
 
 /// The process of a companion's file, if it still exists.
-fn live_process(name: &str) -> Option<i32> {
+fn live_process(name: &str) -> Option<ProcessIdentity> {
     let (pid, started) = name.split_once('-')?;
     let identity = identity::identity(pid.parse().ok()?)?;
-    (digits(&identity.started) == started).then_some(identity.pid)
+    (digits(&identity.started) == started).then_some(identity)
 }
 
 /// A start time as part of a file name. On systems other than Linux it is a date with blanks and
