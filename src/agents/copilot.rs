@@ -115,7 +115,7 @@ fn failure(data: &Value, words: &str) -> ServiceFailure {
 
 /// What the whole process used, by model; `None` where the file does not say.
 fn used(file: &str) -> Option<Usage> {
-    let file = Value::Object(parse_object(file.as_bytes()).ok()?);
+    let file = parse_object(file.as_bytes()).ok()?;
     let mut sum = Usage::default();
     for (model, used) in file.members("/modelMetrics")? {
         let tokens = used.is_object().then(|| used.tokens(TOKENS));

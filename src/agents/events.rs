@@ -24,7 +24,7 @@ pub(super) trait AgentEvents: fmt::Debug {
     /// Takes a line of standard output.
     fn line(&mut self, turn: &mut AgentTurn, line: &str) {
         match parse_object(line.as_bytes()) {
-            Ok(event) => self.event(turn, &Value::Object(event), line),
+            Ok(event) => self.event(turn, &event, line),
             Err(_) => turn.see(printed(line)),
         }
     }

@@ -8,7 +8,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
-use serde_json::Value;
 
 use crate::clients::{FieldsByPointer, parse_object};
 use crate::engine::boundary::facts::ApiError;
@@ -128,7 +127,7 @@ fn unwrapped(text: &str) -> (Option<u16>, String) {
     let inner = text.strip_prefix("[API Error: ").and_then(|it| it.rsplit_once(']'));
     let inner = inner.map_or(text, |(inner, _)| inner).trim();
     let json = inner.find('{').map_or(inner, |at| &inner[at..]);
-    if let Ok(body) = parse_object(json.as_bytes()).map(Value::Object)
+    if let Ok(body) = parse_object(json.as_bytes())
         && let Some(words) = body.first(&["/error/message", "/message", "/detail"])
     {
         let status = body.status("/error/code").or(body.status("/status"));

@@ -106,8 +106,7 @@ impl<'a> Hook<'a> {
     /// Reads one event. What every event says has the names that Claude Code gave it and other
     /// clients took over. The error is one line for stderr.
     pub fn read(bytes: &[u8], variable: EnvLookup<'a>) -> Result<Self, String> {
-        let payload = parse_object(bytes).map(Value::Object);
-        let payload = payload
+        let payload = parse_object(bytes)
             .map_err(|error| format!("the hook's payload is not a JSON object ({error})"))?;
         let others = &ALL[1..];
         let sender = others.iter().find(|client| (client.sent)(&payload, variable));
@@ -242,7 +241,7 @@ pub struct LineFor {
 impl LineFor {
     /// Reads what was handed over; text of another shape is as good as none.
     pub fn read(bytes: &[u8]) -> Self {
-        let payload = parse_object(bytes).map_or(Value::Null, Value::Object);
+        let payload = parse_object(bytes).unwrap_or_default();
         Self {
             session_id: payload.owned("/session_id").filter(|id| is_session_id(id)),
             folder: payload.owned("/cwd").map(PathBuf::from).filter(|folder| folder.is_absolute()),

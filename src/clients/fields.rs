@@ -13,7 +13,7 @@ use crate::parse::patterns::HALF_CHARACTER;
 /// Reads a JSON object of a client or an agent. The client counts in UTF-16 and may cut a text in
 /// the middle of a character. JSON can hold the remaining half, but text cannot: it is replaced, so
 /// that the whole event is not lost for it.
-pub fn parse_object(bytes: &[u8]) -> serde_json::Result<Map<String, Value>> {
+pub fn parse_object(bytes: &[u8]) -> serde_json::Result<Value> {
     let read = serde_json::from_slice(bytes);
     if read.is_err()
         && let Ok(text) = std::str::from_utf8(bytes)
@@ -22,9 +22,9 @@ pub fn parse_object(bytes: &[u8]) -> serde_json::Result<Map<String, Value>> {
         let whole = HALF_CHARACTER.replace_all(text, |escape: &Captures<'_>| {
             if escape.get(1).is_some() { "\\ufffd".to_owned() } else { escape[0].to_owned() }
         });
-        return serde_json::from_slice(whole.as_bytes());
+        return serde_json::from_slice(whole.as_bytes()).map(Value::Object);
     }
-    read
+    read.map(Value::Object)
 }
 
 /// A session id names a file, so it may hold nothing that a path could.
@@ -184,7 +184,7 @@ mod tests {
     }
 
     fn object(json: &str) -> Value {
-        Value::Object(parse_object(json.as_bytes()).unwrap())
+        parse_object(json.as_bytes()).unwrap()
     }
 
     #[test]

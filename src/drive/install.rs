@@ -267,28 +267,25 @@ fn program(folder: &Path) -> Result<PathBuf> {
     Ok(same.unwrap_or(this))
 }
 
-/// The version of the plugin in a folder; `None` where there is no folder. A folder that is not
-/// crew's is an error.
+/// The version of the plugin in a folder; `None` where there is no folder, or an empty one. A
+/// folder that is not crew's is an error.
 fn version_there(folder: &Path) -> Result<Option<String>> {
     if !disk::exists(folder) {
         return Ok(None);
     }
-    let hint = "hint: move it away, or set XDG_DATA_HOME to another folder";
-    if !tree::is_folder(folder) {
-        bail!("{} is not one of crew's folders\n{hint}", folder.display());
-    }
     let files = tree::files(folder, FILES_MAX);
-    if let Some(strange) = files.iter().find(|path| !plugin::is_plugin_file(path)) {
-        bail!(
-            "{} holds files that crew did not put there: {}\n{hint}",
-            folder.display(),
-            strange.display()
-        );
-    }
-    let manifest = disk::read_text(&folder.join(MANIFEST), MANIFEST_BYTES)?;
+    let strange = files.iter().find(|path| !plugin::is_plugin_file(path));
+    let manifest = disk::read_text(&folder.join(MANIFEST), MANIFEST_BYTES).ok().flatten();
     let version = manifest.as_deref().and_then(manifest_version);
-    if version.is_none() && !files.is_empty() {
-        bail!("{} is not crew's plugin\n{hint}", folder.display());
+    let is_crews = strange.is_none() && (version.is_some() || files.is_empty());
+    if !is_crews || !tree::is_folder(folder) {
+        let holds = strange.map(|file| format!(": it holds {}", file.display()));
+        bail!(
+            "{} is not a folder that crew made{}\n\
+             hint: move it away, or set XDG_DATA_HOME to another folder",
+            folder.display(),
+            holds.unwrap_or_default()
+        );
     }
     Ok(version)
 }

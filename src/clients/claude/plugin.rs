@@ -28,11 +28,10 @@ pub fn crew_version(text: &str) -> Option<&str> {
 
 /// The version in crew's `plugin.json`; `None` for anything else.
 pub fn manifest_version(text: &str) -> Option<String> {
-    object(text).filter(|manifest| manifest.is("/name", NAME))?.owned("/version")
-}
-
-fn object(text: &str) -> Option<Value> {
-    parse_object(text.as_bytes()).ok().map(Value::Object)
+    parse_object(text.as_bytes())
+        .ok()
+        .filter(|manifest| manifest.is("/name", NAME))?
+        .owned("/version")
 }
 
 /// The plugins the client has installed; an error if the text is not such a list.
@@ -85,7 +84,7 @@ pub fn marketplace(text: &str) -> Result<Option<MarketplaceSource>, String> {
 
 /// What a settings file says about crew and its hooks; `None` if it is not such a file.
 pub fn settings(path: PathBuf, text: &str, managed: bool) -> Option<ClientSettings> {
-    let fields = object(text)?;
+    let fields = parse_object(text.as_bytes()).ok()?;
     Some(ClientSettings {
         path,
         disables_hooks: fields["disableAllHooks"] == true,
@@ -97,7 +96,7 @@ pub fn settings(path: PathBuf, text: &str, managed: bool) -> Option<ClientSettin
 /// The variables a settings file puts into the environment of hooks, as text; empty if it is not
 /// such a file.
 pub fn settings_variables(text: &str) -> Vec<(String, String)> {
-    let fields = object(text).unwrap_or_default();
+    let fields = parse_object(text.as_bytes()).unwrap_or_default();
     let said = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let variables = fields.members("/env").into_iter().flatten();
     variables.map(|(name, value)| (name.clone(), said(value))).collect()

@@ -272,26 +272,20 @@ fn adapt(home: &Home, record: &mut Loop, answer: &arguments::AnswerArgs) -> Resu
 /// A message that is neither a command nor an order. A message typed while the agent works steers
 /// it and is left alone.
 fn prompted(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
-    let Some(record) = ours(home, hook)?.filter(Loop::is_live) else {
-        return Ok(EventResult::Silent);
-    };
-    let id = record.id.clone();
-    if hook.event == HookEvent::Notified {
-        // A wake has used up its ticket, so this is the end of a task, and the hold ends with it.
-        if record.state.due.is_some() {
-            control::take_up(home, &id, "continued by the end of a background task")?;
-        }
-        return Ok(EventResult::Silent);
-    }
-    if record.state.status == Status::Paused {
-        return Ok(EventResult::Silent);
-    }
-    if transcript::broke_off(&record, hook) {
-        let paused = control::pause_now(home, &id, "paused: the user interrupted the agent")?;
+    let ours = ours(home, hook)?.filter(is_at_work);
+    let Some(record) = ours else { return Ok(EventResult::Silent) };
+    let is_the_users = hook.event != HookEvent::Notified;
+    if is_the_users && transcript::broke_off(&record, hook) {
+        let what = "paused: the user interrupted the agent";
+        let paused = control::pause_now(home, &record.id, what)?;
         return Ok(EventResult::BrokenOff(Box::new(paused)));
     }
     if record.state.due.is_some() {
-        control::take_up(home, &id, "continued by the user's own prompt")?;
+        // A wake has used up its ticket, so what the client notifies of is the end of a task, and
+        // the hold ends with it.
+        let by =
+            if is_the_users { "the user's own prompt" } else { "the end of a background task" };
+        control::take_up(home, &record.id, &format!("continued by {by}"))?;
     }
     Ok(EventResult::Silent)
 }
