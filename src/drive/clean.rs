@@ -2,17 +2,16 @@
 //! written, is never touched; one that its open client could resume only when it is named.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Error, Result, bail};
 
-use super::end::{between_starts, between_starts_in};
+use super::end::between_starts_in;
 use super::find::life;
-use crate::engine::record::{Driver, Life, Loop, Outcome};
+use crate::engine::record::{Driver, Life, Loop, LoopId, Outcome};
 use crate::world::clock;
 use crate::world::git::snapshots::Snapshots;
-use crate::world::store::removal::{self, Pointers};
+use crate::world::store::removal;
 use crate::world::store::{self, Home};
 
 /// The loops that ended longer ago than this, and how many others did that an open client could
@@ -55,16 +54,18 @@ pub struct Cleaned {
 /// them. One that was resumed, is busy or cannot be removed stays and stops no other.
 pub fn remove(home: &Home, loops: &[Loop]) -> Cleaned {
     let mut cleaned = Cleaned::default();
-    let pointers = removal::pointers(home);
-    let mut trees: BTreeMap<&Path, (Snapshots, u64)> = BTreeMap::new();
+    let mut trees = BTreeMap::new();
     for record in loops {
-        // Measuring and pruning take long: once for each working tree.
-        trees.entry(&record.place.checkout).or_insert_with(|| {
-            let snapshots = Snapshots::of(home, record);
+        let checkout = &record.place.checkout;
+        // Measuring and pruning take long: once for each working tree. A start there may take over
+        // what its pointer names, or have taken a snapshot that has no name yet.
+        let (start, ..) = trees.entry(checkout).or_insert_with(|| {
+            let (start, snapshots) =
+                (between_starts_in(home, checkout), Snapshots::of(home, record));
             let before = snapshots.bytes();
-            (snapshots, before)
+            (start, snapshots, before)
         });
-        match remove_one(home, record, &pointers) {
+        match take_out(home, &record.id, start.is_some()) {
             Ok(bytes) => {
                 cleaned.removed += 1;
                 cleaned.freed += bytes;
@@ -72,9 +73,9 @@ pub fn remove(home: &Home, loops: &[Loop]) -> Cleaned {
             Err(error) => cleaned.refused.push(error),
         }
     }
-    for (checkout, (snapshots, before)) in trees {
-        // A start may have taken a snapshot that has no name yet.
-        if let Some(_lock) = between_starts_in(home, checkout) {
+    cleaned.refused.extend(finish(home).err());
+    for (start, snapshots, before) in trees.into_values() {
+        if start.is_some() {
             snapshots.forget_what_is_unnamed();
         }
         cleaned.freed += before.saturating_sub(snapshots.bytes());
@@ -82,11 +83,9 @@ pub fn remove(home: &Home, loops: &[Loop]) -> Cleaned {
     cleaned
 }
 
-/// Removes one of them, except for what only its snapshots hold. Returns the bytes of its record.
-fn remove_one(home: &Home, record: &Loop, pointers: &Pointers) -> Result<u64> {
-    let id = &record.id;
-    // A start may take over what a pointer of this working tree names.
-    let start = between_starts(home, id)?;
+/// Takes the record of one of them out of the store, where starts are kept out of its working tree.
+/// Returns its bytes.
+fn take_out(home: &Home, id: &LoopId, is_kept_from_starts: bool) -> Result<u64> {
     let held = store::hold(home, id, store::LOCK_WAIT)?;
     let boundary = store::boundary_lock(home, id, store::LOCK_WAIT)?;
     let record = held.load()?;
@@ -94,21 +93,16 @@ fn remove_one(home: &Home, record: &Loop, pointers: &Pointers) -> Result<u64> {
         bail!("loop {id} was resumed meanwhile\nhint: crew cancel {id} ends it");
     }
     let works = record.driver() == Driver::Process && life(&record.state.owner) == Life::Alive;
-    if works || start.is_none() || boundary.is_none() {
+    if works || !is_kept_from_starts || boundary.is_none() {
         bail!("loop {id} is busy\nhint: try again in a moment");
     }
     let bytes = removal::bytes(home, id);
-    let gone = removal::take_out(home, id).and_then(|()| removal::finish(home, id, pointers));
-    gone.with_context(|| format!("cannot remove the record of loop {id}"))?;
+    let taken = removal::take_out(home, id);
+    taken.with_context(|| format!("cannot remove the record of loop {id}"))?;
     Ok(bytes)
 }
 
-/// Finishes what a removal that was cut off has left behind.
+/// Removes what was taken out, also what a removal that was cut off has left behind.
 pub fn finish(home: &Home) -> Result<()> {
-    let taken = removal::taken(home);
-    let pointers = if taken.is_empty() { Pointers::new() } else { removal::pointers(home) };
-    taken.iter().try_for_each(|id| {
-        let gone = removal::finish(home, id, &pointers);
-        gone.with_context(|| format!("cannot remove loop {id}"))
-    })
+    removal::remove_taken(home).context("cannot remove all that is left of removed loops")
 }

@@ -2,9 +2,8 @@
 //! leaves a whole record or none; what was left behind is found by its name and removed later. It
 //! asks nobody and decides nothing.
 
-use std::collections::HashMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::home::{Home, read_pointer};
 use crate::engine::record::LoopId;
@@ -32,52 +31,39 @@ pub fn take_out(home: &Home, id: &LoopId) -> io::Result<()> {
     fault::point("remove.taken")
 }
 
-/// The loops whose records are out of the store and not removed yet.
-pub fn taken(home: &Home) -> Vec<LoopId> {
+/// Removes everything that was taken out, also what an earlier removal has left: the pointers to
+/// it, its snapshots and its records. These go last, because they are what says that there is
+/// something to remove. A loop that is over gets no new pointers.
+pub fn remove_taken(home: &Home) -> io::Result<()> {
     let names = disk::names(&home.loops(), ENTRIES_MAX).into_iter();
-    names.filter_map(|name| name.strip_prefix(TAKEN)?.parse().ok()).collect()
-}
-
-/// Removes what was taken out, and every pointer to it. The record goes last, because it is what
-/// says that there is something to remove.
-pub fn finish(home: &Home, id: &LoopId, pointers: &Pointers) -> io::Result<()> {
-    for pointer in pointers.get(id).into_iter().flatten() {
-        if read_pointer(pointer).is_ok_and(|named| named.as_ref() == Some(id)) {
-            disk::remove(pointer)?;
+    let taken: Vec<LoopId> =
+        names.filter_map(|name| name.strip_prefix(TAKEN)?.parse().ok()).collect();
+    if taken.is_empty() {
+        return Ok(());
+    }
+    for folder in ["sessions", "checkouts"].map(|name| home.root().join(name)) {
+        for name in disk::names(&folder, ENTRIES_MAX) {
+            let pointer = folder.join(name);
+            if read_pointer(&pointer).is_ok_and(|id| id.is_some_and(|id| taken.contains(&id))) {
+                disk::remove(&pointer)?;
+            }
         }
     }
     fault::point("remove.pointers")?;
     let git_dirs = disk::names(&home.trees(), ENTRIES_MAX).into_iter();
     for git_dir in git_dirs.filter(|name| !name.contains('.')) {
         let git_dir = home.trees().join(git_dir);
-        tree::remove(&git_dir.join("refs/crew").join(id.as_str()))?;
-        for list in LISTS {
-            disk::remove(&git_dir.join(list).join(id.as_str()))?;
+        for id in &taken {
+            tree::remove(&git_dir.join("refs/crew").join(id.as_str()))?;
+            for list in LISTS {
+                disk::remove(&git_dir.join(list).join(id.as_str()))?;
+            }
         }
     }
     fault::point("remove.snapshots")?;
-    tree::remove(&home.loops().join(format!("{TAKEN}{id}")))
+    taken.iter().try_for_each(|id| tree::remove(&home.loops().join(format!("{TAKEN}{id}"))))
 }
 
 /// The folders of a private git dir with a list of paths for each loop: those that were changed
 /// before it began, and those that were ignored.
 pub const LISTS: [&str; 2] = ["yours", "ignored"];
-
-/// What points to each loop.
-pub type Pointers = HashMap<LoopId, Vec<PathBuf>>;
-
-/// The pointers of all sessions and working trees. A loop that is over gets no new ones.
-pub fn pointers(home: &Home) -> Pointers {
-    let mut pointers = Pointers::new();
-    for folder in ["sessions", "checkouts"].map(|name| home.root().join(name)) {
-        let names = disk::names(&folder, ENTRIES_MAX).into_iter();
-        // The locks beside them point nowhere.
-        for name in names.filter(|name| Path::new(name).extension() != Some("lock".as_ref())) {
-            let pointer = folder.join(name);
-            if let Ok(Some(id)) = read_pointer(&pointer) {
-                pointers.entry(id).or_default().push(pointer);
-            }
-        }
-    }
-    pointers
-}
