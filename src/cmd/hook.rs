@@ -10,8 +10,9 @@ use clap::ColorChoice;
 use super::answer::{self, reply};
 use super::print;
 use crate::clients::{Hook, HookEvent, Output};
+use crate::drive::install;
 use crate::drive::session::companion::{companion, notice};
-use crate::drive::session::{self, EventResult, delivered, note_fault, skew};
+use crate::drive::session::{self, EventResult, delivered, note_fault};
 use crate::exit;
 use crate::report::{attention, setup};
 use crate::world::files::disk;
@@ -74,7 +75,7 @@ fn answered(home: &Home, hook: &Hook<'_>, is_companion: bool) -> Result<(Output,
     let is_a_prompt = answer.prompts_the_agent();
     let notice = answer::notice(&answer);
     let mut said = reply(home, hook, answer);
-    if let Some(skew) = skew::look(hook) {
+    if let Some(skew) = install::skew(hook) {
         said = said.also(&setup::skew(&skew.plugin, skew.launched));
     }
     let mut output = (hook.client.write)(&hook.name, &said);

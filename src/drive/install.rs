@@ -14,6 +14,7 @@ use crate::clients::claude::plugin::{
     self, MANIFEST, MarketplaceSource, NoRoom, PRODUCT, PROGRAMS, config_folder, manifest_version,
     status_line_entry, with_line, without_line,
 };
+use crate::clients::{Hook, HookEvent};
 use crate::engine::doctor::{NAME, PLUGIN, shell_word};
 use crate::engine::text::word;
 use crate::world::files::disk::{self, Durability};
@@ -364,6 +365,30 @@ fn replace(file: &Path, text: &str) -> io::Result<()> {
     disk::make_folder(file.parent().unwrap_or(file))?;
     disk::write(file, text.as_bytes(), Durability::Machine)?;
     mode.map_or(Ok(()), |mode| tree::set_mode(file, mode))
+}
+
+// Updating the plugin does not update the binary behind its hooks, and neither does the other.
+
+/// A plugin whose version differs from this binary's.
+#[derive(Debug)]
+pub struct Skew {
+    /// The plugin's version.
+    pub plugin: String,
+    /// Whether the plugin finds its binary through the launcher: a checkout, or a copy of one.
+    pub launched: bool,
+}
+
+/// Checks the plugin this hook belongs to, once per session: a compaction does not start a new one.
+pub fn skew(hook: &Hook<'_>) -> Option<Skew> {
+    if hook.event != (HookEvent::SessionBegan { compacted: false }) {
+        return None;
+    }
+    let plugin = hook.client.plugin.as_ref()?;
+    let root = hook.folder_of(plugin.root)?;
+    let manifest = disk::read_text(&root.join(plugin.manifest), MANIFEST_BYTES).ok()??;
+    let plugin = (plugin.version)(&manifest)?;
+    let launched = disk::exists(&root.join("bin/launch"));
+    (plugin != env!("CARGO_PKG_VERSION")).then_some(Skew { plugin, launched })
 }
 
 #[cfg(test)]

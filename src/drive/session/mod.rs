@@ -4,7 +4,6 @@
 pub mod companion;
 pub mod questions;
 pub mod queued;
-pub mod skew;
 pub mod stop;
 pub mod transcript;
 
