@@ -65,7 +65,7 @@ pub fn of(home: &Home, record: &Loop, story: &Story, is_moved: bool) -> Page {
     let handoff = has_handoff.then(|| store::view::newest_handoff(record)).flatten();
     let is_running = record.state.status == Status::Running;
     let awake_ms = page.awake_ms + if is_running { spent_ms(record) } else { 0 };
-    Page { awake_ms, handoff: handoff.map(|file| file.display().to_string()), ..page }
+    Page { awake_ms, handoff: handoff.map(|(file, _)| file.display().to_string()), ..page }
 }
 
 /// The last lines of its iterations, as far as its journal tells them.

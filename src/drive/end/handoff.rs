@@ -18,9 +18,6 @@ use crate::world::clock;
 use crate::world::files::disk;
 use crate::world::store::{self, Home, view};
 
-/// The largest page that is read, in bytes.
-const PAGE_BYTES: u64 = 1 << 20;
-
 /// Writes a handoff page of the given type, journals who wrote it, and returns its path.
 pub fn write(home: &Home, record: &Loop, kind: &str, told: &str, by: Actor) -> Result<PathBuf> {
     if !is_kind(kind) {
@@ -41,7 +38,7 @@ pub fn write(home: &Home, record: &Loop, kind: &str, told: &str, by: Actor) -> R
              hint: {command} {told} \"the parser is done, its tests are next\""
         );
     }
-    let page = put(record, &page::read(home, record), told, kind, clock::now().wall)?;
+    let (page, _) = put(record, &page::read(home, record), told, kind, clock::now().wall)?;
     store::note(home, &record.id, format!("{HANDED_OFF}{}", by.label()))?;
     Ok(page)
 }
@@ -51,82 +48,72 @@ pub fn write(home: &Home, record: &Loop, kind: &str, told: &str, by: Actor) -> R
 /// nothing to write or it cannot be written.
 pub fn for_the_next(home: &Home, record: &Loop) -> Option<PathBuf> {
     match next_page(home, record)? {
-        (page, None) => Some(page),
-        (page, Some(text)) => view::write_handoff(record, page.file_name()?.to_str()?, &text).ok(),
+        ((page, _), false) => Some(page),
+        ((page, text), true) => {
+            view::write_handoff(record, page.file_name()?.to_str()?, &text).ok()
+        }
     }
 }
 
 /// The same page and its text, of which nothing is written: where no new one is needed, the newest.
 pub fn text_for_the_next(home: &Home, record: &Loop) -> Option<(PathBuf, String)> {
-    match next_page(home, record) {
-        Some((page, Some(text))) => Some((page, text)),
-        Some((page, None)) => read_page(page),
-        None => read_page(view::newest_handoff(record)?),
-    }
+    next_page(home, record).map(|(page, _)| page).or_else(|| view::newest_handoff(record))
 }
 
-/// The page that the next owner reads, with its text if it is to be written.
-fn next_page(home: &Home, record: &Loop) -> Option<(PathBuf, Option<String>)> {
+/// The page that the next owner reads, and whether it is to be written.
+fn next_page(home: &Home, record: &Loop) -> Option<((PathBuf, String), bool)> {
     let is_moved = tree::has_moved(home, record);
     if !record.is_live() && !is_moved {
         return None;
     }
     let since = record.state.last_iteration_at.unwrap_or(record.started_at);
-    let is_current = |page: &PathBuf| {
+    let is_current = |(page, _): &(PathBuf, String)| {
         let changed = disk::stamp(page).and_then(|(_, nanos)| i64::try_from(nanos).ok());
         changed.is_some_and(|nanos| DateTime::from_timestamp_nanos(nanos) >= since)
     };
-    let newest = view::newest_handoff(record).filter(is_current);
-    let text = newest.clone().filter(|_| is_moved).and_then(read_page).map(|(_, text)| text);
-    let text = text.filter(|text| is_whole(text));
-    if let (Some(newest), None) = (newest, &text) {
-        return Some((newest, None));
-    }
+    let newest = match view::newest_handoff(record).filter(is_current) {
+        Some(newest) if !is_moved || !is_whole(&newest.1) => return Some((newest, false)),
+        newest => newest,
+    };
     let kind = match record.state.status {
         Status::Paused => "paused",
         _ => record.outcome().map_or("interrupted", Outcome::label),
     };
     let page = page::of(home, record, &page::told(home, record), is_moved);
-    let told = text.as_deref().and_then(authors_words).unwrap_or_default();
+    let told = newest.as_ref().and_then(|(_, text)| authors_words(text)).unwrap_or_default();
     let now = clock::now().wall;
     let file = record.place.branch_folder().join("handoffs").join(file_name(kind, now));
-    Some((file, Some(new_text(record, &page, told, kind, now))))
+    Some(((file, new_text(record, &page, told, kind, now)), true))
 }
 
 /// Writes the page for the next process of a run. Best effort: `None` where it cannot be written;
 /// the prompt has the last iteration's evidence either way.
-pub fn hand_on(home: &Home, record: &Loop, kind: &str) -> Option<PathBuf> {
+pub fn hand_on(home: &Home, record: &Loop, kind: &str) -> Option<(PathBuf, String)> {
     let page = page::read(home, record);
-    let file = put(record, &page, "", kind, clock::now().wall).ok()?;
+    let written = put(record, &page, "", kind, clock::now().wall).ok()?;
     if page.has_unread_handoff {
         let _ = store::note(home, &record.id, HANDED_ON);
     }
-    Some(file)
+    Some(written)
 }
 
-/// The file of a page and its text.
-pub fn read_page(page: PathBuf) -> Option<(PathBuf, String)> {
-    let text = disk::read_text(&page, PAGE_BYTES).ok().flatten()?;
-    Some((page, text))
-}
-
-/// Writes a page of that type.
+/// Writes a page of that type. Returns its file and its text.
 pub(super) fn put(
     record: &Loop,
     page: &Page,
     told: &str,
     kind: &str,
     now: DateTime<Utc>,
-) -> io::Result<PathBuf> {
+) -> io::Result<(PathBuf, String)> {
     let text = new_text(record, page, told, kind, now);
-    view::write_handoff(record, &file_name(kind, now), &text)
+    Ok((view::write_handoff(record, &file_name(kind, now), &text)?, text))
 }
 
 /// The text of a new page; `told` is its author's text on what was done. A page of crew's own
 /// repeats the words of one that nobody has read, because only the newest page is.
 fn new_text(record: &Loop, page: &Page, told: &str, kind: &str, now: DateTime<Utc>) -> String {
     let is_crews = told.is_empty() && page.has_unread_handoff;
-    let unread = view::newest_handoff(record).filter(|_| is_crews).and_then(read_page);
+    let unread = if is_crews { view::newest_handoff(record) } else { None };
     let told = unread.as_ref().and_then(|(_, text)| authors_words(text)).unwrap_or(told);
     text(page, told, kind, now)
 }

@@ -69,7 +69,7 @@ pub fn wind_up(home: &Home, record: Loop) -> EndedLoop {
     }
     let mut page = page::read(home, &record);
     let handoff = handed_off.then(|| handoff::put(&record, &page, "", outcome.label(), now).ok());
-    page.handoff = handoff.flatten().map(|file| file.display().to_string());
+    page.handoff = handoff.flatten().map(|(file, _)| file.display().to_string());
     result::write(home, &record, &page.commits, now);
     let _ = view::write(&record);
     room::give_up(home, &record.id);

@@ -108,7 +108,7 @@ pub fn resume(
     }
     release(home, former, &record);
     let _ = view::write(&record);
-    let handoff = made.or_else(|| view::newest_handoff(&record));
+    let handoff = made.or_else(|| Some(view::newest_handoff(&record)?.0));
     let notes = accepted.into_iter().chain(unproved).chain(adapted).collect();
     Ok(Resumed { record, handoff, notes })
 }

@@ -8,7 +8,6 @@ use super::Runner;
 use crate::agents::service::ServiceWait;
 use crate::agents::{self, Launch, OutputReader, Report};
 use crate::drive::control::Cancels;
-use crate::drive::end::handoff::read_page;
 use crate::drive::prompt;
 use crate::engine::boundary::facts::{AgentClosing, AgentOutcome, ProcessEnd};
 use crate::engine::boundary::limits::time_left_ms;
@@ -89,8 +88,8 @@ impl Runner<'_> {
 
     /// The prompt of this iteration, and the command line that carries it.
     fn ask(&mut self, run: &Run) -> Result<(String, Launch), String> {
-        let page = self.handoff.clone().and_then(read_page);
-        let asked = prompt::assemble(self.home, &self.ledger.record, page.as_ref())?;
+        let page = self.handoff.as_ref();
+        let asked = prompt::assemble(self.home, &self.ledger.record, page)?;
         if asked.size.is_over() {
             let Size { tokens, budget } = asked.size;
             self.tell(&RunEvent::OverBudget { tokens, budget });

@@ -71,7 +71,7 @@ struct Runner<'a> {
     /// As recorded when this process took the loop, because an agent can write the record too.
     trusted: Option<GitBaseline>,
     /// The former owner's page, for the first iteration here; `None` for a loop that begins.
-    handoff: Option<PathBuf>,
+    handoff: Option<(PathBuf, String)>,
     /// Whether the next iteration skips the delay: the first one here, and one right after a wait.
     is_rested: bool,
     /// Whether a person asks for the next iteration: it tries whatever the rate window says.

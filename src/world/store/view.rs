@@ -124,15 +124,15 @@ pub fn write_handoff(subject: &Loop, name: &str, page: &str) -> io::Result<PathB
     Ok(file)
 }
 
-/// The newest handoff page of this loop.
-pub fn newest_handoff(subject: &Loop) -> Option<PathBuf> {
+/// The newest handoff page of this loop: its file and its text.
+pub fn newest_handoff(subject: &Loop) -> Option<(PathBuf, String)> {
     let folder = subject.place.reading_folder().join("handoffs");
     let mut pages: Vec<PathBuf> =
         disk::names(&folder, HANDOFFS_MAX).into_iter().map(|name| folder.join(name)).collect();
     pages.sort_by_key(|page| std::cmp::Reverse(disk::stamp(page).map(|(_, time)| time)));
-    pages.into_iter().find(|page| {
-        let text = disk::read_text(page, HANDOFF_BYTES).ok().flatten();
-        text.is_some_and(|text| is_of(subject, &text))
+    pages.into_iter().find_map(|page| {
+        let text = disk::read_text(&page, HANDOFF_BYTES).ok()??;
+        is_of(subject, &text).then_some((page, text))
     })
 }
 
