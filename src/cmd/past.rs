@@ -108,15 +108,15 @@ pub fn back(words: &[String]) -> Result<Exit> {
         [name, word] => (Some(name.as_str()), word),
         _ => bail!(UsageError::new("back needs an iteration", "crew back 3")),
     };
-    let Some(target) = back::target(word) else {
-        bail!(UsageError::new(format!("`{word}` is not an iteration"), "crew back 3"))
-    };
+    if !back::is_target(word) {
+        bail!(UsageError::new(format!("`{word}` is not an iteration"), "crew back 3"));
+    }
     let (home, record) = requested(name)?;
     if name.is_none() && !is_here(&record, &env::current_folder()?) {
         let id = &record.id;
         bail!(UsageError::new("no loop works in this folder", format!("crew back {id} {word}")));
     }
-    let restored = back::back(&home, &record, &target)?;
+    let restored = back::back(&home, &record, word)?;
     let has_git = record.place.head.is_some() || record.branch().is_some();
     let git = if has_git { "; HEAD and the branch are as they were" } else { "" };
     let files = |paths: &[String]| match paths {

@@ -51,25 +51,14 @@ pub fn unseen(home: &Home, record: &Loop) -> Option<String> {
         .then(|| format!("iteration {iteration} is still running: its changes show when it ends"))
 }
 
-/// What a person goes back to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum BackTo {
-    /// The end of an iteration; 0 is the state before the first.
-    Iteration(u32),
-    /// The state before an earlier return, by its name.
-    Kept(String),
-}
-
-/// Reads `3` or `back-1`; `None` for any other word.
-pub fn target(word: &str) -> Option<BackTo> {
-    let is_kept = |number: &str| number.parse::<u32>().is_ok();
-    let kept = word.strip_prefix("back-").is_some_and(is_kept);
-    let kept = kept.then(|| BackTo::Kept(word.to_owned()));
-    kept.or_else(|| word.parse().ok().map(BackTo::Iteration))
+/// Whether a word says what a person goes back to: the end of an iteration, such as `3`, where 0 is
+/// the state before the first, or the state before an earlier return, by its name: `back-1`.
+pub fn is_target(word: &str) -> bool {
+    word.strip_prefix("back-").unwrap_or(word).parse::<u32>().is_ok()
 }
 
 /// Makes the working tree what it was.
-pub fn back(home: &Home, record: &Loop, target: &BackTo) -> Result<Restored> {
+pub fn back(home: &Home, record: &Loop, target: &str) -> Result<Restored> {
     let here = named_by(home, &home.checkout_pointer(&record.place.checkout))?;
     for other in std::iter::once(record).chain(&here) {
         if other.is_live() && other.state.status != Status::Paused {
@@ -85,20 +74,17 @@ pub fn back(home: &Home, record: &Loop, target: &BackTo) -> Result<Restored> {
         format!("loop {} is judging an iteration\nhint: try again in a moment", record.id)
     })?;
     let snapshots = Snapshots::of(home, record);
-    let (commit, to) = match target {
-        BackTo::Iteration(iteration) => {
-            ended(record, *iteration)?;
-            let end = snapshots.at_the_end_of(&record.id, *iteration);
-            let (_, commit) = end.with_context(|| none(record))?;
-            (commit, format!("the end of iteration {iteration}"))
-        }
-        BackTo::Kept(name) => {
-            let kept = snapshots.named(&record.id, name).with_context(|| {
-                let hint = "each crew back prints the name that undoes it";
-                format!("loop {} has no {name}\nhint: {hint}", record.id)
-            });
-            (kept?, name.clone())
-        }
+    let (commit, to) = if let Ok(iteration) = target.parse() {
+        ended(record, iteration)?;
+        let end = snapshots.at_the_end_of(&record.id, iteration);
+        let (_, commit) = end.with_context(|| none(record))?;
+        (commit, format!("the end of iteration {iteration}"))
+    } else {
+        let kept = snapshots.named(&record.id, target).with_context(|| {
+            let hint = "each crew back prints the name that undoes it";
+            format!("loop {} has no {target}\nhint: {hint}", record.id)
+        });
+        (kept?, target.to_owned())
     };
     let restored = snapshots.restore(&record.id, &commit).map_err(|why| anyhow!(why))?;
     let (id, kept_as) = (&record.id, &restored.kept_as);
