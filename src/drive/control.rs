@@ -9,7 +9,6 @@ use anyhow::{Result, bail};
 use super::find::{life, owner_is_gone, spent_ms};
 use super::session::transcript::is_marked;
 use super::{end, meter, tree};
-use crate::clients;
 use crate::clients::spelling::way_on;
 use crate::engine::boundary::limits::{LimitChanges, changed, named};
 use crate::engine::journal::{Event, TOLD};
@@ -63,10 +62,7 @@ pub fn pause(home: &Home, id: &LoopId, by: Actor, at_once: bool) -> Result<Pause
     let breaks_off = match record.driver() {
         Driver::Process => at_once || owner_is_gone(home, &record),
         // After Esc nothing runs whose end a pause could wait for.
-        Driver::Session => {
-            let reader = clients::of(&record.state.owner).transcript.as_ref();
-            is_marked(&record, record.state.session.transcript.as_deref(), reader)
-        }
+        Driver::Session => is_marked(&record, record.state.session.transcript.as_deref()),
     };
     if record.state.due.is_none() && !breaks_off {
         return paused(record, PauseResult::AfterIteration);

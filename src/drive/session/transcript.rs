@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::clients::{self, Hook, Transcript};
+use crate::clients::{self, Hook};
 use crate::engine::record::{Dialog, Loop, Status};
 use crate::world::files::disk;
 
@@ -49,11 +49,12 @@ const MARK_WITHIN: u64 = 64 << 10;
 /// Whether the prompt of this event follows an interruption of the loop's running iteration. What
 /// is typed while the agent works is part of its turn, and steers it.
 pub fn broke_off(record: &Loop, hook: &Hook<'_>) -> bool {
-    is_marked(record, hook.transcript.as_deref(), hook.reader()) || is_taken_back(record, hook)
+    is_marked(record, hook.transcript.as_deref()) || is_taken_back(record, hook)
 }
 
 /// Whether the transcript holds the client's mark since the last boundary.
-pub fn is_marked(record: &Loop, file: Option<&Path>, reader: Option<&Transcript>) -> bool {
+pub fn is_marked(record: &Loop, file: Option<&Path>) -> bool {
+    let reader = clients::of(&record.state.owner).transcript.as_ref();
     file.zip(reader).is_some_and(|(file, reader)| {
         let tail = disk::read_end(file, record.state.session.transcript_bytes, MARK_WITHIN);
         tail.is_ok_and(|(tail, _)| (reader.interrupted)(&tail))
