@@ -11,7 +11,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use serde::Serialize;
 
 use crate::clients::claude::plugin::{
-    self, MANIFEST, MarketplaceSource, NoRoom, PRODUCT, PROGRAMS, config_folder, manifest_version,
+    self, MANIFEST, NoRoom, PRODUCT, PROGRAMS, config_folder, manifest_version,
     status_line_entry, with_line, without_line,
 };
 use crate::clients::{Hook, HookEvent};
@@ -72,7 +72,7 @@ pub fn share(address: Option<&str>, named: Option<&Path>) -> Result<String> {
         vec!["plugin", "install", PLUGIN, "--scope", "project"],
     ];
     let client = Client::find(named, "nothing was written", &commands)?;
-    if let Some(MarketplaceSource::Folder(own)) = client.known_source()? {
+    if let Some(own) = client.marketplace_folder()? {
         bail!(
             "this machine has crew's marketplace from {}, and the client keeps one source for a name\n\
              hint: write this into .claude/settings.json yourself:\n{:#}",
@@ -127,9 +127,7 @@ pub fn uninstall(named: Option<&Path>) -> Result<Removed> {
         Err(error) => return Err(error),
     };
     let real = |path: &Path| disk::real_path(path).unwrap_or_else(|_| path.to_owned());
-    let source = client.known_source()?;
-    let ours =
-        matches!(source, Some(MarketplaceSource::Folder(from)) if real(&from) == real(&folder));
+    let ours = client.marketplace_folder()?.is_some_and(|from| real(&from) == real(&folder));
     let mut shared = Vec::new();
     if ours {
         let said = client::ask(&client.program, &["plugin", "list", "--json"], &client.here)?;
@@ -199,11 +197,11 @@ impl Client {
         commands.iter().try_for_each(|words| client::change(&self.program, words, &self.here))
     }
 
-    /// Where the client has crew's marketplace from.
-    fn known_source(&self) -> Result<Option<MarketplaceSource>> {
+    /// The folder that the client has crew's marketplace from, if it is one.
+    fn marketplace_folder(&self) -> Result<Option<PathBuf>> {
         let words = ["plugin", "marketplace", "list", "--json"];
         let said = client::ask(&self.program, &words, &self.here)?;
-        plugin::marketplace(&said).map_err(anyhow::Error::msg)
+        plugin::marketplace_folder(&said).map_err(anyhow::Error::msg)
     }
 }
 

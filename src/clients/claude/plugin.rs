@@ -58,28 +58,12 @@ fn plugin(fields: &Value) -> Option<PluginCheck> {
     })
 }
 
-/// Where the client gets crew's marketplace from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum MarketplaceSource {
-    /// A folder on this machine, which the client reads in place.
-    Folder(PathBuf),
-    /// Anything else, as the client names it.
-    Elsewhere(String),
-}
-
-/// The source of the marketplace `crew`, if the client has one; an error if the text is not such a
-/// list.
-pub fn marketplace(text: &str) -> Result<Option<MarketplaceSource>, String> {
+/// The folder of this machine that the client reads crew's marketplace from, in place, if it is
+/// one; an error if the text is not a list of marketplaces.
+pub fn marketplace_folder(text: &str) -> Result<Option<PathBuf>, String> {
     let all = list(text, "marketplaces")?;
-    Ok(all.iter().find(|fields| fields.is("/name", NAME)).map(|fields| {
-        if fields.is("/source", "directory")
-            && let Some(path) = fields.text("/path")
-        {
-            return MarketplaceSource::Folder(path.into());
-        }
-        let named = fields.first(&["/repo", "/url", "/source"]);
-        MarketplaceSource::Elsewhere(named.unwrap_or_default().to_owned())
-    }))
+    let is_ours = |fields: &&Value| fields.is("/name", NAME) && fields.is("/source", "directory");
+    Ok(all.iter().find(is_ours).and_then(|fields| fields.text("/path")).map(PathBuf::from))
 }
 
 /// What a settings file says about crew and its hooks; `None` if it is not such a file.
@@ -302,16 +286,13 @@ mod plugin_tests {
     #[test]
     fn a_marketplace_is_a_folder_or_somewhere_else() {
         let folder = r#"[{"name":"crew","source":"directory","path":"/data/crew/plugin"}]"#;
-        assert_eq!(
-            marketplace(folder),
-            Ok(Some(MarketplaceSource::Folder("/data/crew/plugin".into())))
-        );
+        assert_eq!(marketplace_folder(folder), Ok(Some("/data/crew/plugin".into())));
         let fetched = r#"[{"name":"zed"},{"name":"crew","source":"github","repo":"a/crew"}]"#;
-        assert_eq!(
-            marketplace(fetched),
-            Ok(Some(MarketplaceSource::Elsewhere("a/crew".to_owned())))
-        );
-        assert_eq!(marketplace("[]"), Ok(None));
+        let anothers = r#"[{"name":"zed","source":"directory","path":"/data/zed"}]"#;
+        for other in [fetched, anothers, "[]"] {
+            assert_eq!(marketplace_folder(other), Ok(None), "{other}");
+        }
+        assert!(marketplace_folder("Configured marketplaces:").is_err());
     }
 
     #[test]

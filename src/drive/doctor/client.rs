@@ -9,11 +9,10 @@ use serde_json::Value;
 use super::findings::{Findings, VERSION};
 use super::{TEXT_BYTES, first_line};
 use crate::clients::claude::plugin::{HOOKS, MANIFEST, PROGRAMS};
-use crate::clients::claude::plugin::{
-    MarketplaceSource, client_version, crew_version, manifest_version, marketplace, plugins,
-    settings,
-};
 use crate::clients::claude::plugin::{PRODUCT, config_folder, settings_files};
+use crate::clients::claude::plugin::{
+    client_version, crew_version, manifest_version, marketplace_folder, plugins, settings,
+};
 use crate::engine::doctor::{ClientSettings, NAME, PLUGIN, PluginCheck, Version};
 use crate::world::files::{disk, tree};
 use crate::world::{client, env, git};
@@ -44,7 +43,7 @@ pub(super) fn examine(
     let ask = |words: &[&str]| client::ask(program.as_deref()?, words, here).ok();
     let all = ask(&["plugin", "list", "--json"]).and_then(|text| plugins(&text).ok());
     let source = ask(&["plugin", "marketplace", "list", "--json"]);
-    let source = source.and_then(|text| marketplace(&text).ok().flatten());
+    let folder = source.and_then(|text| marketplace_folder(&text).ok().flatten());
     let files = the_settings(here);
     if let Some(all) = &all {
         seen.lacks_crew = !all.iter().any(is_crew) && !was_given;
@@ -53,10 +52,7 @@ pub(super) fn examine(
     // A folder of this machine, or the client's own copy.
     let ours = all.iter().flatten().filter(|plugin| plugin.id == PLUGIN);
     let copy = ours.max_by_key(|plugin| plugin.enabled).and_then(|plugin| plugin.copy.clone());
-    seen.folder = match source {
-        Some(MarketplaceSource::Folder(folder)) => Some(folder),
-        None | Some(MarketplaceSource::Elsewhere(_)) => copy,
-    };
+    seen.folder = folder.or(copy);
     if let Some(folder) = &seen.folder {
         the_folder(folder, here, found);
     }
