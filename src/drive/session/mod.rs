@@ -158,13 +158,10 @@ pub fn note_fault(home: &Home, hook: &Hook<'_>, what: &str) {
 
 /// A slash command. Every error is reported to the user, who has just typed it.
 fn command(home: &Home, hook: &Hook<'_>, name: &str, raw: &str) -> EventResult {
-    let already = owned_or_last(home, hook).and_then(|record| {
-        let Some(record) = record else { return Ok(None) };
-        let obeyed = queued::was_obeyed(home, &record, hook, name, raw)?;
-        Ok(obeyed.map(|obeyed| EventResult::Already(obeyed, Box::new(record))))
-    });
-    if let Ok(Some(already)) = already {
-        return already;
+    if let Ok(Some(record)) = owned_or_last(home, hook)
+        && let Ok(Some(obeyed)) = queued::was_obeyed(home, &record, hook, name, raw)
+    {
+        return EventResult::Already(obeyed, Box::new(record));
     }
     let answer = match name {
         "loop" => start_loop(home, hook, raw),

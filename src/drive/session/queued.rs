@@ -40,10 +40,11 @@ pub fn look(home: &Home, before: &Loop, hook: &Hook<'_>, queue: &mut Queue) -> R
 
 /// Updates the queue from the transcript, if a person types there and the queue can be known.
 fn read_on(before: &Loop, hook: &Hook<'_>, queue: &mut Queue) -> bool {
-    let (Some(file), Some(session_id)) = (&hook.transcript, &hook.session_id) else {
+    let (Some((file, reader)), Some(session_id), true) =
+        (hook.readable(), &hook.session_id, hook.is_attended())
+    else {
         return false;
     };
-    let Some(reader) = hook.reader().filter(|_| hook.is_attended()) else { return false };
     let from = match queue.bytes {
         0 => before.state.session.transcript_bytes,
         bytes => bytes,
