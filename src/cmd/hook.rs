@@ -1,23 +1,37 @@
-//! `crew hook`: one event of the client on stdin, one answer on stdout. If anything fails inside,
-//! the agent's stop is let through: one line on stderr, exit 0.
+//! `crew hook`: one event of the client on stdin, one answer on stdout, in words built from the
+//! driver's result. It decides nothing. If anything fails inside, the agent's stop is let through:
+//! one line on stderr, exit 0.
 
 use std::io::stdin;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Error, Result};
 use clap::ColorChoice;
 
-use super::answer::{self, reply};
-use super::print;
-use crate::clients::{Hook, HookEvent, Output};
+use super::{control, print, reading_in_a_client};
+use crate::clients::spelling::{command, in_its_session};
+use crate::clients::{Hook, HookEvent, Output, Reply};
+use crate::drive::end::{EndAttempt, EndedLoop};
 use crate::drive::install;
+use crate::drive::page::read;
 use crate::drive::session::companion::{companion, notice};
+use crate::drive::session::queued::LoopIs;
+use crate::drive::session::stop::StopResult;
 use crate::drive::session::{self, EventResult, delivered, note_fault};
+use crate::drive::start::establish::Started;
+use crate::engine::boundary::limits;
+use crate::engine::journal::story::Account;
+use crate::engine::record::{Loop, LoopId, Status};
+use crate::engine::words::prompt::{self, DECIDE_YOURSELF};
 use crate::exit;
-use crate::report::{attention, setup};
+use crate::parse::arguments;
+use crate::parse::requests::Order;
+use crate::report::words::called;
+use crate::report::{attention, help, line, page, setup};
 use crate::world::files::disk;
-use crate::world::store::Home;
-use crate::world::{env, fault};
+use crate::world::store::{Home, journal};
+use crate::world::{client, clock, env, fault};
 
 /// The largest payload. A stop with a very long last message must be judged, too.
 const PAYLOAD_BYTES: u64 = 64 << 20;
@@ -26,8 +40,8 @@ const PAYLOAD_BYTES: u64 = 64 << 20;
 pub fn hook(is_companion: bool) -> ExitCode {
     print::set_colour(ColorChoice::Never);
     let bytes = disk::read_stream(stdin().lock(), PAYLOAD_BYTES).context("cannot read the payload");
-    let read = |bytes: Vec<u8>| Hook::read(&bytes, &env::raw).map_err(Error::msg);
-    let (home, hook) = match bytes.and_then(read).and_then(|hook| Ok((home(&hook)?, hook))) {
+    let event = |bytes: Vec<u8>| Hook::read(&bytes, &env::raw).map_err(Error::msg);
+    let (home, hook) = match bytes.and_then(event).and_then(|hook| Ok((home(&hook)?, hook))) {
         Ok(read) => read,
         Err(error) => return let_through(&error),
     };
@@ -73,7 +87,7 @@ fn answered(home: &Home, hook: &Hook<'_>, is_companion: bool) -> Result<(Output,
         (true, _) => companion(home, hook)?,
     };
     let is_a_prompt = answer.prompts_the_agent();
-    let notice = answer::notice(&answer);
+    let notice = notice_of(&answer);
     let mut said = reply(home, hook, answer);
     if let Some(skew) = install::skew(hook) {
         said = said.also(&setup::skew(&skew.plugin, skew.launched));
@@ -84,6 +98,184 @@ fn answered(home: &Home, hook: &Hook<'_>, is_companion: bool) -> Result<(Output,
         (hook.client.notify)(&mut output, codes);
     }
     Ok((output, is_a_prompt))
+}
+
+/// The reply to an event, in the client-neutral form that each client writes in its own.
+fn reply(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
+    // Commands that a boundary or the help quotes can be typed in the client itself.
+    let is_typed_here = matches!(answer, EventResult::Stopped(..) | EventResult::Ordered(..));
+    let is_help = matches!(answer, EventResult::Help);
+    let mut said = said(home, hook, answer);
+    if let Some(words) = said.words().filter(|_| !is_typed_here)
+        && let Some(program) = client::off_path("crew")
+    {
+        *words = called(words, &program, is_help);
+    }
+    said
+}
+
+/// The page of the status of a loop.
+fn page_of(home: &Home, record: &Loop) -> String {
+    in_its_session(&page::text(&read(home, record), reading_in_a_client()), record)
+}
+
+/// The page of a loop that has ended.
+fn closing_page(ended: &EndedLoop) -> String {
+    in_its_session(&page::text(&ended.page, reading_in_a_client()), &ended.record)
+}
+
+/// The notice that an answer is worth.
+fn notice_of(answer: &EventResult) -> Option<String> {
+    let (record, text) = match answer {
+        EventResult::Stopped(StopResult::Finished(ended), _) => {
+            (&ended.record, attention::ended(&ended.record, clock::local()))
+        }
+        EventResult::Deferred(record) => (&**record, attention::deferred(record)),
+        EventResult::AtDialog(record) => (&**record, attention::at_dialog(record, clock::local())),
+        EventResult::Stands(record) if record.is_live() => {
+            (&**record, Some(attention::waits(record, clock::local())))
+        }
+        EventResult::Stands(record) => (&**record, attention::ended(record, clock::local())),
+        _ => return None,
+    };
+    text.filter(|_| !record.contract.silent)
+}
+
+/// The last iterations of a loop; without them a prompt still has its task and the latest evidence.
+fn accounts(home: &Home, record: &Loop) -> Vec<Account> {
+    journal::accounts(&home.loop_file(&record.id, "journal.jsonl")).unwrap_or_default()
+}
+
+/// The program that the agent runs as crew.
+fn crew() -> PathBuf {
+    env::program().unwrap_or_else(|_| "crew".into())
+}
+
+fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
+    match answer {
+        // A notice says all there is.
+        EventResult::Silent | EventResult::Stands(_) | EventResult::AtDialog(_) => Reply::Nothing,
+        EventResult::Wake(prompt) => Reply::Wake(prompt),
+        EventResult::Stopped(stop, asides) => {
+            asides.into_iter().fold(stopped(stop), |reply, aside| match said(home, hook, aside) {
+                Reply::Instead(text) => reply.also(text.trim_end()),
+                _ => reply,
+            })
+        }
+        EventResult::Started(started) => {
+            let record = &started.record;
+            let prompt = prompt::start(record, &crew());
+            go_on(record, prompt, greeting(&started, hook.caution))
+        }
+        EventResult::Resumed(resumed) => {
+            let record = &resumed.record;
+            let page = resumed.handoff.as_deref();
+            let prompt = prompt::again(record, page, &accounts(home, record), &crew());
+            let caution = hook.caution.map(cautioned);
+            let mut told = vec![line::resumed(record)];
+            told.extend(resumed.notes.into_iter().chain(caution));
+            go_on(record, prompt, told.join("\n"))
+        }
+        EventResult::Reminded(record) => {
+            let prompt = prompt::again(&record, None, &accounts(home, &record), &crew());
+            go_on(&record, prompt, line::reminded(&record, clock::local()))
+        }
+        EventResult::Refused(why) => Reply::Instead(format!("crew: {why}")),
+        EventResult::Help => Reply::Instead(help::page(&arguments::options_page())),
+        EventResult::Status(None) => {
+            let start = command(hook.client, "loop");
+            Reply::Instead(format!("crew: {}", help::no_loop_in_a_session(&start)))
+        }
+        EventResult::Status(Some(record)) => Reply::Instead(page_of(home, &record)),
+        EventResult::Cancelled(EndAttempt::Ended(ended)) => Reply::Instead(closing_page(&ended)),
+        EventResult::Cancelled(attempt) => {
+            Reply::Instead(control::cancelled(&attempt, reading_in_a_client()))
+        }
+        EventResult::CancelledElsewhere(record) => {
+            Reply::Say(line::cancelled_elsewhere(&record, clock::local()))
+        }
+        EventResult::Paused(paused) => {
+            Reply::Instead(in_its_session(&control::paused(&paused), &paused.record))
+        }
+        EventResult::HandedOff(file) => Reply::Instead(control::handed_off(&file)),
+        EventResult::Already(obeyed, record) => Reply::Instead(control::already(&obeyed, &record)),
+        EventResult::Ordered(order, result) => Reply::Obeyed(ordered(order, &result)),
+        EventResult::Deferred(_) => Reply::Decide(DECIDE_YOURSELF.to_owned()),
+        EventResult::BrokenOff(record) => Reply::Say(line::broken_off(&record)),
+        EventResult::Interrupted(record) => Reply::Say(line::interrupted(&record, clock::local())),
+    }
+}
+
+/// The reply to a stop.
+fn stopped(stop: StopResult) -> Reply {
+    match stop {
+        StopResult::Over => Reply::Nothing,
+        StopResult::Continue(boundary) => {
+            let after = &boundary.after;
+            let line = noted(line::boundary(after), boundary.note);
+            go_on(after, prompt::next(after), line)
+        }
+        StopResult::Woken(boundary) => {
+            Reply::Say(noted(line::boundary(&boundary.after), boundary.note))
+        }
+        StopResult::Held(boundary) => {
+            Reply::Say(noted(line::held(&boundary.after, clock::local()), boundary.note))
+        }
+        StopResult::Finished(ended) => Reply::Say(closing_page(&ended)),
+    }
+}
+
+fn go_on(record: &Loop, prompt: String, line: String) -> Reply {
+    Reply::GoOn { task: record.contract.task.clone(), prompt, line }
+}
+
+/// A line, with the user's note below it.
+fn noted(mut line: String, note: Option<String>) -> String {
+    line.extend(note.map(|note| format!("\n{note}")));
+    line
+}
+
+/// The client shows one dim line for an order typed while the agent works.
+fn ordered(order: Order, result: &Result<(Box<Loop>, LoopIs), LoopId>) -> String {
+    let (record, is) = match result {
+        Ok((record, is)) => (record, *is),
+        Err(id) => {
+            let verb = order.label();
+            return format!("that failed; type this in a terminal: crew {verb} {id}");
+        }
+    };
+    let (id, status) = (&record.id, line::status_line(record, clock::local()));
+    let gone = if is == LoopIs::Ownerless { ", nobody drives it" } else { "" };
+    match order {
+        _ if is == LoopIs::Over => format!("loop {id} is over: {status}"),
+        Order::Pause if record.state.status == Status::Running && gone.is_empty() => {
+            format!("loop {id} {}", line::pausing(record))
+        }
+        Order::Cancel if record.is_live() => {
+            format!("loop {id} is cancelled; what runs it ends it in a moment")
+        }
+        Order::Status if is == LoopIs::Own => status,
+        Order::Cancel if is == LoopIs::Own => {
+            format!("loop {id}: {status}; Esc ends a turn")
+        }
+        Order::Pause | Order::Cancel | Order::Status => format!("loop {id}: {status}{gone}"),
+    }
+}
+
+fn cautioned(caution: &str) -> String {
+    format!("! {caution}")
+}
+
+fn greeting(started: &Started, caution: Option<&str>) -> String {
+    let mut lines = vec![line::start(&started.record)];
+    if started.record.contract.checks.is_empty() {
+        let example = started.suggestion.as_deref().unwrap_or("your test command");
+        let what = limits::without_checks(&started.record.contract);
+        lines.push(format!("{what}. Try --verify \"{example}\""));
+    }
+    lines.extend(started.notes.iter().cloned());
+    lines.extend(caution.map(cautioned));
+    lines.join("\n")
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! The verbs: resolve what was typed, call a driver or a reader, print. No other room prints.
 
 mod about;
-mod answer;
 pub mod complete;
 mod control;
 mod fleet;
