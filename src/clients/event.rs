@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::abilities::Transcript;
 use super::fields::{FieldsByPointer, is_session_id, parse_object};
-use super::{ALL, Client, EnvLookup};
+use super::{ALL, Client, EnvLookup, Transcript};
 use crate::parse::requests::Typed;
 
 /// One event of a client.

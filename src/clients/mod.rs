@@ -11,7 +11,6 @@
 //! asynchronous process prints is not shown, so after a failed service the client waits for
 //! `crew hook --companion` instead.
 
-mod abilities;
 pub mod claude;
 mod event;
 mod fields;
@@ -22,14 +21,16 @@ pub mod spelling;
 pub mod variables;
 
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use serde_json::Value;
 
-pub use self::abilities::{Cap, Dated, PendingCall, Plugin, Transcript};
 pub use self::event::{AskedQuestion, Hook, HookEvent, LineFor, Output, Reply, Stopped, Task};
 pub use self::fields::{FieldsByPointer, parse_object};
-use crate::engine::record::Owner;
+use crate::engine::record::{Owner, Queue};
+use crate::engine::usage::Message;
 use crate::parse::process_table::ProcessRow;
 
 /// Every client. The first one takes what none of the others recognises as its own.
@@ -83,8 +84,8 @@ pub struct Client {
     pub data: Option<&'static str>,
     /// The variable with the folder the client was started in.
     pub project: Option<&'static str>,
-    /// Where its plugin is.
-    pub plugin: Option<Plugin>,
+    /// The variable with the folder of crew's plugin for it.
+    pub plugin: Option<&'static str>,
     /// The tool with which the agent asks the user.
     pub question_tool: Option<&'static str>,
     /// The variable that everything started by the client's agent has: there crew
@@ -115,4 +116,55 @@ pub struct Client {
     pub caution: fn(payload: &Value, variable: EnvLookup<'_>) -> Option<&'static str>,
     /// Whether a person is at the client, so that a hook may wait beside the session.
     pub is_attended: fn(variable: EnvLookup<'_>) -> bool,
+}
+
+/// A message, and when it was written.
+pub type Dated = (Message, Option<DateTime<Utc>>);
+
+/// A call of a tool that has no result yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PendingCall {
+    pub id: String,
+    /// The tool, by the client's name.
+    pub tool: String,
+}
+
+/// How a client's transcript is read: line by line, or from its end, the `tail`.
+#[derive(Debug)]
+pub struct Transcript {
+    /// The agent's final text.
+    pub final_text: fn(tail: &str) -> Option<String>,
+    /// Whether the agent used a tool since the line with `marker`, or since the user's last prompt.
+    /// `cut` says that `tail` begins in the middle of this iteration. `None` if only earlier text
+    /// can decide.
+    pub used_a_tool: fn(tail: &str, marker: &str, cut: bool) -> Option<bool>,
+    /// The calls that have no result yet, the first one first: it is the one that waits, because
+    /// calls of one message run in order.
+    pub pending_calls: fn(tail: &str) -> Vec<PendingCall>,
+    /// Whether `text` holds the result of the call with that id.
+    pub has_result: fn(text: &str, call: &str) -> bool,
+    /// Whether the user interrupted the agent.
+    pub interrupted: fn(tail: &str) -> bool,
+    /// The model's message that a line reports.
+    pub message: fn(line: &str) -> Option<Dated>,
+    /// Whether a line that is too long to read may hold such a message.
+    pub may_hold_a_message: fn(line: &str) -> bool,
+    /// The folder with the transcripts of a session's subagents.
+    pub agents: fn(transcript: &Path) -> PathBuf,
+    /// Whether a file of this name in that folder is such a transcript.
+    pub is_an_agents: fn(name: &str) -> bool,
+    /// Updates the client's queue with a line.
+    pub follow: fn(queue: &mut Queue, line: &str, session_id: &str),
+    /// The name of the crew command that a queued text is, if crew obeys it before it is delivered,
+    /// and the raw text after it.
+    pub queued: fn(&str) -> Option<(&str, &str)>,
+}
+
+/// The client's limit on hooks in a row that continue the agent without a tool call of it.
+#[derive(Debug)]
+pub struct Cap {
+    /// How many hooks in a row may continue the agent, unless the variable says otherwise.
+    pub usual: i64,
+    /// The variable that sets another limit; 0 in it means no limit.
+    pub variable: Option<&'static str>,
 }

@@ -11,8 +11,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use serde::Serialize;
 
 use crate::clients::claude::plugin::{
-    self, MANIFEST, NoRoom, PRODUCT, PROGRAMS, config_folder, manifest_version,
-    status_line_entry, with_line, without_line,
+    self, MANIFEST, NoRoom, PRODUCT, PROGRAMS, config_folder, manifest_version, status_line_entry,
+    with_line, without_line,
 };
 use crate::clients::{Hook, HookEvent};
 use crate::engine::doctor::{NAME, PLUGIN, shell_word};
@@ -381,10 +381,9 @@ pub fn skew(hook: &Hook<'_>) -> Option<Skew> {
     if hook.event != (HookEvent::SessionBegan { compacted: false }) {
         return None;
     }
-    let plugin = hook.client.plugin.as_ref()?;
-    let root = hook.folder_of(plugin.root)?;
-    let manifest = disk::read_text(&root.join(plugin.manifest), MANIFEST_BYTES).ok()??;
-    let plugin = (plugin.version)(&manifest)?;
+    let root = hook.folder_of(hook.client.plugin?)?;
+    let manifest = disk::read_text(&root.join(MANIFEST), MANIFEST_BYTES).ok()??;
+    let plugin = manifest_version(&manifest)?;
     let launched = disk::exists(&root.join("bin/launch"));
     (plugin != env!("CARGO_PKG_VERSION")).then_some(Skew { plugin, launched })
 }

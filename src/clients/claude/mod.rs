@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Cap, Client, EnvLookup, FieldsByPointer, Plugin, Transcript};
+use super::{Cap, Client, EnvLookup, FieldsByPointer, Transcript};
 
 /// The prefix of a command's name.
 const COMMANDS: &str = "/crew:";
@@ -47,11 +47,7 @@ pub static CLAUDE_CODE: Client = Client {
     steers_within_the_turn: true,
     data: Some("CLAUDE_PLUGIN_DATA"),
     project: Some("CLAUDE_PROJECT_DIR"),
-    plugin: Some(Plugin {
-        root: "CLAUDE_PLUGIN_ROOT",
-        manifest: plugin::MANIFEST,
-        version: plugin::manifest_version,
-    }),
+    plugin: Some("CLAUDE_PLUGIN_ROOT"),
     question_tool: Some("AskUserQuestion"),
     mark: "CLAUDECODE",
     own: "CLAUDECODE CLAUDE_CODE_CHILD_NOTES_DIR CLAUDE_CODE_CHILD_SESSION CLAUDE_CODE_ENTRYPOINT \
