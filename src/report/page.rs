@@ -96,7 +96,7 @@ pub fn time(page: &Page, reading: Reading) -> String {
 }
 
 fn told(text: &mut String, fact: &Fact, width: usize) {
-    value(text, fact.name, &fact.text, width);
+    value(text, &fact.name, &fact.text, width);
     fact.detail.iter().for_each(|line| value(text, "", line, width));
 }
 

@@ -24,8 +24,8 @@ fn full() -> Page {
         said,
         ..IterationLine::default()
     };
-    let fact = |name, text: &str, detail: &[&str]| Fact {
-        name,
+    let fact = |name: &str, text: &str, detail: &[&str]| Fact {
+        name: name.to_owned(),
         text: text.to_owned(),
         detail: detail.iter().map(|line| (*line).to_owned()).collect(),
     };

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::text::{count, named};
+use crate::engine::text::{count, named, one_line};
 
 /// The most files that are kept by name.
 pub const FILES_KEPT: usize = 100;
@@ -50,6 +50,17 @@ pub struct ChangedFile {
     /// Whether it had uncommitted changes when the loop began.
     #[serde(default)]
     pub yours: bool,
+}
+
+impl ChangedFile {
+    /// Its path, and the one before if it was renamed, each in at most so many characters.
+    pub fn name(&self, characters: usize) -> String {
+        let path = one_line(&self.path, characters);
+        match &self.kind {
+            ChangeKind::Renamed { from } => format!("{} → {path}", one_line(from, characters)),
+            _ => path,
+        }
+    }
 }
 
 /// What happened to the commit and the branch of the working tree.

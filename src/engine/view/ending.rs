@@ -7,14 +7,14 @@ use serde_json::json;
 use super::{Fact, LoopView, PageInputs, usage};
 use crate::engine::boundary::decide::INCURABLE;
 use crate::engine::boundary::limits;
-use crate::engine::evidence::{CheckResult, ClaimResult, Evidence, Verdict};
-use crate::engine::journal::story::regressions;
-use crate::engine::record::{Dialog, Driver, Ending, Loop, Outcome, Proof, Status};
-use crate::engine::text::{clip, clock_time, count, one_line, quoted};
+use crate::engine::evidence::{ClaimResult, Evidence, Verdict};
+use crate::engine::journal::story::{Regression, regressions};
+use crate::engine::record::{CheckMemory, Dialog, Ending, Loop, Outcome, Proof, Run, Status};
+use crate::engine::text::{clip, clock_time, count};
+use crate::engine::words::templates;
 use chrono::{DateTime, FixedOffset, Utc};
+use minijinja::{Value, context};
 
-/// The longest reason, in characters; a hint stands at its end.
-const WHY_CHARS: usize = 600;
 /// The longest command of a check, in characters.
 const RUN_CHARS: usize = 60;
 
@@ -30,6 +30,7 @@ impl Serialize for LoopView<'_> {
         let wait = (state.status == Status::Waiting).then(
             || json!({ "until": state.due, "why": state.wait_reason, "account": state.window }),
         );
+        let fallback = run.map(|run| run.fallback.iter().map(|it| &it.name).collect::<Vec<_>>());
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("id", &record.id)?;
         map.serialize_entry("status", &state.status)?;
@@ -48,10 +49,7 @@ impl Serialize for LoopView<'_> {
         map.serialize_entry("last_iteration_at", &state.last_iteration_at)?;
         map.serialize_entry("driver", &record.driver())?;
         map.serialize_entry("agent", &run.map(|run| &run.agent.name))?;
-        map.serialize_entry(
-            "fallback",
-            &run.map(|run| run.fallback.iter().map(|it| &it.name).collect::<Vec<_>>()),
-        )?;
+        map.serialize_entry("fallback", &fallback)?;
         map.serialize_entry("stand_in", &record.stand_in_at_work())?;
         map.serialize_entry("shares", &state.agents.shares)?;
         map.serialize_entry("model", &run.and_then(|run| run.model.as_ref()))?;
@@ -184,120 +182,61 @@ pub fn at(inputs: &PageInputs<'_>) -> Option<DateTime<Utc>> {
 
 /// The rows: what is needed, why, what was best; of a live loop what it waits for and who works.
 pub fn facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
-    let record = inputs.view.record;
-    let gone = inputs
-        .view
-        .owner_is_gone
-        .then(|| format!("gone: its {} has ended", record.driver().program()));
-    let needs = asked_for_help(record).map(|needs| quoted(&one_line(needs, WHY_CHARS)));
-    let why = record.state.ending.as_ref().filter(|_| needs.is_none());
-    let why = why.map(|ending| why_it_ended(inputs, ending) + &refused(inputs, ending));
-    let best = regressions(inputs.story).into_iter().next().map(|it| it.words());
-    let best = best.filter(|_| record.outcome() != Some(Outcome::Completed));
-    let proved = record
-        .state
-        .proved_at
-        .map(|at| format!("after the end, {}", clock_time(at, inputs.view.now)));
-    let facts =
-        [("owner", gone), ("needs", needs), ("why", why), ("proved", proved), ("red", best)];
-    facts.into_iter().filter_map(|(name, text)| Fact::of(name, text)).chain(live(inputs)).collect()
-}
-
-/// "; 3 claims were refused"; empty for a completed loop, and where the reason says so.
-fn refused(inputs: &PageInputs<'_>, ending: &Ending) -> String {
-    let is_told = ending.outcome == Outcome::Completed || ending.why.starts_with(INCURABLE);
-    let refusals = inputs.story.iterations().filter_map(|it| match &it.evidence.claim {
-        ClaimResult::Refused(why) => Some(why),
-        _ => None,
-    });
-    let refusals: Vec<&String> = refusals.filter(|_| !is_told).collect();
-    match &refusals[..] {
-        [] => String::new(),
-        [why] => format!("; 1 claim was refused: {why}"),
-        [.., why] => format!("; {} claims were refused, the last: {why}", refusals.len()),
-    }
-}
-
-/// The reason of an end; of a completed loop it names the checks that the proof rests on.
-fn why_it_ended(inputs: &PageInputs<'_>, ending: &Ending) -> String {
-    let (record, reason) = (inputs.view.record, ending.reason());
-    let evidence = record.state.evidence.as_ref().filter(|seen| !seen.checks.is_empty());
-    let (Some(proof), Some(evidence)) = (ending.proof, evidence) else {
-        return clip(&reason, WHY_CHARS);
+    let PageInputs { view, story, .. } = inputs;
+    let (record, state) = (view.record, &view.record.state);
+    let asks = |run: &Run| !run.agent.permissions.is_empty();
+    let doing = view.doing.as_ref();
+    let values = context! {
+        program => record.driver().program(),
+        needs => asked_for_help(record),
+        refusals => refusals(inputs),
+        proved => state.proved_at.map(|at| clock_time(at, view.now)),
+        red => regressions(story).first().map(Regression::words),
+        does => doing.map(|it| format!("{}, since {}", it.words(), clock_time(it.since, view.now))),
+        waits_at => view.dialog.map(|it| at_dialog(it, view.now)),
+        stand_in_until => record.stand_in_at(view.now),
+        asks_permissions => record.contract.run.as_ref().is_some_and(asks),
+        named_limits => limits::named(&record.contract.limits),
+        ..proof(inputs),
     };
-    let Some(more) = reason.strip_prefix(proof.meaning()) else {
-        return clip(&reason, WHY_CHARS);
-    };
-    let history = match proof {
-        Proof::Checked => evidence.checks.iter().find_map(|check| had_failed(inputs, check)),
-        Proof::Passing => evidence.checks.first().map(|check| {
-            let was_green = inputs.story.green_before.contains(&check.run);
-            let before = if was_green {
-                "as it did before the loop"
-            } else {
-                "and no earlier failure counts"
-            };
-            format!(", {before}")
-        }),
-        Proof::Proven => Some("; without the work a test fails".to_owned()),
-        Proof::Claimed => None,
-    };
-    clip(&format!("{}{}{more}", passing(evidence), history.unwrap_or_default()), WHY_CHARS)
+    templates::rows("ending.j2", &context! { ..values, ..Value::from_serialize(view) })
 }
 
-/// "; before the loop 3 of 212 tests failed", of a check that had failed.
-fn had_failed(inputs: &PageInputs<'_>, check: &CheckResult) -> Option<String> {
-    let memory = inputs.view.record.state.checks.get(&check.run)?;
-    let found = inputs.tests.get(&check.run).filter(|memory| memory.as_found);
-    let found = found.map(|memory| &memory.first).filter(|run| run.failed > 0);
-    memory.ever_failed().then(|| match found {
-        Some(run) => {
-            format!("; before the loop {} of {} failed", run.failed, count(run.total(), "test"))
-        }
-        None if inputs.view.record.contract.checks.len() > 1 => {
-            format!("; {} had failed before", named(&check.run))
-        }
-        None => "; it had failed before".to_owned(),
-    })
-}
-
-// What a page says of a loop that has not ended: what waits for a person, and who works where.
-
-/// The rows of a loop that has not ended.
-fn live(inputs: &PageInputs<'_>) -> Vec<Fact> {
-    let record = inputs.view.record;
-    if !record.is_live() {
+/// Why claims were refused; empty for a completed loop, and where the reason of its end says so.
+fn refusals<'a>(inputs: &PageInputs<'a>) -> Vec<&'a str> {
+    let ending = inputs.view.record.state.ending.as_ref();
+    if ending.is_some_and(|it| it.outcome == Outcome::Completed || it.why.starts_with(INCURABLE)) {
         return Vec::new();
     }
-    let is_driven = !inputs.view.owner_is_gone;
-    let dialog = inputs.view.dialog.filter(|_| is_driven).map(|it| at_dialog(it, inputs.view.now));
-    let is_pausing = inputs.view.is_pausing && is_driven;
-    let pending =
-        is_pausing.then(|| format!("a pause, when iteration {} ends", record.iteration()));
-    let run = record.contract.run.as_ref().filter(|_| record.driver() == Driver::Process);
-    let agent = run.map(|run| {
-        let pid = record.state.owner.process.pid;
-        let process = match record.state.status {
-            Status::Paused => String::new(),
-            _ => format!(" · process {pid}"),
-        };
-        let asked = Some(run.permissions.label()).filter(|_| !run.agent.permissions.is_empty());
-        let stand_in = record.stand_in_at(inputs.view.now);
-        let agent = [Some(stand_in.as_ref().unwrap_or(&run.agent.name).as_str()), asked];
-        format!("{}{process}", agent.into_iter().flatten().collect::<Vec<_>>().join(", "))
+    let claims = inputs.story.iterations().map(|it| &it.evidence.claim);
+    let refusals = claims.filter_map(|claim| match claim {
+        ClaimResult::Refused(why) => Some(why.as_str()),
+        _ => None,
     });
-    let doing = inputs.view.doing.as_ref().map(|doing| {
-        format!("{}, since {}", doing.words(), clock_time(doing.since, inputs.view.now))
-    });
-    let facts = [
-        ("doing", doing),
-        ("dialog", dialog),
-        ("pending", pending),
-        ("agent", agent),
-        ("limits", Some(limits::named(&record.contract.limits))),
-        ("folder", Some(record.place.folder.display().to_string())),
-    ];
-    facts.into_iter().filter_map(|(name, text)| Fact::of(name, text)).collect()
+    refusals.collect()
+}
+
+/// What a proof rests on: its checks, and what is known of their past. `rest` is what the reason
+/// says beyond the meaning of the proof; `None` without a proof, or where no check ran.
+fn proof(inputs: &PageInputs<'_>) -> Value {
+    let state = &inputs.view.record.state;
+    let (Some(ending), Some(evidence)) = (&state.ending, &state.evidence) else {
+        return context! { rest => None::<String> };
+    };
+    let reason = ending.reason();
+    let rest = ending.proof.and_then(|proof| reason.strip_prefix(proof.meaning()));
+    let first = evidence.checks.first();
+    let runs = || evidence.checks.iter().map(|check| &check.run);
+    let was_red = runs().find(|run| state.checks.get(*run).is_some_and(CheckMemory::ever_failed));
+    let found = was_red.and_then(|run| inputs.tests.get(run)).filter(|memory| memory.as_found);
+    let found = found.map(|memory| &memory.first).filter(|run| run.failed > 0);
+    context! {
+        rest => rest.filter(|_| first.is_some()),
+        passing => passing(evidence),
+        was_green => first.is_some_and(|it| inputs.story.green_before.contains(&it.run)),
+        was_red,
+        red_tests => found.map(|run| (run.failed, run.total())),
+    }
 }
 
 /// "waits at a permission dialog since 02:10: Bash", seen at `at`.

@@ -28,6 +28,7 @@ use super::journal::story::Story;
 use super::record::{Check, Dialog, Loop, LoopId, Outcome, Proof, Role, Status, TaskOfFleet};
 use super::text::clock_time;
 use super::usage::Usage;
+pub use super::words::templates::Fact;
 
 /// How a loop stands: its record, and what this machine knows of it. Lists, boards, pages, the line
 /// for a prompt and what programs read are made from it.
@@ -247,28 +248,6 @@ pub struct PageCheck {
     pub is_failing: bool,
 }
 
-/// One row: what it is, and what crew saw of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Fact {
-    /// One word: `why`, `tests`.
-    pub name: &'static str,
-    pub text: String,
-    /// What was printed or said, line by line.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub detail: Vec<String>,
-}
-
-impl Fact {
-    /// A row of one text.
-    pub fn new(name: &'static str, text: impl Into<String>) -> Self {
-        Self { name, text: text.into(), detail: Vec::new() }
-    }
-
-    fn of(name: &'static str, text: Option<String>) -> Option<Self> {
-        text.map(|text| Self::new(name, text))
-    }
-}
-
 impl Page {
     /// The page of a loop, without its handoff, which may be written from it.
     pub fn of(inputs: &PageInputs<'_>) -> Self {
@@ -278,6 +257,7 @@ impl Page {
         let (next, then) = next::steps(inputs);
         let task = record.contract.task.trim();
         let procedure = record.procedure().filter(|_| task.is_empty());
+        let checks = checks(record);
         Self {
             id: record.id.clone(),
             outcome: record.outcome(),
@@ -291,7 +271,8 @@ impl Page {
             folder: record.place.folder.clone(),
             task_file: record.place.task_file(),
             promise: record.contract.promise.as_ref().map(ToString::to_string),
-            checks: checks(record),
+            results: results::facts(inputs, &checks),
+            checks,
             said: record.state.evidence.as_ref().and_then(|seen| seen.said.clone()),
             ending: ending::facts(inputs),
             awake_ms: record.state.awake_ms,
@@ -300,7 +281,6 @@ impl Page {
             cost: cost(record),
             iterations,
             earlier,
-            results: results::facts(inputs),
             commits: inputs.commits.clone(),
             changes: inputs.changes.cloned(),
             handoff: None,

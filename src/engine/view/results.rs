@@ -1,187 +1,130 @@
-//! What became of tests, checks, files, commits, pushes and words: the rows below the iterations.
+//! What became of tests, checks, files, commits, pushes and words: the rows below the iterations,
+//! whose text is in `words/templates/results.j2`.
 
-use super::{ChangesFrom, Fact, LoopView, PageInputs};
+use super::{ChangesFrom, Fact, LoopView, PageCheck, PageInputs};
 use crate::engine::doing::LoopStep;
 use crate::engine::evidence::Verdict;
-use crate::engine::evidence::changes::Commits;
-use crate::engine::evidence::changes::{ChangeKind, ChangedFile, Changes};
+use crate::engine::evidence::changes::{Changes, Commits};
 use crate::engine::evidence::test_report::TestMemory;
-use crate::engine::evidence::test_run::{TestRun, TestStatus};
+use crate::engine::evidence::test_run::TestStatus;
 use crate::engine::journal::story::{Story, What};
 use crate::engine::journal::{
     BROUGHT_BACK, COUNTED_LATE, Choice, DELIVERED, RESUMED_IN_A_SESSION, WOKEN,
 };
 use crate::engine::record::{Driver, Outcome};
 use crate::engine::test_changes::finding::ACCEPT;
-use crate::engine::text::{clip, count, named, one_line, quoted, tail_of};
+use crate::engine::text::{clip, one_line, tail_of};
+use crate::engine::words::templates;
+use minijinja::{Value, context};
+use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// The most names in a row.
+/// The most names of failing tests.
 const NAMED: usize = 5;
 /// The most of a failed check's output, in characters.
 const TAIL_CHARS: usize = 600;
-/// The most commits by name.
-const COMMITS: usize = 5;
 /// The longest path, in characters.
 const PATH_CHARS: usize = 300;
+/// The longest words of a person, in characters.
+pub const TOLD_CHARS: usize = 200;
 
 /// The rows.
-pub fn facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
+pub fn facts(inputs: &PageInputs<'_>, checks: &[PageCheck]) -> Vec<Fact> {
     let record = inputs.view.record;
-    let is_one = inputs.tests.len() == 1;
-    let of = |run: &str| if is_one { String::new() } else { format!("`{}` ", clip(run, 60)) };
-    let tests = |(run, memory): (&String, &TestMemory)| tests(&of(run), memory);
-    let mut facts: Vec<Fact> = inputs.tests.iter().filter_map(tests).collect();
-    facts.extend(checks(&inputs.view));
-    facts.extend(inputs.changes.and_then(|changes| changed(inputs, changes)));
-    facts.extend(commits(inputs));
-    facts.extend(lost_and_apart(inputs));
-    facts.extend(notes(inputs));
-    facts.extend(Fact::of("agents", record.shares()));
-    facts.extend(told(inputs));
-    // What the agent had to decide itself.
-    facts.extend(record.state.asked.iter().map(|it| {
-        let question = quoted(&clip(&it.text, TOLD_CHARS));
-        Fact::new("asked", format!("{question} (iteration {}, told to decide)", it.iteration))
-    }));
-    facts.extend(Fact::of("git", record.state.git.undone().map(|it| clip(&it, 500))));
-    facts
+    let (state, ending) = (&record.state, record.state.ending.as_ref());
+    let errors = state.evidence.as_ref().map_or("", |seen| &seen.errors);
+    let files = inputs.changes.map_or(&[][..], |changes| &changes.files);
+    let [large, inside] = left_out(inputs);
+    let was_fixed = |run: &str| {
+        let memory = state.checks.get(run);
+        memory.is_some_and(|it| it.ever_failed() && it.last == Verdict::Passed)
+    };
+    let checks = checks.iter().map(|check| {
+        context! {
+            run => check.run,
+            role => check.role,
+            happened => happened(&inputs.view, &check.run),
+            was_fixed => was_fixed(&check.run),
+        }
+    });
+    let values = context! {
+        tests => inputs.tests.iter().map(tests).collect::<Vec<_>>(),
+        red => red(&inputs.view),
+        errors => lines(errors),
+        checks => checks.collect::<Vec<_>>(),
+        // Only a check that had failed is refused for a change of its tests.
+        is_refused =>
+            ending.is_some_and(|it| it.outcome == Outcome::Blocked && it.why.contains(ACCEPT)),
+        changed => inputs.changes.and_then(Changes::words),
+        files => files.iter().map(|file| {
+            context! { kind => file.kind.word(), name => file.name(PATH_CHARS), yours => file.yours }
+        }).collect::<Vec<_>>(),
+        all_files => inputs.changes.map_or(0, Changes::total),
+        large,
+        inside,
+        most => Commits::MOST,
+        own_branch => record.branch(),
+        ignored => inputs.commits.ignored.values().sum::<u64>(),
+        notes => notes(inputs),
+        agents => record.shares(),
+        told => messages(inputs.story),
+        ..Value::from_serialize(inputs.commits),
+    };
+    let view = Value::from_serialize(&inputs.view);
+    templates::rows("results.j2", &context! { ..values, ..view })
 }
 
-/// "212 → 215: 3 new, 3 fixed", after `of`, their check; `None` where nothing happened to them.
-fn tests(of: &str, memory: &TestMemory) -> Option<Fact> {
-    let (first, last) = (&memory.first, &memory.last);
+/// What became of the tests of a check, by name.
+fn tests((run, memory): (&String, &TestMemory)) -> Value {
+    let TestMemory { first, last, .. } = memory;
     let became = |from: TestStatus, to: TestStatus| {
         let was = |name: &&str| first.tests.get(*name) == Some(&from);
-        last.named(to).filter(was).map(str::to_owned).collect::<Vec<_>>()
+        last.named(to).filter(was).collect::<Vec<_>>()
     };
     let is_whole = first.names_all() && last.names_all();
-    let absent = |run: &TestRun, of: &TestRun| {
-        let missing = of.tests.keys().filter(|name| !run.tests.contains_key(*name));
-        if is_whole { missing.cloned().collect() } else { Vec::new() }
-    };
-    let counted = [
-        (absent(first, last), "new", false),
-        (became(TestStatus::Failed, TestStatus::Passed), "fixed", false),
-        (became(TestStatus::Passed, TestStatus::Failed), "broken", true),
-        (absent(last, first), "gone", true),
-        (became(TestStatus::Passed, TestStatus::Skipped), "skipped now", true),
-    ];
-    let words: Vec<String> = counted
-        .iter()
-        .filter(|(names, ..)| !names.is_empty())
-        .map(|(names, what, is_named)| {
-            let list =
-                if *is_named { format!(" ({})", named(names, NAMED)) } else { String::new() };
-            format!("{} {what}{list}", names.len())
-        })
-        .collect();
-    let totals = match (first.total(), last.total()) {
-        (before, now) if before == now => now.to_string(),
-        (before, now) => format!("{before} → {now}"),
-    };
-    let is_news = !words.is_empty() || first.total() != last.total();
-    is_news.then(|| {
-        let what = if words.is_empty() { String::new() } else { format!(": {}", words.join(", ")) };
-        Fact::new("tests", format!("{of}{totals}{what}"))
-    })
+    let new = last.tests.keys().filter(|name| is_whole && !first.tests.contains_key(*name));
+    let gone = first.tests.keys().filter(|name| is_whole && !last.tests.contains_key(*name));
+    context! {
+        run,
+        before => first.total(),
+        now => last.total(),
+        new => new.collect::<Vec<_>>(),
+        fixed => became(TestStatus::Failed, TestStatus::Passed),
+        broken => became(TestStatus::Passed, TestStatus::Failed),
+        gone => gone.collect::<Vec<_>>(),
+        skipped => became(TestStatus::Passed, TestStatus::Skipped),
+    }
 }
 
-/// The last result of each check: first of one that does not pass, with its tests by name, the end
-/// of what it printed and of what the agent complained of. A completed loop's reason covers few.
-fn checks(view: &LoopView<'_>) -> Vec<Fact> {
-    let record = view.record;
-    let evidence = record.state.evidence.as_ref();
-    let red = if let Some(seen) = evidence {
-        seen.failing().next().map(|check| {
-            let failing = check.tests.as_ref().map(|tests| &tests.failing);
-            let failing = failing.filter(|it| !it.is_empty());
-            let names = failing.map(|it| format!(": {}", it.named(NAMED)));
-            (&check.run, &check.tail, names.unwrap_or_default())
-        })
+/// The first check that does not pass, with its tests by name and the end of what it printed.
+fn red(view: &LoopView<'_>) -> Option<Value> {
+    let state = &view.record.state;
+    let (run, tail, names) = if let Some(seen) = &state.evidence {
+        let check = seen.failing().next()?;
+        let failing = check.tests.as_ref().map(|tests| tests.failing.named(NAMED));
+        (&check.run, &check.tail, failing)
     } else {
-        let mut found = record.state.checks.iter();
-        let red = found.find(|(_, it)| it.last != Verdict::Passed);
-        red.map(|(run, memory)| (run, &memory.tail, String::new()))
+        let (run, memory) = state.checks.iter().find(|(_, it)| it.last != Verdict::Passed)?;
+        (run, &memory.tail, None)
     };
-    let runs = view.doing.as_ref().filter(|doing| doing.step == LoopStep::Check);
-    let last = |run: &str| {
-        if runs.is_some_and(|doing| doing.run == run) {
-            return format!("`{}` is running", clip(run, 100));
-        }
-        let never = if record.is_live() { "has not run yet" } else { "never ran" };
-        let last = record.last_of(run).unwrap_or_else(|| never.to_owned());
-        format!("`{}` {last}", clip(run, 100))
+    Some(context! { run, names, happened => happened(view, run), tail => lines(tail) })
+}
+
+/// "`npm test` failed (exit 1)": the last result of a check.
+fn happened(view: &LoopView<'_>, run: &str) -> String {
+    let doing = view.doing.as_ref().filter(|doing| doing.step == LoopStep::Check);
+    let what = match view.record.last_of(run) {
+        _ if doing.is_some_and(|doing| doing.run == run) => "is running".to_owned(),
+        Some(last) => last,
+        None if view.record.is_live() => "has not run yet".to_owned(),
+        None => "never ran".to_owned(),
     };
-    let mut facts = Vec::new();
-    if let Some((run, tail, names)) = &red {
-        facts.push(Fact { name: "fails", text: last(run) + names, detail: lines(tail) });
-    }
-    let errors = lines(evidence.map_or("", |seen| &seen.errors));
-    if !errors.is_empty() {
-        let text = "the agent's last lines on standard error".to_owned();
-        facts.push(Fact { name: "stderr", text, detail: errors });
-    }
-    if record.outcome() == Some(Outcome::Completed) && record.contract.checks.len() <= 2 {
-        return facts;
-    }
-    let ending = record.state.ending.as_ref();
-    // Only a check that had failed is refused for a change of its tests.
-    let is_refused =
-        ending.is_some_and(|it| it.outcome == Outcome::Blocked && it.why.contains(ACCEPT));
-    for check in &record.contract.checks {
-        if red.as_ref().is_some_and(|(run, ..)| **run == check.run) {
-            continue;
-        }
-        let memory = record.state.checks.get(&check.run);
-        let fixed = match memory {
-            Some(it) if !it.ever_failed() || it.last != Verdict::Passed => "",
-            Some(_) if is_refused => " as it is now, which does not count",
-            Some(_) => ", after it had failed",
-            None => "",
-        };
-        facts.push(Fact::new(check.role.label(), last(&check.run) + fixed));
-    }
-    facts
+    format!("`{}` {what}", clip(run, 100))
 }
 
 /// The end of a text, line by line.
 fn lines(text: &str) -> Vec<String> {
     tail_of(text, TAIL_CHARS).lines().map(str::to_owned).collect()
-}
-
-/// "7 changed, 2 new, +214 −31", with the names of what is new and gone, and of what is in no
-/// snapshot.
-fn changed(inputs: &PageInputs<'_>, changes: &Changes) -> Option<Fact> {
-    let [large, inside] = left_out(inputs);
-    let left_out = large.len() + inside.len();
-    let text = changes
-        .words()
-        .or_else(|| (left_out > 0).then(|| "only what no snapshot holds".to_owned()))?;
-    let of = |wanted: fn(&ChangedFile) -> bool| -> Vec<String> {
-        let path = |file: &ChangedFile| match &file.kind {
-            ChangeKind::Renamed { from } => {
-                [from, &file.path].map(|path| one_line(path, PATH_CHARS)).join(" → ")
-            }
-            _ => one_line(&file.path, PATH_CHARS),
-        };
-        changes.files.iter().filter(|file| wanted(file)).map(path).collect()
-    };
-    let rows = [
-        ("changed", of(|file| file.kind == ChangeKind::Modified)),
-        ("new", of(|file| file.kind == ChangeKind::Created)),
-        ("gone", of(|file| file.kind == ChangeKind::Deleted)),
-        ("renamed", of(|file| matches!(file.kind, ChangeKind::Renamed { .. }))),
-        ("had uncommitted changes before the loop", of(|file| file.yours)),
-        ("too large for snapshots", large),
-        ("a repository inside, in no snapshot", inside),
-    ];
-    let rows = rows.into_iter().filter(|(_, names)| !names.is_empty());
-    // Only the first files of many are known by name.
-    let unnamed = changes.total().saturating_sub(changes.files.len() as u64);
-    let detail = rows.map(|(what, names)| format!("{what}: {}", named(&names, NAMED)));
-    let rest = (unnamed > 0).then(|| format!("and {unnamed} that are not named here"));
-    Some(Fact { name: "files", text, detail: detail.chain(rest).collect() })
 }
 
 /// The large files and the repositories inside that changed in an iteration, or may have.
@@ -199,94 +142,29 @@ fn left_out(inputs: &PageInputs<'_>) -> [Vec<String>; 2] {
     [large, inside].map(|paths| paths.into_iter().collect())
 }
 
-fn commits(inputs: &PageInputs<'_>) -> Option<Fact> {
-    let Commits { switched_to, uncommitted, .. } = inputs.commits;
-    let made = inputs.commits.made();
-    let branch = inputs.view.record.branch();
-    let on = match (switched_to, branch) {
-        (Some(now), Some(branch)) => format!(" on {now} (the loop's branch is {branch})"),
-        (Some(branch), None) => format!(" on {branch}"),
-        (None, branch) => branch.map(|branch| format!(" on {branch}")).unwrap_or_default(),
-    };
-    let detail: Vec<String> = made.iter().take(COMMITS).cloned().collect();
-    let files = inputs.changes.map_or(0, Changes::total);
-    let ignored = &inputs.commits.ignored;
-    let ignored = match ignored.values().sum() {
-        0 => String::new(),
-        files => {
-            let roots: Vec<String> = ignored.keys().cloned().collect();
-            let files = count(files, "changed file");
-            format!("; {files} in no commit, ignored: {}", named(&roots, NAMED))
-        }
-    };
-    let left = match uncommitted.unwrap_or_default() {
-        0 => String::new(),
-        1 if files == 1 && made.is_empty() => "; the file is uncommitted".to_owned(),
-        left if left == files && made.is_empty() => "; the files are uncommitted".to_owned(),
-        left => format!("; {} uncommitted", count(left, "file")),
-    } + &ignored;
-    // That nothing was committed is news where there is something to commit.
-    let text = match made.len() {
-        0 if left.is_empty() && switched_to.is_none() => return None,
-        0 if switched_to.is_none() => format!("none{left}"),
-        0 => format!("none{on}{left}"),
-        Commits::MOST.. => format!("{} or more{on}{left}", Commits::MOST),
-        some => format!("{some}{on}{left}"),
-    };
-    Some(Fact { name: "commits", text, detail })
-}
-
-/// The commits from before the loop that its branch no longer has, and those that crew made where
-/// the agent had led it and that are not checked out.
-fn lost_and_apart(inputs: &PageInputs<'_>) -> impl Iterator<Item = Fact> {
-    let branch = inputs.view.record.place.branch.as_deref().unwrap_or("HEAD");
-    let lost = format!("from before the loop, no longer on {branch}");
-    let apart = "made by crew, not in the history that is checked out".to_owned();
-    let rows = [("lost", &inputs.commits.lost, lost), ("apart", &inputs.commits.apart, apart)];
-    rows.into_iter().filter(|(_, commits, _)| !commits.is_empty()).map(|(name, commits, what)| {
-        let text = format!("{} {what}", count(commits.len() as u64, "commit"));
-        Fact { name, text, detail: commits.iter().take(COMMITS).cloned().collect() }
-    })
-}
-
 /// What the journal noted of the tree since the last iteration: that the files above are not what
 /// is there, or that a person's may be among them.
-fn notes(inputs: &PageInputs<'_>) -> Vec<Fact> {
+fn notes<'a>(inputs: &PageInputs<'a>) -> Vec<&'a str> {
     let rest = inputs.story.chapters.iter().rev().map(|chapter| &chapter.what);
     let rest = rest.take_while(|what| !matches!(what, What::Iteration(_)));
     let notes = rest.filter_map(|what| match what {
         What::Noted { what }
             if what.starts_with(BROUGHT_BACK) || what.starts_with(COUNTED_LATE) =>
         {
-            Some(Fact::new("note", what.split("; undo: ").next().unwrap_or_default()))
+            what.split("; undo: ").next()
         }
         _ => None,
     });
-    let mut notes: Vec<Fact> = notes.collect();
+    let mut notes: Vec<&str> = notes.collect();
     if notes.is_empty() && inputs.changes_from == ChangesFrom::Tree {
-        notes.push(Fact::new("note", "the tree changed since the loop left it"));
+        notes.push("the tree changed since the loop left it");
     }
     notes
 }
 
 // The messages that a person sent to the agent, and the prompt that each of them was in.
 
-/// The longest words of a person, in characters.
-pub const TOLD_CHARS: usize = 200;
-
-/// A row for each message.
-pub fn told(inputs: &PageInputs<'_>) -> Vec<Fact> {
-    let row = |message: Message<'_>| {
-        let when = match message.prompt {
-            Some(iteration) => format!("in the prompt of iteration {iteration}"),
-            None if inputs.view.record.is_live() => "waits for the next prompt".to_owned(),
-            None => "it reached no prompt before the end".to_owned(),
-        };
-        Fact::new("told", format!("{} ({when})", quoted(&one_line(message.words, TOLD_CHARS))))
-    };
-    messages(inputs.story).into_iter().map(row).collect()
-}
-
+#[derive(Serialize)]
 struct Message<'a> {
     words: &'a str,
     /// The first iteration that had it in its prompt.
