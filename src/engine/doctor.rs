@@ -78,8 +78,8 @@ pub const PLUGIN: &str = "crew@crew";
 
 /// One word of a command to type, quoted for a shell.
 pub fn shell_word(word: &str) -> String {
-    let plain = |it: char| it.is_ascii_alphanumeric() || "/._-@:=+".contains(it);
-    if word.chars().all(plain) {
+    let plain = |it: char| it.is_ascii_alphanumeric() || "/._-@:=+,%".contains(it);
+    if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', r"'\''"))

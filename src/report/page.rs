@@ -66,14 +66,17 @@ pub fn text(page: &Page, reading: Reading) -> String {
             let _ = writeln!(text, "{line}");
         }
     }
-    let handoff = page.handoff.as_ref();
-    if !page.results.is_empty() || handoff.is_some() {
+    if !page.results.is_empty() || page.handoff.is_some() {
         text.push('\n');
         page.results.iter().for_each(|fact| told(&mut text, fact, reading.width));
-        optional(&mut text, "handoff", handoff.cloned());
+        if let Some(file) = &page.handoff {
+            row(&mut text, "handoff", file);
+        }
     }
     text.push('\n');
-    optional(&mut text, "stop", page.stop.clone());
+    if let Some(stop) = &page.stop {
+        row(&mut text, "stop", stop);
+    }
     step(&mut text, "next", &page.next, reading.width);
     page.then.iter().for_each(|then| step(&mut text, "then", then, reading.width));
     text
@@ -260,20 +263,6 @@ pub fn row(text: &mut String, name: &str, value: &str) {
 /// One whose value may have marks.
 fn labelled(text: &mut String, name: &str, value: &str) {
     let _ = writeln!(text, "  {} {value}", colour::quiet(&format!("{name:<7}")));
-}
-
-/// A row, if there is a value for it.
-pub fn optional(text: &mut String, name: &str, value: Option<String>) {
-    if let Some(value) = value {
-        row(text, name, &value);
-    }
-}
-
-/// Output of a check or an agent, indented and without terminal control codes.
-pub fn tail(text: &mut String, printed: &str) {
-    for line in clean(printed).lines() {
-        let _ = writeln!(text, "{:INDENT$}{line}", "");
-    }
 }
 
 #[cfg(test)]

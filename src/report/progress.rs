@@ -10,14 +10,13 @@ use minijinja::{Value, context};
 use super::events::{fields, record as record_of};
 use super::line::done_when;
 use super::templates;
-use super::words::took;
 use crate::engine::boundary::failures::exited;
 use crate::engine::boundary::limits;
 use crate::engine::events::RunEvent;
 use crate::engine::evidence::{Evidence, Verdict};
-use crate::engine::record::{Ending, Loop, Outcome, Proof};
+use crate::engine::record::Loop;
 use crate::engine::text::{self, clip, clock_time, duration};
-use crate::engine::view::numbered;
+use crate::engine::view::{Fact, LoopView, numbered};
 
 /// The time of day before every line of a run, on a terminal and on a pipe.
 pub const STAMP: &str = "[%H:%M:%S]";
@@ -48,20 +47,17 @@ pub struct ProgressLine {
 /// the live line shows have no lines.
 pub fn lines(event: &RunEvent<'_>, at: DateTime<FixedOffset>) -> Vec<ProgressLine> {
     let stamp = at.format(STAMP);
-    let text = templates::render("progress.j2", &values(event, at));
-    let text = text.unwrap_or_else(|error| format!("error|{error:#}"));
-    let lines = text.lines().filter_map(|line| line.split_once('|'));
-    lines
-        .map(|(tone, text)| {
-            let (tone, mark) = match tone {
-                "ended" => (Tone::Ended, ""),
-                "warning" => (Tone::Warning, "WARNING: "),
-                "error" => (Tone::Error, "ERROR: "),
-                _ => (Tone::Plain, ""),
-            };
-            ProgressLine { tone, text: format!("{stamp} {mark}{text}") }
-        })
-        .collect()
+    let rows = templates::rows("progress.j2", &values(event, at)).into_iter();
+    let line = |Fact { name, text, .. }: Fact| {
+        let (tone, mark) = match &*name {
+            "ended" => (Tone::Ended, ""),
+            "warning" => (Tone::Warning, "WARNING: "),
+            "error" => (Tone::Error, "ERROR: "),
+            _ => (Tone::Plain, ""),
+        };
+        ProgressLine { tone, text: format!("{stamp} {mark}{text}") }
+    };
+    rows.map(line).collect()
 }
 
 /// What the event says for programs, and what its lines say beyond that.
@@ -77,77 +73,39 @@ fn values(event: &RunEvent<'_>, at: DateTime<FixedOffset>) -> Value {
                 _ => printed.collect(),
             };
             let printed = &printed[printed.len().saturating_sub(TAIL_LINES)..];
-            context! { took => took(result.elapsed_ms), tail => result.tail, printed }
+            context! { tail => result.tail, printed }
         }
-        RunEvent::IterationEnded { after, exit, .. } => iteration_ended(after, exit),
+        RunEvent::IterationEnded { after, exit, .. } => {
+            let evidence = after.state.evidence.as_ref();
+            let failure = evidence.and_then(|evidence| evidence.failure.as_deref());
+            // For a process that only exited with an error, the client's name for that is shorter.
+            let is_exit = exit.is_some_and(|code| failure == Some(&exited(code)));
+            context! { is_exit, cost => evidence.and_then(Evidence::cost) }
+        }
         RunEvent::Delayed { until, .. } => context! { time => second(until, at) },
         RunEvent::Waiting(record) => {
             let is_crash = record.state.transient_errors == 0;
             let time = if is_crash { second } else { clock_time };
             context! { is_crash, time => record.state.due.map(|due| time(due, at)) }
         }
-        RunEvent::Finished { record, saved, .. } => finished(record, saved),
         RunEvent::ReactionFailed { is_told, .. } => context! { is_told },
         _ => context! {},
     };
-    let of_loop = record_of(event).map_or_else(|| context! {}, of_loop);
+    let of_loop = record_of(event).map_or_else(|| context! {}, |record| of_loop(record, at));
     let event = context! { event => name, why_max => WHY_MAX };
-    merge_maps([Value::from_serialize(fields), of_loop, more, event])
+    merge_maps([of_loop, Value::from_serialize(fields), more, event])
 }
 
-fn of_loop(record: &Loop) -> Value {
-    let task = || format!("\"{}\"", clip(&record.contract.task, 60));
+fn of_loop(record: &Loop, at: DateTime<FixedOffset>) -> Value {
     // The name of a procedure also names its loop.
     let resume = || format!("crew resume {}", record.procedure().unwrap_or(record.id.as_str()));
-    context! {
+    let values = context! {
         record => true,
-        procedure => record.procedure(),
-        what => record.procedure().map_or_else(task, |name| format!("procedure: {name}")),
-        max => record.contract.limits.max_iterations,
         in_force => limits::in_force(&record.contract.limits),
-        iteration => record.iteration(),
-        numbered => numbered(record, record.iteration()),
-        completed => record.state.completed,
-        consecutive_failures => record.state.consecutive_failures,
-        total => took(record.state.awake_ms),
         resume => record.fleet_resume().unwrap_or_else(resume),
-    }
-}
-
-fn iteration_ended(after: &Loop, exit: Option<i32>) -> Value {
-    let evidence = after.state.evidence.as_ref();
-    let failure = evidence.and_then(|evidence| evidence.failure.as_deref());
-    let failures = after.state.consecutive_failures;
-    context! {
-        // For a process that only exited with an error, the client's name for that is shorter.
-        is_exit => exit.is_some_and(|code| failure == Some(&exited(code))),
-        // "2/3", or "2" if failures cannot abort the loop.
-        failures => match after.contract.limits.failure_threshold {
-            0 => failures.to_string(),
-            threshold => format!("{failures}/{threshold}"),
-        },
-        ended => evidence.and_then(|evidence| evidence.ended.as_deref()),
-        cut => evidence.is_some_and(|evidence| evidence.cut),
-        cost => evidence.and_then(Evidence::cost),
-        numbered => numbered(after, after.state.completed),
-        took => took(after.elapsed_ms.last().copied().unwrap_or_default()),
-    }
-}
-
-fn finished(record: &Loop, saved: bool) -> Value {
-    let Some(Ending { outcome, proof, .. }) = record.state.ending else { return context! {} };
-    let max = record.contract.limits.max_iterations;
-    // This limit is checked before all others.
-    let at_max = max > 0 && record.state.completed >= max;
-    // Whether a loop that only its limit could end ran all its iterations.
-    let ran_out = proof == Some(Proof::Claimed) && !record.contract.can_complete();
-    let reached_max = match outcome {
-        Outcome::Exhausted => at_max,
-        Outcome::Completed => at_max && ran_out,
-        _ => false,
+        can_complete => record.contract.can_complete(),
     };
-    let reason = record.state.ending.as_ref().map(|ending| clip(&ending.reason(), WHY_MAX));
-    context! { outcome, saved, reached_max, reason, proof => proof.map(Proof::label) }
+    context! { ..values, ..Value::from_serialize(LoopView::of(record, at)) }
 }
 
 fn second(then: DateTime<Utc>, at: DateTime<FixedOffset>) -> String {

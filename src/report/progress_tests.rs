@@ -8,7 +8,7 @@ use crate::engine::boundary::judge::judge;
 use crate::engine::claim::Claim;
 use crate::engine::fixture::{a_loop, a_loop_with, a_page, a_run, at, facts, result};
 use crate::engine::journal::story::Story;
-use crate::engine::record::{LoopMoment, Proof, Role, Status};
+use crate::engine::record::{Ending, LoopMoment, Outcome, Proof, Role, Status};
 use crate::engine::usage::{Money, Tokens, Usage};
 
 /// A run as a pipe shows it. It starts at ten o'clock local time.

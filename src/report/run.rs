@@ -1,9 +1,9 @@
-//! The terms of a loop of fresh processes in words: who works, by which recipe, what it may do
-//! without asking, and what crew does with git around an iteration.
+//! The task of a loop in words, and the page of `crew run --dry-run`.
 
 use super::words::grouped;
+use crate::engine::doctor::shell_word;
 use crate::engine::evidence::said::Size;
-use crate::engine::record::{GitSteps, Loop, Run};
+use crate::engine::record::Loop;
 use crate::engine::text::clip;
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -15,30 +15,6 @@ pub fn task(subject: &Loop) -> Cow<'_, str> {
         Some(name) if task.is_empty() => Cow::Owned(format!("procedure {name}")),
         _ => Cow::Borrowed(task),
     }
-}
-
-/// The rows of a page about who works, and what crew does with git.
-pub fn rows(run: &Run) -> Vec<(&'static str, String)> {
-    let procedure = run.procedure.as_ref().map(|name| format!("procedure {name}"));
-    // Nothing is asked of an agent that lists no permissions, such as one typed as a command.
-    let permissions = (!run.agent.permissions.is_empty())
-        .then(|| format!("permissions {}", run.permissions.label()));
-    let turns = (run.max_turns > 0).then(|| format!("at most {} turns", run.max_turns));
-    let others: Vec<&str> = run.fallback.iter().map(|agent| agent.name.as_str()).collect();
-    let others = (!others.is_empty()).then(|| format!("fallback {}", others.join(", ")));
-    let agent = [Some(run.agent.name.clone()), procedure, permissions, turns, others];
-    let agent: Vec<String> = agent.into_iter().flatten().collect();
-    let git = git(&run.git).map(|steps| ("git", steps));
-    std::iter::once(("agent", agent.join(", "))).chain(git).collect()
-}
-
-/// "commit, push, rebase onto main"; `None` if crew does nothing with git.
-fn git(steps: &GitSteps) -> Option<String> {
-    let named = |is_on: bool, name: &str| is_on.then(|| name.to_owned());
-    let rebase = steps.rebase.as_ref().map(|branch| format!("rebase onto {branch}"));
-    let steps = [named(steps.commit, "commit"), named(steps.push, "push"), rebase];
-    let steps: Vec<String> = steps.into_iter().flatten().collect();
-    (!steps.is_empty()).then(|| steps.join(", "))
 }
 
 // The page of `crew run --dry-run`: who would get the prompt, its size, and the prompt itself,
@@ -72,41 +48,17 @@ pub fn page(subject: &Loop, commands: &[(&str, &[String])], prompt: &str, budget
 
 /// The command line, quoted for a shell.
 fn command(program: &str, arguments: &[String], prompt: &str) -> String {
-    let mut words = vec![quoted(program)];
+    let mut words = vec![shell_word(program)];
     for argument in arguments {
-        words.push(if argument == prompt { "PROMPT".to_owned() } else { quoted(argument) });
+        words.push(if argument == prompt { "PROMPT".to_owned() } else { shell_word(argument) });
     }
     words.join(" ")
-}
-
-fn quoted(word: &str) -> String {
-    let is_plain = |letter: char| letter.is_alphanumeric() || "-_./=:,@%+".contains(letter);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::engine::fixture::a_run;
-
-    #[test]
-    fn a_run_names_its_agent_its_permissions_and_its_steps_of_git() {
-        let mut run = a_run(Some("build")).contract.run.unwrap();
-        let agent = "claude, procedure build, permissions accept-edits".to_owned();
-        assert_eq!(rows(&run), [("agent", agent.clone())]);
-        run.git = GitSteps {
-            commit: true,
-            push: true,
-            rebase: Some("main".to_owned()),
-            ..GitSteps::default()
-        };
-        run.max_turns = 7;
-        let git = "commit, push, rebase onto main".to_owned();
-        assert_eq!(rows(&run), [("agent", format!("{agent}, at most 7 turns")), ("git", git)]);
-    }
 
     #[test]
     fn only_a_missing_task_is_named_by_its_procedure() {

@@ -3,36 +3,39 @@
 
 use std::sync::LazyLock;
 
-use minijinja::{Environment, Value, escape_formatter};
+use minijinja::{Environment, Value};
 
+use super::words::took;
 use crate::engine::text::clip_line_at_word;
 use crate::engine::usage::tokens_text;
-use crate::engine::words::templates::environment;
+use crate::engine::words::templates::{self, Fact};
 
-const TEMPLATES: [(&str, &str); 1] = [("progress.j2", include_str!("templates/progress.j2"))];
+const TEMPLATES: &[(&str, &str)] = &[
+    ("chapter.j2", include_str!("templates/chapter.j2")),
+    ("contract.j2", include_str!("templates/contract.j2")),
+    ("iteration.j2", include_str!("templates/iteration.j2")),
+    ("progress.j2", include_str!("templates/progress.j2")),
+];
 /// The most characters of a person's or the agent's words in a line.
 const WORDS_MAX: usize = 120;
 
 static PAGES: LazyLock<Environment<'static>> = LazyLock::new(|| {
-    let mut environment = environment();
-    // A value has no line break: none can begin a line of its own.
-    environment.set_formatter(|out, state, value| match value.as_str() {
-        _ if value.is_none() => Ok(()),
-        Some(text) => Ok(out.write_str(&text.replace(['\n', '\r'], " "))?),
-        None => escape_formatter(out, state, value),
-    });
+    let mut environment = templates::with(templates::of_rows(), TEMPLATES);
     environment.add_filter("short", |text: &str| clip_line_at_word(text, WORDS_MAX));
     environment.add_filter("tokens", tokens_text);
+    environment.add_filter("took", took);
     environment.add_filter("upper_first", upper_first);
-    environment.set_loader(|name| {
-        Ok(TEMPLATES.iter().find(|(own, _)| *own == name).map(|(_, text)| (*text).to_owned()))
-    });
     environment
 });
 
-/// The text of a template with these values; an error is a fault of the template.
-pub fn render(name: &str, values: &Value) -> Result<String, minijinja::Error> {
-    PAGES.get_template(name)?.render(values)
+/// The rows of a template with these values.
+pub fn rows(name: &str, values: &Value) -> Vec<Fact> {
+    templates::rows_of(&PAGES, name, values)
+}
+
+/// The text of a template that is one row.
+pub fn line(name: &str, values: &Value) -> String {
+    rows(name, values).into_iter().map(|row| row.text).collect()
 }
 
 fn upper_first(text: &str) -> String {

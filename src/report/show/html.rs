@@ -7,13 +7,13 @@
 use minijinja::{Value, context};
 use serde::Serialize;
 
-use super::{StoryPage, chapter_line, contract, drivers, remarks, who};
+use super::{StoryPage, checks, contract, drivers, remarks, told_in_a_line, who};
 use crate::engine::evidence::{ClaimResult, Evidence};
 use crate::engine::journal::story::{Iteration, What};
 use crate::engine::record::Outcome;
 use crate::engine::text::clean;
 use crate::engine::usage::Money;
-use crate::engine::view::IterationLine;
+use crate::engine::view::{Fact, IterationLine};
 use crate::engine::words::templates;
 use crate::report::page::{COLUMNS, IterationColumn, time};
 use crate::report::words::{brief, grouped};
@@ -46,9 +46,6 @@ pub fn html(known: &StoryPage<'_>) -> String {
         None => Shade::Quiet,
     };
     let last = record.state.evidence.as_ref();
-    let checks = last.into_iter().flat_map(|last| &last.checks).map(|check| {
-        context! { happened => check.what_happened(), ..Value::from_serialize(check) }
-    });
     let all: Vec<&Iteration> = story.iterations().collect();
     let lines: Vec<_> = all.iter().map(|it| IterationLine::of(it, page.proof)).collect();
     let has = |it: &IterationColumn| lines.iter().any(|line| !(it.cell)(line).is_empty());
@@ -58,7 +55,9 @@ pub fn html(known: &StoryPage<'_>) -> String {
         let cells: Vec<String> = columns.iter().map(|column| (column.cell)(line)).collect();
         context! { shade => shade_of(&it.evidence), cells, ..Value::from_serialize(line) }
     });
-    let terms = contract(record).into_iter().filter(|(name, _)| *name != "task");
+    let mut terms = contract(&known.view);
+    terms.retain(|term| term.name != "task");
+    terms.push(Fact::new("run by", drivers(story)));
     render(&context! {
         page,
         shade,
@@ -69,8 +68,8 @@ pub fn html(known: &StoryPage<'_>) -> String {
         said_chars => if all.len() > MANY { SAID_CHARS_OF_MANY } else { SAID_CHARS },
         iterations => iterations.collect::<Vec<_>>(),
         last => last.map(|last| last.iteration),
-        checks => checks.collect::<Vec<_>>(),
-        terms => terms.chain([("run by", drivers(story))]).collect::<Vec<_>>(),
+        checks => last.map(checks).unwrap_or_default(),
+        terms,
         happenings => happenings(known),
     })
 }
@@ -150,7 +149,7 @@ fn happenings(known: &StoryPage<'_>) -> Vec<(String, String)> {
     let last = story.drivers.iter().last().filter(|_| known.view.record.is_live());
     let lines = earlier.map(|text| ("earlier".to_owned(), text)).into_iter();
     lines
-        .chain(others.map(|chapter| (known.time(chapter.at), chapter_line(chapter))))
+        .chain(others.map(|chapter| (known.time(chapter.at), told_in_a_line(&chapter.what))))
         .chain(remarks(story).into_iter().map(|remark| ("journal".to_owned(), remark)))
         .chain(last.map(|last| ("now".to_owned(), format!("run by {}", who(last)))))
         .collect()

@@ -7,21 +7,21 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use chrono::{DateTime, FixedOffset, Utc};
-use serde_json::{Value, json};
+use minijinja::{Value, context};
+use serde_json::json;
 
 use super::events::SCHEMA;
-use super::page::{self, Reading, optional, row, tail, value, wrapped};
-use super::words::took;
-use super::{line, run};
+use super::page::{self, Reading, row, value, wrapped};
+use super::{line, run, templates};
 use crate::engine::boundary::limits;
+use crate::engine::evidence::Evidence;
 use crate::engine::evidence::words::findings;
-use crate::engine::evidence::{ClaimResult, Evidence, IterationStatus};
 use crate::engine::journal::Choice;
-use crate::engine::journal::story::{Chapter, Iteration, Story, What, Who};
+use crate::engine::journal::story::{Iteration, Story, What, Who};
 use crate::engine::journal::story::{Regression, regressions};
-use crate::engine::record::{Driver, Limits, Loop};
-use crate::engine::text::{clip, count, quoted, with_reason, word};
-use crate::engine::view::{IterationLine, LastWords, LoopView, Page};
+use crate::engine::record::{Driver, Loop};
+use crate::engine::text::{clip, count};
+use crate::engine::view::{Fact, IterationLine, LoopView, Page};
 
 /// Below this width what happened stands below its time.
 const NARROW: usize = 60;
@@ -40,12 +40,12 @@ pub struct StoryPage<'a> {
 
 /// The page: the loop's status or end, what it was asked for, and everything that happened.
 pub fn page(known: &StoryPage<'_>) -> String {
-    let (record, story) = (known.view.record, known.story);
+    let story = known.story;
     let mut text = page::text(known.page, known.reading);
     text.push_str("\nsettings of this loop\n");
     let width = known.reading.width;
-    for (name, written) in contract(record) {
-        value(&mut text, name, &clip(&written, 160), width);
+    for row in contract(&known.view) {
+        value(&mut text, &row.name, &clip(&row.text, 160), width);
     }
     value(&mut text, "run by", &drivers(story), width);
     let is_told = |it: &&Regression| known.page.ending.iter().any(|row| row.text == it.words());
@@ -59,7 +59,7 @@ pub fn page(known: &StoryPage<'_>) -> String {
         let _ = writeln!(text, "  ({} before these)", count(earlier, "line"));
     }
     for chapter in story.chapters.iter().skip(skipped) {
-        told(&mut text, &known.time(chapter.at), &chapter_line(chapter), width);
+        told(&mut text, &known.time(chapter.at), &told_in_a_line(&chapter.what), width);
     }
     for remark in remarks(story) {
         let _ = writeln!(text, "  ({remark})");
@@ -83,33 +83,18 @@ fn told(text: &mut String, time: &str, what: &str, width: usize) {
 }
 
 /// What was asked for, except the checks.
-fn contract(record: &Loop) -> Vec<(&'static str, String)> {
-    let mut rows = vec![
-        ("task", run::task(record).into_owned()),
-        ("done", line::done_when(record).trim_start_matches("done ").to_owned()),
-        ("limits", limits::named(&record.contract.limits) + &gives_up(&record.contract.limits)),
-        ("folder", record.place.folder.display().to_string()),
-    ];
-    rows.extend(record.place.branch.clone().map(|branch| ("branch", branch)));
-    let protect = &record.contract.protect;
-    rows.extend((!protect.is_empty()).then(|| ("protect", protect.join(", "))));
-    rows.extend(record.contract.run.iter().flat_map(run::rows));
-    rows
-}
-
-/// "; ends after 3 failures in a row or 5 iterations without progress".
-fn gives_up(limits: &Limits) -> String {
-    let reasons = [
-        (limits.failure_threshold, "failure", "in a row"),
-        (limits.stall, "iteration", "without progress"),
-    ]
-    .map(|(most, noun, how)| (most > 0).then(|| format!("{} {how}", count(most, noun))));
-    let reasons: Vec<String> = reasons.into_iter().flatten().collect();
-    if reasons.is_empty() {
-        String::new()
-    } else {
-        format!("; ends after {}", reasons.join(" or "))
-    }
+fn contract(view: &LoopView<'_>) -> Vec<Fact> {
+    let contract = &view.record.contract;
+    let run = contract.run.as_ref();
+    let values = context! {
+        asked_for => run::task(view.record),
+        done_when => line::done_when(view.record).trim_start_matches("done "),
+        named_limits => limits::named(&contract.limits),
+        protect => contract.protect,
+        asks_permissions => run.is_some_and(|run| !run.agent.permissions.is_empty()),
+        max_turns => run.map(|run| run.max_turns),
+    };
+    templates::rows("contract.j2", &context! { ..values, ..Value::from_serialize(view) })
 }
 
 /// "session s-1, then process 99".
@@ -127,53 +112,21 @@ fn who(who: &Who) -> String {
 }
 
 /// One event in one line.
-fn chapter_line(chapter: &Chapter) -> String {
-    let text = match &chapter.what {
-        What::Started { by } => format!("started in {}", who(by)),
-        What::Iteration(iteration) => iterated(iteration),
-        What::Boundary { decision, why } => decided(decision, why.as_deref()),
-        What::Changed { what, by, .. } => match by {
-            Some(by) => format!("{what}; run by {} from here", who(by)),
-            None => what.clone(),
-        },
-        What::Told { words } => format!("told by the user: {}", quoted(&clip(words, 300))),
-        What::Noted { what } => format!("note: {what}"),
+fn told_in_a_line(what: &What) -> String {
+    let (by, evidence) = match what {
+        What::Started { by } => (Some(by), None),
+        What::Changed { by, .. } => (by.as_ref(), None),
+        What::Iteration(iteration) => (None, Some(&iteration.evidence)),
+        _ => (None, None),
     };
-    clip(&text, 300)
-}
-
-fn iterated(iteration: &Iteration) -> String {
-    let evidence = &iteration.evidence;
-    let mut parts = vec![format!("iteration {}", iteration.number), took(iteration.elapsed_ms)];
-    parts.extend((evidence.status != IterationStatus::Completed).then(|| status(evidence)));
-    parts.extend(evidence.agent.clone());
-    parts.extend(findings(evidence));
-    parts.extend(evidence.cost());
-    parts.extend(evidence.context().map(|context| format!("context {context}")));
-    parts.extend(after(iteration));
-    parts.join(" · ")
-}
-
-/// "timed out".
-fn status(evidence: &Evidence) -> String {
-    word(&evidence.status).replace('_', " ")
-}
-
-/// The decision, unless the loop simply continued.
-fn after(iteration: &Iteration) -> Option<String> {
-    let Iteration { decision, why, .. } = iteration;
-    (*decision != Choice::Continue).then(|| decided(decision, why.as_deref()))
-}
-
-fn decided(decision: &Choice, why: Option<&str>) -> String {
-    let decided = match decision {
-        Choice::Finish => "finished:",
-        Choice::Hold => "stopped for now:",
-        Choice::Wait => "waited:",
-        Choice::Continue => "continue",
-        Choice::Other(word) => word,
+    let values = context! {
+        who => by.map(who),
+        findings => evidence.map(findings),
+        cost => evidence.and_then(Evidence::cost),
+        context => evidence.and_then(Evidence::context),
+        ..Value::from_serialize(what)
     };
-    format!("{decided} {}", why.unwrap_or_default())
+    clip(&templates::line("chapter.j2", &values), 300)
 }
 
 /// What a reader should know about the journal itself.
@@ -191,58 +144,39 @@ pub fn iteration(
     log: Option<&Path>,
     offset: FixedOffset,
 ) -> String {
-    let evidence = &iteration.evidence;
-    let mut text = format!("loop {}: iteration {}\n", record.id, iteration.number);
-    let began = evidence.started_at.map_or_else(String::new, |at| {
-        format!(", from {}", at.with_timezone(&offset).format("%Y-%m-%d %H:%M:%S"))
-    });
-    row(&mut text, "time", &(took(iteration.elapsed_ms) + &began));
-    let exit = evidence.exit.map_or_else(String::new, |code| format!(", exit status {code}"));
-    row(&mut text, "status", &(status(evidence) + &exit));
-    optional(&mut text, "agent", evidence.agent.clone());
-    let (claim, why) = match &evidence.claim {
-        ClaimResult::None => ("none", ""),
-        ClaimResult::Accepted => ("accepted", ""),
-        ClaimResult::Refused(why) => ("refused", why.as_str()),
-        ClaimResult::Failure(why) => ("FAILURE", why.as_str()),
-        ClaimResult::Blocked(why) => ("BLOCKED", why.as_str()),
-        ClaimResult::NearMiss(why) => ("not heard", why.as_str()),
+    let Iteration { evidence, decision, why, .. } = iteration;
+    let began =
+        |at: DateTime<Utc>| at.with_timezone(&offset).format("%Y-%m-%d %H:%M:%S").to_string();
+    let decided = What::Boundary { decision: decision.clone(), why: why.clone() };
+    let values = context! {
+        began => evidence.started_at.map(began),
+        used => evidence.usage.as_ref().and_then(|usage| usage.text(false)),
+        context => evidence.context(),
+        line => IterationLine::of(iteration, None),
+        checks => checks(evidence),
+        decided => (*decision != Choice::Continue).then(|| told_in_a_line(&decided)),
+        log,
+        ..Value::from_serialize(iteration)
     };
-    row(&mut text, "claim", &with_reason(claim, &clip(why, 300)));
-    if let Some(failure) = &evidence.failure {
-        row(&mut text, "failure", &clip(failure, 300));
-        tail(&mut text, &evidence.errors);
+    let mut text = format!("loop {}: iteration {}\n", record.id, iteration.number);
+    for told in templates::rows("iteration.j2", &values) {
+        row(&mut text, &told.name, &told.text);
+        told.detail.iter().for_each(|line| row(&mut text, "", line));
     }
-    optional(&mut text, "ended", evidence.unended());
-    let progress = evidence.progress.worded(["made", "none", "unknown"]);
-    row(&mut text, "progress", &with_reason(progress, &clip(&evidence.progress_why, 300)));
-    let usage = evidence.usage.as_ref();
-    optional(&mut text, "cost", usage.and_then(|usage| usage.text(false)));
-    optional(&mut text, "context", evidence.context());
-    let line = IterationLine::of(iteration, None);
-    row(&mut text, "files", &line.files);
-    if let LastWords::Agent(words) = &line.said {
-        row(&mut text, "said", &quoted(words));
-    }
-    for words in &evidence.words {
-        row(&mut text, "told", &format!("{} (for the next prompt)", quoted(&clip(words, 300))));
-    }
-    for check in &evidence.checks {
-        let roles: Vec<&str> = check.roles.iter().map(|role| role.label()).collect();
-        let time = took(check.elapsed_ms);
-        let happened = format!("`{}` {} in {time}", clip(&check.run, 100), check.what_happened());
-        row(&mut text, &roles.join(", "), &happened);
-        tail(&mut text, &check.tail);
-    }
-    let after = after(iteration).unwrap_or_else(|| "the loop continued".to_owned());
-    row(&mut text, "then", &clip(&after, 300));
-    optional(&mut text, "log", log.map(|log| log.display().to_string()));
     text
+}
+
+/// The results of the checks, each with what happened in words.
+fn checks(evidence: &Evidence) -> Vec<Value> {
+    let checks = evidence.checks.iter();
+    let check =
+        checks.map(|it| context! { happened => it.what_happened(), ..Value::from_serialize(it) });
+    check.collect()
 }
 
 /// The story for programs: at most the newest 10,000 lines of the journal, and how many came
 /// before.
-pub fn json(known: &StoryPage<'_>) -> Value {
+pub fn json(known: &StoryPage<'_>) -> serde_json::Value {
     let StoryPage { view, story, page, .. } = known;
     json!({
         "schema": SCHEMA,
@@ -259,7 +193,11 @@ pub fn json(known: &StoryPage<'_>) -> Value {
 }
 
 /// One iteration for programs.
-pub fn iteration_json(record: &Loop, iteration: &Iteration, log: Option<&Path>) -> Value {
+pub fn iteration_json(
+    record: &Loop,
+    iteration: &Iteration,
+    log: Option<&Path>,
+) -> serde_json::Value {
     json!({ "schema": SCHEMA, "loop": record.id, "iteration": iteration, "log": log })
 }
 

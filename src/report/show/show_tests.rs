@@ -9,7 +9,7 @@ use crate::engine::evidence::Verdict;
 use crate::engine::evidence::changes::Commits;
 use crate::engine::fixture::{a_loop_with, a_page, a_run, at, facts, result};
 use crate::engine::journal::{Event, JournalEntry, SCHEMA};
-use crate::engine::record::Role;
+use crate::engine::record::{GitSteps, Role};
 use crate::report::colour::painted;
 
 /// A loop that started in a session, was moved into fresh processes and completed there, and its
@@ -97,6 +97,29 @@ fn the_page_tells_both_drivers_every_iteration_and_the_end() {
                            finished: a check that had failed now passes
       (1 line of the journal cannot be read)
     ");
+}
+
+#[test]
+fn a_run_names_its_agent_its_permissions_and_its_steps_of_git() {
+    let mut record = a_run(Some("build"));
+    let terms = |record: &Loop| {
+        let rows = contract(&LoopView::of(record, at(0).wall.fixed_offset())).into_iter();
+        let rows = rows.filter(|row| ["agent", "git"].contains(&row.name.as_str()));
+        rows.map(|row| (row.name, row.text)).collect::<Vec<_>>()
+    };
+    let agent = "claude, procedure build, permissions accept-edits".to_owned();
+    assert_eq!(terms(&record), [("agent".to_owned(), agent.clone())]);
+    let run = record.contract.run.as_mut().unwrap();
+    run.git = GitSteps {
+        commit: true,
+        push: true,
+        rebase: Some("main".to_owned()),
+        ..GitSteps::default()
+    };
+    run.max_turns = 7;
+    let git = ("git".to_owned(), "commit, push, rebase onto main".to_owned());
+    let agent = ("agent".to_owned(), format!("{agent}, at most 7 turns"));
+    assert_eq!(terms(&record), [agent, git]);
 }
 
 #[test]
