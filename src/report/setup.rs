@@ -5,46 +5,37 @@ use std::fmt::{Display, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use minijinja::{Value, context};
+use serde_json::json;
 
 use super::events::SCHEMA;
+use super::templates;
 use crate::engine::doctor::{Examination, Finding, Severity};
 use crate::engine::record::LoopId;
 use crate::engine::text::count;
+use crate::engine::words::templates::Fact;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-const TRY_IT: &str =
-    "/crew:loop \"Make the tests pass\" --max-iterations 5 --verify \"your test command\"";
 
 /// A row of a page: its name and its value.
 fn row(name: &str, value: impl Display) -> String {
     format!("  {name:<8} {value}\n")
 }
 
-fn try_it() -> String {
-    row("try", TRY_IT)
-}
-
-fn reload() -> String {
-    row("next", "in running sessions: /reload-plugins, or restart them")
+/// A page of `templates/setup.j2`.
+fn page(values: Value) -> String {
+    let values = context! { version => VERSION, ..values };
+    let mut text = String::new();
+    for Fact { name, text: told, detail } in templates::rows("setup.j2", &values) {
+        text += &if name.is_empty() { told + "\n" } else { row(&name, told) };
+        text.extend(detail.iter().map(|line| row("", line)));
+    }
+    text
 }
 
 /// The page of an installation for a person.
 pub fn installed(folder: &Path, program: &Path, replaced: Option<&str>, scope: &str) -> String {
-    let was = match replaced {
-        Some(version) if version != VERSION => format!(" in place of {version}"),
-        Some(_) => " again".to_owned(),
-        None => String::new(),
-    };
-    [
-        format!("crew {VERSION} is installed{was} (scope {scope})\n"),
-        row("plugin", folder.display()),
-        row("runs", program.display()),
-        reload(),
-        try_it(),
-        row("help", "crew doctor"),
-    ]
-    .concat()
+    page(context! { page => "installed", folder, program, replaced, scope })
 }
 
 /// The row of an installation that also shows the loop in the client's status line.
@@ -60,10 +51,7 @@ pub fn without_a_line(settings: &Path) -> String {
 
 /// The page of an installation for everybody who works in a repository.
 pub fn shared(address: &str) -> String {
-    ".claude/settings.json now asks everybody who works here to install crew's plugin\n".to_owned()
-        + &row("from", address)
-        + &row("next", "commit it; each of them needs the crew binary on PATH")
-        + &try_it()
+    page(context! { page => "shared", address })
 }
 
 /// The line for a repository whose settings no longer ask for crew.
@@ -77,25 +65,9 @@ pub fn uninstalled(
     shared: &[PathBuf],
     records: Option<&Path>,
 ) -> String {
-    let mut text = match found {
-        (Some(false), false) => "crew is not installed here\n".to_owned(),
-        (None, false) => {
-            "crew is not installed here; `claude` is not on PATH, so nobody could be asked\n"
-                .to_owned()
-        }
-        _ => "crew is uninstalled\n".to_owned(),
-    };
-    text.extend(found.1.then(|| row("removed", folder.display())));
-    for repository in shared {
-        let place = repository.join(".claude/settings.json");
-        text += &row("shared", format!("{} still asks for it", place.display()));
-        text += &row("", "crew uninstall --scope project, there");
-    }
-    text.extend((found.0 == Some(true) || found.1).then(reload));
-    text.extend(
-        records.map(|it| row("kept", format!("the records of all loops, in {}", it.display()))),
-    );
-    text
+    let (was_registered, was_there) = found;
+    let shared = shared.iter().map(|it| it.join(".claude/settings.json")).collect::<Vec<_>>();
+    page(context! { page => "uninstalled", folder, was_registered, was_there, shared, records })
 }
 
 /// Why an uninstallation is refused while loops run in sessions, the first of them by its id, and
@@ -151,7 +123,7 @@ pub fn examined(examined: &Examination) -> String {
 }
 
 /// The page as JSON for programs.
-pub fn examined_json(examined: &Examination) -> Value {
+pub fn examined_json(examined: &Examination) -> serde_json::Value {
     let mut json = json!({
         "schema": SCHEMA,
         "version": VERSION,

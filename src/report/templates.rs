@@ -15,6 +15,7 @@ const TEMPLATES: &[(&str, &str)] = &[
     ("contract.j2", include_str!("templates/contract.j2")),
     ("iteration.j2", include_str!("templates/iteration.j2")),
     ("progress.j2", include_str!("templates/progress.j2")),
+    ("setup.j2", include_str!("templates/setup.j2")),
 ];
 /// The most characters of a person's or the agent's words in a line.
 const WORDS_MAX: usize = 120;
