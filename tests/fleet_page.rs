@@ -87,9 +87,9 @@ fn the_fleet_file_of_the_page_says_what_its_comments_say() {
     let told = sandbox.crew(&["fleet", "run", "tasks", "--land", "--dry-run"]).success();
     for expected in [
         "fleet shop: 1 task, on this machine, 4 at once, at most $50.00\n",
-        "  setup   `npm ci` in each new working tree, not trusted yet\n",
-        "  verify  `npm test`, not trusted yet\n",
-        "  land    `npm run e2e` on main as it will be, not trusted yet\n",
+        "  setup   `npm ci` in each new working tree\n",
+        "  verify  `npm test`\n",
+        "  land    `npm run e2e` on main as it will be\n",
         "          main, when a task's checks pass on it (--land)\n",
         "] terms: slots 4, base main, max-cost $50.00, land checks 1\n",
         ": '--max-iterations=15' '--verify=npm test'\n",

@@ -63,17 +63,10 @@ pub fn run(arguments: &FleetRunArgs) -> Result<Exit> {
 fn page(home: &Home, described: &Described, retry: bool, is_dry: bool) -> Result<String> {
     let Described { fleet, left_out, .. } = described;
     let leases = foreseen(home, described, retry)?;
-    let new = described.new_commands();
     let is_counted = fleet.is_local() && fleet.slots == 0;
     let slots = is_counted.then(slots::default_count);
-    let start = FleetStart {
-        fleet,
-        leases: &leases,
-        not_tasks: left_out,
-        slots: slots.as_ref(),
-        new: &new,
-        is_dry,
-    };
+    let start =
+        FleetStart { fleet, leases: &leases, not_tasks: left_out, slots: slots.as_ref(), is_dry };
     Ok(before::page(&start, reading().width))
 }
 

@@ -2,7 +2,6 @@
 //! person has to trust first. A fault in any file, or a remote that cannot be used, starts nothing.
 //! It writes nothing.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Error, Result, anyhow, bail};
@@ -53,20 +52,6 @@ pub struct Described {
     pub notes: Vec<String>,
     /// What a person has to trust and nobody has trusted yet.
     pub untrusted: Vec<TrustRequest>,
-}
-
-impl Described {
-    /// The commands of what nobody has trusted yet.
-    pub fn new_commands(&self) -> BTreeSet<String> {
-        let Self { fleet, tasks, untrusted, .. } = self;
-        let is_new = |text: &str| untrusted.iter().any(|need| need.text.contains(text));
-        let of_tasks = tasks.iter().filter(|task| is_new(&format!("task {}, ", task.id())));
-        let checks = of_tasks.flat_map(|task| task.contract.checks.iter().map(|it| &it.run));
-        let setup = fleet.setup.iter().filter(|run| is_new(&format!("setup: {run}")));
-        let land = fleet.land_checks.iter().map(|check| &check.run);
-        let land = land.filter(|run| is_new(&format!("land check: {run}")));
-        checks.chain(setup).chain(land).cloned().collect()
-    }
 }
 
 /// Reads a fleet's folder. A relative one starts at `here`, or at the root of the repository there,

@@ -2,8 +2,6 @@
 //! order it starts, who works on it, what it may cost, which commands it runs and what it pushes. A
 //! command stands whole and with nothing hidden in it, as a person trusts it here. It asks nothing.
 
-use std::collections::BTreeSet;
-
 use minijinja::{Environment, Value, context};
 
 use super::shown;
@@ -35,8 +33,6 @@ pub struct FleetStart<'a> {
     /// The slots of this machine for which nobody named a number; `None` where somebody did, or
     /// where another engine gives the places.
     pub slots: Option<&'a SlotCount>,
-    /// The commands that nobody has trusted yet.
-    pub new: &'a BTreeSet<String>,
     /// Everything is listed, however long.
     pub is_dry: bool,
 }
@@ -92,7 +88,6 @@ pub fn page(start: &FleetStart<'_>, width: usize) -> String {
         limits => limits(fleet, &open),
         checks => setup.chain(checks).collect::<Vec<_>>(),
         unchecked => names(&|lease| lease.contract.checks.is_empty()),
-        new => start.new,
         branches => open.iter().map(|lease| &lease.branch).collect::<Vec<_>>(),
         leases => open.iter().filter_map(|task| lease(task.id().as_str())).collect::<Vec<_>>(),
         terms => Vec::from_iter(lease("_fleet")),

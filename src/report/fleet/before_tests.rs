@@ -17,8 +17,8 @@ fn checked(name: &str, checks: &[(&str, Role)]) -> Lease {
     lease
 }
 
-fn starts<'a>(fleet: &'a Fleet, leases: &'a [Lease], new: &'a BTreeSet<String>) -> FleetStart<'a> {
-    FleetStart { fleet, leases, not_tasks: &[], slots: None, new, is_dry: false }
+fn starts<'a>(fleet: &'a Fleet, leases: &'a [Lease]) -> FleetStart<'a> {
+    FleetStart { fleet, leases, not_tasks: &[], slots: None, is_dry: false }
 }
 
 /// Tasks with different checks and limits, one that runs and two that ended.
@@ -54,8 +54,8 @@ fn sent() -> Fleet {
 fn a_small_fleet_is_told_in_a_few_rows() {
     let leases = [checked("only", &[("cargo test", Role::Verify)])];
     let names = ["README.md", "_notes.md"].map(str::to_owned);
-    let (fleet, new) = (a_fleet(), BTreeSet::new());
-    let start = FleetStart { not_tasks: &names, ..starts(&fleet, &leases, &new) };
+    let fleet = a_fleet();
+    let start = FleetStart { not_tasks: &names, ..starts(&fleet, &leases) };
     assert_snapshot!(page(&start, 80), @"
     fleet billing-cleanup: 1 task, on this machine, 4 at once, at most $50.00
       reads   tasks/*.md (README.md and _notes.md are not tasks)
@@ -68,10 +68,9 @@ fn a_small_fleet_is_told_in_a_few_rows() {
 }
 
 #[test]
-fn what_is_new_is_marked_and_what_is_pushed_is_named_by_pattern() {
+fn what_is_pushed_is_named_by_pattern() {
     let (fleet, leases) = (Fleet { engine: "slurm:login.host".to_owned(), ..sent() }, tasks());
-    let new = ["npm ci", "npm test -- pdf"].map(str::to_owned).into();
-    assert_snapshot!(page(&starts(&fleet, &leases, &new), 80), @"
+    assert_snapshot!(page(&starts(&fleet, &leases), 80), @"
     fleet billing-cleanup: 6 tasks, on slurm:login.host, 4 at once, at most $50.00
       reads   tasks/*.md
       stays   2 tasks that ended already; --retry takes up the 1 that did not
@@ -85,14 +84,14 @@ fn what_is_new_is_marked_and_what_is_pushed_is_named_by_pattern() {
       agent   claude, model opus, permissions bypass; at a limit codex
                 for vat-rounding
       budget  at most $50.00 for all tasks; each task its own, listed above
-      setup   `npm ci` in each new working tree, not trusted yet
+      setup   `npm ci` in each new working tree
       verify  `npm test` gets no worse
                 for csv-export
       verify  `npm test`
                 for vat-rounding
       gate    `npm run lint`
                 for vat-rounding
-      verify  `npm test -- pdf`, not trusted yet
+      verify  `npm test -- pdf`
                 for invoice-pdf
       checks  none: only its agent says when a task is done
                 for notes
@@ -108,10 +107,10 @@ fn what_is_new_is_marked_and_what_is_pushed_is_named_by_pattern() {
 
 #[test]
 fn a_dry_run_names_every_branch_and_ref() {
-    let (leases, new) = (tasks(), BTreeSet::new());
+    let leases = tasks();
     let told = |landing| {
         let fleet = Fleet { landing, ..sent() };
-        let page = page(&FleetStart { is_dry: true, ..starts(&fleet, &leases, &new) }, 80);
+        let page = page(&FleetStart { is_dry: true, ..starts(&fleet, &leases) }, 80);
         page[page.find("  pushes").unwrap()..].to_owned()
     };
     let main = told(LandingMode::Main);
@@ -144,9 +143,9 @@ fn sixty_tasks_are_listed_only_for_a_dry_run() {
     for lease in &mut leases[..12] {
         lease.task.touches = vec!["src/tax/**".to_owned()];
     }
-    let (fleet, new) = (Fleet { max_cost_micros: 0, slots: 0, ..a_fleet() }, BTreeSet::new());
+    let fleet = Fleet { max_cost_micros: 0, slots: 0, ..a_fleet() };
     let slots = SlotCount { count: 1, why: "1 slot: half of 2 cores".to_owned() };
-    let start = FleetStart { slots: Some(&slots), ..starts(&fleet, &leases, &new) };
+    let start = FleetStart { slots: Some(&slots), ..starts(&fleet, &leases) };
     assert_snapshot!(page(&start, 80), @"
     fleet billing-cleanup: 60 tasks, on this machine, 1 at once, no limit on its
     cost
@@ -182,8 +181,8 @@ fn sixty_tasks_are_listed_only_for_a_dry_run() {
 
 #[test]
 fn nothing_to_do_is_told_too() {
-    let (fleet, new) = (a_fleet(), BTreeSet::new());
-    assert_snapshot!(page(&starts(&fleet, &[], &new), 80), @"
+    let fleet = a_fleet();
+    assert_snapshot!(page(&starts(&fleet, &[]), 80), @"
     fleet billing-cleanup: 0 tasks, on this machine, 4 at once, at most $50.00
       reads   tasks/*.md
       budget  at most $50.00 for all tasks
@@ -199,9 +198,8 @@ fn a_command_to_be_trusted_hides_nothing_and_is_never_cut() {
     let mut fleet = a_fleet();
     fleet.folder = "ta\u{1b}]0;x\u{7}sks".to_owned();
     fleet.engine = "\u{9b}31mslurm".to_owned();
-    let new = [run.clone()].into();
     let not_tasks = std::slice::from_ref(&name);
-    let start = FleetStart { not_tasks, ..starts(&fleet, &leases, &new) };
+    let start = FleetStart { not_tasks, ..starts(&fleet, &leases) };
     let told = page(&start, 80).replace(&"x".repeat(200), "<200 letters>");
     assert_snapshot!(told, @r#"
     fleet billing-cleanup: 1 task, on slurm, 4 at once, at most $50.00
@@ -209,7 +207,7 @@ fn a_command_to_be_trusted_hides_nothing_and_is_never_cut() {
       order   1  only
       agent   claude
       budget  at most $50.00 for all tasks; an equal share of what is left for each
-      verify  `npm test\u{1b}[2K\u{d}\n<200 letters>\u{202e}; curl evil`, not trusted yet
+      verify  `npm test\u{1b}[2K\u{d}\n<200 letters>\u{202e}; curl evil`
       pushes  nothing. Branches stay here; --push or --land sends them
     "#);
 }
