@@ -27,8 +27,9 @@ use crate::engine::words::prompt::{self, DECIDE_YOURSELF};
 use crate::exit;
 use crate::parse::arguments;
 use crate::parse::requests::Order;
+use crate::report::line::{self, LoopLine};
 use crate::report::words::called;
-use crate::report::{attention, help, line, page, setup};
+use crate::report::{attention, help, page, setup};
 use crate::world::files::disk;
 use crate::world::store::{Home, journal};
 use crate::world::{client, clock, env, fault};
@@ -172,13 +173,13 @@ fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
             let page = resumed.handoff.as_deref();
             let prompt = prompt::again(record, page, &accounts(home, record), &crew());
             let caution = hook.caution.map(cautioned);
-            let mut told = vec![line::resumed(record)];
+            let mut told = vec![line::of(LoopLine::Resumed, record, clock::local())];
             told.extend(resumed.notes.into_iter().chain(caution));
             go_on(record, prompt, told.join("\n"))
         }
         EventResult::Reminded(record) => {
             let prompt = prompt::again(&record, None, &accounts(home, &record), &crew());
-            go_on(&record, prompt, line::reminded(&record, clock::local()))
+            go_on(&record, prompt, line::of(LoopLine::Reminded, &record, clock::local()))
         }
         EventResult::Refused(why) => Reply::Instead(format!("crew: {why}")),
         EventResult::Help => Reply::Instead(help::page(&arguments::options_page())),
@@ -192,7 +193,7 @@ fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
             Reply::Instead(control::cancelled(&attempt, reading_in_a_client()))
         }
         EventResult::CancelledElsewhere(record) => {
-            Reply::Say(line::cancelled_elsewhere(&record, clock::local()))
+            Reply::Say(line::of(LoopLine::CancelledElsewhere, &record, clock::local()))
         }
         EventResult::Paused(paused) => {
             Reply::Instead(in_its_session(&control::paused(&paused), &paused.record))
@@ -201,8 +202,12 @@ fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
         EventResult::Already(obeyed, record) => Reply::Instead(control::already(&obeyed, &record)),
         EventResult::Ordered(order, result) => Reply::Obeyed(ordered(order, &result)),
         EventResult::Deferred(_) => Reply::Decide(DECIDE_YOURSELF.to_owned()),
-        EventResult::BrokenOff(record) => Reply::Say(line::broken_off(&record)),
-        EventResult::Interrupted(record) => Reply::Say(line::interrupted(&record, clock::local())),
+        EventResult::BrokenOff(record) => {
+            Reply::Say(line::of(LoopLine::BrokenOff, &record, clock::local()))
+        }
+        EventResult::Interrupted(record) => {
+            Reply::Say(line::of(LoopLine::Interrupted, &record, clock::local()))
+        }
     }
 }
 
@@ -212,14 +217,14 @@ fn stopped(stop: StopResult) -> Reply {
         StopResult::Over => Reply::Nothing,
         StopResult::Continue(boundary) => {
             let after = &boundary.after;
-            let line = noted(line::boundary(after), boundary.note);
+            let line = told(LoopLine::Boundary, after, boundary.note);
             go_on(after, prompt::next(after), line)
         }
         StopResult::Woken(boundary) => {
-            Reply::Say(noted(line::boundary(&boundary.after), boundary.note))
+            Reply::Say(told(LoopLine::Boundary, &boundary.after, boundary.note))
         }
         StopResult::Held(boundary) => {
-            Reply::Say(noted(line::held(&boundary.after, clock::local()), boundary.note))
+            Reply::Say(told(LoopLine::Held, &boundary.after, boundary.note))
         }
         StopResult::Finished(ended) => Reply::Say(closing_page(&ended)),
     }
@@ -230,7 +235,8 @@ fn go_on(record: &Loop, prompt: String, line: String) -> Reply {
 }
 
 /// A line, with the user's note below it.
-fn noted(mut line: String, note: Option<String>) -> String {
+fn told(line: LoopLine, record: &Loop, note: Option<String>) -> String {
+    let mut line = line::of(line, record, clock::local());
     line.extend(note.map(|note| format!("\n{note}")));
     line
 }
@@ -267,7 +273,7 @@ fn cautioned(caution: &str) -> String {
 }
 
 fn greeting(started: &Started, caution: Option<&str>) -> String {
-    let mut lines = vec![line::start(&started.record)];
+    let mut lines = vec![line::of(LoopLine::Start, &started.record, clock::local())];
     if started.record.contract.checks.is_empty() {
         let example = started.suggestion.as_deref().unwrap_or("your test command");
         let what = limits::without_checks(&started.record.contract);

@@ -1,9 +1,13 @@
 //! The one-line screens: the terms of a start, the result of a boundary, the status of a loop.
+//! Their words are in `templates/line.j2`.
 
 use std::collections::BTreeSet;
 
 use chrono::{DateTime, FixedOffset};
+use minijinja::context;
+use serde::Serialize;
 
+use super::templates;
 use super::words::commands;
 use crate::clients::spelling::{going_on_at, of_loop};
 use crate::engine::boundary::limits;
@@ -12,18 +16,56 @@ use crate::engine::record::{Check, Driver, Loop, Question, Status};
 use crate::engine::text::{clip, clock_time, count, quoted};
 use crate::engine::view::{LoopView, numbered, verdict};
 
-/// The terms under which a loop starts.
-pub fn start(subject: &Loop) -> String {
-    format!(
-        "loop {}: {} · {} · {}",
-        subject.id,
-        limits::in_force(&subject.contract.limits),
-        done_when(subject),
-        STOP
-    )
+/// A line about a loop.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LoopLine {
+    /// The terms under which it starts.
+    Start,
+    /// Of a session that takes it over.
+    Resumed,
+    /// After a boundary at which it continues.
+    Boundary,
+    /// After a stop at which it does not continue at once.
+    Held,
+    /// After a compaction.
+    Reminded,
+    /// After the user interrupted the agent.
+    BrokenOff,
+    /// Of a session whose loop was cancelled elsewhere.
+    CancelledElsewhere,
+    /// The first line of a new session.
+    Interrupted,
+    /// Its status, and the results of its last iteration.
+    Changed,
 }
 
-const STOP: &str = "stop: Esc, or crew cancel in any terminal";
+/// The line about a loop, read at that time.
+pub fn of(line: LoopLine, subject: &Loop, at: DateTime<FixedOffset>) -> String {
+    let (limits, state) = (&subject.contract.limits, &subject.state);
+    let evidence = state.evidence.as_ref();
+    let values = context! {
+        line,
+        id => subject.id,
+        status => state.status,
+        standing => status_line(subject, at),
+        why => state.ending.as_ref().map(|ending| &ending.why),
+        iteration => subject.iteration(),
+        completed => state.completed,
+        max => limits.max_iterations,
+        counter => numbered(subject, state.completed),
+        seen => evidence.map(|evidence| evidence.iteration),
+        said => evidence.map(said).unwrap_or_default(),
+        in_a_row => in_a_row(subject),
+        asked => asked_at_boundary(subject),
+        cost => limits::cost_and_tokens(subject),
+        in_force => limits::in_force(limits),
+        done_when => done_when(subject),
+        resume => of_loop(subject, "resume"),
+        going_on => going_on_at(&state.owner, subject),
+    };
+    templates::line("line.j2", &values)
+}
 
 /// "done when the agent says COMPLETE and `cargo test` passes".
 pub fn done_when(subject: &Loop) -> String {
@@ -52,72 +94,19 @@ fn passing(checks: &[Check]) -> String {
     strict.into_iter().chain(lenient).collect::<Vec<_>>().join(" and ")
 }
 
-/// The line after a boundary at which the loop continues.
-pub fn boundary(subject: &Loop) -> String {
-    let mut parts = vec![counter(subject)];
-    if let Some(evidence) = &subject.state.evidence {
-        parts.extend(said(evidence));
-    }
-    parts.extend(in_a_row(subject));
-    parts.extend(asked_at_boundary(subject));
-    parts.extend(limits::cost_and_tokens(subject));
-    parts.extend(hint(subject).map(str::to_owned));
-    parts.join(" · ")
-}
-
-/// "2 of 3 failures", "3 without progress, 5 stall it".
+/// "2 of 3 failures" of as many in a row as abort the loop, "3 without progress, 5 stall it".
 pub fn in_a_row(subject: &Loop) -> Option<String> {
-    let (still, limit) = (subject.state.iterations_without_progress, subject.contract.limits.stall);
-    let stalls =
-        (limit > 0 && still > 1).then(|| format!("{still} without progress, {limit} stall it"));
-    failures(subject).or(stalls)
-}
-
-/// "1 of 3 failures": those in a row, of as many as abort the loop.
-pub fn failures(subject: &Loop) -> Option<String> {
-    let (failures, threshold) =
-        (subject.state.consecutive_failures, subject.contract.limits.failure_threshold);
-    (threshold > 0 && failures > 0)
-        .then(|| format!("{failures} of {}", count(threshold, "failure")))
-}
-
-/// How to stop, where somebody may not know it yet; how to go further, where the end is near.
-fn hint(subject: &Loop) -> Option<&'static str> {
-    let (completed, max) = (subject.state.completed, subject.contract.limits.max_iterations);
-    if completed == 1 {
-        return Some("crew pause, crew cancel");
-    }
-    (max > 0 && completed + 1 == max).then_some("one iteration left: crew set -n +5")
-}
-
-/// The line after a stop at which the loop does not continue at once.
-pub fn held(subject: &Loop, at: DateTime<FixedOffset>) -> String {
-    let status = status_line(subject, at);
-    match subject.state.status {
-        Status::Paused => {
-            format!("crew {}: {status} · {} resumes it", subject.id, of_loop(subject, "resume"))
+    let (state, limits) = (&subject.state, &subject.contract.limits);
+    let (failures, still) = (state.consecutive_failures, state.iterations_without_progress);
+    match (limits.failure_threshold, limits.stall) {
+        (1.., _) if failures > 0 => {
+            Some(format!("{failures} of {}", count(limits.failure_threshold, "failure")))
         }
-        Status::Waiting => format!("crew {}: {status}", subject.id),
-        _ => format!("crew {}: {status}, waits for background work", subject.id),
+        (_, 1..) if still > 1 => {
+            Some(format!("{still} without progress, {} stall it", limits.stall))
+        }
+        _ => None,
     }
-}
-
-/// The line of a session that takes over a loop.
-pub fn resumed(subject: &Loop) -> String {
-    format!("resumed {}", start(subject))
-}
-
-/// The line after a compaction.
-pub fn reminded(subject: &Loop, at: DateTime<FixedOffset>) -> String {
-    format!("crew {}: the agent was reminded of its task; {}", subject.id, status_line(subject, at))
-}
-
-/// The line after the user interrupted the agent.
-pub fn broken_off(subject: &Loop) -> String {
-    let (id, iteration, resume) = (&subject.id, subject.iteration(), of_loop(subject, "resume"));
-    format!(
-        "crew: loop {id} is paused at iteration {iteration}, because you interrupted it · {resume} resumes it"
-    )
 }
 
 /// When a loop pauses that was asked to while its agent works. A session's turn is not judged then:
@@ -128,35 +117,6 @@ pub fn pausing(subject: &Loop) -> String {
         Driver::Session => format!("pauses when its turn ends; iteration {iteration} runs again"),
         Driver::Process => format!("pauses when iteration {iteration} ends"),
     }
-}
-
-/// The line of a session whose loop was cancelled elsewhere.
-pub fn cancelled_elsewhere(subject: &Loop, at: DateTime<FixedOffset>) -> String {
-    let why = subject.state.ending.as_ref().map_or("", |ending| &ending.why);
-    let (id, status, resume) = (&subject.id, status_line(subject, at), of_loop(subject, "resume"));
-    format!("crew: loop {id} was {status}: {why} · {resume} {id} resumes it")
-}
-
-/// The first line of a new session.
-pub fn interrupted(subject: &Loop, at: DateTime<FixedOffset>) -> String {
-    let status = status_line(subject, at);
-    let resume = going_on_at(&subject.state.owner, subject);
-    format!("crew: loop {} was {status} · {resume} resumes it", subject.id)
-}
-
-fn counter(subject: &Loop) -> String {
-    format!("crew {}", numbered(subject, subject.state.completed))
-}
-
-/// The status of a loop, and the results of its last iteration.
-pub fn changed(subject: &Loop, at: DateTime<FixedOffset>) -> String {
-    let mut parts = vec![format!("loop {}: {}", subject.id, status_line(subject, at))];
-    if let Some(evidence) = &subject.state.evidence {
-        let said = said(evidence).join(" · ");
-        parts.push(format!("iteration {}: {said}", evidence.iteration));
-    }
-    parts.extend(limits::cost_and_tokens(subject));
-    parts.join(" · ")
 }
 
 /// The line for a prompt or a status bar: "crew 4/15 · $1.84", and a word if the loop is not
@@ -215,6 +175,14 @@ mod tests {
     use crate::engine::evidence::Verdict;
     use crate::engine::fixture::{a_loop, a_loop_with, at, facts, result};
     use crate::engine::usage::{Money, Tokens, Usage};
+
+    fn start(subject: &Loop) -> String {
+        of(LoopLine::Start, subject, at(0).wall.fixed_offset())
+    }
+
+    fn boundary(subject: &Loop) -> String {
+        of(LoopLine::Boundary, subject, at(0).wall.fixed_offset())
+    }
 
     #[test]
     fn a_start_says_the_limits_what_done_means_and_how_to_stop() {

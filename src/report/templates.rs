@@ -14,6 +14,7 @@ const TEMPLATES: &[(&str, &str)] = &[
     ("chapter.j2", include_str!("templates/chapter.j2")),
     ("contract.j2", include_str!("templates/contract.j2")),
     ("iteration.j2", include_str!("templates/iteration.j2")),
+    ("line.j2", include_str!("templates/line.j2")),
     ("progress.j2", include_str!("templates/progress.j2")),
     ("setup.j2", include_str!("templates/setup.j2")),
 ];

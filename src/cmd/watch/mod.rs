@@ -13,7 +13,8 @@ use crate::drive::find::{gone_why, owner_is_gone};
 use crate::drive::page::read;
 use crate::engine::record::Loop;
 use crate::exit::Exit;
-use crate::report::{line, page};
+use crate::report::line::{self, LoopLine};
+use crate::report::page;
 use crate::world::{clock, store};
 
 const LOOK: Duration = Duration::from_secs(1);
@@ -51,7 +52,7 @@ fn follow(name: Option<&str>) -> Result<Exit> {
 
 /// Prints the status if it has changed; `false` when the reader is gone.
 fn say(record: &Loop, said: &mut String) -> bool {
-    let standing = line::changed(record, clock::local());
+    let standing = line::of(LoopLine::Changed, record, clock::local());
     if *said == standing {
         return true;
     }
