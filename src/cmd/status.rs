@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use anyhow::Result;
 use chrono::TimeDelta;
-use serde_json::json;
 
 use super::watch::board::views;
 use super::{MANY, all, first_of, home, listed, listing, print, reading, which};
@@ -19,8 +18,8 @@ use crate::drive::fleet::control::newest_here;
 use crate::drive::page::{read, view};
 use crate::engine::record::{Loop, Status};
 use crate::engine::view::LoopView;
-use crate::engine::window::RateWindow;
 use crate::exit::Exit;
+use crate::report::list::WindowRow;
 use crate::report::{events, help, line, list, morning, page};
 use crate::world::store::{self, Home};
 use crate::world::{clock, env, terminal};
@@ -138,23 +137,20 @@ fn show(home: &Home, record: &Loop) {
 fn show_json(home: &Home, loops: &[Loop]) {
     let views: Vec<LoopView<'_>> = loops.iter().map(|record| view(home, record)).collect();
     let mut value = events::status(&views);
-    let (windows, loops) = shared(home);
-    value["windows"] = json!(list::windows(&windows, &loops, clock::now().wall));
+    value["windows"] = list::windows_json(&windows(home));
     print::json(&value);
 }
 
-/// The rate windows of this machine, and the loops that may wait for them.
-fn shared(home: &Home) -> (Vec<RateWindow>, Vec<Loop>) {
+/// The rate windows of this machine, with the loops that wait for them.
+fn windows(home: &Home) -> Vec<WindowRow> {
     let windows = store::windows::all(home);
-    let loops = if windows.is_empty() { Vec::new() } else { store::load_all(home) };
-    let waits = |it: &Loop| it.state.status == Status::Waiting && !owner_is_gone(home, it);
-    (windows, loops.into_iter().filter(waits).collect())
+    let mut loops = if windows.is_empty() { Vec::new() } else { store::load_all(home) };
+    loops.retain(|it| it.state.status == Status::Waiting && !owner_is_gone(home, it));
+    list::windows(&windows, &loops, clock::now().wall)
 }
 
 fn show_windows(home: &Home) {
-    let (windows, loops) = shared(home);
-    let rows = list::windows(&windows, &loops, clock::now().wall);
-    let lines = list::windows_text(&rows, reading());
+    let lines = list::windows_text(&windows(home), reading());
     if !lines.is_empty() {
         print::out("");
         print::folded(lines.trim_end());

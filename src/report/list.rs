@@ -4,16 +4,16 @@
 use super::events::status;
 use super::page::Reading;
 use super::table::{self, ALWAYS, Column};
-use super::words::{ago, brief, size, took};
-use super::{colour, run};
+use super::words::{ago, brief, size};
+use super::{colour, run, templates};
 use crate::engine::doing::Doing;
-use crate::engine::record::{AccountId, Loop, LoopId, Status, Totals};
+use crate::engine::record::{Loop, LoopId, Status, Totals};
 use crate::engine::text::{clock_time, count, named, one_line};
 use crate::engine::view::{LoopView, usage};
 use crate::engine::window::RateWindow;
 use chrono::{DateTime, Utc};
-use serde::{Serialize, Serializer};
-use serde_json::{Value, json};
+use minijinja::{Value, context};
+use serde_json::{Value as Json, json};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -115,7 +115,7 @@ pub fn folder(subject: &Loop, home: Option<&Path>) -> String {
 // Ended loops, one per line: how each ended, how long it took and what it cost; then their totals.
 
 /// The list for programs. `totals` covers every loop that matches, also those not listed.
-pub fn history_json(loops: &[LoopView<'_>], totals: &Totals) -> Value {
+pub fn history_json(loops: &[LoopView<'_>], totals: &Totals) -> Json {
     let mut value = status(loops);
     value["totals"] = json!(totals);
     value["totals"]["usage"] = usage(&totals.usage);
@@ -139,47 +139,19 @@ pub fn history(
         let _ = writeln!(text, "({more} more: --limit {})", totals.loops());
     }
     if totals.loops() > 1 {
-        let _ = writeln!(text, "\n{}", colour::words(&line_of(totals)));
+        let _ = writeln!(text, "\n{}", colour::words(&ends(totals, true)));
     }
     text
 }
 
-/// "5 loops: 2 completed, 3 stalled".
-pub fn ends(totals: &Totals) -> String {
-    let ends =
-        totals.outcomes.iter().map(|(outcome, count)| format!("{count} {}", outcome.label()));
-    format!("{}: {}", count(totals.loops(), "loop"), ends.collect::<Vec<_>>().join(", "))
-}
-
-/// "5 loops: 2 completed, 3 stalled · 41 iterations in 6h2m0s (4.0s to 45m0s, mean 9m4s) · $12.40".
-fn line_of(totals: &Totals) -> String {
-    let iterations = count(totals.iterations, "iteration");
-    let mut line = format!("{} · {iterations} in {}", ends(totals), took(totals.awake_ms));
-    if let Some(times) = totals.iteration_ms {
-        let [min, max, mean] = [times.min, times.max, times.mean].map(took);
-        let _ = write!(line, " ({min} to {max}, mean {mean})");
-    }
-    let tally = &totals.tally;
-    let counts = [
-        (tally.failed.into(), "failed"),
-        (tally.timed_out.into(), "timed out"),
-        (tally.skipped.into(), "skipped"),
-        (tally.files_changed, "files changed"),
-        (tally.files_created, "new"),
-        (totals.tests_passed, "tests passed"),
-        (totals.tests_failed, "failed"),
-    ];
-    for (number, what) in counts.into_iter().filter(|(number, _)| *number > 0) {
-        let gap = if what == "new" { "," } else { " ·" };
-        let _ = write!(line, "{gap} {number} {what}");
-    }
-    if let Some(cost) = totals.usage.cost_text(false) {
-        let _ = write!(line, " · {cost}");
-    }
-    if totals.failure_streak > 1 {
-        let _ = write!(line, " · the last {} did not complete", totals.failure_streak);
-    }
-    line
+/// "5 loops: 2 completed, 3 stalled · $12.40"; with `is_whole` also their iterations, and what came
+/// of these.
+pub fn ends(totals: &Totals, is_whole: bool) -> String {
+    let cost = totals.usage.cost_text(false);
+    let outcomes: Vec<_> = totals.outcomes.iter().collect();
+    let of_all = Value::from_serialize(totals);
+    let values = context! { loops => totals.loops(), outcomes, cost, is_whole, ..of_all };
+    templates::line("totals.j2", &values)
 }
 
 // Who waits for what: the rate windows that stand, and the loops that wait for each. The board and
@@ -191,52 +163,46 @@ const WHY_CHARS: usize = 60;
 const NAMED: usize = 8;
 
 /// A window that stands or that loops still wait for, and these in the order of their turns.
-#[derive(Serialize)]
-pub struct WindowRow<'a> {
-    account: &'a AccountId,
-    until: DateTime<Utc>,
-    why: &'a str,
-    met_by: &'a LoopId,
-    met_at: DateTime<Utc>,
-    #[serde(serialize_with = "ids")]
-    waiting: Vec<&'a Loop>,
+pub struct WindowRow {
+    window: RateWindow,
+    waiting: Vec<Loop>,
 }
 
-fn ids<S: Serializer>(loops: &[&Loop], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(loops.iter().map(|subject| &subject.id))
-}
-
-/// The rows of all windows, for programs.
-pub fn windows<'a>(
-    windows: &'a [RateWindow],
-    loops: &'a [Loop],
-    now: DateTime<Utc>,
-) -> Vec<WindowRow<'a>> {
-    let row = |window: &'a RateWindow| {
+/// The rows of all windows.
+pub fn windows(windows: &[RateWindow], loops: &[Loop], now: DateTime<Utc>) -> Vec<WindowRow> {
+    let mut rows = Vec::new();
+    for window in windows {
         let waits = |it: &&Loop| {
             it.state.status == Status::Waiting && it.state.window.as_ref() == Some(&window.account)
         };
-        let mut waiting: Vec<&Loop> = loops.iter().filter(waits).collect();
+        let mut waiting: Vec<Loop> = loops.iter().filter(waits).cloned().collect();
         waiting.sort_by_key(|it| it.state.due);
+        if window.is_closed(now) || !waiting.is_empty() {
+            rows.push(WindowRow { window: window.clone(), waiting });
+        }
+    }
+    rows
+}
+
+/// The same for programs.
+pub fn windows_json(rows: &[WindowRow]) -> Json {
+    let row = |WindowRow { window, waiting }: &WindowRow| {
         let RateWindow { account, until, why, met_by, met_at, .. } = window;
-        let (until, met_at) = (*until, *met_at);
-        (window.is_closed(now) || !waiting.is_empty()).then_some(WindowRow {
-            account,
-            until,
-            why,
-            met_by,
-            met_at,
-            waiting,
+        let waiting: Vec<&LoopId> = waiting.iter().map(|subject| &subject.id).collect();
+        json!({
+            "account": account, "until": until, "why": why, "met_by": met_by, "met_at": met_at,
+            "waiting": waiting,
         })
     };
-    windows.iter().filter_map(row).collect()
+    rows.iter().map(row).collect()
 }
 
 /// "claude is at its limit until 03:10 (met by loop k3vq7xwa: usage limit); 2 loops wait: …", one
 /// line for each row.
-pub fn windows_text(rows: &[WindowRow<'_>], at: Reading) -> String {
+pub fn windows_text(rows: &[WindowRow], at: Reading) -> String {
     let clock = |time| clock_time(time, at.clock());
-    let line = |WindowRow { account, until, why, met_by, waiting, .. }: &WindowRow<'_>| {
+    let line = |WindowRow { window, waiting }: &WindowRow| {
+        let RateWindow { account, until, why, met_by, .. } = window;
         let verb = if *until > at.now { "is" } else { "was" };
         let met = format!("met by loop {met_by}: {}", one_line(why, WHY_CHARS));
         let until = clock(*until);
@@ -381,6 +347,7 @@ mod windows_tests {
 
     use super::*;
     use crate::engine::fixture::{a_run, at};
+    use crate::engine::record::AccountId;
 
     #[test]
     fn a_window_says_until_when_who_met_it_and_who_waits() {

@@ -103,11 +103,7 @@ fn sorted<'a>(facts: &[LoopView<'a>], read: &dyn Fn(&Loop) -> Page) -> Vec<Morni
 /// "3 loops: 2 completed, 1 stalled · $1.20", of those that have ended.
 fn ended<'a>(loops: impl Iterator<Item = &'a Loop>) -> String {
     let totals = Totals::of(loops);
-    let cost = totals.usage.cost_text(false).map(|cost| format!(" · {cost}"));
-    if totals.loops() == 0 {
-        return "no loop has ended".to_owned();
-    }
-    ends(&totals) + &cost.unwrap_or_default()
+    if totals.loops() == 0 { "no loop has ended".to_owned() } else { ends(&totals, false) }
 }
 
 /// The lines of every loop and fleet with their headings, and the command for each.

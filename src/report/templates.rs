@@ -17,6 +17,7 @@ const TEMPLATES: &[(&str, &str)] = &[
     ("line.j2", include_str!("templates/line.j2")),
     ("progress.j2", include_str!("templates/progress.j2")),
     ("setup.j2", include_str!("templates/setup.j2")),
+    ("totals.j2", include_str!("templates/totals.j2")),
 ];
 /// The most characters of a person's or the agent's words in a line.
 const WORDS_MAX: usize = 120;
