@@ -170,7 +170,7 @@ fn log(home: &Home, record: Loop, shown: &ShowArgs) -> Result<()> {
     if shown.follow {
         return follow_on(home, record, iteration, shown, lines);
     }
-    lines.give(true)?;
+    lines.each(true, print::offer)?;
     Ok(())
 }
 
@@ -182,7 +182,13 @@ fn rendering(home: &Home, record: &Loop, iteration: u32, shown: &ShowArgs) -> Op
 pub fn last_steps(home: &Home, record: &Loop, bytes: u64) -> Result<String> {
     let iteration = latest(home, record);
     let path = kept(home, record, iteration)?;
-    Lines::open(&path, bytes, Rendering::of(home, record, iteration))?.rest()
+    let mut steps = String::new();
+    let mut lines = Lines::open(&path, bytes, Rendering::of(home, record, iteration))?;
+    lines.each(true, |text| {
+        steps += text;
+        true
+    })?;
+    Ok(steps)
 }
 
 fn follow_on(
@@ -195,7 +201,7 @@ fn follow_on(
     loop {
         let gone = owner_is_gone(home, &record);
         let is_whole = record.iteration() > iteration || !record.is_live() || gone;
-        if !lines.give(is_whole)? {
+        if !lines.each(is_whole, print::offer)? {
             return Ok(());
         }
         if record.iteration() > iteration {
@@ -307,25 +313,13 @@ impl Lines {
         Ok((text, is_end))
     }
 
-    /// All that was written so far.
-    fn rest(mut self) -> Result<String> {
-        let mut all = String::new();
-        loop {
-            let (text, is_end) = self.next(true)?;
-            all += &text;
-            if is_end {
-                return Ok(all);
-            }
-        }
-    }
-
-    /// Prints all that was written so far. `false` when the reader is gone.
-    fn give(&mut self, is_whole: bool) -> Result<bool> {
+    /// Hands on all that was written so far; `false` when whoever takes it is gone.
+    fn each(&mut self, is_whole: bool, mut take: impl FnMut(&str) -> bool) -> Result<bool> {
         loop {
             let (text, is_end) = self.next(is_whole)?;
-            let is_read = print::offer(&text);
-            if is_end || !is_read {
-                return Ok(is_read);
+            let is_taken = take(&text);
+            if is_end || !is_taken {
+                return Ok(is_taken);
             }
         }
     }
