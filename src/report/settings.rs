@@ -34,21 +34,28 @@ pub struct Told<'a> {
 
 /// For people: a row for each value, below the name of its table. A mark shows which are set.
 pub fn page(told: &Told<'_>) -> String {
-    let mut rows: Vec<[String; 4]> =
-        rows(told.settings).iter().map(|it| cells(&it.key, &it.shown, &it.origin)).collect();
+    let mut rows = rows(told.settings);
     for role in Role::ALL {
-        let checks = told.settings.layer.checks.iter().filter(|it| it.value.role == role);
         let (before, key) = (rows.len(), format!("loop.{}", role.label()));
-        rows.extend(checks.map(|it| cells(&key, &Shown(&it.value.run).to_string(), &it.origin)));
+        let checks = told.settings.layer.checks.iter().filter(|it| it.value.role == role);
+        rows.extend(checks.map(|it| row(&key, &it.value.run, &it.origin)));
         if rows.len() == before {
-            rows.push(cells(&key, NONE, &ValueOrigin::BuiltIn));
+            rows.push(row(&key, NONE, &ValueOrigin::BuiltIn));
         }
     }
+    let widest = |text: fn(&ConfigRow) -> &str| {
+        let widths = rows.iter().map(|row| text(row).chars().count());
+        widths.max().unwrap_or(0).min(WIDTH_MAX)
+    };
+    let (first, second) = (widest(|row| row.name().1), widest(|row| &row.shown));
     let mut lines = Vec::new();
-    for table in distinct(rows.iter().map(|[table, ..]| table.clone())) {
+    for table in distinct(rows.iter().map(|row| row.name().0.to_owned())) {
         lines.push(format!("[{table}]"));
-        let all = rows.iter().zip(columns(&rows));
-        lines.extend(all.filter(|([of, ..], _)| *of == table).map(|(_, line)| line));
+        for row in rows.iter().filter(|row| row.name().0 == table) {
+            let ConfigRow { shown, origin, .. } = row;
+            let mark = if *origin == ValueOrigin::BuiltIn { ' ' } else { '*' };
+            lines.push(format!("{mark} {:first$}  {shown:second$}  {origin}", row.name().1));
+        }
     }
     lines.push("\n* is set, the others are built in".to_owned());
     for file in &told.files {
@@ -56,27 +63,6 @@ pub fn page(told: &Told<'_>) -> String {
         lines.push(format!("{} file: {}{there}", file.of, file.path));
     }
     lines.join("\n")
-}
-
-/// The table, then the columns: the key with its mark, the value, and its origin.
-fn cells(key: &str, shown: &str, origin: &ValueOrigin) -> [String; 4] {
-    let (table, name) = key.split_once('.').unwrap_or(("loop", key));
-    let mark = if *origin == ValueOrigin::BuiltIn { ' ' } else { '*' };
-    [table.to_owned(), format!("{mark} {name}"), shown.to_owned(), origin.to_string()]
-}
-
-/// Left-aligned columns; the last column is not padded.
-fn columns(rows: &[[String; 4]]) -> Vec<String> {
-    /// Other rows are not moved for a command longer than this.
-    const WIDTH_MAX: usize = 40;
-    let width = |column: usize| {
-        let widths = rows.iter().map(|row| row[column].chars().count());
-        widths.max().unwrap_or(0).min(WIDTH_MAX)
-    };
-    let (first, second) = (width(1), width(2));
-    let line =
-        |[_, key, value, origin]: &[String; 4]| format!("{key:first$}  {value:second$}  {origin}");
-    rows.iter().map(line).collect()
 }
 
 /// For programs. Times are in seconds, money in US dollars.
@@ -100,6 +86,8 @@ fn check(sourced: &Sourced<Check>) -> Value {
 
 /// What is shown for an empty list, and for a branch that is not set.
 const NONE: &str = "none";
+/// Other rows are not moved for a command longer than this.
+const WIDTH_MAX: usize = 40;
 
 /// One setting.
 #[derive(Debug, Serialize)]
@@ -113,6 +101,13 @@ struct ConfigRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     unit: Option<&'static str>,
     origin: ValueOrigin,
+}
+
+impl ConfigRow {
+    /// The name of the table, and of the key in it.
+    fn name(&self) -> (&str, &str) {
+        self.key.split_once('.').unwrap_or(("loop", &self.key))
+    }
 }
 
 /// All rows except the checks, in display order.
