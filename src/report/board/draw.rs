@@ -43,20 +43,7 @@ const NO_LOOPS: &str = "
 
 /// All keys, with what each does, and the headings: what matters most first, and short enough for
 /// the smallest screen.
-const KEYS: &str = " ↑ ↓  j k   choose a loop, scroll a text
- ⏎          how it stands, or ended
- l          what its agent does
- d          what it changed
- t          send its agent a message
- p          pause after this iteration
- r          resume in its own process
- c          cancel it
- Esc        back to the list
- q          leave; every loop continues
- PgUp PgDn  scroll by a screen; Home and End go to the ends
-
- NEEDS YOU  blocked, not pushed, at a dialog, or nobody drives it
- ENDED      in the last 24 hours; crew history has the others";
+const KEYS: &str = include_str!("keys.txt");
 
 /// Draws the board.
 pub fn draw(board: &Board, frame: &mut Frame<'_>, now: DateTime<FixedOffset>) {
