@@ -176,12 +176,12 @@ fn diagnose(examined: &Examination, as_json: bool) -> Exit {
 
 #[cfg(test)]
 mod tests {
-    use crate::demo::fleet::WHY_IT_WAITS;
     use crate::engine::window::APART;
 
     #[test]
     fn the_demo_names_the_time_between_two_returns() {
         let told = format!(" {} s after the first", APART.num_seconds());
-        assert!(WHY_IT_WAITS.contains(&told), "{told}");
+        let script = include_str!("../demo/scripts/demo.toml");
+        assert!(script.contains(&told), "{told}");
     }
 }

@@ -4,29 +4,23 @@
 //! the run's own lines and reports an error unless everything landed.
 
 use anyhow::{Result, bail};
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::scratch::{Scratch, text};
-use super::{LIBRARY, fixed};
+use super::{LIBRARY, SCRIPT, fixed};
 use crate::world::files::disk::{self, Durability};
 use crate::world::process::ExitCause;
 
-/// One line, because what shows it breaks lines where the terminal ends.
-const OPENING: &str = "\
-Six tasks for a small shell library, two at once, with an agent that follows a script instead of a \
-model. Everything else is real: the loops, the checks, the landings on main. smallest and count add \
-to the same place: the second to land has a conflict and goes back to its loop. total renames what \
-average uses: each is green alone, and together they are red. guide and changes may take one \
-iteration each and meet a rate limit of some seconds: both wait, return one after the other, and \
-lose nothing. It takes about half a minute, most of it for that limit.
-
-";
-
-/// What is shown when the scratch folder is gone.
-pub const CLOSING: &str = "\
-The temporary folder is gone. How to write tasks, run them and land them: docs/fleets.md
-In a repository of yours, crew fleet run tasks/ --dry-run shows what a folder of tasks would do.
-";
+/// What is shown around the lines of the run.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct FleetScript {
+    opening: String,
+    left_out: String,
+    /// Why a loop waits that met no limit itself.
+    why_it_waits: String,
+    pub(super) closing: String,
+}
 
 /// What the person types.
 const RUN: [&str; 5] = ["fleet", "run", "tasks", "--land", "--yes"];
@@ -34,10 +28,6 @@ const RUN: [&str; 5] = ["fleet", "run", "tasks", "--land", "--yes"];
 const LOG: [&str; 4] = ["log", "--oneline", "--graph", "main"];
 /// What the line of a loop holds that waits for the limit of another one.
 const LIMIT_OF_ANOTHER: &str = "limit met by loop";
-/// Why it waits.
-pub const WHY_IT_WAITS: &str = "\
-(After a limit, loops return one after another, so that they do not meet it again together: the \
-next one returns 21 s after the first.)";
 /// Where the scratch folder has the remote.
 const REMOTE: &str = "remote.git";
 
@@ -49,12 +39,11 @@ pub fn perform(scratch: &Scratch, show: &impl Fn(&str)) -> Result<()> {
     scratch.git(&["init", "--quiet", "--bare", "--template=", &remote])?;
     scratch.git(&["remote", "add", "origin", &remote])?;
     scratch.git(&["push", "--quiet", "origin", "main"])?;
-    show(OPENING);
+    let FleetScript { opening, left_out, why_it_waits, .. } = &SCRIPT.fleet;
+    show(opening);
     show(&format!("> crew {}\n", RUN.join(" ")));
-    show(
-        "(First it lists all that these files name, which --yes trusts. That is left out here.)\n",
-    );
-    let (mut list, mut has_begun, mut why) = (Vec::new(), false, Some(WHY_IT_WAITS));
+    show(left_out);
+    let (mut list, mut has_begun, mut why) = (Vec::new(), false, Some(why_it_waits.as_str()));
     let cause = scratch.watch(&RUN, &mut |line| {
         // Every event begins with its time.
         has_begun |= line.starts_with('[');

@@ -8,17 +8,15 @@ pub mod fleet;
 mod scratch;
 
 use std::cell::Cell;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use self::scratch::Scratch;
 use crate::world::{fault, terminal};
-
-/// What the user types after `/crew:loop`.
-pub const COMMAND: &str =
-    r#""Make every test in test.sh pass" --verify "sh test.sh" --max-iterations 5"#;
 
 /// The name of the library.
 pub const LIBRARY: &str = "numbers.sh";
@@ -30,65 +28,36 @@ pub const TESTS: &str = "test.sh";
 /// The tests, which the agent never touches.
 pub const TESTS_TEXT: &str = include_str!("scripts/test.sh");
 
-/// One iteration of the agent.
-#[derive(Debug)]
-pub struct Turn {
-    /// What it does, as its client would show it.
-    pub does: &'static str,
-    /// The edit: this text of the library becomes that one.
-    pub from: &'static str,
-    pub to: &'static str,
-    /// Whether it commits its work.
-    pub commits: bool,
-    /// Its final message.
-    pub says: &'static str,
+/// What is shown, and what the agent does.
+#[derive(Debug, Default, Deserialize)]
+struct Script {
+    command: String,
+    opening: String,
+    closing: String,
+    stays: Vec<(String, u64)>,
+    turns: Vec<Turn>,
+    fleet: fleet::FleetScript,
 }
 
-/// The whole script.
-pub const TURNS: [Turn; 3] = [
-    Turn {
-        does: "edits numbers.sh: sum adds instead of subtracting",
-        from: "total - number",
-        to: "total + number",
-        commits: false,
-        says: "sum is right now. Next I will look at largest.",
-    },
-    Turn {
-        does: "edits numbers.sh: largest compares the right way round",
-        from: "-lt",
-        to: "-gt",
-        commits: false,
-        says: "That was the last fault; everything passes.\n\n<promise>COMPLETE</promise>",
-    },
-    Turn {
-        does: "edits numbers.sh: largest begins with the first number, not with 0; runs the tests; commits",
-        from: "best=0",
-        to: "best=$1",
-        commits: true,
-        says: "The test for negative numbers did fail. All three pass now.\n\n<promise>COMPLETE</promise>",
-    },
-];
+/// One iteration of the agent.
+#[derive(Debug, Deserialize)]
+struct Turn {
+    does: String,
+    from: String,
+    to: String,
+    commits: bool,
+    says: String,
+}
+
+/// The file is part of the program; the tests read it.
+static SCRIPT: LazyLock<Script> =
+    LazyLock::new(|| toml::from_str(include_str!("scripts/demo.toml")).unwrap_or_default());
 
 /// The library as the agent leaves it.
 pub fn fixed() -> String {
-    let fix = |library: String, turn: &Turn| library.replace(turn.from, turn.to);
-    TURNS.iter().fold(BROKEN.to_owned(), fix)
+    let fix = |library: String, turn: &Turn| library.replace(&turn.from, &turn.to);
+    SCRIPT.turns.iter().fold(BROKEN.to_owned(), fix)
 }
-
-/// One line, because what shows it breaks lines where the terminal ends.
-const OPENING: &str = "\
-A shell library with two faults, its tests, and an agent that follows a script instead of a model. \
-Everything else is real: the hooks, the checks, the loop. All of it lives in a temporary folder that \
-is removed at the end.
-
-";
-
-const CLOSING: &str = "\
-The temporary folder is gone. What to type next:
-  crew install                                   once; then, in Claude Code:
-  /crew:loop \"task\" --verify \"your test command\"
-  crew run \"task\" --verify \"your test command\"   the same without a session
-";
 
 /// `crew demo`.
 #[derive(Debug, clap::Args)]
@@ -114,24 +83,25 @@ pub fn play(is_fleet: bool, has_pauses: bool, print: impl Fn(&str)) -> Result<bo
         return Ok(false);
     }
     played?;
-    show(if is_fleet { fleet::CLOSING } else { CLOSING });
+    show(if is_fleet { &SCRIPT.fleet.closing } else { &SCRIPT.closing });
     Ok(true)
 }
 
 fn perform(scratch: &Scratch, show: &impl Fn(&str)) -> Result<()> {
     scratch.furnish(&[(LIBRARY, BROKEN), (TESTS, TESTS_TEXT)])?;
-    show(OPENING);
-    show(&format!("> /crew:loop {COMMAND}\n\n"));
-    let typed = json!({ "command_name": "crew:loop", "command_args": COMMAND });
+    let Script { command, opening, turns, .. } = &*SCRIPT;
+    show(opening);
+    show(&format!("> /crew:loop {command}\n\n"));
+    let typed = json!({ "command_name": "crew:loop", "command_args": command });
     let begun = scratch.hook("UserPromptExpansion", typed)?;
     if let Some(reason) = begun["reason"].as_str() {
         bail!("the loop did not start: {reason}");
     }
     show(&shown(&begun)?);
     let mut page = None;
-    for (iteration, turn) in (1..).zip(&TURNS) {
+    for (iteration, turn) in (1..).zip(turns) {
         scratch.act(turn)?;
-        let says = indented(turn.says, "    ");
+        let says = indented(&turn.says, "    ");
         show(&format!("* iteration {iteration}: {}\n{says}\n", turn.does));
         let stop = json!({ "last_assistant_message": turn.says, "stop_hook_active": false });
         let answer = scratch.hook("Stop", stop)?;
@@ -170,19 +140,9 @@ fn indented(text: &str, margin: &str) -> String {
     lines.join("\n")
 }
 
-/// How long a line with these words stays, in milliseconds; the first that it has counts.
-const STAYS: [(&str, u64); 6] = [
-    ("> /crew:loop ", 1500),
-    ("* iteration ", 1000),
-    ("claim refused", 2500),
-    ("FAIL ", 2000),
-    ("completed after", 2000),
-    ("", 100),
-];
-
 /// How long the line stays before the next one comes.
 fn stays(line: &str) -> Duration {
-    let known = STAYS.iter().find(|(words, _)| line.contains(words));
+    let known = SCRIPT.stays.iter().find(|(words, _)| line.contains(words));
     Duration::from_millis(known.map_or(0, |(_, ms)| *ms))
 }
 
@@ -205,9 +165,9 @@ mod tests {
     #[test]
     fn every_edit_finds_its_text_once() {
         let mut library = BROKEN.to_owned();
-        for turn in &TURNS {
-            assert_eq!(library.matches(turn.from).count(), 1, "{}", turn.does);
-            library = library.replace(turn.from, turn.to);
+        for turn in &SCRIPT.turns {
+            assert_eq!(library.matches(&turn.from).count(), 1, "{}", turn.does);
+            library = library.replace(&turn.from, &turn.to);
         }
     }
 

@@ -81,10 +81,10 @@ impl Scratch {
     }
 
     /// Does what the agent does in an iteration.
-    pub fn act(&self, turn: &Turn) -> Result<()> {
+    pub(super) fn act(&self, turn: &Turn) -> Result<()> {
         let library = disk::read_text(&self.repository().join(LIBRARY), LIBRARY_BYTES)?;
         let library = library.with_context(|| format!("{LIBRARY} is gone"))?;
-        self.write(LIBRARY, &library.replace(turn.from, turn.to))?;
+        self.write(LIBRARY, &library.replace(&turn.from, &turn.to))?;
         if turn.commits {
             self.git(&["commit", "--quiet", "--all", "--message", "Fix sum and largest"])?;
         }
