@@ -5,10 +5,14 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::text::{self, word};
+use super::text::{self, word, words_of};
 
 /// The most files that a message names.
 const FILES_NAMED: usize = 10;
+
+/// The settings that matter, in lower case: what each names, and patterns in which a star is any
+/// text.
+const SETTINGS: &str = include_str!("git_settings.txt");
 
 /// A setting of a repository's own configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,52 +22,35 @@ pub struct GitSetting {
 }
 
 impl GitSetting {
-    /// The section, what follows it, and the key at the end of that.
-    fn parts(&self) -> (&str, &str, &str) {
-        let (section, rest) = self.name.split_once('.').unwrap_or_default();
-        (section, rest, rest.rsplit('.').next().unwrap_or_default())
+    /// Whether it is in one of these rows of [`SETTINGS`].
+    fn is_one_that(&self, names: &[&str]) -> bool {
+        let rows = SETTINGS.lines().filter_map(|row| row.split_once(": "));
+        let rows = rows.filter(|(what, _)| names.contains(what));
+        let mut patterns = rows.flat_map(|(_, patterns)| words_of(patterns));
+        patterns.any(|pattern| match (pattern.split_once('*'), &self.name) {
+            (None, name) => name == pattern,
+            (Some((start, end)), name) => {
+                name.strip_prefix(start).is_some_and(|rest| rest.ends_with(end))
+            }
+        })
     }
 
-    /// Whether git may run what this setting names, or what it enables.
+    /// Whether git may run what this setting names, or what it enables. What is included may hold
+    /// in another working tree alone.
     pub fn names_a_program(&self) -> bool {
-        let (section, rest, key) = self.parts();
-        match section {
-            "core" => ["sshcommand", "askpass", "gitproxy", "alternaterefscommand", "worktree"]
-                .contains(&key),
-            // What is included may hold in another working tree alone.
-            "include" | "includeif" | "filter" | "credential" | "protocol" | "ssh" | "hook"
-            | "gpg" | "extensions" => true,
-            "lfs" => {
-                let programs = ["customtransfer.", "extension.", "standalonetransferagent"];
-                programs.iter().any(|name| rest.starts_with(name))
-            }
-            "merge" => key == "driver",
-            "remote" => ["vcs", "receivepack", "uploadpack"].contains(&key),
-            _ => false,
-        }
+        self.is_one_that(&["program"])
     }
 
     /// Whether it decides where a push goes, or what protects it on its way. At an address on this
     /// machine, hooks would run there.
     pub fn names_a_place(&self) -> bool {
-        let (section, _, key) = self.parts();
-        match section {
-            "remote" if key == "pushdefault" => true,
-            "branch" => ["remote", "pushremote", "merge"].contains(&key),
-            "push" => ["default", "recursesubmodules"].contains(&key),
-            _ => self.leads_a_remote(),
-        }
+        self.is_one_that(&["place", "remote"])
     }
 
     /// The same where the branch and the name of the remote are known: a proxy or an unchecked
     /// certificate lets others read and change what is pushed.
     pub fn leads_a_remote(&self) -> bool {
-        let (section, _, key) = self.parts();
-        match section {
-            "url" | "http" => true,
-            "remote" => ["url", "pushurl", "proxy", "proxyauthmethod"].contains(&key),
-            _ => false,
-        }
+        self.is_one_that(&["remote"])
     }
 
     /// Whether it applies to a single branch other than `branch`.
@@ -150,17 +137,10 @@ impl GitTrouble {
 
     /// Whether only a person can help, where nobody else works in the repository.
     pub fn needs_a_person(self) -> bool {
-        match self {
-            Self::Auth
-            | Self::NonFastForward
-            | Self::Rejected
-            | Self::Conflict
-            | Self::NoIdentity
-            | Self::Unfinished
-            | Self::Changed
-            | Self::Incomplete => true,
-            Self::Network | Self::NoRemote | Self::Repository | Self::Branch | Self::Other => false,
-        }
+        !matches!(
+            self,
+            Self::Network | Self::NoRemote | Self::Repository | Self::Branch | Self::Other
+        )
     }
 }
 
