@@ -11,75 +11,40 @@ const PIECE_CHARACTERS: usize = 1000;
 /// Whether the end of the output is an echo: it repeats the last line of the prompt, the whole
 /// task, or the prompt from its first line up to some place; or the whole output is a long piece of
 /// the prompt. Colours and white space are ignored, so an echo may be wrapped differently. A claim
-/// after an echo is not part of it. Takes time and memory in proportion to both texts.
+/// after an echo is not part of it.
 pub(super) fn ends_in_echo(output: &str, prompt: &str, task: &str) -> bool {
-    let (output, prompt, task) = (plain(output), plain(prompt), plain(task));
+    let [output, prompt, task] = [output, prompt, task].map(plain);
     let is_text = |line: &&str| !line.trim().is_empty();
-    let length = |line: Option<&str>| line.map_or(0, |line| letters(line).count());
-    let last = length(prompt.lines().rfind(is_text));
-    let said: Vec<char> = letters(&output).collect();
-    if said.is_empty() || last == 0 {
+    let [first, last, own] = [
+        prompt.lines().find(is_text),
+        prompt.lines().rfind(is_text),
+        output.lines().rfind(is_text),
+    ]
+    .map(|line| letters(line.unwrap_or_default()));
+    let [said, prompt, task] = [output, prompt, task].map(|text| letters(&text));
+    if said.is_empty() || last.is_empty() {
         return false;
     }
-    let repeated = |text: &str| {
-        said.iter().rev().zip(letters(text).rev()).take_while(|(one, two)| **one == *two).count()
-    };
-    let whole = letters(&task).count();
-    if repeated(&prompt) >= last || (whole > 0 && repeated(&task) == whole) {
-        return true;
-    }
     // A single line may be the agent's own, even if a prompt begins with it.
-    let head = begun(&said, &prompt);
-    let first = length(prompt.lines().find(is_text));
-    if head >= first && head > length(output.lines().rfind(is_text)) {
-        return true;
-    }
-    let is_long = said.len() >= PIECE_CHARACTERS;
-    is_long && letters(&prompt).collect::<String>().contains(&said.iter().collect::<String>())
+    let is_begun =
+        |end: &str| end.len() >= first.len() && end.len() > own.len() && prompt.starts_with(end);
+    said.ends_with(&last)
+        || (!task.is_empty() && said.ends_with(&task))
+        || said.char_indices().any(|(at, _)| is_begun(&said[at..]))
+        || (said.chars().count() >= PIECE_CHARACTERS && prompt.contains(&said))
 }
 
 /// Whether a message ends in the whole task. White space is ignored. A task no longer than the
 /// message's last line, such as the tag alone, can be said without repeating anything.
 pub(super) fn ends_in_the_task(message: &str, task: &str) -> bool {
-    let last = message.lines().rfind(|line| letters(line).next().is_some()).unwrap_or_default();
-    let whole = letters(task).count();
-    let repeated = letters(message).rev().zip(letters(task).rev());
-    whole > letters(last).count() && repeated.take_while(|(one, two)| one == two).count() == whole
+    let last = message.lines().map(letters).rfind(|line| !line.is_empty()).unwrap_or_default();
+    let task = letters(task);
+    task.len() > last.len() && letters(message).ends_with(&task)
 }
 
 /// The visible characters of a text that are not white space.
-fn letters(text: &str) -> impl DoubleEndedIterator<Item = char> {
-    text.chars().filter(|it| !it.is_whitespace() && !is_unseen(*it))
-}
-
-/// The length of the longest beginning of the prompt that `said` ends with.
-fn begun(said: &[char], prompt: &str) -> usize {
-    let head: Vec<char> = letters(prompt).take(said.len()).collect();
-    let table = borders(&head);
-    said.iter().fold(0, |matched, next| step(&head, &table, matched, *next))
-}
-
-/// For each beginning of a text, the length of its longest shorter beginning that it also ends with
-/// (Knuth, Morris and Pratt). It keeps the search linear.
-fn borders(text: &[char]) -> Vec<usize> {
-    let mut table = vec![0; text.len()];
-    for index in 1..text.len() {
-        table[index] = step(text, &table, table[index - 1], text[index]);
-    }
-    table
-}
-
-/// How much of `text` is matched after `next`, given how much was `matched` before.
-fn step(text: &[char], table: &[usize], mut matched: usize, next: char) -> usize {
-    loop {
-        if matched < text.len() && text[matched] == next {
-            return matched + 1;
-        }
-        if matched == 0 {
-            return 0;
-        }
-        matched = table[matched - 1];
-    }
+fn letters(text: &str) -> String {
+    text.chars().filter(|it| !it.is_whitespace() && !is_unseen(*it)).collect()
 }
 
 #[cfg(test)]

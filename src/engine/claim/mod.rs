@@ -5,16 +5,16 @@
 //! its word. Invisible marks around a line are ignored: a person who writes from right to left
 //! could not see the fault.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use self::markdown::{Fences, Html, Quoted, Quotes, indentation, starts_with};
-pub use self::near_miss::NearMiss;
 use self::promise::{BLOCKED, CLOSE, COLONS, OPEN, Promise, normal, reserved};
-use super::text::{is_unseen, plain, within};
+use super::text::{is_unseen, plain, within, word};
 
 mod echo;
 mod markdown;
-mod near_miss;
 pub mod promise;
 #[cfg(test)]
 mod tests;
@@ -250,4 +250,60 @@ fn is_invisible(character: char) -> bool {
 fn ends_with(text: &str, tag: &str) -> bool {
     let start = text.len().checked_sub(tag.len());
     start.and_then(|start| text.get(start..)).is_some_and(|end| end.eq_ignore_ascii_case(tag))
+}
+
+// Text in a message that looks like a claim and is not one, with its explanation. Each explanation
+// says what was wrong and what to do; repeating one never makes a claim.
+
+/// Why something that looks like a claim does not count.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NearMiss {
+    /// A tag is somewhere before the last line.
+    NotLastLine,
+    /// The last line holds more than the tag.
+    NotAlone,
+    /// The tag is on the last line but has another text.
+    WrongText {
+        /// Its text, shortened.
+        said: String,
+    },
+    /// Only the letter case of the tag or its text is wrong.
+    WrongCase,
+    /// The tag is in a fenced code block.
+    InFence,
+    /// The tag is in an HTML element that shows text as it is, or in a comment.
+    InHtml,
+    /// The tag is in a block quote.
+    Quoted,
+    /// The tag continues a quoted paragraph that no blank line ends.
+    LazilyQuoted,
+    /// The message ends in the words of the task.
+    Echo,
+    /// Four or more columns of white space before the tag make it code.
+    Indented,
+    /// The last line is the promise or a reserved word without the tag.
+    Untagged,
+    /// The tag opens on one line and closes on another.
+    SplitOverLines,
+    /// The last line has one half of the tag, or a closing tag that does not close.
+    Malformed,
+    /// The loop accepts no success claim.
+    NoPromise,
+}
+
+/// What was wrong and what to do, each by the word of its kind.
+const EXPLANATIONS: &str = include_str!("near_misses.txt");
+
+impl fmt::Display for NearMiss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, said) = match self {
+            Self::WrongText { said } if said.is_empty() => ("empty_text", ""),
+            Self::WrongText { said } => (word(self), said.as_str()),
+            _ => (word(self), ""),
+        };
+        let mut explanations = EXPLANATIONS.lines().filter_map(|line| line.split_once(": "));
+        let found = explanations.find(|(of, _)| *of == kind);
+        f.write_str(&found.map_or("", |(_, text)| text).replace("{said}", said))
+    }
 }
