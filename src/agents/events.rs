@@ -9,9 +9,8 @@ use chrono::{DateTime, FixedOffset};
 use serde_json::Value;
 
 use super::activity::{self, Activity, printed, shown};
-use super::report::Report;
 use super::service::ServiceWait;
-use super::turn::AgentTurn;
+use super::turn::{AgentTurn, Report};
 use crate::clients::parse_object;
 use crate::engine::text::{end_bytes as end, plain};
 use crate::engine::usage::Usage;

@@ -27,7 +27,6 @@ mod opencode;
 mod qwen;
 #[cfg(test)]
 mod recordings_tests;
-mod report;
 pub mod service;
 #[cfg(test)]
 mod tests;
@@ -35,8 +34,8 @@ mod turn;
 
 pub use self::events::OutputReader;
 use self::events::{AgentEvents, Text};
-pub use self::report::Report;
 use self::service::Service;
+pub use self::turn::Report;
 
 /// Makes the reader of a dialect's events.
 type NewEvents = fn() -> Box<dyn AgentEvents>;

@@ -12,7 +12,7 @@ use super::claude::Claude;
 use super::events::AgentEvents;
 use super::service::ServiceFailure;
 use super::turn::AgentTurn;
-use crate::engine::usage::{Tokens, Usage};
+use crate::engine::usage::Usage;
 use crate::parse::amounts::digits;
 
 /// It asks the model so often to finish a cut answer; after that it takes the parts for the whole.
@@ -28,12 +28,6 @@ const TOKENS: [&str; 4] = ["/input_tokens", "/cache_read_input_tokens", "", "/ou
 #[derive(Debug, Default)]
 pub(super) struct Qwen {
     claude: Claude,
-    /// The tokens of the fullest message.
-    fullest: Option<u64>,
-    /// The tokens of the messages since the last result.
-    since: Tokens,
-    /// The sum of the last result, for the whole process.
-    told: Option<Tokens>,
     /// How often the rest of a cut answer was asked for.
     parts: u32,
     /// Whether the last result gave the parts of an answer for the whole.
@@ -42,14 +36,22 @@ pub(super) struct Qwen {
 
 impl AgentEvents for Qwen {
     fn event(&mut self, turn: &mut AgentTurn, event: &Value, line: &str) {
-        self.claude.event(turn, event, line);
+        // What it used is reported in another way.
+        if event.is("/type", "assistant") {
+            self.claude.said(turn, event, event["parent_tool_use_id"].is_null());
+        } else {
+            self.claude.event(turn, event, line);
+        }
         match event.word("/type") {
             "assistant" => {
                 self.is_in_parts = false;
                 if event["message"]["usage"].is_object() {
                     let used = event["message"]["usage"].tokens(TOKENS);
-                    self.since += used;
-                    self.fullest = self.fullest.max(Some(used.total()));
+                    // Until a result sums up the whole process: messages show less than was used.
+                    let used_here = Usage::unpriced(Some(used), &turn.name);
+                    turn.usage.get_or_insert_default().add(&used_here);
+                    turn.is_untold = true;
+                    turn.fills(used);
                 }
             }
             "user" => self.parts = 0,
@@ -62,8 +64,7 @@ impl AgentEvents for Qwen {
                 self.is_in_parts = self.parts >= PARTS_MAX;
                 self.parts = 0;
                 if event["usage"].is_object() {
-                    self.told = Some(event["usage"].tokens(TOKENS));
-                    self.since = Tokens::default();
+                    turn.uses(event["usage"].tokens(TOKENS));
                 }
                 let words = event.word("/error/message");
                 if event["is_error"] == true && !words.is_empty() {
@@ -86,20 +87,8 @@ impl AgentEvents for Qwen {
     }
 
     fn end(&mut self, turn: &mut AgentTurn) {
-        turn.end.context_tokens = self.fullest;
         let is_cut = self.is_in_parts || self.parts >= PARTS_MAX;
         turn.end.cut = is_cut && turn.failure.is_none();
-    }
-
-    /// The messages show less than was used.
-    fn usage(&self, turn: &AgentTurn) -> Option<Usage> {
-        let since = Some(self.since).filter(|tokens| tokens.total() > 0);
-        let mut usage = Usage::unpriced(self.told.or(since), &turn.name);
-        if let (Some(_), Some(since)) = (self.told, since) {
-            usage.add(&Usage::unpriced(Some(since), &turn.name));
-        }
-        usage.lost |= since.is_some();
-        Some(usage)
     }
 }
 

@@ -9,18 +9,18 @@ use crate::clients::FieldsByPointer;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
-use self::spent::Spent;
 use super::activity::{Activity, ToolCall, printed, says_error, shown};
 use super::events::AgentEvents;
 use super::service::{Service, ServiceFailure, UNKNOWN};
 use super::turn::AgentTurn;
 use super::turn::Work::{Hook, Task, Tool};
 use crate::clients::claude::plugin::config_folder;
+use crate::clients::claude::transcript;
+use crate::clients::claude::usage::is_priced;
 use crate::engine::text::start;
-use crate::engine::usage::{Message, Usage};
+use crate::engine::usage::{Counted, Message, Money, Tokens, Usage};
 use crate::parse::amounts::whole;
 
-mod spent;
 #[cfg(test)]
 #[macro_use]
 mod tests;
@@ -40,13 +40,22 @@ pub(super) const SERVICE: Service = Service {
 const NAME_CHARS: usize = 200;
 /// The longest folder kept, in characters.
 const FOLDER_CHARS: usize = 4096;
+/// How many recent messages are remembered.
+const RECENT: usize = 64;
 /// The kind of error of an answer that the token limit cut.
 const CUT: &str = "max_output_tokens";
 
 /// What it has said so far.
 #[derive(Debug, Default)]
 pub(super) struct Claude {
-    spent: Spent,
+    /// The messages counted last: lines of one message may be mixed with those of subagents.
+    recent: Vec<Counted>,
+    /// Tokens written to the one-hour cache by all messages, which 2.1.197 leaves out of its sum.
+    hour: u64,
+    /// Whether the client summed up its use at the end of a turn; `None` before the first end.
+    sums_up: Option<bool>,
+    /// Whether a reported cost cannot be read: the use is then unknown, never $0.00.
+    is_unreadable: bool,
     /// The model and the tokens of the agent's own fullest message, answer included.
     fullest: Option<(String, u64)>,
     /// The id of the agent's own latest message.
@@ -62,8 +71,9 @@ impl AgentEvents for Claude {
         let is_own = event["parent_tool_use_id"].is_null();
         match event.word("/type") {
             "assistant" => {
-                let message = self.spent.message(line);
-                message.filter(|_| is_own).iter().for_each(|message| self.fills(turn, message));
+                if let Some((message, _)) = transcript::message(line) {
+                    self.counts(turn, &message, is_own);
+                }
                 self.said(turn, event, is_own);
             }
             "user" => heard(turn, event, is_own),
@@ -84,23 +94,57 @@ impl AgentEvents for Claude {
         }
     }
 
-    fn usage(&self, _turn: &AgentTurn) -> Option<Usage> {
-        self.spent.usage()
+    /// `None` where the client reached its end without reporting it. For a client that ended
+    /// earlier, or that said nothing, the use is lost.
+    fn usage(&self, turn: &AgentTurn) -> Option<Usage> {
+        let is_counted = turn.usage.as_ref().is_some_and(|used| used.tokens.total() > 0);
+        let is_silent = self.sums_up == Some(false) && !is_counted;
+        (!self.is_unreadable && !is_silent).then(|| turn.usage())
     }
 }
 
 impl Claude {
-    /// Takes a message of the agent itself; a subagent has a context of its own.
-    fn fills(&mut self, turn: &mut AgentTurn, message: &Message) {
+    /// Counts a part of a message, until the client sums up: an unfinished answer reports only the
+    /// use at its beginning. A subagent has a context of its own.
+    fn counts(&mut self, turn: &mut AgentTurn, message: &Message, is_own: bool) {
+        let used = turn.usage.get_or_insert_default();
+        let before = used.tokens;
+        used.count(message, &mut self.recent, RECENT);
+        self.hour += used.tokens.cache_write_hour - before.cache_write_hour;
+        turn.is_untold |= used.tokens != before || self.sums_up.is_none();
         let tokens = message.tokens.total();
-        if self.fullest.as_ref().is_none_or(|(_, most)| tokens > *most) {
+        if is_own && self.fullest.as_ref().is_none_or(|(_, most)| tokens > *most) {
             self.fullest = Some((message.model.clone(), tokens));
+            turn.fills(message.tokens);
         }
-        turn.fills(message.tokens);
+    }
+
+    /// Takes the client's own sum for the whole process so far. It counts the tokens of every
+    /// model, of subagents and of side requests, so it takes the place of what was counted.
+    fn sums_up(&mut self, turn: &mut AgentTurn, result: &Value) {
+        if let Some(models) = result.members("/modelUsage") {
+            self.is_unreadable = false;
+            let (mut sum, mut hour) = (Usage::default(), self.hour);
+            for (model, used) in models {
+                match of_model(model, used, &mut hour) {
+                    _ if !used.is_object() => sum.lost = true,
+                    Some(used) => sum.add(&used),
+                    None => self.is_unreadable = true,
+                }
+            }
+            turn.usage = Some(sum);
+        } else if let Some(dollars) = result.dollars("/total_cost_usd") {
+            // Only the messages report tokens.
+            turn.usage.get_or_insert_default().cost = money(dollars);
+        } else {
+            self.sums_up.get_or_insert(false);
+            return;
+        }
+        (self.sums_up, turn.is_untold) = (Some(true), false);
     }
 
     /// What the model said; what the client itself says where `error` names a kind.
-    fn said(&mut self, turn: &mut AgentTurn, said: &Value, is_own: bool) {
+    pub(super) fn said(&mut self, turn: &mut AgentTurn, said: &Value, is_own: bool) {
         let blocks = said.list("/message/content");
         match said.text("/error") {
             Some(kind) if is_own => {
@@ -201,7 +245,7 @@ impl Claude {
             turn.closes(Ok(()));
         }
         turn.is_queued = result.count("/queued_turn_count") > 0;
-        self.spent.result(result);
+        self.sums_up(turn, result);
         turn.end.context_percent = turn.end.context_percent.max(self.percent(result));
     }
 
@@ -254,4 +298,42 @@ fn retry_line(retry: &Value) -> String {
 fn resets_at(limit: &Value) -> Option<DateTime<Utc>> {
     let seconds = whole(limit.number("/resetsAt")?);
     DateTime::from_timestamp(i64::try_from(seconds).ok()?, 0)
+}
+
+/// The longest model name kept, in characters.
+const MODEL_CHARS: usize = 80;
+
+/// What one model used; `None` if its cost cannot be read. The client guesses a cost for a model
+/// without a known price; crew does not.
+fn of_model(name: &str, used: &Value, hour_seen: &mut u64) -> Option<Usage> {
+    let written = used.count("/cacheCreationInputTokens");
+    // 2.1.330 and later report it.
+    let hour = match used.number("/cacheCreationEphemeral1hInputTokens") {
+        Some(hour) => whole(hour).min(written),
+        None => written.min(*hour_seen),
+    };
+    *hour_seen -= hour.min(*hour_seen);
+    let tokens = Tokens {
+        input: used.count("/inputTokens"),
+        cache_write: written - hour,
+        cache_write_hour: hour,
+        cache_read: used.count("/cacheReadInputTokens"),
+        output: used.count("/outputTokens"),
+    };
+    let model = start(name.split('[').next().unwrap_or(name), MODEL_CHARS).to_owned();
+    // `list`, `managed` or `unknown`; 2.1.330 and later.
+    let is_priced = match used.text("/costBasis") {
+        Some(basis) => basis != "unknown",
+        None => is_priced(&model),
+    };
+    if is_priced {
+        Some(Usage { tokens, cost: money(used.dollars("/costUSD")?), ..Usage::default() })
+    } else {
+        Some(Usage { tokens, unpriced: tokens, unpriced_models: vec![model], ..Usage::default() })
+    }
+}
+
+/// Converts dollars, which the client sums as floats.
+fn money(dollars: f64) -> Money {
+    Money(whole((dollars * 1e12).round()))
 }
