@@ -3,11 +3,13 @@
 //! means is judged in `engine/test_changes`.
 
 mod changes;
-mod outside;
 mod runs;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
 
 pub use self::changes::Changes;
 use crate::drive::scratch::ScratchTerms;
@@ -35,8 +37,8 @@ const BASELINE: &str = "test_changes";
 const FILES_MAX: usize = 2000;
 /// The largest file that is compared by a hash, in bytes.
 const HASHED_BYTES: u64 = 64 << 20;
-/// The most names of a folder that are looked at for settings, and the most bytes of settings.
-const SETTINGS_MAX: usize = 10_000;
+/// The most names of a folder that are looked at, and the most bytes of settings.
+const FOLDER_NAMES_MAX: usize = 10_000;
 const SETTINGS_BYTES: u64 = 256 << 10;
 /// The most doubts about tests that are gone or skipped.
 const NAMES_MAX: usize = 5;
@@ -225,12 +227,12 @@ fn look_at(snapshots: &Snapshots, subject: &Loop, commit: &str) -> Result<Baseli
     let checkout = &subject.place.checkout;
     let entries = snapshots.entries(commit)?;
     let mut named = named_by(subject);
-    let mut outside = outside::linked(checkout, &entries, &mut named.tests);
+    let mut outside = linked(checkout, &entries, &mut named.tests);
     outside.retain(|path| was_there(subject, path));
     // With the compiled files of Python.
     let places = ignored_patterns().chain([":(glob)**/*.pyc".to_owned()]);
     let mut ignored = snapshots.ignored(&places.collect::<Vec<_>>())?;
-    outside.extend(outside::obeyed_by_python(checkout, &ignored));
+    outside.extend(obeyed_by_python(checkout, &ignored));
     ignored.retain(|path| !path.ends_with('/') && !path.ends_with("pyc"));
     let known: BTreeSet<&String> = entries.iter().map(|(_, path)| path).collect();
     for path in named.run.iter().chain(&named.tests).filter(|path| !known.contains(path)) {
@@ -285,7 +287,7 @@ fn named_by(subject: &Loop) -> NamedPaths {
         named.extend(named_in(subject, &check.run));
     }
     named.loaded = loaded_by_settings(checkout, &named);
-    let installed = outside::installed(subject).into_iter();
+    let installed = installed(subject).into_iter();
     named.run.extend(installed.filter(|path| was_there(subject, path)));
     let real = |path: &String| {
         let real = disk::real_path(&checkout.join(path)).ok()?;
@@ -304,7 +306,7 @@ fn loaded_by_settings(checkout: &Path, named: &NamedPaths) -> BTreeSet<String> {
     let mut loaded = BTreeSet::new();
     for folder in &named.folders {
         let place = checkout.join(folder);
-        for name in disk::names(&place, SETTINGS_MAX).into_iter().filter(|it| names_files(it)) {
+        for name in disk::names(&place, FOLDER_NAMES_MAX).into_iter().filter(|it| names_files(it)) {
             let text = disk::read_text(&place.join(&name), SETTINGS_BYTES).ok().flatten();
             let words = text.map_or_else(Vec::new, |text| words_of_settings(&name, &text));
             // It may itself be a link to a file of any name.
@@ -332,4 +334,82 @@ fn hash_of(checkout: &Path, path: &str) -> String {
         }
         Err(_) => format!("{:?}", disk::stamp(&file)),
     }
+}
+
+// Finds what runs tests, or is one, where no snapshot or no name shows it: in folders that git
+// ignores as a whole, in repositories inside, and behind links.
+
+/// Folders of installed programs, below the root of a checkout or where its checks run.
+const PROGRAMS: [&str; 4] = ["node_modules/.bin", "vendor/bin", ".venv/bin", "venv/bin"];
+/// The most bytes of a `package.json`.
+const PACKAGE_BYTES: u64 = 4 << 20;
+
+/// The installed programs that a word of a check's command names, or of a script that a package
+/// manager runs for it.
+fn installed(subject: &Loop) -> Vec<String> {
+    let (checkout, folder) = (&subject.place.checkout, &subject.place.folder);
+    let runs: Vec<&str> = subject.contract.checks.iter().map(|it| &*it.run).collect();
+    let mut text = runs.join(" ");
+    if ["npm", "yarn", "bun"].iter().any(|it| text.contains(it)) {
+        let package = disk::read_text(&folder.join("package.json"), PACKAGE_BYTES).ok().flatten();
+        let package = serde_json::from_slice::<Value>(package.unwrap_or_default().as_bytes());
+        text += &package.unwrap_or_default()["scripts"].to_string();
+    }
+    let words = text.split(|it: char| !it.is_alphanumeric() && !"-_.".contains(it));
+    let in_both =
+        |word| [checkout, folder].map(|it| PROGRAMS.map(|below| it.join(below).join(word)));
+    let programs = words.flat_map(in_both).flatten();
+    let path = |it: PathBuf| Some(it.strip_prefix(checkout).ok()?.to_str()?.to_owned());
+    programs.filter(|it| disk::is_file(it)).filter_map(path).collect()
+}
+
+/// The repositories inside, and the links with the name of a test that lead out of the checkout;
+/// what other such links lead to is added to the `tests`. `entries` are the mode and the path of
+/// everything in the snapshot.
+fn linked(
+    checkout: &Path,
+    entries: &[(String, String)],
+    tests: &mut BTreeSet<String>,
+) -> Vec<String> {
+    let top = disk::real_path(checkout).unwrap_or_default();
+    let mut outside = Vec::new();
+    for (mode, path) in entries {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let is_test_link = mode == "120000" && (is_test(name) || is_test(&format!("{name}/a")));
+        let real = if is_test_link { disk::real_path(&checkout.join(path)).ok() } else { None };
+        if mode == "160000" && disk::exists(&checkout.join(path).join(".git"))
+            || real.as_ref().is_some_and(|real| !real.starts_with(&top))
+        {
+            outside.push(path.clone());
+        } else if let Some(real) = real.filter(|real| *real != top) {
+            let paths = entries.iter().map(|(_, path)| path);
+            tests.extend(paths.filter(|it| top.join(it).starts_with(&real)).cloned());
+        }
+    }
+    outside
+}
+
+/// The ignored files that Python obeys before any test, or in place of a source: modules that it
+/// loads at its start, and compiled files that it does not compare with their source.
+fn obeyed_by_python(checkout: &Path, ignored: &[String]) -> Vec<String> {
+    let names = |folder: String| {
+        let names = disk::names(&checkout.join(&folder), FOLDER_NAMES_MAX).into_iter();
+        names.map(move |name| format!("{folder}{name}"))
+    };
+    let folders = ignored.iter().filter(|path| path.ends_with('/')).cloned();
+    let libs = folders.clone().map(|folder| folder + "lib/");
+    let versions = libs.clone().flat_map(names).map(|version| version + "/");
+    let packages = versions.clone().map(|version| version + "site-packages/");
+    let inside = folders.chain(libs).chain(versions).chain(packages).flat_map(names);
+    let mut header = [0; 8];
+    let mut is_unchecked = |path: &str| {
+        let file = disk::open(&checkout.join(path)).ok().flatten();
+        file.is_some_and(|mut file| file.read_exact(&mut header).is_ok())
+            && header[4..] == [1, 0, 0, 0]
+    };
+    let is_obeyed = |path: &String| match path.rsplit('/').next() {
+        Some("sitecustomize.py" | "usercustomize.py") => true,
+        _ => path.ends_with("pyc") && !path.contains("/site-packages/") && is_unchecked(path),
+    };
+    inside.chain(ignored.iter().cloned()).filter(is_obeyed).collect()
 }

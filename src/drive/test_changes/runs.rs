@@ -43,7 +43,7 @@ pub fn run(
     let scratch = match terms.open() {
         Ok(scratch) => scratch,
         Err(why) => {
-            finding.add(WithOriginalTests::Unknown(why), true);
+            finding.add(&WithOriginalTests::Unknown(why), true);
             return finding;
         }
     };
@@ -67,7 +67,7 @@ pub fn run(
         if named_tests || shown == WithOriginalTests::FirstTests {
             finding.uncovered.insert(check.run.clone(), runs.uncovered(check, changes));
         }
-        finding.add(shown, refuses);
+        finding.add(&shown, refuses);
     }
     finding.also_passes = ran > 0 && all_pass;
     finding

@@ -4,10 +4,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::Serialize;
+
 use super::NAMED_MAX;
 use crate::engine::evidence::test_run::TestStatus;
 use crate::engine::evidence::{CheckResult, Verdict};
-use crate::engine::text::{count, named};
+use crate::engine::text::{named, word};
 
 /// The option by which a person accepts tests and check configuration as they are now; every reason
 /// that only a person can settle names it.
@@ -15,8 +17,12 @@ pub const ACCEPT: &str = "--accept-test-changes";
 /// What is said where the original tests take nothing away.
 const ALSO_PASSES: &str = "also passes with the tests and settings as the loop found them";
 
+/// What each finding says, of one name and of several, and the remedy where it refuses an end.
+const WORDS: &str = include_str!("original_tests.txt");
+
 /// What the original tests show of one check.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum WithOriginalTests {
     Passes,
     /// The loop found a project without tests: there is nothing to compare them with.
@@ -38,6 +44,24 @@ impl WithOriginalTests {
     /// Whether it refuses an end.
     pub fn refuses(&self) -> bool {
         matches!(self, Self::StillRed(_) | Self::ScriptStillRed(_))
+    }
+
+    /// What is said of it, in the row of [`WORDS`] that ends with `row`; `None` if there is none.
+    fn words(&self, row: &str) -> Option<String> {
+        let names = match self {
+            Self::Passes | Self::FirstTests => return None,
+            Self::StillRed(tests) => tests.iter().map(|name| format!("`{name}`")).collect(),
+            Self::ScriptStillRed(names) | Self::Rewritten(names) | Self::OnlyWith(names) => {
+                names.clone()
+            }
+            Self::Unknown(why) => vec![why.clone()],
+        };
+        let number = if names.len() == 1 { "one" } else { "many" };
+        let row = format!("{} {number}{row}", word(self));
+        let mut rows = WORDS.lines().filter_map(|line| line.split_once(": "));
+        let (_, words) = rows.find(|(of, _)| *of == row)?;
+        let count = names.len().to_string();
+        Some(words.replace("{count}", &count).replace("{names}", &named(&names, NAMED_MAX)))
     }
 }
 
@@ -63,78 +87,23 @@ impl TestChangesFinding {
     }
 
     /// Adds what one check showed. `refuses` is false where a change is only reported.
-    pub fn add(&mut self, shown: WithOriginalTests, refuses: bool) {
-        let (red, remedy) = match shown {
-            WithOriginalTests::Passes | WithOriginalTests::FirstTests => return,
-            WithOriginalTests::Rewritten(tests) => return self.doubts.push(rewritten(&tests)),
-            WithOriginalTests::OnlyWith(paths) => {
-                let paths = named(&paths, NAMED_MAX);
-                return self.doubts.push(format!("it passes only with the change of {paths}"));
-            }
-            WithOriginalTests::Unknown(why) => {
-                let doubt = format!("the tests as the loop found them show nothing: {why}");
-                return self.doubts.push(doubt);
-            }
-            WithOriginalTests::StillRed(tests) => still_red(&tests),
-            WithOriginalTests::ScriptStillRed(paths) => script_still_red(&paths),
+    pub fn add(&mut self, shown: &WithOriginalTests, refuses: bool) {
+        let Some(what) = shown.words("") else { return };
+        let Some(remedy) = shown.words(" remedy").filter(|_| refuses) else {
+            return self.doubts.push(what);
         };
-        if refuses {
-            let text = format!("{red}. {remedy}");
-            self.refusal = Some(match self.refusal.take() {
-                Some(known) if known.contains(&text) => known,
-                Some(known) => format!("{known}. {text}"),
-                None => text,
-            });
-        } else {
-            self.doubts.push(red);
-        }
+        let text = format!("{what}. {remedy}");
+        self.refusal = Some(match self.refusal.take() {
+            Some(known) if known.contains(&text) => known,
+            Some(known) => format!("{known}. {text}"),
+            None => text,
+        });
     }
 
     /// What a person should know of an end that stays as it is.
     pub fn remark(&self) -> Option<String> {
         (self.also_passes && self.doubts.is_empty()).then(|| ALSO_PASSES.to_owned())
     }
-}
-
-/// "1 test was rewritten; as the loop found it, it fails: adds"
-fn rewritten(tests: &[String]) -> String {
-    let named = named(tests, NAMED_MAX);
-    match tests {
-        [_] => format!("1 test was rewritten; as the loop found it, it fails: {named}"),
-        _ => format!(
-            "{} were rewritten; as the loop found them, they fail: {named}",
-            count(tests.len() as u64, "test")
-        ),
-    }
-}
-
-/// The text about tests that were red and still are, and what the agent is to do.
-fn still_red(tests: &[String]) -> (String, &'static str) {
-    let names: Vec<String> = tests.iter().map(|name| format!("`{name}`")).collect();
-    let (still, remedy) = match names.len() {
-        1 => (
-            "it was then, still fails",
-            "Restore it and make it pass. If it has to change, say BLOCKED and why",
-        ),
-        _ => (
-            "they were then, still fail",
-            "Restore them and make them pass. If one has to change, say BLOCKED and why",
-        ),
-    };
-    let names = named(&names, NAMED_MAX);
-    (format!("{names} failed when the loop began and, as {still}"), remedy)
-}
-
-fn script_still_red(paths: &[String]) -> (String, &'static str) {
-    let it = if paths.len() == 1 { "it was" } else { "they were" };
-    let paths = named(paths, NAMED_MAX);
-    (
-        format!(
-            "{paths} changed since the loop began, when the check failed, and as {it} then the check still fails"
-        ),
-        "Restore what runs and make it pass. If its change is the task, say BLOCKED: a person can start the loop with \
-            --may-change PATH",
-    )
 }
 
 /// Judges a check that fails with the original tests alone put back. `now` is its result on the
@@ -197,7 +166,7 @@ mod tests {
         facts.test_changes = shown.map(|shown| {
             let also_passes = shown == WithOriginalTests::Passes;
             let mut finding = TestChangesFinding { also_passes, ..TestChangesFinding::default() };
-            finding.add(shown, refuses);
+            finding.add(&shown, refuses);
             finding
         });
         let judged = judge(before, &facts);
