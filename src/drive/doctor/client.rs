@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use minijinja::context;
 use serde_json::Value;
 
-use super::findings::{Findings, VERSION};
-use super::{TEXT_BYTES, first_line};
+use super::{Findings, TEXT_BYTES, VERSION, first_line};
 use crate::clients::claude::plugin::{HOOKS, MANIFEST, PROGRAMS};
 use crate::clients::claude::plugin::{PRODUCT, config_folder, settings_files};
 use crate::clients::claude::plugin::{

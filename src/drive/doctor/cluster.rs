@@ -9,8 +9,7 @@ use anyhow::{Error, Result};
 use minijinja::context;
 use serde_json::json;
 
-use super::findings::{Findings, VERSION};
-use super::first_line;
+use super::{Findings, VERSION, first_line};
 use crate::agents::service::{Service, route};
 use crate::agents::service_of;
 use crate::drive::fleet::executors::slurm::on_a_node;

@@ -3,15 +3,16 @@
 
 mod client;
 pub mod cluster;
-mod findings;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use anyhow::Error;
-use minijinja::context;
+use minijinja::{Environment, Value, context};
+use serde::Deserialize;
 use serde_json::json;
 
-use self::findings::Findings;
 use super::boundary::check::missing_at_the_start;
 use super::find::{self, needs_hooks, owner_is_gone};
 use super::scratch::ScratchTerms;
@@ -20,10 +21,11 @@ use super::{prove, test_changes};
 use crate::agents;
 use crate::clients::claude::plugin::{PLUGINS_DATA, PRODUCT, config_folder};
 use crate::clients::spelling::going_on;
-use crate::engine::doctor::{Examination, NAME};
+use crate::engine::doctor::{Examination, Finding, NAME, Severity, shell_word};
 use crate::engine::record::Loop;
 use crate::engine::test_changes::trial::passed;
 use crate::engine::text::named;
+use crate::engine::words::templates;
 use crate::parse::settings::merge::merge;
 use crate::parse::settings::trust::needs;
 use crate::parse::settings::{Read, Whose};
@@ -258,4 +260,56 @@ fn try_checks(
     let Some(failed) = results.iter().find(|result| !passed(result)) else { return Ok(None) };
     let why = format!("`{}` {}", failed.run, failed.what_happened());
     Ok(Some((why, scratch.left_out()?)))
+}
+
+// What the doctor finds. The name, the severity and the words of each finding are in
+// `findings.toml`; whoever looks adds a finding by its name, with the values that its words use.
+
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+#[derive(Deserialize)]
+struct FindingWords {
+    severity: Severity,
+    what: String,
+    fix: String,
+}
+
+static WORDS: LazyLock<BTreeMap<String, FindingWords>> =
+    LazyLock::new(|| toml::from_str(include_str!("findings.toml")).unwrap_or_default());
+
+static TEMPLATES: LazyLock<Environment<'static>> = LazyLock::new(|| {
+    let mut environment = templates::environment();
+    environment.add_global("client", PRODUCT.name);
+    environment.add_global("program", PRODUCT.program);
+    environment.add_global("this", VERSION);
+    environment.add_filter("shell_word", |word: &str| shell_word(word));
+    environment
+});
+
+/// The findings so far.
+#[derive(Debug, Default)]
+pub struct Findings(Vec<Finding>);
+
+impl Findings {
+    /// Adds the finding of this name.
+    pub fn add(&mut self, name: &str, values: &Value) {
+        let Some(FindingWords { severity, what, fix }) = WORDS.get(name) else { return };
+        let [what, fix] = [what, fix].map(|text| {
+            let filled = TEMPLATES.render_str(text, values);
+            filled.unwrap_or_else(|error| format!("{error:#}"))
+        });
+        let code = name.split('/').next().unwrap_or(name).to_owned();
+        self.0.push(Finding { code, severity: *severity, what, fix });
+    }
+
+    /// Adds those that others found.
+    pub fn extend(&mut self, found: impl IntoIterator<Item = Finding>) {
+        self.0.extend(found);
+    }
+
+    /// All of them, the worst first.
+    pub fn sorted(mut self) -> Vec<Finding> {
+        self.0.sort_by_key(|finding| finding.severity);
+        self.0
+    }
 }
