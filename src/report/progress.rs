@@ -10,7 +10,7 @@ use minijinja::{Value, context};
 use super::events::{fields, record as record_of};
 use super::line::done_when;
 use super::templates;
-use crate::engine::boundary::failures::exited;
+use crate::engine::boundary::judge::exited;
 use crate::engine::boundary::limits;
 use crate::engine::events::RunEvent;
 use crate::engine::evidence::{Evidence, Verdict};

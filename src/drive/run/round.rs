@@ -12,7 +12,7 @@ use crate::drive::start::place;
 use crate::drive::{end, test_changes, tree};
 use crate::engine::boundary::decide::{Decision, spent_at_rest};
 use crate::engine::boundary::facts::{Facts, ProcessEnd, Seen};
-use crate::engine::boundary::failures::unfit;
+use crate::engine::boundary::judge::unfit;
 use crate::engine::doing::LoopStep;
 use crate::engine::events::RunEvent;
 use crate::engine::journal::{COMMITTED, DELIVERED};

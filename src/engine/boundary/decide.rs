@@ -6,8 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::belief::proof_notes;
 use super::facts::{ApiError, ControlRequest, Facts, ProcessEnd};
-use super::failures::{crashed, denied, unfit, wait_s};
-use super::judge::Judged;
+use super::judge::{Judged, crashed, denied, unfit, wait_s};
 use super::limits::{
     TRANSIENT_ERRORS_MAX, outlasted_by, ran, reached, time_left_ms, wait_until, waited_ms,
 };

@@ -4,18 +4,17 @@
 
 use super::belief::{cause, doubts, proof, remark, tampered};
 use super::facts::{AgentClosing, AgentOutcome, ApiError, Facts, ProcessEnd};
-use super::failures::{ended_badly, exited, in_a_row, overdue, unfit};
-use super::progress::progress;
 use crate::engine::claim::Claim;
+use crate::engine::evidence::changes::Changes;
 use crate::engine::evidence::check::NoCause;
 use crate::engine::evidence::test_report::TestReport;
 use crate::engine::evidence::test_run::TestRun;
 use crate::engine::evidence::{
     CheckResult, ClaimResult, Evidence, IterationStatus, Progress, TAIL_CHARS, Verdict, gate_failed,
 };
-use crate::engine::record::{CheckMemory, Loop, Proof, Role, State};
+use crate::engine::record::{CheckMemory, Driver, Loop, Proof, Role, State};
 use crate::engine::test_changes::trial::Trial;
-use crate::engine::text::{tail_of, with_reason};
+use crate::engine::text::{count, period, tail_of, with_reason};
 
 /// A judged boundary.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,11 +81,9 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
     let is_transient = matches!(facts.seen.agent.error, Some(ApiError::Transient { .. }));
     state.transient_errors = if is_transient { state.transient_errors + 1 } else { 0 };
     if counted {
-        let mut evidence = evidence(before, facts, proved, failure.clone(), progress);
-        evidence.progress_why = progress_why;
-        if let (ClaimResult::Refused(against), Some(short)) = (&mut evidence.claim, short) {
-            *against = short;
-        }
+        let claim = claim_result(before, facts, proved, short);
+        let why = (progress, progress_why);
+        let mut evidence = evidence(before, facts, claim, failure.clone(), why);
         evidence.words = left_for_next_prompt(state, facts);
         state.completed += 1;
         if skipped(facts).is_none() {
@@ -232,9 +229,9 @@ fn ended_early(agent: &AgentOutcome) -> Option<String> {
 fn evidence(
     before: &Loop,
     facts: &Facts,
-    proved: Option<Proof>,
+    claim: ClaimResult,
     failure: Option<String>,
-    progress: Progress,
+    (progress, progress_why): (Progress, String),
 ) -> Evidence {
     let recorded = |result: &CheckResult| {
         let tail = match result.verdict {
@@ -257,11 +254,7 @@ fn evidence(
     Evidence {
         iteration: before.state.completed + 1,
         agent: before.one_of_several().map(|agent| agent.name.clone()),
-        claim: match claim_result(before, facts, proved, tampered(before, facts)) {
-            // Nobody refused it: its checks were cut off.
-            ClaimResult::Refused(_) if is_broken_off(facts) => ClaimResult::None,
-            claim => claim,
-        },
+        claim,
         checks,
         status: match &facts.seen.agent.process {
             _ if skipped(facts).is_some() => IterationStatus::Skipped,
@@ -279,6 +272,7 @@ fn evidence(
         failure,
         skipped: skipped(facts),
         progress,
+        progress_why,
         changes: facts.changes.clone(),
         newly_passing: u32::try_from(newly_passing).unwrap_or(u32::MAX),
         usage: facts.usage.clone(),
@@ -311,33 +305,227 @@ fn skipped(facts: &Facts) -> Option<String> {
     }
 }
 
+/// The result of the claim; `short` says why a proof did not suffice.
 fn claim_result(
     subject: &Loop,
     facts: &Facts,
     proved: Option<Proof>,
-    tampered: Option<String>,
+    short: Option<String>,
 ) -> ClaimResult {
     match facts.seen.heard() {
-        Claim::None => ClaimResult::None,
         Claim::Success if proved.is_some() => ClaimResult::Accepted,
-        Claim::Success => {
+        // Nobody refused it: its checks were cut off.
+        Claim::Success if is_broken_off(facts) => ClaimResult::None,
+        Claim::None => ClaimResult::None,
+        Claim::Success => ClaimResult::Refused(short.unwrap_or_else(|| {
             let failing = facts.checks.iter().filter(|check| check.verdict != Verdict::Passed);
             let against: Vec<String> = failing
                 .map(|check| format!("`{}` {}", check.run, facts.what_happened(subject, check)))
                 .chain(facts.checks.iter().filter_map(|check| facts.ran_nothing(check)))
-                .chain(tampered)
+                .chain(tampered(subject, facts))
                 .collect();
-            ClaimResult::Refused(against.join("; "))
-        }
+            against.join("; ")
+        })),
         Claim::Failure { reason } => ClaimResult::Failure(reason.clone().unwrap_or_default()),
         Claim::Blocked { reason } => ClaimResult::Blocked(reason.clone().unwrap_or_default()),
         Claim::NearMiss(miss) => ClaimResult::NearMiss(miss.to_string()),
     }
 }
 
+// How an agent's process failed. A crash is an agent that could not start, was ended by a signal
+// crew did not send, ended without its closing event, or failed at once. An immediate retry mostly
+// crashes again, so the next iteration waits, and so it does after a timeout. An agent that fails
+// later has worked; a failure of the model's service has its own wait.
+
+/// Seconds before the next iteration, by crashes in a row; the last value applies to all further
+/// ones.
+const NEVER_WORKED_S: [u64; 3] = [5, 30, 300];
+/// The same for an agent that has worked in this loop: the cause is likely to last longer.
+const WORKED_S: [u64; 3] = [15, 120, 900];
+
+/// An agent that fails within this many milliseconds of its start has done no work.
+const AT_ONCE_MS: u64 = 2000;
+
+/// Why the next iteration waits, in words; `None` if the end was neither a crash nor a timeout.
+pub fn crashed(agent: &AgentOutcome) -> Option<String> {
+    let why = ended_badly(agent).or_else(|| failed_at_once(agent));
+    why.or_else(|| overdue(agent.process.as_ref()?)).filter(|_| agent.error.is_none())
+}
+
+/// Crashes in a row after one more iteration. One that ran into its timeout while it made progress
+/// begins a row: the wait is to let a cause pass, and the agent was able to work.
+fn in_a_row(before: u32, agent: &AgentOutcome, progress: Progress) -> u32 {
+    let was_at_work = agent.process.as_ref().and_then(overdue).is_some();
+    match crashed(agent) {
+        Some(_) if was_at_work && progress == Progress::Made => 1,
+        Some(_) => before + 1,
+        None => 0,
+    }
+}
+
+fn failed_at_once(agent: &AgentOutcome) -> Option<String> {
+    let is_at_once = agent.ran_ms.is_some_and(|ms| ms <= AT_ONCE_MS);
+    match agent.process.as_ref()? {
+        ProcessEnd::Exit(code) if *code != 0 && is_at_once => {
+            Some(format!("{} within {} s of its start", exited(*code), AT_ONCE_MS / 1000))
+        }
+        _ => None,
+    }
+}
+
+/// How an agent crashed, whether or not the model's service failed, too.
+fn ended_badly(agent: &AgentOutcome) -> Option<String> {
+    match agent.process.as_ref()? {
+        ProcessEnd::Signal(signal) => Some(format!("the agent was ended by signal {signal}")),
+        ProcessEnd::NotStarted(why) => Some(format!("the agent could not be started: {why}")),
+        ProcessEnd::Exit(_) if agent.closing == AgentClosing::Missing => {
+            Some("the agent ended without its closing event".to_owned())
+        }
+        _ => None,
+    }
+}
+
+/// Why crew ended the agent, if its time or its silence was the reason.
+fn overdue(end: &ProcessEnd) -> Option<String> {
+    match end {
+        ProcessEnd::TimedOut(limit) => {
+            Some(format!("the iteration ran into its timeout of {}", period(*limit)))
+        }
+        ProcessEnd::Silent(limit) => {
+            Some(format!("the agent printed nothing for {} and was ended", period(*limit)))
+        }
+        _ => None,
+    }
+}
+
+/// The failure of an agent whose process exited with `code`.
+pub fn exited(code: i32) -> String {
+    format!("the agent exited with status {code}")
+}
+
+/// Seconds that the next iteration waits; `subject` has already counted the crash.
+pub fn wait_s(subject: &Loop) -> u64 {
+    let state = &subject.state;
+    let waits = if state.completed > state.crashes.saturating_add(state.tally.skipped) {
+        WORKED_S
+    } else {
+        NEVER_WORKED_S
+    };
+    let index = (state.crashes.max(1) as usize - 1).min(waits.len() - 1);
+    let delay = subject.contract.run.as_ref().map_or(0, |run| run.pace.delay_s);
+    waits[index].max(delay)
+}
+
+// What takes a stand-in out of its loop: only a person can help it, and without it the loop waits
+// for the agent in whose place it works. It takes nothing from a loop's own agent.
+
+/// Why the agent that stands in is out, and what a person can do.
+pub fn unfit(subject: &Loop, facts: &Facts) -> Option<String> {
+    subject.stand_in()?;
+    let agent = &facts.seen.agent;
+    match (&agent.error, &agent.process) {
+        (Some(ApiError::Fatal { cause, cure }), _) => Some(format!("{cause}; {cure}")),
+        (_, Some(ProcessEnd::NotStarted(why))) => Some(format!("it could not be started: {why}")),
+        (Some(ApiError::Transient { .. }), _) => None,
+        (None, Some(ProcessEnd::Exit(0)))
+            if facts.usage.is_none() && subject.contract.limits.bound_usage() =>
+        {
+            Some("it does not report what it used, and the loop limits that".to_owned())
+        }
+        _ => denied(subject, facts, progress(subject, facts).0),
+    }
+}
+
+/// What was denied to an agent in a process that changed nothing.
+pub(super) fn denied(subject: &Loop, facts: &Facts, progress: Progress) -> Option<String> {
+    let tools = &facts.seen.agent.denied;
+    let is_denied = !tools.is_empty()
+        && subject.driver() == Driver::Process
+        && progress == Progress::None
+        && *facts.seen.heard() != Claim::Success;
+    is_denied.then(|| {
+        let tools = tools.join(", ");
+        format!("denied: {tools}, and nothing changed; allow them with --permissions")
+    })
+}
+
+// Whether an iteration changed anything that counts, and why that is the judgement. A state in
+// which the tree was before, and white space, are no progress; a check with another verdict is,
+// and so is work that was only committed. Without a look at the tree it does not guess.
+
+/// Judges an iteration by what changed since the boundary before, with the reason in a few words:
+/// "2 files changed, 1 commit", "only white space changed".
+fn progress(subject: &Loop, facts: &Facts) -> (Progress, String) {
+    let verdicts = verdicts(subject, facts);
+    let (progress, tree) = tree(subject, facts);
+    if verdicts.is_empty() || progress == Progress::Unknown {
+        return (progress, tree);
+    }
+    let tree = Some(tree).filter(|_| progress == Progress::Made);
+    let why: Vec<String> = verdicts.into_iter().chain(tree).collect();
+    (Progress::Made, why.join(", "))
+}
+
+/// "1 check passing now", "1 check failing now".
+fn verdicts(subject: &Loop, facts: &Facts) -> Vec<String> {
+    let changed = |passed: bool| {
+        facts.checks.iter().filter(move |result| {
+            let before = subject.state.checks.get(&result.run);
+            result.verdict != Verdict::Unknown
+                && (result.verdict == Verdict::Passed) == passed
+                && before.is_some_and(|memory| memory.last != result.verdict)
+        })
+    };
+    let words = [(true, "passing"), (false, "failing")].map(|(passed, word)| {
+        let checks = changed(passed).count() as u64;
+        (checks > 0).then(|| format!("{} {word} now", count(checks, "check")))
+    });
+    words.into_iter().flatten().collect()
+}
+
+fn tree(subject: &Loop, facts: &Facts) -> (Progress, String) {
+    if !facts.seen.judges_progress(&subject.contract) {
+        return (Progress::Unknown, String::new());
+    }
+    let Some(tree) = &facts.tree else {
+        return (Progress::Unknown, "the tree could not be looked at".to_owned());
+    };
+    let (state, changes) = (&subject.state, facts.changes.as_ref());
+    let words = || changes.and_then(Changes::words);
+    if changes.is_some_and(|changes| changes.elsewhere > 0) {
+        return (Progress::Made, words().unwrap_or_default());
+    }
+    if state.tree.as_ref() == Some(&tree.identity) {
+        let head = changes.and_then(|changes| changes.head.as_ref());
+        let is_committed = head.is_some_and(|head| head.commits > 0 && head.holds_work);
+        return match words().filter(|_| is_committed) {
+            Some(words) => (Progress::Made, words),
+            None => (Progress::None, "nothing changed".to_owned()),
+        };
+    }
+    if state.tree.is_some() && state.trees.snapshot.is_some() != tree.snapshot.is_some() {
+        return (Progress::Unknown, "the tree was looked at in another way before".to_owned());
+    }
+    match state.trees.seen_after(&tree.identity) {
+        Some(0) => (Progress::None, "the tree is as it was before iteration 1".to_owned()),
+        Some(after) => (Progress::None, format!("the tree is as it was after iteration {after}")),
+        None if changes.is_some_and(|changes| changes.white_space) => {
+            (Progress::None, "only white space changed".to_owned())
+        }
+        None => (Progress::Made, words().unwrap_or_else(|| "files changed".to_owned())),
+    }
+}
+
+#[cfg(test)]
+#[path = "progress_tests.rs"]
+mod progress_tests;
 #[cfg(test)]
 #[path = "judge_tests.rs"]
 mod tests;
 #[cfg(test)]
 #[path = "judge_of_tests_tests.rs"]
 mod tests_of_tests;
+
+#[cfg(test)]
+#[path = "failure_tests.rs"]
+mod failure_tests;

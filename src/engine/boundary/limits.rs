@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::engine::evidence::Evidence;
 use crate::engine::record::{Contract, Limits, Loop, Moment, Outcome};
-use crate::engine::text::{count, duration, period, word};
+use crate::engine::text::{count, duration, with_reason, word};
 use crate::engine::usage::{Money, Usage, tokens_text};
 
 type Time = DateTime<Utc>;
@@ -31,9 +31,24 @@ pub enum LimitName {
 }
 
 impl LimitName {
+    /// Those that end a loop when they are used up, whatever came of it.
+    pub const BOUNDS: [Self; 4] =
+        [Self::MaxIterations, Self::MaxDuration, Self::MaxCost, Self::MaxTokens];
+
     /// The name of its option.
     pub fn label(self) -> &'static str {
         word(&self)
+    }
+
+    /// "10 iterations", "12h", "$5.00", "2M tokens".
+    fn text(self, limit: u64) -> String {
+        match self {
+            Self::MaxDuration | Self::MaxWait => duration(limit.saturating_mul(1000)),
+            Self::MaxCost => Money::from_micros(limit).to_string(),
+            Self::MaxTokens => format!("{} tokens", tokens_text(limit)),
+            Self::FailureThreshold => count(limit, "failure"),
+            Self::MaxIterations | Self::Stall => count(limit, "iteration"),
+        }
     }
 }
 
@@ -146,15 +161,9 @@ pub fn changed(changes: &LimitChanges, subject: &Loop, spent_ms: u64) -> Limits 
 
 /// "up to 10 iterations, 12h, $5.00".
 pub fn named(limits: &Limits) -> String {
-    let named = |limit: u64, words: String| (limit > 0).then_some(words);
-    let max = u64::from(limits.max_iterations);
-    let named = [
-        named(max, count(max, "iteration")),
-        named(limits.max_duration_s, duration(limits.max_duration_s.saturating_mul(1000))),
-        named(limits.max_cost_micros, Money::from_micros(limits.max_cost_micros).to_string()),
-        named(limits.max_tokens, format!("{} tokens", tokens_text(limits.max_tokens))),
-    ];
-    let named: Vec<String> = named.into_iter().flatten().collect();
+    let limits = limits.by_key();
+    let bounds = LimitName::BOUNDS.into_iter().filter(|limit| limits[limit] > 0);
+    let named: Vec<String> = bounds.map(|limit| limit.text(limits[&limit])).collect();
     if named.is_empty() {
         return "no limit on iterations or time".to_owned();
     }
@@ -216,27 +225,17 @@ pub const TRANSIENT_ERRORS_MAX: u32 = 12;
 
 /// Names the limit that is reached, if one is.
 pub fn reached(subject: &Loop) -> Option<String> {
-    let limits = &subject.contract.limits;
-    let is_spent = |key| is_spent(subject, key);
-    if is_spent(LimitName::MaxIterations) {
-        let max = count(limits.max_iterations, "iteration");
-        return Some(format!("the limit of {max} is reached"));
-    }
-    if is_spent(LimitName::MaxDuration) {
-        let time = period(limits.max_duration_s);
-        return Some(format!("the time limit of {time} is reached"));
-    }
+    let limit = LimitName::BOUNDS.into_iter().find(|limit| is_spent(subject, *limit))?;
+    let max = limit.text(subject.contract.limits.by_key()[&limit]);
     let usage = &subject.state.usage;
-    if is_spent(LimitName::MaxCost) {
-        let max = Money::from_micros(limits.max_cost_micros);
-        let cost = usage.cost_text(true).unwrap_or_default();
-        return Some(format!("the cost limit of {max} is reached: {cost}"));
-    }
-    if is_spent(LimitName::MaxTokens) {
-        let [max, used] = [limits.max_tokens, usage.tokens.total()].map(tokens_text);
-        return Some(format!("the limit of {max} tokens is reached: {used} used"));
-    }
-    None
+    let (kind, used) = match limit {
+        LimitName::MaxDuration => ("time ", None),
+        LimitName::MaxCost => ("cost ", usage.cost_text(true)),
+        LimitName::MaxTokens => ("", Some(format!("{} used", tokens_text(usage.tokens.total())))),
+        _ => ("", None),
+    };
+    let what = format!("the {kind}limit of {max} is reached");
+    Some(with_reason(&what, used.as_deref().unwrap_or_default()))
 }
 
 /// Says of the iteration that begins that it is the last: by number, or because the money, tokens

@@ -5,9 +5,7 @@
 pub mod belief;
 pub mod decide;
 pub mod facts;
-pub mod failures;
 pub mod judge;
 pub mod limits;
-mod progress;
 pub mod protect;
 pub mod wants;

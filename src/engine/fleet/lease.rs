@@ -334,13 +334,7 @@ impl Lease {
         let (Carried { completed, awake_ms, usage, .. }, limits) =
             (&self.carried, &self.contract.limits);
         let is_spent = |key: &LimitName| limits.is_spent(*key, *completed, *awake_ms, usage);
-        let keys = [
-            LimitName::MaxIterations,
-            LimitName::MaxDuration,
-            LimitName::MaxCost,
-            LimitName::MaxTokens,
-        ];
-        Some(keys.into_iter().find(is_spent)?.label().to_owned())
+        Some(LimitName::BOUNDS.into_iter().find(is_spent)?.label().to_owned())
     }
 
     /// Whether it was started before the money of its fleet had a limit.
