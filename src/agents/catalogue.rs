@@ -66,7 +66,15 @@ fn agents() -> BTreeMap<String, FileEntry> {
 
 /// Reads the command. The agent is named after its program. The error says what to write instead.
 pub fn command(text: &str) -> Result<Agent, String> {
-    let command = split(text)?;
+    let command = shell_words::split(text).map_err(|_| {
+        "--agent-cmd has a quote that is never closed: close it, or write \\ before it for the \
+         character itself"
+            .to_owned()
+    })?;
+    // A shell would wait for another line.
+    if text.chars().rev().take_while(|it| *it == '\\').count() % 2 == 1 {
+        return Err("--agent-cmd ends in a backslash: double it, or remove it".to_owned());
+    }
     let program = command.first().filter(|program| !program.is_empty());
     let Some(program) = program else {
         return Err(
@@ -75,23 +83,6 @@ pub fn command(text: &str) -> Result<Agent, String> {
     };
     let name = program.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(program);
     Ok(Agent { name: name.to_owned(), command: command.clone(), ..Agent::default() })
-}
-
-fn split(text: &str) -> Result<Vec<String>, String> {
-    let words = shell_words::split(text).map_err(|_| {
-        let is_single = shell_words::split(&format!("{text}'")).is_ok();
-        let quote = if is_single { '\'' } else { '"' };
-        format!(
-            "--agent-cmd has an opening {quote} that is never closed: close it, or write \\{quote} for the \
-             character itself"
-        )
-    })?;
-    // A shell would wait for another line.
-    let is_cut = text.chars().rev().take_while(|it| *it == '\\').count() % 2 == 1;
-    if is_cut {
-        return Err("--agent-cmd ends in a backslash: double it, or remove it".to_owned());
-    }
-    Ok(words)
 }
 
 #[cfg(test)]
@@ -172,22 +163,14 @@ mod tests {
     #[test]
     fn a_command_that_cannot_be_read_says_what_to_write() {
         let empty = "--agent-cmd is empty: give it a program, such as \"my-agent --quiet\"";
+        let unclosed = "--agent-cmd has a quote that is never closed: close it, or write \\ before it for the character itself";
         let table = [
             ("", empty),
             (" \n", empty),
             ("'' x", empty),
-            (
-                "agent 'x",
-                "--agent-cmd has an opening ' that is never closed: close it, or write \\' for the character itself",
-            ),
-            (
-                "agent it's fine",
-                "--agent-cmd has an opening ' that is never closed: close it, or write \\' for the character itself",
-            ),
-            (
-                "agent \"x\\\"",
-                "--agent-cmd has an opening \" that is never closed: close it, or write \\\" for the character itself",
-            ),
+            ("agent 'x", unclosed),
+            ("agent it's fine", unclosed),
+            ("agent \"x\\\"", unclosed),
             ("agent \\", "--agent-cmd ends in a backslash: double it, or remove it"),
         ];
         for (text, expected) in table {
