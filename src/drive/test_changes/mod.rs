@@ -144,13 +144,12 @@ pub fn look(
     };
     let now = results.iter().filter_map(|result| Some((&result.run, result.test_run.as_ref()?)));
     let then = memories.iter().map(|(run, memory)| (run, &memory.last));
-    let last: Vec<_> = if results.is_empty() { then.collect() } else { now.collect() };
+    let last: BTreeMap<_, _> = if results.is_empty() { then.collect() } else { now.collect() };
     let mut finding = if changes.are_none() {
         TestChangesFinding { doubts: taken_away(&last, memories), ..TestChangesFinding::default() }
     } else {
-        runs::run(terms, &left, baseline, &changes, memories)
+        runs::run(terms, &left, baseline, &changes, memories, &last)
     };
-    finding.doubts.extend(not_run(&last, &finding.uncovered));
     let hashes = &baseline.hashes;
     let paths: BTreeSet<&String> = hashes.keys().chain(left.hashes.keys()).collect();
     let differs = |path: &&String| hashes.get(*path) != left.hashes.get(*path);
@@ -195,23 +194,13 @@ fn is_report(snapshots: &Snapshots, found: &str, path: &str) -> bool {
 
 /// The tests that are gone or newly skipped although no test file changed: in a file that holds
 /// both tests and work nothing else tells.
-fn taken_away(last: &[(&String, &TestRun)], memories: &TestMemories) -> Vec<String> {
+fn taken_away(last: &BTreeMap<&String, &TestRun>, memories: &TestMemories) -> Vec<String> {
     let reports = last.iter().filter_map(|(check, run)| {
         let report = TestReport::of(memories.get(*check), run);
         let is_less = !report.gone.is_empty() || !report.newly_skipped.is_empty();
         report.taken_away().filter(|_| is_less)
     });
     reports.collect()
-}
-
-/// Which of these tests are gone or skipped now: they were in a file that was not put back.
-fn not_run(last: &[(&String, &TestRun)], tests: &BTreeMap<String, Vec<String>>) -> Vec<String> {
-    let doubts = last.iter().filter_map(|(check, now)| {
-        let mut tests = tests.get(*check)?.clone();
-        tests.retain(|test| is_gone(test, now));
-        doubt("tests failed when the loop began and did not run at its end", &tests)
-    });
-    doubts.collect()
 }
 
 fn doubt(what: &str, names: &[String]) -> Option<String> {

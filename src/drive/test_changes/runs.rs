@@ -1,9 +1,10 @@
 //! The runs of a loop's checks with the original tests, in the scratch folder: as few as tell, a
 //! failure twice, and none that counts where the final tree fails there too.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::changes::{Changes, Originals};
+use super::{doubt, is_gone};
 use crate::drive::scratch::{ScratchFolder, ScratchTerms};
 use crate::engine::evidence::check::is_failure;
 use crate::engine::evidence::test_report::{TestMemories, is_no_worse};
@@ -38,6 +39,7 @@ pub fn run(
     found: &Baseline,
     changes: &Changes,
     memories: &TestMemories,
+    last: &BTreeMap<&String, &TestRun>,
 ) -> TestChangesFinding {
     let mut finding = TestChangesFinding::default();
     let scratch = match terms.open() {
@@ -65,7 +67,10 @@ pub fn run(
         all_pass &= shown == WithOriginalTests::Passes;
         let named_tests = shown == WithOriginalTests::Passes && !runs.named.is_empty();
         if named_tests || shown == WithOriginalTests::FirstTests {
-            finding.uncovered.insert(check.run.clone(), runs.uncovered(check, changes));
+            let mut tests = runs.uncovered(check, changes);
+            tests.retain(|test| last.get(&check.run).is_some_and(|run| is_gone(test, run)));
+            let what = "tests failed when the loop began and did not run at its end";
+            finding.doubts.extend(doubt(what, &tests));
         }
         finding.add(&shown, refuses);
     }

@@ -2,7 +2,7 @@
 //! from the belief in its checks. The work is kept; tests and check configuration are those that
 //! the loop found.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde::Serialize;
 
@@ -70,9 +70,6 @@ impl WithOriginalTests {
 pub struct TestChangesFinding {
     /// Whether checks ran with the original tests, and all of them passed.
     pub also_passes: bool,
-    /// By check, tests that failed when the loop began and that the run with the original tests,
-    /// which took nothing away, did not name.
-    pub uncovered: BTreeMap<String, Vec<String>>,
     /// Why the end is refused, with the remedy; `None` if it is not.
     pub refusal: Option<String>,
     /// Why the proof is at most `passing`.
