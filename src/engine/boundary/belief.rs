@@ -156,18 +156,18 @@ pub fn remark(subject: &Loop, facts: &Facts) -> Option<String> {
 
 /// The exit status of a check that passed and its words disagree.
 fn disagreement(facts: &Facts) -> Option<String> {
-    let passing = facts.checks.iter().filter(|it| it.verdict == Verdict::Passed);
-    let reports_failures =
-        |it: &&CheckResult| it.test_run.as_ref().is_some_and(TestRun::has_failed);
-    let ran_once = |run: &str| facts.tests_before.get(run).is_some_and(|it| it.ever_ran);
-    let is_silent = |it: &&CheckResult| it.test_run.is_none() && ran_once(&it.run);
-    if let Some(check) = passing.clone().find(reports_failures) {
-        return Some(format!("`{}` reports failing tests", check.run));
-    }
-    let replayed = |it: &CheckResult| it.test_run.as_ref().and_then(|run| run.replayed.clone());
-    if let Some((check, words)) = passing.clone().find_map(|it| Some((it, replayed(it)?))) {
-        return Some(format!("`{}` repeats a cached result (\"{words}\")", check.run));
-    }
-    let check = passing.clone().find(is_silent)?;
-    Some(format!("`{}` reports no tests, though it ran some before", check.run))
+    let mut passing = facts.checks.iter().filter(|it| it.verdict == Verdict::Passed);
+    passing.find_map(|check| {
+        let why = match &check.test_run {
+            Some(run) if run.has_failed() => "reports failing tests".to_owned(),
+            Some(TestRun { replayed: Some(words), .. }) => {
+                format!("repeats a cached result (\"{words}\")")
+            }
+            None if facts.tests_before.get(&check.run)?.ever_ran => {
+                "reports no tests, though it ran some before".to_owned()
+            }
+            _ => return None,
+        };
+        Some(format!("`{}` {why}", check.run))
+    })
 }
