@@ -6,8 +6,6 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::text::word;
-
 /// One finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
@@ -28,13 +26,6 @@ pub enum Severity {
     Warning,
     /// For information only.
     Note,
-}
-
-impl Severity {
-    /// The word used on the page and in JSON.
-    pub fn label(self) -> &'static str {
-        word(&self)
-    }
 }
 
 /// A machine or a cluster as it was examined.

@@ -89,13 +89,6 @@ pub enum GitStep {
     Request,
 }
 
-impl GitStep {
-    /// The word used in messages and JSON.
-    pub fn label(self) -> &'static str {
-        word(&self)
-    }
-}
-
 /// Why a step failed, sorted by the remedy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -130,11 +123,6 @@ pub enum GitTrouble {
 }
 
 impl GitTrouble {
-    /// The word used in messages and JSON.
-    pub fn label(self) -> &'static str {
-        word(&self)
-    }
-
     /// Whether only a person can help, where nobody else works in the repository.
     pub fn needs_a_person(self) -> bool {
         !matches!(
@@ -146,7 +134,7 @@ impl GitTrouble {
 
 /// A failed step. The working tree is as it was before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[error("{} failed: {cause}\nhint: {cure}", .step.label())]
+#[error("{} failed: {cause}\nhint: {cure}", word(.step))]
 pub struct GitFault {
     pub step: GitStep,
     pub trouble: GitTrouble,
@@ -170,7 +158,7 @@ impl GitFault {
     /// Cause and cure on one line: the reason for a loop's end, or a line of progress.
     pub fn line(&self) -> String {
         let Self { step, trouble, cause, cure } = self;
-        format!("{} failed ({}): {cause}; {cure}", step.label(), trouble.label())
+        format!("{} failed ({}): {cause}; {cure}", word(step), word(trouble))
     }
 }
 

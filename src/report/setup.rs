@@ -12,7 +12,7 @@ use super::events::SCHEMA;
 use super::templates;
 use crate::engine::doctor::{Examination, Finding, Severity};
 use crate::engine::record::LoopId;
-use crate::engine::text::count;
+use crate::engine::text::{count, word};
 use crate::engine::words::templates::Fact;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -106,7 +106,7 @@ pub fn examined(examined: &Examination) -> String {
     let mut text = format!("crew {VERSION}\n");
     text.extend(examined.rows.iter().map(|(name, value)| row(name, value)));
     for Finding { severity, what, fix, .. } in &examined.findings {
-        let _ = write!(text, "\n{}: {what}\n  fix: {fix}\n", severity.label());
+        let _ = write!(text, "\n{}: {what}\n  fix: {fix}\n", word(severity));
     }
     let number =
         |severity| examined.findings.iter().filter(|it| it.severity == severity).count() as u64;

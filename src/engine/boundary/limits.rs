@@ -11,12 +11,12 @@ use serde::Serialize;
 
 use crate::engine::evidence::Evidence;
 use crate::engine::record::{Contract, Limits, Loop, Moment, Outcome};
-use crate::engine::text::{count, duration, with_reason, word};
+use crate::engine::text::{count, duration, with_reason};
 use crate::engine::usage::{Money, Usage, tokens_text};
 
 type Time = DateTime<Utc>;
 
-/// A limit, in the order of display.
+/// A limit, in the order of display; its word is the name of its option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LimitName {
@@ -34,11 +34,6 @@ impl LimitName {
     /// Those that end a loop when they are used up, whatever came of it.
     pub const BOUNDS: [Self; 4] =
         [Self::MaxIterations, Self::MaxDuration, Self::MaxCost, Self::MaxTokens];
-
-    /// The name of its option.
-    pub fn label(self) -> &'static str {
-        word(&self)
-    }
 
     /// "10 iterations", "12h", "$5.00", "2M tokens".
     fn text(self, limit: u64) -> String {

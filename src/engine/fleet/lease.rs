@@ -14,7 +14,7 @@ use crate::engine::evidence::Verdict;
 use crate::engine::record::{CheckMemory, Contract, Ending, Loop, LoopId, Outcome, Proof};
 use crate::engine::test_changes::Baseline;
 use crate::engine::test_changes::finding::ACCEPT;
-use crate::engine::text::{clip_at_word, count, one_line};
+use crate::engine::text::{clip_at_word, count, one_line, word};
 use crate::engine::usage::Earlier;
 use crate::engine::usage::Usage;
 
@@ -334,7 +334,7 @@ impl Lease {
         let (Carried { completed, awake_ms, usage, .. }, limits) =
             (&self.carried, &self.contract.limits);
         let is_spent = |key: &LimitName| limits.is_spent(*key, *completed, *awake_ms, usage);
-        Some(LimitName::BOUNDS.into_iter().find(is_spent)?.label().to_owned())
+        Some(word(&LimitName::BOUNDS.into_iter().find(is_spent)?).to_owned())
     }
 
     /// Whether it was started before the money of its fleet had a limit.

@@ -11,8 +11,6 @@ use serde::{Deserialize, Serialize};
 
 use self::kind::NamedPaths;
 
-use crate::engine::text::word;
-
 /// The most tests or paths that a message names.
 pub const NAMED_MAX: usize = 5;
 
@@ -30,11 +28,6 @@ pub enum TestChanges {
 impl TestChanges {
     /// Both, the default first.
     pub const ALL: [Self; 2] = [Self::Refuse, Self::Report];
-
-    /// The word used in options, files and JSON.
-    pub fn label(self) -> &'static str {
-        word(&self)
-    }
 }
 
 /// What a loop found of its tests and check configuration.

@@ -7,7 +7,7 @@ use super::NAMED_MAX;
 use crate::engine::evidence::check::{NoCause, of_both};
 use crate::engine::evidence::test_run::{TestRun, TestStatus};
 use crate::engine::evidence::{CheckResult, Verdict};
-use crate::engine::text::{named, word};
+use crate::engine::text::named;
 
 /// Seconds a whole trial may take unless the contract says otherwise.
 pub const TRIAL_TIMEOUT_S: u64 = 15 * 60;
@@ -28,11 +28,6 @@ pub enum Prove {
 impl Prove {
     /// All of them, the widest first.
     pub const ALL: [Self; 3] = [Self::Off, Self::Checked, Self::Proven];
-
-    /// The word used in settings.
-    pub fn label(self) -> &'static str {
-        word(&self)
-    }
 }
 
 /// The terms of a trial, a part of the contract.

@@ -21,6 +21,7 @@ use crate::engine::claim::promise::Promise;
 use crate::engine::record::{
     Check, Dialect, Limits, LoopMoment, Permissions, PromptVia, Reaction, Recipe, Role,
 };
+use crate::engine::text::word;
 use crate::parse::spelling::shown;
 
 /// Where a value came from.
@@ -315,7 +316,7 @@ impl Layer {
         let changes = options.limits.changes();
         let added = changes.iter().find(|(_, change)| matches!(change, LimitChange::By(_)));
         if let Some((limit, _)) = added {
-            let limit = limit.label();
+            let limit = word(limit);
             return Err(format!(
                 "`+` adds to the limit of a loop that exists\nhint: a start takes the limit itself: --{limit}"
             ));

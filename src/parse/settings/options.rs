@@ -12,6 +12,7 @@ use crate::engine::claim::promise::Promise;
 use crate::engine::record::{Permissions, Proof, QuestionMode};
 use crate::engine::test_changes::TestChanges;
 use crate::engine::test_changes::trial::Prove;
+use crate::engine::text::word;
 use crate::parse::arguments::text;
 
 /// The headings of the options in a page of help.
@@ -117,7 +118,7 @@ pub struct TermOptions {
     ///
     /// A test that then fails proves the work.
     #[arg(long, num_args = 0, default_missing_value = "proven")]
-    #[arg(value_parser = one_of(Prove::ALL, Prove::label))]
+    #[arg(value_parser = one_of(Prove::ALL, |it| word(&it)))]
     pub prove: Option<Prove>,
     /// What the agent must say (COMPLETE)
     ///
@@ -133,7 +134,7 @@ pub struct TermOptions {
     /// When the agent changed a test that failed at the start, and as it was it still fails.
     /// report only lowers the proof.
     #[arg(long, value_name = "MODE", help_heading = CLAIMS, hide_possible_values = true)]
-    #[arg(value_parser = one_of(TestChanges::ALL, TestChanges::label))]
+    #[arg(value_parser = one_of(TestChanges::ALL, |it| word(&it)))]
     pub test_changes: Option<TestChanges>,
     /// Tests or settings that are the task: a glob
     ///

@@ -13,6 +13,7 @@ use super::{Git, git, head};
 use crate::engine::git::GitTrouble::{self, Other, Repository};
 use crate::engine::git::{GitBaseline, GitFault, GitSetting, GitStep};
 use crate::engine::record::Place;
+use crate::engine::text::word;
 use crate::parse::git::{Stand, complaint, scoped, stand as read, taken_lock};
 use crate::parse::git_push::without_secrets;
 use crate::world::clock::Deadline;
@@ -450,7 +451,7 @@ impl<'a> Underway<'a> {
         let before = locks(&folder);
         let theirs = before.iter().map(|it| it.display().to_string());
         let lines: Vec<String> =
-            [format!("{} {head}", step.label())].into_iter().chain(theirs).collect();
+            [format!("{} {head}", word(&step))].into_iter().chain(theirs).collect();
         let text = lines.join("\n");
         let _ = disk::write(&folder.join(MARK), text.as_bytes(), Durability::Remade);
         Self { checkout, folder, before }
