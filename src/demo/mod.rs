@@ -8,6 +8,7 @@ pub mod fleet;
 mod scratch;
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -35,6 +36,7 @@ struct Script {
     opening: String,
     closing: String,
     stays: Vec<(String, u64)>,
+    environment: BTreeMap<String, String>,
     turns: Vec<Turn>,
     fleet: fleet::FleetScript,
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-use super::{LIBRARY, Turn};
+use super::{LIBRARY, SCRIPT, Turn};
 use crate::world::env;
 use crate::world::files::disk::{self, Durability};
 use crate::world::files::tree;
@@ -170,19 +170,9 @@ impl Drop for Scratch {
 fn variables(root: &Path) -> Result<Vec<Variable>> {
     let root = text(root)?;
     let path = env::text("PATH").unwrap_or_else(|| PATH.to_owned());
-    Ok(vec![
-        ("PATH", path),
-        ("HOME", format!("{root}/home")),
-        ("TMPDIR", format!("{root}/tmp")),
-        ("CREW_HOME", format!("{root}/home/.local/state/crew")),
-        ("LC_ALL", "C".to_owned()),
-        ("GIT_CONFIG_GLOBAL", "/dev/null".to_owned()),
-        ("GIT_CONFIG_NOSYSTEM", "1".to_owned()),
-        ("GIT_AUTHOR_NAME", "A Demo".to_owned()),
-        ("GIT_AUTHOR_EMAIL", "demo@example.invalid".to_owned()),
-        ("GIT_COMMITTER_NAME", "A Demo".to_owned()),
-        ("GIT_COMMITTER_EMAIL", "demo@example.invalid".to_owned()),
-    ])
+    let own = SCRIPT.environment.iter();
+    let own = own.map(|(name, value)| (name.as_str(), value.replace("{root}", &root)));
+    Ok(own.chain([("PATH", path)]).collect())
 }
 
 /// A path as text.
