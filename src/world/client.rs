@@ -4,11 +4,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 
 use super::env;
 use super::files::tree;
 use super::process::{Call, Capture, ExitCause};
+use crate::engine::text::with_reason;
 
 /// How long a query may take.
 const QUESTION: Duration = Duration::from_secs(30);
@@ -63,22 +64,17 @@ fn capture(
 ) -> Result<String> {
     // A question must not trigger an update of the client.
     let call = Call::of(program, folder).args(arguments).envs([("DISABLE_AUTOUPDATER", "1")]);
-    let line = || format!("`{} {}`", program.display(), arguments.join(" "));
-    let ended = match call.within(within).keep(capture).run(|| false) {
-        Ok(ended) => ended,
-        Err(error) => {
-            bail!(
-                "{} cannot be started: {error}\nhint: --client PATH names another program",
-                line()
-            )
-        }
-    };
+    let line = format!("`{} {}`", program.display(), arguments.join(" "));
+    let ended = call.within(within).keep(capture).run(|| false).map_err(|error| {
+        anyhow!("{line} cannot be started: {error}\nhint: --client PATH names another program")
+    })?;
     let said = ended.text().trim().to_owned();
     match ended.cause {
         ExitCause::Exit(0) => Ok(said),
-        ExitCause::Exit(code) if said.is_empty() => bail!("{} ended with {code}", line()),
-        ExitCause::Exit(code) => bail!("{} ended with {code}: {said}", line()),
-        ExitCause::TimedOut => bail!("{} gave no answer within {} s", line(), within.as_secs()),
-        _ => bail!("{} was ended by a signal", line()),
+        ExitCause::Exit(code) => {
+            bail!("{line} {}", with_reason(&format!("ended with {code}"), &said))
+        }
+        ExitCause::TimedOut => bail!("{line} gave no answer within {} s", within.as_secs()),
+        _ => bail!("{line} was ended by a signal"),
     }
 }

@@ -152,25 +152,27 @@ impl Changes {
     /// "2 files changed, 1 new, +40 −3, 1 commit"; `None` if nothing changed.
     pub fn words(&self) -> Option<String> {
         let some = |number: u64, word: &str| (number > 0).then(|| format!("{number} {word}"));
-        let first =
-            (self.modified > 0).then(|| format!("{} changed", count(self.modified, "file")));
-        let new = match (self.created, self.modified) {
-            (0, _) => None,
-            (created, 0) => Some(count(created, "new file")),
-            (created, _) => Some(format!("{created} new")),
+        let counted = |number: u64, noun: &str| (number > 0).then(|| count(number, noun));
+        let (modified, added, removed) = (self.modified, self.added, self.removed);
+        let new = if modified > 0 {
+            some(self.created, "new")
+        } else {
+            counted(self.created, "new file")
         };
-        let lines =
-            (self.added + self.removed > 0).then(|| format!("+{} −{}", self.added, self.removed));
-        let files =
-            [first, new, some(self.renamed, "renamed"), some(self.deleted, "deleted"), lines];
-        let large = (self.total() == 0 && !self.left_out.is_empty())
-            .then(|| format!("{}, too large for snapshots", self.left_out_named()));
-        let inside = (!self.repositories.is_empty())
-            .then(|| format!("work in {}", named(&self.repositories, LEFT_OUT_NAMED)));
+        let is_large = self.total() == 0 && !self.left_out.is_empty();
+        let parts = [
+            counted(modified, "file").map(|files| files + " changed"),
+            new,
+            some(self.renamed, "renamed"),
+            some(self.deleted, "deleted"),
+            (added + removed > 0).then(|| format!("+{added} −{removed}")),
+            is_large.then(|| format!("{}, too large for snapshots", self.left_out_named())),
+            (!self.repositories.is_empty())
+                .then(|| format!("work in {}", named(&self.repositories, LEFT_OUT_NAMED))),
+        ];
         let head = self.head.iter().flat_map(HeadMove::words);
-        let elsewhere =
-            (self.elsewhere > 0).then(|| format!("{} elsewhere", count(self.elsewhere, "commit")));
-        let words = files.into_iter().flatten().chain(large).chain(inside);
+        let elsewhere = counted(self.elsewhere, "commit").map(|commits| commits + " elsewhere");
+        let words = parts.into_iter().flatten();
         let words: Vec<String> = words.chain(head).chain(elsewhere).collect();
         (!words.is_empty()).then(|| words.join(", "))
     }
