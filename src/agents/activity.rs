@@ -6,7 +6,7 @@ use crate::clients::FieldsByPointer;
 use serde_json::Value;
 
 use crate::engine::evidence::test_run::TestRun;
-use crate::engine::text::{clip, end_bytes, one_line, plain, start, words_of};
+use crate::engine::text::{clip, end_bytes, is_word_of, one_line, plain, rows, start, words_of};
 use crate::parse::test_output::TestOutput;
 
 /// How much of a command's output is searched for tests: the end, in bytes.
@@ -71,17 +71,13 @@ pub(super) const RUN: &str = "run";
 /// The longest name of a tool that is shown, in characters.
 const NAME_CHARS: usize = 60;
 
-/// The verb for a tool, by the names that the agents have for it.
+/// The verbs for tools, each with the names that the agents have for them.
+const TOOLS: &str = include_str!("tools.txt");
+
+/// The verb for a tool; its own name where none is known.
 fn verb(tool: &str) -> &str {
-    match tool {
-        "Bash" | "bash" | "run_shell_command" | "shell" => RUN,
-        "Read" | "read" | "read_file" | "read_many_files" | "view" => "read",
-        "Edit" | "MultiEdit" | "NotebookEdit" | "edit" | "notebook_edit" | "replace" => "edit",
-        "Write" | "write" | "write_file" | "create" => "write",
-        "Grep" | "Glob" | "LS" | "WebSearch" | "grep" | "glob" | "list" | "list_directory"
-        | "grep_search" | "google_web_search" | "websearch" => "search",
-        other => start(other, NAME_CHARS),
-    }
+    let known = rows(TOOLS).find(|(_, names)| is_word_of(names, tool));
+    known.map_or_else(|| start(tool, NAME_CHARS), |(verb, _)| verb)
 }
 
 /// A line that is no known event, as a step. A broken event is not text, and is too long to show.

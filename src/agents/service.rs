@@ -11,7 +11,7 @@ use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
 
 use crate::clients::{FieldsByPointer, parse_object};
 use crate::engine::boundary::facts::ApiError;
-use crate::engine::text::{one_line, start};
+use crate::engine::text::{one_line, rows, start};
 use crate::parse::patterns::API_STATUS;
 use crate::parse::service;
 use crate::parse::service::{is_believed, names_a_time, reset};
@@ -150,9 +150,8 @@ fn is_status(status: u16) -> bool {
 /// `words` in lower case.
 fn kind_of(status: Option<u16>, words: &str) -> &'static str {
     let (exact, vague) = WORDS.split_once("***").unwrap_or_default();
-    let found = |rows: &'static str| {
-        let mut rows = rows.lines().filter_map(|row| row.split_once(": "));
-        rows.find(|(phrase, _)| words.contains(phrase)).map(|(_, kind)| kind)
+    let found = |table: &'static str| {
+        rows(table).find(|(phrase, _)| words.contains(phrase)).map(|(_, kind)| kind)
     };
     found(exact).or(by_status(status)).or_else(|| found(vague)).unwrap_or(UNKNOWN)
 }

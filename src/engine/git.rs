@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::text::{self, word, words_of};
+use super::text::{self, rows, word, words_of};
 
 /// The most files that a message names.
 const FILES_NAMED: usize = 10;
@@ -24,8 +24,7 @@ pub struct GitSetting {
 impl GitSetting {
     /// Whether it is in one of these rows of [`SETTINGS`].
     fn is_one_that(&self, names: &[&str]) -> bool {
-        let rows = SETTINGS.lines().filter_map(|row| row.split_once(": "));
-        let rows = rows.filter(|(what, _)| names.contains(what));
+        let rows = rows(SETTINGS).filter(|(what, _)| names.contains(what));
         let mut patterns = rows.flat_map(|(_, patterns)| words_of(patterns));
         patterns.any(|pattern| match (pattern.split_once('*'), &self.name) {
             (None, name) => name == pattern,

@@ -279,6 +279,11 @@ pub fn units(text: &str) -> usize {
     text.encode_utf16().count()
 }
 
+/// The rows `name: text` of a table that is written as one text.
+pub fn rows(table: &str) -> impl Iterator<Item = (&str, &str)> {
+    table.lines().filter_map(|row| row.split_once(": "))
+}
+
 /// The words of a list that is written as one text.
 pub fn words_of(list: &str) -> impl Iterator<Item = &str> {
     list.split_whitespace()

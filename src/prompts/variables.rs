@@ -11,31 +11,14 @@ use minijinja::Value;
 use crate::engine::evidence::Verdict;
 use crate::engine::journal::story::Account;
 use crate::engine::record::{Check, Loop};
-use crate::engine::text::{clip, distinct, start_bytes};
+use crate::engine::text::{clip, distinct, rows, start_bytes};
 use crate::parse::spelling::nearest;
 
 /// The most bytes of one value.
 pub const VALUE_BYTES_MAX: usize = 16 * 1024;
 
 /// Every variable with its meaning, in display order.
-pub const VARIABLES: [(&str, &str); 16] = [
-    ("task", "the task, byte for byte and whole"),
-    ("procedure", "the procedure's name; empty for a task"),
-    ("iteration", "this iteration, from 1"),
-    ("max_iterations", "the limit; 0 is none"),
-    ("promise", "what a claim of success must say; empty where none counts"),
-    ("checks", "each check, one a line, and how it last ended"),
-    ("failing", "the commands of the checks that did not pass last (a list, for {% for %})"),
-    ("progress", "what the last 5 iterations came to, one a line"),
-    ("words", "what the user said since the last prompt (a list, for {% for %})"),
-    ("handoff", "the last handoff, in the first prompt of a new owner"),
-    ("branch", "the branch the loop started on; empty without git"),
-    ("folder", "the folder where checks run"),
-    ("crew_commits", "whether crew commits each iteration (--commit)"),
-    ("git_status", "git status --porcelain; empty when clean"),
-    ("git_diff", "git diff HEAD"),
-    ("git_log", "git log --oneline -10"),
-];
+const VARIABLES: &str = include_str!("variables.txt");
 
 /// The inputs in addition to the loop itself. An absent value was not read, or does not exist.
 #[derive(Debug, Clone, Default)]
@@ -58,8 +41,9 @@ pub type Values = BTreeMap<&'static str, Value>;
 /// # Errors
 /// When it does not exist; the error suggests the name that was probably meant.
 pub fn named(name: &str) -> Result<&'static str, String> {
-    let names = VARIABLES.map(|(name, _)| name);
-    names.into_iter().find(|known| *known == name).ok_or_else(|| match nearest(name, &names) {
+    let names: Vec<&str> = rows(VARIABLES).map(|(name, _)| name).collect();
+    let known = rows(VARIABLES).map(|(known, _)| known).find(|known| *known == name);
+    known.ok_or_else(|| match nearest(name, &names) {
         Some(near) => format!("there is no variable `{name}`; did you mean `{near}`?"),
         None => format!("there is no variable `{name}`; there are {}", names.join(", ")),
     })
@@ -67,7 +51,7 @@ pub fn named(name: &str) -> Result<&'static str, String> {
 
 /// All variables with their contents, one per line, for people.
 pub fn table() -> String {
-    VARIABLES.iter().fold(String::new(), |mut text, (name, what)| {
+    rows(VARIABLES).fold(String::new(), |mut text, (name, what)| {
         let _ = writeln!(text, "  {:<22} {what}", format!("{{{{ {name} }}}}"));
         text
     })
@@ -156,7 +140,7 @@ mod tests {
 
     #[test]
     fn every_variable_has_a_value_and_is_found_by_its_name() {
-        for (name, _) in VARIABLES {
+        for (name, _) in rows(VARIABLES) {
             assert_eq!(named(name), Ok(name));
             assert!(!value(name, &a_loop(), &PromptInputs::default()).is_undefined(), "{name}");
         }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use self::markdown::{Fences, Html, Quoted, Quotes, indentation, starts_with};
 use self::promise::{BLOCKED, CLOSE, COLONS, OPEN, Promise, normal, reserved};
-use super::text::{is_unseen, plain, within, word};
+use super::text::{is_unseen, plain, rows, within, word};
 
 mod echo;
 mod markdown;
@@ -302,8 +302,7 @@ impl fmt::Display for NearMiss {
             Self::WrongText { said } => (word(self), said.as_str()),
             _ => (word(self), ""),
         };
-        let mut explanations = EXPLANATIONS.lines().filter_map(|line| line.split_once(": "));
-        let found = explanations.find(|(of, _)| *of == kind);
+        let found = rows(EXPLANATIONS).find(|(of, _)| *of == kind);
         f.write_str(&found.map_or("", |(_, text)| text).replace("{said}", said))
     }
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::NAMED_MAX;
 use crate::engine::evidence::test_run::TestStatus;
 use crate::engine::evidence::{CheckResult, Verdict};
-use crate::engine::text::{named, word};
+use crate::engine::text::{named, rows, word};
 
 /// The option by which a person accepts tests and check configuration as they are now; every reason
 /// that only a person can settle names it.
@@ -58,8 +58,7 @@ impl WithOriginalTests {
         };
         let number = if names.len() == 1 { "one" } else { "many" };
         let row = format!("{} {number}{row}", word(self));
-        let mut rows = WORDS.lines().filter_map(|line| line.split_once(": "));
-        let (_, words) = rows.find(|(of, _)| *of == row)?;
+        let (_, words) = rows(WORDS).find(|(of, _)| *of == row)?;
         let count = names.len().to_string();
         Some(words.replace("{count}", &count).replace("{names}", &named(&names, NAMED_MAX)))
     }
