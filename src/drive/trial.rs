@@ -4,8 +4,7 @@
 
 use super::scratch::{ScratchFolder, ScratchTerms};
 use super::test_changes::{self, Changes};
-use crate::engine::evidence::test_report::{TestMemories, TestMemory};
-use crate::engine::evidence::test_run::TestRun;
+use crate::engine::evidence::test_run::{TestMemories, TestMemory, TestRun};
 use crate::engine::evidence::{CheckResult, Verdict};
 use crate::engine::record::{Check, Loop, Role};
 use crate::engine::test_changes::Baseline;

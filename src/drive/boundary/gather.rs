@@ -15,7 +15,7 @@ use crate::engine::boundary::wants::{
     wants_the_tree_as_found, wants_trial,
 };
 use crate::engine::events::RunEvent;
-use crate::engine::evidence::test_report::{TestMemories, is_no_worse};
+use crate::engine::evidence::test_run::{TestMemories, is_no_worse};
 use crate::engine::evidence::{CheckResult, Verdict};
 use crate::engine::record::{Check, Driver, Loop, Proof};
 use crate::engine::usage::Usage;

@@ -19,7 +19,7 @@ use crate::engine::boundary::decide::reconciled;
 use crate::engine::boundary::decide::{Decision, Hold, apply, decide, waiting};
 use crate::engine::boundary::facts::{ControlRequest, Facts};
 use crate::engine::boundary::judge::{Judged, judge};
-use crate::engine::evidence::test_report::TestMemories;
+use crate::engine::evidence::test_run::TestMemories;
 use crate::engine::journal::{Choice, Event};
 use crate::engine::record::{Actor, Ending, Loop, LoopId, Outcome, Pending, SessionMemory, Status};
 use crate::engine::words::view::ViewState;

@@ -8,7 +8,7 @@ use crate::drive::control::Cancels;
 use crate::drive::find::{is_ours, spent_ms};
 use crate::drive::{test_changes, tree};
 use crate::engine::events::{EventSink, RunEvent};
-use crate::engine::evidence::test_report::{TestMemories, as_found, ran_nothing, remembered};
+use crate::engine::evidence::test_run::{TestMemories, as_found, ran_nothing, remembered};
 use crate::engine::evidence::{CheckResult, TAIL_CHARS, Verdict};
 use crate::engine::journal::Event;
 use crate::engine::record::{Check, CheckMemory, Loop, Proof, Status};

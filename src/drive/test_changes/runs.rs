@@ -7,8 +7,7 @@ use super::changes::{Changes, Originals};
 use super::{doubt, is_gone};
 use crate::drive::scratch::{ScratchFolder, ScratchTerms};
 use crate::engine::evidence::check::is_failure;
-use crate::engine::evidence::test_report::{TestMemories, is_no_worse};
-use crate::engine::evidence::test_run::{TestRun, TestStatus};
+use crate::engine::evidence::test_run::{TestMemories, TestRun, TestStatus, is_no_worse};
 use crate::engine::evidence::{CheckResult, Verdict};
 use crate::engine::record::{Check, CheckMemory, Loop};
 use crate::engine::test_changes::finding::{

@@ -4,8 +4,7 @@
 use super::facts::Facts;
 use super::protect::complaint;
 use crate::engine::evidence::check::{NoCause, passes_more};
-use crate::engine::evidence::test_report::TestReport;
-use crate::engine::evidence::test_run::{TestRun, TestStatus};
+use crate::engine::evidence::test_run::{TestReport, TestRun, TestStatus};
 use crate::engine::evidence::{CheckResult, Verdict};
 use crate::engine::record::{CheckMemory, Ending, Loop, Outcome, Proof, Role};
 use crate::engine::test_changes::finding::TestChangesFinding;

@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 
 use crate::engine::claim::Claim;
 use crate::engine::evidence::changes::Changes;
-use crate::engine::evidence::test_report::{TestMemories, ran_nothing, remembered, worse};
+use crate::engine::evidence::test_run::{TestMemories, ran_nothing, remembered, worse};
 use crate::engine::evidence::{CheckResult, Verdict};
 use crate::engine::record::{Actor, Contract, Loop, Moment, Role, TreeSeen};
 use crate::engine::test_changes::finding::TestChangesFinding;

@@ -7,8 +7,7 @@ use super::facts::{AgentClosing, AgentOutcome, ApiError, Facts, ProcessEnd};
 use crate::engine::claim::Claim;
 use crate::engine::evidence::changes::Changes;
 use crate::engine::evidence::check::NoCause;
-use crate::engine::evidence::test_report::TestReport;
-use crate::engine::evidence::test_run::TestRun;
+use crate::engine::evidence::test_run::{TestReport, TestRun};
 use crate::engine::evidence::{
     CheckResult, ClaimResult, Evidence, IterationStatus, Progress, TAIL_CHARS, Verdict, gate_failed,
 };

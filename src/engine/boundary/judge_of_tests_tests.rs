@@ -2,8 +2,7 @@
 
 use super::*;
 use crate::engine::boundary::decide::{Decision, apply, decide};
-use crate::engine::evidence::test_report::TestMemory;
-use crate::engine::evidence::test_run::{TestRun, TestStatus};
+use crate::engine::evidence::test_run::{TestMemory, TestRun, TestStatus};
 use crate::engine::fixture::{a_loop_with, facts, result};
 
 fn tests(passed: u32, failed: u32, skipped: u32, filtered: u32) -> TestRun {

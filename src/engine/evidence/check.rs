@@ -3,8 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::test_report::TestReport;
-use super::test_run::{TestRun, TestStatus};
+use super::test_run::{TestReport, TestRun, TestStatus};
 use crate::engine::record::Role;
 
 /// What a check did at this boundary.

@@ -4,7 +4,6 @@
 pub mod changes;
 pub mod check;
 pub mod said;
-pub mod test_report;
 pub mod test_run;
 pub mod words;
 
@@ -13,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use self::changes::Changes;
 pub use self::check::{CheckResult, Verdict};
-use self::test_report::TestReport;
+use self::test_run::TestReport;
 use super::usage::{Usage, tokens_text};
 
 /// How much of a check's or an agent's error output is kept, in characters.

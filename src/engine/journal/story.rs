@@ -6,7 +6,7 @@ use super::{
     Choice, Event, HANDED_OFF, HANDED_ON, JournalEntry, RESUMED_IN_A_RUN, RESUMED_IN_A_SESSION,
     Settled, TOLD,
 };
-use crate::engine::evidence::test_report::TestReport;
+use crate::engine::evidence::test_run::TestReport;
 use crate::engine::evidence::words::findings;
 use crate::engine::evidence::{CheckResult, ClaimResult, Evidence, Progress, Verdict};
 use crate::engine::record::{Driver, Limits, Owner, Status};

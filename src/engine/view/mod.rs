@@ -23,7 +23,7 @@ use super::boundary::limits;
 use super::doing::Doing;
 use super::evidence::changes::Changes;
 use super::evidence::changes::Commits;
-use super::evidence::test_report::TestMemories;
+use super::evidence::test_run::TestMemories;
 use super::journal::story::Story;
 use super::record::{Check, Dialog, Loop, LoopId, Outcome, Proof, Role, Status, TaskOfFleet};
 use super::text::clock_time;

@@ -5,8 +5,7 @@ use super::{ChangesFrom, Fact, LoopView, PageCheck, PageInputs};
 use crate::engine::doing::LoopStep;
 use crate::engine::evidence::Verdict;
 use crate::engine::evidence::changes::{Changes, Commits};
-use crate::engine::evidence::test_report::TestMemory;
-use crate::engine::evidence::test_run::TestStatus;
+use crate::engine::evidence::test_run::{TestMemory, TestStatus};
 use crate::engine::journal::story::{Story, What};
 use crate::engine::journal::{
     BROUGHT_BACK, COUNTED_LATE, Choice, DELIVERED, RESUMED_IN_A_SESSION, WOKEN,
@@ -217,7 +216,7 @@ mod tests {
     use super::*;
     use crate::engine::evidence::Evidence;
     use crate::engine::evidence::changes::Changes;
-    use crate::engine::evidence::test_report::TestMemories;
+    use crate::engine::evidence::test_run::TestMemories;
     use crate::engine::fixture::{a_run, at};
     use crate::engine::journal::{Event, JournalEntry, SCHEMA, TOLD};
     use crate::engine::record::{Loop, State, Status};

@@ -5,7 +5,7 @@ use minijinja::{Value, context};
 
 use super::PromptReader;
 use super::templates::render;
-use crate::engine::evidence::test_report::TestReport;
+use crate::engine::evidence::test_run::TestReport;
 use crate::engine::evidence::{CheckResult, Evidence, Verdict};
 use crate::engine::record::Loop;
 use crate::engine::text::{clean, clip, count, named, one_line, tail_of, units, with_reason};

@@ -30,7 +30,7 @@ use super::files::disk::{self, Durability, Lock};
 use super::files::room;
 use super::{clock, fault};
 use crate::engine::boundary::facts::ControlRequest;
-use crate::engine::evidence::test_report::TestMemories;
+use crate::engine::evidence::test_run::TestMemories;
 use crate::engine::journal::{Event, JournalEntry, SCHEMA, replay};
 use crate::engine::record::{Actor, Loop, LoopId, Moment, Status, VERSION};
 use crate::engine::words::handoff::file_time;
