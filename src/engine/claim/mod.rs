@@ -126,30 +126,29 @@ struct Line<'message> {
     /// The line without surrounding white space.
     text: &'message str,
     tags: Tags<'message>,
-    is_fenced: bool,
-    is_html: bool,
-    quoted: Quoted,
-    is_indented: bool,
+    /// What prevents the line from being read as text.
+    cover: Option<NearMiss>,
 }
 
 impl<'message> Line<'message> {
     fn read(line: &'message str, is_fenced: bool, is_html: bool, quoted: Quoted) -> Self {
         let text = bare(line);
-        Self {
-            text,
-            tags: Tags::read(text),
-            is_fenced,
-            is_html,
-            quoted,
-            is_indented: indentation(line, 0).0 >= 4,
-        }
+        let tags = Tags::read(text);
+        let is_indented = indentation(line, 0).0 >= 4;
+        let cover = match quoted {
+            _ if is_fenced => Some(NearMiss::InFence),
+            _ if is_html => Some(NearMiss::InHtml),
+            Quoted::Marked => Some(NearMiss::Quoted),
+            _ if is_indented && tags.is_alone => Some(NearMiss::Indented),
+            Quoted::Lazily if tags.is_alone => Some(NearMiss::LazilyQuoted),
+            _ => None,
+        };
+        Self { text, tags, cover }
     }
 
     /// The tag's text, if this line counts as a claim when it is the last.
     fn claim(&self) -> Option<&'message str> {
-        let is_own =
-            !self.is_fenced && !self.is_html && !self.is_indented && self.quoted == Quoted::No;
-        self.tags.said.filter(|_| self.tags.is_alone && is_own)
+        self.tags.said.filter(|_| self.tags.is_alone && self.cover.is_none())
     }
 
     /// Why this line looks like a claim but is not one.
@@ -157,26 +156,14 @@ impl<'message> Line<'message> {
         let is_half = starts_with(self.text, OPEN) || ends_with(self.text, CLOSE);
         let shared = if is_last { NearMiss::NotAlone } else { NearMiss::NotLastLine };
         let miss = match &self.tags {
-            tags if tags.said.is_some() => self.cover().unwrap_or(shared),
+            tags if tags.said.is_some() => self.cover.clone().unwrap_or(shared),
             tags if tags.begins_closed && is_open => NearMiss::SplitOverLines,
             _ if !is_last => return None,
-            _ if is_half => self.cover().unwrap_or(NearMiss::Malformed),
+            _ if is_half => self.cover.clone().unwrap_or(NearMiss::Malformed),
             _ if self.is_bare_claim(promise) => NearMiss::Untagged,
             _ => return None,
         };
         Some(self.for_loop(miss, promise))
-    }
-
-    /// What prevents the line from being read as text.
-    fn cover(&self) -> Option<NearMiss> {
-        match (self.is_fenced, self.quoted, self.is_indented && self.tags.is_alone) {
-            (true, _, _) => Some(NearMiss::InFence),
-            _ if self.is_html => Some(NearMiss::InHtml),
-            (_, Quoted::Marked, _) => Some(NearMiss::Quoted),
-            (_, _, true) => Some(NearMiss::Indented),
-            (_, Quoted::Lazily, _) if self.tags.is_alone => Some(NearMiss::LazilyQuoted),
-            _ => None,
-        }
     }
 
     /// In a loop without a promise the position of a success claim does not matter.
