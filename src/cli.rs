@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ColorChoice, Command, CommandFactory as _, Parser, Subcommand};
 
-use crate::agents::catalogue;
+use crate::agents;
 use crate::demo::DemoArgs;
 use crate::drive::install::InstallScope;
 use crate::engine::record::Outcome;
@@ -37,7 +37,7 @@ fn with_examples(verb: Command) -> Command {
     let mut parts = BELOW.split("== ").filter_map(|part| part.split_once('\n'));
     match parts.find(|(name, _)| *name == verb.get_name()) {
         Some((_, text)) => {
-            verb.after_help(text.trim_ascii().replace("{agents}", &catalogue::known().join(", ")))
+            verb.after_help(text.trim_ascii().replace("{agents}", &agents::known().join(", ")))
         }
         None => verb,
     }

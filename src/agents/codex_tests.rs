@@ -1,7 +1,7 @@
 use chrono::{DateTime, FixedOffset};
 
 use crate::agents::Report;
-use crate::agents::catalogue::find;
+use crate::agents::find;
 use crate::agents::reader;
 use crate::engine::boundary::facts::{AgentClosing, AgentOutcome, ApiError};
 use crate::engine::claim::Claim;

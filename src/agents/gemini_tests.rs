@@ -1,6 +1,6 @@
 use chrono::DateTime;
 
-use crate::agents::catalogue::find;
+use crate::agents::find;
 use crate::agents::reader;
 use crate::agents::recordings_tests::pass;
 use crate::agents::tests::told;

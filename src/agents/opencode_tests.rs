@@ -1,7 +1,7 @@
 use super::*;
 use chrono::DateTime;
 
-use crate::agents::catalogue::find;
+use crate::agents::find;
 use crate::agents::reader;
 use crate::agents::tests::told;
 

@@ -49,7 +49,7 @@ pub(super) fn pass(reader: &mut OutputReader, line: &str, is_event: bool) {
 
 /// The reader of an agent that has read a recording.
 fn read(agent: &str, stream: &str) -> OutputReader {
-    let mut reader = reader(&catalogue::find(agent).unwrap());
+    let mut reader = reader(&find(agent).unwrap());
     stream.lines().for_each(|line| pass(&mut reader, line, line.starts_with('{')));
     reader
 }

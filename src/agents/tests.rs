@@ -1,7 +1,6 @@
 use chrono::DateTime;
 use proptest::prelude::*;
 
-use super::catalogue::{command, find, known};
 use super::service::ServiceWait;
 use super::*;
 use crate::engine::boundary::facts::AgentClosing;

@@ -9,7 +9,7 @@ use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use clap_complete::env::{CompleteEnv, Shells};
 
 use super::print;
-use crate::agents::catalogue;
+use crate::agents;
 use crate::cli::Cli;
 use crate::engine::record::{Loop, Proof};
 use crate::engine::text::{clean, distinct};
@@ -57,7 +57,7 @@ fn candidates(verb: &str, arg: Arg) -> Arg {
     let value = arg.get_value_names().and_then(<[_]>::first).map(ToString::to_string);
     match (arg.get_id().as_str(), value.as_deref().unwrap_or_default()) {
         (_, "FILE") => arg.value_hint(ValueHint::FilePath),
-        ("agent" | "fallback", _) => these(arg, catalogue::known),
+        ("agent" | "fallback", _) => these(arg, agents::known),
         ("task", _) if verb == "run" => these(arg, || procedures::NAMES.map(str::to_owned).into()),
         (_, "PROOF") => these(arg, || Proof::REQUIRED.map(|it| it.label().to_owned()).into()),
         (_, "ENGINE") => these(arg, || ["local", "slurm"].map(str::to_owned).into()),

@@ -1,7 +1,7 @@
 //! The closing event, the work its client still waits for, and its cost.
 
 use super::tests::{claim, read};
-use crate::agents::catalogue::find;
+use crate::agents::find;
 use crate::agents::reader;
 use crate::engine::boundary::facts::AgentClosing;
 use crate::engine::claim::Claim;

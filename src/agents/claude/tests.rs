@@ -2,7 +2,7 @@ use super::*;
 use chrono::FixedOffset;
 
 use crate::agents::activity::KEPT_BYTES;
-use crate::agents::catalogue::find;
+use crate::agents::find;
 use crate::agents::{Report, reader};
 use crate::engine::boundary::facts::ApiError;
 use crate::engine::claim::Claim;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Error, Result, bail};
 
 use crate::agents;
-use crate::agents::catalogue::{command, find, unknown};
+use crate::agents::{command, find, unknown};
 use crate::engine::record::{AccountId, Agent, Dialect, Limits, Run};
 use crate::engine::text::{one_line, plain};
 use crate::parse::arguments::UsageError;

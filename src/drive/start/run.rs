@@ -10,7 +10,7 @@ use super::baseline::baseline;
 use super::establish::{Prepared, establish, suggestion};
 use super::repository::{NO_BRANCH, drafts_of, needed, refuse_impossible, unlisted, without_git};
 use super::{agent, place, settings, terms};
-use crate::agents::catalogue::is_tried;
+use crate::agents::is_tried;
 use crate::agents::{self, Launch};
 use crate::drive::boundary::check::missing_at_the_start;
 use crate::drive::control::Cancels;
