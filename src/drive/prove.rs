@@ -58,20 +58,17 @@ pub fn by_hand(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<(Trial, Opt
     let finding = test_changes::look(terms, left, (&[], None), &tests).unwrap_or_default();
     let doubts = Some(finding.doubts.join("; ")).filter(|doubts| !doubts.is_empty());
     let against = finding.refusal.or(doubts);
-    let mut runs = ProofRuns { against: against.clone(), ..ProofRuns::default() };
-    let trial = against.map_or_else(|| run_trial(terms), Trial::Failed);
-    runs.trial = Some(trial.clone());
+    let trial = against.clone().map_or_else(|| run_trial(terms), Trial::Failed);
+    let as_found = if against.is_none() { look_back(terms, Some(&trial)) } else { None };
     let text = match &trial {
         Trial::Proven(how) => format!("proven by hand: {how}"),
         Trial::Failed(why) | Trial::Impossible(why) => format!("not proven by hand: {why}"),
     };
-    if runs.against.is_none() {
-        runs.as_found = look_back(terms, &runs);
-    }
     if stop() {
         bail!("it was interrupted, and the proof of loop {id} is as it was");
     }
     store::note(home, id, text)?;
+    let runs = ProofRuns { trial: Some(trial.clone()), as_found, against };
     Ok((trial, update(home, id, &runs)?))
 }
 
@@ -115,20 +112,19 @@ pub fn in_background(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<()> {
     let last = last_snapshot(home, record);
     let terms = terms(home, record, last.as_deref(), stop);
     let trial = record.contract.is_tried().then(|| run_trial(terms));
-    let mut runs = ProofRuns { trial, ..ProofRuns::default() };
-    runs.as_found = look_back(terms, &runs);
+    let as_found = look_back(terms, trial.as_ref());
     if !stop() {
-        update(home, &record.id, &runs)?;
+        update(home, &record.id, &ProofRuns { trial, as_found, against: None })?;
     }
     Ok(())
 }
 
 /// Runs the checks on the tree as found, where only a failure there can make more than `passing` of
 /// the proof.
-fn look_back(terms: ScratchTerms<'_>, runs: &ProofRuns) -> Option<AsFound> {
+fn look_back(terms: ScratchTerms<'_>, trial: Option<&Trial>) -> Option<AsFound> {
     let record = terms.subject;
     let proof = record.state.ending.as_ref().and_then(|ending| ending.proof);
-    let is_proven = matches!(runs.trial, Some(Trial::Proven(_)));
+    let is_proven = matches!(trial, Some(Trial::Proven(_)));
     let is_open = proof == Some(Proof::Passing) && !record.state.checked_as_found;
     (is_open && !is_proven).then(|| look_as_found(terms))
 }

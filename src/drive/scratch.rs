@@ -193,21 +193,18 @@ impl ScratchFolder<'_> {
         }
         self.lay_out(without)?;
         let mut failing = None;
-        for (at, check) in checks.iter().enumerate() {
-            if !passed(&runs[at].control) {
-                continue;
-            }
+        for (run, check) in runs.iter_mut().zip(checks).filter(|(run, _)| passed(&run.control)) {
             let result = self.run(check)?;
-            let is_found = failing_tests(&runs[at].control, &result).is_ok();
-            runs[at].without = Some(result);
+            let is_found = failing_tests(&run.control, &result).is_ok();
+            run.without = Some(result);
             if is_found {
-                failing = Some(at);
+                failing = Some((run, check));
                 break;
             }
         }
-        if let Some(at) = failing {
+        if let Some((run, check)) = failing {
             self.lay_out(now)?;
-            runs[at].again = Some(self.run(checks[at])?);
+            run.again = Some(self.run(check)?);
         }
         Ok(runs)
     }
