@@ -71,14 +71,13 @@ pub fn ask(
             // What another version reports may mean something else.
             found.add("node-crew-differs", &context! { node, version });
         }
-        let not_tried = match &remote {
-            None => Some("not tried: this repository has none"),
+        let remote = match &remote {
+            None => "not tried: this repository has none".to_owned(),
             Some(_) if secret => {
-                Some("not tried: its address holds a password, which all would see")
+                "not tried: its address holds a password, which all would see".to_owned()
             }
-            Some(_) => None,
+            Some(_) => report.remote,
         };
-        let remote = not_tried.map_or(report.remote, str::to_owned);
         rows.extend([
             ("node", report.node),
             ("agent", report.agent),
