@@ -236,34 +236,32 @@ pub fn reached(subject: &Loop) -> Option<String> {
 /// Says of the iteration that begins that it is the last: by number, or because the money, tokens
 /// or time left is less than an average iteration took so far.
 pub fn last(subject: &Loop) -> Option<String> {
-    let limits = &subject.contract.limits;
-    let max = limits.max_iterations;
-    if max > 0 && subject.iteration() >= max {
+    let (limits, state) = (subject.contract.limits.by_key(), &subject.state);
+    let most = limits[&LimitName::MaxIterations];
+    if most > 0 && u64::from(subject.iteration()) >= most {
         return Some("This is the last iteration.".to_owned());
     }
-    let (state, done) = (&subject.state, u64::from(subject.state.completed));
-    // `used` covers the whole loop, `worked` only its iterations.
-    let left_of = |max: u64, used: u64, worked: u64| {
-        let left = max.saturating_sub(used);
-        (max > 0 && done > 0 && left < worked / done).then_some(left)
+    let newest = subject.elapsed_ms.iter().fold(0_u64, |sum, ms| sum.saturating_add(*ms));
+    let worked_s = subject.earlier.sum_ms.saturating_add(newest) / 1000;
+    let (cost, tokens) = (state.usage.cost_at_most().micros(), state.usage.tokens.total());
+    // What the whole loop used, and only its iterations.
+    let uses = [
+        (LimitName::MaxCost, cost, cost),
+        (LimitName::MaxTokens, tokens, tokens),
+        (LimitName::MaxDuration, state.awake_ms / 1000, worked_s),
+    ];
+    let (limit, left) = uses.into_iter().find_map(|(limit, used, worked)| {
+        let left = limits[&limit].saturating_sub(used);
+        let average = worked.checked_div(state.completed.into())?;
+        (limits[&limit] > 0 && left < average).then_some((limit, left))
+    })?;
+    let max = limit.text(limits[&limit]);
+    let left = match limit {
+        LimitName::MaxDuration if left < 60 => format!("{left} s of the loop's time"),
+        LimitName::MaxDuration => format!("{} min of the loop's time", left / 60),
+        LimitName::MaxTokens => format!("{} of {max}", tokens_text(left)),
+        _ => format!("{} of {max}", limit.text(left)),
     };
-    let left = |max: u64, used: u64| left_of(max, used, used);
-    let (cost, tokens) = (state.usage.cost_at_most(), state.usage.tokens.total());
-    let money = left(Money::from_micros(limits.max_cost_micros).0, cost.0)
-        .map(|left| format!("{} of {}", Money(left), Money::from_micros(limits.max_cost_micros)));
-    let tokens = || {
-        let [left, max] = [left(limits.max_tokens, tokens)?, limits.max_tokens].map(tokens_text);
-        Some(format!("{left} of {max} tokens"))
-    };
-    let time = || {
-        let newest = subject.elapsed_ms.iter().fold(0_u64, |sum, ms| sum.saturating_add(*ms));
-        let worked = subject.earlier.sum_ms.saturating_add(newest);
-        let seconds =
-            left_of(limits.max_duration_s.saturating_mul(1000), state.awake_ms, worked)? / 1000;
-        let (left, unit) = if seconds < 60 { (seconds, "s") } else { (seconds / 60, "min") };
-        Some(format!("{left} {unit} of the loop's time"))
-    };
-    let left = money.or_else(tokens).or_else(time)?;
     Some(format!("About {left} is left: treat this as the last iteration."))
 }
 
