@@ -1,3 +1,5 @@
+//! How an agent failed, and how long the next iteration waits for that.
+
 use super::*;
 use crate::engine::fixture::a_run;
 

@@ -1,3 +1,5 @@
+//! What counts as progress, and the reason that is given for it.
+
 use super::*;
 use crate::engine::boundary::decide::{Decision, apply, decide};
 use crate::engine::boundary::judge::judge;

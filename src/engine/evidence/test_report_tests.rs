@@ -1,3 +1,5 @@
+//! A test run beside earlier ones.
+
 use insta::assert_snapshot;
 
 use super::*;
