@@ -60,29 +60,20 @@ pub fn findings(evidence: &Evidence) -> Vec<String> {
     parts
 }
 
-/// "4 files, 1 new", or the path of the only one.
+/// "4 files, 1 new", or the path of the only one; without files, what else changed.
 pub fn files(changes: &Changes) -> String {
-    let total = changes.total();
-    if total == 1
-        && let [only] = &changes.files[..]
-    {
-        return one_line(&only.path, PATH_CHARS);
+    let (total, created) = (changes.total(), changes.created);
+    match (total, &changes.files[..]) {
+        (0, _) => {
+            let words = changes.words().unwrap_or_else(|| "nothing".to_owned());
+            return one_line(&words, PATH_CHARS);
+        }
+        (1, [only]) => return one_line(&only.path, PATH_CHARS),
+        _ => {}
     }
-    let head = changes.head.as_ref().filter(|head| head.commits > 0);
-    let all_new = changes.created == total;
-    let mut parts = vec![match (total, head) {
-        (0, Some(head)) => count(head.commits, "commit"),
-        (0, None) if !changes.left_out.is_empty() => {
-            one_line(&changes.left_out_named(), PATH_CHARS)
-        }
-        (0, None) if !changes.repositories.is_empty() || changes.elsewhere > 0 => {
-            one_line(&changes.words().unwrap_or_default(), PATH_CHARS)
-        }
-        (0, None) => "nothing".to_owned(),
-        (total, _) => count(total, if all_new { "new file" } else { "file" }),
-    }];
     let some = |number: u64, word: &str| (number > 0).then(|| format!("{number} {word}"));
-    parts.extend(some(changes.created, "new").filter(|_| !all_new));
+    let mut parts = vec![count(total, if created == total { "new file" } else { "file" })];
+    parts.extend(some(created, "new").filter(|_| created < total));
     parts.extend(some(changes.deleted, "gone"));
     parts.join(", ")
 }
