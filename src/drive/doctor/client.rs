@@ -36,23 +36,23 @@ pub(super) fn examine(
     was_given: bool,
     found: &mut Findings,
 ) -> SeenClient {
-    let mut seen =
-        SeenClient { line: "none".to_owned(), version: None, folder: None, lacks_crew: false };
-    let program = the_client(here, named, other, &mut seen, found);
-    let ask = |words: &[&str]| client::ask(program.as_deref()?, words, here).ok();
+    let answered = the_client(here, named, other, found);
+    let program = answered.as_ref().ok().map(|(program, _)| program);
+    let ask = |words: &[&str]| client::ask(program?, words, here).ok();
     let all = ask(&["plugin", "list", "--json"]).and_then(|text| plugins(&text).ok());
     let source = ask(&["plugin", "marketplace", "list", "--json"]);
     let folder = source.and_then(|text| marketplace_folder(&text).ok().flatten());
     let files = the_settings(here);
+    let mut lacks_crew = false;
     if let Some(all) = &all {
-        seen.lacks_crew = !all.iter().any(is_crew) && !was_given;
+        lacks_crew = !all.iter().any(is_crew) && !was_given;
         the_plugin(all, &files, was_given, found);
     }
     // A folder of this machine, or the client's own copy.
     let ours = all.iter().flatten().filter(|plugin| plugin.id == PLUGIN);
     let copy = ours.max_by_key(|plugin| plugin.enabled).and_then(|plugin| plugin.copy.clone());
-    seen.folder = folder.or(copy);
-    if let Some(folder) = &seen.folder {
+    let folder = folder.or(copy);
+    if let Some(folder) = &folder {
         the_folder(folder, here, found);
     }
     for ClientSettings { path, disables_hooks, managed_hooks_only, .. } in &files {
@@ -63,48 +63,45 @@ pub(super) fn examine(
             found.add("hooks-managed", &context! { path });
         }
     }
-    seen
+    let line = match &answered {
+        Ok((program, version)) => format!("{} {version}, {}", PRODUCT.name, program.display()),
+        Err(why) => (*why).to_owned(),
+    };
+    let version = answered.ok().map(|(_, version)| version);
+    SeenClient { line, version, folder, lacks_crew }
 }
 
-/// The client's program, if it answers.
+/// The client's program and its version, if it answers; else a word for that.
 fn the_client(
     here: &Path,
     named: Option<&Path>,
     other: Option<&str>,
-    seen: &mut SeenClient,
     found: &mut Findings,
-) -> Option<PathBuf> {
+) -> Result<(PathBuf, Version), &'static str> {
     let Some(program) = client::find(named, PRODUCT.program) else {
         match other {
             Some(agent) => found.add("client-missing/other-agent", &context! { agent }),
             None => found.add("client-missing", &context! {}),
         }
-        return None;
+        return Err("none");
     };
     let answer = client::ask(&program, &["--version"], here).map_err(|error| first_line(&error));
     let version = answer.and_then(|text| {
         let strange = || format!("`{} --version` prints {text:?}", program.display());
         client_version(&text).ok_or_else(strange)
     });
-    let version = match version {
-        Ok(version) => version,
-        Err(why) => {
-            "does not answer".clone_into(&mut seen.line);
-            found.add("client-silent", &context! { why });
-            return None;
-        }
-    };
-    let (oldest, newest, lacks) = (PRODUCT.oldest, PRODUCT.newest_tried, PRODUCT.older_lacks);
-    let said = version.to_string();
-    if version < oldest {
-        found.add("client-too-old", &context! { version => said, oldest => oldest.to_string() });
-    } else if version < newest {
-        let newest = newest.to_string();
+    let version = version.map_err(|why| {
+        found.add("client-silent", &context! { why });
+        "does not answer"
+    })?;
+    let (said, oldest) = (version.to_string(), PRODUCT.oldest.to_string());
+    let (newest, lacks) = (PRODUCT.newest_tried.to_string(), PRODUCT.older_lacks);
+    if version < PRODUCT.oldest {
+        found.add("client-too-old", &context! { version => said, oldest });
+    } else if version < PRODUCT.newest_tried {
         found.add("client-older", &context! { version => said, newest, lacks });
     }
-    seen.line = format!("{} {version}, {}", PRODUCT.name, program.display());
-    seen.version = Some(version);
-    Some(program)
+    Ok((program, version))
 }
 
 fn is_crew(plugin: &PluginCheck) -> bool {
