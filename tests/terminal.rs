@@ -273,15 +273,14 @@ fn a_settings_file_with_a_fault_names_a_way_out_that_the_command_has() {
     let sandbox = Sandbox::new();
     sandbox.write(".claude/crew.toml", "[loop\n");
     sandbox.write("tasks/a.md", "Do it.\n");
-    for words in [&["config"][..], &["trust"], &["fleet", "run", "tasks"]] {
+    let run = ["run", "Do it", "--agent-cmd", "true"];
+    for words in [&["config"][..], &["trust"], &["fleet", "run", "tasks"], &run] {
         let refused = sandbox.crew(words);
-        let hint =
-            "\nhint: fix the file; until then `crew run` starts here only with --no-project\n";
+        let hint = "\nhint: fix the file; until then a loop starts here only with --no-project\n";
         assert!(refused.code() == 1 && refused.stderr.ends_with(hint), "{words:?}: {refused:#?}");
     }
-    let refused = sandbox.crew(&["run", "Do it", "--agent-cmd", "true"]);
-    let hint = "\nhint: fix the file, or start with --no-project\n";
-    assert!(refused.stderr.ends_with(hint), "{refused:#?}");
+    let begun = sandbox.crew(&[&run[..], &["--no-project", "-n", "1"]].concat());
+    assert!(begun.stdout.contains("Iteration 1"), "{begun:#?}");
 }
 
 /// What a tool prints of one of crew's pages; `None` if the tool is not installed.

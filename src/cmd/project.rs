@@ -6,8 +6,7 @@ use anyhow::{Context, Error, Result, bail};
 
 use super::{checkout, home, print, refuse_an_agent};
 use crate::clients::variables::inside_an_agent;
-use crate::drive::start::detect;
-use crate::drive::start::settings::look_without_option;
+use crate::drive::start::terms::{detected, look};
 use crate::exit::Exit;
 use crate::parse::project::Detected;
 use crate::parse::settings::merge::merge;
@@ -33,7 +32,7 @@ pub fn init() -> Result<Exit> {
             file.display()
         );
     }
-    let found = detect::checks(&checkout);
+    let found = detected(&checkout);
     let text = help::project(&pairs(&found.checks), &pairs(&found.others));
     let folder = file.parent().unwrap_or(&checkout);
     disk::make_folder(folder)?;
@@ -61,7 +60,7 @@ pub fn init() -> Result<Exit> {
         ));
         return Ok(Exit::SUCCESS);
     }
-    let known = look_without_option(&home, &checkout)?;
+    let known = look(&home, &checkout, true)?;
     save(&home, &checkout, &known.needs)?;
     print::out(&format!("a claim must pass {runs}; trusted on this machine"));
     Ok(Exit::SUCCESS)
@@ -75,7 +74,7 @@ fn pairs(detected: &[Detected]) -> Vec<(&str, &str)> {
 
 /// Shows what a loop started here would get.
 pub fn config(as_json: bool) -> Result<Exit> {
-    let known = look_without_option(&home()?, &checkout()?)?;
+    let known = look(&home()?, &checkout()?, true)?;
     let settings = merge(&known.layers, None).map_err(Error::msg)?;
     let files = [("user", known.user_file.as_ref()), ("project", Some(&known.project_file))];
     let files = files.into_iter().filter_map(|(of, path)| {
@@ -123,7 +122,7 @@ pub fn trust(yes: bool, forget: bool) -> Result<Exit> {
     if forget {
         return forget_all(&home, &checkout);
     }
-    let known = look_without_option(&home, &checkout)?;
+    let known = look(&home, &checkout, true)?;
     warn(&known.warnings);
     let file = known.project_file.display();
     if !disk::exists(&known.project_file) {

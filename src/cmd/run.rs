@@ -10,15 +10,13 @@ use crate::cli::DriveArgs;
 use crate::clients::variables::inside_an_agent;
 use crate::drive::find::{self, owner_is_gone, resumable};
 use crate::drive::prompt::Prompt;
-use crate::drive::resume::adapt::{preview, resume_here};
-use crate::drive::resume::refuse_a_task;
-use crate::drive::run;
-use crate::drive::run::handover::{hand_over, take};
-use crate::drive::run::ledger::settle;
+use crate::drive::resume::{preview, refuse_a_task, resume_here};
+use crate::drive::run::steps::settle;
+use crate::drive::run::{self, hand_over, take};
 use crate::drive::start::baseline::baseline;
 use crate::drive::start::establish::Prepared;
 use crate::drive::start::run::{begin, first_prompt, prepare};
-use crate::drive::start::settings;
+use crate::drive::start::terms;
 use crate::drive::{control, prove, tree};
 use crate::engine::record::{Loop, LoopId, Outcome};
 use crate::engine::text::{clip, count};
@@ -122,7 +120,7 @@ fn show(home: &Home, prepared: &Prepared) -> Result<Exit> {
 }
 
 fn list(home: &Home, arguments: &RunArgs) -> Result<Exit> {
-    let known = settings::look(home, &checkout()?, !arguments.start.no_project)?;
+    let known = terms::look(home, &checkout()?, !arguments.start.no_project)?;
     let settings = merge(&known.layers, None).map_err(Error::msg)?;
     let Some(name) = &arguments.start.task() else {
         print::folded(&procedures::list(&settings));

@@ -11,11 +11,11 @@ use super::session::transcript::is_marked;
 use super::{end, meter, tree};
 use crate::clients::spelling::way_on;
 use crate::engine::boundary::limits::{LimitChanges, changed, named};
-use crate::engine::journal::{Event, TOLD};
+use crate::engine::journal::TOLD;
 use crate::engine::record::{Actor, Driver, Life, Loop, LoopId, MESSAGE_CHARS, Status};
 use crate::parse::arguments::UsageError;
 use crate::world::clock::{self, Stopwatch};
-use crate::world::store::{self, Home, LOCK_WAIT, view, wakes};
+use crate::world::store::{self, Held, Home, LOCK_WAIT, view, wakes};
 
 /// The most messages to the agent that may be queued.
 const WORDS_MAX: usize = 5;
@@ -84,7 +84,7 @@ pub fn pause(home: &Home, id: &LoopId, by: Actor, at_once: bool) -> Result<Pause
 /// off.
 pub fn pause_now(home: &Home, id: &LoopId, what: &str) -> Result<Loop> {
     let mut was_at_work = false;
-    let record = change(home, id, what, |record| {
+    let record = move_on(home, id, what, |record| {
         was_at_work = record.state.status == Status::Running;
         rested(home, record);
     })?;
@@ -107,12 +107,8 @@ pub fn rested(home: &Home, record: &mut Loop) {
     meter::catch_up(record);
 }
 
-/// Ends a wait: the same iteration starts again, and the time it waited counts as the loop's.
-pub fn begin_again(home: &Home, id: &LoopId, what: &str) -> Result<Loop> {
-    change(home, id, what, begun)
-}
-
-/// Turns a record into that of a loop whose iteration starts now.
+/// Turns a record into that of a loop whose iteration starts now: the time it waited counts as the
+/// loop's.
 pub fn begun(record: &mut Loop) {
     let now = clock::now();
     record.state.awake_ms += now.awake_ms.saturating_sub(record.state.began.awake_ms);
@@ -140,13 +136,13 @@ pub fn wake(
     if let Some(words) = words {
         tell(home, id, words)?;
     }
-    begin_again(home, id, "the wait was cut short by the user").map(Some)
+    move_on(home, id, "the wait was cut short by the user", begun).map(Some)
 }
 
 /// A turn has begun in a session whose loop was due to be woken later. The loop continues from the
 /// end of that turn; a wake in the middle of it would be one too many.
 pub fn take_up(home: &Home, id: &LoopId, what: &str) -> Result<Loop> {
-    change(home, id, what, |record| {
+    move_on(home, id, what, |record| {
         record.state.status = Status::Running;
         record.state.due = None;
     })
@@ -154,15 +150,7 @@ pub fn take_up(home: &Home, id: &LoopId, what: &str) -> Result<Loop> {
 
 /// Changes the limits of a live loop.
 pub fn set(home: &Home, id: &LoopId, changes: &LimitChanges, by: Actor) -> Result<Loop> {
-    let held = store::hold(home, id, LOCK_WAIT)?;
-    let mut record = held.load()?;
-    if !record.is_live() {
-        bail!(
-            "loop {id} is {}, so its limits stay\nhint: {}",
-            record.status_word(),
-            way_on(&record)
-        );
-    }
+    let (held, record) = hold_live(home, id)?;
     let is_running = record.state.status == Status::Running;
     let spent_ms = if is_running { spent_ms(&record) } else { 0 };
     let limits = changed(changes, &record, spent_ms);
@@ -176,15 +164,7 @@ pub fn set(home: &Home, id: &LoopId, changes: &LimitChanges, by: Actor) -> Resul
         bail!("loop {id} is in iteration {at} already\nhint: crew cancel {id} ends it now");
     }
     let what = format!("limits set by the {}: {}", by.label(), named(&limits));
-    record.contract.limits = limits;
-    let record = held.record(record, |next| Event::Changed {
-        what,
-        limits: Some(next.contract.limits.clone()),
-        run: None,
-        environment: None,
-        protected: None,
-        state: Box::new(next.state.clone()),
-    })?;
+    let record = held.change(record, what, |record| record.contract.limits = limits)?;
     let _ = view::write(&record);
     Ok(record)
 }
@@ -207,30 +187,34 @@ pub fn tellable(words: &str) -> Result<String> {
 /// Queues a message for the agent, delivered with its next prompt.
 pub fn tell(home: &Home, id: &LoopId, words: &str) -> Result<Loop> {
     let words = tellable(words)?;
-    let held = store::hold(home, id, LOCK_WAIT)?;
-    let mut record = held.load()?;
-    if !record.is_live() {
-        bail!("loop {id} is {}\nhint: {}", record.status_word(), way_on(&record));
-    }
+    let (held, record) = hold_live(home, id)?;
     if record.state.messages.len().saturating_sub(record.state.told) >= WORDS_MAX {
         bail!(
             "{WORDS_MAX} messages are already waiting\nhint: the agent gets them with its next prompt"
         );
     }
-    record.state.messages.push(words);
-    let record = held.record(record, |next| Event::changed(TOLD, next))?;
-    Ok(record)
+    Ok(held.change(record, TOLD, |record| record.state.messages.push(words))?)
 }
 
-/// Replaces the state of a live loop under its lock, and revokes its wakes.
-fn change(home: &Home, id: &LoopId, what: &str, change: impl FnOnce(&mut Loop)) -> Result<Loop> {
+/// Takes the lock of a loop and reads it. Fails for one that is over.
+fn hold_live(home: &Home, id: &LoopId) -> Result<(Held, Loop)> {
     let held = store::hold(home, id, LOCK_WAIT)?;
-    let mut record = held.load()?;
+    let record = held.load()?;
     if !record.is_live() {
-        bail!("loop {id} is {} already", record.status_word());
+        bail!("loop {id} is {}\nhint: {}", record.status_word(), way_on(&record));
     }
-    change(&mut record);
-    let record = held.record(record, |next| Event::changed(what, next))?;
+    Ok((held, record))
+}
+
+/// Moves a live loop between work, wait and pause, and revokes its wakes.
+pub fn move_on(
+    home: &Home,
+    id: &LoopId,
+    what: &str,
+    change: impl FnOnce(&mut Loop),
+) -> Result<Loop> {
+    let (held, record) = hold_live(home, id)?;
+    let record = held.change(record, what, change)?;
     if let Some(session_id) = &record.state.owner.session_id {
         wakes::clear(home, session_id, None);
     }

@@ -147,14 +147,13 @@ pub struct NewOwner {
 impl NewOwner {
     /// A session: the client's process and the session's id.
     pub fn session(hook: &Hook<'_>) -> Result<Self> {
-        let process = identity::client(hook.client.is_owner);
+        let process = identity::client(hook.client.is_owner)
+            .context("cannot tell which client this session belongs to")?;
         let owner = Owner {
             driver: Driver::Session,
             session_id: hook.session_id.clone(),
             client: Some(hook.client.name.to_owned()),
-            process: process.context("cannot tell which client this session belongs to")?,
-            search_path: env::text("PATH"),
-            host: host::host(),
+            ..owner_here(process)
         };
         Ok(Self { owner, memory: meter::begin(hook) })
     }
@@ -173,11 +172,14 @@ pub fn environment_of(owner: &Owner, place: &Place) -> Environment {
 
 /// This process as an owner.
 pub fn myself() -> Result<Owner> {
-    let process = identity::myself().context("cannot tell which process this is")?;
-    let search_path = env::text("PATH");
-    let host = host::host();
+    Ok(owner_here(identity::myself().context("cannot tell which process this is")?))
+}
+
+/// A process of this machine as the owner of a run.
+fn owner_here(process: ProcessIdentity) -> Owner {
     let (session_id, client) = (None, None);
-    Ok(Owner { driver: Driver::Process, session_id, client, process, search_path, host })
+    let (search_path, host) = (env::text("PATH"), host::host());
+    Owner { driver: Driver::Process, session_id, client, process, search_path, host }
 }
 
 /// What is known here about an owner's process.

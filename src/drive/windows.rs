@@ -28,6 +28,15 @@ impl LoopTurn {
         let is_waiting = state.status == Status::Waiting && state.due == Some(self.at);
         is_waiting && state.window.as_ref() == Some(&self.account)
     }
+
+    /// Turns a record into that of a loop that waits for it.
+    pub fn hold_back(&self, record: &mut Loop) {
+        let state = &mut record.state;
+        state.status = Status::Waiting;
+        state.due = Some(self.at);
+        state.wait_reason = Some(self.why.clone());
+        state.window = Some(self.account.clone());
+    }
 }
 
 /// The account of a loop: in a run that of its agent, in a session that of its client.
@@ -112,13 +121,4 @@ pub fn has_moved(home: &Home, record: &Loop) -> bool {
     };
     let agents = record.able_agents().map(|agent| account_with(record, Some(agent)));
     record.state.window.iter().cloned().chain(agents).any(|account| moved(&account))
-}
-
-/// Turns a record into that of a loop that waits for its turn.
-pub fn held_back(record: &mut Loop, until: DateTime<Utc>, why: String, account: AccountId) {
-    let state = &mut record.state;
-    state.status = Status::Waiting;
-    state.due = Some(until);
-    state.wait_reason = Some(why);
-    state.window = Some(account);
 }

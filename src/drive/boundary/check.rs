@@ -43,13 +43,13 @@ impl Within {
         let limits = &subject.contract.limits;
         let left = time_left_ms(subject, clock::now().awake_ms.saturating_sub(missed_ms))
             .map(|left| Duration::from_millis(left.saturating_add(overtime_ms(limits))));
-        let Some(left) = left.filter(|left| *left < CHECKS_WITHIN) else {
-            let why = "the checks of this iteration took 45 minutes".to_owned();
-            return Self { deadline: Deadline::after(CHECKS_WITHIN), why };
-        };
-        let limit = period(limits.max_duration_s);
-        let why = format!("it exceeded the loop's time limit of {limit}");
-        Self { deadline: Deadline::after(left), why }
+        match left {
+            Some(left) if left < CHECKS_WITHIN => {
+                let limit = period(limits.max_duration_s);
+                Self::at_most(left, &format!("it exceeded the loop's time limit of {limit}"))
+            }
+            _ => Self::at_most(CHECKS_WITHIN, "the checks of this iteration took 45 minutes"),
+        }
     }
 }
 

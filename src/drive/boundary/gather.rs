@@ -20,6 +20,7 @@ use crate::engine::evidence::{CheckResult, Verdict};
 use crate::engine::record::{Check, Driver, Loop, Proof};
 use crate::engine::usage::Usage;
 use crate::world::clock::{self, Deadline};
+use crate::world::env;
 use crate::world::git::snapshots::protect;
 use crate::world::process::Stop;
 use crate::world::store::{self, Home};
@@ -29,9 +30,11 @@ use crate::world::store::{self, Home};
 const BOUNDARY_OF_A_SESSION: Duration = Duration::from_secs(55 * 60);
 
 impl Open {
-    /// Looks at the working tree: before the checks, because they may write where the agent must
-    /// not, and what they write is not the agent's work.
+    /// Looks for an order, and at the working tree: before the checks, because they may write where
+    /// the agent must not, and what they write is not the agent's work.
     pub fn look(&self, seen: Seen, usage: Option<Usage>) -> Facts {
+        let jitter = u16::try_from(env::random() % 1000).unwrap_or(0);
+        let seen = Seen { order: self.order(), jitter, ..seen };
         let subject = &self.before;
         let looks = seen.looks(&subject.contract);
         let tree = looks.tree.then(|| tree::look(&self.home, subject)).flatten();

@@ -13,7 +13,7 @@ use super::{Findings, VERSION, first_line};
 use crate::agents::service::{Service, route};
 use crate::agents::service_of;
 use crate::drive::fleet::executors::slurm::on_a_node;
-use crate::drive::start::{agent, place, settings};
+use crate::drive::start::{agent, place, terms};
 use crate::engine::doctor::{Examination, NodeReport};
 use crate::engine::git::GitFault;
 use crate::engine::record::Agent;
@@ -105,7 +105,7 @@ fn read_report(line: &str) -> Option<NodeReport> {
 fn find_agent(home: &Home, here: &Path, named: Option<&str>) -> Result<Agent> {
     let place = place::place(here, None);
     let checkout = place.as_ref().map_or(here, |place| &place.checkout);
-    let mut layers = settings::look(home, checkout, true)?.layers;
+    let mut layers = terms::look(home, checkout, true)?.layers;
     if let Some(name) = named {
         layers.typed.values.insert("agent", Sourced::typed(name.to_owned().into()));
     }

@@ -16,7 +16,7 @@ use serde_json::json;
 use super::boundary::check::missing_at_the_start;
 use super::find::{self, needs_hooks, owner_is_gone};
 use super::scratch::ScratchTerms;
-use super::start::{agent, place, settings};
+use super::start::{agent, place, terms};
 use super::{prove, test_changes};
 use crate::agents;
 use crate::clients::claude::plugin::{PLUGINS_DATA, PRODUCT, config_folder};
@@ -198,7 +198,7 @@ fn read_settings(home: &Home, here: &Path, found: &mut Findings) -> Option<Strin
     for key in [user, project].iter().flat_map(|file: &Read| &file.warnings) {
         found.add("settings-unknown-key", &context! { key });
     }
-    let in_force = merge(&settings::look(home, checkout, true).ok()?.layers, None).ok()?;
+    let in_force = merge(&terms::look(home, checkout, true).ok()?.layers, None).ok()?;
     let other = match agent::resolve(&in_force, None) {
         Ok(agent) => {
             let program = agent.command.first().map_or("", String::as_str);

@@ -14,7 +14,7 @@ use anyhow::{Error, Result, anyhow};
 
 use super::find::{is_ours, life, needs_hooks, spent_ms, works};
 use super::{meter, page, tree};
-use crate::engine::journal::{Event, counted_late};
+use crate::engine::journal::counted_late;
 use crate::engine::record::{Actor, Driver, Ending, Life, Loop, LoopId, Outcome, Pending, Status};
 use crate::engine::usage::Usage;
 use crate::engine::view::Page;
@@ -105,10 +105,9 @@ pub fn amend(home: &Home, id: &LoopId, what: &str, change: impl FnOnce(&mut Loop
     // again.
     complete(home, &store::load(home, id)?);
     let held = store::hold(home, id, LOCK_WAIT)?;
-    let mut record = held.load()?;
+    let record = held.load()?;
     let commits = (!record.is_live()).then(|| result::commits(home, &record, None, &[]));
-    change(&mut record);
-    let record = held.record(record, |next| Event::changed(what, next))?;
+    let record = held.change(record, what, change)?;
     if let Some(commits) = commits.filter(|_| !record.is_live()) {
         result::write(home, &record, &commits, clock::now().wall);
     }
@@ -257,7 +256,7 @@ pub fn end(home: &Home, id: &LoopId, ending: Ending, wait: Duration) -> Result<E
         Err(StoreError::Busy(_)) => return Ok(EndAttempt::LeftToTheBoundary),
         Err(error) => return Err(error.into()),
     };
-    let mut record = held.load()?;
+    let record = held.load()?;
     if !record.is_live() {
         return Ok(EndAttempt::Over(Box::new(record)));
     }
@@ -265,9 +264,13 @@ pub fn end(home: &Home, id: &LoopId, ending: Ending, wait: Duration) -> Result<E
     let breaks_off = record.state.status == Status::Running;
     let was_at_work = works(home, &record);
     let turn_goes_on = was_at_work && needs_hooks(home, &record);
-    ended(home, &mut record, ending);
-    let late = (breaks_off && !was_at_work).then(|| left_uncounted(&mut record));
-    let record = held.record(record, |next| Event::changed(what, next))?;
+    let mut late = None;
+    let record = held.change(record, what, |record| {
+        ended(home, record, ending);
+        if breaks_off && !was_at_work {
+            late = Some(left_uncounted(record));
+        }
+    })?;
     if let Some(late) = late {
         let _ = held.note(&record, clock::now(), late);
     }

@@ -12,7 +12,7 @@ use crate::drive::boundary::check::missing_at_the_start;
 use crate::drive::error_text::error_text;
 use crate::drive::start::establish::Prepared;
 use crate::drive::start::run::{first_prompt, prepare_at};
-use crate::drive::start::{place, settings};
+use crate::drive::start::{place, terms};
 use crate::engine::fleet::{
     Fleet, FleetTask, FleetTerms, INCLUDE, LandingMode, Lease, Remote, TaskId, TypedTerms, manifest,
 };
@@ -77,7 +77,7 @@ pub fn describe(home: &Home, arguments: &FleetRunArgs, here: &Path) -> Result<De
     let planted = keep_its_way(home, &mut fleet, &terms, arguments, &mut notes)?;
     landable(&fleet)?;
     let place = place::place(&top, None)?;
-    let known = settings::look_without_option(home, &place.checkout)?;
+    let known = terms::look(home, &place.checkout, true)?;
     let mut described = Vec::new();
     let mut faults: Vec<(String, Vec<String>)> = Vec::new();
     match land_checks(&fleet, &place) {

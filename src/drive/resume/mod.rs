@@ -2,27 +2,36 @@
 //! new owner. Refuses a spent limit that is not raised in the same command, and a loop whose owner
 //! lives: that must be paused or ended there first.
 
-pub mod adapt;
+use std::path::PathBuf;
 
-use std::path::{Path, PathBuf};
-
-use anyhow::{Result, bail};
+use anyhow::{Error, Result, bail};
 
 use super::boundary::undelivered;
-use super::end::{self, EndAttempt, handoff};
+use super::control::tellable;
+use super::end::{self, handoff};
 use super::find::{NewOwner, elsewhere, environment_of, gone_why, life, owner_is_gone};
-use super::start::establish::HeldPointers;
-use super::start::place;
+use super::prompt::Prompt;
+use super::start::establish::{HeldPointers, make_way};
+use super::start::place::{
+    self, drafts_of, on_another_branch, refuse_impossible, same_repository, unlisted,
+};
+use super::start::run::{model, of_the_agent, renewed, run, the_agent, try_launch};
+use super::start::{agent, terms};
 use super::{test_changes, tree};
+use crate::agents::Launch;
 use crate::clients;
 use crate::clients::spelling::{self, going_on_at};
 use crate::engine::boundary::limits::{LimitChanges, changed, raise, reached};
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::journal::{DELIVERED, Event, RESUMED_IN_A_RUN, RESUMED_IN_A_SESSION, TOLD};
-use crate::engine::record::{Driver, Life, Loop, LoopId, Outcome, Owner, Status};
+use crate::engine::record::{CheckMemory, Driver, Life, Loop, LoopId, Outcome, Owner, Run, Status};
+use crate::parse::arguments::{RecipeArgs, ResumeArgs};
+use crate::parse::settings::merge::{Layer, Settings};
+use crate::parse::settings::options::LoopOptions;
 use crate::world::files::room;
-use crate::world::store::{self, Held, Home, LOCK_WAIT, read_pointer, view, wakes};
-use crate::world::{clock, recorded_environment};
+use crate::world::process::Stop;
+use crate::world::store::{self, Home, LOCK_WAIT, view, wakes};
+use crate::world::{clock, git, recorded_environment};
 
 /// A resumed loop.
 #[derive(Debug)]
@@ -60,16 +69,19 @@ pub fn resume(
     look_around(home, &found, &new_owner.owner)?;
     end::complete(home, &found);
     let pointers = HeldPointers::hold(home, &found.place.checkout, &new_owner.owner)?;
-    for occupied in &pointers.files {
-        make_way(home, occupied, id)?;
+    for pointer in &pointers.files {
+        make_way(home, pointer, id, &new_owner.owner)?;
     }
     let held = store::hold(home, id, LOCK_WAIT)?;
-    let mut record = held.load()?;
+    let before = held.load()?;
+    let mut record = before.clone();
     refuse(home, &record, &new_owner.owner)?;
     record.contract.limits = changed(changes, &record, 0);
-    let command = match new_owner.owner.driver {
-        Driver::Session => spelling::command(clients::of(&new_owner.owner), "resume"),
-        Driver::Process => "crew resume".to_owned(),
+    let is_run = new_owner.owner.driver == Driver::Process;
+    let command = if is_run {
+        "crew resume".to_owned()
+    } else {
+        spelling::command(clients::of(&new_owner.owner), "resume")
     };
     refuse_the_spent(&record, &command)?;
     let messages = record.state.messages.len();
@@ -86,22 +98,24 @@ pub fn resume(
     let former = record.state.owner.session_id.clone();
     let is_another = former.is_none() || former != new_owner.owner.session_id;
     let made = if is_another { handoff::for_the_next(home, &record) } else { None };
-    let (accepted, unproved) = match new_owner.owner.driver {
-        Driver::Session => (recorded_environment::plan(&record).accepted(), None),
-        Driver::Process if is_cut_off(home, &record) => (None, end::unproved(&record)),
-        Driver::Process => (None, None),
-    };
+    let accepted = if is_run { None } else { recorded_environment::plan(&record).accepted() };
+    let looks_left = is_run && is_cut_off(home, &record);
+    let unproved = if looks_left { end::unproved(&record) } else { None };
     hand_over(home, &mut record, new_owner);
     view::place_task(home, &mut record)?;
     store::clear_orders(home, id)?;
     room::keep(home, id);
     pointers.write(id)?;
     undelivered::mark(home, &record)?;
-    let mut record = held.record(record, resumed)?;
+    let what = if is_run { RESUMED_IN_A_RUN } else { RESUMED_IN_A_SESSION };
+    let mut record = held.record(record, |next| Event::changed(what, &before, next))?;
     // Only now: another try at a resume that fails before needs to know what was cut off.
     tree::reopen(home, &record);
-    if is_told {
-        record = told(&held, record);
+    // The prompt of a session is the answer to this command, and a message in it is delivered. The
+    // loop is taken already, so a failure to journal that is none.
+    let story: &[&str] = if is_run { &[TOLD] } else { &[TOLD, DELIVERED] };
+    for what in if is_told { story } else { &[] } {
+        record = held.change(record.clone(), *what, |_| {}).unwrap_or(record);
     }
     for note in late.iter().chain(&accepted) {
         let _ = held.note(&record, clock::now(), note);
@@ -111,34 +125,6 @@ pub fn resume(
     let handoff = made.or_else(|| Some(view::newest_handoff(&record)?.0));
     let notes = accepted.into_iter().chain(unproved).chain(adapted).collect();
     Ok(Resumed { record, handoff, notes })
-}
-
-/// Tells the story of a message that came with the resume. The loop is taken already, so a failure
-/// is none.
-fn told(held: &Held, mut record: Loop) -> Loop {
-    // A session's prompt is the answer to this command.
-    let is_there = record.driver() == Driver::Session;
-    for what in std::iter::once(TOLD).chain(is_there.then_some(DELIVERED)) {
-        match held.record(record.clone(), |next| Event::changed(what, next)) {
-            Ok(next) => record = next,
-            Err(_) => break,
-        }
-    }
-    record
-}
-
-fn resumed(next: &Loop) -> Event {
-    Event::Changed {
-        what: match next.driver() {
-            Driver::Session => RESUMED_IN_A_SESSION.to_owned(),
-            Driver::Process => RESUMED_IN_A_RUN.to_owned(),
-        },
-        limits: Some(next.contract.limits.clone()),
-        run: next.contract.run.clone().map(Box::new),
-        environment: next.environment.clone().map(Box::new),
-        protected: None,
-        state: Box::new(next.state.clone()),
-    }
 }
 
 /// Fails for a loop that is completed, or has used up a limit; `command` is how it is resumed.
@@ -288,18 +274,184 @@ fn refuse(home: &Home, record: &Loop, new_owner: &Owner) -> Result<()> {
     )
 }
 
-/// Fails if the pointer names another live loop.
-pub fn make_way(home: &Home, pointer: &Path, id: &LoopId) -> Result<()> {
-    let Some(other) = read_pointer(pointer)?.filter(|other| other != id) else { return Ok(()) };
-    let Ok(record) = store::load(home, &other) else { return Ok(()) };
-    if !record.is_live() {
-        return end::let_end(&record);
+// A loop that resumes in fresh processes keeps what it had, except what was typed now.
+
+/// Resumes a loop in this process. Its run is what it had, what the settings say where it had
+/// nothing, and what was typed now. Its fallbacks are tried first: a login may take long, so no
+/// lock is held.
+pub fn resume_here(
+    home: &Home,
+    found: &Loop,
+    arguments: &ResumeArgs,
+    changes: &LimitChanges,
+    stop: Stop<'_>,
+) -> Result<Resumed> {
+    let new_owner = NewOwner::process()?;
+    refuse(home, found, &new_owner.owner)?;
+    look_around(home, found, &new_owner.owner)?;
+    same_repository(&found.place)?;
+    let mut notes = Vec::new();
+    let run = run_here(home, found, arguments, &mut notes)?;
+    agent::refuse_useless(&run, &changed(changes, found, 0), &found.place.folder)?;
+    agent::try_logins(&run, &found.place.folder, stop)?;
+    resume(home, &found.id, changes, new_owner, |record| {
+        notes.extend(adapt(home, record, arguments, run)?);
+        Ok(notes)
+    })
+}
+
+/// The prompt that a loop would get if it were resumed here, and for each agent the command line
+/// that would carry it. Nothing is recorded, written or tried.
+pub fn preview(
+    home: &Home,
+    mut record: Loop,
+    arguments: &ResumeArgs,
+    changes: &LimitChanges,
+) -> Result<(Loop, Prompt, Vec<Launch>)> {
+    refuse(home, &record, &NewOwner::process()?.owner)?;
+    same_repository(&record.place)?;
+    record.contract.limits = changed(changes, &record, 0);
+    refuse_the_spent(&record, "crew resume")?;
+    record.contract.run = Some(run_here(home, &record, arguments, &mut Vec::new())?);
+    if let Some(words) = &arguments.answer.tell {
+        record.state.messages.push(tellable(words)?);
     }
-    if owner_is_gone(home, &record) {
-        let attempt = end::interrupt(home, &other, gone_why(&record), LOCK_WAIT)?;
-        if !matches!(attempt, EndAttempt::LeftToTheBoundary) {
-            return Ok(());
+    let page = handoff::text_for_the_next(home, &record);
+    begin_anew(&mut record, Driver::Process);
+    let (prompt, launches) = try_launch(home, &record, page.as_ref())?;
+    Ok((record, prompt, launches))
+}
+
+/// Gives a loop that resumes here its prepared `run`. Whether the agent can be started is tried
+/// before anything is recorded. Returns what the user should know.
+fn adapt(
+    home: &Home,
+    record: &mut Loop,
+    arguments: &ResumeArgs,
+    mut run: Run,
+) -> Result<Vec<String>> {
+    let options = &arguments.options;
+    let mut notes = Vec::new();
+    // A loop that began in a session is bound to the repository now, as a start does.
+    let checkout = &record.place.checkout;
+    refuse_impossible(&run.git, checkout, record.trusted.is_some())?;
+    record.trusted = record.trusted.take().or_else(|| git::steps::trusted(checkout));
+    let repository = record.place.repository.take().or_else(|| git::steps::repository(checkout));
+    record.place.repository = repository;
+    // Once an iteration has been committed, changed files may be the agent's.
+    let had_commits = record.contract.run.as_ref().is_some_and(|had| had.git.commit);
+    let is_the_users = !had_commits || record.state.completed == 0;
+    let commits = run.git.commit && record.place.repository.is_some();
+    let now = git::head(&record.place.checkout).0;
+    if options.process.push {
+        run.git.branch.clone_from(&now);
+    }
+    let reaches_a_branch = run.git.commit || run.git.push;
+    let asked = |run: &Run| (run.agents().cloned().collect::<Vec<_>>(), run.permissions);
+    let is_another_agent = record.contract.run.as_ref().map(asked) != Some(asked(&run));
+    record.contract.run = Some(run);
+    if is_another_agent {
+        notes.extend(of_the_agent(&record.contract));
+    }
+    if reaches_a_branch && record.place.head.is_some() && record.branch() != now.as_deref() {
+        notes.push(on_another_branch(record.branch(), now.as_deref()));
+    }
+    if let Some(words) = &arguments.answer.tell {
+        record.state.messages.push(tellable(words)?);
+    }
+    try_launch(home, record, None)?;
+    if commits && is_the_users {
+        notes.extend(drafts_of(home, record, &|| false).map_err(|fault| unlisted(&fault))?);
+    }
+    // Last, because it forgets on disk what the old checks said.
+    if arguments.answer.accept_test_changes {
+        notes.extend(accept_test_changes(home, record)?);
+    }
+    Ok(notes)
+}
+
+/// The run of a loop that resumes here. The settings are read only for what the contract has no
+/// copy of; `notes` are what they told.
+fn run_here(
+    home: &Home,
+    record: &Loop,
+    arguments: &ResumeArgs,
+    notes: &mut Vec<String>,
+) -> Result<Run> {
+    let options = &arguments.options;
+    let folder = record.place.folder.clone();
+    let mut settings = |procedure: Option<&str>| -> Result<Settings> {
+        let known = terms::look(home, &record.place.checkout, !arguments.no_project)?;
+        let process = options.process.clone();
+        let typed = LoopOptions { process, ..LoopOptions::default() };
+        let typed = Layer::typed(&typed).map_err(Error::msg)?;
+        let (settings, told) = terms::in_force(home, known, typed, procedure)?;
+        *notes = told;
+        Ok(settings)
+    };
+    let mut run = match record.contract.run.clone() {
+        None => run(options, &RecipeArgs::default(), &settings(None)?, None, &folder)?,
+        Some(had) if options.agent_cmd.is_none() && options.process.agent.is_none() => {
+            agent::has_program(&had.agent, &folder)?;
+            let words = options.agent_words().unwrap_or(had.words.clone());
+            Run { words, ..renewed(had, &options.process) }
         }
+        // Arguments that one agent understands are errors to another.
+        Some(had) => {
+            let settings = settings(had.procedure.as_deref())?;
+            Run {
+                agent: the_agent(options, &settings, &folder)?,
+                model: model(options, &settings),
+                account: settings.options.process.account.clone(),
+                words: options.agent_words().unwrap_or_default(),
+                ..renewed(had, &options.process)
+            }
+        }
+    };
+    if !options.process.fallback.is_empty() {
+        let settings = settings(run.procedure.as_deref())?;
+        run.fallback = agent::fallbacks(&settings, &run.agent)?;
     }
-    bail!("loop {other} is {} here\nhint: crew cancel {other} ends it", record.status_word())
+    let own = &run.agent.name;
+    run.fallback.retain(|agent| agent.name != *own);
+    Ok(run)
+}
+
+/// Takes the tests as they are now for the original ones. Returns what the user should know.
+///
+/// # Errors
+/// Where no snapshot can be taken.
+pub fn accept_test_changes(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
+    // What a cut-off attempt left is a part of what is accepted.
+    let snapshot =
+        tree::begin(home, record).seen.and(tree::look(home, record)).and_then(|it| it.snapshot);
+    accept_test_changes_of(home, record, snapshot)
+}
+
+/// Takes the tests of a snapshot for the original ones. Returns what the user should know.
+///
+/// # Errors
+/// Without a snapshot.
+pub fn accept_test_changes_of(
+    home: &Home,
+    record: &mut Loop,
+    snapshot: Option<String>,
+) -> Result<Vec<String>> {
+    if snapshot.is_none() {
+        bail!("the checks cannot be accepted: no snapshot can be taken here\nhint: crew doctor");
+    }
+    // What failed so far were other tests.
+    record.state.checks.values_mut().for_each(CheckMemory::forget_failures);
+    record.state.checked_as_found = false;
+    let mut tests = store::read_tests(home, &record.id);
+    for memory in tests.values_mut() {
+        memory.as_found = false;
+    }
+    let _ = store::write_tests(home, &record.id, &tests);
+    let mut notes = test_changes::begin(home, record, snapshot);
+    notes.push(
+        "the checks are accepted as they are now; that they failed before no longer counts"
+            .to_owned(),
+    );
+    Ok(notes)
 }

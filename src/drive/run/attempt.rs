@@ -9,7 +9,7 @@ use crate::agents::service::ServiceWait;
 use crate::agents::{self, Launch, OutputReader, Report};
 use crate::drive::control::Cancels;
 use crate::drive::prompt;
-use crate::engine::boundary::facts::{AgentClosing, AgentOutcome, ProcessEnd};
+use crate::engine::boundary::facts::{AgentOutcome, ProcessEnd, Seen};
 use crate::engine::boundary::limits::time_left_ms;
 use crate::engine::claim::Claim;
 use crate::engine::events::RunEvent;
@@ -18,6 +18,7 @@ use crate::engine::evidence::said::Size;
 use crate::engine::record::{LoopMoment, Run};
 use crate::engine::text::{plain, tail_of};
 use crate::engine::usage::Usage;
+use crate::engine::window::was_answered;
 use crate::world::clock::{self, Watched};
 use crate::world::files::disk;
 use crate::world::process::agent::{self, FinishedAgent};
@@ -30,24 +31,21 @@ const USAGE_FILE_MAX: u64 = 1 << 20;
 /// The result of an attempt.
 #[derive(Debug)]
 pub(super) struct IterationRun {
-    pub agent: AgentOutcome,
-    pub claim: Claim,
+    pub seen: Seen,
+    /// `None` where nothing reports it.
     pub usage: Option<Usage>,
 }
 
 impl IterationRun {
     /// Whether the agent itself gave no reason to call the iteration a failure.
     fn ended_well(&self) -> bool {
-        let AgentOutcome { error, closing, process, .. } = &self.agent;
-        error.is_none()
-            && *closing == AgentClosing::Plain
-            && *process == Some(ProcessEnd::Exit(0))
-            && !matches!(self.claim, Claim::Failure { .. })
+        let Seen { agent, claim, .. } = &self.seen;
+        was_answered(agent) && agent.process.is_some() && !matches!(claim, Claim::Failure { .. })
     }
 
     fn ended(process: ProcessEnd) -> Self {
         let agent = AgentOutcome { process: Some(process), ..AgentOutcome::default() };
-        Self { agent, claim: Claim::None, usage: Some(Usage::default()) }
+        Self { seen: Seen { agent, ..Seen::default() }, usage: Some(Usage::default()) }
     }
 }
 
@@ -73,10 +71,9 @@ impl Runner<'_> {
             Err(why) => return Some(IterationRun::ended(ProcessEnd::NotStarted(why))),
         };
         let mut attempt = self.start(&run, &prompt, &launch);
-        if self.signals.times() == 0
-            && let Some(why) = self.react_around(LoopMoment::IterationEnd, attempt.ended_well())
-        {
-            attempt.agent.failed_around = Some(why);
+        if self.signals.times() == 0 {
+            let why = self.react_around(LoopMoment::IterationEnd, attempt.ended_well());
+            attempt.seen.agent.failed_around = why;
         }
         Some(attempt)
     }
@@ -165,10 +162,10 @@ impl Runner<'_> {
         let report = watcher.reader.report(clock::local()).ended_for(failure);
         let mut attempt = self.classify(run, prompt, &ended, &report);
         if had_waited.is_some() {
-            attempt.agent.process = Some(ProcessEnd::Waited);
+            attempt.seen.agent.process = Some(ProcessEnd::Waited);
         }
         if is_the_last && ended.cause == ExitCause::TimedOut {
-            attempt.agent.process = Some(ProcessEnd::OutOfTime);
+            attempt.seen.agent.process = Some(ProcessEnd::OutOfTime);
         }
         attempt
     }
@@ -225,7 +222,7 @@ impl Runner<'_> {
             ..report.outcome(process)
         };
         agent.error = agent.error.or(told);
-        IterationRun { agent, claim, usage }
+        IterationRun { seen: Seen { claim, agent, ..Seen::default() }, usage }
     }
 }
 

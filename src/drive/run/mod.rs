@@ -3,8 +3,7 @@
 //! is over or paused. It judges no iteration: the boundary does, as in a session.
 
 mod attempt;
-pub mod handover;
-pub mod ledger;
+mod ledger;
 pub mod round;
 pub mod steps;
 pub mod waits;
@@ -12,20 +11,23 @@ pub mod waits;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use self::ledger::Ledger;
 use self::round::Tie;
+use super::find::{is, myself};
 use super::windows::LoopTurn;
 use super::{page, tree};
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::git::GitBaseline;
-use crate::engine::record::{Loop, Run, Status};
+use crate::engine::record::{Loop, LoopId, Run, Status};
+use crate::world::clock::Deadline;
 use crate::world::host;
-use crate::world::process::descendants;
 use crate::world::process::signals::Signals;
-use crate::world::store::{Home, view};
+use crate::world::process::{Call, descendants};
+use crate::world::store::{self, Home, LOCK_WAIT, view};
 
 /// Drives a loop that this process owns until it is over, or paused: then it returns `None`. A
 /// failure on the way does not lose it: what cannot be recorded is remembered. `tie` is the fleet
@@ -170,4 +172,35 @@ impl<'a> Runner<'a> {
         self.tell(&RunEvent::Finished { record, page: &page, saved });
         record.clone()
     }
+}
+
+// Hands a loop to a separate crew process, which outlives the terminal it was started from. The
+// loop has an owner at every moment: the old one records the new one, which begins only when it
+// finds itself in the record.
+
+/// How long the new crew waits for the loop.
+const WITHIN: Duration = Duration::from_secs(10);
+
+/// Starts the new crew with `flags` and makes it the owner. Returns the loop, and the file with
+/// that crew's output.
+pub fn hand_over(home: &Home, record: &Loop, flags: &[&str]) -> Result<(Loop, PathBuf)> {
+    let output = home.loop_file(&record.id, "run.log");
+    let arguments = [&["drive", record.id.as_str()], flags].concat();
+    let process = Call::crew(home, &record.place.folder)
+        .and_then(|call| call.args(arguments).detach(&output))
+        .context("cannot start a crew in the background")?;
+    let held = store::hold(home, &record.id, LOCK_WAIT)?;
+    let detached = |record: &mut Loop| record.state.owner.process = process;
+    Ok((held.change(held.load()?, "detached", detached)?, output))
+}
+
+/// Waits until this process is the loop's owner.
+pub fn take(home: &Home, id: &LoopId) -> Result<Loop> {
+    let me = myself()?.process;
+    let mine = || {
+        let found = store::load(home, id).ok()?;
+        is(&found.state.owner, &me).then_some(found)
+    };
+    let found = Deadline::after(WITHIN).poll(Duration::from_millis(20), mine);
+    found.with_context(|| format!("loop {id} was not handed to this process"))
 }

@@ -5,23 +5,24 @@ use std::time::Duration;
 
 use super::Runner;
 use super::attempt::IterationRun;
-use super::handover::react;
 use crate::drive::boundary::{Boundary, DriverNotes, Open};
 use crate::drive::control::Cancels;
 use crate::drive::start::place;
 use crate::drive::{end, test_changes, tree};
 use crate::engine::boundary::decide::{Decision, spent_at_rest};
-use crate::engine::boundary::facts::{Facts, ProcessEnd, Seen};
+use crate::engine::boundary::facts::{Facts, ProcessEnd};
 use crate::engine::boundary::judge::unfit;
 use crate::engine::doing::LoopStep;
 use crate::engine::events::RunEvent;
+use crate::engine::evidence::{TAIL_CHARS, Verdict};
 use crate::engine::journal::{COMMITTED, DELIVERED};
-use crate::engine::record::{Ending, Loop, LoopMoment, Outcome, Status};
+use crate::engine::record::{Ending, Loop, LoopMoment, Outcome, Reaction, Status};
+use crate::engine::text::{plain, tail_of};
 use crate::engine::usage::Usage;
+use crate::engine::words::reaction::{ReactionEnd, document, variables};
 use crate::world::clock::{self, RetryPolicy};
-use crate::world::env;
-use crate::world::process::Stop;
-use crate::world::store::{self, view};
+use crate::world::process::{Call, ExitCause, Stop, groups};
+use crate::world::store::{self, Home, view};
 
 impl Runner<'_> {
     /// Makes one attempt, judges it, and does what was decided.
@@ -36,7 +37,7 @@ impl Runner<'_> {
             return self.ledger.end(&ending);
         }
         if let Some(turn) = self.choose() {
-            return self.await_turn(turn);
+            return self.await_turn(&turn);
         }
         if self.has_leave() {
             self.iterate();
@@ -53,7 +54,7 @@ impl Runner<'_> {
         if self.tie.is_some()
             && let Some(turn) = self.choose()
         {
-            return self.await_turn(turn);
+            return self.await_turn(&turn);
         }
         self.is_typed = false;
         let Some(attempt) = self.attempt() else { return };
@@ -88,29 +89,24 @@ impl Runner<'_> {
     }
 
     /// Judges and records. `None` when another process owns the record by now.
-    fn judge(&mut self, open: Open, mut attempt: IterationRun) -> Option<(Boundary, Facts)> {
+    fn judge(&mut self, open: Open, attempt: IterationRun) -> Option<(Boundary, Facts)> {
+        let IterationRun { mut seen, usage } = attempt;
         let signalled = self.signals.times() > 0;
         // An immediate pause has said that this iteration is repeated, however it has ended since.
         if signalled || open.before.state.status == Status::Paused {
-            attempt.agent.process = Some(ProcessEnd::BrokenOff(self.signals.why()));
+            seen.agent.process = Some(ProcessEnd::BrokenOff(self.signals.why()));
         }
-        attempt.agent.relief = self.relief(&attempt.agent);
-        let seen = |attempt: &IterationRun| Seen {
-            order: open.order(),
-            claim: attempt.claim.clone(),
-            agent: attempt.agent.clone(),
-            jitter: u16::try_from(env::random() % 1000).unwrap_or(0),
-        };
+        seen.agent.relief = self.relief(&seen.agent);
         let id = self.ledger.record.id.clone();
         let cancels = Cancels::new(self.home, &id);
         let stop = || (self.tick() && !signalled) || cancels.any();
         let gather = |facts, stop: Stop<'_>| open.gather(facts, stop, &|event| self.tell(event));
-        let mut left = open.look(seen(&attempt), attempt.usage.clone());
+        let mut left = open.look(seen, usage);
         let facts = gather(left.clone(), &stop).or_else(|| {
             // A signal or an order ended a check: all that is known of the iteration is what the
             // agent left, and that it was broken off.
-            attempt.agent.process = Some(ProcessEnd::BrokenOff(self.signals.why()));
-            (left.seen, left.protected) = (seen(&attempt), None);
+            left.seen.agent.process = Some(ProcessEnd::BrokenOff(self.signals.why()));
+            (left.seen.order, left.protected) = (open.order(), None);
             gather(left, &|| false)
         })?;
         let closing = DriverNotes { lost: self.loss(), ..DriverNotes::default() };
@@ -255,6 +251,47 @@ impl Runner<'_> {
     }
 }
 
+// Runs the user's commands at a moment of a loop. They come from the contract, so nothing that the
+// agent writes can add one. Reports how each ended; the caller decides what that means.
+
+/// Runs every reaction to a moment, in the given order, even if an earlier one failed.
+/// `stop` ends the running one and skips the rest.
+fn react(home: &Home, subject: &Loop, on: LoopMoment, stop: Stop<'_>) -> Vec<ReactionEnd> {
+    let reactions = subject.contract.run.iter().flat_map(|run| &run.reactions);
+    let mut ends = Vec::new();
+    for reaction in reactions.filter(|reaction| reaction.on == on) {
+        if stop() {
+            break;
+        }
+        ends.push(run_reaction(home, subject, reaction, stop));
+    }
+    ends
+}
+
+fn run_reaction(home: &Home, subject: &Loop, reaction: &Reaction, stop: Stop<'_>) -> ReactionEnd {
+    let on = reaction.on;
+    let mut variables = variables(subject, on);
+    variables.extend(subject.state.owner.search_path.clone().map(|path| ("PATH", path)));
+    let input = document(subject, on, clock::local()).to_string() + "\n";
+    let ended = Call::shell(&reaction.run, &subject.place.folder)
+        .envs(variables)
+        .input(input.as_bytes())
+        .within(Duration::from_secs(reaction.timeout_s))
+        .noted(groups::note(&home.groups(&subject.id)))
+        .run(stop);
+    let (verdict, exit) = match ended.as_ref().map(|ended| ended.cause) {
+        Ok(ExitCause::Exit(0)) => (Verdict::Passed, Some(0)),
+        Ok(ExitCause::Exit(code)) => (Verdict::Failed, Some(code)),
+        Ok(ExitCause::TimedOut) => (Verdict::TimedOut, None),
+        Ok(_) => (Verdict::Unknown, None),
+        Err(_) => (Verdict::Failed, None),
+    };
+    let elapsed_ms = ended.as_ref().map_or(0, |ended| ended.elapsed_ms);
+    let output = ended.map_or_else(|error| error.to_string(), |ended| plain(&ended.text()));
+    let tail = tail_of(&output, TAIL_CHARS);
+    ReactionEnd { on, run: reaction.run.clone(), verdict, exit, elapsed_ms, tail }
+}
+
 // What ties a run to a fleet: its leave before an iteration, and what becomes of the work after
 // it. A run that a person typed has no tie. Waiting for leave counts to no limit.
 
@@ -331,3 +368,7 @@ impl Runner<'_> {
         answer
     }
 }
+
+#[cfg(test)]
+#[path = "reactions_tests.rs"]
+mod reactions_tests;

@@ -2,23 +2,31 @@
 //! are taken in the repository the loop began in, or not at all. A failed step is reported; only
 //! what a person must settle ends the loop.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
+
+use anyhow::{Result, anyhow};
 
 use super::Runner;
 use crate::drive::control::Cancels;
-use crate::drive::start::repository::{lost_repository, on_another_branch};
-use crate::drive::tree;
+use crate::drive::find::myself;
+use crate::drive::start::establish::make_way;
+use crate::drive::start::place::{lost_repository, on_another_branch};
+use crate::drive::{end, tree};
 use crate::engine::doing::LoopStep;
-use crate::engine::events::RunEvent;
+use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, Pushed, Rebased};
 use crate::engine::journal::{COMMITTED, REBASED};
-use crate::engine::record::{Ending, Failures, GitMemory, Outcome, Sent};
+use crate::engine::record::{
+    Ending, Failures, GitMemory, Loop, LoopMoment, Outcome, Pending, Sent,
+};
 use crate::engine::words::news::commit_message;
 use crate::world::git::commit::{CommitResult, Drafts, name_paths};
-use crate::world::git::steps::{Steps, following};
+use crate::world::git::steps::{Steps, following, put_back};
 use crate::world::git::{refusal, steps};
 use crate::world::process::Stop;
+use crate::world::process::signals::Signals;
+use crate::world::store::{self, Home, LOCK_WAIT};
 
 impl Runner<'_> {
     /// How a loop whose repository is lost ends. It is known before the end is recorded, so that no
@@ -330,4 +338,87 @@ impl Runner<'_> {
 fn unlisted(step: GitStep) -> GitFault {
     let cause = "git's settings could not be listed when the loop began";
     GitFault::new(step, GitTrouble::Other, cause, "crew resume looks again")
+}
+
+// What follows the record of a boundary or an end: commit, push, reaction. The record names them
+// until they were tried, and whoever finds some left does them.
+
+/// Does what is pending of an ended loop, and returns the loop as it then is. This process becomes
+/// its owner until then, so that nobody starts beside it.
+///
+/// # Errors
+/// If another loop works there, its own crew still does that, or nothing can be recorded.
+pub fn settle(
+    home: &Home,
+    found: &Loop,
+    signals: &Signals,
+    sink: &mut dyn EventSink,
+) -> Result<Loop> {
+    let id = &found.id;
+    end::let_end(found)?;
+    let me = myself()?;
+    make_way(home, &home.checkout_pointer(&found.place.checkout), id, &me)?;
+    let held = store::hold(home, id, LOCK_WAIT)?;
+    let record = held.load()?;
+    let left = record.state.git.left();
+    if record.is_live() || left.is_empty() {
+        return Ok(record);
+    }
+    put_back(&record.place.checkout).map_err(|fault| anyhow!(fault.line()))?;
+    let record = held.change(record, "doing what is pending", |it| it.state.owner = me)?;
+    drop(held);
+    let what = left.names().join(", ");
+    sink.on_event(&RunEvent::Noted(&format!("loop {id} ended with this pending: {what}")));
+    let sink = RefCell::new(&mut *sink as &mut dyn EventSink);
+    Runner::new(home, record, signals, &sink, None).do_pending(left);
+    let record = store::load(home, id)?;
+    end::complete(home, &record);
+    Ok(record)
+}
+
+impl Runner<'_> {
+    /// Does what an earlier process of the loop left.
+    pub(super) fn do_pending(&mut self, left: Pending) {
+        let own = self.ledger.record.branch();
+        let stand = steps::stand(&self.ledger.record.place, GitStep::Commit).ok();
+        // What is there may be another branch's work.
+        if let Some(stand) = stand.filter(|it| left.commit && it.branch.as_deref() != own) {
+            let why = on_another_branch(own, stand.branch.as_deref());
+            self.tell(&RunEvent::CommitFailed { why: &why });
+        } else if let Some(fault) = self.take_steps(left.commit, left.push) {
+            self.end_without_a_repository(&fault);
+        }
+        if left.reaction {
+            self.react_to_the_end();
+        }
+    }
+
+    /// Commits and pushes, and crosses that out. Returns the fault of a lost repository.
+    pub(super) fn take_steps(&mut self, commits: bool, pushes: bool) -> Option<GitFault> {
+        let fault = if commits { self.commit() } else { None };
+        if commits || pushes {
+            self.tell_of_repositories_inside();
+        }
+        let pushes = pushes && fault.is_none() && self.signals.times() == 0;
+        let fault = if pushes { self.push() } else { fault };
+        let pending = self.ledger.record.state.git.pending;
+        if (commits && pending.commit) || (pushes && pending.push) {
+            self.remember_of_git(|git| {
+                git.pending.commit &= !commits;
+                git.pending.push &= !pushes;
+            });
+        }
+        fault.filter(|fault| fault.trouble == GitTrouble::Repository)
+    }
+
+    /// Runs the user's commands for the end, and crosses them out unless a signal ended them.
+    pub(super) fn react_to_the_end(&self) {
+        self.react(LoopMoment::Finish);
+        if self.signals.times() <= 1 && !self.ledger.is_behind() {
+            let id = &self.ledger.record.id;
+            let _ = end::amend(self.home, id, "reacted to the end", |record| {
+                record.state.git.pending.reaction = false;
+            });
+        }
+    }
 }

@@ -40,16 +40,13 @@ enum Rested {
 impl Runner<'_> {
     /// Begins to wait for this loop's turn after a limit that another one met, which counts as
     /// nothing.
-    pub(super) fn await_turn(&mut self, turn: LoopTurn) {
-        let LoopTurn { account, at, why } = turn;
-        let decision = waiting(&self.ledger.record, clock::now(), at, &why);
+    pub(super) fn await_turn(&mut self, turn: &LoopTurn) {
+        let decision = waiting(&self.ledger.record, clock::now(), turn.at, &turn.why);
         if let Decision::Finish(ending) = decision {
             return self.ledger.end(&ending);
         }
-        let what = format!("waits for its turn: {why}");
-        self.ledger.change(&what, |record| {
-            windows::held_back(record, at, why.clone(), account.clone());
-        });
+        let what = format!("waits for its turn: {}", turn.why);
+        self.ledger.change(&what, |record| turn.hold_back(record));
         tree::close(self.home, &self.ledger.record);
         self.react(LoopMoment::Wait);
     }
@@ -77,7 +74,7 @@ impl Runner<'_> {
             }
             match self.choose() {
                 Some(turn) if turn.is_awaited_by(&self.ledger.record) => {}
-                Some(turn) => return self.await_turn(turn),
+                Some(turn) => return self.await_turn(&turn),
                 None => break,
             }
         }
@@ -280,7 +277,7 @@ impl Runner<'_> {
         self.met.retain(|met| met.account != account);
         self.met.push(LoopTurn { account, at: until, why });
         if let Some(turn) = self.choose() {
-            self.await_turn(turn);
+            self.await_turn(&turn);
         }
     }
 

@@ -20,13 +20,11 @@ use crate::drive::meter;
 use crate::drive::windows::{self, LoopTurn};
 use crate::engine::boundary::decide::{Decision, waiting};
 use crate::engine::boundary::facts::{AgentOutcome, Seen};
-use crate::engine::claim::Claim;
 use crate::engine::journal::{Event, WOKEN};
 use crate::engine::record::{Ending, Loop, LoopId, Outcome, Status};
 use crate::engine::words::prompt;
 use crate::parse::service;
 use crate::world::clock::{self, Deadline};
-use crate::world::env;
 use crate::world::files::disk;
 use crate::world::process::signals;
 use crate::world::store::wakes::{self, WakeFile};
@@ -139,7 +137,7 @@ fn redeem(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Opti
         && let Some(turn) = windows::turn(home, &windows::account_of(&record), id)
     {
         let is_its_wait = turn.is_awaited_by(&record);
-        return if is_its_wait { Ok(None) } else { wait_longer(home, held, record, turn, file) };
+        return if is_its_wait { Ok(None) } else { wait_longer(home, held, record, &turn, file) };
     }
     disk::remove(file)?;
     if !valid {
@@ -153,6 +151,7 @@ fn redeem(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Opti
     // A hold is also due, while its loop runs.
     let waited = (clock::now().wall - record.state.began.wall).to_std().unwrap_or_default();
     let is_refused = record.state.transient_errors > 0;
+    let before = record.clone();
     control::begun(&mut record);
     undelivered::take_back(home, &mut record)?;
     // Messages sent during the wait go with this prompt, which replaces the boundary's.
@@ -166,7 +165,7 @@ fn redeem(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Opti
         None => state.told = state.messages.len(),
     }
     undelivered::mark(home, &record)?;
-    let record = held.record(record, |next| Event::changed(what, next))?;
+    let record = held.record(record, |next| Event::changed(what, &before, next))?;
     let _ = view::write(&record);
     let words = if is_refused { prompt::woken(&record, waited) } else { prompt::next(&record) };
     Ok(Some(EventResult::Wake(words)))
@@ -177,8 +176,8 @@ fn redeem(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Opti
 fn wait_longer(
     home: &Home,
     held: Held,
-    mut record: Loop,
-    turn: LoopTurn,
+    record: Loop,
+    turn: &LoopTurn,
     file: &Path,
 ) -> Result<Option<EventResult>> {
     let decision = waiting(&record, clock::now(), turn.at, &turn.why);
@@ -189,8 +188,7 @@ fn wait_longer(
         return Ok(VOID);
     }
     let what = format!("waits for its turn: {}", turn.why);
-    windows::held_back(&mut record, turn.at, turn.why, turn.account);
-    let record = held.record(record, |next| Event::changed(what, next))?;
+    let record = held.change(record, what, |record| turn.hold_back(record))?;
     let _ = view::write(&record);
     wakes::hand_over(file, &ticket(&record))?;
     Ok(None)
@@ -206,8 +204,7 @@ pub fn failure(home: &Home, hook: &Hook<'_>, kind: &str, message: &str) -> Resul
     let Some(open) = open_ours(home, hook)? else { return Ok(EventResult::Silent) };
     let error = service::classify(kind, message, clock::local());
     let agent = AgentOutcome { error: Some(error), ..AgentOutcome::default() };
-    let jitter = u16::try_from(env::random() % 1000).unwrap_or(0);
-    let seen = Seen { order: open.order(), claim: Claim::None, agent, jitter };
+    let seen = Seen { agent, ..Seen::default() };
     let reading = meter::read(&open.before, hook, None, false);
     let Some(facts) = facts(home, &open, seen, reading.usage.as_ref())? else {
         return Ok(EventResult::Silent);

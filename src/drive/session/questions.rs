@@ -11,7 +11,6 @@ use anyhow::Result;
 use super::transcript::is_at_work;
 use super::{EventResult, ours, owned_id};
 use crate::clients::{AskedQuestion, Hook, PendingCall};
-use crate::engine::journal::Event;
 use crate::engine::record::{Dialog, Loop, LoopId, Question, keep_questions};
 use crate::engine::text::count;
 use crate::world::clock;
@@ -117,10 +116,9 @@ fn pending(hook: &Hook<'_>, tool: Option<&str>) -> Option<(PathBuf, Option<Pendi
 /// Changes what is kept for people, in a loop that still works.
 fn change(home: &Home, id: &LoopId, what: &str, change: impl FnOnce(&mut Loop)) -> Result<Loop> {
     let held = store::hold(home, id, RECORDED_WITHIN)?;
-    let mut record = held.load()?;
+    let record = held.load()?;
     if !is_at_work(&record) {
         return Ok(record);
     }
-    change(&mut record);
-    Ok(held.record(record, |next| Event::changed(what, next))?)
+    Ok(held.change(record, what, change)?)
 }

@@ -230,8 +230,8 @@ fn digest(hook: &Hook<'_>, stopped: &Stopped) -> String {
     hash(format!("{prompt}\0{words}").as_bytes())
 }
 
-/// Looks at what costs little: the order, the claim and the background `work`. An event without the
-/// agent's last words has them in the transcript, where they are waited for.
+/// Looks at what costs little: the claim and the background `work`. An event without the agent's
+/// last words has them in the transcript, where they are waited for.
 fn look(
     open: &Open,
     hook: &Hook<'_>,
@@ -251,12 +251,8 @@ fn look(
     let read =
         |words: String| claim::read_message(&words, &contract.task, contract.promise.as_ref());
     let said = words.as_deref().and_then(said);
-    Seen {
-        order: open.order(),
-        claim: words.map_or(Claim::None, read),
-        agent: AgentOutcome { background, context_tokens, said, ..AgentOutcome::default() },
-        jitter: 0,
-    }
+    let agent = AgentOutcome { background, context_tokens, said, ..AgentOutcome::default() };
+    Seen { claim: words.map_or(Claim::None, read), agent, ..Seen::default() }
 }
 
 /// The ticket for the loop as it was just recorded.

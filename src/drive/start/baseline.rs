@@ -10,7 +10,6 @@ use crate::drive::{test_changes, tree};
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::evidence::test_run::{TestMemories, as_found, ran_nothing, remembered};
 use crate::engine::evidence::{CheckResult, TAIL_CHARS, Verdict};
-use crate::engine::journal::Event;
 use crate::engine::record::{Check, CheckMemory, Loop, Proof, Status};
 use crate::engine::text::tail_of;
 use crate::world::clock;
@@ -49,27 +48,27 @@ pub fn baseline(
     let look = || tree::look_again(home, &record, record.state.trees.snapshot.as_deref());
     let tree = (is_remembered && record.watches_the_tree()).then(look).flatten();
     let held = store::hold(home, &id, store::LOCK_WAIT)?;
-    let mut found = held.load()?;
+    let found = held.load()?;
     if !found.is_live() || !is_ours(&found) {
         return Ok(found);
     }
-    remember(&mut found, &results);
     remember_tests(home, &id, tests(store::read_tests(home, &id), &results, is_as_found));
-    // A pause that came during the checks has already counted its time.
-    if found.state.status == Status::Running {
-        found.state.awake_ms += spent_ms(&found);
-        found.state.began = clock::now();
-    }
-    let is_known = |check: &Check| found.state.checks.contains_key(&check.run);
-    // A gate alone has not run.
-    let is_complete = found.contract.commands().all(is_known);
-    found.state.checked_as_found |= is_as_found && is_complete;
-    found.state.checked_after_work |= !is_remembered;
-    if is_remembered {
-        test_changes::follow(home, &mut found, tree, false);
-    }
-    let found =
-        held.record(found, |next| Event::changed("checked before the first iteration", next))?;
+    let found = held.change(found, "checked before the first iteration", |found| {
+        remember(found, &results);
+        // A pause that came during the checks has already counted its time.
+        if found.state.status == Status::Running {
+            found.state.awake_ms += spent_ms(found);
+            found.state.began = clock::now();
+        }
+        let is_known = |check: &Check| found.state.checks.contains_key(&check.run);
+        // A gate alone has not run.
+        let is_complete = found.contract.commands().all(is_known);
+        found.state.checked_as_found |= is_as_found && is_complete;
+        found.state.checked_after_work |= !is_remembered;
+        if is_remembered {
+            test_changes::follow(home, found, tree, false);
+        }
+    })?;
     let passed = |check: &Check| {
         found.state.checks.get(&check.run).is_some_and(|memory| memory.last == Verdict::Passed)
     };

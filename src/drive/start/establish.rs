@@ -7,8 +7,8 @@ use std::{io, iter};
 
 use anyhow::{Context, Result, bail};
 
-use super::terms::{contract, typed};
-use super::{detect, place, settings};
+use super::place;
+use super::terms::{self, contract, detected, typed};
 use crate::clients::Hook;
 use crate::clients::spelling::{going_on, going_on_at};
 use crate::drive::boundary::check::missing_at_the_start;
@@ -97,10 +97,13 @@ pub fn establish(
     home.write_pin()?;
     let pointers = HeldPointers::hold(home, &prepared.place.checkout, &new_owner.owner)?;
     let mut vacated = Vec::new();
-    for occupied in &pointers.files {
-        let Some(id) = read_pointer(occupied)? else { continue };
-        let Some(told) = vacate(home, &id, &prepared, &new_owner)? else { return Ok(None) };
-        vacated.extend(told);
+    for pointer in &pointers.files {
+        let Some(record) = in_the_way(home, pointer)? else { continue };
+        if is_same_command(&record, &prepared.contract, &new_owner) {
+            return Ok(None);
+        }
+        let is_ended = prepared.replace || prepared.taken_back.as_ref() == Some(&record.id);
+        vacated.extend(vacate(home, &record, &new_owner.owner, is_ended)?);
     }
     let NewOwner { owner, memory } = new_owner;
     let Prepared { place, contract, mut notes, carried, fleet, .. } = prepared;
@@ -215,26 +218,41 @@ fn begin(home: &Home, held: &Held, record: Loop) -> Result<Loop> {
     Ok(recorded?)
 }
 
-/// Clears the way of the loop that a pointer names, or says who is in the way. The notes are about
-/// a loop that had to end, or could be resumed; `None` where this same command has started it.
-fn vacate(
-    home: &Home,
-    id: &LoopId,
-    prepared: &Prepared,
-    new_owner: &NewOwner,
-) -> Result<Option<Vec<String>>> {
+/// The loop that a pointer names, unless it can be in nobody's way.
+fn in_the_way(home: &Home, pointer: &Path) -> Result<Option<Loop>> {
+    let Some(id) = read_pointer(pointer)? else { return Ok(None) };
+    match store::load(home, &id) {
+        Ok(record) => Ok(Some(record)),
+        Err(Absent(_) | Corrupt { .. } | Newer { is_over: true, .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether this command has started the loop: a client may send it twice, in the same turn.
+fn is_same_command(record: &Loop, contract: &Contract, new_owner: &NewOwner) -> bool {
     let NewOwner { owner, memory } = new_owner;
-    let record = match store::load(home, id) {
-        Ok(record) => record,
-        Err(Absent(_) | Corrupt { .. } | Newer { is_over: true, .. }) => {
-            return Ok(Some(Vec::new()));
-        }
-        Err(error) => return Err(error.into()),
-    };
+    let state = &record.state;
+    let is_its_session = owner.session_id.is_some() && state.owner.session_id == owner.session_id;
+    let is_its_turn = is_its_session && state.session.prompt_id == memory.prompt_id;
+    record.is_live() && is_its_turn && state.boundaries == 0 && record.contract == *contract
+}
+
+/// Clears the way of a loop that resumes: fails if the pointer names another loop that is at work.
+pub fn make_way(home: &Home, pointer: &Path, id: &LoopId, owner: &Owner) -> Result<()> {
+    match in_the_way(home, pointer)? {
+        Some(other) if other.id != *id => vacate(home, &other, owner, false).map(drop),
+        _ => Ok(()),
+    }
+}
+
+/// Clears the way of a loop, or says who is in it; `is_ended` if a loop at work is. The notes are
+/// about one that had to end, or could be resumed.
+fn vacate(home: &Home, record: &Loop, owner: &Owner, is_ended: bool) -> Result<Vec<String>> {
+    let id = &record.id;
     if !record.is_live() {
-        end::let_end(&record)?;
-        end::complete(home, &record);
-        let (was, resume) = (after(&record), going_on_at(owner, &record));
+        end::let_end(record)?;
+        end::complete(home, record);
+        let (was, resume) = (after(record), going_on_at(owner, record));
         let offer = match record.state.git.undone() {
             _ if record.outcome() == Some(Outcome::Interrupted) => Some(format!(
                 "loop {id} was interrupted {was}; this is a new one · to resume that one: {resume}"
@@ -247,44 +265,34 @@ fn vacate(
             }
             _ => None,
         };
-        return Ok(Some(offer.into_iter().collect()));
+        return Ok(offer.into_iter().collect());
     }
-    // A client may send the same command twice, in the same turn.
-    let is_its_session =
-        owner.session_id.is_some() && record.state.owner.session_id == owner.session_id;
-    let is_its_turn = is_its_session && record.state.session.prompt_id == memory.prompt_id;
-    if is_its_turn && record.state.boundaries == 0 && record.contract == prepared.contract {
-        return Ok(None);
-    }
-    let attempt = if let Some(attempt) = end::obey_view(home, &record)? {
+    let attempt = if let Some(attempt) = end::obey_view(home, record)? {
         attempt
-    } else if owner_is_gone(home, &record) {
-        end::interrupt(home, id, gone_why(&record), LOCK_WAIT)?
-    } else if prepared.replace || prepared.taken_back.as_ref() == Some(id) {
+    } else if owner_is_gone(home, record) {
+        end::interrupt(home, id, gone_why(record), LOCK_WAIT)?
+    } else if is_ended {
         end::cancel_locked(home, id, Actor::User, Some("replaced by a new loop"))?
     } else {
-        let occupied = || occupied(&record, owner.session_id.as_deref());
-        bail!(elsewhere(&record).unwrap_or_else(occupied));
+        let occupied = || occupied(record, owner.session_id.as_deref());
+        bail!(elsewhere(record).unwrap_or_else(occupied));
     };
-    match attempt {
+    let ended = match attempt {
         EndAttempt::LeftToTheBoundary => bail!(StoreError::Busy(id.clone())),
-        EndAttempt::Over(record) => end::let_end(&record).map(|()| Some(Vec::new())),
-        EndAttempt::Ended(ended) => {
-            // The new loop's agent must not begin beside the old one's, even during the old one's
-            // grace time.
-            end::end_groups(home, &record);
-            end::let_end(&ended.record)?;
-            let ended = ended.record;
-            let is_now = format!("loop {id} is now {} {}", ended.status_word(), after(&ended));
-            if ended.outcome() != Some(Outcome::Interrupted) {
-                return Ok(Some(vec![is_now]));
-            }
-            let resume = going_on_at(owner, &ended);
-            let note = format!("{is_now}; this is a new one · to resume that one: {resume}");
-            let left = end::unproved(&record);
-            Ok(Some(iter::once(note).chain(left).collect()))
-        }
+        EndAttempt::Over(record) => return end::let_end(&record).map(|()| Vec::new()),
+        EndAttempt::Ended(ended) => ended.record,
+    };
+    // The new loop's agent must not begin beside the old one's, even during the old one's grace
+    // time.
+    end::end_groups(home, record);
+    end::let_end(&ended)?;
+    let is_now = format!("loop {id} is now {} {}", ended.status_word(), after(&ended));
+    if ended.outcome() != Some(Outcome::Interrupted) {
+        return Ok(vec![is_now]);
     }
+    let resume = going_on_at(owner, &ended);
+    let note = format!("{is_now}; this is a new one · to resume that one: {resume}");
+    Ok(iter::once(note).chain(end::unproved(record)).collect())
 }
 
 fn after(record: &Loop) -> String {
@@ -341,11 +349,11 @@ pub fn start(
     let new_owner = NewOwner::session(hook)?;
     let project = hook.client.project.and_then(|name| hook.folder_of(name));
     let place = place::place(cwd, project.as_deref())?;
-    let known = settings::look(home, &place.checkout, !arguments.no_project)?;
+    let known = terms::look(home, &place.checkout, !arguments.no_project)?;
     let known = known.in_a_session(hook.client.title);
     let options = RunArgs { start: arguments.clone(), ..RunArgs::default() }.loop_options();
     let typed = typed(options, &place.folder)?;
-    let (settings, mut notes) = settings::in_force(home, known, typed, None)?;
+    let (settings, mut notes) = terms::in_force(home, known, typed, None)?;
     let contract = contract(arguments, &settings, cwd, None)?;
     notes.extend(missing_at_the_start(&place, &contract.checks)?);
     let replace = arguments.replace;
@@ -368,6 +376,6 @@ pub fn suggestion(record: &Loop) -> Option<String> {
     if !record.contract.checks.is_empty() {
         return None;
     }
-    let mut found = detect::checks(&record.place.folder).checks.into_iter();
+    let mut found = detected(&record.place.folder).checks.into_iter();
     found.next().map(|detected| detected.run)
 }

@@ -3,10 +3,7 @@
 
 pub mod agent;
 pub mod baseline;
-pub mod detect;
 pub mod establish;
 pub mod place;
-pub mod repository;
 pub mod run;
-pub mod settings;
 pub mod terms;

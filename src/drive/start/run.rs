@@ -8,8 +8,8 @@ use anyhow::{Context, Error, Result, bail};
 
 use super::baseline::baseline;
 use super::establish::{Prepared, establish, suggestion};
-use super::repository::{NO_BRANCH, drafts_of, needed, refuse_impossible, unlisted, without_git};
-use super::{agent, place, settings, terms};
+use super::place::{self, NO_BRANCH, drafts_of, needed, refuse_impossible, unlisted, without_git};
+use super::{agent, terms};
 use crate::agents::is_tried;
 use crate::agents::{self, Launch};
 use crate::drive::boundary::check::missing_at_the_start;
@@ -26,8 +26,9 @@ use crate::engine::record::{
 use crate::engine::text::clip;
 use crate::parse::arguments::{LoopArgs, RecipeArgs, RunArgs, RunOptions, UsageError};
 use crate::parse::fragment::fragment as read_fragment;
-use crate::parse::settings::amount::OrOff;
+use crate::parse::settings::amount::{OrOff, Seconds};
 use crate::parse::settings::merge::{Settings, ValueOrigin, amount, merge, small};
+use crate::parse::settings::options::ProcessOptions;
 use crate::prompts::procedures::nearest_to;
 use crate::world::files::disk;
 use crate::world::git::commit::hand_drafts_on;
@@ -43,7 +44,7 @@ const COMMAND_CHARS: usize = 80;
 pub fn prepare(home: &Home, arguments: RunArgs, folder: &Path) -> Result<Prepared> {
     let (folder, made) = worktree(&arguments, folder)?;
     let place = place::place(&folder, None)?;
-    let known = settings::look(home, &place.checkout, !arguments.start.no_project)?;
+    let known = terms::look(home, &place.checkout, !arguments.start.no_project)?;
     let mut prepared = prepare_at(home, arguments, &folder, place, known)?;
     prepared.notes.splice(..0, made);
     Ok(prepared)
@@ -55,12 +56,12 @@ pub fn prepare_at(
     mut arguments: RunArgs,
     folder: &Path,
     place: Place,
-    known: settings::LoadedSettings,
+    known: terms::LoadedSettings,
 ) -> Result<Prepared> {
     let typed = terms::typed(arguments.loop_options(), &place.folder)?;
     let RunArgs { start, recipe, options, .. } = &mut arguments;
     let procedure = procedure(start, &known)?;
-    let (settings, mut notes) = settings::in_force(home, known, typed, procedure.as_deref())?;
+    let (settings, mut notes) = terms::in_force(home, known, typed, procedure.as_deref())?;
     let run = run(options, recipe, &settings, procedure, folder)?;
     some_phase(&run)?;
     let without_git = without_git(&options.process, &run.git, folder)?;
@@ -93,7 +94,7 @@ fn worktree(arguments: &RunArgs, folder: &Path) -> Result<(PathBuf, Option<Strin
 
 /// The procedure that the single typed word names. A word that names none is not taken as a task,
 /// because it is too often a slip; but some languages write a sentence without blanks.
-fn procedure(arguments: &mut LoopArgs, known: &settings::LoadedSettings) -> Result<Option<String>> {
+fn procedure(arguments: &mut LoopArgs, known: &terms::LoadedSettings) -> Result<Option<String>> {
     let Some(word) = arguments.task() else { return Ok(None) };
     if word.contains(char::is_whitespace) {
         return Ok(None);
@@ -122,31 +123,41 @@ pub fn run(
         procedure,
         fallback: agent::fallbacks(settings, &agent)?,
         agent,
-        permissions: process.permissions.unwrap_or_default(),
         model: model(options, settings),
         account: process.account.clone(),
         words: options.agent_words().unwrap_or_default(),
         recipe: recipe(typed, settings.recipe.clone(), folder)?,
-        pace: IterationTimes {
-            timeout_s: amount(process.timeout),
-            idle_timeout_s: amount(process.idle_timeout),
-            delay_s: amount(process.delay),
-        },
         max_turns: small(amount(process.max_turns)),
         token_budget: amount(process.token_budget),
         redline: u8::try_from(amount(process.redline)).unwrap_or_default(),
-        git: GitSteps {
-            commit: process.commit,
-            push: process.push,
-            rebase: match &process.rebase {
-                Some(OrOff::On(branch)) => Some(branch.clone()),
-                _ => None,
-            },
-            ..GitSteps::default()
-        },
         reactions: settings.layer.reactions.iter().map(|it| it.value.clone()).collect(),
         may_sleep: process.awake == Some(false),
+        ..renewed(Run::default(), process)
     })
+}
+
+/// A run's terms, with what the options say in place of what it had.
+pub fn renewed(had: Run, options: &ProcessOptions) -> Run {
+    let given = |option: Option<Seconds>, had: u64| option.map_or(had, |it| it.0);
+    Run {
+        permissions: options.permissions.unwrap_or(had.permissions),
+        model: options.model.clone().or(had.model),
+        pace: IterationTimes {
+            timeout_s: given(options.timeout, had.pace.timeout_s),
+            idle_timeout_s: given(options.idle_timeout, had.pace.idle_timeout_s),
+            delay_s: given(options.delay, had.pace.delay_s),
+        },
+        git: GitSteps {
+            commit: had.git.commit || options.commit,
+            push: had.git.push || options.push,
+            rebase: match &options.rebase {
+                Some(OrOff::On(branch)) => Some(branch.clone()),
+                _ => had.git.rebase,
+            },
+            branch: had.git.branch,
+        },
+        ..had
+    }
 }
 
 /// The model in force. A typed command ignores the settings' model, which is meant for another

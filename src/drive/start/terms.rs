@@ -1,23 +1,176 @@
-//! From the words of a command to the terms of a loop: the contract, or one clear reason for a
-//! refusal.
+//! From the words of a command and the settings of a working tree to the terms of a loop: the
+//! contract, or one clear reason for a refusal. Reports what of the project's file is not trusted,
+//! and refuses a start that would rest on it. Settings are read at the start (a resume reads what
+//! the contract lacks); the contract holds a copy.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Error, Result, bail};
+use anyhow::{Context, Error, Result, anyhow, bail};
 
-use super::detect;
+use crate::agents;
+use crate::clients::ALL;
+use crate::clients::variables::inside_an_agent;
 use crate::engine::boundary::protect::glob;
 use crate::engine::claim::promise::Promise;
-use crate::engine::record::{Contract, Run};
+use crate::engine::record::{Contract, Fragment, Recipe, Run};
 use crate::engine::test_changes::trial::TrialTerms;
+use crate::engine::text::Shown;
 use crate::parse::arguments::LoopArgs;
-use crate::parse::settings::merge::{Layer, Settings, amount};
+use crate::parse::project::{Detection, FOLDERS, detect, fixed_names, is_read};
+use crate::parse::settings::Whose;
+use crate::parse::settings::merge::{Layer, Layers, Settings, amount, merge};
 use crate::parse::settings::options::LoopOptions;
-use crate::world::files::disk;
+use crate::parse::settings::trust::{TrustRequest, needs};
+use crate::prompts::procedures::NAMES;
+use crate::world::env;
+use crate::world::files::{disk, tree};
+use crate::world::store::{Home, settings, trust};
+
+/// The variable that trusts a project's file without a person, for a driver outside a client.
+const TRUST_VARIABLE: &str = "CREW_TRUST";
+
+/// The way out of a fault in a project's file.
+const WITHOUT_PROJECT: &str = "fix the file; until then a loop starts here only with --no-project";
+
+/// What the tiers say about one working tree.
+#[derive(Debug, Clone)]
+pub struct LoadedSettings {
+    /// Without the typed tier.
+    pub layers: Layers,
+    /// The name of the client for which a project can have set the variables; `None` where nobody
+    /// but the user can.
+    pub client: Option<&'static str>,
+    /// The working tree.
+    pub checkout: PathBuf,
+    /// The user's own file, whether or not it exists; `None` for a user without a home.
+    pub user_file: Option<PathBuf>,
+    /// The project's file, whether or not it exists.
+    pub project_file: PathBuf,
+    /// Everything in the project's file that needs trust, trusted or not.
+    pub needs: Vec<TrustRequest>,
+    /// The part of it that nobody has trusted.
+    pub untrusted: Vec<TrustRequest>,
+    /// Keys that were ignored: one sentence each.
+    pub warnings: Vec<String>,
+}
+
+impl LoadedSettings {
+    /// Whether a tier has a procedure of this name.
+    pub fn has_procedure(&self, name: &str) -> bool {
+        let Layers { user, project, .. } = &self.layers;
+        let is_own = [user, project].iter().any(|layer| layer.procedures.contains_key(name));
+        is_own || NAMES.contains(&name)
+    }
+
+    /// The same for a session of `client`: a project can set variables for it, so they must not
+    /// name an account or make the project's settings trusted.
+    pub fn in_a_session(mut self, client: &'static str) -> Self {
+        self.client = Some(client);
+        self.layers.environment.values.remove("account");
+        self
+    }
+}
+
+/// Reads every tier. Without `with_project` the project's file is not opened at all.
+pub fn look(home: &Home, checkout: &Path, with_project: bool) -> Result<LoadedSettings> {
+    let (user_file, project_file) = (settings::user_file(), settings::project_file(checkout));
+    let read = |file: Option<&Path>, whose| match file {
+        Some(file) => settings::read(file, whose, &agents::outputs()),
+        None => Ok(None),
+    };
+    let user = read(user_file.as_deref(), Whose::Users).map_err(Error::msg)?.unwrap_or_default();
+    let project = read(with_project.then_some(&project_file), Whose::Projects);
+    let project = project.map_err(|faults| anyhow!("{faults}\nhint: {WITHOUT_PROJECT}"))?;
+    let project = project.unwrap_or_default();
+    let environment = settings::environment().map_err(Error::msg)?;
+    let needs = needs(&project.layer, &user.layer);
+    let untrusted = trust::untrusted(home, checkout, needs.clone())?;
+    let (user_layer, project_layer, typed) = (user.layer, project.layer, Layer::default());
+    let known = LoadedSettings {
+        layers: Layers { user: user_layer, project: project_layer, environment, typed },
+        client: None,
+        checkout: checkout.to_owned(),
+        user_file,
+        project_file,
+        needs,
+        untrusted,
+        warnings: [user.warnings, project.warnings].concat(),
+    };
+    let is_an_agents = inside_an_agent(&env::raw);
+    Ok(if is_an_agents { known.in_a_session(ALL[0].title) } else { known })
+}
+
+/// The settings of a loop that starts with `typed`, perhaps by a procedure from the files, and
+/// notes for its user.
+pub fn in_force(
+    home: &Home,
+    known: LoadedSettings,
+    typed: Layer,
+    procedure: Option<&str>,
+) -> Result<(Settings, Vec<String>)> {
+    let mut notes = Vec::new();
+    if !known.untrusted.is_empty() {
+        let is_trusted = env::text(TRUST_VARIABLE).as_deref() == Some("1");
+        if known.client.is_some() || !is_trusted {
+            bail!(refusal(home, &known));
+        }
+        notes.push(format!("{TRUST_VARIABLE}=1: the project's settings are trusted unread"));
+    }
+    notes.extend(known.warnings);
+    if known.layers.project != Layer::default() {
+        let file = known.project_file.display();
+        notes.push(format!("settings of {file} apply; crew config shows them"));
+    }
+    let settings = merge(&Layers { typed, ..known.layers }, procedure).map_err(Error::msg)?;
+    notes.extend(settings.notes.iter().cloned());
+    look_at_files(&known.checkout, &settings.recipe)?;
+    Ok((settings, notes))
+}
+
+/// Every file of a recipe must exist, and one that is named in the checkout must be in it: a link
+/// would send the model files that are not the project's.
+fn look_at_files(checkout: &Path, recipe: &Recipe) -> Result<()> {
+    for fragment in recipe.0.values().flatten() {
+        let Fragment::File(file) = fragment else { continue };
+        disk::real_path(file).context("a piece of the prompt")?;
+        if let Some(real) = tree::leads_out(checkout, file, file) {
+            bail!(
+                "{} leads out of the checkout, to {}\nhint: put the text there, or name the file in \
+                 your own settings",
+                file.display(),
+                real.display()
+            );
+        }
+    }
+    Ok(())
+}
+
+fn refusal(home: &Home, known: &LoadedSettings) -> String {
+    let mut lines = vec![
+        "the project's settings need trust, and nobody on this machine has given it:".to_owned(),
+    ];
+    lines.extend(known.untrusted.iter().map(|need| format!("  {}: {need}", need.origin)));
+    if let Some(client) = known.client.filter(|_| env::text(TRUST_VARIABLE).is_some()) {
+        lines.push(format!(
+            "{TRUST_VARIABLE} does not count here: a project can set it for {client}"
+        ));
+    }
+    let command = match home.overridden {
+        Some(_) => format!("CREW_HOME='{}' crew trust", home.root().display()),
+        None => "crew trust".to_owned(),
+    };
+    lines.push(format!(
+        "hint: read them, then run `{command}` in a terminal here; --no-project starts a loop without them"
+    ));
+    lines.join("\n")
+}
+
+// The contract that the words ask for, with those settings in force.
 
 /// The largest task, in bytes.
 const TASK_BYTES: u64 = 1 << 20;
-/// In place of a command of `--verify`: use what `detect` finds.
+/// In place of a command of `--verify`: use what [`detected`] finds.
 const AUTO: &str = "auto";
 
 /// What the user typed, as the highest tier of settings. `--verify auto` is resolved in `folder`.
@@ -40,7 +193,7 @@ fn verify(typed: &[String], folder: &Path) -> Result<Vec<String>> {
             commands.push(command.clone());
             continue;
         }
-        let found = detect::checks(folder).checks;
+        let found = detected(folder).checks;
         if found.is_empty() {
             bail!(
                 "--verify auto found no test command in {}\n\
@@ -151,4 +304,82 @@ fn task(arguments: &LoopArgs, cwd: &Path, start: &str) -> Result<String> {
         );
     }
     Ok(task)
+}
+
+// The commands that test a folder: the one detection behind `crew init`, `--verify auto` and the
+// suggestion of a start without checks.
+
+/// The largest file that is read, and the most that is read of all; a larger one is ignored.
+const FILE_BYTES: u64 = 1 << 20;
+const ALL_BYTES: u64 = 16 << 20;
+/// The most names in a folder that are looked at, besides those that a project's files always have.
+const NAMES_MAX: usize = 5000;
+
+/// Finds the checks that fit the files in the folder. A file that cannot be read, or whose name
+/// has characters that nobody sees, does not count.
+pub fn detected(folder: &Path) -> Detection {
+    let mut paths = Vec::new();
+    for below in FOLDERS {
+        let names = disk::names(&folder.join(below), NAMES_MAX);
+        paths.extend(names.into_iter().map(|name| format!("{below}{name}")));
+    }
+    if paths.len() >= NAMES_MAX {
+        paths.extend(fixed_names().filter(|it| disk::exists(&folder.join(it))).map(String::from));
+    }
+    let (mut files, mut left) = (BTreeMap::new(), ALL_BYTES);
+    for path in paths.into_iter().filter(|path| Shown(path).to_string() == *path) {
+        let text = if is_read(&path) {
+            disk::read_text(&folder.join(&path), FILE_BYTES.min(left)).ok().flatten()
+        } else {
+            Some(String::new())
+        };
+        if let Some(text) = text {
+            left = left.saturating_sub(text.len() as u64);
+            files.insert(path, text);
+        }
+    }
+    detect(&files)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn runs(folder: &Path) -> Vec<String> {
+        detected(folder).checks.into_iter().map(|check| check.run).collect()
+    }
+
+    fn create(folder: &Path, name: &str) {
+        drop(disk::create_private(&folder.join(name)).unwrap());
+    }
+
+    #[test]
+    fn a_name_with_characters_that_nobody_sees_names_no_check() {
+        let folder = tempfile::tempdir().unwrap();
+        create(folder.path(), "a\n[[check]]\nrole = \"gate\"\nrun = \"touch x\"\n#.csproj");
+        assert!(runs(folder.path()).is_empty());
+        create(folder.path(), "a.csproj");
+        assert_eq!(runs(folder.path()), ["dotnet test"]);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_names_no_check() {
+        let folder = tempfile::tempdir().unwrap();
+        symlink("nowhere", folder.path().join("Cargo.toml")).unwrap();
+        let file = disk::create_private(&folder.path().join("test_a.py")).unwrap();
+        file.set_len(FILE_BYTES + 1).unwrap();
+        assert!(runs(folder.path()).is_empty());
+    }
+
+    #[test]
+    fn many_other_files_hide_no_file_of_a_project() {
+        let folder = tempfile::tempdir().unwrap();
+        for number in 0..NAMES_MAX {
+            create(folder.path(), &number.to_string());
+        }
+        create(folder.path(), "go.mod");
+        assert_eq!(runs(folder.path()), ["go test ./..."]);
+    }
 }

@@ -107,20 +107,21 @@ impl Event {
         }
     }
 
-    /// A change of the state alone, as the record will have it.
-    pub fn changed(what: impl Into<String>, next: &Loop) -> Self {
-        Self::changed_from(next.protected.as_ref(), what, next)
-    }
-
-    /// The same, where the required state of protected paths may have changed.
-    pub fn changed_from(before: Option<&Protected>, what: impl Into<String>, next: &Loop) -> Self {
-        let protected = next.protected.as_ref().filter(|now| before != Some(*now));
+    /// A change between boundaries: the new state, and what else of the record it changed.
+    pub fn changed(what: impl Into<String>, before: &Loop, next: &Loop) -> Self {
+        fn new<T: Clone + PartialEq>(before: Option<&T>, next: Option<&T>) -> Option<Box<T>> {
+            if before == next { None } else { next.cloned().map(Box::new) }
+        }
+        let (had, has) = (&before.contract, &next.contract);
+        // The environment of another owner is that owner's own, even if it is the same.
+        let is_its_owners = before.state.owner == next.state.owner;
+        let environment = if is_its_owners { before.environment.as_ref() } else { None };
         Self::Changed {
             what: what.into(),
-            limits: None,
-            run: None,
-            environment: None,
-            protected: protected.cloned().map(Box::new),
+            limits: (had.limits != has.limits).then(|| has.limits.clone()),
+            run: new(had.run.as_ref(), has.run.as_ref()),
+            environment: new(environment, next.environment.as_ref()),
+            protected: new(before.protected.as_ref(), next.protected.as_ref()),
             state: Box::new(next.state.clone()),
         }
     }
@@ -293,15 +294,13 @@ mod tests {
         let mut lines = vec![entry(0, Event::Started { record: Box::new(record.clone()) })];
         // Resumed by the same session, given a message, resumed in a fresh process.
         for (pid, environment) in [(42, Some(kept("of the resume"))), (42, None), (43, None)] {
+            let before = record.clone();
             record.state.generation += 1;
             record.state.owner.process.pid = pid;
             if environment.is_some() || pid == 43 {
                 record.environment.clone_from(&environment);
             }
-            let mut event = Event::changed("resumed", &record);
-            if let Event::Changed { environment: of_line, .. } = &mut event {
-                *of_line = environment.map(Box::new);
-            }
+            let event = Event::changed("resumed", &before, &record);
             lines.push(entry(record.state.generation, event));
             assert_eq!(replay(&lines), Some(record.clone()));
         }

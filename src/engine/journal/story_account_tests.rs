@@ -47,7 +47,7 @@ fn a_journal_tells_the_last_iterations_each_in_one_line() {
     let mut lost = journal[5].clone();
     lost.generation += 1;
     journal.push(lost);
-    let event = Event::changed("resumed", &subject);
+    let event = Event::changed("resumed", &subject, &subject);
     let generation = journal[6].generation + 1;
     journal.push(JournalEntry { schema: SCHEMA, at: at(0).wall, generation, event });
     let mut accounts = Accounts::new();

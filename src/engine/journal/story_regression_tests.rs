@@ -17,7 +17,7 @@ fn story(green_before: bool, steps: &[Step]) -> Story {
         let memory = CheckMemory::of(&result("cargo test", Verdict::Passed), 0, None);
         record.state.checks.insert("cargo test".to_owned(), memory);
         record.state.generation += 1;
-        story.add(entry(&record, Event::changed("checked before iteration 1", &record)));
+        story.add(entry(&record, Event::changed("checked before iteration 1", &record, &record)));
     }
     for (files, verdict, claim) in steps {
         let file = |path: &String| ChangedFile {

@@ -39,7 +39,7 @@ fn moved(mut record: Loop) -> (Loop, JournalEntry) {
     record.state.owner.driver = Driver::Process;
     record.state.owner.session_id = None;
     record.state.owner.process.pid = 99;
-    let event = Event::changed(RESUMED_IN_A_RUN, &record);
+    let event = Event::changed(RESUMED_IN_A_RUN, &record, &record);
     let entry = entry(record.state.generation, event);
     (record, entry)
 }
@@ -52,7 +52,7 @@ fn checks_that_passed_on_the_work_of_a_cut_off_attempt_were_not_green_before() {
         record.state.checks.insert("t".to_owned(), memory);
         record.state.checked_after_work = checked_after_work;
         record.state.generation += 1;
-        let event = Event::changed("checked before the first iteration", &record);
+        let event = Event::changed("checked before the first iteration", &record, &record);
         let mut story = Story::picking(None);
         story.add(start);
         story.add(entry(record.state.generation, event));

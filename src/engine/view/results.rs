@@ -250,13 +250,13 @@ mod tests {
                         continue;
                     }
                     (state.status, state.told) = (Status::Running, state.messages.len());
-                    Event::changed(DELIVERED, &record)
+                    Event::changed(DELIVERED, &record, &record)
                 }
                 "session" => {
                     (state.owner.driver, state.told) = (Driver::Session, state.messages.len());
-                    Event::changed(RESUMED_IN_A_SESSION, &record)
+                    Event::changed(RESUMED_IN_A_SESSION, &record, &record)
                 }
-                "wake" => Event::changed("woken for iteration 2", &record),
+                "wake" => Event::changed("woken for iteration 2", &record, &record),
                 "continue" => boundary(state, Status::Running, Choice::Continue),
                 "pause" => boundary(state, Status::Paused, Choice::Hold),
                 "finish" => boundary(state, Status::Finished, Choice::Finish),
@@ -267,11 +267,11 @@ mod tests {
                 }
                 "cancel" => {
                     state.status = Status::Finished;
-                    Event::changed("cancelled", &record)
+                    Event::changed("cancelled", &record, &record)
                 }
                 told => {
                     state.messages.push(told.trim_start_matches("tell ").to_owned());
-                    Event::changed(TOLD, &record)
+                    Event::changed(TOLD, &record, &record)
                 }
             };
             add(&record, &mut story, event);

@@ -45,7 +45,7 @@ fn moved(task: &str) -> (Loop, Story) {
             record.state.owner.process.pid = 99;
             record.state.generation += 1;
             let generation = record.state.generation;
-            tell(90, generation, Event::changed("resumed in fresh processes", &record));
+            tell(90, generation, Event::changed("resumed in fresh processes", &record, &record));
             let what = "asleep 7h".to_owned();
             tell(95, generation, Event::Noted { what });
         }

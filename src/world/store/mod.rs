@@ -350,6 +350,18 @@ impl Held {
         Ok(next)
     }
 
+    /// Records a change between boundaries of the record that was loaded; `what` names it.
+    pub fn change(
+        &self,
+        record: Loop,
+        what: impl Into<String>,
+        change: impl FnOnce(&mut Loop),
+    ) -> io::Result<Loop> {
+        let mut next = record.clone();
+        change(&mut next);
+        self.record(next, |next| Event::changed(what, &record, next))
+    }
+
     /// Adds an entry to the journal that changes nothing.
     pub fn note(&self, record: &Loop, at: Moment, what: impl Into<String>) -> io::Result<()> {
         self.append(record, at.wall, Event::Noted { what: what.into() })
