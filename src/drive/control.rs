@@ -1,8 +1,6 @@
 //! What a person does to a running loop without ending it: pause, new limits, a message to the
 //! agent. Each is one change of the record under its lock; a boundary in flight decides again on
-//! the new record. `Cancels` looks for an order that breaks off the iteration.
-
-use std::cell::Cell;
+//! the new record.
 
 use anyhow::{Result, bail};
 
@@ -14,14 +12,11 @@ use crate::engine::boundary::limits::{LimitChanges, changed, named};
 use crate::engine::journal::TOLD;
 use crate::engine::record::{Actor, Driver, Life, Loop, LoopId, MESSAGE_CHARS, Status};
 use crate::parse::arguments::UsageError;
-use crate::world::clock::{self, Stopwatch};
+use crate::world::clock;
 use crate::world::store::{self, Held, Home, LOCK_WAIT, view, wakes};
 
 /// The most messages to the agent that may be queued.
 const WORDS_MAX: usize = 5;
-
-/// Milliseconds between two checks for an order, each of which reads the disk.
-const ORDERS_MS: u64 = 200;
 
 /// A loop that was to be paused, and what became of that.
 #[derive(Debug)]
@@ -220,27 +215,4 @@ pub fn move_on(
     }
     let _ = view::write(&record);
     Ok(record)
-}
-
-/// Checks at intervals for an order that breaks off the iteration, for callers that ask constantly.
-pub struct Cancels<'a> {
-    home: &'a Home,
-    id: &'a LoopId,
-    looked: Cell<Stopwatch>,
-    found: Cell<bool>,
-}
-
-impl<'a> Cancels<'a> {
-    pub fn new(home: &'a Home, id: &'a LoopId) -> Self {
-        Self { home, id, looked: Cell::new(Stopwatch::start()), found: Cell::new(false) }
-    }
-
-    /// Whether one was there at the last check.
-    pub fn any(&self) -> bool {
-        if !self.found.get() && self.looked.get().elapsed_ms() >= ORDERS_MS {
-            self.looked.set(Stopwatch::start());
-            self.found.set(store::breaks_off(self.home, self.id));
-        }
-        self.found.get()
-    }
 }

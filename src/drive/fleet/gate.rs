@@ -10,7 +10,7 @@ use std::{io, thread};
 use anyhow::{Error, Result, bail};
 
 use super::memory::Memory;
-use crate::drive::control::{self, Cancels};
+use crate::drive::control;
 use crate::drive::error_text::{error_text, git_trouble};
 use crate::drive::run::round::{Leave, Tie};
 use crate::engine::events::{EventSink, RunEvent};
@@ -244,11 +244,11 @@ impl JobTie<'_> {
         if self.job.lease.loop_id.as_ref() == Some(&record.id) {
             return;
         }
-        let (mut is_told, cancels) = (false, Cancels::new(self.job.home, &record.id));
+        let mut is_told = false;
         let ends = self.job.ends_by(|_| true);
         let _ = clock::retry(
             NAMED,
-            || ends() || cancels.any(),
+            || ends() || store::breaks_off(self.job.home, &record.id),
             || {
                 let named = self.write(record, &JobPhase::Prepares, None);
                 // Any other fault is told as the iteration begins.

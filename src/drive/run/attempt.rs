@@ -7,7 +7,6 @@ use std::time::Duration;
 use super::Runner;
 use crate::agents::service::ServiceWait;
 use crate::agents::{self, Launch, OutputReader, Report};
-use crate::drive::control::Cancels;
 use crate::drive::prompt;
 use crate::engine::boundary::facts::{AgentOutcome, ProcessEnd, Seen};
 use crate::engine::boundary::limits::time_left_ms;
@@ -140,7 +139,6 @@ impl Runner<'_> {
         let mut watcher = Watcher {
             runner: self,
             reader: agents::reader(&run.agent),
-            cancels: Cancels::new(self.home, &record.id),
             was_told: false,
             time: Watched::start(),
             wait: None,
@@ -234,7 +232,6 @@ impl Runner<'_> {
 struct Watcher<'a, 'runner> {
     runner: &'a Runner<'runner>,
     reader: OutputReader,
-    cancels: Cancels<'a>,
     was_told: bool,
     time: Watched,
     wait: Option<Waiting>,
@@ -302,7 +299,7 @@ impl Watch for Watcher<'_, '_> {
 
     fn stop(&mut self) -> Option<StopRequest> {
         let is_signalled = self.runner.tick();
-        if !is_signalled && !self.cancels.any() {
+        if !is_signalled && !self.runner.is_broken_off() {
             return self.only_waits().then_some(StopRequest::Now);
         }
         // What a person asked for counts, whatever else ends the agent.

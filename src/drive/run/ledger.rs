@@ -10,7 +10,6 @@ use crate::drive::find::is_ours;
 use crate::drive::{control, end};
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::record::{Ending, Loop, LoopId};
-use crate::world::clock;
 use crate::world::files::room;
 use crate::world::store::{self, Home, LOCK_WAIT, StoreError, view};
 
@@ -61,13 +60,6 @@ impl<'a> Ledger<'a> {
             Ok(())
         };
         self.step(on_disk, |_, record| change(record));
-    }
-
-    /// Journals a note, if the disk takes it.
-    pub fn note(&self, what: &str) {
-        if let Ok(held) = store::hold(self.home, &self.record.id, LOCK_WAIT) {
-            let _ = held.note(&self.record, clock::now(), what);
-        }
     }
 
     /// Starts an iteration after a rest, whose time counts as the loop's and not the iteration's.

@@ -161,6 +161,11 @@ impl<'a> Runner<'a> {
         self.signals.times() > 0
     }
 
+    /// Whether a request breaks the iteration off.
+    fn is_broken_off(&self) -> bool {
+        store::breaks_off(self.home, &self.ledger.record.id)
+    }
+
     /// The end as recorded: a boundary of this run wound the loop up, or the process that ended it
     /// from outside did.
     fn finished(&self) -> Loop {
@@ -190,8 +195,8 @@ pub fn hand_over(home: &Home, record: &Loop, flags: &[&str]) -> Result<(Loop, Pa
         .and_then(|call| call.args(arguments).detach(&output))
         .context("cannot start a crew in the background")?;
     let held = store::hold(home, &record.id, LOCK_WAIT)?;
-    let detached = |record: &mut Loop| record.state.owner.process = process;
-    Ok((held.change(held.load()?, "detached", detached)?, output))
+    let record = held.load()?;
+    Ok((held.change(record, "detached", |next| next.state.owner.process = process)?, output))
 }
 
 /// Waits until this process is the loop's owner.

@@ -6,7 +6,6 @@ use std::time::Duration;
 use super::Runner;
 use super::attempt::IterationRun;
 use crate::drive::boundary::{Boundary, DriverNotes, Open};
-use crate::drive::control::Cancels;
 use crate::drive::start::place;
 use crate::drive::{end, test_changes, tree};
 use crate::engine::boundary::decide::{Decision, spent_at_rest};
@@ -97,9 +96,7 @@ impl Runner<'_> {
             seen.agent.process = Some(ProcessEnd::BrokenOff(self.signals.why()));
         }
         seen.agent.relief = self.relief(&seen.agent);
-        let id = self.ledger.record.id.clone();
-        let cancels = Cancels::new(self.home, &id);
-        let stop = || (self.tick() && !signalled) || cancels.any();
+        let stop = || (self.tick() && !signalled) || self.is_broken_off();
         let gather = |facts, stop: Stop<'_>| open.gather(facts, stop, &|event| self.tell(event));
         let mut left = open.look(seen, usage);
         let facts = gather(left.clone(), &stop).or_else(|| {
@@ -136,9 +133,7 @@ impl Runner<'_> {
                 _ => ended(None),
             });
             let git = self.run().git;
-            if let Some(fault) = self.take_steps(git.commit, git.push) {
-                self.end_without_a_repository(&fault);
-            }
+            self.take_steps(git.commit, git.push);
         }
         if self.stalls_by_half(&began) {
             self.react(LoopMoment::Stall);
@@ -176,7 +171,7 @@ impl Runner<'_> {
             record.state.completed
         );
         self.handoff = end::handoff::hand_on(self.home, record, "redline");
-        self.ledger.note(&why);
+        let _ = store::note(self.home, &record.id, &*why);
         self.note(&why);
     }
 

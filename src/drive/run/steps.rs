@@ -8,7 +8,6 @@ use std::path::PathBuf;
 use anyhow::{Result, anyhow};
 
 use super::Runner;
-use crate::drive::control::Cancels;
 use crate::drive::find::myself;
 use crate::drive::start::establish::make_way;
 use crate::drive::start::place::{lost_repository, on_another_branch};
@@ -41,7 +40,7 @@ impl Runner<'_> {
 
     /// Ends the loop, which cannot continue without its repository. If it ends anyway, its last
     /// work is in no commit.
-    pub(super) fn end_without_a_repository(&mut self, fault: &GitFault) {
+    fn end_without_a_repository(&mut self, fault: &GitFault) {
         let why = self.ledger.record.state.ending.as_ref().map(|ending| ending.why.clone());
         if self.ledger.record.is_live() {
             self.end(Outcome::Blocked, &self.reason(fault));
@@ -51,26 +50,16 @@ impl Runner<'_> {
     }
 
     /// Commits what the iteration changed. The commit does not count as progress of the next one.
-    pub(super) fn commit(&mut self) -> Option<GitFault> {
-        self.ledger.record.place.repository.as_ref()?;
+    fn commit(&mut self) -> Result<(), GitFault> {
+        if self.ledger.record.place.repository.is_none() {
+            return Ok(());
+        }
         self.tell(&RunEvent::StepStarted(LoopStep::Commit, ""));
         let message = commit_message(&self.ledger.record);
-        let kept = self.drafts().and_then(|drafts| {
-            let stop = self.second_request("commit");
-            let kept = self.steps_until(&stop, |steps| steps.commit(&message, &drafts));
-            kept.unwrap_or_else(|| Err(unlisted(GitStep::Commit))).map(|kept| (kept, drafts))
-        });
-        let fault = match kept {
-            Ok((kept, drafts)) => {
-                self.committed(&message, kept, drafts);
-                return None;
-            }
-            Err(fault) => fault,
-        };
-        if fault.trouble != GitTrouble::Repository {
-            self.failed(GitStep::Commit, &fault);
-        }
-        Some(fault)
+        let drafts = self.drafts()?;
+        let kept = self.take(GitStep::Commit, |steps| steps.commit(&message, &drafts))?;
+        self.committed(&message, kept, drafts);
+        Ok(())
     }
 
     /// Reports a commit or a push that failed, and remembers why.
@@ -163,44 +152,39 @@ impl Runner<'_> {
         Err(GitFault::new(GitStep::Commit, GitTrouble::Other, cause, cure))
     }
 
-    /// The first Ctrl-C lets a step finish, which is reported once; a second one or a cancel ends
-    /// it.
-    fn second_request(&self, step: &str) -> impl Fn() -> bool {
+    /// Takes a step of git. The first Ctrl-C lets it finish, which is reported once; a second one
+    /// or a cancel ends it.
+    fn take<T>(
+        &self,
+        step: GitStep,
+        take: impl FnOnce(Steps<'_>) -> Result<T, GitFault>,
+    ) -> Result<T, GitFault> {
         let is_told = Cell::new(false);
-        let cancels = Cancels::new(self.home, &self.ledger.record.id);
-        move || {
+        let stop = || {
             if self.tick() && !is_told.replace(true) {
-                let most = if step == "push" { "two" } else { "five" };
+                let (what, most) =
+                    if step == GitStep::Push { ("push", "two") } else { ("commit", "five") };
                 self.note(&format!(
-                    "a {step} is under way: crew waits for it, {most} minutes at most; Ctrl-C again ends it at once"
+                    "a {what} is under way: crew waits for it, {most} minutes at most; Ctrl-C again ends it at once"
                 ));
             }
-            self.signals.times() > 1 || cancels.any()
+            self.signals.times() > 1 || self.is_broken_off()
+        };
+        match self.steps_until(&stop, take) {
+            Some(taken) => taken,
+            None if self.ledger.record.place.repository.is_none() => Err(self.without_git()),
+            None => Err(unlisted(step)),
         }
     }
 
-    pub(super) fn push(&mut self) -> Option<GitFault> {
+    fn push(&mut self) -> Result<(), GitFault> {
         self.tell(&RunEvent::StepStarted(LoopStep::Push, ""));
-        let pushed = {
-            let stop = self.second_request("push");
-            let sent = self.ledger.record.state.git.pushed.as_ref();
-            let rebases = self.run().git.rebase.is_some();
-            self.steps_until(&stop, |steps| steps.push(self.ledger.record.branch(), sent, rebases))
-        };
-        let is_here = self.ledger.record.place.repository.is_some();
-        let pushed = pushed.unwrap_or_else(|| {
-            Err(if is_here { unlisted(GitStep::Push) } else { self.without_git() })
-        });
-        match pushed {
-            Ok(pushed) => {
-                self.pushed(&pushed);
-                None
-            }
-            Err(fault) => {
-                self.failed(GitStep::Push, &fault);
-                Some(fault)
-            }
-        }
+        let sent = self.ledger.record.state.git.pushed.as_ref();
+        let rebases = self.run().git.rebase.is_some();
+        let branch = self.ledger.record.branch();
+        let pushed = self.take(GitStep::Push, |steps| steps.push(branch, sent, rebases))?;
+        self.pushed(&pushed);
+        Ok(())
     }
 
     fn pushed(&mut self, pushed: &Pushed) {
@@ -365,7 +349,7 @@ pub fn settle(
         return Ok(record);
     }
     put_back(&record.place.checkout).map_err(|fault| anyhow!(fault.line()))?;
-    let record = held.change(record, "doing what is pending", |it| it.state.owner = me)?;
+    let record = held.change(record, "doing what is pending", |record| record.state.owner = me)?;
     drop(held);
     let what = left.names().join(", ");
     sink.on_event(&RunEvent::Noted(&format!("loop {id} ended with this pending: {what}")));
@@ -385,22 +369,30 @@ impl Runner<'_> {
         if let Some(stand) = stand.filter(|it| left.commit && it.branch.as_deref() != own) {
             let why = on_another_branch(own, stand.branch.as_deref());
             self.tell(&RunEvent::CommitFailed { why: &why });
-        } else if let Some(fault) = self.take_steps(left.commit, left.push) {
-            self.end_without_a_repository(&fault);
+        } else {
+            self.take_steps(left.commit, left.push);
         }
         if left.reaction {
             self.react_to_the_end();
         }
     }
 
-    /// Commits and pushes, and crosses that out. Returns the fault of a lost repository.
-    pub(super) fn take_steps(&mut self, commits: bool, pushes: bool) -> Option<GitFault> {
-        let fault = if commits { self.commit() } else { None };
+    /// Commits and pushes, and crosses that out. Ends a loop whose repository is lost.
+    pub(super) fn take_steps(&mut self, commits: bool, pushes: bool) {
+        let mut fault = if commits { self.commit().err() } else { None };
+        // Without a repository the loop ends, and that says it.
+        if let Some(fault) = fault.as_ref().filter(|fault| fault.trouble != GitTrouble::Repository)
+        {
+            self.failed(GitStep::Commit, fault);
+        }
         if commits || pushes {
             self.tell_of_repositories_inside();
         }
         let pushes = pushes && fault.is_none() && self.signals.times() == 0;
-        let fault = if pushes { self.push() } else { fault };
+        if pushes && let Err(refused) = self.push() {
+            self.failed(GitStep::Push, &refused);
+            fault = Some(refused);
+        }
         let pending = self.ledger.record.state.git.pending;
         if (commits && pending.commit) || (pushes && pending.push) {
             self.remember_of_git(|git| {
@@ -408,7 +400,9 @@ impl Runner<'_> {
                 git.pending.push &= !pushes;
             });
         }
-        fault.filter(|fault| fault.trouble == GitTrouble::Repository)
+        if let Some(fault) = fault.filter(|fault| fault.trouble == GitTrouble::Repository) {
+            self.end_without_a_repository(&fault);
+        }
     }
 
     /// Runs the user's commands for the end, and crosses them out unless a signal ended them.

@@ -4,7 +4,6 @@
 use anyhow::Result;
 
 use crate::drive::boundary::{gather, remember_tests};
-use crate::drive::control::Cancels;
 use crate::drive::find::{is_ours, spent_ms};
 use crate::drive::{test_changes, tree};
 use crate::engine::events::{EventSink, RunEvent};
@@ -32,10 +31,9 @@ pub fn baseline(
     }
     let sink = std::cell::RefCell::new(sink);
     let id = record.id.clone();
-    let cancels = Cancels::new(home, &id);
     let stop = || {
         sink.borrow_mut().tick();
-        signals.times() > 0 || cancels.any()
+        signals.times() > 0 || store::breaks_off(home, &id)
     };
     let tell = |event: &RunEvent<'_>| sink.borrow_mut().on_event(event);
     // What an attempt left that was cut off is the agent's work, never what the loop found.

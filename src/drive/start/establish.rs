@@ -15,12 +15,10 @@ use crate::drive::boundary::check::missing_at_the_start;
 use crate::drive::end::{self, EndAttempt};
 use crate::drive::find::{NewOwner, elsewhere, environment_of, gone_why, owner_is_gone};
 use crate::drive::{test_changes, tree};
-use crate::engine::boundary::limits::overtime_ms;
 use crate::engine::fleet::Carried;
 use crate::engine::journal::Event;
 use crate::engine::record::{
-    Actor, Check, Contract, Driver, Limits, Loop, LoopId, Outcome, Owner, Place, Status,
-    TaskOfFleet,
+    Actor, Check, Contract, Driver, Loop, LoopId, Outcome, Owner, Place, Status, TaskOfFleet,
 };
 use crate::engine::text::count;
 use crate::parse::arguments::{LoopArgs, RunArgs};
@@ -151,8 +149,7 @@ pub fn establish(
 /// Takes the baseline for progress and protected paths, and returns what the user should know of
 /// it.
 fn look(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
-    let mut notes: Vec<String> = overtime(record).into_iter().collect();
-    notes.extend(record.contract.checks.iter().filter_map(partial));
+    let mut notes: Vec<String> = record.contract.checks.iter().filter_map(partial).collect();
     if record.watches_the_tree() {
         let tree = tree::begin(home, record);
         notes.extend(match (&tree.seen, tree.watched) {
@@ -192,18 +189,6 @@ fn partial(check: &Check) -> Option<String> {
         "`{}` leaves tests out ({word}): what it does not run, it does not prove",
         check.run
     ))
-}
-
-/// How far a check may outlast the time limit; `None` if that is the usual margin, or there is no
-/// check.
-fn overtime(record: &Loop) -> Option<String> {
-    let limits = &record.contract.limits;
-    let is_unusual = limits.max_duration_s != Limits::default().max_duration_s;
-    let times = [limits.max_duration_s.saturating_mul(1000), overtime_ms(limits)];
-    let [limit, over] =
-        times.map(|ms| humantime::format_duration(std::time::Duration::from_millis(ms)));
-    (is_unusual && times[1] > 0 && !record.contract.checks.is_empty())
-        .then(|| format!("a check may outlast the time limit of {limit} by {over}"))
 }
 
 /// Records the start. If that fails the user is told that nothing was started, so the record is

@@ -13,7 +13,6 @@ use super::{agent, terms};
 use crate::agents::is_tried;
 use crate::agents::{self, Launch};
 use crate::drive::boundary::check::missing_at_the_start;
-use crate::drive::control::Cancels;
 use crate::drive::end;
 use crate::drive::find::{NewOwner, myself};
 use crate::drive::prompt::{self, Prompt};
@@ -26,7 +25,7 @@ use crate::engine::record::{
 use crate::engine::text::clip;
 use crate::parse::arguments::{LoopArgs, RecipeArgs, RunArgs, RunOptions, UsageError};
 use crate::parse::fragment::fragment as read_fragment;
-use crate::parse::settings::amount::{OrOff, Seconds};
+use crate::parse::settings::amount::OrOff;
 use crate::parse::settings::merge::{Settings, ValueOrigin, amount, merge, small};
 use crate::parse::settings::options::ProcessOptions;
 use crate::prompts::procedures::nearest_to;
@@ -138,14 +137,13 @@ pub fn run(
 
 /// A run's terms, with what the options say in place of what it had.
 pub fn renewed(had: Run, options: &ProcessOptions) -> Run {
-    let given = |option: Option<Seconds>, had: u64| option.map_or(had, |it| it.0);
     Run {
         permissions: options.permissions.unwrap_or(had.permissions),
         model: options.model.clone().or(had.model),
         pace: IterationTimes {
-            timeout_s: given(options.timeout, had.pace.timeout_s),
-            idle_timeout_s: given(options.idle_timeout, had.pace.idle_timeout_s),
-            delay_s: given(options.delay, had.pace.delay_s),
+            timeout_s: options.timeout.map_or(had.pace.timeout_s, |it| it.0),
+            idle_timeout_s: options.idle_timeout.map_or(had.pace.idle_timeout_s, |it| it.0),
+            delay_s: options.delay.map_or(had.pace.delay_s, |it| it.0),
         },
         git: GitSteps {
             commit: had.git.commit || options.commit,
@@ -324,8 +322,7 @@ fn before_commits(home: &Home, record: &Loop, signals: &Signals) -> Result<Vec<S
     }
     let mut notes: Vec<String> =
         record.place.branch.is_none().then(|| NO_BRANCH.to_owned()).into_iter().collect();
-    let cancels = Cancels::new(home, &record.id);
-    let stop = || signals.times() > 0 || cancels.any();
+    let stop = || signals.times() > 0 || store::breaks_off(home, &record.id);
     match drafts_of(home, record, &stop) {
         Ok(told) => notes.extend(told),
         // Whoever asked for the end gets it before the first iteration.
