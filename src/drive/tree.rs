@@ -216,10 +216,12 @@ pub fn is_at_rest(subject: &Loop) -> bool {
     !matches!(subject.state.status, Status::Running | Status::Waiting)
 }
 
-/// Whether nobody may be at work after a boundary, which may have cut an iteration off: then the
-/// tree is to be [closed](close).
-pub fn may_rest(decision: &Decision) -> bool {
-    !matches!(decision, Decision::Continue | Decision::Hold(Hold::Background(_)))
+/// [Closes](close) the tree if nobody may be at work after a boundary, which may have cut an
+/// iteration off.
+pub fn close_after(home: &Home, subject: &Loop, decision: &Decision) {
+    if !matches!(decision, Decision::Continue | Decision::Hold(Hold::Background(_))) {
+        close(home, subject);
+    }
 }
 
 /// Names the state in which a loop ended, or was paused, in mid-iteration.

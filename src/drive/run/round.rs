@@ -138,9 +138,7 @@ impl Runner<'_> {
         if self.stalls_by_half(&began) {
             self.react(LoopMoment::Stall);
         }
-        if tree::may_rest(&decision) {
-            tree::close(self.home, &self.ledger.record);
-        }
+        tree::close_after(self.home, &self.ledger.record, &decision);
         if let Some(why) = unfit(&began, facts) {
             self.lose_the_stand_in(&decision, &why);
         }

@@ -171,9 +171,7 @@ pub fn hand_over(
     wakes::clear(home, session_id, if done.is_ok() { file } else { None });
     let _ = view::write(after);
     drop(held);
-    if tree::may_rest(&boundary.decision) {
-        tree::close(home, after);
-    }
+    tree::close_after(home, after, &boundary.decision);
     done
 }
 
