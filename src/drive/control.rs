@@ -159,7 +159,7 @@ pub fn set(home: &Home, id: &LoopId, changes: &LimitChanges, by: Actor) -> Resul
         bail!("loop {id} is in iteration {at} already\nhint: crew cancel {id} ends it now");
     }
     let what = format!("limits set by the {}: {}", by.label(), named(&limits));
-    let record = held.change(record, what, |record| record.contract.limits = limits)?;
+    let record = held.change(&record, what, |record| record.contract.limits = limits)?;
     let _ = view::write(&record);
     Ok(record)
 }
@@ -188,7 +188,7 @@ pub fn tell(home: &Home, id: &LoopId, words: &str) -> Result<Loop> {
             "{WORDS_MAX} messages are already waiting\nhint: the agent gets them with its next prompt"
         );
     }
-    Ok(held.change(record, TOLD, |record| record.state.messages.push(words))?)
+    Ok(held.change(&record, TOLD, |record| record.state.messages.push(words))?)
 }
 
 /// Takes the lock of a loop and reads it. Fails for one that is over.
@@ -209,7 +209,7 @@ pub fn move_on(
     change: impl FnOnce(&mut Loop),
 ) -> Result<Loop> {
     let (held, record) = hold_live(home, id)?;
-    let record = held.change(record, what, change)?;
+    let record = held.change(&record, what, change)?;
     if let Some(session_id) = &record.state.owner.session_id {
         wakes::clear(home, session_id, None);
     }

@@ -107,7 +107,7 @@ pub fn amend(home: &Home, id: &LoopId, what: &str, change: impl FnOnce(&mut Loop
     let held = store::hold(home, id, LOCK_WAIT)?;
     let record = held.load()?;
     let commits = (!record.is_live()).then(|| result::commits(home, &record, None, &[]));
-    let record = held.change(record, what, change)?;
+    let record = held.change(&record, what, change)?;
     if let Some(commits) = commits.filter(|_| !record.is_live()) {
         result::write(home, &record, &commits, clock::now().wall);
     }
@@ -265,7 +265,7 @@ pub fn end(home: &Home, id: &LoopId, ending: Ending, wait: Duration) -> Result<E
     let was_at_work = works(home, &record);
     let turn_goes_on = was_at_work && needs_hooks(home, &record);
     let mut late = None;
-    let record = held.change(record, what, |record| {
+    let record = held.change(&record, what, |record| {
         ended(home, record, ending);
         if breaks_off && !was_at_work {
             late = Some(left_uncounted(record));

@@ -115,7 +115,7 @@ pub fn resume(
     // loop is taken already, so a failure to journal that is none.
     let story: &[&str] = if is_run { &[TOLD] } else { &[TOLD, DELIVERED] };
     for what in if is_told { story } else { &[] } {
-        record = held.change(record.clone(), *what, |_| {}).unwrap_or(record);
+        record = held.change(&record, *what, |_| {}).unwrap_or(record);
     }
     for note in late.iter().chain(&accepted) {
         let _ = held.note(&record, clock::now(), note);

@@ -55,7 +55,7 @@ impl<'a> Ledger<'a> {
             let held = store::hold(home, id, LOCK_WAIT)?;
             let found = held.load()?;
             if is_ours(&found) {
-                let _ = view::write(&held.change(found, what, &change)?);
+                let _ = view::write(&held.change(&found, what, &change)?);
             }
             Ok(())
         };

@@ -196,7 +196,7 @@ pub fn hand_over(home: &Home, record: &Loop, flags: &[&str]) -> Result<(Loop, Pa
         .context("cannot start a crew in the background")?;
     let held = store::hold(home, &record.id, LOCK_WAIT)?;
     let record = held.load()?;
-    Ok((held.change(record, "detached", |next| next.state.owner.process = process)?, output))
+    Ok((held.change(&record, "detached", |next| next.state.owner.process = process)?, output))
 }
 
 /// Waits until this process is the loop's owner.

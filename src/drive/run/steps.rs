@@ -349,7 +349,7 @@ pub fn settle(
         return Ok(record);
     }
     put_back(&record.place.checkout).map_err(|fault| anyhow!(fault.line()))?;
-    let record = held.change(record, "doing what is pending", |record| record.state.owner = me)?;
+    let record = held.change(&record, "doing what is pending", |record| record.state.owner = me)?;
     drop(held);
     let what = left.names().join(", ");
     sink.on_event(&RunEvent::Noted(&format!("loop {id} ended with this pending: {what}")));

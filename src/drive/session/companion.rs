@@ -188,7 +188,7 @@ fn wait_longer(
         return Ok(VOID);
     }
     let what = format!("waits for its turn: {}", turn.why);
-    let record = held.change(record, what, |record| turn.hold_back(record))?;
+    let record = held.change(&record, what, |record| turn.hold_back(record))?;
     let _ = view::write(&record);
     wakes::hand_over(file, &ticket(&record))?;
     Ok(None)

@@ -120,5 +120,5 @@ fn change(home: &Home, id: &LoopId, what: &str, change: impl FnOnce(&mut Loop)) 
     if !is_at_work(&record) {
         return Ok(record);
     }
-    Ok(held.change(record, what, change)?)
+    Ok(held.change(&record, what, change)?)
 }

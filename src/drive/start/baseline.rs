@@ -51,7 +51,7 @@ pub fn baseline(
         return Ok(found);
     }
     remember_tests(home, &id, tests(store::read_tests(home, &id), &results, is_as_found));
-    let found = held.change(found, "checked before the first iteration", |found| {
+    let found = held.change(&found, "checked before the first iteration", |found| {
         remember(found, &results);
         // A pause that came during the checks has already counted its time.
         if found.state.status == Status::Running {

@@ -353,13 +353,13 @@ impl Held {
     /// Records a change between boundaries of the record that was loaded; `what` names it.
     pub fn change(
         &self,
-        record: Loop,
+        record: &Loop,
         what: impl Into<String>,
         change: impl FnOnce(&mut Loop),
     ) -> io::Result<Loop> {
         let mut next = record.clone();
         change(&mut next);
-        self.record(next, |next| Event::changed(what, &record, next))
+        self.record(next, |next| Event::changed(what, record, next))
     }
 
     /// Adds an entry to the journal that changes nothing.

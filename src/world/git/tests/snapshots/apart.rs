@@ -195,7 +195,7 @@ fn what_is_old_or_too_much_is_removed_and_the_rest_is_kept() {
 
     kept.yard.sh("home", &format!("mkdir -p loops/{id} trees/large/refs/crew/{id}"));
     let held = store::hold(&home, id, Duration::ZERO).unwrap();
-    held.change(kept.subject.clone(), "started", |_| {}).unwrap();
+    held.change(&kept.subject, "started", |_| {}).unwrap();
     kept.yard.sh("home", &format!("{script}; touch -d '100 days ago' trees/*/refs/crew/*/2"));
     prune(&home, snapshots, 1, 90);
     assert_eq!(left(), "2\n", "a loop that has not ended needs them");
