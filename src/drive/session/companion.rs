@@ -137,7 +137,7 @@ fn redeem(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Opti
         && let Some(turn) = windows::turn(home, &windows::account_of(&record), id)
     {
         let is_its_wait = turn.is_awaited_by(&record);
-        return if is_its_wait { Ok(None) } else { wait_longer(home, held, record, &turn, file) };
+        return if is_its_wait { Ok(None) } else { wait_longer(home, held, &record, &turn, file) };
     }
     disk::remove(file)?;
     if !valid {
@@ -176,11 +176,11 @@ fn redeem(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Opti
 fn wait_longer(
     home: &Home,
     held: Held,
-    record: Loop,
+    record: &Loop,
     turn: &LoopTurn,
     file: &Path,
 ) -> Result<Option<EventResult>> {
-    let decision = waiting(&record, clock::now(), turn.at, &turn.why);
+    let decision = waiting(record, clock::now(), turn.at, &turn.why);
     if let Decision::Finish(ending) = decision {
         drop(held);
         disk::remove(file)?;
@@ -188,7 +188,7 @@ fn wait_longer(
         return Ok(VOID);
     }
     let what = format!("waits for its turn: {}", turn.why);
-    let record = held.change(&record, what, |record| turn.hold_back(record))?;
+    let record = held.change(record, what, |record| turn.hold_back(record))?;
     let _ = view::write(&record);
     wakes::hand_over(file, &ticket(&record))?;
     Ok(None)
