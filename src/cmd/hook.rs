@@ -12,7 +12,7 @@ use clap::ColorChoice;
 use super::{control, print, reading_in_a_client};
 use crate::clients::spelling::{command, in_its_session};
 use crate::clients::{Hook, HookEvent, Output, Reply};
-use crate::drive::end::{EndAttempt, EndedLoop};
+use crate::drive::end::EndAttempt;
 use crate::drive::install;
 use crate::drive::page::read;
 use crate::drive::session::companion::{companion, notice};
@@ -23,6 +23,7 @@ use crate::drive::start::establish::Started;
 use crate::engine::boundary::limits;
 use crate::engine::journal::story::Account;
 use crate::engine::record::{Loop, LoopId, Status};
+use crate::engine::view::Page;
 use crate::engine::words::prompt::{self, DECIDE_YOURSELF};
 use crate::exit;
 use crate::parse::arguments;
@@ -87,7 +88,6 @@ fn answered(home: &Home, hook: &Hook<'_>, is_companion: bool) -> Result<(Output,
         (true, HookEvent::ServiceFailed { .. }) => notice(home, hook)?,
         (true, _) => companion(home, hook)?,
     };
-    let is_a_prompt = answer.prompts_the_agent();
     let notice = notice_of(&answer);
     let mut said = reply(home, hook, answer);
     if let Some(skew) = install::skew(hook) {
@@ -98,7 +98,7 @@ fn answered(home: &Home, hook: &Hook<'_>, is_companion: bool) -> Result<(Output,
     if let Some(codes) = notice.and_then(|text| attention::notice(&text, &variable)) {
         (hook.client.notify)(&mut output, codes);
     }
-    Ok((output, is_a_prompt))
+    Ok((output, matches!(said, Reply::GoOn { .. } | Reply::Wake(_))))
 }
 
 /// The reply to an event, in the client-neutral form that each client writes in its own.
@@ -115,14 +115,9 @@ fn reply(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
     said
 }
 
-/// The page of the status of a loop.
-fn page_of(home: &Home, record: &Loop) -> String {
-    in_its_session(&page::text(&read(home, record), reading_in_a_client()), record)
-}
-
-/// The page of a loop that has ended.
-fn closing_page(ended: &EndedLoop) -> String {
-    in_its_session(&page::text(&ended.page, reading_in_a_client()), &ended.record)
+/// A page of a loop, as it is read in the loop's session.
+fn shown(page: &Page, record: &Loop) -> String {
+    in_its_session(&page::text(page, reading_in_a_client()), record)
 }
 
 /// The notice that an answer is worth.
@@ -187,8 +182,10 @@ fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
             let start = command(hook.client, "loop");
             Reply::Instead(format!("crew: {}", help::no_loop_in_a_session(&start)))
         }
-        EventResult::Status(Some(record)) => Reply::Instead(page_of(home, &record)),
-        EventResult::Cancelled(EndAttempt::Ended(ended)) => Reply::Instead(closing_page(&ended)),
+        EventResult::Status(Some(record)) => Reply::Instead(shown(&read(home, &record), &record)),
+        EventResult::Cancelled(EndAttempt::Ended(ended)) => {
+            Reply::Instead(shown(&ended.page, &ended.record))
+        }
         EventResult::Cancelled(attempt) => {
             Reply::Instead(control::cancelled(&attempt, reading_in_a_client()))
         }
@@ -226,7 +223,7 @@ fn stopped(stop: StopResult) -> Reply {
         StopResult::Held(boundary) => {
             Reply::Say(told(LoopLine::Held, &boundary.after, boundary.note))
         }
-        StopResult::Finished(ended) => Reply::Say(closing_page(&ended)),
+        StopResult::Finished(ended) => Reply::Say(shown(&ended.page, &ended.record)),
     }
 }
 

@@ -73,19 +73,6 @@ pub enum EventResult {
     Wake(String),
 }
 
-impl EventResult {
-    /// Whether it carries a prompt, and so the user's messages to the agent.
-    pub fn prompts_the_agent(&self) -> bool {
-        matches!(
-            self,
-            Self::Stopped(StopResult::Continue(_), _)
-                | Self::Resumed(_)
-                | Self::Reminded(_)
-                | Self::Wake(_)
-        )
-    }
-}
-
 /// Notes that the prompt of an answer was written out.
 pub fn delivered(home: &Home, hook: &Hook<'_>) -> Result<()> {
     Ok(owned_id(home, hook)?.map_or(Ok(()), |id| undelivered::clear(home, &id))?)
