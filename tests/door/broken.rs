@@ -283,6 +283,10 @@ fn a_loop_whose_record_and_journal_are_both_broken_is_named_with_its_folder() {
     }
     let answer = door.stop("next").assert_lets_go();
     assert!(answer.ran.stderr.contains(&id), "{answer:#?}");
+    let journal = File::options().write(true).open(door.file(&id, "journal.jsonl"));
+    journal.unwrap().set_len((256 << 20) + 1).unwrap();
+    let told = door.sandbox.crew(&["status"]).stderr;
+    assert!(told.contains("whose journal is too long to be read whole"), "{told}");
 }
 
 #[test]

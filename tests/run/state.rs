@@ -29,6 +29,26 @@ fn said_once(text: &str) {
 }
 
 #[test]
+fn a_start_where_a_loop_cannot_be_read_names_it_its_folder_and_the_way_out() {
+    let world = World::new(&[WORK]);
+    world.crew(&["run", "Do it", "-n", "1", "-q"]);
+    let (id, folder) = (world.id(), world.file(""));
+    for file in ["loop.json", "journal.jsonl"] {
+        std::fs::write(world.file(file), "junk").unwrap();
+    }
+    let ran = world.crew(&["run", "Do it", "-n", "1"]);
+    assert_eq!(ran.code(), 10, "{ran:#?}");
+    let folder = folder.display().to_string();
+    for part in [
+        &format!("the record of loop {id} is broken"),
+        folder.trim_end_matches('/'),
+        "remove that folder",
+    ] {
+        assert!(ran.stderr.contains(part), "{part}: {ran:#?}");
+    }
+}
+
+#[test]
 fn a_run_whose_state_is_lost_says_so_once_and_ends_at_its_limit() {
     let world = losing_at_the_second(&[WORK]);
     let ran = world.crew(&["run", "Do it", "-n", "5"]);

@@ -96,7 +96,7 @@ pub fn establish(
     let pointers = HeldPointers::hold(home, &prepared.place.checkout, &new_owner.owner)?;
     let mut vacated = Vec::new();
     for pointer in &pointers.files {
-        let Some(record) = in_the_way(home, pointer)? else { continue };
+        let Some(record) = in_the_way(home, pointer, &mut vacated)? else { continue };
         if is_same_command(&record, &prepared.contract, &new_owner) {
             return Ok(None);
         }
@@ -203,12 +203,17 @@ fn begin(home: &Home, held: &Held, record: Loop) -> Result<Loop> {
     Ok(recorded?)
 }
 
-/// The loop that a pointer names, unless it can be in nobody's way.
-fn in_the_way(home: &Home, pointer: &Path) -> Result<Option<Loop>> {
+/// The loop that a pointer names, unless it can be in nobody's way; a note if it cannot be read.
+fn in_the_way(home: &Home, pointer: &Path, notes: &mut Vec<String>) -> Result<Option<Loop>> {
     let Some(id) = read_pointer(pointer)? else { return Ok(None) };
     match store::load(home, &id) {
         Ok(record) => Ok(Some(record)),
-        Err(Absent(_) | Corrupt { .. } | Newer { is_over: true, .. }) => Ok(None),
+        Err(Absent(_) | Newer { is_over: true, .. }) => Ok(None),
+        Err(error @ Corrupt { .. }) => {
+            let way_out = "a new loop begins: read that one's journal there, or remove that folder";
+            notes.push(format!("{error} · {way_out}"));
+            Ok(None)
+        }
         Err(error) => Err(error.into()),
     }
 }
@@ -224,7 +229,7 @@ fn is_same_command(record: &Loop, contract: &Contract, new_owner: &NewOwner) -> 
 
 /// Clears the way of a loop that resumes: fails if the pointer names another loop that is at work.
 pub fn make_way(home: &Home, pointer: &Path, id: &LoopId, owner: &Owner) -> Result<()> {
-    match in_the_way(home, pointer)? {
+    match in_the_way(home, pointer, &mut Vec::new())? {
         Some(other) if other.id != *id => vacate(home, &other, owner, false).map(drop),
         _ => Ok(()),
     }

@@ -67,7 +67,7 @@ pub enum StoreError {
     #[error("loop {id} {}", newer(.made_by, *.is_over))]
     Newer { id: LoopId, made_by: String, is_over: bool },
     /// It breaks its own rules and cannot be rebuilt from its journal.
-    #[error("the record of loop {id} is broken, and so is its journal: {why}")]
+    #[error("the record of loop {id} is broken, and its journal cannot replace it: {why}")]
     Corrupt { id: LoopId, why: String },
     /// Somebody else holds its lock.
     #[error("loop {0} is busy; try again in a moment")]
@@ -321,7 +321,8 @@ impl Held {
         // Neither is touched: the loop and its folder are named until a person looks at them.
         let Some(record) = replay(&entries).map(placed).filter(|_| !extent.cut) else {
             let folder = path.parent().unwrap_or(&path).display();
-            let why = format!("{why}; both are in {folder}");
+            let part = if extent.cut { ", whose journal is too long to be read whole" } else { "" };
+            let why = format!("{why}; both are in {folder}{part}");
             return Err(StoreError::Corrupt { id: self.id.clone(), why });
         };
         // The broken record stays in place until it is replaced: a crash here must not lose the
