@@ -23,6 +23,14 @@ pub enum LoopStep {
     Push,
 }
 
+impl LoopStep {
+    /// The step with the command that it runs.
+    pub fn words(self, run: &str) -> String {
+        let step = word(&self).replace('_', "-");
+        if run.is_empty() { step } else { format!("{step} `{}`", clip(run, 60)) }
+    }
+}
+
 /// What a loop does at this moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Doing {
@@ -36,7 +44,6 @@ pub struct Doing {
 impl Doing {
     /// "agent", "check `cargo test`", "pre-hook `make deps`".
     pub fn words(&self) -> String {
-        let step = word(&self.step).replace('_', "-");
-        if self.run.is_empty() { step } else { format!("{step} `{}`", clip(&self.run, 60)) }
+        self.step.words(&self.run)
     }
 }

@@ -173,10 +173,15 @@ impl Live {
             }
             RunEvent::IterationEnded { after, .. } => {
                 self.cost = spent(after);
+                self.doing = None;
                 return false;
             }
-            RunEvent::CheckStarted(_) | RunEvent::TrialStarted | RunEvent::Stopping => {
+            RunEvent::CheckStarted(_)
+            | RunEvent::TrialStarted
+            | RunEvent::StepStarted(..)
+            | RunEvent::Stopping => {
                 self.doing = Some(match *event {
+                    RunEvent::StepStarted(step, run) => step.words(run),
                     RunEvent::CheckStarted(run) => format!("checking `{}`", clip(run, 40)),
                     RunEvent::TrialStarted => "checking without the work".to_owned(),
                     _ => "ending the agent, Ctrl-C again kills it".to_owned(),

@@ -374,6 +374,17 @@ fn the_step_that_runs_is_named_by_the_status_and_by_the_view_in_the_checkout() {
 #[test]
 fn iterations_are_chosen_by_their_number_and_by_how_they_ended() {
     let world = World::new(&[WORK, "exit 3", "echo 2 > two.txt; sleep 100"]);
+#[test]
+fn a_check_before_the_first_iteration_is_named_as_what_the_loop_does() {
+    let world = World::new(&[WORK]);
+    let check = format!("touch '{}'; sleep 100", world.note("hangs").display());
+    let running = world.hanging(&["run", "Build it", "-q", "--verify", &check]);
+    let doing = world.the_loop()["doing"].clone();
+    assert_eq!((&doing["step"], &doing["run"]), (&"check".into(), &check.as_str().into()));
+    world.crew(&["cancel"]).success();
+    running.wait(DEADLINE);
+}
+
     world.crew(&["run", "Build it", "-n", "3", "-q", "--timeout", "1s"]);
     let numbers = |options: &[&str]| {
         let story = world.crew(&[&["show", "--json"], options].concat()).success();

@@ -13,7 +13,7 @@ use crate::engine::record::{Check, CheckMemory, Loop, Proof, Status};
 use crate::engine::text::tail_of;
 use crate::world::clock;
 use crate::world::process::signals::Signals;
-use crate::world::store::{self, Home};
+use crate::world::store::{self, Home, view};
 
 /// Runs every check except the gates once before the first iteration; at a resume only those
 /// without a known result. Changes that others make to the record are kept. `was_begun`:
@@ -35,7 +35,10 @@ pub fn baseline(
         sink.borrow_mut().tick();
         signals.times() > 0 || store::breaks_off(home, &id)
     };
-    let tell = |event: &RunEvent<'_>| sink.borrow_mut().on_event(event);
+    let tell = |event: &RunEvent<'_>| {
+        view::follow(home, &record, event);
+        sink.borrow_mut().on_event(event);
+    };
     // What an attempt left that was cut off is the agent's work, never what the loop found.
     let is_remembered = !was_begun || tree::is_remembered(home, &record);
     let is_as_found = is_remembered && tree::is_as_found(home, &record);

@@ -6,7 +6,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Map, Value, json};
 
 use crate::engine::doing::{Doing, LoopStep};
-use crate::engine::record::{Loop, Status};
+use crate::engine::record::{Driver, Loop, Status};
 
 /// The version of the file's format.
 pub const VERSION: u64 = 1;
@@ -38,13 +38,16 @@ pub fn shown(subject: &Loop) -> Map<String, Value> {
     serde_json::from_value(value).unwrap_or_default()
 }
 
-/// The step that a loop is in, if it is running: the noted one, or that of its agent if it was
-/// noted before the running iteration began.
+/// The step that a loop is in, if it is running: the one noted since its iteration began. A session
+/// notes none while its agent is at work.
 pub fn current_step(subject: &Loop, noted: Option<Doing>) -> Option<Doing> {
+    if subject.state.status != Status::Running {
+        return None;
+    }
     let since = subject.state.began.wall;
     let of_agent = Doing { step: LoopStep::Agent, run: String::new(), since };
-    let noted = noted.filter(|noted| noted.since >= since).unwrap_or(of_agent);
-    (subject.state.status == Status::Running).then_some(noted)
+    let is_session = subject.driver() == Driver::Session;
+    noted.filter(|noted| noted.since >= since).or(is_session.then_some(of_agent))
 }
 
 /// The new content of the view's file; keys of other tools stay unchanged at every level. Without
@@ -175,6 +178,19 @@ mod tests {
         subject.state.completed = 1;
         subject.elapsed_ms = vec![1];
         assert_eq!(merged(&subject, Some(&running), None)["loop"]["iteration"], 1);
+    }
+
+    #[test]
+    fn only_a_session_is_at_its_agent_while_no_step_was_noted() {
+        let (session, run) = (a_loop(), a_run(None));
+        let agent = |it: Option<Doing>| it.map(|doing| doing.step);
+        assert_eq!(agent(current_step(&session, None)), Some(LoopStep::Agent));
+        assert_eq!(current_step(&run, None), None);
+        let since = run.state.began.wall;
+        let noted = Doing { step: LoopStep::Check, run: "cargo test".to_owned(), since };
+        let before = Doing { since: since - chrono::TimeDelta::seconds(1), ..noted.clone() };
+        assert_eq!(current_step(&run, Some(before)), None);
+        assert_eq!(current_step(&run, Some(noted.clone())), Some(noted));
     }
 
     #[test]

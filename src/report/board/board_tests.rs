@@ -382,6 +382,17 @@ fn an_old_end_is_left_to_the_history_and_one_that_needs_a_person_stays_for_a_wee
 }
 
 #[test]
+fn a_row_names_the_step_that_runs_unless_the_agent_works() {
+    let record = a_loop("caaaaaaa", "api");
+    let news = |step| {
+        let doing = Some(Doing { step, run: "npm test".to_owned(), since: at(0).wall });
+        BoardRow::of(&LoopView { doing, ..LoopView::of(&record, now()) }, None).unwrap().news
+    };
+    assert_snapshot!(news(LoopStep::Check), @"check `npm test` · claim refused: npm test failed (exit 1)");
+    assert_snapshot!(news(LoopStep::Agent), @"claim refused: npm test failed (exit 1)");
+}
+
+#[test]
 fn a_task_of_a_fleet_that_ended_undone_needs_a_person_as_its_fleet_says() {
     let group = |outcome, is_task: bool| {
         let mut record = ended(a_loop("aaaaaaaa", "api"), outcome, None);

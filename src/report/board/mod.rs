@@ -10,6 +10,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 pub use self::draw::draw;
 use crate::engine::boundary::decide::INCURABLE;
+use crate::engine::doing::{Doing, LoopStep};
 use crate::engine::evidence::words::said;
 use crate::engine::record::{Ending, Loop, LoopId, MESSAGE_CHARS, Outcome, Status};
 use crate::engine::text::{clean, clock_time, one_line, quoted, with_reason};
@@ -344,6 +345,9 @@ fn news(facts: &LoopView<'_>) -> String {
                 parts.push("pauses when the iteration ends".to_owned());
             }
             parts.extend(record.stand_in_at(facts.now));
+            // While the agent works, what its last iteration found is the news.
+            let doing = facts.doing.as_ref().filter(|doing| doing.step != LoopStep::Agent);
+            parts.extend(doing.map(Doing::words));
             match &record.state.evidence {
                 Some(evidence) => parts.extend(said(evidence)),
                 None => parts.push("first iteration".to_owned()),
