@@ -33,6 +33,8 @@ pub struct TestOutput {
     reported: Vec<Reported>,
     /// The runner whose list of failures is open.
     lists: Option<usize>,
+    /// The runner whose next line that is not blank says why a test failed.
+    explains: Option<usize>,
     unittest: unittest::Unittest,
     tap: tap::Tap,
     go: go::Go,
@@ -46,6 +48,7 @@ impl TestOutput {
         Self {
             reported: TABLE.runners.iter().map(|_| Reported::default()).collect(),
             lists: None,
+            explains: None,
             unittest: unittest::Unittest::default(),
             tap: tap::Tap::default(),
             go: go::Go::default(),
@@ -72,7 +75,10 @@ impl TestOutput {
         let may_end_so = whole.ends_with(')');
         // The signs of node's reporters begin with one of the last two bytes.
         if may_end_so
-            || matches!(first, b'0'..=b'9' | b'T' | b'B' | b'o' | b'n' | b'#' | b'F' | 0xe2 | 0xef)
+            || matches!(
+                first,
+                b'0'..=b'9' | b'T' | b'B' | b'o' | b'n' | b'd' | b'#' | b'F' | 0xe2 | 0xef
+            )
         {
             self.tap.line(line);
         }
@@ -90,6 +96,7 @@ impl TestOutput {
                 match row.means {
                     "nothing" => self.nothing.states(line),
                     "list" => self.lists = Some(row.runner),
+                    "explained" | "panic" => self.explains = Some(row.runner),
                     "test" => {
                         is_test = true;
                         if row.is_distinct {
@@ -102,6 +109,10 @@ impl TestOutput {
         }
         if !is_test {
             self.nothing.line(line);
+        }
+        if let Some(runner) = self.explains.take_if(|at| read >> *at & 1 == 0 && !whole.is_empty())
+        {
+            self.reported[runner].explain(line.text);
         }
         // Any other line shows that it was not the list of failures.
         if let Some(runner) = self.lists.take_if(|at| read >> *at & 1 == 0 && !whole.is_empty()) {

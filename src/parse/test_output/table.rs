@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 use memchr::memrchr;
 
 use super::{Line, add_total, counts, first_number, milliseconds};
-use crate::engine::evidence::test_run::{TESTS_NAMED, TestRun, TestStatus, add};
-use crate::engine::text::is_word_of;
+use crate::engine::evidence::test_run::{NAME_CHARS, TESTS_NAMED, TestRun, TestStatus, add};
+use crate::engine::text::{is_word_of, start};
 
 /// The table, which explains itself.
 const RUNNERS: &str = include_str!("runners.txt");
@@ -174,6 +174,10 @@ pub(super) struct Reported {
     run: TestRun,
     is_known: bool,
     suite: String,
+    /// What a line that is further indented belongs to, with the indentation of each.
+    headings: Vec<(usize, String)>,
+    /// The test that the next line that is not blank says more of.
+    unexplained: String,
     /// What may be the list of failures that ends a suite.
     pub(super) list: Option<Vec<String>>,
     /// Runs that were announced and have not reported their end.
@@ -187,7 +191,9 @@ impl Reported {
     pub(super) fn take(&mut self, row: &Row, line: Line<'_>, taken: Taken<'_>) -> bool {
         match row.means {
             "test" => return self.test(row.runner, taken),
-            "failed" => return self.failed(row.runner, taken),
+            "failed" | "explained" => return self.failed(row.runner, taken),
+            "panic" => self.unexplained = self.joined(row.runner, taken.name),
+            "heading" | "took" => return self.below(row, line, taken),
             "verbose" => {
                 let Some((name, word)) = verbose(line.whole) else { return false };
                 return self.test(row.runner, Taken { name, word, ..taken });
@@ -202,7 +208,10 @@ impl Reported {
             }
             "begins" => add(&mut self.open, 1),
             "ends" => self.open = self.open.saturating_sub(1),
-            "suite" => taken.suite.trim().clone_into(&mut self.suite),
+            "suite" => {
+                taken.suite.trim().clone_into(&mut self.suite);
+                self.headings.clear();
+            }
             "list" => self.list = Some(Vec::new()),
             "listed" => {
                 let Some(list) = &mut self.list else { return false };
@@ -260,6 +269,7 @@ impl Reported {
     fn failed(&mut self, runner: usize, taken: Taken<'_>) -> bool {
         let Some(name) = name_of(taken.name, runner) else { return false };
         self.name(runner, name, TestStatus::Failed, None);
+        self.unexplained = self.joined(runner, name);
         let error = taken.name.strip_prefix(name).and_then(|rest| rest.strip_prefix(" - "));
         if let Some(error) = error {
             self.run.failed_for(name, error);
@@ -271,14 +281,40 @@ impl Reported {
         if !self.run.takes(status) {
             return;
         }
-        let (_, joint) = TABLE.runners[runner];
-        if joint.is_empty() || self.suite.is_empty() {
-            self.run.name(name, status);
-            return self.run.took(name, took);
-        }
-        let name = format!("{}{joint}{name}", self.suite);
+        let name = self.joined(runner, name);
         self.run.name(&name, status);
         self.run.took(&name, took);
+    }
+
+    /// The name of a test behind that of its suite.
+    fn joined(&self, runner: usize, name: &str) -> String {
+        let (_, joint) = TABLE.runners[runner];
+        let suite = if joint.is_empty() { "" } else { &self.suite };
+        if suite.is_empty() { name.to_owned() } else { format!("{suite}{joint}{name}") }
+    }
+
+    /// A heading in the tree of a suite, or the time of a test below its headings.
+    fn below(&mut self, row: &Row, line: Line<'_>, taken: Taken<'_>) -> bool {
+        let depth = line.whole.len() - line.text.len();
+        if self.suite.is_empty() || depth == 0 || !self.unexplained.is_empty() {
+            return false;
+        }
+        self.headings.retain(|(above, _)| *above < depth);
+        if row.means == "heading" {
+            self.headings.push((depth, start(taken.name, NAME_CHARS).to_owned()));
+            return true;
+        }
+        let (_, joint) = TABLE.runners[row.runner];
+        let headings: String = self.headings.iter().flat_map(|(_, it)| [it, joint]).collect();
+        let name = self.joined(row.runner, &(headings + taken.name));
+        self.run.took(&name, taken.milliseconds);
+        true
+    }
+
+    /// Takes what the runner says of the test that it has just named.
+    pub(super) fn explain(&mut self, why: &str) {
+        let name = std::mem::take(&mut self.unexplained);
+        self.run.failed_for(&name, why);
     }
 
     /// What it reported; `None` if no line was its own.
@@ -292,6 +328,9 @@ impl Reported {
         for name in std::mem::take(&mut self.tried) {
             self.run.name(&name, TestStatus::Failed);
         }
+        // A thread that panicked may be no test, or one that should.
+        let TestRun { failures, tests, .. } = &mut self.run;
+        failures.retain(|name, _| tests.get(name) == Some(&TestStatus::Failed));
         self.is_known.then_some(self.run)
     }
 }

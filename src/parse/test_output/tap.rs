@@ -15,6 +15,8 @@ pub(super) struct Tap {
     /// As summed up by prove, where all tests are those that passed.
     prove: Option<TestRun>,
     is_known: bool,
+    /// The last test of the outermost.
+    last: String,
     /// The file whose tests prove reports.
     file: String,
     /// How many tests the outermost plans announce; `None` without a plan.
@@ -40,6 +42,8 @@ impl Tap {
             self.test(test, TestStatus::Passed);
         } else if let Some(test) = line.strip_prefix("not ok ") {
             self.test(test, TestStatus::Failed);
+        } else if let Some(number) = line.strip_prefix("  duration_ms: ") {
+            self.counted.took(&self.last, milliseconds(&format!("{number}ms")));
         } else if let Some(total) = line.strip_prefix("# ").or(line.strip_prefix("ℹ ")) {
             self.node_total(total);
         } else if line.ends_with(')')
@@ -94,10 +98,11 @@ impl Tap {
         let is_spared = directive.starts_with("SKIP") || directive.starts_with("TODO");
         let status = if is_spared { TestStatus::Skipped } else { status };
         self.counted.count(status);
-        match name.trim_start_matches("- ") {
-            "" => self.counted.name(&format!("test {number}"), status),
-            name => self.counted.name(name, status),
-        }
+        self.last = match name.trim_start_matches("- ") {
+            "" => format!("test {number}"),
+            name => name.to_owned(),
+        };
+        self.counted.name(&self.last, status);
     }
 
     /// "pass 3", one of node's totals.

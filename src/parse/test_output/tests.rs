@@ -157,6 +157,10 @@ fn every_row_of_the_table_fits_its_example_and_no_row_before_it_does() {
                 let taken = other.read(line).filter(|_| other.runner == row.runner)?;
                 let mut reported = Reported::default();
                 reported.list = (row.means == "listed").then(Vec::new);
+                // A heading stands below its suite.
+                let suite = Line { whole: "PASS ./a.test.js", text: "PASS ./a.test.js" };
+                let mut rows = TABLE.rows.iter().filter(|it| it.runner == row.runner);
+                rows.find_map(|it| Some(reported.take(it, suite, it.read(suite)?)));
                 reported.take(other, line, taken).then_some(other)
             });
             assert!(is_replay || fits.is_some_and(|it| std::ptr::eq(it, row)), "{example}");
@@ -179,6 +183,34 @@ fn how_long_a_test_took_and_why_it_failed_is_kept_where_the_runner_prints_it() {
         (" ✓ a.test.js > a 3ms\n Tests  1 passed (1)", Some(3), None),
         ("--- PASS: TestA (0.01s)\nok  \tshop\t0.002s", Some(10), None),
         ("✔ a (3.64ms)\nℹ tests 1\nℹ pass 1", Some(3), None),
+        ("TAP version 13\nok 1 - a\n  ---\n  duration_ms: 2.11\n  ...\n1..1", Some(2), None),
+        (
+            "FAIL ./b.js\n  cart\n    vat\n      ✓ adds (2 ms)\n    ✕ is wrong (4 ms)\n\n  ● cart › is wrong\n\n    \
+             expect(received).toBe(expected)\n\n    Expected: 2\n\nTests:       1 failed, 1 total",
+            Some(4),
+            Some("expect(received).toBe(expected)"),
+        ),
+        (
+            " FAIL  b.test.js > a\n FAIL  b.test.js > b\nAssertionError: 1 is not 2\n Tests  2 failed (2)",
+            None,
+            None,
+        ),
+        (
+            " FAIL  b.test.js > a\nAssertionError: 1 is not 2\n Tests  1 failed (1)",
+            None,
+            Some("AssertionError: 1 is not 2"),
+        ),
+        (
+            "test a ... FAILED\nfailures:\n\n---- a stdout ----\n\nthread 'a' (345) panicked at src/lib.rs:10:46:\n\
+             left is not right\n  left: 2\n\nfailures:\n    a\n\ntest result: FAILED. 0 passed; 1 failed",
+            None,
+            Some("left is not right"),
+        ),
+        (
+            "thread 'a' panicked at a.rs:1:2:\nas it should\ntest a - should panic ... ok\ntest result: ok. 1 passed; 0 failed",
+            None,
+            None,
+        ),
         ("0.50s call   a.py::a\nFAILED a.py::a - no\n1 failed in 1s", Some(500), Some("no")),
         (xml, Some(250), Some("1 is not 2")),
     ] {
