@@ -167,6 +167,7 @@ pub struct Ending {
 
 /// What came of the iterations of a loop.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Tally {
     #[serde(rename = "iterations_completed")]
     pub completed: u32,
@@ -176,9 +177,11 @@ pub struct Tally {
     pub timed_out: u32,
     #[serde(rename = "iterations_skipped")]
     pub skipped: u32,
-    /// The files that were changed and those that were created, each once an iteration.
+    /// The files that were changed in any way, and of these the new ones and those with other
+    /// contents, each once an iteration.
     pub files_changed: u64,
     pub files_created: u64,
+    pub files_modified: u64,
 }
 
 impl Tally {
@@ -193,6 +196,7 @@ impl Tally {
         if let Some(changes) = &evidence.changes {
             self.files_changed += changes.total();
             self.files_created += changes.created;
+            self.files_modified += changes.modified;
         }
     }
 
@@ -203,6 +207,7 @@ impl Tally {
         self.skipped += other.skipped;
         self.files_changed += other.files_changed;
         self.files_created += other.files_created;
+        self.files_modified += other.files_modified;
     }
 }
 
@@ -272,6 +277,7 @@ impl Totals {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::evidence::changes::Changes;
     use crate::engine::fixture::a_loop;
     use crate::engine::record::{Ending, Proof, Status};
 
@@ -317,6 +323,7 @@ mod tests {
           "iterations_skipped": 0,
           "files_changed": 0,
           "files_created": 0,
+          "files_modified": 0,
           "tests_passed": 0,
           "tests_failed": 0,
           "awake_ms": 70,
@@ -330,6 +337,13 @@ mod tests {
         }
         "#);
         assert_eq!(totals.loops(), 5);
+        let changes = Changes { created: 1, modified: 2, deleted: 4, ..Changes::default() };
+        let mut worked = ended(Exhausted, &[10]);
+        let evidence = Evidence { changes: Some(changes), ..Evidence::default() };
+        worked.state.tally.count(&evidence);
+        let tally = Totals::of(&[worked.clone(), worked]).tally;
+        let files = [tally.files_changed, tally.files_created, tally.files_modified];
+        assert_eq!(files, [14, 2, 4]);
         assert_eq!(Totals::of(&loops[2..4]).failure_streak, 2);
         assert_eq!(Totals::of(&[]), Totals::default());
     }
