@@ -449,24 +449,26 @@ pub(super) fn denied(subject: &Loop, facts: &Facts, progress: Progress) -> Optio
 }
 
 // Whether an iteration changed anything that counts, and why that is the judgement. A state in
-// which the tree was before, and white space, are no progress; a check with another verdict is,
-// and so is work that was only committed. Without a look at the tree it does not guess.
+// which the tree was before, and white space, are no progress; a check that passes now is, and so
+// is work that was only committed. Without a look at the tree it does not guess.
 
 /// Judges an iteration by what changed since the boundary before, with the reason in a few words:
 /// "2 files changed, 1 commit", "only white space changed".
 fn progress(subject: &Loop, facts: &Facts) -> (Progress, String) {
-    let verdicts = verdicts(subject, facts);
+    let [passing, failing] = verdicts(subject, facts);
     let (progress, tree) = tree(subject, facts);
-    if verdicts.is_empty() || progress == Progress::Unknown {
-        return (progress, tree);
-    }
-    let tree = Some(tree).filter(|_| progress == Progress::Made);
-    let why: Vec<String> = verdicts.into_iter().chain(tree).collect();
+    let tree = match progress {
+        Progress::Made => Some(tree),
+        // A check that only turns red brings the work no nearer to its end.
+        Progress::None if passing.is_some() => None,
+        _ => return (progress, tree),
+    };
+    let why: Vec<String> = [passing, failing, tree].into_iter().flatten().collect();
     (Progress::Made, why.join(", "))
 }
 
 /// "1 check passing now", "1 check failing now".
-fn verdicts(subject: &Loop, facts: &Facts) -> Vec<String> {
+fn verdicts(subject: &Loop, facts: &Facts) -> [Option<String>; 2] {
     let changed = |passed: bool| {
         facts.checks.iter().filter(move |result| {
             let before = subject.state.checks.get(&result.run);
@@ -475,11 +477,10 @@ fn verdicts(subject: &Loop, facts: &Facts) -> Vec<String> {
                 && before.is_some_and(|memory| memory.last != result.verdict)
         })
     };
-    let words = [(true, "passing"), (false, "failing")].map(|(passed, word)| {
+    [(true, "passing"), (false, "failing")].map(|(passed, word)| {
         let checks = changed(passed).count() as u64;
         (checks > 0).then(|| format!("{} {word} now", count(checks, "check")))
-    });
-    words.into_iter().flatten().collect()
+    })
 }
 
 fn tree(subject: &Loop, facts: &Facts) -> (Progress, String) {

@@ -44,7 +44,8 @@ fn a_changed_tree_or_verdict_is_progress_and_no_tree_is_unknown() {
     let table = [
         (Some("b"), None, Verdict::Failed, Idle, "nothing changed"),
         (Some("b"), None, Verdict::Passed, Made, "1 check passing now"),
-        (Some("b"), None, Verdict::TimedOut, Made, "1 check failing now"),
+        (Some("b"), None, Verdict::TimedOut, Idle, "nothing changed"),
+        (Some("c"), None, Verdict::TimedOut, Made, "1 check failing now, files changed"),
         (Some("b"), None, Verdict::Unknown, Idle, "nothing changed"),
         (Some("b"), Some(changed(0, 2)), Verdict::Failed, Made, "2 commits"),
         (Some("b"), Some(empty), Verdict::Failed, Idle, "nothing changed"),
@@ -101,7 +102,7 @@ fn outcome(history: &[Step]) -> Option<Outcome> {
 }
 
 #[test]
-fn ten_idle_histories_end_by_the_stall_rule_and_no_honest_one_does() {
+fn idle_histories_end_by_the_stall_rule_and_no_honest_one_does() {
     use Verdict::{Failed, Passed};
     let same = || Changes::default();
     let blank = || Changes { white_space: true, ..changed(1, 0) };
@@ -110,7 +111,8 @@ fn ten_idle_histories_end_by_the_stall_rule_and_no_honest_one_does() {
     let amended = || empty(HeadMove { commits: 1, gone: 1, ..HeadMove::default() });
     let switched =
         |to: &str| empty(HeadMove { switched_to: Some(to.to_owned()), ..HeadMove::default() });
-    let idle: [&[Step]; 10] = [
+    let idle: [&[Step]; 11] = [
+        &[("as found", same(), Failed), ("as found", same(), Verdict::TimedOut)],
         &[("as found", same(), Passed)],
         &[("as found", same(), Failed)],
         &[("a", changed(1, 0), Passed), ("b", changed(1, 0), Passed)],
