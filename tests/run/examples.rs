@@ -166,6 +166,18 @@ fn no_limit_lasts_until_ctrl_c() {
 }
 
 #[test]
+fn a_loop_without_any_end_is_refused_and_a_row_of_failures_or_a_stall_is_one() {
+    let world = World::new(&[WORK]);
+    let unlimited = ["run", "bootstrap", "--dry-run", "-n", "0", "--max-duration", "0"];
+    for (failures, stall, exit) in [("3", "0", 0), ("0", "3", 0), ("0", "0", 1)] {
+        let bounds = ["--failure-threshold", failures, "--stall", stall];
+        let ran = world.crew(&[&unlimited[..], &bounds].concat());
+        assert_eq!(ran.code(), exit, "{failures} {stall}: {ran:#?}");
+        assert_eq!(ran.stderr.contains("nothing would ever end"), exit == 1, "{ran:#?}");
+    }
+}
+
+#[test]
 fn build_has_five_iterations_and_bootstrap_one_unless_another_number_is_given() {
     let world = World::new(&[WORK]);
     let ran = world.crew(&["run", "build"]);

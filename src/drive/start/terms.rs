@@ -251,10 +251,10 @@ pub fn contract(
         },
         run,
     };
-    if !contract.limits.end_every_loop() && !contract.can_complete() {
+    if !contract.limits.end_some_loops() && !contract.can_complete() {
         bail!(
             "nothing would ever end this loop: it has no promise, no --until and no limit\n\
-             hint: give --max-iterations, --max-duration or --until"
+             hint: give --max-iterations, --max-duration, --stall or --until"
         );
     }
     Ok(contract)

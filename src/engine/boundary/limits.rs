@@ -111,6 +111,11 @@ impl Limits {
         self.max_iterations > 0 || self.max_duration_s > 0 || self.bound_usage()
     }
 
+    /// Whether one of them ends some loops: all, those that fail, or those that change nothing.
+    pub fn end_some_loops(&self) -> bool {
+        self.end_every_loop() || self.failure_threshold > 0 || self.stall > 0
+    }
+
     /// Whether one of them is reached. A model without a known price counts at the highest rate: if
     /// the limit may be exceeded, it counts as reached.
     pub fn is_spent(&self, limit: LimitName, completed: u32, awake_ms: u64, usage: &Usage) -> bool {
@@ -184,19 +189,17 @@ pub fn in_force(limits: &Limits) -> String {
 
 /// How a loop ends that has no checks, for its start.
 pub fn without_checks(contract: &Contract) -> String {
-    let runs = match contract.limits.max_iterations {
-        0 => "it runs to its limit".to_owned(),
-        1 => "it runs once".to_owned(),
-        max => format!("it runs {max} times"),
+    let (claims, end) = match contract.promise {
+        Some(_) => (": a claim is the agent's word, and without one", "exhausted"),
+        None => (", and no claim ends it:", "completed, claimed"),
     };
-    match contract.promise {
-        Some(_) => format!(
-            "nothing is checked: a claim is the agent's word, and without one {runs} and ends exhausted"
-        ),
-        None => {
-            format!("nothing is checked, and no claim ends it: {runs} and ends completed, claimed")
-        }
-    }
+    let runs = match contract.limits.max_iterations {
+        0 if !contract.limits.end_every_loop() => "it runs without a limit".to_owned(),
+        0 => format!("it runs to its limit and ends {end}"),
+        1 => format!("it runs once and ends {end}"),
+        max => format!("it runs {max} times and ends {end}"),
+    };
+    format!("nothing is checked{claims} {runs}")
 }
 
 /// "$1.84", "$1.84 of $5.00": what was used, and the limit if there is one.

@@ -22,6 +22,20 @@ fn a_limit_is_named_when_it_is_reached_and_zero_is_none() {
 }
 
 #[test]
+fn a_loop_without_checks_is_promised_an_end_only_where_a_limit_ends_every_loop() {
+    let mut contract = a_loop().contract;
+    let told = "nothing is checked: a claim is the agent's word, and without one it runs";
+    for (max_iterations, max_duration_s, end) in [
+        (3, 0, " 3 times and ends exhausted"),
+        (0, 60, " to its limit and ends exhausted"),
+        (0, 0, " without a limit"),
+    ] {
+        contract.limits = Limits { max_iterations, max_duration_s, ..contract.limits };
+        assert_eq!(without_checks(&contract), format!("{told}{end}"));
+    }
+}
+
+#[test]
 fn the_time_that_is_left_counts_the_running_iteration_and_never_falls_below_nothing() {
     let table =
         [(0, 5000, None), (10, 1000, Some(7000)), (10, 8000, Some(0)), (10, 60_000, Some(0))];
