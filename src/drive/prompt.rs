@@ -3,14 +3,15 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::engine::doctor::shell_word;
 use crate::engine::evidence::said::Size;
 use crate::engine::record::Loop;
 use crate::prompts::assembly;
 use crate::prompts::fragments::Parts;
 use crate::prompts::variables::PromptInputs;
 use crate::world::files::{disk, tree};
-use crate::world::git;
 use crate::world::store::{Home, journal};
+use crate::world::{env, git};
 
 /// The largest fragment that is read, in bytes.
 const FRAGMENT_BYTES: u64 = 16 << 20;
@@ -39,9 +40,11 @@ pub fn assemble(
     let journal = home.loop_file(&subject.id, "journal.jsonl");
     // Without its story a prompt still has its task and the latest evidence.
     let accounts = journal::accounts(&journal).unwrap_or_default();
+    let crew = env::program().ok().map(|program| shell_word(&program.display().to_string()));
     let known = PromptInputs {
         accounts: &accounts,
         handoff,
+        crew: crew.as_deref(),
         git_status: status.as_deref(),
         git_diff: diff.as_deref(),
         git_log: log.as_deref(),

@@ -61,6 +61,7 @@ pub fn prompt(subject: &Loop, parts: &Parts, known: &PromptInputs<'_>) -> Result
         before_that => progress(earlier),
         checks_before => checks.collect::<Vec<_>>(),
         words,
+        crew => if task.to_lowercase().contains("handoff") { known.crew } else { None },
         ..rules(subject, PromptReader::Next),
     };
     Ok(render("run.j2", &values))

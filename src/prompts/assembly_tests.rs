@@ -116,6 +116,18 @@ fn a_task_alone_needs_no_phases_and_its_act_stands_beside_it() {
 }
 
 #[test]
+fn a_task_that_asks_for_handoffs_is_followed_by_the_command_that_writes_one() {
+    let known = PromptInputs { crew: Some("'/my tools/crew'"), ..PromptInputs::default() };
+    let line = "\n- A page for whoever continues: '/my tools/crew' handoff task \"what";
+    for (task, is_there) in
+        [("Build it. Handoff after each: /crew:handoff", true), ("Build it", false)]
+    {
+        let made = made(&of_task(task, Recipe::default()), &known, "");
+        assert_eq!(made.contains(line), is_there, "{made}");
+    }
+}
+
+#[test]
 fn a_value_is_inserted_as_it_is_and_never_expanded_again() {
     let recipe = Recipe([(Phase::Context, vec![Fragment::File("/p/a.j2".into())])].into());
     let hostile = "{{ task }} {% include \"x.j2\" %} {% raw %} {# <b>&\"'` {% if";

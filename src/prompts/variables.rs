@@ -28,6 +28,8 @@ pub struct PromptInputs<'a> {
     /// The page of where the loop stands, its file and text: for the first prompt of a new owner
     /// and past the redline.
     pub handoff: Option<&'a (PathBuf, String)>,
+    /// The word by which a shell starts crew, for a task that asks for handoffs.
+    pub crew: Option<&'a str>,
     pub git_status: Option<&'a str>,
     pub git_diff: Option<&'a str>,
     pub git_log: Option<&'a str>,
