@@ -196,8 +196,8 @@ pub struct Page {
     pub status: &'static str,
     pub branch: Option<String>,
     pub folder: PathBuf,
-    /// The file that holds the exact task.
-    pub task_file: PathBuf,
+    /// The file that holds the exact task; `None` for a procedure without one.
+    pub task_file: Option<PathBuf>,
     /// What the agent says when it is done.
     pub promise: Option<String>,
     /// Each check with its last result.
@@ -269,7 +269,7 @@ impl Page {
             status: record.status_word(),
             branch: record.place.branch.clone(),
             folder: record.place.folder.clone(),
-            task_file: record.place.task_file(),
+            task_file: (!task.is_empty()).then(|| record.place.task_file()),
             promise: record.contract.promise.as_ref().map(ToString::to_string),
             results: results::facts(inputs, &checks),
             checks,

@@ -156,3 +156,14 @@ fn an_authors_own_headings_are_kept_and_pass_for_none_of_crews() {
     assert_eq!(below(words), words, "as often as it is handed on");
     assert_eq!(text.matches("\n## Context for resume\n").count(), 1);
 }
+
+#[test]
+fn a_procedure_without_a_task_names_no_file_of_one() {
+    for (task, is_named) in [("Build it", true), ("", false)] {
+        let mut subject = refused_at_its_limit();
+        subject.contract.task = task.to_owned();
+        let page = a_page(&subject, &Story::picking(None));
+        let text = text(&page, "", "task", at(0).wall);
+        assert_eq!(text.contains("- Task, word for word: "), is_named, "{text}");
+    }
+}
