@@ -280,8 +280,8 @@ pub struct ShowArgs {
     /// Only the last N iterations
     #[arg(long, value_name = "N", value_parser = iteration, conflicts_with_all = ["iteration", "log"])]
     pub last: Option<u32>,
-    /// Only some: failed, timed-out, no-progress
-    #[arg(long, value_name = "KIND", value_parser = ["failed", "timed-out", "no-progress"])]
+    /// Only failed, timed-out, skipped, interrupted, no-progress
+    #[arg(long, value_name = "KIND", value_parser = ["failed", "timed-out", "skipped", "interrupted", "no-progress"])]
     #[arg(hide_possible_values = true, conflicts_with_all = ["iteration", "log"])]
     pub only: Option<String>,
     /// The prompt that iteration N was started with

@@ -8,9 +8,10 @@ use crate::drive::find::{gone_why, owner_is_gone};
 use crate::drive::page;
 use crate::drive::run::waits::who_worked;
 use crate::engine::doctor::shell_word;
-use crate::engine::evidence::{IterationStatus, Progress};
+use crate::engine::evidence::Progress;
 use crate::engine::journal::story::{Chapter, Iteration, Story, What};
 use crate::engine::record::{Agent, Driver, Loop};
+use crate::engine::text::word;
 use crate::engine::view::{Page, Step, lines};
 use crate::exit::Exit;
 use crate::parse::arguments::UsageError;
@@ -43,9 +44,8 @@ pub fn show(arguments: &ShowArgs) -> Result<Exit> {
     if arguments.only.is_some() || arguments.last.is_some() {
         let newest = arguments.last.map_or(usize::MAX, |last| last as usize);
         let is_wanted = |it: &Iteration| match arguments.only.as_deref() {
-            Some("failed") => it.evidence.status == IterationStatus::Failed,
-            Some("timed-out") => it.evidence.status == IterationStatus::TimedOut,
-            Some(_) => it.evidence.progress == Progress::None,
+            Some("no-progress") => it.evidence.progress == Progress::None,
+            Some(kind) => word(&it.evidence.status) == kind.replace('-', "_"),
             None => true,
         };
         let is_kept =

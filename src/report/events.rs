@@ -10,9 +10,9 @@
 //! - `iteration_start`: the agent is being started
 //! - `agent_line`: with `-v`, a line of the agent's output: `text`
 //! - `check_start`, `check_end`: a check: `run`; then `verdict`, `exit`, `elapsed_ms`
-//! - `iteration_end`: the iteration was judged: `elapsed_ms`, `exit`, `agent`, `failure`, `claim`,
-//!   `progress`, `checks`, `usage`, `context_percent`, `context_tokens`, `consecutive_failures`,
-//!   `ends`
+//! - `iteration_end`: the iteration was judged: `elapsed_ms`, `status`, `exit`, `agent`, `failure`,
+//!   `claim`, `progress`, `checks`, `usage`, `context_percent`, `context_tokens`,
+//!   `consecutive_failures`, `ends`
 //! - `iteration_skipped`: a reaction prevented the start of the agent: `why`
 //! - `wait`, `delay`: nothing happens `until` then; a wait has `why`
 //! - `pause`: no iteration starts until the loop is resumed
@@ -150,6 +150,7 @@ fn ended(after: &Loop, exit: Option<i32>, ends: Option<Outcome>) -> Value {
     let evidence = after.state.evidence.as_ref().unwrap_or(&unseen);
     json!({
         "elapsed_ms": after.elapsed_ms.last(),
+        "status": evidence.status,
         "exit": exit,
         "agent": evidence.agent,
         "failure": evidence.failure,

@@ -47,7 +47,12 @@ fn a_failing_start_skips_the_iteration_and_the_skipped_ones_are_bounded() {
     assert_eq!(told["completed_iterations"], 3, "{told:#}");
     assert_eq!(told["consecutive_failures"], 0, "{told:#}");
     let why = "iteration_start `echo not now; exit 3` failed (exit 3): not now";
-    assert_eq!(told["evidence"]["skipped"], format!("skipped: {why}"));
+    assert_eq!(
+        (&told["evidence"]["skipped"], &told["evidence"]["status"]),
+        (&why.into(), &"skipped".into())
+    );
+    let page = world.crew(&["show", "--only", "skipped", "--last", "1"]).success();
+    assert!(page.contains(&format!("skipped: {why}")), "{page}");
     let ran = world.crew(&["run", "Do it", "-n", "0", "--stall", "4"]);
     assert_eq!((ran.code(), world.calls()), (12, 0), "{ran:#?}");
 }

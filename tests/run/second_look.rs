@@ -78,7 +78,10 @@ fn an_interrupted_iteration_shows_what_it_had_written_and_a_running_one_says_whe
     let sees = || {
         let page = world.crew(&["show"]).success();
         assert!(page.contains("half.txt  interrupted before its end"), "{page}");
-        assert!(page.contains("half.txt · interrupted before its end · finished"), "{page}");
+        assert!(
+            page.contains(" · interrupted · half.txt · interrupted before its end · finished"),
+            "{page}"
+        );
         let diff = world.crew(&["diff", "1"]).success();
         assert!(diff.contains("+half") && !diff.contains("person"), "{diff}");
         let iteration = world.crew(&["show", "--iteration", "1"]).success();
@@ -372,9 +375,6 @@ fn the_step_that_runs_is_named_by_the_status_and_by_the_view_in_the_checkout() {
 }
 
 #[test]
-fn iterations_are_chosen_by_their_number_and_by_how_they_ended() {
-    let world = World::new(&[WORK, "exit 3", "echo 2 > two.txt; sleep 100"]);
-#[test]
 fn a_check_before_the_first_iteration_is_named_as_what_the_loop_does() {
     let world = World::new(&[WORK]);
     let check = format!("touch '{}'; sleep 100", world.note("hangs").display());
@@ -385,6 +385,9 @@ fn a_check_before_the_first_iteration_is_named_as_what_the_loop_does() {
     running.wait(DEADLINE);
 }
 
+#[test]
+fn iterations_are_chosen_by_their_number_and_by_how_they_ended() {
+    let world = World::new(&[WORK, "exit 3", "echo 2 > two.txt; sleep 100"]);
     world.crew(&["run", "Build it", "-n", "3", "-q", "--timeout", "1s"]);
     let numbers = |options: &[&str]| {
         let story = world.crew(&[&["show", "--json"], options].concat()).success();
@@ -397,5 +400,6 @@ fn a_check_before_the_first_iteration_is_named_as_what_the_loop_does() {
     assert_eq!(numbers(&["--only", "timed-out"]), [3]);
     assert_eq!(numbers(&["--only", "no-progress"]), [2]);
     let totals = world.crew(&["history", "--json"]).success();
-    assert!(totals.contains("\"iterations_failed\":1,\"iterations_skipped\":0"), "{totals}");
+    let counts = "\"iterations_failed\":1,\"iterations_interrupted\":0,\"iterations_skipped\":0";
+    assert!(totals.contains(counts), "{totals}");
 }

@@ -256,7 +256,8 @@ fn evidence(
         claim,
         checks,
         status: match &facts.seen.agent.process {
-            _ if skipped(facts).is_some() => IterationStatus::Skipped,
+            Some(ProcessEnd::Skipped(_)) => IterationStatus::Skipped,
+            _ if skipped(facts).is_some() => IterationStatus::Interrupted,
             Some(ProcessEnd::TimedOut(_) | ProcessEnd::Silent(_)) => IterationStatus::TimedOut,
             _ if failure.is_some() => IterationStatus::Failed,
             _ => IterationStatus::Completed,
@@ -297,7 +298,7 @@ fn is_broken_off(facts: &Facts) -> bool {
 
 fn skipped(facts: &Facts) -> Option<String> {
     match &facts.seen.agent.process {
-        Some(ProcessEnd::Skipped(why)) => Some(format!("skipped: {why}")),
+        Some(ProcessEnd::Skipped(why)) => Some(why.clone()),
         Some(ProcessEnd::BrokenOff(_)) => Some("interrupted before its end".to_owned()),
         Some(ProcessEnd::OutOfTime) => Some("ended when the loop's time was used up".to_owned()),
         _ => None,
@@ -405,7 +406,8 @@ pub fn exited(code: i32) -> String {
 /// Seconds that the next iteration waits; `subject` has already counted the crash.
 pub fn wait_s(subject: &Loop) -> u64 {
     let state = &subject.state;
-    let waits = if state.completed > state.crashes.saturating_add(state.tally.skipped) {
+    let unended = state.tally.skipped + state.tally.interrupted;
+    let waits = if state.completed > state.crashes.saturating_add(unended) {
         WORKED_S
     } else {
         NEVER_WORKED_S

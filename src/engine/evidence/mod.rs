@@ -69,7 +69,14 @@ pub struct Evidence {
 impl Evidence {
     /// Why the iteration did not run to its end, where that was not a failure.
     pub fn unended(&self) -> Option<String> {
-        self.skipped.clone().or_else(|| self.ended.clone())
+        self.broken_off().or_else(|| self.ended.clone())
+    }
+
+    /// Why it did not run, or was ended from outside: "skipped: …".
+    pub fn broken_off(&self) -> Option<String> {
+        let why = self.skipped.as_ref()?;
+        let is_skipped = self.status == IterationStatus::Skipped;
+        Some(if is_skipped { format!("skipped: {why}") } else { why.clone() })
     }
 
     /// The checks that did not pass, in the order they ran.
@@ -124,8 +131,10 @@ pub enum IterationStatus {
     Failed,
     /// It ran into its timeout, or its agent was silent for too long.
     TimedOut,
-    /// It did not run, or was broken off.
+    /// It did not run.
     Skipped,
+    /// A person, or the end of the loop's time, ended it.
+    Interrupted,
 }
 
 /// Why an iteration failed whose gate did.

@@ -28,7 +28,7 @@ pub fn said(evidence: &Evidence) -> Vec<String> {
     };
     parts.extend(claim.map(|(what, why)| with_reason(what, &why)));
     parts.extend(failing);
-    parts.extend(evidence.skipped.clone());
+    parts.extend(evidence.broken_off());
     parts.extend(evidence.cut.then(|| CUT.to_owned()));
     if parts.is_empty() {
         let changed = ["changed something", "changed nothing", "no claim yet"];

@@ -133,7 +133,7 @@ fn state() -> Value {
 fn tally() -> Value {
     json!({
         "iterations_completed": 1, "iterations_failed": 2, "iterations_timed_out": 3, "iterations_skipped": 4,
-        "files_changed": 5, "files_created": 6, "files_modified": 7,
+        "iterations_interrupted": 8, "files_changed": 5, "files_created": 6, "files_modified": 7,
     })
 }
 

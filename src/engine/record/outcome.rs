@@ -177,6 +177,8 @@ pub struct Tally {
     pub timed_out: u32,
     #[serde(rename = "iterations_skipped")]
     pub skipped: u32,
+    #[serde(rename = "iterations_interrupted")]
+    pub interrupted: u32,
     /// The files that were changed in any way, and of these the new ones and those with other
     /// contents, each once an iteration.
     pub files_changed: u64,
@@ -192,6 +194,7 @@ impl Tally {
             IterationStatus::Failed => &mut self.failed,
             IterationStatus::TimedOut => &mut self.timed_out,
             IterationStatus::Skipped => &mut self.skipped,
+            IterationStatus::Interrupted => &mut self.interrupted,
         } += 1;
         if let Some(changes) = &evidence.changes {
             self.files_changed += changes.total();
@@ -205,6 +208,7 @@ impl Tally {
         self.failed += other.failed;
         self.timed_out += other.timed_out;
         self.skipped += other.skipped;
+        self.interrupted += other.interrupted;
         self.files_changed += other.files_changed;
         self.files_created += other.files_created;
         self.files_modified += other.files_modified;
@@ -321,6 +325,7 @@ mod tests {
           "iterations_failed": 0,
           "iterations_timed_out": 0,
           "iterations_skipped": 0,
+          "iterations_interrupted": 0,
           "files_changed": 0,
           "files_created": 0,
           "files_modified": 0,
