@@ -290,7 +290,7 @@ pub struct ShowArgs {
     /// What the agent did in that iteration, or in the latest
     #[arg(long, conflicts_with_all = ["html", "json"])]
     pub log: bool,
-    /// With `--log`: its output, byte for byte
+    /// With `--log`: its output, as it printed it
     #[arg(long, requires = "log")]
     pub raw: bool,
     /// With `--log`: keep following until the loop is over

@@ -19,7 +19,7 @@ use crate::report::show as words;
 use crate::report::show::StoryPage;
 use crate::world::clock;
 use crate::world::files::disk::{self, Durability};
-use crate::world::process::{LineCutter, LinePiece, text_of};
+use crate::world::process::{ERRORS_MARK, LineCutter, LinePiece, text_of};
 use crate::world::store::logs::Tail;
 use crate::world::store::{self, Home, logs};
 use anyhow::{Result, bail};
@@ -166,7 +166,8 @@ fn log(home: &Home, record: Loop, shown: &ShowArgs) -> Result<()> {
     };
     let rendering = rendering(home, &record, iteration, shown);
     let before = if rendering.is_some() { BEFORE_EVENTS } else { BEFORE };
-    let mut lines = Lines::open(&path, if shown.follow { before } else { SHOWN }, rendering)?;
+    let most = if shown.follow { before } else { SHOWN };
+    let mut lines = Lines::open(&path, most, rendering, shown.raw)?;
     if shown.follow {
         return follow_on(home, record, iteration, shown, lines);
     }
@@ -183,7 +184,7 @@ pub fn last_steps(home: &Home, record: &Loop, bytes: u64) -> Result<String> {
     let iteration = latest(home, record);
     let path = kept(home, record, iteration)?;
     let mut steps = String::new();
-    let mut lines = Lines::open(&path, bytes, Rendering::of(home, record, iteration))?;
+    let mut lines = Lines::open(&path, bytes, Rendering::of(home, record, iteration), false)?;
     lines.each(true, |text| {
         steps += text;
         true
@@ -211,7 +212,8 @@ fn follow_on(
             iteration += 1;
             print::err(&format!("crew: iteration {iteration}"));
             let log = logs::path(home, &record.id, iteration);
-            lines = Lines::open(&log, SHOWN, rendering(home, &record, iteration, shown))?;
+            let rendering = rendering(home, &record, iteration, shown);
+            lines = Lines::open(&log, SHOWN, rendering, shown.raw)?;
             continue;
         }
         if !record.is_live() {
@@ -235,6 +237,8 @@ struct Lines {
     cutter: LineCutter,
     /// `None` shows what was printed as it is.
     rendering: Option<Rendering>,
+    /// Whether crew's mark of standard error is left out.
+    is_raw: bool,
 }
 
 /// Puts the events of the agents that worked, one after the other, into words.
@@ -283,9 +287,10 @@ impl Rendering {
 }
 
 impl Lines {
-    fn open(log: &Path, most: u64, rendering: Option<Rendering>) -> Result<Self> {
+    fn open(log: &Path, most: u64, rendering: Option<Rendering>, is_raw: bool) -> Result<Self> {
         let longest = if rendering.is_some() { EVENT } else { LINE };
-        Ok(Self { tail: Tail::open(log, most)?, cutter: LineCutter::new(longest), rendering })
+        let (tail, cutter) = (Tail::open(log, most)?, LineCutter::new(longest));
+        Ok(Self { tail, cutter, rendering, is_raw })
     }
 
     /// The next complete lines, and the rest if no more will come; and whether that is all that was
@@ -308,6 +313,7 @@ impl Lines {
         }
         let text = match &mut self.rendering {
             Some(rendering) => rendering.text(is_end),
+            None if self.is_raw => String::from_utf8_lossy(&printed).replace(ERRORS_MARK, ""),
             None => String::from_utf8_lossy(&printed).into_owned(),
         };
         Ok((text, is_end))

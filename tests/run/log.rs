@@ -69,6 +69,20 @@ fn the_log_tells_what_the_agent_did_and_raw_gives_its_bytes() {
 }
 
 #[test]
+fn standard_error_is_marked_in_a_log_and_not_in_its_raw_bytes() {
+    let world = World::new(&["echo out; echo 'stderr: out'; echo err >&2"]);
+    world.crew(&["run", "Do it", "-n", "1"]);
+    let shown = |options: &[&str]| {
+        let log = world.crew(&[&["show", "--log"], options].concat()).success();
+        let mut lines: Vec<String> = log.lines().map(str::to_owned).collect();
+        lines.sort_unstable();
+        lines
+    };
+    assert_eq!(shown(&[]), ["out", "stderr: err", "stderr: out"]);
+    assert_eq!(shown(&["--raw"]), ["err", "out", "stderr: out"]);
+}
+
+#[test]
 fn a_run_tells_the_same_while_it_works() {
     let ran = world().crew(&["run", "Do it", "-n", "1", "-v"]);
     // A command is told when it starts, and its result when it has one.

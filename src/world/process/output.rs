@@ -202,8 +202,9 @@ pub trait Watch {
     fn stop(&mut self) -> Option<StopRequest>;
 }
 
-/// What a line of standard error begins with in the log.
-const ERRORS_MARK: &[u8] = b"stderr: ";
+/// What a line of standard error begins with in the log: no line of text begins so, and on a page
+/// the first character is left out.
+pub const ERRORS_MARK: &str = "\u{1e}stderr: ";
 
 /// The receivers of a child's output: whole lines go to the log and to the watch, and a part of one
 /// stream is kept.
@@ -243,7 +244,7 @@ impl<'a> Feed<'a> {
             let is_line = matches!(piece, LinePiece::Line(_));
             if let Some(log) = &mut self.log {
                 if stream == Stream::Errors && is_line {
-                    log.add(ERRORS_MARK);
+                    log.add(ERRORS_MARK.as_bytes());
                 }
                 log.add(bytes);
             }
