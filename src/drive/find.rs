@@ -1,6 +1,7 @@
 //! Which loop a person means: by id, by its procedure, by the beginning of an id, or by the working
 //! tree they are in.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -88,7 +89,7 @@ fn by_name(home: &Home, name: &str, folder: &Path) -> Result<Vec<Loop>> {
 }
 
 /// The newest loop of that procedure in this working tree, else in the repository's others, else
-/// the only live one of the machine, else all of them.
+/// the only live one of the machine, else the newest of each working tree.
 fn by_procedure(home: &Home, name: &str, folder: &Path) -> Vec<Loop> {
     let mut loops = store::load_all(home);
     loops.retain(|record| record.procedure() == Some(name));
@@ -100,6 +101,8 @@ fn by_procedure(home: &Home, name: &str, folder: &Path) -> Vec<Loop> {
     if loops.iter().filter(|record| record.is_live()).count() == 1 {
         loops.retain(Loop::is_live);
     }
+    let mut trees = BTreeSet::new();
+    loops.retain(|record| trees.insert(record.place.checkout.clone()));
     loops
 }
 

@@ -30,6 +30,9 @@ fn a_procedures_newest_loop_that_is_not_completed_is_resumed_and_named() {
     let ran = world.crew(&["resume", "build", "-n", "+1"]);
     assert_eq!(ran.code(), 10, "{ran:#?}");
     assert!(ran.stderr.contains(&format!("crew: this is loop {id}: exhausted\n")), "{ran:#?}");
+    let ran = world.crew_in("..", &["resume", "build", "-n", "+1"]);
+    assert_eq!(ran.code(), 10, "typed in another folder: {ran:#?}");
+    assert!(ran.stderr.contains(&format!("crew: this is loop {id}: exhausted\n")), "{ran:#?}");
 }
 
 #[test]
