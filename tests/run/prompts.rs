@@ -14,6 +14,19 @@ fn let_go(world: &World) {
 }
 
 #[test]
+fn a_template_that_is_given_as_the_task_is_sent_as_it_is_and_that_is_said() {
+    let world = World::new(&[CLAIM]);
+    world.sandbox.write("task.j2", "Build {{ git_status }}\n");
+    let ran = world.crew(&["run", "--prompt-file", "task.j2"]);
+    assert_eq!(ran.code(), 0, "{ran:#?}");
+    assert!(world.prompt(1).contains("Build {{ git_status }}\n"), "{}", world.prompt(1));
+    assert!(
+        ran.stderr.contains("crew: task.j2 is sent as it is: a task is no template"),
+        "{ran:#?}"
+    );
+}
+
+#[test]
 fn a_task_reaches_the_agent_byte_for_byte() {
     let tasks = [
         "deploy with ${{ secrets.X }} and {{#if}} and <b>&\" and 'quotes'",

@@ -70,6 +70,13 @@ pub fn prepare_at(
         agent::refuse_useless(run, &contract.limits, folder)?;
     }
     notes.extend(of_the_agent(&contract));
+    if let Some(file) = &start.prompt_file
+        && Path::new(file).extension().is_some_and(|it| it == "j2")
+    {
+        notes.push(format!(
+            "{file} is sent as it is: a task is no template; --act {file} fills it in"
+        ));
+    }
     notes.extend(missing_at_the_start(&place, &contract.checks)?);
     notes.extend(without_git);
     let (keep, replace) = (settings.keep(), start.replace);
