@@ -332,7 +332,7 @@ pub struct DoctorArgs {
     /// Look at a compute node of a cluster: slurm or slurm:HOST
     ///
     /// With one small job there; slurm:HOST by ssh to its login node.
-    #[arg(long, value_name = "ENGINE", value_parser = cluster)]
+    #[arg(long, value_name = "EXECUTOR", value_parser = cluster)]
     pub on: Option<String>,
     /// With --on: the agent to look for (the one used here)
     #[arg(long, value_name = "NAME")]

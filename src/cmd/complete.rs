@@ -60,7 +60,7 @@ fn candidates(verb: &str, arg: Arg) -> Arg {
         ("agent" | "fallback", _) => these(arg, agents::known),
         ("task", _) if verb == "run" => these(arg, || procedures::NAMES.map(str::to_owned).into()),
         (_, "PROOF") => these(arg, || Proof::REQUIRED.map(|it| it.label().to_owned()).into()),
-        (_, "ENGINE") => these(arg, || ["local", "slurm"].map(str::to_owned).into()),
+        (_, "EXECUTOR") => these(arg, || ["local", "slurm"].map(str::to_owned).into()),
         (_, "LOOP") => arg.add(ArgValueCandidates::new(match verb {
             "pause" | "cancel" | "set" | "tell" => || loops(Loop::is_live),
             "clean" => || loops(|record| !record.is_live()),

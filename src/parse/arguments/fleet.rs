@@ -30,7 +30,7 @@ pub enum FleetVerb {
     /// Let no iteration begin until the fleet is run again
     #[command(after_help = "Examples:\n  crew fleet pause\n  crew fleet pause vat-rounding --now")]
     Pause(FleetOrderArgs),
-    /// End tasks, or all of them; no engine's memory undoes it
+    /// End tasks, or all of them; no executor's memory undoes it
     #[command(
         after_help = "Examples:\n  crew fleet cancel vat-rounding\n  crew fleet cancel --now"
     )]
@@ -50,7 +50,7 @@ pub enum FleetVerb {
         #[arg(value_name = "NAME")]
         fleet: String,
     },
-    /// Make one attempt at a task, as an engine does
+    /// Make one attempt at a task, as an executor does
     ///
     /// Safe to start at any moment, any number of times.
     #[command(after_help = "Examples:\n  crew fleet job billing vat-rounding")]
@@ -103,7 +103,7 @@ pub struct FleetRunArgs {
     /// What runs the jobs: local, slurm, slurm:HOST
     ///
     /// From now on. slurm:HOST by ssh to its login node.
-    #[arg(long, value_name = "ENGINE", value_parser = engine)]
+    #[arg(long, value_name = "EXECUTOR", value_parser = engine)]
     pub on: Option<String>,
     /// Try again what ended without being completed
     #[arg(long)]
