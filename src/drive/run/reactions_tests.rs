@@ -57,7 +57,7 @@ impl Scene {
     }
 
     fn react(&self, on: LoopMoment) -> Vec<ReactionEnd> {
-        react(&self.home(), &self.subject, on, &|| false)
+        react(&self.home(), &self.subject, on, &|_| (), &|| false)
     }
 
     fn timeout(mut self, seconds: u64) -> Self {
@@ -98,6 +98,13 @@ fn the_reactions_of_a_moment_run_in_order_and_a_failure_stops_none() {
         "finish `echo two >> log; echo it is full >&2; exit 3` failed (exit 3): it is full"
     );
     assert_eq!(scene.react(LoopMoment::Stall), []);
+    let begun = Cell::new(0);
+    let begins = |run: &str| {
+        assert!(run.starts_with("echo"), "{run}");
+        begun.set(begun.get() + 1);
+    };
+    react(&scene.home(), &scene.subject, LoopMoment::Finish, &begins, &|| false);
+    assert_eq!(begun.get(), 3, "each is named as it begins");
 }
 
 #[test]
@@ -153,7 +160,7 @@ fn one_that_dies_by_a_foreign_signal_or_is_ended_with_the_run_has_not_failed() {
         asked.set(asked.get() + 1);
         asked.get() > 3
     };
-    let ends = react(&scene.home(), &scene.subject, LoopMoment::Finish, &stop);
+    let ends = react(&scene.home(), &scene.subject, LoopMoment::Finish, &|_| (), &stop);
     assert_eq!(verdicts(&ends), [(Verdict::Unknown, None)]);
     assert!(!disk::exists(&scene.path("next")));
 }
@@ -177,5 +184,5 @@ fn only_the_end_of_a_long_output_is_kept() {
 #[test]
 fn a_loop_without_a_run_has_no_reactions() {
     let home = Home::at(Path::new("/nowhere"));
-    assert_eq!(react(&home, &a_loop(), LoopMoment::Finish, &|| false), []);
+    assert_eq!(react(&home, &a_loop(), LoopMoment::Finish, &|_| (), &|| false), []);
 }

@@ -194,12 +194,9 @@ impl Runner<'_> {
             LoopMoment::IterationStart => LoopStep::PreHook,
             _ => LoopStep::PostHook,
         };
-        let mut reactions = self.ledger.record.contract.run.iter().flat_map(|run| &run.reactions);
-        if let Some(reaction) = reactions.find(|it| it.on == on) {
-            self.tell(&RunEvent::StepStarted(step, &reaction.run));
-        }
+        let begins = |run: &str| self.tell(&RunEvent::StepStarted(step, run));
         let mut first = None;
-        for end in react(self.home, &self.ledger.record, on, &stop) {
+        for end in react(self.home, &self.ledger.record, on, &begins, &stop) {
             if end.failed() {
                 let why = end.line();
                 let is_told = is_told && first.is_none();
@@ -247,15 +244,22 @@ impl Runner<'_> {
 // Runs the user's commands at a moment of a loop. They come from the contract, so nothing that the
 // agent writes can add one. Reports how each ended; the caller decides what that means.
 
-/// Runs every reaction to a moment, in the given order, even if an earlier one failed.
-/// `stop` ends the running one and skips the rest.
-fn react(home: &Home, subject: &Loop, on: LoopMoment, stop: Stop<'_>) -> Vec<ReactionEnd> {
+/// Runs every reaction to a moment, in the given order, even if an earlier one failed. `begins` has
+/// the command of each; `stop` ends the running one and skips the rest.
+fn react(
+    home: &Home,
+    subject: &Loop,
+    on: LoopMoment,
+    begins: &dyn Fn(&str),
+    stop: Stop<'_>,
+) -> Vec<ReactionEnd> {
     let reactions = subject.contract.run.iter().flat_map(|run| &run.reactions);
     let mut ends = Vec::new();
     for reaction in reactions.filter(|reaction| reaction.on == on) {
         if stop() {
             break;
         }
+        begins(&reaction.run);
         ends.push(run_reaction(home, subject, reaction, stop));
     }
     ends
