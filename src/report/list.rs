@@ -2,7 +2,7 @@
 //! least use are left out, and only the last one, the task, is ever cut. What lives comes first.
 
 use super::events::status;
-use super::page::Reading;
+use super::page::{Reading, folded};
 use super::table::{self, ALWAYS, Column};
 use super::words::{ago, brief, size};
 use super::{colour, run, templates};
@@ -139,7 +139,8 @@ pub fn history(
         let _ = writeln!(text, "({more} more: --limit {})", totals.loops());
     }
     if totals.loops() > 1 {
-        let _ = writeln!(text, "\n{}", colour::words(&ends(totals, true)));
+        let line = folded(&ends(totals, true), at.reading.width);
+        let _ = write!(text, "\n{}", colour::words(&line));
     }
     text
 }
@@ -336,6 +337,14 @@ mod history_tests {
         (2 more: --limit 4)
 
         4 loops: 1 completed, 3 cancelled · 3 iterations in 2m16s · $1.84
+        ");
+        let narrow = ListReading { reading: Reading { width: 40, ..reading }, home: None };
+        let list = history(&[], &totals, narrow, false);
+        assert_snapshot!(colour::painted(&list, false), @"
+        (4 more: --limit 4)
+
+        4 loops: 1 completed, 3 cancelled · 3
+          iterations in 2m16s · $1.84
         ");
     }
 }
