@@ -105,8 +105,7 @@ impl Scratch {
             ("CLAUDE_PLUGIN_DATA", text(&self.root.join("client"))?),
             ("CLAUDE_PROJECT_DIR", repository),
         ]);
-        let answer =
-            self.run(&format!("{} hook", self.crew), call.input(fields.to_string().as_bytes()))?;
+        let answer = self.run(&self.crew, "hook", call.input(fields.to_string().as_bytes()))?;
         serde_json::from_slice(answer.as_bytes())
             .with_context(|| format!("the {event} hook did not answer in JSON: {}", answer.trim()))
     }
@@ -141,13 +140,13 @@ impl Scratch {
 
     /// Runs git in the repository, and returns what it printed.
     pub fn git(&self, arguments: &[&str]) -> Result<String> {
-        self.run(&format!("git {}", arguments.join(" ")), self.call("git", arguments, WITHIN))
+        self.run("git", &arguments.join(" "), self.call("git", arguments, WITHIN))
     }
 
-    fn run(&self, line: &str, call: Call<'_>) -> Result<String> {
+    fn run(&self, program: &str, arguments: &str, call: Call<'_>) -> Result<String> {
+        let line = format!("{program} {arguments}");
         let ended = match call.run(|| self.interrupted()) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                let program = line.split(' ').next().unwrap_or(line);
                 bail!("cannot find {program}\nhint: the demo needs git and sh on the PATH")
             }
             other => other.with_context(|| format!("cannot run {line}"))?,
@@ -179,4 +178,20 @@ fn variables(root: &Path) -> Result<Vec<Variable>> {
 pub fn text(path: &Path) -> Result<String> {
     let text = path.to_str().with_context(|| format!("{} is not Unicode", path.display()))?;
     Ok(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_is_missing_is_named_whole_also_where_its_path_holds_blanks() {
+        let root = tempfile::tempdir().unwrap().keep();
+        let (variables, crew) = (Vec::new(), "/no such folder/crew".to_owned());
+        let scratch = Scratch { root, variables, crew, ended: Arc::default() };
+        disk::make_private_folder(&scratch.repository()).unwrap();
+        let call = scratch.call(&scratch.crew, &["hook"], WITHIN);
+        let error = scratch.run(&scratch.crew, "hook", call).unwrap_err().to_string();
+        assert!(error.starts_with("cannot find /no such folder/crew\n"), "{error}");
+    }
 }
