@@ -100,7 +100,7 @@ fn a_loop_that_has_begun_to_work_is_not_replaced_unasked() {
         begin(&door);
         let told = door.types("\"Build it all\" --stall 0", "p-9");
         let refused = format!("crew: loop {id} is running here at iteration ");
-        let way_out = "replace it with --replace, or use another git worktree";
+        let way_out = "use another git worktree, or start with --replace";
         let words = told.refusal();
         assert!(words.starts_with(&refused) && words.ends_with(way_out), "{told:#?}");
         assert_eq!(door.status(&id)["status"], "running");

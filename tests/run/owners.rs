@@ -72,7 +72,7 @@ fn a_second_run_in_a_working_tree_is_refused_with_the_owner_named() {
             second.stderr,
             format!(
                 "crew: loop {id} is running here at iteration 1, owned by crew run, process {pid}\n\
-                 hint: end it with `crew cancel {id}`, replace it with --replace, or use another git worktree\n"
+                 hint: end it with `crew cancel {id}`, use another git worktree, or start with --replace\n"
             )
         );
     }
@@ -92,7 +92,7 @@ fn a_paused_run_still_has_its_working_tree() {
     assert_eq!(second.code(), 1);
     assert_snapshot!(world.same(&second.stderr), @"
     crew: loop ID is paused here before iteration 1; crew resume ID resumes it
-    hint: end it with `crew cancel ID`, replace it with --replace, or use another git worktree
+    hint: end it with `crew cancel ID`, use another git worktree, or start with --replace
     ");
     let shown = world.crew(&["status"]).success();
     assert!(!shown.contains("gone"), "{shown}");

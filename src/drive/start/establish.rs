@@ -309,7 +309,7 @@ fn occupied(record: &Loop, session_id: Option<&str>) -> String {
     };
     format!(
         "loop {id} is {what}\n\
-         hint: end it with `crew cancel {id}`, replace it with --replace, or use another git worktree"
+         hint: end it with `crew cancel {id}`, use another git worktree, or start with --replace"
     )
 }
 
