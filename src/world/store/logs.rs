@@ -6,7 +6,7 @@
 //! before it. The prompt that it was started with is in `0007.prompt`.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -77,7 +77,7 @@ pub fn begin(path: &Path, agent: &str, is_one_of_several: bool) {
         _ => format!("\n{AGAIN_BY}"),
     };
     let mut log = Log::open(path);
-    log.add_line(format!("{by}{agent}{}", BY[1]).as_bytes());
+    log.add(format!("{by}{agent}{}\n", BY[1]).as_bytes());
     // The agent's own output reports the same error.
     let _ = log.close();
 }
@@ -92,10 +92,8 @@ pub fn begun_by(line: &str) -> Option<&str> {
 #[derive(Debug)]
 pub struct Log {
     path: PathBuf,
-    /// `None` after an error.
-    file: Option<File>,
-    error: Option<io::Error>,
-    gathered: Vec<u8>,
+    /// The file, or why nothing more is written.
+    file: io::Result<BufWriter<File>>,
     /// The size of the file in bytes.
     size: u64,
 }
@@ -103,88 +101,54 @@ pub struct Log {
 impl Log {
     /// Opens a log and appends to an existing one: a killed iteration keeps its output.
     pub fn open(path: &Path) -> Self {
-        let mut log = Self {
-            path: path.to_owned(),
-            file: None,
-            error: None,
-            gathered: Vec::new(),
-            size: disk::size(path),
-        };
         let folder = path.parent().unwrap_or(Path::new("/"));
-        match disk::make_private_folder(folder).and_then(|()| disk::open_to_append(path)) {
-            Ok(file) => log.file = Some(file),
-            Err(error) => log.error = Some(error),
-        }
-        log
+        let file = disk::make_private_folder(folder).and_then(|()| buffered(path));
+        Self { path: path.to_owned(), file, size: disk::size(path) }
     }
 
     /// Adds output.
     pub fn add(&mut self, bytes: &[u8]) {
-        if self.gathered.len() + bytes.len() > GATHERED {
-            self.flush();
-        }
-        if bytes.len() < GATHERED {
-            self.gathered.extend_from_slice(bytes);
-        } else {
-            self.attempt(|log| log.write(bytes));
-        }
-    }
-
-    /// Adds a line, with a line break if it has none.
-    pub fn add_line(&mut self, line: &[u8]) {
-        self.add(line);
-        if !line.ends_with(b"\n") {
-            self.add(b"\n");
+        if let Err(error) = self.write(bytes) {
+            self.file = Err(error);
         }
     }
 
     /// Writes the buffer, so that a follower sees it.
     pub fn flush(&mut self) {
-        if !self.gathered.is_empty() {
-            let gathered = std::mem::take(&mut self.gathered);
-            self.attempt(|log| log.write(&gathered));
-            self.gathered = gathered;
-            self.gathered.clear();
+        if let Ok(file) = &mut self.file
+            && let Err(error) = file.flush()
+        {
+            self.file = Err(error);
         }
     }
 
     /// Writes the rest. Returns the first error, if there was one.
     pub fn close(mut self) -> Option<io::Error> {
         self.flush();
-        self.error
-    }
-
-    fn attempt(&mut self, step: impl FnOnce(&mut Self) -> io::Result<()>) {
-        if self.file.is_some()
-            && let Err(error) = step(self)
-        {
-            self.file = None;
-            self.error = Some(error);
-        }
+        self.file.err()
     }
 
     fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
-        while !bytes.is_empty() {
+        while let (false, Ok(file)) = (bytes.is_empty(), &mut self.file) {
             if self.size >= KEPT {
-                self.turn()?;
+                // The current file becomes the earlier one and replaces that.
+                file.flush()?;
+                disk::rename(&self.path, &earlier(&self.path))?;
+                *file = buffered(&self.path)?;
+                self.size = 0;
             }
             let room = usize::try_from(KEPT - self.size).unwrap_or(usize::MAX);
             let (fits, rest) = bytes.split_at(bytes.len().min(room));
-            let Some(file) = &mut self.file else { return Ok(()) };
             file.write_all(fits)?;
             self.size += fits.len() as u64;
             bytes = rest;
         }
         Ok(())
     }
+}
 
-    /// Starts a new file; the current one becomes the earlier file and replaces that.
-    fn turn(&mut self) -> io::Result<()> {
-        disk::rename(&self.path, &earlier(&self.path))?;
-        self.file = Some(disk::open_to_append(&self.path)?);
-        self.size = 0;
-        Ok(())
-    }
+fn buffered(path: &Path) -> io::Result<BufWriter<File>> {
+    Ok(BufWriter::with_capacity(GATHERED, disk::open_to_append(path)?))
 }
 
 // Deletes the oldest logs of all loops. It never deletes a loop's record, only what its agents
