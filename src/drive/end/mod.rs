@@ -20,7 +20,6 @@ use crate::engine::usage::Usage;
 use crate::engine::view::Page;
 use crate::engine::words::view::ViewState;
 use crate::world::files::disk::{self, Durability};
-use crate::world::files::room;
 use crate::world::git::steps::put_back;
 use crate::world::process::{descendants, groups};
 use crate::world::store::{self, Home, LOCK_WAIT, StoreError, read_pointer, view, wakes, windows};
@@ -72,7 +71,7 @@ pub fn wind_up(home: &Home, record: Loop) -> EndedLoop {
     page.handoff = handoff.flatten().map(|(file, _)| file.display().to_string());
     result::write(home, &record, &page.commits, now);
     let _ = view::write(&record);
-    room::give_up(home, &record.id);
+    store::give_up_room(home, &record.id);
     let _ = windows::leave(home, &record.id, now);
     if let Some(session_id) = &record.state.owner.session_id {
         release(home, session_id, &record.id);

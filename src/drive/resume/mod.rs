@@ -28,7 +28,6 @@ use crate::engine::record::{CheckMemory, Driver, Life, Loop, LoopId, Outcome, Ow
 use crate::parse::arguments::{RecipeArgs, ResumeArgs};
 use crate::parse::settings::merge::{Layer, Settings};
 use crate::parse::settings::options::LoopOptions;
-use crate::world::files::room;
 use crate::world::process::Stop;
 use crate::world::store::{self, Home, LOCK_WAIT, view, wakes};
 use crate::world::{clock, git, recorded_environment};
@@ -104,7 +103,7 @@ pub fn resume(
     hand_over(home, &mut record, new_owner);
     view::place_task(home, &mut record)?;
     store::clear_orders(home, id)?;
-    room::keep(home, id);
+    store::keep_room(home, id);
     pointers.write(id)?;
     undelivered::mark(home, &record)?;
     let what = if is_run { RESUMED_IN_A_RUN } else { RESUMED_IN_A_SESSION };

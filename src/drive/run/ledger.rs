@@ -10,7 +10,6 @@ use crate::drive::find::is_ours;
 use crate::drive::{control, end};
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::record::{Ending, Loop, LoopId};
-use crate::world::files::room;
 use crate::world::store::{self, Home, LOCK_WAIT, StoreError, view};
 
 /// The record of a run.
@@ -150,7 +149,7 @@ impl<'a> Ledger<'a> {
                 true
             }
             // The space that is given up may be enough for the last record.
-            Err(_) if room::give_up(self.home, &self.record.id) => self.save(),
+            Err(_) if store::give_up_room(self.home, &self.record.id) => self.save(),
             Err(error) => {
                 self.remember(error);
                 false

@@ -25,7 +25,7 @@ use crate::parse::arguments::{LoopArgs, RunArgs};
 use crate::parse::settings::LogRetention;
 use crate::parse::test_changes::only_what_changed;
 use crate::world::files::disk::{self, Lock};
-use crate::world::files::{room, tree as tree_files};
+use crate::world::files::tree as tree_files;
 use crate::world::git::steps::put_back;
 use crate::world::store::StoreError::{self, Absent, Corrupt, Newer};
 use crate::world::store::{self, Held, Home, LOCK_WAIT, read_pointer, view, write_pointer};
@@ -135,7 +135,7 @@ pub fn establish(
     view::place_task(home, &mut record)?;
     let held = store::hold(home, &record.id, LOCK_WAIT)?;
     let record = begin(home, &held, record)?;
-    room::keep(home, &record.id);
+    store::keep_room(home, &record.id);
     if let Err(error) = view::write(&record) {
         let folder = record.place.reading_folder();
         notes.push(format!(

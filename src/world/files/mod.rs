@@ -1,5 +1,4 @@
 //! Files and folders, each access bounded in bytes and time. Nothing here interprets a file.
 
 pub mod disk;
-pub mod room;
 pub mod tree;

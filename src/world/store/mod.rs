@@ -14,7 +14,8 @@ pub mod wakes;
 pub mod windows;
 
 use std::cmp::Reverse;
-use std::io;
+use std::fs::OpenOptions;
+use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -27,7 +28,6 @@ use serde_json::Value;
 pub use self::fleets::{Kept, Leases};
 pub use self::home::{Home, hash, read_pointer, write_pointer};
 use super::files::disk::{self, Durability, Lock};
-use super::files::room;
 use super::{clock, fault};
 use crate::engine::boundary::facts::ControlRequest;
 use crate::engine::evidence::test_run::TestMemories;
@@ -255,12 +255,55 @@ fn leave(home: &Home, id: &LoopId, name: &str, line: &str, may_be_empty: bool) -
     let file = home.loop_file(id, name);
     let written = disk::write(&file, line.as_bytes(), Durability::Machine);
     written.or_else(|error| {
-        if room::spend(home, id, &file, line).is_ok() {
+        if spend_room(home, id, &file, line).is_ok() {
             return Ok(());
         }
         let is_left = may_be_empty && (disk::exists(&file) || disk::create_private(&file).is_ok());
         if is_left { Ok(()) } else { Err(error) }
     })
+}
+
+// Disk space reserved by a live loop, so that on a full disk it can still take a request and be
+// recorded as ended: overwriting a file in place needs no new block, and releasing the file frees
+// some. On a copy-on-write file system this may help but is not guaranteed.
+
+/// The file of the space, and its size: enough for a control request, a record of ten thousand
+/// iterations, its line in the journal, and a page.
+const ROOM: &str = "room";
+const ROOM_BYTES: usize = 256 << 10;
+
+/// Reserves space for a loop that starts or resumes. If there is none, the loop continues without.
+pub fn keep_room(home: &Home, id: &LoopId) {
+    let file = home.loop_file(id, ROOM);
+    if disk::size(&file) < ROOM_BYTES as u64 {
+        let _ = disk::remove(&file);
+        let kept = disk::create_private(&file);
+        if kept.and_then(|mut kept| kept.write_all(&vec![b'\n'; ROOM_BYTES])).is_err() {
+            let _ = disk::remove(&file);
+        }
+    }
+}
+
+/// Releases the space to the next writer; `false` if none was reserved.
+pub fn give_up_room(home: &Home, id: &LoopId) -> bool {
+    let file = home.loop_file(id, ROOM);
+    disk::exists(&file) && disk::remove(&file).is_ok()
+}
+
+/// Turns the reserved file into the file `to`, which then holds only `text`.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a file that is there keeps its space on a full disk"
+)]
+fn spend_room(home: &Home, id: &LoopId, to: &Path, text: &str) -> io::Result<()> {
+    // The name contains this process's id, so that no other process can use the space too.
+    let mine = home.loop_file(id, &format!(".room.{}.tmp", std::process::id()));
+    disk::rename(&home.loop_file(id, ROOM), &mine)?;
+    let mut file = OpenOptions::new().write(true).open(&mine)?;
+    file.write_all(text.as_bytes())?;
+    file.set_len(text.len() as u64)?;
+    file.sync_all()?;
+    disk::rename(&mine, to)
 }
 
 /// Removes every request and mark of an earlier owner, because the user wants the loop to continue.
