@@ -1,6 +1,7 @@
 //! Deliberate faults for the tests that break the store at each of its write points and move the
 //! wall clock. A release build obeys none of them.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// The points at which a write may be cut off, in the order in which a boundary passes them;
@@ -25,8 +26,8 @@ pub const POINTS: [&str; 14] = [
 /// Fails or kills the process here if the variable `CREW_FAULT` says so: `<point>=kill`, or
 /// `<point>=28` (an error number). `#n` after the point selects the n-th time it is passed.
 pub fn point(name: &'static str) -> std::io::Result<()> {
-    use std::sync::atomic::{AtomicU32, Ordering};
-    static PASSED: [AtomicU32; POINTS.len()] = [const { AtomicU32::new(0) }; POINTS.len()];
+    // How often the point that a test has named was passed.
+    static PASSED: AtomicU32 = AtomicU32::new(0);
     if !cfg!(debug_assertions) {
         return Ok(());
     }
@@ -34,9 +35,7 @@ pub fn point(name: &'static str) -> std::io::Result<()> {
     let Some(order) = super::env::text("CREW_FAULT") else { return Ok(()) };
     let Some((place, what)) = order.split_once('=') else { return Ok(()) };
     let (wanted, nth) = place.split_once('#').unwrap_or((place, "1"));
-    let Some(index) = POINTS.iter().position(|point| *point == name) else { return Ok(()) };
-    let passed = PASSED[index].fetch_add(1, Ordering::Relaxed) + 1;
-    if wanted != name || nth.parse() != Ok(passed) {
+    if wanted != name || nth.parse() != Ok(PASSED.fetch_add(1, Ordering::Relaxed) + 1) {
         return Ok(());
     }
     match what.parse() {
