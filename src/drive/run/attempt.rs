@@ -20,8 +20,9 @@ use crate::engine::usage::Usage;
 use crate::engine::window::was_answered;
 use crate::world::clock::{self, Watched};
 use crate::world::files::disk;
-use crate::world::process::agent::{self, FinishedAgent};
-use crate::world::process::{Call, ExitCause, StopRequest, Stream, Watch, groups};
+use crate::world::process::{
+    CLOSED, Call, ExitCause, FinishedAgent, StopRequest, Stream, Watch, groups,
+};
 use crate::world::store::logs;
 
 /// The largest file with what an agent used that is read, in bytes.
@@ -144,7 +145,7 @@ impl Runner<'_> {
             wait: None,
             had_waited: None,
         };
-        let ended = match agent::run(call, idle, &log, &mut watcher) {
+        let ended = match call.watched(idle, &log, &mut watcher) {
             Ok(ended) => ended,
             Err(error) => {
                 let why = format!("{}: {error}", launch.program);
@@ -180,7 +181,7 @@ impl Runner<'_> {
             );
         }
         if ended.cause == ExitCause::Lingered {
-            let silent = agent::CLOSED.as_secs();
+            let silent = CLOSED.as_secs();
             self.note(&format!(
                 "the agent reported its end, then was silent for {silent} s: crew ended it, and the iteration counts in full"
             ));

@@ -70,7 +70,7 @@ fn child(script: &str, asked: Terms) -> (FinishedAgent, Seen, String) {
     let (idle, log) =
         (asked.idle_ms.map(Duration::from_millis), folder.path().join("iterations/0001.log"));
     let mut seen = Seen { stop: asked.stop, ..Seen::default() };
-    let ended = run(call, idle, &log, &mut seen).unwrap();
+    let ended = call.watched(idle, &log, &mut seen).unwrap();
     let ids = std::fs::read_to_string(ids).unwrap();
     let left: Vec<&str> =
         ids.lines().filter(|id| identity::identity(id.parse().unwrap()).is_some()).collect();
@@ -138,7 +138,7 @@ fn a_prompt_of_ten_megabytes_comes_back_whole() {
         let call = Call::of("cat", folder.path()).input(&input).within(Duration::from_secs(60));
         let log = folder.path().join("0001.log");
         let mut seen = Seen::default();
-        assert_eq!(run(call, None, &log, &mut seen).unwrap().cause, ExitCause::Exit(0));
+        assert_eq!(call.watched(None, &log, &mut seen).unwrap().cause, ExitCause::Exit(0));
         assert_eq!((seen.lines, seen.bytes), (10 << 10, 1023 * (10 << 10)));
         assert_eq!(disk::size(&log), 10 << 20);
     });
@@ -232,7 +232,7 @@ fn a_signal_that_crew_did_not_send_is_told() {
         let folder = tempfile::tempdir().unwrap();
         let call = Call::shell("kill -SEGV $$", folder.path());
         let log = folder.path().join("0001.log");
-        let ended = run(call, None, &log, &mut Seen::default()).unwrap();
+        let ended = call.watched(None, &log, &mut Seen::default()).unwrap();
         assert_eq!(ended.cause, ExitCause::Signal(11));
     });
 }
@@ -244,7 +244,7 @@ fn a_full_disk_costs_the_log_and_nothing_else() {
         let folder = tempfile::tempdir().unwrap();
         let call = Call::shell("echo one; sleep 0.1; echo two", folder.path());
         let mut seen = Seen::default();
-        let ended = run(call, None, Path::new("/dev/full"), &mut seen).unwrap();
+        let ended = call.watched(None, Path::new("/dev/full"), &mut seen).unwrap();
         assert_eq!((ended.cause, seen.lines), (ExitCause::Exit(0), 2));
         assert_eq!(ended.log_error.unwrap().kind(), io::ErrorKind::StorageFull);
     });

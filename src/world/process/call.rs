@@ -1,6 +1,7 @@
 //! Starts every child of crew. A caller says what to run, where, with which environment, how much
 //! of its output to keep, and how long to wait. A child runs in a separate session and leaves none
-//! of its processes behind. What it reports is how the child ended; it never judges that.
+//! of its processes behind. Of an agent it also passes on the lines, and watches for silence. What
+//! it reports is how the child ended; it never judges that.
 
 use std::ffi::OsStr;
 use std::io::{self, PipeReader, PipeWriter, Write as _};
@@ -13,13 +14,14 @@ use rustix::process::Signal;
 use super::groups::Note;
 use super::output::{Capture, Feed, LineCutter, Stream, Watch};
 use super::runner::{Running, StopRequest};
-use super::{groups, identity};
+use super::{descendants, groups, identity};
 use crate::clients::variables;
 use crate::engine::record::ProcessIdentity;
 use crate::world::clock::Stopwatch;
 use crate::world::files::disk;
 use crate::world::store::Home;
-use crate::world::{env, slots};
+use crate::world::store::logs::Log;
+use crate::world::{env, fault, slots};
 
 /// Between two looks at a child.
 const LOOK: Duration = Duration::from_millis(20);
@@ -30,6 +32,16 @@ const LINGER: Duration = Duration::from_secs(1);
 
 /// The longest line that is passed on; the rest of a longer one is dropped.
 const LINE_BYTES: usize = 64 << 10;
+
+/// How long processes that an agent left behind may keep its pipes open after its exit.
+const AGENT_LINGER: Duration = Duration::from_millis(500);
+/// How long an agent that has reported its end may stay silent before it is ended.
+pub const CLOSED: Duration = Duration::from_secs(30);
+/// The longest event that is passed on whole, in bytes: it may contain a file that the agent read.
+const EVENT_BYTES: usize = 8 << 20;
+/// The longest line of an agent's standard output that is not an event, and the longest text for a
+/// line that is not UTF-8, in bytes.
+const AGENT_LINE_BYTES: usize = 1 << 20;
 
 /// Asked again and again while something runs: whether it is to end early.
 pub type Stop<'a> = &'a dyn Fn() -> bool;
@@ -66,6 +78,8 @@ pub struct FinishedProcess {
     pub elapsed_ms: u64,
     /// Its output, bounded.
     pub output: Vec<u8>,
+    /// The end of its standard error, where that is apart.
+    pub errors: Vec<u8>,
     /// Whether part of the output was left out.
     pub cut: bool,
 }
@@ -75,6 +89,25 @@ impl FinishedProcess {
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.output).into_owned()
     }
+}
+
+/// An agent that has ended.
+#[derive(Debug)]
+pub struct FinishedAgent {
+    pub cause: ExitCause,
+    /// Milliseconds from its start to its end, as far as crew watched.
+    pub ran_ms: u64,
+    /// Milliseconds in which crew itself was stopped or kept waiting: unwatched time counts against
+    /// nobody.
+    pub missed_ms: u64,
+    /// The last 64 KiB of standard error.
+    pub errors: String,
+    /// Whether it closed its standard output and kept running: its last output may be missing.
+    pub closed_early: bool,
+    /// Why the log is incomplete. The agent was not stopped because of it.
+    pub log_error: Option<io::Error>,
+    /// The ids of processes it started that could not be ended.
+    pub left_behind: Vec<i32>,
 }
 
 /// A child that is about to be started. Unless a method says otherwise it has this process's
@@ -188,8 +221,52 @@ impl<'a> Call<'a> {
         running.finish_group();
         let elapsed_ms = watch.elapsed_ms();
         running.drain(LINGER);
-        let (output, cut) = running.feed.end().0.take();
-        Ok(FinishedProcess { cause: cause?, elapsed_ms, output, cut })
+        let ([output, errors], _) = running.feed.end();
+        let (output, cut) = output.take();
+        Ok(FinishedProcess { cause: cause?, elapsed_ms, output, errors: errors.take_tail(), cut })
+    }
+
+    /// Runs an agent to its end. A line of its standard output is cut after 1 MiB, or after 8 MiB if
+    /// it begins with `{` and is UTF-8, of standard error after 64 KiB. `idle` is the longest
+    /// silence on both streams while no tool call is open. All its output is appended to `log`,
+    /// which is bounded (see `world/store/logs`). An error means that it could not be started or,
+    /// very rarely, could not be ended.
+    pub fn watched(
+        self,
+        idle: Option<Duration>,
+        log: &Path,
+        watch: &mut dyn Watch,
+    ) -> io::Result<FinishedAgent> {
+        let mut feed = Feed::new(Capture::Apart, watch);
+        feed.log = Some(Log::open(log));
+        feed.out = Some(LineCutter::with_events(AGENT_LINE_BYTES, EVENT_BYTES));
+        feed.errors = Some(LineCutter::new(LINE_BYTES));
+        let mut running = Running::start(self.keep(Capture::Apart), feed)?;
+        running.linger = fault::wait("CREW_LINGER_MS", CLOSED);
+        let cause = running.wait(idle);
+        let ran = running.time.look();
+        let closed_early = running.closed_early();
+        if matches!(cause, Ok(ExitCause::Exit(_) | ExitCause::Signal(_))) {
+            running.drain(AGENT_LINGER);
+        }
+        let left_behind = if descendants::are_adopted() {
+            descendants::end_all()
+        } else {
+            running.finish_group();
+            Vec::new()
+        };
+        running.empty();
+        let missed = running.time.missed();
+        let ([_, errors], log_error) = running.feed.end();
+        Ok(FinishedAgent {
+            cause: cause?,
+            ran_ms: milliseconds(ran),
+            missed_ms: milliseconds(missed),
+            errors: String::from_utf8_lossy(&errors.take_tail()).into_owned(),
+            closed_early,
+            log_error,
+            left_behind,
+        })
     }
 
     /// Starts it in a session that no hangup of this process's terminal reaches, so that it
@@ -224,14 +301,9 @@ impl<'a> Call<'a> {
         Ok(!matches!(child.wait()?.code(), Some(126 | 127)))
     }
 
-    /// Makes the child the leader of a session. When crew is killed it dies too; a git is asked to
-    /// end, so that it removes its locks.
-    pub(super) fn lead_a_session(&mut self) -> io::Result<()> {
-        let is_git = self.command.get_program() == "git";
-        let signal = if is_git { Signal::TERM } else { Signal::KILL };
-        let note = self.note.as_ref().map(|note| note.file().try_clone()).transpose()?;
-        groups::lead_a_session(&mut self.command, note, signal);
-        Ok(())
+    /// What a child gets when crew is killed: a git is asked to end, so that it removes its locks.
+    pub(super) fn death_signal(&self) -> Signal {
+        if self.command.get_program() == "git" { Signal::TERM } else { Signal::KILL }
     }
 }
 
@@ -253,6 +325,10 @@ impl<F: Fn() -> bool> Watch for Caller<'_, F> {
     }
 }
 
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// The standard output of a short-lived system program; `None` unless it exits with 0.
 #[cfg(not(target_os = "linux"))]
 pub fn output_of(program: &str, arguments: &[&str]) -> Option<String> {
@@ -264,3 +340,7 @@ pub fn output_of(program: &str, arguments: &[&str]) -> Option<String> {
 #[cfg(test)]
 #[path = "call_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "agent_tests.rs"]
+mod agent_tests;

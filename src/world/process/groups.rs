@@ -3,8 +3,6 @@
 //! last. It spares a group whose leader's id was reused.
 
 use std::fs::File;
-#[cfg(target_os = "linux")]
-use std::io::Read;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,12 +11,8 @@ use rustix::process::Signal;
 #[cfg(target_os = "linux")]
 use rustix::process::{Pid, getpid};
 
-#[cfg(not(target_os = "linux"))]
-use super::identity::identity;
 use super::{identity, signals};
 use crate::engine::record::ProcessIdentity;
-#[cfg(target_os = "linux")]
-use crate::parse::process_table;
 use crate::world::env;
 use crate::world::files::disk;
 
@@ -44,9 +38,11 @@ pub struct Note {
 }
 
 impl Note {
-    /// The file to which the group's leader is written.
-    pub fn file(&self) -> &File {
-        &self.file
+    /// Writes who leads the group. One that is started and not noted yet dies with this process.
+    pub fn name_leader(&self, pid: i32) {
+        if let Some(leader) = identity::identity(pid) {
+            let _ = write!(&self.file, "{pid} {}", leader.started);
+        }
     }
 }
 
@@ -75,24 +71,24 @@ pub fn end_leftovers(folder: &Path, is_of_this_start: bool) {
     }
 }
 
-// The step between fork and exec that std does not offer: a session for a child, the parent's
-// death signal, and a note of who leads a group. Nothing here allocates or locks in that step.
+/// The process that a note names.
+fn noted_leader(text: &str) -> Option<ProcessIdentity> {
+    let (pid, started) = text.split_once(' ')?;
+    Some(ProcessIdentity { pid: pid.parse().ok()?, started: started.to_owned() })
+}
+
+// The step between fork and exec that std does not offer: a session for a child, and the parent's
+// death signal. Nothing here allocates or locks in that step.
 
 /// Makes a child the leader of a new session and group. Without a terminal nothing in it can stop
-/// for one, ask there for a password, or write into what a person reads. On Linux it also writes
-/// its identity into `note` before it runs anything, so that a crash cannot leave an unknown group,
-/// and it gets `signal` when the process that starts it dies.
-pub fn lead_a_session(command: &mut Command, note: Option<File>, signal: Signal) {
+/// for one, ask there for a password, or write into what a person reads. On Linux it gets `signal`
+/// when the process that starts it dies.
+pub fn lead_a_session(command: &mut Command, signal: Signal) {
     leave_the_terminal(command);
     #[cfg(target_os = "linux")]
-    {
-        before_exec(command, die_with(getpid(), signal));
-        if let Some(note) = note {
-            before_exec(command, move || sign(&note));
-        }
-    }
+    before_exec(command, die_with(getpid(), signal));
     #[cfg(not(target_os = "linux"))]
-    let _ = (note, signal);
+    let _ = signal;
 }
 
 /// Makes a child the leader of a new session without a terminal, so that it outlives this process.
@@ -112,35 +108,6 @@ fn die_with(parent: Pid, signal: Signal) -> impl FnMut() -> io::Result<()> + Sen
             Err(io::ErrorKind::NotFound.into())
         }
     }
-}
-
-/// Writes the identity of this process, as the system reports it.
-#[cfg(target_os = "linux")]
-fn sign(note: &File) -> io::Result<()> {
-    let mut row = [0; 1024];
-    let length = File::open("/proc/self/stat")?.read(&mut row)?;
-    let _ = (&*note).write(&row[..length]);
-    Ok(())
-}
-
-/// Writes the identity of a group's leader, on systems where the leader cannot do so itself.
-pub fn note_leader(note: &File, leader: i32) {
-    #[cfg(not(target_os = "linux"))]
-    if let Some(leader) = identity(leader) {
-        let _ = write!(&*note, "{} {}", leader.pid, leader.started);
-    }
-    #[cfg(target_os = "linux")]
-    let _ = (note, leader);
-}
-
-/// The process that a note names.
-pub fn noted_leader(text: &str) -> Option<ProcessIdentity> {
-    let (pid, rest) = text.split_once(' ')?;
-    #[cfg(target_os = "linux")]
-    let started = process_table::proc_stat(rest)?.started;
-    #[cfg(not(target_os = "linux"))]
-    let started = rest.to_owned();
-    Some(ProcessIdentity { pid: pid.parse().ok()?, started })
 }
 
 /// `step` runs between fork and exec: it may make system calls, and neither allocate nor lock.

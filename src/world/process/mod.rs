@@ -2,7 +2,6 @@
 //! and leaves none of its processes behind. It reports how the child ended and never judges that.
 #![expect(clippy::disallowed_methods, reason = "this is the one door to processes")]
 
-pub mod agent;
 mod call;
 pub mod descendants;
 pub mod groups;
@@ -15,6 +14,6 @@ pub mod signals;
 
 #[cfg(not(target_os = "linux"))]
 pub use self::call::output_of;
-pub use self::call::{Call, ExitCause, FinishedProcess, Stop};
+pub use self::call::{CLOSED, Call, ExitCause, FinishedAgent, FinishedProcess, Stop};
 pub use self::output::{Capture, ERRORS_MARK, LineCutter, LinePiece, Stream, Watch, text_of};
 pub use self::runner::StopRequest;

@@ -11,6 +11,7 @@ use memchr::memchr;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::StopRequest;
+use crate::engine::text::start_bytes;
 use crate::world::clock;
 use crate::world::store::logs::Log;
 
@@ -19,9 +20,9 @@ use crate::world::store::logs::Log;
 pub enum Capture {
     /// For a person or an agent: both streams in order, the beginning and a longer end.
     ForReading,
-    /// Standard output alone, from its beginning; standard error is dropped.
+    /// The streams apart: standard output from its beginning, of standard error the end.
     ForParsing,
-    /// Both streams, separately; of standard error the end.
+    /// The streams apart: of standard error the end alone.
     Apart,
 }
 
@@ -37,13 +38,7 @@ pub struct BoundedOutput {
 }
 
 impl BoundedOutput {
-    /// An empty output.
-    fn new(capture: Capture) -> Self {
-        let bounds = match capture {
-            Capture::ForReading => (16 << 10, 48 << 10),
-            Capture::ForParsing => (32 << 20, 0),
-            Capture::Apart => (0, 64 << 10),
-        };
+    fn new(bounds: (usize, usize)) -> Self {
         Self { bounds, head: Vec::new(), tail: Vec::new(), left_out: 0 }
     }
 
@@ -171,16 +166,8 @@ pub fn text_of(line: &[u8], most: usize) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(line) {
         return Cow::Borrowed(text);
     }
-    let mut text = String::with_capacity(line.len().min(most));
-    for chunk in line.utf8_chunks() {
-        let replaced = if chunk.invalid().is_empty() { "" } else { "\u{fffd}" };
-        if text.len() + chunk.valid().len() + replaced.len() > most {
-            break;
-        }
-        text.push_str(chunk.valid());
-        text.push_str(replaced);
-    }
-    Cow::Owned(text)
+    let text = String::from_utf8_lossy(&line[..line.len().min(most)]);
+    Cow::Owned(start_bytes(&text, most).to_owned())
 }
 
 /// Observes a child. The time it takes does not count against the child, which waits.
@@ -206,33 +193,34 @@ pub trait Watch {
 /// the first character is left out.
 pub const ERRORS_MARK: &str = "\u{1e}stderr: ";
 
-/// The receivers of a child's output: whole lines go to the log and to the watch, and a part of one
+/// The receivers of a child's output: whole lines go to the log and to the watch, and a part of each
 /// stream is kept.
 pub struct Feed<'a> {
     pub log: Option<Log>,
     /// `None` where nobody takes lines.
     pub out: Option<LineCutter>,
     pub errors: Option<LineCutter>,
-    kept: BoundedOutput,
-    /// The stream of which a part is kept.
-    keeps: Stream,
+    /// Of standard output and of standard error.
+    kept: [BoundedOutput; 2],
     pub watch: &'a mut dyn Watch,
 }
 
 impl<'a> Feed<'a> {
     /// Keeps that part of the output, and passes on no lines.
     pub fn new(capture: Capture, watch: &'a mut dyn Watch) -> Self {
-        let keeps = if capture == Capture::Apart { Stream::Errors } else { Stream::Out };
-        let kept = BoundedOutput::new(capture);
-        Self { log: None, out: None, errors: None, kept, keeps, watch }
+        let bounds = match capture {
+            Capture::ForReading => (16 << 10, 48 << 10),
+            Capture::ForParsing => (32 << 20, 0),
+            Capture::Apart => (0, 0),
+        };
+        let kept = [bounds, (0, 64 << 10)].map(BoundedOutput::new);
+        Self { log: None, out: None, errors: None, kept, watch }
     }
 
     /// Takes what was read from a stream.
     pub fn take(&mut self, stream: Stream, bytes: &[u8]) {
         self.pass_on(stream, bytes);
-        if stream == self.keeps {
-            self.kept.add(bytes);
-        }
+        self.kept[usize::from(stream == Stream::Errors)].add(bytes);
     }
 
     fn pass_on(&mut self, stream: Stream, bytes: &[u8]) {
@@ -262,7 +250,7 @@ impl<'a> Feed<'a> {
     }
 
     /// Passes on what had no line break. Returns what was kept, and why the log is incomplete.
-    pub fn end(mut self) -> (BoundedOutput, Option<io::Error>) {
+    pub fn end(mut self) -> ([BoundedOutput; 2], Option<io::Error>) {
         for stream in [Stream::Out, Stream::Errors] {
             let lines = if stream == Stream::Out { &self.out } else { &self.errors };
             if lines.as_ref().is_some_and(|lines| !lines.begun.is_empty()) {
@@ -386,7 +374,7 @@ mod tests {
     use super::*;
     #[test]
     fn a_long_output_keeps_its_beginning_and_its_end() {
-        let mut kept = BoundedOutput::new(Capture::ForReading);
+        let mut kept = BoundedOutput::new((16 << 10, 48 << 10));
         kept.add(b"first\n");
         for _ in 0..40_000 {
             kept.add(b"0123456789");

@@ -82,18 +82,17 @@ impl<'a, 's> Running<'a, 's> {
     pub fn start(mut call: Call<'a>, feed: Feed<'s>) -> io::Result<Self> {
         // Before the child exists, because it may stop crew as soon as it starts.
         let time = Watched::start();
-        call.lead_a_session()?;
+        let at_crews_death = call.death_signal();
+        groups::lead_a_session(&mut call.command, at_crews_death);
         let (out, stdout) = io::pipe()?;
         let mut errors = None;
-        match call.capture {
-            Capture::ForParsing => call.command.stderr(Stdio::null()),
-            Capture::ForReading => call.command.stderr(stdout.try_clone()?),
-            Capture::Apart => {
-                let (reader, stderr) = io::pipe()?;
-                errors = Some(reader);
-                call.command.stderr(stderr)
-            }
-        };
+        if call.capture == Capture::ForReading {
+            call.command.stderr(stdout.try_clone()?);
+        } else {
+            let (reader, stderr) = io::pipe()?;
+            errors = Some(reader);
+            call.command.stderr(stderr);
+        }
         call.command.stdout(stdout).stdin(Stdio::null());
         let mut input = None;
         if call.input.is_some() {
@@ -107,7 +106,7 @@ impl<'a, 's> Running<'a, 's> {
         drop(call.command);
         let group = child.id().cast_signed();
         if let Some(note) = &call.note {
-            groups::note_leader(note.file(), group);
+            note.name_leader(group);
         }
         Ok(Self {
             child,

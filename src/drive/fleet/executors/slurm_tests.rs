@@ -188,7 +188,13 @@ fn a_failed_command_says_why_and_what_to_do() {
         (ExitCause::Exit(1), None, ""),
     ];
     let told = table.map(|(cause, host, output)| {
-        let ended = FinishedProcess { cause, elapsed_ms: 0, output: output.into(), cut: false };
+        let ended = FinishedProcess {
+            cause,
+            elapsed_ms: 0,
+            output: output.into(),
+            errors: Vec::new(),
+            cut: false,
+        };
         format!("{:#}", failed(&ended, host))
     });
     insta::assert_snapshot!(told.join("\n\n"), @r"
