@@ -25,8 +25,7 @@ use crate::parse::arguments::{OutputArgs, ResumeArgs, RunArgs, RunOptions, Usage
 use crate::parse::settings::merge::merge;
 use crate::prompts::procedures;
 use crate::report::run as dry_run;
-use crate::world::git::snapshots::Snapshots;
-use crate::world::git::snapshots::prune::prune;
+use crate::world::git::snapshots::{Snapshots, prune};
 use crate::world::process::signals::Signals;
 use crate::world::store::{Home, logs};
 use crate::world::{env, terminal};

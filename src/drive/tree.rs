@@ -63,7 +63,7 @@ pub fn begin(home: &Home, subject: &Loop) -> TreeBegun {
         )
     });
     let note =
-        filled.words().into_iter().chain(unlisted).reduce(|one, other| format!("{one}; {other}"));
+        filled.note.into_iter().chain(unlisted).reduce(|one, other| format!("{one}; {other}"));
     let seen = Some(kept(subject, &snapshot));
     TreeBegun { seen, watched: filled.watched, note, unrecorded: None }
 }

@@ -81,7 +81,7 @@ pub(super) fn is_of(fleet: &Fleet, folder: &Path) -> bool {
 /// started or came to this machine.
 pub fn unplanted(fleet: &Fleet, folder: &Path) -> Result<()> {
     let before = fleet.trusted.as_ref();
-    Ok(before.map_or(Ok(()), |before| steps::unplanted(folder, before, GitStep::Worktree))?)
+    Ok(before.map_or(Ok(()), |before| steps::unplanted(folder, before, GitStep::Worktree, None))?)
 }
 
 /// The local branch of a task, and where it begins. Work of an attempt that was never pushed stays

@@ -119,25 +119,16 @@ fn copy_program(program: &Path, copy: &Path) -> io::Result<()> {
     set_mode(copy, 0o755)
 }
 
-/// How a file came to its second place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shared {
-    Linked,
-    Copied,
-    /// A file of that name was already there.
-    Known,
-}
-
 /// The largest part of a file that is copied between two looks at the clock, in bytes.
 const COPIED_AT_ONCE: u64 = 16 << 20;
 
 /// Gives a file that never changes a second name, or copies it where the disk cannot, until the
-/// deadline.
-pub fn share(file: &Path, to: &Path, deadline: Deadline) -> io::Result<Shared> {
+/// deadline. One that is there stays.
+pub fn share(file: &Path, to: &Path, deadline: Deadline) -> io::Result<()> {
     match fs::hard_link(file, to) {
-        Ok(()) => Ok(Shared::Linked),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Shared::Known),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(error),
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(error),
         Err(_) => {
             let (mut from, mut copy) = (fs::File::open(file)?, disk::create_private(to)?);
             while io::copy(&mut (&mut from).take(COPIED_AT_ONCE), &mut copy)? > 0 {
@@ -145,9 +136,9 @@ pub fn share(file: &Path, to: &Path, deadline: Deadline) -> io::Result<Shared> {
                     return Err(io::ErrorKind::TimedOut.into());
                 }
             }
-            Ok(Shared::Copied)
         }
     }
+    Ok(())
 }
 
 /// Copies a file with the time of its last change.

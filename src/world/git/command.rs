@@ -1,5 +1,6 @@
-//! The only place where git is started. Settings that would make it run a program of the
-//! repository, or wait for a person, are switched off.
+//! The only place where git is started: for a look, or for a step that changes a repository.
+//! Settings that would make it run a program of the repository, or wait for a person, are switched
+//! off.
 
 use std::ffi::OsString;
 use std::io;
@@ -7,10 +8,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::Git;
-use crate::parse::git::zero_list;
-use crate::world::env;
+use crate::engine::git::GitTrouble::{self, Other};
+use crate::engine::git::{GitFault, GitStep};
+use crate::parse::git::{complaint, taken_lock, zero_list};
 use crate::world::files::disk;
-use crate::world::process::{Call, Capture, ExitCause, FinishedProcess, Stop};
+use crate::world::process::{Call, Capture, ExitCause, FinishedProcess};
+use crate::world::{env, recorded_environment};
 
 /// A git setting for one command: name and value.
 pub type Setting = (String, String);
@@ -21,79 +24,141 @@ pub const WRITE_TREE: &[&str] = &["write-tree", "--missing-ok"];
 const HUB: &str = "hub.git";
 /// The longest a look at the working tree may take.
 const LOOK: Duration = Duration::from_secs(20);
+/// The longest a step on this machine may take: a rebase of many commits, an `add` of many files.
+const STEP: Duration = Duration::from_secs(300);
+/// What is the same for every command. Otherwise a ref below refs/replace could substitute one
+/// object for another.
+const FIXED: [(&str, &str); 3] =
+    [("GIT_TERMINAL_PROMPT", "0"), ("GIT_NO_REPLACE_OBJECTS", "1"), ("LC_ALL", "C")];
+/// Otherwise a missing object would be fetched by a program that the configuration names.
+const OFFLINE: [(&str, &str); 2] = [("GIT_NO_LAZY_FETCH", "1"), ("GIT_ALLOW_PROTOCOL", "none")];
 
-/// One start of git.
-#[derive(Clone, Copy, Default)]
-pub struct Command<'a> {
-    /// They are passed in variables, because `-c` cannot pass a name that contains `=`.
-    pub settings: &'a [Setting],
-    /// Variables of this process that git does not get.
-    pub without: &'a [OsString],
-    pub variables: &'a [(&'a str, String)],
-    /// Whether a repository in a parent folder is accepted.
-    pub climbs: bool,
-    /// The standard input.
-    pub input: &'a [u8],
-    /// Whether it may reach a remote.
-    pub online: bool,
-    /// Whether its standard error is kept, mixed with the rest.
-    pub with_errors: bool,
-    /// `None` is the time of a look.
-    pub within: Option<Duration>,
-    /// Ends it early.
-    pub stop: Option<Stop<'a>>,
-}
+/// Settings of every step, one a line.
+const SETTINGS: &str = include_str!("steps.conf");
 
-impl Command<'_> {
-    /// Runs the command to its end.
-    pub fn run(&self, folder: &Path, arguments: &[&str]) -> io::Result<FinishedProcess> {
+impl<'a> Git<'a> {
+    /// A look from this folder, in this process's environment.
+    pub(super) fn here(folder: &'a Path) -> Self {
+        Self {
+            folder,
+            climbs: false,
+            subject: None,
+            settings: &[],
+            without: &[],
+            variables: &[],
+            input: &[],
+            online: false,
+            within: None,
+            stop: None,
+        }
+    }
+
+    /// Runs a command to its end.
+    pub(super) fn start(self, arguments: &[&str]) -> io::Result<FinishedProcess> {
         let off = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"];
         let fixed = [&off[..], &["-c", "i18n.logOutputEncoding=UTF-8", "--no-pager"]].concat();
-        let bare: &[&str] = if is_hub(folder) { &["--git-dir=."] } else { &[] };
-        let theirs = usize::from(self.settings_before());
-        let mut named = Vec::new();
-        for (index, (name, value)) in (theirs..).zip(self.settings) {
-            named.push((format!("GIT_CONFIG_KEY_{index}"), name));
-            named.push((format!("GIT_CONFIG_VALUE_{index}"), value));
-        }
+        let bare: &[&str] = if is_hub(self.folder) { &["--git-dir=."] } else { &[] };
+        let plan = self.subject.map(recorded_environment::plan).unwrap_or_default();
+        let path = self.subject.and_then(|subject| subject.state.owner.search_path.clone());
+        let without: Vec<&OsString> = plan.dropped.iter().chain(self.without).collect();
         // A look leaves the index as it is, unless its variables say otherwise.
         let mut variables = vec![("GIT_OPTIONAL_LOCKS", "0".to_owned())];
+        variables.extend(plan.variables());
+        variables.extend(path.map(|path| ("PATH", path)));
         variables.extend(self.variables.iter().cloned());
-        variables.extend([
-            ("GIT_TERMINAL_PROMPT", "0".to_owned()),
-            // Otherwise a ref below refs/replace could substitute one object for another.
-            ("GIT_NO_REPLACE_OBJECTS", "1".to_owned()),
-            ("LC_ALL", "C".to_owned()),
-            ("GIT_CONFIG_COUNT", (theirs + self.settings.len()).to_string()),
-        ]);
-        if let (false, Some(above)) = (self.climbs, folder.parent()) {
+        let theirs = settings_before(&variables, &without);
+        let offline = if self.online { &[] } else { &OFFLINE[..] };
+        let fixed_values = FIXED.iter().chain(offline);
+        variables.extend(fixed_values.map(|(name, value)| (*name, (*value).to_owned())));
+        variables.push(("GIT_CONFIG_COUNT", (theirs + self.settings.len()).to_string()));
+        if let (false, Some(above)) = (self.climbs, self.folder.parent()) {
             variables.push(("GIT_CEILING_DIRECTORIES", above.display().to_string()));
         }
-        if !self.online {
-            // Otherwise a missing object would be fetched by a program that the configuration
-            // names.
-            variables.push(("GIT_NO_LAZY_FETCH", "1".to_owned()));
-            variables.push(("GIT_ALLOW_PROTOCOL", "none".to_owned()));
-        }
-        variables.extend(named.iter().map(|(name, value)| (&**name, (*value).clone())));
-        Call::of("git", folder)
+        let named = (theirs..).zip(self.settings).flat_map(|(index, (name, value))| {
+            [
+                (format!("GIT_CONFIG_KEY_{index}"), name),
+                (format!("GIT_CONFIG_VALUE_{index}"), value),
+            ]
+        });
+        Call::of("git", self.folder)
             .args(fixed.iter().chain(bare).chain(arguments))
-            .without(self.without)
+            .without(without)
             .envs(variables)
+            .envs(named)
             .input(self.input)
             .within(self.within.unwrap_or(LOOK))
-            .keep(if self.with_errors { Capture::ForReading } else { Capture::ForParsing })
+            .keep(Capture::ForParsing)
             .run(|| self.stop.is_some_and(|stop| stop()))
     }
 
-    /// How many settings the environment that git gets already contains.
-    fn settings_before(&self) -> u16 {
-        const COUNT: &str = "GIT_CONFIG_COUNT";
-        let given = self.variables.iter().find(|(name, _)| *name == COUNT);
-        let is_passed = self.without.iter().all(|name| name != COUNT);
-        let inherited = is_passed.then(|| env::text(COUNT)).flatten();
-        given.map(|(_, count)| count.clone()).or(inherited).map_or(0, |it| it.parse().unwrap_or(0))
+    /// What a look prints, byte for byte.
+    pub(super) fn printed(self, arguments: &[&str]) -> Option<Vec<u8>> {
+        whole(self.start(arguments).ok()?)
     }
+
+    /// The same as text.
+    pub(super) fn run(self, arguments: &[&str]) -> Option<String> {
+        self.printed(arguments).map(disk::into_text)
+    }
+
+    /// One line that git prints.
+    pub(super) fn line(self, arguments: &[&str]) -> Option<String> {
+        Some(self.run(arguments)?.trim_end_matches('\n').to_owned())
+    }
+
+    /// Runs a step with the user's own helpers and filters, and without the hooks of its folder.
+    pub(super) fn step(self, arguments: &[&str]) -> Result<FinishedProcess, Said> {
+        let own = SETTINGS.lines().filter_map(|line| line.split_once(" = "));
+        let own = own.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let settings: Vec<Setting> = own.chain(hooks(self.folder)).collect();
+        let within = self.within.unwrap_or(STEP);
+        let git = Git { settings: &settings, within: Some(within), ..self };
+        let text = match git.start(arguments) {
+            Err(error) => format!("git cannot be started: {error}"),
+            Ok(ended) => match ended.cause {
+                ExitCause::Exit(0) => return Ok(ended),
+                ExitCause::Exit(code) => {
+                    return Err(Said { exit: Some(code), text: words(&ended) });
+                }
+                ExitCause::TimedOut => format!("git gave no answer within {} s", within.as_secs()),
+                _ => "git was ended before it was done".to_owned(),
+            },
+        };
+        Err(Said { exit: None, text })
+    }
+
+    /// The same, whatever its result is.
+    pub(super) fn said(self, arguments: &[&str]) -> Said {
+        let succeeded = |ended| Said { exit: Some(0), text: words(&ended) };
+        self.step(arguments).map_or_else(|said| said, succeeded)
+    }
+
+    /// What a step of that kind printed, if it succeeded.
+    pub(super) fn well(self, step: GitStep, arguments: &[&str]) -> Result<String, GitFault> {
+        self.step(arguments).map(|ended| ended.text()).map_err(|said| said.fault(step))
+    }
+}
+
+/// Switches off the hooks that the configuration itself names, as it can since git 2.54.
+fn hooks(folder: &Path) -> Vec<Setting> {
+    if is_hub(folder) {
+        // crew's own configuration names none.
+        return Vec::new();
+    }
+    let list = ["config", "-z", "--name-only", "--get-regexp", r"^hook\..*\.command$"];
+    let named = Git::here(folder).run(&list).unwrap_or_default();
+    let names = named.split('\0').filter_map(|name| name.strip_suffix(".command"));
+    names.map(|name| (format!("{name}.enabled"), "false".to_owned())).collect()
+}
+
+/// How many settings the environment that git gets already contains.
+fn settings_before(variables: &[(&str, String)], without: &[&OsString]) -> usize {
+    const COUNT: &str = "GIT_CONFIG_COUNT";
+    let given = variables.iter().rfind(|(name, _)| *name == COUNT);
+    let is_passed = without.iter().all(|name| *name != COUNT);
+    let inherited = is_passed.then(|| env::text(COUNT)).flatten();
+    let count = given.map(|(_, count)| count.clone()).or(inherited);
+    count.and_then(|count| count.parse::<u16>().ok()).unwrap_or(0).into()
 }
 
 /// Whether git has to be told that a folder is a repository: where a person has set
@@ -108,6 +173,47 @@ fn is_hub(folder: &Path) -> bool {
 pub fn whole(ended: FinishedProcess) -> Option<Vec<u8>> {
     let whole = ended.cause == ExitCause::Exit(0) && !ended.cut;
     whole.then_some(ended.output)
+}
+
+/// All that git said: its complaints come first.
+pub(super) fn words(ended: &FinishedProcess) -> String {
+    [&*String::from_utf8_lossy(&ended.errors), &ended.text()].concat()
+}
+
+/// What git said in a step, and how it ended.
+#[derive(Debug)]
+pub(super) struct Said {
+    /// `None` where it did not exit by itself.
+    pub exit: Option<i32>,
+    pub text: String,
+}
+
+impl Said {
+    /// Whether the step succeeded.
+    pub fn is_good(&self) -> bool {
+        self.exit == Some(0)
+    }
+
+    /// Whether it succeeded, else what went wrong on this machine.
+    pub fn check(&self, step: GitStep) -> Result<(), GitFault> {
+        if self.is_good() { Ok(()) } else { Err(self.fault(step)) }
+    }
+
+    /// What went wrong on this machine.
+    pub fn fault(&self, step: GitStep) -> GitFault {
+        let has = |words: &str| self.text.contains(words);
+        let (trouble, cause, cure) = if has("Please tell me who you are") || has("empty ident") {
+            let cure = "git config user.name NAME and git config user.email ADDRESS".to_owned();
+            (GitTrouble::NoIdentity, "git does not know who commits".to_owned(), cure)
+        } else if let Some(lock) = taken_lock(&self.text) {
+            let cure = format!("let the other git finish; if there is none, remove {lock}");
+            (GitTrouble::Unfinished, "another git is running here, or one crashed".to_owned(), cure)
+        } else {
+            let cure = "run the same with git by hand to see all of it".to_owned();
+            (Other, complaint(&self.text), cure)
+        };
+        GitFault::new(step, trouble, cause, cure)
+    }
 }
 
 /// Paths for an index.

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::command::{Command, IndexPaths, WRITE_TREE};
+use super::Git;
+use super::command::{IndexPaths, WRITE_TREE};
 use super::inside::{Behind, listed_submodules};
 use super::snapshots::Snapshots;
 use super::steps::{Steps, Underway, conflicting};
@@ -93,7 +94,8 @@ impl Steps<'_> {
         let _underway = Underway::begin(self, GitStep::Commit, before);
         self.well(GitStep::Commit, &["update-ref", "-m", &subject, "HEAD", &commit, before])?;
         // Then the index, and both or neither: a path that one of them lacks would look staged.
-        if let Err(fault) = paths.update(|arguments, input| self.fed(arguments, input)) {
+        let update = |list: &[&str], input: &[u8]| self.printed(GitStep::Commit, list, input);
+        if let Err(fault) = paths.update(update) {
             let back = match before {
                 "" => vec!["update-ref", "-d", "HEAD", &commit],
                 before => vec!["update-ref", "HEAD", before, &commit],
@@ -136,8 +138,7 @@ impl<'a> Beside<'a> {
 
     fn fed(&self, arguments: &[&str], input: &[u8]) -> Result<String, GitFault> {
         let variables = [("GIT_INDEX_FILE", self.index.display().to_string())];
-        let terms = Command { variables: &variables, input, ..Command::default() };
-        self.steps.run(arguments, terms).well(GitStep::Commit)
+        Git { variables: &variables, input, ..self.steps.git() }.well(GitStep::Commit, arguments)
     }
 }
 

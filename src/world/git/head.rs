@@ -130,8 +130,8 @@ pub fn roots(folder: &Path) -> Vec<PathBuf> {
 
 /// The same as git lists them.
 pub(super) fn trees(folder: &Path) -> Vec<Tree> {
-    let look = Git { climbs: true, ..Git::here(folder) };
-    worktrees(&look.run(&["worktree", "list", "--porcelain"]).unwrap_or_default())
+    let list = ["worktree", "list", "--porcelain"];
+    worktrees(&Git::climbing(folder).run(&list).unwrap_or_default())
 }
 
 fn line(file: &Path) -> Option<String> {

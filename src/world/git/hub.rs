@@ -7,9 +7,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::command::Command;
 use super::push::{setting, ssh};
-use super::steps::{hooks, run, said, without_value};
+use super::steps::without_value;
 use super::{Git, git, head};
 use crate::engine::git::{GitBaseline, GitFault, GitSetting, GitStep, GitTrouble};
 use crate::engine::text::words_of;
@@ -19,8 +18,6 @@ use crate::world::files::disk::{self, Durability};
 use crate::world::files::tree;
 use crate::world::process::Stop;
 
-/// The longest that bringing commits into a checkout may take.
-const WITHIN: Duration = Duration::from_secs(300);
 /// How long they are brought again while another process of this machine is in the way, and the
 /// time between two tries.
 const DISTURBED: Duration = Duration::from_secs(10);
@@ -39,8 +36,8 @@ pub fn make(hub: &Path, checkout: &Path, agreed: Option<&GitBaseline>) -> Result
         let parent = hub.parent().unwrap_or(hub);
         disk::make_private_folder(parent).map_err(|error| fault(error.to_string()))?;
         let there = hub.display().to_string();
-        let terms = Command { climbs: true, ..Command::default() };
-        run(parent, &["init", "--quiet", "--bare", &there], terms).well(GitStep::Lease)?;
+        let init = ["init", "--quiet", "--bare", &there];
+        Git::climbing(parent).well(GitStep::Lease, &init)?;
         // A checkout asks for commits that no ref of the hub names.
         git(hub, &["config", "uploadpack.allowAnySHA1InWant", "true"]);
     }
@@ -95,8 +92,7 @@ fn of_person(hub: &Path, checkout: &Path) -> Vec<String> {
 
 /// Names the address of the remote in the hub, for programs that look for it there.
 pub fn name_remote(hub: &Path, url: &str) -> Result<(), GitFault> {
-    let arguments = ["config", "remote.origin.url", url];
-    run(hub, &arguments, Command::default()).well(GitStep::Lease).map(drop)
+    Git::here(hub).well(GitStep::Lease, &["config", "remote.origin.url", url]).map(drop)
 }
 
 /// A setting as a configuration file has it: its value may be a secret, so it is no word of a
@@ -124,19 +120,17 @@ pub fn give(hub: &Path, checkout: &Path, commit: &str, name: &str) -> Result<(),
     let (from, refspec) = (hub.display().to_string(), format!("+{commit}:{name}"));
     let arguments: Vec<&str> = words_of(FETCH).chain(["--", &*from, &*refspec]).collect();
     let variables = [("GIT_ALLOW_PROTOCOL", "file".to_owned())];
-    let terms =
-        Command { variables: &variables, online: true, within: Some(WITHIN), ..Command::default() };
-    let hooks = hooks(checkout);
+    let git = Git { variables: &variables, ..Git::lazily(checkout) };
     let fetched = clock::retry(
         RetryPolicy::every(PAUSE, DISTURBED),
         || false,
         || {
-            let fetched = said(checkout, &arguments, &hooks, terms);
-            let is_disturbed = fetched.exit != Some(0) && is_disturbed(&fetched.text);
+            let fetched = git.said(&arguments);
+            let is_disturbed = !fetched.is_good() && is_disturbed(&fetched.text);
             if is_disturbed { Err(fetched) } else { Ok(fetched) }
         },
     );
-    fetched.unwrap_or_else(|disturbed| disturbed).well(GitStep::Lease).map(drop)
+    fetched.unwrap_or_else(|disturbed| disturbed).check(GitStep::Lease)
 }
 
 /// The longest that it may take.
@@ -156,15 +150,9 @@ pub fn clone(url: &str, folder: &Path, stop: Stop<'_>) -> Result<(), GitFault> {
     let there = part.display().to_string();
     let arguments = ["clone", "--quiet", "--no-checkout", "--", url, &there];
     let variables = ssh(parent);
-    let terms = Command {
-        variables: &variables,
-        online: true,
-        climbs: true,
-        within: Some(CLONE_WITHIN),
-        stop: Some(stop),
-        ..Command::default()
-    };
-    run(parent, &arguments, terms).well(GitStep::Lease)?;
+    let (within, stop) = (Some(CLONE_WITHIN), Some(stop));
+    let git = Git { variables: &variables, climbs: true, within, stop, ..Git::lazily(parent) };
+    git.well(GitStep::Lease, &arguments)?;
     disk::rename(&part, folder).map_err(refuse)
 }
 

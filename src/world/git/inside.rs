@@ -46,8 +46,7 @@ pub fn look(subject: &Loop, at: &[PathBuf]) -> BTreeMap<String, RepositoryInside
 /// The state of one, and the repositories inside it.
 fn of(subject: &Loop, folder: &Path) -> (RepositoryInside, Vec<PathBuf>) {
     let commit = checked_out(folder).and_then(|head| head.commit);
-    let git = Git { folder, climbs: false, subject: Some(subject) };
-    let entries = git.look().unwrap_or_default();
+    let entries = Git { folder, ..Git::of(subject) }.look().unwrap_or_default();
     let mut text = String::new();
     for (index, entry) in entries.iter().enumerate() {
         let file = folder.join(&entry.path);
@@ -108,7 +107,7 @@ pub(super) fn note_submodules(checkout: &Path, before: &str) {
     let form = ["diff-index", "--cached", "-R", "--raw", "-z", "--no-renames", "--no-abbrev"];
     // It reads no file of the working tree.
     let arguments = [&form[..], &["--ignore-submodules=dirty", before]].concat();
-    let Some(moved) = Git::here(checkout).printed(&arguments, &[]) else { return };
+    let Some(moved) = Git::here(checkout).printed(&arguments) else { return };
     let mut behind = Behind::read(checkout);
     for entry in entries(&moved).into_iter().filter(|entry| !entry.is_new()) {
         let path = PathBuf::from(OsString::from_vec(entry.path));

@@ -5,10 +5,9 @@
 
 use std::path::Path;
 
-use super::command::Command;
 use super::head::roots;
 use super::inside::note_submodules;
-use super::steps::{self, Said, is_unfinished, lazily};
+use super::steps::is_unfinished;
 use super::{Git, commit, git, head, lacking, unmerged};
 use crate::engine::git::{GitFault, GitStep};
 use crate::world::files::disk;
@@ -41,7 +40,7 @@ pub fn lay_out(repository: &Path, folder: &Path, commit: &str) -> Result<(), Git
 
 /// Removes all that git does not track: what a refused branch left must not help the next one.
 pub fn clear(folder: &Path) {
-    run(folder, &["clean", "--quiet", "-ffdx"]);
+    Git::lazily(folder).said(&["clean", "--quiet", "-ffdx"]);
 }
 
 /// The tracked files that differ from the commit that is checked out.
@@ -55,12 +54,11 @@ pub fn squash(folder: &Path, branch: &str, message: &str) -> Result<Squashed, Gi
     if !files.is_empty() {
         return Ok(Squashed::Conflict(files));
     }
-    if run(folder, &["diff", "--cached", "--quiet"]).exit == Some(0) {
+    if Git::lazily(folder).said(&["diff", "--cached", "--quiet"]).is_good() {
         return Ok(Squashed::Nothing);
     }
-    let terms = Command { input: message.as_bytes(), ..Command::default() };
     let arguments = ["commit", "--quiet", "--no-verify", "--no-gpg-sign", "--file=-"];
-    steps::run(folder, &arguments, terms).well(GitStep::Commit)?;
+    Git { input: message.as_bytes(), ..Git::here(folder) }.well(GitStep::Commit, &arguments)?;
     let commit = Git::here(folder).commit("HEAD").unwrap_or_default();
     Ok(Squashed::Commit(commit))
 }
@@ -93,9 +91,9 @@ pub fn merge_to_conflicts(folder: &Path, commit: &str) -> Result<Vec<String>, Gi
 
 /// The files in conflict after this merge.
 fn conflicts(folder: &Path, merge: &[&str]) -> Result<Vec<String>, GitFault> {
-    let merged = run(folder, merge);
-    let files = if merged.exit == Some(0) { Vec::new() } else { unmerged(folder) };
-    if files.is_empty() { merged.well(GitStep::Merge).map(|_| files) } else { Ok(files) }
+    let merged = Git::lazily(folder).said(merge);
+    let files = if merged.is_good() { Vec::new() } else { unmerged(folder) };
+    if files.is_empty() { merged.check(GitStep::Merge).map(|()| files) } else { Ok(files) }
 }
 
 /// Commits the files in conflict with their markers: this branch alone gets them, and its agent
@@ -111,7 +109,7 @@ pub fn commit_markers(folder: &Path, files: &[String]) -> Result<(), GitFault> {
 /// Removes a working tree that holds nothing that is not committed. False where it does.
 pub fn remove(repository: &Path, folder: &Path) -> bool {
     let there = folder.display().to_string();
-    run(repository, &["worktree", "remove", "--", &there]).exit == Some(0)
+    Git::lazily(repository).said(&["worktree", "remove", "--", &there]).is_good()
 }
 
 /// Removes the working tree of landings with all that is in it, and takes it off the list of its
@@ -127,15 +125,11 @@ pub fn discard(folder: &Path) -> Result<(), GitFault> {
     let there = real.display().to_string();
     // One that a killed git was making is locked, which takes the word twice.
     let arguments = ["worktree", "remove", "--force", "--force", "--", &there];
-    run(repository, &arguments).well(GitStep::Worktree).map(drop)
-}
-
-fn run(folder: &Path, arguments: &[&str]) -> Said {
-    steps::run(folder, arguments, lazily())
+    Git::lazily(repository).well(GitStep::Worktree, &arguments).map(drop)
 }
 
 fn step(folder: &Path, arguments: &[&str]) -> Result<(), GitFault> {
-    run(folder, arguments).well(GitStep::Merge).map(drop)
+    Git::lazily(folder).well(GitStep::Merge, arguments).map(drop)
 }
 
 /// Merges a branch, or another name of a commit. Returns the files that could not be merged; the
@@ -180,7 +174,7 @@ fn come_back(checkout: &Path, own: &str, newest: Option<&str>) -> bool {
     }
     let before = tip.unwrap_or_default();
     let back = [vec!["update-ref", own, newest, &before], vec!["symbolic-ref", "HEAD", own]];
-    back.iter().all(|step| steps::run(checkout, step, Command::default()).exit == Some(0))
+    back.iter().all(|step| Git::here(checkout).said(step).is_good())
 }
 
 #[cfg(test)]

@@ -19,20 +19,22 @@ mod tests;
 pub mod worktree;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use shell_words::quote;
 
-use self::command::{Command, whole};
+use self::command::{Setting, words};
 pub use self::head::{OwnCommit, commits_since};
+use super::env;
 use super::files::disk;
-use super::{env, recorded_environment};
 use crate::engine::evidence::changes::{ChangeKind, ChangedFile, Changes};
 use crate::engine::record::Loop;
 use crate::engine::text::distinct;
 use crate::parse::git::{BRANCHES, FileChange, STATUS, changes, complaint, is_id};
 use crate::parse::tree_changes::tree_changes;
-use crate::world::process::ExitCause;
+use crate::world::process::{ExitCause, Stop};
 
 /// Whether git can be run.
 pub fn answers(folder: &Path) -> bool {
@@ -46,7 +48,7 @@ pub fn top(folder: &Path) -> Option<PathBuf> {
 
 /// A path that git prints of the repository that holds `folder`, with every link resolved.
 fn place(folder: &Path, arguments: &[&str]) -> Option<PathBuf> {
-    let path = Git { climbs: true, ..Git::here(folder) }.line(arguments)?;
+    let path = Git::climbing(folder).line(arguments)?;
     disk::real_path(Path::new(&path)).ok()
 }
 
@@ -58,10 +60,9 @@ pub fn refusal(folder: &Path) -> Option<(String, String)> {
         disk::size(&git) > 0 && (disk::is_file(&git) || !disk::names(&git, 1).is_empty())
     };
     let top = folder.ancestors().find(is_there)?.display().to_string();
-    let command = Command { climbs: true, with_errors: true, ..Command::default() };
-    let cause = match command.run(folder, &["rev-parse", "--show-toplevel"]) {
+    let cause = match Git::climbing(folder).start(&["rev-parse", "--show-toplevel"]) {
         Ok(ended) if ended.cause == ExitCause::Exit(0) => return None,
-        Ok(ended) => format!("git refuses {top}: {}", complaint(&ended.text())),
+        Ok(ended) => format!("git refuses {top}: {}", complaint(&words(&ended))),
         Err(error) => format!("git cannot be started: {error}"),
     };
     let cures = [
@@ -94,7 +95,7 @@ pub fn commit(top: &Path, name: &str) -> Option<String> {
 
 /// Whether a name denotes a commit: a branch, a tag, an id.
 pub fn is_a_commit(folder: &Path, name: &str) -> bool {
-    Git { climbs: true, ..Git::here(folder) }.commit(name).is_some()
+    Git::climbing(folder).commit(name).is_some()
 }
 
 /// How many commits of one name another lacks; `None` if one of them is not here.
@@ -211,33 +212,43 @@ pub fn log_text(top: &Path) -> Option<String> {
     git(top, &["log", "--no-color", "--no-show-signature", "--oneline", "-10"])
 }
 
-/// In which folder and environment git runs. At the root of a working tree it never accepts a
-/// repository above it.
-#[derive(Debug, Clone, Copy)]
+/// One start of git. At the root of a working tree it never accepts a repository above it.
+#[derive(Clone, Copy)]
 struct Git<'a> {
     folder: &'a Path,
+    /// Whether a repository in a parent folder is accepted.
     climbs: bool,
     /// The loop whose environment git gets; `None` for this process's environment.
     subject: Option<&'a Loop>,
+    /// They are passed in variables, because `-c` cannot pass a name that contains `=`.
+    settings: &'a [Setting],
+    /// Variables of this process that git does not get.
+    without: &'a [OsString],
+    variables: &'a [(&'a str, String)],
+    /// The standard input.
+    input: &'a [u8],
+    /// Whether it may reach a remote.
+    online: bool,
+    /// `None` is the usual time of a look or a step.
+    within: Option<Duration>,
+    /// Ends it early.
+    stop: Option<Stop<'a>>,
 }
 
 impl<'a> Git<'a> {
-    fn here(folder: &'a Path) -> Self {
-        Self { folder, climbs: false, subject: None }
-    }
-
     /// In the environment the loop started with, like its checks: the agent may have set a hook's.
     fn of(subject: &'a Loop) -> Self {
-        Self { folder: &subject.place.checkout, climbs: false, subject: Some(subject) }
+        Self { subject: Some(subject), ..Self::here(&subject.place.checkout) }
     }
 
-    fn run(self, arguments: &[&str]) -> Option<String> {
-        self.printed(arguments, &[]).map(disk::into_text)
+    /// Also from a folder within a repository.
+    fn climbing(folder: &'a Path) -> Self {
+        Self { climbs: true, ..Self::here(folder) }
     }
 
-    /// One line that git prints.
-    fn line(self, arguments: &[&str]) -> Option<String> {
-        Some(self.run(arguments)?.trim_end_matches('\n').to_owned())
+    /// A step that a partial clone may need its remote for: it fetches the files it lacks.
+    fn lazily(folder: &'a Path) -> Self {
+        Self { online: true, ..Self::here(folder) }
     }
 
     /// How many commits these words name.
@@ -273,33 +284,16 @@ impl<'a> Git<'a> {
     fn run_on_files(self, arguments: &[&str]) -> Option<String> {
         let pattern = r"^filter\..*\.(clean|process|required)$";
         let names = self.run(&["config", "-z", "--name-only", "--get-regexp", pattern]);
+        let value = |name: &str| if name.ends_with(".required") { "false" } else { "" };
         let names = names.unwrap_or_default();
-        let names = names.split_terminator('\0');
-        self.printed(arguments, &names.collect::<Vec<_>>()).map(disk::into_text)
+        let emptied = names.split_terminator('\0').map(|name| (name.into(), value(name).into()));
+        Git { settings: &emptied.collect::<Vec<Setting>>(), ..self }.run(arguments)
     }
 
     /// The same, on all files but those that crew itself writes.
     fn run_on_theirs(self, arguments: &[&str]) -> Option<String> {
         let ours = format!(":(exclude,top){BRANCHES}");
         self.run_on_files(&[arguments, &["--", ".", &ours]].concat())
-    }
-
-    /// Runs git with these settings emptied, and returns what it prints byte for byte.
-    fn printed(self, arguments: &[&str], emptied: &[&str]) -> Option<Vec<u8>> {
-        let value = |name: &str| if name.ends_with(".required") { "false" } else { "" };
-        let settings = emptied.iter().map(|name| ((*name).to_owned(), value(name).to_owned()));
-        let plan = self.subject.map(recorded_environment::plan).unwrap_or_default();
-        let path = self.subject.and_then(|subject| subject.state.owner.search_path.clone());
-        let mut variables = plan.variables();
-        variables.extend(path.map(|path| ("PATH", path)));
-        let command = Command {
-            settings: &settings.collect::<Vec<_>>(),
-            without: &plan.dropped,
-            variables: &variables,
-            climbs: self.climbs,
-            ..Command::default()
-        };
-        whole(command.run(self.folder, arguments).ok()?)
     }
 }
 

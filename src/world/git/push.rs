@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use shell_words::quote;
 
-use super::command::Command;
+use super::command::Said;
 use super::head::{common, folder};
-use super::steps::{Said, Steps, Underway, another};
+use super::steps::{Steps, Underway, another};
 use super::{Git, git};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, Pushed, named};
 use crate::engine::record::Sent;
@@ -67,12 +67,9 @@ impl Steps<'_> {
         let lease = lease(self, &way, &commit, sent);
         arguments.extend(lease.as_deref());
         arguments.extend(["--", &way.remote, &refspec]);
-        let variables = ssh(self.checkout());
-        let within = Some(WITHIN);
-        let terms = Command { variables: &variables, online: true, within, ..Command::default() };
         let _underway = Underway::begin(self, GitStep::Push, &commit);
-        let said = self.run(&arguments, terms);
-        if said.exit != Some(0) {
+        let said = self.talk(WITHIN, &arguments);
+        if !said.is_good() {
             return Err(failed(&said, &way, lease.is_some(), rebases));
         }
         Ok(Pushed {
@@ -82,6 +79,12 @@ impl Steps<'_> {
             branch: way.target,
             commit,
         })
+    }
+
+    /// Runs a git that talks to the remote.
+    fn talk(&self, within: Duration, arguments: &[&str]) -> Said {
+        let (variables, within) = (ssh(self.checkout()), Some(within));
+        Git { variables: &variables, online: true, within, ..self.git() }.said(arguments)
     }
 
     /// What its remote was last seen to have of the branch that is checked out, if nothing of that
@@ -239,12 +242,8 @@ impl Steps<'_> {
         if files.is_empty() {
             return Ok(());
         }
-        let variables = ssh(self.checkout());
-        let within = Some(LFS_WITHIN);
-        let terms = Command { variables: &variables, online: true, within, ..Command::default() };
-        let said = self.run(&["lfs", "push", remote, &own], terms);
-        let why = match said {
-            Said { exit: Some(0), .. } => return Ok(()),
+        let why = match self.talk(LFS_WITHIN, &["lfs", "push", remote, &own]) {
+            said if said.is_good() => return Ok(()),
             said if !said.text.contains("is not a git command") => said.fault(GitStep::Push).cause,
             _ if self.are_at(remote, &files) => return Ok(()),
             _ => "git-lfs is not installed here".to_owned(),

@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::command::Command;
+use super::command::Said;
 use super::inside::note_submodules;
-use super::steps::{Said, Steps, Underway, another, conflicting, lazily};
+use super::steps::{Steps, Underway, another, conflicting};
 use super::{Git, git, lacking, unmerged};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, Rebased, named};
 use crate::engine::text::words_of;
@@ -78,12 +78,12 @@ fn apply(
         Some(before) => arguments.extend(["--onto", tip, before]),
         None => arguments.push(tip),
     }
-    let said = steps.run(&arguments, lazily());
-    if said.exit == Some(0) && !said.text.contains(UNFIT) {
+    let said = Git { online: true, ..steps.git() }.said(&arguments);
+    if said.is_good() && !said.text.contains(UNFIT) {
         return Ok(());
     }
     let fault = fault(steps, &said, onto);
-    undo(steps, head, said.exit == Some(0))?;
+    undo(steps, head, said.is_good())?;
     Err(fault)
 }
 
@@ -127,7 +127,7 @@ fn undo(steps: &Steps<'_>, head: &str, is_finished: bool) -> Result<(), GitFault
     let steps = &steps.to_the_end();
     if !is_finished {
         // This fails harmlessly if the rebase never started.
-        steps.run(&["rebase", "--abort"], Command::default());
+        steps.git().said(&["rebase", "--abort"]);
     } else if let Some((place, stash)) = set_aside(steps, head) {
         steps.well(GitStep::Rebase, &["reset", "-q", "--hard", head])?;
         steps.well(GitStep::Rebase, &["stash", "apply", "-q", "--index", &stash])?;
@@ -174,6 +174,5 @@ fn stage_again(
     let moved: BTreeSet<Vec<u8>> = moved.into_iter().map(|entry| entry.path).collect();
     staged.retain(|entry| !moved.contains(&entry.path));
     let input: Vec<u8> = staged.iter().flat_map(IndexEntry::line).collect();
-    let terms = Command { input: &input, ..Command::default() };
-    steps.run(&["update-index", "-z", "--index-info"], terms).well(GitStep::Rebase).map(drop)
+    steps.printed(GitStep::Rebase, &["update-index", "-z", "--index-info"], &input).map(drop)
 }

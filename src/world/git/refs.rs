@@ -12,10 +12,10 @@ use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::command::Command;
+use super::Git;
+use super::command::Said;
 use super::hub::FETCH;
 use super::push::{PUSH, ssh};
-use super::steps::{Said, hooks, printed, said};
 use crate::engine::git::{
     GitFault, GitStep, GitTrouble, RefUpdate, RemoteRef, SwapResult, swap_result,
 };
@@ -77,7 +77,7 @@ impl Refs<'_> {
         }
         let arguments = [&["ls-remote", "--refs", "--quiet", "--", self.remote], patterns].concat();
         let variables = self.ssh();
-        let ended = self.printed(&arguments, self.online(&variables))?;
+        let ended = self.printed(self.online(&variables), &arguments)?;
         if ended.cut {
             let cure = "use a remote of the fleets' own";
             return Err(fault("the remote has more refs than crew reads", cure));
@@ -92,12 +92,12 @@ impl Refs<'_> {
         names.iter().try_for_each(|name| named(name))?;
         known.iter().try_for_each(|id| identified(id))?;
         let mut said = self.bring(names, known);
-        if said.exit != Some(0) && git_push::is_gone(&said.text) {
+        if !said.is_good() && git_push::is_gone(&said.text) {
             let there = self.list(names)?;
             let there: Vec<&str> = there.iter().map(|found| found.name.as_str()).collect();
             said = self.bring(&there, &[]);
         }
-        if said.exit == Some(0) { Ok(()) } else { Err(self.failed(&said)) }
+        if said.is_good() { Ok(()) } else { Err(self.failed(&said)) }
     }
 
     fn bring(&self, names: &[&str], known: &[&str]) -> Said {
@@ -131,8 +131,8 @@ impl Refs<'_> {
             let asked = rest.iter().map(|id| if is_id(id) { id } else { NO_OBJECT });
             let input = asked.collect::<Vec<_>>().join("\n");
             let arguments = ["cat-file", "--batch"];
-            let terms = Command { input: input.as_bytes(), ..Command::default() };
-            let read = git_push::messages(&self.printed(&arguments, terms)?.output);
+            let git = Git { input: input.as_bytes(), ..Git::here(self.folder) };
+            let read = git_push::messages(&self.printed(git, &arguments)?.output);
             if read.is_empty() {
                 // The next one alone is longer than all that is read.
                 messages.push(None);
@@ -180,7 +180,7 @@ impl Refs<'_> {
         loop {
             swaps_left -= 1;
             let said = self.push(updates)?;
-            if said.exit == Some(0) {
+            if said.is_good() {
                 return Ok(SwapResult::Done);
             }
             let is_stale = git_push::is_stale(&said.text);
@@ -205,7 +205,7 @@ impl Refs<'_> {
         identified(id)?;
         let most = format!("--max-count={most}");
         let arguments = ["rev-list", "--first-parent", &most, id, "--"];
-        let ids = self.printed(&arguments, Command::default())?.text();
+        let ids = self.printed(Git::here(self.folder), &arguments)?.text();
         let ids: Vec<String> = ids.lines().map(str::to_owned).collect();
         Ok(self.messages(&ids)?.into_iter().flatten().collect())
     }
@@ -217,7 +217,7 @@ impl Refs<'_> {
         let id = self.commit("Whether this remote takes a ref of this name\n", None)?;
         let create = RefUpdate { name: name.clone(), old: None, new: Some(id.clone()) };
         let said = self.push(&[create])?;
-        if said.exit == Some(0) {
+        if said.is_good() {
             let _ = self.swap(&[RefUpdate { name, old: Some(id), new: None }]);
             return Ok(true);
         }
@@ -238,12 +238,8 @@ impl Refs<'_> {
     fn reach(&self, arguments: &[&str], input: &[u8]) -> Said {
         let variables = self.ssh();
         let stop = self.ends();
-        let terms = Command { input, stop: Some(&stop), ..self.online(&variables) };
-        // A bare repository here is crew's own: its configuration names no hook.
-        let is_bare = disk::is_file(&self.folder.join("HEAD"));
-        let hooks = if is_bare { Vec::new() } else { hooks(self.folder) };
-        let once = || said(self.folder, arguments, &hooks, terms);
-        self.patiently(once, |said| said.exit != Some(0) && is_out_of_reach(said))
+        let git = Git { input, stop: Some(&stop), ..self.online(&variables) };
+        self.patiently(|| git.said(arguments), |said| !said.is_good() && is_out_of_reach(said))
     }
 
     /// How many signals have come.
@@ -262,11 +258,11 @@ impl Refs<'_> {
         }
     }
 
-    /// The terms of a talk with the remote.
-    fn online<'b>(&self, variables: &'b [(&'b str, String)]) -> Command<'b> {
+    /// A git that may talk to the remote.
+    fn online<'b>(&'b self, variables: &'b [(&'b str, String)]) -> Git<'b> {
         let most = if self.signalled() > 0 { WITHIN_AT_THE_END } else { WITHIN };
         let within = self.patience.map_or(most, |it| it.talk.min(most));
-        Command { variables, online: true, within: Some(within), ..Command::default() }
+        Git { variables, within: Some(within), ..Git::lazily(self.folder) }
     }
 
     /// Asks again while the remote is out of reach.
@@ -283,22 +279,22 @@ impl Refs<'_> {
     }
 
     /// What git printed, without its complaints, if it succeeded.
-    fn printed(&self, arguments: &[&str], terms: Command<'_>) -> Result<FinishedProcess, GitFault> {
+    fn printed(&self, git: Git<'_>, arguments: &[&str]) -> Result<FinishedProcess, GitFault> {
         let once = || {
             let stop = self.ends();
-            printed(self.folder, arguments, &[], Command { stop: Some(&stop), ..terms })
+            Git { stop: Some(&stop), ..git }.step(arguments)
         };
         let is_unanswered =
-            |answer: &Result<_, Said>| terms.online && answer.as_ref().is_err_and(is_out_of_reach);
+            |answer: &Result<_, Said>| git.online && answer.as_ref().is_err_and(is_out_of_reach);
         self.patiently(once, is_unanswered).map_err(|said| {
-            if terms.online { self.failed(&said) } else { said.fault(GitStep::Lease) }
+            if git.online { self.failed(&said) } else { said.fault(GitStep::Lease) }
         })
     }
 
     /// Stores an object and returns its id.
     fn store(&self, kind: &str, content: &str) -> Result<String, GitFault> {
-        let terms = Command { input: content.as_bytes(), ..Command::default() };
-        let ended = self.printed(&["hash-object", "-t", kind, "-w", "--stdin"], terms)?;
+        let git = Git { input: content.as_bytes(), ..Git::here(self.folder) };
+        let ended = self.printed(git, &["hash-object", "-t", kind, "-w", "--stdin"])?;
         let id = ended.text().trim_end().to_owned();
         identified(&id).map(|()| id)
     }
@@ -306,9 +302,6 @@ impl Refs<'_> {
     /// Why a talk with the remote failed.
     fn failed(&self, said: &Said) -> GitFault {
         let (trouble, cause) = match said.exit {
-            Some(0) => {
-                (GitTrouble::Network, "the remote answered only when asked again".to_owned())
-            }
             Some(_) => trouble_of_refs(&said.text),
             None => (GitTrouble::Network, said.text.clone()),
         };
@@ -331,10 +324,9 @@ impl Refs<'_> {
     }
 }
 
-/// Whether an answer says that the remote was not reached, or took too long; also where it answered
-/// only when it was asked again for its complaint.
+/// Whether an answer says that the remote was not reached, or took too long.
 fn is_out_of_reach(said: &Said) -> bool {
-    said.exit.is_none_or(|exit| exit == 0 || trouble_of_refs(&said.text).0 == GitTrouble::Network)
+    said.exit.is_none() || trouble_of_refs(&said.text).0 == GitTrouble::Network
 }
 
 /// The one push that moves these refs. No `+` stands before a refspec, and nothing is forced: git
@@ -402,8 +394,7 @@ impl Probe {
     }
 
     fn git(&self, arguments: &[&str]) -> Result<(), GitFault> {
-        let terms = Command { climbs: true, ..Command::default() };
-        said(&self.folder, arguments, &[], terms).well(GitStep::Commit).map(drop)
+        Git::climbing(&self.folder).well(GitStep::Commit, arguments).map(drop)
     }
 }
 

@@ -4,17 +4,16 @@
 //! They refuse where git no longer finds the repository in which the loop started. A failed step
 //! leaves the working tree as it was, and what a step of a killed crew left is put back.
 
-use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::command::{Command, Setting, whole};
+use super::command::{whole, words};
 use super::{Git, git, head};
 use crate::engine::git::GitTrouble::{self, Other, Repository};
 use crate::engine::git::{GitBaseline, GitFault, GitSetting, GitStep};
 use crate::engine::record::Place;
 use crate::engine::text::word;
-use crate::parse::git::{Stand, complaint, scoped, stand as read, taken_lock};
+use crate::parse::git::{Stand, complaint, scoped, stand as read};
 use crate::parse::git_push::without_secrets;
 use crate::world::clock::Deadline;
 use crate::world::files::disk::{self, Durability};
@@ -23,33 +22,8 @@ use crate::world::files::tree;
 use crate::world::process;
 #[cfg(target_os = "linux")]
 use crate::world::process::identity;
-use crate::world::process::{ExitCause, FinishedProcess, Stop};
+use crate::world::process::{ExitCause, Stop};
 use crate::world::store::hash;
-
-/// The longest a step on this machine may take: a rebase of many commits, an `add` of many files.
-const WITHIN: Duration = Duration::from_secs(300);
-
-/// Settings of every step. Nobody can type a passphrase or edit a message, and background work of
-/// git would be ended with the step.
-const SETTINGS: [(&str, &str); 14] = [
-    ("commit.gpgSign", "false"),
-    ("push.gpgSign", "false"),
-    // A push names what it sends, and the messages of commits are in UTF-8.
-    ("push.followTags", "false"),
-    ("i18n.commitEncoding", "UTF-8"),
-    ("user.useConfigOnly", "true"),
-    // Each merge says itself what becomes of it, and the commits of agents have no signature.
-    ("merge.ff", "true"),
-    ("merge.verifySignatures", "false"),
-    ("core.editor", "true"),
-    ("sequence.editor", "true"),
-    ("maintenance.auto", "false"),
-    ("gc.auto", "0"),
-    ("submodule.recurse", "false"),
-    // A submodule's own configuration would apply inside it.
-    ("diff.ignoreSubmodules", "dirty"),
-    ("advice.addEmbeddedRepo", "false"),
-];
 
 /// The programs and places that the repository's configuration names now; `None` outside git and
 /// with a git older than 2.26. git-lfs and git-crypt depend on them, so steps must allow them.
@@ -86,13 +60,12 @@ pub struct Steps<'a> {
     trusted: &'a GitBaseline,
     /// Ends a running step early.
     pub stop: Stop<'a>,
-    hooks: OnceCell<Vec<Setting>>,
 }
 
 impl<'a> Steps<'a> {
     /// Steps at a loop's place, restricted to the repository and the settings it began with.
     pub fn new(place: &'a Place, trusted: &'a GitBaseline, stop: Stop<'a>) -> Self {
-        Self { place, trusted, stop, hooks: OnceCell::new() }
+        Self { place, trusted, stop }
     }
 
     /// The same steps, which nothing ends early.
@@ -105,6 +78,11 @@ impl<'a> Steps<'a> {
         &self.place.checkout
     }
 
+    /// A git in the checkout, which a stop ends early.
+    pub(super) fn git(&self) -> Git<'a> {
+        Git { stop: Some(self.stop), ..Git::here(self.checkout()) }
+    }
+
     /// What is checked out, if this is still the repository the loop began in.
     pub fn stand(&self, step: GitStep) -> Result<Stand, GitFault> {
         stand(self.place, step)
@@ -114,15 +92,9 @@ impl<'a> Steps<'a> {
     pub(super) fn begin(&self, step: GitStep) -> Result<Stand, GitFault> {
         let stand = self.stand(step)?;
         self.unchanged(step, &stand)?;
-        let folder = self.folder();
-        for (file, what) in UNFINISHED {
-            if disk::exists(&folder.join(file)) {
-                let cause = format!("a {what} is under way");
-                let cure = format!("finish it, or git {what} --abort");
-                return Err(GitFault::new(step, GitTrouble::Unfinished, cause, cure));
-            }
-        }
-        Ok(stand)
+        let Some(what) = unfinished(&self.folder()) else { return Ok(stand) };
+        let (cause, cure) = (format!("a {what} is under way"), format!("git {what} --abort"));
+        Err(GitFault::new(step, GitTrouble::Unfinished, cause, format!("finish it, or {cure}")))
     }
 
     /// git's folder; a linked working tree has a separate one inside the repository's.
@@ -134,28 +106,13 @@ impl<'a> Steps<'a> {
     /// Fails if a setting changed since the run began. Where a push goes only matters to a push.
     pub(super) fn unchanged(&self, step: GitStep, stand: &Stand) -> Result<(), GitFault> {
         let branch = stand.branch.as_deref().unwrap_or_default();
-        let is_used =
-            |setting: &GitSetting| step == GitStep::Push && !setting.is_of_another_branch(branch);
-        settled(self.checkout(), self.trusted, step, is_used)
-    }
-
-    /// Runs git and returns its result, whatever that is.
-    pub(super) fn run(&self, arguments: &[&str], terms: Command<'_>) -> Said {
-        said(self.checkout(), arguments, self.hooks(), Command { stop: Some(self.stop), ..terms })
-    }
-
-    fn hooks(&self) -> &[Setting] {
-        self.hooks.get_or_init(|| hooks(self.checkout()))
+        let pushed = (step == GitStep::Push).then_some(branch);
+        unplanted(self.checkout(), self.trusted, step, pushed)
     }
 
     /// What git printed, if it succeeded.
     pub(super) fn well(&self, step: GitStep, arguments: &[&str]) -> Result<String, GitFault> {
-        self.run(arguments, Command::default()).well(step)
-    }
-
-    /// The same for a commit, with input.
-    pub(super) fn fed(&self, arguments: &[&str], input: &[u8]) -> Result<String, GitFault> {
-        self.run(arguments, Command { input, ..Command::default() }).well(GitStep::Commit)
+        self.git().well(step, arguments)
     }
 
     /// All that git printed of this input, byte for byte.
@@ -165,9 +122,7 @@ impl<'a> Steps<'a> {
         arguments: &[&str],
         input: &[u8],
     ) -> Result<Vec<u8>, GitFault> {
-        let terms = Command { input, stop: Some(self.stop), ..Command::default() };
-        let ended = printed(self.checkout(), arguments, self.hooks(), terms);
-        let ended = ended.map_err(|said| said.fault(step))?;
+        let ended = Git { input, ..self.git() }.step(arguments).map_err(|said| said.fault(step))?;
         whole(ended).ok_or_else(|| {
             let cause = "more paths differ than crew lists";
             GitFault::new(step, Other, cause, "have .gitignore leave out what is generated")
@@ -176,28 +131,24 @@ impl<'a> Steps<'a> {
 
     /// Whether one commit is an ancestor of another, or the same commit.
     pub fn holds(&self, older: &str, newer: &str) -> bool {
-        let arguments = ["merge-base", "--is-ancestor", older, newer];
-        self.run(&arguments, Command::default()).exit == Some(0)
+        self.git().said(&["merge-base", "--is-ancestor", older, newer]).is_good()
     }
 }
 
-/// Fails if the configuration in `folder` names another program than it did before.
-pub fn unplanted(folder: &Path, before: &GitBaseline, step: GitStep) -> Result<(), GitFault> {
-    settled(folder, before, step, |_| false)
-}
-
-/// Fails if a setting changed that names a program or is used.
-fn settled(
+/// Fails if a setting in `folder` changed that names a program, or leads a push of this branch.
+pub fn unplanted(
     folder: &Path,
     before: &GitBaseline,
     step: GitStep,
-    is_used: impl Fn(&GitSetting) -> bool,
+    pushed: Option<&str>,
 ) -> Result<(), GitFault> {
     let Some(now) = trusted(folder) else {
         let cause = "git does not list the settings of the repository";
         return Err(GitFault::new(step, Other, cause, "try git config --list here"));
     };
-    let concerns = |setting: &&GitSetting| is_used(setting) || setting.names_a_program();
+    let concerns = |setting: &&GitSetting| {
+        setting.names_a_program() || pushed.is_some_and(|own| !setting.is_of_another_branch(own))
+    };
     let Some(changed) = now.changed_since(before).find(concerns) else { return Ok(()) };
     let cause = format!("the setting {} changed during this run", changed.name);
     let cure = "look at git config --list --show-origin; a new run takes it as it then is";
@@ -213,85 +164,15 @@ const UNFINISHED: [(&str, &str); 5] = [
     ("REVERT_HEAD", "revert"),
 ];
 
+/// What git is in the middle of, if its folder of a working tree says so.
+fn unfinished(folder: &Path) -> Option<&'static str> {
+    let is_there = |(file, _): &&(&str, _)| disk::exists(&folder.join(file));
+    UNFINISHED.iter().find(is_there).map(|(_, what)| *what)
+}
+
 /// Whether git is in the middle of something in a working tree.
 pub(super) fn is_unfinished(checkout: &Path) -> bool {
-    let folder = repository(checkout).unwrap_or_else(|| checkout.join(".git"));
-    UNFINISHED.iter().any(|(file, _)| disk::exists(&folder.join(file)))
-}
-
-/// What git printed, and how it ended.
-#[derive(Debug)]
-pub(super) struct Said {
-    /// `None` where it did not exit by itself.
-    pub exit: Option<i32>,
-    pub text: String,
-}
-
-/// Switches off the hooks that the configuration itself names, as it can since git 2.54.
-pub(super) fn hooks(folder: &Path) -> Vec<Setting> {
-    let named =
-        git(folder, &["config", "-z", "--name-only", "--get-regexp", r"^hook\..*\.command$"]);
-    let named = named.unwrap_or_default();
-    let names = named.split('\0').filter_map(|name| name.strip_suffix(".command"));
-    names.map(|name| (format!("{name}.enabled"), "false".to_owned())).collect()
-}
-
-/// Runs a step outside the loop's own ones, without the hooks that the folder names.
-pub(super) fn run(folder: &Path, arguments: &[&str], terms: Command<'_>) -> Said {
-    said(folder, arguments, &hooks(folder), terms)
-}
-
-/// The terms of a step that a partial clone may need its remote for: it fetches the files it lacks.
-pub(super) fn lazily<'a>() -> Command<'a> {
-    Command { online: true, ..Command::default() }
-}
-
-/// Runs git with the settings of all steps and keeps its complaints with the rest.
-pub(super) fn said(
-    folder: &Path,
-    arguments: &[&str],
-    hooks: &[Setting],
-    terms: Command<'_>,
-) -> Said {
-    match start(folder, arguments, hooks, Command { with_errors: true, ..terms }) {
-        Ok(ended) => Said { exit: Some(0), text: ended.text() },
-        Err(said) => said,
-    }
-}
-
-/// The same without its complaints if it succeeded: those are read from a second run.
-pub(super) fn printed(
-    folder: &Path,
-    arguments: &[&str],
-    hooks: &[Setting],
-    terms: Command<'_>,
-) -> Result<FinishedProcess, Said> {
-    start(folder, arguments, hooks, terms).map_err(|failed| match failed.exit {
-        Some(_) => said(folder, arguments, hooks, terms),
-        None => failed,
-    })
-}
-
-fn start(
-    folder: &Path,
-    arguments: &[&str],
-    hooks: &[Setting],
-    terms: Command<'_>,
-) -> Result<FinishedProcess, Said> {
-    let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-    let settings: Vec<Setting> = SETTINGS.iter().map(own).chain(hooks.iter().cloned()).collect();
-    let within = terms.within.unwrap_or(WITHIN);
-    let terms = Command { settings: &settings, within: Some(within), ..terms };
-    let text = match terms.run(folder, arguments) {
-        Err(error) => format!("git cannot be started: {error}"),
-        Ok(ended) => match ended.cause {
-            ExitCause::Exit(0) => return Ok(ended),
-            ExitCause::Exit(code) => return Err(Said { exit: Some(code), text: ended.text() }),
-            ExitCause::TimedOut => format!("git gave no answer within {} s", within.as_secs()),
-            _ => "git was ended before it was done".to_owned(),
-        },
-    };
-    Err(Said { exit: None, text })
+    unfinished(&repository(checkout).unwrap_or_else(|| checkout.join(".git"))).is_some()
 }
 
 /// The error when a branch other than the loop's, `own`, is checked out: crew must not rewrite it.
@@ -314,29 +195,6 @@ pub(super) fn conflicting(step: GitStep, path: &str) -> GitFault {
     GitFault::new(step, GitTrouble::Unfinished, cause, "resolve it, then git add the file")
 }
 
-impl Said {
-    /// What it printed, if it succeeded.
-    pub fn well(self, step: GitStep) -> Result<String, GitFault> {
-        if self.exit == Some(0) { Ok(self.text) } else { Err(self.fault(step)) }
-    }
-
-    /// What went wrong on this machine.
-    pub fn fault(&self, step: GitStep) -> GitFault {
-        let has = |words: &str| self.text.contains(words);
-        let (trouble, cause, cure) = if has("Please tell me who you are") || has("empty ident") {
-            let cure = "git config user.name NAME and git config user.email ADDRESS".to_owned();
-            (GitTrouble::NoIdentity, "git does not know who commits".to_owned(), cure)
-        } else if let Some(lock) = taken_lock(&self.text) {
-            let cure = format!("let the other git finish; if there is none, remove {lock}");
-            (GitTrouble::Unfinished, "another git is running here, or one crashed".to_owned(), cure)
-        } else {
-            let cure = "run the same with git by hand to see all of it".to_owned();
-            (Other, complaint(&self.text), cure)
-        };
-        GitFault::new(step, trouble, cause, cure)
-    }
-}
-
 /// git's own folder of a working tree, with the path that git prints.
 pub fn repository(top: &Path) -> Option<PathBuf> {
     Some(Git::here(top).line(&["rev-parse", "--absolute-git-dir"])?.into())
@@ -356,7 +214,7 @@ pub fn stand(place: &Place, step: GitStep) -> Result<Stand, GitFault> {
     arguments.extend(place.repository.is_some().then_some("--absolute-git-dir"));
     arguments.extend(start.as_deref());
     arguments.extend(["HEAD", "HEAD^{tree}", "--symbolic-full-name", "HEAD"]);
-    let ended = Command::default().run(&place.checkout, &arguments).map_err(|error| {
+    let ended = Git::here(&place.checkout).start(&arguments).map_err(|error| {
         let cause = format!("git cannot be started: {error}");
         GitFault::new(step, Other, cause, "make sure that git is on PATH")
     })?;
@@ -416,9 +274,8 @@ fn other(place: &Place, found: &str) -> String {
     if let Some(found) = found.lines().nth(1) {
         return format!("git finds another repository here, {found}, not {}", named(place));
     }
-    let said = Command { with_errors: true, ..Command::default() };
-    let said = said.run(&place.checkout, &["rev-parse", "--git-dir"]);
-    let said = said.map_or_else(|error| error.to_string(), |ended| complaint(&ended.text()));
+    let said = Git::here(&place.checkout).start(&["rev-parse", "--git-dir"]);
+    let said = said.map_or_else(|error| error.to_string(), |ended| complaint(&words(&ended)));
     format!("{} cannot be read: {said}", named(place))
 }
 
@@ -487,8 +344,8 @@ pub fn put_back(checkout: &Path) -> Result<(), GitFault> {
             let list = ["diff-tree", "-r", "--name-only", "--no-renames", "-z", head, "HEAD"];
             let paths = git(checkout, &list).unwrap_or_default();
             let update = ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"];
-            let terms = Command { input: paths.as_bytes(), ..Command::default() };
-            run(checkout, &update, terms).well(GitStep::Commit)?;
+            let git = Git { input: paths.as_bytes(), ..Git::here(checkout) };
+            git.well(GitStep::Commit, &update)?;
         }
         _ => {}
     }
@@ -516,8 +373,7 @@ fn remove_locks(checkout: &Path, folder: &Path, before: &[PathBuf]) -> bool {
 
 /// The locks of git now: in the folder of a working tree, in that of the repository, and of refs.
 fn locks(folder: &Path) -> Vec<PathBuf> {
-    let shared = disk::read_text(&folder.join("commondir"), MARK_BYTES).ok().flatten();
-    let shared = shared.map_or_else(|| folder.to_owned(), |path| folder.join(path.trim_end()));
+    let shared = head::common(folder);
     let refs = tree::files(&shared.join("refs"), LOCKS_MAX);
     let mut found: Vec<PathBuf> = refs.iter().map(|name| shared.join("refs").join(name)).collect();
     for folder in [folder, &shared] {
@@ -550,8 +406,7 @@ fn undo_rebase(checkout: &Path, folder: &Path, head: &str) -> Result<(), GitFaul
     let begun = ["rebase-merge", "rebase-apply"].map(|name| folder.join(name));
     let Some(begun) = begun.iter().find(|folder| disk::exists(folder)) else { return Ok(()) };
     let stash = disk::read_text(&begun.join("autostash"), MARK_BYTES).ok().flatten();
-    let step =
-        |arguments: &[&str]| run(checkout, arguments, Command::default()).well(GitStep::Rebase);
+    let step = |arguments: &[&str]| Git::here(checkout).well(GitStep::Rebase, arguments);
     let Some(stash) = stash.filter(|_| disk::is_missing(&begun.join("head-name"))) else {
         return step(&["rebase", "--abort"]).map(drop);
     };

@@ -4,10 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::command::Command;
-use super::git;
 use super::head::trees;
-use super::steps::{lazily, repository, run};
+use super::steps::repository;
+use super::{Git, git};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, Worktree};
 use crate::parse::git::Tree;
 use crate::world::clock::{self, RetryPolicy};
@@ -55,7 +54,7 @@ pub fn clear_half_made(checkout: &Path, path: &Path) -> Result<(), GitFault> {
         .map_err(|error| fault(error.to_string(), "remove it by hand"))?;
     let there = path.display().to_string();
     let arguments = ["worktree", "unlock", "--", &there];
-    run(checkout, &arguments, Command::default()).well(GitStep::Worktree).map(drop)
+    Git::here(checkout).well(GitStep::Worktree, &arguments).map(drop)
 }
 
 /// Ends a merge that a killed git left in a working tree, with its locks. The caller sees to it
@@ -109,7 +108,7 @@ fn make(
         };
         return Err(fault(cause, cure));
     }
-    run(checkout, &arguments, lazily()).well(GitStep::Worktree).map(drop)
+    Git::lazily(checkout).well(GitStep::Worktree, &arguments).map(drop)
 }
 
 fn beside(main: &Path, name: &str) -> PathBuf {

@@ -4,8 +4,6 @@
 //! touched: HEAD, index and branches stay.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::fill::ATTRIBUTES;
@@ -16,13 +14,11 @@ use crate::parse::git::{BRANCHES, IndexEntry, zero_ended, zero_list};
 use crate::world::clock::Deadline;
 use crate::world::files::{disk, tree};
 use crate::world::git::command::IndexPaths;
-use crate::world::git::include::{INCLUDE_BYTES, copy_files};
+use crate::world::git::include::{INCLUDE_BYTES, copy_files, ignored_among};
 use crate::world::store::hash;
 
 /// The longest that writing a snapshot may take.
 const WITHIN: std::time::Duration = std::time::Duration::from_secs(120);
-/// The most files that are passed to git by name; the list of more is that of the whole tree.
-const LISTED_BY_NAME: usize = 200;
 /// Folders of builds and tests that are not called a cache.
 const OUTPUTS: [&str; 10] =
     ["target", "dist", "build", "out", "coverage", "htmlcov", "tmp", ".next", ".tox", ".nox"];
@@ -81,33 +77,15 @@ impl Snapshots {
             return Ok(commit.to_owned());
         }
         let names: BTreeSet<&Path> = files.iter().map(Path::new).collect();
-        let entries_of = |commit: &str| {
-            let mut list = vec!["ls-tree", "-r", "-z", "--full-tree", commit];
-            // What was read of a name that is not UTF-8 does not name it for git.
-            if files.len() <= LISTED_BY_NAME && !files.concat().contains('\u{fffd}') {
-                list.push("--");
-                list.extend(files.iter());
-            }
-            let listed = self.printed(&list, &[])?;
-            let entries = zero_ended(&listed).filter_map(|entry| {
-                let tab = entry.iter().position(|byte| *byte == b'\t')?;
-                let path = String::from_utf8_lossy(&entry[tab + 1..]);
-                Path::new(&*path)
-                    .ancestors()
-                    .any(|it| names.contains(it))
-                    .then(|| (entry.to_owned(), tab))
-            });
-            Ok::<Vec<(Vec<u8>, usize)>, String>(entries.collect())
-        };
+        let mut entries = self.differing(commit, other)?;
+        // A name that is not UTF-8 was read with other characters.
+        entries.retain(|entry| {
+            let path = String::from_utf8_lossy(&entry.path);
+            Path::new(&*path).ancestors().any(|path| names.contains(path))
+        });
         // Deletions come first: a folder may take the place of a file.
-        let no_id = "0".repeat(commit.len());
-        let gone = |(entry, tab): (Vec<u8>, usize)| {
-            [b"0 ", no_id.as_bytes(), &entry[tab..], b"\0"].concat()
-        };
-        let gone = entries_of(commit)?.into_iter().flat_map(gone);
-        let there =
-            entries_of(other)?.into_iter().flat_map(|(entry, _)| [&entry[..], b"\0"].concat());
-        let entries: Vec<u8> = gone.chain(there).collect();
+        entries.sort_by_key(|entry| !entry.is_gone());
+        let entries: Vec<u8> = entries.iter().flat_map(IndexEntry::line).collect();
         self.updated(commit, &["update-index", "--replace", "-z", "--index-info"], &entries)
     }
 
@@ -169,17 +147,11 @@ pub fn link_ignored(
     scratch: &Path,
 ) -> Result<bool, String> {
     let mut is_new = false;
-    for path in snapshots.all_ignored()? {
+    for path in outside(snapshots)? {
         let (from, to) = (checkout.join(&path), scratch.join(&path));
-        let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
-        if is_output(name)
-            || Path::new(&path).starts_with(BRANCHES)
-            || tree::kind(&from) != "folder"
-            || leads_back(&from, checkout)
-        {
-            continue;
+        if tree::kind(&from) == "folder" && !leads_back(&from, checkout) {
+            is_new |= tree::mirror_by_links(&from, &to).map_err(|error| error.to_string())?;
         }
-        is_new |= tree::mirror_by_links(&from, &to).map_err(|error| error.to_string())?;
     }
     if is_new {
         write(&scratch.join(LINKED), "")?;
@@ -192,14 +164,20 @@ pub fn is_linked(scratch: &Path) -> bool {
     disk::exists(&scratch.join(LINKED))
 }
 
-/// What git ignores in the working tree, but for what builds and tests leave, and a scratch folder
+/// What git ignores in the working tree, except what builds and tests leave, and a scratch folder
 /// does not have.
 pub fn left_out(snapshots: &Snapshots, scratch: &Path) -> Result<Vec<String>, String> {
+    let mut ignored = outside(snapshots)?;
+    ignored.retain(|path| !disk::exists(&scratch.join(path)));
+    Ok(ignored)
+}
+
+/// What git ignores in the working tree, except what builds, tests and crew leave.
+fn outside(snapshots: &Snapshots) -> Result<Vec<String>, String> {
     let mut ignored = snapshots.all_ignored()?;
     ignored.retain(|path| {
         let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
-        let is_crews = Path::new(path).starts_with(BRANCHES);
-        !is_output(name) && !is_crews && !disk::exists(&scratch.join(path))
+        !is_output(name) && !Path::new(path).starts_with(BRANCHES)
     });
     Ok(ignored)
 }
@@ -328,15 +306,7 @@ impl Snapshots {
         &self,
         paths: impl Iterator<Item = &'p [u8]>,
     ) -> BTreeSet<Vec<u8>> {
-        let paths = zero_list(paths.map(OsStr::from_bytes));
-        let form = ["--no-index", "--verbose", "--non-matching", "-z", "--stdin"];
-        let ask = || self.printed(&[&["check-ignore"], &form[..]].concat(), &paths).ok();
-        // It fails where no path is covered.
-        let printed = if paths.is_empty() { None } else { ask() }.unwrap_or_default();
-        let fields: Vec<&[u8]> = printed.split(|byte| *byte == 0).collect();
-        // The rule's file, line and text, then the path.
-        let is_covered = |it: &&[&[u8]]| !it[2].is_empty() && !it[2].starts_with(b"!");
-        fields.chunks_exact(4).filter(is_covered).map(|fields| fields[3].to_vec()).collect()
+        ignored_among(paths, |arguments, input| self.printed(arguments, input).ok())
     }
 
     /// The mode of a file that will be replaced: git would make every file readable for all.

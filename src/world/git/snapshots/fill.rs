@@ -1,7 +1,7 @@
 //! Makes the private git dir once, aside, and moves it into place. Of the repository's settings it
 //! copies those that say how the disk behaves, and none that runs a program or alters content. The
 //! objects come as second names of its files, which never change; as copies where the disk cannot;
-//! and those that the repository borrows, too.
+//! and those that the repository borrows, too. What is too old or too much is removed again.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -11,15 +11,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{FILE_BYTES, LINKS, Snapshots, make_folder, remove, write};
+use super::{FILE_BYTES, LINKS, LOCK_WAIT, Snapshots, make_folder, remove, write};
 use crate::engine::record::{Driver, Loop};
 use crate::parse::git::{BRANCHES, paths, zero_ended, zero_list};
-use crate::world::clock::{Deadline, Stopwatch};
+use crate::world::clock::{self, Deadline, Stopwatch};
 use crate::world::files::disk::{self, Durability};
-use crate::world::files::tree::{self, Shared};
+use crate::world::files::tree;
 use crate::world::git::command::IndexPaths;
 use crate::world::git::{Git, exclude_files, refusal};
 use crate::world::store::removal::LISTS;
+use crate::world::store::{self, Home, StoreError};
 
 /// The longest that filling may take, and the longest in a client's hook, which the client ends
 /// after 30 s.
@@ -27,8 +28,6 @@ const FILL: Duration = Duration::from_secs(120);
 const FILL_IN_A_HOOK: Duration = Duration::from_secs(15);
 /// The most bytes of one file of ignore rules.
 const EXCLUDES_BYTES: u64 = 1 << 20;
-/// The names in git's folder that are searched for a shared index.
-const NAMES_MAX: usize = 10_000;
 /// The most files of an old git dir that a new one takes over.
 const FILES_MAX: usize = 1_000_000;
 /// What is taken over from the user's repository.
@@ -67,15 +66,18 @@ impl Snapshots {
             deadline: Some(deadline),
             ..self.clone()
         };
-        let made = aside.make(subject, deadline).and_then(|filled| {
+        let made = aside.make(subject, deadline).and_then(|bytes| {
             self.carry_over(&aside, deadline);
             tree::exchange(&aside.folder, &self.folder).map_err(|error| error.to_string())?;
-            Ok(filled)
+            Ok(bytes)
         });
         let _ = tree::remove(&aside.folder);
-        let made = made?;
+        let (bytes, elapsed_ms) = (made?, watch.elapsed_ms());
+        let is_worth_a_word = elapsed_ms > LONG_MS || bytes > MUCH_BYTES;
+        let (megabytes, seconds) = (bytes.div_ceil(1_000_000), elapsed_ms.div_ceil(1000));
+        let words = format!("snapshots: {megabytes} MB taken over in {seconds} s");
         let watched = self.last().and_then(|taken| watched(&taken));
-        Ok(Filled { is_new: true, elapsed_ms: watch.elapsed_ms(), watched, ..made })
+        Ok(Filled { is_new: true, note: is_worth_a_word.then_some(words), watched })
     }
 
     /// Gives a new git dir the snapshots of the old one, as far as they can be read: that one look
@@ -91,25 +93,23 @@ impl Snapshots {
         }
     }
 
-    fn make(&self, subject: &Loop, deadline: Deadline) -> Result<Filled, String> {
+    /// Makes it. Returns the bytes of the objects that it takes over.
+    fn make(&self, subject: &Loop, deadline: Deadline) -> Result<u64, String> {
         remove(&self.folder)?;
         for folder in ["objects/pack", "objects/info", "refs/heads"] {
             make_folder(&self.folder.join(folder))?;
         }
         write(&self.folder.join("HEAD"), "ref: refs/heads/none")?;
-        let filled = match self.set_up(subject)? {
-            Some(theirs) => {
-                let filled = link_objects(&theirs.objects, &self.folder.join("objects"), deadline)?;
-                if self.seed(subject, &theirs).is_err() {
-                    let _ = disk::remove(&self.folder.join("index"));
-                }
-                filled
+        let mut bytes = 0;
+        if let Some(theirs) = self.set_up(subject)? {
+            bytes = link_objects(&theirs.objects, &self.folder.join("objects"), deadline)?;
+            if self.seed(subject, &theirs).is_err() {
+                let _ = disk::remove(&self.folder.join("index"));
             }
-            None => Filled::default(),
-        };
+        }
         self.commit()?;
         self.taken()?;
-        Ok(filled)
+        Ok(bytes)
     }
 
     /// Writes the configuration, the attributes and the ignore rules.
@@ -120,9 +120,8 @@ impl Snapshots {
             Some(theirs) if theirs.is_sha256 => (1, "[extensions]\n\tobjectFormat = sha256\n"),
             _ => (0, ""),
         };
-        let config = format!(
-            "[core]\n\trepositoryFormatVersion = {version}\n\tbare = false\n{CORE}{core}{extensions}{OTHERS}"
-        );
+        let version = format!("[core]\n\trepositoryFormatVersion = {version}\n");
+        let config = [CONFIG, &version, core, extensions].concat();
         write(&self.folder.join("config"), &config)?;
         write(&self.folder.join("info/attributes"), ATTRIBUTES)?;
         let mut excludes = String::new();
@@ -167,13 +166,9 @@ impl Snapshots {
     }
 
     /// Begins with the user's index, so that unchanged files are not read. What it stores in
-    /// another form than the file has, and what it would not look at, is taken anew.
+    /// another form than the file has, and what it would not look at, is taken anew. An index that
+    /// is split into two files cannot be read alone.
     fn seed(&self, subject: &Loop, theirs: &Theirs) -> Result<(), String> {
-        let folder = theirs.index.parent().unwrap_or(Path::new("/"));
-        let is_split = |name: &String| name.starts_with("sharedindex.");
-        if disk::names(folder, NAMES_MAX).iter().any(is_split) {
-            return Err("the index is split".to_owned());
-        }
         tree::copy_with_time(&theirs.index, &self.folder.join("index"))
             .map_err(|error| error.to_string())?;
         let converted = if theirs.converts_all { Some(Vec::new()) } else { converted(subject) };
@@ -209,30 +204,11 @@ impl Snapshots {
 /// The tracked paths whose content git may store in another form, each followed by a zero byte.
 fn converted(subject: &Loop) -> Option<Vec<u8>> {
     let plain = ":(exclude,attr:!filter !text !eol !crlf !ident !working-tree-encoding)";
-    Git::of(subject).printed(&["ls-files", "-z", "--", ".", plain], &[])
+    Git::of(subject).printed(&["ls-files", "-z", "--", ".", plain])
 }
 
-const CORE: &str = "\tsharedRepository = 0600
-\tlogAllRefUpdates = false
-\tfsmonitor = false
-\thooksPath = /dev/null
-\tuntrackedCache = true
-\tattributesFile = /dev/null
-\texcludesFile = /dev/null
-\tautocrlf = false
-\tfsyncMethod = batch
-";
-/// `skipHash`: three commands of a snapshot write the index, and each would add up all its bytes.
-const OTHERS: &str = "[index]
-\tversion = 4
-\tskipHash = true
-[gc]
-\tauto = 0
-[maintenance]
-\tauto = false
-[status]
-\tshowUntrackedFiles = all
-";
+/// The part of the configuration that is the same for all.
+const CONFIG: &str = include_str!("private.conf");
 /// Files are kept byte for byte.
 pub(super) const ATTRIBUTES: &str = "* -text -filter -ident -working-tree-encoding -eol -crlf";
 
@@ -245,62 +221,35 @@ const ALTERNATES_BYTES: u64 = 64 << 10;
 /// How often the objects are listed again because some were packed meanwhile.
 const ATTEMPTS: u8 = 3;
 
-/// What takes longer than this, in milliseconds, or is larger, in bytes, is reported.
-const WORTH_A_WORD: (u64, u64) = (1000, 100_000_000);
+/// What takes longer than this is reported, and so is more.
+const LONG_MS: u64 = 1000;
+const MUCH_BYTES: u64 = 100_000_000;
 
 /// The result of filling.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct Filled {
     /// Whether it was made now; otherwise there was one that works.
     pub is_new: bool,
-    /// Bytes of objects that are also the repository's.
-    pub linked_bytes: u64,
-    /// Bytes of objects that had to be copied.
-    pub copied_bytes: u64,
-    /// Files linked and copied.
-    pub files: u64,
-    pub elapsed_ms: u64,
+    /// What the user should know, if it took long or much.
+    pub note: Option<String>,
     /// How many files there are, where there is no repository.
     pub watched: Option<usize>,
 }
 
-impl Filled {
-    /// "snapshots: 1.2 GB linked in 3 s", if it took long or much.
-    pub fn words(&self) -> Option<String> {
-        let is_worth_it = self.elapsed_ms > WORTH_A_WORD.0
-            || self.linked_bytes + self.copied_bytes > WORTH_A_WORD.1;
-        let size = |bytes: u64, how: &str| {
-            let (whole, tenth) = (bytes / 1_000_000_000, bytes / 100_000_000 % 10);
-            let mega = bytes.div_ceil(1_000_000);
-            let size = if whole > 0 { format!("{whole}.{tenth} GB") } else { format!("{mega} MB") };
-            (bytes > 0).then(|| format!("{size} {how}"))
-        };
-        let sizes = [size(self.linked_bytes, "linked"), size(self.copied_bytes, "copied")];
-        let sizes: Vec<String> = sizes.into_iter().flatten().collect();
-        let sizes = if sizes.is_empty() { "filled".to_owned() } else { sizes.join(", ") };
-        is_worth_it.then(|| format!("snapshots: {sizes} in {} s", self.elapsed_ms.div_ceil(1000)))
-    }
-}
-
-/// Links all objects of the folder `from`, and of those it names, into the folder `to`.
-pub(super) fn link_objects(from: &Path, to: &Path, deadline: Deadline) -> Result<Filled, String> {
-    let mut filled = Filled::default();
-    for attempt in 1.. {
-        match link_all(from, to, deadline, &mut filled, DEPTH_MAX) {
-            Err(error) if error.kind() == ErrorKind::NotFound && attempt < ATTEMPTS => {}
-            result => return result.map(|()| filled).map_err(|error| error.to_string()),
+/// Links all objects of the folder `from`, and of those it names, into the folder `to`. Returns
+/// their bytes.
+fn link_objects(from: &Path, to: &Path, deadline: Deadline) -> Result<u64, String> {
+    let mut attempt = 1;
+    loop {
+        match link_all(from, to, deadline, DEPTH_MAX) {
+            Err(error) if error.kind() == ErrorKind::NotFound && attempt < ATTEMPTS => attempt += 1,
+            result => return result.map_err(|error| error.to_string()),
         }
     }
-    Ok(filled)
 }
 
-fn link_all(
-    from: &Path,
-    to: &Path,
-    deadline: Deadline,
-    filled: &mut Filled,
-    depth: u8,
-) -> std::io::Result<()> {
+fn link_all(from: &Path, to: &Path, deadline: Deadline, depth: u8) -> std::io::Result<u64> {
+    let mut bytes = 0;
     let is_of_objects = |name: &String| {
         name == "pack" || (name.len() == 2 && name.bytes().all(|byte| byte.is_ascii_hexdigit()))
     };
@@ -314,21 +263,133 @@ fn link_all(
                 return Err(ErrorKind::TimedOut.into());
             }
             let file = from.join(&folder).join(&name);
-            let bytes = disk::size(&file);
-            match tree::share(&file, &to.join(&folder).join(&name), deadline)? {
-                Shared::Linked => filled.linked_bytes += bytes,
-                Shared::Copied => filled.copied_bytes += bytes,
-                Shared::Known => continue,
-            }
-            filled.files += 1;
+            tree::share(&file, &to.join(&folder).join(&name), deadline)?;
+            bytes += disk::size(&file);
         }
     }
     let lenders = disk::read_text(&from.join("info/alternates"), ALTERNATES_BYTES)?;
-    let Some(depth) = depth.checked_sub(1) else { return Ok(()) };
+    let Some(depth) = depth.checked_sub(1) else { return Ok(bytes) };
     for lender in lenders.unwrap_or_default().lines() {
         if !lender.is_empty() && !lender.starts_with('#') {
-            link_all(&from.join(lender), to, deadline, filled, depth)?;
+            bytes += link_all(&from.join(lender), to, deadline, depth)?;
         }
     }
-    Ok(())
+    Ok(bytes)
+}
+
+// Removes snapshots that are too old or too much: the git dirs of working trees that no loop has
+// used for long, and the oldest names in the others. It never touches a working tree.
+
+/// More working trees than a home has, and more files than a git dir has.
+const ENTRIES_MAX: usize = 1_000_000;
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// Keeps the newest `most` bytes of snapshots and none older than `days`; 0 means no limit, for
+/// each. The snapshots `current`, in use, are thinned out and never removed, and those of a loop
+/// that has not ended stay. Bytes that are also the repository's do not count.
+pub fn prune(home: &Home, current: &Snapshots, most: u64, days: u64) {
+    let oldest = i128::from(clock::now().wall.timestamp()) * 1_000_000_000
+        - i128::try_from(DAY.as_nanos()).unwrap_or(0) * i128::from(days);
+    let is_old = |used: i128| days > 0 && used < oldest;
+    let mut kept = own_bytes(&current.folder);
+    let mut others: Vec<(i128, PathBuf)> =
+        others(&current.folder).map(|folder| (used(&folder), folder)).collect();
+    others.sort_unstable_by_key(|(used, _)| std::cmp::Reverse(*used));
+    for (used, folder) in others {
+        let bytes = own_bytes(&folder);
+        let is_unwanted = is_old(used) || (most > 0 && kept + bytes > most);
+        if is_unwanted {
+            remove_unless(&folder, || is_needed(home, &folder));
+        } else {
+            kept += bytes;
+        }
+    }
+    current.thin_out(home, is_old);
+    // The folders where checks ran on another state of a working tree, if that is long ago.
+    for folder in self::others(&home.scratch(&current.checkout)) {
+        if is_old(used(&folder.join(".git"))) {
+            remove_unless(&folder, || false);
+        }
+    }
+}
+
+/// The other folders of a folder's kind, which are beside it, with their locks.
+fn others(own: &Path) -> impl Iterator<Item = PathBuf> {
+    let parent = own.parent().unwrap_or(own);
+    let names = disk::names(parent, ENTRIES_MAX).into_iter().filter(|name| !name.contains('.'));
+    names.map(|name| parent.join(name)).filter(move |folder| folder != own)
+}
+
+/// Removes a folder that no process holds and that is not needed.
+fn remove_unless(folder: &Path, is_needed: impl Fn() -> bool) {
+    let lock = disk::lock(&folder.with_extension("lock"), Duration::ZERO);
+    if matches!(lock, Ok(Some(_))) && !is_needed() {
+        let _ = tree::remove(folder);
+    }
+}
+
+/// Whether a git dir has snapshots of a loop that has not ended.
+fn is_needed(home: &Home, folder: &Path) -> bool {
+    disk::names(&folder.join("refs/crew"), ENTRIES_MAX).iter().any(|name| is_live(home, name))
+}
+
+/// Whether a loop of that name may still continue; one that cannot be read may.
+fn is_live(home: &Home, name: &str) -> bool {
+    let Ok(id) = name.parse() else { return false };
+    match store::load(home, &id) {
+        Ok(record) => record.is_live(),
+        Err(StoreError::Absent(_)) => false,
+        Err(StoreError::Newer { is_over, .. }) => !is_over,
+        Err(_) => true,
+    }
+}
+
+impl Snapshots {
+    /// Removes the names that are too old, and then what no name holds any more.
+    fn thin_out(&self, home: &Home, is_old: impl Fn(i128) -> bool) {
+        let loops = self.folder.join("refs/crew");
+        let mut gone = 0;
+        for id in disk::names(&loops, ENTRIES_MAX) {
+            let names = disk::names(&loops.join(&id), ENTRIES_MAX).into_iter();
+            let files = names.map(|name| loops.join(&id).join(name));
+            let is_old =
+                |file: &PathBuf| disk::stamp(file).is_some_and(|(_, written)| is_old(written));
+            let old: Vec<PathBuf> = files.filter(is_old).collect();
+            if !old.is_empty() && !is_live(home, &id) {
+                gone += old.iter().filter(|file| disk::remove(file).is_ok()).count();
+            }
+        }
+        if gone > 0 {
+            self.forget_what_is_unnamed();
+        }
+    }
+
+    /// Removes what no name holds; all of it, if there is no name. What is held by another process
+    /// or cannot be removed is left for later.
+    pub fn forget_what_is_unnamed(&self) {
+        let lock = disk::lock(&self.folder.with_extension("lock"), LOCK_WAIT);
+        if !matches!(lock, Ok(Some(_))) || !self.are_kept() {
+            return;
+        }
+        let _ = if disk::names(&self.folder.join("refs/crew"), 1).is_empty() {
+            tree::remove(&self.folder).map_err(|error| error.to_string())
+        } else {
+            self.printed(&["prune", "--expire=now"], &[]).map(drop)
+        };
+    }
+
+    /// The bytes that only these snapshots take.
+    pub fn bytes(&self) -> u64 {
+        own_bytes(&self.folder)
+    }
+}
+
+/// When a git dir was last used: every snapshot writes its HEAD, and every look its index.
+fn used(folder: &Path) -> i128 {
+    let stamps = ["HEAD", "index"].map(|name| disk::stamp(&folder.join(name)));
+    stamps.into_iter().flatten().map(|(_, written)| written).max().unwrap_or(0)
+}
+
+fn own_bytes(folder: &Path) -> u64 {
+    tree::files(folder, ENTRIES_MAX).iter().map(|file| tree::own_bytes(&folder.join(file))).sum()
 }

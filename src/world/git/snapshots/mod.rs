@@ -8,7 +8,6 @@ pub mod checkout;
 mod fill;
 pub mod history;
 pub mod protect;
-pub mod prune;
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -16,7 +15,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use self::checkout::Restored;
-use super::command::{Command, IndexPaths, WRITE_TREE, whole};
+pub use self::fill::prune;
+use super::Git;
+use super::command::{IndexPaths, WRITE_TREE, whole};
 use super::head::checked_out;
 use crate::engine::record::Loop;
 use crate::parse::git::{FileChange, FileChangeKind, STATUS, changes as read, is_id, paths};
@@ -30,8 +31,6 @@ use crate::world::{env, recorded_environment};
 pub const FILE_BYTES: u64 = 50 << 20;
 /// The longest that one snapshot waits for another process's.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
-/// The longest that one command may take, except while the git dir is filled.
-const WITHIN: Duration = Duration::from_secs(20);
 /// The most paths that one snapshot takes, except the first of a repository.
 const CHANGES_MAX: usize = 100_000;
 /// The list of the repositories inside, in the git dir, and the most bytes that are read of it.
@@ -48,7 +47,8 @@ pub struct Snapshots {
     /// The environment of the loop, as its checks get it.
     variables: Vec<(String, String)>,
     without: Vec<OsString>,
-    /// When all commands together have to be done; `None` is [`WITHIN`] for each.
+    /// When all commands together have to be done; `None` is the time of a look for
+    /// each.
     deadline: Option<Deadline>,
 }
 
@@ -234,15 +234,14 @@ impl Snapshots {
         variables.extend(FIXED.map(|(name, value)| (name, value.to_owned())));
         variables.extend(["GIT_DIR", "HOME", "XDG_CONFIG_HOME"].map(|name| (name, here.clone())));
         variables.extend(index.map(|index| ("GIT_INDEX_FILE", index.display().to_string())));
-        let command = Command {
+        let git = Git {
             without: &self.without,
             variables: &variables,
-            climbs: true,
             input,
-            within: Some(self.deadline.map_or(WITHIN, Deadline::left)),
-            ..Command::default()
+            within: self.deadline.map(Deadline::left),
+            ..Git::climbing(folder)
         };
-        let ended = command.run(folder, arguments);
+        let ended = git.start(arguments);
         let ended = ended.map_err(|error| format!("git cannot be started: {error}"))?;
         let cause = ended.cause;
         whole(ended).ok_or_else(|| format!("git {} failed ({cause})", arguments[0]))

@@ -6,8 +6,7 @@ use std::time::Duration;
 use super::{Kept, everything};
 use crate::engine::fixture::a_loop;
 use crate::world::files::disk;
-use crate::world::git::snapshots::Snapshots;
-use crate::world::git::snapshots::prune::prune;
+use crate::world::git::snapshots::{Snapshots, prune};
 use crate::world::git::tests::Yard;
 use crate::world::store::{self, Home};
 
