@@ -295,6 +295,27 @@ pub fn changes_white_space_alone(patch: &[u8]) -> bool {
     ahead.iter().all(VecDeque::is_empty)
 }
 
+/// Reads `git cat-file --batch`: the kind and the content of each object, in order; `None` for one
+/// that is missing. Where the output ends or is not understood, the list ends.
+pub fn objects(mut output: &[u8]) -> Vec<Option<(String, &[u8])>> {
+    let mut objects = Vec::new();
+    while let Some(end) = output.iter().position(|byte| *byte == b'\n') {
+        let (header, rest) = (String::from_utf8_lossy(&output[..end]), &output[end + 1..]);
+        if header.ends_with(" missing") {
+            objects.push(None);
+            output = rest;
+            continue;
+        }
+        let mut words = header.rsplit(' ');
+        let size = words.next().and_then(|size| size.parse::<usize>().ok());
+        let (Some(size), Some(kind)) = (size, words.next()) else { break };
+        let (Some(content), Some(b'\n')) = (rest.get(..size), rest.get(size)) else { break };
+        objects.push(Some((kind.to_owned(), content)));
+        output = &rest[size + 1..];
+    }
+    objects
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,7 +2,7 @@
 //! the result for the branch, or why the push failed. Where git has no code, its wording decides
 //! (`LC_ALL=C`).
 
-use super::git::{complaint, is_id, plain};
+use super::git::{complaint, is_id, objects, plain};
 use crate::engine::git::{GitTrouble, RemoteRef};
 use crate::engine::text::start;
 
@@ -29,21 +29,15 @@ pub fn submodules_on_no_remote(text: &str) -> Vec<String> {
 /// The files of git LFS whose pointers are among what `git cat-file --batch` printed, by the hash
 /// of their contents.
 pub fn lfs_pointers(batch: &[u8]) -> Vec<String> {
-    let mut files = Vec::new();
-    let mut lines = batch.split(|byte| *byte == b'\n');
-    while let Some(line) = lines.next() {
-        let mut words = line.split(|byte| *byte == b' ');
-        let is_blob = words.nth(1) == Some(b"blob");
-        if !is_blob || lines.next() != Some(b"version https://git-lfs.github.com/spec/v1") {
-            continue;
-        }
-        let id = |line: &[u8]| {
-            let id = str::from_utf8(line.strip_prefix(b"oid sha256:")?).ok()?;
-            is_id(id).then(|| id.to_owned())
-        };
+    let pointed = |(kind, content): (String, &[u8])| {
+        let pointer = str::from_utf8(content).ok().filter(|_| kind == "blob")?;
+        let mut lines =
+            pointer.strip_prefix("version https://git-lfs.github.com/spec/v1\n")?.lines();
         // Lines of extensions may come first.
-        files.extend(lines.by_ref().take_while(|line| !line.starts_with(b"size ")).find_map(id));
-    }
+        let id = lines.find_map(|line| line.strip_prefix("oid sha256:"))?;
+        is_id(id).then(|| id.to_owned())
+    };
+    let mut files: Vec<String> = objects(batch).into_iter().flatten().filter_map(pointed).collect();
     files.sort_unstable();
     files.dedup();
     files
@@ -166,29 +160,13 @@ pub fn refs(text: &str, patterns: &[&str]) -> Vec<RemoteRef> {
     text.lines().filter_map(one).collect()
 }
 
-/// Reads `git cat-file --batch`: the message of each object, in order; `None` for one that is
-/// missing, is not a commit or has a message longer than [`MESSAGE_BYTES`]. Where the output ends
-/// or is not understood, the list ends.
-pub fn messages(mut output: &[u8]) -> Vec<Option<String>> {
-    let mut messages = Vec::new();
-    while let Some(end) = output.iter().position(|byte| *byte == b'\n') {
-        let (header, rest) = (String::from_utf8_lossy(&output[..end]), &output[end + 1..]);
-        let words: Vec<&str> = header.split(' ').collect();
-        match words[..] {
-            [_, kind, size] => {
-                let Ok(size) = size.parse::<usize>() else { break };
-                let (Some(object), Some(b'\n')) = (rest.get(..size), rest.get(size)) else { break };
-                messages.push((kind == "commit").then(|| message(object)).flatten());
-                output = &rest[size + 1..];
-            }
-            [_, "missing"] => {
-                messages.push(None);
-                output = rest;
-            }
-            _ => break,
-        }
-    }
-    messages
+/// The message of each object of `git cat-file --batch`, in order; `None` for one that is missing,
+/// is not a commit or has a message longer than [`MESSAGE_BYTES`].
+pub fn messages(output: &[u8]) -> Vec<Option<String>> {
+    let of = |(kind, content): (String, &[u8])| {
+        if kind == "commit" { message(content) } else { None }
+    };
+    objects(output).into_iter().map(|object| object.and_then(of)).collect()
 }
 
 /// The message of a commit, byte for byte: all that follows the first empty line.
@@ -373,12 +351,16 @@ mod tests {
     fn a_pointer_of_git_lfs_is_a_small_file_that_begins_as_one() {
         let id = "4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393";
         let version = "version https://git-lfs.github.com/spec/v1";
-        let batch = format!(
-            "c0 commit 9\na\n\nsubject\n\nb1 blob 130\n{version}\noid sha256:{id}\nsize 12\n\n\
-             b2 blob 160\n{version}\next-0-foo sha256:00\noid sha256:{id}\nsize 1\n\n\
-             b3 blob 99\nquoted:\n{version}\noid sha256:{id}\nsize 12\n\n"
-        );
-        assert_eq!(lfs_pointers(batch.as_bytes()), [id]);
+        let object = |kind: &str, text: &str| format!("1 {kind} {}\n{text}\n", text.len());
+        let batch = [
+            object("commit", "a\n\nsubject\n"),
+            object("blob", &format!("{version}\noid sha256:{id}\nsize 12\n")),
+            object("blob", &format!("{version}\next-0-foo sha256:00\noid sha256:{id}\nsize 1\n")),
+            object("blob", &format!("quoted:\n{version}\noid sha256:{id}\nsize 12\n")),
+        ];
+        assert_eq!(lfs_pointers(batch[..2].concat().as_bytes()), [id]);
+        assert_eq!(lfs_pointers(batch[2].as_bytes()), [id]);
+        assert_eq!(lfs_pointers(batch[3].as_bytes()), [""; 0]);
         assert_eq!(lfs_pointers(b"b3 blob 3\nabc\n"), [""; 0]);
     }
 

@@ -15,7 +15,7 @@ use crate::parse::program::{ProgramNames, finds_no_program, named, not_found};
 use crate::parse::test_output::TestOutput;
 use crate::world::clock::{self, Deadline};
 use crate::world::files::disk;
-use crate::world::process::{Call, ExitCause, Stop, descendants, groups};
+use crate::world::process::{Call, ExitCause, Stop, descendants};
 use crate::world::store::Home;
 use crate::world::{client, env, recorded_environment};
 
@@ -88,7 +88,7 @@ pub fn run_check(
         .without(&plan.dropped)
         .envs(variables)
         .within(own.min(left))
-        .noted(groups::note(&home.groups(&subject.id)))
+        .noted(home.groups(&subject.id))
         .each_line(&mut each);
     let ended = match descendants::leaving_none(|| call.run(stop)) {
         Ok(ended) => ended,

@@ -21,7 +21,7 @@ use crate::parse::git_push::without_secrets;
 use crate::parse::settings::merge::Sourced;
 use crate::parse::settings::merge::merge;
 use crate::world::files::disk;
-use crate::world::git::refs::Probe;
+use crate::world::git::refs;
 use crate::world::process::Stop;
 use crate::world::store::Home;
 use crate::world::{env, git, host};
@@ -155,13 +155,11 @@ fn try_git(
         found.add("node-git-missing", &context! { node });
         return "not tried";
     }
-    let probe = Probe::new();
-    let identity = probe.as_ref().map_or_else(|fault| Err(fault.clone()), Probe::identity);
-    if let Err(GitFault { cause, cure, .. }) = identity {
+    if let Err(GitFault { cause, cure, .. }) = refs::identity() {
         found.add("node-identity-missing", &context! { node, cause, cure });
     }
-    let (Ok(probe), Some(url)) = (probe, remote) else { return "not tried" };
-    match probe.takes(url, "refs/crew/doctor/_probe", stop) {
+    let Some(url) = remote else { return "not tried" };
+    match refs::remote_takes(url, "refs/crew/doctor/_probe", stop) {
         Ok(true) => "takes refs/crew/*",
         Ok(false) => {
             found.add("node-remote-refuses", &context! { node });

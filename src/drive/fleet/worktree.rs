@@ -325,7 +325,7 @@ impl<'a> FleetCommands<'a> {
         each: &mut dyn FnMut(&str),
     ) -> io::Result<FinishedProcess> {
         let call = Call::shell(run, folder).within(within);
-        call.noted(groups::note(&self.notes)).each_line(each).run(self.stop)
+        call.noted(self.notes.clone()).each_line(each).run(self.stop)
     }
 }
 

@@ -20,9 +20,7 @@ use crate::engine::usage::Usage;
 use crate::engine::window::was_answered;
 use crate::world::clock::{self, Watched};
 use crate::world::files::disk;
-use crate::world::process::{
-    CLOSED, Call, ExitCause, FinishedAgent, StopRequest, Stream, Watch, groups,
-};
+use crate::world::process::{CLOSED, Call, ExitCause, FinishedAgent, StopRequest, Stream, Watch};
 use crate::world::store::logs;
 
 /// The largest file with what an agent used that is read, in bytes.
@@ -129,7 +127,7 @@ impl Runner<'_> {
             .envs(record.state.owner.search_path.as_ref().map(|path| ("PATH", path)))
             .input(launch.input.as_bytes())
             .within(if is_the_last { left } else { own })
-            .noted(groups::note(&self.home.groups(&record.id)));
+            .noted(self.home.groups(&record.id));
         let log = logs::path(self.home, &record.id, record.iteration());
         logs::keep_prompt(self.home, &record.id, record.iteration(), prompt);
         logs::begin(&log, &run.agent.name, !run.fallback.is_empty());

@@ -81,14 +81,14 @@ impl Steps<'_> {
         let beside = Beside::new(self);
         beside.fed(&["read-tree", stand.head.as_deref().unwrap_or("--empty")], &[])?;
         paths.update(|arguments, input| beside.fed(arguments, input))?;
-        let tree = id(&beside.fed(WRITE_TREE, &[])?);
+        let tree = beside.fed(WRITE_TREE, &[])?;
         if stand.tree.as_deref() == Some(&*tree) {
             kept.taken.clear();
             return Ok(kept);
         }
         let mut arguments = vec!["commit-tree", &*tree, "-F", "-"];
         arguments.extend(stand.head.iter().flat_map(|head| ["-p", head]));
-        let commit = id(&beside.fed(&arguments, message.as_bytes())?);
+        let commit = beside.fed(&arguments, message.as_bytes())?;
         let subject = format!("commit: {}", message.lines().next().unwrap_or_default());
         let before = stand.head.as_deref().unwrap_or_default();
         let _underway = Underway::begin(self, GitStep::Commit, before);
@@ -107,12 +107,6 @@ impl Steps<'_> {
             Some(self.well(GitStep::Commit, &["rev-parse", "--short", &commit])?.trim().to_owned());
         Ok(kept)
     }
-}
-
-/// The object that git prints, among its warnings.
-fn id(text: &str) -> String {
-    let is_id = |line: &&str| line.len() >= 40 && line.bytes().all(|it| it.is_ascii_hexdigit());
-    text.lines().find(is_id).unwrap_or_default().to_owned()
 }
 
 /// Steps with crew's separate index.
@@ -136,9 +130,11 @@ impl<'a> Beside<'a> {
         clear(&self.steps.folder(), |pid| pid == me);
     }
 
+    /// The line that git prints of this input.
     fn fed(&self, arguments: &[&str], input: &[u8]) -> Result<String, GitFault> {
         let variables = [("GIT_INDEX_FILE", self.index.display().to_string())];
-        Git { variables: &variables, input, ..self.steps.git() }.well(GitStep::Commit, arguments)
+        let git = Git { variables: &variables, input, ..self.steps.git() };
+        Ok(git.well(GitStep::Commit, arguments)?.trim_end().to_owned())
     }
 }
 

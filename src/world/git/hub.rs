@@ -31,10 +31,9 @@ const NEEDED: &str = r"^(credential|http|url|ssh|protocol)\.|^core\.sshcommand$"
 /// the fleet, the settings that its remote needs, if they are as the person has `agreed` to them:
 /// an agent may work while that is asked.
 pub fn make(hub: &Path, checkout: &Path, agreed: Option<&GitBaseline>) -> Result<(), GitFault> {
-    let fault = |why: String| GitFault::new(GitStep::Lease, GitTrouble::Other, why, "try again");
     if !disk::is_file(&hub.join("HEAD")) {
         let parent = hub.parent().unwrap_or(hub);
-        disk::make_private_folder(parent).map_err(|error| fault(error.to_string()))?;
+        disk::make_private_folder(parent).map_err(|error| refused(&error))?;
         let there = hub.display().to_string();
         let init = ["init", "--quiet", "--bare", &there];
         Git::climbing(parent).well(GitStep::Lease, &init)?;
@@ -42,9 +41,9 @@ pub fn make(hub: &Path, checkout: &Path, agreed: Option<&GitBaseline>) -> Result
         git(hub, &["config", "uploadpack.allowAnySHA1InWant", "true"]);
     }
     let lent = git(checkout, &["rev-parse", "--path-format=absolute", "--git-path", "objects"]);
-    let lent = lent.ok_or_else(|| fault(format!("{} is no repository", checkout.display())))?;
+    let lent = lent.ok_or_else(|| refused(&format!("{} is no repository", checkout.display())))?;
     disk::write(&hub.join("objects/info/alternates"), lent.as_bytes(), Durability::Process)
-        .map_err(|error| fault(error.to_string()))?;
+        .map_err(|error| refused(&error))?;
     if let Some(GitBaseline(agreed)) = agreed {
         let of_person = of_person(hub, checkout);
         let of_person = of_person.iter().filter_map(|setting| setting.split_once('\n'));
@@ -58,7 +57,7 @@ pub fn make(hub: &Path, checkout: &Path, agreed: Option<&GitBaseline>) -> Result
         let settings = of_person.chain(settings);
         let text: String = settings.map(|(name, value)| written(name, value)).collect();
         disk::write(&hub.join(SETTINGS), text.as_bytes(), Durability::Process)
-            .map_err(|error| fault(error.to_string()))?;
+            .map_err(|error| refused(&error))?;
         git(hub, &["config", "include.path", SETTINGS]);
     }
     Ok(())
@@ -72,17 +71,14 @@ fn of_person(hub: &Path, checkout: &Path) -> Vec<String> {
     let listed = |folder: &Path| {
         let listed = git(folder, &[&form[..], &["--get-regexp", NEEDED]].concat());
         let listed = listed.unwrap_or_default();
-        let mut parts = listed.split('\0');
-        let mut settings = Vec::new();
-        while let (Some(scope), Some(origin), Some(setting)) =
-            (parts.next(), parts.next(), parts.next())
-        {
-            let file = disk::real_path(Path::new(origin.strip_prefix("file:").unwrap_or(origin)));
-            let is_own = ["global", "system"].contains(&scope)
-                && file.is_ok_and(|file| !file.starts_with(checkout));
-            settings.extend(is_own.then(|| setting.to_owned()));
-        }
-        settings
+        let parts: Vec<&str> = listed.split('\0').collect();
+        let is_own = |part: &&[&str]| {
+            let file = part[1].strip_prefix("file:").unwrap_or(part[1]);
+            ["global", "system"].contains(&part[0])
+                && disk::real_path(Path::new(file)).is_ok_and(|file| !file.starts_with(checkout))
+        };
+        let own = parts.chunks_exact(3).filter(is_own).map(|part| part[2].to_owned());
+        own.collect::<Vec<String>>()
     };
     let known = listed(hub);
     let mut found = listed(checkout);
@@ -143,17 +139,18 @@ pub fn clone(url: &str, folder: &Path, stop: Stop<'_>) -> Result<(), GitFault> {
     }
     let parent = folder.parent().unwrap_or(folder);
     let part = folder.with_extension("part");
-    let refuse = |why: std::io::Error| {
-        GitFault::new(GitStep::Lease, GitTrouble::Other, why.to_string(), "try again")
-    };
-    tree::remove(&part).map_err(refuse)?;
+    tree::remove(&part).map_err(|error| refused(&error))?;
     let there = part.display().to_string();
     let arguments = ["clone", "--quiet", "--no-checkout", "--", url, &there];
     let variables = ssh(parent);
     let (within, stop) = (Some(CLONE_WITHIN), Some(stop));
     let git = Git { variables: &variables, climbs: true, within, stop, ..Git::lazily(parent) };
     git.well(GitStep::Lease, &arguments)?;
-    disk::rename(&part, folder).map_err(refuse)
+    disk::rename(&part, folder).map_err(|error| refused(&error))
+}
+
+fn refused(why: &impl ToString) -> GitFault {
+    GitFault::new(GitStep::Lease, GitTrouble::Other, why.to_string(), "try again")
 }
 
 /// The name and the address of the remote that a working tree pushes to: that of its branch, else

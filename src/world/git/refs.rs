@@ -5,11 +5,9 @@
 //!
 //! The repository's configuration decides where a name leads and which programs the transport runs.
 //! In a checkout that an agent can write, `Steps` must have found it unchanged.
-//! An empty repository that lives for a moment, to find out what git can do on this machine: who
-//! commits, and whether a remote takes a ref. Nothing of any other repository is read.
 
 use std::cell::OnceCell;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use super::Git;
@@ -76,8 +74,7 @@ impl Refs<'_> {
             return Ok(Vec::new());
         }
         let arguments = [&["ls-remote", "--refs", "--quiet", "--", self.remote], patterns].concat();
-        let variables = self.ssh();
-        let ended = self.printed(self.online(&variables), &arguments)?;
+        let ended = self.talk(&arguments, &[]).map_err(|said| self.failed(&said))?;
         if ended.cut {
             let cure = "use a remote of the fleets' own";
             return Err(fault("the remote has more refs than crew reads", cure));
@@ -91,26 +88,26 @@ impl Refs<'_> {
     pub fn fetch(&self, names: &[&str], known: &[&str]) -> Result<(), GitFault> {
         names.iter().try_for_each(|name| named(name))?;
         known.iter().try_for_each(|id| identified(id))?;
-        let mut said = self.bring(names, known);
-        if !said.is_good() && git_push::is_gone(&said.text) {
+        let mut brought = self.bring(names, known);
+        if brought.as_ref().is_err_and(|said| git_push::is_gone(&said.text)) {
             let there = self.list(names)?;
             let there: Vec<&str> = there.iter().map(|found| found.name.as_str()).collect();
-            said = self.bring(&there, &[]);
+            brought = self.bring(&there, &[]);
         }
-        if said.is_good() { Ok(()) } else { Err(self.failed(&said)) }
+        brought.map_err(|said| self.failed(&said))
     }
 
-    fn bring(&self, names: &[&str], known: &[&str]) -> Said {
+    fn bring(&self, names: &[&str], known: &[&str]) -> Result<(), Said> {
         if names.is_empty() {
             // git would fetch what the configuration names.
-            return Said { exit: Some(0), text: String::new() };
+            return Ok(());
         }
         let tips: Vec<String> = known.iter().map(|id| format!("--negotiation-tip={id}")).collect();
         let mut arguments: Vec<&str> = words_of(FETCH).collect();
         arguments.extend(["--refmap=", "--no-prune", "--stdin"]);
         arguments.extend(tips.iter().map(String::as_str));
         arguments.extend(["--", self.remote]);
-        self.reach(&arguments, names.join("\n").as_bytes())
+        self.talk(&arguments, names.join("\n").as_bytes()).map(drop)
     }
 
     /// The message of a commit that is here, of at most 1 MiB, byte for byte. Bytes that are not
@@ -132,7 +129,8 @@ impl Refs<'_> {
             let input = asked.collect::<Vec<_>>().join("\n");
             let arguments = ["cat-file", "--batch"];
             let git = Git { input: input.as_bytes(), ..Git::here(self.folder) };
-            let read = git_push::messages(&self.printed(git, &arguments)?.output);
+            let read = git.step(&arguments).map_err(|said| said.fault(GitStep::Lease))?;
+            let read = git_push::messages(&read.output);
             if read.is_empty() {
                 // The next one alone is longer than all that is read.
                 messages.push(None);
@@ -179,10 +177,7 @@ impl Refs<'_> {
         let mut swaps_left = SWAPS_MAX;
         loop {
             swaps_left -= 1;
-            let said = self.push(updates)?;
-            if said.is_good() {
-                return Ok(SwapResult::Done);
-            }
+            let Err(said) = self.push(updates)? else { return Ok(SwapResult::Done) };
             let is_stale = git_push::is_stale(&said.text);
             // For git, a ref to delete that is already gone is stale, too.
             if is_stale && !deletes {
@@ -205,7 +200,7 @@ impl Refs<'_> {
         identified(id)?;
         let most = format!("--max-count={most}");
         let arguments = ["rev-list", "--first-parent", &most, id, "--"];
-        let ids = self.printed(Git::here(self.folder), &arguments)?.text();
+        let ids = Git::here(self.folder).well(GitStep::Lease, &arguments)?;
         let ids: Vec<String> = ids.lines().map(str::to_owned).collect();
         Ok(self.messages(&ids)?.into_iter().flatten().collect())
     }
@@ -216,30 +211,31 @@ impl Refs<'_> {
         let name = format!("{name}-probe-{:016x}", env::random());
         let id = self.commit("Whether this remote takes a ref of this name\n", None)?;
         let create = RefUpdate { name: name.clone(), old: None, new: Some(id.clone()) };
-        let said = self.push(&[create])?;
-        if said.is_good() {
+        let Err(said) = self.push(&[create])? else {
             let _ = self.swap(&[RefUpdate { name, old: Some(id), new: None }]);
             return Ok(true);
-        }
+        };
         if git_push::is_rejected(&said.text) { Ok(false) } else { Err(self.failed(&said)) }
     }
 
-    fn push(&self, updates: &[RefUpdate]) -> Result<Said, GitFault> {
+    fn push(&self, updates: &[RefUpdate]) -> Result<Result<(), Said>, GitFault> {
         let arguments = push_arguments(self.remote, updates)?;
-        Ok(self.reach(&arguments.iter().map(String::as_str).collect::<Vec<_>>(), &[]))
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        Ok(self.talk(&arguments, &[]).map(drop))
     }
 
-    /// The variables for ssh, which no path needs.
-    fn ssh(&self) -> Vec<(&'static str, String)> {
-        if self.remote.starts_with('/') { Vec::new() } else { ssh(self.folder) }
-    }
-
-    /// Runs a git that talks to the remote.
-    fn reach(&self, arguments: &[&str], input: &[u8]) -> Said {
-        let variables = self.ssh();
-        let stop = self.ends();
-        let git = Git { input, stop: Some(&stop), ..self.online(&variables) };
-        self.patiently(|| git.said(arguments), |said| !said.is_good() && is_out_of_reach(said))
+    /// Runs a git that talks to the remote, again while that is out of reach.
+    fn talk(&self, arguments: &[&str], input: &[u8]) -> Result<FinishedProcess, Said> {
+        let is_path = self.remote.starts_with('/');
+        let variables = if is_path { Vec::new() } else { ssh(self.folder) };
+        let most = if self.signalled() > 0 { WITHIN_AT_THE_END } else { WITHIN };
+        let within = self.patience.map_or(most, |it| it.talk.min(most));
+        let git = Git { variables: &variables, input, ..Git::lazily(self.folder) };
+        let once = || {
+            let stop = self.ends();
+            Git { within: Some(within), stop: Some(&stop), ..git }.step(arguments)
+        };
+        self.patiently(once, |answer| answer.as_ref().is_err_and(is_out_of_reach))
     }
 
     /// How many signals have come.
@@ -258,13 +254,6 @@ impl Refs<'_> {
         }
     }
 
-    /// A git that may talk to the remote.
-    fn online<'b>(&'b self, variables: &'b [(&'b str, String)]) -> Git<'b> {
-        let most = if self.signalled() > 0 { WITHIN_AT_THE_END } else { WITHIN };
-        let within = self.patience.map_or(most, |it| it.talk.min(most));
-        Git { variables, within: Some(within), ..Git::lazily(self.folder) }
-    }
-
     /// Asks again while the remote is out of reach.
     pub fn patiently<T>(&self, ask: impl Fn() -> T, is_out_of_reach: impl Fn(&T) -> bool) -> T {
         let Some(Patience { signals, within, .. }) = self.patience else { return ask() };
@@ -278,24 +267,11 @@ impl Refs<'_> {
         }
     }
 
-    /// What git printed, without its complaints, if it succeeded.
-    fn printed(&self, git: Git<'_>, arguments: &[&str]) -> Result<FinishedProcess, GitFault> {
-        let once = || {
-            let stop = self.ends();
-            Git { stop: Some(&stop), ..git }.step(arguments)
-        };
-        let is_unanswered =
-            |answer: &Result<_, Said>| git.online && answer.as_ref().is_err_and(is_out_of_reach);
-        self.patiently(once, is_unanswered).map_err(|said| {
-            if git.online { self.failed(&said) } else { said.fault(GitStep::Lease) }
-        })
-    }
-
     /// Stores an object and returns its id.
     fn store(&self, kind: &str, content: &str) -> Result<String, GitFault> {
         let git = Git { input: content.as_bytes(), ..Git::here(self.folder) };
-        let ended = self.printed(git, &["hash-object", "-t", kind, "-w", "--stdin"])?;
-        let id = ended.text().trim_end().to_owned();
+        let hash = ["hash-object", "-t", kind, "-w", "--stdin"];
+        let id = git.well(GitStep::Lease, &hash)?.trim_end().to_owned();
         identified(&id).map(|()| id)
     }
 
@@ -362,45 +338,24 @@ fn fault(cause: impl Into<String>, cure: &str) -> GitFault {
     GitFault::new(GitStep::Lease, GitTrouble::Other, cause, cure)
 }
 
-/// Dropping it removes its folder.
-#[derive(Debug)]
-pub struct Probe {
-    folder: PathBuf,
+/// Whether git knows who commits on this machine, by the same rules as for a commit of crew.
+pub fn identity() -> Result<(), GitFault> {
+    let outside = env::temporary_folder();
+    let ask = |who: &&str| Git::here(&outside).well(GitStep::Commit, &["var", *who]).map(drop);
+    ["GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"].iter().try_for_each(ask)
 }
 
-impl Probe {
-    /// Makes it in the folder for temporary files.
-    pub fn new() -> Result<Self, GitFault> {
-        let folder = disk::make_scratch_folder(&env::temporary_folder(), env::random());
-        let folder = folder.map_err(|error| {
-            let cure = "set TMPDIR to a folder that can be written";
-            GitFault::new(GitStep::Commit, GitTrouble::Other, error.to_string(), cure)
-        })?;
-        let probe = Self { folder };
-        probe.git(&["init", "--quiet", "--bare", "."])?;
-        Ok(probe)
-    }
-
-    /// Whether git knows who commits here, by the same rules as for a commit of crew.
-    pub fn identity(&self) -> Result<(), GitFault> {
-        ["GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"]
-            .iter()
-            .try_for_each(|who| self.git(&["var", who]))
-    }
-
-    /// Whether the remote at this address takes a ref of this name; see [`Refs::takes`].
-    pub fn takes(&self, url: &str, name: &str, stop: Stop<'_>) -> Result<bool, GitFault> {
-        Refs { folder: &self.folder, remote: url, stop, patience: None }.takes(name)
-    }
-
-    fn git(&self, arguments: &[&str]) -> Result<(), GitFault> {
-        Git::climbing(&self.folder).well(GitStep::Commit, arguments).map(drop)
-    }
-}
-
-impl Drop for Probe {
-    fn drop(&mut self) {
-        // What is left of it is one small folder below the temporary ones.
-        let _ = tree::remove_scratch_folder(&self.folder);
-    }
+/// Whether the remote at this address takes a ref of this name, asked from an empty repository that
+/// lives for a moment; see [`Refs::takes`].
+pub fn remote_takes(url: &str, name: &str, stop: Stop<'_>) -> Result<bool, GitFault> {
+    let folder = disk::make_scratch_folder(&env::temporary_folder(), env::random());
+    let folder = folder
+        .map_err(|error| fault(error.to_string(), "set TMPDIR to a folder that can be written"))?;
+    let init = ["init", "--quiet", "--bare", "."];
+    let made = Git::climbing(&folder).well(GitStep::Lease, &init);
+    let refs = Refs { folder: &folder, remote: url, stop, patience: None };
+    let takes = made.and_then(|_| refs.takes(name));
+    // What is left of it is one small folder below the temporary ones.
+    let _ = tree::remove_scratch_folder(&folder);
+    takes
 }

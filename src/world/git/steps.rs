@@ -297,27 +297,21 @@ const LOOK: Duration = Duration::from_millis(50);
 pub(super) struct Underway<'a> {
     checkout: &'a Path,
     folder: PathBuf,
-    /// The locks that were there before: they are somebody else's.
-    before: Vec<PathBuf>,
 }
 
 impl<'a> Underway<'a> {
     /// Marks that a step begins, with the commit that is checked out.
     pub fn begin(steps: &Steps<'a>, step: GitStep, head: &str) -> Self {
         let (checkout, folder) = (steps.checkout(), steps.folder());
-        let before = locks(&folder);
-        let theirs = before.iter().map(|it| it.display().to_string());
-        let lines: Vec<String> =
-            [format!("{} {head}", word(&step))].into_iter().chain(theirs).collect();
-        let text = lines.join("\n");
+        let text = format!("{} {head}", word(&step));
         let _ = disk::write(&folder.join(MARK), text.as_bytes(), Durability::Remade);
-        Self { checkout, folder, before }
+        Self { checkout, folder }
     }
 }
 
 impl Drop for Underway<'_> {
     fn drop(&mut self) {
-        remove_locks(self.checkout, &self.folder, &self.before);
+        remove_locks(self.checkout, &self.folder);
         let _ = disk::remove(&self.folder.join(MARK));
     }
 }
@@ -331,10 +325,8 @@ impl Drop for Underway<'_> {
 pub fn put_back(checkout: &Path) -> Result<(), GitFault> {
     let Some(folder) = repository(checkout) else { return Ok(()) };
     let mark = folder.join(MARK);
-    let Some(text) = disk::read_text(&mark, MARK_BYTES).ok().flatten() else { return Ok(()) };
-    let mut lines = text.lines();
-    let step = lines.next().unwrap_or_default();
-    if !remove_locks(checkout, &folder, &lines.map(PathBuf::from).collect::<Vec<_>>()) {
+    let Some(step) = disk::read_text(&mark, MARK_BYTES).ok().flatten() else { return Ok(()) };
+    if !remove_locks(checkout, &folder) {
         let (cause, cure) = ("another git holds a lock here", "let it finish");
         return Err(GitFault::new(GitStep::Commit, GitTrouble::Unfinished, cause, cure));
     }
@@ -353,11 +345,13 @@ pub fn put_back(checkout: &Path) -> Result<(), GitFault> {
     Ok(())
 }
 
-/// Removes the locks that were not there before, once no git works in the repository. False if one
-/// still does. Another program than git holds a lock for less than is waited here.
-fn remove_locks(checkout: &Path, folder: &Path, before: &[PathBuf]) -> bool {
+/// Removes the locks that are newer than the mark, once no git works in the repository: an older one
+/// is somebody else's. False if one still does. Another program than git holds a lock for less than
+/// is waited here.
+fn remove_locks(checkout: &Path, folder: &Path) -> bool {
+    let Some((_, begun)) = disk::stamp(&folder.join(MARK)) else { return true };
     let mut left = locks(folder);
-    left.retain(|lock| !before.contains(lock));
+    left.retain(|lock| disk::stamp(lock).is_some_and(|(_, made)| made >= begun));
     let trees = if left.is_empty() { Vec::new() } else { head::roots(checkout) };
     let held = Deadline::after(LOCK_HELD);
     let is_quiet = || {

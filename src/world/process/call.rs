@@ -5,13 +5,12 @@
 
 use std::ffi::OsStr;
 use std::io::{self, PipeReader, PipeWriter, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::groups::Note;
 use super::output::{Capture, Feed, LineCutter, Stream, Watch};
 use super::runner::{Running, StopRequest};
 use super::{descendants, groups, identity};
@@ -117,7 +116,7 @@ pub struct Call<'a> {
     pub(super) command: Command,
     pub(super) input: Option<&'a [u8]>,
     pub(super) within: Option<Duration>,
-    pub(super) note: Option<Note>,
+    pub(super) notes: Option<PathBuf>,
     pub(super) capture: Capture,
     each: Option<EachLine<'a>>,
 }
@@ -147,7 +146,7 @@ impl<'a> Call<'a> {
         let mut command = Command::new(program);
         command.current_dir(folder);
         let capture = Capture::ForReading;
-        Self { command, input: None, within: None, note: None, capture, each: None }
+        Self { command, input: None, within: None, notes: None, capture, each: None }
     }
 
     /// Adds arguments.
@@ -190,10 +189,10 @@ impl<'a> Call<'a> {
         Self { within: most.into(), ..self }
     }
 
-    /// Where the leader of its group is noted, for a crew that comes after this one was killed.
-    /// A note that could not be made keeps no child from running.
-    pub fn noted(self, note: io::Result<Note>) -> Self {
-        Self { note: note.ok(), ..self }
+    /// The folder where the leader of its group is noted, for a crew that comes after this one was
+    /// killed.
+    pub fn noted(self, folder: PathBuf) -> Self {
+        Self { notes: Some(folder), ..self }
     }
 
     /// What is kept of its output.

@@ -2,53 +2,40 @@
 //! session, and its group is noted on disk, so that the next crew can end one that outlived the
 //! last. It spares a group whose leader's id was reused.
 
-use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::process::Signal;
-#[cfg(target_os = "linux")]
-use rustix::process::{Pid, getpid};
 
 use super::{identity, signals};
 use crate::engine::record::ProcessIdentity;
 use crate::world::env;
-use crate::world::files::disk;
+use crate::world::files::disk::{self, Durability};
+use crate::world::store::{read_json, write_json};
 
 /// More groups than a loop can have at once.
 const GROUPS_MAX: usize = 256;
 /// The largest note that is read.
 const NOTE_BYTES: u64 = 4096;
 
-/// Creates the note of a group that is about to be started. The note exists until it is dropped.
-pub fn note(folder: &Path) -> io::Result<Note> {
-    disk::make_private_folder(folder)?;
-    let path = folder.join(format!("{:x}", env::random()));
-    let file = disk::create_private(&path)?;
-    Ok(Note { path, file })
+/// Notes the leader of a group that was just started. The note exists until it is dropped; one that
+/// cannot be made keeps no child from running. Until then a child dies with this process on Linux.
+pub fn note(folder: &Path, leader: i32) -> Option<Note> {
+    let leader = identity::identity(leader)?;
+    let note = Note(folder.join(format!("{:x}", env::random())));
+    disk::make_private_folder(folder).ok()?;
+    write_json(&note.0, &leader, Durability::Remade).ok().map(|()| note)
 }
 
 /// A group's note.
 #[derive(Debug)]
 #[must_use]
-pub struct Note {
-    path: PathBuf,
-    file: File,
-}
-
-impl Note {
-    /// Writes who leads the group. One that is started and not noted yet dies with this process.
-    pub fn name_leader(&self, pid: i32) {
-        if let Some(leader) = identity::identity(pid) {
-            let _ = write!(&self.file, "{pid} {}", leader.started);
-        }
-    }
-}
+pub struct Note(PathBuf);
 
 impl Drop for Note {
     fn drop(&mut self) {
-        let _ = disk::remove(&self.path);
+        let _ = disk::remove(&self.0);
     }
 }
 
@@ -59,22 +46,15 @@ impl Drop for Note {
 pub fn end_leftovers(folder: &Path, is_of_this_start: bool) {
     for name in disk::names(folder, GROUPS_MAX) {
         let file = folder.join(&name);
-        let text = disk::read_text(&file, NOTE_BYTES).ok().flatten().unwrap_or_default();
-        if let Some(leader) = noted_leader(&text) {
-            let another =
-                identity::identity(leader.pid).is_some_and(|found| found.started != leader.started);
-            if is_of_this_start && !another {
-                signals::signal_group(leader.pid, Signal::KILL);
-            }
+        let leader: Option<ProcessIdentity> = read_json(&file, NOTE_BYTES);
+        let is_left = |leader: &ProcessIdentity| {
+            identity::identity(leader.pid).is_none_or(|found| found == *leader)
+        };
+        if let Some(leader) = leader.filter(|leader| is_of_this_start && is_left(leader)) {
+            signals::signal_group(leader.pid, Signal::KILL);
         }
         let _ = disk::remove(&file);
     }
-}
-
-/// The process that a note names.
-fn noted_leader(text: &str) -> Option<ProcessIdentity> {
-    let (pid, started) = text.split_once(' ')?;
-    Some(ProcessIdentity { pid: pid.parse().ok()?, started: started.to_owned() })
 }
 
 // The step between fork and exec that std does not offer: a session for a child, and the parent's
@@ -86,7 +66,15 @@ fn noted_leader(text: &str) -> Option<ProcessIdentity> {
 pub fn lead_a_session(command: &mut Command, signal: Signal) {
     leave_the_terminal(command);
     #[cfg(target_os = "linux")]
-    before_exec(command, die_with(getpid(), signal));
+    {
+        let parent = Some(rustix::process::getpid());
+        before_exec(command, move || {
+            rustix::process::set_parent_process_death_signal(Some(signal))?;
+            // The parent may have died since the fork; then the signal is never sent.
+            let is_there = rustix::process::getppid() == parent;
+            if is_there { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
+        });
+    }
     #[cfg(not(target_os = "linux"))]
     let _ = signal;
 }
@@ -95,19 +83,6 @@ pub fn lead_a_session(command: &mut Command, signal: Signal) {
 /// The child must not lead a group already: `setsid` would fail.
 pub fn leave_the_terminal(command: &mut Command) {
     before_exec(command, || Ok(rustix::process::setsid().map(drop)?));
-}
-
-#[cfg(target_os = "linux")]
-fn die_with(parent: Pid, signal: Signal) -> impl FnMut() -> io::Result<()> + Send + Sync + 'static {
-    move || {
-        rustix::process::set_parent_process_death_signal(Some(signal))?;
-        // The parent may have died since the fork; then the signal is never sent.
-        if rustix::process::getppid() == Some(parent) {
-            Ok(())
-        } else {
-            Err(io::ErrorKind::NotFound.into())
-        }
-    }
 }
 
 /// `step` runs between fork and exec: it may make system calls, and neither allocate nor lock.

@@ -105,14 +105,12 @@ impl<'a, 's> Running<'a, 's> {
         // The command still holds the child's ends, and with it no pipe would ever seem closed.
         drop(call.command);
         let group = child.id().cast_signed();
-        if let Some(note) = &call.note {
-            note.name_leader(group);
-        }
+        let note = call.notes.and_then(|folder| groups::note(&folder, group));
         Ok(Self {
             child,
             _awaited: awaited,
             group,
-            _note: call.note,
+            _note: note,
             within: call.within,
             pipes,
             feed,

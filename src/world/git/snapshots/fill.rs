@@ -54,7 +54,7 @@ impl Snapshots {
             && self.set_up(subject).is_ok()
             && let Ok(taken) = self.taken()
         {
-            return Ok(Filled { watched: watched(&taken.commit), ..Filled::default() });
+            return Ok(Filled { note: None, watched: watched(&taken.commit) });
         }
         let within = match subject.driver() {
             Driver::Session => FILL_IN_A_HOOK,
@@ -77,7 +77,7 @@ impl Snapshots {
         let (megabytes, seconds) = (bytes.div_ceil(1_000_000), elapsed_ms.div_ceil(1000));
         let words = format!("snapshots: {megabytes} MB taken over in {seconds} s");
         let watched = self.last().and_then(|taken| watched(&taken));
-        Ok(Filled { is_new: true, note: is_worth_a_word.then_some(words), watched })
+        Ok(Filled { note: is_worth_a_word.then_some(words), watched })
     }
 
     /// Gives a new git dir the snapshots of the old one, as far as they can be read: that one look
@@ -226,10 +226,8 @@ const LONG_MS: u64 = 1000;
 const MUCH_BYTES: u64 = 100_000_000;
 
 /// The result of filling.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Filled {
-    /// Whether it was made now; otherwise there was one that works.
-    pub is_new: bool,
     /// What the user should know, if it took long or much.
     pub note: Option<String>,
     /// How many files there are, where there is no repository.
@@ -349,14 +347,12 @@ impl Snapshots {
     fn thin_out(&self, home: &Home, is_old: impl Fn(i128) -> bool) {
         let loops = self.folder.join("refs/crew");
         let mut gone = 0;
-        for id in disk::names(&loops, ENTRIES_MAX) {
-            let names = disk::names(&loops.join(&id), ENTRIES_MAX).into_iter();
-            let files = names.map(|name| loops.join(&id).join(name));
-            let is_old =
-                |file: &PathBuf| disk::stamp(file).is_some_and(|(_, written)| is_old(written));
-            let old: Vec<PathBuf> = files.filter(is_old).collect();
-            if !old.is_empty() && !is_live(home, &id) {
-                gone += old.iter().filter(|file| disk::remove(file).is_ok()).count();
+        for name in tree::files(&loops, ENTRIES_MAX) {
+            let file = loops.join(&name);
+            let id = name.parent().unwrap_or(&name).to_string_lossy();
+            let is_due = disk::stamp(&file).is_some_and(|(_, written)| is_old(written));
+            if is_due && !is_live(home, &id) {
+                gone += usize::from(disk::remove(&file).is_ok());
             }
         }
         if gone > 0 {

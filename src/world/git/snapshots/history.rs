@@ -12,7 +12,7 @@ use crate::engine::record::LoopId;
 use crate::engine::test_changes::kind::ChangedPath;
 use crate::parse::git::{
     IndexEntry, STATUS, changes_white_space_alone, entries, ignored as all_ignored, is_id, names,
-    zero_list,
+    objects, zero_list,
 };
 use crate::parse::tree_changes::tree_changes;
 use crate::world::files::disk;
@@ -284,27 +284,14 @@ impl Snapshots {
         let named: Vec<String> = paths.iter().map(|path| format!("{commit}:{path}\n")).collect();
         let arguments = [&["cat-file", "--batch"], how].concat();
         let printed = self.printed(&arguments, named.concat().as_bytes())?;
-        batch(&printed, paths.len()).ok_or_else(|| "git printed other files".to_owned())
-    }
-}
-
-/// The texts among what `git cat-file --batch` printed; `None` unless it is as much as was asked
-/// for.
-fn batch(mut printed: &[u8], wanted: usize) -> Option<Vec<Option<String>>> {
-    let mut texts = Vec::new();
-    while !printed.is_empty() {
-        let end = printed.iter().position(|byte| *byte == b'\n')?;
-        let heading = String::from_utf8_lossy(&printed[..end]).into_owned();
-        printed = &printed[end + 1..];
-        if heading.ends_with(" missing") {
-            texts.push(None);
-            continue;
+        let objects = objects(&printed);
+        if objects.len() != paths.len() {
+            return Err("git printed other files".to_owned());
         }
-        let size: usize = heading.rsplit(' ').next()?.parse().ok()?;
-        let text = str::from_utf8(printed.get(..size)?).ok();
-        let is_text = heading.contains(" blob ") && size <= TEXT_BYTES;
-        texts.push(text.filter(|_| is_text).map(str::to_owned));
-        printed = printed.get(size + 1..)?;
+        let text = |(kind, content): (String, &[u8])| {
+            let is_text = kind == "blob" && content.len() <= TEXT_BYTES;
+            str::from_utf8(content).ok().filter(|_| is_text).map(str::to_owned)
+        };
+        Ok(objects.into_iter().map(|object| object.and_then(text)).collect())
     }
-    (texts.len() == wanted).then_some(texts)
 }

@@ -17,7 +17,7 @@ fn yard() -> Yard {
     yard
 }
 
-/// As a crew that was killed in that step left it: its mark, and the locks that git had then.
+/// As a crew that was killed in that step left it: its mark, and the locks that git made after it.
 fn killed_in(yard: &Yard, step: &str, head: &str) {
     yard.write("repo/.git/crew-step", &format!("{step} {head}"));
     for lock in ["index.lock", "HEAD.lock", "refs/heads/work.lock"] {
@@ -95,8 +95,7 @@ fn a_lock_from_before_the_step_stays() {
     let yard = yard();
     let head = yard.git("repo", &["rev-parse", "HEAD"]).trim().to_owned();
     killed_in(&yard, "push", &head);
-    let theirs = yard.path("repo/.git/HEAD.lock");
-    yard.write("repo/.git/crew-step", &format!("push {head}\n{}", theirs.display()));
+    yard.sh("repo", "touch -t 202001010000 .git/HEAD.lock");
     put_back(&yard.checkout).unwrap();
     let stays = ["HEAD.lock", "index.lock", "refs/heads/work.lock", "crew-step"]
         .map(|it| yard.path("repo/.git").join(it).exists());

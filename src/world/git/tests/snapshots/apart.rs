@@ -109,7 +109,10 @@ fn every_shape_of_a_repository_has_snapshots() {
         let filled = snapshots.fill(&subject).unwrap();
         assert_eq!(filled.watched, (folder == "none").then_some(1), "{folder}");
         let before = snapshots.take().unwrap().commit;
-        assert!(!snapshots.fill(&subject).unwrap().is_new, "{folder} is filled twice");
+        let made = || yard.sh(".", &format!("ls -id home{number}/trees/*"));
+        let once = made();
+        snapshots.fill(&subject).unwrap();
+        assert_eq!(made(), once, "{folder} is filled twice");
         yard.sh(folder, "echo two >> file; echo '*.o' > .gitignore; echo > a.o; echo new > new");
         let after = snapshots.take().unwrap().commit;
         let words = snapshots.compare(&before, &after).unwrap().words();
@@ -140,7 +143,7 @@ fn a_broken_git_dir_is_made_again_at_the_next_start() {
     let kept = Kept::after("");
     kept.yard.sh("home", "echo junk > $(echo trees/*/index)");
     assert!(kept.snapshots.take().is_err());
-    assert!(kept.snapshots.fill(&kept.subject).unwrap().is_new);
+    kept.snapshots.fill(&kept.subject).unwrap();
     kept.snapshots.take().unwrap();
 }
 
@@ -273,7 +276,7 @@ fn a_git_dir_that_is_made_again_keeps_the_snapshots_of_the_old_one() {
     kept.snapshots.name(id, "1", &first).unwrap();
     kept.sh("echo two >> file");
     kept.yard.sh("home/trees", "for tree in */index; do echo broken > $tree; done");
-    assert!(kept.snapshots.fill(&kept.subject).unwrap().is_new);
+    kept.snapshots.fill(&kept.subject).unwrap();
     let second = kept.commit();
     assert_eq!(kept.snapshots.named(id, "1").as_deref(), Some(&*first));
     assert!(kept.snapshots.text(&first, &second, None).unwrap().contains("+two"));

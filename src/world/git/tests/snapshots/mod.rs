@@ -41,7 +41,7 @@ impl Kept {
         let mut subject = a_loop();
         subject.place.checkout = yard.path(folder);
         let snapshots = Snapshots::of(&Home::at(&yard.path("home")), &subject);
-        assert!(snapshots.fill(&subject).unwrap().is_new);
+        snapshots.fill(&subject).unwrap();
         Self { yard, subject, snapshots }
     }
 
