@@ -345,9 +345,9 @@ pub fn put_back(checkout: &Path) -> Result<(), GitFault> {
     Ok(())
 }
 
-/// Removes the locks that are newer than the mark, once no git works in the repository: an older one
-/// is somebody else's. False if one still does. Another program than git holds a lock for less than
-/// is waited here.
+/// Removes the locks that are newer than the mark, once no git works in the repository: an older
+/// one is somebody else's. False if one still does. Another program than git holds a lock for less
+/// than is waited here.
 fn remove_locks(checkout: &Path, folder: &Path) -> bool {
     let Some((_, begun)) = disk::stamp(&folder.join(MARK)) else { return true };
     let mut left = locks(folder);

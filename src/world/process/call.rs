@@ -225,8 +225,8 @@ impl<'a> Call<'a> {
         Ok(FinishedProcess { cause: cause?, elapsed_ms, output, errors: errors.take_tail(), cut })
     }
 
-    /// Runs an agent to its end. A line of its standard output is cut after 1 MiB, or after 8 MiB if
-    /// it begins with `{` and is UTF-8, of standard error after 64 KiB. `idle` is the longest
+    /// Runs an agent to its end. A line of its standard output is cut after 1 MiB, or after 8 MiB
+    /// if it begins with `{` and is UTF-8, of standard error after 64 KiB. `idle` is the longest
     /// silence on both streams while no tool call is open. All its output is appended to `log`,
     /// which is bounded (see `world/store/logs`). An error means that it could not be started or,
     /// very rarely, could not be ended.

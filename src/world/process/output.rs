@@ -193,8 +193,8 @@ pub trait Watch {
 /// the first character is left out.
 pub const ERRORS_MARK: &str = "\u{1e}stderr: ";
 
-/// The receivers of a child's output: whole lines go to the log and to the watch, and a part of each
-/// stream is kept.
+/// The receivers of a child's output: whole lines go to the log and to the watch, and a part of
+/// each stream is kept.
 pub struct Feed<'a> {
     pub log: Option<Log>,
     /// `None` where nobody takes lines.
