@@ -20,7 +20,7 @@ use crate::engine::text::{plain, tail_of};
 use crate::engine::usage::Usage;
 use crate::engine::words::reaction::{ReactionEnd, document, variables};
 use crate::world::clock::{self, RetryPolicy};
-use crate::world::process::{Call, ExitCause, Stop, groups};
+use crate::world::process::{Call, ExitCause, Stop};
 use crate::world::store::{self, Home, view};
 
 impl Runner<'_> {
@@ -274,7 +274,7 @@ fn run_reaction(home: &Home, subject: &Loop, reaction: &Reaction, stop: Stop<'_>
         .envs(variables)
         .input(input.as_bytes())
         .within(Duration::from_secs(reaction.timeout_s))
-        .noted(groups::note(&home.groups(&subject.id)))
+        .noted(home.groups(&subject.id))
         .run(stop);
     let (verdict, exit) = match ended.as_ref().map(|ended| ended.cause) {
         Ok(ExitCause::Exit(0)) => (Verdict::Passed, Some(0)),
