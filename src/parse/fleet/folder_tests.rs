@@ -2,7 +2,8 @@
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use super::faults::{Faults, FleetFault};
+use super::folder::read_terms;
+use super::front_matter::{Faults, FleetFault};
 use super::tests::told;
 use super::*;
 use crate::engine::fleet::FleetTerms;
@@ -18,7 +19,7 @@ fn hash(bytes: &[u8]) -> String {
 /// What a fleet.toml says, or all that is wrong in it, by line.
 pub(super) fn read_fleet_file(text: &str) -> Result<FleetTerms, Vec<FleetFault>> {
     let mut faults = Faults { file: FLEET_FILE.to_owned(), found: Vec::new() };
-    let (terms, _) = fleet_file::read(text, &mut faults);
+    let (terms, _) = read_terms(text, &mut faults);
     faults.found.sort();
     if faults.found.is_empty() { Ok(terms) } else { Err(faults.found) }
 }

@@ -1,15 +1,52 @@
-//! The front matter of a task file: lines of YAML between two `---`, or of TOML between two `+++`.
-//! It becomes keys and plain values; what a key means is not known here. Of YAML it takes keys,
-//! texts and lists: an alias, an anchor or a tag is refused, because it is a glob or a command
-//! whose quotes were forgotten.
+//! The keys of a fleet's files, and what is wrong in them: fleet.toml, and the front matter of a
+//! task file, which is YAML between two `---` or TOML between two `+++`. They become plain values;
+//! what a key means is not known here. Of YAML it takes keys, texts and lists: an alias, an anchor
+//! or a tag is refused, because it is a glob or a command whose quotes were forgotten. Reading
+//! continues behind a fault, so that all of them are reported together.
 
-use std::slice;
+use std::{fmt, slice};
 
 use granit_parser::{Event, Parser, ScalarStyle, StrInput, options};
 use toml::de::{DeTable, DeValue};
 
 use crate::parse::settings::{Item, broken, in_order, line};
 use crate::parse::spelling::shown;
+
+/// Something wrong in one file of a fleet. They sort by file and line.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FleetFault {
+    /// The file's name.
+    pub file: String,
+    /// Counted from 1; `None` if it is not in one line.
+    pub line: Option<usize>,
+    /// What is wrong and what to write instead, in one line.
+    pub what: String,
+}
+
+impl fmt::Display for FleetFault {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(out, "{}:{line}: {}", self.file, self.what),
+            None => write!(out, "{}: {}", self.file, self.what),
+        }
+    }
+}
+
+/// The faults so far.
+#[derive(Debug, Default)]
+pub(super) struct Faults {
+    /// The file that is read.
+    pub(super) file: String,
+    pub(super) found: Vec<FleetFault>,
+}
+
+impl Faults {
+    /// A fault at a line, counted from 1; without one, of the whole file.
+    pub(super) fn at(&mut self, line: impl Into<Option<usize>>, what: impl Into<String>) {
+        let (file, line, what) = (self.file.clone(), line.into(), what.into());
+        self.found.push(FleetFault { file, line, what });
+    }
+}
 
 /// A line, counted from 1, and what is wrong there.
 pub(super) type Broken = (usize, String);
@@ -35,7 +72,7 @@ pub(super) enum FileValue {
     Text(String),
     Switch(bool),
     List(Vec<Self>),
-    /// A table of TOML, in the order of the file.
+    /// A table, in the order of the file.
     Table(Vec<KeyValue>),
     /// What no key takes, in words.
     Unfit(&'static str),
@@ -159,38 +196,18 @@ fn written(text: &str, value: &toml::Spanned<DeValue<'_>>) -> FileValue {
 fn yaml(text: &str) -> Result<Vec<KeyValue>, Broken> {
     let options = options! { emit_unresolved_aliases: true };
     let mut nodes = Nodes(Parser::new_from_str_with_options(text, options));
-    let mut entries = Vec::new();
     let (event, at) = nodes.within_document()?;
-    match event {
-        Event::StreamEnd => return Ok(entries),
-        Event::MappingStart(..) => {}
-        event => {
-            if nodes.value(&event)? != FileValue::Unfit(EMPTY) {
-                return Err((at, "the front matter takes lines of KEY: VALUE".to_owned()));
-            }
-            return Ok(entries);
-        }
+    if event == Event::StreamEnd {
+        return Ok(Vec::new());
     }
-    loop {
-        let (event, line) = nodes.next()?;
-        if event == Event::MappingEnd {
-            break;
-        }
-        if entries.len() > MAX_KEYS {
-            // The rest cannot change that they are refused.
-            return Ok(entries);
-        }
-        let FileValue::Text(key) = nodes.value(&event)? else {
-            return Err((line, "a key of the front matter is a word".to_owned()));
-        };
-        let (event, _) = nodes.next()?;
-        entries.push(KeyValue { key, line, value: nodes.value(&event)? });
-    }
-    match nodes.within_document()? {
-        (Event::StreamEnd, _) => Ok(entries),
-        (_, line) => {
+    let value = nodes.value(&event)?;
+    match (value, nodes.within_document()?) {
+        (FileValue::Table(entries), (Event::StreamEnd, _)) => Ok(entries),
+        (FileValue::Unfit(EMPTY), (Event::StreamEnd, _)) => Ok(Vec::new()),
+        (FileValue::Table(_) | FileValue::Unfit(EMPTY), (_, line)) => {
             Err((line, "the front matter is one YAML document, and another begins here".to_owned()))
         }
+        _ => Err((at, "the front matter takes lines of KEY: VALUE".to_owned())),
     }
 }
 
@@ -242,12 +259,20 @@ impl<'text> Nodes<'text> {
                     }
                 }
             }
-            Event::MappingStart(..) => loop {
-                match self.next()?.0 {
-                    Event::MappingEnd => break FileValue::Unfit("a table"),
-                    event => drop(self.value(&event)?),
+            Event::MappingStart(..) => {
+                let mut entries = Vec::new();
+                loop {
+                    let (event, line) = self.next()?;
+                    if event == Event::MappingEnd {
+                        break FileValue::Table(entries);
+                    }
+                    let FileValue::Text(key) = self.value(&event)? else {
+                        return Err((line, "a key of the front matter is a word".to_owned()));
+                    };
+                    let (event, _) = self.next()?;
+                    entries.push(KeyValue { key, line, value: self.value(&event)? });
                 }
-            },
+            }
             _ => FileValue::Unfit(EMPTY),
         };
         Ok(match unquoted {

@@ -1,8 +1,6 @@
 //! Reads a fleet's folder: task files in Markdown with front matter, and fleet.toml. All that is
-//! wrong in any of them is told at once, because one unknown key or broken fence starts nothing.
+//! wrong in any of them is reported at once, because one unknown key or broken fence starts nothing.
 
-mod faults;
-mod fleet_file;
 mod folder;
 #[cfg(test)]
 mod folder_tests;
@@ -11,14 +9,11 @@ mod options;
 #[cfg(test)]
 mod properties;
 pub mod slurm;
-mod task_file;
 #[cfg(test)]
 mod tests;
 
-pub use self::fleet_file::FLEET_FILE;
-pub use self::folder::folder;
+pub use self::folder::{FLEET_FILE, folder, is_task};
 pub use self::options::as_keys;
-pub use self::task_file::is_task;
 use crate::engine::fleet::FleetTask;
 use crate::parse::arguments::{RunArgs, UsageError, run_of};
 

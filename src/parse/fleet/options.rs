@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 
 use clap::{Arg, ArgAction};
 
-use super::faults::Faults;
-use super::front_matter::{FileValue, KeyValue};
+use super::front_matter::{Faults, FileValue, KeyValue};
 use crate::parse::arguments::{exclude_each_other, run_of, run_options, takes_value};
 use crate::parse::spelling::{nearest, shown};
 
@@ -208,7 +207,7 @@ impl Asked {
         };
         let wrong: Vec<_> = self.0.iter().filter_map(alone).collect();
         if wrong.is_empty() {
-            faults.whole(together.line());
+            faults.at(None, together.line());
         }
         for (line, what) in wrong {
             faults.at(line, what);

@@ -1,15 +1,14 @@
 //! Task files as people write them, and what they are told of their faults.
 
-use super::faults::{Faults, FleetFault};
-use super::front_matter::split;
+use super::folder::{self, TaskFile};
+use super::front_matter::{Faults, FleetFault, split};
 use super::options::{Asked, as_keys};
-use super::task_file::TaskFile;
 use super::*;
 
 /// A task file as it is read, or all that is wrong in it, by line.
 pub(super) fn read_task(name: &str, text: &str) -> Result<TaskFile, Vec<FleetFault>> {
     let mut faults = Faults { file: name.to_owned(), found: Vec::new() };
-    let task = task_file::read_task(name, text, &mut faults);
+    let task = folder::read_task(name, text, &mut faults);
     faults.found.sort();
     task.filter(|_| faults.found.is_empty()).ok_or(faults.found)
 }
