@@ -19,12 +19,11 @@ pub(super) struct JUnit {
 }
 
 /// The test whose element is open.
-#[derive(Default)]
 struct Case {
     name: String,
     took: Option<u32>,
     /// What the element within it says; it passed without one.
-    status: Option<TestStatus>,
+    status: TestStatus,
     is_error: bool,
     message: String,
 }
@@ -54,41 +53,29 @@ impl JUnit {
     pub(super) fn report(self) -> Option<TestRun> {
         let mut run = TestRun::default();
         let mut reader = Reader::from_str(&self.xml);
-        let mut open: Option<Case> = None;
-        let (mut is_known, mut depth) = (false, 0_u32);
+        reader.config_mut().expand_empty_elements = true;
+        let (mut open, mut is_known, mut depth) = (None::<Case>, false, 0_u32);
         loop {
-            match reader.read_event() {
-                Ok(Event::Start(tag)) if is_suite(tag.name().as_ref()) => depth += 1,
-                Ok(Event::Start(tag)) if tag.name().as_ref() == b"testcase" => {
-                    open = Some(Case::of(&tag));
-                }
-                Ok(Event::Empty(tag)) if tag.name().as_ref() == b"testcase" => {
-                    Case::of(&tag).count(&mut run);
-                }
-                Ok(Event::Start(tag) | Event::Empty(tag)) => {
-                    if let Some(case) = &mut open {
-                        case.mark(&tag);
-                    }
-                }
-                Ok(Event::End(tag)) => match tag.name().as_ref() {
-                    b"testcase" => open.take().into_iter().for_each(|case| case.count(&mut run)),
-                    name if is_suite(name) => {
+            match reader.read_event().ok()? {
+                Event::Start(tag) => match (tag.name().as_ref(), &mut open) {
+                    (b"testsuites" | b"testsuite", _) => depth += 1,
+                    (b"testcase", _) => open = Some(Case::of(&tag)),
+                    (_, Some(case)) => case.mark(&tag),
+                    _ => {}
+                },
+                Event::End(tag) => match tag.name().as_ref() {
+                    b"testsuites" | b"testsuite" => {
                         is_known = true;
                         depth = depth.saturating_sub(1);
                     }
+                    b"testcase" => open.take().into_iter().for_each(|case| case.count(&mut run)),
                     _ => {}
                 },
-                Err(_) => return None,
-                Ok(Event::Eof) => break,
-                Ok(_) => {}
+                Event::Eof => return (is_known && depth == 0).then_some(run),
+                _ => {}
             }
         }
-        (is_known && depth == 0).then_some(run)
     }
-}
-
-fn is_suite(name: &[u8]) -> bool {
-    matches!(name, b"testsuites" | b"testsuite")
 }
 
 impl Case {
@@ -97,31 +84,30 @@ impl Case {
         let class = class.filter(|class| !class.is_empty()).map(|class| class + ".");
         let took = time.and_then(|seconds| milliseconds(&format!("{seconds}s")));
         let name = class.unwrap_or_default() + &name.unwrap_or_default();
-        Self { name, took, ..Self::default() }
+        let status = TestStatus::Passed;
+        Self { name, took, status, is_error: false, message: String::new() }
     }
 
     /// By an element within it.
     fn mark(&mut self, tag: &BytesStart<'_>) {
         match tag.name().as_ref() {
-            b"failure" => self.status = Some(TestStatus::Failed),
-            b"error" => self.is_error = true,
-            b"skipped" => self.status = Some(TestStatus::Skipped),
+            b"failure" => self.status = TestStatus::Failed,
+            b"error" => (self.status, self.is_error) = (TestStatus::Failed, true),
+            b"skipped" => self.status = TestStatus::Skipped,
             _ => return,
         }
         self.message = attribute(tag, "message").unwrap_or_default();
     }
 
     fn count(self, run: &mut TestRun) {
-        let status = self.status.unwrap_or(TestStatus::Passed);
         if self.is_error {
             add(&mut run.errors, 1);
         } else {
-            run.count(status);
+            run.count(self.status);
         }
-        let status = if self.is_error { TestStatus::Failed } else { status };
-        run.name(&self.name, status);
+        run.name(&self.name, self.status);
         run.took(&self.name, self.took);
-        if status == TestStatus::Failed {
+        if self.status == TestStatus::Failed {
             run.failed_for(&self.name, &self.message);
         }
     }

@@ -99,6 +99,8 @@ fn a_report_that_is_cut_is_no_report_and_hides_no_runners_words() {
     let cut = "<testsuites><testsuite><testcase name=\"a\"/>\n";
     assert_eq!(read(cut), None);
     assert_eq!(read("<testsuite><testcase name=\"a\"\n"), None);
+    let empty = ["<testsuite tests=\"0\"></testsuite>\n", "<testsuite tests=\"0\"/>\n"].map(read);
+    assert!(empty[0].is_some() && empty[0] == empty[1], "nothing ran, in either spelling");
     assert_eq!(
         counted(&read(&format!("{cut}2 failed, 1 passed in 0.01s\n")).unwrap()),
         [1, 2, 0, 0, 0]
