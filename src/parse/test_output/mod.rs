@@ -14,6 +14,7 @@ mod unittest;
 
 use memchr::memchr;
 
+use self::nothing::is_action;
 use self::table::{Reported, TABLE};
 use crate::engine::evidence::test_run::{TestRun, add};
 use crate::engine::text::plain;
@@ -95,6 +96,8 @@ impl TestOutput {
                 read |= 1 << row.runner;
                 match row.means {
                     "nothing" => self.nothing.states(line),
+                    "idle" if is_action(taken.name) => self.nothing.states(line),
+                    "cached" if is_action(taken.name) => self.nothing.replays(line),
                     "list" => self.lists = Some(row.runner),
                     "explained" | "panic" => self.explains = Some(row.runner),
                     "test" => {

@@ -1,5 +1,5 @@
-//! What shows that nothing ran or that a cached result was repeated: sentences of the table, goals
-//! of make and gradle, and a reader of "number + test word" for runners that the table does not
+//! What shows that nothing ran or that a cached result was repeated: sentences of the table, some of
+//! them about a goal of make or gradle that tests, and a reader of "number + test word" for runners that the table does not
 //! have. It only takes belief away.
 
 use memchr::memchr_iter;
@@ -25,36 +25,27 @@ pub(super) struct Nothing {
 impl Nothing {
     /// Takes a line that a row of the table reads as "nothing ran".
     pub(super) fn states(&mut self, Line { text, .. }: Line<'_>) {
-        if text.len() <= LINE_BYTES {
-            self.stated.get_or_insert_with(|| one_line(text, SHOWN_CHARS));
-        }
+        keep(&mut self.stated, text);
+    }
+
+    /// Takes a line that a row of the table reads as "a cached result was repeated".
+    pub(super) fn replays(&mut self, Line { text, .. }: Line<'_>) {
+        keep(&mut self.replayed, text);
     }
 
     pub(super) fn line(&mut self, Line { text, .. }: Line<'_>) {
         if text.is_empty() || text.len() > LINE_BYTES {
             return;
         }
-        let keep = |kept: &mut Option<String>| {
-            kept.get_or_insert_with(|| one_line(text, SHOWN_CHARS));
-        };
         // Every line of a log is asked, and the search for a text is slow.
         let bytes = text.as_bytes();
-        let task = if bytes[0] == b'>' { text.strip_prefix("> Task :") } else { None };
-        match (bytes[0], task.and_then(|task| task.rsplit_once(' '))) {
-            (b'm' | b'g', _) if is_up_to_date(text) => keep(&mut self.stated),
-            (_, Some((task, "NO-SOURCE"))) if is_action(task) => keep(&mut self.stated),
-            (_, Some((task, "UP-TO-DATE" | "FROM-CACHE"))) if is_action(task) => {
-                keep(&mut self.replayed);
-            }
-            _ if memchr_iter(b'h', bytes).any(|at| bytes[..at].ends_with(b"cac"))
-                && (is_replayed(text) || is_all_cached(text)) =>
-            {
-                keep(&mut self.replayed);
-            }
-            _ => {}
+        if memchr_iter(b'h', bytes).any(|at| bytes[..at].ends_with(b"cac"))
+            && (is_replayed(text) || is_all_cached(text))
+        {
+            keep(&mut self.replayed, text);
         }
         match tests_in(text) {
-            Some(0) => keep(&mut self.zero),
+            Some(0) => keep(&mut self.zero, text),
             Some(_) => self.ran = true,
             None => {}
         }
@@ -76,16 +67,15 @@ impl Nothing {
     }
 }
 
-fn is_replayed(text: &str) -> bool {
-    TABLE.sentences("replayed").any(|words| text.contains(words))
+/// Keeps the first such line; a longer one is no sentence.
+fn keep(kept: &mut Option<String>, text: &str) {
+    if text.len() <= LINE_BYTES {
+        kept.get_or_insert_with(|| one_line(text, SHOWN_CHARS));
+    }
 }
 
-/// "make: 'test' is up to date.", "make: Nothing to be done for 'check'.", of a goal that tests.
-fn is_up_to_date(text: &str) -> bool {
-    let Some((program, rest)) = text.split_once(": ") else { return false };
-    let is_make = matches!(program.trim_end_matches(']').split('[').next(), Some("make" | "gmake"));
-    let is_idle = rest.ends_with("is up to date.") || rest.starts_with("Nothing to be done for ");
-    is_make && is_idle && rest.split(['\'', '`']).nth(1).is_some_and(is_action)
+fn is_replayed(text: &str) -> bool {
+    TABLE.sentences("replayed").any(|words| text.contains(words))
 }
 
 /// turbo's summary where nothing ran anew: "Cached:    39 cached, 39 total".
@@ -98,7 +88,8 @@ fn is_all_cached(text: &str) -> bool {
     })
 }
 
-fn is_action(name: &str) -> bool {
+/// Whether a goal of that name tests.
+pub(super) fn is_action(name: &str) -> bool {
     let name = name.rsplit(':').next().unwrap_or(name).to_ascii_lowercase();
     let prepares = name.starts_with("compile") || name.starts_with("process");
     let words = ["test", "check", "spec", "verify", "coverage", "integration", "unit", "e2e"];

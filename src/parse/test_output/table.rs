@@ -16,24 +16,12 @@ const RUNNERS: &str = include_str!("runners.txt");
 /// What is taken from a line.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Taken<'l> {
-    name: &'l str,
+    pub(super) name: &'l str,
     word: &'l str,
     counts: &'l str,
     suite: &'l str,
     number: Option<u32>,
     milliseconds: Option<u32>,
-}
-
-/// A field of a form.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Field {
-    Any,
-    Name,
-    Word,
-    Counts,
-    Suite,
-    Number,
-    Time,
 }
 
 /// A row of the table.
@@ -47,8 +35,8 @@ pub(super) struct Row {
     is_indented: bool,
     /// The text before the first field.
     head: &'static str,
-    /// Each field with the text behind it.
-    fields: Vec<(Field, &'static str)>,
+    /// The name of each field, with the text behind it.
+    fields: Vec<(&'static str, &'static str)>,
 }
 
 /// The rows by the runners, and by the first letters of their lines.
@@ -80,7 +68,7 @@ impl Table {
             Some(first) => first == byte,
             None => match row.fields.first() {
                 Some((_, " [")) => byte.is_ascii_uppercase(),
-                Some((Field::Counts | Field::Number | Field::Time, _)) => byte.is_ascii_digit(),
+                Some(("counts" | "number" | "time", _)) => byte.is_ascii_digit(),
                 _ => true,
             },
         };
@@ -97,28 +85,13 @@ impl Table {
     }
 }
 
-impl Field {
-    fn named(name: &str) -> Self {
-        match name {
-            "name" => Self::Name,
-            "word" => Self::Word,
-            "counts" => Self::Counts,
-            "suite" => Self::Suite,
-            "number" => Self::Number,
-            "time" => Self::Time,
-            _ => Self::Any,
-        }
-    }
-}
-
 impl Row {
     fn new(runner: usize, means: &'static str, form: &'static str) -> Self {
         let rest = form.strip_prefix("{ }");
         let is_indented = rest.is_some() || means == "nothing";
         let mut parts = rest.unwrap_or(form).split('{');
         let head = parts.next().unwrap_or_default();
-        let fields = parts.filter_map(|part| part.split_once('}'));
-        let fields = fields.map(|(name, behind)| (Field::named(name), behind)).collect();
+        let fields = parts.filter_map(|part| part.split_once('}')).collect();
         let is_distinct = head.starts_with(char::is_alphabetic);
         Self { runner, means, is_distinct, is_indented, head, fields }
     }
@@ -137,18 +110,18 @@ impl Row {
             let (value, after) = match *field {
                 _ if index + 1 == self.fields.len() => (rest, ""),
                 // The rest of the line may hold what is behind a name once more, and not the last.
-                Field::Name | Field::Suite | Field::Counts => split_last(rest, behind)?,
+                "name" | "suite" | "counts" => split_last(rest, behind)?,
                 _ => rest.split_once(behind)?,
             };
             rest = after;
             match *field {
-                Field::Any => {}
-                Field::Name => taken.name = value,
-                Field::Word => taken.word = value,
-                Field::Counts => taken.counts = value,
-                Field::Suite => taken.suite = value,
-                Field::Number => taken.number = Some(value.parse().ok()?),
-                Field::Time => taken.milliseconds = Some(milliseconds(value)?),
+                "name" => taken.name = value,
+                "word" => taken.word = value,
+                "counts" => taken.counts = value,
+                "suite" => taken.suite = value,
+                "number" => taken.number = Some(value.parse().ok()?),
+                "time" => taken.milliseconds = Some(milliseconds(value)?),
+                _ => {}
             }
         }
         Some(taken)
