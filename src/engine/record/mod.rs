@@ -16,21 +16,12 @@ use std::str::FromStr;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-pub use self::account::AccountId;
-pub use self::contract::{
-    Agent, Check, Contract, Dialect, Fragment, GitSteps, IterationTimes, Limits, LoopMoment,
-    Permissions, Phase, Place, PromptVia, Reaction, Recipe, Role, Run, TaskOfFleet, fleet_run,
-};
-pub use self::environment::{Environment, Foreign, Plan};
-pub use self::memory::{
-    AgentMemory, CheckMemory, CheckedOut, Failures, GitMemory, Moment, Pending, RepositoryInside,
-    Sent, StandIn, TreeMemory, TreeSeen,
-};
-pub use self::outcome::{Actor, Ending, FALLS_SHORT, Outcome, Proof, Tally, Totals};
-pub use self::owner::{
-    Dialog, Driver, Host, Life, Mark, Metered, Obeyed, Owner, ProcessIdentity, Question,
-    QuestionMode, Queue, SessionMemory, StopMark, keep_questions,
-};
+pub use self::account::*;
+pub use self::contract::*;
+pub use self::environment::*;
+pub use self::memory::*;
+pub use self::outcome::*;
+pub use self::owner::*;
 use super::boundary::protect::Protected;
 use super::evidence::Evidence;
 use super::git::GitBaseline;
