@@ -43,9 +43,13 @@ pub fn lfs_pointers(batch: &[u8]) -> Vec<String> {
     files
 }
 
-/// Why a push failed, and the message about it.
+/// Why a push or a fetch failed, and the message about it. Of refs that were refused only because
+/// another one was, nothing can be learned.
 pub fn trouble(text: &str) -> (GitTrouble, String) {
-    let (trouble, cause) = rejection(text).unwrap_or_else(|| transport(text));
+    let follows = |line: &&str| line.starts_with("!\t") && line.contains("(atomic push fail");
+    let lines: Vec<&str> = text.lines().filter(|line| !follows(line)).collect();
+    let text = lines.join("\n");
+    let (trouble, cause) = rejection(&text).unwrap_or_else(|| transport(&text));
     (trouble, start(&without_secrets(&cause), CAUSE_CHARS).to_owned())
 }
 
@@ -209,17 +213,6 @@ pub fn is_gone(fetch: &str) -> bool {
 pub fn is_disturbed(fetch: &str) -> bool {
     let words = ["cannot lock ref", "unable to update local ref", "bad object worktrees/"];
     words.iter().any(|words| fetch.contains(words))
-}
-
-/// Why a push or a fetch failed, and the message about it. Of refs that were refused only because
-/// another one was, nothing can be learned.
-pub fn trouble_of_refs(text: &str) -> (GitTrouble, String) {
-    let follows = |line: &&str| {
-        line.starts_with("!\t")
-            && (line.ends_with("(atomic push failure)") || line.ends_with("(atomic push failed)"))
-    };
-    let lines = text.lines().filter(|line| !follows(line));
-    trouble(&lines.collect::<Vec<_>>().join("\n"))
 }
 
 #[cfg(test)]
@@ -483,8 +476,8 @@ mod git_refs_tests {
             assert_eq!(sorted, expected, "stale, rejected, contended: {text}");
         }
         let declined = "[remote rejected] (hook declined): no branches today";
-        assert_eq!(trouble_of_refs(hook), (GitTrouble::Rejected, declined.to_owned()));
-        assert_eq!(trouble_of_refs(cut).0, GitTrouble::Network);
+        assert_eq!(trouble(hook), (GitTrouble::Rejected, declined.to_owned()));
+        assert_eq!(trouble(cut).0, GitTrouble::Network);
     }
 
     proptest! {
@@ -497,7 +490,7 @@ mod git_refs_tests {
             refs(&text, &["*", ""]);
             is_stale(&text);
             is_contended(&text);
-            trouble_of_refs(&text);
+            trouble(&text);
             let header = format!("{ONE} commit {size}\n").into_bytes();
             prop_assert!(messages(&[header, bytes].concat()).len() < 80);
         }

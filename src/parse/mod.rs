@@ -19,4 +19,3 @@ pub mod settings;
 pub mod spelling;
 pub mod test_changes;
 pub mod test_output;
-pub mod tree_changes;

@@ -19,7 +19,7 @@ use crate::engine::git::{
 };
 use crate::engine::text::words_of;
 use crate::parse::git::is_id;
-use crate::parse::git_push::{self, MESSAGE_BYTES, is_ref_name, trouble_of_refs, without_secrets};
+use crate::parse::git_push::{self, MESSAGE_BYTES, is_ref_name, trouble, without_secrets};
 use crate::world::clock::{self, Deadline, RetryPolicy};
 use crate::world::env;
 use crate::world::files::{disk, tree};
@@ -278,7 +278,7 @@ impl Refs<'_> {
     /// Why a talk with the remote failed.
     fn failed(&self, said: &Said) -> GitFault {
         let (trouble, cause) = match said.exit {
-            Some(_) => trouble_of_refs(&said.text),
+            Some(_) => trouble(&said.text),
             None => (GitTrouble::Network, said.text.clone()),
         };
         let remote = without_secrets(self.remote);
@@ -302,7 +302,7 @@ impl Refs<'_> {
 
 /// Whether an answer says that the remote was not reached, or took too long.
 fn is_out_of_reach(said: &Said) -> bool {
-    said.exit.is_none() || trouble_of_refs(&said.text).0 == GitTrouble::Network
+    said.exit.is_none() || trouble(&said.text).0 == GitTrouble::Network
 }
 
 /// The one push that moves these refs. No `+` stands before a refspec, and nothing is forced: git
