@@ -9,18 +9,15 @@ use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, ColorChoice, Command, FromArgMatches};
 
 pub use self::fleet::{FleetOrderArgs, FleetRunArgs, FleetStatusArgs, FleetVerb};
-pub use self::known::takes_value;
-use self::known::{LOOP, RESUME, RESUME_HERE, RUN};
 pub use self::options::*;
-pub use self::unknown::unknown_command;
-pub use self::usage::UsageError;
+use self::options::{LOOP, RESUME, RESUME_HERE, RUN, find, first_word};
+pub use self::usage::{UsageError, unknown_command};
 use self::values::MARK;
 pub use self::values::{cluster, iteration, outcomes, text, whole};
 use crate::engine::text::is_word_of;
 use crate::parse::spelling::shown;
 
 mod fleet;
-mod known;
 mod options;
 #[cfg(test)]
 mod properties;
@@ -29,7 +26,6 @@ mod shell_tests;
 #[cfg(test)]
 mod tests;
 mod tokens;
-mod unknown;
 mod usage;
 mod values;
 
@@ -44,7 +40,7 @@ const END_OF_OPTIONS: &str = "--";
 pub fn parse(raw: &str) -> Result<Option<LoopArgs>, UsageError> {
     let (mut rest, mut words, mut has_task) = (raw.trim(), Vec::new(), false);
     while !rest.is_empty() {
-        if known::first_word(rest) == END_OF_OPTIONS {
+        if first_word(rest) == END_OF_OPTIONS {
             return Err(UsageError::new(
                 "words after `--` are the agent's own options, in crew run; this session has its own",
                 "if it belongs to the task, put the whole task in double quotes",
@@ -88,7 +84,7 @@ fn in_a_session(error: &clap::Error) -> UsageError {
 pub fn resume(raw: &str) -> Result<ResumeHereArgs, UsageError> {
     let (mut rest, mut words, mut is_bare) = (raw.trim(), Vec::new(), false);
     while !rest.is_empty() {
-        let word = known::first_word(rest);
+        let word = first_word(rest);
         if tokens::is_option(rest) {
             let left = tokens::take_option(&RESUME_HERE, rest, &mut words)?;
             let typed = rest[..rest.len() - left.len()].trim_end();
@@ -181,7 +177,7 @@ pub fn of_shell(mut given: Vec<OsString>) -> Result<Vec<OsString>, UsageError> {
 /// `=`, so a person has quoted it, and it does not start with an existing option.
 fn is_text(word: &str) -> bool {
     let name = word.split('=').next().unwrap_or(word);
-    name.contains(char::is_whitespace) && known::find(&RUN, known::first_word(word)).is_none()
+    name.contains(char::is_whitespace) && find(&RUN, first_word(word)).is_none()
 }
 
 /// Refuses words that stand apart from the task: a value that lost its quotes would become a part

@@ -110,7 +110,7 @@ proptest! {
     ) {
         let option = format!("{hyphens}{name}");
         let unknown = parse(&format!("{before} {option} {after}"));
-        let is_known = known::find(&LOOP, &option).is_some();
+        let is_known = find(&LOOP, &option).is_some();
         prop_assert!(unknown.is_err() || is_known, "{:?}", unknown);
         if let Ok(read) = parse(&format!("{before} --replace {after}")) {
             prop_assert!(read.replace);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use clap::Command;
 
-use super::known::{
+use super::options::{
     RUN, behind_typographic_dash, find, first_word, is_typographic_dash, takes_value,
 };
 use super::usage::UsageError;
