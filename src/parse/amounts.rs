@@ -1,67 +1,135 @@
-//! Amounts as a person types them: dollars, tokens in thousands and millions, sizes, durations with
-//! their units. It refuses an amount it would have to guess.
+//! Amounts with their unit, as people type them and as files write them: `15`, `12h`, `2.50`,
+//! `500k`, `80%`. It refuses an amount that it would have to guess.
 
+use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
-/// US dollars, with or without the sign: `5`, `2.50`, `$2.50`.
-pub fn dollars(text: &str) -> Option<f64> {
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use toml::Value;
+
+use crate::engine::text::period;
+
+/// What a number counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Whole things: iterations, turns, days.
+    Count,
+    Seconds,
+    /// US dollars, counted in millionths.
+    Dollars,
+    Tokens,
+    /// Of the context.
+    Percent,
+    Bytes,
+}
+
+const UNITS: [Unit; 6] =
+    [Unit::Count, Unit::Seconds, Unit::Dollars, Unit::Tokens, Unit::Percent, Unit::Bytes];
+
+/// The marks behind a number, with what each makes of it. Only 0 may leave out the unit of a size.
+const TOKENS: [(&str, u64); 5] =
+    [("k", 1_000), ("K", 1_000), ("m", 1_000_000), ("M", 1_000_000), ("", 1)];
+const BYTES: [(&str, u64); 10] = [
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+    ("TiB", 1 << 40),
+    ("kB", 1_000),
+    ("KB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("TB", 1_000_000_000_000),
+    ("B", 1),
+];
+
+impl Unit {
+    /// The number of a text.
+    ///
+    /// # Errors
+    /// What should have been written instead.
+    pub fn read(self, text: &str) -> Result<u64, String> {
+        let (number, wanted) = match self {
+            Self::Seconds => return duration(text).map(whole_seconds).map_err(str::to_owned),
+            Self::Count => match marked(text, &[("", 1)]) {
+                Some(number) if u32::try_from(number).is_err() => {
+                    (None, "a whole number up to 4294967295")
+                }
+                number => (number, "a whole number, such as 15"),
+            },
+            Self::Dollars => (dollars(text), "US dollars, such as 5.00"),
+            Self::Tokens => {
+                (marked(text, &TOKENS), "a whole number, perhaps with k or M, such as 500k")
+            }
+            Self::Percent => {
+                let percent = marked(text, &[("%", 1), ("", 1)]).filter(|percent| *percent <= 100);
+                (percent, "a part of the context, from 0 (never) to 100%")
+            }
+            Self::Bytes => {
+                let bytes = if text == "0" { Some(0) } else { marked(text, &BYTES) };
+                (bytes, "a size with its unit, such as 500MiB or 2GiB")
+            }
+        };
+        number.ok_or_else(|| wanted.to_owned())
+    }
+
+    /// The number of a value in a settings file.
+    ///
+    /// # Errors
+    /// What should have been written instead.
+    pub fn of(self, value: &Value) -> Result<u64, String> {
+        self.read(&text_of(value))
+    }
+
+    /// A number as a person writes it: `12h`, `2.50`, `500k`.
+    pub fn written(self, number: u64) -> String {
+        const SIZES: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+        const THOUSANDS: [(u64, &str); 2] = [(1_000_000, "M"), (1_000, "k")];
+        let in_units = |units: &[(u64, &str)], least: &str| {
+            let fitting = units.iter().find(|(unit, _)| number.is_multiple_of(*unit));
+            let (unit, name) = fitting.copied().unwrap_or((1, least));
+            format!("{}{name}", number / unit)
+        };
+        match self {
+            _ if number == 0 => "0".to_owned(),
+            Self::Count => number.to_string(),
+            Self::Seconds => period(number),
+            Self::Dollars => {
+                let (dollars, cents) = (number / 1_000_000, number % 1_000_000 / 10_000);
+                let beyond = format!("{:04}", number % 10_000);
+                format!("{dollars}.{cents:02}{}", beyond.trim_end_matches('0'))
+            }
+            Self::Tokens => in_units(&THOUSANDS, ""),
+            Self::Percent => format!("{number}%"),
+            Self::Bytes => in_units(&SIZES, "B"),
+        }
+    }
+}
+
+/// A whole number with one of these marks behind it.
+fn marked(text: &str, marks: &[(&str, u64)]) -> Option<u64> {
+    let one = |(mark, factor): &(&str, u64)| Some((text.strip_suffix(mark)?, *factor));
+    let (number, factor) = marks.iter().find_map(one)?;
+    digits(number.trim_end())?.parse::<u64>().ok()?.checked_mul(factor)
+}
+
+/// US dollars, with or without the sign, in millionths: `5`, `2.50`, `$2.50`. An amount below one
+/// millionth becomes one, because 0 would mean no limit.
+fn dollars(text: &str) -> Option<u64> {
     let text = text.strip_prefix('$').unwrap_or(text);
     let is_decimal = text.starts_with(|c: char| c.is_ascii_digit())
         && text.ends_with(|c: char| c.is_ascii_digit())
         && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    text.parse().ok().filter(|dollars: &f64| is_decimal && dollars.is_finite())
-}
-
-/// Millionths of a dollar. An amount below one millionth becomes one, because 0 would mean no
-/// limit.
-pub fn micros(dollars: f64) -> u64 {
-    let micros = whole((dollars * 1e6).round());
-    if dollars > 0.0 { micros.max(1) } else { 0 }
+    let dollars: f64 = text.parse().ok()?;
+    let micros = whole((dollars * 1e6).round()).max(u64::from(dollars > 0.0));
+    (is_decimal && dollars.is_finite()).then_some(micros)
 }
 
 /// A number without its fraction, never below zero.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "cut to what fits")]
 pub fn whole(number: f64) -> u64 {
     number as u64
-}
-
-/// A number of tokens; `k` means thousands and `M` millions.
-pub fn tokens(text: &str) -> Option<u64> {
-    let (digits, factor) = match text.as_bytes().last() {
-        Some(b'k' | b'K') => (&text[..text.len() - 1], 1_000),
-        Some(b'm' | b'M') => (&text[..text.len() - 1], 1_000_000),
-        _ => (text, 1),
-    };
-    let number = self::digits(digits).and_then(|digits| digits.parse::<u64>().ok());
-    number.and_then(|number| number.checked_mul(factor))
-}
-
-/// A part of a whole: `80%`, `80`.
-pub fn percent(text: &str) -> Option<u64> {
-    let number = digits(text.strip_suffix('%').unwrap_or(text))?.parse().ok()?;
-    Some(number).filter(|percent| *percent <= 100)
-}
-
-/// A size with its unit, which only 0 may omit: `500MiB`, `2 GB`, `10B`.
-pub fn bytes(text: &str) -> Option<u64> {
-    const UNITS: [(&str, u64); 10] = [
-        ("KiB", 1 << 10),
-        ("MiB", 1 << 20),
-        ("GiB", 1 << 30),
-        ("TiB", 1 << 40),
-        ("kB", 1_000),
-        ("KB", 1_000),
-        ("MB", 1_000_000),
-        ("GB", 1_000_000_000),
-        ("TB", 1_000_000_000_000),
-        ("B", 1),
-    ];
-    let (number, factor) = UNITS
-        .iter()
-        .find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, *factor)))
-        .or_else(|| (text == "0").then_some((text, 0)))?;
-    let number = digits(number.trim_end())?.parse::<u64>().ok()?;
-    number.checked_mul(factor)
 }
 
 /// The text, if it consists of digits only.
@@ -100,8 +168,130 @@ pub fn duration(text: &str) -> Result<Duration, &'static str> {
 }
 
 /// Whole seconds, rounded up: a limit of less than a second must not become 0, which means none.
-pub fn whole_seconds(duration: Duration) -> u64 {
+fn whole_seconds(duration: Duration) -> u64 {
     duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
+}
+
+/// A value as a person writes it, a text without its quotes.
+pub fn text_of(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// A number of the unit with this place in the list of units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Amount<const UNIT: usize>(pub u64);
+
+/// Whole things.
+pub type Count = Amount<0>;
+/// Seconds.
+pub type Seconds = Amount<1>;
+/// Tokens of every kind.
+pub type TokenCount = Amount<3>;
+/// A part of the context.
+pub type Percent = Amount<4>;
+/// Bytes.
+pub type Bytes = Amount<5>;
+
+impl<const UNIT: usize> FromStr for Amount<UNIT> {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        UNITS[UNIT].read(text).map(Self)
+    }
+}
+
+impl<'de, const UNIT: usize> Deserialize<'de> for Amount<UNIT> {
+    fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
+        let number = UNITS[UNIT].of(&Value::deserialize(source)?);
+        number.map(Self).map_err(|wanted| D::Error::custom(format!("expected {wanted}")))
+    }
+}
+
+impl<const UNIT: usize> fmt::Display for Amount<UNIT> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&UNITS[UNIT].written(self.0))
+    }
+}
+
+impl<const UNIT: usize> Serialize for Amount<UNIT> {
+    fn serialize<S: Serializer>(&self, target: S) -> Result<S::Ok, S::Error> {
+        match UNITS[UNIT] {
+            Unit::Count => target.serialize_u64(self.0),
+            _ => target.collect_str(self),
+        }
+    }
+}
+
+/// The value of a limit: itself or, with `+` before it, what is added to the one that a loop has.
+/// A file holds no such addition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Limit<const UNIT: usize> {
+    pub amount: Amount<UNIT>,
+    #[serde(skip)]
+    pub adds: bool,
+}
+
+impl<const UNIT: usize> FromStr for Limit<UNIT> {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let more = text.strip_prefix('+');
+        Ok(Self { amount: more.unwrap_or(text).parse()?, adds: more.is_some() })
+    }
+}
+
+/// A value, or `false` for none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OrOff<T> {
+    On(T),
+    Off,
+}
+
+impl<T: FromStr> FromStr for OrOff<T> {
+    type Err = T::Err;
+
+    fn from_str(text: &str) -> Result<Self, T::Err> {
+        text.parse().map(Self::On)
+    }
+}
+
+impl<'de, T: FromStr<Err: fmt::Display>> Deserialize<'de> for OrOff<T> {
+    fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
+        match Value::deserialize(source)? {
+            Value::Boolean(false) => Ok(Self::Off),
+            Value::String(text) => text.parse().map(Self::On).map_err(D::Error::custom),
+            _ => Err(D::Error::custom("expected a text in quotes, or false")),
+        }
+    }
+}
+
+impl<T: Serialize> Serialize for OrOff<T> {
+    fn serialize<S: Serializer>(&self, target: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::On(value) => value.serialize(target),
+            Self::Off => target.serialize_bool(false),
+        }
+    }
+}
+
+/// One text, or a list of texts.
+///
+/// # Errors
+/// Where it is neither.
+pub fn texts<'de, D: Deserializer<'de>>(source: D) -> Result<Vec<String>, D::Error> {
+    let list = match Value::deserialize(source)? {
+        Value::Array(list) => list,
+        one => vec![one],
+    };
+    let text = |one: &Value| match one {
+        Value::String(text) if !text.trim().is_empty() && !text.contains('\0') => {
+            // In a file of Windows a shell would take the carriage return for a part of a word.
+            Ok(text.replace("\r\n", "\n"))
+        }
+        other => Err(D::Error::custom(format!("expected a text or a list of texts, not {other}"))),
+    };
+    list.iter().map(text).collect()
 }
 
 #[cfg(test)]
@@ -123,7 +313,7 @@ mod tests {
             ("", None),
         ];
         for (text, expected) in table {
-            assert_eq!(dollars(text).map(micros), expected, "{text}");
+            assert_eq!(Unit::Dollars.read(text).ok(), expected, "{text}");
         }
     }
 
@@ -141,7 +331,7 @@ mod tests {
             ("99999999999TiB", None),
         ];
         for (text, expected) in table {
-            assert_eq!(bytes(text), expected, "{text}");
+            assert_eq!(Unit::Bytes.read(text).ok(), expected, "{text}");
         }
     }
 }

@@ -7,7 +7,7 @@ use toml::Value;
 
 use super::{fragments, variables};
 use crate::engine::record::{Fragment, Phase};
-use crate::parse::settings::amount::Unit;
+use crate::parse::amounts::Unit;
 use crate::parse::settings::merge::{ProcedureSettings, Settings};
 use crate::parse::spelling::nearest;
 

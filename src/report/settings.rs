@@ -9,7 +9,7 @@ use super::events::SCHEMA;
 use crate::engine::record::{Check, Fragment, Role};
 use crate::engine::text::{Shown, distinct};
 use crate::engine::usage::Money;
-use crate::parse::settings::amount::Unit;
+use crate::parse::amounts::Unit;
 use crate::parse::settings::merge::{ProcedureSettings, Settings, Sourced, ValueOrigin};
 use crate::parse::settings::options::Key;
 use crate::parse::settings::trust::TrustRequest;

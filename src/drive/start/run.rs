@@ -23,9 +23,9 @@ use crate::engine::record::{
     Place, Recipe, Run, TaskOfFleet,
 };
 use crate::engine::text::clip;
+use crate::parse::amounts::OrOff;
 use crate::parse::arguments::{LoopArgs, RecipeArgs, RunArgs, RunOptions, UsageError};
 use crate::parse::fragment::fragment as read_fragment;
-use crate::parse::settings::amount::OrOff;
 use crate::parse::settings::merge::{Settings, ValueOrigin, amount, merge, small};
 use crate::parse::settings::options::ProcessOptions;
 use crate::prompts::procedures::nearest_to;

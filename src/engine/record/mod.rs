@@ -128,13 +128,6 @@ pub enum Status {
     Finished,
 }
 
-impl Status {
-    /// The word used in messages, files and JSON.
-    pub fn label(self) -> &'static str {
-        word(&self)
-    }
-}
-
 /// The part of the record that every boundary replaces.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
@@ -298,7 +291,7 @@ impl Loop {
 
     /// `running`, `waiting`, `paused`, or the outcome: one word for people and for the view.
     pub fn status_word(&self) -> &'static str {
-        self.outcome().map_or(self.state.status.label(), Outcome::label)
+        self.outcome().map_or(word(&self.state.status), Outcome::label)
     }
 
     /// "$1.84 · 123k tokens"; `None` while no use is known.

@@ -2,7 +2,7 @@
 //! next. The rules of a boundary read only which driver it is; the rest is stored here because the
 //! record is one file.
 
-use crate::engine::text::{one_line, word};
+use crate::engine::text::one_line;
 use crate::engine::usage::Counted;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -208,11 +208,6 @@ pub enum QuestionMode {
 impl QuestionMode {
     /// All of them, the default first.
     pub const ALL: [Self; 3] = [Self::Auto, Self::Ask, Self::Defer];
-
-    /// The word used in options, files and JSON.
-    pub fn label(self) -> &'static str {
-        word(&self)
-    }
 
     /// Whether the agent must decide by itself. `typed` is how long ago the user typed something;
     /// `None` if that was never seen.

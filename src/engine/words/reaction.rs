@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::engine::evidence::Verdict;
 use crate::engine::record::{Ending, Loop, LoopMoment};
-use crate::engine::text::{clip, tail_of};
+use crate::engine::text::{clip, tail_of, word};
 use crate::engine::view::LoopView;
 
 /// The version of the data that a reaction reads.
@@ -82,7 +82,7 @@ pub fn variables(subject: &Loop, on: LoopMoment) -> Vec<(&'static str, String)> 
         ("CREW_LOOP", subject.id.to_string()),
         ("CREW_ITERATION", iteration(subject, on).to_string()),
         ("CREW_MAX_ITERATIONS", subject.contract.limits.max_iterations.to_string()),
-        ("CREW_STATUS", state.status.label().to_owned()),
+        ("CREW_STATUS", word(&state.status).to_owned()),
         ("CREW_OUTCOME", shown(subject.outcome().map(|outcome| outcome.label().to_owned()))),
         ("CREW_PROOF", shown(proof.map(|proof| proof.label().to_owned()))),
         ("CREW_WHY", shown(why(subject))),

@@ -6,7 +6,7 @@ use super::*;
 use crate::engine::boundary::limits::{LimitChange, changed};
 use crate::engine::fixture::a_loop;
 use crate::engine::record::{Limits, Permissions};
-use crate::parse::settings::amount::{Amount, OrOff};
+use crate::parse::amounts::{Amount, OrOff};
 
 fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::engine::boundary::limits::LimitChange;
-use crate::parse::settings::amount::{Amount, Limit};
+use crate::parse::amounts::{Amount, Limit};
 use crate::parse::settings::options::{LimitOptions, TermOptions};
 
 fn parse(raw: &str) -> Result<LoopArgs, UsageError> {

@@ -4,7 +4,7 @@
 use clap::builder::TypedValueParser;
 
 use crate::engine::record::Outcome;
-use crate::parse::settings::amount::Unit;
+use crate::parse::amounts::Unit;
 use crate::parse::settings::merge::small;
 use crate::parse::settings::options::one_of;
 
@@ -44,7 +44,7 @@ pub fn iteration(text: &str) -> Result<u32, &'static str> {
 
 /// An outcome by its word.
 pub fn outcomes() -> impl TypedValueParser<Value = Outcome> {
-    one_of(Outcome::ALL, Outcome::label)
+    one_of(Outcome::ALL)
 }
 
 /// Slurm, by its commands here or on a login node.

@@ -14,9 +14,10 @@ use super::options::{
 use crate::engine::boundary::protect;
 use crate::engine::fleet::manifest::{MAX_PRIORITY, USUAL_PRIORITY};
 use crate::engine::fleet::{FleetTask, FleetTerms, TaskId};
+use crate::parse::amounts::Unit;
+use crate::parse::arguments;
 use crate::parse::settings::is_branch;
 use crate::parse::spelling::nearest;
-use crate::parse::{amounts, arguments};
 
 /// The name of the file that holds for all tasks.
 pub const FLEET_FILE: &str = "fleet.toml";
@@ -151,7 +152,7 @@ fn take_term(terms: &mut FleetTerms, entry: &KeyValue, faults: &mut Faults) {
             (terms.slots.is_some(), "a whole number from 1")
         }
         "max-cost" => {
-            terms.max_cost_micros = text.and_then(|text| amounts::dollars(&text)).map(amounts::micros);
+            terms.max_cost_micros = text.and_then(|text| Unit::Dollars.read(&text).ok());
             (terms.max_cost_micros.is_some(), "an amount in US dollars")
         }
         "setup" => {

@@ -13,7 +13,6 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use toml::Value;
 
-use super::amount::{Amount, OrOff, Unit, text_of};
 use super::options::{KEYS, Key, LoopOptions, Widens};
 use super::{CHECK_KEYS, Whose, check_of, parse};
 use crate::engine::boundary::limits::{LimitChange, LimitName};
@@ -22,6 +21,7 @@ use crate::engine::record::{
     Check, Dialect, Limits, LoopMoment, Permissions, PromptVia, Reaction, Recipe, Role,
 };
 use crate::engine::text::word;
+use crate::parse::amounts::{Amount, OrOff, Unit, text_of};
 use crate::parse::spelling::shown;
 
 /// Where a value came from.

@@ -3,7 +3,6 @@
 //! is silently lost means an endless loop. Each message names the file, the line, the key and what
 //! to write instead; all faults of a file are reported together.
 
-pub mod amount;
 pub mod merge;
 pub mod options;
 #[cfg(test)]
@@ -17,14 +16,13 @@ mod trust_tests;
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
-use self::amount::{Seconds, texts};
 pub use self::merge::LogRetention;
 use self::merge::{AgentEntry, Layer, ProcedureSettings, Sourced, ValueOrigin};
 use self::options::{KEYS, Key, LoopOptions};
@@ -33,6 +31,7 @@ use super::spelling::{nearest, shown};
 use crate::engine::boundary::protect;
 use crate::engine::record::{Check, Fragment, LoopMoment, Phase, Reaction, Role};
 use crate::engine::text::{is_word_of, words_of};
+use crate::parse::amounts::{Seconds, texts};
 
 /// The content of a file.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -153,17 +152,6 @@ impl Reader<'_> {
         }
     }
 
-    /// The folder to which the file's paths are relative.
-    fn folder(&self) -> &Path {
-        self.path.parent().unwrap_or(Path::new(""))
-    }
-
-    /// The checkout of a project's file, which is its `.claude/crew.toml`.
-    fn checkout(&self) -> Option<PathBuf> {
-        let is_projects = self.whose == Whose::Projects;
-        is_projects.then(|| self.folder().parent().unwrap_or(Path::new("")).to_owned())
-    }
-
     fn sourced<T>(&self, at: &Range<usize>, value: T) -> Sourced<T> {
         Sourced { value, origin: self.origin(at) }
     }
@@ -216,20 +204,19 @@ impl Reader<'_> {
     fn unknown(&mut self, at: &Range<usize>, key: &str, table: &str, known: &[&'static str]) {
         let (key, name) = (shown(key), key.replace('_', "-"));
         let is_check = CHECK_KEYS.contains(&&*name);
-        let homes = [
-            ("[loop]", is_check || Key::find("loop", &name).is_some()),
-            ("[[check]]", is_word_of(CHECK, &name)),
-        ];
-        let home = homes.into_iter().find_map(|(home, has_it)| has_it.then_some(home));
-        let home = home.filter(|home| *home != table);
-        let guess = match (nearest(&key, known), home) {
-            (_, Some(home)) => format!(": it belongs under {home}"),
-            (Some(meant), None) => format!(": did you mean `{meant}`?"),
-            (None, None) => ", ignored".to_owned(),
+        let home = match &*name {
+            name if is_check || Key::find("loop", name).is_some() => "[loop]",
+            name if is_word_of(CHECK, name) => "[[check]]",
+            _ => table,
+        };
+        let guess = match nearest(&key, known) {
+            _ if home != table => format!(": it belongs under {home}"),
+            Some(meant) => format!(": did you mean `{meant}`?"),
+            None => ", ignored".to_owned(),
         };
         let place = if table.is_empty() { String::new() } else { format!(" in {table}") };
         let what = format!("unknown key `{key}`{place}{guess}");
-        if is_check && home.is_some() { self.fault(at, what) } else { self.warn(at, &what) }
+        if is_check && home != table { self.fault(at, what) } else { self.warn(at, &what) }
     }
 
     fn root(&mut self, root: &DeTable<'_>) {
@@ -386,7 +373,7 @@ impl Reader<'_> {
     fn agent(&mut self, layer: &mut Layer, key: &KeyText<'_>, value: &Value<'_>) {
         let name = key.get_ref().as_ref();
         let place = format!("agents.{name}");
-        if name.is_empty() || name.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        if !is_one_word(name) {
             let what = "the name of an agent is one word: [agents.mine]";
             return self.fault(&key.span(), what);
         }
@@ -395,31 +382,21 @@ impl Reader<'_> {
         }
         let table = format!("[{place}]");
         let Some(entry) = self.table_of::<AgentEntry>(value, (&table, AGENT)) else { return };
-        let outputs = self.outputs;
-        let why = match &entry {
-            AgentEntry { command: Some(words), .. }
-                if words.first().is_none_or(String::is_empty) =>
-            {
-                "command is a list that begins with a program: [\"claude\", \"-p\"]".to_owned()
-            }
-            AgentEntry { allow: Some(rule), .. }
-                if !rule.contains("{check}") && !rule.contains("{words}") =>
-            {
-                "allow is an argument with {check} in it: \"--allow=Bash({check})\"".to_owned()
-            }
-            AgentEntry { output: Some(output), .. } if !outputs.contains(&&*output.0) => {
-                format!("output is one of {}", outputs.join(", "))
-            }
-            entry if entry.environment.keys().any(|it| it.is_empty() || it.contains('=')) => {
-                "environment names a variable without =: { LEVEL = \"1\" }".to_owned()
-            }
-            entry if entry.to_string().contains("\\u0000") => {
-                "a value holds a NUL character".to_owned()
-            }
-            _ => {
-                drop(layer.agents.insert(name.to_owned(), self.sourced(&key.span(), entry)));
-                return;
-            }
+        let AgentEntry { command, allow, output, environment, .. } = &entry;
+        let names_check = |rule: &String| rule.contains("{check}") || rule.contains("{words}");
+        let why = if command.as_ref().is_some_and(|it| it.first().is_none_or(String::is_empty)) {
+            "command is a list that begins with a program: [\"claude\", \"-p\"]"
+        } else if !allow.as_ref().is_none_or(names_check) {
+            "allow is an argument with {check} in it: \"--allow=Bash({check})\""
+        } else if !output.as_ref().is_none_or(|it| self.outputs.contains(&&*it.0)) {
+            &format!("output is one of {}", self.outputs.join(", "))
+        } else if environment.keys().any(|it| it.is_empty() || it.contains('=')) {
+            "environment names a variable without =: { LEVEL = \"1\" }"
+        } else if entry.to_string().contains("\\u0000") {
+            "a value holds a NUL character"
+        } else {
+            layer.agents.insert(name.to_owned(), self.sourced(&key.span(), entry));
+            return;
         };
         self.fault(&key.span(), format!("{place}: {why}"));
     }
@@ -427,7 +404,7 @@ impl Reader<'_> {
     fn procedure(&mut self, layer: &mut Layer, key: &KeyText<'_>, value: &Value<'_>) {
         let name = key.get_ref().as_ref();
         let place = format!("procedures.{name}");
-        if name.is_empty() || name.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        if !is_one_word(name) {
             let what = "the name of a procedure is one word: [procedures.nightly]";
             return self.fault(&key.span(), what);
         }
@@ -452,10 +429,12 @@ impl Reader<'_> {
     }
 
     fn fragment(&mut self, value: &Value<'_>, text: &str) -> Option<Fragment> {
-        let found = match fragment(text, self.folder(), self.is_there) {
-            Ok(Fragment::File(file))
-                if self.checkout().is_some_and(|checkout| !file.starts_with(checkout)) =>
-            {
+        // Paths are relative to the file's folder. A project's is `.claude` in its checkout.
+        let folder = self.path.parent().unwrap_or(Path::new(""));
+        let checkout = folder.parent().unwrap_or(Path::new(""));
+        let is_projects = self.whose == Whose::Projects;
+        let found = match fragment(text, folder, self.is_there) {
+            Ok(Fragment::File(file)) if is_projects && !file.starts_with(checkout) => {
                 Err("a file of this checkout")
             }
             found => found,
@@ -480,7 +459,9 @@ fn check_of(key: &str, run: &str) -> Check {
 /// Whether git could accept a text as a branch, and not as an option. Whether the branch exists is
 /// checked at the start.
 pub(super) fn is_branch(text: &str) -> bool {
-    !text.is_empty()
-        && !text.starts_with('-')
-        && !text.contains(|c: char| c.is_whitespace() || c.is_control())
+    is_one_word(text) && !text.starts_with('-')
+}
+
+fn is_one_word(text: &str) -> bool {
+    !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control())
 }

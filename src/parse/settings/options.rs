@@ -6,13 +6,15 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::{Deserialize, Serialize};
 
-use super::amount::{Bytes, Count, Limit, OrOff, Percent, Seconds, TokenCount, Unit, texts};
 use crate::engine::boundary::limits::{LimitChange, LimitChanges, LimitName};
 use crate::engine::claim::promise::Promise;
 use crate::engine::record::{Permissions, Proof, QuestionMode};
 use crate::engine::test_changes::TestChanges;
 use crate::engine::test_changes::trial::Prove;
 use crate::engine::text::word;
+use crate::parse::amounts::{
+    Bytes, Count, Limit, OrOff, Percent, Seconds, TokenCount, Unit, texts,
+};
 use crate::parse::arguments::text;
 
 /// The headings of the options in a page of help.
@@ -86,7 +88,7 @@ pub struct TermOptions {
     /// In a session. auto: you, if you typed in the last 10 minutes, else the agent itself; ask:
     /// you; defer: the agent itself.
     #[arg(long, value_name = "MODE", help_heading = START, hide_possible_values = true)]
-    #[arg(value_parser = one_of(QuestionMode::ALL, QuestionMode::label))]
+    #[arg(value_parser = one_of(QuestionMode::ALL))]
     pub questions: Option<QuestionMode>,
     /// Must pass before a claim counts (auto finds a command)
     ///
@@ -112,13 +114,13 @@ pub struct TermOptions {
     ///
     /// checked: a check had failed and now passes.
     #[arg(long, value_name = "PROOF", hide_possible_values = true)]
-    #[arg(value_parser = one_of(Proof::REQUIRED, Proof::label))]
+    #[arg(value_parser = one_of(Proof::REQUIRED))]
     pub require: Option<Proof>,
     /// Before it completes, run the checks without the work
     ///
     /// A test that then fails proves the work.
     #[arg(long, num_args = 0, default_missing_value = "proven")]
-    #[arg(value_parser = one_of(Prove::ALL, |it| word(&it)))]
+    #[arg(value_parser = one_of(Prove::ALL))]
     pub prove: Option<Prove>,
     /// What the agent must say (COMPLETE)
     ///
@@ -134,7 +136,7 @@ pub struct TermOptions {
     /// When the agent changed a test that failed at the start, and as it was it still fails.
     /// report only lowers the proof.
     #[arg(long, value_name = "MODE", help_heading = CLAIMS, hide_possible_values = true)]
-    #[arg(value_parser = one_of(TestChanges::ALL, |it| word(&it)))]
+    #[arg(value_parser = one_of(TestChanges::ALL))]
     pub test_changes: Option<TestChanges>,
     /// Tests or settings that are the task: a glob
     ///
@@ -196,7 +198,7 @@ pub struct ProcessOptions {
     ///
     /// What the agent may do without asking (accept-edits; claude may run the checks too).
     #[arg(long, value_name = "KIND", hide_possible_values = true)]
-    #[arg(value_parser = one_of(Permissions::ALL, Permissions::label))]
+    #[arg(value_parser = one_of(Permissions::ALL))]
     pub permissions: Option<Permissions>,
     /// The time limit of one iteration (60m; 0 = none)
     #[arg(long, value_name = "D", help_heading = LIMITS)]
@@ -243,15 +245,13 @@ pub struct ProcessOptions {
     pub awake: Option<bool>,
 }
 
-/// One of a few words.
-pub fn one_of<T: Clone + Send + Sync + 'static, const N: usize>(
+/// One of a few words, each that of its variant.
+pub fn one_of<T: Serialize + Copy + Send + Sync + 'static, const N: usize>(
     all: [T; N],
-    label: fn(T) -> &'static str,
 ) -> impl TypedValueParser<Value = T> {
-    let words = PossibleValuesParser::new(all.clone().map(label));
-    words.try_map(move |word| {
-        let found = all.iter().find(|one| label((*one).clone()) == word);
-        found.cloned().ok_or("one of the words")
+    let words = PossibleValuesParser::new(all.each_ref().map(word));
+    words.try_map(move |typed| {
+        all.into_iter().find(|one| word(one) == typed).ok_or("one of the words")
     })
 }
 

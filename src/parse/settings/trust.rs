@@ -110,7 +110,7 @@ impl Key {
     /// How wide a value is: its number, where 0 is no limit, or the place of its word in a list.
     fn rank(&self, value: &Value) -> u64 {
         let Some(unit) = self.unit else {
-            let proofs = Prove::ALL.map(|it| word(&it)).into_iter();
+            let proofs = Prove::ALL.each_ref().map(word).into_iter();
             let words = proofs.chain(Permissions::ALL.map(Permissions::label));
             return words.take_while(|word| Some(*word) != value.as_str()).count() as u64;
         };
