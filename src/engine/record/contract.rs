@@ -244,24 +244,20 @@ pub struct Agent {
     /// The option that limits an iteration's turns, such as `--max-turns`; `None` if there is none.
     pub max_turns: Option<String>,
     /// The option that names its model, such as `--model`; `None` if there is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// The argument that allows a command, which stands for `{check}`, or for `{words}` where only
     /// a command of plain words can be named: `--allow=Bash({check})`; `None` if there is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow: Option<String>,
     /// Variables that it is started with, besides crew's own.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default)]
     pub environment: BTreeMap<String, String>,
     /// The option that names a file in which it leaves what it used; `None` if there is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage_file: Option<String>,
     /// What it prints before an answer, such as `> `; `None` if it prints nothing there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer_mark: Option<String>,
     /// The arguments with which its program only says whether it is logged in, by its exit status;
     /// empty if it cannot say.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub login: Vec<String>,
 }
 

@@ -135,8 +135,8 @@ impl Plan {
     pub fn refusal(&self, resume: &str) -> Option<String> {
         let (noun, verb, them) = match self.changed.len() {
             0 => return None,
-            1 => ("variable", "is not as it was", "it"),
-            _ => ("variables", "are not as they were", "them"),
+            1 => ("variable", CHANGED[0], "it"),
+            _ => ("variables", CHANGED[1], "them"),
         };
         let names = listed(&self.changed);
         let ending = format!("{verb} when the loop began; {resume} accepts {them}");

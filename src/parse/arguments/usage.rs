@@ -85,15 +85,16 @@ impl UsageError {
             },
             _ => first_part(error),
         };
-        let expected = error.source().map(ToString::to_string);
-        let listed = Some(typed(ContextKind::ValidValue)).filter(|values| !values.is_empty());
-        let listed = listed.map(|values| format!("it can be {values}"));
-        let meant =
-            Some(typed(ContextKind::SuggestedArg)).filter(|meant| !meant.is_empty() && !is_of_run);
-        let meant = meant.map(|meant| format!("did you mean {meant}?"));
-        let one = error.kind() == ErrorKind::ArgumentConflict && fault.contains(" with ");
-        let one = one.then(|| "give one of the two".to_owned());
-        Self::new(fault, expected.or(listed).or(meant).or(one).unwrap_or_else(|| help.to_owned()))
+        let [listed, meant] = [ContextKind::ValidValue, ContextKind::SuggestedArg].map(typed);
+        let is_conflict = error.kind() == ErrorKind::ArgumentConflict;
+        let way_out = match error.source() {
+            Some(expected) => expected.to_string(),
+            None if !listed.is_empty() => format!("it can be {listed}"),
+            None if !meant.is_empty() && !is_of_run => format!("did you mean {meant}?"),
+            None if is_conflict && fault.contains(" with ") => "give one of the two".to_owned(),
+            None => help.to_owned(),
+        };
+        Self::new(fault, way_out)
     }
 }
 

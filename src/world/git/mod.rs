@@ -32,9 +32,7 @@ use super::files::disk;
 use crate::engine::evidence::changes::{ChangeKind, ChangedFile, Changes};
 use crate::engine::record::Loop;
 use crate::engine::text::distinct;
-use crate::parse::git::{
-    BRANCHES, FileChange, STATUS, changes, complaint, is_id, tree_changes,
-};
+use crate::parse::git::{BRANCHES, FileChange, STATUS, changes, complaint, is_id, tree_changes};
 use crate::world::process::{ExitCause, Stop};
 
 /// Whether git can be run.

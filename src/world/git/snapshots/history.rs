@@ -11,9 +11,8 @@ use crate::engine::evidence::changes::Changes;
 use crate::engine::record::LoopId;
 use crate::engine::test_changes::kind::ChangedPath;
 use crate::parse::git::{
-    tree_changes,
     IndexEntry, STATUS, changes_white_space_alone, entries, ignored as all_ignored, is_id, names,
-    objects, zero_list,
+    objects, tree_changes, zero_list,
 };
 use crate::world::files::disk;
 use crate::world::store::removal::LISTS;
