@@ -13,8 +13,9 @@ use crate::engine::record::Outcome;
 use crate::engine::text::is_word_of;
 use crate::parse::amounts;
 use crate::parse::arguments::{
-    FleetVerb, OutputArgs, ResumeArgs, RunArgs, SetArgs, cluster, iteration, outcomes, whole,
+    FleetVerb, OutputArgs, ResumeArgs, RunArgs, SetArgs, cluster, iteration, whole,
 };
+use crate::parse::settings::options::one_of;
 use crate::report::help;
 
 /// What the page of help of a verb has below its options, behind `== VERB`.
@@ -254,7 +255,7 @@ pub struct HistoryArgs {
     #[arg(long)]
     pub all: bool,
     /// Only loops that ended this way: completed, stalled …
-    #[arg(long, value_name = "OUTCOME", value_parser = outcomes(), hide_possible_values = true)]
+    #[arg(long, value_name = "OUTCOME", value_parser = one_of(Outcome::ALL), hide_possible_values = true)]
     pub outcome: Option<Outcome>,
     /// Only loops that worked within this time: 90m, 2d
     #[arg(long, value_name = "D", value_parser = amounts::duration)]

@@ -11,11 +11,11 @@ use super::evidence::test_run::TestMemories;
 use super::evidence::{CheckResult, Verdict};
 use super::journal::story::Story;
 use super::record::{
-    Agent, Check, Contract, Driver, Limits, Loop, LoopId, Moment, Owner, Permissions, Place,
-    ProcessIdentity, QuestionMode, Role, Run, State, VERSION,
+    Agent, Check, Contract, Driver, IterationTimes, Limits, Loop, LoopId, Moment, Owner,
+    Permissions, Place, ProcessIdentity, QuestionMode, Role, Run, State, VERSION,
 };
 use super::test_changes::TestChanges;
-use super::test_changes::trial::TrialTerms;
+use super::test_changes::trial::{Prove, TrialTerms};
 use super::usage::Earlier;
 use super::view::{ChangesFrom, LoopView, Page, PageInputs};
 
@@ -27,6 +27,17 @@ pub fn at(seconds: u32) -> Moment {
         awake_ms: 1_000_000 + u64::from(seconds) * 1000,
     }
 }
+
+/// The limits of a loop without settings.
+pub const USUAL_LIMITS: Limits = Limits {
+    max_iterations: 10,
+    failure_threshold: 3,
+    stall: 5,
+    max_duration_s: 12 * 3600,
+    max_wait_s: 12 * 3600,
+    max_cost_micros: 0,
+    max_tokens: 0,
+};
 
 /// A session loop in its first iteration: 10 iterations, promise COMPLETE, no checks.
 pub fn a_loop() -> Loop {
@@ -47,13 +58,19 @@ pub fn a_loop() -> Loop {
             task: "Build the todo API".to_owned(),
             promise: Some(Promise::default()),
             checks: Vec::new(),
-            limits: Limits::default(),
+            limits: USUAL_LIMITS,
             protect: Vec::new(),
             require: None,
             test_changes: TestChanges::default(),
             questions: QuestionMode::default(),
             silent: false,
-            trial: TrialTerms::default(),
+            trial: TrialTerms {
+                prove: Prove::default(),
+                timeout_s: 900,
+                setup: None,
+                tests: Vec::new(),
+                may_change: Vec::new(),
+            },
             run: None,
         },
         place: Place {
@@ -95,6 +112,7 @@ pub fn a_run(procedure: Option<&str>) -> Loop {
             permissions: [(Permissions::AcceptEdits, Vec::new())].into(),
             ..Agent::default()
         },
+        pace: IterationTimes { timeout_s: 3600, idle_timeout_s: 900, delay_s: 0 },
         ..Run::default()
     });
     subject

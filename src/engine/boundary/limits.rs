@@ -57,20 +57,6 @@ pub enum LimitChange {
 /// Changes of limits; a limit that is absent stays as it is.
 pub type LimitChanges = BTreeMap<LimitName, LimitChange>;
 
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            max_iterations: 10,
-            failure_threshold: 3,
-            stall: 5,
-            max_duration_s: 12 * 3600,
-            max_wait_s: 12 * 3600,
-            max_cost_micros: 0,
-            max_tokens: 0,
-        }
-    }
-}
-
 impl Limits {
     /// The limits of a contract, each the number that `value` has for its setting.
     pub fn of(value: impl Fn(LimitName) -> u64) -> Self {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::engine::evidence::Evidence;
-use crate::engine::fixture::{a_loop, at};
+use crate::engine::fixture::{USUAL_LIMITS, a_loop, at};
 use crate::engine::record::Ending;
 use crate::engine::usage::{Tokens, Usage};
 
@@ -225,7 +225,7 @@ fn more_of_what_has_no_limit_counts_from_what_is_done() {
         failure_threshold: 0,
         stall: 0,
         max_duration_s: 0,
-        ..Limits::default()
+        ..USUAL_LIMITS
     };
     subject.state.completed = 7;
     subject.state.consecutive_failures = 2;

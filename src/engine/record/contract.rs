@@ -409,7 +409,7 @@ pub enum Fragment {
 
 /// The times of an iteration, in seconds; 0 means "none" for each.
 #[expect(clippy::struct_field_names, reason = "each name ends with its unit")]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IterationTimes {
     /// The longest an iteration may take.
     pub timeout_s: u64,
@@ -417,12 +417,6 @@ pub struct IterationTimes {
     pub idle_timeout_s: u64,
     /// The pause between two iterations.
     pub delay_s: u64,
-}
-
-impl Default for IterationTimes {
-    fn default() -> Self {
-        Self { timeout_s: 3600, idle_timeout_s: 900, delay_s: 0 }
-    }
 }
 
 /// What crew does with git around an iteration.

@@ -155,7 +155,7 @@ pub struct CheckMemory {
     /// Whether a run found no program, which is no failure.
     pub program_missing: bool,
     /// The number of completed iterations at that time.
-    pub after: Option<u32>,
+    pub after: u32,
     pub exit: Option<i32>,
     pub elapsed_ms: u64,
     /// The end of its output before the first iteration, for the first prompt; bounded as in the
@@ -174,7 +174,7 @@ impl CheckMemory {
             failed_with: failed_with.into_iter().chain(known).min(),
             program_missing: result.program_missing
                 || before.is_some_and(|before| before.program_missing),
-            after: Some(after),
+            after,
             exit: result.exit,
             elapsed_ms: result.elapsed_ms,
             tail: String::new(),

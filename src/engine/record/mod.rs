@@ -222,12 +222,11 @@ impl Loop {
         let memory = self.state.checks.get(run)?;
         let happened = memory.what_happened();
         Some(match memory.after {
-            Some(0) if self.state.completed > 0 => {
+            0 if self.state.completed > 0 => {
                 format!("{happened} before iteration 1, not run since")
             }
-            Some(0) => format!("{happened} before iteration 1"),
-            Some(after) => format!("{happened} after iteration {after}"),
-            None => format!("{happened} when it last ran"),
+            0 => format!("{happened} before iteration 1"),
+            after => format!("{happened} after iteration {after}"),
         })
     }
 

@@ -9,9 +9,6 @@ use crate::engine::evidence::test_run::{TestRun, TestStatus};
 use crate::engine::evidence::{CheckResult, Verdict};
 use crate::engine::text::named;
 
-/// Seconds a whole trial may take unless the contract says otherwise.
-pub const TRIAL_TIMEOUT_S: u64 = 15 * 60;
-
 /// The proof that crew tries to reach by runs of its own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -32,7 +29,6 @@ impl Prove {
 
 /// The terms of a trial, a part of the contract.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct TrialTerms {
     /// What is tried before the loop ends.
     pub prove: Prove,
@@ -45,18 +41,6 @@ pub struct TrialTerms {
     /// Globs of tests and check configuration that are the task and count as work; a person named
     /// them.
     pub may_change: Vec<String>,
-}
-
-impl Default for TrialTerms {
-    fn default() -> Self {
-        Self {
-            prove: Prove::default(),
-            timeout_s: TRIAL_TIMEOUT_S,
-            setup: None,
-            tests: Vec::new(),
-            may_change: Vec::new(),
-        }
-    }
 }
 
 /// The result of a trial.

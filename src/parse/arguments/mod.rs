@@ -13,7 +13,7 @@ pub use self::options::*;
 use self::options::{LOOP, RESUME, RESUME_HERE, RUN, find, first_word};
 pub use self::usage::{UsageError, unknown_command};
 use self::values::MARK;
-pub use self::values::{cluster, iteration, outcomes, text, whole};
+pub use self::values::{cluster, iteration, text, whole};
 use crate::engine::text::is_word_of;
 use crate::parse::spelling::shown;
 

@@ -4,7 +4,7 @@ use clap::{Args, Command};
 
 use super::*;
 use crate::engine::boundary::limits::{LimitChange, changed};
-use crate::engine::fixture::a_loop;
+use crate::engine::fixture::{USUAL_LIMITS, a_loop};
 use crate::engine::record::{Limits, Permissions};
 use crate::parse::amounts::{Amount, OrOff};
 
@@ -215,7 +215,7 @@ const NO_OPTION: &str = "`--verify` is an option of crew run\nhint: /crew:help l
 
 #[test]
 fn limits_are_set_or_raised_and_junk_is_refused_with_the_way_out() {
-    let before = Limits { max_cost_micros: 2_000_000, max_tokens: 1_000, ..Limits::default() };
+    let before = Limits { max_cost_micros: 2_000_000, max_tokens: 1_000, ..USUAL_LIMITS };
     let table = [
         ("", Ok((10, 3, 5, 43_200, 2_000_000, 1_000))),
         ("-n +10", Ok((20, 3, 5, 43_200, 2_000_000, 1_000))),
@@ -257,8 +257,8 @@ fn limits_are_set_or_raised_and_junk_is_refused_with_the_way_out() {
 
 #[test]
 fn narrowing_is_told_from_raising_and_zero_is_the_widest() {
-    let limits = Limits::default();
-    let priced = Limits { max_cost_micros: 5_000_000, max_tokens: 9, ..Limits::default() };
+    let limits = USUAL_LIMITS;
+    let priced = Limits { max_cost_micros: 5_000_000, max_tokens: 9, ..USUAL_LIMITS };
     for (before, typed, expected) in [
         (&limits, "-n 5", true),
         (&limits, "-n 10", true),

@@ -1,12 +1,8 @@
 //! The values of options: counts, durations, money, tokens. A refusal says what is expected
 //! instead.
 
-use clap::builder::TypedValueParser;
-
-use crate::engine::record::Outcome;
 use crate::parse::amounts::Unit;
 use crate::parse::settings::merge::small;
-use crate::parse::settings::options::one_of;
 
 /// A prefix for a word that is not an option, so that clap does not read it as one. No shell can
 /// pass this character.
@@ -40,11 +36,6 @@ pub fn text(marked: &str) -> Result<String, String> {
 /// An iteration by its number.
 pub fn iteration(text: &str) -> Result<u32, &'static str> {
     text.parse().map_err(|_| "the number of an iteration, such as 3")
-}
-
-/// An outcome by its word.
-pub fn outcomes() -> impl TypedValueParser<Value = Outcome> {
-    one_of(Outcome::ALL)
 }
 
 /// Slurm, by its commands here or on a login node.

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use toml::Value;
 
-use super::options::{KEYS, Key, LoopOptions, Widens};
+use super::options::{KEYS, Key, LoopOptions};
 use super::{CHECK_KEYS, Whose, check_of, parse};
 use crate::engine::boundary::limits::{LimitChange, LimitName};
 use crate::engine::claim::promise::Promise;
@@ -220,15 +220,7 @@ pub fn small(number: u64) -> u32 {
 /// Where crew's own file is broken.
 pub fn built_in() -> Result<Layer, String> {
     let text = include_str!("built_in.toml");
-    let read = parse(text, Path::new("built_in.toml"), Whose::BuiltIn, &[], &|_| true)?;
-    let mut layer = read.layer;
-    // A limit that the file does not name is off.
-    let limits = KEYS.iter().filter(|key| key.unit.is_some() && key.widens == Widens::More);
-    for key in limits {
-        let off = Sourced { value: Value::Integer(0), origin: ValueOrigin::BuiltIn };
-        layer.values.entry(key.name).or_insert(off);
-    }
-    Ok(layer)
+    Ok(parse(text, Path::new("built_in.toml"), Whose::BuiltIn, &[], &|_| true)?.layer)
 }
 
 /// Reads the variables that are settings; `get` returns the text of one that is set.

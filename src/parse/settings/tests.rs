@@ -370,10 +370,8 @@ fn each_option_that_settings_may_hold_has_its_key() {
 #[test]
 fn what_is_built_in_is_usable_and_what_a_loop_without_settings_has() {
     let settings = merge(&Layers::default(), None).unwrap();
-    assert_eq!(settings.limits(), crate::engine::record::Limits::default());
-    let times = crate::engine::record::IterationTimes::default();
-    let amount = merge::amount(settings.options.process.timeout);
-    assert_eq!(amount, times.timeout_s);
+    assert_eq!(settings.limits(), crate::engine::fixture::USUAL_LIMITS);
+    assert_eq!(merge::amount(settings.options.process.timeout), 3600);
 }
 
 #[test]
