@@ -114,7 +114,9 @@ pub(super) fn read_terms(text: &str, faults: &mut Faults) -> (FleetTerms, Asked)
         match (entry.key.as_str(), &entry.value) {
             ("task", FileValue::Table(keys)) => {
                 refuse_repeats(keys, faults);
-                keys.iter().for_each(|entry| asked.take(entry, &[], faults));
+                for entry in keys {
+                    asked.take(entry, &[], faults);
+                }
             }
             ("land", FileValue::Table(keys)) => {
                 refuse_repeats(keys, faults);
