@@ -1,8 +1,8 @@
 //! The folder of a fleet as a whole: what fleet.toml says of all tasks, and the task files, in the
 //! order in which they start. In a task file the front matter says how the task runs, and the text
-//! under it is the prompt; a file that could be meant in two ways is refused. Unlike a settings file
-//! these refuse a key that they do not know, because a fleet spends money while nobody looks. One
-//! fault in one file is enough to refuse the folder.
+//! under it is the prompt; a file that could be meant in two ways is refused. Unlike a settings
+//! file these refuse a key that they do not know, because a fleet spends money while nobody looks.
+//! One fault in one file is enough to refuse the folder.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -4,7 +4,8 @@
 //! or a tag is refused, because it is a glob or a command whose quotes were forgotten. Reading
 //! continues behind a fault, so that all of them are reported together.
 
-use std::{fmt, slice};
+use std::fmt;
+use std::slice;
 
 use granit_parser::{Event, Parser, ScalarStyle, StrInput, options};
 use toml::de::{DeTable, DeValue};

@@ -1,5 +1,6 @@
 //! Reads a fleet's folder: task files in Markdown with front matter, and fleet.toml. All that is
-//! wrong in any of them is reported at once, because one unknown key or broken fence starts nothing.
+//! wrong in any of them is reported at once, because one unknown key or broken fence starts
+//! nothing.
 
 mod folder;
 #[cfg(test)]
