@@ -21,7 +21,7 @@ fn a_template_that_is_given_as_the_task_is_sent_as_it_is_and_that_is_said() {
     assert_eq!(ran.code(), 0, "{ran:#?}");
     assert!(world.prompt(1).contains("Build {{ git_status }}\n"), "{}", world.prompt(1));
     assert!(
-        ran.stderr.contains("crew: task.j2 is sent as it is: a task is no template"),
+        ran.stderr.contains("crew: task.j2 is sent as it is: a task is not a template"),
         "{ran:#?}"
     );
 }

@@ -74,7 +74,7 @@ pub fn prepare_at(
         && Path::new(file).extension().is_some_and(|it| it == "j2")
     {
         notes.push(format!(
-            "{file} is sent as it is: a task is no template; --act {file} fills it in"
+            "{file} is sent as it is: a task is not a template; --act {file} fills it in"
         ));
     }
     notes.extend(missing_at_the_start(&place, &contract.checks)?);
