@@ -9,7 +9,7 @@ use super::{
 use crate::engine::evidence::test_run::TestReport;
 use crate::engine::evidence::words::findings;
 use crate::engine::evidence::{CheckResult, ClaimResult, Evidence, Progress, Verdict};
-use crate::engine::record::{Driver, Owner, Status};
+use crate::engine::record::{Driver, Limits, Owner, Status};
 use crate::engine::text::{named, one_line};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -55,8 +55,9 @@ pub enum What {
     Iteration(Box<Iteration>),
     /// A boundary that counted no iteration.
     Boundary { decision: Choice, why: Option<String> },
-    /// A change between boundaries; `by` is the new driver, if that changed.
-    Changed { what: String, by: Option<Who> },
+    /// A change between boundaries; `by` is the new driver and `limits` the new limits, if those
+    /// changed.
+    Changed { what: String, by: Option<Who>, limits: Option<Limits> },
     /// The user told the agent something.
     Told { words: String },
     /// For information.
@@ -136,7 +137,7 @@ impl Story {
                 What::Iteration(Box::new(it))
             }
             Event::Boundary { decision, why, .. } => What::Boundary { decision, why },
-            Event::Changed { what, state, .. } => {
+            Event::Changed { what, limits, state, .. } => {
                 if state.completed == 0 {
                     // Of a cut-off attempt's work they say nothing about the time before the loop.
                     let known = state.checks.iter().filter(|_| !state.checked_after_work);
@@ -150,12 +151,12 @@ impl Story {
                 }
                 match state.messages.last() {
                     Some(words) if what == TOLD => What::Told { words: words.clone() },
-                    _ => What::Changed { what, by },
+                    _ => What::Changed { what, by, limits },
                 }
             }
             Event::Recovered { what, .. } => {
                 let what = what.unwrap_or_else(|| "recorded after all".to_owned());
-                What::Changed { what, by: None }
+                What::Changed { what, by: None, limits: None }
             }
             Event::Noted { what } => What::Noted { what },
         };

@@ -7,6 +7,7 @@ use crate::engine::evidence::changes::{ChangeKind, ChangedFile};
 use crate::engine::evidence::test_run::{TestMemory, TestRun, TestStatus};
 use crate::engine::evidence::{CheckResult, ClaimResult, Evidence, Verdict};
 use crate::engine::fixture::{a_loop, a_loop_with, a_run, at, facts, result};
+use crate::engine::fleet::fixture::{a_fleet, id};
 use crate::engine::journal::{Choice, Event, JournalEntry, SCHEMA};
 use crate::engine::record::{Check, CheckMemory, Driver, Ending, Role, Status, TaskOfFleet};
 
@@ -117,7 +118,19 @@ fn ends() -> Vec<(Steps, Outcome, Option<Proof>, &'static str)> {
             None,
             "the limit of 1 iteration is reached",
         ),
+        (
+            vec![("+a", Some(Passed), ClaimResult::Accepted)],
+            Outcome::Completed,
+            Some(Proof::Claimed),
+            Proof::Claimed.meaning(),
+        ),
         (vec![("+a", None, blocked())], Outcome::Blocked, None, "the agent said BLOCKED"),
+        (
+            vec![("+a", None, ClaimResult::Blocked(String::new()))],
+            Outcome::Blocked,
+            None,
+            "the agent said BLOCKED",
+        ),
         (vec![("", None, none())], Outcome::Stalled, None, "nothing changed in the last iteration"),
         (vec![], Outcome::Cancelled, None, "cancelled by the user: wrong branch"),
         (vec![("a", None, gave_up())], Outcome::Aborted, None, "3 failures in a row"),
@@ -126,7 +139,7 @@ fn ends() -> Vec<(Steps, Outcome, Option<Proof>, &'static str)> {
 }
 
 /// What the pages of all ends say: of loops of their own, or of the loops of a task.
-pub fn told_ends(fleet: Option<&TaskOfFleet>) -> String {
+fn told_ends(fleet: Option<&TaskOfFleet>) -> String {
     let mut text = String::new();
     for (steps, outcome, proof, why) in ends() {
         let mut record = Loop { fleet: fleet.cloned(), ..a_run(None) };
@@ -165,8 +178,16 @@ fn every_end_names_its_verdict_its_reason_and_a_command_that_shows_something() {
     $ crew diff haaaaaaa
     $ crew resume haaaaaaa continues; --tell "..." answers or advises the agent
 
+    completed after 1 iteration · proof: claimed, nothing checked it
+    why: `npm test` passes
+    $ crew diff haaaaaaa
+
     blocked in iteration 1 · needs you
     needs: "the password of backup_ro"
+    $ crew resume haaaaaaa --tell "your answer" no secrets in it: the agent reads it, and its log keeps it
+
+    blocked in iteration 1 · needs you
+    needs: ""
     $ crew resume haaaaaaa --tell "your answer" no secrets in it: the agent reads it, and its log keeps it
 
     stalled after 1 iteration · -
@@ -188,6 +209,42 @@ fn every_end_names_its_verdict_its_reason_and_a_command_that_shows_something() {
     why: 3 failures in a row
     $ crew show haaaaaaa
     $ crew resume haaaaaaa once the cause is dealt with
+    "#);
+}
+
+#[test]
+fn the_loop_of_a_task_is_answered_and_resumed_by_its_fleet() {
+    let ends = told_ends(Some(&a_fleet().task(&id("vat"))));
+    let steps: Vec<&str> =
+        ends.lines().filter(|line| line.is_empty() || line.starts_with('$')).collect();
+    insta::assert_snapshot!(steps.join("\n"), @r#"
+    $ crew diff haaaaaaa
+
+    $ crew diff haaaaaaa 1..2 what turned `npm test` red
+    $ crew back haaaaaaa 1 brings back what passed, and can be undone; crew fleet run tasks --retry continues
+
+    $ crew diff haaaaaaa
+    $ crew fleet run tasks --retry continues once its limit is raised; crew tell --fleet billing-cleanup --task vat "..." advises the agent
+
+    $ crew diff haaaaaaa
+
+    $ crew tell --fleet billing-cleanup --task vat "your answer" no secrets in it: the agent reads it, and its log keeps it
+    $ crew fleet run tasks --retry tries it again with your answer
+
+    $ crew tell --fleet billing-cleanup --task vat "your answer" no secrets in it: the agent reads it, and its log keeps it
+    $ crew fleet run tasks --retry tries it again with your answer
+
+    $ crew show haaaaaaa
+    $ crew tell --fleet billing-cleanup --task vat "what to try instead" kept; crew fleet run tasks --retry tries it again with this
+
+    $ crew show haaaaaaa
+    $ crew fleet run tasks --retry continues on main
+
+    $ crew diff haaaaaaa
+    $ crew tell --fleet billing-cleanup --task vat "what to try instead" kept; crew fleet run tasks --retry tries it again with this
+
+    $ crew show haaaaaaa
+    $ crew fleet run tasks --retry once the cause is dealt with
     "#);
 }
 
