@@ -173,7 +173,14 @@ fn a_clone_of_crews_own_is_removed_by_a_person_alone_for_it_may_hold_work() {
     fs::remove_dir_all(&clone).unwrap();
     fs::remove_dir_all(home.join("fleets/repo/clone.worktrees")).unwrap();
     let forgotten = forget_on(&world, &home, "repo", &[]);
-    assert_eq!((forgotten.code(), home.join("fleets/repo").exists()), (0, false), "{forgotten:#?}");
+    let hub = world.hub().display().to_string();
+    let expected = format!(
+        "fleet repo is forgotten on this machine\n\
+         its leases and branches stay on {hub}: a new run begins once the leases are removed, and continues from the branches:\n  \
+           git ls-remote {hub} 'refs/crew/repo/*' | cut -f2 | xargs git push {hub} --delete\n  \
+           git ls-remote {hub} 'refs/heads/fleet/repo/*' | cut -f2 | xargs git push {hub} --delete\n"
+    );
+    assert_eq!((forgotten.success(), home.join("fleets/repo").exists()), (expected, false));
     assert_eq!(world.work("a", "work-a"), "1\n");
 }
 

@@ -55,8 +55,8 @@ pub fn tell(
 /// Forgets the fleet of that name.
 pub fn forget(name: &str) -> Result<Exit> {
     refuse_an_agent("an agent cannot have a fleet forgotten\nhint: a person can, in a terminal")?;
-    let Forgotten { terms, left } = forget_fleet(&home()?, name)?;
-    print::out(&forgotten(name, terms.as_ref()));
+    let Forgotten { terms, stays_here, left } = forget_fleet(&home()?, name)?;
+    print::out(&forgotten(name, terms.as_ref(), stays_here));
     let Some(error) = left else { return Ok(Exit::SUCCESS) };
     print::err(&format!("crew: {error}"));
     Ok(Exit::ERROR)

@@ -317,6 +317,8 @@ pub struct Forgotten {
     /// Its terms, which name the repository and the remote where its work is; `None` where they
     /// cannot be read.
     pub terms: Option<Fleet>,
+    /// Whether that repository is still there, which a clone of crew's own is not.
+    pub stays_here: bool,
     /// Why some of what is forgotten is still on disk. The next removal or start tries again.
     pub left: Option<io::Error>,
 }
@@ -352,7 +354,9 @@ pub fn forget(home: &Home, name: &str) -> Result<Forgotten> {
     let terms = fleets::manifest(home, name).ok().flatten().map(|kept| kept.value);
     land::discard(&folder.join("land"))?;
     fleets::take_out(home, name)?;
-    Ok(Forgotten { terms, left: fleets::remove_taken(home).err() })
+    let left = fleets::remove_taken(home).err();
+    let stays_here = terms.as_ref().is_some_and(|terms| disk::exists(&terms.repository));
+    Ok(Forgotten { terms, stays_here, left })
 }
 
 /// Ends what attempts that are gone have left on this machine, and keeps new ones away. Fails if

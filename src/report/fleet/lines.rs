@@ -83,13 +83,16 @@ pub fn accepted(fleet: &Fleet, task: &TaskId) -> String {
 }
 
 /// What stays of a fleet that was forgotten, and the commands that remove it. `terms` are what it
-/// had, if they could be read.
-pub fn forgotten(name: &str, terms: Option<&Fleet>) -> String {
+/// had, if they could be read. Where its repository does not stay here, nothing else knows the
+/// remote by its name.
+pub fn forgotten(name: &str, terms: Option<&Fleet>, stays_here: bool) -> String {
     let remote = terms.and_then(|terms| terms.remote.as_ref());
+    let repository = terms.map(|terms| terms.repository.to_string_lossy());
     let values = context! {
         name,
-        repository => terms.map(|terms| terms.repository.to_string_lossy()),
-        remote => remote.map(|remote| &remote.name),
+        is_known => terms.is_some(),
+        repository => repository.filter(|_| stays_here),
+        remote => remote.map(|remote| if stays_here { &remote.name } else { &remote.url }),
     };
     render("forgotten.j2", &values)
 }
@@ -195,7 +198,7 @@ mod forgotten_tests {
     fn what_stays_is_named_with_the_commands_that_remove_it() {
         let (name, url) = ("origin".to_owned(), "https://example.org/shop".to_owned());
         let fleet = Fleet { remote: Some(Remote { name, url }), ..a_fleet() };
-        assert_snapshot!(forgotten("shop", Some(&fleet)), @"
+        assert_snapshot!(forgotten("shop", Some(&fleet), true), @"
         fleet shop is forgotten on this machine
         its branches and working trees stay, with their work, in /repo:
           git worktree list; git worktree remove PATH removes one
@@ -204,7 +207,7 @@ mod forgotten_tests {
           git ls-remote origin 'refs/crew/shop/*' | cut -f2 | xargs git push origin --delete
           git ls-remote origin 'refs/heads/fleet/shop/*' | cut -f2 | xargs git push origin --delete
         ");
-        assert_snapshot!(forgotten("shop", None), @"
+        assert_snapshot!(forgotten("shop", None, false), @"
         fleet shop is forgotten on this machine
         its terms could not be read: git branch --list 'fleet/shop/*' in its repository lists what stays of it
         ");
