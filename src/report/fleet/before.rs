@@ -31,7 +31,7 @@ pub struct FleetStart<'a> {
     /// The files of the folder that are not tasks.
     pub not_tasks: &'a [String],
     /// The slots of this machine for which nobody named a number; `None` where somebody did, or
-    /// where another engine gives the places.
+    /// where another executor gives the places.
     pub slots: Option<&'a SlotCount>,
     /// Everything is listed, however long.
     pub is_dry: bool,
@@ -89,7 +89,7 @@ pub fn page(start: &FleetStart<'_>, width: usize) -> String {
         checks => setup.chain(checks).collect::<Vec<_>>(),
         unchecked => names(&|lease| lease.contract.checks.is_empty()),
         branches => open.iter().map(|lease| &lease.branch).collect::<Vec<_>>(),
-        leases => open.iter().filter_map(|task| lease(task.id().as_str())).collect::<Vec<_>>(),
+        leases => leases.iter().filter_map(|task| lease(task.id().as_str())).collect::<Vec<_>>(),
         terms => Vec::from_iter(lease("_fleet")),
         turn => Vec::from_iter(turn),
     };

@@ -125,6 +125,8 @@ fn a_dry_run_names_every_branch_and_ref() {
               fleet/billing-cleanup/invoice-pdf
               fleet/billing-cleanup/notes
             leases: who works on what, and how far it is:
+              refs/crew/billing-cleanup/user-model
+              refs/crew/billing-cleanup/sso-logout
               refs/crew/billing-cleanup/csv-export
               refs/crew/billing-cleanup/vat-rounding
               refs/crew/billing-cleanup/invoice-pdf
