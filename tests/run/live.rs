@@ -14,6 +14,7 @@ fn the_live_line_stays_one_line_when_the_window_becomes_narrower() {
         run.env("TERM", "xterm-256color").env_remove("CI");
         let terminal = Terminal::start_in_shell(&world.sandbox, &run);
         terminal.wait_for_text("iteration 1/3");
+        terminal.wait_for_text("Thinking.");
         // The line, and the end of it that 16 columns wrap.
         let of_the_line = |row: &&str| row.contains(" 00:0") || row.trim_end() == "tion 1/3";
         let rows = |text: &str| text.lines().filter(of_the_line).count();
