@@ -6,7 +6,7 @@ use super::{all, checkout, home, leave_to_a_person, listing, print, requested};
 use crate::cli::{CleanArgs, HistoryArgs};
 use crate::drive;
 use crate::drive::back::{self, difference, unseen};
-use crate::drive::clean::{self, Cleaned};
+use crate::drive::clean;
 use crate::drive::find::is_here;
 use crate::engine::record::{Loop, Totals};
 use crate::engine::test_changes::trial::Trial;
@@ -20,7 +20,7 @@ use crate::report::words::{brief, size};
 use crate::world::process::signals::Signals;
 use crate::world::store::{self, Home};
 use crate::world::{clock, env, git, terminal};
-use anyhow::{Result, bail};
+use anyhow::{Error, Result, bail};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -161,7 +161,7 @@ const AGE: Duration = Duration::from_secs(30 * 24 * 3600);
 pub fn clean(arguments: &CleanArgs) -> Result<Exit> {
     leave_to_a_person("remove records")?;
     let home = home()?;
-    clean::finish(&home)?;
+    let mut refused = clean::finish(&home);
     store::windows::remove_over(&home, clock::now().wall);
     let age = arguments.older_than.or(arguments.names.is_empty().then_some(AGE));
     let (loops, kept) = wanted(&home, arguments, age)?;
@@ -175,22 +175,27 @@ pub fn clean(arguments: &CleanArgs) -> Result<Exit> {
                 count(kept as u64, "loop")
             ),
         });
-        return Ok(Exit::SUCCESS);
+        return Ok(told(&refused));
     }
     show(&home, &loops);
     let question = "Remove their records, logs and snapshots?";
     print::confirm(arguments.yes, question, "removed", "crew clean")?;
-    let Cleaned { removed, freed, refused } = clean::remove(&home, &loops);
+    let cleaned = clean::remove(&home, &loops);
     print::out(&format!(
         "removed {} with all snapshots, {} freed",
-        count(removed, "loop"),
-        size(freed)
+        count(cleaned.removed, "loop"),
+        size(cleaned.freed)
     ));
-    let is_whole = refused.is_empty();
-    for error in &refused {
+    refused.extend(cleaned.refused);
+    Ok(told(&refused))
+}
+
+/// Prints why loops stay, and returns the exit code.
+fn told(refused: &[Error]) -> Exit {
+    for error in refused {
         print::err(&exit::message(error));
     }
-    Ok(if is_whole { Exit::SUCCESS } else { Exit::ERROR })
+    if refused.is_empty() { Exit::SUCCESS } else { Exit::ERROR }
 }
 
 /// The loops that were named, all of them over, or else all; those of the age that was asked for.

@@ -2,6 +2,8 @@
 //! written, is never touched; one that its open client could resume only when it is named.
 
 use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Error, Result, bail};
@@ -54,30 +56,34 @@ pub struct Cleaned {
 /// them. One that was resumed, is busy or cannot be removed stays and stops no other.
 pub fn remove(home: &Home, loops: &[Loop]) -> Cleaned {
     let mut cleaned = Cleaned::default();
-    let mut trees = BTreeMap::new();
+    let mut trees: BTreeMap<&Path, Vec<&Loop>> = BTreeMap::new();
     for record in loops {
-        let checkout = &record.place.checkout;
-        // Measuring and pruning take long: once for each working tree. A start there may take over
-        // what its pointer names, or have taken a snapshot that has no name yet.
-        let (start, ..) = trees.entry(checkout).or_insert_with(|| {
-            let (start, snapshots) =
-                (between_starts_in(home, checkout), Snapshots::of(home, record));
-            let before = snapshots.bytes();
-            (start, snapshots, before)
-        });
-        match take_out(home, &record.id, start.is_some()) {
-            Ok(bytes) => {
-                cleaned.removed += 1;
-                cleaned.freed += bytes;
-            }
-            Err(error) => cleaned.refused.push(error),
-        }
+        trees.entry(&record.place.checkout).or_default().push(record);
     }
-    cleaned.refused.extend(finish(home).err());
-    for (start, snapshots, before) in trees.into_values() {
+    for (checkout, loops) in trees {
+        // Measuring takes long, and a start waits for the lock only for a moment.
+        let snapshots = Snapshots::of(home, loops[0]);
+        let before = snapshots.bytes();
+        // A start there may take over what its pointer names, or have taken a snapshot that has no
+        // name yet.
+        let start = between_starts_in(home, checkout);
+        let take = |record: &&Loop| take_out(home, &record.id, start.is_some());
+        let taken: Vec<Result<u64>> = loops.iter().map(take).collect();
+        let mut left = removal::remove_taken(home);
+        for (record, bytes) in loops.into_iter().zip(taken) {
+            let why = left.remove(&record.id).map(|error| not_gone(&record.id, error));
+            match why.map_or(bytes, Err) {
+                Ok(bytes) => {
+                    cleaned.removed += 1;
+                    cleaned.freed += bytes;
+                }
+                Err(error) => cleaned.refused.push(error),
+            }
+        }
         if start.is_some() {
             snapshots.forget_what_is_unnamed();
         }
+        drop(start);
         cleaned.freed += before.saturating_sub(snapshots.bytes());
     }
     cleaned
@@ -102,7 +108,11 @@ fn take_out(home: &Home, id: &LoopId, is_kept_from_starts: bool) -> Result<u64> 
     Ok(bytes)
 }
 
-/// Removes what was taken out, also what a removal that was cut off has left behind.
-pub fn finish(home: &Home) -> Result<()> {
-    removal::remove_taken(home).context("cannot remove all that is left of removed loops")
+/// Removes what a removal that was cut off has left behind. Returns what is still there.
+pub fn finish(home: &Home) -> Vec<Error> {
+    removal::remove_taken(home).into_iter().map(|(id, error)| not_gone(&id, error)).collect()
+}
+
+fn not_gone(id: &LoopId, error: io::Error) -> Error {
+    Error::new(error).context(format!("cannot remove all that is left of loop {id}"))
 }

@@ -219,3 +219,27 @@ fn a_loop_that_is_busy_stays_and_stops_no_other() {
     let busy = format!("crew: loop {second} is busy\nhint: try again in a moment\n");
     assert_eq!((cleaned.stderr, world.id()), (busy, second));
 }
+
+#[test]
+fn a_loop_that_cannot_be_removed_is_named_and_stops_no_other() {
+    let (world, [second, first]) = two_loops();
+    let trees = world.sandbox.crew_home().join("trees");
+    let mut git_dirs = std::fs::read_dir(trees).unwrap().map(|it| it.unwrap().path());
+    let refs = git_dirs.find(|it| it.is_dir()).unwrap().join("refs/crew").join(&second);
+    std::fs::remove_dir_all(&refs).unwrap();
+    std::fs::write(&refs, "").unwrap();
+    let told = format!(
+        "crew: cannot remove all that is left of loop {second}: cannot remove {}: ",
+        refs.display()
+    );
+    let cleaned = world.crew(&["clean", &second, &first, "--yes"]);
+    assert_eq!(cleaned.code(), 1, "{cleaned:#?}");
+    assert!(cleaned.stdout.contains("\nremoved 1 loop with all snapshots, "), "{cleaned:#?}");
+    assert!(cleaned.stderr.starts_with(&told), "{cleaned:#?}");
+    assert_eq!(traces(&world, &first), "");
+    let again = world.crew(&["clean"]);
+    assert!(again.code() == 1 && again.stderr.starts_with(&told), "{again:#?}");
+    std::fs::remove_file(&refs).unwrap();
+    assert_eq!(world.crew(&["clean"]).success().lines().count(), 1);
+    assert_eq!(traces(&world, &second), "");
+}

@@ -29,7 +29,7 @@ pub struct Refused {
 }
 
 /// Adds the path to an error; the system's errors do not have it.
-pub(super) fn cannot(act: &'static str, path: &Path) -> impl Fn(io::Error) -> io::Error {
+pub fn cannot(act: &'static str, path: &Path) -> impl Fn(io::Error) -> io::Error {
     move |why| io::Error::new(why.kind(), Refused { act, path: path.to_owned(), why })
 }
 
