@@ -276,7 +276,7 @@ fn a_settings_file_with_a_fault_names_a_way_out_that_the_command_has() {
     let run = ["run", "Do it", "--agent-cmd", "true"];
     for words in [&["config"][..], &["trust"], &["fleet", "run", "tasks"], &run] {
         let refused = sandbox.crew(words);
-        let hint = "\nhint: fix the file; until then a loop starts here only with --no-project\n";
+        let hint = "\nhint: fix the file; until then `crew run --no-project` starts a loop here\n";
         assert!(refused.code() == 1 && refused.stderr.ends_with(hint), "{words:?}: {refused:#?}");
     }
     let begun = sandbox.crew(&[&run[..], &["--no-project", "-n", "1"]].concat());

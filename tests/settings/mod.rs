@@ -108,7 +108,7 @@ fn a_projects_command_starts_nothing_until_its_exact_text_is_trusted() {
       /repo/.claude/crew.toml:2: [loop] max-iterations = 30
       /repo/.claude/crew.toml:4: verify (within 600s, passes with 0): test -e done
     CREW_TRUST does not count here: a project can set it for Claude Code
-    hint: read them, then run `crew trust` in a terminal here; --no-project starts a loop without them
+    hint: read them, then run `crew trust` in a terminal here; `crew run --no-project` starts a loop without them
     ");
     assert!(loops(&sandbox).is_empty());
     sandbox.crew(&["trust", "--yes"]).success();

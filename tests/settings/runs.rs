@@ -79,7 +79,7 @@ fn what_a_project_wants_of_a_run_starts_nothing_until_it_is_trusted() {
     crew: the project's settings need trust, and nobody on this machine has given it:
       /repo/.claude/crew.toml:2: [loop] commit = true
       /repo/.claude/crew.toml:4: on finish (within 60s): touch x
-    hint: read them, then run `crew trust` in a terminal here; --no-project starts a loop without them
+    hint: read them, then run `crew trust` in a terminal here; `crew run --no-project` starts a loop without them
     ");
     sandbox.crew(&["trust", "--yes"]).success();
     assert!(start(&sandbox, "Build it").starts_with("loop "));

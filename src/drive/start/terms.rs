@@ -31,7 +31,7 @@ use crate::world::store::{Home, settings, trust};
 const TRUST_VARIABLE: &str = "CREW_TRUST";
 
 /// The way out of a fault in a project's file.
-const WITHOUT_PROJECT: &str = "fix the file; until then a loop starts here only with --no-project";
+const WITHOUT_PROJECT: &str = "fix the file; until then `crew run --no-project` starts a loop here";
 
 /// What the tiers say about one working tree.
 #[derive(Debug, Clone)]
@@ -161,7 +161,7 @@ fn refusal(home: &Home, known: &LoadedSettings) -> String {
         None => "crew trust".to_owned(),
     };
     lines.push(format!(
-        "hint: read them, then run `{command}` in a terminal here; --no-project starts a loop without them"
+        "hint: read them, then run `{command}` in a terminal here; `crew run --no-project` starts a loop without them"
     ));
     lines.join("\n")
 }
