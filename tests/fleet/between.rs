@@ -50,6 +50,11 @@ fn a_remote_that_moved_without_the_leases_is_refused_and_with_them_is_the_same_f
          hint: --push or --land goes to the one that there is\n"
     );
     assert!(stays.code() == 0 && stays.stderr.contains(&told), "{stays:#?}");
+    std::fs::rename(&old, format!("{old}.away")).unwrap();
+    let unreached = world.run(&[]);
+    std::fs::rename(format!("{old}.away"), &old).unwrap();
+    let told = "; --push or --land goes to the address that there is now\n";
+    assert!(unreached.code() == 1 && unreached.stderr.ends_with(told), "{unreached:#?}");
     let refused = world.run(&["--land"]);
     let told = format!(
         "crew: the leases of the fleet repo are at {old}, and origin has none of them\n\

@@ -111,6 +111,23 @@ fn another_machine_is_refused_until_the_leases_are_removed_and_then_continues_fr
 }
 
 #[test]
+fn of_two_machines_that_start_a_fleet_at_once_the_loser_keeps_nothing_of_it() {
+    let world = FleetWorld::new(ONE).tasks(&["a"], "").shared().ready();
+    let waits = "#!/bin/sh\ncase $1 in refs/crew/repo/_fleet)\n\
+                 mkdir $NOTES/first || exit 0; until test -e $NOTES/go; do sleep 0.05; done ;; esac\n";
+    crate::sandbox::write_executable(&world.hub().join("hooks/update"), waits);
+    let clone = cloned(&world, "second/repo");
+    let late = start_in(&world, &clone, Some("m2"), &["--push"]);
+    world.until("first", |world| world.note("first").exists());
+    let won = world.run(&["--push"]);
+    world.allow("go");
+    let late = late.wait(LONG);
+    assert_eq!((won.code(), late.code()), (0, 1), "{won:#?} {late:#?}");
+    assert!(late.stderr.contains("another machine started the fleet repo"), "{late:#?}");
+    assert!(!world.sandbox.root().join("m2/fleets/repo/fleet.json").exists());
+}
+
+#[test]
 fn a_repository_that_was_cloned_anew_in_its_place_lands_and_burns_no_iteration_in_an_old_tree() {
     let world = FleetWorld::new(TWO)
         .tasks(&["a"], "verify = [\"grep -q 2 work-a\"]")

@@ -16,7 +16,7 @@ use crate::world::clock;
 use crate::world::files::disk;
 use crate::world::git::hub;
 use crate::world::git::refs::Refs;
-use crate::world::store::{Home, Leases, fleets};
+use crate::world::store::{Home, Kept, Leases, fleets};
 
 /// The most tasks that a note names.
 const NAMED_MAX: usize = 3;
@@ -85,11 +85,12 @@ fn record_once(
         fleet.order = standing_cancel(&fleet, known, &found);
     }
     // A new fleet is recorded here first: a start that was cut off then knows it for its own.
-    if own.is_none() && fleets::swap_manifest(home, None, &fleet)?.is_none() {
+    let begun = if own.is_none() { fleets::swap_manifest(home, None, &fleet)? } else { None };
+    if own.is_none() && begun.is_none() {
         return Ok(false);
     }
     if memory.is_shared() && !memory.put_manifest(known_id, &fleet)? {
-        return Ok(false);
+        return take_back(home, &memory, &fleet, begun).map(|()| false);
     }
     let here = here.as_ref().map(|here| here.id.as_str());
     if here.is_some() && fleets::swap_manifest(home, here, &fleet)?.is_none() {
@@ -97,6 +98,17 @@ fn record_once(
     }
     notes.extend(revise(&memory, &fleet, &found, tasks, retry)?);
     memory.put_new(&new)
+}
+
+/// Takes the terms that this start has begun with back, where another machine began meanwhile.
+fn take_back(home: &Home, memory: &Memory, fleet: &Fleet, begun: Option<String>) -> Result<()> {
+    let is_anothers = |known: Kept<Fleet>| known.value.started_at != fleet.started_at;
+    if let Some(begun) = begun
+        && memory.known_manifest()?.is_some_and(is_anothers)
+    {
+        fleets::remove_manifest(home, &fleet.name, &begun)?;
+    }
+    Ok(())
 }
 
 /// That the terms at the remote are of a start that this machine knows nothing of.

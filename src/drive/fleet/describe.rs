@@ -432,8 +432,14 @@ fn unreached(home: &Home, fleet: &Fleet, name: &str, fault: GitFault) -> Error {
     };
     let known = fleets::manifest(home, &fleet.name).ok().flatten();
     let has_pushed = known.is_some_and(|known| known.value.remote.is_some());
-    let without =
-        if has_pushed { "" } else { "; without --push, --land and --on it is not needed" };
+    let url = fleet.remote.as_ref().map(|remote| &*remote.url);
+    let has_moved =
+        || url.is_some_and(|url| git::hub::remote_at(&fleet.repository, url, name).is_none());
+    let without = match has_pushed {
+        false => "; without --push, --land and --on it is not needed",
+        true if has_moved() => "; --push or --land goes to the address that there is now",
+        true => "",
+    };
     anyhow!("the remote {name} cannot be reached: {cause}\nhint: {cure}{without}")
 }
 

@@ -68,6 +68,14 @@ pub fn swap_manifest(home: &Home, old: Option<&str>, fleet: &Fleet) -> io::Resul
     swap(home, &fleet.name, &manifest_file(home, &fleet.name), old, fleet)
 }
 
+/// Takes a fleet's terms back if they are still those.
+pub fn remove_manifest(home: &Home, fleet: &str, id: &str) -> io::Result<()> {
+    let _lock = hold_records(home, fleet)?;
+    let file = manifest_file(home, fleet);
+    let found = disk::read(&file, FILE_BYTES)?.map(|bytes| hash(&bytes));
+    if found.as_deref() == Some(id) { disk::remove(&file) } else { Ok(()) }
+}
+
 /// The lease of a task; `None` if there is none.
 pub fn lease(home: &Home, fleet: &str, task: &TaskId) -> io::Result<Option<Kept<Lease>>> {
     read(&task_file(home, fleet, task, "json"))
