@@ -53,6 +53,8 @@ fn a_question_asked_with_nobody_there_is_kept_told_once_and_stands_on_the_page()
     let kept = json!([{"iteration": 1, "question": QUESTION, "options": ["SMTP", "SES"]}]);
     assert_eq!(door.record(&id)["state"]["asked"], kept);
     assert!(door.remarks(&id).contains("asked \"SES or SMTP?\" in iteration 1; told to decide"));
+    assert_denied(&door.asking(QUESTION).with("tool_input", json!({})).send());
+    assert!(door.remarks(&id).contains("asked the user; told to decide"));
     let stop = door.stop("Took SMTP.").assert_goes_on();
     let told = "asked \"SES or SMTP?\", told to decide · answer: crew tell \"SMTP\"";
     assert!(stop.line().contains(told), "{}", stop.line());

@@ -117,8 +117,8 @@ fn is_busy(error: &anyhow::Error) -> bool {
 /// How a companion with a void ticket ends.
 const VOID: Option<EventResult> = Some(EventResult::Silent);
 
-/// Uses the ticket, under the loop's lock, if it is still valid and the loop's turn has come. It
-/// continues to wait, `None`, where that turn, after a limit, is later.
+/// Uses the ticket, under the loop's lock, if it is still valid and the loop's turn has come.
+/// `None` where its turn after a limit comes later: the companion waits for it.
 fn redeem(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Option<EventResult>> {
     let held = store::hold(home, id, LOCK_WAIT)?;
     let WakeFile::Ticket(ticket) = wakes::read(file)? else { return Ok(VOID) };

@@ -54,12 +54,17 @@ pub fn ask(home: &Home, hook: &Hook<'_>, asked: &[AskedQuestion]) -> Result<Even
     let iteration = record.iteration();
     let kept = |it: &AskedQuestion| Question::new(iteration, &it.question, &it.options);
     let questions: Vec<Question> = asked.iter().map(kept).collect();
-    let first = questions.first().map_or("", |first| &first.text);
-    let others = match questions.len().saturating_sub(1) {
-        0 => String::new(),
-        others => format!(" and {} more", count(others as u64, "question")),
+    let what = match questions.as_slice() {
+        [] => "asked the user; told to decide".to_owned(),
+        [first, rest @ ..] => {
+            let others = match rest.len() {
+                0 => String::new(),
+                others => format!(" and {} more", count(others as u64, "question")),
+            };
+            let first = &first.text;
+            format!("asked \"{first}\"{others} in iteration {iteration}; told to decide")
+        }
     };
-    let what = format!("asked \"{first}\"{others} in iteration {iteration}; told to decide");
     keep_questions(&mut record.state.asked, questions.clone());
     // The agent must not wait, also where the question cannot be recorded.
     let recorded = change(home, &record.id, &what, |record| {

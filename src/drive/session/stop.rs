@@ -387,9 +387,11 @@ fn row(before: &Loop, hook: &Hook<'_>, stopped: &Stopped) -> (u32, bool) {
     let read = || {
         let used = |bytes| {
             let (tail, cut) = disk::read_end(file, memory.transcript_bytes, bytes).ok()?;
-            Some(((reader.used_a_tool)(&tail, &marker, cut)?, tail))
+            Some(((reader.used_a_tool)(&tail, &marker, cut), tail))
         };
-        let (used_a_tool, tail) = used(TURN_BYTES).or_else(|| used(TRANSCRIPT_BYTES))?;
+        let short = used(TURN_BYTES).filter(|(used, _)| used.is_some());
+        let (used_a_tool, tail) = short.or_else(|| used(TRANSCRIPT_BYTES))?;
+        let used_a_tool = used_a_tool == Some(true);
         let is_whole = words.is_some_and(|words| ends_with(reader, &tail, words));
         (used_a_tool || is_whole || !matters).then_some(used_a_tool)
     };
