@@ -30,6 +30,23 @@ fn killed() -> World {
 }
 
 #[test]
+fn a_resume_names_a_loop_there_that_cannot_be_read() {
+    let world = World::of(Sandbox::new(), &[WORK]);
+    world.crew(&["run", "First of two", "-n", "1"]);
+    let first = world.id();
+    world.crew(&["run", "Second of two", "-n", "1"]);
+    let newest = world.loops()[0]["id"].clone();
+    let second = newest.as_str().unwrap();
+    for file in ["loop.json", "journal.jsonl"] {
+        let folder = world.sandbox.crew_home().join("loops").join(second);
+        std::fs::write(folder.join(file), "junk").unwrap();
+    }
+    let ran = world.crew(&["resume", &first, "-n", "2"]);
+    let told = " · read its journal there, or remove that folder";
+    assert_eq!((ran.code(), ran.stderr.matches(told).count()), (10, 1), "{ran:#?}");
+}
+
+#[test]
 fn what_a_killed_crew_left_is_on_the_closing_page_and_in_the_handoff() {
     let world = killed();
     world.crew(&["cancel"]).success();

@@ -38,8 +38,9 @@ pub struct Resumed {
     pub record: Loop,
     /// The newest handoff, for the new owner to read.
     pub handoff: Option<PathBuf>,
-    /// What the user should know: of a changed environment or changed tests that are accepted, of
-    /// the agent, of processes that a killed crew may have left.
+    /// What the user should know: of a loop there that cannot be read, of a changed environment or
+    /// changed tests that are accepted, of the agent, of processes that a killed crew may have
+    /// left.
     pub notes: Vec<String>,
 }
 
@@ -68,8 +69,9 @@ pub fn resume(
     look_around(home, &found, &new_owner.owner)?;
     end::complete(home, &found);
     let pointers = HeldPointers::hold(home, &found.place.checkout, &new_owner.owner)?;
+    let mut unreadable = Vec::new();
     for pointer in &pointers.files {
-        make_way(home, pointer, id, &new_owner.owner)?;
+        make_way(home, pointer, id, &new_owner.owner, &mut unreadable)?;
     }
     let held = store::hold(home, id, LOCK_WAIT)?;
     let before = held.load()?;
@@ -122,7 +124,7 @@ pub fn resume(
     release(home, former, &record);
     let _ = view::write(&record);
     let handoff = made.or_else(|| Some(view::newest_handoff(&record)?.0));
-    let notes = accepted.into_iter().chain(unproved).chain(adapted).collect();
+    let notes = unreadable.into_iter().chain(accepted).chain(unproved).chain(adapted).collect();
     Ok(Resumed { record, handoff, notes })
 }
 

@@ -341,7 +341,11 @@ pub fn settle(
     let id = &found.id;
     end::let_end(found)?;
     let me = myself()?;
-    make_way(home, &home.checkout_pointer(&found.place.checkout), id, &me)?;
+    let mut notes = Vec::new();
+    make_way(home, &home.checkout_pointer(&found.place.checkout), id, &me, &mut notes)?;
+    for note in &notes {
+        sink.on_event(&RunEvent::Noted(note));
+    }
     let held = store::hold(home, id, LOCK_WAIT)?;
     let record = held.load()?;
     let left = record.state.git.left();
@@ -380,7 +384,7 @@ impl Runner<'_> {
     /// Commits and pushes, and crosses that out. Ends a loop whose repository is lost.
     pub(super) fn take_steps(&mut self, commits: bool, pushes: bool) {
         let mut fault = if commits { self.commit().err() } else { None };
-        // Without a repository the loop ends, and that says it.
+        // A loop whose repository is lost ends below, and its end names that.
         if let Some(fault) = fault.as_ref().filter(|fault| fault.trouble != GitTrouble::Repository)
         {
             self.failed(GitStep::Commit, fault);

@@ -210,8 +210,11 @@ fn in_the_way(home: &Home, pointer: &Path, notes: &mut Vec<String>) -> Result<Op
         Ok(record) => Ok(Some(record)),
         Err(Absent(_) | Newer { is_over: true, .. }) => Ok(None),
         Err(error @ Corrupt { .. }) => {
-            let way_out = "a new loop begins: read that one's journal there, or remove that folder";
-            notes.push(format!("{error} · {way_out}"));
+            let note = format!("{error} · read its journal there, or remove that folder");
+            // The pointer of the session names it, too.
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
             Ok(None)
         }
         Err(error) => Err(error.into()),
@@ -228,15 +231,22 @@ fn is_same_command(record: &Loop, contract: &Contract, new_owner: &NewOwner) -> 
 }
 
 /// Clears the way of a loop that resumes: fails if the pointer names another loop that is at work.
-pub fn make_way(home: &Home, pointer: &Path, id: &LoopId, owner: &Owner) -> Result<()> {
-    match in_the_way(home, pointer, &mut Vec::new())? {
+/// `notes` get one about a loop that cannot be read.
+pub fn make_way(
+    home: &Home,
+    pointer: &Path,
+    id: &LoopId,
+    owner: &Owner,
+    notes: &mut Vec<String>,
+) -> Result<()> {
+    match in_the_way(home, pointer, notes)? {
         Some(other) if other.id != *id => vacate(home, &other, owner, false).map(drop),
         _ => Ok(()),
     }
 }
 
-/// Clears the way of a loop, or says who is in it; `is_ended` if a loop at work is. The notes are
-/// about one that had to end, or could be resumed.
+/// Clears the way of a loop of that owner. A loop in it that is at work is ended if `is_ended`, and
+/// else the error names it. The notes are about one that had to end, or could be resumed.
 fn vacate(home: &Home, record: &Loop, owner: &Owner, is_ended: bool) -> Result<Vec<String>> {
     let id = &record.id;
     if !record.is_live() {
