@@ -44,6 +44,15 @@ fn the_process_after_a_full_context_gets_the_page_once_and_is_told_why() {
 }
 
 #[test]
+fn what_a_person_writes_into_the_page_before_the_attempt_is_in_the_prompt() {
+    let edit = "for page in .claude/branches/main/handoffs/redline-*.md; do test ! -f $page || \
+                sed -i.old 's/Continue with/Mind the gap. &/' $page; done";
+    let world = world(&format!("[on]\niteration_start = \"{edit}\"\n"));
+    ran(&world, &[]);
+    assert!(world.prompt(3).contains("Mind the gap."), "{}", world.prompt(3));
+}
+
+#[test]
 fn the_words_of_a_handoff_are_handed_on_once() {
     let handing_off = format!("{} handoff the parser is next", crew().display());
     let [first, more] = [format!("{handing_off}; {}", filling(86, "One.")), filling(86, "More.")];

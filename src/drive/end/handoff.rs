@@ -88,13 +88,13 @@ fn next_page(home: &Home, record: &Loop) -> Option<((PathBuf, String), bool)> {
 
 /// Writes the page for the next process of a run. Best effort: `None` where it cannot be written;
 /// the prompt has the last iteration's evidence either way.
-pub fn hand_on(home: &Home, record: &Loop, kind: &str) -> Option<(PathBuf, String)> {
+pub fn hand_on(home: &Home, record: &Loop, kind: &str) -> Option<PathBuf> {
     let page = page::read(home, record);
-    let written = put(record, &page, "", kind, clock::now().wall).ok()?;
+    let (file, _) = put(record, &page, "", kind, clock::now().wall).ok()?;
     if page.has_unread_handoff {
         let _ = store::note(home, &record.id, HANDED_ON);
     }
-    Some(written)
+    Some(file)
 }
 
 /// Writes a page of that type. Returns its file and its text.

@@ -21,7 +21,7 @@ use crate::engine::window::was_answered;
 use crate::world::clock::{self, Watched};
 use crate::world::files::disk;
 use crate::world::process::{CLOSED, Call, ExitCause, FinishedAgent, StopRequest, Stream, Watch};
-use crate::world::store::logs;
+use crate::world::store::{logs, view};
 
 /// The largest file with what an agent used that is read, in bytes.
 const USAGE_FILE_MAX: u64 = 1 << 20;
@@ -83,8 +83,9 @@ impl Runner<'_> {
 
     /// The prompt of this iteration, and the command line that carries it.
     fn ask(&mut self, run: &Run) -> Result<(String, Launch), String> {
-        let page = self.handoff.as_ref();
-        let asked = prompt::assemble(self.home, &self.ledger.record, page)?;
+        // A person may have edited it during a wait.
+        let page = self.handoff.clone().and_then(view::read_handoff);
+        let asked = prompt::assemble(self.home, &self.ledger.record, page.as_ref())?;
         if asked.size.is_over() {
             let Size { tokens, budget } = asked.size;
             self.tell(&RunEvent::OverBudget { tokens, budget });

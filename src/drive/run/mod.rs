@@ -73,7 +73,7 @@ struct Runner<'a> {
     /// As recorded when this process took the loop, because an agent can write the record too.
     trusted: Option<GitBaseline>,
     /// The former owner's page, for the first iteration here; `None` for a loop that begins.
-    handoff: Option<(PathBuf, String)>,
+    handoff: Option<PathBuf>,
     /// Whether the next iteration skips the delay: the first one here, and one right after a wait.
     is_rested: bool,
     /// Whether a person asks for the next iteration: it tries whatever the rate window says.
@@ -114,7 +114,7 @@ impl<'a> Runner<'a> {
     }
 
     fn go(&mut self) -> Result<Option<Loop>> {
-        self.handoff = view::newest_handoff(&self.ledger.record);
+        self.handoff = view::newest_handoff(&self.ledger.record).map(|(page, _)| page);
         loop {
             if !self.ledger.look() {
                 let id = &self.ledger.record.id;

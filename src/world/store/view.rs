@@ -130,10 +130,13 @@ pub fn newest_handoff(subject: &Loop) -> Option<(PathBuf, String)> {
     let mut pages: Vec<PathBuf> =
         disk::names(&folder, HANDOFFS_MAX).into_iter().map(|name| folder.join(name)).collect();
     pages.sort_by_key(|page| std::cmp::Reverse(disk::stamp(page).map(|(_, time)| time)));
-    pages.into_iter().find_map(|page| {
-        let text = disk::read_text(&page, HANDOFF_BYTES).ok()??;
-        is_of(subject, &text).then_some((page, text))
-    })
+    pages.into_iter().filter_map(read_handoff).find(|(_, text)| is_of(subject, text))
+}
+
+/// A handoff page and its text.
+pub fn read_handoff(page: PathBuf) -> Option<(PathBuf, String)> {
+    let text = disk::read_text(&page, HANDOFF_BYTES).ok()??;
+    Some((page, text))
 }
 
 /// The branch that owns a folder under `.claude/branches/`, according to its view.
