@@ -11,6 +11,7 @@ use std::path::Path;
 use super::Git;
 use crate::parse::git::{BRANCHES, zero_ended};
 use crate::world::files::{disk, tree};
+use crate::world::process::ExitCause;
 
 /// The most bytes of it.
 pub const INCLUDE_BYTES: u64 = 1 << 20;
@@ -38,9 +39,13 @@ pub fn copy(patterns: &str, from: &Path, to: &Path, replaces: bool) -> Result<Ve
     list.extend(patterns.iter().take(PATTERNS_MAX).map(String::as_str));
     let unlisted = "git cannot list the files";
     let listed = Git::here(from).printed(&list).ok_or(unlisted)?;
-    let asked =
-        |arguments: &[&str], input: &[u8]| Git { input, ..Git::here(from) }.printed(arguments);
-    let covered = ignored_among(zero_ended(&listed), asked);
+    let asked = |arguments: &[&str], input: &[u8]| {
+        let ended = Git { input, ..Git::here(from) }.start(arguments).ok()?;
+        // 1 means that no path is covered.
+        let is_whole = matches!(ended.cause, ExitCause::Exit(0 | 1)) && !ended.cut;
+        is_whole.then_some(ended.output)
+    };
+    let covered = ignored_among(zero_ended(&listed), asked).ok_or(unlisted)?;
     let (ignored, others): (Vec<&[u8]>, Vec<&[u8]>) =
         zero_ended(&listed).partition(|path| covered.contains(*path));
     let mut left_out = copy_files(ignored.into_iter(), from, to, replaces)?;
@@ -54,20 +59,20 @@ pub fn copy(patterns: &str, from: &Path, to: &Path, replaces: bool) -> Result<Ve
     Ok(left_out)
 }
 
-/// Which of these paths the ignore rules that are in force cover, as this git says.
+/// Which of these paths the ignore rules that are in force cover, as this git says; `None` if
+/// it fails.
 pub(super) fn ignored_among<'p>(
     paths: impl Iterator<Item = &'p [u8]>,
     git: impl Fn(&[&str], &[u8]) -> Option<Vec<u8>>,
-) -> BTreeSet<Vec<u8>> {
+) -> Option<BTreeSet<Vec<u8>>> {
     let input: Vec<u8> = paths.flat_map(|path| [HERE, path, b"\0"].concat()).collect();
     let ask = ["check-ignore", "--no-index", "--verbose", "--non-matching", "-z", "--stdin"];
-    // It fails where no path is covered.
-    let printed = if input.is_empty() { None } else { git(&ask, &input) }.unwrap_or_default();
+    let printed = if input.is_empty() { Vec::new() } else { git(&ask, &input)? };
     let fields: Vec<&[u8]> = printed.split(|byte| *byte == 0).collect();
     // The rule's file, line and text, then the path.
     let is_covered = |it: &&[&[u8]]| !it[2].is_empty() && !it[2].starts_with(b"!");
     let covered = fields.chunks_exact(4).filter(is_covered);
-    covered.filter_map(|fields| Some(fields[3].strip_prefix(HERE)?.to_vec())).collect()
+    Some(covered.filter_map(|fields| Some(fields[3].strip_prefix(HERE)?.to_vec())).collect())
 }
 
 /// The same for files by their paths. One that is replaced differs in size or time.

@@ -1,7 +1,7 @@
 //! Ignored files for new working trees: what is copied, what stays, and what is left out.
 
 use super::Yard;
-use crate::world::git::include::{copy, copy_files};
+use crate::world::git::include::{copy, copy_files, ignored_among};
 
 #[test]
 fn what_is_there_already_stays_unless_it_is_to_be_replaced() {
@@ -53,4 +53,5 @@ fn a_file_that_git_does_not_ignore_is_not_copied_whatever_its_name() {
     assert_eq!(left_out, expected);
     assert_eq!(yard.sh("tree", "ls"), ":(glob)d.local\ndb.local\n");
     assert_eq!(copy("api.*\n", &repository, &tree, false).unwrap(), expected[1..]);
+    assert_eq!(ignored_among([&b"db.local"[..]].into_iter(), |_, _| None), None);
 }
