@@ -128,7 +128,9 @@ impl Refs<'_> {
             let asked = rest.iter().map(|id| if is_id(id) { id } else { NO_OBJECT });
             let input = asked.collect::<Vec<_>>().join("\n");
             let arguments = ["cat-file", "--batch"];
-            let git = Git { input: input.as_bytes(), ..Git::here(self.folder) };
+            let stop = self.ends();
+            let input = input.as_bytes();
+            let git = Git { input, stop: Some(&stop), ..Git::here(self.folder) };
             let read = git.step(&arguments).map_err(|said| said.fault(GitStep::Lease))?;
             let read = git_push::messages(&read.output);
             if read.is_empty() {
@@ -200,7 +202,9 @@ impl Refs<'_> {
         identified(id)?;
         let most = format!("--max-count={most}");
         let arguments = ["rev-list", "--first-parent", &most, id, "--"];
-        let ids = Git::here(self.folder).well(GitStep::Lease, &arguments)?;
+        let stop = self.ends();
+        let git = Git { stop: Some(&stop), ..Git::here(self.folder) };
+        let ids = git.well(GitStep::Lease, &arguments)?;
         let ids: Vec<String> = ids.lines().map(str::to_owned).collect();
         Ok(self.messages(&ids)?.into_iter().flatten().collect())
     }
@@ -269,7 +273,8 @@ impl Refs<'_> {
 
     /// Stores an object and returns its id.
     fn store(&self, kind: &str, content: &str) -> Result<String, GitFault> {
-        let git = Git { input: content.as_bytes(), ..Git::here(self.folder) };
+        let (input, stop) = (content.as_bytes(), self.ends());
+        let git = Git { input, stop: Some(&stop), ..Git::here(self.folder) };
         let hash = ["hash-object", "-t", kind, "-w", "--stdin"];
         let id = git.well(GitStep::Lease, &hash)?.trim_end().to_owned();
         identified(&id).map(|()| id)
@@ -340,22 +345,26 @@ fn fault(cause: impl Into<String>, cure: &str) -> GitFault {
 
 /// Whether git knows who commits on this machine, by the same rules as for a commit of crew.
 pub fn identity() -> Result<(), GitFault> {
-    let outside = env::temporary_folder();
-    let ask = |who: &&str| Git::here(&outside).well(GitStep::Commit, &["var", *who]).map(drop);
-    ["GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"].iter().try_for_each(ask)
+    in_a_new_repository(|folder| {
+        let ask = |who: &&str| Git::climbing(folder).well(GitStep::Commit, &["var", *who]);
+        ["GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"].iter().try_for_each(|who| ask(who).map(drop))
+    })
 }
 
-/// Whether the remote at this address takes a ref of this name, asked from an empty repository that
-/// lives for a moment; see [`Refs::takes`].
+/// Whether the remote at this address takes a ref of this name; see [`Refs::takes`].
 pub fn remote_takes(url: &str, name: &str, stop: Stop<'_>) -> Result<bool, GitFault> {
+    in_a_new_repository(|folder| Refs { folder, remote: url, stop, patience: None }.takes(name))
+}
+
+/// Asks something in an empty repository that lives for a moment, so that no other one is read.
+fn in_a_new_repository<T>(ask: impl Fn(&Path) -> Result<T, GitFault>) -> Result<T, GitFault> {
     let folder = disk::make_scratch_folder(&env::temporary_folder(), env::random());
     let folder = folder
         .map_err(|error| fault(error.to_string(), "set TMPDIR to a folder that can be written"))?;
     let init = ["init", "--quiet", "--bare", "."];
     let made = Git::climbing(&folder).well(GitStep::Lease, &init);
-    let refs = Refs { folder: &folder, remote: url, stop, patience: None };
-    let takes = made.and_then(|_| refs.takes(name));
+    let answer = made.and_then(|_| ask(&folder));
     // What is left of it is one small folder below the temporary ones.
     let _ = tree::remove_scratch_folder(&folder);
-    takes
+    answer
 }
