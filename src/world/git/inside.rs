@@ -13,9 +13,9 @@ use super::Git;
 use super::head::checked_out;
 use super::steps::repository;
 use crate::engine::record::{Loop, RepositoryInside};
-use crate::parse::git::{FileChangeKind, entries};
+use crate::parse::git::{FileChangeKind, entries, names, paths, zero_list};
 use crate::world::files::disk::{self, Durability};
-use crate::world::store::{hash, read_json, write_json};
+use crate::world::store::hash;
 
 /// The most of them that are looked at.
 const REPOSITORIES_MAX: usize = 100;
@@ -61,7 +61,8 @@ fn of(subject: &Loop, folder: &Path) -> (RepositoryInside, Vec<PathBuf>) {
     (RepositoryInside { commit, uncommitted }, inside)
 }
 
-/// Their list in git's folder of a working tree: commits by path.
+/// Their list in git's folder of a working tree: path and commit, each followed by a zero byte, for
+/// a path need not be UTF-8.
 const LIST: &str = "crew.submodules";
 /// The most that is read of it, in bytes.
 const LIST_BYTES: u64 = 1 << 20;
@@ -73,7 +74,10 @@ pub(super) struct Behind(BTreeMap<PathBuf, String>);
 impl Behind {
     /// What somebody has moved since is taken off the list: that it is there again is meant.
     pub fn read(checkout: &Path) -> Self {
-        let mut behind = Self(read_json(&list_file(checkout), LIST_BYTES).unwrap_or_default());
+        let listed =
+            disk::read(&list_file(checkout), LIST_BYTES).ok().flatten().unwrap_or_default();
+        let (paths, commits) = (paths(&listed).step_by(2), names(&listed).skip(1).step_by(2));
+        let mut behind = Self(paths.map(Path::to_owned).zip(commits).collect());
         let listed = behind.0.len();
         behind.0.retain(|path, commit| is_at(checkout, path, commit));
         if behind.0.len() < listed {
@@ -84,9 +88,11 @@ impl Behind {
 
     /// Writes the list.
     fn keep(&self, checkout: &Path) {
+        let pairs = self.0.iter().flat_map(|(path, commit)| [path.as_os_str(), commit.as_ref()]);
+        let text = zero_list(pairs);
         let file = list_file(checkout);
-        if !self.0.is_empty() || disk::exists(&file) {
-            let _ = write_json(&file, &self.0, Durability::Process);
+        if !text.is_empty() || disk::exists(&file) {
+            let _ = disk::write(&file, &text, Durability::Process);
         }
     }
 
