@@ -297,21 +297,24 @@ const LOOK: Duration = Duration::from_millis(50);
 pub(super) struct Underway<'a> {
     checkout: &'a Path,
     folder: PathBuf,
+    /// The locks that were there before: they are somebody else's.
+    before: Vec<PathBuf>,
 }
 
 impl<'a> Underway<'a> {
     /// Marks that a step begins, with the commit that is checked out.
     pub fn begin(steps: &Steps<'a>, step: GitStep, head: &str) -> Self {
         let (checkout, folder) = (steps.checkout(), steps.folder());
+        let before = locks(&folder);
         let text = format!("{} {head}", word(&step));
         let _ = disk::write(&folder.join(MARK), text.as_bytes(), Durability::Remade);
-        Self { checkout, folder }
+        Self { checkout, folder, before }
     }
 }
 
 impl Drop for Underway<'_> {
     fn drop(&mut self) {
-        remove_locks(self.checkout, &self.folder);
+        remove_locks(self.checkout, &self.folder, |lock| !self.before.contains(lock));
         let _ = disk::remove(&self.folder.join(MARK));
     }
 }
@@ -326,7 +329,10 @@ pub fn put_back(checkout: &Path) -> Result<(), GitFault> {
     let Some(folder) = repository(checkout) else { return Ok(()) };
     let mark = folder.join(MARK);
     let Some(step) = disk::read_text(&mark, MARK_BYTES).ok().flatten() else { return Ok(()) };
-    if !remove_locks(checkout, &folder) {
+    // An older lock is somebody else's.
+    let begun = disk::stamp(&mark).map(|(_, written)| written);
+    let is_newer = |lock: &PathBuf| disk::stamp(lock).map(|(_, made)| made) >= begun;
+    if !remove_locks(checkout, &folder, is_newer) {
         let (cause, cure) = ("another git holds a lock here", "let it finish");
         return Err(GitFault::new(GitStep::Commit, GitTrouble::Unfinished, cause, cure));
     }
@@ -345,13 +351,11 @@ pub fn put_back(checkout: &Path) -> Result<(), GitFault> {
     Ok(())
 }
 
-/// Removes the locks that are newer than the mark, once no git works in the repository: an older
-/// one is somebody else's. False if one still does. Another program than git holds a lock for less
-/// than is waited here.
-fn remove_locks(checkout: &Path, folder: &Path) -> bool {
-    let Some((_, begun)) = disk::stamp(&folder.join(MARK)) else { return true };
+/// Removes the locks of the step, once no git works in the repository. False if one still does.
+/// Another program than git holds a lock for less than is waited here.
+fn remove_locks(checkout: &Path, folder: &Path, is_ours: impl Fn(&PathBuf) -> bool) -> bool {
     let mut left = locks(folder);
-    left.retain(|lock| disk::stamp(lock).is_some_and(|(_, made)| made >= begun));
+    left.retain(is_ours);
     let trees = if left.is_empty() { Vec::new() } else { head::roots(checkout) };
     let held = Deadline::after(LOCK_HELD);
     let is_quiet = || {

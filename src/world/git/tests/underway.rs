@@ -1,8 +1,9 @@
 //! What a step of a killed crew leaves in a working tree: it is put back by its mark, and what an
 //! agent left without one stays.
 
-use super::Yard;
-use crate::world::git::steps::put_back;
+use super::{Steps, Yard};
+use crate::engine::git::GitStep;
+use crate::world::git::steps::{Underway, put_back};
 
 /// A branch `work` with uncommitted changes in `loose`, and a conflict with `main` in `file`.
 fn yard() -> Yard {
@@ -100,4 +101,18 @@ fn a_lock_from_before_the_step_stays() {
     let stays = ["HEAD.lock", "index.lock", "refs/heads/work.lock", "crew-step"]
         .map(|it| yard.path("repo/.git").join(it).exists());
     assert_eq!(stays, [true, false, false, false]);
+}
+
+#[test]
+fn without_a_mark_the_locks_of_a_step_are_known_by_what_stood_there_before() {
+    let yard = yard();
+    yard.write("repo/.git/crew-step/in-the-way", "");
+    yard.write("repo/.git/HEAD.lock", "");
+    let (place, trusted) = (yard.place(), yard.trusted());
+    let steps = Steps::new(&place, &trusted, &|| false);
+    let underway = Underway::begin(&steps, GitStep::Push, "");
+    yard.write("repo/.git/index.lock", "");
+    drop(underway);
+    let stays = ["HEAD.lock", "index.lock"].map(|it| yard.path("repo/.git").join(it).exists());
+    assert_eq!(stays, [true, false]);
 }
