@@ -75,7 +75,9 @@ impl Snapshots {
         let (bytes, elapsed_ms) = (made?, watch.elapsed_ms());
         let is_worth_a_word = elapsed_ms > LONG_MS || bytes > MUCH_BYTES;
         let (megabytes, seconds) = (bytes.div_ceil(1_000_000), elapsed_ms.div_ceil(1000));
-        let words = format!("snapshots: {megabytes} MB taken over in {seconds} s");
+        let what =
+            if bytes > 0 { format!("{megabytes} MB taken over") } else { "filled".to_owned() };
+        let words = format!("snapshots: {what} in {seconds} s");
         let watched = self.last().and_then(|taken| watched(&taken));
         Ok(Filled { note: is_worth_a_word.then_some(words), watched })
     }
@@ -221,7 +223,7 @@ const ALTERNATES_BYTES: u64 = 64 << 10;
 /// How often the objects are listed again because some were packed meanwhile.
 const ATTEMPTS: u8 = 3;
 
-/// What takes longer than this is reported, and so is more.
+/// A filling that takes longer, in milliseconds, or takes over more bytes is reported.
 const LONG_MS: u64 = 1000;
 const MUCH_BYTES: u64 = 100_000_000;
 
