@@ -142,7 +142,7 @@ impl<'a> Git<'a> {
 /// Switches off the hooks that the configuration itself names, as it can since git 2.54.
 fn hooks(folder: &Path) -> Vec<Setting> {
     if is_hub(folder) {
-        // crew's own configuration names none.
+        // crew's own configuration names none. One that global settings name is not switched off.
         return Vec::new();
     }
     let list = ["config", "-z", "--name-only", "--get-regexp", r"^hook\..*\.command$"];

@@ -240,7 +240,7 @@ impl<'a> Git<'a> {
         Self { subject: Some(subject), ..Self::here(&subject.place.checkout) }
     }
 
-    /// Also from a folder within a repository.
+    /// It accepts a folder anywhere within a repository.
     fn climbing(folder: &'a Path) -> Self {
         Self { climbs: true, ..Self::here(folder) }
     }

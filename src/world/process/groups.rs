@@ -20,7 +20,8 @@ const GROUPS_MAX: usize = 256;
 const NOTE_BYTES: u64 = 4096;
 
 /// Notes the leader of a group that was just started. The note exists until it is dropped; one that
-/// cannot be made keeps no child from running. Until then a child dies with this process on Linux.
+/// cannot be made keeps no child from running. Until then a child dies with this process on Linux,
+/// but what it has started by then outlives a kill of this process.
 pub fn note(folder: &Path, leader: i32) -> Option<Note> {
     let leader = identity::identity(leader)?;
     let note = Note(folder.join(format!("{:x}", env::random())));

@@ -47,8 +47,7 @@ pub struct Snapshots {
     /// The environment of the loop, as its checks get it.
     variables: Vec<(String, String)>,
     without: Vec<OsString>,
-    /// When all commands together have to be done; `None` is the time of a look for
-    /// each.
+    /// When all commands together have to be done; `None` gives each the time of a look.
     deadline: Option<Deadline>,
 }
 
