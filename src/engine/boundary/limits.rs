@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::engine::evidence::Evidence;
 use crate::engine::record::{Contract, Limits, Loop, Moment, Outcome};
-use crate::engine::text::{count, duration, with_reason};
+use crate::engine::text::{count, duration, period, with_reason};
 use crate::engine::usage::{Money, Usage, tokens_text};
 
 type Time = DateTime<Utc>;
@@ -210,7 +210,10 @@ pub const TRANSIENT_ERRORS_MAX: u32 = 12;
 /// Names the limit that is reached, if one is.
 pub fn reached(subject: &Loop) -> Option<String> {
     let limit = LimitName::BOUNDS.into_iter().find(|limit| is_spent(subject, *limit))?;
-    let max = limit.text(subject.contract.limits.by_key()[&limit]);
+    let max = match (limit, subject.contract.limits.by_key()[&limit]) {
+        (LimitName::MaxDuration, seconds) => period(seconds),
+        (limit, max) => limit.text(max),
+    };
     let usage = &subject.state.usage;
     let (kind, used) = match limit {
         LimitName::MaxDuration => ("time ", None),

@@ -7,13 +7,15 @@ use crate::engine::usage::{Tokens, Usage};
 #[test]
 fn a_limit_is_named_when_it_is_reached_and_zero_is_none() {
     let table = [
-        (10, 9, 0, None),
-        (10, 10, 0, Some("the limit of 10 iterations is reached")),
-        (0, 5000, 0, None),
-        (0, 1, 12 * 3_600_000, Some("the time limit of 12h is reached")),
+        (10, 43_200, 9, 0, None),
+        (10, 43_200, 10, 0, Some("the limit of 10 iterations is reached")),
+        (0, 43_200, 5000, 0, None),
+        (0, 43_200, 1, 12 * 3_600_000, Some("the time limit of 12h is reached")),
+        (0, 3630, 1, 3_630_000, Some("the time limit of 1h 30s is reached")),
     ];
-    for (max, completed, awake_ms, expected) in table {
+    for (max, max_duration_s, completed, awake_ms, expected) in table {
         let mut subject = a_loop();
+        subject.contract.limits.max_duration_s = max_duration_s;
         subject.contract.limits.max_iterations = max;
         subject.state.completed = completed;
         subject.state.awake_ms = awake_ms;
