@@ -52,11 +52,11 @@ impl Unit {
     pub fn read(self, text: &str) -> Result<u64, String> {
         let (number, wanted) = match self {
             Self::Seconds => return duration(text).map(whole_seconds).map_err(str::to_owned),
-            Self::Count => match marked(text, &[("", 1)]) {
-                Some(number) if u32::try_from(number).is_err() => {
-                    (None, "a whole number up to 4294967295")
+            Self::Count => match digits(text) {
+                None => (None, "a whole number, such as 15"),
+                Some(digits) => {
+                    (digits.parse().map(u32::into).ok(), "a whole number up to 4294967295")
                 }
-                number => (number, "a whole number, such as 15"),
             },
             Self::Dollars => (dollars(text), "US dollars, such as 5.00"),
             Self::Tokens => {
@@ -67,7 +67,10 @@ impl Unit {
                 (percent, "a part of the context, from 0 (never) to 100%")
             }
             Self::Bytes => {
-                let bytes = if text == "0" { Some(0) } else { marked(text, &BYTES) };
+                // A blank may stand before the unit.
+                let end = text.trim_start_matches(|c: char| c.is_ascii_digit());
+                let bare = text[..text.len() - end.len()].to_owned() + end.trim_start();
+                let bytes = if text == "0" { Some(0) } else { marked(&bare, &BYTES) };
                 (bytes, "a size with its unit, such as 500MiB or 2GiB")
             }
         };
@@ -111,7 +114,7 @@ impl Unit {
 fn marked(text: &str, marks: &[(&str, u64)]) -> Option<u64> {
     let one = |(mark, factor): &(&str, u64)| Some((text.strip_suffix(mark)?, *factor));
     let (number, factor) = marks.iter().find_map(one)?;
-    digits(number.trim_end())?.parse::<u64>().ok()?.checked_mul(factor)
+    digits(number)?.parse::<u64>().ok()?.checked_mul(factor)
 }
 
 /// US dollars, with or without the sign, in millionths: `5`, `2.50`, `$2.50`. An amount below one

@@ -306,6 +306,8 @@ fn a_number_that_cannot_be_read_is_refused_with_an_example() {
         ("--max-iterations", "N", "-5", count),
         ("--max-iterations", "N", "1.5", count),
         ("--max-iterations", "N", "4294967296", "a whole number up to 4294967295"),
+        ("--max-iterations", "N", "99999999999999999999", "a whole number up to 4294967295"),
+        ("--max-iterations", "N", "15 ", count),
         ("--stall", "N", "off", count),
         ("--max-duration", "D", "90", unit),
         ("--max-duration", "D", "1h30", unit),
@@ -318,6 +320,7 @@ fn a_number_that_cannot_be_read_is_refused_with_an_example() {
         ("--max-cost", "USD", "5€", "US dollars, such as 5.00"),
         ("--max-tokens", "N", "1.5M", tokens),
         ("--max-tokens", "N", "k", tokens),
+        ("--max-tokens", "N", "500 k", tokens),
     ] {
         let expected = format!("invalid value `{value}` for `{option} <{name}>`\nhint: {wanted}");
         refuses(&format!("fix it {option} \"{value}\""), &expected);
