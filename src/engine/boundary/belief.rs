@@ -153,20 +153,22 @@ pub fn remark(subject: &Loop, facts: &Facts) -> Option<String> {
     (!remarks.is_empty()).then(|| remarks.join("; "))
 }
 
-/// The exit status of a check that passed and its words disagree.
+/// The exit status of a check that passed and its words disagree. Of several checks, the first of
+/// those with the worst words is named.
 fn disagreement(facts: &Facts) -> Option<String> {
-    let mut passing = facts.checks.iter().filter(|it| it.verdict == Verdict::Passed);
-    passing.find_map(|check| {
-        let why = match &check.test_run {
-            Some(run) if run.has_failed() => "reports failing tests".to_owned(),
+    let passing = facts.checks.iter().filter(|it| it.verdict == Verdict::Passed);
+    let found = passing.filter_map(|check| {
+        let (rank, why) = match &check.test_run {
+            Some(run) if run.has_failed() => (0, "reports failing tests".to_owned()),
             Some(TestRun { replayed: Some(words), .. }) => {
-                format!("repeats a cached result (\"{words}\")")
+                (1, format!("repeats a cached result (\"{words}\")"))
             }
             None if facts.tests_before.get(&check.run)?.ever_ran => {
-                "reports no tests, though it ran some before".to_owned()
+                (2, "reports no tests, though it ran some before".to_owned())
             }
             _ => return None,
         };
-        Some(format!("`{}` {why}", check.run))
-    })
+        Some((rank, format!("`{}` {why}", check.run)))
+    });
+    Some(found.min_by_key(|(rank, _)| *rank)?.1)
 }

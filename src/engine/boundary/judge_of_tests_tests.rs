@@ -1,6 +1,7 @@
 //! What a check says about its own tests, and what that takes away from a claim.
 
 use super::*;
+use crate::engine::boundary::belief::disbelief;
 use crate::engine::boundary::decide::{Decision, apply, decide};
 use crate::engine::evidence::test_run::{TestMemory, TestRun, TestStatus};
 use crate::engine::fixture::{a_loop_with, facts, result};
@@ -76,6 +77,28 @@ fn a_check_that_falls_silent_or_repeats_a_result_proves_passing_at_most() {
     completed passing (the checks pass; `test` reports no tests, though it ran some before)
     completed passing (the checks pass; `test` repeats a cached result ("cache hit, replaying logs"))
     "#);
+}
+
+#[test]
+fn of_several_checks_the_one_that_reports_failures_is_named_then_a_cached_then_a_silent_one() {
+    let (silent, failing) = (None, Some(tests(3, 1, 0, 0)));
+    let replayed = Some("cached".to_owned());
+    let cached = Some(TestRun { replayed, ..tests(3, 0, 0, 0) });
+    for (runs, expected) in [
+        ([&silent, &cached, &failing], "`c` reports failing tests"),
+        ([&silent, &cached, &cached], "`b` repeats a cached result (\"cached\")"),
+        ([&silent, &silent, &None], "`a` reports no tests, though it ran some before"),
+    ] {
+        let mut facts = facts(Claim::Success);
+        for (name, run) in ["a", "b", "c"].into_iter().zip(runs) {
+            let memory = TestMemory::after(None, &tests(1, 0, 0, 0));
+            facts.tests_before.insert(name.to_owned(), memory);
+            facts
+                .checks
+                .push(CheckResult { test_run: run.clone(), ..result(name, Verdict::Passed) });
+        }
+        assert_eq!(disbelief(&a_loop_with(&[]), &facts), [expected]);
+    }
 }
 
 #[test]
