@@ -93,7 +93,7 @@ impl Case {
         match tag.name().as_ref() {
             b"failure" => self.status = TestStatus::Failed,
             b"error" => (self.status, self.is_error) = (TestStatus::Failed, true),
-            b"skipped" => self.status = TestStatus::Skipped,
+            b"skipped" if !self.is_error => self.status = TestStatus::Skipped,
             _ => return,
         }
         self.message = attribute(tag, "message").unwrap_or_default();

@@ -179,7 +179,10 @@ fn every_row_of_the_table_fits_its_example_and_no_row_before_it_does() {
 fn how_long_a_test_took_and_why_it_failed_is_kept_where_the_runner_prints_it() {
     let xml = "<testsuite><testcase classname=\"a\" name=\"b\" time=\"0.25\"><failure \
         message=\"1 is not 2\"/></testcase></testsuite>";
+    let skips = "<testsuite><testcase classname=\"a\" name=\"b\"><error message=\"1 is not 2\"/>\
+        <skipped/></testcase></testsuite>";
     for (text, took, error) in [
+        (skips, None, Some("1 is not 2")),
         ("test a ... ok <0.012s>\ntest result: ok. 1 passed; 0 failed", Some(12), None),
         ("PASS [   0.005s] (1/1) shop a\nSummary [ 0.3s] 1 test run: 1 passed", Some(5), None),
         (" ✓ a.test.js > a 3ms\n Tests  1 passed (1)", Some(3), None),
