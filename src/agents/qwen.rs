@@ -47,10 +47,12 @@ impl AgentEvents for Qwen {
                 self.is_in_parts = false;
                 if event["message"]["usage"].is_object() {
                     let used = event["message"]["usage"].tokens(TOKENS);
-                    // Until a result sums up the whole process: messages show less than was used.
-                    let used_here = Usage::unpriced(Some(used), &turn.name);
-                    turn.usage.get_or_insert_default().add(&used_here);
-                    turn.is_untold = true;
+                    if used.total() > 0 {
+                        // Until a result sums up the process: messages show less than was used.
+                        let used_here = Usage::unpriced(Some(used), &turn.name);
+                        turn.usage.get_or_insert_default().add(&used_here);
+                        turn.is_untold = true;
+                    }
                     turn.fills(used);
                 }
             }

@@ -12,6 +12,10 @@ fn said(text: &str) -> String {
     )
 }
 
+fn unpaid(text: &str) -> String {
+    said(text).replace(USAGE, r#""usage":{"input_tokens":0,"output_tokens":0}"#)
+}
+
 fn ended(text: &str) -> String {
     format!(
         r#"{{"type":"result","subtype":"success","is_error":false,"num_turns":1,"result":"{text}",{USAGE}}}"#
@@ -36,6 +40,7 @@ fn the_events_of_a_turn_are_read_to_what_they_mean() {
     let waits = "[qwen-code] Waiting for API capacity... attempt 1, retry in";
     let streams = [
         ("a claim", "", whole.clone()),
+        ("a message of no tokens after the sum", "", format!("{whole}\n{}", unpaid(CLAIM))),
         ("no closing event", "", said(CLAIM)),
         ("words about an error are words", "", format!("{}\n{}", said(error), ended(error))),
         ("a wrong key", "", format!("{}\n{}", said(error), failed(error))),
@@ -72,6 +77,7 @@ fn the_events_of_a_turn_are_read_to_what_they_mean() {
         streams.iter().map(|(name, errors, stream)| told(NAME, name, errors, stream)).collect();
     insta::assert_snapshot!(told.join("\n"), @"
     a claim: claims success, 1050 tokens
+    a message of no tokens after the sum: no claim, not closed, 1050 tokens
     no closing event: no claim, not closed, at least 1050 tokens
     words about an error are words: no claim, 1050 tokens
     a wrong key: no claim, blocked: log in again, or fix the API key, 1050 tokens
