@@ -313,3 +313,6 @@ impl Findings {
         self.0
     }
 }
+
+#[cfg(test)]
+mod tests;
