@@ -54,7 +54,7 @@ fn is_a_prompt(line: &str) -> bool {
     if !line.contains("\"user\"") || line.contains("\"tool_result\"") {
         return false;
     }
-    let blocks = blocks_of("user", line);
+    let blocks = own_blocks("user", line);
     blocks.is_some_and(|blocks| blocks.iter().all(|block| block.kind != "tool_result"))
 }
 
@@ -64,7 +64,8 @@ pub fn final_text(tail: &str) -> Option<String> {
     let mut text = None;
     for line in tail.lines() {
         if let Some(blocks) = of_assistant(line) {
-            text = blocks.into_iter().filter_map(|block| block.text).next_back().or(text);
+            let written = blocks.into_iter().filter(|block| block.kind != PLAIN);
+            text = written.filter_map(|block| block.text).next_back().or(text);
         } else if line.contains("\"type\":\"user\"") {
             text = None;
         }
@@ -91,7 +92,7 @@ fn is_mark(line: &str) -> bool {
     if !line.contains(INTERRUPTED) {
         return false;
     }
-    let blocks = blocks_of("user", line).unwrap_or_default();
+    let blocks = line_of("user", line).as_ref().and_then(blocks_of).unwrap_or_default();
     let [Block { text: Some(text), .. }] = blocks.as_slice() else { return false };
     text.trim().starts_with(INTERRUPTED)
 }
@@ -132,16 +133,18 @@ struct Line<'a> {
     kind: Cow<'a, str>,
     #[serde(rename = "isSidechain")]
     is_sidechain: Option<bool>,
-    #[serde(borrow)]
-    timestamp: Option<Cow<'a, str>>,
+    #[serde(default)]
+    timestamp: Value,
     #[serde(borrow)]
     message: Said<'a>,
 }
 
 #[derive(Deserialize)]
 struct Said<'a> {
-    id: Option<String>,
-    model: Option<String>,
+    #[serde(default)]
+    id: Value,
+    #[serde(default)]
+    model: Value,
     #[serde(default)]
     usage: Value,
     /// A text or the blocks of the message, of which only a part is kept: a line may hold very many
@@ -161,17 +164,23 @@ fn line_of<'line>(kind: &str, line: &'line str) -> Option<Line<'line>> {
     serde_json::from_slice(line.as_bytes()).ok().filter(|line: &Line<'_>| line.kind == kind)
 }
 
-/// The blocks of a line of this kind; a text alone is one block. `None` for every other line, and
-/// for a subagent's.
-fn blocks_of<'line>(kind: &str, line: &'line str) -> Option<Vec<Block<'line>>> {
-    let line = line_of(kind, line).filter(|line| line.is_sidechain != Some(true))?;
+/// The kind of a content that is one text, which the client writes only for the user.
+const PLAIN: &str = "plain";
+
+/// The blocks of a line; a text alone is one block.
+fn blocks_of<'line>(line: &Line<'line>) -> Option<Vec<Block<'line>>> {
     let content = line.message.content?.get().as_bytes();
-    let text = || Some(Block { kind: "text".into(), text: serde_json::from_slice(content).ok()? });
+    let text = || Some(Block { kind: PLAIN.into(), text: serde_json::from_slice(content).ok()? });
     serde_json::from_slice(content).ok().or_else(|| Some(vec![text()?]))
 }
 
+/// The blocks of a line of this kind; `None` for every other line, and for a subagent's.
+fn own_blocks<'line>(kind: &str, line: &'line str) -> Option<Vec<Block<'line>>> {
+    line_of(kind, line).filter(|line| line.is_sidechain != Some(true)).as_ref().and_then(blocks_of)
+}
+
 fn of_assistant(line: &str) -> Option<Vec<Block<'_>>> {
-    if may_be_a_models(line) { blocks_of("assistant", line) } else { None }
+    if may_be_a_models(line) { own_blocks("assistant", line) } else { None }
 }
 
 /// A cheap test: whether a line, or the beginning of one, can be a model's.
@@ -190,7 +199,9 @@ pub fn message(line: &str) -> Option<Dated> {
         return None;
     }
     let Line { timestamp, message, .. } = line_of("assistant", line)?;
-    let Said { id: Some(id), model: Some(model), usage, .. } = message else { return None };
+    let Said { id: Value::String(id), model: Value::String(model), usage, .. } = message else {
+        return None;
+    };
     // The one-hour part never exceeds what was written in all.
     let written = usage.count("/cache_creation_input_tokens");
     let hour = usage.count("/cache_creation/ephemeral_1h_input_tokens").min(written);
@@ -212,7 +223,7 @@ pub fn message(line: &str) -> Option<Dated> {
     };
     message.cost = cost(&message);
     let used = message.tokens.total() > 0 || message.web_searches > 0;
-    let at = timestamp.and_then(|at| DateTime::parse_from_rfc3339(&at).ok());
+    let at = timestamp.as_str().and_then(|at| DateTime::parse_from_rfc3339(at).ok());
     used.then(|| (message, at.map(|at| at.to_utc())))
 }
 
@@ -233,6 +244,7 @@ mod tests {
     const RESULT: &str = r#"{"type":"user","message":{"content":[{"type":"tool_result"}]}}"#;
     const SIDE: &str =
         r#"{"type":"assistant","isSidechain":true,"message":{"content":[{"type":"tool_use"}]}}"#;
+    const ODD: &str = r#"{"type":"assistant","timestamp":1,"message":{"id":2,"model":[],"content":[{"type":"tool_use"}]}}"#;
 
     #[test]
     fn only_a_tool_used_after_this_iterations_prompt_counts() {
@@ -247,6 +259,7 @@ mod tests {
             (vec![TOOL, RESULT, ASKED, TEXT], true, Some(false)),
             (vec![TOOL, RESULT, QUOTING, TEXT], true, Some(false)),
             (vec![PROMPT, TEXT, ASKED, TOOL, RESULT, TEXT], false, Some(true)),
+            (vec![PROMPT, ODD, TEXT], false, Some(true)),
             (vec!["junk", "{\"type\":\"assistant\"}"], true, None),
         ];
         for (lines, cut, expected) in table {
@@ -262,7 +275,8 @@ mod tests {
         let result = r#"{"type":"user","message":{"content":[{"type":"tool_result","content":"[Request interrupted by user]"}]}}"#;
         let told = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"[Request interrupted by user]"}]}}"#;
         let made_up = TEXT.replace("\"content\"", "\"model\":\"<synthetic>\",\"content\"");
-        assert!(interrupted(mark) && interrupted(in_tool));
+        let aside = mark.replace("\"message\"", "\"isSidechain\":true,\"message\"");
+        assert!(interrupted(mark) && interrupted(in_tool) && interrupted(&aside));
         assert!(interrupted(&format!("{TEXT}\n{mark}\n{ASKED}\n{made_up}\n{SIDE}")));
         assert!(!interrupted(&format!("{mark}\n{ASKED}\n{TEXT}")));
         assert!(!interrupted(result) && !interrupted(told) && !interrupted(TEXT));
@@ -304,6 +318,7 @@ mod tests {
             (vec![TEXT, RESULT], None),
             (vec![TEXT, RESULT, TOOL], None),
             (vec!["{", TEXT, "{\"type\":\"system\"}"], Some("hm")),
+            (vec![TEXT, r#"{"type":"assistant","message":{"content":"plain"}}"#], Some("hm")),
         ];
         for (lines, expected) in table {
             assert_eq!(final_text(&lines.join("\n")).as_deref(), expected, "{lines:?}");
