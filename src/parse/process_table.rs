@@ -17,6 +17,7 @@ pub struct ProcessRow {
 
 /// Linux: the text of `/proc/<pid>/stat`. The name in the second field may contain anything, also
 /// blanks and parentheses, so the fields are counted from the last closing parenthesis.
+#[cfg(any(test, target_os = "linux"))]
 pub fn proc_stat(text: &str) -> Option<ProcessRow> {
     let (_, fields) = text.rsplit_once(')')?;
     let fields: Vec<&str> = fields.split_whitespace().collect();

@@ -100,7 +100,7 @@ fn record_once(
     memory.put_new(&new)
 }
 
-/// Takes the terms that this start has begun with back, where another machine began meanwhile.
+/// Takes the terms that this start has begun with back, where another machine was faster.
 fn take_back(home: &Home, memory: &Memory, fleet: &Fleet, begun: Option<String>) -> Result<()> {
     let is_anothers = |known: Kept<Fleet>| known.value.started_at != fleet.started_at;
     if let Some(begun) = begun
