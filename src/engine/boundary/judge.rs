@@ -519,7 +519,7 @@ fn tree(subject: &Loop, facts: &Facts) -> (Progress, String) {
 }
 
 #[cfg(test)]
-#[path = "progress_tests.rs"]
+#[path = "judge_progress_tests.rs"]
 mod progress_tests;
 #[cfg(test)]
 #[path = "judge_tests.rs"]
