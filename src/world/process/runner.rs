@@ -83,7 +83,10 @@ impl<'a, 's> Running<'a, 's> {
         // Before the child exists, because it may stop crew as soon as it starts.
         let time = Watched::start();
         let at_crews_death = call.death_signal();
-        groups::lead_a_session(&mut call.command, at_crews_death);
+        // A note that cannot be made keeps no child from running.
+        let note = call.notes.take().and_then(|folder| groups::note(&folder).ok());
+        let signed = note.as_ref().map(|note| note.file().try_clone()).transpose()?;
+        groups::lead_a_session(&mut call.command, signed, at_crews_death);
         let (out, stdout) = io::pipe()?;
         let mut errors = None;
         if call.capture == Capture::ForReading {
@@ -105,7 +108,9 @@ impl<'a, 's> Running<'a, 's> {
         // The command still holds the child's ends, and with it no pipe would ever seem closed.
         drop(call.command);
         let group = child.id().cast_signed();
-        let note = call.notes.and_then(|folder| groups::note(&folder, group));
+        if let Some(note) = &note {
+            groups::note_leader(note.file(), group);
+        }
         Ok(Self {
             child,
             _awaited: awaited,
