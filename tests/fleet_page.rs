@@ -30,8 +30,9 @@ fn with_an_agent() -> Sandbox {
 #[test]
 fn every_command_of_the_page_is_one_that_crew_takes() {
     let sandbox = Sandbox::new();
-    let command =
-        pattern(r"(?m)(?:^|[\s`($])crew ((?:fleet [a-z]+|tell|run|resume|doctor)\b[^|>;)`#\n]*)");
+    let command = pattern(
+        r"(?m)(?:^|[\s`($])crew ((?:fleet [a-z]+|tell|trust|run|resume|doctor)\b[^|>;)`#\n]*)",
+    );
     // Between backticks no verb is left out.
     let quoted = pattern("`crew ([a-z]+)");
     let mut all = 0;
