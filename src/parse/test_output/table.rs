@@ -13,6 +13,9 @@ use crate::engine::text::{is_word_of, start};
 /// The table, which explains itself.
 const RUNNERS: &str = include_str!("runners.txt");
 
+/// The fields that are numbers of tests: the end of those, and `total` for all of them.
+const NUMBERS: [&str; 5] = ["total", "passed", "failed", "skipped", "errors"];
+
 /// What is taken from a line.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Taken<'l> {
@@ -20,7 +23,7 @@ pub(super) struct Taken<'l> {
     word: &'l str,
     counts: &'l str,
     suite: &'l str,
-    number: Option<u32>,
+    numbers: [u32; NUMBERS.len()],
     milliseconds: Option<u32>,
 }
 
@@ -68,7 +71,8 @@ impl Table {
             Some(first) => first == byte,
             None => match row.fields.first() {
                 Some((_, " [")) => byte.is_ascii_uppercase(),
-                Some(("counts" | "number" | "time", _)) => byte.is_ascii_digit(),
+                Some(("counts" | "time", _)) => byte.is_ascii_digit(),
+                Some((field, _)) if NUMBERS.contains(field) => byte.is_ascii_digit(),
                 _ => true,
             },
         };
@@ -119,9 +123,12 @@ impl Row {
                 "word" => taken.word = value,
                 "counts" => taken.counts = value,
                 "suite" => taken.suite = value,
-                "number" => taken.number = Some(value.parse().ok()?),
                 "time" => taken.milliseconds = Some(milliseconds(value)?),
-                _ => {}
+                field => {
+                    if let Some(at) = NUMBERS.iter().position(|name| *name == field) {
+                        taken.numbers[at] = value.trim().parse().ok()?;
+                    }
+                }
             }
         }
         Some(taken)
@@ -172,13 +179,8 @@ impl Reported {
                 return self.test(row.runner, Taken { name, word, ..taken });
             }
             "time" => self.run.took(taken.name.trim(), taken.milliseconds),
-            "totals" => self.totals(row.runner, taken.counts),
-            "tally" => {
-                if !taken.counts.split(", ").all(is_a_number_of_tests) {
-                    return false;
-                }
-                self.totals(row.runner, taken.counts);
-            }
+            "tally" if !taken.counts.split(", ").all(is_a_number_of_tests) => return false,
+            "totals" | "tally" => self.totals(row.runner, taken),
             "begins" => add(&mut self.open, 1),
             "ends" => self.open = self.open.saturating_sub(1),
             "suite" => {
@@ -193,7 +195,7 @@ impl Reported {
                 }
             }
             "errors" => {
-                add(&mut self.run.errors, taken.number.unwrap_or(1));
+                add(&mut self.run.errors, taken.numbers.into_iter().fold(1, u32::max));
                 self.is_known = true;
             }
             "unfinished" => {
@@ -206,8 +208,12 @@ impl Reported {
         true
     }
 
-    fn totals(&mut self, runner: usize, totals: &str) {
-        for (number, word) in counts(totals) {
+    fn totals(&mut self, runner: usize, taken: Taken<'_>) {
+        let [total, numbers @ ..] = taken.numbers;
+        let others = numbers.into_iter().fold(0, u32::saturating_add);
+        add(&mut self.run.passed, total.saturating_sub(others));
+        let named = numbers.into_iter().zip(NUMBERS.into_iter().skip(1));
+        for (number, word) in named.chain(counts(taken.counts)) {
             add_total(&mut self.run, number, word);
         }
         self.is_known = true;
@@ -392,5 +398,42 @@ fn before_the_message(text: &str) -> &str {
     match text.split_once(" - ") {
         Some((name, _)) if depth > 0 => name,
         _ => text,
+    }
+}
+
+#[cfg(test)]
+mod number_tests {
+    use super::*;
+
+    #[test]
+    fn a_form_may_name_the_numbers_of_a_run() {
+        let table = [
+            (
+                "{passed} success{_} / {failed} failure{_} / {errors} error{_} / {skipped} pending : {_}",
+                "3 successes / 1 failure / 0 errors / 2 pending : 0.002 seconds",
+                [3, 1, 2, 0],
+            ),
+            ("OK ({total} test{_}, {_})", "OK (3 tests, 3 assertions)", [3, 0, 0, 0]),
+            (
+                "Tests: {total}, Assertions: {_}, Errors: {errors}, Failures: {failed}.",
+                "Tests: 4, Assertions: 4, Errors: 1, Failures: 1.",
+                [2, 1, 0, 1],
+            ),
+            (
+                "test cases: {_} | {passed} passed | {failed} failed",
+                "test cases: 3 | 2 passed | 1 failed",
+                [2, 1, 0, 0],
+            ),
+            ("{total} test{_}, {failed} failure{_}", "4 tests, 1 failure", [3, 1, 0, 0]),
+        ];
+        for (form, text, expected) in table {
+            let (row, line) = (Row::new(0, "totals", form), Line { whole: text, text });
+            let mut reported = Reported::default();
+            assert!(reported.take(&row, line, row.read(line).unwrap()), "{text}");
+            let run = reported.report(0).unwrap();
+            assert_eq!([run.passed, run.failed, run.skipped, run.errors], expected, "{text}");
+            let no_number = text.replace(|c: char| c.is_ascii_digit(), "x");
+            assert!(row.read(Line { whole: &no_number, text: &no_number }).is_none(), "{text}");
+        }
     }
 }
