@@ -101,7 +101,7 @@ fn listed(home: &Home, loops: &[Loop]) -> String {
         // Those that cannot be read were named instead.
         [] if store::look_at_all(home).is_ok_and(|(_, others)| !others.is_empty()) => String::new(),
         [] => help::NO_LOOPS.to_owned(),
-        _ => list::text(list::STANDING, &views, &[], listing(user.as_deref())),
+        _ => list::text(list::STANDING, &views, listing(user.as_deref())),
     }
 }
 

@@ -10,15 +10,14 @@ use crate::drive::clean;
 use crate::drive::find::is_here;
 use crate::engine::record::{Loop, Totals};
 use crate::engine::test_changes::trial::Trial;
-use crate::engine::text::{Shown, count, named};
+use crate::engine::text::{Shown, brief, count, named, size};
 use crate::engine::view::LoopView;
 use crate::exit::{self, Exit};
 use crate::parse::arguments::UsageError;
 use crate::parse::requests::iterations;
 use crate::report::list;
-use crate::report::words::{brief, size};
 use crate::world::process::signals::Signals;
-use crate::world::store::{self, Home};
+use crate::world::store::{self, Home, removal};
 use crate::world::{clock, env, git, terminal};
 use anyhow::{Error, Result, bail};
 use std::path::PathBuf;
@@ -232,6 +231,10 @@ fn wanted(home: &Home, arguments: &CleanArgs, age: Option<Duration>) -> Result<(
 fn show(home: &Home, loops: &[Loop]) {
     let user = env::path("HOME");
     let at = listing(user.as_deref());
-    let views: Vec<_> = loops.iter().map(|it| LoopView::of(it, at.reading.clock())).collect();
-    print::page(&list::text(list::REMOVABLE, &views, &clean::bytes(home, loops), at));
+    // What removing them would free, without their snapshots.
+    let views = loops.iter().map(|record| LoopView {
+        bytes: removal::bytes(home, &record.id),
+        ..LoopView::of(record, at.reading.clock())
+    });
+    print::page(&list::text(list::REMOVABLE, &views.collect::<Vec<_>>(), at));
 }

@@ -37,11 +37,6 @@ fn is_in_reach(record: &Loop) -> bool {
     is_alive && (!is_settled || record.driver() == Driver::Process)
 }
 
-/// What removing them would free, in bytes, without their snapshots.
-pub fn bytes(home: &Home, loops: &[Loop]) -> Vec<u64> {
-    loops.iter().map(|record| removal::bytes(home, &record.id)).collect()
-}
-
 /// What became of records that were to be removed.
 #[derive(Debug, Default)]
 pub struct Cleaned {

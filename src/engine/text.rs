@@ -34,6 +34,35 @@ pub fn duration(ms: u64) -> String {
     }
 }
 
+/// "41s", "9m", "2h 10m", "3d 4h": a duration in at most two parts, for pages.
+pub fn brief(ms: u64) -> String {
+    let minutes = ms / 60_000;
+    match (minutes / 1440, minutes / 60 % 24, minutes % 60) {
+        (0, 0, 0) => format!("{}s", (ms / 1000).max(ms.min(1))),
+        (0, 0, minutes) => format!("{minutes}m"),
+        (0, hours, 0) => format!("{hours}h"),
+        (0, hours, minutes) => format!("{hours}h {minutes}m"),
+        (days, 0, _) => format!("{days}d"),
+        (days, hours, _) => format!("{days}d {hours}h"),
+    }
+}
+
+/// "5h ago": how long something is over, in one part.
+pub fn ago(ms: i64) -> String {
+    let spoken = brief(u64::try_from(ms).unwrap_or_default());
+    format!("{} ago", spoken.split(' ').next().unwrap_or_default())
+}
+
+/// "640 B", "12 KB", "3.4 MB", "1.2 GB": bytes, in steps of a thousand.
+pub fn size(bytes: u64) -> String {
+    match bytes {
+        0..1000 => format!("{bytes} B"),
+        1000..1_000_000 => format!("{} KB", bytes / 1000),
+        1_000_000..1_000_000_000 => format!("{}.{} MB", bytes / 1_000_000, bytes / 100_000 % 10),
+        _ => format!("{}.{} GB", bytes / 1_000_000_000, bytes / 100_000_000 % 10),
+    }
+}
+
 /// "03:10", or with the date if that is not within 20 hours: a time as the user's clock shows it,
 /// seen at `now`.
 pub fn clock_time(time: DateTime<Utc>, now: DateTime<FixedOffset>) -> String {

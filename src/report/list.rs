@@ -3,12 +3,11 @@
 
 use super::events::status;
 use super::page::{Reading, folded};
-use super::table::{self, ALWAYS, Column};
-use super::words::{ago, brief, size};
-use super::{colour, run, templates};
-use crate::engine::doing::Doing;
+use super::{colour, table, templates};
 use crate::engine::record::{Loop, LoopId, Status, Totals};
 use crate::engine::text::{clock_time, count, named, one_line};
+pub use crate::engine::view::columns::{ENDED, ENDED_EVERYWHERE, REMOVABLE, STANDING};
+use crate::engine::view::columns::{ListColumn, task_line};
 use crate::engine::view::{LoopView, usage};
 use crate::engine::window::RateWindow;
 use chrono::{DateTime, Utc};
@@ -17,11 +16,6 @@ use serde_json::{Value as Json, json};
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// The longest task, in characters; a terminal cuts it further.
-const TASK_CHARS: usize = 100;
-/// The widest column except the task's.
-const WIDEST: usize = 40;
-
 /// Where and when a list is read, and whose home is `~`.
 #[derive(Debug, Clone, Copy)]
 pub struct ListReading<'a> {
@@ -29,87 +23,20 @@ pub struct ListReading<'a> {
     pub home: Option<&'a Path>,
 }
 
-/// A loop in a list.
-pub struct ListRow<'a> {
-    view: &'a LoopView<'a>,
-    home: Option<&'a Path>,
-    /// The bytes of its record, where they are known.
-    bytes: u64,
-}
-
-/// A column of a list, and its cell of a loop.
-pub type ListColumn = (Column, fn(&ListRow<'_>) -> String);
-
-const ID: ListColumn = (Column::text(ALWAYS, WIDEST), |row| row.view.record.id.to_string());
-const STARTED: ListColumn = (Column::text(1, WIDEST).marked(colour::quiet), |row| {
-    let started = row.view.record.started_at.with_timezone(row.view.now.offset());
-    started.format("%Y-%m-%d %H:%M").to_string()
-});
-const STATE: ListColumn =
-    (Column::text(ALWAYS, WIDEST).marked(colour::words), |row| row.view.state());
-const DOING: ListColumn =
-    (Column::text(2, WIDEST), |row| row.view.doing.as_ref().map(Doing::words).unwrap_or_default());
-const COUNT: ListColumn = (Column::text(4, WIDEST), |row| row.view.counted());
-const ITERATIONS: ListColumn =
-    (Column::number(4, WIDEST), |row| row.view.record.state.completed.to_string());
-const TIME: ListColumn = (Column::number(0, WIDEST), |row| brief(row.view.record.state.awake_ms));
-const COST: ListColumn = (Column::number(4, WIDEST), |row| {
-    row.view.record.state.usage.cost_text(false).unwrap_or_default()
-});
-const AGE: ListColumn = (Column::text(4, WIDEST), |row| {
-    ago((row.view.now.to_utc() - row.view.record.last_at()).num_milliseconds())
-});
-const BYTES: ListColumn = (Column::number(1, WIDEST), |row| size(row.bytes));
-const PLACE: ListColumn = (Column::text(3, WIDEST), |row| {
-    let folder = folder(row.view.record, row.home);
-    match row.view.record.branch() {
-        Some(branch) => format!("{folder} ({branch})"),
-        None => folder,
-    }
-});
-const TASK: ListColumn = (Column::rest(ALWAYS, 10), |row| task(row.view.record));
-
-/// The columns of loops that may live, of ended ones here and everywhere, and of those whose
-/// records may be removed.
-pub const STANDING: [ListColumn; 7] = [ID, STARTED, STATE, DOING, COUNT, PLACE, TASK];
-pub const ENDED: [ListColumn; 7] = [ID, STARTED, STATE, ITERATIONS, TIME, COST, TASK];
-pub const ENDED_EVERYWHERE: [ListColumn; 8] =
-    [ID, STARTED, STATE, ITERATIONS, TIME, COST, PLACE, TASK];
-pub const REMOVABLE: [ListColumn; 6] = [ID, AGE, STATE, BYTES, PLACE, TASK];
-
-/// A line for each loop; `bytes` are those of their records, where they are shown.
+/// A line for each loop.
 pub fn text<const N: usize>(
     columns: [ListColumn; N],
     views: &[LoopView<'_>],
-    bytes: &[u64],
     at: ListReading<'_>,
 ) -> String {
-    let bytes = bytes.iter().copied().chain(std::iter::repeat(0));
-    let rows = views.iter().zip(bytes);
-    let rows = rows.map(|(view, bytes)| ListRow { view, home: at.home, bytes });
-    let cells = rows.map(|row| columns.map(|(_, cell)| cell(&row)));
+    let cells = views.iter().map(|view| columns.map(|(_, cell)| cell(view, at.home)));
     let lines = table::lines(columns.map(|(column, _)| column), cells, at.reading.width);
     lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect()
 }
 
 /// How a loop stands and its task, for one row of a shell: "running: Build the todo API".
 pub fn in_a_line(subject: &Loop) -> String {
-    format!("{}: {}", subject.status_word(), task(subject))
-}
-
-fn task(subject: &Loop) -> String {
-    one_line(&run::task(subject), TASK_CHARS)
-}
-
-/// "~/w/api".
-pub fn folder(subject: &Loop, home: Option<&Path>) -> String {
-    let folder = &subject.place.checkout;
-    let below = home.and_then(|home| folder.strip_prefix(home).ok());
-    match below {
-        Some(below) if below.as_os_str().is_empty() => "~".to_owned(),
-        Some(below) => format!("~/{}", below.display()),
-        None => folder.display().to_string(),
-    }
+    format!("{}: {}", subject.status_word(), task_line(subject))
 }
 
 // Ended loops, one per line: how each ended, how long it took and what it cost; then their totals.
@@ -129,11 +56,8 @@ pub fn history(
     at: ListReading<'_>,
     is_everywhere: bool,
 ) -> String {
-    let mut text = if is_everywhere {
-        text(ENDED_EVERYWHERE, loops, &[], at)
-    } else {
-        text(ENDED, loops, &[], at)
-    };
+    let mut text =
+        if is_everywhere { text(ENDED_EVERYWHERE, loops, at) } else { text(ENDED, loops, at) };
     let more = totals.loops().saturating_sub(loops.len() as u64);
     if more > 0 {
         let _ = writeln!(text, "({more} more: --limit {})", totals.loops());
@@ -257,7 +181,7 @@ mod tests {
     fn list<const N: usize>(columns: [ListColumn; N], loops: &[Loop], width: usize) -> String {
         let at = read_at(width);
         let views = loops.iter().map(|it| LoopView::of(it, at.reading.clock()));
-        colour::painted(&text(columns, &views.collect::<Vec<_>>(), &[], at), false)
+        colour::painted(&text(columns, &views.collect::<Vec<_>>(), at), false)
     }
 
     #[test]

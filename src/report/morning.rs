@@ -122,7 +122,7 @@ fn blocks(loops: &[MorningLoop<'_>], at: ListReading<'_>) -> Vec<(usize, Vec<Str
     let reading = Reading { width: width.saturating_sub(2), ..at.reading };
     let views = alone.clone().map(|it| LoopView::of(it.record, reading.clock()));
     let views: Vec<LoopView<'_>> = views.collect();
-    let list = list::text(list::ENDED_EVERYWHERE, &views, &[], ListReading { reading, ..at });
+    let list = list::text(list::ENDED_EVERYWHERE, &views, ListReading { reading, ..at });
     let of_loops = alone.zip(list.lines()).map(|(it, line)| {
         let next = it.page.as_ref().map_or_else(String::new, |page| page.next.command.clone());
         (it.place.1, [vec![format!("  {line}")], it.lines(width)].concat(), next)

@@ -8,9 +8,8 @@ use unicode_truncate::UnicodeTruncateStr;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::colour::{self, STRONG, marked};
-use super::table::{self, ALWAYS, Column, fitting};
-use super::words::{ago, brief};
-use crate::engine::text::{clean, clock_time, count, quoted};
+use super::table::{self, ALWAYS, CellColour, Column, fitting};
+use crate::engine::text::{ago, brief, clean, clock_time, count, quoted};
 use crate::engine::view::{Fact, IterationLine, LastWords, Page, Step};
 
 /// Where the values of the rows begin.
@@ -151,8 +150,10 @@ pub const COLUMNS: [IterationColumn; 7] = [
     extra("cost", Column::number(ALWAYS, usize::MAX), |line| line.cost.clone().unwrap_or_default()),
     extra("agent", Column::text(ALWAYS, 12), |line| line.agent.clone().unwrap_or_default()),
     column("changed", Column::text(ALWAYS, FILES), |line| file_name(&line.files)),
-    column("checks", Column::text(ALWAYS, 18).marked(colour::words), |line| line.checks.clone()),
-    column("said", Column::rest(0, SAID).marked(colour::words), said),
+    column("checks", Column::text(ALWAYS, 18).coloured(CellColour::Words), |line| {
+        line.checks.clone()
+    }),
+    column("said", Column::rest(0, SAID).coloured(CellColour::Words), said),
 ];
 
 /// The lines of iterations, in columns of one width.

@@ -1,24 +1,12 @@
-//! The task of a loop in words, and the page of `crew run --dry-run`.
+//! The page of `crew run --dry-run`: who would get the prompt, its size, and the prompt itself,
+//! byte for byte.
 
 use super::words::grouped;
 use crate::engine::doctor::shell_word;
 use crate::engine::evidence::said::Size;
 use crate::engine::record::Loop;
 use crate::engine::text::clip;
-use std::borrow::Cow;
 use std::fmt::Write as _;
-
-/// The task, or the procedure that replaces it.
-pub fn task(subject: &Loop) -> Cow<'_, str> {
-    let task = subject.contract.task.as_str();
-    match subject.procedure() {
-        Some(name) if task.is_empty() => Cow::Owned(format!("procedure {name}")),
-        _ => Cow::Borrowed(task),
-    }
-}
-
-// The page of `crew run --dry-run`: who would get the prompt, its size, and the prompt itself,
-// byte for byte.
 
 /// The most characters of a task that its line shows.
 const TASK_CHARS_MAX: usize = 80;
@@ -57,20 +45,6 @@ fn command(program: &str, arguments: &[String], prompt: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::engine::fixture::a_run;
-
-    #[test]
-    fn only_a_missing_task_is_named_by_its_procedure() {
-        let mut run = a_run(Some("build"));
-        assert_eq!(task(&run), "Build the todo API");
-        run.contract.task.clear();
-        assert_eq!(task(&run), "procedure build");
-    }
-}
-
-#[cfg(test)]
-mod dry_run_tests {
     use insta::assert_snapshot;
 
     use super::*;

@@ -1,55 +1,12 @@
 //! Rows in columns that fit the terminal: where it is narrow the columns of least worth are left
 //! out, and one column takes the room that the others leave.
 
-use unicode_truncate::{Alignment, UnicodeTruncateStr};
+use unicode_truncate::UnicodeTruncateStr;
 use unicode_width::UnicodeWidthStr;
 
 use super::colour;
 use crate::engine::text::clean;
-
-/// The worth of a column that is always shown.
-pub const ALWAYS: u8 = u8::MAX;
-
-/// A column.
-#[derive(Debug, Clone, Copy)]
-pub struct Column {
-    /// What it is worth where not all have room.
-    worth: u8,
-    alignment: Alignment,
-    /// Its widest cell.
-    most: usize,
-    /// The least room that it is worth, if it takes what the others leave.
-    rest: Option<usize>,
-    /// Marks what has a colour.
-    mark: fn(&str) -> String,
-}
-
-impl Column {
-    /// As wide as its widest cell, up to `most`.
-    pub const fn text(worth: u8, most: usize) -> Self {
-        Self { worth, alignment: Alignment::Left, most, rest: None, mark: str::to_owned }
-    }
-
-    /// The same with its cells at the right.
-    pub const fn number(worth: u8, most: usize) -> Self {
-        Self { alignment: Alignment::Right, ..Self::text(worth, most) }
-    }
-
-    /// One that takes the room that the others leave, if that is at least `least`.
-    pub const fn rest(worth: u8, least: usize) -> Self {
-        Self { rest: Some(least), ..Self::text(worth, usize::MAX) }
-    }
-
-    /// The same with marks for colour.
-    pub const fn marked(self, mark: fn(&str) -> String) -> Self {
-        Self { mark, ..self }
-    }
-
-    /// The room that it needs.
-    fn needs(self) -> usize {
-        self.rest.unwrap_or(self.most)
-    }
-}
+pub use crate::engine::view::columns::{ALWAYS, CellColour, Column};
 
 /// One line for each row, none wider than `width`. Columns without a text are left out.
 pub fn lines<const N: usize>(
@@ -84,7 +41,12 @@ pub fn lines<const N: usize>(
             };
             let room = room.min(column.most);
             let cell = cut(&row[*index], room);
-            line += &(column.mark)(&cell.unicode_pad(room, column.alignment, false));
+            let cell = cell.unicode_pad(room, column.alignment, false);
+            line += &match column.colour {
+                CellColour::Plain => cell.into_owned(),
+                CellColour::Quiet => colour::quiet(&cell),
+                CellColour::Words => colour::words(&cell),
+            };
             line += "  ";
         }
         fitting(line.trim_end(), width)

@@ -26,35 +26,6 @@ pub fn took(ms: u64) -> String {
     }
 }
 
-/// "41s", "9m", "2h 10m", "3d 4h": a duration in at most two parts, for pages.
-pub fn brief(ms: u64) -> String {
-    let minutes = ms / 60_000;
-    match (minutes / 1440, minutes / 60 % 24, minutes % 60) {
-        (0, 0, 0) => format!("{}s", (ms / 1000).max(ms.min(1))),
-        (0, 0, minutes) => format!("{minutes}m"),
-        (0, hours, 0) => format!("{hours}h"),
-        (0, hours, minutes) => format!("{hours}h {minutes}m"),
-        (days, 0, _) => format!("{days}d"),
-        (days, hours, _) => format!("{days}d {hours}h"),
-    }
-}
-
-/// "5h ago": how long something is over, in one part.
-pub fn ago(ms: i64) -> String {
-    let spoken = brief(u64::try_from(ms).unwrap_or_default());
-    format!("{} ago", spoken.split(' ').next().unwrap_or_default())
-}
-
-/// "640 B", "12 KB", "3.4 MB", "1.2 GB": bytes, in steps of a thousand.
-pub fn size(bytes: u64) -> String {
-    match bytes {
-        0..1000 => format!("{bytes} B"),
-        1000..1_000_000 => format!("{} KB", bytes / 1000),
-        1_000_000..1_000_000_000 => format!("{}.{} MB", bytes / 1_000_000, bytes / 100_000 % 10),
-        _ => format!("{}.{} GB", bytes / 1_000_000_000, bytes / 100_000_000 % 10),
-    }
-}
-
 /// "`a`, `b` and `c`".
 pub fn commands<'a>(commands: impl Iterator<Item = &'a str>) -> String {
     let mut quoted = distinct(commands.map(|command| format!("`{}`", clip(command, 80))));
@@ -89,7 +60,7 @@ pub fn called(text: &str, program: &str, keeps_quotes: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::text::duration;
+    use crate::engine::text::{duration, size};
 
     #[test]
     fn values_are_spoken_as_people_say_them() {

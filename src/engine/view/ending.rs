@@ -1,15 +1,11 @@
 //! How a loop stands or ended: the first line of a page, and the rows that explain it.
 
-use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
-use serde_json::json;
-
-use super::{Fact, LoopView, PageInputs, usage};
+use super::{Fact, PageInputs};
 use crate::engine::boundary::decide::INCURABLE;
 use crate::engine::boundary::limits;
 use crate::engine::evidence::{ClaimResult, Evidence, Verdict};
 use crate::engine::journal::story::{Regression, regressions};
-use crate::engine::record::{CheckMemory, Dialog, Ending, Loop, Outcome, Proof, Run, Status};
+use crate::engine::record::{CheckMemory, Dialog, Loop, Outcome, Proof, Run, Status};
 use crate::engine::text::{clip, clock_time, count};
 use crate::engine::words::templates;
 use chrono::{DateTime, FixedOffset, Utc};
@@ -17,67 +13,6 @@ use minijinja::{Value, context};
 
 /// The longest command of a check, in characters.
 const RUN_CHARS: usize = 60;
-
-// What programs read: every key is always there, and null where there is nothing to say.
-impl Serialize for LoopView<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { record, owner_is_gone, dialog, is_pausing, doing, .. } = self;
-        let (state, contract) = (&record.state, &record.contract);
-        let run = contract.run.as_ref();
-        let ending = state.ending.as_ref();
-        // What a waiting loop waits for: an account where it is the end of a limit that its loops
-        // share.
-        let wait = (state.status == Status::Waiting).then(
-            || json!({ "until": state.due, "why": state.wait_reason, "account": state.window }),
-        );
-        let fallback = run.map(|run| run.fallback.iter().map(|it| &it.name).collect::<Vec<_>>());
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("id", &record.id)?;
-        map.serialize_entry("status", &state.status)?;
-        map.serialize_entry("outcome", &record.outcome())?;
-        map.serialize_entry("proof", &ending.and_then(|ending| ending.proof))?;
-        map.serialize_entry("proved_at", &state.proved_at)?;
-        map.serialize_entry("why", &ending.map(Ending::reason))?;
-        map.serialize_entry("iteration", &record.iteration())?;
-        map.serialize_entry("completed_iterations", &state.completed)?;
-        map.serialize_entry("limits", &contract.limits)?;
-        map.serialize_entry("consecutive_failures", &state.consecutive_failures)?;
-        map.serialize_entry("iterations_without_progress", &state.iterations_without_progress)?;
-        map.serialize_entry("awake_ms", &state.awake_ms)?;
-        map.serialize_entry("wait", &wait)?;
-        map.serialize_entry("started_at", &record.started_at)?;
-        map.serialize_entry("last_iteration_at", &state.last_iteration_at)?;
-        map.serialize_entry("driver", &record.driver())?;
-        map.serialize_entry("agent", &run.map(|run| &run.agent.name))?;
-        map.serialize_entry("fallback", &fallback)?;
-        map.serialize_entry("stand_in", &record.stand_in_at_work())?;
-        map.serialize_entry("shares", &state.agents.shares)?;
-        map.serialize_entry("model", &run.and_then(|run| run.model.as_ref()))?;
-        map.serialize_entry("agent_words", &run.map(|run| &run.words))?;
-        map.serialize_entry("permissions", &run.map(|run| run.permissions))?;
-        map.serialize_entry("git", &run.map(|run| &run.git))?;
-        map.serialize_entry("pending", &state.git.left().names())?;
-        map.serialize_entry("git_undone", &state.git.undone())?;
-        map.serialize_entry("procedure", &record.procedure())?;
-        map.serialize_entry("task", &contract.task)?;
-        map.serialize_entry("require", &contract.require)?;
-        map.serialize_entry("promise", &contract.promise)?;
-        map.serialize_entry("checks", &contract.checks)?;
-        map.serialize_entry("usage", &usage(&state.usage))?;
-        map.serialize_entry("iterations_ms", &record.elapsed_ms)?;
-        map.serialize_entry("asked", &state.asked)?;
-        map.serialize_entry("evidence", &state.evidence)?;
-        map.serialize_entry("owner", &state.owner)?;
-        map.serialize_entry("owner_is_gone", owner_is_gone)?;
-        map.serialize_entry("doing", doing)?;
-        map.serialize_entry("pausing", is_pausing)?;
-        map.serialize_entry("dialog", dialog)?;
-        map.serialize_entry("checkout", &record.place.checkout)?;
-        map.serialize_entry("folder", &record.place.folder)?;
-        map.serialize_entry("branch", &record.place.branch)?;
-        map.end()
-    }
-}
 
 /// "completed after 4 iterations", "blocked in iteration 3", "running, iteration 4 of 15", seen at
 /// `now`.

@@ -3,6 +3,7 @@
 //! that of the next worker, and the story in HTML. It holds what crew itself saw; what an agent
 //! said is marked as said. It decides nothing and reads nothing.
 
+pub mod columns;
 mod ending;
 mod iterations;
 mod next;
@@ -49,6 +50,8 @@ pub struct LoopView<'a> {
     pub task: Option<&'a TaskOfFleet>,
     /// Whether a later loop works, or worked, in the same working tree.
     pub is_replaced: bool,
+    /// The bytes of its record, where they are known.
+    pub bytes: u64,
     /// The time on the reader's clock.
     pub now: DateTime<FixedOffset>,
 }
@@ -74,6 +77,7 @@ impl<'a> LoopView<'a> {
             running_ms: 0,
             task: None,
             is_replaced: false,
+            bytes: 0,
             now,
         }
     }
@@ -256,7 +260,6 @@ impl Page {
         let earlier = iterations.first().map_or(0, |line| u64::from(line.number.saturating_sub(1)));
         let (next, then) = next::steps(inputs);
         let task = record.contract.task.trim();
-        let procedure = record.procedure().filter(|_| task.is_empty());
         let checks = checks(record);
         Self {
             id: record.id.clone(),
@@ -265,7 +268,7 @@ impl Page {
             proved_at: record.state.proved_at,
             verdict: verdict(record, inputs.view.now),
             remark: ending::remark(inputs),
-            task: procedure.map_or_else(|| task.to_owned(), |name| format!("procedure {name}")),
+            task: columns::task(record).trim().to_owned(),
             status: record.status_word(),
             branch: record.place.branch.clone(),
             folder: record.place.folder.clone(),

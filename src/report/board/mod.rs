@@ -13,13 +13,12 @@ use crate::engine::boundary::decide::INCURABLE;
 use crate::engine::doing::{Doing, LoopStep};
 use crate::engine::evidence::words::said;
 use crate::engine::record::{Ending, Loop, LoopId, MESSAGE_CHARS, Outcome, Status};
-use crate::engine::text::{clean, clock_time, one_line, quoted, with_reason};
+use crate::engine::text::{ago, brief, clean, clock_time, one_line, quoted, with_reason};
+use crate::engine::view::columns::{folder, task};
 use crate::engine::view::{
     BoardGroup, IterationLine, LoopView, asked_for_help, at_dialog, state_of_the_checks,
 };
 use crate::report::line;
-use crate::report::list::folder;
-use crate::report::words::{ago, brief};
 
 /// How long an ended loop stays on the board, and one that needs a person, in hours.
 const ENDED_HOURS: i64 = 24;
@@ -297,7 +296,7 @@ impl BoardRow {
             cost: record.state.usage.cost_text(false).unwrap_or_default(),
             cost_micros: record.state.usage.cost.micros(),
             news: one_line(&clean(&news(facts)), NEWS_CHARS),
-            task: one_line(&clean(&crate::report::run::task(record)), NEWS_CHARS),
+            task: one_line(&clean(&task(record)), NEWS_CHARS),
             is_completed: record.outcome() == Some(Outcome::Completed),
             is_resumed_by_words: !record.is_live() && facts.task.is_none(),
             place: (group, order),

@@ -12,9 +12,8 @@ use std::sync::LazyLock;
 use chrono::{DateTime, FixedOffset, Utc};
 use minijinja::{Environment, Value};
 
-use crate::engine::text::{clean, clock_time, named, one_line, with_reason};
+use crate::engine::text::{brief, clean, clock_time, named, one_line, with_reason};
 use crate::engine::words::templates::environment;
-use crate::report::words::brief;
 
 /// The most characters of foreign text in a line; a terminal cuts it further.
 const TEXT_CHARS: usize = 200;

@@ -11,12 +11,11 @@ use crate::engine::fleet::{
     StandingRow, WaitsFor,
 };
 use crate::engine::record::Proof;
-use crate::engine::text::{clean, start, with_reason};
+use crate::engine::text::{ago, brief, clean, start, with_reason};
 use crate::engine::usage::{Money, Usage};
 use crate::report::colour::{self, STRONG, marked, quiet, words};
 use crate::report::page::{Reading, wrapped};
-use crate::report::table::{self, ALWAYS, Column, fitting};
-use crate::report::words::{ago, brief};
+use crate::report::table::{self, ALWAYS, CellColour, Column, fitting};
 
 /// The most lines of a group on a page.
 const ROWS_MAX: usize = 20;
@@ -234,7 +233,7 @@ fn table(standing: &Standing<'_>, rows: &[&StandingRow<'_>], at: FleetReading<'_
     let column = if is_running { Column::number } else { Column::text };
     let columns = [
         Column::text(ALWAYS, task),
-        column(ALWAYS, 11).marked(words),
+        column(ALWAYS, 11).coloured(CellColour::Words),
         column(ALWAYS, 8),
         column(ALWAYS, 8),
         Column::rest(ALWAYS, NEWS),

@@ -11,12 +11,12 @@ use super::{StoryPage, checks, contract, drivers, remarks, told_in_a_line, who};
 use crate::engine::evidence::{ClaimResult, Evidence};
 use crate::engine::journal::story::{Iteration, What};
 use crate::engine::record::Outcome;
-use crate::engine::text::clean;
+use crate::engine::text::{brief, clean};
 use crate::engine::usage::Money;
 use crate::engine::view::{Fact, IterationLine};
 use crate::engine::words::templates;
 use crate::report::page::{COLUMNS, IterationColumn, time};
-use crate::report::words::{brief, grouped};
+use crate::report::words::grouped;
 
 /// The page, and its style.
 const TEMPLATE: &str = include_str!("story.html.j2");

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::events::SCHEMA;
 use super::page::{self, Reading, row, value, wrapped};
-use super::{line, run, templates};
+use super::{line, templates};
 use crate::engine::boundary::limits;
 use crate::engine::evidence::Evidence;
 use crate::engine::evidence::words::findings;
@@ -21,6 +21,7 @@ use crate::engine::journal::story::{Iteration, Story, What, Who};
 use crate::engine::journal::story::{Regression, regressions};
 use crate::engine::record::{Driver, Loop};
 use crate::engine::text::{clip, count};
+use crate::engine::view::columns::task;
 use crate::engine::view::{Fact, IterationLine, LoopView, Page};
 
 /// Below this width what happened stands below its time.
@@ -87,7 +88,7 @@ fn contract(view: &LoopView<'_>) -> Vec<Fact> {
     let contract = &view.record.contract;
     let run = contract.run.as_ref();
     let values = context! {
-        asked_for => run::task(view.record),
+        asked_for => task(view.record),
         done_when => line::done_when(view.record).trim_start_matches("done "),
         named_limits => limits::named(&contract.limits),
         protect => contract.protect,
