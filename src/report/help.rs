@@ -1,8 +1,9 @@
 //! The pages of help: `crew --help`, `/crew:help` and `/crew:loop` without a task, and what is said
 //! where there is no loop. The help of a single verb is made from its options.
 
-use crate::engine::text::Shown;
-use std::fmt::Write as _;
+use super::templates;
+use crate::parse::settings::options::KEYS;
+use minijinja::context;
 
 /// `crew --help`. A test holds it against the verbs: each stands here once.
 pub const TERMINAL: &str = include_str!("help/terminal.txt");
@@ -45,32 +46,12 @@ Example:
 // The project's settings file as `crew init` writes it: the checks that were found, and every
 // other key as a comment with its default, so that the file explains itself.
 
-/// The file, with a name in braces for each part that is filled in.
-const FILE: &str = include_str!("project.toml.in");
-
 /// The text of a new project file. `checks` are active, `others` are comments. Each is a command
 /// and the file that named it.
 pub fn project(checks: &[(&str, &str)], others: &[(&str, &str)]) -> String {
-    let mut found = String::new();
-    if checks.is_empty() {
-        found.push_str("\n# No test command was found here.\n");
-        found.push_str(&commented(&check("your test command")));
-    }
-    for (run, because) in checks {
-        let _ = write!(found, "\n# Found in {}.\n{}", Shown(because), check(run));
-    }
-    for (run, because) in others {
-        let _ = write!(found, "\n# Found in {}, too.\n{}", Shown(because), commented(&check(run)));
-    }
-    FILE.replace("{checks}", &found)
-}
-
-fn check(run: &str) -> String {
-    format!("[[check]]\nrole = \"verify\"\nrun = \"{run}\"\n")
-}
-
-fn commented(text: &str) -> String {
-    format!("# {}\n", text.trim_end().replace('\n', "\n# "))
+    let keys = KEYS.iter().map(|key| (key.parts().0, key.is_of_processes(), key.line()));
+    let keys: Vec<_> = keys.collect();
+    templates::text("project.toml.j2", &context! { keys, checks, others })
 }
 
 #[cfg(test)]
@@ -82,8 +63,7 @@ mod tests {
     #[test]
     fn a_new_file_holds_what_was_found_and_explains_the_rest() {
         let text = project(&[("just test", "justfile")], &[("cargo test", "Cargo.toml")]);
-        let (_, rest) = FILE.split_once("{checks}").unwrap();
-        let text = text.strip_suffix(rest).unwrap();
+        let (text, _) = text.split_once("\n# Your own agent").unwrap();
         assert_snapshot!(text, @r#"
         # What crew's loops in this project start with. What you type with /crew:loop wins over this file; this file
         # wins over your own settings file. `crew config` names it, and every value with its source.
@@ -112,20 +92,20 @@ mod tests {
         # For `crew run`, which starts the agent anew for every iteration:
         # timeout = "1h"                 # the longest an iteration may take; 0 = no limit
         # idle-timeout = "15m"           # the longest the agent may be silent while no tool call is open; 0 = no limit
+        # delay = "30s"                  # the wait between two iterations
         # max-turns = 0                  # the most turns of the agent in one iteration; 0 = no limit
         # token-budget = "100k"          # tokens above which a prompt causes a warning; 0 = no limit
         # redline = "80%"                # how full a context may be before a handoff page follows it; 0 = never
-        # delay = "30s"                  # the wait between two iterations
+        # agent = "claude"
+        # fallback = ["codex"]           # who works while the agent's account is at a limit
+        # model = "opus"                 # the agent's model
+        # account = "work"               # the account whose limits these loops share
+        # args = ["--effort", "high"]
+        # permissions = "accept-edits"   # or default, auto, bypass
         # commit = true                  # commit after each iteration what it changed
         # push = true                    # push after each iteration
         # rebase = "main"                # before an iteration, rebase onto this branch if it has moved
         # awake = false                  # let this machine sleep while an agent works
-        # agent = "claude"
-        # model = "opus"                 # the agent's model
-        # args = ["--effort", "high"]
-        # permissions = "accept-edits"    # or default, auto, bypass
-        # fallback = ["codex"]           # who works while the agent's account is at a limit
-        # account = "work"               # the account whose limits these loops share
 
         [wait]
         # max = "12h"                    # the longest wait for a rate limit or an outage; 0 = no limit

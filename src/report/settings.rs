@@ -158,14 +158,9 @@ fn row_of_value(name: &str, key: &Key, Sourced { value, origin }: &Sourced<Toml>
         };
     };
     let shown = if number == 0 { "0 (none)".to_owned() } else { unit.written(number) };
-    let (value, unit) = match unit {
-        Unit::Count => (json!(number), Some(key.noun)),
-        Unit::Seconds => (json!(number), Some("s")),
-        Unit::Dollars => (json!(Money::from_micros(number).dollars()), Some("usd")),
-        Unit::Tokens => (json!(number), Some("tokens")),
-        Unit::Bytes => (json!(number), Some("bytes")),
-        Unit::Percent => (json!(number), None),
-    };
+    let dollars = Money::from_micros(number).dollars();
+    let value = if unit == Unit::Dollars { json!(dollars) } else { json!(number) };
+    let unit = Some(key.counts).filter(|it| !it.is_empty());
     ConfigRow { shown, value, unit, ..of }
 }
 

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use minijinja::{Environment, Value};
 
 use super::words::took;
-use crate::engine::text::clip_line_at_word;
+use crate::engine::text::{Shown, clip_line_at_word};
 use crate::engine::usage::tokens_text;
 use crate::engine::words::templates::{self, Fact};
 
@@ -16,6 +16,7 @@ const TEMPLATES: &[(&str, &str)] = &[
     ("iteration.j2", include_str!("templates/iteration.j2")),
     ("line.j2", include_str!("templates/line.j2")),
     ("progress.j2", include_str!("templates/progress.j2")),
+    ("project.toml.j2", include_str!("templates/project.toml.j2")),
     ("setup.j2", include_str!("templates/setup.j2")),
     ("totals.j2", include_str!("templates/totals.j2")),
 ];
@@ -25,6 +26,7 @@ const WORDS_MAX: usize = 120;
 static PAGES: LazyLock<Environment<'static>> = LazyLock::new(|| {
     let mut environment = templates::with(templates::of_rows(), TEMPLATES);
     environment.add_filter("short", |text: &str| clip_line_at_word(text, WORDS_MAX));
+    environment.add_filter("shown", |text: &str| Shown(text).to_string());
     environment.add_filter("tokens", tokens_text);
     environment.add_filter("took", took);
     environment.add_filter("upper_first", upper_first);
@@ -39,6 +41,12 @@ pub fn rows(name: &str, values: &Value) -> Vec<Fact> {
 /// The text of a template that is one row.
 pub fn line(name: &str, values: &Value) -> String {
     rows(name, values).into_iter().map(|row| row.text).collect()
+}
+
+/// The text of a template that is a whole file.
+pub fn text(name: &str, values: &Value) -> String {
+    let template = PAGES.get_template(name).and_then(|template| template.render(values));
+    template.unwrap_or_else(|error| format!("{error:#}")) + "\n"
 }
 
 fn upper_first(text: &str) -> String {

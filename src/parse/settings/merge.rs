@@ -219,8 +219,12 @@ pub fn small(number: u64) -> u32 {
 /// # Errors
 /// Where crew's own file is broken.
 pub fn built_in() -> Result<Layer, String> {
-    let text = include_str!("built_in.toml");
-    Ok(parse(text, Path::new("built_in.toml"), Whose::BuiltIn, &[], &|_| true)?.layer)
+    let values = KEYS.iter().filter(|key| !key.built_in.is_empty()).map(|key| {
+        let (table, name) = key.parts();
+        format!("{table}.{name} = {}\n", key.built_in)
+    });
+    let text = values.collect::<String>() + include_str!("built_in.toml");
+    Ok(parse(&text, Path::new("built_in.toml"), Whose::BuiltIn, &[], &|_| true)?.layer)
 }
 
 /// Reads the variables that are settings; `get` returns the text of one that is set.

@@ -294,70 +294,82 @@ pub enum Widens {
     Nothing,
 }
 
-/// A key of a settings file: its name, with the table before it unless that is `[loop]`; the unit
-/// of an amount; and which of its values need a person's trust in a project's file. The order is
-/// that of `crew config`.
+/// A key of a settings file: its name, with the table before it unless that is `[loop]`; what it
+/// counts; which of its values need a person's trust in a project's file; what is built in; and its
+/// line in a new project file.
 #[derive(Debug)]
 pub struct Key {
     pub name: &'static str,
     pub unit: Option<Unit>,
-    /// What a number without a unit counts.
-    pub noun: &'static str,
+    /// What its number counts, for programs.
+    pub counts: &'static str,
     pub widens: Widens,
+    /// Its value if nobody says anything else, as TOML; empty where there is none.
+    pub built_in: &'static str,
+    /// The value in a new project file; empty where that is the built-in one.
+    example: &'static str,
+    /// What that says of it.
+    comment: &'static str,
 }
 
-const fn key(name: &'static str, widens: Widens) -> Key {
-    Key { name, unit: None, noun: "", widens }
+const fn key(
+    name: &'static str,
+    unit: Option<Unit>,
+    counts: &'static str,
+    widens: Widens,
+    built_in: &'static str,
+    example: &'static str,
+    comment: &'static str,
+) -> Key {
+    Key { name, unit, counts, widens, built_in, example, comment }
 }
 
-const fn amount(name: &'static str, unit: Unit, widens: Widens) -> Key {
-    Key { name, unit: Some(unit), noun: "", widens }
-}
-
-const fn counted(name: &'static str, noun: &'static str, widens: Widens) -> Key {
-    Key { name, unit: Some(Unit::Count), noun, widens }
-}
-
-/// The keys that a settings file may hold.
-pub const KEYS: [Key; 37] = [
-    counted("max-iterations", "iterations", Widens::More),
-    counted("failure-threshold", "iterations", Widens::More),
-    counted("stall", "iterations", Widens::More),
-    amount("max-duration", Unit::Seconds, Widens::More),
-    amount("max-cost", Unit::Dollars, Widens::More),
-    amount("max-tokens", Unit::Tokens, Widens::More),
-    amount("timeout", Unit::Seconds, Widens::More),
-    amount("idle-timeout", Unit::Seconds, Widens::More),
-    amount("delay", Unit::Seconds, Widens::Less),
-    counted("max-turns", "turns", Widens::More),
-    amount("token-budget", Unit::Tokens, Widens::Nothing),
-    amount("redline", Unit::Percent, Widens::Nothing),
-    amount("wait.max", Unit::Seconds, Widens::More),
-    amount("keep.logs", Unit::Bytes, Widens::More),
-    amount("keep.snapshots", Unit::Bytes, Widens::More),
-    counted("keep.days", "days", Widens::More),
-    key("completion-promise", Widens::OtherOrOff),
-    key("require", Widens::Nothing),
-    key("test-changes", Widens::Other),
-    key("questions", Widens::Other),
-    key("notices", Widens::Nothing),
-    key("prove", Widens::Less),
-    amount("prove-timeout", Unit::Seconds, Widens::More),
-    key("setup", Widens::Every),
-    key("tests", Widens::Nothing),
-    key("may-change", Widens::Every),
-    key("agent", Widens::Other),
-    key("fallback", Widens::Other),
-    key("model", Widens::Other),
-    key("account", Widens::Other),
-    key("args", Widens::Every),
-    key("permissions", Widens::More),
-    key("commit", Widens::On),
-    key("push", Widens::On),
-    key("rebase", Widens::On),
-    key("awake", Widens::Nothing),
-    key("protect", Widens::Nothing),
-];
+/// The keys that a settings file may hold, in the order of `crew config`.
+// A line each, however wide: only so the columns can be read.
+#[rustfmt::skip]
+pub const KEYS: [Key; 37] = {
+    use Unit::{Bytes, Count, Dollars, Percent, Seconds, Tokens};
+    use Widens::{Every, Less, More, Nothing, On, Other, OtherOrOff};
+    [
+        key("max-iterations",     Some(Count),   "iterations", More,       "10",             "",                     "iterations after which a loop ends; 0 = no limit"),
+        key("failure-threshold",  Some(Count),   "iterations", More,       "3",              "",                     "failed iterations in a row after which it is aborted; 0 = off"),
+        key("stall",              Some(Count),   "iterations", More,       "5",              "",                     "iterations in a row without progress after which it is stalled; 0 = off"),
+        key("max-duration",       Some(Seconds), "s",          More,       "'12h'",          "",                     "time after which it ends, not counting sleep; 0 = no limit"),
+        key("max-cost",           Some(Dollars), "usd",        More,       "0",              "",                     "US dollars after which it ends, such as 5.00; 0 = no limit"),
+        key("max-tokens",         Some(Tokens),  "tokens",     More,       "0",              "",                     "tokens after which it ends, such as \"500k\"; 0 = no limit"),
+        key("timeout",            Some(Seconds), "s",          More,       "'1h'",           "",                     "the longest an iteration may take; 0 = no limit"),
+        key("idle-timeout",       Some(Seconds), "s",          More,       "'15m'",          "",                     "the longest the agent may be silent while no tool call is open; 0 = no limit"),
+        key("delay",              Some(Seconds), "s",          Less,       "0",              "'30s'",                "the wait between two iterations"),
+        key("max-turns",          Some(Count),   "turns",      More,       "0",              "",                     "the most turns of the agent in one iteration; 0 = no limit"),
+        key("token-budget",       Some(Tokens),  "tokens",     Nothing,    "'100k'",         "",                     "tokens above which a prompt causes a warning; 0 = no limit"),
+        key("redline",            Some(Percent), "",           Nothing,    "'80%'",          "",                     "how full a context may be before a handoff page follows it; 0 = never"),
+        key("wait.max",           Some(Seconds), "s",          More,       "'12h'",          "",                     "the longest wait for a rate limit or an outage; 0 = no limit"),
+        key("keep.logs",          Some(Bytes),   "bytes",      More,       "'2GiB'",         "",                     ""),
+        key("keep.snapshots",     Some(Bytes),   "bytes",      More,       "'10GiB'",        "",                     ""),
+        key("keep.days",          Some(Count),   "days",       More,       "90",             "",                     ""),
+        key("completion-promise", None,          "",           OtherOrOff, "'COMPLETE'",     "",                     "what the agent says when it is done"),
+        key("require",            None,          "",           Nothing,    "",               "'checked'",            "a loop completes only if a check that had failed now passes"),
+        key("test-changes",       None,          "",           Other,      "'refuse'",       "'report'",             "a changed test that failed at the start refuses no end, it only lowers the proof"),
+        key("questions",          None,          "",           Other,      "'auto'",         "'defer'",              "the agent decides what it would ask; \"ask\": it waits for you"),
+        key("notices",            None,          "",           Nothing,    "true",           "false",                "no notices on your terminal"),
+        key("prove",              None,          "",           Less,       "'checked'",      "'proven'",             "before a loop completes, run the checks without its work, to see whether a test fails"),
+        key("prove-timeout",      Some(Seconds), "s",          More,       "'15m'",          "",                     "the time limit of what runs in the scratch folder; 0 = no limit"),
+        key("setup",              None,          "",           Every,      "",               "'npm ci'",             "prepares the scratch folder where checks run on another state of the tree"),
+        key("tests",              None,          "",           Nothing,    "",               "['checks/**']",        "paths that are tests, in addition to those known by their names"),
+        key("may-change",         None,          "",           Every,      "",               "['tests/golden/**']",  "tests and check settings that are the task, and so count as work"),
+        key("agent",              None,          "",           Other,      "'claude'",       "",                     ""),
+        key("fallback",           None,          "",           Other,      "",               "['codex']",            "who works while the agent's account is at a limit"),
+        key("model",              None,          "",           Other,      "",               "'opus'",               "the agent's model"),
+        key("account",            None,          "",           Other,      "",               "'work'",               "the account whose limits these loops share"),
+        key("args",               None,          "",           Every,      "",               "['--effort', 'high']", ""),
+        key("permissions",        None,          "",           More,       "'accept-edits'", "",                     "or default, auto, bypass"),
+        key("commit",             None,          "",           On,         "false",          "true",                 "commit after each iteration what it changed"),
+        key("push",               None,          "",           On,         "false",          "true",                 "push after each iteration"),
+        key("rebase",             None,          "",           On,         "false",          "'main'",               "before an iteration, rebase onto this branch if it has moved"),
+        key("awake",              None,          "",           Nothing,    "true",           "false",                "let this machine sleep while an agent works"),
+        key("protect",            None,          "",           Nothing,    "",               "['tests/**']",         "while the agent has changed one, no claim is believed; ignored files do not count"),
+    ]
+};
 
 impl Key {
     /// The key of `table` with this name; people also write `_` for `-`.
@@ -369,5 +381,18 @@ impl Key {
     /// The table, and the name in it.
     pub fn parts(&self) -> (&'static str, &'static str) {
         self.name.split_once('.').unwrap_or(("loop", self.name))
+    }
+
+    /// Its line in a new project file.
+    pub fn line(&self) -> String {
+        let value = if self.example.is_empty() { self.built_in } else { self.example };
+        let line = format!("# {} = {}", self.parts().1, value.replace('\'', "\""));
+        if self.comment.is_empty() { line } else { format!("{line:31}  # {}", self.comment) }
+    }
+
+    /// Whether it is one of the options of fresh processes.
+    pub fn is_of_processes(&self) -> bool {
+        let read = toml::from_str::<ProcessOptions>(self.line().trim_start_matches("# "));
+        read.is_ok_and(|options| options != ProcessOptions::default())
     }
 }
