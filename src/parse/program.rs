@@ -42,10 +42,25 @@ pub fn named(run: &str) -> Option<ProgramNames<'_>> {
     Some(ProgramNames { program: Some(first), file: script })
 }
 
+/// Parts of what [`MISSING_PROGRAM`] matches, in lower case. Compiling that pattern takes as long as
+/// the rest of a boundary, and few failures have one of them.
+const SIGNS: [&str; 8] = [
+    "not found",
+    "could not determine",
+    "failed to spawn",
+    "no such command",
+    "node_modules",
+    "no module named",
+    "126",
+    "127",
+];
+
 /// Whether a check that failed with this status and output did so because a program was missing; it
 /// can only lower a proof.
 pub fn finds_no_program(exit: Option<i32>, output: &str) -> bool {
-    matches!(exit, Some(126 | 127)) || MISSING_PROGRAM.is_match(output)
+    let lower = output.to_ascii_lowercase();
+    matches!(exit, Some(126 | 127))
+        || (SIGNS.iter().any(|sign| lower.contains(sign)) && MISSING_PROGRAM.is_match(output))
 }
 
 /// The name in the last line by which a shell says so, such as `sh: 1: foo: not found`,

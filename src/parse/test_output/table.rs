@@ -2,6 +2,7 @@
 //! is compared piece by piece, without regular expressions: every line of a log is asked.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 use std::sync::LazyLock;
 
 use memchr::memrchr;
@@ -67,20 +68,13 @@ impl Table {
                 rows.push(Row::new(runners.len().saturating_sub(1), means, form));
             }
         }
-        let begins = |row: &Row, byte: u8| match row.head.trim_start().bytes().next() {
-            Some(first) => first == byte,
-            None => match row.fields.first() {
-                Some((_, " [")) => byte.is_ascii_uppercase(),
-                Some(("counts" | "time", _)) => byte.is_ascii_digit(),
-                Some((field, _)) if NUMBERS.contains(field) => byte.is_ascii_digit(),
-                _ => true,
-            },
-        };
-        let of_byte = |byte| {
-            let rows = rows.iter().enumerate();
-            rows.filter(|(_, row)| begins(row, byte)).map(|(at, _)| at).collect()
-        };
-        Self { by_byte: (0..=u8::MAX).map(of_byte).collect(), runners, rows }
+        let mut by_byte = vec![Vec::new(); usize::from(u8::MAX) + 1];
+        for (at, row) in rows.iter().enumerate() {
+            for byte in row.first_bytes() {
+                by_byte[usize::from(byte)].push(at);
+            }
+        }
+        Self { runners, rows, by_byte }
     }
 
     /// The sentences with this meaning, which have no form.
@@ -98,6 +92,19 @@ impl Row {
         let fields = parts.filter_map(|part| part.split_once('}')).collect();
         let is_distinct = head.starts_with(char::is_alphabetic);
         Self { runner, means, is_distinct, is_indented, head, fields }
+    }
+
+    /// The bytes with which a line of this form may begin, blanks left out.
+    fn first_bytes(&self) -> RangeInclusive<u8> {
+        match self.head.trim_start().bytes().next() {
+            Some(first) => first..=first,
+            None => match self.fields.first() {
+                Some((_, " [")) => b'A'..=b'Z',
+                Some(("counts" | "time", _)) => b'0'..=b'9',
+                Some((field, _)) if NUMBERS.contains(field) => b'0'..=b'9',
+                _ => 0..=u8::MAX,
+            },
+        }
     }
 
     /// What is taken from a line of this form.
