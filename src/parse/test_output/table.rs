@@ -24,7 +24,7 @@ pub(super) struct Taken<'l> {
     word: &'l str,
     counts: &'l str,
     suite: &'l str,
-    numbers: [u32; NUMBERS.len()],
+    numbers: [Option<u32>; NUMBERS.len()],
     milliseconds: Option<u32>,
 }
 
@@ -133,7 +133,7 @@ impl Row {
                 "time" => taken.milliseconds = Some(milliseconds(value)?),
                 field => {
                     if let Some(at) = NUMBERS.iter().position(|name| *name == field) {
-                        taken.numbers[at] = value.trim().parse().ok()?;
+                        taken.numbers[at] = Some(value.trim().parse().ok()?);
                     }
                 }
             }
@@ -202,7 +202,8 @@ impl Reported {
                 }
             }
             "errors" => {
-                add(&mut self.run.errors, taken.numbers.into_iter().fold(1, u32::max));
+                let named = taken.numbers.into_iter().flatten().max();
+                add(&mut self.run.errors, named.unwrap_or(1));
                 self.is_known = true;
             }
             "unfinished" => {
@@ -217,9 +218,13 @@ impl Reported {
 
     fn totals(&mut self, runner: usize, taken: Taken<'_>) {
         let [total, numbers @ ..] = taken.numbers;
-        let others = numbers.into_iter().fold(0, u32::saturating_add);
-        add(&mut self.run.passed, total.saturating_sub(others));
+        // Where it is said how many passed, the rest is of other ends.
+        if numbers[0].is_none() && taken.counts.is_empty() {
+            let others = numbers.into_iter().flatten().fold(0, u32::saturating_add);
+            add(&mut self.run.passed, total.unwrap_or_default().saturating_sub(others));
+        }
         let named = numbers.into_iter().zip(NUMBERS.into_iter().skip(1));
+        let named = named.filter_map(|(number, word)| Some((number?, word)));
         for (number, word) in named.chain(counts(taken.counts)) {
             add_total(&mut self.run, number, word);
         }
@@ -432,6 +437,8 @@ mod number_tests {
                 [2, 1, 0, 0],
             ),
             ("{total} test{_}, {failed} failure{_}", "4 tests, 1 failure", [3, 1, 0, 0]),
+            ("{total} tests, {passed} passed", "4 tests, 0 passed", [0, 0, 0, 0]),
+            ("Tests  {counts} ({total})", "Tests  1 failed | 3 passed (5)", [3, 1, 0, 0]),
         ];
         for (form, text, expected) in table {
             let (row, line) = (Row::new(0, "totals", form), Line { whole: text, text });
