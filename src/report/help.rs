@@ -43,8 +43,8 @@ Example:
   /crew:loop \"Build the todo API\" --max-iterations 15 --verify \"cargo test\"
 ";
 
-// The project's settings file as `crew init` writes it: the checks that were found, and every
-// other key as a comment with its default, so that the file explains itself.
+// The project's settings file as `crew init` writes it: the checks that were found, and most other
+// keys as comments, each with its default or an example, so that the file explains itself.
 
 /// The text of a new project file. `checks` are active, `others` are comments. Each is a command
 /// and the file that named it.

@@ -15,7 +15,7 @@ use crate::engine::text::{is_word_of, start};
 const RUNNERS: &str = include_str!("runners.txt");
 
 /// The fields that are numbers of tests: the end of those, and `total` for all of them.
-const NUMBERS: [&str; 5] = ["total", "passed", "failed", "skipped", "errors"];
+pub(super) const NUMBERS: [&str; 5] = ["total", "passed", "failed", "skipped", "errors"];
 
 /// What is taken from a line.
 #[derive(Debug, Default, Clone, Copy)]
@@ -40,7 +40,7 @@ pub(super) struct Row {
     /// The text before the first field.
     head: &'static str,
     /// The name of each field, with the text behind it.
-    fields: Vec<(&'static str, &'static str)>,
+    pub(super) fields: Vec<(&'static str, &'static str)>,
 }
 
 /// The rows by the runners, and by the first letters of their lines.
@@ -133,7 +133,10 @@ impl Row {
                 "time" => taken.milliseconds = Some(milliseconds(value)?),
                 field => {
                     if let Some(at) = NUMBERS.iter().position(|name| *name == field) {
-                        taken.numbers[at] = Some(value.trim().parse().ok()?);
+                        // A form without a head is not indented.
+                        let is_first = index == 0 && self.head.is_empty();
+                        let number = if is_first { value } else { value.trim() };
+                        taken.numbers[at] = Some(number.parse().ok()?);
                     }
                 }
             }

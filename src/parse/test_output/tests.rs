@@ -142,6 +142,28 @@ proptest::proptest! {
 }
 
 #[test]
+fn every_field_of_the_table_is_one_that_is_taken_or_any_text() {
+    let known = [&table::NUMBERS[..], &["_", "name", "word", "time", "counts", "suite"]].concat();
+    for row in &TABLE.rows {
+        let unknown = row.fields.iter().find(|(field, _)| !known.contains(field));
+        assert_eq!(unknown, None, "{row:?}");
+    }
+}
+
+#[test]
+fn an_indented_total_is_no_line_of_a_runner_that_does_not_indent_it() {
+    let text = "collecting ... collected 3 items\n";
+    for (end, is_unfinished) in
+        [("3 tests collected in 0.01s", false), ("   3 tests collected in 0.01s", true)]
+    {
+        let mut output = TestOutput::new();
+        text.lines().chain([end]).for_each(|line| output.line(line));
+        let run = output.report();
+        assert_eq!(run.is_some_and(|run| run.unfinished.is_some()), is_unfinished, "{end:?}");
+    }
+}
+
+#[test]
 fn every_row_of_the_table_fits_its_example_and_no_row_before_it_does() {
     let mut rows = TABLE.rows.iter();
     let mut row = rows.next().unwrap();
