@@ -42,8 +42,8 @@ pub fn named(run: &str) -> Option<ProgramNames<'_>> {
     Some(ProgramNames { program: Some(first), file: script })
 }
 
-/// Parts of what [`MISSING_PROGRAM`] matches, in lower case. Compiling that pattern takes as long as
-/// the rest of a boundary, and few failures have one of them.
+/// Parts of what [`MISSING_PROGRAM`] matches, in lower case. Compiling that pattern takes as long
+/// as the rest of a boundary, and few failures have one of them.
 const SIGNS: [&str; 8] = [
     "not found",
     "could not determine",
