@@ -8,6 +8,8 @@ mod demo;
 mod drive;
 mod engine;
 mod exit;
+#[allow(dead_code, unused)]
+mod fleet;
 mod parse;
 mod prompts;
 mod report;

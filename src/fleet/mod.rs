@@ -1,0 +1,7 @@
+//! Fleets: a folder of tasks, each of which is a loop. `tasks` reads the folder, one coordinator is
+//! the only writer of the fleet's record, an attempt is a process that runs a task's loop in a
+//! clone of its own, and landing is serial. No model claims, merges or lands anything.
+
+pub mod record;
+pub mod spec;
+pub mod step;
