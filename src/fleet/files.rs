@@ -1,0 +1,146 @@
+//! The folder of a fleet, and the name of every file in it. A task's name is never one of crew's
+//! own here: a clone has a dot and a number behind the name.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::engine::fleet::TaskId;
+use crate::world::files::disk;
+use crate::world::store::Home;
+
+/// The most names that are read in a folder here.
+const NAMES_MAX: usize = 60_000;
+
+/// `$CREW_HOME/fleets/<fleet>`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FleetFiles {
+    pub root: PathBuf,
+}
+
+impl FleetFiles {
+    /// The folder of the fleet of this name. The name must be a valid [`TaskId`].
+    pub fn of(home: &Home, fleet: &str) -> Self {
+        Self { root: home.fleet(fleet) }
+    }
+
+    /// Creates the folders, for this user only: logs contain secrets.
+    pub fn make(&self) -> io::Result<()> {
+        for folder in [self.requests(), self.attempts()] {
+            disk::make_private_folder(&folder)?;
+        }
+        Ok(())
+    }
+
+    /// What the coordinator knows of the fleet.
+    pub fn record(&self) -> PathBuf {
+        self.root.join("fleet.json")
+    }
+
+    /// Held by the coordinator for its life.
+    pub fn lock(&self) -> PathBuf {
+        self.root.join("fleet.lock")
+    }
+
+    /// The folder of requests that the coordinator has not read yet.
+    pub fn requests(&self) -> PathBuf {
+        self.root.join("requests")
+    }
+
+    /// The clone in which an attempt works.
+    pub fn clone(&self, task: &TaskId, number: u32) -> PathBuf {
+        self.root.join(format!("{task}.{number}"))
+    }
+
+    /// The clone in which landings are tried.
+    pub fn land(&self) -> PathBuf {
+        self.root.join("land")
+    }
+
+    /// The clones that are here, in no order.
+    pub fn clones(&self) -> Vec<(TaskId, u32)> {
+        let names = disk::names(&self.root, NAMES_MAX);
+        let clones = names.iter().filter_map(|name| attempt_of(name));
+        clones.filter(|(task, number)| disk::is_folder(&self.clone(task, *number))).collect()
+    }
+
+    /// What an attempt works by.
+    pub fn spec(&self, task: &TaskId, number: u32) -> PathBuf {
+        self.attempt(task, number, "json")
+    }
+
+    /// How far an attempt is. Only the attempt writes it.
+    pub fn report(&self, task: &TaskId, number: u32) -> PathBuf {
+        self.attempt(task, number, "report.json")
+    }
+
+    /// The bounded output of an attempt.
+    pub fn log(&self, task: &TaskId, number: u32) -> PathBuf {
+        self.attempt(task, number, "log")
+    }
+
+    /// Held by the process of an attempt for its life.
+    pub fn attempt_lock(&self, task: &TaskId, number: u32) -> PathBuf {
+        self.attempt(task, number, "lock")
+    }
+
+    /// The notes of the process groups that an attempt has started outside of its loop.
+    pub fn groups(&self, task: &TaskId, number: u32) -> PathBuf {
+        self.attempt(task, number, "groups")
+    }
+
+    /// The folder of what belongs to attempts beside their clones.
+    pub fn attempts(&self) -> PathBuf {
+        self.root.join("attempts")
+    }
+
+    /// Removes what belongs to an attempt beside its clone, but for its log. Its process is over.
+    pub fn remove_attempt(&self, task: &TaskId, number: u32) -> io::Result<()> {
+        let files = [self.spec(task, number), self.report(task, number)];
+        files.iter().try_for_each(|file| disk::remove(file))
+    }
+
+    fn attempt(&self, task: &TaskId, number: u32, kind: &str) -> PathBuf {
+        self.attempts().join(format!("{task}.{number}.{kind}"))
+    }
+}
+
+/// The attempt whose clone, spec or branch has this name: `vat.2`.
+pub fn attempt_of(name: &str) -> Option<(TaskId, u32)> {
+    let (task, number) = name.rsplit_once('.')?;
+    let is_canonical = !number.starts_with(['0', '+']);
+    let number = number.parse().ok().filter(|_| is_canonical)?;
+    Some((task.parse().ok()?, number))
+}
+
+/// The fleet in whose folder a spec lies, and the attempt that it is of.
+pub fn of_spec(spec: &Path) -> Option<(FleetFiles, TaskId, u32)> {
+    let (task, number) = attempt_of(spec.file_name()?.to_str()?.strip_suffix(".json")?)?;
+    let root = spec.parent()?.parent()?.to_owned();
+    Some((FleetFiles { root }, task, number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clone_is_found_by_its_name_and_what_is_beside_it_is_not_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = FleetFiles::of(&Home::at(folder.path()), "shop");
+        files.make().unwrap();
+        let [vat, dotted]: [TaskId; 2] = ["vat", "v1.2"].map(|name| name.parse().unwrap());
+        for clone in [files.clone(&vat, 2), files.clone(&dotted, 10), files.land()] {
+            std::fs::create_dir(clone).unwrap();
+        }
+        std::fs::write(files.record(), "{}").unwrap();
+        std::fs::write(files.clone(&vat, 3), "a file").unwrap();
+        let mut found = files.clones();
+        found.sort();
+        assert_eq!(found, [(dotted.clone(), 10), (vat.clone(), 2)]);
+        let spec = files.spec(&dotted, 10);
+        assert_eq!(of_spec(&spec), Some((files, dotted, 10)));
+        for name in ["vat", "vat.", "vat.02", "vat.+2", "../x.1", ".x.1", "vat.4294967296"] {
+            assert_eq!(attempt_of(name), None, "{name}");
+        }
+    }
+}
