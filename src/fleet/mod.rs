@@ -3,6 +3,7 @@
 //! clone of its own, and landing is serial. No model claims, merges or lands anything.
 
 pub mod files;
+pub mod plan;
 pub mod record;
 pub mod spec;
 pub mod step;

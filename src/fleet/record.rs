@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+use super::plan::WaitsFor;
 use crate::engine::fleet::{Carried, LandingMode, Refusal, Remote, TaskId};
 use crate::engine::git::GitBaseline;
 use crate::engine::record::{Check, LoopId, Outcome, Proof};
@@ -16,7 +17,7 @@ use crate::engine::record::{Check, LoopId, Outcome, Proof};
 pub const SCHEMA: u32 = 1;
 
 /// A fleet: what holds for all of its tasks, and each of them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FleetRecord {
     pub schema: u32,
     /// The crew version that wrote it.
@@ -29,7 +30,7 @@ pub struct FleetRecord {
     pub holder: Holder,
     /// Grows with each renewal at the remote; a record that stands still has no coordinator.
     pub beat: u64,
-    /// What a person asked for all tasks; a start lifts a pause.
+    /// What a person asked for all tasks; the next start lifts it.
     pub request: Option<TaskRequest>,
     pub tasks: BTreeMap<TaskId, TaskRecord>,
 }
@@ -77,7 +78,7 @@ pub struct Holder {
 }
 
 /// How far a task is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskRecord {
     /// Fingerprint of the text that it works by: prompt, options and setup.
     pub revision: String,
@@ -90,35 +91,54 @@ pub struct TaskRecord {
     pub carried: Carried,
     /// Millionths of a US dollar that are set aside while it runs.
     pub reserved_micros: u64,
-    /// The last commit that was fetched from one of its attempts.
+    /// The last commit that was fetched from one of its attempts: a new attempt starts from it, and
+    /// nothing else lands.
     pub commit: Option<String>,
+    /// The newest commit that its attempt reported. Where it differs from `commit`, that has to be
+    /// fetched before the task lands or gets a new number.
+    pub tip: Option<String>,
     /// The commit of the base that this contains, as far as is known.
     pub stands_on: Option<String>,
     /// Why its landing sent it back; a task is sent back once.
     pub sent_back: Option<Refusal>,
     /// Files that were in conflict then. Each must be resolved before it lands.
     pub conflicts: Vec<String>,
+    /// Its next start gets a new number whatever is there: a landing sent it back.
+    pub begins_anew: bool,
     /// How often in a row its process was gone without a finished iteration.
     pub gone: u32,
     /// What a person asked of it: a pause, or a cancel that it has not obeyed yet.
     pub request: Option<TaskRequest>,
-    /// Messages of a person for its next iteration, as far as no loop has them.
+    /// Messages for its next iteration, as far as no loop has them.
     pub messages: Vec<String>,
+    /// How many of them are in the spec of the running attempt.
+    pub given: usize,
     /// Its next start takes the tests as its agent left them for the original ones.
     pub accepts_test_changes: bool,
+    /// What it waits for, while it waits.
+    pub waits: Option<WaitsFor>,
+    /// The limit of its iterations, for rows; 0 without one.
+    pub max_iterations: u32,
     /// When its state changed last.
     pub at: DateTime<Utc>,
 }
 
 /// Where a task is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "is")]
 pub enum TaskState {
+    #[default]
     Waiting,
-    /// An attempt has been handed to the executor as `job`; `continues`: with the loop that is there.
-    Running { job: String, since: DateTime<Utc> },
+    /// An attempt has been handed to the executor, which calls it `job`; empty until that is known.
+    Running {
+        job: String,
+        since: DateTime<Utc>,
+    },
     /// Its loop is completed with this proof, and its branch is landed or waits for its turn.
-    Landing { proof: Option<Proof>, why: String },
+    Landing {
+        proof: Option<Proof>,
+        why: String,
+    },
     Ended(TaskEnding),
 }
 
