@@ -23,6 +23,10 @@ pub struct AttemptSpec {
     pub base: String,
     /// The commit where it begins; `None`: the newest of the base.
     pub start: Option<String>,
+    /// The commit of the base that the work so far contains, as far as is known. Without it nobody
+    /// could see that the base was rewritten between two attempts.
+    #[serde(default)]
+    pub stands_on: Option<String>,
     /// The tasks whose work is merged into a first start, with their commits.
     pub before: Vec<(TaskId, String)>,
     pub source: Source,
