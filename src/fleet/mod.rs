@@ -7,3 +7,4 @@ pub mod plan;
 pub mod record;
 pub mod spec;
 pub mod step;
+pub mod store;

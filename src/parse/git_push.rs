@@ -127,7 +127,7 @@ pub fn without_secrets(text: &str) -> String {
 }
 
 /// The longest message of a commit that is read, in bytes.
-pub const MESSAGE_BYTES: usize = 1 << 20;
+pub const MESSAGE_BYTES: usize = 8 << 20;
 
 /// Whether git accepts this as the full name of a ref.
 pub fn is_ref_name(name: &str) -> bool {

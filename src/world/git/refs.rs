@@ -110,12 +110,12 @@ impl Refs<'_> {
         self.talk(&arguments, names.join("\n").as_bytes()).map(drop)
     }
 
-    /// The message of a commit that is here, of at most 1 MiB, byte for byte. Bytes that are not
+    /// The message of a commit that is here, of at most 8 MiB, byte for byte. Bytes that are not
     /// UTF-8 are replaced.
     pub fn message(&self, id: &str) -> Result<String, GitFault> {
         let read = self.messages(&[id.to_owned()])?.pop().flatten();
         read.ok_or_else(|| {
-            let cause = format!("{id} is not a commit here with a message of at most 1 MiB");
+            let cause = format!("{id} is not a commit here with a message of at most 8 MiB");
             fault(cause, "fetch its ref; if that does not help, crew did not write it")
         })
     }
@@ -147,7 +147,7 @@ impl Refs<'_> {
     /// even with the same message, so of two who write the same into a ref, one is refused.
     pub fn commit(&self, message: &str, parent: Option<&str>) -> Result<String, GitFault> {
         if message.contains('\0') || message.len() > MESSAGE_BYTES {
-            let cause = "git cannot keep this message: it is longer than 1 MiB or has a zero byte";
+            let cause = "git cannot keep this message: it is longer than 8 MiB or has a zero byte";
             return Err(fault(cause, "make it shorter, without the zero byte"));
         }
         parent.map_or(Ok(()), identified)?;
@@ -197,7 +197,7 @@ impl Refs<'_> {
     }
 
     /// The messages of a commit and of its first parents, the newest first, at most so many. Those
-    /// that are not text of at most 1 MiB are left out.
+    /// that are not text of at most 8 MiB are left out.
     pub fn journal(&self, id: &str, most: usize) -> Result<Vec<String>, GitFault> {
         identified(id)?;
         let most = format!("--max-count={most}");

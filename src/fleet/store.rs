@@ -1,0 +1,537 @@
+//! Where the record of a fleet is kept: a file here, and with a remote also a ref there, which
+//! holds it as the message of a commit. The coordinator alone writes both. A lock here and a
+//! compare-and-swap there keep a second one out; one that lost the ref writes nothing more. Verbs
+//! read the file, and leave requests in a folder.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::files::FleetFiles;
+use super::record::{FleetRecord, FleetSetup, Holder};
+use super::step::FleetRequest;
+use crate::engine::fleet::manifest::read_record;
+use crate::engine::fleet::{Remote, TaskId};
+use crate::engine::git::{GitBaseline, GitFault, GitStep, RefUpdate, SwapResult};
+use crate::engine::text::Shown;
+use crate::parse::git_push::without_secrets;
+use crate::world::clock::{self, Deadline, Stopwatch};
+use crate::world::files::disk::{self, Durability, Lock};
+use crate::world::git::refs::{Patience, Refs};
+use crate::world::git::steps;
+use crate::world::process::identity;
+use crate::world::process::signals::Signals;
+use crate::world::store::{Home, LOCK_WAIT, write_json};
+use crate::world::{env, fault, host};
+
+/// The largest record that is read, in bytes.
+const RECORD_BYTES: u64 = 16 << 20;
+/// The most fleets that are listed.
+const FLEETS_MAX: usize = 1000;
+/// The most requests that may wait, and the largest, in bytes.
+const REQUESTS_MAX: usize = 1000;
+const REQUEST_BYTES: u64 = 64 << 10;
+/// Longer than somebody holds the lock who only looks whether it is held.
+const LOCK_LOOK: Duration = Duration::from_millis(50);
+/// How long a refused start waits for the other to write who it is.
+const HOLDER_WAIT: Duration = Duration::from_secs(2);
+/// The least time between two batched writes to the remote.
+const BATCH_MS: u64 = 3_000;
+/// After so long without a write the remote's record is renewed.
+const RENEW_MS: u64 = 60_000;
+/// How long the remote's record must not change before `--replace-coordinator` takes it: five
+/// renewals, on this machine's own clock while it is awake.
+const STALE_MS: u64 = 5 * RENEW_MS;
+/// The most milliseconds that count between two looks: in a longer gap the remote was away, and the
+/// record could not have been renewed either.
+const GAP_MS: u64 = 30_000;
+/// The longest that one talk with the remote may take.
+const TALK: Duration = Duration::from_secs(30);
+/// The process id in the record of a fleet that nobody coordinates.
+const NOBODY: i32 = 0;
+/// How a record that cannot be read is put out of the way.
+const AWAY: &str = "move the file away";
+
+/// Why the record was not written.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreFault {
+    /// Another coordinator has the fleet, as this says. Nothing may be written any more.
+    #[error("another coordinator has this fleet: {0}")]
+    Lost(String),
+    /// The remote. Another try may help.
+    #[error(transparent)]
+    Remote(#[from] GitFault),
+    /// This machine's disk. Another try may help.
+    #[error(transparent)]
+    Disk(#[from] io::Error),
+}
+
+/// A commit to be pushed to the base together with the record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BaseMove {
+    /// A repository with the commit.
+    pub folder: PathBuf,
+    /// The base as it was when the commit was made and checked.
+    pub before: String,
+    pub commit: String,
+}
+
+/// The memory of a coordinator.
+pub trait RecordStore {
+    /// The newest record; `None` before the first.
+    fn load(&mut self) -> Result<Option<FleetRecord>>;
+
+    /// Writes the record here. At the remote it is written at once if that `is_urgent`, otherwise
+    /// with the next [`Self::renew`].
+    fn save(&mut self, record: &FleetRecord, is_urgent: bool) -> Result<(), StoreFault>;
+
+    /// Writes at the remote what waits for it and, once a minute, renews it. To be called often.
+    fn renew(&mut self, record: &mut FleetRecord) -> Result<(), StoreFault>;
+
+    /// Moves the base and the record in one push, both or neither. False where the base has moved.
+    fn land(&mut self, base: &BaseMove, record: &FleetRecord) -> Result<bool, StoreFault>;
+}
+
+/// The record here and, with a remote, there. The lock is held as long as this lives.
+#[derive(Debug)]
+pub struct FleetStore {
+    files: FleetFiles,
+    shared: Option<SharedRecord>,
+    _lock: Lock,
+}
+
+impl FleetStore {
+    /// Takes a fleet for the life of this process, and reads its record.
+    ///
+    /// # Errors
+    /// If another coordinator has it, here or by the record at the remote, with who and since when;
+    /// `replaces`: a record there that does not change is taken over.
+    pub fn take(
+        home: &Home,
+        setup: &FleetSetup,
+        signals: &Signals,
+        replaces: bool,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<(Self, Option<FleetRecord>)> {
+        let files = FleetFiles::of(home, &setup.name);
+        files.make().with_context(|| format!("cannot keep a fleet in {}", files.root.display()))?;
+        let Some(lock) = disk::lock(&files.lock(), LOCK_LOOK)? else {
+            return Err(coordinated_here(&files, &setup.name));
+        };
+        let shared = setup.remote.as_ref().map(|remote| SharedRecord::new(setup, remote, signals));
+        let mut store = Self { files, shared, _lock: lock };
+        let here = store.read_here()?;
+        let record = store.load()?;
+        if let (Some(shared), Some(there)) = (&store.shared, &record) {
+            let is_own = there.holder.home == home_id(home)?;
+            if !is_own && there.holder.pid != NOBODY {
+                if !replaces {
+                    return Err(coordinated_elsewhere(&setup.name, shared, &there.holder));
+                }
+                shared.watch(&there.holder, say)?;
+            }
+            if !is_own && here.as_ref().is_some_and(|here| here.id != there.id) {
+                bail!(
+                    "{} has another fleet of the name {}, started on {}\n\
+                     hint: name = \"NAME\" in {}/fleet.toml makes this one of its own",
+                    shared.remote,
+                    setup.name,
+                    Shown(&there.holder.host),
+                    setup.folder
+                );
+            }
+        }
+        Ok((store, record))
+    }
+
+    fn read_here(&self) -> Result<Option<FleetRecord>> {
+        read_file(&self.files.record())
+    }
+}
+
+impl RecordStore for FleetStore {
+    fn load(&mut self) -> Result<Option<FleetRecord>> {
+        let here = self.read_here()?;
+        let Some(shared) = &mut self.shared else { return Ok(here) };
+        let there = shared.read()?;
+        // What is written here goes to the remote later, or at the same time.
+        Ok(match (here, there) {
+            (Some(here), Some(there)) => {
+                let is_newest = here.holder.home == there.holder.home && here.beat >= there.beat;
+                Some(if is_newest && here.id == there.id { here } else { there })
+            }
+            (here, there) => there.or(here),
+        })
+    }
+
+    fn save(&mut self, record: &FleetRecord, is_urgent: bool) -> Result<(), StoreFault> {
+        write_json(&self.files.record(), record, Durability::Machine)?;
+        let Some(shared) = &mut self.shared else { return Ok(()) };
+        shared.is_behind = true;
+        if is_urgent { shared.push(record, None).map(drop) } else { Ok(()) }
+    }
+
+    fn renew(&mut self, record: &mut FleetRecord) -> Result<(), StoreFault> {
+        let Some(shared) = &mut self.shared else { return Ok(()) };
+        let age_ms = shared.tried_at.map_or(u64::MAX, Stopwatch::elapsed_ms);
+        let renew_ms = fault::number("CREW_RENEW_MS").unwrap_or(RENEW_MS);
+        if age_ms < if shared.is_behind { BATCH_MS.min(renew_ms) } else { renew_ms } {
+            return Ok(());
+        }
+        record.beat += 1;
+        write_json(&self.files.record(), record, Durability::Process)?;
+        shared.push(record, None).map(drop)
+    }
+
+    fn land(&mut self, base: &BaseMove, record: &FleetRecord) -> Result<bool, StoreFault> {
+        let shared = self.shared.as_mut().ok_or_else(|| {
+            StoreFault::Disk(io::Error::other("a fleet without a remote lands nothing"))
+        })?;
+        let is_moved = shared.push(record, Some(base))?;
+        if is_moved {
+            write_json(&self.files.record(), record, Durability::Machine)?;
+        }
+        Ok(is_moved)
+    }
+}
+
+/// The record at a remote.
+#[derive(Debug)]
+struct SharedRecord {
+    repository: PathBuf,
+    url: String,
+    /// The name of the remote.
+    remote: String,
+    /// The full names of the record's ref and of the base's.
+    name: String,
+    base: String,
+    trusted: Option<GitBaseline>,
+    patience: Patience,
+    /// What the ref points to, as far as is known.
+    known: Option<String>,
+    /// What was pushed without an answer since.
+    unanswered: Option<String>,
+    tried_at: Option<Stopwatch>,
+    /// Whether the record here is newer.
+    is_behind: bool,
+}
+
+impl SharedRecord {
+    fn new(setup: &FleetSetup, remote: &Remote, signals: &Signals) -> Self {
+        Self {
+            repository: setup.repository.clone(),
+            url: remote.url.clone(),
+            remote: remote.name.clone(),
+            name: format!("refs/crew/{}/record", setup.name),
+            base: format!("refs/heads/{}", setup.base),
+            trusted: setup.trusted.clone(),
+            patience: Patience { signals: signals.clone(), within: Duration::ZERO, talk: TALK },
+            known: None,
+            unanswered: None,
+            tried_at: None,
+            is_behind: true,
+        }
+    }
+
+    fn refs<'a>(&'a self, folder: &'a Path) -> Refs<'a> {
+        let patience = Some(&self.patience);
+        Refs { folder, remote: &self.url, stop: &|| false, patience }
+    }
+
+    /// Fails if a program or a place was planted in the configuration of the repository.
+    fn unplanted(&self) -> Result<(), GitFault> {
+        let before = self.trusted.as_ref();
+        let look = |before| steps::unplanted(&self.repository, before, GitStep::Lease, Some(""));
+        before.map_or(Ok(()), look)
+    }
+
+    fn seen(&self) -> Result<Option<String>, GitFault> {
+        let found = self.refs(&self.repository).list(&[&self.name])?;
+        Ok(found.into_iter().find(|it| it.name == self.name).map(|it| it.id))
+    }
+
+    fn read(&mut self) -> Result<Option<FleetRecord>> {
+        self.unplanted()?;
+        self.known = self.seen()?;
+        let Some(id) = &self.known else { return Ok(None) };
+        Ok(Some(self.record(id)?))
+    }
+
+    fn record(&self, id: &str) -> Result<FleetRecord> {
+        let refs = self.refs(&self.repository);
+        refs.fetch(&[&self.name], &[])?;
+        let message = refs.message(id)?;
+        let (_, text) = message.split_once("\n\n").unwrap_or_default();
+        Ok(read_record(&self.name, text.as_bytes(), "delete that ref of the remote")?)
+    }
+
+    /// Writes the record over what is known, with a move of the base. False where only the base was
+    /// in the way.
+    fn push(&mut self, record: &FleetRecord, base: Option<&BaseMove>) -> Result<bool, StoreFault> {
+        self.tried_at = Some(Stopwatch::start());
+        self.unplanted()?;
+        let folder = base.map_or(&self.repository, |base| &base.folder).clone();
+        let id = self.refs(&folder).commit(&text(record)?, None)?;
+        let also = base.filter(|base| base.commit != base.before).map(|base| RefUpdate {
+            name: self.base.clone(),
+            old: Some(base.before.clone()),
+            new: Some(base.commit.clone()),
+        });
+        loop {
+            let (old, new) = (self.known.clone(), Some(id.clone()));
+            let mut updates = vec![RefUpdate { name: self.name.clone(), old, new }];
+            updates.extend(also.clone());
+            match self.refs(&folder).swap(&updates) {
+                Ok(SwapResult::Done) => {
+                    (self.known, self.unanswered, self.is_behind) = (Some(id), None, false);
+                    return Ok(true);
+                }
+                Ok(SwapResult::Refused) => {}
+                Err(fault) => {
+                    self.unanswered = Some(id);
+                    return Err(fault.into());
+                }
+            }
+            let seen = self.seen()?;
+            if seen == self.known {
+                return Ok(false);
+            }
+            // The answer to an earlier push was lost: what is there is our own.
+            if seen.is_none() || seen != self.unanswered {
+                return Err(StoreFault::Lost(self.holder(seen.as_deref())));
+            }
+            (self.known, self.unanswered) = (seen, None);
+        }
+    }
+
+    /// Who has the record that a commit holds.
+    fn holder(&self, id: Option<&str>) -> String {
+        let Some(id) = id else { return format!("its record at {} was removed", self.remote) };
+        let unknown = |_| "its record cannot be read".to_owned();
+        self.record(id).map_or_else(unknown, |record| record.holder.to_string())
+    }
+
+    /// Waits until the record has not changed for so long that its coordinator is gone.
+    fn watch(&self, holder: &Holder, say: &mut dyn FnMut(&str)) -> Result<()> {
+        let stale_ms = fault::number("CREW_STALE_MS").unwrap_or(STALE_MS);
+        say(&format!(
+            "watching the record of {holder}: it is taken if it does not change for {} s",
+            stale_ms / 1000
+        ));
+        let pause = Duration::from_millis((stale_ms / 10).min(GAP_MS / 2));
+        let (mut still_ms, mut since) = (0, Stopwatch::start());
+        while still_ms < stale_ms {
+            let is_asked = || (self.patience.signals.times() > 0).then_some(());
+            if Deadline::after(pause).poll(LOCK_LOOK, is_asked).is_some() {
+                bail!("the watch was ended by a signal; nothing was taken");
+            }
+            let seen = match self.seen() {
+                Ok(seen) => seen,
+                Err(fault) => {
+                    say(&format!("{fault}; it is asked again"));
+                    continue;
+                }
+            };
+            if seen != self.known {
+                bail!(
+                    "{holder} has the fleet and renewed its record just now\n\
+                     hint: end that coordinator first, with Ctrl-C"
+                );
+            }
+            still_ms += since.elapsed_ms().min(GAP_MS);
+            since = Stopwatch::start();
+        }
+        Ok(())
+    }
+}
+
+/// The message of the commit that holds a record. What only this machine knows stays here.
+fn text(record: &FleetRecord) -> io::Result<String> {
+    let mut record = record.clone();
+    record.terms.trusted = None;
+    Ok(format!("crew fleet {}\n\n{}\n", record.terms.name, serde_json::to_string(&record)?))
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { host, home, pid, since } = self;
+        let (host, home) = (Shown(host), Shown(home));
+        write!(out, "process {pid} on {host}, home {home}, since {}", since.format("%F %H:%M UTC"))
+    }
+}
+
+impl Holder {
+    /// This process.
+    pub fn myself(home: &Home, now: DateTime<Utc>) -> Result<Self> {
+        let host = host::host().map(|host| host.name).unwrap_or_default();
+        Ok(Self { host, home: home_id(home)?, pid: identity::my_id(), since: now })
+    }
+
+    /// The same once its process has ended in order: anybody may take the fleet.
+    pub fn released(&self) -> Self {
+        Self { pid: NOBODY, ..self.clone() }
+    }
+}
+
+/// What tells this home from those of other machines and containers.
+fn home_id(home: &Home) -> Result<String> {
+    let file = home.root().join("id");
+    let read = || disk::read_text(&file, REQUEST_BYTES).map(|text| text.filter(|it| !it.is_empty()));
+    if let Some(id) = read()? {
+        return Ok(id.trim().to_owned());
+    }
+    let lock = disk::lock(&home.root().join("id.lock"), LOCK_WAIT)?;
+    let _lock = lock.with_context(|| format!("{} is busy", home.root().display()))?;
+    if let Some(id) = read()? {
+        return Ok(id.trim().to_owned());
+    }
+    let id = format!("{:016x}", env::random());
+    disk::write(&file, format!("{id}\n").as_bytes(), Durability::Machine)?;
+    Ok(id)
+}
+
+/// Why a start here is refused: who has the fleet.
+fn coordinated_here(files: &FleetFiles, fleet: &str) -> anyhow::Error {
+    // It may only just have taken the lock.
+    let named = || {
+        let record = read_file(&files.record()).ok().flatten()?;
+        Some(record.holder).filter(|holder| is_at_work(holder.pid))
+    };
+    let holder = Deadline::after(HOLDER_WAIT).poll(LOCK_LOOK, named);
+    let who = holder.map_or_else(|| "a process that is starting".to_owned(), |it| it.to_string());
+    anyhow!(
+        "the fleet {fleet} is coordinated already, by {who}, in {}\n\
+         hint: crew fleet status {fleet} shows it; crew pause, cancel and tell reach it",
+        files.root.display()
+    )
+}
+
+fn is_at_work(pid: i32) -> bool {
+    pid != NOBODY && identity::identity(pid).is_some()
+}
+
+fn coordinated_elsewhere(fleet: &str, shared: &SharedRecord, holder: &Holder) -> anyhow::Error {
+    anyhow!(
+        "the fleet {fleet} is coordinated already, by {holder}, as its record at {} says ({})\n\
+         hint: end it there with Ctrl-C; if it is gone, --replace-coordinator takes the fleet once \
+         its record has not changed for 5 minutes; name = \"NAME\" in fleet.toml makes another fleet",
+        shared.remote,
+        without_secrets(&shared.url)
+    )
+}
+
+// What verbs use.
+
+/// The names of all fleets of this machine, in their order.
+pub fn names(home: &Home) -> io::Result<Vec<String>> {
+    let mut names = disk::list(&home.fleets(), FLEETS_MAX)?;
+    let is_fleet = |name: &String| {
+        name.parse::<TaskId>().is_ok() && disk::is_file(&FleetFiles::of(home, name).record())
+    };
+    names.retain(is_fleet);
+    names.sort();
+    Ok(names)
+}
+
+/// A fleet's record as it is kept here; `None` if there is no such fleet.
+pub fn read(home: &Home, fleet: &str) -> Result<Option<FleetRecord>> {
+    read_file(&FleetFiles::of(home, fleet).record())
+}
+
+fn read_file(file: &Path) -> Result<Option<FleetRecord>> {
+    let Some(bytes) = disk::read(file, RECORD_BYTES)? else { return Ok(None) };
+    Ok(Some(read_record(&file.display().to_string(), &bytes, AWAY)?))
+}
+
+/// Whether a coordinator of this home has the fleet.
+pub fn is_coordinated(home: &Home, fleet: &str) -> bool {
+    let lock = FleetFiles::of(home, fleet).lock();
+    disk::exists(&lock) && matches!(disk::lock(&lock, Duration::ZERO), Ok(None))
+}
+
+/// A request as a file.
+#[derive(Debug, Serialize, Deserialize)]
+struct RequestFile {
+    task: Option<TaskId>,
+    request: FleetRequest,
+}
+
+/// Leaves a request for the coordinator, which reads it within a second, or when it starts. `None`
+/// means all tasks.
+pub fn send(
+    home: &Home,
+    fleet: &str,
+    task: Option<&TaskId>,
+    request: &FleetRequest,
+) -> Result<()> {
+    let files = FleetFiles::of(home, fleet);
+    if !disk::is_file(&files.record()) {
+        bail!("there is no fleet {} here\nhint: crew status lists them", Shown(fleet));
+    }
+    files.make()?;
+    if disk::names(&files.requests(), REQUESTS_MAX).len() >= REQUESTS_MAX {
+        bail!(
+            "{REQUESTS_MAX} requests to the fleet {fleet} wait already\n\
+             hint: crew fleet run {fleet} reads them"
+        );
+    }
+    let now = clock::now().wall.timestamp_micros();
+    let file = files.requests().join(format!("{now:020}-{:016x}.json", env::random()));
+    let request = RequestFile { task: task.cloned(), request: request.clone() };
+    Ok(write_json(&file, &request, Durability::Machine)?)
+}
+
+/// The requests that wait, the oldest first.
+#[derive(Debug, Default)]
+pub struct WaitingRequests {
+    pub requests: Vec<(Option<TaskId>, FleetRequest)>,
+    /// One line for each file that was set aside.
+    pub notes: Vec<String>,
+    files: Vec<PathBuf>,
+}
+
+fn shown(path: PathBuf) -> String {
+    path.display().to_string()
+}
+
+impl WaitingRequests {
+    /// Reads them. They stay where they are until [`Self::remove`].
+    pub fn read(files: &FleetFiles) -> Self {
+        let mut names = disk::names(&files.requests(), REQUESTS_MAX);
+        names.retain(|name| name.ends_with(".json") && !name.starts_with('.'));
+        names.sort();
+        let mut waiting = Self::default();
+        for name in names {
+            let file = files.requests().join(&name);
+            let parsed = match disk::read(&file, REQUEST_BYTES) {
+                Ok(None) => continue,
+                Ok(Some(bytes)) => serde_json::from_slice(&bytes).map_err(|it| it.to_string()),
+                Err(error) => Err(error.to_string()),
+            };
+            match parsed {
+                Ok(RequestFile { task, request }) => {
+                    waiting.requests.push((task, request));
+                    waiting.files.push(file);
+                }
+                Err(why) => {
+                    // One name for all: whoever can write here cannot fill the folder.
+                    let aside = disk::move_aside(&file, "unreadable");
+                    let aside = aside.map_or_else(|error| error.to_string(), shown);
+                    waiting.notes.push(format!("a request cannot be read: {why}; see {aside}"));
+                }
+            }
+        }
+        waiting
+    }
+
+    /// Removes what was read, once the record says what follows from it.
+    pub fn remove(self) -> io::Result<()> {
+        self.files.iter().try_for_each(|file| disk::remove(file))
+    }
+}
+
