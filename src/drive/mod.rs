@@ -20,6 +20,7 @@ pub mod resume;
 pub mod run;
 pub mod scratch;
 pub mod session;
+pub mod slurm;
 pub mod start;
 pub mod test_changes;
 pub mod tree;

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::{Findings, VERSION, first_line};
 use crate::agents::service::{Service, route};
 use crate::agents::service_of;
-use crate::drive::fleet::executors::slurm::on_a_node;
+use crate::drive::slurm::on_a_node;
 use crate::drive::start::{agent, place, terms};
 use crate::engine::doctor::{Examination, NodeReport};
 use crate::engine::git::GitFault;

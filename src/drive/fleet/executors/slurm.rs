@@ -279,57 +279,6 @@ impl KnownJobs {
     }
 }
 
-/// The longest that a place and the run itself may take together.
-pub const STEP_WITHIN: Duration = Duration::from_secs(10 * 60);
-/// sbatch reads what a site wants of each job from SBATCH_*, and srun reads the same from SLURM_*.
-const SAME_TERMS: &str = "for term in ACCOUNT CONSTRAINT PARTITION QOS RESERVATION; do \
-    eval \"[ -z \\\"\\$SBATCH_$term\\\" ] || export SLURM_$term=\\\"\\$SBATCH_$term\\\"\"; done; ";
-
-/// Runs crew with these words, which every user sees, on a node, and returns the last line of its
-/// output that `read` understands. `crew` is a path on the nodes, or a name on the PATH of the
-/// login shell. It begins in `folder` where Slurm's commands are here and the node has that.
-pub fn on_a_node<T>(
-    host: Option<&str>,
-    crew: &Path,
-    folder: &Path,
-    words: &[&str],
-    stop: Stop<'_>,
-    read: impl Fn(&str) -> Option<T>,
-) -> Result<T> {
-    let mut found = None;
-    let mut each = |line: &str| found = read(line).or_else(|| found.take());
-    let call = call(host, &step(crew, words), folder).within(STEP_WITHIN).input(&[]);
-    let ran = run(call.each_line(&mut each), host, stop);
-    let crew = crew.display();
-    if let Err(error) = ran {
-        // What the node's own daemon says when the program is not there.
-        let told = error.to_string();
-        if told.contains("execve()") {
-            let cause = told.lines().next().unwrap_or_default();
-            bail!("{cause}\nhint: install crew on the nodes, as {crew}");
-        }
-        return Err(error);
-    }
-    found
-        .ok_or_else(|| anyhow!("its output has no report\nhint: look at srun -n1 {crew} --version"))
-}
-
-fn step(crew: &Path, words: &[&str]) -> String {
-    let crew = crew.display().to_string();
-    let words = shell_words::join([&[crew.as_str()], words].concat());
-    format!("{SAME_TERMS}exec srun -n1 -c1 --quiet --job-name=crew/doctor {words}")
-}
-
 #[cfg(test)]
 #[path = "slurm_tests.rs"]
 mod tests;
-
-#[cfg(test)]
-mod step_tests {
-    use super::*;
-
-    #[test]
-    fn a_step_has_the_terms_of_a_batch_job_and_every_word_quoted() {
-        insta::assert_snapshot!(step(Path::new("/opt/crew"), &["doctor", "--agent=it's"]), @r#"for term in ACCOUNT CONSTRAINT PARTITION QOS RESERVATION; do eval "[ -z \"\$SBATCH_$term\" ] || export SLURM_$term=\"\$SBATCH_$term\""; done; exec srun -n1 -c1 --quiet --job-name=crew/doctor /opt/crew doctor '--agent=it'\''s'"#);
-    }
-}

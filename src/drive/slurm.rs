@@ -1,0 +1,167 @@
+//! Runs Slurm's commands: here, or on a login node by ssh. It does not interpret what they print.
+//! The environment reaches a job as sbatch and srun export it by default; no secret is ever a word
+//! of a command, because every user of a machine sees those.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, anyhow, bail};
+
+use crate::engine::text::start;
+use crate::world::process::{Call, ExitCause, FinishedProcess, Stop};
+
+/// The longest that a place in the cluster and the run itself may take together.
+pub const STEP_WITHIN: Duration = Duration::from_secs(10 * 60);
+/// The most characters of a failed command's last line that are kept.
+const CAUSE_CHARS: usize = 300;
+/// sbatch reads what a site wants of each job from SBATCH_*, and srun reads the same from SLURM_*.
+const SAME_TERMS: &str = "for term in ACCOUNT CONSTRAINT PARTITION QOS RESERVATION; do \
+    eval \"[ -z \\\"\\$SBATCH_$term\\\" ] || export SLURM_$term=\\\"\\$SBATCH_$term\\\"\"; done; ";
+
+/// One word of a command of the shell.
+pub fn quoted(word: &str) -> String {
+    shell_words::quote(word).into_owned()
+}
+
+/// A command of the shell, on a login node or in `folder` here.
+pub fn call<'a>(host: Option<&str>, command: &str, folder: &Path) -> Call<'a> {
+    let words = shell(host, command);
+    Call::of(&words[0], folder).args(&words[1..])
+}
+
+/// Runs such a command to its end. An error has the last line that it printed, and a hint.
+pub fn run(call: Call<'_>, host: Option<&str>, stop: Stop<'_>) -> Result<()> {
+    let shell = if host.is_some() { "ssh" } else { "sh" };
+    let ended = call.run(stop).with_context(|| format!("cannot start {shell}"))?;
+    if ended.cause == ExitCause::Exit(0) { Ok(()) } else { Err(failed(&ended, host)) }
+}
+
+/// The words that run a command of the shell here, or on a login node. There it needs a login
+/// shell: sites put Slurm's commands, and people crew, on the PATH of that one only.
+fn shell(host: Option<&str>, command: &str) -> Vec<String> {
+    let Some(host) = host else { return ["sh", "-c", command].map(str::to_owned).into() };
+    let remote = format!("exec bash -lc {}", quoted(command));
+    ["ssh", "-o", "BatchMode=yes", "--", host, &remote].map(str::to_owned).into()
+}
+
+/// The failure of a command, in the last line of what it printed.
+fn failed(ended: &FinishedProcess, host: Option<&str>) -> anyhow::Error {
+    let text = ended.text();
+    // srun ends with how its task ended; the cause is the line before.
+    let says_why = |line: &&str| !line.is_empty() && !line.contains(": task 0: ");
+    let last = text.lines().map(str::trim).rfind(says_why);
+    let cause = match (ended.cause, last) {
+        (ExitCause::Exit(_), Some(line)) => start(line, CAUSE_CHARS).to_owned(),
+        (cause, _) => cause.to_string(),
+    };
+    let hint = match (ended.cause, host) {
+        (ExitCause::Exit(255), Some(host)) => {
+            format!("make `ssh {host} true` work without a question")
+        }
+        (ExitCause::Exit(127), Some(host)) => {
+            format!("put Slurm's commands on the PATH of the login shell of {host}")
+        }
+        (ExitCause::Exit(127), None) => {
+            "install Slurm's commands, or name a login node: --on slurm:HOST".to_owned()
+        }
+        _ => "squeue --me shows whether Slurm answers".to_owned(),
+    };
+    anyhow!("{cause}\nhint: {hint}")
+}
+
+/// Runs crew with these words, which every user sees, on a node, and returns the last line of its
+/// output that `read` understands. `crew` is a path on the nodes, or a name on the PATH of the
+/// login shell. It begins in `folder` where Slurm's commands are here and the node has that.
+pub fn on_a_node<T>(
+    host: Option<&str>,
+    crew: &Path,
+    folder: &Path,
+    words: &[&str],
+    stop: Stop<'_>,
+    read: impl Fn(&str) -> Option<T>,
+) -> Result<T> {
+    let mut found = None;
+    let mut each = |line: &str| found = read(line).or_else(|| found.take());
+    let call = call(host, &step(crew, words), folder).within(STEP_WITHIN).input(&[]);
+    let ran = run(call.each_line(&mut each), host, stop);
+    let crew = crew.display();
+    if let Err(error) = ran {
+        // What the node's own daemon prints when the program is not there.
+        let text = error.to_string();
+        if text.contains("execve()") {
+            let cause = text.lines().next().unwrap_or_default();
+            bail!("{cause}\nhint: install crew on the nodes, as {crew}");
+        }
+        return Err(error);
+    }
+    found
+        .ok_or_else(|| anyhow!("its output has no report\nhint: look at srun -n1 {crew} --version"))
+}
+
+fn step(crew: &Path, words: &[&str]) -> String {
+    let crew = crew.display().to_string();
+    let words = shell_words::join([&[crew.as_str()], words].concat());
+    format!("{SAME_TERMS}exec srun -n1 -c1 --quiet --job-name=crew/doctor {words}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_has_the_terms_of_a_batch_job_and_every_word_quoted() {
+        insta::assert_snapshot!(step(Path::new("/opt/crew"), &["doctor", "--agent=it's"]), @r#"for term in ACCOUNT CONSTRAINT PARTITION QOS RESERVATION; do eval "[ -z \"\$SBATCH_$term\" ] || export SLURM_$term=\"\$SBATCH_$term\""; done; exec srun -n1 -c1 --quiet --job-name=crew/doctor /opt/crew doctor '--agent=it'\''s'"#);
+    }
+
+    #[test]
+    fn a_command_goes_to_a_shell_here_or_to_a_login_shell_there() {
+        let command = "mkdir -p -- 'a b' && exec true";
+        assert_eq!(shell(None, command), ["sh", "-c", command]);
+        let there = shell(Some("login.example"), command);
+        assert_eq!(there[..5], ["ssh", "-o", "BatchMode=yes", "--", "login.example"]);
+        assert_eq!(there[5..], [r"exec bash -lc 'mkdir -p -- '\''a b'\'' && exec true'"]);
+    }
+
+    #[test]
+    fn a_failed_command_says_why_and_what_to_do() {
+        let no_controller =
+            "slurm_load_jobs error: Unable to contact slurm controller (connect failure)\n";
+        let table = [
+            (ExitCause::Exit(1), None, no_controller),
+            (ExitCause::TimedOut, None, "Welcome\n"),
+            (ExitCause::Exit(127), None, "sh: 1: exec: sbatch: not found\n"),
+            (ExitCause::Exit(127), Some("login"), "bash: line 1: exec: sbatch: not found\n\n"),
+            (ExitCause::Exit(255), Some("login"), "a@login: Permission denied (publickey).\n"),
+            (ExitCause::Exit(1), None, ""),
+        ];
+        let failures = table.map(|(cause, host, output)| {
+            let ended = FinishedProcess {
+                cause,
+                elapsed_ms: 0,
+                output: output.into(),
+                errors: Vec::new(),
+                cut: false,
+            };
+            format!("{:#}", failed(&ended, host))
+        });
+        insta::assert_snapshot!(failures.join("\n\n"), @r"
+        slurm_load_jobs error: Unable to contact slurm controller (connect failure)
+        hint: squeue --me shows whether Slurm answers
+
+        it took too long
+        hint: squeue --me shows whether Slurm answers
+
+        sh: 1: exec: sbatch: not found
+        hint: install Slurm's commands, or name a login node: --on slurm:HOST
+
+        bash: line 1: exec: sbatch: not found
+        hint: put Slurm's commands on the PATH of the login shell of login
+
+        a@login: Permission denied (publickey).
+        hint: make `ssh login true` work without a question
+
+        exit 1
+        hint: squeue --me shows whether Slurm answers
+        ");
+    }
+}
