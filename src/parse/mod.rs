@@ -10,6 +10,7 @@ pub mod gh;
 pub mod git;
 pub mod git_push;
 pub mod patterns;
+pub mod placeholders;
 pub mod process_table;
 pub mod program;
 pub mod project;

@@ -10,7 +10,9 @@ use crate::engine::record::{Check, Fragment, Role};
 use crate::engine::text::{Shown, distinct};
 use crate::engine::usage::Money;
 use crate::parse::amounts::Unit;
-use crate::parse::settings::merge::{ProcedureSettings, Settings, Sourced, ValueOrigin};
+use crate::parse::settings::merge::{
+    ExecutorEntry, ProcedureSettings, Settings, Sourced, ValueOrigin,
+};
 use crate::parse::settings::options::Key;
 use crate::parse::settings::trust::TrustRequest;
 
@@ -128,6 +130,12 @@ fn rows(settings: &Settings) -> Vec<ConfigRow> {
     rows.extend(layer.agents.iter().map(|(name, agent)| {
         row(&format!("agents.{name}"), &agent.value.to_string(), &agent.origin)
     }));
+    for (name, executor) in &layer.executors {
+        let ExecutorEntry { submit, status, cancel } = &executor.value;
+        for (key, command) in [("submit", submit), ("status", status), ("cancel", cancel)] {
+            rows.push(row(&format!("executor.{name}.{key}"), command, &executor.origin));
+        }
+    }
     // crew's own procedures are shown by `crew run --list`.
     let own = layer.procedures.iter().filter(|(_, it)| it.origin != ValueOrigin::BuiltIn);
     for (name, procedure) in own {

@@ -78,6 +78,8 @@ pub struct Layer {
     pub agents: BTreeMap<String, Sourced<AgentEntry>>,
     /// By name.
     pub procedures: BTreeMap<String, Sourced<ProcedureSettings>>,
+    /// By name; only the user's own file has them.
+    pub executors: BTreeMap<String, Sourced<ExecutorEntry>>,
 }
 
 /// One `[agents.NAME]`; what it leaves out comes from the agent it is like.
@@ -117,6 +119,18 @@ impl fmt::Display for AgentEntry {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         Value::try_from(self).map_err(|_| fmt::Error)?.fmt(out)
     }
+}
+
+/// One `[executor.NAME]`: three commands of the shell that hand the jobs of a fleet to another
+/// system. [`crate::parse::placeholders`] has been checked in each.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExecutorEntry {
+    /// Takes `{script}` and `{name}`, and prints the id of the new job.
+    pub submit: String,
+    /// Takes `{job}`, and prints where it is, in a word.
+    pub status: String,
+    /// Takes `{job}`, and asks for its end.
+    pub cancel: String,
 }
 
 /// One `[procedures.NAME]`: a recipe for the prompts of fresh processes, and its own terms. What it
@@ -359,6 +373,7 @@ impl Layer {
             reactions: by_kind(&LoopMoment::ALL, &self.reactions, &lower.reactions, |it| it.on),
             agents: with(&lower.agents, &self.agents),
             procedures,
+            executors: with(&lower.executors, &self.executors),
         }
     }
 }

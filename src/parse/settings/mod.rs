@@ -24,7 +24,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 pub use self::merge::LogRetention;
-use self::merge::{AgentEntry, Layer, ProcedureSettings, Sourced, ValueOrigin};
+use self::merge::{AgentEntry, ExecutorEntry, Layer, ProcedureSettings, Sourced, ValueOrigin};
 use self::options::{KEYS, Key, LoopOptions};
 use super::fragment::{IsThere, fragment};
 use super::spelling::{nearest, shown};
@@ -32,6 +32,7 @@ use crate::engine::boundary::protect;
 use crate::engine::record::{Check, Fragment, LoopMoment, Phase, Reaction, Role};
 use crate::engine::text::{is_word_of, words_of};
 use crate::parse::amounts::{Seconds, texts};
+use crate::parse::placeholders;
 
 /// The content of a file.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -107,11 +108,13 @@ pub(super) fn in_order<'text>(table: &'text DeTable<'text>) -> Vec<Item<'text>> 
     entries
 }
 
-const TABLES: [&str; 7] = ["loop", "check", "agents", "procedures", "on", "wait", "keep"];
+const TABLES: [&str; 8] =
+    ["loop", "check", "agents", "procedures", "on", "wait", "keep", "executor"];
 const CHECK: &str = "run role timeout success-exit-code no-worse";
 const AGENT: &str = "like command args prompt output permissions max-turns model allow \
     environment usage-file login";
 const REACTION: &str = "run timeout";
+const EXECUTOR: &str = "submit status cancel";
 /// The keys of `[loop]`, and the options, that name a check by its command alone.
 const CHECK_KEYS: [&str; 4] = ["no-worse", "verify", "gate", "until"];
 const NO_CHECKS: &str = "check is a list of tables: write [[check]], in double brackets";
@@ -246,11 +249,14 @@ impl Reader<'_> {
     fn table(&mut self, layer: &mut Layer, name: &str, table: &DeTable<'_>) {
         for (key, value) in in_order(table) {
             match name {
-                // A project must not prune the logs of every loop on this machine.
-                "keep" if self.whose == Whose::Projects => {
-                    let what = "[keep] counts only in your own settings file; ignored here";
-                    return self.warn(&key.span(), what);
+                // A project must not prune the logs of every loop on this machine, and not say
+                // where jobs run.
+                "keep" | "executor" if self.whose == Whose::Projects => {
+                    let what =
+                        format!("[{name}] counts only in your own settings file; ignored here");
+                    return self.warn(&key.span(), &what);
                 }
+                "executor" => self.executor(layer, key, value),
                 "agents" => self.agent(layer, key, value),
                 "procedures" => self.procedure(layer, key, value),
                 "on" => self.reactions(layer, key, value),
@@ -399,6 +405,45 @@ impl Reader<'_> {
             return;
         };
         self.fault(&key.span(), format!("{place}: {why}"));
+    }
+
+    fn executor(&mut self, layer: &mut Layer, key: &KeyText<'_>, value: &Value<'_>) {
+        let name = key.get_ref().as_ref();
+        let place = format!("executor.{name}");
+        // The other names mean what crew knows by itself.
+        if !is_branch(name) || name == "local" || name.starts_with("slurm") || name.contains(':') {
+            let what =
+                "the name of an executor is one word, and not local or slurm: [executor.k8s]";
+            return self.fault(&key.span(), what);
+        }
+        if !value.get_ref().is_table() {
+            return self.no_table(key, &place);
+        }
+        let table = format!("[{place}]");
+        let Some(entry) = self.table_of::<ExecutorEntry>(value, (&table, EXECUTOR)) else {
+            return;
+        };
+        let ExecutorEntry { submit, status, cancel } = &entry;
+        let commands = [
+            ("submit", submit, &["script", "name"][..]),
+            ("status", status, &["job"]),
+            ("cancel", cancel, &["job"]),
+        ];
+        let faults = commands.iter().filter_map(|(key, command, known)| {
+            let why = if command.contains('\0') {
+                "a value holds a NUL character".to_owned()
+            } else {
+                placeholders::check(command, known).err()?
+            };
+            Some(format!("{place}: {key}: {why}"))
+        });
+        let faults: Vec<String> = faults.collect();
+        for what in &faults {
+            self.fault(&key.span(), what);
+        }
+        if faults.is_empty() {
+            layer.executors.insert(name.to_owned(), self.sourced(&key.span(), entry));
+        }
     }
 
     fn procedure(&mut self, layer: &mut Layer, key: &KeyText<'_>, value: &Value<'_>) {
