@@ -6,6 +6,7 @@ pub mod executors;
 pub mod files;
 pub mod plan;
 pub mod record;
+mod requests_taken;
 pub mod spec;
 pub mod step;
 pub mod store;

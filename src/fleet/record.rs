@@ -3,18 +3,31 @@
 //! remote, also the message of one commit that a ref there points to.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 
+use anyhow::{Result, bail};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::plan::WaitsFor;
+use crate::engine::boundary::limits::LimitName;
 use crate::engine::fleet::{Carried, LandingMode, Refusal, Remote, TaskId};
 use crate::engine::git::GitBaseline;
-use crate::engine::record::{Check, LoopId, Outcome, Proof};
+use crate::engine::record::{Actor, Check, CheckMemory, Ending, Limits, LoopId, Outcome, Proof};
+use crate::engine::text::word;
+use crate::engine::usage::Usage;
 
 /// The format that this crew writes, and the newest that it reads.
 pub const SCHEMA: u32 = 1;
+/// The executor that is this machine.
+pub const LOCAL: &str = "local";
+/// The most bytes of a record; one of 10,000 tasks has about a third of that.
+pub const RECORD_BYTES_MAX: usize = 64 << 20;
+/// The most messages that wait for a task's loop.
+pub const MESSAGES_MAX: usize = 5;
+/// The most attempts at one task that are believed of a record.
+const ATTEMPTS_MAX: u32 = 1_000_000;
+/// The most characters of an executor's name of a job.
+const JOB_CHARS: usize = 200;
 
 /// A fleet: what holds for all of its tasks, and each of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,18 +140,14 @@ pub struct TaskRecord {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "is")]
 pub enum TaskState {
+    /// Nothing works on it.
     #[default]
     Waiting,
     /// An attempt has been handed to the executor, which calls it `job`; empty until that is known.
-    Running {
-        job: String,
-        since: DateTime<Utc>,
-    },
+    Running { job: String, since: DateTime<Utc> },
     /// Its loop is completed with this proof, and its branch is landed or waits for its turn.
-    Landing {
-        proof: Option<Proof>,
-        why: String,
-    },
+    Landing { proof: Option<Proof>, why: String },
+    /// Nothing works on it until it is resumed.
     Ended(TaskEnding),
 }
 
@@ -190,4 +199,334 @@ pub enum TaskRequest {
     Pause { now: bool },
     /// It ends.
     Cancel { now: bool, by_agent: bool, reason: Option<String> },
+}
+
+/// What a waiting task waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "for", rename_all = "snake_case")]
+pub enum WaitsFor {
+    /// Nothing: it starts now.
+    Nothing,
+    /// Nobody coordinates the fleet.
+    Run,
+    /// As many tasks run as there are slots.
+    Slot,
+    /// A task that comes before it is not done yet.
+    Task { task: TaskId },
+    /// A task that comes before it ended without being done, or is not there.
+    Ended { task: TaskId },
+    /// A task that runs touches the same files: its globs and ours.
+    Files { task: TaskId, theirs: String, ours: String },
+    /// What is left of the fleet's money is set aside for the tasks that run.
+    Money,
+    /// A person's pause or cancel.
+    Request { request: TaskRequest },
+    /// Its file, which was there when the fleet was started.
+    File,
+    /// Its work, which is still to be fetched from its clone.
+    Fetch,
+    /// git, the remote or the executor is out of order.
+    Trouble { why: String },
+    /// The coordinator ends, because of a signal.
+    Signal,
+}
+
+impl FleetRecord {
+    /// The record of a fleet that nobody has started before. `id` is random.
+    pub fn begin(setup: FleetSetup, id: String, holder: Holder, now: DateTime<Utc>) -> Self {
+        let made_by = env!("CARGO_PKG_VERSION").to_owned();
+        let started_at = now;
+        Self { schema: SCHEMA, made_by, terms: setup, id, started_at, holder, ..Self::default() }
+    }
+
+    /// Takes the terms of a later start, which lifts what was asked for all tasks, and each pause.
+    /// Nothing of the old terms is kept: a record may come from a remote that others write.
+    pub fn take_up(&mut self, setup: FleetSetup, holder: Holder) {
+        self.schema = SCHEMA;
+        env!("CARGO_PKG_VERSION").clone_into(&mut self.made_by);
+        (self.terms, self.holder, self.request) = (setup, holder, None);
+        for task in self.tasks.values_mut() {
+            task.request.take_if(|request| matches!(request, TaskRequest::Pause { .. }));
+        }
+    }
+
+    /// Reads a record. `name` and `away` are for the error: what it is, and how a broken one is put
+    /// out of the way.
+    ///
+    /// # Errors
+    /// If a newer crew wrote it, if it is no record, or if it holds what no crew writes: names that
+    /// git would take for something else, paths that leave their folder.
+    pub fn read(name: &str, bytes: &[u8], away: &str) -> Result<Self> {
+        #[derive(Deserialize)]
+        struct Format {
+            schema: u32,
+        }
+        let broken = |why: String| {
+            anyhow::anyhow!(
+                "{name} cannot be read: {why}\nhint: {away}, and crew fleet run begins anew"
+            )
+        };
+        if bytes.len() > RECORD_BYTES_MAX {
+            return Err(broken("it is too long".to_owned()));
+        }
+        let Format { schema } =
+            serde_json::from_slice(bytes).map_err(|error| broken(error.to_string()))?;
+        if schema > SCHEMA {
+            bail!("{name} was made by a newer crew\nhint: update crew");
+        }
+        let record: Self =
+            serde_json::from_slice(bytes).map_err(|error| broken(error.to_string()))?;
+        match record.fault() {
+            Some(fault) => Err(broken(fault)),
+            None => Ok(record),
+        }
+    }
+
+    /// What no crew writes.
+    fn fault(&self) -> Option<String> {
+        let Self { id, terms, tasks, .. } = self;
+        if id.is_empty() || id.len() > 64 || !id.bytes().all(|it| it.is_ascii_alphanumeric()) {
+            return Some("its id is not one of crew's".to_owned());
+        }
+        if let Err(fault) = terms.name.parse::<TaskId>() {
+            return Some(fault);
+        }
+        if !is_branch(&terms.base) {
+            return Some(format!("{:?} is not a branch", terms.base));
+        }
+        if !is_inside(&terms.folder) {
+            return Some(format!("{:?} is not a folder of a repository", terms.folder));
+        }
+        tasks.iter().find_map(|(id, task)| Some(format!("task {id}: {}", task.fault()?)))
+    }
+
+    /// The task of that name.
+    pub fn task(&self, id: &TaskId) -> Option<&TaskRecord> {
+        self.tasks.get(id)
+    }
+
+    /// Whether its attempts are processes of this machine.
+    pub fn is_local(&self) -> bool {
+        self.terms.executor == LOCAL
+    }
+
+    /// Whether every task has ended.
+    pub fn is_over(&self) -> bool {
+        self.tasks.values().all(|task| task.ending().is_some())
+    }
+
+    /// What all tasks have used.
+    pub fn spent(&self) -> Usage {
+        let mut spent = Usage::default();
+        self.tasks.values().for_each(|task| spent.add(&task.carried.usage));
+        spent
+    }
+
+    /// The branch of an attempt.
+    pub fn branch(&self, task: &TaskId, number: u32) -> String {
+        format!("fleet/{}/{task}/{number}", self.terms.name)
+    }
+
+    /// What was asked of a task, or of all; a cancel before a pause.
+    pub fn request_of(&self, task: &TaskId) -> Option<&TaskRequest> {
+        let own = self.tasks.get(task).and_then(|task| task.request.as_ref());
+        let both = [own, self.request.as_ref()].into_iter().flatten();
+        both.min_by_key(|request| matches!(request, TaskRequest::Pause { .. }))
+    }
+
+    /// How a cancel that it has not obeyed ends a task.
+    pub fn cancel_of(&self, task: &TaskId) -> Option<TaskEnding> {
+        self.request_of(task)?.ending()
+    }
+}
+
+impl TaskRecord {
+    /// A task on which nothing has worked yet.
+    pub fn new(revision: &str, max_iterations: u32, now: DateTime<Utc>) -> Self {
+        Self { revision: revision.to_owned(), max_iterations, at: now, ..Self::default() }
+    }
+
+    /// Whether an attempt was handed to the executor, and its end is not known.
+    pub fn is_running(&self) -> bool {
+        matches!(self.state, TaskState::Running { .. })
+    }
+
+    /// How it ended.
+    pub fn ending(&self) -> Option<&TaskEnding> {
+        if let TaskState::Ended(ending) = &self.state { Some(ending) } else { None }
+    }
+
+    /// Where its work went.
+    pub fn landed(&self) -> Option<&Landed> {
+        self.ending()?.landed.as_ref()
+    }
+
+    /// Whether it is completed, and its work is where the tasks after it find it.
+    pub fn is_done(&self, landing: LandingMode) -> bool {
+        let is_completed = self.ending().is_some_and(|it| it.outcome == Outcome::Completed);
+        let is_there = match landing {
+            LandingMode::Main => matches!(self.landed(), Some(Landed::Main(_))),
+            LandingMode::Pr | LandingMode::No => self.is_fetched(),
+        };
+        is_completed && is_there
+    }
+
+    /// Whether nothing that its attempt reported has still to be fetched.
+    pub fn is_fetched(&self) -> bool {
+        self.tip.is_none() || self.tip == self.commit
+    }
+
+    /// The commit of completed work that the base lacks, as far as is known.
+    pub fn work_not_on_main(&self) -> Option<String> {
+        let is_on_main = matches!(self.landed(), Some(Landed::Main(_)));
+        if is_on_main { None } else { self.commit.clone() }
+    }
+
+    /// What it has cost at most, in millionths of a dollar, rounded up.
+    pub fn cost(&self) -> u64 {
+        self.carried.usage.cost_at_most().micros()
+    }
+
+    /// The first of these limits that it has used up, by its name in files.
+    pub fn spent_limit(&self, limits: &Limits) -> Option<&'static str> {
+        let Carried { completed, awake_ms, usage, .. } = &self.carried;
+        let mut names = LimitName::BOUNDS.into_iter();
+        Some(word(&names.find(|it| limits.is_spent(*it, *completed, *awake_ms, usage))?))
+    }
+
+    /// Changes its state. What was set aside is free again unless it runs.
+    pub fn set(&mut self, state: TaskState, now: DateTime<Utc>) {
+        (self.state, self.at, self.waits) = (state, now, None);
+        if !self.is_running() {
+            self.reserved_micros = 0;
+        }
+    }
+
+    /// Ends it; what was asked of it is obeyed.
+    pub fn end(&mut self, ending: TaskEnding, now: DateTime<Utc>) {
+        self.request = None;
+        self.set(TaskState::Ended(ending), now);
+    }
+
+    /// Forgives what ended it, as when a loop is resumed. With `accepts` the tests are taken as they
+    /// are now, and that its checks failed before no longer counts.
+    pub fn try_again(&mut self, accepts: bool) {
+        self.gone = 0;
+        self.request = None;
+        self.carried.consecutive_failures = 0;
+        self.carried.iterations_without_progress = 0;
+        if accepts {
+            self.accepts_test_changes = true;
+            self.carried.baseline = None;
+            self.carried.checks.values_mut().for_each(CheckMemory::forget_failures);
+        }
+    }
+
+    /// Lets its loop settle why it did not land, which happens once. What the base brings changes
+    /// tests and check configuration, too.
+    pub fn send_back(&mut self, refusal: Refusal, now: DateTime<Utc>) {
+        if let Refusal::Conflict(files) = &refusal {
+            self.add_conflicts(files);
+        }
+        self.sent_back = Some(refusal);
+        self.carried.baseline = None;
+        self.begins_anew = true;
+        self.set(TaskState::Waiting, now);
+    }
+
+    /// Notes files that were in conflict.
+    pub fn add_conflicts(&mut self, files: &[String]) {
+        let is_new = |file: &&String| !self.conflicts.contains(file);
+        let new: Vec<String> = files.iter().filter(is_new).cloned().collect();
+        self.conflicts.extend(new);
+    }
+
+    /// What no crew writes.
+    fn fault(&self) -> Option<String> {
+        let landed = match self.landed() {
+            Some(Landed::Main(commit)) => commit.as_ref(),
+            _ => None,
+        };
+        let commits = [&self.commit, &self.tip, &self.stands_on].into_iter().flatten();
+        if let Some(odd) = commits.chain(landed).find(|commit| !is_commit(commit)) {
+            return Some(format!("{odd:?} is not a commit"));
+        }
+        if let Some(odd) = self.conflicts.iter().find(|path| path.is_empty() || !is_inside(path)) {
+            return Some(format!("{odd:?} is not a file of a repository"));
+        }
+        if self.messages.len() > MESSAGES_MAX || self.given > self.messages.len() {
+            return Some("it has more messages than crew keeps".to_owned());
+        }
+        let number = self.attempt;
+        match &self.state {
+            _ if number > ATTEMPTS_MAX => Some(format!("it has {number} attempts")),
+            TaskState::Running { .. } | TaskState::Landing { .. } if number == 0 => {
+                Some("it runs without an attempt".to_owned())
+            }
+            TaskState::Running { job, .. } if !is_job(job) => Some(format!("{job:?} is not a job")),
+            _ => None,
+        }
+    }
+}
+
+impl TaskEnding {
+    /// An end without a proof.
+    pub fn new(outcome: Outcome, why: impl Into<String>, reason: EndReason) -> Self {
+        Self { outcome, proof: None, why: why.into(), reason, landed: None }
+    }
+}
+
+impl TaskRequest {
+    /// Whether it also ends the iteration that runs.
+    pub fn is_now(&self) -> bool {
+        let (Self::Pause { now } | Self::Cancel { now, .. }) = self;
+        *now
+    }
+
+    /// How a cancel ends a task; `None` for a pause.
+    pub fn ending(&self) -> Option<TaskEnding> {
+        let Self::Cancel { by_agent, reason, .. } = self else { return None };
+        let actor = if *by_agent { Actor::Agent } else { Actor::User };
+        let why = Ending::cancelled(actor, reason.as_deref()).why;
+        Some(TaskEnding::new(Outcome::Cancelled, why, EndReason::Person))
+    }
+}
+
+/// The kind of a landing's refusal, as the reason of an end.
+pub fn reason_of(refusal: &Refusal) -> EndReason {
+    match refusal {
+        Refusal::Conflict(_) => EndReason::Conflict,
+        Refusal::Red { .. } => EndReason::Red,
+        Refusal::Folder(_) | Refusal::Moved(_) => EndReason::Landing,
+    }
+}
+
+/// Whether it is the full name of an object, in SHA-1 or SHA-256.
+fn is_commit(text: &str) -> bool {
+    let is_hex = |it: u8| it.is_ascii_digit() || (b'a'..=b'f').contains(&it);
+    matches!(text.len(), 40 | 64) && text.bytes().all(is_hex)
+}
+
+/// Whether a relative path stays below its folder.
+fn is_inside(path: &str) -> bool {
+    let stays = |it| matches!(it, Component::Normal(_));
+    !path.contains('\0') && Path::new(path).components().all(stays)
+}
+
+/// Whether git takes it for the short name of a branch, and for nothing else.
+fn is_branch(text: &str) -> bool {
+    let is_odd = |c: char| c.is_control() || " ~^:?*[\\".contains(c);
+    let has_odd_part = text.split('/').any(|part| {
+        part.is_empty()
+            || part.starts_with(['.', '-'])
+            || part.ends_with('.')
+            || part.ends_with(".lock")
+    });
+    !has_odd_part && !text.contains("..") && !text.contains("@{") && !text.contains(is_odd)
+}
+
+/// Whether it can be a word of an executor's command; empty where the job is not known.
+fn is_job(text: &str) -> bool {
+    let is_odd = |c: char| c.is_control() || c.is_whitespace();
+    !text.starts_with('-') && text.chars().count() <= JOB_CHARS && !text.contains(is_odd)
 }

@@ -2,15 +2,20 @@
 //! attempt needs nothing else to work: on this machine it is a file, for an executor it is part of
 //! the script. The attempt answers with reports: a file, or a ref at the remote.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::record::{EndReason, TaskEnding};
-use crate::engine::fleet::{Carried, Refusal, TaskId};
+use super::record::{EndReason, FleetRecord, TaskEnding, TaskRecord};
+use crate::engine::fleet::{Carried, FleetTask, Refusal, TaskId};
 use crate::engine::git::GitBaseline;
 use crate::engine::record::{Contract, LoopId, ProcessIdentity, TaskOfFleet};
+
+/// Between a failure and the next try, in seconds, and how often that is doubled.
+const BACKOFF_S: i64 = 5;
+const BACKOFF_DOUBLED_MAX: u32 = 5;
 
 /// One attempt at one task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,4 +106,167 @@ pub enum AttemptEnd {
     Interrupted,
     /// It could not begin or continue. With `needs_person` trying again is of no use.
     Failed { why: String, reason: EndReason, needs_person: bool },
+}
+
+/// A task as its file is now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DescribedTask {
+    pub task: FleetTask,
+    pub contract: Contract,
+}
+
+/// What the coordinator knows beside the record; none of it outlives the process.
+#[derive(Debug, Default)]
+pub struct Coordination {
+    /// In the order in which they start.
+    pub described: Vec<DescribedTask>,
+    /// Whether the folder was read: nothing starts, lands or finishes before.
+    pub has_begun: bool,
+    /// The newest report of each running attempt.
+    pub reports: BTreeMap<TaskId, AttemptReport>,
+    /// The tasks whose newest attempt has its clone on this machine. The coordinator fills it at the
+    /// start, and takes out what it finds gone.
+    pub clones: BTreeSet<TaskId>,
+    /// Why nothing starts, while git or the remote is out of order.
+    pub trouble: Option<String>,
+    /// How many signals have come.
+    pub signals: u32,
+    /// Whether the terminal was closed: jobs elsewhere are not waited for.
+    pub is_hangup: bool,
+    /// The task that is being landed.
+    pub landing: Option<TaskId>,
+    /// Slots of this machine, or the most jobs at once.
+    pub slots: usize,
+    /// Attempts in a row that the executor did not take.
+    pub starts: Backoff,
+    /// Landings in a row that could not be tried.
+    pub landings: Backoff,
+    /// Why the coordinator gave up, where it did: the executor takes nothing.
+    pub gave_up: Option<String>,
+}
+
+/// How long something that failed is not tried again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Backoff {
+    /// How often in a row it failed.
+    pub times: u32,
+    pub until: Option<DateTime<Utc>>,
+}
+
+impl AttemptReport {
+    /// Whether its loop has what the spec gives it, and takes requests.
+    pub fn has_loop(&self) -> bool {
+        self.loop_id.is_some() && self.phase != AttemptPhase::Preparing
+    }
+
+    /// Whether it waits for the model's service, or after an outage.
+    pub fn rests(&self) -> bool {
+        matches!(self.phase, AttemptPhase::Waiting { .. })
+    }
+}
+
+impl TaskRecord {
+    /// Takes in what an attempt reported. Whether that has finished an iteration. What was used is
+    /// never less than before, whatever a report says.
+    pub fn take_report(&mut self, report: &AttemptReport) -> bool {
+        let Carried { completed, usage, .. } = &report.carried;
+        let cost = usage.cost_at_most().micros();
+        let has_iterated = *completed > self.carried.completed;
+        if *completed >= self.carried.completed && cost >= self.cost() {
+            self.carried = report.carried.clone();
+        }
+        if has_iterated {
+            self.gone = 0;
+        }
+        for (known, new) in
+            [(&mut self.tip, &report.commit), (&mut self.stands_on, &report.stands_on)]
+        {
+            if new.is_some() {
+                known.clone_from(new);
+            }
+        }
+        if report.loop_id.is_some() {
+            self.loop_id.clone_from(&report.loop_id);
+        }
+        self.add_conflicts(&report.conflicts);
+        has_iterated
+    }
+}
+
+impl Coordination {
+    /// The task as its file is now.
+    pub fn described(&self, id: &TaskId) -> Option<&DescribedTask> {
+        self.described.iter().find(|it| it.task.id == *id)
+    }
+}
+
+impl Backoff {
+    /// Counts a failure: the next try is after 5 s, then after twice as long each time, at most
+    /// after 160 s.
+    pub fn fail(&mut self, now: DateTime<Utc>) {
+        let wait = BACKOFF_S << self.times.min(BACKOFF_DOUBLED_MAX);
+        self.times = self.times.saturating_add(1);
+        self.until = Some(now + TimeDelta::seconds(wait));
+    }
+
+    /// Whether it is too early for the next try. A clock that was set back does not make it longer.
+    pub fn holds(&self, now: DateTime<Utc>) -> bool {
+        let longest = TimeDelta::seconds(BACKOFF_S << BACKOFF_DOUBLED_MAX);
+        self.until.is_some_and(|until| now < until && until - now <= longest)
+    }
+}
+
+impl FleetRecord {
+    /// The spec of an attempt at a task as it is now, once `step` has started it. `None` if its file
+    /// is gone. With a share of the fleet's money that is the task's limit; after a refused landing
+    /// its checks are the loop's too.
+    pub fn spec_of(
+        &self,
+        coordination: &Coordination,
+        id: &TaskId,
+        number: u32,
+        source: Source,
+    ) -> Option<AttemptSpec> {
+        let DescribedTask { task: described, contract } = coordination.described(id)?;
+        let (terms, task) = (&self.terms, self.task(id)?);
+        let mut contract = contract.clone();
+        if task.reserved_micros > 0 {
+            contract.limits.max_cost_micros = task.reserved_micros;
+        }
+        if task.sent_back.is_some() {
+            let more = terms.land_checks.iter().filter(|check| !contract.checks.contains(check));
+            let more: Vec<_> = more.cloned().collect();
+            contract.checks.extend(more);
+        }
+        // What starts from its own work has that of the tasks before it.
+        let after: &[TaskId] = if task.commit.is_none() { &described.after } else { &[] };
+        let work = |id: &TaskId| Some((id.clone(), self.task(id)?.work_not_on_main()?));
+        let before = after.iter().filter_map(work).collect();
+        let (name, folder) = (terms.name.clone(), terms.folder.clone());
+        Some(AttemptSpec {
+            task: TaskOfFleet { name, folder, task: id.clone() },
+            number,
+            branch: self.branch(id, number),
+            base: terms.base.clone(),
+            start: task.commit.clone(),
+            stands_on: task.stands_on.clone(),
+            before,
+            source,
+            contract,
+            carried: task.carried.clone(),
+            sent_back: task.sent_back.clone(),
+            accepts_test_changes: task.accepts_test_changes,
+            messages: task.messages.clone(),
+            setup: terms.setup.clone(),
+            setup_timeout_s: terms.setup_timeout_s,
+            include: terms.include.clone(),
+            slots: if self.is_local() {
+                u32::try_from(coordination.slots).unwrap_or(u32::MAX)
+            } else {
+                0
+            },
+            priority: described.priority,
+            trusted: terms.trusted.clone(),
+        })
+    }
 }

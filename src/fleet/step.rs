@@ -1,22 +1,25 @@
 //! What a coordinator does next, as a pure function of the record and of what happened. Nothing
 //! here knows a file, a clock, git or a process.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::record::{FleetRecord, Landed, TaskRequest};
-use super::spec::AttemptReport;
-use crate::engine::fleet::{FleetTask, Refusal, TaskId};
-use crate::engine::record::Contract;
+use super::plan::{self, FleetPlan, lacks_a_share};
+use super::record::{
+    EndReason, FleetRecord, Landed, TaskEnding, TaskRecord, TaskRequest, TaskState, WaitsFor,
+    reason_of,
+};
+use super::spec::{AttemptEnd, AttemptPhase, AttemptReport};
+pub use super::spec::{Backoff, Coordination, DescribedTask};
+use crate::engine::fleet::{LandingMode, Refusal, TaskId};
+use crate::engine::record::Outcome;
 
-/// A task as its file is now.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DescribedTask {
-    pub task: FleetTask,
-    pub contract: Contract,
-}
+/// How often in a row a task's process may be gone without an iteration to show for it.
+const GONE_MAX: u32 = 3;
+/// How often in a row the executor may refuse what is handed to it.
+const NOT_STARTED_MAX: u32 = 5;
+/// How often in a row a landing may fail for a reason that crew does not know.
+const LANDING_FAILURES_MAX: u32 = 5;
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,45 +31,28 @@ pub enum FleetEvent {
     /// A report that is newer than the last one.
     Reported(TaskId, AttemptReport),
     /// The executor took an attempt, and calls it `job`; also found out after a start.
-    Started {
-        task: TaskId,
-        number: u32,
-        job: String,
-    },
+    Started { task: TaskId, number: u32, job: String },
     /// This commit of the task's branch was brought to the repository, and pushed where it should.
-    Fetched {
-        task: TaskId,
-        commit: String,
-    },
+    Fetched { task: TaskId, commit: String },
     /// The process or job of the running attempt is over, and no report says how it ended.
-    Gone {
-        task: TaskId,
-        number: u32,
-        why: String,
-    },
+    Gone { task: TaskId, number: u32, why: String },
     /// The executor did not take an attempt.
-    NotStarted {
-        task: TaskId,
-        why: String,
-    },
+    NotStarted { task: TaskId, why: String },
+    /// Its work is where it belongs.
     Landed(TaskId, Landed),
+    /// Its branch may not land.
     Refused(TaskId, Refusal),
     /// A landing that could not be tried: git, the remote. With `needs_person` it ends the task.
-    LandingFailed {
-        task: TaskId,
-        why: String,
-        needs_person: bool,
-    },
+    LandingFailed { task: TaskId, why: String, needs_person: bool },
     /// A person's or an agent's request; `None` means all tasks.
     Requested(Option<TaskId>, FleetRequest),
     /// git or the remote is out of order: nothing starts until it is back.
     Trouble(String),
+    /// git and the remote work again.
     Restored,
     /// The number of SIGINT or SIGTERM so far; `is_hangup`: the terminal was closed.
-    Signal {
-        times: u32,
-        is_hangup: bool,
-    },
+    Signal { times: u32, is_hangup: bool },
+    /// Nothing but time.
     Tick,
 }
 
@@ -74,16 +60,12 @@ pub enum FleetEvent {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FleetRequest {
+    /// A pause or a cancel.
     Task(TaskRequest),
     /// Lifts a pause; tries again what ended without being completed.
-    Resume {
-        accepts_test_changes: bool,
-    },
+    Resume { accepts_test_changes: bool },
     /// A message; `by_agent` marks it as unchecked.
-    Tell {
-        words: String,
-        by_agent: bool,
-    },
+    Tell { words: String, by_agent: bool },
 }
 
 /// Something that the coordinator has to do.
@@ -92,35 +74,19 @@ pub enum Effect {
     /// Writes the record; before every effect that follows it.
     Save,
     /// Hands an attempt to the executor. `continues`: with the loop and the clone of this number.
-    Start {
-        task: TaskId,
-        number: u32,
-        continues: bool,
-    },
+    Start { task: TaskId, number: u32, continues: bool },
     /// Passes a request on to the loop of a running attempt.
-    Pass {
-        task: TaskId,
-        request: FleetRequest,
-    },
+    Pass { task: TaskId, request: FleetRequest },
     /// TERM, or the executor's cancel; a landing that runs is given up.
-    End {
-        task: TaskId,
-    },
+    End { task: TaskId },
     /// Brings the attempt's commits to this repository and, with `pushes`, to the remote.
-    Fetch {
-        task: TaskId,
-    },
+    Fetch { task: TaskId },
     /// Lands the branch of this task; one at a time.
-    Land {
-        task: TaskId,
-    },
-    OpenRequest {
-        task: TaskId,
-    },
+    Land { task: TaskId },
+    /// Opens a pull request for its branch.
+    OpenRequest { task: TaskId },
     /// Removes the clone, and the branch unless branches are kept.
-    Remove {
-        task: TaskId,
-    },
+    Remove { task: TaskId },
     /// A line for people.
     Say(FleetLine),
     /// The coordinator is done.
@@ -143,43 +109,6 @@ pub enum FleetLine {
     Note(String),
 }
 
-/// What the coordinator knows beside the record; none of it outlives the process.
-#[derive(Debug, Default)]
-pub struct Coordination {
-    pub described: Vec<DescribedTask>,
-    /// Whether the folder was read: nothing starts, lands or finishes before.
-    pub has_begun: bool,
-    /// The newest report of each running attempt.
-    pub reports: BTreeMap<TaskId, AttemptReport>,
-    /// The tasks whose newest attempt has its clone on this machine. The coordinator fills it at the
-    /// start, and takes out what it finds gone.
-    pub clones: BTreeSet<TaskId>,
-    /// Why nothing starts, while git or the remote is out of order.
-    pub trouble: Option<String>,
-    /// How many signals have come.
-    pub signals: u32,
-    /// Whether the terminal was closed: jobs elsewhere are not waited for.
-    pub is_hangup: bool,
-    /// The task that is being landed.
-    pub landing: Option<TaskId>,
-    /// Slots of this machine, or the most jobs at once.
-    pub slots: usize,
-    /// Attempts in a row that the executor did not take.
-    pub starts: Backoff,
-    /// Landings in a row that could not be tried.
-    pub landings: Backoff,
-    /// Why the coordinator gave up, where it did: the executor takes nothing.
-    pub gave_up: Option<String>,
-}
-
-/// How long something that failed is not tried again.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Backoff {
-    /// How often in a row it failed.
-    pub times: u32,
-    pub until: Option<DateTime<Utc>>,
-}
-
 /// Takes in what happened at `now`, and says what follows.
 pub fn step(
     record: &mut FleetRecord,
@@ -187,6 +116,576 @@ pub fn step(
     event: FleetEvent,
     now: DateTime<Utc>,
 ) -> Vec<Effect> {
-    let _ = (record, coordination, event, now);
-    Vec::new()
+    let (effects, is_changed) = (Vec::new(), false);
+    let mut turn = Turn { record, known: coordination, now, effects, is_changed };
+    turn.take_in(event);
+    turn.settle();
+    let needs_the_record = |it: &Effect| {
+        matches!(it, Effect::Start { .. } | Effect::Land { .. } | Effect::OpenRequest { .. })
+    };
+    if turn.is_changed || turn.effects.iter().any(needs_the_record) {
+        turn.effects.insert(0, Effect::Save);
+    }
+    turn.effects
 }
+
+/// One step, which follows from one event.
+pub(super) struct Turn<'a> {
+    pub(super) record: &'a mut FleetRecord,
+    pub(super) known: &'a mut Coordination,
+    now: DateTime<Utc>,
+    pub(super) effects: Vec<Effect>,
+    pub(super) is_changed: bool,
+}
+
+impl Turn<'_> {
+    fn take_in(&mut self, event: FleetEvent) {
+        match event {
+            FleetEvent::Described(tasks) => self.described(tasks),
+            FleetEvent::Reported(task, report) => self.reported(&task, report),
+            FleetEvent::Started { task, number, job } => self.started(&task, number, job),
+            FleetEvent::Fetched { task, commit } => {
+                if let Some(task) = self.change(&task) {
+                    task.commit = Some(commit);
+                }
+            }
+            FleetEvent::Gone { task, number, why } => {
+                if self.runs(&task, number) {
+                    self.known.reports.remove(&task);
+                    match self.record.cancel_of(&task) {
+                        Some(ending) => self.end(&task, ending),
+                        None => self.gone(&task, why, EndReason::Machine),
+                    }
+                }
+            }
+            FleetEvent::NotStarted { task, why } => self.not_started(&task, why),
+            FleetEvent::Landed(task, landed) => self.landed(&task, landed),
+            FleetEvent::Refused(task, refusal) => self.refused(&task, refusal),
+            FleetEvent::LandingFailed { task, why, needs_person } => {
+                self.landing_failed(&task, why, needs_person);
+            }
+            FleetEvent::Requested(target, request) => self.requested(target, request),
+            FleetEvent::Trouble(why) => {
+                if self.known.trouble.replace(why.clone()).as_ref() != Some(&why) {
+                    self.note(format!("{why}; it is tried again, and nothing starts before"));
+                }
+            }
+            FleetEvent::Restored => {
+                if self.known.trouble.take().is_some() {
+                    self.note("it works again".to_owned());
+                }
+                self.fetch_all();
+            }
+            FleetEvent::Signal { times, is_hangup } => self.signalled(times, is_hangup),
+            FleetEvent::Tick => self.fetch_all(),
+        }
+    }
+
+    fn say(&mut self, line: FleetLine) {
+        self.effects.push(Effect::Say(line));
+    }
+
+    pub(super) fn note(&mut self, text: String) {
+        self.say(FleetLine::Note(text));
+    }
+
+    /// The record of a task, which is saved afterwards.
+    pub(super) fn change(&mut self, id: &TaskId) -> Option<&mut TaskRecord> {
+        let task = self.record.tasks.get_mut(id)?;
+        self.is_changed = true;
+        Some(task)
+    }
+
+    pub(super) fn end(&mut self, id: &TaskId, ending: TaskEnding) {
+        let now = self.now;
+        if let Some(task) = self.change(id) {
+            task.end(ending, now);
+            self.say(FleetLine::Ended { task: id.clone() });
+        }
+    }
+
+    pub(super) fn wait(&mut self, id: &TaskId) {
+        let now = self.now;
+        if let Some(task) = self.change(id) {
+            task.set(TaskState::Waiting, now);
+        }
+    }
+
+    pub(super) fn pass(&mut self, id: &TaskId, request: FleetRequest) {
+        self.effects.push(Effect::Pass { task: id.clone(), request });
+    }
+
+    /// Whether this attempt at the task runs, as far as is known.
+    fn runs(&self, id: &TaskId, number: u32) -> bool {
+        self.record.task(id).is_some_and(|task| task.is_running() && task.attempt == number)
+    }
+
+    pub(super) fn named(&self, id: &TaskId) -> String {
+        format!("{}/{id}", self.record.terms.name)
+    }
+
+    pub(super) fn file(&self, id: &TaskId) -> String {
+        format!("{}/{id}.md", self.record.terms.folder)
+    }
+
+    fn described(&mut self, mut tasks: Vec<DescribedTask>) {
+        tasks.sort_by(|one, other| one.task.turn(&other.task));
+        let is_start = !std::mem::replace(&mut self.known.has_begun, true);
+        let before = std::mem::replace(&mut self.known.described, tasks.clone());
+        for DescribedTask { task: described, contract } in &tasks {
+            let (id, revision) = (&described.id, &described.revision);
+            let Some(task) = self.record.task(id) else {
+                let task = TaskRecord::new(revision, contract.limits.max_iterations, self.now);
+                self.record.tasks.insert(id.clone(), task);
+                self.is_changed = true;
+                continue;
+            };
+            let known = before.iter().find(|it| it.task.id == *id);
+            let known = known.map_or(&task.revision, |it| &it.task.revision);
+            if known != revision
+                && let Some(text) = changed(task)
+            {
+                self.note(format!("{id} has changed{text}"));
+            }
+        }
+        let ids: Vec<TaskId> = self.record.tasks.keys().cloned().collect();
+        for id in &ids {
+            let is_gone = self.known.described(id).is_none();
+            let was_there = before.iter().any(|it| it.task.id == *id);
+            if is_start {
+                self.begin(id, is_gone);
+            } else if is_gone && was_there {
+                self.note(format!("{}: the file is gone", self.file(id)));
+            }
+        }
+        if is_start {
+            self.fetch_all();
+        }
+    }
+
+    /// What a start makes of a task that was there before. An attempt that runs is adopted, and a
+    /// pause of it is lifted; completed work lands if the fleet lands now; what has no file any more
+    /// is given up unless it is done.
+    fn begin(&mut self, id: &TaskId, is_gone: bool) {
+        let Some(task) = self.record.task(id) else { return };
+        let lands = self.record.terms.landing != LandingMode::No;
+        let given_up =
+            TaskEnding::new(Outcome::Cancelled, "its file is gone".to_owned(), EndReason::Person);
+        match task.state.clone() {
+            TaskState::Running { .. } => {
+                self.say(FleetLine::Adopted { task: id.clone() });
+                if lacks_a_share(self.record, &self.record.tasks[id]) {
+                    self.pass(id, FleetRequest::Task(TaskRequest::Pause { now: false }));
+                } else if self.record.cancel_of(id).is_none() {
+                    self.pass(id, FleetRequest::Resume { accepts_test_changes: false });
+                }
+                if is_gone {
+                    let named = self.named(id);
+                    self.note(format!("{id} runs without its file; crew cancel {named} ends it"));
+                }
+            }
+            TaskState::Waiting | TaskState::Landing { .. } if is_gone => self.end(id, given_up),
+            TaskState::Landing { proof, why } if !lands => {
+                let ending = TaskEnding::new(Outcome::Completed, why, EndReason::Loop);
+                self.end(id, TaskEnding { proof, ..ending });
+            }
+            TaskState::Ended(ending) if ending.outcome == Outcome::Completed => {
+                if lands && ending.landed.is_none() && !is_gone {
+                    self.land_now(id, &ending);
+                    self.note(format!("{id} is completed, and lands now"));
+                }
+            }
+            TaskState::Ended(ending) if is_gone && ending.outcome != Outcome::Cancelled => {
+                self.end(id, given_up);
+            }
+            TaskState::Ended(_) | TaskState::Waiting | TaskState::Landing { .. } => {}
+        }
+    }
+
+    /// Lets completed work wait for its turn to land.
+    pub(super) fn land_now(&mut self, id: &TaskId, ending: &TaskEnding) {
+        let (now, proof, why) = (self.now, ending.proof, ending.why.clone());
+        if let Some(task) = self.change(id) {
+            task.set(TaskState::Landing { proof, why }, now);
+        }
+    }
+
+    fn started(&mut self, id: &TaskId, number: u32, job: String) {
+        let now = self.now;
+        let is_held = self.known.starts.holds(now);
+        let Some(task) = self.change(id) else { return };
+        match &mut task.state {
+            TaskState::Running { job: known, .. } if task.attempt == number => *known = job,
+            // The executor refused it, and took it all the same.
+            TaskState::Waiting if task.attempt == number && is_held => {
+                task.set(TaskState::Running { job, since: now }, now);
+            }
+            _ => return,
+        }
+        self.known.starts = Backoff::default();
+    }
+
+    fn not_started(&mut self, id: &TaskId, why: String) {
+        if !self.record.task(id).is_some_and(TaskRecord::is_running) {
+            return;
+        }
+        self.known.starts.fail(self.now);
+        self.note(format!("{id} could not start: {why}"));
+        match self.record.cancel_of(id) {
+            Some(ending) => self.end(id, ending),
+            None => self.wait(id),
+        }
+        if self.known.starts.times >= NOT_STARTED_MAX {
+            self.known.gave_up = Some(why);
+        }
+    }
+
+    fn reported(&mut self, id: &TaskId, report: AttemptReport) {
+        if !self.runs(id, report.number) {
+            return;
+        }
+        let Some(task) = self.record.tasks.get_mut(id) else { return };
+        let (was, of) = (task.clone(), task.max_iterations);
+        let has_iterated = task.take_report(&report);
+        self.is_changed |= was != *task;
+        let last = task.carried.last.clone();
+        let is_to_fetch = !task.is_fetched() && self.known.trouble.is_none();
+        if has_iterated {
+            let (task, iteration) = (id.clone(), report.carried.completed);
+            self.say(FleetLine::Iteration { task, iteration, of, what: last });
+        }
+        let before = self.known.reports.insert(id.clone(), report.clone());
+        let rested = before.as_ref().is_some_and(AttemptReport::rests);
+        match report.phase.clone() {
+            AttemptPhase::Waiting { until, why } if !rested => {
+                self.say(FleetLine::Waits { task: id.clone(), until, why });
+            }
+            AttemptPhase::Waiting { .. } => {}
+            _ if rested && report.end.is_none() => {
+                self.say(FleetLine::Resumes { task: id.clone() })
+            }
+            _ => {}
+        }
+        if report.has_loop() && !before.as_ref().is_some_and(AttemptReport::has_loop) {
+            self.loop_begins(id);
+        }
+        if is_to_fetch {
+            self.effects.push(Effect::Fetch { task: id.clone() });
+        }
+        if let Some(end) = report.end {
+            self.known.reports.remove(id);
+            self.attempt_ended(id, end);
+        }
+    }
+
+    /// Passes on what was asked before there was a loop to take it.
+    fn loop_begins(&mut self, id: &TaskId) {
+        let Some(task) = self.change(id) else { return };
+        task.accepts_test_changes = false;
+        let mut messages = std::mem::take(&mut task.messages);
+        let rest = messages.split_off(std::mem::take(&mut task.given).min(messages.len()));
+        for words in rest {
+            self.pass(id, FleetRequest::Tell { words, by_agent: false });
+        }
+        if let Some(request) = self.record.request_of(id).cloned() {
+            self.pass(id, FleetRequest::Task(request));
+        } else if self.known.signals > 0 && self.record.is_local() {
+            self.pass(id, FleetRequest::Task(TaskRequest::Pause { now: false }));
+        }
+    }
+
+    fn attempt_ended(&mut self, id: &TaskId, end: AttemptEnd) {
+        let cancel = self.record.cancel_of(id);
+        match (end, cancel) {
+            (AttemptEnd::Ended(ending), cancel) => self.loop_ended(id, ending, cancel),
+            (_, Some(ending)) => self.end(id, ending),
+            (AttemptEnd::Paused, None) => self.paused(id),
+            (AttemptEnd::Interrupted, None) => {
+                let is_asked = self.record.request_of(id).is_some_and(TaskRequest::is_now);
+                if is_asked || self.known.signals > 0 {
+                    self.wait(id);
+                } else {
+                    self.gone(id, "it was interrupted".to_owned(), EndReason::Machine);
+                }
+            }
+            (AttemptEnd::Failed { why, reason, needs_person: true }, None) => {
+                self.end(id, TaskEnding::new(Outcome::Blocked, why, reason));
+            }
+            (AttemptEnd::Failed { why, reason, needs_person: false }, None) => {
+                self.gone(id, why, reason);
+            }
+        }
+    }
+
+    /// A loop that neither a request nor a signal has paused was paused by a person on its own,
+    /// unless it had to wait for its share of the fleet's money.
+    fn paused(&mut self, id: &TaskId) {
+        let is_signal = self.known.signals > 0;
+        let is_known = is_signal || self.record.request_of(id).is_some();
+        let is_for_money = lacks_a_share(self.record, &self.record.tasks[id]);
+        self.wait(id);
+        if !is_known && !is_for_money {
+            if let Some(task) = self.change(id) {
+                task.request = Some(TaskRequest::Pause { now: false });
+            }
+        }
+        self.say(FleetLine::Paused { task: id.clone() });
+    }
+
+    fn loop_ended(&mut self, id: &TaskId, ending: TaskEnding, cancel: Option<TaskEnding>) {
+        let lands = self.record.terms.landing != LandingMode::No;
+        let is_completed = ending.outcome == Outcome::Completed;
+        let sent_back = self.record.task(id).and_then(|task| task.sent_back.clone());
+        match (cancel, sent_back) {
+            _ if is_completed && !lands => self.end(id, ending),
+            (Some(cancelled), _) => self.end(id, cancelled),
+            (None, _) if is_completed => self.land_now(id, &ending),
+            (None, Some(refusal)) if ending.outcome != Outcome::Cancelled => {
+                let why = format!("{}; its loop: {}", refusal.why(), ending.why);
+                self.end(id, TaskEnding::new(Outcome::Blocked, why, reason_of(&refusal)));
+            }
+            (None, _) => self.end(id, ending),
+        }
+    }
+
+    /// Frees a task whose process is gone, or could not work; one for which that happens again and
+    /// again ends. It does not count where crew ended the process, or never handed it over.
+    fn gone(&mut self, id: &TaskId, why: String, reason: EndReason) {
+        let is_signal = self.known.signals > 0;
+        let Some(task) = self.change(id) else { return };
+        let was_started = matches!(&task.state, TaskState::Running { job, .. } if !job.is_empty());
+        task.gone += u32::from(was_started && !is_signal);
+        if task.gone >= GONE_MAX {
+            let why = format!("its process was gone {GONE_MAX} times in a row: {why}");
+            self.end(id, TaskEnding::new(Outcome::Error, why, reason));
+        } else {
+            self.wait(id);
+            self.say(FleetLine::Gone { task: id.clone(), why });
+        }
+    }
+
+    /// Takes note that a landing is over; what it was about, if the task still waits for that.
+    fn landing_over(&mut self, id: &TaskId) -> Option<(TaskRecord, TaskEnding)> {
+        self.known.landing.take_if(|landing| landing == id);
+        let task = self.record.task(id)?.clone();
+        let TaskState::Landing { proof, why } = task.state.clone() else { return None };
+        let ending = TaskEnding::new(Outcome::Completed, why, EndReason::Loop);
+        Some((task, TaskEnding { proof, ..ending }))
+    }
+
+    fn landed(&mut self, id: &TaskId, landed: Landed) {
+        let Some((_, ending)) = self.landing_over(id) else { return };
+        self.known.landings = Backoff::default();
+        let is_on_main = matches!(landed, Landed::Main(_));
+        self.end(id, TaskEnding { landed: Some(landed), ..ending });
+        if is_on_main {
+            self.effects.push(Effect::Remove { task: id.clone() });
+        }
+    }
+
+    /// What follows from a refusal: once, the task goes back to its loop, if that has an iteration
+    /// left to settle it.
+    fn refused(&mut self, id: &TaskId, refusal: Refusal) {
+        let Some((task, completed)) = self.landing_over(id) else { return };
+        self.known.landings = Backoff::default();
+        if let Some(ending) = self.record.cancel_of(id) {
+            return self.end(id, ending);
+        }
+        let (mut why, now) = (refusal.why(), self.now);
+        let described = self.known.described(id);
+        let spent = described.and_then(|it| task.spent_limit(&it.contract.limits));
+        if refusal.can_be_settled() && task.sent_back.is_none() {
+            let Some(limit) = spent else {
+                if let Some(task) = self.change(id) {
+                    task.send_back(refusal, now);
+                }
+                return self.say(FleetLine::SentBack { task: id.clone(), why });
+            };
+            why = format!(
+                "{why}; its {limit} is used up: raise it, then crew resume {}",
+                self.named(id)
+            );
+        }
+        let reason = reason_of(&refusal);
+        if let Some(task) = self.change(id) {
+            task.sent_back = Some(refusal);
+        }
+        // With the proof of its loop: what is left of it is to land.
+        let proof = completed.proof;
+        self.end(id, TaskEnding { proof, ..TaskEnding::new(Outcome::Blocked, why, reason) });
+    }
+
+    fn landing_failed(&mut self, id: &TaskId, why: String, needs_person: bool) {
+        let Some((_, completed)) = self.landing_over(id) else { return };
+        if let Some(ending) = self.record.cancel_of(id) {
+            return self.end(id, ending);
+        }
+        self.known.landings.fail(self.now);
+        if needs_person || self.known.landings.times >= LANDING_FAILURES_MAX {
+            self.known.landings = Backoff::default();
+            let outcome = if needs_person { Outcome::Blocked } else { Outcome::Error };
+            let ending = TaskEnding::new(outcome, why, EndReason::Machine);
+            self.end(id, TaskEnding { proof: completed.proof, ..ending });
+        } else {
+            self.note(format!("{id} could not land: {why}; it is tried again"));
+        }
+    }
+
+    fn signalled(&mut self, times: u32, is_hangup: bool) {
+        self.known.is_hangup |= is_hangup;
+        if times.max(1) <= self.known.signals {
+            return;
+        }
+        self.known.signals = times.max(1);
+        let runs = |(id, task): (&TaskId, &TaskRecord)| task.is_running().then(|| id.clone());
+        let running: Vec<TaskId> = self.record.tasks.iter().filter_map(runs).collect();
+        let is_local = self.record.is_local();
+        self.note(match (self.known.signals, is_local) {
+            (1, true) => "no task starts any more, and each iteration that runs is the last one; \
+                          Ctrl-C again ends them now"
+                .to_owned(),
+            (1, false) if is_hangup => {
+                "the terminal was closed: the jobs run on, and crew fleet run adopts them"
+                    .to_owned()
+            }
+            (1, false) => {
+                "no task starts any more, and the jobs run on; Ctrl-C again ends them, and \
+                           a closed terminal leaves them"
+                    .to_owned()
+            }
+            _ => "each agent is stopped, its work is kept, and the task waits".to_owned(),
+        });
+        let landing = self.known.landing.clone();
+        for id in running.iter().filter(|_| times > 1 || is_local) {
+            if times > 1 {
+                self.effects.push(Effect::End { task: id.clone() });
+            } else {
+                self.pass(id, FleetRequest::Task(TaskRequest::Pause { now: false }));
+            }
+        }
+        if let (Some(task), true) = (landing, times > 1) {
+            self.effects.push(Effect::End { task });
+        }
+    }
+
+    /// What follows from how things are now.
+    fn settle(&mut self) {
+        if self.known.has_begun {
+            self.land_next();
+            let plan = plan::waits(self.record, self.known, self.now);
+            for start in &plan.starts {
+                self.start(start);
+            }
+            for (id, waits) in &plan.waits {
+                let task = self.record.tasks.get_mut(id);
+                if let Some(task) = task.filter(|task| task.state == TaskState::Waiting)
+                    && task.waits.as_ref() != Some(waits)
+                {
+                    task.waits = Some(waits.clone());
+                    self.is_changed = true;
+                }
+            }
+            if self.is_finished(&plan) {
+                self.effects.push(Effect::Finish);
+            }
+        } else if self.known.signals > 0 {
+            self.effects.push(Effect::Finish);
+        }
+    }
+
+    /// Asks for what was reported and not fetched yet. What is only in a clone that is gone is lost.
+    fn fetch_all(&mut self) {
+        if self.known.trouble.is_some() || !self.known.has_begun {
+            return;
+        }
+        let is_local = self.record.is_local();
+        let lacks = |(id, task): (&TaskId, &TaskRecord)| {
+            let is_there = !is_local || self.known.clones.contains(id);
+            (is_there && !task.is_fetched()).then(|| Effect::Fetch { task: id.clone() })
+        };
+        self.effects.extend(self.record.tasks.iter().filter_map(lacks));
+    }
+
+    /// The next task whose turn it is to land: the one that was completed first.
+    fn land_next(&mut self) {
+        let Coordination { trouble, signals, landing, landings, .. } = &*self.known;
+        if trouble.is_some() || *signals > 0 || landing.is_some() || landings.holds(self.now) {
+            return;
+        }
+        let is_next = |(id, task): &(&TaskId, &TaskRecord)| {
+            let lands = matches!(task.state, TaskState::Landing { .. });
+            lands && task.is_fetched() && self.record.request_of(id).is_none()
+        };
+        let next = self.record.tasks.iter().filter(is_next).min_by_key(|(_, task)| task.at);
+        let Some(task) = next.map(|(id, _)| id.clone()) else { return };
+        self.known.landing = Some(task.clone());
+        self.say(FleetLine::Lands { task: task.clone() });
+        self.effects.push(match self.record.terms.landing {
+            LandingMode::Pr => Effect::OpenRequest { task },
+            LandingMode::Main | LandingMode::No => Effect::Land { task },
+        });
+    }
+
+    fn start(&mut self, start: &plan::Start) {
+        let (id, now, continues) = (&start.task, self.now, start.continues);
+        let Some(described) = self.known.described(id).cloned() else { return };
+        let is_local = self.record.is_local();
+        let Some(task) = self.change(id) else { return };
+        task.set(TaskState::Running { job: String::new(), since: now }, now);
+        task.reserved_micros = start.reserved_micros;
+        task.revision = described.task.revision;
+        task.max_iterations = described.contract.limits.max_iterations;
+        task.begins_anew = false;
+        task.given = task.messages.len();
+        if !continues {
+            task.attempt += 1;
+            task.loop_id = None;
+        }
+        let (task, number) = (id.clone(), task.attempt);
+        if is_local {
+            self.known.clones.insert(id.clone());
+        }
+        self.say(FleetLine::Started { task: task.clone(), number, continues });
+        self.effects.push(Effect::Start { task, number, continues });
+    }
+
+    /// Whether nothing runs, and nothing would start or land without a person.
+    fn is_finished(&self, plan: &FleetPlan) -> bool {
+        let Coordination { signals, is_hangup, landing, gave_up, clones, .. } = &*self.known;
+        let is_local = self.record.is_local();
+        let runs = self.record.tasks.values().any(TaskRecord::is_running);
+        if *signals > 2 {
+            return true;
+        }
+        if landing.is_some() || (runs && (is_local || !is_hangup)) {
+            return false;
+        }
+        if *signals > 0 || gave_up.is_some() {
+            return true;
+        }
+        let is_open = |(id, task): (&TaskId, &TaskRecord)| match task.state {
+            TaskState::Landing { .. } => self.record.request_of(id).is_none(),
+            _ => !task.is_fetched() && (!is_local || clones.contains(id)),
+        };
+        let passes = plan.waits.values().any(WaitsFor::passes);
+        !passes && !self.record.tasks.iter().any(is_open)
+    }
+}
+
+/// What is to be said of a task whose text changed; `None` where it just counts.
+fn changed(task: &TaskRecord) -> Option<&'static str> {
+    match &task.state {
+        TaskState::Waiting if task.attempt == 0 => None,
+        TaskState::Waiting => Some(": its new text counts"),
+        TaskState::Running { .. } => Some(", but it runs; its next start takes it"),
+        TaskState::Landing { .. } => Some(", but its work only has to land"),
+        TaskState::Ended(ending) if ending.outcome == Outcome::Completed => {
+            Some(", but it is completed: give the file another name")
+        }
+        TaskState::Ended(_) => Some(", but it has ended; crew resume takes it"),
+    }
+}
+
+#[cfg(test)]
+#[path = "step_tests.rs"]
+mod tests;
