@@ -41,19 +41,19 @@ pub fn run(arguments: &FleetRunArgs) -> Result<Exit> {
         print::err(&format!("crew: {note}"));
     }
     if arguments.dry_run {
-        print::page(&page(&home, &described, arguments.retry, true)?);
+        print::page(&page(&home, &described, false, true)?);
         asked(&described);
         return Ok(Exit::SUCCESS);
     }
     home.make().with_context(|| format!("cannot keep fleets in {}", home.root().display()))?;
     if !described.untrusted.is_empty() {
-        print::out(&page(&home, &described, arguments.retry, false)?);
+        print::out(&page(&home, &described, false, false)?);
         asked(&described);
         let Described { fleet, untrusted, .. } = &described;
         let (yes, again) = (arguments.yes, "crew fleet run");
         project::ask(&fleet.repository, untrusted, yes, "go?", "started", again)?;
     }
-    for note in begin::record(&home, &described, arguments.retry)? {
+    for note in begin::record(&home, &described, false)? {
         print::err(&format!("crew: {note}"));
     }
     coordinate(&home, &described.fleet)

@@ -6,8 +6,47 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::values::{self, cluster};
+use crate::parse::settings::is_branch;
 
-/// The verbs of fleets.
+/// The verbs of fleets. What concerns one task has the verbs of a loop.
+#[derive(Debug, Subcommand)]
+pub enum FleetCommand {
+    /// Start a folder of tasks, or continue it; what ended stays ended
+    ///
+    /// What is gone is taken up.
+    #[command(after_help = AFTER_RUN)]
+    Run(FleetRunArgs),
+    /// Show a fleet, what needs you first
+    #[command(after_help = "Examples:\n  crew fleet status\n  crew fleet status billing --json")]
+    Status(FleetStatusArgs),
+    /// Remove the branches, refs and clones of tasks that are over
+    ///
+    /// Of those that landed, were cancelled or given up. Work that is nowhere else stays.
+    #[command(after_help = "Examples:\n  crew fleet clean\n  crew fleet clean billing --yes")]
+    Clean(FleetCleanArgs),
+    /// Make one attempt at a task, as an executor does
+    #[command(hide = true)]
+    Attempt {
+        /// The file of its spec; - reads the spec from standard input
+        #[arg(value_name = "SPEC")]
+        spec: PathBuf,
+    },
+}
+
+/// `crew fleet clean`.
+#[derive(Args, Clone, Debug)]
+pub struct FleetCleanArgs {
+    /// The fleet's name; if absent, this repository's newest
+    ///
+    /// Outside a repository the only one.
+    #[arg(value_name = "FLEET")]
+    pub fleet: Option<String>,
+    /// Remove what is listed without asking
+    #[arg(long)]
+    pub yes: bool,
+}
+
+/// The verbs of the old rooms.
 #[derive(Debug, Subcommand)]
 pub enum FleetVerb {
     /// Start a folder of tasks, or continue it; what ended stays ended
@@ -91,7 +130,7 @@ pub struct FleetRunArgs {
     /// At most this many dollars for all tasks (0 = no limit)
     #[arg(long = "max-cost", value_name = "USD", value_parser = values::dollars)]
     pub max_cost_micros: Option<u64>,
-    /// Push each task's branch and lease after every iteration
+    /// Push each task's branch after every iteration
     #[arg(long)]
     pub push: bool,
     /// Land completed tasks on main; pr opens pull requests
@@ -100,14 +139,16 @@ pub struct FleetRunArgs {
     #[arg(long, value_name = "pr", num_args = 0..=1, default_missing_value = "main")]
     #[arg(value_parser = landing)]
     pub land: Option<String>,
-    /// What runs the jobs: local, slurm, slurm:HOST
+    /// What runs the jobs: local, slurm, slurm:HOST, or a NAME
     ///
-    /// From now on. slurm:HOST by ssh to its login node.
-    #[arg(long, value_name = "EXECUTOR", value_parser = engine)]
+    /// slurm:HOST by ssh to its login node; NAME is that of an [executor.NAME] in your settings.
+    #[arg(long, value_name = "EXECUTOR", value_parser = executor)]
     pub on: Option<String>,
-    /// Try again what ended without being completed
+    /// Take the fleet from a coordinator that is gone
+    ///
+    /// Once its record at the remote has not changed for 5 minutes.
     #[arg(long)]
-    pub retry: bool,
+    pub replace_coordinator: bool,
     /// Show what would run and be pushed; start nothing
     ///
     /// In which order, too. It writes nothing.
@@ -157,16 +198,21 @@ pub struct FleetOrderArgs {
     pub now: bool,
 }
 
-/// What runs the jobs of a fleet.
-fn engine(text: &str) -> Result<String, &'static str> {
-    let is_known = text == "local" || cluster(text).is_ok();
-    if is_known { Ok(text.to_owned()) } else { Err("local, slurm, or slurm:HOST") }
+/// What runs the jobs of a fleet. Whether the user's settings have an executor of this name is
+/// found out at the start.
+fn executor(text: &str) -> Result<String, &'static str> {
+    let is_name = |text: &str| is_branch(text) && !text.contains(':');
+    if cluster(text).is_ok() || is_name(text) {
+        Ok(text.to_owned())
+    } else {
+        Err("local, slurm, slurm:HOST, or the NAME of an [executor.NAME] in your settings")
+    }
 }
 
 /// How completed tasks land. A folder behind the option is easily typed.
 fn landing(text: &str) -> Result<String, &'static str> {
     match text {
         "main" | "pr" => Ok(text.to_owned()),
-        _ => Err("pr or nothing; the folder stands before it: crew fleet run FOLDER --land"),
+        _ => Err("pr or nothing; the folder is before it: crew fleet run FOLDER --land"),
     }
 }
