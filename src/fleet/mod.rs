@@ -10,3 +10,4 @@ mod requests_taken;
 pub mod spec;
 pub mod step;
 pub mod store;
+pub mod tasks;

@@ -5,9 +5,11 @@
 use std::sync::LazyLock;
 
 use clap::{Arg, Args, Command};
+use serde::Deserialize;
 
 use super::text;
 use super::values::MARK;
+use crate::parse::amounts::texts;
 use crate::parse::settings::options::{
     AGENT, CLAIMS, GIT, LimitOptions, LoopOptions, ProcessOptions, START, THIS_RUN, TermOptions,
 };
@@ -38,25 +40,31 @@ pub struct LoopArgs {
 }
 
 /// The phases of a prompt, in the order typed: texts, files, or `builtin:NAME`.
-#[derive(Args, Clone, Debug, Default, PartialEq)]
+#[derive(Args, Clone, Debug, Default, PartialEq, Deserialize)]
 #[command(next_help_heading = START)]
+#[serde(default)]
 pub struct RecipeArgs {
     /// Put TEXT before the task; may be repeated
     ///
     /// As may the phases below, which replace the procedure's.
     #[arg(long, short, value_name = "TEXT", value_parser = text)]
+    #[serde(deserialize_with = "texts")]
     pub context: Vec<String>,
     /// Phase 1: what to look at
     #[arg(long, value_name = "TEXT", value_parser = text)]
+    #[serde(deserialize_with = "texts")]
     pub observe: Vec<String>,
     /// Phase 2: what to conclude from it
     #[arg(long, value_name = "TEXT", value_parser = text)]
+    #[serde(deserialize_with = "texts")]
     pub orient: Vec<String>,
     /// Phase 3: how to choose what to do
     #[arg(long, value_name = "TEXT", value_parser = text)]
+    #[serde(deserialize_with = "texts")]
     pub decide: Vec<String>,
     /// Phase 4: what to do
     #[arg(long, value_name = "TEXT", value_parser = text)]
+    #[serde(deserialize_with = "texts")]
     pub act: Vec<String>,
 }
 

@@ -77,7 +77,7 @@ pub fn parse(
 }
 
 /// Where a text stops being TOML, and why.
-pub(super) fn broken(text: &str, error: &toml::de::Error) -> (Range<usize>, String) {
+pub fn broken(text: &str, error: &toml::de::Error) -> (Range<usize>, String) {
     let at = error.span().unwrap_or_default();
     let why: Vec<&str> = error.message().lines().map(str::trim).collect();
     let what = match why.join("; ").as_str() {
@@ -91,7 +91,7 @@ pub(super) fn broken(text: &str, error: &toml::de::Error) -> (Range<usize>, Stri
 }
 
 /// The number of the line at which a part of a text begins, counted from 1.
-pub(super) fn line(text: &str, at: &Range<usize>) -> usize {
+pub fn line(text: &str, at: &Range<usize>) -> usize {
     text.get(..at.start).unwrap_or(text).matches('\n').count() + 1
 }
 
@@ -99,10 +99,10 @@ type KeyText<'text> = Spanned<Cow<'text, str>>;
 type Value<'text> = Spanned<DeValue<'text>>;
 
 /// A key and its value.
-pub(super) type Item<'text> = (&'text KeyText<'text>, &'text Value<'text>);
+pub type Item<'text> = (&'text KeyText<'text>, &'text Value<'text>);
 
 /// The items of a table in the order of the file; the crate returns them sorted by key.
-pub(super) fn in_order<'text>(table: &'text DeTable<'text>) -> Vec<Item<'text>> {
+pub fn in_order<'text>(table: &'text DeTable<'text>) -> Vec<Item<'text>> {
     let mut entries: Vec<_> = table.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
     entries
@@ -503,7 +503,7 @@ fn check_of(key: &str, run: &str) -> Check {
 
 /// Whether git could accept a text as a branch, and not as an option. Whether the branch exists is
 /// checked at the start.
-pub(super) fn is_branch(text: &str) -> bool {
+pub fn is_branch(text: &str) -> bool {
     is_one_word(text) && !text.starts_with('-')
 }
 

@@ -1,0 +1,395 @@
+//! Reads a folder of tasks and makes it a fleet: the setup, and a contract for each task. A later
+//! start keeps nothing of an earlier one: fleet.toml says what holds, and the command line goes
+//! before it. A fault in any file starts nothing, and all faults are reported together.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Error, Result, anyhow, bail};
+
+use super::DescribedFleet;
+use super::folder::{FLEET_FILE, is_task, read_folder};
+use super::options::{FleetFile, TaskOptions, as_keys};
+use super::trust::requests;
+use crate::drive::boundary::check::missing_at_the_start;
+use crate::drive::error_text::error_text;
+use crate::drive::start::run::{first_prompt, prepare_at};
+use crate::drive::start::terms::{self, LoadedSettings};
+use crate::drive::start::{establish, place};
+use crate::engine::fleet::manifest::LOCAL;
+use crate::engine::fleet::{FleetTask, INCLUDE, LandingMode, Remote, TaskId};
+use crate::engine::record::{Check, Contract, Dialect, Fragment, GitSteps, Place, Recipe, Role};
+use crate::engine::text::{distinct, named};
+use crate::fleet::record::FleetSetup;
+use crate::fleet::step::DescribedTask;
+use crate::fleet::store;
+use crate::parse::amounts::Amount;
+use crate::parse::arguments::{FleetRunArgs, UsageError};
+use crate::world::files::disk;
+use crate::world::git::include::INCLUDE_BYTES;
+use crate::world::git::{self, hub, steps};
+use crate::world::store::{Home, trust};
+
+/// The most names in a folder of tasks.
+const NAMES_MAX: usize = 20_000;
+/// The largest task file and the largest fleet.toml, in bytes.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+/// The largest contract of a task, in bytes of JSON: it is part of the spec of each attempt.
+const MAX_CONTRACT_BYTES: usize = 1 << 20;
+/// The time limit of `setup` in seconds, unless fleet.toml has one.
+const SETUP_TIMEOUT_S: u64 = 45 * 60;
+/// The most tasks or files that a sentence names.
+const NAMED_MAX: usize = 3;
+
+/// Reads a fleet's folder. A relative one starts at `here`, or at the root of the repository there,
+/// as every command that crew prints names it.
+///
+/// # Errors
+/// All that is wrong in the files; a folder in no repository; a fleet of this name of another
+/// repository or folder.
+pub fn describe(home: &Home, arguments: &FleetRunArgs, here: &Path) -> Result<DescribedFleet> {
+    let folder = find_folder(here, &arguments.folder)?;
+    let top = git::top(&folder).ok_or_else(|| without_repository(&folder))?;
+    let (files, left_out) = list_files(&folder)?;
+    let own = disk::read(&folder.join(FLEET_FILE), MAX_FILE_BYTES)?;
+    let read = read_folder(files, own.as_deref());
+    let (file, read) = read.map_err(|faults| refusal(&folder, &faults))?;
+    if read.is_empty() {
+        bail!(
+            "there is no task in {}\nhint: write one as a Markdown file: {}",
+            folder.display(),
+            arguments.folder.join("NAME.md").display()
+        );
+    }
+    let setup = set_up(&top, &folder, &file, arguments)?;
+    let known = store::read(home, &setup.name)?;
+    if let Some(known) = &known {
+        refuse_other_fleet(&setup, &known.terms)?;
+    }
+    let place = place::place(&top, None)?;
+    let (tasks, mut notes) = contracts(home, &setup, &place, read, &folder)?;
+    notes.extend(unmeasured(&setup, &tasks));
+    notes.extend(known.as_ref().and_then(|known| changed_since(&setup, &known.terms)));
+    let asked = requests(&setup, &file, &tasks, known.as_ref().map(|known| &known.terms));
+    let untrusted = trust::untrusted(home, &setup.repository, asked)?;
+    Ok(DescribedFleet { setup, tasks, left_out, notes, untrusted })
+}
+
+fn without_repository(folder: &Path) -> Error {
+    match git::refusal(folder) {
+        Some((cause, fix)) => anyhow!("a fleet needs git here: {cause}\nhint: {fix}"),
+        None => anyhow!(
+            "a fleet needs a git repository, and its folder is in none\n\
+             hint: git init, and a first commit"
+        ),
+    }
+}
+
+fn find_folder(here: &Path, named: &Path) -> Result<PathBuf> {
+    let below = here.join(named);
+    let from_the_root = || Some(git::top(here)?.join(named)).filter(|it| disk::exists(it));
+    let is_found = disk::exists(&below);
+    let folder = if is_found { below } else { from_the_root().unwrap_or(below) };
+    if disk::is_file(&folder) {
+        bail!("{} is a file\nhint: name the folder of the tasks", folder.display());
+    }
+    Ok(disk::real_path(&folder)?)
+}
+
+/// The names and bytes of files.
+type TaskTexts = Vec<(String, Vec<u8>)>;
+
+/// The tasks' files with their bytes, and the names of the other files.
+fn list_files(folder: &Path) -> Result<(TaskTexts, Vec<String>)> {
+    let mut names = disk::list(folder, NAMES_MAX)?;
+    names.sort();
+    let (named, mut others): (Vec<_>, Vec<_>) = names.into_iter().partition(|it| is_task(it));
+    let mut files = Vec::new();
+    for name in named {
+        let bytes = disk::read(&folder.join(&name), MAX_FILE_BYTES)?.unwrap_or_default();
+        files.push((name, bytes));
+    }
+    others.retain(|name| name != FLEET_FILE && !name.starts_with('.'));
+    Ok((files, others))
+}
+
+fn refusal(folder: &Path, faults: &[String]) -> Error {
+    let lines: String = faults.iter().map(|fault| format!("\n  {fault}")).collect();
+    UsageError::new(
+        format!("the fleet in {} cannot start:{lines}", folder.display()),
+        "fix the files; nothing was started",
+    )
+    .into()
+}
+
+/// The setup: what was typed before what the file says.
+fn set_up(
+    top: &Path,
+    folder: &Path,
+    file: &FleetFile,
+    arguments: &FleetRunArgs,
+) -> Result<FleetSetup> {
+    let name = file.name.as_ref().map_or_else(|| usual_name(top, folder), TaskId::to_string);
+    if let Err(why) = name.parse::<TaskId>() {
+        bail!(
+            "the fleet's name {name:?} cannot be used: {why}\nhint: name = \"NAME\" in {FLEET_FILE}"
+        );
+    }
+    let number =
+        |amount: Option<Amount<0>>| amount.map_or(0, |it| u32::try_from(it.0).unwrap_or(u32::MAX));
+    let landing = match arguments.land.as_deref() {
+        Some("pr") => LandingMode::Pr,
+        Some(_) => LandingMode::Main,
+        None => LandingMode::No,
+    };
+    let below = folder.strip_prefix(top).unwrap_or(folder).display().to_string();
+    if landing != LandingMode::No && below.is_empty() {
+        bail!(
+            "tasks at the root of the repository cannot be kept from landing changes of themselves\n\
+             hint: put them in a folder of their own"
+        );
+    }
+    let check = |run: &String| Check::new(run.as_str(), Role::Verify);
+    let max_cost = arguments.max_cost_micros.or(file.max_cost.map(|cost| cost.0));
+    Ok(FleetSetup {
+        name,
+        repository: top.to_owned(),
+        folder: below,
+        base: base(top, file)?,
+        slots: arguments.slots.unwrap_or_else(|| number(file.slots)),
+        max_cost_micros: max_cost.unwrap_or(0),
+        setup: file.setup.clone(),
+        setup_timeout_s: file.setup_timeout.map_or(SETUP_TIMEOUT_S, |time| time.0),
+        include: disk::read_text(&top.join(INCLUDE), INCLUDE_BYTES)?,
+        executor: arguments.on.clone().unwrap_or_else(|| LOCAL.to_owned()),
+        remote: remote(top, arguments)?,
+        landing,
+        land_checks: file.land.check.iter().map(check).collect(),
+        land_keep: file.land.keep.clone(),
+        keeps_branches: file.keep_branches,
+        trusted: steps::trusted(top),
+    })
+}
+
+/// The folder's name or, where that says nothing, the repository's, in whichever of its working
+/// trees. A bare repository that is called `.bare` or `.git` has the name of the folder it is in.
+fn usual_name(top: &Path, folder: &Path) -> String {
+    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let own = name(folder);
+    if !["tasks", "fleet"].contains(&own.as_str()) {
+        return own;
+    }
+    let roots = git::head::roots(top);
+    let main = roots.first().map_or(top, PathBuf::as_path);
+    let is_hidden = name(main).starts_with('.');
+    let named = if is_hidden { main.parent().unwrap_or(main) } else { main };
+    let named = name(named);
+    named.strip_suffix(".git").unwrap_or(&named).to_owned()
+}
+
+/// The branch that tasks start from.
+fn base(top: &Path, file: &FleetFile) -> Result<String> {
+    let (branch, head) = git::head(top);
+    let Some(head) = head else {
+        bail!("there is no commit here yet\nhint: git commit the first one")
+    };
+    let base = file.base.clone().or(branch).unwrap_or(head);
+    if !git::is_a_commit(top, &base) {
+        let place = if file.base.is_some() { "base in fleet.toml: " } else { "" };
+        bail!(
+            "{place}there is no branch {base} here to start from\nhint: git branch --all lists them"
+        );
+    }
+    Ok(base)
+}
+
+/// The remote of a fleet that pushes.
+fn remote(top: &Path, arguments: &FleetRunArgs) -> Result<Option<Remote>> {
+    let is_elsewhere = arguments.on.as_ref().is_some_and(|on| on != LOCAL);
+    if !arguments.push && arguments.land.is_none() && !is_elsewhere {
+        return Ok(None);
+    }
+    let Some((name, url)) = hub::remote_of(top) else {
+        bail!(
+            "this repository has no remote to push to\nhint: git remote add origin ADDRESS, or leave --push, --land and --on out"
+        );
+    };
+    let authority = url.split_once("://").and_then(|(_, rest)| rest.split('/').next());
+    if url.starts_with("http") && authority.is_some_and(|it| it.contains('@')) {
+        bail!(
+            "the address of {name} holds a name or a password, and every user of a machine sees the words of its processes\n\
+             hint: git remote set-url {name} without it, and a credential helper"
+        );
+    }
+    Ok(Some(Remote { name, url }))
+}
+
+/// Refuses a fleet of this name that is known and is another one: of another repository, or of
+/// another folder of this one. The coordinator asks again under its lock, because two may start at
+/// once.
+///
+/// # Errors
+/// The fleet that has the name, and how this one gets a name of its own.
+pub fn refuse_other_fleet(setup: &FleetSetup, known: &FleetSetup) -> Result<()> {
+    let FleetSetup { name, repository, folder, .. } = setup;
+    let is_same = known.repository == *repository
+        || git::shared_folder(&known.repository).is_some_and(|shared| {
+            Some(shared) == git::shared_folder(repository) && git::top(&known.repository).is_some()
+        });
+    // A repository that was moved has the same remote.
+    let is_moved = git::top(&known.repository).is_none()
+        && known.remote.is_some()
+        && known.remote.as_ref().map(|it| &it.url)
+            == hub::remote_of(repository).map(|it| it.1).as_ref();
+    let fix = format!("name = \"NAME\" in {folder}/{FLEET_FILE} makes this a fleet of its own");
+    if !is_same && !is_moved {
+        bail!(
+            "there is a fleet {name} of another repository, {}\n\
+             hint: {fix}; crew fleet clean {name} removes the other one",
+            known.repository.display()
+        );
+    }
+    if known.folder != *folder {
+        bail!("the fleet {name} is of the tasks in {}\nhint: {fix}", known.folder);
+    }
+    Ok(())
+}
+
+/// What an earlier start was given and this one is not.
+fn changed_since(setup: &FleetSetup, known: &FleetSetup) -> Option<String> {
+    let landing = |setup: &FleetSetup| match (setup.landing, &setup.remote) {
+        (LandingMode::Main, _) => "it landed (--land)",
+        (LandingMode::Pr, _) => "it opened pull requests (--land pr)",
+        (LandingMode::No, Some(_)) => "it pushed branches",
+        (LandingMode::No, None) => "nothing left this machine",
+    };
+    let changes = [
+        (known.base != setup.base).then(|| format!("its tasks started from {}", known.base)),
+        (known.executor != setup.executor).then(|| format!("it ran on {}", known.executor)),
+        (landing(known) != landing(setup)).then(|| landing(known).to_owned()),
+    ];
+    let changes: Vec<String> = changes.into_iter().flatten().collect();
+    (!changes.is_empty()).then(|| {
+        format!(
+            "the fleet {} was started in another way before: {}. What is typed now holds",
+            setup.name,
+            changes.join("; ")
+        )
+    })
+}
+
+/// The contract of each task, and what the user should know of them.
+fn contracts(
+    home: &Home,
+    setup: &FleetSetup,
+    place: &Place,
+    read: Vec<(FleetTask, TaskOptions)>,
+    folder: &Path,
+) -> Result<(Vec<DescribedTask>, Vec<String>)> {
+    let known = terms::look(home, &place.checkout, true)?;
+    let (mut tasks, mut notes) = (Vec::new(), Vec::new());
+    let mut faults: Vec<(String, Vec<String>)> = Vec::new();
+    match missing_for_landing(setup, place) {
+        Ok(note) => notes.extend(note),
+        Err(error) => faults.push((in_a_line(&error), vec![FLEET_FILE.to_owned()])),
+    }
+    for (task, options) in read {
+        match contract(home, setup, place, &known, options.run_args(&task.prompt)) {
+            Ok((contract, more)) => {
+                notes.extend(more);
+                tasks.push(DescribedTask { task, contract });
+            }
+            Err(error) => {
+                let (file, what) = (format!("{}.md", task.id), in_a_line(&error));
+                match faults.iter_mut().find(|(known, _)| *known == what) {
+                    Some((_, files)) => files.push(file),
+                    None => faults.push((what, vec![file])),
+                }
+            }
+        }
+    }
+    if !faults.is_empty() {
+        let line =
+            |(what, files): &(String, Vec<String>)| format!("{}: {what}", named(files, NAMED_MAX));
+        return Err(refusal(folder, &faults.iter().map(line).collect::<Vec<_>>()));
+    }
+    Ok((tasks, distinct(notes.into_iter())))
+}
+
+/// A check of a landing whose program is missing. Jobs of another executor land here, too.
+fn missing_for_landing(setup: &FleetSetup, place: &Place) -> Result<Option<String>> {
+    if setup.landing != LandingMode::Main {
+        return Ok(None);
+    }
+    missing_at_the_start(place, &setup.land_checks).map_err(|error| error.context("[land] check"))
+}
+
+/// The contract of a task with what the fleet decides itself, and what the user should know of it.
+fn contract(
+    home: &Home,
+    setup: &FleetSetup,
+    place: &Place,
+    known: &LoadedSettings,
+    typed: crate::parse::arguments::RunArgs,
+) -> Result<(Contract, Vec<String>)> {
+    let prepared = prepare_at(home, typed, &setup.repository, place.clone(), known.clone())?;
+    first_prompt(home, &prepared)?;
+    let establish::Prepared { mut contract, notes, .. } = prepared;
+    if setup.landing != LandingMode::No && contract.checks.iter().any(|check| check.no_worse) {
+        bail!(
+            "no-worse cannot be judged on main as it will be\nhint: use verify, or leave --land out"
+        );
+    }
+    if let Some(run) = &mut contract.run {
+        run.git = GitSteps { commit: true, ..GitSteps::default() };
+        freeze(&mut run.recipe)?;
+    }
+    let bytes = serde_json::to_vec(&contract)?.len();
+    if bytes > MAX_CONTRACT_BYTES {
+        let [has, most] = [bytes, MAX_CONTRACT_BYTES].map(|bytes| bytes.div_ceil(1 << 10));
+        bail!(
+            "with its escapes, phases and checks it has {has} KiB of JSON, and may have {most}\n\
+             hint: put some of the prompt into another file, and name that"
+        );
+    }
+    Ok((contract, notes))
+}
+
+/// Takes the text of every file that a prompt names: an agent could change the file, and another
+/// machine does not have it. A template stays a file, for what it reads differs from prompt to
+/// prompt.
+fn freeze(recipe: &mut Recipe) -> Result<()> {
+    for fragment in recipe.0.values_mut().flatten() {
+        let Fragment::File(path) = &*fragment else { continue };
+        if path.extension().is_some_and(|it| it == "j2") {
+            continue;
+        }
+        let text = disk::read_text(path, MAX_FILE_BYTES)?;
+        *fragment = Fragment::Text(text.unwrap_or_default());
+    }
+    Ok(())
+}
+
+/// An error with its fix, as a row of a list.
+fn in_a_line(error: &Error) -> String {
+    let text = error_text(error);
+    match text.split_once("\nhint: ") {
+        Some((what, fix)) => format!("{what}; {}", as_keys(fix)),
+        None => text,
+    }
+}
+
+/// The note for the tasks whose agents never report what they use, where the fleet limits that.
+fn unmeasured(setup: &FleetSetup, tasks: &[DescribedTask]) -> Option<String> {
+    let is_silent = |task: &&DescribedTask| {
+        task.contract.run.as_ref().is_some_and(|run| run.agent.dialect == Dialect::TEXT)
+    };
+    let names: Vec<String> =
+        tasks.iter().filter(is_silent).map(|task| task.task.id.to_string()).collect();
+    (setup.max_cost_micros > 0 && !names.is_empty()).then(|| {
+        format!(
+            "max-cost cannot count what these use: {}. Their agent does not report it, so each has \
+             one iteration, and is blocked if it is not done then",
+            named(&names, NAMED_MAX)
+        )
+    })
+}

@@ -1,0 +1,311 @@
+//! The folder of a fleet as a whole: what fleet.toml says of all tasks, and the task files, in the
+//! order in which they start. In a task file the front matter says how the task runs, and the text
+//! under it is the prompt; a file that could be meant in two ways is refused. Unlike a settings
+//! file these refuse a key that they do not know, because a fleet spends money while nobody looks.
+//! One fault in one file is enough to refuse the folder.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+use toml::Table;
+
+use super::front_matter::{Faults, FileValue, KeyValue, split, toml};
+use super::options::{
+    FleetFile, LAND_KEYS, LandTable, Place, TASK_KEYS, TOP_KEYS, TaskOptions, is_option, key_name,
+    laid_over, refuse, refuse_exclusive, refuse_key, refuse_repeats, take, words,
+};
+use crate::engine::boundary::protect;
+use crate::engine::fleet::manifest::{MAX_PRIORITY, USUAL_PRIORITY};
+use crate::engine::fleet::{FleetTask, TaskId};
+use crate::parse::spelling::nearest;
+use crate::world::store::hash;
+
+/// The name of the file that holds for all tasks.
+pub const FLEET_FILE: &str = "fleet.toml";
+/// The end of a task file's name.
+const ENDING: &str = ".md";
+/// The hexadecimal digits of a revision.
+const REVISION_DIGITS: usize = 12;
+/// The largest prompt, in bytes.
+const MAX_PROMPT_BYTES: usize = 256 << 10;
+
+/// A task as its own file says it.
+struct TaskFile {
+    /// Without words and without a revision: they come with what holds for all tasks.
+    task: FleetTask,
+    options: Table,
+    /// The line of the key `after`, counted from 1.
+    after_line: Option<usize>,
+}
+
+/// Whether a file of a fleet's folder is a task, by its name. A README and a file whose name begins
+/// with `_` or `.` is not.
+pub fn is_task(name: &str) -> bool {
+    let stem = name.strip_suffix(ENDING);
+    stem.is_some_and(|stem| !stem.eq_ignore_ascii_case("readme") && !name.starts_with(['_', '.']))
+}
+
+/// The task's name in the name of its file.
+fn id_of(file: &str) -> Result<TaskId, String> {
+    file.strip_suffix(ENDING).unwrap_or(file).parse()
+}
+
+/// Reads the files of a fleet's folder: each task file with its name, and the bytes of fleet.toml.
+/// The tasks are in the order in which they start: by priority, then by name.
+///
+/// # Errors
+/// Everything that is wrong in any of the files, by file and line.
+pub fn read_folder(
+    mut files: Vec<(String, Vec<u8>)>,
+    fleet_toml: Option<&[u8]>,
+) -> Result<(FleetFile, Vec<(FleetTask, TaskOptions)>), Vec<String>> {
+    files.sort();
+    let mut faults = Faults { file: FLEET_FILE.to_owned(), found: Vec::new() };
+    let text = text_of(fleet_toml.unwrap_or_default(), &mut faults);
+    let (fleet, shared) = read_fleet_file(text.unwrap_or_default(), &mut faults);
+    let mut tasks = Vec::new();
+    for (name, bytes) in &files {
+        faults.file.clone_from(name);
+        let text = text_of(bytes, &mut faults);
+        tasks.extend(text.and_then(|text| read_task(name, text, &mut faults)));
+    }
+    let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
+    refuse_twins(&names, &mut faults);
+    refuse_unknown_tasks(&names, &tasks, &mut faults);
+    refuse_circles(&tasks, &mut faults);
+    let mut whole: Vec<(FleetTask, TaskOptions)> = Vec::new();
+    for task in tasks {
+        faults.file = format!("{}{ENDING}", task.task.id);
+        whole.extend(complete(task, &shared, fleet.setup.as_deref(), &mut faults));
+    }
+    let mut faults = faults.found;
+    if faults.is_empty() {
+        whole.sort_by(|(one, _), (other, _)| one.turn(other));
+        return Ok((fleet, whole));
+    }
+    // What is wrong for all tasks is first.
+    faults.sort_by_key(|fault| (fault.file != FLEET_FILE, fault.clone()));
+    Err(faults.iter().map(ToString::to_string).collect())
+}
+
+/// Reads a task file; `name` is that of the file, with its ending. Where something is wrong in it,
+/// the rest still counts for what is wrong between files: a fault here must not hide one there.
+fn read_task(name: &str, text: &str, faults: &mut Faults) -> Option<TaskFile> {
+    let id = id_of(name).map_err(|why| faults.at(None, format!("{why}; rename the file"))).ok();
+    let (entries, body) = split(text).map_err(|(line, what)| faults.at(line, what)).ok()?;
+    let prompt = body.trim_start_matches(['\r', '\n']).trim_end();
+    if prompt.trim().is_empty() {
+        faults.at(None, "there is no prompt: write what is to be done under the front matter");
+    } else if prompt.contains('\0') {
+        faults.at(None, "the prompt holds a NUL character: is it a text?");
+    }
+    if prompt.len() > MAX_PROMPT_BYTES {
+        let [has, most] = [prompt.len(), MAX_PROMPT_BYTES].map(|bytes| bytes.div_ceil(1 << 10));
+        faults.at(None, format!(
+            "the prompt has {has} KiB, and may have {most}: put some of it into another file, and name that"
+        ));
+    }
+    refuse_repeats(&entries, faults);
+    let (mut after, mut after_line) = (Vec::new(), None);
+    let (mut touches, mut priority) = (Vec::new(), USUAL_PRIORITY);
+    let mut options = Table::new();
+    for entry in &entries {
+        match key_name(&entry.key).as_str() {
+            "after" => {
+                let wanted = "expected the name of a task or a list such as [a, b]";
+                after = each(entry, faults, |text| text.parse().map_err(|_| wanted.to_owned()));
+                after_line = Some(entry.line);
+            }
+            "touches" => {
+                let glob = |text: &str| protect::glob(text).map(|_| text.to_owned());
+                touches =
+                    each(entry, faults, |text| glob(text).map_err(|it| format!("expected {it}")));
+            }
+            "priority" => match entry.value.text().map(str::parse) {
+                Some(Ok(number)) if number <= MAX_PRIORITY => priority = number,
+                _ => {
+                    let wanted = "expected a whole number from 0 to 9, the most urgent";
+                    refuse(entry, wanted, &entry.value, faults);
+                }
+            },
+            _ => take_option(entry, TASK_KEYS, &mut options, faults),
+        }
+    }
+    refuse_exclusive(&options, faults);
+    let (prompt, words, revision) = (prompt.to_owned(), Vec::new(), String::new());
+    let task = FleetTask { id: id?, prompt, words, after, touches, priority, revision };
+    Some(TaskFile { task, options, after_line })
+}
+
+/// Each text of a list that `read` takes; any other is a fault.
+fn each<T>(
+    entry: &KeyValue,
+    faults: &mut Faults,
+    read: impl Fn(&str) -> Result<T, String>,
+) -> Vec<T> {
+    let mut taken = Vec::new();
+    for value in entry.value.each() {
+        let text = value.text().ok_or_else(|| "expected a text or a list of texts".to_owned());
+        match text.and_then(&read) {
+            Ok(read) => taken.push(read),
+            Err(wanted) => refuse(entry, &wanted, value, faults),
+        }
+    }
+    taken
+}
+
+/// Takes a key that is an option. `keys` are the others that this place of the file has.
+fn take_option(
+    entry: &KeyValue,
+    keys: &'static [&'static str],
+    options: &mut Table,
+    faults: &mut Faults,
+) {
+    if is_option(&key_name(&entry.key)) {
+        take::<TaskOptions>(entry, options, faults);
+    } else {
+        refuse_key(entry, Place { keys, takes_options: true }, faults);
+    }
+}
+
+/// What fleet.toml says, and the options of `[task]`.
+fn read_fleet_file(text: &str, faults: &mut Faults) -> (FleetFile, Table) {
+    let entries = toml(text).unwrap_or_else(|(line, what)| {
+        faults.at(line, what);
+        Vec::new()
+    });
+    refuse_repeats(&entries, faults);
+    let [mut top, mut land, mut shared] = [Table::new(), Table::new(), Table::new()];
+    for entry in &entries {
+        match (entry.key.as_str(), &entry.value) {
+            ("task", FileValue::Table(keys)) => {
+                refuse_repeats(keys, faults);
+                keys.iter().for_each(|entry| take_option(entry, &[], &mut shared, faults));
+            }
+            ("land", FileValue::Table(keys)) => {
+                refuse_repeats(keys, faults);
+                for entry in keys {
+                    if LAND_KEYS.contains(&&*key_name(&entry.key)) {
+                        take::<LandTable>(entry, &mut land, faults);
+                    } else {
+                        refuse_key(entry, Place { keys: LAND_KEYS, takes_options: false }, faults);
+                    }
+                }
+            }
+            (key, _) if TOP_KEYS.contains(&&*key_name(key)) => {
+                take::<FleetFile>(entry, &mut top, faults);
+            }
+            _ => refuse_key(entry, Place { keys: TOP_KEYS, takes_options: false }, faults),
+        }
+    }
+    refuse_exclusive(&shared, faults);
+    // Each key was read alone before.
+    let land = LandTable::deserialize(land).unwrap_or_default();
+    let fleet = FleetFile::deserialize(top).unwrap_or_default();
+    (FleetFile { land, ..fleet }, shared)
+}
+
+/// A task with the options that all tasks share, its words and its revision.
+fn complete(
+    file: TaskFile,
+    shared: &Table,
+    setup: Option<&str>,
+    faults: &mut Faults,
+) -> Option<(FleetTask, TaskOptions)> {
+    let TaskFile { mut task, options, .. } = file;
+    let options = laid_over(shared, options);
+    task.words = words(&options);
+    // With its length in front, no part can pass for the end of the one before.
+    let parts = [&*task.prompt, setup.unwrap_or_default()].into_iter();
+    let parts = parts.chain(task.words.iter().map(String::as_str));
+    let text: Vec<String> = parts.map(|part| format!("{} {part}", part.len())).collect();
+    task.revision = hash(text.concat().as_bytes()).chars().take(REVISION_DIGITS).collect();
+    match TaskOptions::deserialize(options) {
+        Ok(options) => Some((task, options)),
+        Err(error) => {
+            faults.at(None, error.message());
+            None
+        }
+    }
+}
+
+/// A file's bytes as text. What is not UTF-8 would reach an agent as other words.
+fn text_of<'bytes>(bytes: &'bytes [u8], faults: &mut Faults) -> Option<&'bytes str> {
+    let refused = |error: std::str::Utf8Error| {
+        let line = bytes[..error.valid_up_to()].split(|byte| *byte == b'\n').count();
+        faults.at(line, "this is not UTF-8: save the file as UTF-8");
+    };
+    std::str::from_utf8(bytes).map_err(refused).ok()
+}
+
+/// Names that differ only in case: one branch, where the file system ignores case.
+fn refuse_twins(names: &[&str], faults: &mut Faults) {
+    let mut first = BTreeMap::new();
+    for name in names {
+        let twin = *first.entry(name.to_lowercase()).or_insert(name);
+        if twin != name {
+            (*name).clone_into(&mut faults.file);
+            faults.at(None, format!("its name differs from {twin} only in case, and branches on some machines ignore that: rename one"));
+        }
+    }
+}
+
+/// What a task waits for that is not in the folder.
+fn refuse_unknown_tasks(names: &[&str], tasks: &[TaskFile], faults: &mut Faults) {
+    let ids: Vec<TaskId> = names.iter().filter_map(|name| id_of(name).ok()).collect();
+    let known: BTreeSet<&str> = ids.iter().map(TaskId::as_str).collect();
+    // A name of one letter is in every other.
+    let names: Vec<&str> = known.iter().copied().filter(|name| name.len() > 2).collect();
+    let waits = tasks.iter().flat_map(|task| task.task.after.iter().map(move |id| (task, id)));
+    for (task, id) in waits.filter(|(_, id)| !known.contains(id.as_str())) {
+        let guess = match nearest(id.as_str(), &names) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => "after names files of this folder, without .md".to_owned(),
+        };
+        fault_of_after(task, faults, format!("there is no task `{id}`: {guess}"));
+    }
+}
+
+/// Tasks that wait for each other. Each is named once, in the first circle that is found.
+fn refuse_circles(tasks: &[TaskFile], faults: &mut Faults) {
+    let mut waiting: BTreeMap<&TaskId, &TaskFile> =
+        tasks.iter().map(|task| (&task.task.id, task)).collect();
+    loop {
+        let before = waiting.len();
+        let left: BTreeSet<&TaskId> = waiting.keys().copied().collect();
+        waiting.retain(|_, task| task.task.after.iter().any(|id| left.contains(id)));
+        if waiting.len() < before {
+            continue;
+        }
+        let Some((_, start)) = waiting.first_key_value() else { return };
+        let circle = circle(start, &waiting);
+        let names = circle.iter().chain(&circle[..1]).map(|task| task.task.id.as_str());
+        let names = names.collect::<Vec<_>>().join(" → ");
+        fault_of_after(circle[0], faults, format!("these tasks wait for each other: {names}"));
+        waiting.retain(|id, _| !circle.iter().any(|task| task.task.id == **id));
+    }
+}
+
+/// A fault of a task's key `after`.
+fn fault_of_after(task: &TaskFile, faults: &mut Faults, what: String) {
+    faults.file = format!("{}{ENDING}", task.task.id);
+    faults.at(task.after_line, what);
+}
+
+/// The circle that a task leads into, where each task waits for another that does.
+fn circle<'task>(
+    start: &'task TaskFile,
+    waiting: &BTreeMap<&TaskId, &'task TaskFile>,
+) -> Vec<&'task TaskFile> {
+    let mut path = vec![start];
+    while let Some(next) = path[path.len() - 1].task.after.iter().find_map(|id| waiting.get(id)) {
+        if let Some(at) = path.iter().position(|task| task.task.id == next.task.id) {
+            path.drain(..at);
+            break;
+        }
+        path.push(next);
+    }
+    let first = (0..path.len()).min_by_key(|at| &path[*at].task.id).unwrap_or_default();
+    path.rotate_left(first);
+    path
+}

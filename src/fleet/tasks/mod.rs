@@ -1,0 +1,32 @@
+//! A folder of tasks, as a person writes it: what it says, what of it a person has to trust, and
+//! the contract of each task. It writes nothing and asks no remote.
+
+mod describe;
+#[cfg(test)]
+mod describe_tests;
+mod folder;
+mod front_matter;
+mod options;
+#[cfg(test)]
+mod tests;
+mod trust;
+
+pub use self::describe::{describe, refuse_other_fleet};
+pub use self::folder::FLEET_FILE;
+use super::record::FleetSetup;
+use super::step::DescribedTask;
+use crate::parse::settings::trust::TrustRequest;
+
+/// A fleet as its folder describes it.
+#[derive(Debug)]
+pub struct DescribedFleet {
+    pub setup: FleetSetup,
+    /// In the order in which they start.
+    pub tasks: Vec<DescribedTask>,
+    /// Files of the folder that are not tasks.
+    pub left_out: Vec<String>,
+    /// What the user should know: one sentence each.
+    pub notes: Vec<String>,
+    /// What a person has to trust and nobody has trusted yet.
+    pub untrusted: Vec<TrustRequest>,
+}

@@ -1,0 +1,92 @@
+//! What of a fleet a person has to trust: everything in its folder that names a program, widens a
+//! limit or leaves this machine, word for word, and each prompt by its fingerprint.
+
+use std::path::{Path, PathBuf};
+
+use super::folder::FLEET_FILE;
+use super::options::FleetFile;
+use crate::engine::fleet::{FleetTask, INCLUDE, LandingMode, Remote};
+use crate::engine::git::GitSetting;
+use crate::engine::usage::Money;
+use crate::fleet::record::FleetSetup;
+use crate::fleet::step::DescribedTask;
+use crate::parse::settings::merge::ValueOrigin;
+use crate::parse::settings::trust::TrustRequest;
+
+/// The characters of a hash by which a changed setting is named.
+const HASH_CHARS: usize = 8;
+
+/// All of it. `known` is the setup of an earlier start.
+pub(super) fn requests(
+    setup: &FleetSetup,
+    file: &FleetFile,
+    tasks: &[DescribedTask],
+    known: Option<&FleetSetup>,
+) -> Vec<TrustRequest> {
+    let path = Path::new(&setup.folder).join(FLEET_FILE);
+    let mut texts = vec![terms(file)];
+    texts.extend(planted(setup, known));
+    texts.extend(setup.setup.iter().map(|run| format!("setup: {run}")));
+    texts.extend(setup.land_checks.iter().map(|check| format!("land check: {}", check.run)));
+    texts.extend(setup.remote.iter().map(|remote| pushes(setup, remote)));
+    texts.extend(setup.include.iter().map(|text| format!("{INCLUDE}: {text}")));
+    let of_tasks = tasks.iter().map(|task| {
+        let path = Path::new(&setup.folder).join(format!("{}.md", task.task.id));
+        request(setup, path, &of_task(task))
+    });
+    let of_all = texts.iter().map(|text| request(setup, path.clone(), text));
+    of_all.chain(of_tasks).collect()
+}
+
+/// The limits of fleet.toml: a check that is taken away, a limit that is raised and leftovers that a
+/// landing keeps are asked about, too.
+fn terms(file: &FleetFile) -> String {
+    let slots = file.slots.map_or("usual".to_owned(), |slots| slots.to_string());
+    let cost = file.max_cost.map(|cost| Money::from_micros(cost.0).to_string());
+    format!(
+        "terms: slots {slots}, base {}, max-cost {}, land checks {}, landings keep {:?}",
+        file.base.as_deref().unwrap_or("usual"),
+        cost.as_deref().unwrap_or("none"),
+        file.land.check.len(),
+        file.land.keep
+    )
+}
+
+/// What has come into git's settings since an earlier start.
+fn planted(setup: &FleetSetup, known: Option<&FleetSetup>) -> Vec<String> {
+    let both = known.and_then(|known| known.trusted.as_ref()).zip(setup.trusted.as_ref());
+    let changed = both.into_iter().flat_map(|(before, now)| now.changed_since(before));
+    let changed = changed.filter(|it| it.names_a_program() || it.leads_a_remote());
+    let text = |GitSetting { name, value }: &GitSetting| {
+        let which = value.get(..HASH_CHARS).unwrap_or(value);
+        format!("git's setting {name} ({which}) changed since the fleet was started")
+    };
+    changed.map(text).collect()
+}
+
+fn pushes(setup: &FleetSetup, Remote { name, url }: &Remote) -> String {
+    let main = match setup.landing {
+        LandingMode::Main => format!(", and {}", setup.base),
+        LandingMode::No | LandingMode::Pr => String::new(),
+    };
+    let fleet = &setup.name;
+    format!("pushes to {name} ({url}): branches fleet/{fleet}/*, refs/crew/{fleet}/*{main}")
+}
+
+/// The options of a task, word for word, and its prompt.
+fn of_task(task: &DescribedTask) -> String {
+    let FleetTask { id, revision, words, .. } = &task.task;
+    let mut text = shell_words::join(words);
+    if words.iter().any(|word| word == "--verify=auto") {
+        let found: Vec<&str> =
+            task.contract.checks.iter().map(|check| check.run.as_str()).collect();
+        text = format!("{text} (auto: {})", found.join("; "));
+    }
+    format!("task {id}, fingerprint {revision}: {text}")
+}
+
+/// What a person has to trust because of this file.
+fn request(setup: &FleetSetup, path: PathBuf, what: &str) -> TrustRequest {
+    let text = format!("[fleet {}] {what}", setup.name);
+    TrustRequest { text, origin: ValueOrigin::File { path, line: 1 } }
+}
