@@ -5,6 +5,7 @@
 pub mod executors;
 pub mod files;
 pub mod plan;
+pub mod preflight;
 pub mod record;
 mod requests_taken;
 pub mod spec;

@@ -86,6 +86,11 @@ fn of_the_remote(line: &str) -> Option<&str> {
 
 /// No line mentions a branch: the remote was not reached, or refused access.
 fn transport(text: &str) -> (GitTrouble, String) {
+    if text.contains("does not support --atomic") {
+        let cause = "the remote does not take several refs in one atomic push: \
+                     receive.advertiseAtomic is off there, or its git is older than 2.4";
+        return (GitTrouble::Rejected, cause.to_owned());
+    }
     let kinds: [(GitTrouble, &str); 3] = [
         (GitTrouble::Auth, DENIED),
         (GitTrouble::NoRemote, ABSENT),

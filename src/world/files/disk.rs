@@ -134,6 +134,11 @@ pub fn size(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |file| file.len())
 }
 
+/// How many bytes a user may still write to the file system of a path, if that is known.
+pub fn free_bytes(path: &Path) -> Option<u64> {
+    fs2::available_space(path).ok()
+}
+
 /// Size in bytes and modification time in nanoseconds of the path itself; `None` when it does not
 /// exist.
 pub fn stamp(path: &Path) -> Option<(u64, i128)> {

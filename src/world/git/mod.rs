@@ -10,6 +10,7 @@ pub mod include;
 pub mod inside;
 pub mod land;
 mod push;
+pub mod readiness;
 mod rebase;
 pub mod refs;
 pub mod snapshots;

@@ -1,0 +1,130 @@
+//! What a fleet needs of a repository on this machine, looked at before anything runs there. It
+//! changes nothing and asks no remote.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::{Git, git, shared_folder};
+use crate::engine::git::{GitFault, GitStep};
+use crate::world::clock::{self, RetryPolicy};
+use crate::world::files::disk;
+
+/// How long a lock may take to go away before it counts as left over.
+const LOCKED: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(100);
+/// The most names in a folder of refs.
+const NAMES_MAX: usize = 20_000;
+/// The locks of a repository that keep crew from fetching and from deleting refs.
+const LOCKS: [&str; 2] = ["packed-refs.lock", "shallow.lock"];
+
+/// Whether git knows who commits in this repository, by the rules of a commit of crew.
+pub fn identity(top: &Path) -> Result<(), GitFault> {
+    let ask = |who: &&str| Git::here(top).well(GitStep::Commit, &["var", *who]);
+    ["GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"].iter().try_for_each(|who| ask(who).map(drop))
+}
+
+/// The full names of the refs of this repository below these.
+pub fn refs_below(top: &Path, below: &[&str]) -> Vec<String> {
+    let listed = git(top, &[&["for-each-ref", "--format=%(refname)"], below].concat());
+    listed.unwrap_or_default().lines().map(str::to_owned).collect()
+}
+
+/// Of some refs those that keep git from making one of the `wanted`: of two names where one is a
+/// folder of the other, git takes only one.
+pub fn in_the_way<'a>(refs: &'a [String], wanted: &[String]) -> Vec<&'a str> {
+    let is_below =
+        |one: &str, other: &str| one.strip_prefix(other).is_some_and(|rest| rest.starts_with('/'));
+    let blocks = |name: &&str| wanted.iter().any(|it| is_below(it, name) || is_below(name, it));
+    refs.iter().map(String::as_str).filter(blocks).collect()
+}
+
+/// The locks that keep crew from fetching into refs below `below`, and that do not go away: a git
+/// that was killed has left them, or one hangs.
+pub fn left_locks(top: &Path, below: &str) -> Vec<PathBuf> {
+    let Some(shared) = shared_folder(top) else { return Vec::new() };
+    let held = || {
+        let mut locks: Vec<PathBuf> = LOCKS.iter().map(|name| shared.join(name)).collect();
+        locks.retain(|lock| disk::exists(lock));
+        let folder = shared.join(below);
+        let names = disk::names(&folder, NAMES_MAX).into_iter();
+        locks.extend(names.filter(|it| it.ends_with(".lock")).map(|name| folder.join(name)));
+        locks
+    };
+    let looked = clock::retry(
+        RetryPolicy::every(PAUSE, LOCKED),
+        || false,
+        || {
+            let held = held();
+            if held.is_empty() { Ok(held) } else { Err(held) }
+        },
+    );
+    looked.unwrap_or_else(|held| held)
+}
+
+/// A submodule of a commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubmoduleState {
+    pub path: String,
+    /// Whether it is checked out in this working tree.
+    pub is_initialised: bool,
+    /// Whether the commit that is recorded of it is here. False where it is not checked out.
+    pub has_commit: bool,
+}
+
+/// The submodules that a commit names.
+pub fn submodules(top: &Path, commit: &str) -> Vec<SubmoduleState> {
+    let file = format!("{commit}:.gitmodules");
+    let list = ["config", "-z", "--blob", &*file, "--get-regexp", r"^submodule\..*\.path$"];
+    let listed = git(top, &list).unwrap_or_default();
+    let paths = listed.split_terminator('\0').filter_map(|entry| Some(entry.split_once('\n')?.1));
+    let state = |path: &str| {
+        let entry = git(top, &["ls-tree", "-z", commit, "--", path])?;
+        let recorded = entry.strip_prefix("160000 commit ")?.split('\t').next()?.to_owned();
+        let folder = top.join(path);
+        let is_initialised = disk::exists(&folder.join(".git"));
+        let has_commit = is_initialised && super::commit(&folder, &recorded).is_some();
+        Some(SubmoduleState { path: path.to_owned(), is_initialised, has_commit })
+    };
+    paths.filter_map(state).collect()
+}
+
+/// Whether a commit's `.gitattributes` gives files to git-lfs.
+pub fn uses_lfs(top: &Path, commit: &str) -> bool {
+    let attributes = git(top, &["cat-file", "blob", &format!("{commit}:.gitattributes")]);
+    attributes.is_some_and(|text| text.contains("filter=lfs"))
+}
+
+/// How many bytes the files of a commit take; `None` where git cannot tell without its remote, or
+/// takes too long.
+pub fn checkout_bytes(top: &Path, commit: &str) -> Option<u64> {
+    let listed = git(top, &["ls-tree", "-r", "-l", "-z", commit])?;
+    let size = |entry: &str| entry.split_whitespace().nth(3)?.parse::<u64>().ok();
+    Some(listed.split_terminator('\0').filter_map(size).sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ref_is_in_the_way_of_those_below_it_and_of_its_own_folder() {
+        let names = |names: &[&str]| names.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+        let wanted = names(&["refs/heads/fleet/shop/vat/1", "refs/crew/shop/record"]);
+        for (name, is_blocking) in [
+            ("refs/heads/fleet", true),
+            ("refs/heads/fleet/shop", true),
+            ("refs/heads/fleet/shop/vat", true),
+            ("refs/heads/fleet/shop/vat/1", false),
+            ("refs/heads/fleet/shop/vat/1/x", true),
+            ("refs/heads/fleet/shop/va", false),
+            ("refs/heads/fleets", false),
+            ("refs/tags/fleet", false),
+            ("refs/crew", true),
+            ("refs/crew/shop", true),
+            ("refs/crew/shop/record", false),
+        ] {
+            let found = !in_the_way(&names(&[name]), &wanted).is_empty();
+            assert_eq!(found, is_blocking, "{name}");
+        }
+    }
+}
