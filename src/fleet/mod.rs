@@ -5,6 +5,7 @@
 pub mod executors;
 pub mod files;
 pub mod plan;
+pub mod plan_page;
 pub mod preflight;
 pub mod record;
 mod requests_taken;
