@@ -4,6 +4,7 @@
 
 pub mod executors;
 pub mod files;
+pub mod lines;
 pub mod plan;
 pub mod plan_page;
 pub mod preflight;

@@ -15,7 +15,6 @@ use serde::{Deserialize, Serialize};
 use super::files::FleetFiles;
 use super::record::{FleetRecord, FleetSetup, Holder};
 use super::step::FleetRequest;
-use crate::engine::fleet::manifest::read_record;
 use crate::engine::fleet::{Remote, TaskId};
 use crate::engine::git::{GitBaseline, GitFault, GitStep, RefUpdate, SwapResult};
 use crate::engine::text::Shown;
@@ -74,8 +73,6 @@ pub enum StoreFault {
 /// A commit to be pushed to the base together with the record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BaseMove {
-    /// A repository with the commit.
-    pub folder: PathBuf,
     /// The base as it was when the commit was made and checked.
     pub before: String,
     pub commit: String,
@@ -123,7 +120,7 @@ impl FleetStore {
         let Some(lock) = disk::lock(&files.lock(), LOCK_LOOK)? else {
             return Err(coordinated_here(&files, &setup.name));
         };
-        let shared = setup.remote.as_ref().map(|remote| SharedRecord::new(setup, remote, signals));
+        let shared = SharedRecord::of(setup, signals);
         let mut store = Self { files, shared, _lock: lock };
         let here = store.read_here()?;
         let record = store.load()?;
@@ -139,7 +136,7 @@ impl FleetStore {
                 bail!(
                     "{} has another fleet of the name {}, started on {}\n\
                      hint: name = \"NAME\" in {}/fleet.toml makes this one of its own",
-                    shared.remote,
+                    shared.access.remote.name,
                     setup.name,
                     Shown(&there.holder.host),
                     setup.folder
@@ -200,18 +197,49 @@ impl RecordStore for FleetStore {
     }
 }
 
+/// How a remote is reached: by the settings of the person's repository, as they were agreed to.
+#[derive(Debug, Clone)]
+pub struct RemoteAccess {
+    pub repository: PathBuf,
+    pub remote: Remote,
+    trusted: Option<GitBaseline>,
+    patience: Patience,
+}
+
+impl RemoteAccess {
+    /// The remote of a fleet, if it has one. A signal ends a talk soon, a second one at once.
+    pub fn of(setup: &FleetSetup, signals: &Signals) -> Option<Self> {
+        let patience = Patience { signals: signals.clone(), within: Duration::ZERO, talk: TALK };
+        let (repository, trusted) = (setup.repository.clone(), setup.trusted.clone());
+        Some(Self { repository, remote: setup.remote.clone()?, trusted, patience })
+    }
+
+    /// The refs of the remote; objects are read from and written to the repository in `folder`.
+    ///
+    /// # Errors
+    /// If a program or a place was planted in the configuration of the person's repository.
+    pub fn refs<'a>(&'a self, folder: &'a Path) -> Result<Refs<'a>, GitFault> {
+        if let Some(before) = &self.trusted {
+            steps::unplanted(&self.repository, before, GitStep::Lease, Some(""))?;
+        }
+        let patience = Some(&self.patience);
+        Ok(Refs { folder, remote: &self.remote.url, stop: &|| false, patience })
+    }
+
+    /// What the remote has of a ref.
+    pub fn seen(&self, name: &str) -> Result<Option<String>, GitFault> {
+        let found = self.refs(&self.repository)?.list(&[name])?;
+        Ok(found.into_iter().find(|it| it.name == name).map(|it| it.id))
+    }
+}
+
 /// The record at a remote.
 #[derive(Debug)]
 struct SharedRecord {
-    repository: PathBuf,
-    url: String,
-    /// The name of the remote.
-    remote: String,
+    access: RemoteAccess,
     /// The full names of the record's ref and of the base's.
     name: String,
     base: String,
-    trusted: Option<GitBaseline>,
-    patience: Patience,
     /// What the ref points to, as far as is known.
     known: Option<String>,
     /// What was pushed without an answer since.
@@ -222,61 +250,41 @@ struct SharedRecord {
 }
 
 impl SharedRecord {
-    fn new(setup: &FleetSetup, remote: &Remote, signals: &Signals) -> Self {
-        Self {
-            repository: setup.repository.clone(),
-            url: remote.url.clone(),
-            remote: remote.name.clone(),
+    fn of(setup: &FleetSetup, signals: &Signals) -> Option<Self> {
+        Some(Self {
+            access: RemoteAccess::of(setup, signals)?,
             name: format!("refs/crew/{}/record", setup.name),
             base: format!("refs/heads/{}", setup.base),
-            trusted: setup.trusted.clone(),
-            patience: Patience { signals: signals.clone(), within: Duration::ZERO, talk: TALK },
             known: None,
             unanswered: None,
             tried_at: None,
             is_behind: true,
-        }
-    }
-
-    fn refs<'a>(&'a self, folder: &'a Path) -> Refs<'a> {
-        let patience = Some(&self.patience);
-        Refs { folder, remote: &self.url, stop: &|| false, patience }
-    }
-
-    /// Fails if a program or a place was planted in the configuration of the repository.
-    fn unplanted(&self) -> Result<(), GitFault> {
-        let before = self.trusted.as_ref();
-        let look = |before| steps::unplanted(&self.repository, before, GitStep::Lease, Some(""));
-        before.map_or(Ok(()), look)
+        })
     }
 
     fn seen(&self) -> Result<Option<String>, GitFault> {
-        let found = self.refs(&self.repository).list(&[&self.name])?;
-        Ok(found.into_iter().find(|it| it.name == self.name).map(|it| it.id))
+        self.access.seen(&self.name)
     }
 
     fn read(&mut self) -> Result<Option<FleetRecord>> {
-        self.unplanted()?;
         self.known = self.seen()?;
         let Some(id) = &self.known else { return Ok(None) };
         Ok(Some(self.record(id)?))
     }
 
     fn record(&self, id: &str) -> Result<FleetRecord> {
-        let refs = self.refs(&self.repository);
+        let refs = self.access.refs(&self.access.repository)?;
         refs.fetch(&[&self.name], &[])?;
         let message = refs.message(id)?;
         let (_, text) = message.split_once("\n\n").unwrap_or_default();
-        Ok(read_record(&self.name, text.as_bytes(), "delete that ref of the remote")?)
+        Ok(FleetRecord::read(&self.name, text.as_bytes(), "delete that ref of the remote")?)
     }
 
     /// Writes the record over what is known, with a move of the base. False where only the base was
     /// in the way.
     fn push(&mut self, record: &FleetRecord, base: Option<&BaseMove>) -> Result<bool, StoreFault> {
         self.tried_at = Some(Stopwatch::start());
-        self.unplanted()?;
-        let folder = base.map_or(&self.repository, |base| &base.folder).clone();
-        let id = self.refs(&folder).commit(&text(record)?, None)?;
+        let id = self.access.refs(&self.access.repository)?.commit(&text(record)?, None)?;
         let also = base.filter(|base| base.commit != base.before).map(|base| RefUpdate {
             name: self.base.clone(),
             old: Some(base.before.clone()),
@@ -286,7 +294,7 @@ impl SharedRecord {
             let (old, new) = (self.known.clone(), Some(id.clone()));
             let mut updates = vec![RefUpdate { name: self.name.clone(), old, new }];
             updates.extend(also.clone());
-            match self.refs(&folder).swap(&updates) {
+            match self.access.refs(&self.access.repository)?.swap(&updates) {
                 Ok(SwapResult::Done) => {
                     (self.known, self.unanswered, self.is_behind) = (Some(id), None, false);
                     return Ok(true);
@@ -311,7 +319,9 @@ impl SharedRecord {
 
     /// Who has the record that a commit holds.
     fn holder(&self, id: Option<&str>) -> String {
-        let Some(id) = id else { return format!("its record at {} was removed", self.remote) };
+        let Some(id) = id else {
+            return format!("its record at {} was removed", self.access.remote.name);
+        };
         let unknown = |_| "its record cannot be read".to_owned();
         self.record(id).map_or_else(unknown, |record| record.holder.to_string())
     }
@@ -326,7 +336,7 @@ impl SharedRecord {
         let pause = Duration::from_millis((stale_ms / 10).min(GAP_MS / 2));
         let (mut still_ms, mut since) = (0, Stopwatch::start());
         while still_ms < stale_ms {
-            let is_asked = || (self.patience.signals.times() > 0).then_some(());
+            let is_asked = || (self.access.patience.signals.times() > 0).then_some(());
             if Deadline::after(pause).poll(LOCK_LOOK, is_asked).is_some() {
                 bail!("the watch was ended by a signal; nothing was taken");
             }
@@ -381,7 +391,8 @@ impl Holder {
 /// What tells this home from those of other machines and containers.
 fn home_id(home: &Home) -> Result<String> {
     let file = home.root().join("id");
-    let read = || disk::read_text(&file, REQUEST_BYTES).map(|text| text.filter(|it| !it.is_empty()));
+    let read =
+        || disk::read_text(&file, REQUEST_BYTES).map(|text| text.filter(|it| !it.is_empty()));
     if let Some(id) = read()? {
         return Ok(id.trim().to_owned());
     }
@@ -420,8 +431,8 @@ fn coordinated_elsewhere(fleet: &str, shared: &SharedRecord, holder: &Holder) ->
         "the fleet {fleet} is coordinated already, by {holder}, as its record at {} says ({})\n\
          hint: end it there with Ctrl-C; if it is gone, --replace-coordinator takes the fleet once \
          its record has not changed for 5 minutes; name = \"NAME\" in fleet.toml makes another fleet",
-        shared.remote,
-        without_secrets(&shared.url)
+        shared.access.remote.name,
+        without_secrets(&shared.access.remote.url)
     )
 }
 
@@ -445,7 +456,7 @@ pub fn read(home: &Home, fleet: &str) -> Result<Option<FleetRecord>> {
 
 fn read_file(file: &Path) -> Result<Option<FleetRecord>> {
     let Some(bytes) = disk::read(file, RECORD_BYTES)? else { return Ok(None) };
-    Ok(Some(read_record(&file.display().to_string(), &bytes, AWAY)?))
+    Ok(Some(FleetRecord::read(&file.display().to_string(), &bytes, AWAY)?))
 }
 
 /// Whether a coordinator of this home has the fleet.
@@ -463,12 +474,7 @@ struct RequestFile {
 
 /// Leaves a request for the coordinator, which reads it within a second, or when it starts. `None`
 /// means all tasks.
-pub fn send(
-    home: &Home,
-    fleet: &str,
-    task: Option<&TaskId>,
-    request: &FleetRequest,
-) -> Result<()> {
+pub fn send(home: &Home, fleet: &str, task: Option<&TaskId>, request: &FleetRequest) -> Result<()> {
     let files = FleetFiles::of(home, fleet);
     if !disk::is_file(&files.record()) {
         bail!("there is no fleet {} here\nhint: crew status lists them", Shown(fleet));
@@ -534,4 +540,3 @@ impl WaitingRequests {
         self.files.iter().try_for_each(|file| disk::remove(file))
     }
 }
-
