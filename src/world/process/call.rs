@@ -275,7 +275,7 @@ impl<'a> Call<'a> {
         let output = disk::open_to_append(output)?;
         self.command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
         groups::leave_the_terminal(&mut self.command);
-        let child = self.command.spawn()?;
+        let child = descendants::detach(&mut self.command)?;
         let identity = identity::identity(child.id().cast_signed());
         identity.ok_or_else(|| io::Error::other("it was started and is gone"))
     }

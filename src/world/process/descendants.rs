@@ -27,6 +27,8 @@ const STEP: std::time::Duration = std::time::Duration::from_millis(10);
 static ADOPTED: AtomicBool = AtomicBool::new(false);
 /// The children that somebody in this process waits for.
 static AWAITED: Mutex<Vec<i32>> = Mutex::new(Vec::new());
+/// The children that were started to outlive this process, as far as they are not reaped.
+static DETACHED: Mutex<Vec<i32>> = Mutex::new(Vec::new());
 /// Held by a thread beside the main one while it starts children, and by the end of all.
 static BESIDE: Mutex<()> = Mutex::new(());
 static ENDING: AtomicBool = AtomicBool::new(false);
@@ -61,6 +63,16 @@ impl Awaited {
     }
 }
 
+/// Starts a child that outlives this process: neither it nor anything below it is taken for what
+/// another child left.
+pub fn detach(command: &mut Command) -> io::Result<Child> {
+    // While it is locked nobody decides what was left: the child is noted before.
+    let mut detached = DETACHED.lock().unwrap_or_else(PoisonError::into_inner);
+    let child = command.spawn()?;
+    detached.push(child.id().cast_signed());
+    Ok(child)
+}
+
 impl Drop for Awaited {
     fn drop(&mut self) {
         AWAITED.lock().unwrap_or_else(PoisonError::into_inner).retain(|pid| *pid != self.0);
@@ -92,8 +104,8 @@ pub fn reap_orphans() {
     }
 }
 
-/// Ends every descendant of this process: TERM, half a second, KILL. Nothing that this thread
-/// started and still waits for may be running. Returns the ids of processes that did not end, which
+/// Ends every descendant of this process, except those that were detached: TERM, half a second,
+/// KILL. Nothing that this thread started and still waits for may be running. Returns the ids of processes that did not end, which
 /// only a broken disk or device causes.
 pub fn end_all() -> Vec<i32> {
     if !are_adopted() {
@@ -103,7 +115,7 @@ pub fn end_all() -> Vec<i32> {
     let alone = BESIDE.lock().unwrap_or_else(PoisonError::into_inner);
     ENDING.store(false, Ordering::Relaxed);
     let left = if has_children() {
-        end(|table| below(table, identity::my_id()), has_children)
+        end(left_by_children, || detached().is_empty() && has_children())
     } else {
         Vec::new()
     };
@@ -190,12 +202,22 @@ fn end(find: impl Fn(&Table) -> Table, is_unseen: impl Fn() -> bool) -> Vec<i32>
     }
 }
 
-/// The rows of all descendants of `ancestor`.
-fn below(table: &Table, ancestor: i32) -> Table {
+/// The rows of all descendants of this process, without those that were detached.
+fn left_by_children(table: &Table) -> Table {
+    below(table, identity::my_id(), &detached())
+}
+
+fn detached() -> Vec<i32> {
+    DETACHED.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// The rows of all descendants of `ancestor`, without `spared` and what is below them.
+fn below(table: &Table, ancestor: i32, spared: &[i32]) -> Table {
     let mut found: Table = Vec::new();
     let mut parents = vec![ancestor];
     while let Some(parent) = parents.pop() {
-        for (pid, row) in table.iter().filter(|(_, row)| row.parent == parent) {
+        let is_child = |pid: i32, above: i32| above == parent && !spared.contains(&pid);
+        for (pid, row) in table.iter().filter(|(pid, row)| is_child(*pid, row.parent)) {
             parents.push(*pid);
             found.push((*pid, row.clone()));
         }
@@ -231,9 +253,10 @@ mod tests {
             (pid, ProcessRow { parent, session: 0, has_ended: false, has_terminal: false, started })
         };
         let table = vec![row(1, 0), row(5, 1), row(6, 5), row(7, 6), row(8, 1), row(9, 5)];
-        let mut found: Vec<i32> = below(&table, 5).into_iter().map(|(pid, _)| pid).collect();
+        let mut found: Vec<i32> = below(&table, 5, &[]).into_iter().map(|(pid, _)| pid).collect();
         found.sort_unstable();
         assert_eq!(found, [6, 7, 9]);
+        assert_eq!(below(&table, 5, &[6]).len(), 1);
         assert_eq!(above(&table, 7), [7, 6, 5, 1, 0]);
     }
 
@@ -284,6 +307,29 @@ mod tests {
     }
 
     #[test]
+    fn a_detached_child_and_its_own_are_spared_while_others_are_ended() {
+        alone(|| {
+            let folder = tempfile::tempdir().unwrap();
+            let script = "sh -c 'echo > ready; while :; do sleep 0.01; done'; exit 1";
+            let call = Call::shell(script, folder.path());
+            let process = call.detach(&folder.path().join("log")).unwrap();
+            let is_ready = || folder.path().join("ready").exists().then_some(());
+            assert!(Deadline::after(Duration::from_secs(10)).poll(STEP, is_ready).is_some());
+            let left = leaving_none(|| shell("setsid sh -c 'sleep 50' & sleep 0.1", || false));
+            assert_eq!(left, ExitCause::Exit(0));
+            assert!(identity::is_alive(&process));
+            let table = identity::table();
+            assert_eq!(left_by_children(&table).len(), 0);
+            assert!(!below(&table, process.pid, &[]).is_empty());
+            signals::signal_group(process.pid, Signal::KILL);
+            let is_gone = || (!identity::is_alive(&process)).then_some(());
+            assert!(Deadline::after(Duration::from_secs(10)).poll(STEP, is_gone).is_some());
+            reap_child(process.pid);
+            assert_eq!(detached(), [0; 0]);
+        });
+    }
+
+    #[test]
     fn what_is_in_no_group_is_found_by_its_loop() {
         alone(|| {
             let id = "k3v9aaaa".parse().unwrap();
@@ -296,7 +342,7 @@ mod tests {
             assert_eq!(ended.cause, ExitCause::Exit(0));
             assert_eq!(end_marked(&"another1".parse().unwrap()), [0; 0]);
             let living = || {
-                let all = below(&identity::table(), identity::my_id());
+                let all = left_by_children(&identity::table());
                 all.into_iter().filter(|(_, row)| !row.has_ended).count()
             };
             assert!(living() >= 2);
@@ -348,5 +394,8 @@ fn look_at_children() -> rustix::io::Result<Option<rustix::process::WaitIdStatus
 
 /// Reaps a child that has ended.
 pub fn reap_child(pid: i32) {
-    let _ = rustix::process::waitpid(Pid::from_raw(pid), WaitOptions::NOHANG);
+    if let Ok(Some(_)) = rustix::process::waitpid(Pid::from_raw(pid), WaitOptions::NOHANG) {
+        // The id is free for another process.
+        DETACHED.lock().unwrap_or_else(PoisonError::into_inner).retain(|other| *other != pid);
+    }
 }
