@@ -21,6 +21,9 @@ struct Placeholder<'text> {
 pub fn check(command: &str, known: &[&str]) -> Result<(), String> {
     let listed = known.iter().map(|name| format!("{{{name}}}")).collect::<Vec<_>>().join(" and ");
     let mut has_first = false;
+    if command.contains('\0') {
+        return Err("it holds a NUL character".to_owned());
+    }
     for Placeholder { name, is_quoted, .. } in placeholders(command) {
         match (known.contains(&name), is_quoted) {
             (true, true) => {

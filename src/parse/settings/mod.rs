@@ -416,32 +416,23 @@ impl Reader<'_> {
                 "the name of an executor is one word, and not local or slurm: [executor.k8s]";
             return self.fault(&key.span(), what);
         }
-        if !value.get_ref().is_table() {
-            return self.no_table(key, &place);
-        }
-        let table = format!("[{place}]");
-        let Some(entry) = self.table_of::<ExecutorEntry>(value, (&table, EXECUTOR)) else {
+        let Some(table) = value.get_ref().as_table() else { return self.no_table(key, &place) };
+        let shown = format!("[{place}]");
+        let Some(entry) = self.table_of::<ExecutorEntry>(value, (&shown, EXECUTOR)) else {
             return;
         };
-        let ExecutorEntry { submit, status, cancel } = &entry;
-        let commands = [
-            ("submit", submit, &["script", "name"][..]),
-            ("status", status, &["job"]),
-            ("cancel", cancel, &["job"]),
-        ];
-        let faults = commands.iter().filter_map(|(key, command, known)| {
-            let why = if command.contains('\0') {
-                "a value holds a NUL character".to_owned()
-            } else {
-                placeholders::check(command, known).err()?
-            };
-            Some(format!("{place}: {key}: {why}"))
-        });
-        let faults: Vec<String> = faults.collect();
-        for what in &faults {
-            self.fault(&key.span(), what);
+        let before = self.faults.len();
+        for (key, command, known) in [
+            ("submit", &entry.submit, &["script", "name"][..]),
+            ("status", &entry.status, &["job"]),
+            ("cancel", &entry.cancel, &["job"]),
+        ] {
+            if let Err(why) = placeholders::check(command, known) {
+                let at = table.get(key).map_or(value.span(), |command| command.span());
+                self.refuse(&at, &why);
+            }
         }
-        if faults.is_empty() {
+        if self.faults.len() == before {
             layer.executors.insert(name.to_owned(), self.sourced(&key.span(), entry));
         }
     }

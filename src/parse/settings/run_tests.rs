@@ -303,6 +303,7 @@ fn a_projects_file_stays_in_its_checkout_and_keeps_off_the_logs() {
             "[procedures.nightly]\nact = \"../../act.md\"",
             "[procedures.nightly]\nact = \"/etc/motd\"",
             "[keep]\nlogs = \"1MiB\"\ndays = 1",
+            "[executor.k8s]\nsubmit = \"id\"",
         ],
         "/repo/.claude/crew.toml",
         Whose::Projects,
@@ -317,8 +318,14 @@ fn a_projects_file_stays_in_its_checkout_and_keeps_off_the_logs() {
     logs = "1MiB"
     days = 1
       warning: /repo/.claude/crew.toml:2: [keep] counts only in your own settings file; ignored here
+    [executor.k8s]
+    submit = "id"
+      warning: /repo/.claude/crew.toml:1: [executor] counts only in your own settings file; ignored here
     "#);
     let read = |text| parsed(text, "/repo/.claude/crew.toml", Whose::Projects);
+    let executor =
+        "[executor.k8s]\nsubmit = \"x {script}\"\nstatus = \"x {job}\"\ncancel = \"x {job}\"";
+    assert_eq!(read(executor).unwrap().layer, Layer::default());
     assert_eq!(read("[keep]\ndays = 1").unwrap().layer, Layer::default());
     let inside = read("[procedures.nightly]\nact = \"../act.md\"").unwrap();
     assert_eq!(inside.warnings, [""; 0]);
@@ -364,4 +371,60 @@ fn what_names_a_program_or_goes_further_than_the_users_own_needs_trust_and_a_pro
     [procedures.nightly] completion-promise = false
     gate (within 600s, passes with 0): make lint
     "#);
+}
+
+#[test]
+fn an_executor_has_three_commands_and_each_takes_its_placeholders() {
+    let of = |name: &str, submit: &str, status: &str| {
+        format!(
+            "[executor.{name}]\nsubmit = \"{submit}\"\nstatus = \"{status}\"\n\
+             cancel = \"qdel {{job}}\""
+        )
+    };
+    let users = |text: &str| parsed(text, "config.toml", Whose::Users);
+    let found = users(&of("pbs", "qsub -N {name} {script}", "qstat {job}")).unwrap();
+    let entry = &found.layer.executors["pbs"].value;
+    let commands = [&entry.submit, &entry.status, &entry.cancel];
+    assert_eq!(commands, ["qsub -N {name} {script}", "qstat {job}", "qdel {job}"]);
+    let texts = [
+        of("pbs", "qsub {skript}", "qstat {script}"),
+        of("pbs", "qsub", "qstat '{job}'"),
+        of("slurm", "qsub {script}", "qstat {job}"),
+        of("local", "qsub {script}", "qstat {job}"),
+        "[executor]\nsubmit = \"x\"".to_owned(),
+        "[executor.pbs]\nsubmit = \"qsub {script}\"\nlist = \"qstat\"".to_owned(),
+    ];
+    let faults = texts.iter().map(|text| match users(text) {
+        Ok(read) => read.warnings.join("\n"),
+        Err(faults) => faults,
+    });
+    assert_snapshot!(faults.collect::<Vec<_>>().join("\n\n"), @r#"
+    config.toml:2: submit = "qsub {skript}": there is no {skript}: it takes {script} and {name}; braces of the shell are quoted
+    config.toml:3: status = "qstat {script}": there is no {script}: it takes {job}; braces of the shell are quoted
+
+    config.toml:2: submit = "qsub": expected a command with {script} in it
+    config.toml:3: status = "qstat '{job}'": take {job} out of the quotes: crew quotes it itself
+
+    config.toml:1: the name of an executor is one word, and not local or slurm: [executor.k8s]
+
+    config.toml:1: the name of an executor is one word, and not local or slurm: [executor.k8s]
+
+    config.toml:2: executor.submit is a table: write its keys under a line [executor.submit]
+
+    config.toml:1: [executor.pbs]: missing field `status`
+    "#);
+}
+
+#[test]
+fn every_executor_of_its_page_is_one_that_crew_reads() {
+    let page = include_str!("../../../docs/executors.md");
+    let blocks = page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+    let names: Vec<String> = blocks
+        .flat_map(|text| {
+            let found = parsed(text, "config.toml", Whose::Users).unwrap();
+            assert_eq!(found.warnings, [""; 0], "{text}");
+            found.layer.executors.into_keys()
+        })
+        .collect();
+    assert_eq!(names, ["pbs", "k8s", "pbs", "actions", "batch", "ssh"]);
 }
