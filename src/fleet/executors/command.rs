@@ -127,7 +127,7 @@ impl<'a> CommandExecutor<'a> {
     }
 
     /// Takes in what was answered about a job.
-    fn take(&mut self, id: &str, answer: &Result<JobPlace>) {
+    fn take(&mut self, id: &str, answer: &Result<JobPlace>, now_ms: u64) {
         let Some(job) = self.jobs.get_mut(id) else { return };
         match answer {
             Ok(JobPlace::Is(state)) => {
@@ -136,7 +136,7 @@ impl<'a> CommandExecutor<'a> {
             }
             Ok(JobPlace::Missing) => {
                 let why = format!("{} does not know it any more", self.name);
-                job.miss(clock::awake_ms(), &why);
+                job.miss(now_ms, &why);
             }
             Ok(JobPlace::Unknown) | Err(_) => job.missing_since = None,
         }
@@ -179,7 +179,7 @@ impl Executor for CommandExecutor<'_> {
                 break;
             }
             let answer = self.ask(&id, self.status_within.min(deadline.left()));
-            self.take(&id, &answer);
+            self.take(&id, &answer, clock::awake_ms());
             self.last_asked = id;
             match answer {
                 Ok(_) => has_answered = true,

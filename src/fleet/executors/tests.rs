@@ -1,1 +1,254 @@
+use std::path::Path;
 
+use proptest::prelude::*;
+
+use super::*;
+use crate::engine::fixture::a_run;
+use crate::engine::fleet::{Carried, Remote};
+use crate::engine::record::TaskOfFleet;
+use crate::fleet::spec::Source;
+use crate::parse::settings::merge::ValueOrigin;
+use crate::world::files::disk::{self, Durability};
+use crate::world::process::{Call, ExitCause, identity};
+
+/// A task's name.
+pub(super) fn id(name: &str) -> TaskId {
+    name.parse().unwrap()
+}
+
+/// The second attempt at `auth` of the fleet `night`, with this task.
+pub(super) fn a_spec(task: &str) -> AttemptSpec {
+    let mut contract = a_run(None).contract;
+    task.clone_into(&mut contract.task);
+    AttemptSpec {
+        task: TaskOfFleet {
+            name: "night".to_owned(),
+            folder: "tasks".to_owned(),
+            task: id("auth"),
+        },
+        number: 2,
+        branch: "fleet/night/auth/2".to_owned(),
+        base: "main".to_owned(),
+        start: None,
+        stands_on: None,
+        before: Vec::new(),
+        source: Source::Remote { url: "git@example.org:shop.git".to_owned() },
+        contract,
+        carried: Carried::default(),
+        sent_back: None,
+        accepts_test_changes: false,
+        messages: Vec::new(),
+        setup: None,
+        setup_timeout_s: 600,
+        include: None,
+        slots: 0,
+        priority: 5,
+        trusted: None,
+    }
+}
+
+/// The call of that attempt, which begins in `folder`.
+pub(super) fn a_call<'a>(spec: &'a AttemptSpec, folder: &Path) -> JobCall<'a> {
+    JobCall {
+        task: id("auth"),
+        number: 2,
+        name: "crew-night-auth-2-0000002a".to_owned(),
+        spec,
+        log: folder.join("log"),
+        folder: folder.to_owned(),
+    }
+}
+
+/// One line for each job: its id, its attempt and where it is.
+pub(super) fn shown(jobs: &[SeenJob]) -> String {
+    let each = jobs.iter().map(|job| {
+        let state = match &job.state {
+            JobState::Waiting(reason) => format!("waiting {reason}"),
+            JobState::Running => "running".to_owned(),
+            JobState::Ended(why) => format!("ended {why}"),
+        };
+        format!("{} {}/{} {}", job.id, job.task, job.number, state.trim())
+    });
+    each.collect::<Vec<_>>().join("; ")
+}
+
+fn a_setup(executor: &str) -> FleetSetup {
+    let remote = Remote { name: "origin".to_owned(), url: "git@example.org:one.git".to_owned() };
+    FleetSetup {
+        name: "billing".to_owned(),
+        repository: "/repo".into(),
+        executor: executor.to_owned(),
+        remote: Some(remote),
+        ..FleetSetup::default()
+    }
+}
+
+#[test]
+fn fleets_of_one_name_of_two_remotes_are_two_groups_of_jobs() {
+    let of = |url: &str| {
+        let remote = Remote { name: String::new(), url: url.to_owned() };
+        group(&FleetSetup { remote: Some(remote), ..a_setup("slurm") })
+    };
+    let groups = ["git@example.org:one.git", "git@example.org:two.git"].map(of);
+    assert_eq!(groups, ["billing.2859a968", "billing.df177dd5"]);
+}
+
+#[test]
+fn an_executor_is_a_known_one_or_one_of_the_users_settings() {
+    let home = Home::at(Path::new("/nowhere"));
+    let entry = Sourced { value: ExecutorEntry::default(), origin: ValueOrigin::Typed };
+    let entries = ExecutorEntries::from([("k8s".to_owned(), entry)]);
+    for name in ["local", "slurm", "slurm:me@login", "k8s"] {
+        assert!(executor_of(&home, &a_setup(name), &entries, &|| false).is_ok(), "{name}");
+    }
+    for name in ["pbs", "slurmy", "slurmy:login", ""] {
+        let refused = executor_of(&home, &a_setup(name), &entries, &|| false).err().unwrap();
+        let expected = format!(
+            "there is no executor `{name}`\nhint: name one of local, slurm, k8s, or write \
+             [executor.{name}] into your own settings file (docs/executors.md)"
+        );
+        assert_eq!(refused.to_string(), expected);
+    }
+}
+
+#[test]
+fn a_job_begins_in_the_repository_only_on_this_machine() {
+    let (home, spec) = (Home::at(Path::new("/home")), a_spec("x"));
+    for (executor, folder) in [("local", "/repo"), ("slurm", "/"), ("k8s", "/")] {
+        let call = JobCall::of(&home, &a_setup(executor), &spec);
+        assert_eq!((&call.task, call.number, &*call.folder), (&id("auth"), 2, Path::new(folder)));
+        assert_eq!(call.log, Path::new("/home/fleets/billing/attempts/auth.2.log"));
+    }
+}
+
+#[test]
+fn the_name_of_a_job_is_a_label_of_dns_and_never_the_same_twice() {
+    let of = |task: &str, random| name("Billing_2", &id(task), 12, random);
+    assert_eq!(of("VAT.round", 42), "crew-billing-2-vat-round-12-0000002a");
+    let long = of(&"x".repeat(60), u64::MAX);
+    assert_eq!(long, format!("crew-billing-2-{}-12-ffffffff", "x".repeat(22)));
+    assert!(name(&"x".repeat(60), &id("a"), u32::MAX, 1).len() <= 63);
+    assert_ne!(of("vat", 1), of("vat", 2));
+}
+
+#[test]
+fn the_script_holds_the_spec_behind_a_mark_that_is_not_in_it() {
+    let spec = a_spec("it's CREW_SPEC");
+    let script = script("/opt/my crew", &a_call(&spec, Path::new("/a folder"))).unwrap();
+    let json = serde_json::to_string(&spec).unwrap();
+    let expected = format!(
+        "#!/bin/sh\ncd -- '/a folder' || exit 1\nexec '/opt/my crew' fleet attempt - \
+         <<'CREW_SPEC_'\n{json}\nCREW_SPEC_\n"
+    );
+    assert_eq!(script, expected);
+}
+
+/// Runs the script of an attempt with a crew made of shell, and returns how it ended and what it
+/// printed. A driver sends TERM to the script's process as soon as that crew is there.
+fn run_script(spec: &AttemptSpec, body: &str, is_signalled: bool) -> (ExitCause, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let crew = folder.path().join("crew");
+    let script = script(&crew.display().to_string(), &a_call(spec, folder.path())).unwrap();
+    for (name, text) in [("crew", format!("#!/bin/sh\n{body}\n")), ("script", script)] {
+        disk::write(&folder.path().join(name), text.as_bytes(), Durability::Process).unwrap();
+    }
+    let driver = "chmod +x crew && sh script & job=$!
+        if [ $1 = true ]; then
+            while ! [ -e ready ]; do sleep 0.01; done
+            kill -TERM $job
+        fi
+        wait $job";
+    let signalled = is_signalled.to_string();
+    let call = Call::shell(driver, folder.path()).args(["driver", &signalled]);
+    let ended = call.within(std::time::Duration::from_secs(30)).run(|| false).unwrap();
+    (ended.cause, ended.text())
+}
+
+#[test]
+fn the_script_exits_exactly_as_crew_does() {
+    let spec = a_spec("x");
+    for code in [0, 10, 11, 12, 13, 14, 143] {
+        let (cause, printed) = run_script(&spec, &format!("echo \"$@\"; exit {code}"), false);
+        assert_eq!(cause, ExitCause::Exit(code));
+        assert_eq!(printed, "fleet attempt -\n");
+    }
+}
+
+#[test]
+fn a_signal_to_the_script_reaches_crew_which_chooses_the_exit_code() {
+    let crew = "trap 'echo asked; exit 14' TERM; : > ready; while :; do sleep 0.01; done";
+    let ended = run_script(&a_spec("x"), crew, true);
+    assert_eq!(ended, (ExitCause::Exit(14), "asked\n".to_owned()));
+}
+
+#[test]
+fn crew_reads_the_very_spec_however_its_task_is_written() {
+    for task in ["it's $HOME; `id` \\ \"", "a\nCREW_SPEC\nb\u{1f}\u{2028}é", &"x".repeat(300_000)]
+    {
+        let spec = a_spec(task);
+        let (cause, printed) = run_script(&spec, "cat > spec && md5sum < spec && cat spec", false);
+        assert_eq!(cause, ExitCause::Exit(0));
+        if task.len() < 1000 {
+            let (_, json) = printed.split_once('\n').unwrap();
+            assert_eq!(serde_json::from_str::<AttemptSpec>(json).unwrap(), spec, "{task}");
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_task_ends_the_here_document_early(task in "(CREW_SPEC_{0,3}|\\PC|\n|'){0,30}") {
+        let spec = a_spec(&task);
+        let script = script("crew", &a_call(&spec, Path::new("/"))).unwrap();
+        let (_, rest) = script.split_once("<<'").unwrap();
+        let (mark, rest) = rest.split_once("'\n").unwrap();
+        let (json, end) = rest.split_once(&format!("\n{mark}\n")).unwrap();
+        prop_assert_eq!(end, "");
+        prop_assert_eq!(serde_json::from_str::<AttemptSpec>(json).unwrap(), spec);
+    }
+}
+
+#[test]
+fn a_job_is_gone_after_a_minute_of_answers_without_it() {
+    let mut job = KnownJob::new("7", &id("auth"), 1);
+    for (second, is_gone) in [(10, false), (69, false), (70, true)] {
+        job.miss(second * 1000, "gone");
+        assert_eq!(job.seen.state.is_ended(), is_gone, "{second}");
+    }
+}
+
+#[test]
+fn a_process_of_this_machine_is_known_by_its_id_and_its_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = Home::at(folder.path());
+    let shell = Call::shell("while :; do sleep 0.05; done", folder.path());
+    let process = shell.detach(&folder.path().join("log")).unwrap();
+    let mut local = Local::new(&home, "night");
+    let real = job_id(&process);
+    let another = format!("{} 1", process.pid);
+    local.adopt(&id("auth"), 2, &real);
+    local.adopt(&id("late"), 1, &another);
+    for junk in ["", "0 1", "-1 1", "1 1", "x 1", "77", "77 "] {
+        local.adopt(&id("junk"), 1, junk);
+    }
+    assert_eq!(
+        shown(&local.list().unwrap()),
+        format!("{another} late/1 ended; {real} auth/2 running")
+    );
+    // A process that only has the id of one is not signalled.
+    for job in [&another, "-1 1", "0 1"] {
+        local.cancel(job).unwrap();
+    }
+    assert!(identity::is_alive(&process));
+    assert_eq!(
+        local.log(&real).unwrap(),
+        FleetFiles::of(&home, "night").log(&id("auth"), 2).display().to_string()
+    );
+    local.cancel(&real).unwrap();
+    let deadline = crate::world::clock::Deadline::after(std::time::Duration::from_secs(20));
+    let ended = deadline.poll(std::time::Duration::from_millis(10), || {
+        local.list().unwrap().into_iter().all(|job| job.state.is_ended()).then_some(())
+    });
+    assert!(ended.is_some());
+    assert_eq!(identity::identity(process.pid).filter(|found| *found == process), None, "reaped");
+}
