@@ -497,7 +497,9 @@ pub fn reason_of(refusal: &Refusal) -> EndReason {
     match refusal {
         Refusal::Conflict(_) => EndReason::Conflict,
         Refusal::Red { .. } => EndReason::Red,
-        Refusal::Folder(_) | Refusal::Moved(_) => EndReason::Landing,
+        Refusal::Folder(_) | Refusal::Moved(_) | Refusal::Incomplete(_) | Refusal::Request(_) => {
+            EndReason::Landing
+        }
     }
 }
 

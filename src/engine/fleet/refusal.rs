@@ -12,6 +12,8 @@ use crate::engine::words::templates::render;
 const NAMED_MAX: usize = 5;
 /// Names the ignored files that new working trees get: a landing may not change it.
 pub const INCLUDE: &str = ".worktreeinclude";
+/// Where crew keeps its own in a checkout.
+const OWN: &str = ".claude/branches";
 
 /// Why a branch may not land.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,8 +26,12 @@ pub enum Refusal {
     Red { run: String, output: String },
     /// It changes this path, which only a person may.
     Folder(String),
-    /// The main branch moved again and again.
+    /// The main branch moved again and again, or lost commits that this branch still holds.
     Moved(String),
+    /// What it refers to, a commit of a submodule or a file of git LFS, is not on its remote.
+    Incomplete(String),
+    /// The host of the remote does not open a pull request.
+    Request(String),
 }
 
 impl Refusal {
@@ -46,18 +52,27 @@ impl Refusal {
                 format!("tasks folder: it changes {path}, which only a person may land")
             }
             Self::Moved(why) => format!("moved: {why}"),
+            Self::Incomplete(why) => format!("incomplete: {why}"),
+            Self::Request(why) => format!("pull request: {why}"),
         }
     }
 }
 
-/// The first path that belongs to the fleet itself: its folder, or the list of files for new
-/// working trees.
+/// The first path that belongs to the fleet itself or to crew: the folder of tasks and what is above
+/// it, the list of files for new working trees, and the folder where crew keeps its own. Letters
+/// that differ only in case are the same, as on the disks of many people.
 pub fn touches_the_fleet<'a>(folder: &str, changed: &'a [String]) -> Option<&'a str> {
-    let is_in_it = |path: &&String| {
-        let rest = path.strip_prefix(folder).filter(|_| !folder.is_empty());
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) || *path == INCLUDE
+    let folder = folder.to_lowercase();
+    let is_below = |path: &str, top: &str| {
+        let rest = path.strip_prefix(top).filter(|_| !top.is_empty());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    changed.iter().find(is_in_it).map(String::as_str)
+    let is_own = |path: &&String| {
+        let path = path.to_lowercase();
+        let is_on = |top: &str| is_below(&path, top) || is_below(top, &path);
+        is_on(&folder) || is_on(OWN) || path == INCLUDE
+    };
+    changed.iter().find(is_own).map(String::as_str)
 }
 
 /// What the loop is told of a landing that was refused, once the main branch is merged into its
@@ -73,7 +88,7 @@ pub fn without_markers(files: &[String]) -> Option<Check> {
     }
     let files: Vec<String> =
         files.iter().map(|file| format!("'{}'", file.replace('\'', r"'\''"))).collect();
-    let run = format!("! grep -nEs '^(<<<<<<<|>>>>>>>) ' -- {}", files.join(" "));
+    let run = format!("! grep -nEs '^(<{{7,}}|>{{7,}}) ' -- {}", files.join(" "));
     Some(Check::new(run, Role::Verify))
 }
 
@@ -84,7 +99,7 @@ mod landing_tests {
     #[test]
     fn what_belongs_to_the_fleet_itself_is_its_folder_and_the_list_of_files() {
         let changed = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect();
-        let table: [(&str, &[&str], Option<&str>); 7] = [
+        let table: [(&str, &[&str], Option<&str>); 12] = [
             ("tasks", &["src/a.rs", "tasks/b.md"], Some("tasks/b.md")),
             ("tasks", &["tasks/deep/b.md"], Some("tasks/deep/b.md")),
             ("tasks", &["tasks"], Some("tasks")),
@@ -92,6 +107,11 @@ mod landing_tests {
             ("plans/tasks", &["plans/b.md"], None),
             ("tasks", &[".worktreeinclude"], Some(".worktreeinclude")),
             ("", &["a.md"], None),
+            ("tasks", &["TASKS/a.md"], Some("TASKS/a.md")),
+            ("plans/Tasks", &["plans/tasks/b.md"], Some("plans/tasks/b.md")),
+            ("plans/tasks", &["plans"], Some("plans")),
+            ("tasks", &[".WorktreeInclude"], Some(".WorktreeInclude")),
+            ("tasks", &[".claude/settings.json", ".claude/branches"], Some(".claude/branches")),
         ];
         for (folder, paths, expected) in table {
             let paths: Vec<String> = changed(paths);
@@ -103,11 +123,11 @@ mod landing_tests {
     fn the_loop_of_a_conflict_is_told_its_files_and_gets_a_check_for_their_markers() {
         let files = vec!["it's.rs".to_owned(), "b.rs".to_owned()];
         let check = without_markers(&files).unwrap();
-        assert_eq!(check.run, r"! grep -nEs '^(<<<<<<<|>>>>>>>) ' -- 'it'\''s.rs' 'b.rs'");
+        assert_eq!(check.run, r"! grep -nEs '^(<{7,}|>{7,}) ' -- 'it'\''s.rs' 'b.rs'");
         insta::assert_snapshot!(evidence(&Refusal::Conflict(files.clone()), &files), @"
         Your work was complete on its own branch. The main branch has moved since, and is now merged into this branch.
 
-        These files have conflicts, committed with their markers (<<<<<<<, =======, >>>>>>>): it's.rs, b.rs. Resolve each so that both changes hold, and remove every marker.
+        These files have conflicts: it's.rs, b.rs. The merge is committed with their markers (<<<<<<<, =======, >>>>>>>). A binary file, a link, or a file that one side deleted has no markers: your version of it is in the tree, and git show HEAD^2:FILE shows the other. Resolve each file so that both changes hold, remove every marker, and commit the change on top of the merge. A file that no later commit changes counts as not resolved.
 
         Fix what no longer holds, and change nothing else.
         ");
@@ -122,6 +142,8 @@ mod landing_tests {
             red,
             Refusal::Folder("tasks/a.md".to_owned()),
             Refusal::Moved("main moved 8 times".to_owned()),
+            Refusal::Incomplete("a commit of lib is on no remote".to_owned()),
+            Refusal::Request("gh pr create fails".to_owned()),
         ];
         let without_a_command =
             Refusal::Red { run: String::new(), output: "f is another".to_owned() };
@@ -134,6 +156,8 @@ mod landing_tests {
         true red: `cargo test` fails on main with this work
         false tasks folder: it changes tasks/a.md, which only a person may land
         false moved: main moved 8 times
+        false incomplete: a commit of lib is on no remote
+        false pull request: gh pr create fails
         ");
     }
 }
