@@ -140,11 +140,16 @@ pub fn leaving_none<T>(work: impl FnOnce() -> T) -> T {
 /// sets for each of its children. It catches what outlived a killed crew in a separate session, and
 /// so in no group that crew knows. This process and its ancestors are spared.
 pub fn end_marked(id: &LoopId) -> Vec<i32> {
-    let mark = format!("CREW_LOOP={id}");
+    end_with(&format!("CREW_LOOP={id}"))
+}
+
+/// Ends every process of this user that has this variable, as "NAME=value". It finds what left its
+/// group, also where this process has other children that must live.
+pub fn end_with(mark: &str) -> Vec<i32> {
     let marked = |table: &Table| {
         let above = above(table, identity::my_id());
         let found = table.iter().filter(|(pid, row)| {
-            !row.has_ended && !above.contains(pid) && identity::has_variable(*pid, &mark)
+            !row.has_ended && !above.contains(pid) && identity::has_variable(*pid, mark)
         });
         found.cloned().collect()
     };
