@@ -93,7 +93,7 @@ pub fn name_remote(hub: &Path, url: &str) -> Result<(), GitFault> {
 
 /// A setting as a configuration file has it: its value may be a secret, so it is no word of a
 /// command.
-fn written(name: &str, value: &str) -> String {
+pub(super) fn written(name: &str, value: &str) -> String {
     let quoted = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
     let (section, rest) = name.split_once('.').unwrap_or((name, ""));
     let (subsection, key) = match rest.rsplit_once('.') {

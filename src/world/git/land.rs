@@ -3,14 +3,26 @@
 //! of that branch, where its agent may have checked out another one or none. They run no hook and
 //! ask nobody.
 
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::time::Duration;
 
 use super::head::roots;
+use super::hub::{FETCH, written};
 use super::inside::note_submodules;
+use super::push::ssh;
+use super::refs::Refs;
 use super::steps::is_unfinished;
 use super::{Git, commit, git, head, lacking, unmerged};
-use crate::engine::git::{GitFault, GitStep};
-use crate::world::files::disk;
+use crate::engine::git::{GitFault, GitStep, GitTrouble};
+use crate::engine::text::{distinct, words_of};
+use crate::parse::git::names;
+use crate::world::files::disk::{self, Durability};
+use crate::world::files::tree;
+use crate::world::process::{ExitCause, Stop};
 
 /// The result of putting a branch's work onto another commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +62,7 @@ pub fn altered(folder: &Path) -> Vec<String> {
 
 /// Commits the work of a branch on top of what is checked out.
 pub fn squash(folder: &Path, branch: &str, message: &str) -> Result<Squashed, GitFault> {
-    let files = conflicts(folder, &["merge", "--squash", "--quiet", branch])?;
+    let files = conflicts(Git::lazily(folder), &["merge", "--squash", "--quiet", branch])?;
     if !files.is_empty() {
         return Ok(Squashed::Conflict(files));
     }
@@ -72,6 +84,11 @@ pub fn changed_and_differing(repository: &Path, from: &str, branch: &str) -> Opt
     Some(changed)
 }
 
+/// The paths in which two commits differ.
+pub fn changed(repository: &Path, from: &str, to: &str) -> Option<Vec<String>> {
+    differing(repository, &[from, to])
+}
+
 /// The paths that a `git diff` of these names; a renamed file is two.
 fn differing(folder: &Path, what: &[&str]) -> Option<Vec<String>> {
     let form = ["diff", "--name-only", "--no-renames", "-z"];
@@ -84,15 +101,15 @@ fn differing(folder: &Path, what: &[&str]) -> Option<Vec<String>> {
 pub fn merge_to_conflicts(folder: &Path, commit: &str) -> Result<Vec<String>, GitFault> {
     let arguments = ["merge", "--no-edit", "--no-verify", "--no-gpg-sign", "--quiet", commit];
     let before = Git::here(folder).commit("HEAD").unwrap_or_default();
-    let files = conflicts(folder, &arguments);
+    let files = conflicts(Git::lazily(folder), &arguments);
     note_submodules(folder, &before);
     files
 }
 
-/// The files in conflict after this merge.
-fn conflicts(folder: &Path, merge: &[&str]) -> Result<Vec<String>, GitFault> {
-    let merged = Git::lazily(folder).said(merge);
-    let files = if merged.is_good() { Vec::new() } else { unmerged(folder) };
+/// The files in conflict after this merge: git's exit status and its index say which.
+fn conflicts(git: Git<'_>, merge: &[&str]) -> Result<Vec<String>, GitFault> {
+    let merged = git.said(merge);
+    let files = if merged.is_good() { Vec::new() } else { unmerged(git.folder) };
     if files.is_empty() { merged.check(GitStep::Merge).map(|()| files) } else { Ok(files) }
 }
 
@@ -175,6 +192,291 @@ fn come_back(checkout: &Path, own: &str, newest: Option<&str>) -> bool {
     let before = tip.unwrap_or_default();
     let back = [vec!["update-ref", own, newest, &before], vec!["symbolic-ref", "HEAD", own]];
     back.iter().all(|step| Git::here(checkout).said(step).is_good())
+}
+
+/// The clone in which landings are tried. Each of them gets git's folder anew, so that no setting,
+/// hook, ref, index or lock of an earlier one is in force.
+#[derive(Clone, Copy)]
+pub struct LandTree<'a> {
+    /// The repository that it is cloned from.
+    pub repository: &'a Path,
+    pub folder: &'a Path,
+    /// Ends a running git early.
+    pub stop: Stop<'a>,
+}
+
+/// Settings of the repository that hold in the clone too, also those of conditional includes.
+const NEEDED: &str = r"^(user|author|committer|filter|lfs|merge|credential|http|url|ssh|protocol|i18n)\.|^core\.(autocrlf|eol|safecrlf|symlinks|attributesfile|excludesfile|sshcommand)$";
+/// The file of those settings in git's folder of the clone.
+const SETTINGS: &str = "settings";
+/// The longest that the clone and its checkout may take.
+const CLONE_WITHIN: Duration = Duration::from_secs(30 * 60);
+/// The commit that was prepared, for the fetch of it.
+const PREPARED: &str = "refs/crew/prepared";
+/// The most co-authors that a commit names.
+const CO_AUTHORS_MAX: usize = 50;
+
+impl LandTree<'_> {
+    pub(super) fn git(&self) -> Git<'_> {
+        Git { stop: Some(self.stop), ..Git::lazily(self.folder) }
+    }
+
+    fn well(&self, arguments: &[&str]) -> Result<String, GitFault> {
+        self.git().well(GitStep::Merge, arguments)
+    }
+
+    /// Clones the repository again and puts git's folder of that clone in the place of the one that
+    /// is there. The files stay, for what is ignored may be of use. `origin` is the remote `url`.
+    pub fn renew(&self, url: &str) -> Result<(), GitFault> {
+        let (made, git) = (self.folder.with_extension("new"), self.folder.join(".git"));
+        tree::remove(&made).map_err(|error| refused(&error))?;
+        let parent = self.folder.parent().unwrap_or(self.folder);
+        disk::make_private_folder(parent).map_err(|error| refused(&error))?;
+        let [from, to] = [self.repository, &made].map(|path| path.display().to_string());
+        let clone = ["clone", "--quiet", "--local", "--no-checkout", "--", &from, &to];
+        let (stop, within) = (Some(self.stop), Some(CLONE_WITHIN));
+        let above = Git { climbs: true, stop, within, ..Git::lazily(parent) };
+        above.well(GitStep::Merge, &clone)?;
+        let known = settings(&made);
+        let mut needed = settings(self.repository);
+        needed.retain(|setting| !known.contains(setting));
+        let needed = needed.iter().filter_map(|setting| setting.split_once('\n'));
+        let text: String = needed.map(|(name, value)| written(name, value)).collect();
+        let settings = made.join(".git").join(SETTINGS);
+        disk::write(&settings, text.as_bytes(), Durability::Process)
+            .map_err(|error| refused(&error))?;
+        let at_new = Git { stop, ..Git::lazily(&made) };
+        at_new.well(GitStep::Merge, &["config", "include.path", SETTINGS])?;
+        at_new.well(GitStep::Merge, &["config", "remote.origin.url", url])?;
+        let placed = || -> io::Result<()> {
+            if !tree::is_folder(self.folder) {
+                disk::remove(self.folder)?;
+                disk::make_private_folder(self.folder)?;
+            }
+            if tree::is_folder(&git) {
+                tree::remove(&git)?
+            } else {
+                disk::remove(&git)?
+            }
+            disk::rename(&made.join(".git"), &git)?;
+            tree::remove(&made)
+        };
+        placed().map_err(|error| refused(&error))
+    }
+
+    /// Removes the clone with all of its files.
+    pub fn discard(&self) -> Result<(), GitFault> {
+        tree::remove(self.folder).map_err(|error| refused(&error))
+    }
+
+    /// Brings a branch of the remote, by its full name, and returns its commit; `None` where the
+    /// remote has no such branch.
+    pub fn bring_main(&self, url: &str, base: &str) -> Result<Option<String>, GitFault> {
+        let name = format!("refs/heads/{base}");
+        let refs = Refs { folder: self.folder, remote: url, stop: self.stop, patience: None };
+        let Some(main) = refs.list(&[&name])?.pop() else { return Ok(None) };
+        if self.git().commit(&main.id).is_none() {
+            refs.fetch(&[&name], &[])?;
+        }
+        if self.git().commit(&main.id).is_none() {
+            let cause = format!("{base} moved while it was fetched");
+            return Err(GitFault::new(GitStep::Merge, GitTrouble::Network, cause, "try again"));
+        }
+        self.well(&["update-ref", "refs/crew/main", &main.id])?;
+        Ok(Some(main.id))
+    }
+
+    /// Brings a commit of the repository, to which the ref `name` leads there.
+    pub fn bring_work(&self, commit: &str, name: &str) -> Result<(), GitFault> {
+        if self.git().commit(commit).is_none() {
+            self.fetch(self.folder, self.repository, &format!("+{name}:refs/crew/work"))?;
+        }
+        if self.git().commit(commit).is_some() {
+            return Ok(());
+        }
+        let cause = format!("the commit {commit} of the task is not in this repository");
+        Err(GitFault::new(GitStep::Merge, GitTrouble::Other, cause, "bring its branch back"))
+    }
+
+    /// Gives the prepared commit to the repository, which gets its objects and no ref.
+    pub fn give(&self, commit: &str) -> Result<(), GitFault> {
+        self.well(&["update-ref", PREPARED, commit])?;
+        self.fetch(self.repository, self.folder, PREPARED)?;
+        if Git::here(self.repository).commit(commit).is_some() {
+            return Ok(());
+        }
+        let cause = "git did not bring the commit that was checked";
+        Err(GitFault::new(GitStep::Merge, GitTrouble::Other, cause, "try again"))
+    }
+
+    /// Fetches between two repositories of this machine. No program that a repository names runs.
+    fn fetch(&self, into: &Path, from: &Path, refspec: &str) -> Result<(), GitFault> {
+        let from = from.display().to_string();
+        let arguments: Vec<&str> =
+            words_of(FETCH).chain(["--refmap=", "--", &*from, refspec]).collect();
+        let variables = [("GIT_ALLOW_PROTOCOL", "file".to_owned())];
+        let git = Git { variables: &variables, stop: Some(self.stop), ..Git::lazily(into) };
+        git.well(GitStep::Merge, &arguments).map(drop)
+    }
+
+    /// Makes the files those of this commit, on no branch, and removes all else except ignored
+    /// files that `keep`, patterns as in `.gitignore`, names. Every file is compared by content.
+    pub fn lay_out(&self, commit: &str, keep: &[String]) -> Result<(), GitFault> {
+        self.well(&["update-ref", "--no-deref", "HEAD", commit])?;
+        self.well(&["read-tree", commit])?;
+        let listed = self.git().printed(&["ls-files", "--stage", "-z"]).unwrap_or_default();
+        for entry in listed.split(|byte| *byte == 0).filter(|it| it.starts_with(b"160000 ")) {
+            let path = entry.splitn(2, |byte| *byte == b'\t').nth(1).unwrap_or_default();
+            let _ = tree::remove(&self.folder.join(OsStr::from_bytes(path)));
+        }
+        // It fails where a file differs; the next step writes that.
+        self.git().said(&["update-index", "-q", "--really-refresh"]);
+        self.put_back(commit)?;
+        let keep = keep.iter().flat_map(|glob| ["-e", glob]);
+        let arguments: Vec<&str> = ["clean", "--quiet", "-ffdx"].into_iter().chain(keep).collect();
+        self.well(&arguments).map(drop)
+    }
+
+    /// Makes the tracked files those of this commit again.
+    pub fn put_back(&self, commit: &str) -> Result<(), GitFault> {
+        let git = Git { within: Some(CLONE_WITHIN), ..self.git() };
+        git.well(GitStep::Merge, &["reset", "--quiet", "--hard", commit]).map(drop)
+    }
+
+    /// Checks out the submodules that are set up in the repository, as the commit records them.
+    pub fn fill_submodules(&self) -> Result<(), GitFault> {
+        let list = ["config", "-z", "--get-regexp", r"^submodule\..*\.url$"];
+        let listed = git(self.repository, &list).unwrap_or_default();
+        if listed.is_empty() || !disk::exists(&self.folder.join(".gitmodules")) {
+            return Ok(());
+        }
+        for (name, url) in listed.split('\0').filter_map(|entry| entry.split_once('\n')) {
+            self.well(&["config", name, url])?;
+        }
+        // These addresses are the person's own, also where they are folders of this machine.
+        let update = ["submodule", "--quiet", "update", "--checkout", "--force", "--recursive"];
+        let arguments = [&["-c", "protocol.file.allow=always"][..], &update].concat();
+        let variables = ssh(self.repository);
+        let git = Git { variables: &variables, within: Some(CLONE_WITHIN), ..self.git() };
+        git.well(GitStep::Merge, &arguments).map(drop)
+    }
+
+    /// Commits the work of a branch on top of what is checked out.
+    pub fn squash(&self, tip: &str, message: &str) -> Result<Squashed, GitFault> {
+        let files = conflicts(self.git(), &["merge", "--squash", "--quiet", tip])?;
+        if !files.is_empty() {
+            return Ok(Squashed::Conflict(files));
+        }
+        if self.git().said(&["diff", "--cached", "--quiet", "HEAD"]).is_good() {
+            return Ok(Squashed::Nothing);
+        }
+        let arguments =
+            ["commit", "--quiet", "--no-verify", "--no-gpg-sign", "--cleanup=verbatim", "--file=-"];
+        let git = Git { input: message.as_bytes(), ..self.git() };
+        git.well(GitStep::Commit, &arguments)?;
+        Ok(Squashed::Commit(self.git().commit("HEAD").unwrap_or_default()))
+    }
+
+    /// Whether this commit is what is checked out, on no branch.
+    pub fn is_at(&self, commit: &str) -> bool {
+        self.git().head() == (None, Some(commit.to_owned()))
+    }
+
+    /// The tracked files whose content, mode or index entry differs from a commit; `None` where git
+    /// cannot say.
+    pub fn altered(&self, commit: &str) -> Option<Vec<String>> {
+        let staged = differing(self.folder, &["--cached", "--ignore-submodules=dirty", commit])?;
+        let files = differing(self.folder, &["--ignore-submodules=dirty", commit])?;
+        Some(distinct(files.into_iter().chain(staged)))
+    }
+
+    /// The `Co-authored-by` trailers of the commits that main lacks, each once.
+    pub fn co_authors(&self, main: &str, tip: &str) -> Vec<String> {
+        let form = "--format=%(trailers:key=Co-authored-by,unfold)";
+        let listed = self.git().run(&["log", "--reverse", form, tip, "--not", main, "--"]);
+        let listed = listed.unwrap_or_default();
+        let lines = listed.lines().map(str::trim).filter(|line| !line.is_empty());
+        let mut authors = distinct(lines.map(str::to_owned));
+        authors.truncate(CO_AUTHORS_MAX);
+        authors
+    }
+
+    /// Those of the files in conflict that nobody has resolved: since the newest merge of main in
+    /// which it was in conflict no commit of the branch has changed it, or lines that git wrote
+    /// there as markers are still in it.
+    pub fn unresolved(
+        &self,
+        main: &str,
+        tip: &str,
+        files: &[String],
+    ) -> Result<Vec<String>, GitFault> {
+        if files.is_empty() {
+            return Ok(Vec::new());
+        }
+        let list = ["rev-list", "--merges", "--parents", "--topo-order", tip, "--not", main, "--"];
+        let listed = self.well(&list)?;
+        let merges: Vec<Vec<&str>> = listed.lines().map(|it| it.split(' ').collect()).collect();
+        let takes_main = |merge: &&Vec<&str>| {
+            merge[1..].iter().any(|parent| lacking(self.folder, parent, main) == Some(0))
+        };
+        let merges: Vec<_> = merges.iter().filter(takes_main).collect();
+        let mut left = Vec::new();
+        for file in files {
+            let merge = merges.iter().find(|merge| self.conflicts_in(merge, file));
+            // A branch that was rebased since holds no merge: its agent resolved each commit.
+            let Some(merge) = merge else { continue };
+            let path = format!(":(literal,top){file}");
+            let since = ["--no-merges", tip, "--not", merge[0], main, "--", &path];
+            let has_changed = self.git().count(&since).is_some_and(|commits| commits > 0);
+            if !has_changed || self.keeps_markers(merge, tip, file) {
+                left.push(file.clone());
+            }
+        }
+        Ok(left)
+    }
+
+    /// Whether a file is in conflict when this merge is done again. A git that cannot say (before
+    /// 2.38) has every file in conflict.
+    fn conflicts_in(&self, merge: &[&str], file: &str) -> bool {
+        let &[_, ours, theirs] = merge else { return true };
+        let form = ["merge-tree", "--write-tree", "--name-only", "--no-messages", "-z"];
+        let ended = self.git().start(&[&form[..], &[ours, theirs]].concat());
+        match ended {
+            Ok(ended) if ended.cause == ExitCause::Exit(0) => false,
+            Ok(ended) if ended.cause == ExitCause::Exit(1) && !ended.cut => {
+                names(&ended.output).skip(1).any(|name| name == file)
+            }
+            _ => true,
+        }
+    }
+
+    /// Whether a file still holds a line with which git marked a conflict in it, whatever its
+    /// length: a line that neither side of the merge had.
+    fn keeps_markers(&self, merge: &[&str], tip: &str, file: &str) -> bool {
+        let lines = |commit: &str| -> BTreeSet<Vec<u8>> {
+            let blob = self.git().printed(&["cat-file", "blob", &format!("{commit}:{file}")]);
+            let blob = blob.unwrap_or_default();
+            blob.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect()
+        };
+        let sides: BTreeSet<Vec<u8>> = merge[1..].iter().flat_map(|side| lines(side)).collect();
+        let is_marker = |line: &Vec<u8>| {
+            [b"<<", b">>", b"||"].iter().any(|begin| line.starts_with(*begin))
+                && !sides.contains(line)
+        };
+        let left = lines(tip);
+        lines(merge[0]).iter().filter(|line| is_marker(line)).any(|line| left.contains(line))
+    }
+}
+
+/// What holds in a repository of [`NEEDED`], from all files of its configuration.
+fn settings(folder: &Path) -> Vec<String> {
+    let listed = git(folder, &["config", "--includes", "-z", "--get-regexp", NEEDED]);
+    listed.unwrap_or_default().split_terminator('\0').map(str::to_owned).collect()
+}
+
+fn refused(why: &io::Error) -> GitFault {
+    let cure = "see whether the folder can be written and its disk has room";
+    GitFault::new(GitStep::Merge, GitTrouble::Other, why.to_string(), cure)
 }
 
 #[cfg(test)]
