@@ -12,6 +12,7 @@ pub mod land;
 mod push;
 pub mod readiness;
 mod rebase;
+pub mod referred;
 pub mod refs;
 pub mod snapshots;
 pub mod steps;

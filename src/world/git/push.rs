@@ -221,11 +221,11 @@ pub(super) fn fault(trouble: GitTrouble, cause: String, cure: String) -> GitFaul
 }
 
 /// The longest that git LFS may take to send its files.
-const LFS_WITHIN: Duration = Duration::from_secs(600);
+pub(super) const LFS_WITHIN: Duration = Duration::from_secs(600);
 /// The most that is read of `.gitattributes`, in bytes.
 const ATTRIBUTES_BYTES: u64 = 1 << 20;
 /// Every object that is small enough for a pointer, which has at most 1,024 bytes.
-const SMALL: &str = "--filter=combine:blob:limit=1025+object:type=blob";
+pub(super) const SMALL: &str = "--filter=combine:blob:limit=1025+object:type=blob";
 
 impl Steps<'_> {
     /// Sends the files that a branch has and the remote may lack. Fails if they are not all there
@@ -257,17 +257,25 @@ impl Steps<'_> {
     fn are_at(&self, remote: &str, files: &[String]) -> bool {
         let url = |key: &str| setting(self.checkout(), &format!("remote.{remote}.{key}"));
         let address = url("pushurl").or_else(|| url("url")).unwrap_or_else(|| remote.to_owned());
-        let path = self.checkout().join(address.strip_prefix("file://").unwrap_or(&address));
-        let stores = [path.join("lfs/objects"), path.join(".git/lfs/objects")];
-        let has = |store: &PathBuf, id: &String| {
-            disk::is_file(&store.join(&id[..2]).join(&id[2..4]).join(id))
-        };
-        stores.iter().any(|store| files.iter().all(|id| has(store, id)))
+        are_on_disk(
+            &self.checkout().join(address.strip_prefix("file://").unwrap_or(&address)),
+            files,
+        )
     }
 }
 
+/// Whether the repository in this folder has all of these files of git LFS.
+pub(super) fn are_on_disk(repository: &Path, files: &[String]) -> bool {
+    let stores = [repository.join("lfs/objects"), repository.join(".git/lfs/objects")];
+    stores.iter().any(|store| files.iter().all(|id| disk::is_file(&in_store(store, id))))
+}
+
+fn in_store(store: &Path, id: &str) -> PathBuf {
+    store.join(&id[..2]).join(&id[2..4]).join(id)
+}
+
 /// Whether git LFS is, or was, used in the repository of a checkout.
-fn uses_lfs(checkout: &Path) -> bool {
+pub(super) fn uses_lfs(checkout: &Path) -> bool {
     let store = folder(checkout).map(|folder| common(&folder).join("lfs"));
     let attributes = disk::read_text(&checkout.join(".gitattributes"), ATTRIBUTES_BYTES);
     store.is_some_and(|store| disk::exists(&store))

@@ -110,6 +110,25 @@ impl Refs<'_> {
         self.talk(&arguments, names.join("\n").as_bytes()).map(drop)
     }
 
+    /// Whether the remote has a commit that is not here: asked by its id and, where the remote does
+    /// not answer that, by all that its branches and tags hold.
+    pub fn has_commit(&self, id: &str) -> Result<bool, GitFault> {
+        identified(id)?;
+        let bring = |more: &[&str]| {
+            let arguments: Vec<&str> =
+                words_of(FETCH).chain(["--refmap="]).chain(more.iter().copied()).collect();
+            self.talk(&arguments, &[]).map(drop)
+        };
+        if let Err(said) = bring(&["--depth=1", "--", self.remote, id]) {
+            if trouble(&said.text).0 != GitTrouble::Other {
+                return Err(self.failed(&said));
+            }
+            let all = ["+refs/heads/*:refs/found/heads/*", "+refs/tags/*:refs/found/tags/*"];
+            bring(&[&["--", self.remote][..], &all].concat()).map_err(|said| self.failed(&said))?;
+        }
+        Ok(Git::here(self.folder).commit(id).is_some())
+    }
+
     /// The message of a commit that is here, of at most 8 MiB, byte for byte. Bytes that are not
     /// UTF-8 are replaced.
     pub fn message(&self, id: &str) -> Result<String, GitFault> {
@@ -356,8 +375,18 @@ pub fn remote_takes(url: &str, name: &str, stop: Stop<'_>) -> Result<bool, GitFa
     in_a_new_repository(|folder| Refs { folder, remote: url, stop, patience: None }.takes(name))
 }
 
+/// Does something in an empty repository whose only remote, `origin`, has this address.
+pub fn with_remote<T>(url: &str, work: impl Fn(&Path) -> T) -> Result<T, GitFault> {
+    in_a_new_repository(|folder| {
+        Git::here(folder).well(GitStep::Request, &["config", "remote.origin.url", url])?;
+        Ok(work(folder))
+    })
+}
+
 /// Asks something in an empty repository that lives for a moment, so that no other one is read.
-fn in_a_new_repository<T>(ask: impl Fn(&Path) -> Result<T, GitFault>) -> Result<T, GitFault> {
+pub(super) fn in_a_new_repository<T>(
+    ask: impl Fn(&Path) -> Result<T, GitFault>,
+) -> Result<T, GitFault> {
     let folder = disk::make_scratch_folder(&env::temporary_folder(), env::random());
     let folder = folder
         .map_err(|error| fault(error.to_string(), "set TMPDIR to a folder that can be written"))?;

@@ -1,0 +1,205 @@
+//! What the commit of a landing refers to and git does not push with it: commits of submodules, and
+//! files of git LFS. Each is on its remote before the commit lands, or is named with how to push it.
+//! No git runs in a submodule of an agent: its configuration is the agent's.
+
+use std::path::Path;
+
+use shell_words::quote;
+
+use super::Git;
+use super::head::{common, folder};
+use super::hub::FETCH;
+use super::land::LandTree;
+use super::push::{self, LFS_WITHIN, SMALL, are_on_disk, setting, ssh, uses_lfs};
+use super::refs::{Refs, in_a_new_repository};
+use crate::engine::git::{GitFault, GitStep, GitTrouble, RefUpdate, SwapResult, named};
+use crate::engine::text::{count, words_of};
+use crate::parse::git::entries;
+use crate::parse::git_push::lfs_pointers;
+
+/// The most files that one git-lfs gets as arguments.
+const LFS_AT_ONCE: usize = 500;
+
+/// Where the work of a landing came from, and where it goes.
+pub struct Referred<'a> {
+    pub tree: LandTree<'a>,
+    /// The address of the remote.
+    pub url: &'a str,
+    /// The clone in which the work was done, or another working tree that may have it.
+    pub clone: &'a Path,
+    /// The name that a commit of a submodule gets at its remote, where crew may push it.
+    pub branch: &'a str,
+}
+
+impl Referred<'_> {
+    /// Has the commits of submodules that `commit` records, and `main` does not, on their remotes.
+    /// The person's `push.recurseSubmodules` is obeyed: `no` looks at none of them, `on-demand` has
+    /// crew push them to a branch of the task's name.
+    ///
+    /// # Errors
+    /// [`GitTrouble::Incomplete`], with how to push what is missing.
+    pub fn have_submodules(&self, main: &str, commit: &str) -> Result<(), GitFault> {
+        let person = setting(self.tree.repository, "push.recurseSubmodules");
+        if matches!(person.as_deref(), Some("no" | "false" | "off" | "0")) {
+            return Ok(());
+        }
+        let pushes = matches!(person.as_deref(), Some("on-demand" | "only"));
+        let form = ["diff-tree", "-r", "--raw", "-z", "--no-renames", "--no-abbrev", main, commit];
+        let listed = self.tree.git().printed(&form).unwrap_or_default();
+        let mut lacking: Vec<(String, String)> = Vec::new();
+        for entry in entries(&listed) {
+            let Some(id) = entry.what.strip_prefix(b"160000 ") else { continue };
+            let id = String::from_utf8_lossy(id).into_owned();
+            let path = entry.path().display().to_string();
+            let address = self.address(commit, &path);
+            let is_there = match &address {
+                Some((url, is_own)) => {
+                    let path = if pushes && *is_own { Some(&*path) } else { None };
+                    self.is_on_remote(url, &id, path)?
+                }
+                None => false,
+            };
+            if !is_there {
+                lacking.push((path, id));
+            }
+        }
+        let Some((first, id)) = lacking.first() else { return Ok(()) };
+        let place = quote(&self.clone.join(first).display().to_string()).into_owned();
+        let paths: Vec<String> = lacking.iter().map(|(path, _)| path.clone()).collect();
+        let cause = format!("commits of submodules are on no remote: {}", named(&paths));
+        let cure = format!("push them first: git -C {place} push origin {id}:refs/heads/BRANCH");
+        Err(push::fault(GitTrouble::Incomplete, cause, cure))
+    }
+
+    /// The address of the submodule at a path: as the person has set it up, which is true of it
+    /// then, or as the commit says.
+    fn address(&self, commit: &str, path: &str) -> Option<(String, bool)> {
+        let file = format!("{commit}:.gitmodules");
+        let list = ["config", "--blob", &file, "-z", "--get-regexp", r"^submodule\..*\.path$"];
+        let listed = self.tree.git().run(&list)?;
+        let mut entries = listed.split('\0').filter_map(|entry| entry.split_once('\n'));
+        let (key, _) = entries.find(|(_, at)| *at == path)?;
+        let key = format!("{}.url", key.strip_suffix(".path")?);
+        if let Some(own) = setting(self.tree.repository, &key) {
+            return Some((own, true));
+        }
+        let url = self.tree.git().line(&["config", "--blob", &file, "--get", &key])?;
+        // git would take one that begins with a dash for an option.
+        let url = if url.starts_with('.') { relative(self.url, &url) } else { url };
+        (!url.is_empty() && !url.starts_with('-')).then_some((url, false))
+    }
+
+    /// Whether a remote has a commit. With a path, one that is missing is fetched from the submodule
+    /// there and pushed.
+    fn is_on_remote(&self, url: &str, id: &str, path: Option<&str>) -> Result<bool, GitFault> {
+        in_a_new_repository(|folder| {
+            let refs = Refs { folder, remote: url, stop: self.tree.stop, patience: None };
+            let is_there = refs.has_commit(id)?;
+            let Some(path) = path.filter(|_| !is_there) else { return Ok(is_there) };
+            let from = self.clone.join(path).display().to_string();
+            let arguments: Vec<&str> =
+                words_of(FETCH).chain(["--refmap=", "--", &*from, id]).collect();
+            let variables = [("GIT_ALLOW_PROTOCOL", "file".to_owned())];
+            let brings = Git { variables: &variables, ..Git::lazily(folder) };
+            if !brings.said(&arguments).is_good() {
+                return Ok(false);
+            }
+            let name = format!("refs/heads/{}", self.branch);
+            let update = RefUpdate { name, old: None, new: Some(id.to_owned()) };
+            Ok(refs.swap(&[update])? == SwapResult::Done)
+        })
+    }
+
+    /// Sends the files of git LFS that the commits of `tip` add to those of `main`.
+    ///
+    /// # Errors
+    /// [`GitTrouble::Incomplete`] if they are not all at the remote, or that cannot be known.
+    pub fn send_lfs(&self, main: &str, tip: &str) -> Result<(), GitFault> {
+        let places = [self.tree.folder, self.tree.repository, self.clone];
+        if !places.iter().any(|place| uses_lfs(place)) {
+            return Ok(());
+        }
+        let list = ["rev-list", "--objects", "--no-object-names", SMALL, tip, "--not", main];
+        let unknown = || {
+            let cause = "git does not list the files of git LFS of this branch".to_owned();
+            push::fault(GitTrouble::Incomplete, cause, "git lfs ls-files shows them".to_owned())
+        };
+        let objects = self.tree.git().printed(&list).ok_or_else(unknown)?;
+        let batch = Git { input: &objects, ..self.tree.git() };
+        let files = lfs_pointers(&batch.printed(&["cat-file", "--batch"]).ok_or_else(unknown)?);
+        let remote = Path::new(self.url.strip_prefix("file://").unwrap_or(self.url));
+        let is_there = || remote.is_absolute() && are_on_disk(remote, &files);
+        let (Some(first), false) = (files.first(), is_there()) else { return Ok(()) };
+        let stores =
+            [self.clone, self.tree.repository].map(|place| folder(place).map(|it| common(&it)));
+        let store = stores.iter().flatten().find(|store| are_on_disk(store, &files));
+        let why = match store {
+            Some(store) => match self.push_lfs(store, &files) {
+                Ok(()) => return Ok(()),
+                Err(why) => why,
+            },
+            None => "they are not all on this machine".to_owned(),
+        };
+        let cause = format!(
+            "{} of git LFS may be missing at the remote: {why}",
+            count(files.len() as u64, "file")
+        );
+        let place = quote(&self.clone.display().to_string()).into_owned();
+        let cure = format!("push them first: git -C {place} lfs push --object-id origin {first}");
+        Err(push::fault(GitTrouble::Incomplete, cause, cure))
+    }
+
+    /// Has git-lfs send these files of a repository's store. The error is its own words.
+    fn push_lfs(&self, store: &Path, files: &[String]) -> Result<(), String> {
+        let storage = format!("lfs.storage={}", store.join("lfs").display());
+        let variables = ssh(self.tree.folder);
+        for some in files.chunks(LFS_AT_ONCE) {
+            let form = ["-c", &storage, "lfs", "push", "--object-id", "origin"];
+            let arguments: Vec<&str> =
+                form.into_iter().chain(some.iter().map(String::as_str)).collect();
+            let git = Git { variables: &variables, within: Some(LFS_WITHIN), ..self.tree.git() };
+            let said = git.said(&arguments);
+            if said.text.contains("is not a git command") {
+                return Err("git-lfs is not installed here".to_owned());
+            }
+            said.check(GitStep::Push).map_err(|fault| fault.cause)?;
+        }
+        Ok(())
+    }
+}
+
+/// The address that a relative one of `.gitmodules` means, beside the remote's own.
+fn relative(remote: &str, url: &str) -> String {
+    let (mut base, mut rest) = (remote.trim_end_matches('/'), url);
+    loop {
+        if let Some(after) = rest.strip_prefix("../") {
+            let end = base.rfind(['/', ':']).unwrap_or(0);
+            (base, rest) = (&base[..end], after);
+        } else if let Some(after) = rest.strip_prefix("./") {
+            rest = after;
+        } else {
+            break;
+        }
+    }
+    if rest.starts_with('/') { rest.to_owned() } else { format!("{base}/{rest}") }
+}
+
+#[cfg(test)]
+mod referred_tests {
+    use super::*;
+
+    #[test]
+    fn a_relative_address_of_a_submodule_is_beside_that_of_the_remote() {
+        let table = [
+            ("https://h/a/top.git", "../sub.git", "https://h/a/sub.git"),
+            ("https://h/a/top.git/", "../../b/sub", "https://h/b/sub"),
+            ("git@h:a/top.git", "../sub.git", "git@h:a/sub.git"),
+            ("/srv/top.git", "./../sub", "/srv/sub"),
+            ("/srv/top", "./sub", "/srv/top/sub"),
+            ("https://h/top", "/srv/sub", "/srv/sub"),
+        ];
+        for (remote, url, expected) in table {
+            assert_eq!(relative(remote, url), expected, "{remote} {url}");
+        }
+    }
+}
