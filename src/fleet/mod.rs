@@ -4,11 +4,13 @@
 
 pub mod executors;
 pub mod files;
+pub mod landing;
 pub mod lines;
 pub mod plan;
 pub mod plan_page;
 pub mod preflight;
 pub mod record;
+pub mod requests;
 mod requests_taken;
 pub mod spec;
 pub mod step;

@@ -1,0 +1,341 @@
+//! Prepares the landing of a task's branch: one commit on the base as it is at the remote, in a clean
+//! checkout, with the task's checks and the fleet's run on exactly that commit. Pushing it is the
+//! coordinator's, which moves the base and the record together. What may not land is a value with
+//! its reason; an error is the machine's, and another try may help.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use super::files::FleetFiles;
+use super::record::{FleetSetup, TaskRecord};
+use crate::engine::fleet::manifest::MAX_PRIORITY;
+use crate::engine::fleet::{INCLUDE, Refusal, TaskId, touches_the_fleet};
+use crate::engine::git::{GitFault, GitStep, GitTrouble};
+use crate::engine::record::{Check, Contract};
+use crate::engine::text::{clean, clip_at_word, named, one_line, tail_of, with_reason};
+use crate::world::clock;
+use crate::world::git::land::{self, LandTree, Squashed};
+use crate::world::git::referred::Referred;
+use crate::world::git::{self, include, steps};
+use crate::world::process::{Call, ExitCause, FinishedProcess, Stop, descendants, groups};
+use crate::world::slots::{self, Line, Slot};
+use crate::world::store::Home;
+
+/// The most characters of a commit's subject.
+const SUBJECT_CHARS: usize = 72;
+/// The most characters of a task's first line.
+const FIRST_CHARS: usize = 1000;
+/// The most characters of a failed check's output that its loop gets.
+const CHECK_TAIL_CHARS: usize = 4000;
+/// The most characters of a failed setup's output that the error shows.
+const SETUP_TAIL_CHARS: usize = 400;
+/// The most characters of its command there.
+const COMMAND_CHARS: usize = 60;
+/// The most files that a line or a refusal names.
+const NAMED_MAX: usize = 5;
+/// Between two looks at the queue for a slot.
+const SLOT_LOOK: Duration = Duration::from_millis(200);
+/// The variable that every process of a landing has: its clone.
+const MARK: &str = "CREW_LANDING";
+
+/// A landing to be prepared.
+#[derive(Clone, Copy)]
+pub struct Landing<'a> {
+    pub home: &'a Home,
+    pub terms: &'a FleetSetup,
+    pub task: &'a TaskId,
+    pub record: &'a TaskRecord,
+    /// Its checks are those of the task.
+    pub contract: &'a Contract,
+    /// Of [`message`].
+    pub message: &'a str,
+    /// Ends it early.
+    pub stop: Stop<'a>,
+    /// Takes a line for the fleet's log.
+    pub note: &'a dyn Fn(&str),
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Prepared {
+    /// The commit, checked, on this commit of the base; its objects are in the fleet's repository.
+    /// Both are the same where the base has all of the work already.
+    Ready {
+        main: String,
+        commit: String,
+    },
+    Refused(Refusal),
+    /// It was ended early.
+    Stopped,
+}
+
+/// The message of the commit that lands: the task's first line, in full where that is too long for a
+/// subject, and where it came from.
+pub fn message(fleet: &str, task: &TaskId, prompt: &str, branch: &str) -> String {
+    let prompt = clean(prompt);
+    let prompt = prompt.trim_start_matches(['#', ' ', '\n', '\t']);
+    let first = one_line(prompt.lines().next().unwrap_or_default(), FIRST_CHARS);
+    let subject = clip_at_word(&first, SUBJECT_CHARS);
+    let whole = if subject == first { String::new() } else { format!("{first}\n\n") };
+    let subject = if first.is_empty() { task.to_string() } else { subject };
+    format!("{subject}\n\n{whole}Task {task} of fleet {fleet}, branch {branch}.\n")
+}
+
+/// The name of the branch of an attempt.
+pub fn branch(fleet: &str, task: &TaskId, number: u32) -> String {
+    format!("fleet/{fleet}/{task}/{number}")
+}
+
+/// Prepares a landing. One runs at a time, for all have the same clone.
+///
+/// # Errors
+/// git, the remote, the disk, or a setup that fails.
+pub fn prepare(landing: &Landing<'_>) -> Result<Prepared> {
+    let attempt = Attempted::of(landing)?;
+    groups::end_leftovers(&attempt.groups, true);
+    descendants::end_with(&attempt.mark());
+    let prepared = attempt.prepare();
+    descendants::end_with(&attempt.mark());
+    // What was ended because of a signal is no fault of the task.
+    if (landing.stop)() { Ok(Prepared::Stopped) } else { prepared }
+}
+
+/// A landing, with what it needs of the terms.
+struct Attempted<'a> {
+    landing: Landing<'a>,
+    land: PathBuf,
+    clone: PathBuf,
+    groups: PathBuf,
+    branch: String,
+    url: &'a str,
+    tip: &'a str,
+}
+
+impl<'a> Attempted<'a> {
+    fn of(landing: &Landing<'a>) -> Result<Self> {
+        let Landing { terms, task, record, .. } = *landing;
+        let files = FleetFiles::of(landing.home, &terms.name);
+        let remote = terms.remote.as_ref().context("landing needs a remote")?;
+        let tip = record.commit.as_deref().context("no commit of its branch was fetched")?;
+        let clone = files.clone(task, record.attempt);
+        let branch = branch(&terms.name, task, record.attempt);
+        let groups = files.root.join("land.groups");
+        Ok(Self {
+            landing: *landing,
+            land: files.land(),
+            clone,
+            groups,
+            branch,
+            url: &remote.url,
+            tip,
+        })
+    }
+
+    fn tree(&self) -> LandTree<'_> {
+        let Landing { terms, stop, .. } = self.landing;
+        LandTree { repository: &terms.repository, folder: &self.land, stop }
+    }
+
+    fn prepare(&self) -> Result<Prepared> {
+        let Landing { terms, task, .. } = self.landing;
+        let tree = self.tree();
+        if let Some(before) = &terms.trusted {
+            steps::unplanted(&terms.repository, before, GitStep::Merge, None)?;
+        }
+        tree.renew(self.url)?;
+        let main = tree.bring_main(self.url, &terms.base)?;
+        let main = main.with_context(|| format!("the remote has no branch {}", terms.base))?;
+        tree.bring_work(self.tip, &format!("refs/remotes/crew/{}/{task}", terms.name))?;
+        if let Some(refusal) = self.refusal(&main)? {
+            return Ok(Prepared::Refused(refusal));
+        }
+        if tree.lay_out(&main, &terms.land_keep).is_err() && !(self.landing.stop)() {
+            tree.discard()?;
+            tree.renew(self.url)?;
+            tree.bring_main(self.url, &terms.base)?;
+            tree.bring_work(self.tip, &format!("refs/remotes/crew/{}/{task}", terms.name))?;
+            tree.lay_out(&main, &terms.land_keep)?;
+        }
+        let referred = Referred { tree, url: self.url, clone: &self.clone, branch: &self.branch };
+        if let Err(fault) = referred.send_lfs(&main, self.tip) {
+            return incomplete(fault);
+        }
+        let commit = match tree.squash(self.tip, &self.message(&main))? {
+            Squashed::Commit(commit) => commit,
+            // The base may have the work already; that it does has to be shown all the same.
+            Squashed::Nothing => main.clone(),
+            Squashed::Conflict(files) => return Ok(Prepared::Refused(Refusal::Conflict(files))),
+        };
+        // The merge may have moved files to where the branch had none.
+        let changed = land::changed(&self.land, &main, &commit);
+        let changed = changed.context("git cannot compare the commit with the base")?;
+        if let Some(path) = touches_the_fleet(&terms.folder, &changed) {
+            return Ok(Prepared::Refused(Refusal::Folder(path.to_owned())));
+        }
+        if let Err(fault) = referred.have_submodules(&main, &commit) {
+            return incomplete(fault);
+        }
+        if let Some(refusal) = self.failure(&commit)? {
+            return Ok(Prepared::Refused(refusal));
+        }
+        tree.give(&commit)?;
+        Ok(Prepared::Ready { main, commit })
+    }
+
+    /// Why the branch may not land, as far as its history says.
+    fn refusal(&self, main: &str) -> Result<Option<Refusal>> {
+        let Landing { terms, record, .. } = self.landing;
+        if let Some(before) = &record.stands_on
+            && git::lacking(&self.land, before, main) != Some(0)
+        {
+            let (base, before) = (&terms.base, before.get(..7).unwrap_or(before));
+            let why = format!("{base} was rewritten: it lacks {before}, which this branch holds");
+            return Ok(Some(Refusal::Moved(why)));
+        }
+        // A person may have brought it there otherwise than by a merge.
+        let changed = land::changed_and_differing(&self.land, main, self.tip);
+        let changed = changed.context("git cannot compare the branch with the base")?;
+        if let Some(path) = touches_the_fleet(&terms.folder, &changed) {
+            return Ok(Some(Refusal::Folder(path.to_owned())));
+        }
+        let left = self.tree().unresolved(main, self.tip, &record.conflicts)?;
+        Ok(if left.is_empty() { None } else { Some(Refusal::Conflict(left)) })
+    }
+
+    /// The message, with those who wrote commits of the branch together with others.
+    fn message(&self, main: &str) -> String {
+        let authors = self.tree().co_authors(main, self.tip);
+        let authors: String = authors.iter().map(|it| clean(it) + "\n").collect();
+        let parting = if authors.is_empty() { "" } else { "\n" };
+        format!("{}\n{parting}{authors}", self.landing.message.trim_end())
+    }
+
+    /// What fails on this commit: the setup if it changes committed files, or a check.
+    fn failure(&self, commit: &str) -> Result<Option<Refusal>> {
+        let Landing { terms, contract, .. } = self.landing;
+        let tree = self.tree();
+        let _slot = self.slot()?;
+        tree.fill_submodules()?;
+        self.set_up()?;
+        let altered = self.altered(commit)?;
+        if !altered.is_empty() {
+            return Ok(Some(altered_by(terms, &named(&altered, NAMED_MAX))));
+        }
+        let mut has_run: Vec<&Check> = Vec::new();
+        for check in contract.checks.iter().chain(&terms.land_checks) {
+            if has_run.contains(&check) || (self.landing.stop)() {
+                continue;
+            }
+            has_run.push(check);
+            let within = Duration::from_secs(check.timeout_s.max(1));
+            let ended = self.run(&check.run, within, &mut |_| {});
+            let ended = ended.with_context(|| format!("the check `{}`", check.run))?;
+            let run = check.run.clone();
+            if ended.cause != ExitCause::Exit(check.success_exit_code) {
+                let output = tail_of(&ended.text(), CHECK_TAIL_CHARS);
+                return Ok(Some(Refusal::Red { run, output }));
+            }
+            if !tree.is_at(commit) {
+                let output = "it checked out another commit, or a branch".to_owned();
+                return Ok(Some(Refusal::Red { run, output }));
+            }
+            // The next check runs on the commit, not on what this one has made of it.
+            if !self.altered(commit)?.is_empty() {
+                tree.put_back(commit)?;
+            }
+        }
+        Ok(None)
+    }
+
+    fn altered(&self, commit: &str) -> Result<Vec<String>> {
+        let altered = self.tree().altered(commit);
+        altered.context("git cannot compare the files of the landing with its commit")
+    }
+
+    /// Copies the ignored files that the fleet names, as they are now, and runs its setup.
+    fn set_up(&self) -> Result<()> {
+        let Landing { terms, note, .. } = self.landing;
+        if let Some(patterns) = &terms.include {
+            let copied = include::copy(patterns, &terms.repository, &self.land, true);
+            let left_out = copied.map_err(anyhow::Error::msg).context(INCLUDE)?;
+            if !left_out.is_empty() {
+                note(&format!("{INCLUDE} leaves out {}", named(&left_out, NAMED_MAX)));
+            }
+        }
+        let Some(command) = &terms.setup else { return Ok(()) };
+        let within = Duration::from_secs(terms.setup_timeout_s.max(1));
+        let setup = format!("setup `{}`", one_line(command, COMMAND_CHARS));
+        let ended = self.run(command, within, &mut |line| note(&format!("setup: {line}")));
+        let ended = ended.with_context(|| setup.clone())?;
+        if ended.cause == ExitCause::Exit(0) {
+            return Ok(());
+        }
+        let text = tail_of(&ended.text(), SETUP_TAIL_CHARS);
+        bail!(with_reason(&format!("{setup}: {}", ended.cause), &one_line(&text, SETUP_TAIL_CHARS)))
+    }
+
+    /// Runs a command in the clone, and ends what it leaves running, also in sessions of their own.
+    /// The attempts on this machine are children of this process too, so only what has the mark of
+    /// this clone is ended.
+    fn run(
+        &self,
+        command: &str,
+        within: Duration,
+        each: &mut dyn FnMut(&str),
+    ) -> io::Result<FinishedProcess> {
+        let mark = [(MARK, self.land.as_os_str())];
+        let call = Call::shell(command, &self.land).within(within).envs(mark);
+        let ended = call.noted(self.groups.clone()).each_line(each).run(self.landing.stop);
+        descendants::end_with(&self.mark());
+        ended
+    }
+
+    fn mark(&self) -> String {
+        format!("{MARK}={}", self.land.display())
+    }
+
+    /// A slot of this machine while the checks run, before every task that waits for one. `None`
+    /// where the tasks work elsewhere, or it is ended early.
+    fn slot(&self) -> Result<Option<Slot>> {
+        let Landing { terms, home, stop, .. } = self.landing;
+        if terms.executor != "local" {
+            return Ok(None);
+        }
+        let count = if terms.slots == 0 { slots::default_count().count } else { terms.slots };
+        let mut line = Line::join(home, MAX_PRIORITY, count)?;
+        loop {
+            let slot = line.poll()?;
+            if slot.is_some() || stop() {
+                return Ok(slot);
+            }
+            clock::sleep(SLOT_LOOK);
+        }
+    }
+}
+
+/// A refusal for what is not on its remote. Any other fault is the machine's.
+fn incomplete(fault: GitFault) -> Result<Prepared> {
+    if fault.trouble != GitTrouble::Incomplete {
+        return Err(fault.into());
+    }
+    Ok(Prepared::Refused(Refusal::Incomplete(format!("{}; {}", fault.cause, fault.cure))))
+}
+
+/// The refusal where files that are committed differ before any check has run.
+fn altered_by(terms: &FleetSetup, files: &str) -> Refusal {
+    let (run, what) = match (&terms.setup, &terms.include) {
+        (Some(setup), _) => (setup.clone(), "it changed files that are committed"),
+        (None, Some(_)) => {
+            (String::new(), "what .worktreeinclude names replaces files that are committed")
+        }
+        (None, None) => (String::new(), "git checks out files that differ from their commit"),
+    };
+    Refusal::Red { run, output: format!("{what}: {files}") }
+}
+
+#[cfg(test)]
+#[path = "landing_tests.rs"]
+mod landing_tests;
