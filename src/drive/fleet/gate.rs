@@ -12,7 +12,7 @@ use anyhow::{Error, Result, bail};
 use super::memory::Memory;
 use crate::drive::control;
 use crate::drive::error_text::{error_text, git_trouble};
-use crate::drive::run::round::{Leave, Tie};
+use crate::drive::run::round::{Admission, IterationGate};
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::fleet::{
     Carried, Fleet, FleetPlan, FleetRequest, JobPhase, Lease, TaskEnding, TaskId,
@@ -264,7 +264,7 @@ impl JobTie<'_> {
 
     /// What the fleet wants of the loop, if anything. One that began before the fleet's money had a
     /// limit stops, and gets its share with its next start.
-    fn ordered(&mut self, record: &Loop) -> Option<Leave> {
+    fn ordered(&mut self, record: &Loop) -> Option<Admission> {
         if self.looked.as_ref().is_some_and(|looked| looked.elapsed_ms() < LOOKED_MS) {
             return None;
         }
@@ -273,9 +273,11 @@ impl JobTie<'_> {
         let is_unlimited = record.contract.limits.max_cost_micros == 0;
         let lacks_a_share = fleet.max_cost_micros > 0 && is_unlimited;
         match fleet.order_of(self.job.lease.id()) {
-            Some(order) if order.what == FleetRequest::Cancel => Some(Leave::Ends(order.ending())),
-            Some(_) => Some(Leave::Paused),
-            None => lacks_a_share.then_some(Leave::Paused),
+            Some(order) if order.what == FleetRequest::Cancel => {
+                Some(Admission::Ends(order.ending()))
+            }
+            Some(_) => Some(Admission::Paused),
+            None => lacks_a_share.then_some(Admission::Paused),
         }
     }
 
@@ -354,8 +356,8 @@ pub fn tip(record: &Loop) -> OwnTip {
     }
 }
 
-impl Tie for JobTie<'_> {
-    fn leave(&mut self, record: &Loop) -> Leave {
+impl IterationGate for JobTie<'_> {
+    fn admit(&mut self, record: &Loop) -> Admission {
         if let Some(ordered) = self.ordered(record) {
             self.line = None;
             return ordered;
@@ -364,17 +366,17 @@ impl Tie for JobTie<'_> {
         match self.take_slot() {
             Ok(None) => {
                 self.bring_main(record);
-                self.begins(record).map_or(Leave::Granted, Leave::Ends)
+                self.begins(record).map_or(Admission::Granted, Admission::Ends)
             }
             Ok(Some(ahead)) => {
                 if is_new && let Some(fenced) = self.say(record, &JobPhase::Lines, None) {
-                    return Leave::Ends(fenced);
+                    return Admission::Ends(fenced);
                 }
                 let before =
                     if ahead == 0 { String::new() } else { format!(", {ahead} before it") };
-                Leave::Later(format!("a slot{before}"))
+                Admission::Later(format!("a slot{before}"))
             }
-            Err(error) => Leave::Later(format!("a slot, which cannot be had: {error}")),
+            Err(error) => Admission::Later(format!("a slot, which cannot be had: {error}")),
         }
     }
 
@@ -382,13 +384,13 @@ impl Tie for JobTie<'_> {
         self.stood_on.clone()
     }
 
-    fn rests(&mut self, record: &Loop) {
+    fn wait_began(&mut self, record: &Loop) {
         self.slot = None;
         let why = record.state.wait_reason.clone().unwrap_or_default();
         self.say(record, &JobPhase::Rests { until: record.state.due, why }, None);
     }
 
-    fn is_over(&mut self, record: &Loop) -> Option<Ending> {
+    fn iteration_ended(&mut self, record: &Loop) -> Option<Ending> {
         self.slot = None;
         self.say(record, &JobPhase::Lines, tip(record).commit.as_deref())
     }

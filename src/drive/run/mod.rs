@@ -16,7 +16,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use self::ledger::Ledger;
-use self::round::Tie;
+use self::round::IterationGate;
 use super::find::{is, myself};
 use super::windows::LoopTurn;
 use super::{page, tree};
@@ -30,8 +30,8 @@ use crate::world::process::{Call, descendants};
 use crate::world::store::{self, Home, LOCK_WAIT, view};
 
 /// Drives a loop that this process owns until it is over, or paused: then it returns `None`. A
-/// failure on the way does not lose it: what cannot be recorded is remembered. `tie` is the fleet
-/// that it belongs to.
+/// failure on the way does not lose it: what cannot be recorded is remembered. Each iteration waits
+/// at `gate`, if there is one.
 ///
 /// # Errors
 /// If another owner has taken it, or a newer crew has written its record, which is left unchanged.
@@ -40,7 +40,7 @@ pub fn drive(
     record: Loop,
     signals: &Signals,
     sink: &mut dyn EventSink,
-    tie: Option<Box<dyn Tie + '_>>,
+    gate: Option<Box<dyn IterationGate + '_>>,
 ) -> Result<Option<Loop>> {
     // Before orphans are adopted: the process that keeps the machine awake must not count as one.
     let is_wanted = record.contract.run.as_ref().is_some_and(|run| !run.may_sleep);
@@ -55,7 +55,7 @@ pub fn drive(
     // the call.
     let _ = descendants::adopt();
     let sink = RefCell::new(&mut *sink as &mut dyn EventSink);
-    let mut runner = Runner::new(home, record, signals, &sink, tie);
+    let mut runner = Runner::new(home, record, signals, &sink, gate);
     // Its last process may have been cut off between its last record and the steps that follow it.
     let pending = runner.ledger.record.state.git.pending;
     if !pending.is_empty() {
@@ -85,8 +85,8 @@ struct Runner<'a> {
     met: Vec<LoopTurn>,
     /// The other branch that was reported; empty for a detached head.
     elsewhere: Option<String>,
-    /// The fleet that it belongs to; `None` for a run that a person typed.
-    tie: Option<Box<dyn Tie + 'a>>,
+    /// The gate of its fleet; `None` for a run that a person typed.
+    gate: Option<Box<dyn IterationGate + 'a>>,
 }
 
 impl<'a> Runner<'a> {
@@ -95,7 +95,7 @@ impl<'a> Runner<'a> {
         record: Loop,
         signals: &'a Signals,
         sink: &'a RefCell<&'a mut dyn EventSink>,
-        tie: Option<Box<dyn Tie + 'a>>,
+        gate: Option<Box<dyn IterationGate + 'a>>,
     ) -> Self {
         Self {
             home,
@@ -105,11 +105,11 @@ impl<'a> Runner<'a> {
             sink,
             handoff: None,
             is_rested: true,
-            is_typed: tie.is_none(),
+            is_typed: gate.is_none(),
             reported: BTreeSet::new(),
             met: Vec::new(),
             elsewhere: None,
-            tie,
+            gate,
         }
     }
 

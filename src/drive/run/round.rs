@@ -38,9 +38,10 @@ impl Runner<'_> {
         if let Some(turn) = self.choose() {
             return self.await_turn(&turn);
         }
-        if self.has_leave() {
+        if self.is_admitted() {
             self.iterate();
-            let ending = self.tie.as_mut().and_then(|tie| tie.is_over(&self.ledger.record));
+            let ending =
+                self.gate.as_mut().and_then(|gate| gate.iteration_ended(&self.ledger.record));
             if let Some(ending) = ending.filter(|_| self.ledger.record.is_live()) {
                 self.ledger.end(&ending);
             }
@@ -49,8 +50,8 @@ impl Runner<'_> {
 
     /// One iteration and its boundary.
     fn iterate(&mut self) {
-        // The wait for leave may have been long.
-        if self.tie.is_some()
+        // The wait to be admitted may have been long.
+        if self.gate.is_some()
             && let Some(turn) = self.choose()
         {
             return self.await_turn(&turn);
@@ -289,66 +290,65 @@ fn run_reaction(home: &Home, subject: &Loop, reaction: &Reaction, stop: Stop<'_>
     ReactionEnd { on, run: reaction.run.clone(), verdict, exit, elapsed_ms, tail }
 }
 
-// What ties a run to a fleet: its leave before an iteration, and what becomes of the work after
-// it. A run that a person typed has no tie. Waiting for leave counts to no limit.
+// The gate before each iteration of a fleet's run, and what becomes of the work after it. A run
+// that a person typed has none. Waiting at the gate counts to no limit.
 
-/// Between two requests for leave: many runs may wait in line.
+/// Between two requests to be admitted: many runs may wait in a queue.
 const ASKS: RetryPolicy = RetryPolicy {
     within: None,
     first_pause: Duration::from_millis(10),
     longest_pause: Duration::from_millis(200),
 };
 
-/// What a fleet answers before an iteration.
+/// What the gate answers before an iteration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Leave {
+pub enum Admission {
     Granted,
     /// Not yet; what the run waits for.
     Later(String),
-    /// A person paused the fleet.
+    /// The loop pauses.
     Paused,
     /// The loop ends here.
     Ends(Ending),
 }
 
-/// A fleet, as one of its runs sees it.
-pub trait Tie {
-    /// Asks for leave; is called again until the answer is another than `Later`. An iteration
-    /// begins as it is granted.
-    fn leave(&mut self, record: &Loop) -> Leave;
+/// What stands between a run and each of its iterations.
+pub trait IterationGate {
+    /// Whether an iteration may begin; is called again until the answer is another than `Later`.
+    fn admit(&mut self, record: &Loop) -> Admission;
     /// The commit of the main branch that the loop's branch was on, before it is rebased again.
     fn stood_on(&self) -> Option<String>;
-    /// The loop waits until what is due, and needs no place until then.
-    fn rests(&mut self, record: &Loop);
+    /// The loop waits until what is due, and needs no slot until then.
+    fn wait_began(&mut self, record: &Loop);
     /// An iteration is over and its work is kept. Returns the end of a loop that may not continue.
-    fn is_over(&mut self, record: &Loop) -> Option<Ending>;
+    fn iteration_ended(&mut self, record: &Loop) -> Option<Ending>;
 }
 
 impl Runner<'_> {
-    /// Waits for leave. False where the loop was paused or ended instead, or a person asked for
+    /// Waits at the gate. False where the loop was paused or ended instead, or a person asked for
     /// something.
-    pub(super) fn has_leave(&mut self) -> bool {
-        let Some(mut tie) = self.tie.take() else { return true };
-        let answer = self.ask_for_leave(&mut *tie);
-        self.tie = Some(tie);
+    pub(super) fn is_admitted(&mut self) -> bool {
+        let Some(mut gate) = self.gate.take() else { return true };
+        let answer = self.ask_to_begin(&mut *gate);
+        self.gate = Some(gate);
         match answer {
             // The fleet may have left messages for the agent.
-            Some(Leave::Granted) => return self.ledger.look() && self.ledger.record.is_live(),
-            Some(Leave::Paused) => self.ledger.pause(),
-            Some(Leave::Ends(ending)) => self.ledger.end(&ending),
-            Some(Leave::Later(_)) | None => self.obey(),
+            Some(Admission::Granted) => return self.ledger.look() && self.ledger.record.is_live(),
+            Some(Admission::Paused) => self.ledger.pause(),
+            Some(Admission::Ends(ending)) => self.ledger.end(&ending),
+            Some(Admission::Later(_)) | None => self.obey(),
         }
         false
     }
 
     /// The answer, or `None` where a person asked for something else.
-    fn ask_for_leave(&mut self, tie: &mut dyn Tie) -> Option<Leave> {
+    fn ask_to_begin(&mut self, gate: &mut dyn IterationGate) -> Option<Admission> {
         let mut told = None;
         let answered = clock::retry(
             ASKS,
             || false,
-            || match tie.leave(&self.ledger.record) {
-                Leave::Later(why) => {
+            || match gate.admit(&self.ledger.record) {
+                Admission::Later(why) => {
                     if told.is_none() {
                         self.note(&format!("waits for {why}"));
                         told = Some(why);
@@ -359,7 +359,7 @@ impl Runner<'_> {
             },
         );
         let answer = answered.ok().flatten();
-        if let (Some(Leave::Granted), Some(why)) = (&answer, told) {
+        if let (Some(Admission::Granted), Some(why)) = (&answer, told) {
             self.ledger.begin(&format!("the wait for {why} is over"));
         }
         answer

@@ -238,7 +238,7 @@ impl Runner<'_> {
         let is_watched = self.ledger.record.watches_the_tree();
         let seen = is_watched.then(|| tree::look(self.home, &self.ledger.record)).flatten();
         let left = seen.and_then(|seen| seen.snapshot);
-        let stood_on = self.tie.as_ref().and_then(|tie| tie.stood_on());
+        let stood_on = self.gate.as_ref().and_then(|gate| gate.stood_on());
         let branch = self.ledger.record.branch();
         match self.steps(|steps| steps.rebase(branch, onto, stood_on.as_deref())) {
             None | Some(Ok(Rebased::NothingNew)) => true,
@@ -250,7 +250,7 @@ impl Runner<'_> {
             }
             // The loop's branch is left alone while another is checked out, and a fleet settles a
             // conflict when the branch lands.
-            Some(Err(fault)) if fault.trouble == GitTrouble::Branch || self.tie.is_some() => {
+            Some(Err(fault)) if fault.trouble == GitTrouble::Branch || self.gate.is_some() => {
                 self.note(&fault.line());
                 true
             }

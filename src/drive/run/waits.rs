@@ -55,8 +55,8 @@ impl Runner<'_> {
     /// another, then starts the iteration.
     pub(super) fn wait(&mut self) {
         self.tell(&RunEvent::Waiting(&self.ledger.record));
-        if let Some(tie) = &mut self.tie {
-            tie.rests(&self.ledger.record);
+        if let Some(gate) = &mut self.gate {
+            gate.wait_began(&self.ledger.record);
         }
         self.is_rested = true;
         // A key pressed before the wait does not end it.
