@@ -4,6 +4,7 @@
 //! process that looks at the loop does it.
 
 pub mod handoff;
+pub mod late;
 pub mod result;
 
 use std::io;
@@ -95,6 +96,7 @@ fn is_left_to_its_crew(record: &Loop) -> bool {
 pub fn count_late(home: &Home, id: &LoopId, usage: &Usage) -> Result<()> {
     amend(home, id, "counted what was used", |record| {
         record.count_use(0, Some(usage));
+        late::counted(home, record);
     })
 }
 
@@ -267,7 +269,7 @@ pub fn end(home: &Home, id: &LoopId, ending: Ending, wait: Duration) -> Result<E
     let record = held.change(&record, what, |record| {
         ended(home, record, ending);
         if breaks_off && !was_at_work {
-            late = Some(left_uncounted(record));
+            late = Some(left_uncounted(home, record));
         }
     })?;
     if let Some(late) = late {
@@ -281,10 +283,13 @@ pub fn end(home: &Home, id: &LoopId, ending: Ending, wait: Duration) -> Result<E
     Ok(EndAttempt::Ended(Box::new(EndedLoop { turn_goes_on, ..wind_up(home, record) })))
 }
 
-/// Takes into account that nobody drove a loop any more: what its iteration had used until then is
-/// counted nowhere, unless a session's transcript still tells it. Returns the note about it.
-pub fn left_uncounted(record: &mut Loop) -> String {
-    record.state.usage.lost |= record.driver() == Driver::Process;
+/// Takes into account that nobody drove a loop any more: counts what its iteration had used until
+/// then, as far as the agent had reported it; of a session, its transcript does. Returns the note
+/// about it.
+pub fn left_uncounted(home: &Home, record: &mut Loop) -> String {
+    if record.driver() == Driver::Process {
+        late::count(home, record);
+    }
     counted_late(record.driver())
 }
 

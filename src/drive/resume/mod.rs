@@ -95,7 +95,7 @@ pub fn resume(
         tree::close(home, &record);
     }
     let was_gone = is_open && owner_is_gone(home, &record);
-    let late = was_gone.then(|| end::left_uncounted(&mut record));
+    let late = was_gone.then(|| end::left_uncounted(home, &mut record));
     let former = record.state.owner.session_id.clone();
     let is_another = former.is_none() || former != new_owner.owner.session_id;
     let made = if is_another { handoff::for_the_next(home, &record) } else { None };

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::Runner;
 use crate::agents::service::ServiceWait;
 use crate::agents::{self, Launch, OutputReader, Report};
+use crate::drive::end::late;
 use crate::drive::prompt;
 use crate::engine::boundary::facts::{AgentOutcome, ProcessEnd, Seen};
 use crate::engine::boundary::limits::time_left_ms;
@@ -132,6 +133,7 @@ impl Runner<'_> {
         let log = logs::path(self.home, &record.id, record.iteration());
         logs::keep_prompt(self.home, &record.id, record.iteration(), prompt);
         logs::begin(&log, &run.agent.name, !run.fallback.is_empty());
+        late::remember(self.home, record, &run.agent.name);
         let idle = within(run.pace.idle_timeout_s);
         if run.agent.usage_file.is_some() {
             self.take_usage();

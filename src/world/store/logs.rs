@@ -26,6 +26,12 @@ pub fn path(home: &Home, id: &LoopId, iteration: u32) -> PathBuf {
     home.loop_file(id, FOLDER).join(format!("{iteration:04}.log"))
 }
 
+/// The files that hold the output of an iteration, the earlier one first, as far as they are there.
+pub fn files(home: &Home, id: &LoopId, iteration: u32) -> Vec<PathBuf> {
+    let log = path(home, id, iteration);
+    [earlier(&log), log].into_iter().filter(|file| disk::is_file(file)).collect()
+}
+
 /// The prompt that an iteration was started with.
 pub fn prompt_file(home: &Home, id: &LoopId, iteration: u32) -> PathBuf {
     home.loop_file(id, FOLDER).join(format!("{iteration:04}.prompt"))

@@ -1,0 +1,174 @@
+//! What the agent of an iteration had used when its crew was killed. It is read from the log of
+//! that iteration, through the reader that the crew read it with, and counted once.
+
+use serde::{Deserialize, Serialize};
+
+use crate::agents;
+use crate::engine::record::{Loop, Run};
+use crate::engine::usage::Usage;
+use crate::world::env;
+use crate::world::files::disk::{self, Durability};
+use crate::world::store::{self, Home, logs};
+
+/// The file of a loop that names the agent that was started last, and the most that is read of it.
+const STARTED: &str = "agent.json";
+const STARTED_BYTES: u64 = 4096;
+/// The most that is read of each of the two files of a log, in bytes.
+const LOG_BYTES: u64 = 64 << 20;
+/// The largest file with what an agent used that is read, in bytes.
+const USAGE_BYTES: u64 = 1 << 20;
+
+/// An agent that was started.
+#[derive(Debug, Serialize, Deserialize)]
+struct StartedAgent {
+    /// How many boundaries were recorded then: the next one counts what it used.
+    boundaries: u64,
+    name: String,
+    /// Random: one that was counted is known by it.
+    id: u64,
+}
+
+impl StartedAgent {
+    /// The one that was started since the last boundary.
+    fn of(home: &Home, record: &Loop) -> Option<Self> {
+        let file = home.loop_file(&record.id, STARTED);
+        let found: Self = store::read_json(&file, STARTED_BYTES)?;
+        (found.boundaries == record.state.boundaries).then_some(found)
+    }
+}
+
+/// Remembers that an agent is started, whose output follows in the iteration's log.
+pub fn remember(home: &Home, record: &Loop, agent: &str) {
+    let boundaries = record.state.boundaries;
+    let started = StartedAgent { boundaries, name: agent.to_owned(), id: env::random() };
+    let file = home.loop_file(&record.id, STARTED);
+    // Without it nothing is counted if this crew is killed; the loop itself does not need it.
+    let _ = store::write_json(&file, &started, Durability::Remade);
+}
+
+/// Notes that what the agent used is counted already.
+pub fn counted(home: &Home, record: &mut Loop) {
+    let started = StartedAgent::of(home, record);
+    record.state.counted_late = started.map(|it| it.id).or(record.state.counted_late);
+}
+
+/// Counts what the agent of the iteration in progress had used when its crew was killed. What was
+/// not reported until then is lost.
+pub fn count(home: &Home, record: &mut Loop) {
+    let Some(started) = StartedAgent::of(home, record) else { return };
+    if record.state.counted_late == Some(started.id) {
+        return;
+    }
+    match used(home, record, &started.name) {
+        Some(usage) => record.count_use(0, Some(&usage)),
+        None => record.state.usage.lost = true,
+    }
+    record.state.counted_late = Some(started.id);
+}
+
+/// What the log says that the agent used which was started last; `None` where that does not report
+/// it.
+fn used(home: &Home, record: &Loop, agent: &str) -> Option<Usage> {
+    let Run { agent: own, fallback, .. } = record.contract.run.as_ref()?;
+    let agent = [own].into_iter().chain(fallback).find(|known| known.name == agent)?;
+    // A record that is finished by now has the same number.
+    let iteration = record.state.completed + 1;
+    let mut reader = agents::reader(agent);
+    let mut is_cut = false;
+    for file in logs::files(home, &record.id, iteration) {
+        let read = disk::read_lines(&file, 0, LOG_BYTES, |line, cut| {
+            if logs::begun_by(line).is_some() {
+                // What an earlier agent used in this iteration was counted before.
+                (reader, is_cut) = (agents::reader(agent), false);
+            } else {
+                reader.read(line);
+                is_cut |= cut;
+            }
+        });
+        is_cut |= read.map_or(true, |(_, more)| more);
+    }
+    if let Some(text) = agent.usage_file.as_ref().and_then(|_| {
+        let file = logs::usage_file(home, &record.id, iteration);
+        disk::read_text(&file, USAGE_BYTES).ok().flatten()
+    }) {
+        reader.read_usage(&text);
+    }
+    let mut usage = reader.report(crate::world::clock::local()).usage?;
+    usage.lost |= is_cut;
+    Some(usage)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::fixture::a_run;
+    use crate::world::store::logs::Log;
+
+    const MILLION: &str = r#"{"type":"assistant","message":{"id":"m1","model":"claude-sonnet-4-5","content":[],"usage":{"input_tokens":1000000,"output_tokens":0}}}"#;
+
+    struct KilledLoop {
+        home: Home,
+        record: Loop,
+        _folder: tempfile::TempDir,
+    }
+
+    impl KilledLoop {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let home = Home::at(folder.path());
+            let mut record = a_run(None);
+            record.contract.run.as_mut().unwrap().agent = agents::find("claude").unwrap();
+            Self { home, record, _folder: folder }
+        }
+
+        /// An agent is started and prints something.
+        fn start(&self, output: &str) {
+            let log = logs::path(&self.home, &self.record.id, self.record.iteration());
+            logs::begin(&log, "claude", false);
+            remember(&self.home, &self.record, "claude");
+            let mut log = Log::open(&log);
+            log.add(output.as_bytes());
+            assert!(log.close().is_none());
+        }
+
+        fn tokens(&mut self) -> u64 {
+            count(&self.home, &mut self.record);
+            self.record.state.usage.tokens.total()
+        }
+    }
+
+    #[test]
+    fn what_a_killed_agent_had_reported_is_counted_once_for_each_try() {
+        let mut subject = KilledLoop::new();
+        assert_eq!(subject.tokens(), 0, "no agent was started");
+        assert!(!subject.record.state.usage.lost);
+        subject.start(&format!("not an event\n{MILLION}\n{}", &MILLION[..50]));
+        assert_eq!(subject.tokens(), 1_000_000);
+        // Its crew was killed again before it started another agent.
+        assert_eq!(subject.tokens(), 1_000_000);
+        subject.start(&format!("{}\n", MILLION.replace("m1", "m2")));
+        assert_eq!(subject.tokens(), 2_000_000);
+        assert!(subject.record.state.usage.cost > crate::engine::usage::Money::default());
+    }
+
+    #[test]
+    fn what_a_boundary_has_counted_is_not_counted_again() {
+        let mut subject = KilledLoop::new();
+        subject.start(&format!("{MILLION}\n"));
+        subject.record.state.boundaries += 1;
+        assert_eq!(subject.tokens(), 0);
+        subject.start(&format!("{MILLION}\n"));
+        counted(&subject.home, &mut subject.record);
+        assert_eq!(subject.tokens(), 0);
+    }
+
+    #[test]
+    fn the_use_of_an_agent_that_reports_none_is_lost() {
+        let mut subject = KilledLoop::new();
+        let agent = &mut subject.record.contract.run.as_mut().unwrap().agent;
+        *agent = crate::engine::record::Agent { name: "claude".to_owned(), ..Default::default() };
+        subject.start("hello\n");
+        assert_eq!(subject.tokens(), 0);
+        assert!(subject.record.state.usage.lost);
+    }
+}
