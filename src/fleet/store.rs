@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::files::FleetFiles;
 use super::record::{FleetRecord, FleetSetup, Holder};
 use super::step::FleetRequest;
+use super::tasks::refuse_other_fleet;
 use crate::engine::fleet::{Remote, TaskId};
 use crate::engine::git::{GitBaseline, GitFault, GitStep, RefUpdate, SwapResult};
 use crate::engine::text::Shown;
@@ -123,6 +124,9 @@ impl FleetStore {
         let shared = SharedRecord::of(setup, signals);
         let mut store = Self { files, shared, _lock: lock };
         let here = store.read_here()?;
+        if let Some(here) = &here {
+            refuse_other_fleet(setup, &here.terms)?;
+        }
         let record = store.load()?;
         if let (Some(shared), Some(there)) = (&store.shared, &record) {
             let is_own = there.holder.home == home_id(home)?;
@@ -540,3 +544,7 @@ impl WaitingRequests {
         self.files.iter().try_for_each(|file| disk::remove(file))
     }
 }
+
+#[cfg(test)]
+#[path = "store_tests.rs"]
+mod tests;

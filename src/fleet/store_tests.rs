@@ -1,0 +1,234 @@
+//! Two stores of one fleet: of one home, and of two homes with one remote.
+
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::fleet::record::TaskRequest;
+use crate::world::process::Call;
+
+/// A bare remote with one commit on `main`, and a clone of it.
+struct Yard {
+    root: TempDir,
+}
+
+impl Yard {
+    fn new() -> Self {
+        let yard = Self { root: tempfile::tempdir().unwrap() };
+        yard.git(".", &["init", "-q", "--bare", "-b", "main", "origin.git"]);
+        yard.git(".", &["clone", "-q", "origin.git", "repo"]);
+        yard.commit("first");
+        yard.git("repo", &["push", "-q", "origin", "HEAD:refs/heads/main"]);
+        yard
+    }
+
+    fn git(&self, folder: &str, words: &[&str]) -> String {
+        let own = ["-c", "user.name=a", "-c", "user.email=a@example.org"];
+        let call = Call::of("git", &self.root.path().join(folder)).args(own).args(words);
+        let ended = call.within(Duration::from_secs(60)).run(|| false).unwrap();
+        assert!(ended.text().len() < 1 << 20, "{words:?}");
+        ended.text().trim().to_owned()
+    }
+
+    fn commit(&self, message: &str) -> String {
+        self.git("repo", &["commit", "-q", "--allow-empty", "-m", message]);
+        self.git("repo", &["rev-parse", "HEAD"])
+    }
+
+    fn home(&self, name: &str) -> Home {
+        let home = Home::at(&self.root.path().join(name));
+        home.make().unwrap();
+        home
+    }
+
+    fn setup(&self, is_shared: bool) -> FleetSetup {
+        let url = format!("file://{}", self.root.path().join("origin.git").display());
+        FleetSetup {
+            name: "shop".to_owned(),
+            repository: self.root.path().join("repo"),
+            folder: "tasks".to_owned(),
+            base: "main".to_owned(),
+            executor: "local".to_owned(),
+            remote: is_shared.then(|| Remote { name: "origin".to_owned(), url }),
+            trusted: steps::trusted(&self.root.path().join("repo")),
+            ..FleetSetup::default()
+        }
+    }
+
+    fn take(&self, home: &Home, is_shared: bool, replaces: bool) -> Result<Taken> {
+        let mut quiet = |_: &str| {};
+        let signals = Signals::default();
+        FleetStore::take(home, &self.setup(is_shared), &signals, replaces, &mut quiet)
+    }
+
+    /// Takes the fleet and writes its first record, or the one that is there under its name.
+    fn begin(&self, home: &Home, is_shared: bool) -> (FleetStore, FleetRecord) {
+        let (mut store, found) = self.take(home, is_shared, false).unwrap();
+        let holder = Holder::myself(home, clock::now().wall).unwrap();
+        let mut record = found.unwrap_or_else(|| {
+            FleetRecord::begin(self.setup(is_shared), "a1".to_owned(), holder.clone(), holder.since)
+        });
+        record.holder = holder;
+        store.save(&record, true).unwrap();
+        (store, record)
+    }
+
+    fn main(&self) -> String {
+        self.git("origin.git", &["rev-parse", "refs/heads/main"])
+    }
+}
+
+type Taken = (FleetStore, Option<FleetRecord>);
+
+fn why<T>(taken: Result<T>) -> String {
+    taken.map(drop).unwrap_err().to_string()
+}
+
+#[test]
+fn a_second_coordinator_of_a_home_learns_who_has_the_fleet_and_the_next_one_reads_the_record() {
+    let yard = Yard::new();
+    let home = yard.home("home");
+    assert!(!is_coordinated(&home, "shop") && names(&home).unwrap().is_empty());
+    let (store, record) = yard.begin(&home, false);
+    assert!(is_coordinated(&home, "shop"));
+    assert_eq!(names(&home).unwrap(), ["shop"]);
+    let refused = why(yard.take(&home, false, true));
+    let expected =
+        format!("the fleet shop is coordinated already, by process {}", std::process::id());
+    assert!(refused.starts_with(&expected), "{refused}");
+    assert!(refused.contains(&record.holder.host) && refused.contains(&record.holder.home));
+    drop(store);
+    assert!(!is_coordinated(&home, "shop"));
+    assert_eq!(yard.take(&home, false, false).unwrap().1, Some(record));
+}
+
+#[test]
+fn of_two_homes_one_has_the_fleet_until_it_is_released_or_its_record_does_not_change() {
+    let yard = Yard::new();
+    let (one, other) = (yard.home("one"), yard.home("other"));
+    let (mut first, record) = yard.begin(&one, true);
+    let refused = why(yard.take(&other, true, false));
+    assert!(refused.contains("as its record at origin says"), "{refused}");
+    assert!(refused.contains(&record.holder.home), "{refused}");
+    // The same home takes its own again.
+    drop(first);
+    (first, _) = yard.begin(&one, true);
+    first.save(&FleetRecord { holder: record.holder.released(), ..record.clone() }, true).unwrap();
+    let (mut second, mut there) = yard.begin(&other, true);
+    assert_eq!(there.id, record.id);
+    // What lost the ref writes nothing more, and lands nothing.
+    let lost = first.save(&record, true).unwrap_err();
+    assert!(matches!(&lost, StoreFault::Lost(who) if who.contains(&there.holder.home)), "{lost}");
+    let (main, commit) = (yard.main(), yard.commit("work"));
+    let base = BaseMove { before: main.clone(), commit };
+    assert!(matches!(first.land(&base, &record), Err(StoreFault::Lost(_))));
+    assert_eq!(yard.main(), main);
+    second.renew(&mut there).unwrap();
+}
+
+#[test]
+fn a_landing_moves_the_base_and_the_record_together_or_neither() {
+    let yard = Yard::new();
+    let (mut store, record) = yard.begin(&yard.home("home"), true);
+    let (main, commit) = (yard.main(), yard.commit("work"));
+    let there = || yard.git("origin.git", &["rev-parse", "refs/crew/shop/record"]);
+    let landed = FleetRecord { beat: 7, ..record.clone() };
+    let base = BaseMove { before: main.clone(), commit: commit.clone() };
+    assert!(store.land(&base, &landed).unwrap());
+    assert_eq!(yard.main(), commit);
+    assert_eq!(store.load().unwrap(), Some(landed.clone()));
+    // Somebody else pushed since the commit was made.
+    let (before, late) = (there(), yard.commit("late"));
+    let base = BaseMove { before: main, commit: late };
+    assert!(!store.land(&base, &FleetRecord { beat: 8, ..record.clone() }).unwrap());
+    assert_eq!((yard.main(), there()), (commit.clone(), before));
+    // Where the base has the work already only the record moves.
+    let base = BaseMove { before: commit.clone(), commit: commit.clone() };
+    assert!(store.land(&base, &FleetRecord { beat: 9, ..record }).unwrap());
+    assert_eq!(yard.main(), commit);
+    assert_eq!(store.load().unwrap().unwrap().beat, 9);
+}
+
+#[test]
+fn a_push_whose_answer_was_lost_is_known_again_and_a_removed_record_is_lost() {
+    let yard = Yard::new();
+    let (mut store, record) = yard.begin(&yard.home("home"), true);
+    let shared = store.shared.as_mut().unwrap();
+    let before = shared.known.clone();
+    shared.push(&record, None).unwrap();
+    (shared.unanswered, shared.known) = (shared.known.clone(), before);
+    store.save(&record, true).unwrap();
+    yard.git("origin.git", &["update-ref", "-d", "refs/crew/shop/record"]);
+    let lost = store.save(&record, true).unwrap_err().to_string();
+    assert!(lost.ends_with("its record at origin was removed"), "{lost}");
+}
+
+#[test]
+fn a_remote_that_is_away_is_no_loss_and_a_planted_setting_stops_every_push() {
+    let yard = Yard::new();
+    let (mut store, record) = yard.begin(&yard.home("home"), true);
+    let [here, away] = ["origin.git", "away.git"].map(|name| yard.root.path().join(name));
+    std::fs::rename(&here, &away).unwrap();
+    assert!(matches!(store.save(&record, true), Err(StoreFault::Remote(_))));
+    store.save(&FleetRecord { beat: 3, ..record.clone() }, false).unwrap();
+    std::fs::rename(&away, &here).unwrap();
+    store.save(&record, true).unwrap();
+    yard.git("repo", &["config", "core.sshCommand", "touch planted"]);
+    let refused = store.save(&record, true).unwrap_err();
+    assert!(matches!(&refused, StoreFault::Remote(_)), "{refused}");
+}
+
+#[test]
+fn what_is_at_the_remote_has_nothing_that_only_this_machine_knows() {
+    let record = FleetRecord { terms: Yard::new().setup(true), ..FleetRecord::default() };
+    assert!(record.terms.trusted.is_some());
+    let message = text(&record).unwrap();
+    let (title, kept) = message.split_once("\n\n").unwrap();
+    assert_eq!(title, "crew fleet shop");
+    let kept: FleetRecord = serde_json::from_str(kept).unwrap();
+    assert_eq!(kept.terms.trusted, None);
+}
+
+#[test]
+fn requests_are_read_in_their_order_and_what_cannot_be_read_is_set_aside() {
+    let yard = Yard::new();
+    let home = yard.home("home");
+    let pause = FleetRequest::Task(TaskRequest::Pause { now: true });
+    let none = why(send(&home, "shop", None, &pause));
+    assert!(none.starts_with("there is no fleet shop here"), "{none}");
+    let (_store, _) = yard.begin(&home, false);
+    let files = FleetFiles::of(&home, "shop");
+    let vat: TaskId = "vat".parse().unwrap();
+    let tell = FleetRequest::Tell { words: "use the parser".to_owned(), by_agent: false };
+    send(&home, "shop", Some(&vat), &pause).unwrap();
+    send(&home, "shop", None, &tell).unwrap();
+    write(&files, "00-broken.json", b"{\"task\":\"../x\"}");
+    write(&files, "00-long.json", &vec![b' '; 1 << 20]);
+    write(&files, ".hidden.json", b"{}");
+    let waiting = WaitingRequests::read(&files);
+    assert_eq!(waiting.requests, [(Some(vat), pause.clone()), (None, tell)]);
+    assert_eq!(waiting.notes.len(), 2, "{:?}", waiting.notes);
+    assert!(waiting.notes[0].contains("cannot be read"), "{:?}", waiting.notes);
+    waiting.remove().unwrap();
+    assert!(WaitingRequests::read(&files).requests.is_empty());
+    for number in 0..REQUESTS_MAX {
+        write(&files, &format!("{number}.json"), b"{}");
+    }
+    let full = why(send(&home, "shop", None, &pause));
+    assert!(full.starts_with("1000 requests to the fleet shop wait already"), "{full}");
+}
+
+fn write(files: &FleetFiles, name: &str, bytes: &[u8]) {
+    disk::write(&files.requests().join(name), bytes, Durability::Process).unwrap();
+}
+
+#[test]
+fn a_home_is_known_by_a_text_that_is_written_once() {
+    let yard = Yard::new();
+    let (one, other) = (yard.home("one"), yard.home("other"));
+    let id = |home: &Home| home_id(home).unwrap();
+    assert_eq!(id(&one), id(&one));
+    assert_ne!(id(&one), id(&other));
+    assert!(Path::new(&id(&one)).components().count() == 1 && id(&one).len() == 16);
+}
