@@ -3,13 +3,19 @@
 //! callers check that before they remove one.
 #![expect(clippy::disallowed_methods, reason = "this is the one door to folders as wholes")]
 
-use std::fs;
+use std::ffi::OsStr;
+use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{
+    AtFlags, CWD, Mode, OFlags, RenameFlags, mkdirat, openat, renameat, renameat_with, statat,
+    unlinkat,
+};
+use rustix::io::Errno;
 
 use super::disk::{self, SCRATCH, cannot};
 use crate::world::clock::{self, Deadline, RetryPolicy};
@@ -130,7 +136,7 @@ pub fn share(file: &Path, to: &Path, deadline: Deadline) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(error),
         Err(_) => {
-            let (mut from, mut copy) = (fs::File::open(file)?, disk::create_private(to)?);
+            let (mut from, mut copy) = (File::open(file)?, disk::create_private(to)?);
             while io::copy(&mut (&mut from).take(COPIED_AT_ONCE), &mut copy)? > 0 {
                 if deadline.passed() {
                     return Err(io::ErrorKind::TimedOut.into());
@@ -146,7 +152,74 @@ pub fn copy_with_time(file: &Path, to: &Path) -> io::Result<()> {
     let written = fs::metadata(file)?.modified()?;
     fs::copy(file, to)?;
     // Its owner may set the time of a file that nobody may write.
-    fs::File::open(to)?.set_modified(written)
+    File::open(to)?.set_modified(written)
+}
+
+/// A folder that is held open: what is done in it stays in it, also where somebody puts a link in
+/// the place of one of its parents.
+#[derive(Debug)]
+pub struct RealFolder(OwnedFd);
+
+impl RealFolder {
+    /// Opens a folder, whose own path may lead through links.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self(openat(CWD, path, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?))
+    }
+
+    /// A folder below this one, which is made where it is missing.
+    ///
+    /// # Errors
+    /// Of the kind `NotADirectory` if a link or a file is in the place of one of the folders, or
+    /// the path does not lead down.
+    pub fn enter(&self, below: &Path) -> io::Result<Self> {
+        let mut folder = Self(self.0.try_clone()?);
+        for part in below.components() {
+            let Component::Normal(name) = part else { return Err(Errno::NOTDIR.into()) };
+            match mkdirat(&folder.0, name, Mode::from_raw_mode(0o777)) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+            let how = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            // A link is either one too many, or no folder: systems differ.
+            let entered = openat(&folder.0, name, how, Mode::empty())
+                .map_err(|error| if error == Errno::LOOP { Errno::NOTDIR } else { error })?;
+            folder = Self(entered);
+        }
+        Ok(folder)
+    }
+
+    /// Like [`disk::stamp`] of what has this name here.
+    pub fn stamp(&self, name: &OsStr) -> Option<(u64, i128)> {
+        let found = statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        let size = u64::try_from(found.st_size).unwrap_or_default();
+        #[allow(clippy::unnecessary_cast, reason = "the types of these fields differ by system")]
+        let nanoseconds = found.st_mtime_nsec as i128;
+        Some((size, i128::from(found.st_mtime) * 1_000_000_000 + nanoseconds))
+    }
+
+    /// Copies a file here as a new one, with its mode and the time of its last change.
+    pub fn copy_in(&self, file: &Path, name: &OsStr) -> io::Result<()> {
+        let mut from = File::open(file)?;
+        let found = from.metadata()?;
+        let how = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let mut copy = File::from(openat(&self.0, name, how, Mode::from_raw_mode(0o600))?);
+        io::copy(&mut from, &mut copy)?;
+        copy.set_permissions(found.permissions())?;
+        copy.set_modified(found.modified()?)
+    }
+
+    /// Moves what has this name here to a name in another folder, and replaces what has that name.
+    pub fn move_to(&self, name: &OsStr, other: &Self, new: &OsStr) -> io::Result<()> {
+        Ok(renameat(&self.0, name, &other.0, new)?)
+    }
+
+    /// Removes a file; a missing file is not an error.
+    pub fn remove(&self, name: &OsStr) -> io::Result<()> {
+        match unlinkat(&self.0, name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
 }
 
 /// The bytes that only this file holds: none for a file with a second name.
@@ -156,7 +229,7 @@ pub fn own_bytes(file: &Path) -> u64 {
 
 /// Whether a file can be opened; a link can always be read.
 pub fn is_readable(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|it| !it.is_file() || fs::File::open(path).is_ok())
+    fs::symlink_metadata(path).is_ok_and(|it| !it.is_file() || File::open(path).is_ok())
 }
 
 /// Puts `new` in the place of `current`. What was at `current` is then at `new`. On Linux and macOS
@@ -183,6 +256,27 @@ pub fn remove(folder: &Path) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
+}
+
+/// The most folders whose mode is changed so that they can be removed.
+const FOLDERS_MAX: usize = 1_000_000;
+
+/// The same where somebody has taken the right to write from folders in it, as caches of modules
+/// do.
+pub fn remove_stubborn(folder: &Path) -> io::Result<()> {
+    let Err(error) = remove(folder) else { return Ok(()) };
+    if error.kind() != io::ErrorKind::PermissionDenied {
+        return Err(error);
+    }
+    let mut open = vec![folder.to_owned()];
+    let mut left = FOLDERS_MAX;
+    while let Some(next) = open.pop().filter(|_| left > 0) {
+        left -= 1;
+        let _ = set_mode(&next, 0o700);
+        let names = disk::names(&next, FOLDERS_MAX).into_iter().map(|name| next.join(name));
+        open.extend(names.filter(|path| is_folder(path)));
+    }
+    remove(folder)
 }
 
 /// How long processes that still write in a scratch folder are waited for.
