@@ -2,6 +2,7 @@
 //! configuration, so programs that the configuration names are never run: no file-system monitor,
 //! no hooks, no filters. What changes a repository is in `steps`.
 
+pub mod clone;
 pub mod command;
 pub mod commit;
 pub mod head;

@@ -2,6 +2,7 @@
 //! git could take from the user's configuration is set in the repository, so that the user's does
 //! not matter.
 
+mod clone;
 mod commit;
 mod commits;
 mod include;

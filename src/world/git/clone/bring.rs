@@ -1,0 +1,227 @@
+//! What comes back from a clone in which an agent has worked: a branch, and commits that would be
+//! lost with it. git reads the clone's configuration and runs nothing of it; only commits are
+//! taken, under the full names that are asked for, and every object is checked.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+use super::{fault, refused};
+use crate::engine::git::{GitFault, GitStep};
+use crate::engine::text::{named, words_of};
+use crate::parse::git::{is_id, zero_ended};
+use crate::parse::git_push::is_disturbed;
+use crate::world::clock::{self, RetryPolicy};
+use crate::world::files::{disk, tree};
+use crate::world::git::command::Said;
+use crate::world::git::inside::listed_submodules;
+use crate::world::git::{Git, commit, hub, lacking};
+
+/// The longest that a fetch may take.
+const WITHIN: Duration = Duration::from_secs(10 * 60);
+/// How long it is tried while another process of this machine is in the way, and between two tries.
+const DISTURBED: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(50);
+/// The program that reads the clone. Its replace refs and grafts would make git show other commits
+/// than there are.
+const UPLOAD: &str = "GIT_GRAFT_FILE=/dev/null git --no-replace-objects \
+    -c advice.graftFileDeprecated=false -c core.fsmonitor=false -c core.hooksPath=/dev/null \
+    -c uploadpack.allowAnySHA1InWant=true upload-pack";
+/// What the fetch itself obeys, whatever the person's configuration says.
+const OWN: [&str; 4] = [
+    "fetch.fsckObjects=true",
+    "fetch.uriProtocols=",
+    "fetch.writeCommitGraph=false",
+    "protocol.version=2",
+];
+/// The most bytes of a reflog that are read, of its end.
+const REFLOG_BYTES: u64 = 8 << 20;
+/// The most commits that are kept of one clone, and the most names of submodules in a reason.
+const KEPT_MAX: usize = 1000;
+const NAMED_MAX: usize = 5;
+/// How many characters of a commit's id name it.
+const ID_CHARS: usize = 16;
+
+/// Brings the newest commit of a clone's branch into a repository as the ref `to`, and returns it;
+/// `None` where the clone has no such branch. The ref may move to any commit.
+pub fn bring(
+    repository: &Path,
+    clone: &Path,
+    branch: &str,
+    to: &str,
+) -> Result<Option<String>, GitFault> {
+    match fetch(repository, clone, &[format!("+refs/heads/{branch}:{to}")]) {
+        Ok(()) => Ok(commit(repository, to)),
+        Err(said) if said.text.contains("couldn't find remote ref") => Ok(None),
+        Err(said) => Err(said.fault(GitStep::Lease)),
+    }
+}
+
+fn fetch(repository: &Path, clone: &Path, refspecs: &[String]) -> Result<(), Said> {
+    let from = clone.join(".git");
+    // A file there would name another repository.
+    if !tree::is_folder(&from) {
+        let text = format!("fatal: {} is not a repository any more", clone.display());
+        return Err(Said { exit: None, text });
+    }
+    let (upload, from) = (format!("--upload-pack={UPLOAD}"), from.display().to_string());
+    let mut arguments: Vec<&str> = OWN.iter().flat_map(|setting| ["-c", setting]).collect();
+    arguments.extend(words_of(hub::FETCH));
+    arguments.extend(["--no-prune", "--refmap=", &upload, "--", &from]);
+    arguments.extend(refspecs.iter().map(String::as_str));
+    let variables =
+        [("GIT_ALLOW_PROTOCOL", "file".to_owned()), ("GIT_NO_LAZY_FETCH", "1".to_owned())];
+    let git = Git { variables: &variables, within: Some(WITHIN), ..Git::lazily(repository) };
+    let policy = RetryPolicy::every(PAUSE, DISTURBED);
+    let fetched = clock::retry(
+        policy,
+        || false,
+        || {
+            let said = git.said(&arguments);
+            let is_again = !said.is_good() && is_disturbed(&said.text);
+            if is_again { Err(said) } else { Ok(said) }
+        },
+    );
+    let said = fetched.unwrap_or_else(|disturbed| disturbed);
+    if said.is_good() { Ok(()) } else { Err(said) }
+}
+
+/// What would be lost with a clone.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Strays {
+    /// Commits that the person's repository does not have; none of them holds another one.
+    pub commits: Vec<String>,
+    /// The submodules with commits that are neither at their remote nor in the person's repository.
+    pub submodules: Vec<String>,
+}
+
+/// Looks for them: in every ref, what is checked out, each stash, and what was checked out before.
+///
+/// # Errors
+/// If git cannot read the clone.
+pub fn strays(repository: &Path, clone: &Path) -> Result<Strays, GitFault> {
+    let mut commits = unknown_to(repository, clone, tips(clone)?)?;
+    if commits.len() > 1 {
+        let list = ["merge-base", "--independent"].into_iter();
+        let list: Vec<&str> = list.chain(commits.iter().map(String::as_str)).collect();
+        let independent = Git::here(clone).well(GitStep::Lease, &list)?;
+        commits = independent.lines().map(str::to_owned).collect();
+    }
+    let mut submodules = Vec::new();
+    let mut pending = listed_submodules(clone);
+    while let Some(path) = pending.pop() {
+        let (inside, theirs) = (clone.join(&path), repository.join(&path));
+        let is_new = pending.len() + submodules.len() < KEPT_MAX;
+        if !is_new || disk::is_missing(&inside.join(".git")) {
+            continue;
+        }
+        let ids = unknown_to(&theirs, &inside, tips(&inside)?)?;
+        if ids.iter().any(|id| lacking(&inside, id, "--remotes") != Some(0)) {
+            submodules.push(path.display().to_string());
+        }
+        pending.extend(listed_submodules(&inside).into_iter().map(|it| path.join(it)));
+    }
+    Ok(Strays { commits, submodules })
+}
+
+/// Keeps these commits of a clone in a repository, each as a ref below `below`. Returns the refs.
+pub fn keep(
+    repository: &Path,
+    clone: &Path,
+    commits: &[String],
+    below: &str,
+) -> Result<Vec<String>, GitFault> {
+    let name = |id: &String| format!("{below}/{}", id.get(..ID_CHARS).unwrap_or(id));
+    let names: Vec<String> = commits.iter().map(name).collect();
+    let refspecs = commits.iter().zip(&names).map(|(id, name)| format!("+{id}:{name}"));
+    if !commits.is_empty() {
+        let fetched = fetch(repository, clone, &refspecs.collect::<Vec<_>>());
+        fetched.map_err(|said| said.fault(GitStep::Lease))?;
+    }
+    Ok(names)
+}
+
+/// The commits that names lead to in a working tree, or have led to lately.
+fn tips(tree: &Path) -> Result<BTreeSet<String>, GitFault> {
+    let form = "--format=%(objectname)%00%(*objectname)%00";
+    let listed = Git::here(tree).well(GitStep::Lease, &["for-each-ref", form])?;
+    let names = zero_ended(listed.as_bytes()).map(|id| String::from_utf8_lossy(id).into_owned());
+    let mut found: BTreeSet<String> = names.map(|id| id.trim().to_owned()).collect();
+    found.extend(commit(tree, "HEAD"));
+    // A line of HEAD's reflog leaves a commit, one of the stash's adds one.
+    for (name, commit_of) in
+        [("HEAD", left_behind as fn(&str) -> Option<&str>), ("refs/stash", stashed)]
+    {
+        let logs = Git::here(tree).line(&["rev-parse", "--git-path", &format!("logs/{name}")]);
+        let file = tree.join(logs.unwrap_or_default());
+        if !disk::is_file(&file) {
+            continue;
+        }
+        let read = disk::read_end(&file, 0, REFLOG_BYTES).map_err(|error| refused(&error))?;
+        found.extend(read.0.lines().filter_map(commit_of).map(str::to_owned));
+    }
+    found.retain(|id| is_id(id));
+    Ok(found)
+}
+
+/// The commit that a line of a reflog leaves, unless another one was made in its place.
+fn left_behind(line: &str) -> Option<&str> {
+    let (ids, what) = line.split_once('\t')?;
+    let is_replaced = ["commit (amend)", "rebase"].iter().any(|it| what.starts_with(it));
+    ids.split(' ').next().filter(|_| !is_replaced)
+}
+
+fn stashed(line: &str) -> Option<&str> {
+    line.split(' ').nth(1)
+}
+
+/// Those of these commits of a working tree that a repository does not have. One that has them has
+/// had them fetched, or is where they come from.
+fn unknown_to(
+    repository: &Path,
+    tree: &Path,
+    ids: BTreeSet<String>,
+) -> Result<Vec<String>, GitFault> {
+    if ids.len() > KEPT_MAX {
+        let cause = format!("{} has more than {KEPT_MAX} names of commits", tree.display());
+        return Err(fault(cause, "remove it by hand"));
+    }
+    let input: String = ids.iter().map(|id| format!("{id}\n")).collect();
+    let held = |folder: &Path| {
+        let git = Git { input: input.as_bytes(), ..Git::here(folder) };
+        let form = ["cat-file", "--batch-check=%(objecttype) %(objectname)"];
+        let printed = git.run(&form).unwrap_or_default();
+        let commits = printed.lines().filter_map(|line| line.strip_prefix("commit "));
+        commits.map(str::to_owned).collect::<BTreeSet<String>>()
+    };
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (here, there) = (held(repository), held(tree));
+    Ok(there.into_iter().filter(|id| !here.contains(id)).collect())
+}
+
+/// Those of these files that no commit after `merge` has changed; `None` if git cannot say. A merge
+/// changes a file where it differs from all of its parents.
+pub fn untouched_since(
+    repository: &Path,
+    merge: &str,
+    tip: &str,
+    files: &[String],
+) -> Option<Vec<String>> {
+    let range = format!("{merge}..{tip}");
+    let form = ["log", "--no-show-signature", "--format=", "-c", "--name-only", "--no-renames"];
+    let listed = Git::here(repository).printed(&[&form[..], &["-z", &range, "--"]].concat())?;
+    let changed: BTreeSet<String> =
+        zero_ended(&listed).map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+    Some(files.iter().filter(|file| !changed.contains(*file)).cloned().collect())
+}
+
+impl Strays {
+    /// Why the clone cannot be removed although its own commits are kept.
+    pub fn refusal(&self) -> Option<String> {
+        let names = named(&self.submodules, NAMED_MAX);
+        let why = || format!("commits of the submodule {names} are at no remote and not here");
+        (!self.submodules.is_empty()).then(why)
+    }
+}

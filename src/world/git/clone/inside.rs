@@ -1,0 +1,183 @@
+//! The submodules of a clone, from the person's own: no network where the commit is here. One that
+//! the person has not initialised is left so. Their names and paths come from the branch, so none
+//! may lead out of the clone, nor through a link.
+
+use std::path::{Component, Path, PathBuf};
+
+use super::{Ends, Twin, refused, settings};
+use crate::engine::git::GitFault;
+use crate::parse::git::is_id;
+use crate::world::files::disk::{self, Durability};
+use crate::world::files::tree::{self, RealFolder};
+use crate::world::git::head::{common, folder};
+use crate::world::git::push::ssh;
+use crate::world::git::{Git, hub};
+
+/// How deep submodules are filled inside each other.
+const DEPTH_MAX: usize = 8;
+/// The most submodules of one repository.
+const SUBMODULES_MAX: usize = 500;
+
+/// A repository of the person, and its clone.
+pub(super) struct Pair<'a> {
+    /// Its working tree; it need not be there.
+    pub checkout: &'a Path,
+    /// The folder that all of its working trees share.
+    pub common: &'a Path,
+    pub twin: &'a Twin,
+}
+
+/// Fills the submodules of a clone, and those inside them. What stays empty is noted.
+pub(super) fn fill(
+    pair: &Pair<'_>,
+    ends: Ends<'_>,
+    notes: &mut Vec<String>,
+) -> Result<(), GitFault> {
+    fill_to(pair, ends, notes, DEPTH_MAX)
+}
+
+fn fill_to(
+    pair: &Pair<'_>,
+    ends: Ends<'_>,
+    notes: &mut Vec<String>,
+    depth: usize,
+) -> Result<(), GitFault> {
+    if depth == 0 {
+        return Ok(());
+    }
+    let top = &pair.twin.top;
+    for (name, path) in named(top) {
+        ends.check().map_err(|error| refused(&error))?;
+        let Some(commit) = recorded(top, &path) else { continue };
+        let checkout = pair.checkout.join(&path);
+        let in_tree = folder(&checkout).map(|folder| common(&folder));
+        let absorbed = pair.common.join("modules").join(&name);
+        let mut places = in_tree.into_iter().chain([absorbed]);
+        let Some(theirs) = places.find(|it| disk::is_folder(&it.join("objects"))) else { continue };
+        let own = pair.twin.folder.join("modules").join(&name);
+        let twin = Twin { folder: own, top: top.join(&path) };
+        let is_filled = begin(&twin, &theirs, &commit, ends)?;
+        let _ = Git::here(top).said(&["submodule", "--quiet", "init", "--", &text(&path)]);
+        if !is_filled {
+            notes.push(format!("the submodule {} is empty: its commit is not here", text(&path)));
+            continue;
+        }
+        twin.share_lfs(&theirs, ends)?;
+        twin.check_out(ends)?;
+        let pair = Pair { checkout: &checkout, common: &theirs, twin: &twin };
+        fill_to(&pair, ends, notes, depth - 1)?;
+    }
+    Ok(())
+}
+
+/// Makes the repository of a submodule on this commit. False where no repository has the commit.
+fn begin(twin: &Twin, theirs: &Path, commit: &str, ends: Ends<'_>) -> Result<bool, GitFault> {
+    let config = theirs.join("config");
+    let format = ["config", "--file", &text(&config), "extensions.objectformat"];
+    let format = Git::climbing(&twin.top).line(&format);
+    twin.init(&twin.folder, true, format)?;
+    twin.share(theirs, ends).map_err(|error| refused(&error))?;
+    let work = settings::written("core.worktree", &text(&relative(&twin.folder, &twin.top)));
+    let bare = settings::written("core.bare", "false");
+    let own = settings::of_submodule(&twin.folder, &config);
+    twin.add_settings(&(bare + &work + &own))?;
+    let link = format!("gitdir: {}\n", text(&relative(&twin.top, &twin.folder)));
+    disk::write(&twin.top.join(".git"), link.as_bytes(), Durability::Process)
+        .map_err(|error| refused(&error))?;
+    let is_here = || Git::here(&twin.top).commit(commit).is_some();
+    if !is_here() {
+        let arguments = [hub::FETCH, "-- origin", commit].join(" ");
+        let arguments: Vec<&str> = arguments.split(' ').collect();
+        let variables = ssh(&twin.top);
+        let _ = Git { variables: &variables, ..ends.git(&twin.top) }.said(&arguments);
+    }
+    if !is_here() {
+        let _ = disk::remove(&twin.top.join(".git"));
+        tree::remove(&twin.folder).map_err(|error| refused(&error))?;
+        return Ok(false);
+    }
+    twin.well(&["update-ref", "--no-deref", "HEAD", commit])?;
+    Ok(true)
+}
+
+/// The submodules of a working tree by name, with their paths, as far as both stay in it.
+fn named(top: &Path) -> Vec<(String, PathBuf)> {
+    if tree::kind(&top.join(".gitmodules")) == "gone" {
+        return Vec::new();
+    }
+    let form = ["config", "--file", ".gitmodules", "-z", "--get-regexp", r"^submodule\..*\.path$"];
+    let listed = Git::here(top).run(&form).unwrap_or_default();
+    let read = |record: &str| {
+        let (name, path) = record.split_once('\n')?;
+        let name = name.strip_prefix("submodule.")?.strip_suffix(".path")?;
+        let (name, path) = (name.to_owned(), PathBuf::from(path));
+        (stays(Path::new(&name)) && stays(&path)).then_some((name, path))
+    };
+    listed.split_terminator('\0').filter_map(read).take(SUBMODULES_MAX).collect()
+}
+
+fn stays(path: &Path) -> bool {
+    let is_plain = |part: Component<'_>| match part {
+        Component::Normal(name) => !name.eq_ignore_ascii_case(".git"),
+        _ => false,
+    };
+    path.components().next().is_some() && path.components().all(is_plain)
+}
+
+/// The commit that the index records of a submodule whose folder is there and no link.
+fn recorded(top: &Path, path: &Path) -> Option<String> {
+    let spec = format!(":(literal){}", text(path));
+    let listed = Git::here(top).run(&["ls-files", "--stage", "-z", "--", &spec])?;
+    let id = listed.strip_prefix("160000 ")?.split(' ').next().filter(|id| is_id(id))?;
+    if !tree::is_folder(&top.join(path)) {
+        // A sparse checkout leaves it out.
+        return None;
+    }
+    RealFolder::open(top).and_then(|top| top.enter(path)).ok()?;
+    Some(id.to_owned())
+}
+
+/// The path from one folder to another, so that both can be moved together.
+fn relative(from: &Path, to: &Path) -> PathBuf {
+    let shared = from.components().zip(to.components()).take_while(|(one, other)| one == other);
+    let shared = shared.count();
+    let up = from.components().skip(shared).map(|_| Component::ParentDir);
+    up.chain(to.components().skip(shared)).collect()
+}
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_path_between_two_folders_goes_up_and_down() {
+        let table = [
+            ("/c/.git/modules/a/b", "/c/lib/x", "../../../../lib/x"),
+            ("/c/lib/x", "/c/.git/modules/a/b", "../../.git/modules/a/b"),
+            ("/c", "/c/x", "x"),
+        ];
+        for (from, to, expected) in table {
+            assert_eq!(relative(Path::new(from), Path::new(to)), Path::new(expected));
+        }
+    }
+
+    #[test]
+    fn no_name_or_path_of_a_submodule_leads_out() {
+        let table = [
+            ("lib/x", true),
+            ("", false),
+            ("..", false),
+            ("a/../..", false),
+            ("/a", false),
+            (".git/hooks", false),
+            ("a/.GIT", false),
+        ];
+        for (path, expected) in table {
+            assert_eq!(stays(Path::new(path)), expected, "{path}");
+        }
+    }
+}

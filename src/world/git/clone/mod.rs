@@ -1,0 +1,357 @@
+//! Clones for the attempts of fleets: each has its own refs, stash, configuration and hooks. One
+//! that is made of a person's repository shares its objects by hard link, also those of its
+//! submodules and of git LFS, and takes over the settings that commits and the remote need. No
+//! alternates are written, so neither can take objects from the other.
+
+mod bring;
+mod inside;
+mod settings;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub use self::bring::{Strays, bring, keep, strays, untouched_since};
+use super::push::ssh;
+use super::steps::repository;
+use super::{Git, commit, hub, shared_folder};
+use crate::engine::git::{GitBaseline, GitFault, GitStep, GitTrouble};
+use crate::engine::text::words_of;
+use crate::parse::git::zero_ended;
+use crate::parse::git_push::lfs_pointers;
+use crate::world::clock::Deadline;
+use crate::world::files::disk::{self, Durability};
+use crate::world::files::tree;
+use crate::world::process::Stop;
+
+/// The longest that a clone may take.
+const WITHIN: Duration = Duration::from_secs(30 * 60);
+/// The most names of a folder of objects.
+const OBJECTS_MAX: usize = 4_000_000;
+/// How often the packs are listed again, because a repack has just replaced one.
+const PACKS_TRIES: u32 = 5;
+/// How many repositories may lend objects to each other.
+const LENDERS_MAX: usize = 20;
+/// The most bytes of a small file of git's.
+const SMALL_BYTES: u64 = 16 << 20;
+/// What a push to the remote says.
+const NO_PUSH: &str = "/push-is-disabled/crew-pushes-this-branch-itself";
+
+/// The branch of a clone.
+#[derive(Clone, Copy)]
+pub struct CloneTerms<'a> {
+    pub base: &'a str,
+    pub branch: &'a str,
+    /// The commit where the branch begins; `None`: the newest of the base.
+    pub start: Option<&'a str>,
+    /// Ends it early.
+    pub stop: Stop<'a>,
+}
+
+/// A person's repository on this machine.
+#[derive(Clone, Copy)]
+pub struct CloneSource<'a> {
+    pub checkout: &'a Path,
+    /// What becomes the address of `origin`.
+    pub url: Option<&'a str>,
+    /// The settings that a person agreed to. Without them none that names a program is taken over.
+    pub trusted: Option<&'a GitBaseline>,
+}
+
+/// Clones a person's repository into a folder that does not exist, with the branch checked out.
+/// Returns what the person should know.
+pub fn clone_local(
+    source: &CloneSource<'_>,
+    terms: &CloneTerms<'_>,
+    to: &Path,
+) -> Result<Vec<String>, GitFault> {
+    let checkout = source.checkout;
+    let lost = || fault(format!("{} is not a repository", checkout.display()), "git status there");
+    let common = shared_folder(checkout).ok_or_else(lost)?;
+    let own = repository(checkout).ok_or_else(lost)?;
+    let name = source.url.and_then(|url| hub::remote_at(checkout, url, "origin"));
+    let tracked = name.map(|name| format!("refs/remotes/{name}/{}", terms.base));
+    let base = tracked.and_then(|tracked| commit(checkout, &tracked));
+    let base = base.or_else(|| commit(checkout, &format!("refs/heads/{}", terms.base)));
+    let start = terms.start.map(str::to_owned).or_else(|| base.clone());
+    let start = start.ok_or_else(|| {
+        fault(format!("there is no branch {} here", terms.base), "git branch --all lists them")
+    })?;
+    let ends = Ends { deadline: Deadline::after(WITHIN), stop: terms.stop };
+    let twin = Twin { folder: to.join(".git"), top: to.to_owned() };
+    twin.init(to, false, Git::here(checkout).line(&["rev-parse", "--show-object-format"]))?;
+    twin.share(&common, ends).map_err(|error| refused(&error))?;
+    twin.copy("info/sparse-checkout", &own.join("info/sparse-checkout"))?;
+    twin.add_settings(&settings::taken_over(source, to))?;
+    twin.point_to(terms, &start, base.as_deref(), source.url.is_some())?;
+    twin.share_lfs(&common, ends)?;
+    twin.check_out(ends)?;
+    let mut notes = Vec::new();
+    inside::fill(&inside::Pair { checkout, common: &common, twin: &twin }, ends, &mut notes)?;
+    Ok(notes)
+}
+
+/// Clones a remote into a folder that does not exist, with the branch checked out.
+pub fn clone_remote(url: &str, terms: &CloneTerms<'_>, to: &Path) -> Result<(), GitFault> {
+    let ends = Ends { deadline: Deadline::after(WITHIN), stop: terms.stop };
+    to.parent().map_or(Ok(()), disk::make_folder).map_err(|error| refused(&error))?;
+    let (parent, there) = (to.parent().unwrap_or(to), to.display().to_string());
+    let form = "clone --quiet --no-checkout --no-tags --no-local --template= --origin=origin";
+    let single = ["--single-branch", "--branch", terms.base, "--", url, &there];
+    let arguments: Vec<&str> = words_of(form).chain(single).collect();
+    let mut variables = ssh(parent);
+    variables.push(("GIT_DEFAULT_REF_FORMAT", "files".to_owned()));
+    let git = Git { variables: &variables, climbs: true, ..ends.git(parent) };
+    git.well(GitStep::Worktree, &arguments)?;
+    let twin = Twin { folder: to.join(".git"), top: to.to_owned() };
+    let fetch = "remote.origin.fetch";
+    let all = "+refs/heads/*:refs/remotes/origin/*";
+    twin.well(&["config", "--replace-all", fetch, all])?;
+    twin.add_settings(&settings::written("remote.origin.pushurl", NO_PUSH))?;
+    // The work of other attempts is on their branches.
+    let fleet: Vec<&str> = terms.branch.split('/').take(2).collect();
+    let fleet = fleet.join("/");
+    fetch_origin(to, &format!("+refs/heads/{fleet}/*:refs/remotes/origin/{fleet}/*"), ends)?;
+    let base = commit(to, &format!("refs/remotes/origin/{}", terms.base));
+    let start = terms.start.map(str::to_owned).or_else(|| base.clone());
+    let start = start.ok_or_else(|| {
+        fault(format!("the remote has no branch {}", terms.base), "push it there")
+    })?;
+    twin.well(&["update-ref", "-d", &format!("refs/heads/{}", terms.base)])?;
+    twin.point_to(terms, &start, base.as_deref(), true)?;
+    twin.check_out(ends)?;
+    if disk::exists(&to.join(".gitmodules")) {
+        let update = ["submodule", "--quiet", "update", "--init", "--recursive"];
+        let variables = ssh(to);
+        Git { variables: &variables, ..ends.git(to) }.well(GitStep::Worktree, &update)?;
+    }
+    Ok(())
+}
+
+/// Fetches the base from the remote of a clone, as `refs/remotes/origin/<base>`.
+pub fn fetch_base(clone: &Path, base: &str, stop: Stop<'_>) -> Result<(), GitFault> {
+    let ends = Ends { deadline: Deadline::after(WITHIN), stop };
+    fetch_origin(clone, &format!("+refs/heads/{base}:refs/remotes/origin/{base}"), ends)
+}
+
+fn fetch_origin(clone: &Path, refspec: &str, ends: Ends<'_>) -> Result<(), GitFault> {
+    let arguments = words_of(hub::FETCH).chain(["--refmap=", "--", "origin", refspec]);
+    let arguments: Vec<&str> = arguments.collect();
+    let variables = ssh(clone);
+    Git { variables: &variables, ..ends.git(clone) }.well(GitStep::Worktree, &arguments).map(drop)
+}
+
+/// What ends a clone.
+#[derive(Clone, Copy)]
+struct Ends<'a> {
+    deadline: Deadline,
+    stop: Stop<'a>,
+}
+
+impl<'a> Ends<'a> {
+    /// A git that may take as long as the clone, and fetches what a partial clone lacks.
+    fn git(self, folder: &'a Path) -> Git<'a> {
+        Git { within: Some(self.deadline.left()), stop: Some(self.stop), ..Git::lazily(folder) }
+    }
+
+    fn check(self) -> io::Result<()> {
+        let is_over = self.deadline.passed() || (self.stop)();
+        if is_over { Err(io::ErrorKind::TimedOut.into()) } else { Ok(()) }
+    }
+}
+
+/// A new repository.
+struct Twin {
+    /// git's folder of it.
+    folder: PathBuf,
+    /// The root of its working tree.
+    top: PathBuf,
+}
+
+impl Twin {
+    /// Makes the repository. Its refs are files, whatever the person's are.
+    fn init(&self, at: &Path, is_bare: bool, format: Option<String>) -> Result<(), GitFault> {
+        let parent = at.parent().unwrap_or(at);
+        disk::make_folder(parent).map_err(|error| refused(&error))?;
+        let there = at.display().to_string();
+        let mut arguments = vec!["init", "--quiet", "--template="];
+        arguments.extend(is_bare.then_some("--bare"));
+        arguments.extend(["--", &there]);
+        let variables = [
+            ("GIT_DEFAULT_HASH", format.unwrap_or_else(|| "sha1".to_owned())),
+            ("GIT_DEFAULT_REF_FORMAT", "files".to_owned()),
+        ];
+        let git = Git { variables: &variables, ..Git::climbing(parent) };
+        git.well(GitStep::Worktree, &arguments).map(drop)
+    }
+
+    /// Gives it the objects of a repository whose shared folder is `common`, and its ignore rules.
+    fn share(&self, common: &Path, ends: Ends<'_>) -> io::Result<()> {
+        for lender in lenders(&common.join("objects")) {
+            share_objects(&lender, &self.folder.join("objects"), ends)?;
+        }
+        for name in ["shallow", "info/exclude", "info/attributes"] {
+            let copied = self.copy(name, &common.join(name));
+            copied.map_err(|fault| io::Error::other(fault.cause))?;
+        }
+        Ok(())
+    }
+
+    /// Copies a small file into git's folder, if it is there.
+    fn copy(&self, name: &str, file: &Path) -> Result<(), GitFault> {
+        let copied = disk::read(file, SMALL_BYTES).and_then(|text| {
+            let Some(text) = text else { return Ok(()) };
+            let target = self.folder.join(name);
+            target.parent().map_or(Ok(()), disk::make_folder)?;
+            disk::write(&target, &text, Durability::Process)
+        });
+        copied.map_err(|error| refused(&error))
+    }
+
+    /// Adds to its configuration. Values may be secrets, so they are no words of a command.
+    fn add_settings(&self, text: &str) -> Result<(), GitFault> {
+        let file = self.folder.join("config");
+        let before = disk::read_text(&file, SMALL_BYTES).map_err(|error| refused(&error))?;
+        let text = before.unwrap_or_default() + text;
+        disk::write(&file, text.as_bytes(), Durability::Process).map_err(|error| refused(&error))
+    }
+
+    /// Makes the branch, and those of the base, which an agent may compare with.
+    fn point_to(
+        &self,
+        terms: &CloneTerms<'_>,
+        start: &str,
+        base: Option<&str>,
+        has_remote: bool,
+    ) -> Result<(), GitFault> {
+        let own = format!("refs/heads/{}", terms.branch);
+        self.well(&["update-ref", "--no-deref", &own, start])?;
+        self.well(&["symbolic-ref", "HEAD", &own])?;
+        let tracked = format!("refs/remotes/origin/{}", terms.base);
+        let names = [Some(format!("refs/heads/{}", terms.base)), has_remote.then_some(tracked)];
+        for name in names.into_iter().flatten() {
+            self.well(&["update-ref", &name, base.unwrap_or(start)])?;
+        }
+        Ok(())
+    }
+
+    /// Gives it those files of git LFS that its commit refers to, so that none is downloaded.
+    fn share_lfs(&self, common: &Path, ends: Ends<'_>) -> Result<(), GitFault> {
+        let store = common.join("lfs/objects");
+        if !disk::is_folder(&store) {
+            return Ok(());
+        }
+        self.well(&["read-tree", "HEAD"])?;
+        let list = ["--attr-source=HEAD", "ls-files", "-s", "-z", "--", ":(attr:filter=lfs)"];
+        // A git before 2.43 cannot list them: then git LFS downloads what it lacks.
+        let listed = ends.git(&self.top).printed(&list).unwrap_or_default();
+        let id = |entry: &[u8]| {
+            let text = String::from_utf8_lossy(entry).into_owned();
+            text.split(' ').nth(1).map(str::to_owned)
+        };
+        let ids: Vec<String> = zero_ended(&listed).filter_map(id).collect();
+        let input = ids.join("\n");
+        let git = Git { input: input.as_bytes(), ..Git::here(&self.top) };
+        let objects = git.printed(&["cat-file", "--batch"]).unwrap_or_default();
+        let own = self.folder.join("lfs/objects");
+        let share = |id: String| -> io::Result<()> {
+            let below = Path::new(&id[..2]).join(&id[2..4]);
+            let file = store.join(&below).join(&id);
+            if !disk::is_file(&file) {
+                return Ok(());
+            }
+            disk::make_folder(&own.join(&below))?;
+            tree::share(&file, &own.join(&below).join(&id), ends.deadline)
+        };
+        lfs_pointers(&objects).into_iter().try_for_each(share).map_err(|error| refused(&error))
+    }
+
+    /// Writes the files of its commit.
+    fn check_out(&self, ends: Ends<'_>) -> Result<(), GitFault> {
+        let variables = ssh(&self.top);
+        let git = Git { variables: &variables, ..ends.git(&self.top) };
+        git.well(GitStep::Worktree, &["reset", "--quiet", "--hard", "HEAD"]).map(drop)
+    }
+
+    fn well(&self, arguments: &[&str]) -> Result<(), GitFault> {
+        Git::here(&self.top).well(GitStep::Worktree, arguments).map(drop)
+    }
+}
+
+/// A folder of objects, and those from which it borrows.
+fn lenders(objects: &Path) -> Vec<PathBuf> {
+    let mut found = vec![objects.to_owned()];
+    let mut next = 0;
+    while let Some(folder) = found.get(next).cloned() {
+        next += 1;
+        let listed = disk::read_text(&folder.join("info/alternates"), SMALL_BYTES).ok().flatten();
+        for line in listed.unwrap_or_default().lines().filter(|line| !line.starts_with('#')) {
+            let lender = folder.join(line);
+            if !line.is_empty() && !found.contains(&lender) && found.len() < LENDERS_MAX {
+                found.push(lender);
+            }
+        }
+    }
+    found
+}
+
+/// Gives all objects of one folder to another one, which gets no file that can change.
+fn share_objects(from: &Path, to: &Path, ends: Ends<'_>) -> io::Result<()> {
+    // A repack writes a pack before it removes what the pack replaces, so packs come last.
+    let is_hex = |name: &str| name.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let folders = disk::list(from, OBJECTS_MAX)?;
+    for folder in folders.iter().filter(|name| name.len() == 2 && is_hex(name)) {
+        ends.check()?;
+        let mut names = disk::list(&from.join(folder), OBJECTS_MAX)?;
+        names.retain(|name| is_hex(name));
+        let shared = share_files(&names, &from.join(folder), &to.join(folder), ends.deadline);
+        // One that is gone is in a pack by now.
+        shared.or_else(|error| if is_gone(&error) { Ok(()) } else { Err(error) })?;
+    }
+    let (packs, own) = (from.join("pack"), to.join("pack"));
+    let kinds = ["pack", "idx", "rev", "promisor", "mtimes"];
+    let mut tries_left = PACKS_TRIES;
+    loop {
+        ends.check()?;
+        let mut names = disk::list(&packs, OBJECTS_MAX)?;
+        names.retain(|name| {
+            let kind = name.strip_prefix("pack-").and_then(|name| name.rsplit_once('.'));
+            kind.is_some_and(|(_, kind)| kinds.contains(&kind))
+        });
+        tries_left -= 1;
+        match share_files(&names, &packs, &own, ends.deadline) {
+            Err(error) if is_gone(&error) && tries_left > 0 => {}
+            shared => return shared,
+        }
+    }
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound
+}
+
+/// Shares these files. The first that is gone is reported after the others are shared.
+fn share_files(names: &[String], from: &Path, to: &Path, deadline: Deadline) -> io::Result<()> {
+    let mut gone = Ok(());
+    if !names.is_empty() {
+        disk::make_folder(to)?;
+    }
+    for name in names {
+        let file = from.join(name);
+        // The second name of a link would lead elsewhere.
+        let file = if tree::kind(&file) == "link" { disk::real_path(&file)? } else { file };
+        match tree::share(&file, &to.join(name), deadline) {
+            Err(error) if is_gone(&error) => gone = Err(error),
+            shared => shared?,
+        }
+    }
+    gone
+}
+
+fn fault(cause: impl Into<String>, cure: &str) -> GitFault {
+    GitFault::new(GitStep::Worktree, GitTrouble::Other, cause, cure)
+}
+
+fn refused(why: &impl ToString) -> GitFault {
+    fault(why.to_string(), "try again")
+}
