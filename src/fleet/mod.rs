@@ -16,3 +16,4 @@ pub mod spec;
 pub mod step;
 pub mod store;
 pub mod tasks;
+pub mod workspace;

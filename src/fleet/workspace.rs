@@ -1,0 +1,396 @@
+//! The clone of an attempt: made whole or not at all, with the ignored files and the setup that it
+//! needs. One that exists is used as it is, for it may hold work. Nothing that an agent does there
+//! has an effect elsewhere: what leaves it are commits, and those that no other repository has are
+//! kept before it is removed. What its setup and checks start is noted on disk, so that the next
+//! attempt ends it.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+
+use super::record::FleetSetup;
+use super::spec::{AttemptSpec, Source};
+use crate::engine::events::{EventSink, RunEvent};
+use crate::engine::fleet::{INCLUDE, TaskId};
+use crate::engine::record::Check;
+use crate::engine::text::{named, one_line, tail_of, with_reason};
+use crate::parse::git::{names, zero_list};
+use crate::world::files::disk::{self, Durability};
+use crate::world::files::tree;
+use crate::world::git::clone::{self, CloneSource, CloneTerms};
+use crate::world::git::{self, include, land, steps};
+use crate::world::process::{Call, ExitCause, FinishedProcess, Stop, descendants, groups};
+use crate::world::store::hash;
+
+/// The longest that a setup may take where the fleet does not say.
+const SETUP_WITHIN: Duration = Duration::from_secs(45 * 60);
+/// How many files that are not copied the log names.
+const LEFT_OUT_NAMED: usize = 5;
+/// How many lines of a setup the log has from its beginning and from its end, and the most
+/// characters of one.
+const SETUP_LINES: usize = 200;
+const SETUP_LAST: usize = 20;
+const SETUP_LINE_CHARS: usize = 300;
+/// The most characters of a failed setup's output that the error shows, and of its command.
+const TAIL_CHARS: usize = 400;
+const COMMAND_CHARS: usize = 60;
+/// The most characters of a failed check's output that its loop is told.
+const CHECK_TAIL_CHARS: usize = 4000;
+/// Files in git's folder of a clone: the setup that succeeded, and the merge of the base with the
+/// files that were in conflict; and the most bytes of one.
+const SET_UP: &str = "crew-set-up";
+const BASE_MERGE: &str = "crew-base-merge";
+const MARK_BYTES: u64 = 4 << 20;
+/// Below it are the commits of removed clones that no other repository had.
+const KEPT: &str = "refs/crew/kept";
+
+/// The clone of an attempt.
+#[derive(Debug)]
+pub struct Workspace {
+    /// Its root, with every link resolved.
+    pub path: PathBuf,
+    /// Whether it was made just now. Otherwise what it holds beyond its commits is work.
+    pub is_new: bool,
+    /// The merge of the base, if a landing had sent the task back.
+    pub base_merge: Option<BaseMerge>,
+}
+
+/// The merge of the base into the branch of a task that a landing sent back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BaseMerge {
+    /// The merge, or the commit that had all of the base. A file in conflict is resolved once a
+    /// later commit has changed it.
+    pub commit: String,
+    /// The files in conflict. Those that git could merge by lines have markers; of the others the
+    /// branch's own side is in the tree.
+    pub files: Vec<String>,
+}
+
+/// Why a clone cannot be made ready, where that is a matter of the work and not of git.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkspaceFault {
+    /// A task that comes before changes the same lines as the base or another one.
+    #[error("conflict: {0}")]
+    Conflict(String),
+    /// The setup failed or took too long.
+    #[error("{0}")]
+    Setup(String),
+}
+
+/// Makes the clone of an attempt ready. A clone that is there is one that was made whole.
+///
+/// # Errors
+/// A [`GitFault`](crate::engine::git::GitFault), a [`WorkspaceFault`], or what the system refused.
+pub fn make(spec: &AttemptSpec, clone: &Path, commands: &FleetCommands<'_>) -> Result<Workspace> {
+    let is_new = !disk::exists(clone);
+    if is_new {
+        let part = beside(clone, "part");
+        tree::remove_stubborn(&part)?;
+        clone.parent().map_or(Ok(()), disk::make_private_folder)?;
+        fill(spec, &part, commands)?;
+        disk::rename(&part, clone)?;
+    } else if !tree::is_folder(&clone.join(".git")) {
+        bail!("{} is not a repository any more\nhint: move it away", clone.display());
+    } else {
+        steps::put_back(clone)?;
+    }
+    let path = disk::real_path(clone)?;
+    set_up(&Preparation::of_attempt(spec), &path, false, commands)?;
+    let base_merge = read_base_merge(&path);
+    Ok(Workspace { path, is_new, base_merge })
+}
+
+/// Makes the clone with the work that the attempt begins from.
+fn fill(spec: &AttemptSpec, part: &Path, commands: &FleetCommands<'_>) -> Result<()> {
+    let (base, start) = (&*spec.base, spec.start.as_deref());
+    let terms = CloneTerms { base, branch: &spec.branch, start, stop: commands.stop() };
+    let has_remote = match &spec.source {
+        Source::Local { repository, url } => {
+            let (url, trusted) = (url.as_deref(), spec.trusted.as_ref());
+            let source = CloneSource { checkout: repository, url, trusted };
+            for note in clone::clone_local(&source, &terms, part)? {
+                commands.note(&note);
+            }
+            url.is_some()
+        }
+        Source::Remote { url } => {
+            clone::clone_remote(url, &terms, part)?;
+            true
+        }
+    };
+    let mut others = vec![base];
+    for (task, commit) in &spec.before {
+        take_in(part, task, commit, &others)?;
+        others.push(task.as_str());
+    }
+    if spec.sent_back.is_some() {
+        if has_remote {
+            clone::fetch_base(part, base, commands.stop())?;
+        }
+        let name = if has_remote { "refs/remotes/origin" } else { "refs/heads" };
+        let newest = git::commit(part, &format!("{name}/{base}"));
+        let newest = newest.with_context(|| format!("there is no branch {base} any more"))?;
+        let files = land::merge_to_conflicts(part, &newest)?;
+        if !files.is_empty() {
+            land::commit_markers(part, &files)?;
+        }
+        let commit = git::head(part).1.context("the merge of the base is no commit")?;
+        let mark = zero_list([&commit].into_iter().chain(&files));
+        disk::write(&part.join(".git").join(BASE_MERGE), &mark, Durability::Process)?;
+    }
+    Ok(())
+}
+
+/// Merges the work of a task that comes before into that of the `others`.
+fn take_in(folder: &Path, before: &TaskId, work: &str, others: &[&str]) -> Result<()> {
+    let files = land::merge(folder, work)?;
+    if files.is_empty() {
+        return Ok(());
+    }
+    let (others, files) = (others.join(" or "), files.join(", "));
+    let why = format!("{before}, which comes before, and {others} change the same lines: {files}");
+    Err(WorkspaceFault::Conflict(why).into())
+}
+
+fn read_base_merge(clone: &Path) -> Option<BaseMerge> {
+    let mark = disk::read(&clone.join(".git").join(BASE_MERGE), MARK_BYTES).ok().flatten()?;
+    let mut parts = names(&mark);
+    Some(BaseMerge { commit: parts.next()?, files: parts.collect() })
+}
+
+/// What a new working tree needs before work begins in it.
+#[derive(Debug, Clone, Copy)]
+pub struct Preparation<'a> {
+    /// The working tree with the ignored files; `None` where there is none on this machine.
+    from: Option<&'a Path>,
+    include: Option<&'a str>,
+    setup: Option<&'a str>,
+    within: Duration,
+}
+
+impl<'a> Preparation<'a> {
+    /// That of an attempt.
+    pub fn of_attempt(spec: &'a AttemptSpec) -> Self {
+        let from = match &spec.source {
+            Source::Local { repository, .. } => Some(repository.as_path()),
+            Source::Remote { .. } => None,
+        };
+        let (include, setup) = (spec.include.as_deref(), spec.setup.as_deref());
+        Self { from, include, setup, within: within(spec.setup_timeout_s) }
+    }
+
+    /// That of a landing.
+    pub fn of_landing(terms: &'a FleetSetup) -> Self {
+        let (include, setup) = (terms.include.as_deref(), terms.setup.as_deref());
+        let within = within(terms.setup_timeout_s);
+        Self { from: Some(&terms.repository), include, setup, within }
+    }
+}
+
+fn within(seconds: u64) -> Duration {
+    if seconds == 0 { SETUP_WITHIN } else { Duration::from_secs(seconds) }
+}
+
+/// Copies the ignored files that the fleet names, except those that are there: its agent may have
+/// changed them. Runs the setup once; the folder remembers one that succeeded. Both are done
+/// `again`, over what is there, where the files are now others. Returns whether the setup ran.
+///
+/// # Errors
+/// A [`WorkspaceFault`] if the setup fails.
+pub fn set_up(
+    preparation: &Preparation<'_>,
+    folder: &Path,
+    again: bool,
+    commands: &FleetCommands<'_>,
+) -> Result<bool> {
+    let Preparation { from, include, setup, within } = *preparation;
+    if let Some((patterns, from)) = include.zip(from) {
+        let copied = include::copy(patterns, from, folder, again);
+        let left_out = copied.map_err(|why| anyhow!("{INCLUDE}: {why}"))?;
+        if !left_out.is_empty() {
+            commands.note(&format!("{INCLUDE} leaves out {}", named(&left_out, LEFT_OUT_NAMED)));
+        }
+    }
+    let Some(command) = setup else { return Ok(false) };
+    let done = steps::repository(folder).unwrap_or_else(|| folder.join(".git")).join(SET_UP);
+    let mark = hash(command.as_bytes());
+    if !again && disk::read_text(&done, MARK_BYTES).ok().flatten().as_deref() == Some(&*mark) {
+        return Ok(false);
+    }
+    let mut log = SetupLog::default();
+    let mut each = |line: &str| log.take(line, commands);
+    let ended = descendants::leaving_none(|| commands.run(command, folder, within, &mut each));
+    log.end(commands);
+    // Of an error only the first line becomes the reason for a task's end.
+    let setup = format!("setup `{}`", one_line(command, COMMAND_CHARS));
+    let ended = ended.with_context(|| setup.clone())?;
+    let why = match ended.cause {
+        ExitCause::Exit(0) => {
+            disk::write(&done, mark.as_bytes(), Durability::Process)?;
+            return Ok(true);
+        }
+        ExitCause::Exit(code) => {
+            with_reason(&format!("{setup} exits {code}"), &last_lines(&ended.text()))
+        }
+        ExitCause::TimedOut => format!("{setup} took longer than {} s", within.as_secs()),
+        _ => format!("{setup} was ended"),
+    };
+    Err(WorkspaceFault::Setup(why).into())
+}
+
+/// The last lines of an output that are not empty, as one line.
+fn last_lines(output: &str) -> String {
+    let tail = tail_of(output, TAIL_CHARS);
+    let lines = tail.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.collect::<Vec<_>>().join("; ")
+}
+
+/// What the log shows of a setup: its first lines as they come, and its last ones.
+#[derive(Default)]
+struct SetupLog {
+    shown: usize,
+    last: VecDeque<String>,
+    left_out: u64,
+}
+
+impl SetupLog {
+    fn take(&mut self, line: &str, commands: &FleetCommands<'_>) {
+        let line = format!("setup: {}", one_line(line, SETUP_LINE_CHARS));
+        if self.shown < SETUP_LINES {
+            self.shown += 1;
+            return commands.note(&line);
+        }
+        self.last.push_back(line);
+        if self.last.len() > SETUP_LAST {
+            self.last.pop_front();
+            self.left_out += 1;
+        }
+    }
+
+    fn end(self, commands: &FleetCommands<'_>) {
+        if self.left_out > 0 {
+            commands.note(&format!("setup: ({} lines are left out)", self.left_out));
+        }
+        for line in self.last {
+            commands.note(&line);
+        }
+    }
+}
+
+/// How the commands of one attempt, or of one landing, run.
+pub struct FleetCommands<'a> {
+    groups: PathBuf,
+    stop: Stop<'a>,
+    sink: RefCell<&'a mut dyn EventSink>,
+}
+
+impl<'a> FleetCommands<'a> {
+    /// `groups` is the folder where the groups of their processes are noted. `stop` ends one early;
+    /// `sink` hears what a setup prints.
+    pub fn new(groups: PathBuf, stop: Stop<'a>, sink: &'a mut dyn EventSink) -> Self {
+        Self { groups, stop, sink: RefCell::new(sink) }
+    }
+
+    /// What ends a command early.
+    pub fn stop(&self) -> Stop<'a> {
+        self.stop
+    }
+
+    /// Ends what the commands of an earlier attempt left on this machine. Nobody else may run any
+    /// with the same notes.
+    pub fn end_leftovers(&self) {
+        groups::end_leftovers(&self.groups, true);
+    }
+
+    /// Runs a check and ends what it leaves running; its output, if it fails.
+    pub fn fails(&self, check: &Check, folder: &Path) -> Result<Option<String>> {
+        let within = Duration::from_secs(check.timeout_s.max(1));
+        let ended = descendants::leaving_none(|| self.run(&check.run, folder, within, &mut |_| {}));
+        let ended = ended.with_context(|| format!("the check `{}`", check.run))?;
+        let passes = ended.cause == ExitCause::Exit(check.success_exit_code);
+        Ok((!passes).then(|| tail_of(&ended.text(), CHECK_TAIL_CHARS)))
+    }
+
+    /// A line for the log.
+    pub fn note(&self, words: &str) {
+        self.sink.borrow_mut().on_event(&RunEvent::Noted(words));
+    }
+
+    fn run(
+        &self,
+        run: &str,
+        folder: &Path,
+        within: Duration,
+        each: &mut dyn FnMut(&str),
+    ) -> io::Result<FinishedProcess> {
+        let call = Call::shell(run, folder).within(within);
+        call.noted(self.groups.clone()).each_line(each).run(self.stop)
+    }
+}
+
+/// Fetches the branch of an attempt from its clone into the person's repository as `to_ref`, a full
+/// name. Returns its commit; `None` where the clone has no such branch.
+pub fn bring(repository: &Path, from: &Path, branch: &str, to_ref: &str) -> Result<Option<String>> {
+    Ok(clone::bring(repository, from, branch, to_ref)?)
+}
+
+/// What became of a clone that was to be removed.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Removal {
+    /// It is gone. Commits that the person's repository did not have are now these refs of it.
+    Removed { kept: Vec<String> },
+    /// It stays, because something would be lost: a sentence fragment.
+    Refused(String),
+}
+
+/// Removes the clone of an attempt with all that is in it. `branch` is the attempt's, and `fetched`
+/// what the person's repository has of it. No commit is lost: one of any ref, of what was checked
+/// out, or of the stash is kept below `refs/crew/kept/<fleet>/<task>/<number>`.
+pub fn remove(
+    repository: &Path,
+    clone: &Path,
+    branch: &str,
+    fetched: Option<&str>,
+) -> Result<Removal> {
+    let gone = beside(clone, "gone");
+    tree::remove_stubborn(&gone)?;
+    let mut kept = Vec::new();
+    let own = clone.join(".git");
+    if let Some(commit) = fetched.filter(|commit| git::commit(repository, commit).is_none()) {
+        return Ok(Removal::Refused(format!(
+            "{commit} is not in {} any more",
+            repository.display()
+        )));
+    }
+    if tree::is_folder(&own) {
+        let strays = match clone::strays(repository, clone) {
+            Ok(strays) => strays,
+            Err(fault) => return Ok(Removal::Refused(fault.cause)),
+        };
+        if let Some(why) = strays.refusal() {
+            return Ok(Removal::Refused(why));
+        }
+        let below = format!("{KEPT}/{}", branch.strip_prefix("fleet/").unwrap_or(branch));
+        kept = clone::keep(repository, clone, &strays.commits, &below)?;
+    } else if disk::exists(&own) {
+        return Ok(Removal::Refused(format!("{} is not a folder any more", own.display())));
+    }
+    if disk::exists(clone) {
+        // One that is half removed would look like work.
+        disk::rename(clone, &gone)?;
+        tree::remove_stubborn(&gone)?;
+    }
+    Ok(Removal::Removed { kept })
+}
+
+/// A folder beside a clone: while it is made, and while it is removed.
+fn beside(clone: &Path, end: &str) -> PathBuf {
+    let mut name = clone.as_os_str().to_owned();
+    name.push(".");
+    name.push(end);
+    name.into()
+}
