@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use crate::agents;
 use crate::engine::record::{Loop, Run};
 use crate::engine::usage::Usage;
-use crate::world::env;
 use crate::world::files::disk::{self, Durability};
 use crate::world::store::{self, Home, logs};
+use crate::world::{clock, env};
 
 /// The file of a loop that names the agent that was started last, and the most that is read of it.
 const STARTED: &str = "agent.json";
@@ -87,13 +87,13 @@ fn used(home: &Home, record: &Loop, agent: &str) -> Option<Usage> {
         });
         is_cut |= read.map_or(true, |(_, more)| more);
     }
-    if let Some(text) = agent.usage_file.as_ref().and_then(|_| {
-        let file = logs::usage_file(home, &record.id, iteration);
-        disk::read_text(&file, USAGE_BYTES).ok().flatten()
-    }) {
+    let file = logs::usage_file(home, &record.id, iteration);
+    if agent.usage_file.is_some()
+        && let Some(text) = disk::read_text(&file, USAGE_BYTES).ok().flatten()
+    {
         reader.read_usage(&text);
     }
-    let mut usage = reader.report(crate::world::clock::local()).usage?;
+    let mut usage = reader.report(clock::local()).usage?;
     usage.lost |= is_cut;
     Some(usage)
 }
@@ -117,6 +117,7 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let home = Home::at(folder.path());
             let mut record = a_run(None);
+            disk::make_private_folder(&home.loop_folder(&record.id)).unwrap();
             record.contract.run.as_mut().unwrap().agent = agents::find("claude").unwrap();
             Self { home, record, _folder: folder }
         }
