@@ -5,7 +5,7 @@
 //! may give one lock twice. It never waits; how often to ask is the caller's business.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -140,7 +140,7 @@ impl Line {
     /// Whether the owner of a file of the line is dead; then the file is removed.
     fn remove_if_dead(&self, name: &str) -> bool {
         let file = self.file(name);
-        let is_dead = !is_held(&file);
+        let is_dead = !disk::is_locked(&file);
         if is_dead {
             // What cannot be removed, such as a folder, is passed over each time.
             let _ = disk::remove(&file);
@@ -175,14 +175,7 @@ impl Drop for Line {
 #[cfg(test)]
 pub fn holders(home: &Home, slots: u32) -> u32 {
     let files = (0..slots.min(SLOTS_MAX)).map(|number| home.slots().join(number.to_string()));
-    files.map(|file| u32::from(is_held(&file))).sum()
-}
-
-/// Whether a process holds this file. The lock tried is a shared one, so that two who look at one
-/// time do not take each other for a holder.
-fn is_held(file: &Path) -> bool {
-    let file = disk::open(file).ok().flatten();
-    file.is_some_and(|file| file.try_lock_shared().is_err())
+    files.map(|file| u32::from(disk::is_locked(&file))).sum()
 }
 
 /// The slots of this machine if nobody names a number. Its memory is known on Linux only.

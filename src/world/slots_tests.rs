@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::path::Path;
 
 use rustix::process::{Signal, getpid, kill_process};
 

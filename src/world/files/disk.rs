@@ -348,7 +348,25 @@ fn append(path: &Path, line: &str) -> io::Result<()> {
 /// the inode) and is never deleted (two holders could then hold two files of one name).
 #[derive(Debug)]
 #[must_use]
-pub struct Lock(#[expect(dead_code, reason = "held for its lock")] File);
+pub struct Lock(File);
+
+impl Lock {
+    /// Replaces what the lock's file says of its holder. It is not atomic: whoever reads at the same
+    /// time may see a part.
+    pub fn sign(&self, text: &str) -> io::Result<()> {
+        let mut file = &self.0;
+        file.set_len(0)?;
+        file.seek(SeekFrom::Start(0))?;
+        file.write_all(text.as_bytes())
+    }
+}
+
+/// Whether somebody holds the lock of this file. The lock tried is a shared one, so that two who
+/// look at one time do not take each other for a holder.
+pub fn is_locked(path: &Path) -> bool {
+    let file = open(path).ok().flatten();
+    file.is_some_and(|file| file.try_lock_shared().is_err())
+}
 
 /// Takes a lock, waiting at most `wait`. `None` when somebody else holds it.
 pub fn lock(path: &Path, wait: Duration) -> io::Result<Option<Lock>> {

@@ -20,8 +20,8 @@ pub type Setting = (String, String);
 
 /// A partial clone lacks what is outside its sparse checkout.
 pub const WRITE_TREE: &[&str] = &["write-tree", "--missing-ok"];
-/// The name of a fleet's own bare repository.
-const HUB: &str = "hub.git";
+/// The name of crew's own bare repositories.
+pub(super) const HUB: &str = "hub.git";
 /// The longest a look at the working tree may take.
 const LOOK: Duration = Duration::from_secs(20);
 /// The longest a step on this machine may take: a rebase of many commits, an `add` of many files.

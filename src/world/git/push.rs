@@ -230,7 +230,7 @@ pub(super) const SMALL: &str = "--filter=combine:blob:limit=1025+object:type=blo
 impl Steps<'_> {
     /// Sends the files that a branch has and the remote may lack. Fails if they are not all there
     /// afterwards, or if that cannot be known.
-    pub(super) fn send_lfs(&self, remote: &str, branch: &str) -> Result<(), GitFault> {
+    pub fn send_lfs(&self, remote: &str, branch: &str) -> Result<(), GitFault> {
         if !uses_lfs(self.checkout()) {
             return Ok(());
         }

@@ -7,11 +7,11 @@
 //! In a checkout that an agent can write, `Steps` must have found it unchanged.
 
 use std::cell::OnceCell;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::Git;
-use super::command::Said;
+use super::command::{HUB, Said};
 use super::hub::FETCH;
 use super::push::{PUSH, ssh};
 use crate::engine::git::{
@@ -360,6 +360,27 @@ fn identified(id: &str) -> Result<(), GitFault> {
 
 fn fault(cause: impl Into<String>, cure: &str) -> GitFault {
     GitFault::new(GitStep::Lease, GitTrouble::Other, cause, cure)
+}
+
+/// Makes a ref of a working tree's repository name a commit that is there. One that is a name of
+/// another ref becomes a ref of its own.
+pub fn point(folder: &Path, name: &str, id: &str) -> Result<(), GitFault> {
+    named(name)?;
+    identified(id)?;
+    let arguments = ["update-ref", "--no-deref", name, id];
+    Git::here(folder).well(GitStep::Lease, &arguments).map(drop)
+}
+
+/// Makes a bare repository in a folder, from which crew talks to a remote beside an agent at work:
+/// nothing that the agent writes into its own configuration holds there. Returns its path.
+pub fn make_aside(folder: &Path) -> Result<PathBuf, GitFault> {
+    let refused = |error: std::io::Error| fault(error.to_string(), "free some space on its disk");
+    let repository = folder.join(HUB);
+    if !disk::is_file(&repository.join("HEAD")) {
+        disk::make_private_folder(folder).map_err(refused)?;
+        Git::climbing(folder).well(GitStep::Lease, &["init", "--quiet", "--bare", HUB])?;
+    }
+    Ok(repository)
 }
 
 /// Whether git knows who commits on this machine, by the same rules as for a commit of crew.
