@@ -1,6 +1,7 @@
 //! The verbs: resolve what was typed, call a driver or a reader, print. No other room prints.
 
 mod about;
+mod attempt;
 pub mod complete;
 mod control;
 mod fleet;

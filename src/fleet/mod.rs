@@ -2,6 +2,7 @@
 //! the only writer of the fleet's record, an attempt is a process that runs a task's loop in a
 //! clone of its own, and landing is serial. No model claims, merges or lands anything.
 
+pub mod attempt;
 pub mod executors;
 pub mod files;
 pub mod landing;

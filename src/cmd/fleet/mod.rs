@@ -29,6 +29,7 @@ pub fn fleet(verb: &FleetVerb) -> Result<Exit> {
             orders::order(order, FleetRequest::Cancel, reason.as_deref())
         }
         FleetVerb::Forget { fleet } => orders::forget(fleet),
+        FleetVerb::Attempt { spec } => super::attempt::attempt(spec),
         FleetVerb::Job { fleet, task, remote } => run::job(fleet, task, remote.as_deref()),
     }
 }

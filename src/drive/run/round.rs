@@ -322,6 +322,10 @@ pub trait IterationGate {
     fn wait_began(&mut self, record: &Loop);
     /// An iteration is over and its work is kept. Returns the end of a loop that may not continue.
     fn iteration_ended(&mut self, record: &Loop) -> Option<Ending>;
+    /// What a person should know since this was asked last.
+    fn take_notes(&mut self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 impl Runner<'_> {
@@ -330,6 +334,9 @@ impl Runner<'_> {
     pub(super) fn is_admitted(&mut self) -> bool {
         let Some(mut gate) = self.gate.take() else { return true };
         let answer = self.ask_to_begin(&mut *gate);
+        for note in gate.take_notes() {
+            self.note(&note);
+        }
         self.gate = Some(gate);
         match answer {
             // The fleet may have left messages for the agent.

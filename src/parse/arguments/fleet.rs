@@ -89,6 +89,13 @@ pub enum FleetVerb {
         #[arg(value_name = "NAME")]
         fleet: String,
     },
+    /// Make one attempt at a task, by its spec
+    #[command(hide = true)]
+    Attempt {
+        /// The file of its spec; - reads the spec from standard input
+        #[arg(value_name = "SPEC")]
+        spec: PathBuf,
+    },
     /// Make one attempt at a task, as an executor does
     ///
     /// Safe to start at any moment, any number of times.

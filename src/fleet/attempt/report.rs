@@ -1,0 +1,133 @@
+//! The files by which an attempt and its coordinator know each other: the lock that shows that its
+//! process lives, and which process that is, and the report of how far it is.
+
+use std::cell::RefCell;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+
+use crate::engine::fleet::TaskId;
+use crate::engine::record::{Host, ProcessIdentity};
+use crate::fleet::files::FleetFiles;
+use crate::fleet::spec::{AttemptReport, AttemptSpec};
+use crate::world::files::disk::{self, Durability, Lock};
+use crate::world::process::identity;
+use crate::world::store::{hash, read_json, write_json};
+use crate::world::{clock, host};
+
+/// The largest report that is read, in bytes.
+const REPORT_BYTES: u64 = 4 << 20;
+/// The most that is read of what a lock says of its holder, in bytes.
+const HOLDER_BYTES: u64 = 4096;
+/// How long a start waits for a process that only looks at the lock, or is ending.
+const HELD_WAIT: Duration = Duration::from_secs(2);
+
+/// How far an attempt is, as it said last. `None` where it said nothing that can be read.
+pub fn read_report(files: &FleetFiles, task: &TaskId, number: u32) -> Option<AttemptReport> {
+    let report: AttemptReport = read_json(&files.report(task, number), REPORT_BYTES)?;
+    (report.number == number).then_some(report)
+}
+
+/// Whether a process of this machine works on an attempt.
+pub fn is_alive(files: &FleetFiles, task: &TaskId, number: u32) -> bool {
+    disk::is_locked(&files.attempt_lock(task, number))
+}
+
+/// The process that works on an attempt. Only its lock says that, because an id that a report
+/// names may belong to another process by now.
+pub fn process_of(files: &FleetFiles, task: &TaskId, number: u32) -> Option<ProcessIdentity> {
+    if !is_alive(files, task, number) {
+        return None;
+    }
+    let holder: AttemptHolder = read_json(&files.attempt_lock(task, number), HOLDER_BYTES)?;
+    Some(holder.process)
+}
+
+/// What the lock of an attempt says of the process that holds it, or held it last.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct AttemptHolder {
+    process: ProcessIdentity,
+    host: Option<Host>,
+    /// Tells the spec that it worked by from a later one with the same words.
+    spec: String,
+}
+
+/// An attempt whose lock this process holds. Its death releases it.
+#[derive(Debug)]
+pub struct HeldAttempt {
+    /// Whether the process before this one had the same spec: then nobody has asked for anything
+    /// since.
+    pub is_same_spec: bool,
+    /// Whether the ids of processes that it noted mean the same ones now.
+    pub is_of_this_start: bool,
+    _lock: Lock,
+}
+
+impl HeldAttempt {
+    /// Takes an attempt. `None` where another process works on it.
+    pub fn take(files: &FleetFiles, spec: &AttemptSpec) -> Result<Option<Self>> {
+        let (task, number) = (&spec.task.task, spec.number);
+        let file = files.attempt_lock(task, number);
+        let Some(lock) = disk::lock(&file, HELD_WAIT)? else { return Ok(None) };
+        let before: AttemptHolder = read_json(&file, HOLDER_BYTES).unwrap_or_default();
+        let host = host::host();
+        let holder = AttemptHolder {
+            process: identity::myself().unwrap_or_default(),
+            host: host.clone(),
+            spec: match disk::stamp(&files.spec(task, number)) {
+                Some((bytes, modified)) => format!("{bytes} {modified}"),
+                None => hash(&serde_json::to_vec(spec)?),
+            },
+        };
+        let start =
+            |host: &Option<Host>| host.as_ref().map(|it| (it.machine.clone(), it.boot.clone()));
+        let held = Self {
+            is_same_spec: before.spec == holder.spec,
+            is_of_this_start: start(&before.host) == start(&host),
+            _lock: lock,
+        };
+        held._lock.sign(&serde_json::to_string(&holder)?)?;
+        Ok(Some(held))
+    }
+}
+
+/// Where an attempt says how far it is. The file is written when that changes.
+#[derive(Debug)]
+pub struct Reports {
+    file: PathBuf,
+    report: RefCell<AttemptReport>,
+    /// Whether the file has it.
+    is_written: RefCell<bool>,
+}
+
+impl Reports {
+    /// Those of an attempt that begins with this one, which is written by the first change.
+    pub fn new(file: PathBuf, report: AttemptReport) -> Self {
+        Self { file, report: RefCell::new(report), is_written: RefCell::new(false) }
+    }
+
+    /// The newest.
+    pub fn newest(&self) -> AttemptReport {
+        self.report.borrow().clone()
+    }
+
+    /// Changes the report.
+    ///
+    /// # Errors
+    /// If the file cannot be written. The next change tries it again, so only the last one counts.
+    pub fn change(&self, change: impl FnOnce(&mut AttemptReport)) -> io::Result<()> {
+        let mut report = self.report.borrow_mut();
+        let before = report.clone();
+        change(&mut report);
+        if *report == before && *self.is_written.borrow() {
+            return Ok(());
+        }
+        report.at = clock::now().wall;
+        let written = write_json(&self.file, &*report, Durability::Machine);
+        *self.is_written.borrow_mut() = written.is_ok();
+        written
+    }
+}

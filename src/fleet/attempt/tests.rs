@@ -1,0 +1,467 @@
+//! The rules of a start, and what an attempt and its coordinator say to each other: by files, and
+//! by refs of real remotes on this machine.
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::drive::run::round::{Admission, IterationGate as _};
+use crate::engine::fixture::{a_run, at};
+use crate::engine::record::{LoopId, Status, TaskOfFleet};
+use crate::fleet::attempt::gate::AttemptGate;
+use crate::fleet::attempt::remote::{RemoteTrouble, reports, result, send_request};
+use crate::fleet::record::TaskRequest;
+use crate::fleet::step::FleetRequest;
+use crate::world::files::disk::Durability;
+use crate::world::git::refs::Refs;
+use crate::world::git::steps;
+use crate::world::process::{Call, ExitCause};
+
+/// A remote `hub.git` with one commit on main, a home, and a clone of the remote where an attempt
+/// has its own.
+struct Yard {
+    root: TempDir,
+    home: Home,
+    files: FleetFiles,
+}
+
+impl Yard {
+    fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let real = disk::real_path(root.path()).unwrap();
+        let home = Home::at(&real.join("home"));
+        let files = FleetFiles::of(&home, "shop");
+        files.make().unwrap();
+        let yard = Self { root, home, files };
+        yard.git(".", &["init", "-q", "--bare", "-b", "main", "hub.git"]);
+        yard.git(".", &["init", "-q", "-b", "main", "person"]);
+        yard.commit("person", "one");
+        yard.git("person", &["push", "-q", &yard.url(), "main"]);
+        yard
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        disk::real_path(self.root.path()).unwrap().join(name)
+    }
+
+    fn url(&self) -> String {
+        self.path("hub.git").display().to_string()
+    }
+
+    fn git(&self, folder: &str, arguments: &[&str]) -> String {
+        let person = ["-c", "user.name=a", "-c", "user.email=a@b"];
+        let call = Call::of("git", &self.path(folder)).args(person).args(arguments);
+        let ended = call.run(|| false).unwrap();
+        assert_eq!(ended.cause, ExitCause::Exit(0), "{arguments:?}: {}", ended.text());
+        ended.text().trim().to_owned()
+    }
+
+    fn commit(&self, folder: &str, words: &str) -> String {
+        self.git(folder, &["commit", "-q", "--allow-empty", "-m", words]);
+        self.git(folder, &["rev-parse", "HEAD"])
+    }
+
+    fn clone_name(&self) -> String {
+        let clone = self.files.clone(&vat(), 1);
+        clone.strip_prefix(self.path(".")).unwrap_or(&clone).display().to_string()
+    }
+
+    /// The clone of the first attempt, on its branch.
+    fn make_clone(&self) -> String {
+        let name = self.clone_name();
+        self.git(".", &["clone", "-q", &self.url(), &name]);
+        self.git(&name, &["checkout", "-q", "-b", "fleet/shop/vat/1"]);
+        name
+    }
+
+    fn link(&self, signals: &Signals) -> RemoteLink {
+        RemoteLink::open(&self.home, &self.files, &a_spec(self.remote()), &self.url(), signals)
+            .unwrap()
+    }
+
+    fn remote(&self) -> Source {
+        Source::Remote { url: self.url() }
+    }
+
+    fn attempt<'a>(&'a self, spec: &'a AttemptSpec, signals: &'a Signals) -> Attempt<'a> {
+        Attempt {
+            home: &self.home,
+            files: &self.files,
+            spec,
+            clone: self.files.clone(&vat(), 1),
+            signals,
+            reports: Reports::new(self.files.report(&vat(), 1), begun_report(spec, None)),
+            link: None,
+            is_same_spec: false,
+            is_fenced: Cell::new(false),
+            notes: RefCell::default(),
+        }
+    }
+
+    /// The record of a loop in the clone.
+    fn record(&self) -> Loop {
+        let checkout = self.files.clone(&vat(), 1);
+        let mut record = a_run(None);
+        record.trusted = steps::trusted(&checkout);
+        record.place.branch = Some("fleet/shop/vat/1".to_owned());
+        (record.place.folder, record.place.checkout) = (checkout.clone(), checkout);
+        record
+    }
+
+    /// What the coordinator asks of the remote.
+    fn on_remote<T>(&self, ask: impl FnOnce(&Refs<'_>) -> T) -> T {
+        let (folder, remote) = (self.path("person"), self.url());
+        ask(&Refs { folder: &folder, remote: &remote, stop: &|| false, patience: None })
+    }
+}
+
+fn vat() -> TaskId {
+    "vat".parse().unwrap()
+}
+
+fn a_spec(source: Source) -> AttemptSpec {
+    AttemptSpec {
+        task: TaskOfFleet { name: "shop".into(), folder: "tasks".into(), task: vat() },
+        number: 1,
+        branch: "fleet/shop/vat/1".to_owned(),
+        base: "main".to_owned(),
+        start: None,
+        stands_on: None,
+        before: Vec::new(),
+        source,
+        contract: a_run(None).contract,
+        carried: Carried::default(),
+        sent_back: None,
+        accepts_test_changes: false,
+        messages: Vec::new(),
+        setup: None,
+        setup_timeout_s: 0,
+        include: None,
+        slots: 0,
+        priority: 5,
+        trusted: None,
+    }
+}
+
+fn local() -> Source {
+    Source::Local { repository: "/repo".into(), url: None }
+}
+
+fn a_report() -> AttemptReport {
+    AttemptReport { at: at(0).wall, process: None, ..begun_report(&a_spec(local()), None) }
+}
+
+fn ended(outcome: Outcome) -> AttemptEnd {
+    AttemptEnd::Ended(TaskEnding::new(outcome, "so", EndReason::Loop))
+}
+
+fn a_record(outcome: Option<Outcome>, completed: u32) -> Loop {
+    let mut record = a_run(None);
+    record.state.completed = completed;
+    if let Some(outcome) = outcome {
+        record.state.status = Status::Finished;
+        record.state.ending = Some(Ending::new(outcome, "so"));
+    }
+    record
+}
+
+#[test]
+fn a_start_answers_an_end_closes_a_loop_that_is_over_and_resumes_any_other() {
+    use Outcome::{Blocked, Completed, Interrupted};
+    let report = |end: Option<AttemptEnd>, completed| AttemptReport {
+        end,
+        carried: Carried { completed, ..Carried::default() },
+        ..a_report()
+    };
+    let blocked = Some(ended(Blocked));
+    // The report's end and iterations, whether the spec is the same, the loop, and the clone.
+    let table = [
+        (None, None, AttemptStart::Begin),
+        (None, Some((None, 0)), AttemptStart::Resume),
+        (Some((None, true)), Some((None, 0)), AttemptStart::Resume),
+        (Some((None, true)), Some((Some(Interrupted), 2)), AttemptStart::Resume),
+        (Some((None, false)), Some((Some(Blocked), 2)), AttemptStart::Close),
+        (Some((None, true)), Some((Some(Completed), 2)), AttemptStart::Close),
+        (
+            Some((blocked.clone(), true)),
+            Some((Some(Blocked), 2)),
+            AttemptStart::Answer(ended(Blocked)),
+        ),
+        (Some((blocked.clone(), true)), None, AttemptStart::Answer(ended(Blocked))),
+        (Some((blocked.clone(), false)), Some((Some(Blocked), 2)), AttemptStart::Resume),
+        (Some((blocked.clone(), false)), Some((Some(Completed), 2)), AttemptStart::Close),
+        (Some((blocked, false)), None, AttemptStart::Begin),
+        (Some((Some(AttemptEnd::Paused), true)), Some((None, 1)), AttemptStart::Resume),
+        (Some((Some(AttemptEnd::Interrupted), true)), Some((None, 1)), AttemptStart::Resume),
+    ];
+    for (said, found, expected) in table {
+        let is_same_spec = said.as_ref().is_some_and(|(_, is_same)| *is_same);
+        let report = said.map(|(end, _)| report(end, 0));
+        let record = found.map(|(outcome, completed)| a_record(outcome, completed));
+        let start =
+            |is_there| decide_start(report.as_ref(), is_same_spec, record.as_ref(), is_there);
+        assert_eq!(start(true), expected, "{report:?} {found:?}");
+        if matches!(expected, AttemptStart::Resume | AttemptStart::Close) {
+            assert_eq!(start(false), AttemptStart::Begin, "without its clone");
+        }
+    }
+    let further = report(None, 3);
+    let behind = a_record(None, 2);
+    assert_eq!(decide_start(Some(&further), true, Some(&behind), true), AttemptStart::Begin);
+}
+
+#[test]
+fn a_spec_whose_names_lead_elsewhere_is_refused() {
+    let refused = |change: fn(&mut AttemptSpec)| {
+        let mut spec = a_spec(local());
+        change(&mut spec);
+        check_names(&spec).is_err()
+    };
+    assert!(!refused(|_| {}));
+    assert!(refused(|spec| spec.task.name = "../x".to_owned()));
+    assert!(refused(|spec| spec.branch = "main".to_owned()));
+    assert!(refused(|spec| spec.number = 2));
+    let typed = serde_json::to_string(&a_spec(local())).unwrap().replace("\"vat\"", "\"../vat\"");
+    assert!(serde_json::from_str::<AttemptSpec>(&typed).is_err());
+}
+
+#[test]
+fn one_process_has_an_attempt_and_its_lock_says_which() {
+    let yard = Yard::new();
+    let (files, spec) = (&yard.files, a_spec(local()));
+    assert!(!is_alive(files, &vat(), 1));
+    let held = HeldAttempt::take(files, &spec).unwrap().unwrap();
+    assert!(!held.is_same_spec);
+    assert!(is_alive(files, &vat(), 1));
+    assert_eq!(process_of(files, &vat(), 1), identity::myself());
+    assert!(HeldAttempt::take(files, &spec).unwrap().is_none());
+    drop(held);
+    assert_eq!(process_of(files, &vat(), 1), None, "its id may be another process's by now");
+    let again = HeldAttempt::take(files, &spec).unwrap().unwrap();
+    assert!(again.is_same_spec && again.is_of_this_start);
+    drop(again);
+    // The same words, written again: somebody asks for more.
+    disk::write(&files.spec(&vat(), 1), b"{}", Durability::Process).unwrap();
+    assert!(!HeldAttempt::take(files, &spec).unwrap().unwrap().is_same_spec);
+}
+
+#[test]
+fn a_report_is_read_as_it_was_written_and_written_only_when_it_changes() {
+    let yard = Yard::new();
+    let file = yard.files.report(&vat(), 1);
+    let reports = Reports::new(file.clone(), a_report());
+    assert_eq!(read_report(&yard.files, &vat(), 1), None);
+    reports.change(|report| report.phase = AttemptPhase::Queued).unwrap();
+    let written = read_report(&yard.files, &vat(), 1);
+    assert_eq!(written, Some(reports.newest()));
+    let stamp = disk::stamp(&file);
+    reports.change(|report| report.phase = AttemptPhase::Queued).unwrap();
+    assert_eq!(disk::stamp(&file), stamp);
+    reports.change(|report| report.end = Some(ended(Outcome::Blocked))).unwrap();
+    assert_eq!(read_report(&yard.files, &vat(), 1), Some(reports.newest()));
+    assert_eq!(read_report(&yard.files, &vat(), 2), None);
+}
+
+#[test]
+fn a_branch_and_its_result_go_up_together_and_a_second_process_shuts_the_first_out() {
+    let yard = Yard::new();
+    let clone = yard.make_clone();
+    let signals = Signals::default();
+    let link = yard.link(&signals);
+    assert_eq!(link.look().unwrap(), None);
+    let report = a_report();
+    assert_eq!(link.claim(&report).unwrap(), Published::Done);
+    let tip = yard.commit(&clone, "work");
+    let worked = AttemptReport { commit: Some(tip.clone()), ..report.clone() };
+    assert_eq!(link.publish(&worked, None).unwrap(), Published::Done);
+    assert_eq!(yard.git("hub.git", &["rev-parse", "refs/heads/fleet/shop/vat/1"]), tip);
+    let seen = yard.on_remote(|refs| reports(refs, "shop")).unwrap();
+    assert_eq!(seen, [(vat(), worked.clone())]);
+
+    // The job is started again: it takes over what was pushed.
+    let second = yard.link(&signals);
+    assert_eq!(second.look().unwrap().map(|found| found.report), Some(worked.clone()));
+    assert_eq!(second.claim(&worked).unwrap(), Published::Done);
+    let late = AttemptReport { commit: Some(yard.commit(&clone, "late")), ..worked };
+    assert_eq!(link.publish(&late, None).unwrap(), Published::Fenced);
+    assert_eq!(yard.git("hub.git", &["rev-parse", "refs/heads/fleet/shop/vat/1"]), tip);
+    assert!(link.is_fenced() && !second.is_fenced());
+}
+
+#[test]
+fn a_branch_that_somebody_else_moved_ends_the_attempt() {
+    let yard = Yard::new();
+    let clone = yard.make_clone();
+    let link = yard.link(&Signals::default());
+    link.look().unwrap();
+    link.claim(&a_report()).unwrap();
+    yard.git("person", &["push", "-q", &yard.url(), "main:refs/heads/fleet/shop/vat/1"]);
+    let worked = AttemptReport { commit: Some(yard.commit(&clone, "work")), ..a_report() };
+    assert_eq!(link.publish(&worked, None).unwrap(), Published::Fenced);
+}
+
+#[test]
+fn a_remote_that_is_away_is_asked_again_before_the_next_iteration() {
+    let yard = Yard::new();
+    let clone = yard.make_clone();
+    let link = yard.link(&Signals::default());
+    link.look().unwrap();
+    link.claim(&a_report()).unwrap();
+    let tip = yard.commit(&clone, "work");
+    let worked = AttemptReport { commit: Some(tip.clone()), ..a_report() };
+    disk::rename(&yard.path("hub.git"), &yard.path("away.git")).unwrap();
+    assert!(matches!(link.publish(&worked, None), Err(RemoteTrouble::Away(Some(_)))));
+    let id = LoopId::from_random(7);
+    assert!(matches!(link.before_iteration(&id), Err(RemoteTrouble::Away(Some(_)))));
+    disk::rename(&yard.path("away.git"), &yard.path("hub.git")).unwrap();
+    clock::sleep(Duration::from_millis(1100));
+    assert_eq!(link.before_iteration(&id).unwrap(), Published::Done);
+    assert_eq!(yard.git("hub.git", &["rev-parse", "refs/heads/fleet/shop/vat/1"]), tip);
+}
+
+#[test]
+fn requests_reach_the_loop_of_their_attempt_once() {
+    let yard = Yard::new();
+    let link = yard.link(&Signals::default());
+    link.look().unwrap();
+    link.claim(&a_report()).unwrap();
+    let id = LoopId::from_random(7);
+    disk::make_private_folder(&yard.home.loop_folder(&id)).unwrap();
+    let pause = FleetRequest::Task(TaskRequest::Pause { now: true });
+    let send = |number| yard.on_remote(|refs| send_request(refs, "shop", &vat(), number, &pause));
+    send(2).unwrap();
+    assert_eq!(link.before_iteration(&id).unwrap(), Published::Done);
+    assert_eq!(store::order(&yard.home, &id), None, "it is for a later attempt");
+    send(1).unwrap();
+    link.before_iteration(&id).unwrap();
+    assert!(store::breaks_off(&yard.home, &id));
+    store::clear_orders(&yard.home, &id).unwrap();
+    link.before_iteration(&id).unwrap();
+    assert_eq!(store::order(&yard.home, &id), None);
+    // Another process of the attempt knows what was obeyed.
+    link.publish(&a_report(), None).unwrap();
+    let second = yard.link(&Signals::default());
+    second.look().unwrap();
+    assert!(!second.is_called_off());
+    yard.git("person", &["commit", "-q", "--allow-empty", "-m", "not JSON"]);
+    let forged = "main:refs/crew/shop/request/vat";
+    yard.git("person", &["push", "-q", "--force", &yard.url(), forged]);
+    assert_eq!(link.before_iteration(&id).unwrap(), Published::Done);
+}
+
+#[test]
+fn the_last_result_holds_the_record_and_as_much_of_the_journal_as_fits() {
+    let yard = Yard::new();
+    let link = yard.link(&Signals::default());
+    link.look().unwrap();
+    let record = a_record(Some(Outcome::Completed), 0);
+    disk::make_private_folder(&yard.home.loop_folder(&record.id)).unwrap();
+    let line = "\"\\".repeat(100_000);
+    let journal = format!("{line}\n").repeat(20) + "the end\n";
+    let file = yard.home.loop_file(&record.id, "journal.jsonl");
+    disk::write(&file, journal.as_bytes(), Durability::Process).unwrap();
+    let report = AttemptReport { end: Some(ended(Outcome::Completed)), ..a_report() };
+    assert_eq!(link.publish(&report, Some(&record)).unwrap(), Published::Done);
+    let found = yard.on_remote(|refs| result(refs, "shop", &vat(), 1)).unwrap().unwrap();
+    assert_eq!((found.report, found.record.map(|it| it.id)), (report, Some(record.id)));
+    assert!(found.journal.unwrap().ends_with("the end\n"));
+}
+
+#[test]
+fn only_the_newest_attempt_of_a_task_is_heard_and_junk_is_not() {
+    let yard = Yard::new();
+    let push = |number: u32, report: u32| {
+        let text = serde_json::json!({ "report": AttemptReport { number: report, ..a_report() },
+            "record": null, "journal": null });
+        yard.on_remote(|refs| {
+            let new = Some(refs.commit(&text.to_string(), None).unwrap());
+            let name = format!("refs/crew/shop/result/vat/{number}");
+            refs.swap(&[crate::engine::git::RefUpdate { name, old: None, new }]).unwrap()
+        });
+    };
+    let heard = || {
+        let seen = yard.on_remote(|refs| reports(refs, "shop")).unwrap();
+        seen.into_iter().map(|(_, report)| report.number).collect::<Vec<_>>()
+    };
+    assert!(heard().is_empty());
+    push(2, 2);
+    push(10, 10);
+    assert_eq!(heard(), [10]);
+    push(11, 3);
+    assert!(heard().is_empty(), "a report of another number is not the newest attempt's");
+    yard.git("person", &["push", "-q", &yard.url(), "main:refs/crew/shop/result/-x/1"]);
+    yard.git("person", &["push", "-q", &yard.url(), "main:refs/crew/shop/result/other/1"]);
+    assert!(heard().is_empty());
+}
+
+#[test]
+fn an_iteration_waits_for_a_slot_and_frees_it_when_it_is_over() {
+    let yard = Yard::new();
+    yard.make_clone();
+    let (spec, signals) = (AttemptSpec { slots: 1, ..a_spec(local()) }, Signals::default());
+    let (first, second) = (yard.attempt(&spec, &signals), yard.attempt(&spec, &signals));
+    let record = yard.record();
+    let mut gates = [AttemptGate::new(&first), AttemptGate::new(&second)];
+    assert_eq!(gates[0].admit(&record), Admission::Granted);
+    assert!(matches!(first.reports.newest().phase, AttemptPhase::Running { slot: Some(0), .. }));
+    assert_eq!(gates[1].admit(&record), Admission::Later("a slot".to_owned()));
+    assert_eq!(second.reports.newest().phase, AttemptPhase::Queued);
+    assert_eq!(gates[0].iteration_ended(&record), None);
+    assert_eq!(gates[1].admit(&record), Admission::Granted);
+}
+
+#[test]
+fn an_iteration_begins_with_the_newest_base_and_never_across_one_that_was_rewritten() {
+    let yard = Yard::new();
+    let clone = yard.make_clone();
+    let source = Source::Local { repository: yard.path("person"), url: Some(yard.url()) };
+    let first = yard.git(&clone, &["rev-parse", "HEAD"]);
+    let spec = AttemptSpec { stands_on: Some(first), ..a_spec(source) };
+    let signals = Signals::default();
+    let attempt = yard.attempt(&spec, &signals);
+    let mut gate = AttemptGate::new(&attempt);
+    let record = yard.record();
+    let base = || yard.git(&clone, &["rev-parse", "refs/remotes/origin/main"]);
+    // Neither a tag of its name nor a ref that leads elsewhere is taken for the base.
+    yard.git(&clone, &["tag", "origin/main"]);
+    yard.git(&clone, &["symbolic-ref", "refs/remotes/origin/main", "refs/heads/other"]);
+    let second = yard.commit("person", "two");
+    yard.git("person", &["push", "-q", &yard.url(), "main"]);
+    assert_eq!(gate.admit(&record), Admission::Granted);
+    assert_eq!(base(), second);
+    yard.git(&clone, &["merge", "-q", &second]);
+    gate.iteration_ended(&record);
+    assert_eq!(attempt.reports.newest().stands_on, Some(second.clone()));
+
+    yard.git("person", &["reset", "-q", "--hard", "HEAD~1"]);
+    yard.commit("person", "instead");
+    yard.git("person", &["push", "-q", "--force", &yard.url(), "main"]);
+    assert_eq!(gate.admit(&record), Admission::Granted);
+    assert_eq!(base(), second);
+    assert_eq!(gate.stood_on(), Some(second));
+    let notes = gate.take_notes();
+    assert_eq!(notes, ["main was rewritten: this branch stays on what it was before"]);
+
+    yard.git(&clone, &["config", "core.sshCommand", "evil"]);
+    assert_eq!(gate.admit(&record), Admission::Granted);
+    assert!(gate.take_notes()[0].contains("core.sshcommand"));
+    disk::rename(&yard.path("hub.git"), &yard.path("away.git")).unwrap();
+    yard.git(&clone, &["config", "--unset", "core.sshCommand"]);
+    assert_eq!(gate.admit(&record), Admission::Granted, "a remote that is away is not waited for");
+}
+
+#[test]
+fn what_kind_of_end_it_was_is_read_from_the_record() {
+    use crate::engine::evidence::Evidence;
+    let reason = |outcome, claim, refusals| {
+        let mut record = a_record(Some(outcome), 0);
+        record.state.evidence = Some(Evidence { claim, ..Evidence::default() });
+        record.state.test_refusals = refusals;
+        of_loop(&record, record.state.ending.as_ref().unwrap()).reason
+    };
+    let asked = ClaimResult::Blocked("which port?".to_owned());
+    assert_eq!(reason(Outcome::Blocked, asked, 0), EndReason::Asked);
+    assert_eq!(reason(Outcome::Blocked, ClaimResult::None, 3), EndReason::TestChanges);
+    assert_eq!(reason(Outcome::Blocked, ClaimResult::None, 0), EndReason::Loop);
+    assert_eq!(reason(Outcome::Cancelled, ClaimResult::None, 0), EndReason::Person);
+    assert_eq!(reason(Outcome::Stalled, ClaimResult::None, 0), EndReason::Loop);
+}
