@@ -1,6 +1,6 @@
 //! Fleets through the built binary: a folder of tasks, an agent that a test writes, and as many
 //! machines as it takes, each a `$CREW_HOME` of its own. It asserts on facts, which are refs,
-//! leases and the agents' own notes, and not on the words of a page.
+//! records, reports and the agents' own notes, and not on the words of a page.
 
 mod answers;
 mod between;
@@ -48,9 +48,9 @@ pub(crate) struct FleetWorld {
     has_hub: bool,
 }
 
-/// A machine that works on the fleet.
+/// A node of a cluster, with a home of its own.
 #[derive(Debug, Clone, Copy)]
-struct Machine<'a> {
+struct Node<'a> {
     world: &'a FleetWorld,
     name: &'static str,
 }
@@ -131,28 +131,17 @@ impl FleetWorld {
         self
     }
 
-    /// Shared and ready, and recorded as by [`Self::record`].
-    fn by_hand(self, more: &[&str]) -> Self {
-        let world = self.shared().ready();
-        world.record(more);
-        world
-    }
-
-    /// Records the fleet for a cluster that takes every job and runs none: the test is the nodes.
-    #[track_caller]
-    fn record(&self, more: &[&str]) {
-        self.sandbox.program("sbatch", "cat > /dev/null; echo $$");
-        self.sandbox.program("scontrol", "");
-        self.sandbox.program("squeue", "echo look >> \"$NOTES/looks\"");
-        let before = self.noted("looks").lines().count();
-        let running = self.start(&[&["--on", "slurm"], more].concat());
-        // It looks again once all jobs of the first look are handed in.
-        self.until("the jobs are handed in", |world| {
-            assert!(!running.has_ended(), "{}", running.stderr());
-            world.noted("looks").lines().count() >= before + 2
-        });
-        running.signal(Signal::KILL);
-        running.wait(LONG);
+    /// Shared and ready, with an executor `nodes` that keeps what is submitted in `scripts` of the
+    /// notes, below the name of the attempt: the test is the nodes. A job runs until the note
+    /// `status.<attempt>` says how it is.
+    fn with_nodes(self) -> Self {
+        std::fs::create_dir_all(self.note("scripts")).unwrap();
+        let submit = r#"name=$(basename {name}); cp {script} "$NOTES/scripts/$name"; echo "$name""#;
+        let status = r#"cat "$NOTES"/status.{job} 2> /dev/null || echo running"#;
+        let cancel = r#"echo cancelled > "$NOTES"/status.{job}"#;
+        let keys = [("submit", submit), ("status", status), ("cancel", cancel)];
+        let keys = keys.map(|(key, command)| format!("{key} = '''{command}'''\n"));
+        self.settings(&format!("[executor.nodes]\n{}", keys.concat())).shared().ready()
     }
 
     fn hub(&self) -> PathBuf {
@@ -174,9 +163,9 @@ impl FleetWorld {
         self.sandbox.start_crew(arguments).wait(LONG)
     }
 
-    /// A machine by its name; the fleet is started on the one called `home`.
-    fn on(&self, name: &'static str) -> Machine<'_> {
-        Machine { world: self, name }
+    /// A node by its name.
+    fn on(&self, name: &'static str) -> Node<'_> {
+        Node { world: self, name }
     }
 
     /// A file that the agents or the test left for the other.
@@ -229,25 +218,36 @@ impl FleetWorld {
         std::fs::read_to_string(self.note(&format!("prompt.{task}.{call}"))).unwrap()
     }
 
-    /// A task's lease; null before it has one.
-    fn lease(&self, task: &str) -> Value {
-        let text = if self.has_hub {
-            let name = format!("refs/crew/repo/{task}");
-            let hub = self.hub().display().to_string();
-            let held =
-                self.sandbox.git(&["-C", &hub, "for-each-ref", "--format=%(contents)", &name]);
-            held.split_once("\n\n").map(|(_, text)| text.to_owned()).unwrap_or_default()
-        } else {
-            let file = format!("fleets/repo/tasks/{task}.json");
-            std::fs::read_to_string(self.sandbox.crew_home().join(file)).unwrap_or_default()
-        };
+    /// The fleet's record on the machine that coordinates it; null before its first start.
+    fn record(&self) -> Value {
+        self.json("fleet.json")
+    }
+
+    /// A task in it; null before it has one.
+    fn task(&self, task: &str) -> Value {
+        self.record()["tasks"][task].clone()
+    }
+
+    /// The number of a task's newest attempt; 0 before the first.
+    fn attempt(&self, task: &str) -> u64 {
+        self.task(task)["attempt"].as_u64().unwrap_or_default()
+    }
+
+    /// What the newest attempt at a task reported last, on this machine; null before it did.
+    fn report(&self, task: &str) -> Value {
+        self.json(&format!("attempts/{task}.{}.report.json", self.attempt(task)))
+    }
+
+    fn json(&self, file: &str) -> Value {
+        let file = self.sandbox.crew_home().join("fleets/repo").join(file);
+        let text = std::fs::read_to_string(file).unwrap_or_default();
         serde_json::from_str(&text).unwrap_or_default()
     }
 
-    /// `waiting`, `running`, or how the task ended.
+    /// `waiting`, `running`, `landing`, or how the task ended.
     fn state(&self, task: &str) -> String {
-        let lease = self.lease(task);
-        let state = &lease["state"];
+        let task = self.task(task);
+        let state = &task["state"];
         let is = if state["is"] == "ended" { &state["outcome"] } else { &state["is"] };
         is.as_str().unwrap_or_default().to_owned()
     }
@@ -258,19 +258,24 @@ impl FleetWorld {
 
     /// What the attempt at a task does now.
     fn phase(&self, task: &str) -> String {
-        let lease = self.lease(task);
-        lease["state"]["phase"]["does"].as_str().unwrap_or_default().to_owned()
+        self.report(task)["phase"]["does"].as_str().unwrap_or_default().to_owned()
     }
 
     /// How an ended task explains itself.
     fn why(&self, task: &str) -> String {
-        self.lease(task)["state"]["why"].as_str().unwrap_or_default().to_owned()
+        self.task(task)["state"]["why"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// Ends the process of a task's attempt as a crash would: the one that its lease names.
+    /// The clone of a task's newest attempt.
+    fn clone_of(&self, task: &str) -> PathBuf {
+        let clone = format!("fleets/repo/{task}.{}", self.attempt(task));
+        self.sandbox.crew_home().join(clone)
+    }
+
+    /// Ends the process of a task's attempt as a crash would: the one that its report names.
     #[track_caller]
-    fn kill_job(&self, task: &str) {
-        let pid = self.lease(task)["state"]["pid"].as_i64().expect("a task that runs");
+    fn kill_attempt(&self, task: &str) {
+        let pid = self.report(task)["process"]["pid"].as_i64().expect("a task that runs");
         let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
         kill_process(pid, Signal::KILL).unwrap();
     }
@@ -284,9 +289,14 @@ impl FleetWorld {
         if ran.status.success() { ran.stdout } else { String::new() }
     }
 
-    /// A file of a task's own branch.
+    /// A file of a task's own work, as it was fetched last.
     fn work(&self, task: &str, file: &str) -> String {
-        self.shown(&format!("fleet/repo/{task}"), file)
+        let place = self.sandbox.repository();
+        let mut command = self.sandbox.command("git");
+        let name = format!("refs/remotes/crew/repo/{task}:{file}");
+        command.arg("-C").arg(place).args(["show", &name]);
+        let ran = Running::start(command, None).wait(LONG);
+        if ran.status.success() { ran.stdout } else { String::new() }
     }
 
     /// Runs git in the remote.
@@ -298,19 +308,19 @@ impl FleetWorld {
 }
 
 impl Drop for FleetWorld {
-    /// The jobs of a test that fails would go on without it.
+    /// The attempts of a test that fails would continue without it.
     fn drop(&mut self) {
         if !std::thread::panicking() {
             return;
         }
-        let folder = self.sandbox.crew_home().join("fleets/repo/tasks");
-        for lease in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-            let text = std::fs::read_to_string(lease.path()).unwrap_or_default();
-            let lease: Value = serde_json::from_str(&text).unwrap_or_default();
-            let pid = lease["state"]["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok());
+        let folder = self.sandbox.crew_home().join("fleets/repo/attempts");
+        for file in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let text = std::fs::read_to_string(file.path()).unwrap_or_default();
+            let report: Value = serde_json::from_str(&text).unwrap_or_default();
+            let pid = report["process"]["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok());
             let command = pid.map(|pid| std::fs::read(format!("/proc/{pid}/cmdline")));
             let words = command.and_then(Result::ok).unwrap_or_default();
-            let is_ours = String::from_utf8_lossy(&words).contains("fleet\0job\0repo\0");
+            let is_ours = String::from_utf8_lossy(&words).contains("fleet\0attempt\0");
             if let Some(pid) = pid.and_then(Pid::from_raw).filter(|_| is_ours) {
                 kill_process(pid, Signal::TERM).ok();
             }
@@ -318,31 +328,26 @@ impl Drop for FleetWorld {
     }
 }
 
-impl Machine<'_> {
-    /// Starts an attempt at a task, as an engine does.
-    fn job(&self, task: &str) -> Running {
-        self.job_with(task, &[])
+impl Node<'_> {
+    /// Runs what was submitted for an attempt, as a node of a cluster does: `vat.1`.
+    fn runs(&self, attempt: &str) -> Running {
+        self.runs_with(attempt, &[])
     }
 
     /// The same with more variables.
-    fn job_with(&self, task: &str, variables: &[(&str, &str)]) -> Running {
-        let mut command = self.world.sandbox.command(self.world.sandbox.build().path());
-        command.args(["fleet", "job", "repo", task]).env("MACHINE", self.name);
+    fn runs_with(&self, attempt: &str, variables: &[(&str, &str)]) -> Running {
+        let mut command = self.world.sandbox.command("sh");
+        command.arg(self.world.note("scripts").join(attempt)).env("NODE", self.name);
         command.envs(variables.iter().copied());
-        if self.name != "home" {
-            command.env("CREW_HOME", self.world.sandbox.root().join(self.name));
-        }
-        if self.world.has_hub {
-            command.arg(format!("--remote={}", self.world.hub().display()));
-        }
+        command.env("CREW_HOME", self.world.sandbox.root().join(self.name));
         Running::start(command, None)
     }
 }
 
 /// What every agent does before its script.
 const PREAMBLE: &str = r#"branch=$(git rev-parse --abbrev-ref HEAD)
-task=${branch##*/}
-task=${task%%+*}
+task=${branch%/*}
+task=${task##*/}
 iteration=$CREW_ITERATION
 echo "$task" >> "$NOTES/calls"
 call=$(grep -cx "$task" "$NOTES/calls")
