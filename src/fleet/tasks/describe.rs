@@ -8,7 +8,7 @@ use anyhow::{Error, Result, anyhow, bail};
 
 use super::DescribedFleet;
 use super::folder::{FLEET_FILE, is_task, read_folder};
-use super::options::{FleetFile, TaskOptions, as_keys};
+use super::options::{FleetFile, TaskOptions, in_a_file};
 use super::trust::requests;
 use crate::drive::boundary::check::missing_at_the_start;
 use crate::drive::error_text::error_text;
@@ -61,15 +61,12 @@ pub fn describe(home: &Home, arguments: &FleetRunArgs, here: &Path) -> Result<De
         );
     }
     let setup = set_up(&top, &folder, &file, arguments)?;
-    let known = store::read(home, &setup.name)?;
-    if let Some(known) = &known {
-        refuse_other_fleet(&setup, &known.terms)?;
-    }
+    let known = store::read(home, &setup.name)?.map(|record| record.terms);
+    known.iter().try_for_each(|known| refuse_other_fleet(&setup, known))?;
     let place = place::place(&top, None)?;
     let (tasks, mut notes) = contracts(home, &setup, &place, read, &folder)?;
     notes.extend(unmeasured(&setup, &tasks));
-    notes.extend(known.as_ref().and_then(|known| changed_since(&setup, &known.terms)));
-    let asked = requests(&setup, &file, &tasks, known.as_ref().map(|known| &known.terms));
+    let asked = requests(&setup, &file, &tasks, known.as_ref());
     let untrusted = trust::untrusted(home, &setup.repository, asked)?;
     Ok(DescribedFleet { setup, tasks, left_out, notes, untrusted })
 }
@@ -254,29 +251,6 @@ pub fn refuse_other_fleet(setup: &FleetSetup, known: &FleetSetup) -> Result<()> 
     Ok(())
 }
 
-/// What an earlier start was given and this one is not.
-fn changed_since(setup: &FleetSetup, known: &FleetSetup) -> Option<String> {
-    let landing = |setup: &FleetSetup| match (setup.landing, &setup.remote) {
-        (LandingMode::Main, _) => "it landed (--land)",
-        (LandingMode::Pr, _) => "it opened pull requests (--land pr)",
-        (LandingMode::No, Some(_)) => "it pushed branches",
-        (LandingMode::No, None) => "nothing left this machine",
-    };
-    let changes = [
-        (known.base != setup.base).then(|| format!("its tasks started from {}", known.base)),
-        (known.executor != setup.executor).then(|| format!("it ran on {}", known.executor)),
-        (landing(known) != landing(setup)).then(|| landing(known).to_owned()),
-    ];
-    let changes: Vec<String> = changes.into_iter().flatten().collect();
-    (!changes.is_empty()).then(|| {
-        format!(
-            "the fleet {} was started in another way before: {}. What is typed now holds",
-            setup.name,
-            changes.join("; ")
-        )
-    })
-}
-
 /// The contract of each task, and what the user should know of them.
 fn contracts(
     home: &Home,
@@ -373,7 +347,7 @@ fn freeze(recipe: &mut Recipe) -> Result<()> {
 fn in_a_line(error: &Error) -> String {
     let text = error_text(error);
     match text.split_once("\nhint: ") {
-        Some((what, fix)) => format!("{what}; {}", as_keys(fix)),
+        Some((what, fix)) => format!("{what}; {}", in_a_file(fix)),
         None => text,
     }
 }

@@ -1,1 +1,144 @@
+//! Folders of tasks in real repositories.
 
+use std::path::PathBuf;
+
+use super::fixture::{A_TASK, Yard};
+use super::*;
+use crate::engine::fleet::LandingMode;
+use crate::parse::arguments::FleetRunArgs;
+
+fn refused(described: anyhow::Result<DescribedFleet>) -> String {
+    described.expect_err("a fault").to_string()
+}
+
+#[test]
+fn a_folder_becomes_a_fleet_with_what_its_file_says_and_the_command_line_goes_before_it() {
+    let yard = Yard::new();
+    let file = "slots = 3\nmax-cost = 5\nsetup = 'true'\nsetup-timeout = '2m'\nkeep-branches = true\n\
+                [land]\nkeep = 'target'\ncheck = 'true'\n";
+    yard.write("shop/tasks/fleet.toml", file);
+    let described = yard.describe(&Yard::arguments()).unwrap();
+    let setup = &described.setup;
+    assert_eq!((&*setup.name, &*setup.folder, &*setup.base), ("shop", "tasks", "main"));
+    assert_eq!((setup.slots, setup.max_cost_micros, setup.setup_timeout_s), (3, 5_000_000, 120));
+    assert!(setup.keeps_branches && setup.remote.is_none());
+    assert_eq!((setup.landing, &*setup.land_keep), (LandingMode::No, &["target".to_owned()][..]));
+    let names: Vec<&str> = described.tasks.iter().map(|task| task.task.id.as_str()).collect();
+    assert_eq!(names, ["a", "b"]);
+    assert_eq!(described.tasks[0].contract.checks[0].run, "test -f done");
+    let run = described.tasks[0].contract.run.as_ref().unwrap();
+    assert!(run.git.commit && !run.git.push);
+
+    let typed = FleetRunArgs { slots: Some(1), max_cost_micros: Some(0), ..Yard::arguments() };
+    let setup = yard.describe(&typed).unwrap().setup;
+    assert_eq!((setup.slots, setup.max_cost_micros), (1, 0));
+    let setup = yard.landing().setup;
+    assert_eq!((setup.landing, setup.remote.unwrap().name.as_str()), (LandingMode::Main, "origin"));
+}
+
+#[test]
+fn a_fleet_has_the_name_of_its_folder_or_else_of_the_project() {
+    let yard = Yard::new();
+    let name_of = |here: &str, folder: &str| {
+        let arguments = FleetRunArgs { folder: PathBuf::from(folder), ..FleetRunArgs::default() };
+        describe(&yard.home, &arguments, &yard.path(here)).unwrap().setup.name
+    };
+    yard.write("shop/billing/a.md", A_TASK);
+    assert_eq!(name_of("shop", "billing"), "billing");
+    yard.git("shop", &["worktree", "add", "-q", "../other"]);
+    assert_eq!(name_of("other", "tasks"), "shop");
+    // A bare repository beside its working trees.
+    yard.git(".", &["clone", "-q", "--bare", "origin.git", "project/.bare"]);
+    yard.git("project/.bare", &["worktree", "add", "-q", "../main", "main"]);
+    assert_eq!(name_of("project/main", "tasks"), "project");
+    yard.git(".", &["clone", "-q", "--bare", "origin.git", "till.git"]);
+    yard.git("till.git", &["worktree", "add", "-q", "../trunk", "main"]);
+    assert_eq!(name_of("trunk", "tasks"), "till");
+}
+
+#[test]
+fn a_fleet_of_this_name_of_another_folder_or_repository_is_refused() {
+    let yard = Yard::new();
+    let known = yard.describe(&Yard::arguments()).unwrap().setup;
+    assert!(refuse_other_fleet(&known, &known).is_ok());
+    yard.git("shop", &["worktree", "add", "-q", "../other"]);
+    let elsewhere = FleetSetup { repository: yard.path("other"), ..known.clone() };
+    assert!(refuse_other_fleet(&elsewhere, &known).is_ok());
+    let folder = FleetSetup { folder: "fleet".to_owned(), ..known.clone() };
+    let why = refuse_other_fleet(&folder, &known).unwrap_err().to_string();
+    assert!(why.starts_with("the fleet shop is of the tasks in tasks\nhint: name = "), "{why}");
+    yard.git(".", &["clone", "-q", "origin.git", "copy"]);
+    let copy = FleetSetup { repository: yard.path("copy"), ..known.clone() };
+    let why = refuse_other_fleet(&copy, &known).unwrap_err().to_string();
+    assert!(why.contains("there is a fleet shop of another repository"), "{why}");
+}
+
+#[test]
+fn every_fault_of_a_folder_is_reported_in_a_line_of_its_own() {
+    let yard = Yard::new();
+    yard.write("shop/tasks/a\nb.md", A_TASK);
+    yard.write("shop/tasks/c.md", "---\nagent: nobody\n---\nDo it.\n");
+    let why = refused(yard.describe(&Yard::arguments()));
+    assert_eq!(why.lines().count(), 3, "{why}");
+    assert!(why.contains("\n  a b.md: \"a\\nb\" cannot be a part of a branch"), "{why}");
+    std::fs::remove_file(yard.path("shop/tasks/a\nb.md")).unwrap();
+    let why = refused(yard.describe(&Yard::arguments()));
+    assert!(why.contains("\n  c.md: ") && why.contains("nobody"), "{why}");
+}
+
+#[test]
+fn a_prompt_whose_json_no_spec_can_hold_is_a_fault_of_its_file() {
+    let yard = Yard::new();
+    let front = "---\nagent-cmd: sh -c true\n---\n";
+    yard.write("shop/tasks/quotes.md", &format!("{front}x{}", "\"\\".repeat(100 << 10)));
+    assert!(yard.describe(&Yard::arguments()).is_ok());
+    yard.write("shop/tasks/codes.md", &format!("{front}x{}", "\u{1}".repeat(250 << 10)));
+    let why = refused(yard.describe(&Yard::arguments()));
+    assert!(why.contains("\n  codes.md: with its escapes") && why.contains("1024"), "{why}");
+}
+
+#[test]
+fn what_cannot_be_a_fleet_says_why() {
+    let yard = Yard::new();
+    let outside = tempfile::tempdir().unwrap();
+    let why = refused(describe(&yard.home, &Yard::arguments(), outside.path()));
+    assert!(why.contains("cannot"), "{why}");
+    std::fs::create_dir(outside.path().join("tasks")).unwrap();
+    let why = refused(describe(&yard.home, &Yard::arguments(), outside.path()));
+    assert!(why.starts_with("a fleet needs a git repository"), "{why}");
+    yard.write("shop/c.md", A_TASK);
+    let root = FleetRunArgs { folder: ".".into(), land: Some("main".into()), ..Default::default() };
+    let why = refused(yard.describe(&root));
+    assert!(why.starts_with("tasks at the root of the repository"), "{why}");
+    yard.write("shop/tasks/fleet.toml", "base = 'nowhere'");
+    let why = refused(yard.describe(&Yard::arguments()));
+    assert!(why.starts_with("base in fleet.toml: there is no branch nowhere"), "{why}");
+}
+
+#[test]
+fn all_that_widens_or_runs_is_asked_about_once_and_again_when_it_changes() {
+    let yard = Yard::new();
+    yard.write("shop/tasks/fleet.toml", "setup = 'true'\n[land]\ncheck = 'make'\n");
+    yard.write("shop/.worktreeinclude", ".env\n");
+    let asked = |described: &DescribedFleet| -> Vec<String> {
+        described.untrusted.iter().map(|it| it.text.replace("[fleet shop] ", "")).collect()
+    };
+    let described = yard.describe(&Yard::arguments()).unwrap();
+    let first = asked(&described);
+    for what in ["terms: slots usual", "setup: true", "land check: make", ".worktreeinclude: .env"]
+    {
+        assert!(first.iter().any(|it| it.starts_with(what)), "{what}: {first:?}");
+    }
+    let task = first.iter().find(|it| it.starts_with("task a, fingerprint ")).unwrap();
+    assert!(task.ends_with(r#"agent-cmd = "sh -c true", verify = ["test -f done"]"#), "{task}");
+    crate::world::store::trust::trust(&yard.home, &yard.path("shop"), &described.untrusted)
+        .unwrap();
+    assert_eq!(asked(&yard.describe(&Yard::arguments()).unwrap()), [""; 0]);
+    yard.write("shop/tasks/a.md", &A_TASK.replace("Do it", "Do more"));
+    let again = asked(&yard.describe(&Yard::arguments()).unwrap());
+    assert!(again.len() == 1 && again[0].starts_with("task a, "), "{again:?}");
+    let pushes = asked(&yard.landing());
+    assert!(
+        pushes.iter().any(|it| it.starts_with("pushes to origin (") && it.ends_with(", and main"))
+    );
+}

@@ -11,7 +11,7 @@ use toml::Table;
 
 use super::front_matter::{Faults, FileValue, KeyValue, split, toml};
 use super::options::{
-    FleetFile, LAND_KEYS, LandTable, Place, TASK_KEYS, TOP_KEYS, TaskOptions, is_option, key_name,
+    FleetFile, LAND_KEYS, LandTable, TASK_KEYS, TOP_KEYS, TaskOptions, is_option, key_name,
     laid_over, refuse, refuse_exclusive, refuse_key, refuse_repeats, take, words,
 };
 use crate::engine::boundary::protect;
@@ -117,9 +117,10 @@ fn read_task(name: &str, text: &str, faults: &mut Faults) -> Option<TaskFile> {
                 after_line = Some(entry.line);
             }
             "touches" => {
-                let glob = |text: &str| protect::glob(text).map(|_| text.to_owned());
-                touches =
-                    each(entry, faults, |text| glob(text).map_err(|it| format!("expected {it}")));
+                touches = each(entry, faults, |text| match protect::glob(text) {
+                    Ok(_) => Ok(text.to_owned()),
+                    Err(wanted) => Err(format!("expected {wanted}")),
+                });
             }
             "priority" => match entry.value.text().map(str::parse) {
                 Some(Ok(number)) if number <= MAX_PRIORITY => priority = number,
@@ -155,16 +156,11 @@ fn each<T>(
 }
 
 /// Takes a key that is an option. `keys` are the others that this place of the file has.
-fn take_option(
-    entry: &KeyValue,
-    keys: &'static [&'static str],
-    options: &mut Table,
-    faults: &mut Faults,
-) {
+fn take_option(entry: &KeyValue, keys: &[&'static str], options: &mut Table, faults: &mut Faults) {
     if is_option(&key_name(&entry.key)) {
         take::<TaskOptions>(entry, options, faults);
     } else {
-        refuse_key(entry, Place { keys, takes_options: true }, faults);
+        refuse_key(entry, keys, true, faults);
     }
 }
 
@@ -188,14 +184,14 @@ fn read_fleet_file(text: &str, faults: &mut Faults) -> (FleetFile, Table) {
                     if LAND_KEYS.contains(&&*key_name(&entry.key)) {
                         take::<LandTable>(entry, &mut land, faults);
                     } else {
-                        refuse_key(entry, Place { keys: LAND_KEYS, takes_options: false }, faults);
+                        refuse_key(entry, LAND_KEYS, false, faults);
                     }
                 }
             }
             (key, _) if TOP_KEYS.contains(&&*key_name(key)) => {
                 take::<FleetFile>(entry, &mut top, faults);
             }
-            _ => refuse_key(entry, Place { keys: TOP_KEYS, takes_options: false }, faults),
+            _ => refuse_key(entry, TOP_KEYS, false, faults),
         }
     }
     refuse_exclusive(&shared, faults);

@@ -4,6 +4,8 @@
 mod describe;
 #[cfg(test)]
 mod describe_tests;
+#[cfg(test)]
+pub mod fixture;
 mod folder;
 mod front_matter;
 mod options;

@@ -12,7 +12,7 @@ use toml::{Table, Value};
 use super::front_matter::{Faults, FileValue, KeyValue};
 use crate::engine::fleet::TaskId;
 use crate::engine::text::is_word_of;
-use crate::parse::amounts::{Amount, Unit, text_of, texts};
+use crate::parse::amounts::{Amount, Unit, texts};
 use crate::parse::arguments::{LoopArgs, RecipeArgs, RunArgs, RunOptions, run_options};
 use crate::parse::settings::is_branch;
 use crate::parse::settings::options::LoopOptions;
@@ -22,8 +22,6 @@ use crate::parse::spelling::{nearest, shown};
 const AGENT_WORDS: &str = "words";
 /// The options that hold a list: those of a task are added to the fleet's.
 const ADDED: &str = "verify gate until no-worse may-change context observe orient decide act";
-/// The other keys that hold a list.
-const LISTS: &str = "fallback words after touches check keep";
 /// Options that cannot be given together.
 const EXCLUSIVE: [(&str, &str); 2] = [("agent", "agent-cmd"), ("no-promise", "completion-promise")];
 
@@ -120,14 +118,6 @@ fn above_zero<'de, D: Deserializer<'de>, const UNIT: usize>(
     if amount.0 > 0 { Ok(Some(amount)) } else { Err(D::Error::custom("expected more than 0")) }
 }
 
-/// The keys that one place of a file may hold.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
-    pub keys: &'static [&'static str],
-    /// Whether the options of `crew run` may stand there, too.
-    pub takes_options: bool,
-}
-
 /// The name of a key: people write `_` for `-`, and `n` as on the command line.
 pub(super) fn key_name(written: &str) -> String {
     match written {
@@ -141,11 +131,9 @@ pub(super) fn refuse_repeats(entries: &[KeyValue], faults: &mut Faults) {
     let mut seen = BTreeMap::new();
     for entry in entries {
         let name = key_name(&entry.key);
-        let is_list = is_word_of(ADDED, &name) || is_word_of(LISTS, &name);
         if let Some(line) = seen.insert(name, entry.line) {
-            let key = shown(&entry.key);
-            let list = if is_list { ", which may be a list such as [a, b]" } else { "" };
-            let what = format!("{key} is given twice, also in line {line}: keep one{list}");
+            let what =
+                format!("{} is given twice, also in line {line}: keep one", shown(&entry.key));
             faults.at(entry.line, what);
         }
     }
@@ -176,8 +164,13 @@ pub(super) fn take<T: DeserializeOwned>(entry: &KeyValue, table: &mut Table, fau
         Ok(_) => table.extend(alone),
         Err(error) => {
             let message = error.message().lines().next().unwrap_or_default();
-            let expected = message.split_once(", not ").map_or(message, |(expected, _)| expected);
-            refuse(entry, expected, &entry.value, faults);
+            let Some(at) = message.find("expected ") else {
+                return faults.at(entry.line, format!("{}: {message}", shown(&entry.key)));
+            };
+            let expected = message[at..].split(", not ").next().unwrap_or_default();
+            let expected = expected.replace("a boolean", "true or false");
+            let expected = expected.replace("a string", "a text").replace("a sequence", "a list");
+            refuse(entry, &expected, &entry.value, faults);
         }
     }
 }
@@ -203,23 +196,27 @@ fn value_of(entry: &KeyValue) -> Result<Value, &FileValue> {
     })
 }
 
-/// Refuses a key that is not of this place of a file.
-pub(super) fn refuse_key(entry: &KeyValue, place: Place, faults: &mut Faults) {
+/// Refuses a key that is not one of the `keys` of this place of a file. `takes_options`: options of
+/// `crew run` may stand there, too.
+pub(super) fn refuse_key(
+    entry: &KeyValue,
+    keys: &[&'static str],
+    takes_options: bool,
+    faults: &mut Faults,
+) {
     let (key, name) = (shown(&entry.key), key_name(&entry.key));
     let refused = REFUSED.iter().find(|(refused, _)| *refused == name);
     let home = HOMES.iter().find(|(_, keys)| keys.contains(&name.as_str()));
     let home = home.map(|(home, _)| *home).or(is_option(&name).then_some(HOME_OF_OPTIONS));
-    let mut known = place.keys.to_vec();
-    let mut more = "";
-    if place.takes_options {
-        known.extend(options());
-        more = ", words, and the options that crew run --help lists";
-    }
+    let known: Vec<&str> =
+        keys.iter().copied().chain(options().filter(|_| takes_options)).collect();
+    let more =
+        if takes_options { ", words, and the options that crew run --help lists" } else { "" };
     let what = match (refused, home, nearest(&name, &known)) {
         (Some((_, why)), ..) => format!("`{name}` is not for a task to set: {why}"),
         (None, Some(home), _) => format!("`{name}` belongs {home}"),
         (None, None, Some(meant)) => format!("unknown key `{key}`: did you mean `{meant}`?"),
-        _ => format!("unknown key `{key}`: the keys are {}{more}", place.keys.join(", ")),
+        _ => format!("unknown key `{key}`: the keys are {}{more}", keys.join(", ")),
     };
     faults.at(entry.line, what);
 }
@@ -230,7 +227,7 @@ pub(super) fn is_option(name: &str) -> bool {
 }
 
 /// The options that a file may set.
-fn options() -> impl Iterator<Item = &'static str> {
+pub(super) fn options() -> impl Iterator<Item = &'static str> {
     let longs = run_options().filter_map(Arg::get_long);
     longs.filter(|long| !REFUSED.iter().any(|(name, _)| name == long)).chain([AGENT_WORDS])
 }
@@ -270,25 +267,9 @@ pub(super) fn laid_over(fleet: &Table, own: Table) -> Table {
     all
 }
 
-/// These options as the words of a command line. The agent's own come last.
+/// These options as a file in TOML would have them, one a text.
 pub(super) fn words(options: &Table) -> Vec<String> {
-    let mut words = Vec::new();
-    for (key, value) in options.iter().filter(|(key, _)| *key != AGENT_WORDS) {
-        match value {
-            Value::Boolean(on) => words.extend(on.then(|| format!("--{key}"))),
-            Value::Array(list) => {
-                words.extend(list.iter().map(|one| format!("--{key}={}", text_of(one))));
-            }
-            one => words.push(format!("--{key}={}", text_of(one))),
-        }
-    }
-    let own = options.get(AGENT_WORDS).and_then(Value::as_array).into_iter().flatten();
-    let own: Vec<String> = own.map(text_of).collect();
-    if !own.is_empty() {
-        words.push("--".to_owned());
-        words.extend(own);
-    }
-    words
+    options.iter().map(|(key, value)| format!("{key} = {value}")).collect()
 }
 
 impl TaskOptions {
@@ -304,26 +285,10 @@ impl TaskOptions {
     }
 }
 
-/// A fix that names options, such as `--agent NAME`, as one that names keys of a file:
-/// `agent = "NAME"`.
-pub(super) fn as_keys(fix: &str) -> String {
-    let (mut words, mut follows_a_key): (Vec<String>, _) = (Vec::new(), false);
-    for word in fix.split(' ') {
-        let bare = word.trim_end_matches([',', ';']);
-        let mark = &word[bare.len()..];
-        let key = bare.strip_prefix("--").filter(|name| is_option(name));
-        let is_text = bare == "none" || bare.starts_with(|first: char| first.is_ascii_uppercase());
-        words.push(match key {
-            Some(key) => format!("{key}{mark}"),
-            None if follows_a_key && is_text => format!("= \"{bare}\"{mark}"),
-            None if follows_a_key && bare.starts_with(['"', '0']) => format!("= {word}"),
-            None => word.to_owned(),
-        });
-        follows_a_key = key.is_some();
+/// A fix that names options of a command line, for a file.
+pub(super) fn in_a_file(fix: &str) -> String {
+    if !fix.contains("--") {
+        return fix.to_owned();
     }
-    let keys = words.join(" ");
-    if keys == fix {
-        return keys;
-    }
-    format!("{keys} (under [task] in fleet.toml, or in the front matter)")
+    format!("{fix} (here as a key without --, under [task] in fleet.toml or in the front matter)")
 }

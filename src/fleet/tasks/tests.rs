@@ -1,1 +1,606 @@
+//! Task files and fleet.toml as people write them, and what is reported of their faults.
 
+use serde::Deserialize;
+
+use super::folder::{is_task, read_folder};
+use super::front_matter::split;
+use super::options::{FleetFile, LAND_KEYS, LandTable, TOP_KEYS, TaskOptions, options};
+use crate::engine::fleet::FleetTask;
+use crate::engine::record::Proof;
+use crate::parse::amounts::Amount;
+
+type Read = Result<(FleetFile, Vec<(FleetTask, TaskOptions)>), String>;
+
+fn read(files: &[(&str, &str)], fleet_toml: Option<&str>) -> Read {
+    let files = files.iter().map(|(name, text)| ((*name).to_owned(), text.as_bytes().to_vec()));
+    read_folder(files.collect(), fleet_toml.map(str::as_bytes)).map_err(|faults| faults.join("\n"))
+}
+
+/// The task of one file, beside others that it may wait for.
+fn task(text: &str) -> FleetTask {
+    let others = [("auth.md", text), ("user-model.md", "do it"), ("a.md", "do it")];
+    let (_, tasks) = read(&others, None).unwrap_or_else(|faults| panic!("{text:?}: {faults}"));
+    tasks.into_iter().map(|(task, _)| task).find(|task| task.id.as_str() == "auth").unwrap()
+}
+
+/// The words of front matter in YAML, sorted.
+fn words(yaml: &str) -> Vec<String> {
+    task(&format!("---\n{yaml}\n---\ndo it\n")).words
+}
+
+/// What is reported of a task file.
+fn refused(text: &str) -> String {
+    refused_of("auth.md", text)
+}
+
+fn refused_of(name: &str, text: &str) -> String {
+    read(&[(name, text)], None).expect_err(text)
+}
+
+#[test]
+fn a_task_is_a_page_that_is_no_readme_and_not_hidden() {
+    let table = [
+        ("auth.md", true),
+        ("v1.2.md", true),
+        ("readme-first.md", true),
+        ("README.md", false),
+        ("ReadMe.md", false),
+        ("_notes.md", false),
+        (".draft.md", false),
+        (".md", false),
+        ("fleet.toml", false),
+        ("auth.txt", false),
+    ];
+    for (name, expected) in table {
+        assert_eq!(is_task(name), expected, "{name}");
+    }
+}
+
+#[test]
+fn front_matter_stands_between_two_fences_and_the_first_is_the_first_line() {
+    let table = [
+        ("do it", 0, "do it"),
+        ("---\nn: 3\n---\ndo it", 1, "do it"),
+        ("+++\nn = 3\n+++\ndo it", 1, "do it"),
+        ("\u{feff}---\r\nn: 3\r\n--- \r\n\r\ndo\r\nit\r\n", 1, "\r\ndo\r\nit\r\n"),
+        ("---\n---\ndo it", 0, "do it"),
+        ("---\n# n: 3\n---\ndo it", 0, "do it"),
+        ("+++\n+++\ndo it", 0, "do it"),
+        ("---\nn: 3\n---", 1, ""),
+        ("---\nn: 3\n---\nabove\n---\nbelow", 1, "above\n---\nbelow"),
+        ("---\nn: 3\n---\n+++\nn = 3\n+++", 1, "+++\nn = 3\n+++"),
+        ("do it\n---\nn: 3\n", 0, "do it\n---\nn: 3\n"),
+        ("--- n\n---\n", 0, "--- n\n---\n"),
+    ];
+    for (text, keys, body) in table {
+        let (entries, rest) = split(text).unwrap_or_else(|fault| panic!("{text:?}: {fault:?}"));
+        assert_eq!((entries.len(), rest), (keys, body), "{text:?}");
+    }
+    let prompt = task("---\r\nn: 3\r\n---\r\n\r\n  do\r\n\r\nit\r\n\r\n").prompt;
+    assert_eq!(prompt, "  do\r\n\r\nit");
+}
+
+#[test]
+fn a_fence_that_is_broken_starts_nothing() {
+    let texts = [
+        "---\nverify: cargo test\n\nFix the login.\n",
+        "+++\nverify = \"cargo test\"\n---\nFix the login.\n",
+        "---\nFix the login.\n---\nand more\n",
+        "---\n- verify\n---\nFix the login.\n",
+        "---\nn: 3\n...\nn: 4\n---\nFix the login.\n",
+        "---\n? [a]\n: b\n---\nFix the login.\n",
+        "---\nverify: cargo test: all\n---\nFix the login.\n",
+        "---\nverify: [cargo test\n---\nFix the login.\n",
+        "+++\nn = 3\nn = 4\n+++\nFix the login.\n",
+        "+++\nn: 3\n+++\nFix the login.\n",
+        "\n---\nn: 3\n---\nFix the login.\n",
+        "\u{feff} \r\n\r\n+++\r\nn = 3\r\n+++\r\nFix the login.\r\n",
+        "\u{feff}\u{feff}---\nn: 3\n---\nFix the login.\n",
+        "----\nverify: a\n----\nDo it.",
+        "<<<<<<< HEAD\n---\nverify: a\n---\nDo it.",
+    ];
+    insta::assert_snapshot!(texts.map(refused).join("\n"), @"
+    auth.md:1: `---` opens the front matter and nothing closes it: end it with a line `---`
+    auth.md:1: `+++` opens the front matter and nothing closes it: end it with a line `+++`
+    auth.md:2: the front matter takes lines of KEY: VALUE
+    auth.md:2: the front matter takes lines of KEY: VALUE
+    auth.md:4: the front matter is one YAML document, and another begins here
+    auth.md:2: a key of the front matter is a word
+    auth.md:2: this is not YAML: mapping values are not allowed in this context; a value that holds `: ` or ` #`, or begins with a mark, needs quotes
+    auth.md:2: this is not YAML: unclosed bracket '['; a value that holds `: ` or ` #`, or begins with a mark, needs quotes
+    auth.md:3: n is given twice: keep one of them
+    auth.md:2: this is not TOML: key with no value, expected `=`
+    auth.md:2: front matter begins on the first line: remove what is before this `---`, or write the prompt above it
+    auth.md:3: front matter begins on the first line: remove what is before this `+++`, or write the prompt above it
+    auth.md:1: front matter begins on the first line: remove what is before this `---`, or write the prompt above it
+    auth.md:1: `----` is not a fence: front matter is between lines `---` or `+++`
+    auth.md:1: a merge is open here: resolve it
+    ");
+}
+
+#[test]
+fn a_key_is_an_option_and_its_value_what_a_person_would_type() {
+    let table: [(&str, &[&str]); 21] = [
+        ("max-iterations: 15", &["max-iterations = \"15\""]),
+        ("max_iterations: 15", &["max-iterations = \"15\""]),
+        ("n: 15", &["max-iterations = \"15\""]),
+        ("max-cost: 2.50", &["max-cost = \"2.50\""]),
+        ("max-cost: $2.50", &["max-cost = \"$2.50\""]),
+        ("max-tokens: 500k", &["max-tokens = \"500k\""]),
+        ("timeout: 1h 30m", &["timeout = \"1h 30m\""]),
+        ("verify: cargo test auth", &["verify = [\"cargo test auth\"]"]),
+        ("verify: \"true\"", &["verify = [\"true\"]"]),
+        ("verify: --version", &["verify = [\"--version\"]"]),
+        ("verify: [a, 'b # c']", &["verify = [\"a\", \"b # c\"]"]),
+        ("verify:\n- a\n- b", &["verify = [\"a\", \"b\"]"]),
+        ("verify: []", &["verify = []"]),
+        ("no-promise: true", &["no-promise = true"]),
+        ("no_promise: false", &["no-promise = false"]),
+        ("completion-promise: false", &["completion-promise = false"]),
+        ("prove: True\nrequire: proven", &["prove = \"proven\"", "require = \"proven\""]),
+        ("fallback: codex, gemini", &["fallback = [\"codex\", \"gemini\"]"]),
+        ("fallback: [codex, gemini]", &["fallback = [\"codex\", \"gemini\"]"]),
+        (
+            "words: [--effort, high]\nmodel: opus",
+            &["model = \"opus\"", "words = [\"--effort\", \"high\"]"],
+        ),
+        ("words: []", &["words = []"]),
+    ];
+    for (yaml, expected) in table {
+        assert_eq!(words(yaml), expected, "{yaml}");
+    }
+}
+
+#[test]
+fn toml_says_the_same_with_its_own_marks() {
+    let toml = r#"+++
+verify   = ["cargo test auth", 'a "b"']  # two
+max-cost = 2.50
+max_tokens = 1_000
+no-promise = true
+timeout = """90m"""
+after = ["user-model"]
+priority = 7
+touches = "src/auth/**"
++++
+Add password reset.
+"#;
+    let read = task(toml);
+    let expected = [
+        r#"max-cost = "2.50""#,
+        r#"max-tokens = "1000""#,
+        "no-promise = true",
+        r#"timeout = "90m""#,
+        r#"verify = ["cargo test auth", 'a "b"']"#,
+    ];
+    assert_eq!(read.words, expected);
+    assert_eq!(read.after, ["user-model".parse().unwrap()]);
+    assert_eq!(read.priority, 7);
+    assert_eq!(read.touches, ["src/auth/**"]);
+    assert_eq!(read.prompt, "Add password reset.");
+}
+
+#[test]
+fn a_task_that_says_nothing_about_itself_is_usual() {
+    let read = task("Fix the login.");
+    assert_eq!((read.id.as_str(), read.priority), ("auth", 5));
+    assert_eq!((read.after, read.touches, read.words), (vec![], vec![], vec![]));
+}
+
+#[test]
+fn every_key_that_cannot_be_obeyed_is_reported_with_its_line() {
+    let keys = "\
+verfy: cargo test
+frobnicate: 3
+max-cost: lots
+no-promise: yes please
+verify: true
+model: [opus, sonnet]
+timeout: 90
+gate:
+until: {run: x}
+agent: &mine codex
+context: !now x
+max_iterations: 3
+n: 4
+words: --effort high
+priority: 10
+after: [a b, c]
+touches: [/etc, ../x, 'a[', **/*.rs]
+orient: [[a]]
+decide: ''
+no-worse: \"a\\0b\"
+permissions: all
+verify: b
+touches: c";
+    let text = format!("---\n{keys}\n---\n");
+    insta::assert_snapshot!(refused(&text), @r#"
+    auth.md: there is no prompt: write what is to be done under the front matter
+    auth.md:2: unknown key `verfy`: did you mean `verify`?
+    auth.md:3: unknown key `frobnicate`: the keys are after, priority, touches, words, and the options that crew run --help lists
+    auth.md:4: max-cost: expected US dollars, such as 5.00, not `lots`
+    auth.md:5: no-promise: expected true or false, not `yes please`
+    auth.md:6: verify: expected a text or a list of texts, not `true` (as a text it needs quotes)
+    auth.md:7: model: expected a text, not a list
+    auth.md:8: timeout: expected a time with its unit, such as 90m, 12h or "1h 30m", not `90`
+    auth.md:9: gate: expected a text or a number, not an empty value
+    auth.md:10: until: expected a text or a number, not a table
+    auth.md:11: agent: expected a text or a number, not an anchor (a value that begins with `&` needs quotes)
+    auth.md:12: context: expected a text or a number, not a tag (a value that begins with `!` needs quotes)
+    auth.md:14: n is given twice, also in line 13: keep one
+    auth.md:15: words: expected a list, not `--effort high`
+    auth.md:16: priority: expected a whole number from 0 to 9, the most urgent, not `10`
+    auth.md:17: after: expected the name of a task or a list such as [a, b], not `a b`
+    auth.md:17: there is no task `c`: after names files of this folder, without .md
+    auth.md:18: touches: expected a glob (unclosed character class; missing ']'), not `a[`
+    auth.md:18: touches: expected a text or a list of texts, not an alias (a value that begins with `*` needs quotes)
+    auth.md:18: touches: expected paths from the root of the checkout, not `../x`
+    auth.md:18: touches: expected paths from the root of the checkout, not `/etc`
+    auth.md:19: orient: expected a text or a number, not a list in a list
+    auth.md:20: decide: expected a text or a number, not ``
+    auth.md:21: no-worse: expected a text or a number, not `a b`
+    auth.md:22: permissions: expected one of `default`, `accept-edits`, `auto`, `bypass`, not `all`
+    auth.md:23: verify is given twice, also in line 6: keep one
+    auth.md:24: touches is given twice, also in line 18: keep one
+    "#);
+}
+
+#[test]
+fn a_prompt_that_is_too_long_is_refused_with_its_size_and_the_limit() {
+    let text = |bytes| format!("---\nn: 3\n---\n{}\n", "x".repeat(bytes));
+    assert_eq!(task(&text(262_144)).prompt.len(), 262_144);
+    insta::assert_snapshot!(refused(&text(262_145)), @"auth.md: the prompt has 257 KiB, and may have 256: put some of it into another file, and name that");
+}
+
+#[test]
+fn a_key_that_holds_for_all_tasks_is_sent_to_fleet_toml_and_a_list_of_names_to_brackets() {
+    let keys = "setup: npm ci\nslots: 2\nbase: main\nname: x\nland: {check: a}\ntask: 3\ncheck: true\nafter: a, b";
+    insta::assert_snapshot!(refused(&format!("---\n{keys}\n---\nFix the login.\n")), @"
+    auth.md:2: `setup` belongs above the first table of fleet.toml
+    auth.md:3: `slots` belongs above the first table of fleet.toml
+    auth.md:4: `base` belongs above the first table of fleet.toml
+    auth.md:5: `name` belongs above the first table of fleet.toml
+    auth.md:6: `land` belongs in fleet.toml, as a line [land] with its keys below
+    auth.md:7: `task` belongs in fleet.toml, as a line [task] with its keys below
+    auth.md:8: `check` belongs under [land] in fleet.toml
+    auth.md:9: after: expected the name of a task or a list such as [a, b], not `a, b`
+    ");
+}
+
+#[test]
+fn options_that_only_go_together_or_alone_are_held_to_it() {
+    let texts = [
+        "---\nagent: codex\nagent-cmd: mine\n---\nFix the login.\n",
+        "---\nno-promise: true\ncompletion-promise: DONE\n---\nFix the login.\n",
+    ];
+    insta::assert_snapshot!(texts.map(refused).join("\n"), @"
+    auth.md: agent cannot be used with agent-cmd: give one of the two
+    auth.md: no-promise cannot be used with completion-promise: give one of the two
+    ");
+}
+
+#[test]
+fn what_the_fleet_decides_is_refused_with_the_reason() {
+    let keys = [
+        "detach",
+        "json",
+        "verbose",
+        "quiet",
+        "dry_run",
+        "list",
+        "worktree",
+        "replace",
+        "commit",
+        "push",
+        "rebase",
+        "prompt-file",
+        "no-project",
+    ];
+    let keys: String = keys.map(|key| format!("{key}: true\n")).concat();
+    insta::assert_snapshot!(refused(&format!("---\n{keys}---\nFix the login.\n")), @"
+    auth.md:2: `detach` is not for a task to set: a fleet runs each task in a process of its own
+    auth.md:3: `json` is not for a task to set: crew fleet status --json reports all tasks
+    auth.md:4: `verbose` is not for a task to set: crew show --log shows what the agent of a task does
+    auth.md:5: `quiet` is not for a task to set: a task prints nothing to the terminal
+    auth.md:6: `dry-run` is not for a task to set: crew fleet run --dry-run shows every task
+    auth.md:7: `list` is not for a task to set: it starts nothing
+    auth.md:8: `worktree` is not for a task to set: each task has a clone of its own
+    auth.md:9: `replace` is not for a task to set: nothing else runs in a task's clone
+    auth.md:10: `commit` is not for a task to set: the fleet commits what each iteration changed
+    auth.md:11: `push` is not for a task to set: crew fleet run --push decides it for all tasks
+    auth.md:12: `rebase` is not for a task to set: tasks are rebased onto the fleet's base, which fleet.toml names
+    auth.md:13: `prompt-file` is not for a task to set: the text of the task's own file is the prompt
+    auth.md:14: `no-project` is not for a task to set: the fleet decides for all tasks which settings count
+    ");
+}
+
+#[test]
+fn a_file_without_a_prompt_or_with_a_bad_name_is_refused() {
+    let files = [
+        ("auth.md", ""),
+        ("auth.md", "---\nn: 3\n---\n \n"),
+        ("auth.md", "a\0b"),
+        ("my task.md", "do it"),
+        ("-x.md", "do it"),
+        ("a\nb.md", "do it"),
+    ];
+    let all = files.map(|(name, text)| refused_of(name, text));
+    insta::assert_snapshot!(all.join("\n"), @r#"
+    auth.md: there is no prompt: write what is to be done under the front matter
+    auth.md: there is no prompt: write what is to be done under the front matter
+    auth.md: the prompt holds a NUL character: is it a text?
+    my task.md: "my task" cannot be a part of a branch: only letters from a to z, digits, `-`, `_` and `.` may stand in it; rename the file
+    -x.md: "-x" cannot be a part of a branch: it begins with `.` or `-`; rename the file
+    a b.md: "a\nb" cannot be a part of a branch: only letters from a to z, digits, `-`, `_` and `.` may stand in it; rename the file
+    "#);
+}
+
+#[test]
+fn a_command_of_several_lines_is_read_alike_however_its_file_ends_a_line() {
+    let unix = "+++\nverify = \"\"\"\ntrue\ntest -f x\n\"\"\"\n+++\nDo it.\n";
+    let read = [unix.to_owned(), unix.replace('\n', "\r\n")].map(|text| task(&text).words);
+    assert_eq!(read[0], read[1]);
+    assert!(read[0][0].contains("true\ntest -f x"), "{read:?}");
+}
+
+const FLEET: &str = r#"
+name  = "spring"
+base  = "main"
+slots = 4
+max-cost = 50.5
+setup = "npm ci"
+[task]
+verify = "cargo test"
+n = 20
+agent = "codex"
+no-promise = true
+words = ["--fast"]
+[land]
+check = ["cargo test", "cargo fmt --check"]
+keep = "target"
+"#;
+
+/// What a fleet.toml says, or all that is wrong in it.
+fn read_fleet_file(text: &str) -> Result<FleetFile, String> {
+    read(&[], Some(text)).map(|(file, _)| file)
+}
+
+#[test]
+fn what_holds_for_all_is_read() {
+    let more = "setup-timeout = '5m'\nkeep_branches = true\n";
+    let file = read_fleet_file(&(more.to_owned() + FLEET)).unwrap();
+    let check = ["cargo test", "cargo fmt --check"].map(str::to_owned).to_vec();
+    let expected = FleetFile {
+        name: Some("spring".parse().unwrap()),
+        base: Some("main".to_owned()),
+        slots: Some(Amount(4)),
+        max_cost: Some(Amount(50_500_000)),
+        setup: Some("npm ci".to_owned()),
+        setup_timeout: Some(Amount(300)),
+        keep_branches: true,
+        land: LandTable { check, keep: vec!["target".to_owned()] },
+    };
+    assert_eq!(file, expected);
+    assert_eq!(read_fleet_file("").unwrap(), FleetFile::default());
+    assert_eq!(read_fleet_file("[land]\ncheck = 'a'").unwrap().land.check, ["a"]);
+}
+
+#[test]
+fn what_is_wrong_in_fleet_toml_is_reported_together() {
+    let text = r#"
+name = "a b"
+base = "-x"
+slots = 0
+max_cost = "lots"
+max-cost = 5
+setup = 2024-01-01
+setup-timeout = 0
+slot = 4
+verify = "cargo test"
+check = "cargo test"
+hooks = 3
+[task]
+verfy = "cargo test"
+slots = 4
+touches = ["src"]
+push = true
+max-cost = "lots"
+[land]
+verify = "cargo test"
+check = ["cargo test", "", true]
+"#;
+    let mut all = read_fleet_file(text).expect_err("faults");
+    for broken in
+        ["setup = true", "task = 3\nland = 3", "slots = \n", "[task\n", "slots = 1\nslots = 2\n"]
+    {
+        all = format!("{all}\n{}", read_fleet_file(broken).expect_err(broken));
+    }
+    insta::assert_snapshot!(all, @r#"
+    fleet.toml:2: name: "a b" cannot be a part of a branch: only letters from a to z, digits, `-`, `_` and `.` may stand in it
+    fleet.toml:3: base: expected a branch, not `-x`
+    fleet.toml:4: slots: expected more than 0, not `0`
+    fleet.toml:5: max_cost: expected US dollars, such as 5.00, not `lots`
+    fleet.toml:6: max-cost is given twice, also in line 5: keep one
+    fleet.toml:7: setup: expected a text or a number, not a date
+    fleet.toml:8: setup-timeout: expected more than 0, not `0`
+    fleet.toml:9: unknown key `slot`: did you mean `slots`?
+    fleet.toml:10: `verify` belongs under [task] in fleet.toml, or in the front matter of a task
+    fleet.toml:11: `check` belongs under [land] in fleet.toml
+    fleet.toml:12: unknown key `hooks`: the keys are name, base, slots, max-cost, setup, setup-timeout, keep-branches
+    fleet.toml:14: unknown key `verfy`: did you mean `verify`?
+    fleet.toml:15: `slots` belongs above the first table of fleet.toml
+    fleet.toml:16: `touches` belongs in the front matter of a task
+    fleet.toml:17: `push` is not for a task to set: crew fleet run --push decides it for all tasks
+    fleet.toml:18: max-cost: expected US dollars, such as 5.00, not `lots`
+    fleet.toml:20: `verify` belongs under [task] in fleet.toml, or in the front matter of a task
+    fleet.toml:21: check: expected a text or a number, not ``
+    fleet.toml:1: setup: expected a text, not `true` (as a text it needs quotes)
+    fleet.toml:1: `task` belongs in fleet.toml, as a line [task] with its keys below
+    fleet.toml:2: `land` belongs in fleet.toml, as a line [land] with its keys below
+    fleet.toml:1: this is not TOML: string values must be quoted, expected literal string
+    fleet.toml:1: this is not TOML: unclosed table, expected `]`
+    fleet.toml:2: slots is given twice: keep one of them
+    "#);
+}
+
+#[test]
+fn a_task_adds_its_commands_to_those_of_the_fleet_and_replaces_the_rest() {
+    let usual = r#"agent = "codex"|max-iterations = "20"|no-promise = true"#;
+    let table = [
+        ("", format!(r#"{usual}|verify = ["cargo test"]|words = ["--fast"]"#)),
+        (
+            "verify: npm test\nwords: [--slow]",
+            format!(r#"{usual}|verify = ["cargo test", "npm test"]|words = ["--slow"]"#),
+        ),
+        (
+            "agent-cmd: mine\nwords: []",
+            format!(r#"agent-cmd = "mine"{}|verify = ["cargo test"]|words = []"#, &usual[15..]),
+        ),
+        (
+            "no-promise: false\nn: 3",
+            r#"agent = "codex"|max-iterations = "3"|no-promise = false|verify = ["cargo test"]|words = ["--fast"]"#.to_owned(),
+        ),
+        (
+            "completion-promise: DONE",
+            r#"agent = "codex"|completion-promise = "DONE"|max-iterations = "20"|verify = ["cargo test"]|words = ["--fast"]"#.to_owned(),
+        ),
+    ];
+    for (yaml, expected) in table {
+        let text = format!("---\n{yaml}\n---\ndo it");
+        let (_, tasks) = read(&[("auth.md", &text)], Some(FLEET)).unwrap();
+        assert_eq!(tasks[0].0.words.join("|"), expected, "{yaml}");
+    }
+    let read =
+        read(&[("a.md", "---\nfallback: gemini\n---\ndo it")], Some("[task]\nfallback = 'codex'"));
+    assert_eq!(read.unwrap().1[0].0.words, [r#"fallback = ["gemini"]"#]);
+}
+
+#[test]
+fn tasks_come_by_priority_and_then_by_name() {
+    let files = [
+        ("c.md", "do c"),
+        ("b.md", "---\npriority: 9\n---\ndo b"),
+        ("d.md", "---\npriority: 0\n---\ndo d"),
+        ("a.md", "---\nafter: d\n---\ndo a"),
+        ("t10.md", "do t10"),
+        ("t2.md", "do t2"),
+    ];
+    let (_, tasks) = read(&files, None).unwrap();
+    let ids: Vec<String> = tasks.iter().map(|(task, _)| task.id.to_string()).collect();
+    assert_eq!(ids.join(" "), "b a c t2 t10 d");
+}
+
+#[test]
+fn a_revision_changes_with_all_that_runs_and_with_nothing_else() {
+    let revision = |text: &str, fleet: &str| {
+        read(&[("auth.md", text)], Some(fleet)).unwrap().1[0].0.revision.clone()
+    };
+    let usual = revision("do it", "");
+    assert!(usual.len() == 12 && usual.bytes().all(|byte| byte.is_ascii_hexdigit()), "{usual}");
+    assert_eq!(usual, revision("---\npriority: 9\ntouches: src\n---\ndo it\n", "slots = 2"));
+    let others = [
+        revision("do it now", ""),
+        revision("---\nn: 3\n---\ndo it", ""),
+        revision("do it", "[task]\nn = 3\nverify = 'a'"),
+        revision("do it", "setup = 'a'"),
+    ];
+    assert!(!others.contains(&usual));
+    assert_eq!(others[1], revision("do it", "[task]\nn = 3"));
+}
+
+#[test]
+fn what_is_wrong_between_the_files_of_a_folder_is_reported_together() {
+    let files = [
+        ("Auth.md", "do it"),
+        ("auth.md", "do it"),
+        ("a.md", "---\nafter: [auht, b]\n---\ndo it"),
+        ("b.md", "---\nn: 3\nafter: a\n---\ndo it"),
+        ("c.md", "---\nafter: c\n---\ndo it"),
+        ("d.md", "---\nafter: [c, nobody]\n---\ndo it"),
+        ("e.md", "---\nafter: g\n---\ndo it"),
+        ("f.md", "---\nafter: [d, e]\n---\ndo it"),
+        ("g.md", "---\nafter: [h, f]\n---\ndo it"),
+        ("h.md", "---\nafter: auth.md\n---\ndo it"),
+        ("i.md", "---\nverfy: x\nafter: [nobdoy, j]\n---\n"),
+        ("j.md", "---\nafter: i\n---\ndo it"),
+    ];
+    insta::assert_snapshot!(read(&files, Some("slot = 4")).unwrap_err(), @r#"
+    fleet.toml:1: unknown key `slot`: did you mean `slots`?
+    a.md:2: there is no task `auht`: did you mean `Auth`?
+    a.md:2: these tasks wait for each other: a → b → a
+    auth.md: its name differs from Auth.md only in case, and branches on some machines ignore that: rename one
+    c.md:2: these tasks wait for each other: c → c
+    d.md:2: there is no task `nobody`: after names files of this folder, without .md
+    e.md:2: these tasks wait for each other: e → g → f → e
+    h.md:2: there is no task `auth.md`: did you mean `Auth`?
+    i.md: there is no prompt: write what is to be done under the front matter
+    i.md:2: unknown key `verfy`: did you mean `verify`?
+    i.md:3: there is no task `nobdoy`: after names files of this folder, without .md
+    i.md:3: these tasks wait for each other: i → j → i
+    "#);
+}
+
+#[test]
+fn what_is_not_utf_8_is_refused_by_name_together_with_every_other_fault() {
+    let files = [
+        ("latin.md", &b"---\nn: 3\n---\nna\xefve\n"[..]),
+        ("typo.md", b"---\nverfy: x\n---\ndo it"),
+    ];
+    let files = files.map(|(name, bytes)| (name.to_owned(), bytes.to_vec()));
+    let faults = read_folder(files.to_vec(), Some(b"slots = 2\nname = '\xff'")).unwrap_err();
+    insta::assert_snapshot!(faults.join("\n"), @r#"
+    fleet.toml:2: this is not UTF-8: save the file as UTF-8
+    latin.md:4: this is not UTF-8: save the file as UTF-8
+    typo.md:2: unknown key `verfy`: did you mean `verify`?
+    "#);
+}
+
+#[test]
+fn a_task_becomes_the_arguments_of_a_run_with_its_prompt_as_it_is() {
+    for prompt in
+        ["build", "--verify x", "-- x", "a \"quote --verify", "  two\nlines", "é\u{a0}—push"]
+    {
+        let front = "verify: --x\nrequire: checked\nwords: [-n, '9']\nagent-cmd: mine\nact: go";
+        let text = format!("---\n{front}\nmax-cost: 2.50\n---\n{prompt}\n");
+        let (_, mut tasks) = read(&[("auth.md", &text)], None).unwrap();
+        let (task, options) = tasks.remove(0);
+        assert_eq!(task.prompt, prompt);
+        let run = options.run_args(&task.prompt);
+        assert_eq!(run.start.task().as_deref(), Some(&*format!("{prompt}\n")));
+        assert_eq!(
+            (run.start.terms.verify, run.start.terms.require),
+            (vec!["--x".to_owned()], Some(Proof::Checked))
+        );
+        assert_eq!(run.start.limits.max_cost.map(|it| it.amount.0), Some(2_500_000));
+        assert_eq!(run.options.words, Some(vec!["-n".to_owned(), "9".to_owned()]));
+        assert_eq!(run.options.agent_cmd.as_deref(), Some("mine"));
+        assert_eq!(run.recipe.act, ["go"]);
+    }
+}
+
+/// A key that the type does not know would be passed over without a word.
+#[test]
+fn every_key_that_a_file_may_have_is_read() {
+    let unfit = || toml::Value::Table(toml::Table::new());
+    let alone = |key: &str| toml::Table::from_iter([(key.to_owned(), unfit())]);
+    for key in options() {
+        assert!(TaskOptions::deserialize(alone(key)).is_err(), "{key}");
+    }
+    for key in TOP_KEYS {
+        assert!(FleetFile::deserialize(alone(key)).is_err(), "{key}");
+    }
+    for key in LAND_KEYS {
+        assert!(LandTable::deserialize(alone(key)).is_err(), "{key}");
+    }
+}
+
+#[test]
+fn deep_and_long_texts_are_read_in_bounded_time_and_memory() {
+    let bomb = "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\n";
+    for piece in ["[", "{", "- ", "a: ", "? ", "&a ", "*a ", "'", "|\n", "a:\n", "\n ", bomb] {
+        let front = piece.repeat((1 << 20) / piece.len());
+        for fence in ["---", "+++"] {
+            let _ = read(&[("auth.md", &format!("{fence}\n{front}\n{fence}\ndo it"))], None);
+        }
+    }
+}

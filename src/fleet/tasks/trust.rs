@@ -76,8 +76,8 @@ fn pushes(setup: &FleetSetup, Remote { name, url }: &Remote) -> String {
 /// The options of a task, word for word, and its prompt.
 fn of_task(task: &DescribedTask) -> String {
     let FleetTask { id, revision, words, .. } = &task.task;
-    let mut text = shell_words::join(words);
-    if words.iter().any(|word| word == "--verify=auto") {
+    let mut text = words.join(", ");
+    if words.iter().any(|word| word.starts_with("verify = ") && word.contains("\"auto\"")) {
         let found: Vec<&str> =
             task.contract.checks.iter().map(|check| check.run.as_str()).collect();
         text = format!("{text} (auto: {})", found.join("; "));

@@ -1,0 +1,79 @@
+//! A repository with tasks, for tests: what a start reads and looks at, with real git.
+
+use std::path::PathBuf;
+
+use tempfile::TempDir;
+
+use super::{DescribedFleet, describe};
+use crate::parse::arguments::FleetRunArgs;
+use crate::world::files::disk::{self, Durability};
+use crate::world::process::{Call, ExitCause};
+use crate::world::store::Home;
+
+/// A task whose agent is on every machine.
+pub const A_TASK: &str = "---\nagent-cmd: sh -c true\nverify: test -f done\n---\nDo it.\n";
+
+/// A folder with the repository `shop` on the branch `main`, and the bare remote `origin.git`.
+pub struct Yard {
+    root: TempDir,
+    pub home: Home,
+}
+
+impl Yard {
+    /// With the tasks `a` and `b`, committed and pushed.
+    pub fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let home = Home::at(&root.path().join("home"));
+        let yard = Self { root, home };
+        yard.git(".", &["init", "-q", "--bare", "-b", "main", "origin.git"]);
+        yard.git(".", &["init", "-q", "-b", "main", "shop"]);
+        yard.git("shop", &["config", "user.name", "Somebody"]);
+        yard.git("shop", &["config", "user.email", "somebody@example.com"]);
+        yard.git(
+            "shop",
+            &["remote", "add", "origin", &yard.path("origin.git").display().to_string()],
+        );
+        for name in ["a", "b"] {
+            yard.write(&format!("shop/tasks/{name}.md"), A_TASK);
+        }
+        yard.commit("first");
+        yard.git("shop", &["push", "-q", "-u", "origin", "main"]);
+        yard
+    }
+
+    pub fn commit(&self, message: &str) {
+        self.git("shop", &["add", "-A"]);
+        self.git("shop", &["commit", "-q", "--allow-empty", "-m", message]);
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        disk::real_path(self.root.path()).unwrap().join(name)
+    }
+
+    pub fn write(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        disk::make_folder(path.parent().unwrap()).unwrap();
+        disk::write(&path, text.as_bytes(), Durability::Process).unwrap();
+    }
+
+    /// What git prints in a folder, where it must succeed.
+    pub fn git(&self, folder: &str, arguments: &[&str]) -> String {
+        let call = Call::of("git", &self.path(folder)).args(arguments);
+        let ended = call.run(|| false).unwrap();
+        assert_eq!(ended.cause, ExitCause::Exit(0), "git {arguments:?}: {}", ended.text());
+        ended.text().trim_end().to_owned()
+    }
+
+    /// The fleet of the folder `tasks`, landing on main.
+    pub fn landing(&self) -> DescribedFleet {
+        self.describe(&FleetRunArgs { land: Some("main".to_owned()), ..Self::arguments() }).unwrap()
+    }
+
+    pub fn arguments() -> FleetRunArgs {
+        FleetRunArgs { folder: PathBuf::from("tasks"), ..FleetRunArgs::default() }
+    }
+
+    pub fn describe(&self, arguments: &FleetRunArgs) -> anyhow::Result<DescribedFleet> {
+        describe(&self.home, arguments, &self.path("shop"))
+    }
+}
