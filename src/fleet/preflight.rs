@@ -10,15 +10,15 @@ use super::record::FleetSetup;
 use super::step::DescribedTask;
 use crate::engine::fleet::manifest::LOCAL;
 use crate::engine::fleet::{LandingMode, Remote};
-use crate::engine::git::{GitFault, GitTrouble, RefUpdate, RemoteRef};
+use crate::engine::git::{GitFault, GitTrouble, RemoteRef};
 use crate::engine::text::{count, named};
 use crate::world::client::on_path;
 use crate::world::files::disk;
 use crate::world::git;
 use crate::world::git::readiness::{self, in_the_way};
 use crate::world::git::refs::Refs;
+use crate::world::slots;
 use crate::world::store::Home;
-use crate::world::{env, slots};
 
 /// What has to be free on the disk beside the clones, in bytes.
 const SPARE_BYTES: u64 = 100 << 20;
@@ -162,7 +162,14 @@ impl Findings {
         let record = format!("refs/crew/{fleet}/record");
         let tip = there.iter().find(|it| it.name == branch);
         if !there.iter().any(|it| it.name == record) {
-            self.check_push(&remote.name, &refs, &record, tip);
+            match refs.takes(&record) {
+                Ok(true) => {}
+                Ok(false) => self.lacks(
+                    format!("{} does not take refs such as {record}", remote.name),
+                    "have its rules take refs/crew/*, or use another remote",
+                ),
+                Err(fault) => self.unreached(&remote.name, fault),
+            }
         }
         match tip {
             Some(tip) => self.check_ahead(setup, remote, tip),
@@ -206,34 +213,6 @@ impl Findings {
         }
     }
 
-    /// That the remote takes a ref of the fleet, in a push of the form of all of crew's. What is
-    /// pushed is a commit that the remote has.
-    fn check_push(&mut self, remote: &str, refs: &Refs<'_>, name: &str, tip: Option<&RemoteRef>) {
-        let tip = tip.filter(|tip| git::is_a_commit(refs.folder, &tip.id));
-        let taken = match tip {
-            None => refs.takes(name),
-            Some(tip) => {
-                let name = format!("{name}-probe-{:016x}", env::random());
-                let update = |old, new| RefUpdate { name: name.clone(), old, new };
-                let made = refs.swap(&[update(None, Some(tip.id.clone()))]);
-                let taken = made.map(|_| true);
-                if taken.is_ok() {
-                    // Where nobody may delete, it stays.
-                    let _ = refs.swap(&[update(Some(tip.id.clone()), None)]);
-                }
-                taken
-            }
-        };
-        match taken {
-            Ok(true) => {}
-            Ok(false) => self.lacks(
-                format!("{remote} does not take refs such as {name}"),
-                "have its rules take refs/crew/*, or use another remote",
-            ),
-            Err(fault) => self.unreached(remote, fault),
-        }
-    }
-
     /// Commits of the base that the remote does not have: a note, and where they would land with a
     /// task's work, a fault.
     fn check_ahead(&mut self, setup: &FleetSetup, remote: &Remote, tip: &RemoteRef) {
@@ -270,3 +249,7 @@ impl Findings {
         ));
     }
 }
+
+#[cfg(test)]
+#[path = "preflight_tests.rs"]
+mod tests;
