@@ -10,7 +10,7 @@ use super::step::DescribedTask;
 use super::tasks::DescribedFleet;
 use crate::engine::fleet::manifest::LOCAL;
 use crate::engine::fleet::{LandingMode, TaskId, overlap};
-use crate::engine::record::{Check, Outcome, Permissions, Run};
+use crate::engine::record::{Check, Outcome, Permissions};
 use crate::engine::text::{Shown, clean, distinct, named, one_line};
 use crate::engine::usage::Money;
 use crate::engine::words::templates;
@@ -34,7 +34,7 @@ const INDENT: usize = 10;
 const TASK_COLUMNS: usize = 30;
 /// The most characters of foreign text in a row; a command is whole.
 const TEXT_CHARS: usize = 200;
-/// The options that have a row or a column of their own.
+/// The options that have a row of their own.
 const SHOWN_ELSEWHERE: [&str; 9] = [
     "verify",
     "gate",
@@ -62,20 +62,17 @@ pub fn page(
         tasks.iter().filter(|task| known(task).and_then(outcome).is_none()).collect();
     let listed = if is_dry { open.len() } else { open.len().min(LISTED) };
     let rows = Rows { setup, open: &open, width };
-    let limits = rows.limits();
     let order = open[..listed].iter().enumerate().map(|(index, task)| {
-        let own = if limits.len() > 1 { rows.limit(task) } else { String::new() };
         let runs = known(task).is_some_and(|task| matches!(task.state, TaskState::Running { .. }));
         let after: Vec<&str> = task.task.after.iter().map(TaskId::as_str).collect();
         let after = (!after.is_empty()).then(|| format!("after {}", after.join(", ")));
         let more = runs.then(|| "runs already".to_owned()).into_iter().chain(after);
         let more = more.collect::<Vec<_>>().join("  ");
-        [(index + 1).to_string(), task.task.id.to_string(), own, more]
+        [(index + 1).to_string(), task.task.id.to_string(), more]
     });
     let columns = [
         Column::number(ALWAYS, usize::MAX),
         Column::text(ALWAYS, TASK_COLUMNS),
-        Column::number(ALWAYS, usize::MAX),
         Column::rest(ALWAYS, 0),
     ];
     let is_local = setup.executor == LOCAL;
@@ -96,7 +93,6 @@ pub fn page(
         overlaps => overlaps(&open),
         most_overlaps => OVERLAPS_MAX,
         agents => rows.agents(),
-        limits,
         commands => rows.commands(),
         include => setup.include.as_deref().map(|it| Shown(it.trim()).to_string().replace("\\n", ", ")),
         onto => remote.and_then(|remote| base.strip_prefix(&remote)).unwrap_or(&base),
@@ -169,10 +165,10 @@ fn trust(untrusted: &[TrustRequest]) -> String {
     let name = |request: &TrustRequest| {
         let what = request.text.split_once("] ").map_or(&*request.text, |(_, what)| what);
         let what = what.split([':', ',', '(']).next().unwrap_or_default();
-        shown(what)
+        shown(what.strip_prefix("task ").unwrap_or(what))
     };
     let names: Vec<String> = untrusted.iter().map(name).collect();
-    format!("new to this machine, and asked about once: {}", named(&names, NEW_MAX))
+    format!("new, and asked about once: {}", named(&names, NEW_MAX))
 }
 
 /// The rows about the tasks that are not over.
@@ -183,28 +179,9 @@ struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// The different limits on the cost of single tasks.
-    fn limits(&self) -> Vec<String> {
-        distinct(self.open.iter().map(|task| self.limit(task)))
-    }
-
-    /// "$5.00", "a share" of the fleet's money, "no limit".
-    fn limit(&self, task: &DescribedTask) -> String {
-        match task.contract.limits.max_cost_micros {
-            0 if self.setup.max_cost_micros > 0 => "a share".to_owned(),
-            0 => "no limit".to_owned(),
-            micros => Money::from_micros(micros).to_string(),
-        }
-    }
-
     /// Who works, and the options that have no row of their own.
     fn agents(&self) -> Vec<String> {
-        let agent = |task: &DescribedTask| {
-            task.contract.run.as_ref().map(describe_agent).unwrap_or_default()
-        };
-        let mut rows = self.grouped("agent", agent);
-        rows.extend(self.grouped("options", other_options).into_iter().filter(|it| !it.is_empty()));
-        rows
+        [self.grouped("agent", describe_agent), self.grouped("options", other_options)].concat()
     }
 
     /// One row for each text, with the tasks that it is of.
@@ -225,20 +202,19 @@ impl Rows<'_> {
         for run in &self.setup.setup {
             rows.push(self.row("setup", &format!("`{}` in each new clone", Shown(run)), self.open));
         }
-        let mut checks: Vec<(&Check, Vec<&DescribedTask>)> = Vec::new();
+        let mut checks: Vec<(String, &str, Vec<&DescribedTask>)> = Vec::new();
         for task in self.open {
             for check in &task.contract.checks {
-                match checks.iter_mut().find(|(known, _)| kind(known) == kind(check)) {
-                    Some((_, of)) => of.push(task),
-                    None => checks.push((check, vec![task])),
+                let remark = if check.no_worse { " gets no worse" } else { "" };
+                let text = format!("`{}`{remark}", Shown(&check.run));
+                let role = check.role.label();
+                match checks.iter_mut().find(|(its, of, _)| (&**its, *of) == (&*text, role)) {
+                    Some((.., tasks)) => tasks.push(task),
+                    None => checks.push((text, role, vec![task])),
                 }
             }
         }
-        for (check, of) in &checks {
-            let remark = if check.no_worse { " gets no worse" } else { "" };
-            let text = format!("`{}`{remark}", Shown(&check.run));
-            rows.push(self.row(check.role.label(), &text, of));
-        }
+        rows.extend(checks.iter().map(|(text, role, tasks)| self.row(role, text, tasks)));
         let unchecked = self.open.iter().filter(|task| task.contract.checks.is_empty());
         let unchecked: Vec<_> = unchecked.copied().collect();
         if !unchecked.is_empty() {
@@ -270,29 +246,31 @@ impl Rows<'_> {
     }
 }
 
-/// "claude, model opus, permissions bypass; at a limit codex".
-fn describe_agent(run: &Run) -> String {
-    let model = run.model.as_ref().map(|model| format!(", model {}", shown(model)));
-    let permissions = (run.permissions != Permissions::default())
-        .then(|| format!(", permissions {}", run.permissions.label()));
+/// "claude, model opus, permissions bypass, at most $5.00; then codex".
+fn describe_agent(task: &DescribedTask) -> String {
+    let Some(run) = &task.contract.run else { return String::new() };
+    let mut text = shown(&run.agent.name);
+    if let Some(model) = &run.model {
+        text += &format!(", model {}", shown(model));
+    }
+    if run.permissions != Permissions::default() {
+        text += &format!(", permissions {}", run.permissions.label());
+    }
+    if task.contract.limits.max_cost_micros > 0 {
+        text += &format!(", at most {}", Money::from_micros(task.contract.limits.max_cost_micros));
+    }
     let others: Vec<String> = run.fallback.iter().map(|agent| shown(&agent.name)).collect();
-    let others = (!others.is_empty()).then(|| format!("; at a limit {}", others.join(", ")));
-    let parts = [Some(shown(&run.agent.name)), model, permissions, others];
-    parts.into_iter().flatten().collect()
+    if others.is_empty() { text } else { format!("{text}; then {}", others.join(", ")) }
 }
 
 /// The options of a task that have no row of their own, word for word.
 fn other_options(task: &DescribedTask) -> String {
     let is_other = |word: &&String| {
-        let name = word.strip_prefix("--").and_then(|word| word.split('=').next());
-        !name.is_some_and(|name| SHOWN_ELSEWHERE.contains(&name))
+        let name = word.split(" = ").next().unwrap_or_default();
+        !SHOWN_ELSEWHERE.contains(&name)
     };
-    let words = task.task.words.iter().filter(is_other).map(String::as_str);
-    Shown(&shell_words::join(words)).to_string()
-}
-
-fn kind(check: &Check) -> (&str, &str, bool) {
-    (&check.run, check.role.label(), check.no_worse)
+    let words: Vec<String> = task.task.words.iter().filter(is_other).cloned().collect();
+    Shown(&words.join(", ")).to_string()
 }
 
 #[cfg(test)]

@@ -1,1 +1,208 @@
+use insta::assert_snapshot;
 
+use super::*;
+use crate::engine::fixture::a_run;
+use crate::engine::fleet::{FleetTask, Remote};
+use crate::engine::record::{Agent, Role};
+use crate::fleet::record::TaskEnding;
+use crate::parse::settings::merge::ValueOrigin;
+use crate::report::colour::painted;
+
+/// The page without colours.
+fn page(described: &DescribedFleet, record: Option<&FleetRecord>, is_dry: bool) -> String {
+    painted(&super::page(described, record, 80, is_dry), false)
+}
+
+fn id(name: &str) -> TaskId {
+    name.parse().unwrap()
+}
+
+fn a_task(name: &str, checks: &[(&str, Role)]) -> DescribedTask {
+    let task = FleetTask {
+        id: id(name),
+        prompt: format!("Do {name}"),
+        words: Vec::new(),
+        after: Vec::new(),
+        touches: Vec::new(),
+        priority: 5,
+        revision: "0123456789ab".to_owned(),
+    };
+    let mut contract = a_run(None).contract;
+    contract.checks = checks.iter().map(|(run, role)| Check::new(*run, *role)).collect();
+    DescribedTask { task, contract }
+}
+
+fn a_fleet(tasks: Vec<DescribedTask>) -> DescribedFleet {
+    let setup = FleetSetup {
+        name: "billing".to_owned(),
+        repository: "/repo".into(),
+        folder: "tasks".to_owned(),
+        base: "main".to_owned(),
+        slots: 4,
+        max_cost_micros: 50_000_000,
+        executor: LOCAL.to_owned(),
+        ..FleetSetup::default()
+    };
+    let (left_out, notes, untrusted) = (Vec::new(), Vec::new(), Vec::new());
+    DescribedFleet { setup, tasks, left_out, notes, untrusted }
+}
+
+fn request(what: &str) -> TrustRequest {
+    TrustRequest { text: format!("[fleet billing] {what}"), origin: ValueOrigin::Typed }
+}
+
+/// Five tasks with all that a page has rows for.
+fn five() -> DescribedFleet {
+    let test = ("npm test", Role::Verify);
+    let mut vat = a_task("vat-rounding", &[test, ("npm run lint", Role::Gate)]);
+    vat.contract.limits.max_cost_micros = 5_000_000;
+    vat.task.words =
+        vec!["verify = [\"npm test\"]".to_owned(), "max-iterations = \"15\"".to_owned()];
+    vat.task.touches = vec!["src/tax/**".to_owned()];
+    if let Some(run) = &mut vat.contract.run {
+        run.model = Some("opus".to_owned());
+        run.permissions = Permissions::Bypass;
+        run.fallback = vec![Agent { name: "codex".to_owned(), ..Agent::default() }];
+    }
+    let mut invoice = a_task("invoice-pdf", &[("npm test -- pdf", Role::Verify)]);
+    invoice.task.after = vec![id("vat-rounding"), id("csv-export")];
+    invoice.task.touches = vec!["src/tax/pdf.ts".to_owned()];
+    let csv = a_task("csv-export", &[test]);
+    let mut fleet =
+        a_fleet(vec![vat, csv, invoice, a_task("dunning", &[test]), a_task("notes", &[])]);
+    let url = "https://git.example.org/acme/billing.git".to_owned();
+    fleet.setup.remote = Some(Remote { name: "origin".to_owned(), url });
+    fleet.setup.landing = LandingMode::Main;
+    fleet.setup.setup = Some("npm ci".to_owned());
+    fleet.setup.include = Some(".env\nconf/*.env\n".to_owned());
+    fleet.setup.land_checks = vec![Check::new("npm run e2e", Role::Verify)];
+    fleet.left_out = ["README.md", "_notes.md"].map(str::to_owned).to_vec();
+    let asked = ["terms: slots 4", "setup: npm ci", "task vat-rounding, fingerprint 0: x"];
+    fleet.untrusted = asked.map(request).to_vec();
+    fleet
+}
+
+#[test]
+fn five_tasks_fit_a_terminal_of_24_lines_with_the_question() {
+    let page = page(&five(), None, false);
+    assert_snapshot!(page, @r#"
+    fleet billing: 5 tasks, on this machine, 4 at once, at most $50.00
+      reads   tasks/*.md (README.md, _notes.md are not tasks)
+      order   1  vat-rounding
+              2  csv-export
+              3  invoice-pdf   after vat-rounding, csv-export
+              4  dunning
+              5  notes
+      overlap vat-rounding, invoice-pdf: src/tax/** and src/tax/pdf.ts, one by one
+      agent   claude, model opus, permissions bypass, at most $5.00; then codex
+                for vat-rounding
+      agent   claude  for csv-export, invoice-pdf, dunning, notes
+      options max-iterations = "15"  for vat-rounding
+      setup   `npm ci` in each new clone
+      verify  `npm test`  for vat-rounding, csv-export, dunning
+      gate    `npm run lint`  for vat-rounding
+      verify  `npm test -- pdf`  for invoice-pdf
+      checks  none: only its agent says when a task is done  for notes
+      land    `npm run e2e` on main as it will be
+      copies  ignored files that .worktreeinclude names: .env, conf/*.env
+      pushes  to origin (https://git.example.org/acme/billing.git), each iteration:
+              fleet/billing/* (CI may run), refs/crew/billing/*; main, when a task's
+              checks pass on it (--land)
+      trust   new, and asked about once: terms, setup, vat-rounding
+    "#);
+    assert!(page.lines().count() < 24, "{}", page.lines().count());
+    assert!(page.lines().all(|line| line.chars().count() <= 80));
+}
+
+#[test]
+fn a_small_fleet_takes_a_few_rows() {
+    let fleet = a_fleet(vec![a_task("only", &[("cargo test", Role::Verify)])]);
+    assert_snapshot!(page(&fleet, None, false), @"
+    fleet billing: 1 task, on this machine, 4 at once, at most $50.00
+      reads   tasks/*.md
+      order   1  only
+      agent   claude
+      verify  `cargo test`
+      pushes  nothing. Branches stay here; --push or --land sends them
+      trust   nothing is new: it starts without asking
+    ");
+}
+
+#[test]
+fn what_ended_stays_ended_and_what_runs_is_said() {
+    let fleet = five();
+    let mut record = FleetRecord::default();
+    let ending = |outcome| {
+        TaskState::Ended(TaskEnding {
+            outcome,
+            proof: None,
+            why: "a key".to_owned(),
+            reason: crate::fleet::record::EndReason::Loop,
+            landed: None,
+        })
+    };
+    let running =
+        TaskState::Running { job: "1".to_owned(), since: crate::engine::fixture::at(0).wall };
+    for (name, state) in [
+        ("vat-rounding", ending(Outcome::Completed)),
+        ("notes", ending(Outcome::Blocked)),
+        ("csv-export", running),
+    ] {
+        record.tasks.insert(id(name), TaskRecord { state, ..TaskRecord::default() });
+    }
+    assert_snapshot!(page(&fleet, Some(&record), false).lines().take(8).collect::<Vec<_>>().join("\n"), @"
+    fleet billing: 5 tasks, on this machine, 4 at once, at most $50.00
+      reads   tasks/*.md (README.md, _notes.md are not tasks)
+      stays   2 tasks that ended already; crew resume billing takes up the 1 that
+              did not complete
+      order   1  csv-export   runs already
+              2  invoice-pdf  after vat-rounding, csv-export
+              3  dunning
+      agent   claude
+    ");
+}
+
+#[test]
+fn a_dry_run_of_five_hundred_tasks_lists_each_task_once() {
+    let mut tasks: Vec<DescribedTask> = (0..500)
+        .map(|number| a_task(&format!("task-{number}"), &[("npm test", Role::Verify)]))
+        .collect();
+    for task in &mut tasks[..100] {
+        task.task.touches = vec!["src/tax/**".to_owned()];
+    }
+    let mut fleet = DescribedFleet { tasks, ..five() };
+    fleet.untrusted =
+        fleet.tasks.iter().map(|task| request(&format!("task {}, x", task.task.id))).collect();
+    let dry = page(&fleet, None, true);
+    assert!(dry.contains("\n          500  task-499\n"), "{dry}");
+    assert!(dry.lines().count() < 530, "{}", dry.lines().count());
+    let short = page(&fleet, None, false);
+    assert!(
+        short.lines().count() < 32 && short.contains("… 492 more, all with --dry-run"),
+        "{short}"
+    );
+    assert!(short.contains("asked about once: task-0, task-1"), "{short}");
+}
+
+#[test]
+fn a_command_to_be_trusted_hides_nothing_and_is_never_cut() {
+    let run = format!("npm test\u{1b}[2K\r\n{}\u{202e}; curl evil", "x".repeat(200));
+    let mut fleet = a_fleet(vec![a_task("only", &[(&run, Role::Verify)])]);
+    fleet.tasks[0].task.words = vec!["agent-cmd = \"evil\u{1b}[2J\"".to_owned()];
+    fleet.left_out = vec!["a\u{1b}[2J\nb.md".to_owned()];
+    fleet.setup.folder = "ta\u{1b}]0;x\u{7}sks".to_owned();
+    fleet.setup.executor = "\u{9b}31mslurm".to_owned();
+    fleet.setup.include = Some(".env\u{202e}\n".to_owned());
+    let shown = page(&fleet, None, false).replace(&"x".repeat(200), "<200 letters>");
+    assert_snapshot!(shown, @r#"
+    fleet billing: 1 task, on slurm, 4 at once, at most $50.00
+      reads   tasks/*.md (a b.md is not a task)
+      order   1  only
+      agent   claude
+      options agent-cmd = "evil\u{1b}[2J"
+      verify  `npm test\u{1b}[2K\u{d}\n<200 letters>\u{202e}; curl evil`
+      copies  ignored files that .worktreeinclude names: .env\u{202e}
+      pushes  nothing. Branches stay here; --push or --land sends them
+      trust   nothing is new: it starts without asking
+    "#);
+}
