@@ -1,15 +1,17 @@
-//! Fleets on a real cluster of two nodes, through the built crew: what Slurm loses, the leases
-//! keep. The agent notes each of its calls, and what the remote holds in the end says how often a
-//! task was done.
+//! Fleets on a real cluster of two nodes, through the built crew: what Slurm loses, the record of
+//! the fleet keeps. The agent notes each of its calls, and what the remote has in the end says how
+//! often a task was done.
 
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
+use serde_json::Value;
 
-use super::cluster::Job;
-use super::{Cluster, Sshd, with_cluster};
+use super::cluster::{Job, program};
+use super::processes::with;
+use super::{Cluster, Sshd, is_skipped, sshd, with_cluster};
 use crate::child::{Ran, Running};
 use crate::sandbox::{Sandbox, poll_within, write_executable};
 
@@ -22,7 +24,7 @@ const LONG: Duration = Duration::from_secs(170);
 /// does not end. The first call of `hidden` ends only after another attempt has begun.
 const AGENT: &str = r#"#!/bin/sh
 cat > /dev/null
-branch=$(git rev-parse --abbrev-ref HEAD); task=${branch##*/}
+branch=$(git rev-parse --abbrev-ref HEAD); task=${branch%/*}; task=${task##*/}
 echo "$task $CREW_ITERATION $SLURMD_NODENAME" >> "$NOTES/calls"
 calls() { grep -c "^$task " "$NOTES/calls"; }
 case $task in hidden) [ "$(calls)" != 1 ] || until [ "$(calls)" != 1 ]; do sleep 0.1; done ;; esac
@@ -94,24 +96,29 @@ impl<'a> Night<'a> {
         text.lines().filter_map(|line| line.strip_prefix(&prefix)).map(str::to_owned).collect()
     }
 
-    /// The lines of work that the task's branch has on the remote.
+    /// The lines of work that the branch of the task's newest attempt has on the remote.
     fn work(&self, task: &str) -> String {
         let git_dir = format!("--git-dir={}", self.hub.display());
-        let file = format!("refs/heads/fleet/repo/{task}:work-{task}");
-        self.sandbox.git(&[&git_dir, "show", &file])
+        let refs = format!("refs/heads/fleet/repo/{task}");
+        let names = self.sandbox.git(&[&git_dir, "for-each-ref", "--format=%(refname)", &refs]);
+        let number = |name: &str| name.rsplit('/').next()?.parse::<u32>().ok();
+        let newest = names.lines().max_by_key(|name| number(name)).expect("a branch").to_owned();
+        self.sandbox.git(&[&git_dir, "show", &format!("{newest}:work-{task}")])
     }
 
-    /// The first line of the newest commit of a task's lease.
-    fn lease(&self, task: &str) -> String {
-        let git_dir = format!("--git-dir={}", self.hub.display());
-        let told = self.sandbox.git(&[
-            &git_dir,
-            "log",
-            "-1",
-            "--format=%s",
-            &format!("refs/crew/repo/{task}"),
-        ]);
-        told.split_whitespace().skip(1).collect::<Vec<_>>().join(" ")
+    /// A task as the fleet's record has it.
+    fn task(&self, task: &str) -> Value {
+        let file = self.sandbox.crew_home().join("fleets/repo/fleet.json");
+        let text = fs::read_to_string(file).unwrap_or_default();
+        let record: Value = serde_json::from_str(&text).unwrap_or_default();
+        record["tasks"][task].clone()
+    }
+
+    /// Where a task is: `waiting`, `running`, or its outcome.
+    fn state(&self, task: &str) -> String {
+        let state = self.task(task)["state"].clone();
+        let word = if state["is"] == "ended" { &state["outcome"] } else { &state["is"] };
+        word.as_str().unwrap_or_default().to_owned()
     }
 
     /// Waits for the first call of a task, and says on which node it is.
@@ -122,11 +129,17 @@ impl<'a> Night<'a> {
     }
 }
 
+/// Whether a process is crew at work on an attempt.
+fn is_attempt(pid: Pid) -> bool {
+    let words = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    words.contains("fleet\0attempt\0")
+}
+
 /// The exit code of each task's newest job, "0:0" for 0.
 fn exits(cluster: &Cluster) -> Vec<(String, String)> {
     let mut exits: Vec<(String, String)> = Vec::new();
     for job in cluster.jobs() {
-        let task = job.name.rsplit('/').next().unwrap().to_owned();
+        let task = job.name.rsplit('/').nth(1).unwrap().to_owned();
         exits.retain(|(known, _)| *known != task);
         exits.push((task, job.exit));
     }
@@ -135,7 +148,7 @@ fn exits(cluster: &Cluster) -> Vec<(String, String)> {
 }
 
 #[test]
-fn twenty_tasks_end_with_their_own_codes_and_one_whose_crew_is_killed_is_taken_up() {
+fn twenty_tasks_end_as_they_should_and_one_whose_crew_is_killed_is_started_again() {
     with_cluster(|sandbox, cluster| {
         let usual: Vec<String> = (0..17).map(|number| format!("task{number:02}")).collect();
         let mut tasks: Vec<&str> = usual.iter().map(String::as_str).collect();
@@ -143,27 +156,23 @@ fn twenty_tasks_end_with_their_own_codes_and_one_whose_crew_is_killed_is_taken_u
         let night = Night::of(sandbox, &tasks, "0.2");
         let told = night.run("slurm");
         assert_eq!(told.code(), 13, "{told:#?}");
-        let mut expected: Vec<(String, String)> =
-            tasks.iter().map(|task| ((*task).to_owned(), "0:0".to_owned())).collect();
-        for (task, exit) in &mut expected {
-            match task.as_str() {
-                "blocked" => *exit = "13:0".to_owned(),
-                "short" => *exit = "10:0".to_owned(),
-                _ => {}
-            }
+        for task in &tasks {
+            let expected = match *task {
+                "blocked" => "blocked",
+                "short" => "exhausted",
+                _ => "completed",
+            };
+            assert_eq!(night.state(task), expected, "{task}: {:#}", night.task(task));
         }
-        expected.sort();
-        assert_eq!(exits(cluster), expected);
         for task in &usual {
             assert_eq!(night.work(task), "1\n2\n3", "{task}");
         }
         // The iteration that was cut off is the only one that was begun twice.
         assert_eq!(night.begun("rash"), ["1", "2", "2", "3"]);
-        // On its own node it finds what the iteration that was cut off had left.
-        assert!(
-            ["1\n2\n3", "1\n2\n2\n3"].contains(&&*night.work("rash")),
-            "{}",
-            night.work("rash")
+        // Its new attempt begins with what was pushed.
+        assert_eq!(
+            (&*night.work("rash"), night.task("rash")["attempt"].as_u64()),
+            ("1\n2\n3", Some(2))
         );
         let again = night.run("slurm");
         assert_eq!((again.code(), cluster.jobs().len()), (13, 21), "{again:#?}");
@@ -207,19 +216,17 @@ fn an_attempt_on_a_node_that_only_seems_lost_is_fenced_and_no_task_is_done_twice
             night.calls("hidden").into_iter().filter(|call| !call.ends_with(&hidden)).collect();
         assert_eq!((elsewhere.len(), night.work("hidden").as_str()), (3, "1\n2\n3"));
         // The attempt on the hidden node is refused once its iteration is over, and ends itself.
-        let loops = sandbox.crew_home().join("nodes").join(&hidden).join("loops");
+        let log = sandbox.root().join("slurm").join(format!("{hidden}.log"));
+        let variable = format!("SLURMD_NODENAME={hidden}");
         poll_within(LONG, "the hidden attempt ends", || {
-            let folders = fs::read_dir(&loops).into_iter().flatten().flatten();
-            let records =
-                folders.filter_map(|it| fs::read_to_string(it.path().join("loop.json")).ok());
-            records.into_iter().any(|text| text.contains("another attempt has this task"))
+            !with(&log, std::slice::from_ref(&variable)).iter().any(|pid| is_attempt(*pid))
         });
         assert_eq!((night.calls("hidden").len(), night.work("hidden").as_str()), (4, "1\n2\n3"));
     });
 }
 
 #[test]
-fn a_cancel_sticks_though_the_controller_forgets_it_and_scancel_leaves_the_task_to_the_next_run() {
+fn a_cancel_sticks_though_the_controller_forgets_it_and_scancel_starts_the_task_again() {
     with_cluster(|sandbox, cluster| {
         let night = Night::of(sandbox, &["stays", "left"], "600");
         let running = night.start("slurm");
@@ -227,40 +234,35 @@ fn a_cancel_sticks_though_the_controller_forgets_it_and_scancel_leaves_the_task_
             night.node_of(task);
         }
         let id = |task: &str| {
-            let end = format!("/{task}");
+            let end = format!("/{task}/1");
             let is_its = |job: &Job| job.name.starts_with("crew/repo.") && job.name.ends_with(&end);
             cluster.jobs().into_iter().find(is_its).unwrap().id
         };
         let (stays, left) = (id("stays"), id("left"));
         cluster.poll_saved(stays);
-        running.signal(Signal::KILL);
-        let cancelled = night.crew(&["fleet", "cancel", "stays", "--now"]);
-        cancelled.success();
+        night.crew(&["cancel", "repo/stays", "--now"]).success();
         cluster.poll_cancelled(stays);
+        running.signal(Signal::KILL);
         cluster.kill_controller();
-        poll_within(LONG, "the job ends", || night.lease("stays").starts_with("is cancelled"));
         cluster.start_controller();
-        // What the controller brings back finds the order in the lease.
+        // What the controller brings back finds the request at the remote.
         let job = cluster.poll_job(stays, "is over", |job| {
             ["COMPLETED", "FAILED", "CANCELLED"].contains(&&*job.state)
         });
         assert!(["14:0", "0:15"].contains(&&*job.exit), "{job:?}");
         assert_eq!(night.calls("stays").len(), 1);
-        cluster.run("scancel", &[&left.to_string()]);
-        let job = cluster.poll_job(left, "is over", |job| job.state == "CANCELLED");
-        assert_eq!(job.exit, "143:0");
-        assert!(night.lease("left").starts_with("waits"), "{}", night.lease("left"));
         fs::write(night.notes.join("pace"), "0.1").unwrap();
-        let told = night.run("slurm");
-        assert_eq!(told.code(), 10, "{told:#?}");
-        assert!(night.lease("stays").starts_with("is cancelled"), "{}", night.lease("stays"));
+        cluster.run("scancel", &[&left.to_string()]);
+        cluster.poll_job(left, "is over", |job| job.state == "CANCELLED");
+        let again = night.run("slurm");
+        assert_eq!(again.code(), 10, "{again:#?}");
+        assert_eq!((&*night.state("stays"), &*night.state("left")), ("cancelled", "completed"));
         assert_eq!(night.calls("stays").len(), 1);
-        assert!(night.lease("left").starts_with("is completed"));
     });
 }
 
 #[test]
-fn a_terminal_that_is_closed_leaves_the_jobs_of_the_cluster_and_the_next_run_joins_them() {
+fn a_terminal_that_is_closed_leaves_the_jobs_of_the_cluster_and_the_next_run_adopts_them() {
     with_cluster(|sandbox, _| {
         let night = Night::of(sandbox, &["one"], "2");
         let first = night.start("slurm");
@@ -280,10 +282,11 @@ fn a_pause_now_ends_the_jobs_of_the_cluster_and_the_next_run_resumes_their_tasks
         let night = Night::of(sandbox, &["one"], "600");
         let running = night.start("slurm");
         night.node_of("one");
-        night.crew(&["fleet", "pause", "--now"]).success();
+        night.crew(&["pause", "repo", "--now"]).success();
         let paused = running.wait(LONG);
         assert_eq!((paused.code(), exits(cluster)[0].1.as_str()), (130, "143:0"), "{paused:#?}");
         fs::write(night.notes.join("pace"), "0.1").unwrap();
+        night.crew(&["resume", "repo"]).success();
         let again = night.run("slurm");
         assert_eq!(again.code(), 0, "{again:#?}");
         // What was broken off counts; its agent may have come to its line of work.
@@ -308,7 +311,7 @@ fn a_job_that_meets_its_time_limit_pushes_its_work_and_the_next_one_ends_the_tas
         // What was broken off counts, and what it had done is on the branch.
         assert_eq!(night.begun("endless"), ["1", "2", "3"]);
         assert_eq!(night.work("endless"), "1\n2\n3");
-        assert!(night.lease("endless").starts_with("is completed"), "{}", night.lease("endless"));
+        assert_eq!(night.state("endless"), "completed", "{:#}", night.task("endless"));
     });
 }
 
@@ -330,4 +333,33 @@ fn a_fleet_runs_by_a_login_node_that_only_ssh_reaches() {
             assert_eq!(night.work(task), "1\n2\n3", "{task}");
         }
     });
+}
+
+#[test]
+fn a_fleet_runs_behind_ssh_by_the_three_commands_of_the_page() {
+    let parallel = || program("parallel").is_none().then(|| "there is no parallel".to_owned());
+    if is_skipped(sshd::missing().or_else(parallel)) {
+        return;
+    }
+    let sandbox = &Sandbox::new();
+    let login = Sshd::start(sandbox, &[]);
+    std::os::unix::fs::symlink(sandbox.build().path(), login.home().join("bin/crew")).unwrap();
+    let identity = "[user]\nname = A Tester\nemail = tester@example.invalid\n";
+    fs::write(login.home().join(".gitconfig"), identity).unwrap();
+    let (_, recipe) = include_str!("../../docs/executors.md").split_once("[executor.ssh]").unwrap();
+    let (recipe, _) = recipe.split_once("```").unwrap();
+    let folders = [".config/crew", ".crew-jobs"].map(|name| sandbox.home().join(name));
+    for folder in &folders {
+        fs::create_dir_all(folder).unwrap();
+    }
+    fs::write(folders[0].join("config.toml"), format!("[executor.ssh]{recipe}")).unwrap();
+    fs::write(folders[1].join("hosts"), "login\n").unwrap();
+    let night = Night::of(sandbox, &["one", "two", "rash"], "0.2");
+    let ended = night.run("ssh");
+    assert_eq!(ended.code(), 0, "{ended:#?}");
+    for task in ["one", "two", "rash"] {
+        assert_eq!(night.work(task), "1\n2\n3", "{task}");
+    }
+    assert_eq!(night.begun("rash"), ["1", "2", "2", "3"]);
+    assert_eq!(night.task("rash")["attempt"].as_u64(), Some(2));
 }

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::child::Running;
@@ -41,13 +42,14 @@ pub(crate) fn is_skipped(missing: Option<String>) -> bool {
     true
 }
 
-/// In place of crew: a task named after a number exits with it. `patient` works until it gets TERM
+/// In place of crew, with the name of a task for its spec: one that is a number exits with it. `patient` works until it gets TERM
 /// and exits with 14 as a cancelled loop does; `rash` dies of TERM as a shell reports it. Where
 /// each task began, and each moment of work, is a line of the file `events`.
 const CREW: &str = r#"#!/bin/sh
 cd "${0%/*}"
 tell() { echo "$* $SLURMD_NODENAME" >> events; }
-task=$4
+[ "$*" = "fleet attempt -" ] || exit 99
+read -r task
 tell began "$task"
 case $task in
     patient) trap 'tell asked "$task"; exit 14' TERM ;;
@@ -60,20 +62,23 @@ while :; do
 done
 "#;
 
-/// Submits `crew fleet job night TASK` with the words and the batch script that crew has for it,
-/// written once more: what is tried here is Slurm.
+/// Submits an attempt at a task with the words and the batch script that crew has for it, written
+/// once more: what is tried here is Slurm.
 fn submit(sandbox: &Sandbox, task: &str) -> u64 {
     let folder = sandbox.root().display().to_string();
     write_executable(&sandbox.root().join("crew"), CREW);
-    let script =
-        format!("#!/bin/sh\ncd -- {folder} || exit 1\nexec {folder}/crew fleet job night {task}\n");
-    let name = format!("--job-name=crew/night/{task}");
-    let log = format!("{folder}/%j.log");
-    let mut command = sandbox.command("sbatch");
-    command.args(["--parsable", &name, "--requeue", "--open-mode=append"]);
-    command.args(["--signal=B:TERM@60", "-o", &log]);
-    let told = Running::start(command, Some(script.into_bytes())).wait(DEADLINE).success();
-    told.trim().parse().unwrap()
+    let script = format!(
+        "cd -- / || exit 1\nexec {folder}/crew fleet attempt - <<'CREW_SPEC'\n{task}\nCREW_SPEC\n"
+    );
+    let submission = format!(
+        "mask=$(umask) && umask 077 && {{ printf '#!/bin/sh\\numask %s\\n' \"$mask\"; cat; }} | \
+         sbatch --parsable --job-name=crew/night/{task}/1 --requeue --open-mode=append \
+         --signal=B:TERM@60 -o {folder}/%j.log"
+    );
+    let mut command = sandbox.command("sh");
+    command.args(["-c", &submission]);
+    let printed = Running::start(command, Some(script.into_bytes())).wait(DEADLINE).success();
+    printed.trim().parse().unwrap()
 }
 
 /// How many lines of the tasks' events begin like this.
@@ -166,7 +171,7 @@ fn jobs_go_on_while_the_controller_is_killed_and_are_known_to_the_next_one() {
         assert_eq!(cluster.jobs(), []);
         cluster.start_controller();
         let known = cluster.poll_job(id, "is known", |job| job.state == "RUNNING");
-        assert_eq!((known.restarts, &*known.name), (0, "crew/night/patient"));
+        assert_eq!((known.restarts, &*known.name), (0, "crew/night/patient/1"));
         goes_on(sandbox, "patient", &node);
         assert_eq!(events(sandbox, "began patient"), 1);
     });
@@ -213,14 +218,15 @@ fn a_login_node_takes_jobs_by_ssh_and_its_login_shell_finds_crew() {
         write_executable(&login.home().join("bin/crew"), CREW);
         let mut command = sandbox.command("ssh");
         command.env_remove("SLURM_CONF");
-        let submit = "exec bash -lc 'mkdir -p -- logs && exec sbatch --parsable -o logs/%j.log'";
+        let submit = "exec bash -lc 'umask 077 && mkdir -p -- logs && exec sbatch --parsable -o logs/%j.log'";
         command.args(["-o", "BatchMode=yes", "--", "login", submit]);
-        let script = b"#!/bin/sh\nexec crew fleet job night 11\n".to_vec();
+        let script = b"#!/bin/sh\nexec crew fleet attempt - <<'S'\n11\nS\n".to_vec();
         let told = Running::start(command, Some(script)).wait(DEADLINE).success();
         let id: u64 = told.trim().parse().unwrap();
         let ended = cluster.poll_job(id, "ended", |job| job.state == "FAILED");
         assert_eq!(ended.exit, "11:0");
-        let log: &Path = &login.home().join(format!("logs/{id}.log"));
-        assert!(log.exists(), "{}", log.display());
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let logs = login.home().join("logs");
+        assert_eq!((mode(&logs), mode(&logs.join(format!("{id}.log")))), (0o700, 0o600));
     });
 }
