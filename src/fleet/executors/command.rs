@@ -23,8 +23,8 @@ const SUBMIT_WITHIN: Duration = Duration::from_secs(120);
 const STATUS_WITHIN: Duration = Duration::from_secs(20);
 /// The longest that all of one list may take; the jobs that are left are asked for first next time.
 const LIST_WITHIN: Duration = Duration::from_secs(30);
-/// The longest id, in bytes.
-const ID_BYTES: usize = 256;
+/// The longest id, in bytes; a record believes no longer one.
+const ID_BYTES: usize = 200;
 /// The most characters of a command's last line that are shown.
 const CAUSE_CHARS: usize = 300;
 

@@ -37,17 +37,18 @@ impl Local {
     }
 }
 
-/// The id of the job that this process is: its own id and its start.
+/// The id of the job that this process is: its own id and its start, which on some systems is a
+/// date with blanks.
 pub fn job_id(process: &ProcessIdentity) -> String {
-    format!("{} {}", process.pid, process.started)
+    format!("{}@{}", process.pid, process.started.replace(' ', "_"))
 }
 
 /// The process that an id names. What is not the id of one process would be a group of processes
 /// for the system.
-fn process_of(id: &str) -> Option<ProcessIdentity> {
-    let (pid, started) = id.split_once(' ')?;
+pub(super) fn process_of(id: &str) -> Option<ProcessIdentity> {
+    let (pid, started) = id.split_once('@')?;
     let pid = pid.parse().ok().filter(|pid| *pid > 1)?;
-    (!started.is_empty()).then(|| ProcessIdentity { pid, started: started.to_owned() })
+    (!started.is_empty()).then(|| ProcessIdentity { pid, started: started.replace('_', " ") })
 }
 
 impl Executor for Local {

@@ -17,7 +17,7 @@ use self::local::Local;
 pub use self::local::job_id;
 use self::slurm::Slurm;
 use super::files::FleetFiles;
-use super::record::FleetSetup;
+use super::record::{FleetSetup, LOCAL};
 use super::spec::AttemptSpec;
 use crate::agents;
 use crate::drive::slurm::quoted;
@@ -28,8 +28,6 @@ use crate::world::env;
 use crate::world::process::Stop;
 use crate::world::store::{Home, hash, settings};
 
-/// The name of the executor that starts processes of this machine.
-pub const LOCAL: &str = "local";
 /// The name of the executor that uses Slurm's commands here; `slurm:HOST` on a login node.
 const SLURM: &str = "slurm";
 /// Where jobs on a cluster leave their output, below the home of the account there.
@@ -177,14 +175,6 @@ impl JobState {
     /// Whether the job is over.
     pub fn is_ended(&self) -> bool {
         matches!(self, Self::Ended(_))
-    }
-
-    /// The executor's reason, empty if there is none.
-    pub fn why(&self) -> &str {
-        match self {
-            Self::Waiting(why) | Self::Ended(why) => why,
-            Self::Running => "",
-        }
     }
 }
 

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::engine::fixture::a_run;
 use crate::engine::fleet::{Carried, Remote};
-use crate::engine::record::TaskOfFleet;
+use crate::engine::record::{ProcessIdentity, TaskOfFleet};
 use crate::fleet::spec::Source;
 use crate::parse::settings::merge::ValueOrigin;
 use crate::world::files::disk::{self, Durability};
@@ -218,6 +218,16 @@ fn a_job_is_gone_after_a_minute_of_answers_without_it() {
 }
 
 #[test]
+fn the_id_of_a_process_is_one_word_and_is_read_back() {
+    for started in ["987654", "Sun Nov 29 21:34:37 2026"] {
+        let process = ProcessIdentity { pid: 42, started: started.to_owned() };
+        let id = job_id(&process);
+        assert!(!id.contains(' '), "{id}");
+        assert_eq!(local::process_of(&id), Some(process));
+    }
+}
+
+#[test]
 fn a_process_of_this_machine_is_known_by_its_id_and_its_start() {
     let folder = tempfile::tempdir().unwrap();
     let home = Home::at(folder.path());
@@ -225,10 +235,10 @@ fn a_process_of_this_machine_is_known_by_its_id_and_its_start() {
     let process = shell.detach(&folder.path().join("log")).unwrap();
     let mut local = Local::new(&home, "night");
     let real = job_id(&process);
-    let another = format!("{} 1", process.pid);
+    let another = format!("{}@1", process.pid);
     local.adopt(&id("auth"), 2, &real);
     local.adopt(&id("late"), 1, &another);
-    for junk in ["", "0 1", "-1 1", "1 1", "x 1", "77", "77 "] {
+    for junk in ["", "0@1", "-1@1", "1@1", "x@1", "77", "77@"] {
         local.adopt(&id("junk"), 1, junk);
     }
     assert_eq!(
@@ -236,7 +246,7 @@ fn a_process_of_this_machine_is_known_by_its_id_and_its_start() {
         format!("{another} late/1 ended; {real} auth/2 running")
     );
     // A process that only has the id of one is not signalled.
-    for job in [&another, "-1 1", "0 1"] {
+    for job in [&another, "-1@1", "0@1"] {
         local.cancel(job).unwrap();
     }
     assert!(identity::is_alive(&process));
