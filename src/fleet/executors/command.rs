@@ -90,7 +90,7 @@ impl<'a> CommandExecutor<'a> {
 
     /// Runs one of the commands, and returns the last line of its standard output that is not
     /// blank. Anything but exit status 0 is an error.
-    fn run(&self, key: &str, command: &str, within: Duration) -> Result<String> {
+    fn run(&self, key: &str, command: &str, within: Duration, stop: Stop<'_>) -> Result<String> {
         let mut last = String::new();
         let mut each = |line: &str| {
             if !line.trim().is_empty() {
@@ -98,7 +98,7 @@ impl<'a> CommandExecutor<'a> {
             }
         };
         let call = Call::shell(command, &self.folder).within(within).keep(Capture::Apart);
-        let ended = call.each_line(&mut each).run(self.stop).context("cannot start sh")?;
+        let ended = call.each_line(&mut each).run(stop).context("cannot start sh")?;
         if ended.cause == ExitCause::Exit(0) {
             return Ok(last);
         }
@@ -114,7 +114,7 @@ impl<'a> CommandExecutor<'a> {
     /// What there is to know about a job. An error means that the system did not answer.
     fn ask(&self, id: &str, within: Duration) -> Result<JobPlace> {
         let command = fill(&self.commands.status, &[("job", id)]);
-        Ok(place_of(&self.run("status", &command, within)?))
+        Ok(place_of(&self.run("status", &command, within, self.stop)?))
     }
 
     /// The jobs that are not over, those after the last that was asked for first.
@@ -157,7 +157,7 @@ impl Executor for CommandExecutor<'_> {
             .context("cannot write the script of a job")?;
         let path = file.display().to_string();
         let command = fill(&self.commands.submit, &[("script", &path), ("name", &call.name)]);
-        let printed = self.run("submit", &command, self.submit_within);
+        let printed = self.run("submit", &command, self.submit_within, self.stop);
         let id = printed.and_then(|line| id_of(&line));
         let id = id.with_context(|| format!("cannot submit {}", call.task))?;
         self.jobs.insert(id.clone(), KnownJob::new(&id, &call.task, call.number));
@@ -200,7 +200,8 @@ impl Executor for CommandExecutor<'_> {
             return Ok(());
         }
         let command = fill(&self.commands.cancel, &[("job", &id)]);
-        let ended = self.run("cancel", &command, self.submit_within);
+        // A person who ends the fleet is why it is called: that must not end it.
+        let ended = self.run("cancel", &command, self.submit_within, &|| false);
         ended.map(drop).with_context(|| format!("cannot cancel job {id}"))
     }
 

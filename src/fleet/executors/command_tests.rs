@@ -147,6 +147,17 @@ fn nothing_follows_from_a_controller_that_is_away_after_a_cancel() {
 }
 
 #[test]
+fn a_second_interrupt_ends_a_wait_and_not_the_cancel_that_it_asks_for() {
+    let system = System::new();
+    let mut executor = system.executor();
+    system.submit(&mut executor).unwrap();
+    executor.stop = &|| true;
+    assert_eq!(list(&mut executor), "1.host auth/2 waiting");
+    executor.cancel("1.host").unwrap();
+    assert_eq!(system.read("cancelled"), "1.host\n");
+}
+
+#[test]
 fn a_job_that_the_system_has_forgotten_is_over_after_a_minute_of_answers() {
     let system = System::new();
     let mut executor = system.executor();

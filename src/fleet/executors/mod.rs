@@ -205,7 +205,7 @@ pub trait Executor {
     fn list(&mut self) -> Result<Vec<SeenJob>>;
 
     /// Asks for the end of a job: TERM, and KILL after the executor's own grace. A job that is over
-    /// or unknown is not an error.
+    /// or unknown is not an error. The end of waiting that `stop` asks for does not end this.
     fn cancel(&mut self, id: &str) -> Result<()>;
 
     /// Where the output of a job is: a path, or `HOST:PATH`. `None` if the executor does not know.

@@ -428,7 +428,7 @@ impl Reader<'_> {
             ("cancel", &entry.cancel, &["job"]),
         ] {
             if let Err(why) = placeholders::check(command, known) {
-                let at = table.get(key).map_or(value.span(), |command| command.span());
+                let at = table.get(key).map_or(value.span(), Spanned::span);
                 self.refuse(&at, &why);
             }
         }
