@@ -3,6 +3,7 @@
 //! clone of its own, and landing is serial. No model claims, merges or lands anything.
 
 pub mod attempt;
+pub mod events;
 pub mod executors;
 pub mod files;
 pub mod landing;
@@ -12,9 +13,12 @@ pub mod plan_page;
 pub mod preflight;
 pub mod record;
 pub mod requests;
-mod requests_taken;
 pub mod spec;
 pub mod step;
+mod step_requests;
 pub mod store;
 pub mod tasks;
 pub mod workspace;
+
+#[cfg(test)]
+pub mod fixture;

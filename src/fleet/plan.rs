@@ -57,15 +57,10 @@ impl WaitsFor {
         matches!(self, Self::Task { .. } | Self::Ended { .. } | Self::Money | Self::File)
     }
 
-    /// Whether the coordinator waits for it; everything else takes a person, or another task that
-    /// does.
+    /// Whether it passes without a person, and without another task that itself waits.
     pub fn passes(&self) -> bool {
-        match self {
-            Self::Nothing | Self::Slot | Self::Files { .. } | Self::Fetch => true,
-            Self::Trouble { .. } => true,
-            Self::Run | Self::Task { .. } | Self::Ended { .. } | Self::Money => false,
-            Self::Request { .. } | Self::File | Self::Signal => false,
-        }
+        let is_held = matches!(self, Self::Run | Self::Request { .. } | Self::Signal);
+        !is_held && !self.needs_another()
     }
 }
 

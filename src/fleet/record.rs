@@ -532,3 +532,7 @@ fn is_job(text: &str) -> bool {
     let is_odd = |c: char| c.is_control() || c.is_whitespace();
     !text.starts_with('-') && text.chars().count() <= JOB_CHARS && !text.contains(is_odd)
 }
+
+#[cfg(test)]
+#[path = "record_tests.rs"]
+mod tests;

@@ -270,3 +270,7 @@ impl FleetRecord {
         })
     }
 }
+
+#[cfg(test)]
+#[path = "spec_tests.rs"]
+mod tests;

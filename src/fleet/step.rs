@@ -2,8 +2,8 @@
 //! here knows a file, a clock, git or a process.
 
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize};
 
+pub use super::events::{Effect, FleetEvent, FleetLine, FleetRequest};
 use super::plan::{self, FleetPlan, lacks_a_share};
 use super::record::{
     EndReason, FleetRecord, Landed, TaskEnding, TaskRecord, TaskRequest, TaskState, WaitsFor,
@@ -21,95 +21,20 @@ const NOT_STARTED_MAX: u32 = 5;
 /// How often in a row a landing may fail for a reason that crew does not know.
 const LANDING_FAILURES_MAX: u32 = 5;
 
-/// Something that happened.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FleetEvent {
-    /// The folder as it is now. The first one is the start: what was found out about attempts that
-    /// an earlier coordinator started comes before it. At the start, tasks that are missing are
-    /// given up; later they wait, as a checkout of another branch hides the whole folder.
-    Described(Vec<DescribedTask>),
-    /// A report that is newer than the last one.
-    Reported(TaskId, AttemptReport),
-    /// The executor took an attempt, and calls it `job`; also found out after a start.
-    Started { task: TaskId, number: u32, job: String },
-    /// This commit of the task's branch was brought to the repository, and pushed where it should.
-    Fetched { task: TaskId, commit: String },
-    /// The process or job of the running attempt is over, and no report says how it ended.
-    Gone { task: TaskId, number: u32, why: String },
-    /// The executor did not take an attempt.
-    NotStarted { task: TaskId, why: String },
-    /// Its work is where it belongs.
-    Landed(TaskId, Landed),
-    /// Its branch may not land.
-    Refused(TaskId, Refusal),
-    /// A landing that could not be tried: git, the remote. With `needs_person` it ends the task.
-    LandingFailed { task: TaskId, why: String, needs_person: bool },
-    /// A person's or an agent's request; `None` means all tasks.
-    Requested(Option<TaskId>, FleetRequest),
-    /// git or the remote is out of order: nothing starts until it is back.
-    Trouble(String),
-    /// git and the remote work again.
-    Restored,
-    /// The number of SIGINT or SIGTERM so far; `is_hangup`: the terminal was closed.
-    Signal { times: u32, is_hangup: bool },
-    /// Nothing but time.
-    Tick,
-}
+/// What is said after a signal: here, for jobs elsewhere, to a terminal that is closed, and then.
+const SIGNALLED: [&str; 4] = [
+    "no task starts any more, and each iteration that runs is the last one; Ctrl-C again ends them now",
+    "no task starts any more, and the jobs run on; Ctrl-C again ends them, a closed terminal leaves them",
+    "the terminal was closed: the jobs run on, and crew fleet run adopts them",
+    "each agent is stopped, its work is kept, and the task waits",
+];
 
-/// What can be asked of a fleet while it runs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum FleetRequest {
-    /// A pause or a cancel.
-    Task(TaskRequest),
-    /// Lifts a pause; tries again what ended without being completed.
-    Resume { accepts_test_changes: bool },
-    /// A message; `by_agent` marks it as unchecked.
-    Tell { words: String, by_agent: bool },
-}
-
-/// Something that the coordinator has to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Effect {
-    /// Writes the record; before every effect that follows it.
-    Save,
-    /// Hands an attempt to the executor. `continues`: with the loop and the clone of this number.
-    Start { task: TaskId, number: u32, continues: bool },
-    /// Passes a request on to the loop of a running attempt.
-    Pass { task: TaskId, request: FleetRequest },
-    /// TERM, or the executor's cancel; a landing that runs is given up.
-    End { task: TaskId },
-    /// Brings the attempt's commits to this repository and, with `pushes`, to the remote.
-    Fetch { task: TaskId },
-    /// Lands the branch of this task; one at a time.
-    Land { task: TaskId },
-    /// Opens a pull request for its branch.
-    OpenRequest { task: TaskId },
-    /// Removes the clone, and the branch unless branches are kept.
-    Remove { task: TaskId },
-    /// A line for people.
-    Say(FleetLine),
-    /// The coordinator is done.
-    Finish,
-}
-
-/// A line of the coordinator's output.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FleetLine {
-    Started { task: TaskId, number: u32, continues: bool },
-    Adopted { task: TaskId },
-    Iteration { task: TaskId, iteration: u32, of: u32, what: String },
-    Waits { task: TaskId, until: Option<DateTime<Utc>>, why: String },
-    Resumes { task: TaskId },
-    Paused { task: TaskId },
-    Lands { task: TaskId },
-    SentBack { task: TaskId, why: String },
-    Gone { task: TaskId, why: String },
-    Ended { task: TaskId },
-    Note(String),
-}
-
-/// Takes in what happened at `now`, and says what follows.
+/// Takes in what happened at `now`, and says what follows, to be done in this order.
+///
+/// A coordinator that begins first reports what it finds out about attempts of an earlier one, those
+/// that run excepted, and then describes the folder. `Start` is answered by `Started` or
+/// `NotStarted`; `Fetch` by `Fetched` or `Trouble`; a landing by one of its three results, also after
+/// `End`. What is not answered is asked again at the next `Tick`, except a start or a landing.
 pub fn step(
     record: &mut FleetRecord,
     coordination: &mut Coordination,
@@ -151,11 +76,11 @@ impl Turn<'_> {
             }
             FleetEvent::Gone { task, number, why } => {
                 if self.runs(&task, number) {
-                    self.known.reports.remove(&task);
-                    match self.record.cancel_of(&task) {
-                        Some(ending) => self.end(&task, ending),
-                        None => self.gone(&task, why, EndReason::Machine),
-                    }
+                    let reason = EndReason::Machine;
+                    self.attempt_ended(
+                        &task,
+                        AttemptEnd::Failed { why, reason, needs_person: false },
+                    );
                 }
             }
             FleetEvent::NotStarted { task, why } => self.not_started(&task, why),
@@ -211,6 +136,10 @@ impl Turn<'_> {
         }
     }
 
+    fn pause(&mut self, id: &TaskId) {
+        self.pass(id, FleetRequest::Task(TaskRequest::Pause { now: false }));
+    }
+
     pub(super) fn pass(&mut self, id: &TaskId, request: FleetRequest) {
         self.effects.push(Effect::Pass { task: id.clone(), request });
     }
@@ -245,7 +174,7 @@ impl Turn<'_> {
             if known != revision
                 && let Some(text) = changed(task)
             {
-                self.note(format!("{id} has changed{text}"));
+                self.note(format!("{id} has changed, but {text}"));
             }
         }
         let ids: Vec<TaskId> = self.record.tasks.keys().cloned().collect();
@@ -264,18 +193,22 @@ impl Turn<'_> {
     }
 
     /// What a start makes of a task that was there before. An attempt that runs is adopted, and a
-    /// pause of it is lifted; completed work lands if the fleet lands now; what has no file any more
+    /// pause of it is lifted; a cancel that a landing has not obeyed ends the task; completed work lands if the fleet lands now; what has no file any more
     /// is given up unless it is done.
     fn begin(&mut self, id: &TaskId, is_gone: bool) {
         let Some(task) = self.record.task(id) else { return };
         let lands = self.record.terms.landing != LandingMode::No;
+        let is_open = !task.is_running() && task.ending().is_none();
+        if let (true, Some(cancelled)) = (is_open, self.record.cancel_of(id)) {
+            return self.end(id, cancelled);
+        }
         let given_up =
             TaskEnding::new(Outcome::Cancelled, "its file is gone".to_owned(), EndReason::Person);
         match task.state.clone() {
             TaskState::Running { .. } => {
                 self.say(FleetLine::Adopted { task: id.clone() });
                 if lacks_a_share(self.record, &self.record.tasks[id]) {
-                    self.pass(id, FleetRequest::Task(TaskRequest::Pause { now: false }));
+                    self.pause(id);
                 } else if self.record.cancel_of(id).is_none() {
                     self.pass(id, FleetRequest::Resume { accepts_test_changes: false });
                 }
@@ -373,7 +306,6 @@ impl Turn<'_> {
             self.effects.push(Effect::Fetch { task: id.clone() });
         }
         if let Some(end) = report.end {
-            self.known.reports.remove(id);
             self.attempt_ended(id, end);
         }
     }
@@ -390,13 +322,13 @@ impl Turn<'_> {
         if let Some(request) = self.record.request_of(id).cloned() {
             self.pass(id, FleetRequest::Task(request));
         } else if self.known.signals > 0 && self.record.is_local() {
-            self.pass(id, FleetRequest::Task(TaskRequest::Pause { now: false }));
+            self.pause(id);
         }
     }
 
     fn attempt_ended(&mut self, id: &TaskId, end: AttemptEnd) {
-        let cancel = self.record.cancel_of(id);
-        match (end, cancel) {
+        self.known.reports.remove(id);
+        match (end, self.record.cancel_of(id)) {
             (AttemptEnd::Ended(ending), cancel) => self.loop_ended(id, ending, cancel),
             (_, Some(ending)) => self.end(id, ending),
             (AttemptEnd::Paused, None) => self.paused(id),
@@ -464,17 +396,24 @@ impl Turn<'_> {
         }
     }
 
-    /// Takes note that a landing is over; what it was about, if the task still waits for that.
-    fn landing_over(&mut self, id: &TaskId) -> Option<(TaskRecord, TaskEnding)> {
+    /// Takes note that a landing is over. How the loop had ended, if the task still waits for that.
+    fn landing_over(&mut self, id: &TaskId) -> Option<TaskEnding> {
         self.known.landing.take_if(|landing| landing == id);
-        let task = self.record.task(id)?.clone();
-        let TaskState::Landing { proof, why } = task.state.clone() else { return None };
-        let ending = TaskEnding::new(Outcome::Completed, why, EndReason::Loop);
-        Some((task, TaskEnding { proof, ..ending }))
+        let TaskState::Landing { proof, why } = &self.record.task(id)?.state else { return None };
+        let (proof, ending) = (*proof, TaskEnding::new(Outcome::Completed, why, EndReason::Loop));
+        Some(TaskEnding { proof, ..ending })
+    }
+
+    /// The same of one that did not land: a cancel ends it.
+    fn not_landed(&mut self, id: &TaskId) -> Option<TaskEnding> {
+        let ending = self.landing_over(id)?;
+        let Some(cancelled) = self.record.cancel_of(id) else { return Some(ending) };
+        self.end(id, cancelled);
+        None
     }
 
     fn landed(&mut self, id: &TaskId, landed: Landed) {
-        let Some((_, ending)) = self.landing_over(id) else { return };
+        let Some(ending) = self.landing_over(id) else { return };
         self.known.landings = Backoff::default();
         let is_on_main = matches!(landed, Landed::Main(_));
         self.end(id, TaskEnding { landed: Some(landed), ..ending });
@@ -486,49 +425,34 @@ impl Turn<'_> {
     /// What follows from a refusal: once, the task goes back to its loop, if that has an iteration
     /// left to settle it.
     fn refused(&mut self, id: &TaskId, refusal: Refusal) {
-        let Some((task, completed)) = self.landing_over(id) else { return };
+        let Some(TaskEnding { proof, .. }) = self.not_landed(id) else { return };
         self.known.landings = Backoff::default();
-        if let Some(ending) = self.record.cancel_of(id) {
-            return self.end(id, ending);
-        }
-        let (mut why, now) = (refusal.why(), self.now);
-        let described = self.known.described(id);
-        let spent = described.and_then(|it| task.spent_limit(&it.contract.limits));
+        let (mut why, reason, now) = (refusal.why(), reason_of(&refusal), self.now);
+        let (named, limits) = (self.named(id), self.known.described(id));
+        let limits = limits.map(|it| it.contract.limits.clone());
+        let Some(task) = self.change(id) else { return };
         if refusal.can_be_settled() && task.sent_back.is_none() {
-            let Some(limit) = spent else {
-                if let Some(task) = self.change(id) {
-                    task.send_back(refusal, now);
-                }
+            let Some(limit) = limits.and_then(|limits| task.spent_limit(&limits)) else {
+                task.send_back(refusal, now);
                 return self.say(FleetLine::SentBack { task: id.clone(), why });
             };
-            why = format!(
-                "{why}; its {limit} is used up: raise it, then crew resume {}",
-                self.named(id)
-            );
+            why = format!("{why}; its {limit} is used up: raise it, then crew resume {named}");
         }
-        let reason = reason_of(&refusal);
-        if let Some(task) = self.change(id) {
-            task.sent_back = Some(refusal);
-        }
+        task.sent_back = Some(refusal);
         // With the proof of its loop: what is left of it is to land.
-        let proof = completed.proof;
         self.end(id, TaskEnding { proof, ..TaskEnding::new(Outcome::Blocked, why, reason) });
     }
 
     fn landing_failed(&mut self, id: &TaskId, why: String, needs_person: bool) {
-        let Some((_, completed)) = self.landing_over(id) else { return };
-        if let Some(ending) = self.record.cancel_of(id) {
-            return self.end(id, ending);
-        }
+        let Some(TaskEnding { proof, .. }) = self.not_landed(id) else { return };
         self.known.landings.fail(self.now);
-        if needs_person || self.known.landings.times >= LANDING_FAILURES_MAX {
-            self.known.landings = Backoff::default();
-            let outcome = if needs_person { Outcome::Blocked } else { Outcome::Error };
-            let ending = TaskEnding::new(outcome, why, EndReason::Machine);
-            self.end(id, TaskEnding { proof: completed.proof, ..ending });
-        } else {
-            self.note(format!("{id} could not land: {why}; it is tried again"));
+        if !needs_person && self.known.landings.times < LANDING_FAILURES_MAX {
+            return self.note(format!("{id} could not land: {why}; it is tried again"));
         }
+        self.known.landings = Backoff::default();
+        let outcome = if needs_person { Outcome::Blocked } else { Outcome::Error };
+        let ending = TaskEnding::new(outcome, why, EndReason::Machine);
+        self.end(id, TaskEnding { proof, ..ending });
     }
 
     fn signalled(&mut self, times: u32, is_hangup: bool) {
@@ -540,31 +464,18 @@ impl Turn<'_> {
         let runs = |(id, task): (&TaskId, &TaskRecord)| task.is_running().then(|| id.clone());
         let running: Vec<TaskId> = self.record.tasks.iter().filter_map(runs).collect();
         let is_local = self.record.is_local();
-        self.note(match (self.known.signals, is_local) {
-            (1, true) => "no task starts any more, and each iteration that runs is the last one; \
-                          Ctrl-C again ends them now"
-                .to_owned(),
-            (1, false) if is_hangup => {
-                "the terminal was closed: the jobs run on, and crew fleet run adopts them"
-                    .to_owned()
-            }
-            (1, false) => {
-                "no task starts any more, and the jobs run on; Ctrl-C again ends them, and \
-                           a closed terminal leaves them"
-                    .to_owned()
-            }
-            _ => "each agent is stopped, its work is kept, and the task waits".to_owned(),
-        });
+        let words = match (times, is_local) {
+            (0 | 1, true) => SIGNALLED[0],
+            (0 | 1, false) => SIGNALLED[if is_hangup { 2 } else { 1 }],
+            _ => SIGNALLED[3],
+        };
+        self.note(words.to_owned());
         let landing = self.known.landing.clone();
-        for id in running.iter().filter(|_| times > 1 || is_local) {
-            if times > 1 {
-                self.effects.push(Effect::End { task: id.clone() });
-            } else {
-                self.pass(id, FleetRequest::Task(TaskRequest::Pause { now: false }));
-            }
-        }
-        if let (Some(task), true) = (landing, times > 1) {
-            self.effects.push(Effect::End { task });
+        if times > 1 {
+            let ended = running.into_iter().chain(landing);
+            self.effects.extend(ended.map(|task| Effect::End { task }));
+        } else if is_local {
+            running.iter().for_each(|id| self.pause(id));
         }
     }
 
@@ -593,17 +504,28 @@ impl Turn<'_> {
         }
     }
 
-    /// Asks for what was reported and not fetched yet. What is only in a clone that is gone is lost.
+    /// Asks for what was reported and not fetched yet. What is only in a clone that is gone is lost:
+    /// completed work is done again from the last commit that was fetched.
     fn fetch_all(&mut self) {
         if self.known.trouble.is_some() || !self.known.has_begun {
             return;
         }
-        let is_local = self.record.is_local();
-        let lacks = |(id, task): (&TaskId, &TaskRecord)| {
-            let is_there = !is_local || self.known.clones.contains(id);
-            (is_there && !task.is_fetched()).then(|| Effect::Fetch { task: id.clone() })
-        };
-        self.effects.extend(self.record.tasks.iter().filter_map(lacks));
+        let lacks = |(id, task): (&TaskId, &TaskRecord)| (!task.is_fetched()).then(|| id.clone());
+        let lacking: Vec<TaskId> = self.record.tasks.iter().filter_map(lacks).collect();
+        for id in lacking {
+            if !self.record.is_local() || self.known.clones.contains(&id) {
+                self.effects.push(Effect::Fetch { task: id });
+                continue;
+            }
+            self.note(format!("{id}: its clone is gone, with what was not fetched from it"));
+            let now = self.now;
+            let Some(task) = self.change(&id) else { continue };
+            task.tip.clone_from(&task.commit);
+            if matches!(task.state, TaskState::Landing { .. }) {
+                task.begins_anew = true;
+                task.set(TaskState::Waiting, now);
+            }
+        }
     }
 
     /// The next task whose turn it is to land: the one that was completed first.
@@ -651,7 +573,7 @@ impl Turn<'_> {
 
     /// Whether nothing runs, and nothing would start or land without a person.
     fn is_finished(&self, plan: &FleetPlan) -> bool {
-        let Coordination { signals, is_hangup, landing, gave_up, clones, .. } = &*self.known;
+        let Coordination { signals, is_hangup, landing, gave_up, .. } = &*self.known;
         let is_local = self.record.is_local();
         let runs = self.record.tasks.values().any(TaskRecord::is_running);
         if *signals > 2 {
@@ -665,7 +587,7 @@ impl Turn<'_> {
         }
         let is_open = |(id, task): (&TaskId, &TaskRecord)| match task.state {
             TaskState::Landing { .. } => self.record.request_of(id).is_none(),
-            _ => !task.is_fetched() && (!is_local || clones.contains(id)),
+            _ => !task.is_fetched(),
         };
         let passes = plan.waits.values().any(WaitsFor::passes);
         !passes && !self.record.tasks.iter().any(is_open)
@@ -675,17 +597,19 @@ impl Turn<'_> {
 /// What is to be said of a task whose text changed; `None` where it just counts.
 fn changed(task: &TaskRecord) -> Option<&'static str> {
     match &task.state {
-        TaskState::Waiting if task.attempt == 0 => None,
-        TaskState::Waiting => Some(": its new text counts"),
-        TaskState::Running { .. } => Some(", but it runs; its next start takes it"),
-        TaskState::Landing { .. } => Some(", but its work only has to land"),
+        TaskState::Running { .. } => Some("it runs; its next start takes that"),
         TaskState::Ended(ending) if ending.outcome == Outcome::Completed => {
-            Some(", but it is completed: give the file another name")
+            Some("it is completed: give the file another name")
         }
-        TaskState::Ended(_) => Some(", but it has ended; crew resume takes it"),
+        TaskState::Ended(_) => Some("it has ended; crew resume takes that"),
+        TaskState::Waiting | TaskState::Landing { .. } => None,
     }
 }
 
 #[cfg(test)]
 #[path = "step_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "step_property_tests.rs"]
+mod property_tests;

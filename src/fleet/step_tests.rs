@@ -1,1 +1,566 @@
+use super::*;
+use crate::engine::fleet::Carried;
+use crate::engine::record::Proof;
+use crate::fleet::fixture::{
+    Bench, a_described, a_report, a_running_task, a_task, an_ended_task, an_ending, commit, id,
+};
 
+/// An effect in a few words.
+fn effect(effect: &Effect) -> String {
+    match effect {
+        Effect::Save => "save".to_owned(),
+        Effect::Start { number, continues, .. } => {
+            format!("start {number}{}", if *continues { " again" } else { "" })
+        }
+        Effect::Pass { request, .. } => match request {
+            FleetRequest::Task(request) if request.ending().is_some() => "pass cancel".to_owned(),
+            FleetRequest::Task(_) => "pass pause".to_owned(),
+            FleetRequest::Resume { .. } => "pass resume".to_owned(),
+            FleetRequest::Tell { words, .. } => format!("pass \"{words}\""),
+        },
+        Effect::End { .. } => "TERM".to_owned(),
+        Effect::Fetch { .. } => "fetch".to_owned(),
+        Effect::Land { .. } => "land".to_owned(),
+        Effect::OpenRequest { .. } => "open request".to_owned(),
+        Effect::Remove { .. } => "remove".to_owned(),
+        Effect::Say(_) => String::new(),
+        Effect::Finish => "finish".to_owned(),
+    }
+}
+
+fn state(task: &TaskRecord) -> String {
+    let request = match &task.request {
+        None => "",
+        Some(TaskRequest::Pause { .. }) => ", to pause",
+        Some(TaskRequest::Cancel { .. }) => ", to cancel",
+    };
+    let state = match &task.state {
+        TaskState::Waiting => "waits".to_owned(),
+        TaskState::Running { .. } => format!("runs {}", task.attempt),
+        TaskState::Landing { .. } => "lands".to_owned(),
+        TaskState::Ended(ending) => match &ending.landed {
+            Some(_) => "landed".to_owned(),
+            None => format!("{} ({:?})", ending.outcome.label(), ending.reason),
+        },
+    };
+    let messages = match task.messages.len() {
+        0 => String::new(),
+        number => format!(", {number} message"),
+    };
+    format!("{state}{request}{messages}")
+}
+
+fn states() -> Vec<(&'static str, TaskRecord)> {
+    let landing = TaskState::Landing { proof: Some(Proof::Checked), why: "so".to_owned() };
+    let landing = TaskRecord { state: landing, attempt: 1, ..a_task() };
+    let paused = Some(TaskRequest::Pause { now: false });
+    let mut landed = an_ended_task(Outcome::Completed);
+    if let TaskState::Ended(ending) = &mut landed.state {
+        ending.landed = Some(Landed::Main(Some(commit(1))));
+    }
+    let mut refused = an_ended_task(Outcome::Blocked);
+    if let TaskState::Ended(ending) = &mut refused.state {
+        (ending.proof, ending.reason) = (Some(Proof::Checked), EndReason::Red);
+    }
+    let mut changed_tests = an_ended_task(Outcome::Blocked);
+    if let TaskState::Ended(ending) = &mut changed_tests.state {
+        ending.reason = EndReason::TestChanges;
+    }
+    let mut exhausted = an_ended_task(Outcome::Exhausted);
+    exhausted.carried = Carried { completed: 10, ..Carried::default() };
+    vec![
+        ("waits", TaskRecord { attempt: 1, ..a_task() }),
+        ("waits, paused", TaskRecord { request: paused.clone(), attempt: 1, ..a_task() }),
+        ("runs", a_running_task()),
+        ("runs, sent back", TaskRecord { sent_back: Some(conflict()), ..a_running_task() }),
+        ("lands", landing.clone()),
+        ("lands, paused", TaskRecord { request: paused, ..landing }),
+        ("completed", an_ended_task(Outcome::Completed)),
+        ("landed", landed),
+        ("blocked", an_ended_task(Outcome::Blocked)),
+        ("test changes", changed_tests),
+        ("refused", refused),
+        ("exhausted", exhausted),
+        ("cancelled", an_ended_task(Outcome::Cancelled)),
+    ]
+}
+
+fn conflict() -> Refusal {
+    Refusal::Conflict(vec!["a.rs".to_owned()])
+}
+
+fn cancel(now: bool) -> TaskRequest {
+    TaskRequest::Cancel { now, by_agent: false, reason: None }
+}
+
+fn task_requests() -> Vec<(&'static str, FleetRequest)> {
+    let tell = |by_agent| FleetRequest::Tell { words: "hi".to_owned(), by_agent };
+    vec![
+        ("pause", FleetRequest::Task(TaskRequest::Pause { now: false })),
+        ("pause now", FleetRequest::Task(TaskRequest::Pause { now: true })),
+        ("cancel", FleetRequest::Task(cancel(false))),
+        ("cancel now", FleetRequest::Task(cancel(true))),
+        ("resume", FleetRequest::Resume { accepts_test_changes: false }),
+        ("accept", FleetRequest::Resume { accepts_test_changes: true }),
+        ("tell", tell(false)),
+        ("agent tells", tell(true)),
+    ]
+}
+
+fn events() -> Vec<(String, FleetEvent)> {
+    let mut events: Vec<(String, FleetEvent)> = Vec::new();
+    for (name, request) in task_requests() {
+        let one = FleetEvent::Requested(Some(id("a")), request.clone());
+        events.push((name.to_owned(), one));
+        events.push((format!("{name} all"), FleetEvent::Requested(None, request)));
+    }
+    let mut changed = a_described("a");
+    changed.task.revision = "r2".to_owned();
+    let failed = |needs_person| AttemptEnd::Failed {
+        why: "setup".to_owned(),
+        reason: EndReason::Machine,
+        needs_person,
+    };
+    let ends = [
+        ("iteration", None),
+        ("completes", Some(AttemptEnd::Ended(an_ending(Outcome::Completed)))),
+        ("stalls", Some(AttemptEnd::Ended(an_ending(Outcome::Stalled)))),
+        ("is cancelled", Some(AttemptEnd::Ended(an_ending(Outcome::Cancelled)))),
+        ("is paused", Some(AttemptEnd::Paused)),
+        ("interrupted", Some(AttemptEnd::Interrupted)),
+        ("fails", Some(failed(false))),
+        ("fails for good", Some(failed(true))),
+    ];
+    for (name, end) in ends {
+        let report = FleetEvent::Reported(id("a"), a_report(1, 1, end));
+        events.push((name.to_owned(), report));
+    }
+    let (task, why) = (id("a"), "why".to_owned());
+    let landing_failed = |needs_person| FleetEvent::LandingFailed {
+        task: id("a"),
+        why: "why".to_owned(),
+        needs_person,
+    };
+    let folder = Refusal::Folder("tasks/a.md".to_owned());
+    let more = [
+        ("same file", FleetEvent::Described(vec![a_described("a")])),
+        ("new file", FleetEvent::Described(vec![a_described("a"), a_described("b")])),
+        ("changed file", FleetEvent::Described(vec![changed])),
+        ("no file", FleetEvent::Described(Vec::new())),
+        ("old report", FleetEvent::Reported(id("a"), a_report(9, 1, Some(AttemptEnd::Paused)))),
+        ("taken", FleetEvent::Started { task: id("a"), number: 1, job: "8".to_owned() }),
+        ("fetched", FleetEvent::Fetched { task: id("a"), commit: commit(1) }),
+        ("gone", FleetEvent::Gone { task: id("a"), number: 1, why: why.clone() }),
+        ("old one gone", FleetEvent::Gone { task: id("a"), number: 9, why: why.clone() }),
+        ("not started", FleetEvent::NotStarted { task, why: why.clone() }),
+        ("landed", FleetEvent::Landed(id("a"), Landed::Main(Some(commit(1))))),
+        ("requested", FleetEvent::Landed(id("a"), Landed::Request("https://h/1".to_owned()))),
+        ("conflict", FleetEvent::Refused(id("a"), conflict())),
+        ("folder", FleetEvent::Refused(id("a"), folder)),
+        ("landing failed", landing_failed(false)),
+        ("landing failed for good", landing_failed(true)),
+        ("trouble", FleetEvent::Trouble(why)),
+        ("restored", FleetEvent::Restored),
+        ("signal", FleetEvent::Signal { times: 1, is_hangup: false }),
+        ("signals", FleetEvent::Signal { times: 2, is_hangup: false }),
+        ("hangup", FleetEvent::Signal { times: 1, is_hangup: true }),
+        ("tick", FleetEvent::Tick),
+    ];
+    events.extend(more.into_iter().map(|(name, event)| (name.to_owned(), event)));
+    events
+}
+
+/// What each event does to a task in each state: `events: effects → state`.
+#[test]
+fn every_event_in_every_state() {
+    let mut rows = Vec::new();
+    for (name, task) in states() {
+        let mut groups: Vec<(String, Vec<String>)> = vec![("nothing".to_owned(), Vec::new())];
+        for (event_name, event) in events() {
+            let mut bench = Bench::of(LandingMode::Main, vec![("a", task.clone())]);
+            match name {
+                "lands" => bench.known.landing = Some(id("a")),
+                "waits" => bench.known.slots = 0,
+                _ => {}
+            }
+            let told: Vec<String> = bench.step(event).iter().map(effect).collect();
+            let told = told.iter().filter(|it| !it.is_empty()).map(String::as_str);
+            let told = told.collect::<Vec<_>>().join(", ");
+            let (before, after) = (state(&task), state(bench.task("a")));
+            let is_same = after == before;
+            let result = match &*told {
+                "" | "finish" | "save" | "save, finish" if is_same => "nothing".to_owned(),
+                _ if is_same => told,
+                _ => format!("{told} → {after}"),
+            };
+            match groups.iter_mut().find(|(known, _)| *known == result) {
+                Some((_, names)) => names.push(event_name),
+                None => groups.push((result, vec![event_name])),
+            }
+        }
+        groups.rotate_left(1);
+        rows.push(format!("# {name}"));
+        rows.extend(
+            groups.iter().map(|(result, names)| format!("{}: {result}", names.join(" · "))),
+        );
+    }
+    insta::assert_snapshot!(rows.join("\n"), @r##"
+    # waits
+    pause · pause now: save, finish → waits, to pause
+    cancel · cancel all · cancel now · cancel now all: save, finish → cancelled (Person)
+    tell · tell all · agent tells · agent tells all: save → waits, 1 message
+    pause all · pause now all · resume · resume all · accept · accept all · iteration · completes · stalls · is cancelled · is paused · interrupted · fails · fails for good · same file · new file · changed file · no file · old report · taken · fetched · gone · old one gone · not started · landed · requested · conflict · folder · landing failed · landing failed for good · trouble · restored · signal · signals · hangup · tick: nothing
+    # waits, paused
+    cancel · cancel all · cancel now · cancel now all: save, finish → cancelled (Person)
+    resume · resume all · accept · accept all: save, start 1 again → runs 1
+    tell · tell all · agent tells · agent tells all: save, finish → waits, to pause, 1 message
+    new file: save, start 1
+    pause · pause all · pause now · pause now all · iteration · completes · stalls · is cancelled · is paused · interrupted · fails · fails for good · same file · changed file · no file · old report · taken · fetched · gone · old one gone · not started · landed · requested · conflict · folder · landing failed · landing failed for good · trouble · restored · signal · signals · hangup · tick: nothing
+    # runs
+    pause · pause now: save, pass pause → runs 1, to pause
+    pause all · pause now all: save, pass pause
+    cancel · cancel all · cancel now · cancel now all: save, pass cancel → runs 1, to cancel
+    resume · resume all · accept · accept all: save, pass resume
+    tell · tell all · agent tells · agent tells all: save → runs 1, 1 message
+    completes: save, land → lands
+    stalls: save, finish → stalled (Loop)
+    is cancelled: save, finish → cancelled (Loop)
+    is paused: save, finish → waits, to pause
+    interrupted · fails · gone: save, start 1 again
+    fails for good: save, finish → blocked (Machine)
+    new file: save, start 1
+    not started: save → waits
+    signal · hangup: pass pause
+    signals: TERM
+    iteration · same file · changed file · no file · old report · taken · fetched · old one gone · landed · requested · conflict · folder · landing failed · landing failed for good · trouble · restored · tick: nothing
+    # runs, sent back
+    pause · pause now: save, pass pause → runs 1, to pause
+    pause all · pause now all: save, pass pause
+    cancel · cancel all · cancel now · cancel now all: save, pass cancel → runs 1, to cancel
+    resume · resume all · accept · accept all: save, pass resume
+    tell · tell all · agent tells · agent tells all: save → runs 1, 1 message
+    completes: save, land → lands
+    stalls: save, finish → blocked (Conflict)
+    is cancelled: save, finish → cancelled (Loop)
+    is paused: save, finish → waits, to pause
+    interrupted · fails · gone: save, start 1 again
+    fails for good: save, finish → blocked (Machine)
+    new file: save, start 1
+    not started: save → waits
+    signal · hangup: pass pause
+    signals: TERM
+    iteration · same file · changed file · no file · old report · taken · fetched · old one gone · landed · requested · conflict · folder · landing failed · landing failed for good · trouble · restored · tick: nothing
+    # lands
+    pause · pause now: save → lands, to pause
+    cancel · cancel all · cancel now · cancel now all: save, TERM → lands, to cancel
+    tell · tell all · agent tells · agent tells all: save → lands, 1 message
+    new file: save, start 1
+    landed: save, remove, finish → landed
+    requested: save, finish → landed
+    conflict: save, start 2 → runs 2
+    folder: save, finish → blocked (Landing)
+    landing failed for good: save, finish → blocked (Machine)
+    signals: TERM
+    pause all · pause now all · resume · resume all · accept · accept all · iteration · completes · stalls · is cancelled · is paused · interrupted · fails · fails for good · same file · changed file · no file · old report · taken · fetched · gone · old one gone · not started · landing failed · trouble · restored · signal · hangup · tick: nothing
+    # lands, paused
+    cancel · cancel all · cancel now · cancel now all: save, finish → cancelled (Person)
+    resume · resume all · accept · accept all: save, land → lands
+    tell · tell all · agent tells · agent tells all: save, finish → lands, to pause, 1 message
+    new file: save, start 1
+    landed: save, remove, finish → landed
+    requested: save, finish → landed
+    conflict: save, finish → waits, to pause
+    folder: save, finish → blocked (Landing)
+    landing failed for good: save, finish → blocked (Machine)
+    pause · pause all · pause now · pause now all · iteration · completes · stalls · is cancelled · is paused · interrupted · fails · fails for good · same file · changed file · no file · old report · taken · fetched · gone · old one gone · not started · landing failed · trouble · restored · signal · signals · hangup · tick: nothing
+    # completed
+    cancel · cancel now: save, finish → cancelled (Person)
+    new file: save, start 1
+    pause · pause all · pause now · pause now all · cancel all · cancel now all · resume · resume all · accept · accept all · tell · tell all · agent tells · agent tells all · iteration · completes · stalls · is cancelled · is paused · interrupted · fails · fails for good · same file · changed file · no file · old report · taken · fetched · gone · old one gone · not started · landed · requested · conflict · folder · landing failed · landing failed for good · trouble · restored · signal · signals · hangup · tick: nothing
+    # landed
+    new file: save, start 1
+    pause · pause all · pause now · pause now all · cancel · cancel all · cancel now · cancel now all · resume · resume all · accept · accept all · tell · tell all · agent tells · agent tells all · iteration · completes · stalls · is cancelled · is paused · interrupted · fails · fails for good · same file · changed file · no file · old report · taken · fetched · gone · old one gone · not started · landed · requested · conflict · folder · landing failed · landing failed for good · trouble · restored · signal · signals · hangup · tick: nothing
+    # blocked
+    cancel · cancel now: save, finish → cancelled (Person)
+    resume · resume all: save, start 1 again → runs 1
+    tell · tell all · agent tells · agent tells all: save, finish → blocked (Loop), 1 message
+    new file: save, start 1
+    pause · pause all · pause now · pause now all · cancel all · cancel now all · accept · accept all · iteration · completes · stalls · is cancelled · is paused · interrupted · fails · fails for good · same file · changed file · no file · old report · taken · fetched · gone · old one gone · not started · landed · requested · conflict · folder · landing failed · landing failed for good · trouble · restored · signal · signals · hangup · tick: nothing
+    # test changes
+    cancel · cancel now: save, finish → cancelled (Person)
+    resume · resume all · accept · accept all: save, start 1 again → runs 1
+    tell · tell all · agent tells · agent tells all: save, finish → blocked (TestChanges), 1 message
+    new file: save, start 1
+    pause · pause all · pause now · pause now all · cancel all · cancel now all · iteration · completes · stalls · is cancelled · is paused · interrupted · fails · fails for good · same file · changed file · no file · old report · taken · fetched · gone · old one gone · not started · landed · requested · conflict · folder · landing failed · landing failed for good · trouble · restored · signal · signals · hangup · tick: nothing
+    # refused
+    cancel · cancel now: save, finish → cancelled (Person)
+    resume · resume all: save, land → lands
+    tell · tell all · agent tells · agent tells all: save, finish → blocked (Red), 1 message
+    new file: save, start 1
+    pause · pause all · pause now · pause now all · cancel all · cancel now all · accept · accept all · iteration · completes · stalls · is cancelled · is paused · interrupted · fails · fails for good · same file · changed file · no file · old report · taken · fetched · gone · old one gone · not started · landed · requested · conflict · folder · landing failed · landing failed for good · trouble · restored · signal · signals · hangup · tick: nothing
+    # exhausted
+    cancel · cancel now: save, finish → cancelled (Person)
+    tell · agent tells: save, finish → exhausted (Loop), 1 message
+    new file: save, start 1
+    pause · pause all · pause now · pause now all · cancel all · cancel now all · resume · resume all · accept · accept all · tell all · agent tells all · iteration · completes · stalls · is cancelled · is paused · interrupted · fails · fails for good · same file · changed file · no file · old report · taken · fetched · gone · old one gone · not started · landed · requested · conflict · folder · landing failed · landing failed for good · trouble · restored · signal · signals · hangup · tick: nothing
+    # cancelled
+    resume · resume all: save, start 1 again → runs 1
+    new file: save, start 1
+    pause · pause all · pause now · pause now all · cancel · cancel all · cancel now · cancel now all · accept · accept all · tell · tell all · agent tells · agent tells all · iteration · completes · stalls · is cancelled · is paused · interrupted · fails · fails for good · same file · changed file · no file · old report · taken · fetched · gone · old one gone · not started · landed · requested · conflict · folder · landing failed · landing failed for good · trouble · restored · signal · signals · hangup · tick: nothing
+    "##);
+}
+
+/// The notes of a step, in full.
+fn notes(effects: &[Effect]) -> Vec<String> {
+    let notes = effects.iter().filter_map(|it| match it {
+        Effect::Say(FleetLine::Note(text)) => Some(text.clone()),
+        _ => None,
+    });
+    notes.collect()
+}
+
+fn resume(name: &str) -> FleetEvent {
+    let resume = FleetRequest::Resume { accepts_test_changes: false };
+    FleetEvent::Requested(Some(id(name)), resume)
+}
+
+fn gone(number: u32) -> FleetEvent {
+    FleetEvent::Gone { task: id("a"), number, why: "killed".to_owned() }
+}
+
+fn taken(number: u32) -> FleetEvent {
+    FleetEvent::Started { task: id("a"), number, job: "7".to_owned() }
+}
+
+#[test]
+fn a_task_whose_process_is_gone_three_times_in_a_row_ends_also_through_restarts() {
+    let mut bench = Bench::of(LandingMode::No, vec![("a", a_running_task())]);
+    bench.step(gone(1));
+    bench.step(taken(1));
+    bench.step(FleetEvent::Reported(id("a"), a_report(1, 1, None)));
+    assert_eq!(bench.task("a").gone, 0, "an iteration was finished");
+    for _ in 0..2 {
+        bench.step(gone(1));
+        bench.step(gone(1));
+        assert!(bench.task("a").is_running(), "one that was not handed over does not count");
+        bench.step(taken(1));
+    }
+    bench.known.reports.clear();
+    bench.step(gone(1));
+    let ending = bench.task("a").ending().unwrap();
+    assert_eq!(ending.why, "its process was gone 3 times in a row: killed");
+    assert_eq!((ending.outcome, ending.reason), (Outcome::Error, EndReason::Machine));
+    bench.step(resume("a"));
+    assert_eq!((bench.task("a").gone, bench.task("a").is_running()), (0, true));
+}
+
+#[test]
+fn a_landing_sends_a_task_back_once_and_only_with_an_iteration_left() {
+    let landing = states().remove(4).1;
+    let mut bench = Bench::of(LandingMode::Main, vec![("a", landing.clone())]);
+    let red = || Refusal::Red { run: "make".to_owned(), output: "1 failed".to_owned() };
+    bench.step(FleetEvent::Tick);
+    bench.step(FleetEvent::Refused(id("a"), conflict()));
+    let task = bench.task("a");
+    assert_eq!(
+        (task.attempt, task.is_running(), &task.conflicts[..]),
+        (2, true, &["a.rs".to_owned()][..])
+    );
+    let end = AttemptEnd::Ended(an_ending(Outcome::Completed));
+    bench.step(FleetEvent::Reported(id("a"), a_report(2, 2, Some(end))));
+    bench.step(FleetEvent::Refused(id("a"), red()));
+    let ending = bench.task("a").ending().unwrap();
+    assert_eq!(ending.why, "red: `make` fails on main with this work");
+    assert_eq!((ending.outcome, ending.reason), (Outcome::Blocked, EndReason::Red));
+    bench.step(resume("a"));
+    assert!(matches!(bench.task("a").state, TaskState::Landing { .. }), "what is left is to land");
+    bench.step(FleetEvent::Refused(id("a"), red()));
+    assert!(bench.task("a").is_running(), "it is sent back once more");
+
+    let carried = Carried { completed: 10, ..Carried::default() };
+    let mut bench = Bench::of(LandingMode::Main, vec![("a", TaskRecord { carried, ..landing })]);
+    bench.step(FleetEvent::Tick);
+    bench.step(FleetEvent::Refused(id("a"), red()));
+    let why = &bench.task("a").ending().unwrap().why;
+    insta::assert_snapshot!(why, @"red: `make` fails on main with this work; its max-iterations is used up: raise it, then crew resume shop/a");
+    let mut raised = a_described("a");
+    raised.task.revision = "r2".to_owned();
+    raised.contract.limits.max_iterations = 20;
+    bench.step(FleetEvent::Described(vec![raised]));
+    bench.step(resume("a"));
+    let task = bench.task("a");
+    assert_eq!((task.attempt, task.is_running(), task.sent_back.is_some()), (2, true, true));
+}
+
+#[test]
+fn a_limit_that_is_used_up_keeps_a_task_exhausted_until_it_is_raised() {
+    let exhausted = states().remove(11).1;
+    let mut bench = Bench::of(LandingMode::No, vec![("a", exhausted)]);
+    let told = notes(&bench.step(resume("a")));
+    insta::assert_snapshot!(told.join("\n"), @r"
+    a stays exhausted: its max-iterations is used up
+    hint: raise max-iterations in tasks/a.md, or under [task] in fleet.toml, then resume it
+    ");
+    let mut raised = a_described("a");
+    raised.task.revision = "r2".to_owned();
+    raised.contract.limits.max_iterations = 20;
+    bench.step(FleetEvent::Described(vec![raised]));
+    bench.step(resume("a"));
+    assert_eq!((bench.task("a").attempt, bench.task("a").is_running()), (2, true));
+}
+
+#[test]
+fn completed_work_lands_on_a_later_start_that_lands() {
+    let mut bench = Bench::of(LandingMode::Main, vec![("a", an_ended_task(Outcome::Completed))]);
+    let described = std::mem::take(&mut bench.known.described);
+    bench.known.has_begun = false;
+    let effects = bench.step(FleetEvent::Described(described));
+    assert!(effects.contains(&Effect::Land { task: id("a") }), "{effects:?}");
+    assert_eq!(notes(&effects), ["a is completed, and lands now"]);
+}
+
+#[test]
+fn a_start_adopts_what_runs_and_gives_up_what_has_no_file() {
+    let tasks = vec![
+        ("a", a_running_task()),
+        ("b", a_task()),
+        ("c", an_ended_task(Outcome::Blocked)),
+        ("d", an_ended_task(Outcome::Completed)),
+        ("e", a_running_task()),
+    ];
+    let mut bench = Bench::of(LandingMode::No, tasks);
+    (bench.known.has_begun, bench.known.described) = (false, Vec::new());
+    assert_eq!(bench.step(FleetEvent::Tick), [], "nothing before the folder is read");
+    let effects = bench.step(FleetEvent::Described(vec![a_described("a")]));
+    assert!(effects.contains(&Effect::Say(FleetLine::Adopted { task: id("a") })));
+    assert_eq!(notes(&effects), ["e runs without its file; crew cancel shop/e ends it"]);
+    let all = ["a", "b", "c", "d", "e"].map(|name| state(bench.task(name)));
+    let gone = "cancelled (Person)";
+    assert_eq!(all, ["runs 1", gone, gone, "completed (Loop)", "runs 1"]);
+}
+
+#[test]
+fn a_folder_that_is_hidden_while_the_fleet_runs_gives_nothing_up() {
+    let mut bench = Bench::of(LandingMode::No, vec![("a", a_task()), ("r", a_running_task())]);
+    bench.known.slots = 1;
+    let effects = bench.step(FleetEvent::Described(Vec::new()));
+    assert_eq!(notes(&effects), ["tasks/a.md: the file is gone", "tasks/r.md: the file is gone"]);
+    assert_eq!(bench.task("a").waits, Some(WaitsFor::File));
+    bench.step(FleetEvent::Described(vec![a_described("a")]));
+    assert_eq!(bench.task("a").waits, Some(WaitsFor::Slot));
+}
+
+#[test]
+fn messages_and_requests_reach_a_loop_once_it_is_there() {
+    let told = TaskRecord { messages: vec!["old".to_owned()], ..a_task() };
+    let mut bench = Bench::of(LandingMode::No, vec![("a", told)]);
+    bench.step(FleetEvent::Tick);
+    assert_eq!(bench.task("a").given, 1);
+    let tell = |words: &str| FleetRequest::Tell { words: words.to_owned(), by_agent: true };
+    bench.step(FleetEvent::Requested(None, tell("new")));
+    let pause = FleetRequest::Task(TaskRequest::Pause { now: false });
+    bench.step(FleetEvent::Requested(None, pause));
+    let mut report = a_report(1, 0, None);
+    report.phase = AttemptPhase::Preparing;
+    assert_eq!(bench.step(FleetEvent::Reported(id("a"), report)).len(), 1, "no loop yet");
+    let effects = bench.step(FleetEvent::Reported(id("a"), a_report(1, 0, None)));
+    let told: Vec<String> = effects.iter().map(effect).collect();
+    assert_eq!(told, ["save", "pass \"(an agent says, unchecked) new\"", "pass pause"]);
+    assert!(bench.task("a").messages.is_empty());
+    let effects = bench.step(FleetEvent::Requested(Some(id("a")), tell("now")));
+    assert_eq!(effects.len(), 1, "{effects:?}");
+    let mut bench = Bench::of(LandingMode::No, vec![("a", an_ended_task(Outcome::Blocked))]);
+    for _ in 0..6 {
+        bench.step(FleetEvent::Requested(None, tell("again")));
+    }
+    let told = notes(&bench.step(FleetEvent::Requested(None, tell("again"))));
+    assert_eq!(told, ["a does not get that: 5 messages wait for it"]);
+}
+
+#[test]
+fn an_executor_that_takes_nothing_is_asked_ever_less_often_and_then_given_up() {
+    let mut bench = Bench::of(LandingMode::No, vec![("a", a_task()), ("b", a_task())]);
+    bench.known.slots = 1;
+    bench.step(FleetEvent::Tick);
+    let refused = |bench: &mut Bench| {
+        let running = bench.record.tasks.iter().find(|(_, task)| task.is_running());
+        let task = running.map(|(id, _)| id.clone());
+        let why = "no partition".to_owned();
+        task.map(|task| bench.step(FleetEvent::NotStarted { task, why }))
+    };
+    let mut last = refused(&mut bench).unwrap();
+    for wait in [5, 10, 20, 40] {
+        bench.step(FleetEvent::Tick);
+        assert!(refused(&mut bench).is_none(), "too early");
+        bench.second += wait;
+        bench.step(FleetEvent::Tick);
+        last = refused(&mut bench).unwrap();
+    }
+    assert!(last.contains(&Effect::Finish) && bench.known.gave_up.is_some());
+    assert_eq!(bench.task("a").state, TaskState::Waiting, "no task ends for it");
+}
+
+#[test]
+fn remote_jobs_run_on_after_one_signal_and_are_not_waited_for_after_a_hangup() {
+    let signal = |times, is_hangup| FleetEvent::Signal { times, is_hangup };
+    let remote = || {
+        let mut bench = Bench::of(LandingMode::No, vec![("a", a_running_task())]);
+        bench.record.terms.executor = "slurm".to_owned();
+        bench
+    };
+    let told = |effects: &[Effect]| effects.iter().map(effect).collect::<Vec<_>>().join(" ");
+    let mut bench = remote();
+    assert_eq!(told(&bench.step(signal(1, false))).trim(), "");
+    assert_eq!(told(&bench.step(signal(2, false))).trim(), "TERM");
+    let end = a_report(1, 1, Some(AttemptEnd::Interrupted));
+    assert_eq!(told(&bench.step(FleetEvent::Reported(id("a"), end))).trim(), "save  finish");
+    assert_eq!(told(&remote().step(signal(1, true))).trim(), "finish");
+    assert_eq!(told(&remote().step(signal(3, false))).trim(), "TERM finish");
+}
+
+#[test]
+fn a_fleet_that_gets_a_limit_gives_what_runs_its_share_after_its_iteration() {
+    let mut bench = Bench::of(LandingMode::No, vec![("a", a_running_task())]);
+    bench.record.terms.max_cost_micros = 5_000_000;
+    bench.known.has_begun = false;
+    let described = std::mem::take(&mut bench.known.described);
+    let effects = bench.step(FleetEvent::Described(described));
+    assert!(effects.iter().any(|it| effect(it) == "pass pause"), "{effects:?}");
+    bench.step(FleetEvent::Reported(id("a"), a_report(1, 1, Some(AttemptEnd::Paused))));
+    let task = bench.task("a");
+    assert_eq!((task.is_running(), task.reserved_micros), (true, 5_000_000));
+}
+
+#[test]
+fn one_task_is_resumed_of_a_fleet_that_stays_paused() {
+    let mut bench = Bench::of(LandingMode::No, vec![("a", a_task()), ("b", a_task())]);
+    let pause = FleetRequest::Task(TaskRequest::Pause { now: false });
+    bench.step(FleetEvent::Requested(None, pause));
+    bench.step(resume("a"));
+    assert_eq!(["a", "b"].map(|name| state(bench.task(name))), ["runs 1", "waits, to pause"]);
+}
+
+#[test]
+fn work_that_was_not_fetched_does_not_land_and_is_fetched_before_the_end() {
+    let mut bench = Bench::of(LandingMode::Main, vec![("a", a_running_task())]);
+    let mut report = a_report(1, 1, Some(AttemptEnd::Ended(an_ending(Outcome::Completed))));
+    report.commit = Some(commit(1));
+    let told = |effects: &[Effect]| {
+        effects.iter().map(effect).filter(|it| !it.is_empty()).collect::<Vec<_>>().join(", ")
+    };
+    assert_eq!(told(&bench.step(FleetEvent::Reported(id("a"), report))), "save, fetch");
+    assert_eq!(told(&bench.step(FleetEvent::Tick)), "fetch");
+    let fetched = FleetEvent::Fetched { task: id("a"), commit: commit(1) };
+    assert_eq!(told(&bench.step(fetched)), "save, land");
+}
+
+#[test]
+fn completed_work_whose_clone_is_gone_before_it_was_fetched_is_done_again() {
+    let landing =
+        TaskRecord { tip: Some(commit(2)), commit: Some(commit(1)), ..states().remove(4).1 };
+    let mut bench = Bench::of(LandingMode::Main, vec![("a", landing)]);
+    bench.known.clones.clear();
+    let effects = bench.step(FleetEvent::Tick);
+    assert_eq!(notes(&effects), ["a: its clone is gone, with what was not fetched from it"]);
+    assert_eq!((bench.task("a").attempt, bench.task("a").is_running()), (2, true));
+}

@@ -1,0 +1,96 @@
+//! What happens to a fleet, what can be asked of it, and what its coordinator then has to do.
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::record::{Landed, TaskRequest};
+use super::spec::{AttemptReport, DescribedTask};
+use crate::engine::fleet::{Refusal, TaskId};
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FleetEvent {
+    /// The folder as it is now. The first one is the start: what was found out about attempts that
+    /// an earlier coordinator started comes before it. At the start, tasks that are missing are
+    /// given up; later they wait, as a checkout of another branch hides the whole folder.
+    Described(Vec<DescribedTask>),
+    /// A report that is newer than the last one.
+    Reported(TaskId, AttemptReport),
+    /// The executor took an attempt, and calls it `job`; also found out after a start.
+    Started { task: TaskId, number: u32, job: String },
+    /// This commit of the task's branch was brought to the repository, and pushed where it should.
+    Fetched { task: TaskId, commit: String },
+    /// The process or job of the running attempt is over, and no report says how it ended.
+    Gone { task: TaskId, number: u32, why: String },
+    /// The executor did not take an attempt.
+    NotStarted { task: TaskId, why: String },
+    /// Its work is where it belongs.
+    Landed(TaskId, Landed),
+    /// Its branch may not land.
+    Refused(TaskId, Refusal),
+    /// A landing that could not be tried: git, the remote. With `needs_person` it ends the task.
+    LandingFailed { task: TaskId, why: String, needs_person: bool },
+    /// A person's or an agent's request; `None` means all tasks.
+    Requested(Option<TaskId>, FleetRequest),
+    /// git or the remote is out of order: nothing starts until it is back.
+    Trouble(String),
+    /// git and the remote work again.
+    Restored,
+    /// The number of SIGINT or SIGTERM so far; `is_hangup`: the terminal was closed.
+    Signal { times: u32, is_hangup: bool },
+    /// Nothing but time.
+    Tick,
+}
+
+/// What can be asked of a fleet while it runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FleetRequest {
+    /// A pause or a cancel.
+    Task(TaskRequest),
+    /// Lifts a pause; tries again what ended without being completed.
+    Resume { accepts_test_changes: bool },
+    /// A message; `by_agent` marks it as unchecked.
+    Tell { words: String, by_agent: bool },
+}
+
+/// Something that the coordinator has to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// Writes the record; before every effect that follows it.
+    Save,
+    /// Hands an attempt to the executor. `continues`: with the loop and the clone of this number.
+    Start { task: TaskId, number: u32, continues: bool },
+    /// Passes a request on to the loop of a running attempt.
+    Pass { task: TaskId, request: FleetRequest },
+    /// TERM, or the executor's cancel; a landing that runs is given up.
+    End { task: TaskId },
+    /// Brings the attempt's commits to this repository and, with `pushes`, to the remote.
+    Fetch { task: TaskId },
+    /// Lands the branch of this task; one at a time.
+    Land { task: TaskId },
+    /// Opens a pull request for its branch.
+    OpenRequest { task: TaskId },
+    /// Removes the clone, and the branch unless branches are kept.
+    Remove { task: TaskId },
+    /// A line for people.
+    Say(FleetLine),
+    /// The coordinator is done.
+    Finish,
+}
+
+/// A line of the coordinator's output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FleetLine {
+    Started { task: TaskId, number: u32, continues: bool },
+    Adopted { task: TaskId },
+    Iteration { task: TaskId, iteration: u32, of: u32, what: String },
+    Waits { task: TaskId, until: Option<DateTime<Utc>>, why: String },
+    Resumes { task: TaskId },
+    Paused { task: TaskId },
+    Lands { task: TaskId },
+    SentBack { task: TaskId, why: String },
+    Gone { task: TaskId, why: String },
+    Ended { task: TaskId },
+    Note(String),
+}

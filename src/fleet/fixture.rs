@@ -1,0 +1,137 @@
+//! A fleet's record, its tasks and reports for tests: the simplest of each, defined in one place.
+//! Not compiled into the program.
+
+use super::record::EndReason;
+use super::record::{FleetRecord, FleetSetup, Holder, LOCAL, TaskEnding, TaskRecord, TaskState};
+use super::spec::{AttemptEnd, AttemptPhase, AttemptReport, Coordination, DescribedTask};
+use super::step::{Effect, FleetEvent, step};
+use crate::engine::fixture::{a_run, at};
+use crate::engine::fleet::{Carried, FleetTask, LandingMode, TaskId};
+use crate::engine::record::{LoopId, Outcome, Proof};
+use crate::engine::usage::{Money, Usage};
+
+/// A name.
+pub fn id(name: &str) -> TaskId {
+    name.parse().unwrap()
+}
+
+/// The full name of a commit that ends in this number.
+pub fn commit(number: u32) -> String {
+    format!("{number:040x}")
+}
+
+/// The terms of a local fleet without a limit on its money.
+pub fn a_setup(landing: LandingMode) -> FleetSetup {
+    FleetSetup {
+        name: "shop".to_owned(),
+        repository: "/repo".into(),
+        folder: "tasks".to_owned(),
+        base: "main".to_owned(),
+        executor: LOCAL.to_owned(),
+        landing,
+        ..FleetSetup::default()
+    }
+}
+
+/// A fleet that was started at second 0.
+pub fn a_record(landing: LandingMode) -> FleetRecord {
+    FleetRecord::begin(a_setup(landing), "f1".to_owned(), Holder::default(), at(0).wall)
+}
+
+/// A task as its file says, with ten iterations and without a limit on its cost.
+pub fn a_described(name: &str) -> DescribedTask {
+    let task = FleetTask {
+        id: id(name),
+        prompt: format!("Do {name}"),
+        words: Vec::new(),
+        after: Vec::new(),
+        touches: Vec::new(),
+        priority: 5,
+        revision: "r1".to_owned(),
+    };
+    let mut contract = a_run(None).contract;
+    contract.limits.max_iterations = 10;
+    DescribedTask { task, contract }
+}
+
+/// A task on which nothing works.
+pub fn a_task() -> TaskRecord {
+    TaskRecord::new("r1", 10, at(0).wall)
+}
+
+/// A task whose first attempt runs.
+pub fn a_running_task() -> TaskRecord {
+    let state = TaskState::Running { job: "7".to_owned(), since: at(0).wall };
+    TaskRecord { state, attempt: 1, ..a_task() }
+}
+
+/// An end; of completed work with a proof.
+pub fn an_ending(outcome: Outcome) -> TaskEnding {
+    let proof = (outcome == Outcome::Completed).then_some(Proof::Checked);
+    TaskEnding { proof, ..TaskEnding::new(outcome, "so", EndReason::Loop) }
+}
+
+/// A task that ended after its first attempt.
+pub fn an_ended_task(outcome: Outcome) -> TaskRecord {
+    TaskRecord { state: TaskState::Ended(an_ending(outcome)), attempt: 1, ..a_task() }
+}
+
+/// What so many iterations used, of which each cost so many cents.
+pub fn carried(completed: u32, cents: u64) -> Carried {
+    let cost = Money::from_micros(u64::from(completed) * cents * 10_000);
+    let usage = Usage { cost, ..Usage::default() };
+    Carried { completed, usage, ..Carried::default() }
+}
+
+/// The report of an attempt whose loop works.
+pub fn a_report(number: u32, completed: u32, end: Option<AttemptEnd>) -> AttemptReport {
+    AttemptReport {
+        number,
+        host: "here".to_owned(),
+        process: None,
+        loop_id: Some(LoopId::from_random(u64::from(number))),
+        phase: AttemptPhase::Running { slot: Some(0), since: at(0).wall },
+        carried: carried(completed, 1),
+        commit: None,
+        stands_on: None,
+        conflicts: Vec::new(),
+        end,
+        at: at(0).wall,
+    }
+}
+
+/// A coordinator of these tasks that has read the folder, and knows the clones of all of them.
+pub struct Bench {
+    pub record: FleetRecord,
+    pub known: Coordination,
+    pub second: u32,
+}
+
+impl Bench {
+    /// With four slots, and with every task of the record described.
+    pub fn of(landing: LandingMode, tasks: Vec<(&str, TaskRecord)>) -> Self {
+        let mut record = a_record(landing);
+        let described = tasks.iter().map(|(name, _)| a_described(name)).collect();
+        record.tasks = tasks.into_iter().map(|(name, task)| (id(name), task)).collect();
+        let clones = record.tasks.keys().cloned().collect();
+        let known = Coordination {
+            described,
+            clones,
+            has_begun: true,
+            slots: 4,
+            ..Coordination::default()
+        };
+        Self { record, known, second: 0 }
+    }
+
+    /// What follows from an event, a second later.
+    pub fn step(&mut self, event: FleetEvent) -> Vec<Effect> {
+        self.second += 1;
+        step(&mut self.record, &mut self.known, event, at(self.second).wall)
+    }
+
+    /// The task of that name.
+    pub fn task(&self, name: &str) -> &TaskRecord {
+        &self.record.tasks[&id(name)]
+    }
+}

@@ -1,0 +1,213 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::engine::fixture::at;
+use crate::fleet::fixture::{a_record, a_running_task, a_task, an_ended_task, commit, id};
+
+fn a_full_record() -> FleetRecord {
+    let mut record = a_record(LandingMode::Main);
+    let waits = Some(WaitsFor::Files { task: id("b"), theirs: "x".into(), ours: "y".into() });
+    record.tasks.insert(id("a"), TaskRecord { waits, ..a_task() });
+    record.tasks.insert(id("b"), a_running_task());
+    record.tasks.insert(id("c"), an_ended_task(Outcome::Completed));
+    let by_agent = TaskRequest::Cancel { now: true, by_agent: true, reason: Some("so".into()) };
+    let landing = TaskState::Landing { proof: Some(Proof::Proven), why: "done".into() };
+    let landing = TaskRecord {
+        state: landing,
+        attempt: 3,
+        commit: Some(commit(1)),
+        tip: Some(commit(1)),
+        sent_back: Some(Refusal::Conflict(vec!["src/a b.rs".into()])),
+        conflicts: vec!["src/a b.rs".into()],
+        messages: vec!["hi".into()],
+        given: 1,
+        request: Some(by_agent),
+        ..a_task()
+    };
+    record.tasks.insert(id("d"), landing);
+    record
+}
+
+fn read(bytes: &[u8]) -> Result<FleetRecord, String> {
+    let read = FleetRecord::read("fleet.json", bytes, "move it away");
+    read.map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_record_is_read_as_it_was_written() {
+    let record = a_full_record();
+    assert_eq!(read(&serde_json::to_vec(&record).unwrap()), Ok(record));
+}
+
+#[test]
+fn a_newer_record_is_refused_by_name_whatever_it_holds() {
+    for rest in ["", ", \"tasks\": 7"] {
+        let told = read(format!("{{\"schema\": 2{rest}}}").as_bytes()).unwrap_err();
+        assert_eq!(told, "fleet.json was made by a newer crew\nhint: update crew");
+    }
+}
+
+/// A record in which the value at this path is another one.
+fn with(path: &str, value: Value) -> Vec<u8> {
+    let mut record = serde_json::to_value(a_full_record()).unwrap();
+    *record.pointer_mut(path).unwrap_or_else(|| panic!("{path}")) = value;
+    serde_json::to_vec(&record).unwrap()
+}
+
+/// What somebody wrote who may push to the remote. Each is refused with its cause, or holds nothing
+/// that acts.
+#[test]
+fn hostile_records_are_refused() {
+    let deep = ["[", "]"].map(|it| it.repeat(200_000)).join("");
+    let deep = format!("{{\"schema\":1,\"made_by\":{deep}}}");
+    let mut long = vec![b' '; RECORD_BYTES_MAX];
+    long.extend(b"{}");
+    let lines = |text: &str| text.lines().next().unwrap_or_default().to_owned();
+    let cases: Vec<(&str, Vec<u8>)> = vec![
+        ("nothing", Vec::new()),
+        ("garbage", b"\x1b[31m\xff\xfe{".to_vec()),
+        ("a blob", b"tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904".to_vec()),
+        ("200,000 deep", deep.into_bytes()),
+        ("too long", long),
+        ("a NUL", with("/terms/folder", json!("tasks\0x"))),
+        ("another type", with("/tasks/b/attempt", json!("one"))),
+        (
+            "a number that is too large",
+            with("/tasks/b/attempt", json!(18_446_744_073_709_551_616.0)),
+        ),
+        ("too many attempts", with("/tasks/b/attempt", json!(4_294_967_295_u32))),
+        ("no attempt", with("/tasks/b/attempt", json!(0))),
+        ("another id", with("/id", json!("../x"))),
+        ("a name as a path", with("/terms/name", json!("../../x"))),
+        ("an option as base", with("/terms/base", json!("--upload-pack=x"))),
+        ("a base that leaves", with("/terms/base", json!("../../main"))),
+        ("a base with a refspec", with("/terms/base", json!("main:refs/heads/x"))),
+        ("a folder that leaves", with("/terms/folder", json!("../.."))),
+        ("a commit as an option", with("/tasks/d/commit", json!("--force"))),
+        ("a tip that is a ref", with("/tasks/d/tip", json!("refs/heads/main"))),
+        ("a loop id as a path", with("/tasks/b/loop_id", json!("../../etc"))),
+        ("a job as an option", with("/tasks/b/state/job", json!("--all"))),
+        ("a job of two words", with("/tasks/b/state/job", json!("7 8"))),
+        ("a conflict that leaves", with("/tasks/d/conflicts", json!(["../../.bashrc"]))),
+        ("an absolute conflict", with("/tasks/d/conflicts", json!(["/etc/passwd"]))),
+        ("many messages", with("/tasks/d/messages", json!(["a", "b", "c", "d", "e", "f"]))),
+        ("more given than there", with("/tasks/d/given", json!(2))),
+        ("a state of none", with("/tasks/b/state", json!({"is": "root"}))),
+        ("a task as a path", with("/tasks", json!({"../x": {}}))),
+    ];
+    let told = cases.iter().map(|(name, bytes)| {
+        let why = read(bytes).unwrap_err();
+        assert!(why.ends_with("\nhint: move it away, and crew fleet run begins anew"), "{why}");
+        let why = lines(&why);
+        let why = why.strip_prefix("fleet.json cannot be read: ").unwrap();
+        let why = why.split(" at line").next().unwrap();
+        format!("{name}: {why}")
+    });
+    insta::assert_snapshot!(told.collect::<Vec<_>>().join("\n"), @r##"
+    nothing: EOF while parsing a value
+    garbage: expected value
+    a blob: expected ident
+    200,000 deep: invalid type: sequence, expected a string
+    too long: it is too long
+    a NUL: "tasks\0x" is not a folder of a repository
+    another type: invalid type: string "one", expected u32
+    a number that is too large: invalid type: floating point `1.8446744073709552e+19`, expected u32
+    too many attempts: task b: it has 4294967295 attempts
+    no attempt: task b: it runs without an attempt
+    another id: its id is not one of crew's
+    a name as a path: "../../x" cannot be a part of a branch: only letters from a to z, digits, `-`, `_` and `.` may stand in it
+    an option as base: "--upload-pack=x" is not a branch
+    a base that leaves: "../../main" is not a branch
+    a base with a refspec: "main:refs/heads/x" is not a branch
+    a folder that leaves: "../.." is not a folder of a repository
+    a commit as an option: task d: "--force" is not a commit
+    a tip that is a ref: task d: "refs/heads/main" is not a commit
+    a loop id as a path: "../../etc" is not a loop id
+    a job as an option: task b: "--all" is not a job
+    a job of two words: task b: "7 8" is not a job
+    a conflict that leaves: task d: "../../.bashrc" is not a file of a repository
+    an absolute conflict: task d: "/etc/passwd" is not a file of a repository
+    many messages: task d: it has more messages than crew keeps
+    more given than there: task d: it has more messages than crew keeps
+    a state of none: unknown variant `root`, expected one of `waiting`, `running`, `landing`, `ended`
+    a task as a path: "../x" cannot be a part of a branch: only letters from a to z, digits, `-`, `_` and `.` may stand in it
+    "##);
+}
+
+/// These say nothing wrong: text that is cleaned where it is shown, and moments to come.
+#[test]
+fn odd_texts_and_times_are_data() {
+    for (path, value) in [
+        ("/tasks/d/messages", json!(["\u{1b}]0;x\u{7}"])),
+        ("/tasks/d/state/why", json!("\u{1b}[2J; rm -rf /")),
+        ("/tasks/d/conflicts", json!(["$(touch x)", "a'; rm -rf .; '"])),
+        ("/tasks/b/state/since", json!("2999-01-01T00:00:00Z")),
+        ("/terms/setup", json!("rm -rf /")),
+        ("/holder/pid", json!(1)),
+    ] {
+        let mut record = read(&with(path, value)).unwrap_or_else(|error| panic!("{path}: {error}"));
+        record.take_up(crate::fleet::fixture::a_setup(LandingMode::No), Holder::default());
+        assert_eq!(
+            record.terms,
+            crate::fleet::fixture::a_setup(LandingMode::No),
+            "no term is kept"
+        );
+    }
+}
+
+#[test]
+fn a_later_start_lifts_pauses_and_keeps_cancels_that_were_not_obeyed() {
+    let mut record = a_full_record();
+    record.request = Some(TaskRequest::Cancel { now: false, by_agent: false, reason: None });
+    record.tasks.get_mut(&id("b")).unwrap().request = Some(TaskRequest::Pause { now: true });
+    record.take_up(record.terms.clone(), Holder::default());
+    assert_eq!((record.request_of(&id("b")), record.request_of(&id("a"))), (None, None));
+    let why = record.cancel_of(&id("d")).unwrap().why;
+    assert_eq!(why, "cancelled by the agent: so");
+}
+
+#[test]
+fn the_name_of_a_branch_is_one_that_git_takes_for_nothing_else() {
+    for (name, expected) in [
+        ("main", true),
+        ("release/1.x", true),
+        ("-x", false),
+        ("a/-x", false),
+        ("", false),
+        ("a//b", false),
+        ("a..b", false),
+        ("a.lock/b", false),
+        ("a@{1}", false),
+        ("a b", false),
+        ("a^", false),
+        ("a\u{7f}", false),
+    ] {
+        assert_eq!(is_branch(name), expected, "{name}");
+    }
+    assert!(
+        is_commit(&commit(7))
+            && !is_commit("HEAD")
+            && !is_commit(&commit(7).to_uppercase().replace('0', "G"))
+    );
+}
+
+#[test]
+fn a_report_never_takes_back_what_was_used() {
+    use crate::fleet::fixture::{a_report, carried};
+    let mut task = TaskRecord { carried: carried(3, 10), gone: 2, ..a_running_task() };
+    assert!(!task.take_report(&a_report(1, 2, None)));
+    assert_eq!((task.carried.completed, task.gone), (3, 2));
+    let mut cheaper = a_report(1, 4, None);
+    cheaper.carried = carried(4, 0);
+    assert!(task.take_report(&cheaper));
+    assert_eq!((task.cost(), task.gone), (300_000, 0));
+    let mut more = a_report(1, 4, None);
+    more.carried = carried(4, 10);
+    more.conflicts = vec!["a".into(), "a".into(), "b".into()];
+    more.commit = Some(commit(4));
+    assert!(task.take_report(&more));
+    assert!(!task.take_report(&more));
+    assert_eq!((task.cost(), task.is_fetched()), (400_000, false));
+    task.set(TaskState::Waiting, at(1).wall);
+    assert_eq!(task.reserved_micros, 0);
+}
