@@ -21,14 +21,6 @@ const NOT_STARTED_MAX: u32 = 5;
 /// How often in a row a landing may fail for a reason that crew does not know.
 const LANDING_FAILURES_MAX: u32 = 5;
 
-/// What is said after a signal: here, for jobs elsewhere, to a terminal that is closed, and then.
-const SIGNALLED: [&str; 4] = [
-    "no task starts any more, and each iteration that runs is the last one; Ctrl-C again ends them now",
-    "no task starts any more, and the jobs run on; Ctrl-C again ends them, a closed terminal leaves them",
-    "the terminal was closed: the jobs run on, and crew fleet run adopts them",
-    "each agent is stopped, its work is kept, and the task waits",
-];
-
 /// Takes in what happened at `now`, and says what follows, to be done in this order.
 ///
 /// A coordinator that begins first reports what it finds out about attempts of an earlier one, those
@@ -136,7 +128,7 @@ impl Turn<'_> {
         }
     }
 
-    fn pause(&mut self, id: &TaskId) {
+    pub(super) fn pause(&mut self, id: &TaskId) {
         self.pass(id, FleetRequest::Task(TaskRequest::Pause { now: false }));
     }
 
@@ -453,30 +445,6 @@ impl Turn<'_> {
         let outcome = if needs_person { Outcome::Blocked } else { Outcome::Error };
         let ending = TaskEnding::new(outcome, why, EndReason::Machine);
         self.end(id, TaskEnding { proof, ..ending });
-    }
-
-    fn signalled(&mut self, times: u32, is_hangup: bool) {
-        self.known.is_hangup |= is_hangup;
-        if times.max(1) <= self.known.signals {
-            return;
-        }
-        self.known.signals = times.max(1);
-        let runs = |(id, task): (&TaskId, &TaskRecord)| task.is_running().then(|| id.clone());
-        let running: Vec<TaskId> = self.record.tasks.iter().filter_map(runs).collect();
-        let is_local = self.record.is_local();
-        let words = match (times, is_local) {
-            (0 | 1, true) => SIGNALLED[0],
-            (0 | 1, false) => SIGNALLED[if is_hangup { 2 } else { 1 }],
-            _ => SIGNALLED[3],
-        };
-        self.note(words.to_owned());
-        let landing = self.known.landing.clone();
-        if times > 1 {
-            let ended = running.into_iter().chain(landing);
-            self.effects.extend(ended.map(|task| Effect::End { task }));
-        } else if is_local {
-            running.iter().for_each(|id| self.pause(id));
-        }
     }
 
     /// What follows from how things are now.

@@ -1,13 +1,40 @@
-//! What follows from a request of a person: a pause, a cancel, another try, a message. What is
+//! What follows from a request: a pause, a cancel, another try, a message, a signal. What is
 //! cancelled stays so until it is resumed, and what is completed is never worked on again.
 
-use super::record::{EndReason, Landed, MESSAGES_MAX, TaskEnding, TaskRequest, TaskState};
+use super::record::{
+    EndReason, Landed, MESSAGES_MAX, TaskEnding, TaskRecord, TaskRequest, TaskState,
+};
 use super::spec::DescribedTask;
 use super::step::{Effect, FleetRequest, Turn};
 use crate::engine::fleet::{LandingMode, TaskId};
 use crate::engine::record::Outcome;
 
 impl Turn<'_> {
+    /// Takes in a signal. The first starts nothing more, the second ends what runs.
+    pub(super) fn signalled(&mut self, times: u32, is_hangup: bool) {
+        self.known.is_hangup |= is_hangup;
+        if times.max(1) <= self.known.signals {
+            return;
+        }
+        self.known.signals = times.max(1);
+        let runs = |(id, task): (&TaskId, &TaskRecord)| task.is_running().then(|| id.clone());
+        let running: Vec<TaskId> = self.record.tasks.iter().filter_map(runs).collect();
+        let is_local = self.record.is_local();
+        let words = match (times, is_local) {
+            (0 | 1, true) => SIGNALLED[0],
+            (0 | 1, false) => SIGNALLED[if is_hangup { 2 } else { 1 }],
+            _ => SIGNALLED[3],
+        };
+        self.note(words.to_owned());
+        let landing = self.known.landing.clone();
+        if times > 1 {
+            let ended = running.into_iter().chain(landing);
+            self.effects.extend(ended.map(|task| Effect::End { task }));
+        } else if is_local {
+            running.iter().for_each(|id| self.pause(id));
+        }
+    }
+
     /// Takes in a request for one task, or for all of them.
     pub(super) fn requested(&mut self, target: Option<TaskId>, request: FleetRequest) {
         let is_alone = target.is_some();
@@ -194,6 +221,14 @@ impl Turn<'_> {
         }
     }
 }
+
+/// What is said after a signal: here, for jobs elsewhere, to a terminal that is closed, and then.
+const SIGNALLED: [&str; 4] = [
+    "no task starts any more, and each iteration that runs is the last one; Ctrl-C again ends them now",
+    "no task starts any more, and the jobs run on; Ctrl-C again ends them, a closed terminal leaves them",
+    "the terminal was closed: the jobs run on, and crew fleet run adopts them",
+    "each agent is stopped, its work is kept, and the task waits",
+];
 
 /// What stands before the words of an agent.
 const BY_AGENT: &str = "(an agent says, unchecked) ";
