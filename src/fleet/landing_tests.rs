@@ -287,6 +287,14 @@ fn every_kind_of_conflict_goes_back_until_a_commit_after_the_merge_has_settled_i
         assert_eq!(yard.refused(), conflict, "{kind}: another file");
         yard.work("rm -f f; echo both > f");
         yard.commit();
+        // A history without the merge shows nothing.
+        let tip = yard.record.commit.clone().unwrap();
+        let rewrite = "git reset -q --soft $(git merge-base HEAD FETCH_HEAD); git commit -qm all";
+        yard.agent(&format!("git fetch -q origin refs/heads/main; {rewrite}"));
+        yard.fetch();
+        assert_eq!(yard.refused(), conflict, "{kind}: rewritten");
+        yard.agent(&format!("git reset -q --hard {tip}"));
+        yard.fetch();
         // A later merge without a conflict leaves it settled.
         yard.elsewhere("echo next > next");
         assert!(yard.merge().is_empty(), "{kind}");
@@ -389,6 +397,24 @@ fn a_process_that_a_check_leaves_in_a_session_of_its_own_is_ended() {
     // Its parent may not have reaped it yet: then it has no words any more.
     let words = Path::new("/proc").join(pid.trim()).join("cmdline");
     assert_eq!(disk::read_text(&words, 4096).ok().flatten().unwrap_or_default(), "", "{pid}");
+}
+
+#[test]
+fn a_shallow_or_partial_repository_lands_as_a_whole_one_does() {
+    for depth in ["--depth=1", "--filter=blob:none"] {
+        let mut yard = Yard::new("mkdir 'a b'; echo x > 'a b/c'", "echo work > work");
+        yard.sh("origin.git", "git config uploadpack.allowFilter true");
+        let clone = format!("git clone -q {depth} --no-checkout file://$PWD/origin.git repo");
+        yard.sh(".", &format!("mv repo whole; {clone}"));
+        yard.sh("repo", "git config user.name Some; git config user.email some@example.com");
+        yard.setup.trusted = trusted(&yard.setup.repository);
+        yard.elsewhere("echo other > other");
+        yard.work("echo more > more");
+        // What a shallow repository lacks cannot be compared.
+        yard.record.stands_on = None;
+        let yard = yard.checks(&["test -f 'a b/c' && test -f work && test -f other"]);
+        yard.push(&yard.commit());
+    }
 }
 
 #[test]

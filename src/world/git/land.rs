@@ -228,12 +228,13 @@ impl LandTree<'_> {
     /// Clones the repository again and puts git's folder of that clone in the place of the one that
     /// is there. The files stay, for what is ignored may be of use. `origin` is the remote `url`.
     pub fn renew(&self, url: &str) -> Result<(), GitFault> {
-        let (made, git) = (self.folder.with_extension("new"), self.folder.join(".git"));
+        let (made, place) = (self.folder.with_extension("new"), self.folder.join(".git"));
         tree::remove(&made).map_err(|error| refused(&error))?;
         let parent = self.folder.parent().unwrap_or(self.folder);
         disk::make_private_folder(parent).map_err(|error| refused(&error))?;
         let [from, to] = [self.repository, &made].map(|path| path.display().to_string());
-        let clone = ["clone", "--quiet", "--local", "--no-checkout", "--", &from, &to];
+        // It lives as long as this landing, so it can use the objects where they are.
+        let clone = ["clone", "--quiet", "--shared", "--no-checkout", "--", &from, &to];
         let (stop, within) = (Some(self.stop), Some(CLONE_WITHIN));
         let above = Git { climbs: true, stop, within, ..Git::lazily(parent) };
         above.well(GitStep::Merge, &clone)?;
@@ -248,17 +249,23 @@ impl LandTree<'_> {
         let at_new = Git { stop, ..Git::lazily(&made) };
         at_new.well(GitStep::Merge, &["config", "include.path", SETTINGS])?;
         at_new.well(GitStep::Merge, &["config", "remote.origin.url", url])?;
+        let partial = r"^remote\..*\.partialclonefilter$";
+        let partial = git(self.repository, &["config", "--get-regexp", partial]);
+        if let Some((_, filter)) = partial.as_ref().and_then(|it| it.trim_end().rsplit_once(' ')) {
+            at_new.well(GitStep::Merge, &["config", "remote.origin.promisor", "true"])?;
+            at_new.well(GitStep::Merge, &["config", "remote.origin.partialclonefilter", filter])?;
+        }
         let placed = || -> io::Result<()> {
             if !tree::is_folder(self.folder) {
                 disk::remove(self.folder)?;
                 disk::make_private_folder(self.folder)?;
             }
-            if tree::is_folder(&git) {
-                tree::remove(&git)?
+            if tree::is_folder(&place) {
+                tree::remove(&place)?;
             } else {
-                disk::remove(&git)?
+                disk::remove(&place)?;
             }
-            disk::rename(&made.join(".git"), &git)?;
+            disk::rename(&made.join(".git"), &place)?;
             tree::remove(&made)
         };
         placed().map_err(|error| refused(&error))
@@ -355,7 +362,11 @@ impl LandTree<'_> {
         }
         // These addresses are the person's own, also where they are folders of this machine.
         let update = ["submodule", "--quiet", "update", "--checkout", "--force", "--recursive"];
-        let arguments = [&["-c", "protocol.file.allow=always"][..], &update].concat();
+        // Their objects are borrowed, too.
+        let borrow = "submodule.alternateLocation=superproject";
+        let lenient = "submodule.alternateErrorStrategy=info";
+        let settings = ["-c", "protocol.file.allow=always", "-c", borrow, "-c", lenient];
+        let arguments = [&settings[..], &update].concat();
         let variables = ssh(self.repository);
         let git = Git { variables: &variables, within: Some(CLONE_WITHIN), ..self.git() };
         git.well(GitStep::Merge, &arguments).map(drop)
@@ -403,7 +414,8 @@ impl LandTree<'_> {
 
     /// Those of the files in conflict that nobody has resolved: since the newest merge of main in
     /// which it was in conflict no commit of the branch has changed it, or lines that git wrote
-    /// there as markers are still in it.
+    /// there as markers are still in it. A branch that holds no such merge any more shows nothing,
+    /// except of a file that is as main has it.
     pub fn unresolved(
         &self,
         main: &str,
@@ -413,6 +425,7 @@ impl LandTree<'_> {
         if files.is_empty() {
             return Ok(Vec::new());
         }
+        let own = changed(self.folder, main, tip).unwrap_or_default();
         let list = ["rev-list", "--merges", "--parents", "--topo-order", tip, "--not", main, "--"];
         let listed = self.well(&list)?;
         let merges: Vec<Vec<&str>> = listed.lines().map(|it| it.split(' ').collect()).collect();
@@ -423,12 +436,17 @@ impl LandTree<'_> {
         let mut left = Vec::new();
         for file in files {
             let merge = merges.iter().find(|merge| self.conflicts_in(merge, file));
-            // A branch that was rebased since holds no merge: its agent resolved each commit.
-            let Some(merge) = merge else { continue };
-            let path = format!(":(literal,top){file}");
-            let since = ["--no-merges", tip, "--not", merge[0], main, "--", &path];
-            let has_changed = self.git().count(&since).is_some_and(|commits| commits > 0);
-            if !has_changed || self.keeps_markers(merge, tip, file) {
+            let is_settled = match merge {
+                Some(merge) => {
+                    let path = format!(":(literal,top){file}");
+                    let since = ["--no-merges", tip, "--not", merge[0], main, "--", &path];
+                    self.git().count(&since).is_some_and(|commits| commits > 0)
+                        && !self.keeps_markers(merge, tip, file)
+                }
+                // One that was merged without a conflict, for main had moved.
+                None => !merges.is_empty() || !own.contains(file),
+            };
+            if !is_settled {
                 left.push(file.clone());
             }
         }
