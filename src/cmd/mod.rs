@@ -5,6 +5,7 @@ mod attempt;
 pub mod complete;
 mod control;
 mod fleet;
+mod fleet_run;
 pub mod hook;
 mod past;
 pub mod print;

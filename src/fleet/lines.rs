@@ -88,3 +88,86 @@ fn waits(until: Option<DateTime<Utc>>, why: &str, at: DateTime<FixedOffset>) -> 
 fn shown(text: &str) -> String {
     one_line(&clean(text), TEXT_CHARS)
 }
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+    use crate::engine::fixture::at;
+    use crate::engine::fleet::TaskId;
+    use crate::engine::record::Proof;
+    use crate::fleet::record::{TaskRecord, TaskState};
+
+    fn vat() -> TaskId {
+        "vat-rounding".parse().unwrap()
+    }
+
+    fn told(line: FleetLine) -> String {
+        super::line(&line, &FleetRecord::default(), at(0).wall.fixed_offset())
+    }
+
+    #[test]
+    fn an_event_is_one_line_with_its_task_in_front() {
+        let (task, why) = (vat(), "claude:\nusage \u{1b}[2Jlimit\u{202e}".to_owned());
+        let long: TaskId = "a-name-that-is-rather-long".parse().unwrap();
+        let (what, none) = ("npm test 1 of 402 fails".to_owned(), String::new());
+        let waits =
+            |s: u32| FleetLine::Waits { task: vat(), until: Some(at(s).wall), why: String::new() };
+        let lines = [
+            FleetLine::Started { task: task.clone(), number: 1, continues: false },
+            FleetLine::Started { task: long, number: 2, continues: false },
+            FleetLine::Started { task: task.clone(), number: 2, continues: true },
+            FleetLine::Adopted { task: task.clone() },
+            FleetLine::Iteration { task: task.clone(), iteration: 3, of: 10, what },
+            FleetLine::Iteration { task: task.clone(), iteration: 4, of: 0, what: none.clone() },
+            FleetLine::Waits { task: task.clone(), until: None, why },
+            waits(119),
+            waits(3600),
+            FleetLine::Resumes { task: task.clone() },
+            FleetLine::Paused { task: task.clone() },
+            FleetLine::Lands { task: task.clone() },
+            FleetLine::SentBack { task: task.clone(), why: "src/tax.rs changed".to_owned() },
+            FleetLine::Gone { task: task.clone(), why: "NODE_FAIL (NodeDown)".to_owned() },
+            FleetLine::Gone { task, why: none },
+            FleetLine::Note("the account answers \u{1b}]0;again\u{7}again".to_owned()),
+        ];
+        assert_snapshot!(lines.map(told).join("\n"), @"");
+    }
+
+    #[test]
+    fn an_end_says_where_the_work_went_or_what_it_needs() {
+        let ending = |outcome, why: &str, reason, landed| TaskEnding {
+            outcome,
+            proof: (outcome == Outcome::Completed).then_some(Proof::Checked),
+            why: why.to_owned(),
+            reason,
+            landed,
+        };
+        let done = |landed| ending(Outcome::Completed, "done", EndReason::Loop, landed);
+        let url = "https://example.org/7".to_owned();
+        let endings = [
+            done(None),
+            done(Some(Landed::Main(Some("4f2c9d1aaaa".to_owned())))),
+            done(Some(Landed::Main(None))),
+            done(Some(Landed::Request(url))),
+            ending(
+                Outcome::Blocked,
+                "conflict: a.rs changed on main too",
+                EndReason::Conflict,
+                None,
+            ),
+            ending(Outcome::Blocked, "a \"key\"", EndReason::Asked, None),
+            ending(Outcome::Stalled, "no progress", EndReason::Loop, None),
+            ending(Outcome::Cancelled, "by the user: wrong", EndReason::Person, None),
+        ];
+        let lines = endings.map(|ending| {
+            let mut record = FleetRecord::default();
+            let state = TaskState::Ended(ending);
+            record.tasks.insert(vat(), TaskRecord { state, ..TaskRecord::default() });
+            let line = FleetLine::Ended { task: vat() };
+            super::line(&line, &record, at(0).wall.fixed_offset())
+        });
+        assert_snapshot!(lines.join("\n"), @"");
+    }
+}

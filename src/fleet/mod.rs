@@ -3,9 +3,12 @@
 //! clone of its own, and landing is serial. No model claims, merges or lands anything.
 
 pub mod attempt;
+pub mod coordinator;
+mod effects;
 pub mod events;
 pub mod executors;
 pub mod files;
+mod folder_watch;
 pub mod landing;
 pub mod lines;
 pub mod plan;

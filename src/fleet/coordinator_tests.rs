@@ -1,0 +1,281 @@
+//! The loop of a coordinator with a record in memory and an executor whose attempts end as they are
+//! told to.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::engine::fixture::a_loop;
+use crate::engine::fleet::FleetTask;
+use crate::engine::record::{Outcome, Proof};
+use crate::fleet::executors::JobCall;
+use crate::fleet::record::{EndReason, TaskEnding};
+use crate::fleet::spec::{AttemptEnd, AttemptPhase};
+use crate::fleet::store::StoreFault;
+use crate::world::store::write_json;
+
+/// A record in memory, which is lost or cannot be written when a test says so.
+#[derive(Clone, Default)]
+struct MemoryStore {
+    saved: Rc<RefCell<Option<FleetRecord>>>,
+    saves: Rc<Cell<u32>>,
+    /// How many of the next writes fail.
+    fails: Rc<Cell<u32>>,
+    is_lost: Rc<Cell<bool>>,
+}
+
+impl RecordStore for MemoryStore {
+    fn load(&mut self) -> Result<Option<FleetRecord>> {
+        Ok(self.saved.borrow().clone())
+    }
+
+    fn save(&mut self, record: &FleetRecord, _: bool) -> Result<(), StoreFault> {
+        if self.is_lost.get() {
+            return Err(StoreFault::Lost("process 7 on other".to_owned()));
+        }
+        if self.fails.get() > 0 {
+            self.fails.set(self.fails.get() - 1);
+            return Err(StoreFault::Disk(std::io::Error::other("the disk is full")));
+        }
+        self.saves.set(self.saves.get() + 1);
+        *self.saved.borrow_mut() = Some(record.clone());
+        Ok(())
+    }
+
+    fn renew(&mut self, _: &mut FleetRecord) -> Result<(), StoreFault> {
+        Ok(())
+    }
+
+    fn land(&mut self, _: &BaseMove, record: &FleetRecord) -> Result<bool, StoreFault> {
+        self.save(record, true).map(|()| true)
+    }
+}
+
+/// Jobs that are over at once, or once they are cancelled.
+#[derive(Clone)]
+struct Scripted {
+    files: Rc<FleetFiles>,
+    started: Rc<RefCell<Vec<SeenJob>>>,
+    most: Rc<Cell<usize>>,
+    is_instant: bool,
+    on_start: Rc<dyn Fn()>,
+}
+
+impl Scripted {
+    fn end(&self, job: &mut SeenJob) {
+        let ending = TaskEnding {
+            outcome: Outcome::Completed,
+            proof: Some(Proof::Checked),
+            why: "done".to_owned(),
+            reason: EndReason::Loop,
+            landed: None,
+        };
+        let report = AttemptReport {
+            number: job.number,
+            host: "here".to_owned(),
+            process: None,
+            loop_id: None,
+            phase: AttemptPhase::Preparing,
+            carried: Default::default(),
+            commit: None,
+            stands_on: None,
+            conflicts: Vec::new(),
+            end: Some(AttemptEnd::Ended(ending)),
+            at: clock::now().wall,
+        };
+        let file = self.files.report(&job.task, job.number);
+        write_json(&file, &report, disk::Durability::Process).unwrap();
+        job.state = JobState::Ended(String::new());
+    }
+}
+
+impl Executor for Scripted {
+    fn submit(&mut self, call: &JobCall<'_>) -> Result<String> {
+        let id = format!("{} {}", call.task, call.number);
+        let (task, number) = (call.task.clone(), call.number);
+        let mut job = SeenJob { id: id.clone(), task, number, state: JobState::Running };
+        let running = self.started.borrow().iter().filter(|job| !job.state.is_ended()).count();
+        self.most.set(self.most.get().max(running + 1));
+        if self.is_instant {
+            self.end(&mut job);
+        }
+        self.started.borrow_mut().push(job);
+        (self.on_start)();
+        Ok(id)
+    }
+
+    fn adopt(&mut self, _: &TaskId, _: u32, _: &str) {}
+
+    fn list(&mut self) -> Result<Vec<SeenJob>> {
+        Ok(self.started.borrow().clone())
+    }
+
+    fn cancel(&mut self, id: &str) -> Result<()> {
+        for job in self.started.borrow_mut().iter_mut().filter(|job| job.id == id) {
+            job.state = JobState::Ended("cancelled".to_owned());
+        }
+        Ok(())
+    }
+
+    fn log(&self, _: &str) -> Option<String> {
+        None
+    }
+}
+
+struct Stage {
+    folder: TempDir,
+    home: Home,
+    signals: Signals,
+    store: MemoryStore,
+    executor: Scripted,
+}
+
+impl Stage {
+    fn new(is_instant: bool) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(folder.path());
+        home.make().unwrap();
+        let files = FleetFiles::of(&home, "shop");
+        files.make().unwrap();
+        let executor = Scripted {
+            files: Rc::new(files),
+            started: Rc::default(),
+            most: Rc::default(),
+            is_instant,
+            on_start: Rc::new(|| {}),
+        };
+        Self { folder, home, signals: Signals::default(), store: MemoryStore::default(), executor }
+    }
+
+    fn record(&self, slots: u32) -> FleetRecord {
+        let setup = FleetSetup {
+            name: "shop".to_owned(),
+            repository: self.folder.path().to_owned(),
+            folder: "tasks".to_owned(),
+            base: "main".to_owned(),
+            executor: "local".to_owned(),
+            slots,
+            ..FleetSetup::default()
+        };
+        let now = clock::now().wall;
+        FleetRecord::begin(setup, "a1".to_owned(), Holder::myself(&self.home, now).unwrap(), now)
+    }
+
+    fn run(&self, record: FleetRecord, tasks: &[&str]) -> (Result<CoordinatorEnd>, Vec<String>) {
+        let mut lines = Vec::new();
+        let mut say = |line: &str| lines.push(line.to_owned());
+        let (store, executor) = (Box::new(self.store.clone()), Box::new(self.executor.clone()));
+        let coordinator =
+            Coordinator::new(&self.home, store, executor, record, &self.signals, &mut say);
+        let end = coordinator.run(tasks.iter().map(|task| described(task)).collect());
+        (end, lines)
+    }
+
+    fn saved(&self) -> FleetRecord {
+        self.store.saved.borrow().clone().unwrap()
+    }
+}
+
+fn described(id: &str) -> DescribedTask {
+    let task = FleetTask {
+        id: id.parse().unwrap(),
+        prompt: "do it".to_owned(),
+        words: Vec::new(),
+        after: Vec::new(),
+        touches: Vec::new(),
+        priority: 5,
+        revision: "0123456789ab".to_owned(),
+    };
+    DescribedTask { task, contract: a_loop().contract }
+}
+
+fn outcomes(record: &FleetRecord) -> Vec<Option<Outcome>> {
+    record.tasks.values().map(|task| task.ending().map(|ending| ending.outcome)).collect()
+}
+
+#[test]
+fn instant_tasks_each_run_once_with_fewer_writes_than_tasks() {
+    let stage = Stage::new(true);
+    let names: Vec<String> = (0..200).map(|number| format!("t{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let began = Stopwatch::start();
+    let (end, lines) = stage.run(stage.record(16), &names);
+    assert_eq!(end.unwrap(), CoordinatorEnd::Done, "{lines:?}");
+    assert_eq!(outcomes(&stage.saved()), vec![Some(Outcome::Completed); 200]);
+    assert_eq!(stage.executor.started.borrow().len(), 200);
+    assert!(began.elapsed_ms() < 60_000, "{} ms", began.elapsed_ms());
+    assert!(stage.store.saves.get() < 200, "{} writes", stage.store.saves.get());
+    assert_eq!(stage.saved().holder.pid, 0, "anybody may take it now");
+}
+
+#[test]
+fn nothing_starts_before_the_record_can_be_written() {
+    let stage = Stage::new(true);
+    let fails = Rc::clone(&stage.store.fails);
+    let record = stage.record(1);
+    // The first write, before anything else, has to work.
+    let store = stage.store.clone();
+    let mut failing = stage.executor.clone();
+    let started = Rc::clone(&stage.executor.started);
+    failing.on_start = Rc::new(move || {
+        let is_first = started.borrow().len() == 1;
+        if is_first {
+            fails.set(3);
+        }
+        assert_eq!(store.fails.get(), if is_first { 3 } else { 0 });
+    });
+    let stage = Stage { executor: failing, ..stage };
+    let (end, lines) = stage.run(record, &["a", "b"]);
+    assert_eq!(end.unwrap(), CoordinatorEnd::Done);
+    let troubled = lines.iter().filter(|line| line.contains("the disk is full")).count();
+    let works = lines.iter().filter(|line| line.contains("it works again")).count();
+    assert_eq!((troubled, works), (1, 1), "{lines:?}");
+}
+
+#[test]
+fn a_coordinator_that_lost_its_record_ends_what_it_started_and_says_so() {
+    let stage = Stage::new(false);
+    let is_lost = Rc::clone(&stage.store.is_lost);
+    let mut executor = stage.executor.clone();
+    executor.on_start = Rc::new(move || is_lost.set(true));
+    let stage = Stage { executor, ..stage };
+    let (end, lines) = stage.run(stage.record(2), &["a"]);
+    let error = end.unwrap_err().to_string();
+    assert!(error.starts_with("the fleet shop was taken over by process 7 on other"), "{error}");
+    assert!(stage.executor.started.borrow().iter().all(|job| job.state.is_ended()));
+    assert!(lines.iter().any(|line| line.contains("writes nothing more")), "{lines:?}");
+}
+
+#[test]
+fn an_attempt_that_runs_is_adopted_and_one_that_is_gone_is_tried_again() {
+    let stage = Stage::new(true);
+    let mut record = stage.record(2);
+    let now = clock::now().wall;
+    for (name, job) in [("lives", "lives 1"), ("gone", "gone 1")] {
+        let mut task = TaskRecord::new("0123456789ab", 0, now);
+        task.attempt = 1;
+        task.state = TaskState::Running { job: job.to_owned(), since: now };
+        record.tasks.insert(name.parse().unwrap(), task);
+    }
+    let lives: TaskId = "lives".parse().unwrap();
+    let lock = disk::lock(&stage.executor.files.attempt_lock(&lives, 1), Duration::ZERO);
+    let lock = RefCell::new(lock.unwrap());
+    let mut executor = stage.executor.clone();
+    let ends = stage.executor.clone();
+    // Once the other one was tried again, this one ends.
+    executor.on_start = Rc::new(move || {
+        let (task, state) = ("lives".parse().unwrap(), JobState::Running);
+        ends.end(&mut SeenJob { id: String::new(), task, number: 1, state });
+        drop(lock.borrow_mut().take());
+    });
+    let stage = Stage { executor, ..stage };
+    let (end, lines) = stage.run(record, &["gone", "lives"]);
+    assert_eq!(end.unwrap(), CoordinatorEnd::Done, "{lines:?}");
+    assert_eq!(outcomes(&stage.saved()), [Some(Outcome::Completed); 2]);
+    let started = stage.executor.started.borrow();
+    assert_eq!(started.len(), 1, "{lines:?}");
+    assert_eq!(started[0].task.as_str(), "gone");
+    assert!(lines.iter().any(|line| line.contains("runs already, adopted")), "{lines:?}");
+}

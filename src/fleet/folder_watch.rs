@@ -1,0 +1,99 @@
+//! The folder of tasks while its fleet runs: what changed in it, as far as a person has trusted it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::record::FleetSetup;
+use super::spec::DescribedTask;
+use super::tasks::{DescribedFleet, describe};
+use crate::drive::error_text::error_text;
+use crate::engine::record::fleet_run;
+use crate::engine::text::count;
+use crate::parse::arguments::FleetRunArgs;
+use crate::world::clock::Deadline;
+use crate::world::env;
+use crate::world::files::disk;
+use crate::world::store::Home;
+
+/// Between two looks.
+const FOLDER_LOOK: Duration = Duration::from_secs(5);
+/// The most files that are looked at.
+const FOLDER_MAX: usize = 20_000;
+
+/// The folder of tasks, looked at for changes.
+pub(super) struct FolderWatch {
+    arguments: FleetRunArgs,
+    here: PathBuf,
+    folder: PathBuf,
+    trust: PathBuf,
+    due: Deadline,
+    seen: Vec<(String, Option<(u64, i128)>)>,
+    /// What was said of it last.
+    said: Option<String>,
+}
+
+impl FolderWatch {
+    pub(super) fn of(home: &Home, arguments: &FleetRunArgs, terms: &FleetSetup) -> Result<Self> {
+        let mut watch = Self {
+            arguments: arguments.clone(),
+            here: env::current_folder()?,
+            folder: terms.repository.join(&terms.folder),
+            trust: home.trust_file(&terms.repository),
+            due: Deadline::after(FOLDER_LOOK),
+            seen: Vec::new(),
+            said: None,
+        };
+        watch.seen = watch.stamps();
+        Ok(watch)
+    }
+
+    fn stamps(&self) -> Vec<(String, Option<(u64, i128)>)> {
+        let mut names = disk::names(&self.folder, FOLDER_MAX);
+        names.sort();
+        let files = names.into_iter().map(|name| {
+            let stamp = disk::stamp(&self.folder.join(&name));
+            (name, stamp)
+        });
+        files.chain([(String::new(), disk::stamp(&self.trust))]).collect()
+    }
+
+    /// The fleet as the folder describes it now, if that changed, or one line about why it stays as
+    /// it was. What nobody has trusted stays out.
+    pub(super) fn changed(
+        &mut self,
+        home: &Home,
+    ) -> Option<Result<(FleetSetup, Vec<DescribedTask>), String>> {
+        if !self.due.passed() {
+            return None;
+        }
+        self.due = Deadline::after(FOLDER_LOOK);
+        let seen = self.stamps();
+        if seen == self.seen {
+            return None;
+        }
+        self.seen = seen;
+        let why = match describe(home, &self.arguments, &self.here) {
+            Ok(DescribedFleet { setup, tasks, untrusted, .. }) if untrusted.is_empty() => {
+                self.said = None;
+                return Some(Ok((setup, tasks)));
+            }
+            Ok(found) => {
+                let texts = count(found.untrusted.len() as u64, "new text");
+                let run = fleet_run(&found.setup.folder);
+                format!(
+                    "{texts} in {} wait for trust: {run} in another terminal asks, and the next start",
+                    found.setup.folder
+                )
+            }
+            Err(error) => {
+                let text = error_text(&error);
+                let lines: Vec<&str> = text.lines().map(str::trim).collect();
+                format!("the tasks stay as they were: {}", lines.join(" "))
+            }
+        };
+        let is_new = self.said.replace(why.clone()).as_ref() != Some(&why);
+        is_new.then_some(Err(why))
+    }
+}
