@@ -132,7 +132,24 @@ mod tests {
             FleetLine::Gone { task, why: none },
             FleetLine::Note("the account answers \u{1b}]0;again\u{7}again".to_owned()),
         ];
-        assert_snapshot!(lines.map(told).join("\n"), @"");
+        assert_snapshot!(lines.map(told).join("\n"), @"
+        vat-rounding   starts
+        a-name-that-is-rather-long starts, attempt 2
+        vat-rounding   continues
+        vat-rounding   runs already, adopted
+        vat-rounding   iteration 3/10 ended: npm test 1 of 402 fails
+        vat-rounding   iteration 4 ended
+        vat-rounding   waits: claude: usage limit
+        vat-rounding   waits until 11:08:39
+        vat-rounding   waits until 12:06
+        vat-rounding   resumes
+        vat-rounding   is paused
+        vat-rounding   is being landed
+        vat-rounding   sent back to its loop: src/tax.rs changed
+        vat-rounding   tried again, its process is gone: NODE_FAIL (NodeDown)
+        vat-rounding   tried again, its process is gone
+        the account answers again
+        ");
     }
 
     #[test]
@@ -168,6 +185,15 @@ mod tests {
             let line = FleetLine::Ended { task: vat() };
             super::line(&line, &record, at(0).wall.fixed_offset())
         });
-        assert_snapshot!(lines.join("\n"), @"");
+        assert_snapshot!(lines.join("\n"), @r#"
+        vat-rounding   completed, proof: checked
+        vat-rounding   landed as 4f2c9d1, proof: checked
+        vat-rounding   landed: main has its work already, proof: checked
+        vat-rounding   requested: https://example.org/7, proof: checked
+        vat-rounding   needs you: conflict: a.rs changed on main too
+        vat-rounding   needs you: blocked: "a 'key'"
+        vat-rounding   needs you: stalled: no progress
+        vat-rounding   cancelled: by the user: wrong
+        "#);
     }
 }
