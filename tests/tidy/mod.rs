@@ -20,7 +20,7 @@ mod readme;
 const FILE_LINES_MAX: usize = 600;
 const FUNCTION_LINES_MAX: usize = 70;
 /// Which rooms each room may name. Anything not listed is the frame around them.
-const ARROWS: [(&str, &[&str]); 10] = [
+const ARROWS: [(&str, &[&str]); 11] = [
     ("engine", &["engine"]),
     ("parse", &["parse", "engine"]),
     ("clients", &["clients", "engine", "parse"]),
@@ -29,12 +29,16 @@ const ARROWS: [(&str, &[&str]); 10] = [
     ("report", &["report", "clients", "engine", "parse"]),
     ("world", &["world", "clients", "engine", "parse"]),
     ("drive", &["drive", "agents", "clients", "engine", "parse", "prompts", "world"]),
+    (
+        "fleet",
+        &["fleet", "agents", "clients", "drive", "engine", "parse", "prompts", "report", "world"],
+    ),
     ("demo", &["demo", "world"]),
     (
         "cmd",
         &[
-            "cmd", "agents", "clients", "demo", "drive", "engine", "parse", "prompts", "report",
-            "world", "cli", "exit",
+            "cmd", "agents", "clients", "demo", "drive", "engine", "fleet", "parse", "prompts",
+            "report", "world", "cli", "exit",
         ],
     ),
 ];
