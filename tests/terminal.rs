@@ -189,11 +189,11 @@ fn what_is_wrong_after_crew_fleet_is_said_with_the_words_or_the_page_that_help()
         ),
         (
             &["fleet", "stop"],
-            "crew: there is no command `fleet stop`\nhint: did you mean crew fleet cancel? crew fleet --help names all\n",
+            "crew: there is no command `fleet stop`\nhint: did you mean crew pause FLEET (resumed by crew resume FLEET) or crew cancel FLEET (ends it)? crew fleet --help names all\n",
         ),
         (
             &["fleet", "resume"],
-            "crew: there is no command `fleet resume`\nhint: did you mean crew fleet run FOLDER? crew fleet --help names all\n",
+            "crew: there is no command `fleet resume`\nhint: did you mean crew resume FLEET or FLEET/TASK? crew fleet --help names all\n",
         ),
         (&["fleet", "run"], "crew: `<FOLDER>` is missing\nhint: crew fleet run --help\n"),
         (&["fleet", "show"], "crew: `<TASK>` is missing\nhint: crew fleet show --help\n"),
