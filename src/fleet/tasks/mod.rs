@@ -10,6 +10,8 @@ mod folder;
 mod front_matter;
 mod options;
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod tests;
 mod trust;
 
