@@ -85,7 +85,7 @@ fn waits(until: Option<DateTime<Utc>>, why: &str, at: DateTime<FixedOffset>) -> 
 }
 
 /// Foreign text on one line.
-fn shown(text: &str) -> String {
+pub(super) fn shown(text: &str) -> String {
     one_line(&clean(text), TEXT_CHARS)
 }
 

@@ -6,6 +6,7 @@ pub mod attempt;
 pub mod coordinator;
 mod effects;
 pub mod events;
+pub mod clean;
 pub mod executors;
 pub mod files;
 mod folder_watch;
@@ -17,10 +18,12 @@ pub mod preflight;
 pub mod record;
 pub mod requests;
 pub mod spec;
+pub mod status;
 pub mod step;
 mod step_requests;
 pub mod store;
 pub mod tasks;
+pub mod verbs;
 pub mod workspace;
 
 #[cfg(test)]

@@ -33,6 +33,7 @@ pub use self::head::{OwnCommit, commits_since};
 use super::env;
 use super::files::disk;
 use crate::engine::evidence::changes::{ChangeKind, ChangedFile, Changes};
+use crate::engine::git::{GitFault, GitStep};
 use crate::engine::record::Loop;
 use crate::engine::text::distinct;
 use crate::parse::git::{BRANCHES, FileChange, STATUS, changes, complaint, is_id, tree_changes};
@@ -93,6 +94,11 @@ pub fn head(top: &Path) -> (Option<String>, Option<String>) {
 /// The commit that a name denotes at the root of a working tree.
 pub fn commit(top: &Path, name: &str) -> Option<String> {
     Git::here(top).commit(name)
+}
+
+/// Removes a ref, by its full name. What it pointed to may be lost with it.
+pub fn delete_ref(top: &Path, name: &str) -> Result<(), GitFault> {
+    Git::here(top).well(GitStep::Lease, &["update-ref", "-d", name]).map(drop)
 }
 
 /// Whether a name denotes a commit: a branch, a tag, an id.

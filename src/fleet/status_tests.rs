@@ -1,0 +1,196 @@
+use std::collections::BTreeMap;
+
+use chrono::{FixedOffset, TimeDelta};
+use insta::assert_snapshot;
+
+use super::*;
+use crate::engine::fixture::at;
+use crate::engine::fleet::LandingMode;
+use crate::engine::record::Check;
+use crate::engine::usage::Usage;
+use crate::fleet::record::{FleetSetup, Holder, TaskRequest};
+use crate::report::colour;
+
+fn id(name: &str) -> TaskId {
+    name.parse().unwrap()
+}
+
+/// A fleet that lands, begun two hours before.
+fn a_record() -> FleetRecord {
+    let setup = FleetSetup {
+        name: "shop".to_owned(),
+        folder: "tasks".to_owned(),
+        base: "main".to_owned(),
+        executor: "local".to_owned(),
+        landing: LandingMode::Main,
+        max_cost_micros: 50_000_000,
+        land_checks: Vec::<Check>::new(),
+        ..FleetSetup::default()
+    };
+    let begun = at(0).wall - TimeDelta::hours(2);
+    FleetRecord::begin(setup, "f1".to_owned(), Holder::default(), begun)
+}
+
+fn add(record: &mut FleetRecord, name: &str, minutes: i64, state: TaskState) {
+    let since = at(0).wall - TimeDelta::minutes(minutes);
+    let mut task = TaskRecord::new("r", 10, since);
+    task.attempt = u32::from(state != TaskState::Waiting);
+    task.set(state, since);
+    if task.attempt > 0 {
+        task.carried.completed = 3;
+        task.carried.awake_ms = 600_000;
+        task.carried.last = "2 of 5 tests fail".to_owned();
+        task.carried.usage = Usage { cost: Money::from_micros(1_100_000), ..Usage::default() };
+    }
+    record.tasks.insert(id(name), task);
+}
+
+fn end(outcome: Outcome, why: &str, reason: EndReason) -> TaskState {
+    TaskState::Ended(TaskEnding::new(outcome, why, reason))
+}
+
+fn landed(commit: &str) -> TaskState {
+    let ending = TaskEnding::new(Outcome::Completed, "so", EndReason::Loop);
+    let landed = Some(Landed::Main(Some(commit.repeat(20))));
+    TaskState::Ended(TaskEnding { landed, proof: Some(Proof::Checked), ..ending })
+}
+
+fn runs(since: i64) -> TaskState {
+    TaskState::Running { job: "4711".to_owned(), since: at(0).wall - TimeDelta::minutes(since) }
+}
+
+fn report(phase: AttemptPhase) -> AttemptReport {
+    let carried = Carried { completed: 4, last: "all pass".to_owned(), ..Carried::default() };
+    AttemptReport {
+        number: 1,
+        host: "box".to_owned(),
+        process: None,
+        loop_id: None,
+        phase,
+        carried,
+        commit: None,
+        stands_on: None,
+        conflicts: Vec::new(),
+        end: None,
+        at: at(0).wall,
+    }
+}
+
+fn a_fleet() -> (FleetRecord, BTreeMap<TaskId, AttemptReport>, FleetPlan) {
+    let mut record = a_record();
+    let conflict = "conflict: src/pay.rs, src/tax.rs and src/refund.rs changed on main too; its \
+                    loop: the agent could not decide which of both rounds";
+    add(&mut record, "vat", 30, end(Outcome::Blocked, conflict, EndReason::Conflict));
+    add(&mut record, "ask", 40, end(Outcome::Blocked, "which port?", EndReason::Asked));
+    add(&mut record, "pay", 5, runs(20));
+    add(&mut record, "rests", 6, runs(9));
+    add(&mut record, "first", 8, landed("4f"));
+    add(&mut record, "second", 7, landed("ab"));
+    add(&mut record, "lands", 2, TaskState::Landing { proof: None, why: String::new() });
+    add(&mut record, "turn", 1, TaskState::Landing { proof: None, why: String::new() });
+    add(&mut record, "next", 0, TaskState::Waiting);
+    add(&mut record, "after", 0, TaskState::Waiting);
+    add(
+        &mut record,
+        "off",
+        50,
+        end(Outcome::Cancelled, "cancelled by the user: not needed", EndReason::Person),
+    );
+    let since = at(0).wall - TimeDelta::minutes(3);
+    let until = Some(at(600).wall);
+    let reports = BTreeMap::from([
+        (id("pay"), report(AttemptPhase::Running { slot: Some(1), since })),
+        (id("rests"), report(AttemptPhase::Waiting { until, why: "usage limit".to_owned() })),
+    ]);
+    let waits = BTreeMap::from([
+        (id("next"), WaitsFor::Slot),
+        (id("after"), WaitsFor::Ended { task: id("vat") }),
+    ]);
+    (record, reports, FleetPlan { waits, ..FleetPlan::default() })
+}
+
+fn page(status: &FleetStatus<'_>, width: usize, rows: Option<usize>) -> Vec<String> {
+    let reading = Reading { width, now: at(0).wall, offset: FixedOffset::east_opt(0).unwrap() };
+    let lines = status.page(reading, rows, None);
+    lines.iter().map(|line| colour::painted(line, false)).collect()
+}
+
+#[test]
+fn what_needs_a_person_is_first_with_its_reason_in_full_and_the_oldest_on_top() {
+    let (record, reports, plan) = a_fleet();
+    let status = FleetStatus::of(&record, &reports, &plan, at(0).wall);
+    assert_snapshot!(page(&status, 100, None).join("\n"), @"");
+}
+
+#[test]
+fn a_fleet_of_two_thousand_tasks_fits_any_screen_and_names_what_it_leaves_out() {
+    let (mut record, reports, _) = a_fleet();
+    for number in 0..2000 {
+        let why = "a reason that is longer than what is left of a line ".repeat(3);
+        let state = match number % 4 {
+            0 => end(Outcome::Stalled, &why, EndReason::Loop),
+            1 => runs(number),
+            2 => TaskState::Waiting,
+            _ => landed("4f"),
+        };
+        add(&mut record, &format!("t{number}"), number, state);
+    }
+    let plan = FleetPlan::recorded(&record, true);
+    let status = FleetStatus::of(&record, &reports, &plan, at(0).wall);
+    for (width, rows) in [(80, 24), (40, 12), (120, 50), (20, 5), (200, 1)] {
+        let lines = page(&status, width, Some(rows));
+        assert!(lines.len() <= rows, "{lines:#?}");
+        assert!(lines.iter().all(|line| line.width() <= width), "{lines:#?}");
+    }
+    let lines = page(&status, 80, Some(24)).join("\n");
+    assert!(lines.contains("more") && lines.contains("next      crew show shop/"), "{lines}");
+}
+
+#[test]
+fn every_task_has_the_same_keys_and_the_remote_no_password() {
+    let (mut record, reports, plan) = a_fleet();
+    let url = "https://me:secret@host/x.git".to_owned();
+    record.terms.remote = Some(crate::engine::fleet::Remote { name: "origin".to_owned(), url });
+    let status = FleetStatus::of(&record, &reports, &plan, at(0).wall);
+    let value = serde_json::to_value(&status).unwrap();
+    assert!(!value.to_string().contains("secret"));
+    let tasks = value["tasks"].as_array().unwrap();
+    let keys = |task: &Json| task.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert!(tasks.iter().all(|task| keys(task) == keys(&tasks[0])), "{tasks:?}");
+    let named = |name: &str| tasks.iter().find(|task| task["task"] == name).unwrap();
+    assert_eq!(named("pay")["iteration"], 5);
+    assert_eq!(named("vat")["reason"], "conflict");
+    assert_eq!(named("after")["waits"], json!({ "for": "ended", "task": "vat" }));
+    assert_eq!(value["counts"]["total"], 11);
+}
+
+#[test]
+fn each_thing_that_a_task_waits_for_is_named() {
+    let request = TaskRequest::Pause { now: false };
+    let files = ["src/**", "src/tax/**"].map(str::to_owned);
+    let [theirs, ours] = files;
+    let why = "the remote cannot be reached".to_owned();
+    let all = [
+        WaitsFor::Nothing,
+        WaitsFor::Run,
+        WaitsFor::Slot,
+        WaitsFor::Task { task: id("b") },
+        WaitsFor::Ended { task: id("b") },
+        WaitsFor::Files { task: id("b"), theirs, ours },
+        WaitsFor::Money,
+        WaitsFor::Request { request },
+        WaitsFor::File,
+        WaitsFor::Fetch,
+        WaitsFor::Trouble { why },
+        WaitsFor::Signal,
+    ];
+    let told = all.map(|waits| {
+        let mut record = a_record();
+        add(&mut record, "a", 1, TaskState::Waiting);
+        let plan = FleetPlan { waits: [(id("a"), waits)].into(), ..FleetPlan::default() };
+        let reports = BTreeMap::new();
+        let status = FleetStatus::of(&record, &reports, &plan, at(0).wall);
+        format!("{} · {}", status.tasks[0].line(), status.next.clone().unwrap_or_default())
+    });
+    assert_snapshot!(told.join("\n"), @"");
+}
