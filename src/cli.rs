@@ -13,7 +13,7 @@ use crate::engine::record::Outcome;
 use crate::engine::text::is_word_of;
 use crate::parse::amounts;
 use crate::parse::arguments::{
-    FleetVerb, OutputArgs, ResumeArgs, RunArgs, SetArgs, cluster, iteration, whole,
+    FleetCommand, OutputArgs, ResumeArgs, RunArgs, SetArgs, cluster, iteration, whole,
 };
 use crate::parse::settings::options::one_of;
 use crate::report::help;
@@ -124,28 +124,15 @@ pub enum Verb {
     /// Send the agent a message with its next prompt
     Tell {
         /// The message; quote what your shell would change
-        #[arg(value_name = "TEXT", required_unless_present = "accept_test_changes")]
+        ///
+        /// A task (shop/vat) or a fleet may come before it.
+        #[arg(value_name = "TEXT", required = true)]
         words: Vec<String>,
         /// A loop's id or its start; if absent, the loop here
         ///
         /// Else the only live one.
         #[arg(long = "loop", value_name = "LOOP")]
         name: Option<String>,
-        /// Every task of this fleet that is not over
-        ///
-        /// Or that is blocked.
-        #[arg(long, value_name = "NAME", conflicts_with = "name")]
-        fleet: Option<String>,
-        /// Only this task of the fleet
-        ///
-        /// One that ended reads it once it is tried again.
-        #[arg(long, value_name = "TASK", requires = "fleet")]
-        task: Option<String>,
-        /// Accept the tests and check settings of that task
-        ///
-        /// As its agent changed them.
-        #[arg(long, requires = "task")]
-        accept_test_changes: bool,
     },
     /// Change the limits of a live loop
     #[command(mut_args(without_default))]
@@ -207,7 +194,7 @@ pub enum Verb {
     },
     /// Run many loops at once: a folder of tasks
     #[command(subcommand)]
-    Fleet(FleetVerb),
+    Fleet(FleetCommand),
     /// Remove the records of loops that are over, with their logs and snapshots
     Clean(CleanArgs),
     /// Watch a whole loop in a scratch repository, with a scripted agent

@@ -12,12 +12,13 @@ use super::print;
 use crate::agents;
 use crate::cli::Cli;
 use crate::engine::record::{Loop, Proof};
-use crate::engine::text::{clean, distinct};
+use crate::engine::text::clean;
 use crate::exit::Exit;
+use crate::fleet::store as fleets;
 use crate::prompts::procedures;
 use crate::report::list;
 use crate::world::env;
-use crate::world::store::{self, Home, fleets};
+use crate::world::store::{self, Home};
 
 /// The variable in which a shell's script names the shell that asks.
 const ASKED: &str = "CREW_COMPLETE";
@@ -67,7 +68,7 @@ fn candidates(verb: &str, arg: Arg) -> Arg {
             _ => || loops(|_| true),
         })),
         ("fleet", _) => these(arg, || home_of(|home| fleets::names(home).unwrap_or_default())),
-        (_, "TASK") => these(arg, || home_of(tasks)),
+        ("words", "TEXT") if verb == "tell" => these(arg, || home_of(tasks)),
         _ => arg,
     }
 }
@@ -77,24 +78,30 @@ fn these(arg: Arg, names: fn() -> Vec<String>) -> Arg {
     arg.add(ArgValueCandidates::new(all))
 }
 
-/// The loops of this machine, newest first, with how each stands and its task.
+/// The loops of this machine, newest first, with how each stands and its task; then the fleets and
+/// their tasks.
 fn loops(is_meant: fn(&Loop) -> bool) -> Vec<CompletionCandidate> {
     let loops = home_of(store::readable);
     let candidate = |record: &Loop| {
         let told = StyledStr::from(clean(&list::in_a_line(record)));
         CompletionCandidate::new(record.id.as_str()).help(Some(told))
     };
-    loops.iter().filter(|record| is_meant(record)).map(candidate).collect()
+    let loops = loops.iter().filter(|record| is_meant(record)).map(candidate);
+    loops.chain(home_of(tasks).into_iter().map(CompletionCandidate::new)).collect()
 }
 
 fn home_of<T>(names: fn(&Home) -> Vec<T>) -> Vec<T> {
     Home::of_terminal().map(|home| names(&home)).unwrap_or_default()
 }
 
+/// The fleets and their tasks.
 fn tasks(home: &Home) -> Vec<String> {
-    let fleets = fleets::names(home).into_iter().flatten();
-    let leases = fleets.filter_map(|fleet| fleets::leases(home, &fleet).ok());
-    distinct(leases.flat_map(|it| it.readable).map(|lease| lease.id().to_string()))
+    let names = |fleet: &String| {
+        let record = fleets::read(home, fleet).ok().flatten().unwrap_or_default();
+        let tasks = record.tasks.into_keys().map(|task| format!("{fleet}/{task}"));
+        [fleet.clone()].into_iter().chain(tasks).collect::<Vec<_>>()
+    };
+    fleets::names(home).unwrap_or_default().iter().flat_map(names).collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The verbs that control a loop from any terminal, and `crew tell`, a message for its agent.
 
-use super::{actor, ordered, print, reading, refuse_an_agent, requested};
+use super::{actor, home, named, ordered, print, reading, refuse_an_agent, requested};
 use crate::clients;
 use crate::clients::spelling::{going_on, split};
 use crate::drive::control;
@@ -8,23 +8,29 @@ use crate::drive::control::{PauseResult, Paused};
 use crate::drive::end::{self, EndAttempt, handoff};
 use crate::drive::find::owner_is_gone;
 use crate::engine::boundary::limits::{self, LimitChange, LimitChanges};
-use crate::engine::record::{Loop, Obeyed, Status};
+use crate::engine::record::{Actor, Loop, Obeyed, Status};
 use crate::engine::text::clean;
 use crate::engine::view::Fact;
 use crate::exit::Exit;
+use crate::fleet::record::TaskRequest;
 use crate::parse::arguments::{SetArgs, UsageError};
 use crate::parse::requests::handoff_of_shell;
 use crate::report::page::Reading;
 use crate::report::{line, page};
-use crate::world::{clock, store};
+use crate::world::{clock, env, store};
 use anyhow::{Result, bail};
 use std::path::Path;
 
 // `crew cancel`: ends a loop from any terminal. The order is a separate file, so it needs no
 // model, and a hook in flight cannot undo it.
 
-/// Cancels the requested loop.
+/// Cancels the requested loop, task or fleet.
 pub fn cancel(name: Option<&str>, reason: Option<&str>) -> Result<Exit> {
+    let (by_agent, reason_of) = (actor() == Actor::Agent, reason.map(str::to_owned));
+    let request = TaskRequest::Cancel { now: true, by_agent, reason: reason_of };
+    if let Some(done) = stopped(name, &request)? {
+        return Ok(done);
+    }
     ordered(
         name,
         |home, id| {
@@ -37,13 +43,24 @@ pub fn cancel(name: Option<&str>, reason: Option<&str>) -> Result<Exit> {
 
 // `crew pause`: lets the running iteration end and prevents the next one, from any terminal.
 
-/// Pauses the requested loop.
+/// Pauses the requested loop, task or fleet.
 pub fn pause(name: Option<&str>, now: bool) -> Result<Exit> {
+    if let Some(done) = stopped(name, &TaskRequest::Pause { now })? {
+        return Ok(done);
+    }
     ordered(
         name,
         |home, id| Ok(clean(&paused(&control::pause(home, id, actor(), now)?))),
         ("asked to pause", |home, id| store::order_pause(home, id, actor(), now)),
     )
+}
+
+/// The same for a task or a fleet, if the name is one.
+fn stopped(name: Option<&str>, request: &TaskRequest) -> Result<Option<Exit>> {
+    let home = home()?;
+    let Some(named) = named(&home, name)? else { return Ok(None) };
+    print::out(&named.stop(&home, request, actor())?);
+    Ok(Some(Exit::SUCCESS))
 }
 
 // `crew set`: changes the limits of a live loop. An agent may lower them, never raise them.
@@ -85,8 +102,22 @@ pub const NOT_FOR_AN_AGENT: &str = "an agent cannot send a message to a loop, ne
     nor to another: only a person steers a loop\n\
     hint: say it in your last message, which the next iteration and the person read";
 
-/// Queues a message for the agent of the requested loop.
+/// Queues a message for the agent of the requested loop. A task or a fleet may also be the first
+/// word. The agent of a task may send one to its own fleet.
 pub fn tell(words: &[String], name: Option<&str>) -> Result<Exit> {
+    let home = home()?;
+    let (first, rest) = words.split_first().map_or(("", words), |(first, rest)| (&**first, rest));
+    let mut found = named(&home, name)?.map(|found| (found, words));
+    if name.is_none() && !rest.is_empty() {
+        found = named(&home, Some(first))?.map(|found| (found, rest));
+    }
+    if let Some((named, words)) = found {
+        if actor() == Actor::Agent && !named.is_fleet_of(&home, env::text("CREW_LOOP").as_deref()) {
+            bail!("{NOT_FOR_AN_AGENT}");
+        }
+        print::out(&named.tell(&home, &words.join(" "), actor())?);
+        return Ok(Exit::SUCCESS);
+    }
     refuse_an_agent(NOT_FOR_AN_AGENT)?;
     let words = control::tellable(&words.join(" "))?;
     let (home, record) = requested(name)?;

@@ -22,7 +22,9 @@ use crate::drive::find::{find, is_here};
 use crate::drive::page::view;
 use crate::engine::record::{Actor, Loop, LoopId};
 use crate::engine::text::{Shown, clean, distinct};
+use crate::engine::view::LoopView;
 use crate::exit::Exit;
+use crate::fleet::verbs::{self, Named};
 use crate::parse::arguments::UsageError;
 use crate::report::help;
 use crate::report::list::{self, ListReading};
@@ -49,10 +51,7 @@ pub fn dispatch(verb: &Verb) -> Result<Exit> {
         Verb::Pause { name, now } => control::pause(name.as_deref(), *now),
         Verb::Cancel { name, reason } => control::cancel(name.as_deref(), reason.as_deref()),
         Verb::Resume(arguments) => run::resume(arguments),
-        Verb::Tell { words, fleet: Some(fleet), task, accept_test_changes, .. } => {
-            fleet::tell(words, fleet, task.as_deref(), *accept_test_changes)
-        }
-        Verb::Tell { words, name, .. } => control::tell(words, name.as_deref()),
+        Verb::Tell { words, name } => control::tell(words, name.as_deref()),
         Verb::Set(arguments) => control::set(arguments),
         Verb::Handoff { words, kind, name } => {
             control::handoff(words, kind.as_deref(), name.as_deref())
@@ -63,7 +62,7 @@ pub fn dispatch(verb: &Verb) -> Result<Exit> {
         Verb::Init => project::init(),
         Verb::Config { json } => project::config(*json),
         Verb::Trust { yes, forget } => project::trust(*yes, *forget),
-        Verb::Fleet(verb) => fleet::fleet(verb),
+        Verb::Fleet(command) => fleet::fleet(command),
         Verb::Clean(arguments) => past::clean(arguments),
         Verb::Demo(arguments) => about::demo(arguments),
         Verb::Completions { shell } => complete::script(shell),
@@ -94,16 +93,25 @@ fn listing(home: Option<&Path>) -> ListReading<'_> {
     ListReading { reading: reading(), home }
 }
 
-/// A list of loops for this terminal.
+/// A list of loops for this terminal: those of each fleet below its name, after all others.
 fn listed(home: &Home, loops: &[Loop]) -> String {
     let user = env::path("HOME");
+    let fleet = |record: &Loop| record.fleet.as_ref().map(|task| task.name.clone());
     let mut views: Vec<_> = loops.iter().map(|record| view(home, record)).collect();
-    views.sort_by_key(|it| !it.record.is_live());
+    views.sort_by_key(|it| (fleet(it.record), !it.record.is_live()));
+    let of_fleet = |views: &[LoopView<'_>]| {
+        let heading = fleet(views[0].record).map(|name| format!("fleet {name}\n"));
+        let list = list::text(list::STANDING, views, listing(user.as_deref()));
+        heading.unwrap_or_default() + &list
+    };
     match loops {
         // Those that cannot be read were named instead.
         [] if store::look_at_all(home).is_ok_and(|(_, others)| !others.is_empty()) => String::new(),
         [] => help::NO_LOOPS.to_owned(),
-        _ => list::text(list::STANDING, &views, listing(user.as_deref())),
+        _ => {
+            let fleets = views.chunk_by(|one, other| fleet(one.record) == fleet(other.record));
+            fleets.map(of_fleet).collect::<Vec<_>>().join("\n")
+        }
     }
 }
 
@@ -147,9 +155,19 @@ fn actor() -> Actor {
     if inside_an_agent(&env::raw) { Actor::Agent } else { Actor::User }
 }
 
-/// The home, and the requested loop in it. Several that match are listed in the error.
+/// The task or the fleet of that name, if it is one.
+fn named(home: &Home, name: Option<&str>) -> Result<Option<Named>> {
+    name.map_or(Ok(None), |name| verbs::resolve(home, name))
+}
+
+/// The home, and the requested loop in it: of a task that of its newest attempt. Several that match
+/// are listed in the error.
 fn requested(name: Option<&str>) -> Result<(Home, Loop)> {
     let (home, folder) = (home()?, env::current_folder()?);
+    if let Some(named) = named(&home, name)? {
+        let record = named.own_loop(&home)?;
+        return Ok((home, record));
+    }
     let mut found = find(&home, name, &folder)?;
     match found.len() {
         0 => bail!("there is no loop here\nhint: {}", help::START_ONE),

@@ -2,7 +2,7 @@
 //! tree back to the end of an iteration, `crew prove`, which tries the checks, and `crew clean`,
 //! which removes records.
 
-use super::{all, checkout, home, leave_to_a_person, listing, print, requested};
+use super::{all, checkout, home, leave_to_a_person, listing, named as named_task, print, requested};
 use crate::cli::{CleanArgs, HistoryArgs};
 use crate::drive;
 use crate::drive::back::{self, difference, unseen};
@@ -42,8 +42,15 @@ pub fn diff(words: &[String], is_summary: bool) -> Result<Exit> {
             "crew diff LOOP 4, crew diff LOOP 2..6"
         ))
     };
-    let (home, record) = requested(names.first().map(String::as_str))?;
+    let name = names.first().map(String::as_str);
     let columns = terminal::columns().unwrap_or(STAT_COLUMNS);
+    if let (Some(named), None) = (named_task(&home()?, name)?, of)
+        && let Some(text) = named.fetched_difference(&home()?, is_summary.then_some(columns))?
+    {
+        print::paged(&text, home()?.root())?;
+        return Ok(Exit::SUCCESS);
+    }
+    let (home, record) = requested(name)?;
     let text = difference(&home, &record, of, is_summary.then_some(columns))?;
     let unseen = unseen(&home, &record).filter(|_| of.is_none());
     if let Some(unseen) = &unseen {

@@ -4,7 +4,7 @@
 use anyhow::{Error, Result, bail};
 
 use super::reporter::Reporter;
-use super::{checkout, home, print, refuse_an_agent, requested};
+use super::{checkout, home, named, print, refuse_an_agent, requested};
 use crate::agents::Launch;
 use crate::cli::DriveArgs;
 use crate::clients::variables::inside_an_agent;
@@ -18,9 +18,10 @@ use crate::drive::start::establish::Prepared;
 use crate::drive::start::run::{begin, first_prompt, prepare};
 use crate::drive::start::terms;
 use crate::drive::{control, prove, tree};
-use crate::engine::record::{Loop, LoopId, Outcome};
+use crate::engine::record::{Actor, Loop, LoopId, Outcome};
 use crate::engine::text::{clip, count};
 use crate::exit::Exit;
+use crate::fleet::verbs::Named;
 use crate::parse::arguments::{OutputArgs, ResumeArgs, RunArgs, RunOptions, UsageError, resume_of};
 use crate::parse::settings::merge::merge;
 use crate::prompts::procedures;
@@ -143,6 +144,9 @@ pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
         )?;
     }
     let name = arguments.set.name.as_deref();
+    if let Some(named) = named(&home()?, name)?.filter(|_| !arguments.dry_run) {
+        return resume_task(&home()?, &named, arguments);
+    }
     let (home, record) = requested(name)?;
     let mut record = resumable(&home, record, name);
     if record.procedure().is_some() && record.procedure() == name {
@@ -179,6 +183,23 @@ pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
     let record = resumed.report(&mut reporter);
     let record = baseline(&home, record, true, &signals, &mut reporter)?;
     drive_or_detach(&home, record, &arguments.options, &signals, &mut reporter)
+}
+
+/// Has a task, or all tasks of a fleet, resumed by its coordinator. What else a person may say of a
+/// loop that resumes is in the task's file.
+fn resume_task(home: &Home, named: &Named, arguments: &ResumeArgs) -> Result<Exit> {
+    if !arguments.set.limits.changes().is_empty() {
+        let folder = &named.record.terms.folder;
+        bail!(UsageError::new(
+            "the limits of a task are those of its file",
+            format!("change them in {folder}, which a running fleet reads again")
+        ));
+    }
+    if let Some(words) = &arguments.answer.tell {
+        print::out(&named.tell(home, words, Actor::User)?);
+    }
+    print::out(&named.resume(home, arguments.answer.accept_test_changes)?);
+    Ok(Exit::SUCCESS)
 }
 
 /// Takes the loop and drives it, or looks for its proof if it is over. Its output is kept.

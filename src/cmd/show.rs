@@ -1,6 +1,6 @@
 //! `crew show`: the whole story of a loop, from its record and its journal; both are only read.
 
-use super::{print, reading, requested};
+use super::{fleet, home, named, print, reading, requested};
 use crate::agents::activity::{self, Activity};
 use crate::agents::{self, OutputReader};
 use crate::cli::ShowArgs;
@@ -12,7 +12,7 @@ use crate::engine::evidence::Progress;
 use crate::engine::journal::story::{Chapter, Iteration, Story, What};
 use crate::engine::record::{Agent, Driver, Loop};
 use crate::engine::text::word;
-use crate::engine::view::{Page, Step, lines};
+use crate::engine::view::{Page, lines};
 use crate::exit::Exit;
 use crate::parse::arguments::UsageError;
 use crate::report::show as words;
@@ -28,6 +28,18 @@ use std::time::Duration;
 
 /// Shows the requested loop, one iteration of it, or what its agent printed.
 pub fn show(arguments: &ShowArgs) -> Result<Exit> {
+    let home = home()?;
+    if let Some(named) = named(&home, arguments.name.as_deref())? {
+        let Some(id) = named.task.clone() else {
+            return fleet::status(&home, named.record, arguments.json, false);
+        };
+        if named.loop_of(&home, &id).is_none() {
+            return fleet::show_task(&home, &named, &id);
+        }
+        if !arguments.json && !arguments.log {
+            print::page(&fleet::line_of_task(&home, &named, &id));
+        }
+    }
     let (home, record) = requested(arguments.name.as_deref())?;
     if arguments.log {
         log(&home, record, arguments)?;
@@ -78,19 +90,6 @@ fn prompt(home: &Home, record: &Loop, number: u32) -> Result<Exit> {
     };
     print::out(text.trim_end());
     Ok(Exit::SUCCESS)
-}
-
-/// Shows the loop of a task. One that its fleet has given up would name the way of a loop that goes
-/// on: `steps` are the way out then.
-pub fn of_task(home: &Home, record: &Loop, steps: Vec<Step>) -> Result<()> {
-    let story = page::story(home, record, None)?;
-    let mut page = page::of(home, record, &story, false);
-    let mut steps = steps.into_iter().filter(|_| record.is_live());
-    if let Some(next) = steps.next() {
-        (page.next, page.then) = (next, steps.next());
-    }
-    print::page(&words::page(&story_page(home, record, &story, &page)));
-    Ok(())
 }
 
 fn story_page<'a>(

@@ -7,18 +7,18 @@ use anyhow::Result;
 use chrono::TimeDelta;
 
 use super::watch::board::views;
-use super::{MANY, all, first_of, home, listed, listing, print, reading, which};
+use super::{MANY, all, first_of, fleet, home, listed, listing, named, print, reading, which};
 use crate::cli::StatusArgs;
 use crate::clients::LineFor;
 use crate::clients::variables::inside_an_agent;
 use crate::drive::end::complete;
 use crate::drive::find::{elsewhere, owner_is_gone};
 use crate::drive::find::{find, named_by, of_other_trees, of_working_tree};
-use crate::drive::fleet::control::newest_here;
 use crate::drive::page::{read, view};
 use crate::engine::record::{Loop, Status};
 use crate::engine::view::LoopView;
 use crate::exit::Exit;
+use crate::fleet::verbs::{Named, newest_here};
 use crate::report::list::WindowRow;
 use crate::report::{events, help, line, list, morning, page};
 use crate::world::store::{self, Home};
@@ -35,6 +35,9 @@ pub fn status(arguments: &StatusArgs) -> Result<Exit> {
     let home = home()?;
     if let Some(since) = arguments.since {
         return show_morning(&home, since, arguments.json);
+    }
+    if let Some(named) = named(&home, arguments.name.as_deref())? {
+        return show_task(&home, named, arguments.json);
     }
     let folder = env::current_folder()?;
     let is_named = arguments.name.is_some();
@@ -95,8 +98,24 @@ fn show_morning(home: &Home, since: Duration, as_json: bool) -> Result<Exit> {
 /// Names the fleet of this repository: its loops work in other trees.
 fn point_to_a_fleet(home: &Home, folder: &Path) {
     if let Some(fleet) = newest_here(home, folder) {
-        print::out(&format!("\nfleet {}: crew fleet status shows its tasks", fleet.name));
+        print::out(&format!("\nfleet {fleet}: crew fleet status shows its tasks"));
     }
+}
+
+/// Shows a fleet, or the loop of one of its tasks with how the fleet sees it.
+fn show_task(home: &Home, named: Named, json: bool) -> Result<Exit> {
+    let Some(id) = named.task.clone() else { return fleet::status(home, named.record, json, false) };
+    let found = named.loop_of(home, &id);
+    match found {
+        Some(record) if json => show_json(home, &[record]),
+        Some(record) => {
+            print::page(&fleet::line_of_task(home, &named, &id));
+            show(home, &record);
+        }
+        None if json => show_json(home, &[]),
+        None => print::page(&fleet::line_of_task(home, &named, &id)),
+    }
+    Ok(Exit::SUCCESS)
 }
 
 /// The line of a live loop: of the named one, else of the session whose client runs this, else of

@@ -3,10 +3,10 @@
 //! clone of its own, and landing is serial. No model claims, merges or lands anything.
 
 pub mod attempt;
+pub mod clean;
 pub mod coordinator;
 mod effects;
 pub mod events;
-pub mod clean;
 pub mod executors;
 pub mod files;
 mod folder_watch;

@@ -4,11 +4,11 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 
 use super::attempt;
 use super::files::FleetFiles;
-use super::record::{FleetRecord, Landed, MESSAGES_MAX, TaskRecord, TaskRequest};
+use super::record::{FleetRecord, FleetSetup, Landed, MESSAGES_MAX, TaskRecord, TaskRequest};
 use super::step::FleetRequest;
 use super::store;
 use crate::drive::{control, end};
@@ -16,7 +16,8 @@ use crate::engine::fleet::TaskId;
 use crate::engine::record::{Actor, Loop, Outcome, fleet_run};
 use crate::engine::text::{Shown, count};
 use crate::parse::arguments::UsageError;
-use crate::world::git::head;
+use crate::world::files::disk;
+use crate::world::git::{self, head};
 use crate::world::store::{self as loops, Home};
 
 /// A task, or all tasks of a fleet.
@@ -92,6 +93,13 @@ impl Named {
         &self.record.terms.name
     }
 
+    /// Whether the loop of this id works on one of its tasks.
+    pub fn is_fleet_of(&self, home: &Home, loop_id: Option<&str>) -> bool {
+        let id = loop_id.and_then(|id| id.parse().ok());
+        let record = id.and_then(|id| loops::load(home, &id).ok());
+        record.and_then(|it| it.fleet).is_some_and(|task| task.name == self.fleet())
+    }
+
     /// The tasks that are meant.
     pub fn tasks(&self) -> impl Iterator<Item = (&TaskId, &TaskRecord)> {
         let is_meant =
@@ -107,6 +115,44 @@ impl Named {
         let report = attempt::read_report(&files, id, task.attempt);
         let known = report.and_then(|report| report.loop_id).or_else(|| task.loop_id.clone())?;
         loops::load(home, &known).ok()
+    }
+
+    /// The loop of the task that is meant.
+    ///
+    /// # Errors
+    /// If a whole fleet is meant, or the loop is not on this machine.
+    pub fn own_loop(&self, home: &Home) -> Result<Loop> {
+        let fleet = self.fleet();
+        let Some(id) = &self.task else {
+            bail!(UsageError::new(
+                format!("{fleet} is a fleet"),
+                format!("name one of its tasks: crew fleet status {fleet} lists them")
+            ));
+        };
+        let hint = format!("hint: crew show {fleet}/{id} shows what is known of it");
+        let found = self.loop_of(home, id);
+        found.with_context(|| format!("no loop of {fleet}/{id} is on this machine\n{hint}"))
+    }
+
+    /// What a task changed, from where its work begins to the commit that was fetched last; `None`
+    /// while the clone of its loop is here, which shows more.
+    pub fn fetched_difference(&self, home: &Home, stat: Option<u16>) -> Result<Option<String>> {
+        let Some((id, task)) = self.task.as_ref().and_then(|_| self.tasks().next()) else {
+            return Ok(None);
+        };
+        let is_here = |record: &Loop| disk::exists(&record.place.checkout);
+        if self.loop_of(home, id).as_ref().is_some_and(is_here) {
+            return Ok(None);
+        }
+        let FleetSetup { repository, base, remote, .. } = &self.record.terms;
+        let Some(commit) = &task.commit else {
+            bail!("nothing of {}/{id} was fetched yet", self.fleet());
+        };
+        let base = remote.as_ref().map_or_else(|| base.clone(), |remote| remote.tracked(base));
+        let from = task.stands_on.clone().unwrap_or(base);
+        git::difference(repository, &from, commit, stat).map(Some).with_context(|| {
+            format!("{commit} is not in {} any more", repository.display())
+        })
     }
 
     /// The same, if it lives here.

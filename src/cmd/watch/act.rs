@@ -1,29 +1,23 @@
 //! What the board's orders do: the same as the verbs of the same names, with the answer in a line.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use anyhow::Result;
 
 use crate::cmd::control::NOT_FOR_AN_AGENT;
 use crate::cmd::{actor, control as replies, reading, refuse_an_agent};
-use crate::drive::fleet::control::{self as fleet_control, Delivery};
-use crate::drive::fleet::memory::Memory;
 use crate::drive::resume::{refuse_a_task, refuse_the_spent};
 use crate::drive::{control, end};
-use crate::engine::record::{LoopId, ProcessIdentity, TaskOfFleet};
+use crate::engine::record::{Actor, LoopId, ProcessIdentity};
 use crate::exit;
+use crate::fleet::verbs;
 use crate::report::board::BoardOrder;
-use crate::report::fleet::lines::told;
 use crate::world::files::disk;
-use crate::world::process::signals::Signals;
 use crate::world::process::{Call, identity};
-use crate::world::store::{self, Home, fleets};
+use crate::world::store::{self, Home};
 
 /// How much of the output of a crew is searched for its last line, in bytes.
 const END: u64 = 4 << 10;
-/// The longest that one talk with a fleet's remote may take: no key is heard meanwhile.
-const TALK: Duration = Duration::from_secs(10);
 
 /// A crew that was started to resume a loop.
 #[derive(Debug)]
@@ -50,7 +44,6 @@ impl Resuming {
 /// Obeys, and says in a line what came of it.
 pub fn act(
     home: &Home,
-    signals: &Signals,
     order: &BoardOrder,
     resuming: &mut Vec<Resuming>,
 ) -> String {
@@ -60,7 +53,7 @@ pub fn act(
         }
         BoardOrder::Cancel(id) => end::cancel(home, id, actor(), None)
             .map(|attempt| replies::cancelled(&attempt, reading())),
-        BoardOrder::Tell(id, words) => tell(home, signals, id, words),
+        BoardOrder::Tell(id, words) => tell(home, id, words),
         BoardOrder::Resume(id, words) => {
             resume(home, id, words.as_deref()).map(|(started, told)| {
                 resuming.push(started);
@@ -73,23 +66,15 @@ pub fn act(
     text.lines().next().unwrap_or_default().to_owned()
 }
 
-fn tell(home: &Home, signals: &Signals, id: &LoopId, words: &str) -> Result<String> {
+fn tell(home: &Home, id: &LoopId, words: &str) -> Result<String> {
     refuse_an_agent(NOT_FOR_AN_AGENT)?;
     let task = store::load(home, id)?.fleet;
-    if let Some(task) = task.filter(|task| fleets::is_kept(home, &task.name)) {
-        return tell_task(home, signals, &task, words);
+    let task = task.map(|task| verbs::resolve(home, &format!("{}/{}", task.name, task.task)));
+    if let Some(Ok(Some(named))) = task {
+        return named.tell(home, words, Actor::User);
     }
     let record = control::tell(home, id, words)?;
     Ok(format!("loop {id}: {}", replies::told(&record)))
-}
-
-/// The same through the fleet of its task, which keeps the message where the loop is over.
-fn tell_task(home: &Home, signals: &Signals, task: &TaskOfFleet, words: &str) -> Result<String> {
-    let memory = Memory::of(home, &task.name)?.with_haste(signals, TALK);
-    let fleet = memory.manifest()?.value;
-    let Delivery { open, ended, full } =
-        fleet_control::tell(home, &memory, &fleet, Some(&task.task), words)?;
-    Ok(told(&fleet, &open, &ended, &full))
 }
 
 /// Resumes a loop in a crew of its own, with a message for its agent: its checks run first, which

@@ -30,7 +30,7 @@ use crate::report::page::{Reading, pieces, text};
 use crate::world::clock::{self, Stopwatch};
 use crate::world::files::disk;
 use crate::world::process::signals::Signals;
-use crate::world::store::{self, Home, fleets};
+use crate::world::store::{self, Home};
 use crate::world::{env, fault};
 
 /// The time between two looks at the machine, in milliseconds, and the longest wait for a key.
@@ -54,7 +54,7 @@ const LINES_MAX: usize = 50_000;
 pub fn board(home: &Home, first: Option<&Loop>) -> Result<Exit> {
     let signals = Signals::listen()?;
     let mut screen = FullScreen::open()?;
-    let mut desk = Desk::of(home, &signals, screen.size()?.0);
+    let mut desk = Desk::of(home, screen.size()?.0);
     desk.look();
     if let Some(record) = first {
         desk.board.chosen = Some(record.id.clone());
@@ -82,7 +82,6 @@ pub fn board(home: &Home, first: Option<&Loop>) -> Result<Exit> {
 /// The board and what it is read from.
 struct Desk<'a> {
     home: &'a Home,
-    signals: &'a Signals,
     machine: Machine<'a>,
     board: Board,
     looked: Stopwatch,
@@ -98,10 +97,9 @@ struct Desk<'a> {
 }
 
 impl<'a> Desk<'a> {
-    fn of(home: &'a Home, signals: &'a Signals, width: usize) -> Self {
+    fn of(home: &'a Home, width: usize) -> Self {
         Self {
             home,
-            signals,
             machine: Machine::of(home),
             board: Board::default(),
             looked: Stopwatch::start(),
@@ -143,7 +141,7 @@ impl<'a> Desk<'a> {
             self.read(kind, id);
             return;
         }
-        let told = act(self.home, self.signals, &order, &mut self.resuming);
+        let told = act(self.home, &order, &mut self.resuming);
         self.look();
         self.board.notice = Some(clean(&told));
     }
@@ -257,7 +255,7 @@ pub fn views<'a>(home: &Home, loops: &[&'a Loop]) -> Vec<LoopView<'a>> {
         *last = record.started_at.max(*last);
     }
     let views = loops.iter().map(|record| LoopView {
-        task: record.fleet.as_ref().filter(|it| fleets::is_kept(home, &it.name)),
+        task: record.fleet.as_ref().filter(|it| home.keeps_fleet(&it.name)),
         is_replaced: newest.get(&record.place.checkout) > Some(&record.started_at),
         ..view(home, record)
     });

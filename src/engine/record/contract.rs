@@ -517,9 +517,9 @@ impl TaskOfFleet {
         fleet_run(&self.folder)
     }
 
-    /// The same, which also tries again what ended without being completed.
+    /// The command that tries the task again after it ended without being completed.
     pub fn retry(&self) -> String {
-        format!("{} --retry", self.run())
+        format!("crew resume {self}")
     }
 
     /// How a person lifts a limit on cost or tokens. A limit of the fleet gives each task a part.
@@ -533,18 +533,18 @@ impl TaskOfFleet {
 
     /// The command that sends the task's agent a message, which stands behind it.
     pub fn tell(&self) -> String {
-        format!("crew tell --fleet {} --task {}", self.name, self.task)
+        format!("crew tell {self}")
     }
 
     /// The command that accepts the tests and check settings of the task as its agent left them.
     pub fn accept_test_changes(&self) -> String {
-        format!("{} {ACCEPT}", self.tell())
+        format!("{} {ACCEPT}", self.retry())
     }
 }
 
 impl fmt::Display for TaskOfFleet {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "task {} of fleet {}", self.task, self.name)
+        write!(out, "{}/{}", self.name, self.task)
     }
 }
 
@@ -561,7 +561,7 @@ impl Loop {
         let (task, resume) = (self.fleet.as_ref()?, self.fleet_resume()?);
         let tell = task.tell();
         Some(format!(
-            "loop {} is {task}\nhint: {resume} resumes it; {tell} \"...\" answers it",
+            "loop {} is that of {task}\nhint: {resume} resumes it; {tell} \"...\" answers it",
             self.id
         ))
     }

@@ -1,5 +1,4 @@
-//! What may be typed after `crew fleet`: the options of a start, and which fleet and tasks are
-//! meant. It has no behaviour.
+//! What may be typed after `crew fleet`. It has no behaviour.
 
 use std::path::PathBuf;
 
@@ -46,81 +45,7 @@ pub struct FleetCleanArgs {
     pub yes: bool,
 }
 
-/// The verbs of the old rooms.
-#[derive(Debug, Subcommand)]
-pub enum FleetVerb {
-    /// Start a folder of tasks, or continue it; what ended stays ended
-    ///
-    /// What is gone is taken up.
-    #[command(after_help = AFTER_RUN)]
-    Run(FleetRunArgs),
-    /// Show how a fleet stands, what needs you first
-    #[command(after_help = "Examples:\n  crew fleet status\n  crew fleet status billing --json")]
-    Status(FleetStatusArgs),
-    /// Show the whole story of a task's loop
-    #[command(after_help = "Examples:\n  crew fleet show vat-rounding")]
-    Show {
-        /// The task
-        #[arg(value_name = "TASK")]
-        task: String,
-        #[command(flatten)]
-        which: WhichFleet,
-    },
-    /// Let no iteration begin until the fleet is run again
-    #[command(after_help = "Examples:\n  crew fleet pause\n  crew fleet pause vat-rounding --now")]
-    Pause(FleetOrderArgs),
-    /// End tasks, or all of them; no executor's memory undoes it
-    #[command(
-        after_help = "Examples:\n  crew fleet cancel vat-rounding\n  crew fleet cancel --now"
-    )]
-    Cancel {
-        #[command(flatten)]
-        order: FleetOrderArgs,
-        /// Why, for the handoffs
-        #[arg(long, value_name = "TEXT")]
-        reason: Option<String>,
-    },
-    /// Remove what this machine keeps of a fleet; branches stay
-    ///
-    /// Its terms, leases and logs; the tasks' working trees and the remote stay, too.
-    #[command(after_help = AFTER_FORGET)]
-    Forget {
-        /// The fleet
-        #[arg(value_name = "NAME")]
-        fleet: String,
-    },
-    /// Make one attempt at a task, by its spec
-    #[command(hide = true)]
-    Attempt {
-        /// The file of its spec; - reads the spec from standard input
-        #[arg(value_name = "SPEC")]
-        spec: PathBuf,
-    },
-    /// Make one attempt at a task, as an executor does
-    ///
-    /// Safe to start at any moment, any number of times.
-    #[command(after_help = "Examples:\n  crew fleet job billing vat-rounding")]
-    Job {
-        /// The fleet
-        #[arg(value_name = "FLEET")]
-        fleet: String,
-        /// The task
-        #[arg(value_name = "TASK")]
-        task: String,
-        /// The fleet's remote, on a machine that did not start it
-        #[arg(long, value_name = "URL")]
-        remote: Option<String>,
-    },
-}
-
 const AFTER_RUN: &str = include_str!("../../report/help/fleet_run.txt").trim_ascii_end();
-
-const AFTER_FORGET: &str = "\
-It is refused while a task of the fleet runs here. It prints what stays: branches, working trees, and \
-what is on the remote, with the commands that remove it.
-
-Examples:
-  crew fleet forget billing";
 
 /// `crew fleet run`.
 #[derive(Args, Clone, Debug, Default)]
@@ -166,16 +91,6 @@ pub struct FleetRunArgs {
     pub yes: bool,
 }
 
-/// Which fleet is meant.
-#[derive(Args, Clone, Debug, Default)]
-pub struct WhichFleet {
-    /// The fleet's name; if absent, this repository's newest
-    ///
-    /// Outside a repository the only one.
-    #[arg(long, value_name = "NAME")]
-    pub fleet: Option<String>,
-}
-
 /// `crew fleet status`.
 #[derive(Args, Clone, Debug)]
 pub struct FleetStatusArgs {
@@ -190,19 +105,6 @@ pub struct FleetStatusArgs {
     /// Redraw it until the fleet is done
     #[arg(long, conflicts_with = "json")]
     pub watch: bool,
-}
-
-/// `crew fleet pause` and `crew fleet cancel`.
-#[derive(Args, Clone, Debug)]
-pub struct FleetOrderArgs {
-    /// The tasks; if absent, all of them
-    #[arg(value_name = "TASK")]
-    pub tasks: Vec<String>,
-    #[command(flatten)]
-    pub which: WhichFleet,
-    /// End the running iterations at once
-    #[arg(long)]
-    pub now: bool,
 }
 
 /// What runs the jobs of a fleet. Whether the user's settings have an executor of this name is

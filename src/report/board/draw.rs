@@ -144,11 +144,18 @@ fn items(board: &Board, width: usize) -> (Vec<ListItem<'static>>, Option<usize>)
         ]
     });
     let lines = table::lines(columns, rows, width);
-    let (mut items, mut chosen, mut group) = (Vec::new(), None, None);
+    let (mut items, mut chosen, mut group, mut fleet) = (Vec::new(), None, None, None);
     for (row, line) in board.rows.iter().zip(lines) {
         if group.replace(row.place.0) != Some(row.place.0) {
             items.push(heading(row.place.0));
+            fleet = None;
         }
+        if fleet != row.fleet
+            && let Some(name) = &row.fleet
+        {
+            items.push(ListItem::new(format!("fleet {name}")).style(DIM));
+        }
+        fleet.clone_from(&row.fleet);
         if board.chosen.as_ref() == Some(&row.id) {
             chosen = Some(items.len());
         }

@@ -106,7 +106,9 @@ impl Board {
                 }
             }
         }
-        rows.sort_by(|one, other| (one.place, &one.id).cmp(&(other.place, &other.id)));
+        // Those of a fleet together, after all others of their group.
+        let key = |row: &BoardRow| (row.place.0, row.fleet.clone(), row.place.1, row.id.clone());
+        rows.sort_by_cached_key(key);
         self.id_chars = telling_apart(ids);
         let at = self.at();
         self.rows = rows;
@@ -252,6 +254,8 @@ fn telling_apart(ids: &[LoopId]) -> usize {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BoardRow {
     pub id: LoopId,
+    /// The fleet whose task it works on.
+    pub fleet: Option<String>,
     pub group: BoardGroup,
     /// "~/w/api".
     pub folder: String,
@@ -289,6 +293,7 @@ impl BoardRow {
         };
         Some(Self {
             id: record.id.clone(),
+            fleet: record.fleet.as_ref().map(|task| task.name.clone()),
             group,
             folder: clean(&folder(record, home)),
             count: facts.counted(),

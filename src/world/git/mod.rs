@@ -106,6 +106,15 @@ pub fn is_a_commit(folder: &Path, name: &str) -> bool {
     Git::climbing(folder).commit(name).is_some()
 }
 
+/// What the commits changed that lead from what both names have to the second one; `stat`: the
+/// columns of a summary of it. `None` if one of them is not here.
+pub fn difference(top: &Path, from: &str, to: &str, stat: Option<u16>) -> Option<String> {
+    let (range, columns) = (format!("{from}...{to}"), stat.map(|it| format!("--stat={it}")));
+    let form = ["diff", "--no-ext-diff", "--no-textconv", "--no-color"].into_iter();
+    let arguments: Vec<&str> = form.chain(columns.as_deref()).chain([&*range, "--"]).collect();
+    Git::here(top).run(&arguments)
+}
+
 /// How many commits of one name another lacks; `None` if one of them is not here.
 pub fn lacking(top: &Path, of: &str, other: &str) -> Option<u64> {
     Git::here(top).count(&[of, "--not", other, "--"])

@@ -173,6 +173,11 @@ impl Home {
         self.fleets().join(name)
     }
 
+    /// Whether this machine keeps the record of a fleet.
+    pub fn keeps_fleet(&self, name: &str) -> bool {
+        disk::is_file(&self.fleet(name).join("fleet.json"))
+    }
+
     /// The folder of a session's companions.
     pub fn wakes(&self, session_id: &str) -> PathBuf {
         self.root.join("wakes").join(session_id)

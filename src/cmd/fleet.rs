@@ -1,0 +1,294 @@
+//! `crew fleet`: many loops at once. An agent may look and end, and starts nothing.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Error, Result, bail};
+use clap::ColorChoice;
+use ratatui::crossterm::event::KeyCode;
+use ratatui::text::Text;
+
+use super::reporter::Reporter;
+use super::watch::board::FullScreen;
+use super::{home, leave_to_a_person, print, project, reading, refuse_an_agent};
+use crate::drive::error_text::error_text;
+use crate::engine::fleet::TaskId;
+use crate::engine::record::Outcome;
+use crate::exit::Exit;
+use crate::fleet::attempt::{self, AttemptResult};
+use crate::fleet::clean::FleetLeftovers;
+use crate::fleet::coordinator::{CoordinatorEnd, coordinate};
+use crate::fleet::files::FleetFiles;
+use crate::fleet::record::{FleetRecord, RECORD_BYTES_MAX, TaskRequest};
+use crate::fleet::spec::{AttemptEnd, AttemptSpec};
+use crate::fleet::status::{FleetStatus, TaskStatus, look};
+use crate::fleet::store::RemoteAccess;
+use crate::fleet::tasks::{DescribedFleet, describe};
+use crate::fleet::verbs::Named;
+use crate::fleet::{plan_page, preflight, store, verbs};
+use crate::parse::arguments::{
+    FleetCleanArgs, FleetCommand, FleetRunArgs, FleetStatusArgs, OutputArgs,
+};
+use crate::report::board::is_interrupt;
+use crate::report::colour;
+use crate::report::page::Reading;
+use crate::world::files::disk;
+use crate::world::process::signals::Signals;
+use crate::world::store::Home;
+use crate::world::{clock, env, terminal};
+
+/// The widest page.
+const COLUMNS_MAX: usize = 120;
+/// The rows below a page on a terminal: the shell's prompt.
+const PROMPT_ROWS: usize = 2;
+/// Between two looks of a screen that is watched.
+const LOOK: Duration = Duration::from_millis(500);
+/// The most of what a clean would remove that is listed.
+const LISTED_MAX: usize = 30;
+/// The most lines of a log or a journal that are printed, and how much of a log is read, in bytes.
+const END_LINES: usize = 20;
+const LOG_BYTES: u64 = 16 << 10;
+
+/// Carries out a verb of fleets.
+pub fn fleet(command: &FleetCommand) -> Result<Exit> {
+    match command {
+        FleetCommand::Run(arguments) => run(arguments),
+        FleetCommand::Status(FleetStatusArgs { fleet, json, watch }) => {
+            let home = home()?;
+            let record = verbs::find(&home, fleet.as_deref(), &env::current_folder()?)?;
+            status(&home, record, *json, *watch)
+        }
+        FleetCommand::Clean(arguments) => clean(arguments),
+        FleetCommand::Attempt { spec } => work(spec),
+    }
+}
+
+/// Starts or continues a fleet, and stays until nothing runs and nothing can start.
+fn run(arguments: &FleetRunArgs) -> Result<Exit> {
+    refuse_an_agent("an agent cannot start a fleet\nhint: a person can, in a terminal")?;
+    let home = home()?;
+    let described = describe(&home, arguments, &env::current_folder()?)?;
+    let DescribedFleet { setup, tasks, notes, untrusted, .. } = &described;
+    for note in notes {
+        print::err(&format!("crew: {note}"));
+    }
+    let known = store::read(&home, &setup.name)?;
+    if arguments.dry_run || !untrusted.is_empty() {
+        let columns = reading().width.min(COLUMNS_MAX);
+        print::page(&plan_page::page(&described, known.as_ref(), columns, arguments.dry_run));
+    }
+    if arguments.dry_run {
+        return Ok(Exit::SUCCESS);
+    }
+    home.make().with_context(|| format!("cannot keep fleets in {}", home.root().display()))?;
+    for note in preflight::check(&home, setup, tasks)? {
+        print::err(&format!("crew: {note}"));
+    }
+    if !untrusted.is_empty() {
+        project::list(&setup.folder, untrusted, untrusted, &print::out);
+        let yes = arguments.yes;
+        project::ask(&setup.repository, untrusted, yes, "go?", "started", "crew fleet run")?;
+    }
+    let (name, signals) = (setup.name.clone(), Signals::listen()?);
+    let mut say = |line: &str| drop(print::stamped(line));
+    let end = coordinate(&home, described, arguments, &signals, &mut say)?;
+    let record = store::read(&home, &name)?.context("the fleet's record is gone")?;
+    print::out("");
+    // A person who is in a hurry gets no page.
+    if signals.times() < 2 {
+        status(&home, record.clone(), false, false)?;
+    }
+    Ok(match (end, signals.exit_code()) {
+        (CoordinatorEnd::Interrupted, Some(code)) => Exit::signalled(code),
+        (CoordinatorEnd::Interrupted, None) => Exit::INTERRUPTED,
+        (CoordinatorEnd::Done, _) => exit(&record),
+    })
+}
+
+/// The code of a fleet of which nothing runs.
+fn exit(record: &FleetRecord) -> Exit {
+    let tasks = || record.tasks.values();
+    let is_blocked = tasks().filter_map(|task| task.ending()).any(|it| it.outcome == Outcome::Blocked);
+    let is_paused = record.tasks.iter().any(|(id, task)| {
+        let request = record.request_of(id);
+        task.ending().is_none() && matches!(request, Some(TaskRequest::Pause { .. }))
+    });
+    match &record.request {
+        _ if tasks().all(|task| task.is_done(record.terms.landing)) => Exit::SUCCESS,
+        Some(TaskRequest::Cancel { .. }) => Exit::of(Outcome::Cancelled),
+        _ if is_blocked => Exit::of(Outcome::Blocked),
+        _ if is_paused => Exit::INTERRUPTED,
+        _ => Exit::of(Outcome::Exhausted),
+    }
+}
+
+/// Shows a fleet; with `watches` until it is over and nobody coordinates it.
+pub fn status(home: &Home, mut record: FleetRecord, json: bool, watches: bool) -> Result<Exit> {
+    if watches {
+        let screen = FullScreen::is_possible().then(FullScreen::open).transpose()?;
+        let Some(last) = watch(home, record, screen)? else { return Ok(Exit::SUCCESS) };
+        record = last;
+    }
+    let (reports, plan) = look(home, &record);
+    let status = FleetStatus::of(&record, &reports, &plan, clock::now().wall);
+    if json {
+        print::json(&serde_json::to_value(&status)?);
+    } else {
+        let rows = terminal::rows().map(|rows| usize::from(rows).saturating_sub(PROMPT_ROWS));
+        let at = Reading { width: reading().width.min(COLUMNS_MAX), ..reading() };
+        print::page(&status.page(at, rows, None).join("\n"));
+    }
+    Ok(Exit::SUCCESS)
+}
+
+/// Looks until the fleet is over and nobody coordinates it; `None` if a person leaves that.
+fn watch(
+    home: &Home,
+    mut record: FleetRecord,
+    mut screen: Option<FullScreen>,
+) -> Result<Option<FleetRecord>> {
+    let (name, mut unseen) = (record.terms.name.clone(), None);
+    loop {
+        let (reports, plan) = look(home, &record);
+        let status = FleetStatus::of(&record, &reports, &plan, clock::now().wall);
+        if !store::is_coordinated(home, &name) && (status.is_over() || screen.is_none()) {
+            return Ok(Some(record));
+        }
+        match &mut screen {
+            None => clock::sleep(LOOK),
+            Some(screen) => {
+                let (width, rows) = screen.size()?;
+                let lines = status.page(Reading { width, ..reading() }, Some(rows), unseen.as_deref());
+                let lines: Text<'_> = lines.iter().map(|line| colour::spans(line)).collect();
+                screen.draw(|frame| frame.render_widget(lines, frame.area()))?;
+                let key = screen.key(LOOK)?;
+                let leaves = |key| matches!(key, KeyCode::Char('q') | KeyCode::Esc);
+                if key.is_some_and(|key| leaves(key.code) || is_interrupt(key)) {
+                    return Ok(None);
+                }
+            }
+        }
+        // What cannot be read leaves the page as it was.
+        match store::read(home, &name) {
+            Ok(Some(now)) => (record, unseen) = (now, None),
+            Ok(None) => bail!("there is no fleet {name} any more\nhint: crew status lists them"),
+            Err(error) => unseen = Some(error_text(&error)),
+        }
+    }
+}
+
+fn clean(arguments: &FleetCleanArgs) -> Result<Exit> {
+    leave_to_a_person("remove what a fleet left")?;
+    let home = home()?;
+    let record = verbs::find(&home, arguments.fleet.as_deref(), &env::current_folder()?)?;
+    let name = &record.terms.name;
+    if store::is_coordinated(&home, name) {
+        bail!("the fleet {name} is coordinated now\nhint: clean it once crew fleet run has ended");
+    }
+    let signals = Signals::listen()?;
+    let found = FleetLeftovers::of(&home, &record, &signals)?;
+    for why in &found.stays {
+        print::err(&format!("crew: stays: {why}"));
+    }
+    if found.is_empty() {
+        print::out(&format!("nothing to remove: no task of the fleet {name} landed or was given up"));
+        return Ok(Exit::SUCCESS);
+    }
+    let lines = found.lines(&record, &home);
+    lines.iter().take(LISTED_MAX).for_each(|line| print::out(&format!("  {line}")));
+    if lines.len() > LISTED_MAX {
+        print::out(&format!("  … {} more", lines.len() - LISTED_MAX));
+    }
+    print::confirm(arguments.yes, "Remove all of it?", "removed", "crew fleet clean")?;
+    let stays = found.remove(&home, &record, &signals)?;
+    for why in &stays {
+        print::err(&format!("crew: stays: {why}"));
+    }
+    print::out(&format!("the fleet {name} is cleaned"));
+    Ok(if stays.is_empty() { Exit::SUCCESS } else { Exit::ERROR })
+}
+
+/// Makes one attempt at a task; its exit code is the task's.
+fn work(spec: &Path) -> Result<Exit> {
+    refuse_an_agent("an agent cannot start an attempt\nhint: crew fleet run does")?;
+    // What it prints is kept in a file.
+    print::set_colour(ColorChoice::Never);
+    let home = home()?;
+    let most = RECORD_BYTES_MAX as u64;
+    let bytes = if spec == Path::new("-") {
+        disk::read_stream(io::stdin().lock(), most)?
+    } else {
+        disk::read(spec, most)?.with_context(|| format!("there is no spec {}", spec.display()))?
+    };
+    let spec: AttemptSpec = serde_json::from_slice(&bytes).context("the spec cannot be read")?;
+    let task = spec.task.task.clone();
+    let signals = Signals::listen()?;
+    let mut reporter = Reporter::new(OutputArgs::default());
+    let text = |what: &str| print::err(&format!("crew: {task} {what}"));
+    Ok(match attempt::run(&home, spec, &signals, &mut reporter)? {
+        AttemptResult::Over(AttemptEnd::Ended(ending)) => {
+            text(&format!("is {}: {}", ending.outcome.label(), ending.why));
+            Exit::of(ending.outcome)
+        }
+        AttemptResult::Over(AttemptEnd::Failed { why, .. }) => {
+            text(&format!("could not work: {why}"));
+            Exit::ERROR
+        }
+        AttemptResult::Over(AttemptEnd::Paused) => Exit::INTERRUPTED,
+        AttemptResult::Over(AttemptEnd::Interrupted) => {
+            signals.exit_code().map_or(Exit::INTERRUPTED, Exit::signalled)
+        }
+        AttemptResult::Elsewhere => {
+            text("is left to the process that works on it");
+            Exit::SUCCESS
+        }
+        AttemptResult::Fenced => {
+            text("was given to another attempt; this one pushed nothing more");
+            Exit::FENCED
+        }
+    })
+}
+
+/// How the fleet sees one of its tasks, in one line.
+pub fn line_of_task(home: &Home, named: &Named, id: &TaskId) -> String {
+    let record = &named.record;
+    let (reports, plan) = look(home, record);
+    let status = FleetStatus::of(record, &reports, &plan, clock::now().wall);
+    let row = status.tasks.iter().find(|row| row.task == id);
+    let line = row.map(TaskStatus::line).unwrap_or_default();
+    format!("task {}/{id} · {}\n", record.terms.name, colour::head(&line))
+}
+
+/// Shows a task whose loop is not on this machine: how the fleet sees it, what its attempt has left
+/// at the remote, and the end of its log.
+pub fn show_task(home: &Home, named: &Named, id: &TaskId) -> Result<Exit> {
+    print::page(&line_of_task(home, named, id));
+    let (terms, signals) = (&named.record.terms, Signals::listen()?);
+    let number = named.record.task(id).map_or(0, |task| task.attempt);
+    if number > 0 {
+        print::out(&format!("branch {}", named.record.branch(id, number)));
+    }
+    if let (Some(access), false) = (RemoteAccess::of(terms, &signals), named.record.is_local()) {
+        let refs = access.refs(&terms.repository)?;
+        let found = attempt::remote::result(&refs, &terms.name, id, number)?;
+        let journal = found.and_then(|found| found.journal).unwrap_or_default();
+        print_end("the end of its loop's journal:", &journal);
+    }
+    let log = FleetFiles::of(home, &terms.name).log(id, number);
+    if let Ok((text, _)) = disk::read_end(&log, 0, LOG_BYTES) {
+        print_end(&format!("the end of {}:", log.display()), &text);
+    }
+    Ok(Exit::SUCCESS)
+}
+
+/// Prints the last lines of a text below a heading, if it has any.
+fn print_end(heading: &str, text: &str) {
+    let lines: Vec<&str> = text.lines().collect();
+    if !lines.is_empty() {
+        print::out(&format!("\n{heading}"));
+    }
+    for line in &lines[lines.len().saturating_sub(END_LINES)..] {
+        print::out(&format!("  {line}"));
+    }
+}
