@@ -8,7 +8,6 @@ mod demo;
 mod drive;
 mod engine;
 mod exit;
-#[allow(dead_code, unused)]
 mod fleet;
 mod parse;
 mod prompts;

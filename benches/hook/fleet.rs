@@ -1,8 +1,7 @@
-//! What a fleet adds: to an iteration, which takes a slot and writes its lease, and as a whole job
-//! of a task whose remote is a folder. The agents exit at once, and no check is run.
+//! What a fleet adds: to an iteration, which takes a slot and reports, and as a whole task with its
+//! clone and its pushes to a remote in a folder. The agents exit at once, and no check is run.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
@@ -16,55 +15,34 @@ use crate::weigh::own_peak;
 const ROUNDS: usize = 10;
 /// One more than is measured in a round: times run from the end of each to the end of the next.
 const ITERATIONS: usize = 5;
-/// How many jobs are timed, and how many of the same kind are weighed.
-const TIMED: usize = 20;
-const WEIGHED: usize = 5;
+/// How many tasks the whole fleet has.
+const TASKS: u32 = 20;
 /// Something to commit in each iteration.
 const AGENT: &str = "sh -c 'echo $CREW_ITERATION > work'";
 
-/// The rows of an iteration, of a job and of its memory.
+/// The rows of an iteration, and of a whole fleet.
 pub fn rows(folder: &Path) -> Vec<Row> {
     let mut rows = vec![iteration(folder)];
-    let site = Site::new(folder, "fleet job");
-    let tasks: Vec<String> = (0..TIMED + WEIGHED).map(|number| format!("t{number}")).collect();
-    let (timed, weighed) = tasks.split_at(TIMED);
+    let site = Site::new(folder, "whole fleet");
+    let tasks: Vec<String> = (0..TASKS).map(|number| format!("t{number}")).collect();
     tasks_in(&site, &tasks, "echo '<promise>COMPLETE</promise>'");
     let hub = site.repository().with_file_name("hub.git").display().to_string();
     git(&site, &["init", "--quiet", "--bare", &hub]);
     git(&site, &["remote", "add", "origin", &hub]);
     git(&site, &["push", "--quiet", "origin", "HEAD"]);
-    let remote = format!("--remote={hub}");
-    record(&site);
-    let job = |task: &String| site.crew(&["fleet", "job", "night", task, &remote]);
-    let mut whole = Samples::new();
-    for task in timed {
-        let told = job(task).run();
-        assert!(told.success, "{told:?}");
-        whole.add(told.elapsed);
-    }
-    let beside = format!("the median of {TIMED}");
-    let what = "a whole job of a fleet, agent exits at once, remote in a folder";
-    rows.push(Row::below(what, whole.median(), "ms", beside, 500.0));
-    let highest = weighed.iter().filter_map(|task| own_peak(&job(task))).reduce(f64::max);
-    rows.extend(highest.map(|highest| {
-        let beside = format!("the highest of {WEIGHED}");
-        Row::below("memory of the process of such a job", highest, "MiB", beside, 10.0)
-    }));
+    let run = || site.crew(&["fleet", "run", "night", "--yes", "--push", "--slots", "4"]);
+    let told = run().run();
+    assert!(told.success, "{told:?}");
+    let each = told.elapsed.as_secs_f64() * 1000.0 / f64::from(TASKS);
+    let what = "a task of a fleet, agent exits at once, remote in a folder";
+    rows.push(Row::below(what, each, "ms", format!("{TASKS} tasks on 4 slots"), 500.0));
+    // Nothing is left to do: what is weighed is a coordinator that reads its folder and its record.
+    let beside = "with nothing left to do".to_owned();
+    let what = "memory of a coordinator";
+    rows.extend(own_peak(&run()).map(|highest| Row::below(what, highest, "MiB", beside, 64.0)));
     let over = site.crew(&["fleet", "status", "night"]).run().output;
-    assert!(over.contains(&format!("{0} of {0} completed", tasks.len())), "{over}");
+    assert!(over.contains(&format!("{TASKS} of {TASKS} completed")), "{over}");
     rows
-}
-
-/// Records the fleet for a cluster, whose first look at the queue kills crew: no job is handed in.
-fn record(site: &Site) {
-    let bin = site.repository().with_file_name("bin");
-    fs::create_dir(&bin).unwrap();
-    fs::write(bin.join("squeue"), "#!/bin/sh\nkill -KILL $PPID\n").unwrap();
-    fs::set_permissions(bin.join("squeue"), Permissions::from_mode(0o755)).unwrap();
-    let mut run = site.crew(&["fleet", "run", "night", "--yes", "--on", "slurm"]);
-    let path = format!("{}:{}", bin.display(), run.environment["PATH"]);
-    run.environment.insert("PATH".to_owned(), path);
-    run.run();
 }
 
 /// An iteration of a fleet beside one of `crew run`, each with its commit.
@@ -87,7 +65,7 @@ fn iteration(folder: &Path) -> Row {
             }
         }
     }
-    let what = "what a fleet adds to an iteration: slot, place in the line, lease";
+    let what = "what a fleet adds to an iteration: slot, place in the queue, report";
     let beside = format!("an iteration of `crew run --commit` {:.2} ms", alone.median());
     let added = Row::below(what, fleet.median() - alone.median(), "ms", beside, 20.0);
     Row { measured: format!("{:.2} ms", fleet.median()), ..added }

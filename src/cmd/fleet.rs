@@ -1,35 +1,28 @@
 //! `crew fleet`: many loops at once. An agent may look and end, and starts nothing.
 
-use std::io;
-use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Error, Result, bail};
-use clap::ColorChoice;
+use anyhow::{Context, Result, bail};
 use ratatui::crossterm::event::KeyCode;
 use ratatui::text::Text;
 
-use super::reporter::Reporter;
 use super::watch::board::FullScreen;
-use super::{home, leave_to_a_person, print, project, reading, refuse_an_agent};
+use super::{attempt, home, leave_to_a_person, print, project, reading, refuse_an_agent};
 use crate::drive::error_text::error_text;
 use crate::engine::fleet::TaskId;
 use crate::engine::record::Outcome;
 use crate::exit::Exit;
-use crate::fleet::attempt::{self, AttemptResult};
+use crate::fleet::attempt::remote::result;
 use crate::fleet::clean::FleetLeftovers;
 use crate::fleet::coordinator::{CoordinatorEnd, coordinate};
 use crate::fleet::files::FleetFiles;
-use crate::fleet::record::{FleetRecord, RECORD_BYTES_MAX, TaskRequest};
-use crate::fleet::spec::{AttemptEnd, AttemptSpec};
+use crate::fleet::record::{FleetRecord, TaskRequest};
 use crate::fleet::status::{FleetStatus, TaskStatus, look};
 use crate::fleet::store::RemoteAccess;
 use crate::fleet::tasks::{DescribedFleet, describe};
 use crate::fleet::verbs::Named;
 use crate::fleet::{plan_page, preflight, store, verbs};
-use crate::parse::arguments::{
-    FleetCleanArgs, FleetCommand, FleetRunArgs, FleetStatusArgs, OutputArgs,
-};
+use crate::parse::arguments::{FleetCleanArgs, FleetCommand, FleetRunArgs, FleetStatusArgs};
 use crate::report::board::is_interrupt;
 use crate::report::colour;
 use crate::report::page::Reading;
@@ -60,7 +53,7 @@ pub fn fleet(command: &FleetCommand) -> Result<Exit> {
             status(&home, record, *json, *watch)
         }
         FleetCommand::Clean(arguments) => clean(arguments),
-        FleetCommand::Attempt { spec } => work(spec),
+        FleetCommand::Attempt { spec } => attempt::attempt(spec),
     }
 }
 
@@ -109,7 +102,8 @@ fn run(arguments: &FleetRunArgs) -> Result<Exit> {
 /// The code of a fleet of which nothing runs.
 fn exit(record: &FleetRecord) -> Exit {
     let tasks = || record.tasks.values();
-    let is_blocked = tasks().filter_map(|task| task.ending()).any(|it| it.outcome == Outcome::Blocked);
+    let is_blocked =
+        tasks().filter_map(|task| task.ending()).any(|it| it.outcome == Outcome::Blocked);
     let is_paused = record.tasks.iter().any(|(id, task)| {
         let request = record.request_of(id);
         task.ending().is_none() && matches!(request, Some(TaskRequest::Pause { .. }))
@@ -159,7 +153,8 @@ fn watch(
             None => clock::sleep(LOOK),
             Some(screen) => {
                 let (width, rows) = screen.size()?;
-                let lines = status.page(Reading { width, ..reading() }, Some(rows), unseen.as_deref());
+                let lines =
+                    status.page(Reading { width, ..reading() }, Some(rows), unseen.as_deref());
                 let lines: Text<'_> = lines.iter().map(|line| colour::spans(line)).collect();
                 screen.draw(|frame| frame.render_widget(lines, frame.area()))?;
                 let key = screen.key(LOOK)?;
@@ -192,7 +187,9 @@ fn clean(arguments: &FleetCleanArgs) -> Result<Exit> {
         print::err(&format!("crew: stays: {why}"));
     }
     if found.is_empty() {
-        print::out(&format!("nothing to remove: no task of the fleet {name} landed or was given up"));
+        print::out(&format!(
+            "nothing to remove: no task of the fleet {name} landed or was given up"
+        ));
         return Ok(Exit::SUCCESS);
     }
     let lines = found.lines(&record, &home);
@@ -207,47 +204,6 @@ fn clean(arguments: &FleetCleanArgs) -> Result<Exit> {
     }
     print::out(&format!("the fleet {name} is cleaned"));
     Ok(if stays.is_empty() { Exit::SUCCESS } else { Exit::ERROR })
-}
-
-/// Makes one attempt at a task; its exit code is the task's.
-fn work(spec: &Path) -> Result<Exit> {
-    refuse_an_agent("an agent cannot start an attempt\nhint: crew fleet run does")?;
-    // What it prints is kept in a file.
-    print::set_colour(ColorChoice::Never);
-    let home = home()?;
-    let most = RECORD_BYTES_MAX as u64;
-    let bytes = if spec == Path::new("-") {
-        disk::read_stream(io::stdin().lock(), most)?
-    } else {
-        disk::read(spec, most)?.with_context(|| format!("there is no spec {}", spec.display()))?
-    };
-    let spec: AttemptSpec = serde_json::from_slice(&bytes).context("the spec cannot be read")?;
-    let task = spec.task.task.clone();
-    let signals = Signals::listen()?;
-    let mut reporter = Reporter::new(OutputArgs::default());
-    let text = |what: &str| print::err(&format!("crew: {task} {what}"));
-    Ok(match attempt::run(&home, spec, &signals, &mut reporter)? {
-        AttemptResult::Over(AttemptEnd::Ended(ending)) => {
-            text(&format!("is {}: {}", ending.outcome.label(), ending.why));
-            Exit::of(ending.outcome)
-        }
-        AttemptResult::Over(AttemptEnd::Failed { why, .. }) => {
-            text(&format!("could not work: {why}"));
-            Exit::ERROR
-        }
-        AttemptResult::Over(AttemptEnd::Paused) => Exit::INTERRUPTED,
-        AttemptResult::Over(AttemptEnd::Interrupted) => {
-            signals.exit_code().map_or(Exit::INTERRUPTED, Exit::signalled)
-        }
-        AttemptResult::Elsewhere => {
-            text("is left to the process that works on it");
-            Exit::SUCCESS
-        }
-        AttemptResult::Fenced => {
-            text("was given to another attempt; this one pushed nothing more");
-            Exit::FENCED
-        }
-    })
 }
 
 /// How the fleet sees one of its tasks, in one line.
@@ -271,7 +227,7 @@ pub fn show_task(home: &Home, named: &Named, id: &TaskId) -> Result<Exit> {
     }
     if let (Some(access), false) = (RemoteAccess::of(terms, &signals), named.record.is_local()) {
         let refs = access.refs(&terms.repository)?;
-        let found = attempt::remote::result(&refs, &terms.name, id, number)?;
+        let found = result(&refs, &terms.name, id, number)?;
         let journal = found.and_then(|found| found.journal).unwrap_or_default();
         print_end("the end of its loop's journal:", &journal);
     }

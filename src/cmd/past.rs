@@ -2,7 +2,9 @@
 //! tree back to the end of an iteration, `crew prove`, which tries the checks, and `crew clean`,
 //! which removes records.
 
-use super::{all, checkout, home, leave_to_a_person, listing, named as named_task, print, requested};
+use super::{
+    all, checkout, home, leave_to_a_person, listing, named as named_task, print, requested,
+};
 use crate::cli::{CleanArgs, HistoryArgs};
 use crate::drive;
 use crate::drive::back::{self, difference, unseen};

@@ -104,7 +104,9 @@ fn point_to_a_fleet(home: &Home, folder: &Path) {
 
 /// Shows a fleet, or the loop of one of its tasks with how the fleet sees it.
 fn show_task(home: &Home, named: Named, json: bool) -> Result<Exit> {
-    let Some(id) = named.task.clone() else { return fleet::status(home, named.record, json, false) };
+    let Some(id) = named.task.clone() else {
+        return fleet::status(home, named.record, json, false);
+    };
     let found = named.loop_of(home, &id);
     match found {
         Some(record) if json => show_json(home, &[record]),

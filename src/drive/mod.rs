@@ -10,7 +10,6 @@ pub mod doctor;
 pub mod end;
 pub mod error_text;
 pub mod find;
-pub mod fleet;
 pub mod install;
 pub mod meter;
 pub mod page;

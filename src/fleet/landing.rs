@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 
 use super::files::FleetFiles;
 use super::record::{FleetSetup, TaskRecord};
-use crate::engine::fleet::manifest::MAX_PRIORITY;
+use crate::engine::fleet::task::MAX_PRIORITY;
 use crate::engine::fleet::{INCLUDE, Refusal, TaskId, touches_the_fleet};
 use crate::engine::git::{GitFault, GitStep, GitTrouble};
 use crate::engine::record::{Check, Contract};

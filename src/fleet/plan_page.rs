@@ -5,11 +5,12 @@
 
 use minijinja::{Environment, Value, context};
 
+use super::plan::overlap;
 use super::record::{FleetRecord, FleetSetup, TaskRecord, TaskState};
 use super::step::DescribedTask;
 use super::tasks::DescribedFleet;
-use crate::engine::fleet::manifest::LOCAL;
-use crate::engine::fleet::{LandingMode, TaskId, overlap};
+use crate::engine::fleet::task::LOCAL;
+use crate::engine::fleet::{LandingMode, TaskId};
 use crate::engine::record::{Check, Outcome, Permissions};
 use crate::engine::text::{Shown, clean, distinct, named, one_line};
 use crate::engine::usage::Money;

@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use super::executors::{executor_of, executors_of_user};
 use super::record::FleetSetup;
 use super::step::DescribedTask;
-use crate::engine::fleet::manifest::LOCAL;
+use crate::engine::fleet::task::LOCAL;
 use crate::engine::fleet::{LandingMode, Remote};
 use crate::engine::git::{GitFault, GitTrouble, RemoteRef};
 use crate::engine::text::{count, named};

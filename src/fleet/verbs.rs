@@ -150,9 +150,9 @@ impl Named {
         };
         let base = remote.as_ref().map_or_else(|| base.clone(), |remote| remote.tracked(base));
         let from = task.stands_on.clone().unwrap_or(base);
-        git::difference(repository, &from, commit, stat).map(Some).with_context(|| {
-            format!("{commit} is not in {} any more", repository.display())
-        })
+        git::difference(repository, &from, commit, stat)
+            .map(Some)
+            .with_context(|| format!("{commit} is not in {} any more", repository.display()))
     }
 
     /// The same, if it lives here.

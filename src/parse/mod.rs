@@ -4,7 +4,6 @@
 
 pub mod amounts;
 pub mod arguments;
-pub mod fleet;
 pub mod fragment;
 pub mod gh;
 pub mod git;

@@ -5,7 +5,6 @@ pub mod attention;
 pub mod board;
 pub mod colour;
 pub mod events;
-pub mod fleet;
 pub mod help;
 pub mod line;
 pub mod list;

@@ -10,7 +10,7 @@ use super::*;
 use crate::engine::evidence::changes::Changes;
 use crate::engine::evidence::changes::Commits;
 use crate::engine::fixture::{a_run, at};
-use crate::engine::fleet::fixture::{a_fleet, id as task};
+use crate::engine::fleet::fixture::a_task;
 use crate::engine::journal::story::Story;
 use crate::engine::record::Failures;
 use crate::engine::record::{Ending, Outcome, Proof, Status};
@@ -48,7 +48,7 @@ fn night() -> Vec<Loop> {
     let rewritten = "the checks pass; 1 test was rewritten; as the loop found it, it fails: adds";
     let of_fleet = |id: &str, name: &str, ending: Option<Ending>| {
         let mut record = a_loop(id, name, name);
-        record.fleet = Some(a_fleet().task(&task(name)));
+        record.fleet = Some(a_task(name));
         ending.map_or(record.clone(), |ending| ended(record, ending))
     };
     let done = Ending::completed(Proof::Checked, Proof::Checked.meaning());
@@ -298,7 +298,7 @@ fn no_line_of_a_list_is_wider_than_the_terminal() {
 fn a_page_is_read_only_where_it_is_shown() {
     let of_a_fleet = |number: usize| {
         let mut record = a_loop("gaaaaaaa", &number.to_string(), "vat");
-        record.fleet = Some(a_fleet().task(&task("vat")));
+        record.fleet = Some(a_task("vat"));
         record
     };
     let mut loops: Vec<Loop> = (0..25).map(of_a_fleet).collect();

@@ -42,11 +42,7 @@ impl Resuming {
 }
 
 /// Obeys, and says in a line what came of it.
-pub fn act(
-    home: &Home,
-    order: &BoardOrder,
-    resuming: &mut Vec<Resuming>,
-) -> String {
+pub fn act(home: &Home, order: &BoardOrder, resuming: &mut Vec<Resuming>) -> String {
     let done = match order {
         BoardOrder::Pause(id) => {
             control::pause(home, id, actor(), false).map(|paused| replies::paused(&paused))

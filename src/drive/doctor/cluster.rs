@@ -45,7 +45,7 @@ pub fn ask(
     // As for the jobs of a fleet: elsewhere PATH must lead to it.
     let crew = if host.is_some() { "crew".into() } else { env::program()? };
     let top = git::top(here);
-    let remote = top.as_deref().and_then(git::hub::remote_of).map(|(_, url)| url);
+    let remote = top.as_deref().and_then(git::remotes::remote_of).map(|(_, url)| url);
     let secret = remote.as_ref().is_some_and(|url| is_secret(url));
     let mut words = vec!["doctor", "--node", "--json", "--agent", &agent];
     if let Some(url) = remote.as_ref().filter(|_| !secret) {

@@ -1,23 +1,15 @@
-//! Many loops at once, as values: a fleet and its tasks, the lease that holds each task, and what
-//! may start next. Nothing here knows where a lease is kept or what runs a job.
+//! What the other rooms know of fleets: the tasks, what an attempt carries over to the next one, why
+//! a landing is refused, and the queue for the slots of a machine.
 
-pub mod events;
-pub mod lease;
-pub mod manifest;
-pub mod plan;
+mod carried;
 pub mod refusal;
 pub mod slots;
-pub mod standing;
+pub mod task;
 
 #[cfg(test)]
 pub mod fixture;
 
-pub use self::events::{FleetEvent, TaskEvent};
-pub use self::lease::{Attempt, Carried, JobPhase, Landed, Lease, TaskEnding, TaskState};
-pub use self::manifest::{Fleet, FleetOrder, FleetRequest, LandingMode, Remote, TypedTerms};
-pub use self::manifest::{FleetTask, FleetTerms, TaskId};
-pub use self::manifest::{RecordFault, UnreadableLease};
-pub use self::plan::{FleetPlan, Start, WaitsFor, overlap};
+pub use self::carried::Carried;
 pub use self::refusal::{INCLUDE, Refusal, evidence, touches_the_fleet, without_markers};
 pub use self::slots::{Pace, SlotCount};
-pub use self::standing::{Standing, StandingCounts, StandingGroup, StandingNews, StandingRow};
+pub use self::task::{FleetTask, LandingMode, Remote, TaskId};

@@ -10,7 +10,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::Serialize;
 
-use super::manifest::MAX_PRIORITY;
+use super::task::MAX_PRIORITY;
 use crate::engine::text;
 
 /// The most slots of one machine.

@@ -7,7 +7,7 @@ use crate::engine::evidence::changes::{ChangeKind, ChangedFile};
 use crate::engine::evidence::test_run::{TestMemory, TestRun, TestStatus};
 use crate::engine::evidence::{CheckResult, ClaimResult, Evidence, Verdict};
 use crate::engine::fixture::{a_loop, a_loop_with, a_run, at, facts, result};
-use crate::engine::fleet::fixture::{a_fleet, id};
+use crate::engine::fleet::fixture::a_task;
 use crate::engine::journal::{Choice, Event, JournalEntry, SCHEMA};
 use crate::engine::record::{Check, CheckMemory, Driver, Ending, Role, Status, TaskOfFleet};
 
@@ -214,7 +214,7 @@ fn every_end_names_its_verdict_its_reason_and_a_command_that_shows_something() {
 
 #[test]
 fn the_loop_of_a_task_is_answered_and_resumed_by_its_fleet() {
-    let ends = told_ends(Some(&a_fleet().task(&id("vat"))));
+    let ends = told_ends(Some(&a_task("vat")));
     let steps: Vec<&str> =
         ends.lines().filter(|line| line.is_empty() || line.starts_with('$')).collect();
     insta::assert_snapshot!(steps.join("\n"), @r#"

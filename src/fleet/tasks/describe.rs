@@ -15,7 +15,7 @@ use crate::drive::error_text::error_text;
 use crate::drive::start::run::{first_prompt, prepare_at};
 use crate::drive::start::terms::{self, LoadedSettings};
 use crate::drive::start::{establish, place};
-use crate::engine::fleet::manifest::LOCAL;
+use crate::engine::fleet::task::LOCAL;
 use crate::engine::fleet::{FleetTask, INCLUDE, LandingMode, Remote, TaskId};
 use crate::engine::record::{Check, Contract, Dialect, Fragment, GitSteps, Place, Recipe, Role};
 use crate::engine::text::{distinct, named};
@@ -26,7 +26,7 @@ use crate::parse::amounts::Amount;
 use crate::parse::arguments::{FleetRunArgs, UsageError};
 use crate::world::files::disk;
 use crate::world::git::include::INCLUDE_BYTES;
-use crate::world::git::{self, hub, steps};
+use crate::world::git::{self, remotes, steps};
 use crate::world::store::{Home, trust};
 
 /// The most names in a folder of tasks.
@@ -205,7 +205,7 @@ fn remote(top: &Path, arguments: &FleetRunArgs) -> Result<Option<Remote>> {
     if !arguments.push && arguments.land.is_none() && !is_elsewhere {
         return Ok(None);
     }
-    let Some((name, url)) = hub::remote_of(top) else {
+    let Some((name, url)) = remotes::remote_of(top) else {
         bail!(
             "this repository has no remote to push to\nhint: git remote add origin ADDRESS, or leave --push, --land and --on out"
         );
@@ -236,7 +236,7 @@ pub fn refuse_other_fleet(setup: &FleetSetup, known: &FleetSetup) -> Result<()> 
     let is_moved = git::top(&known.repository).is_none()
         && known.remote.is_some()
         && known.remote.as_ref().map(|it| &it.url)
-            == hub::remote_of(repository).map(|it| it.1).as_ref();
+            == remotes::remote_of(repository).map(|it| it.1).as_ref();
     let fix = format!("name = \"NAME\" in {folder}/{FLEET_FILE} makes this a fleet of its own");
     if !is_same && !is_moved {
         bail!(

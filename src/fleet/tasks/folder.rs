@@ -15,7 +15,7 @@ use super::options::{
     laid_over, refuse, refuse_exclusive, refuse_key, refuse_repeats, take, words,
 };
 use crate::engine::boundary::protect;
-use crate::engine::fleet::manifest::{MAX_PRIORITY, USUAL_PRIORITY};
+use crate::engine::fleet::task::{MAX_PRIORITY, USUAL_PRIORITY};
 use crate::engine::fleet::{FleetTask, TaskId};
 use crate::parse::spelling::nearest;
 use crate::world::store::hash;

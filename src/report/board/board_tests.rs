@@ -12,7 +12,7 @@ use crate::engine::boundary::judge::judge;
 use crate::engine::claim::Claim;
 use crate::engine::evidence::Verdict;
 use crate::engine::fixture::{a_loop_with, at, facts, result};
-use crate::engine::fleet::fixture::{a_fleet, id as task};
+use crate::engine::fleet::fixture::a_task;
 use crate::engine::record::{Ending, Loop, Outcome, Proof, Role, Status};
 use crate::engine::usage::{Money, Usage};
 use crate::engine::view::LoopView;
@@ -286,7 +286,7 @@ fn each_key_asks_for_what_its_name_says() {
 fn a_message_to_the_loop_of_a_task_goes_to_its_fleet_however_that_loop_ended() {
     for outcome in [Outcome::Blocked, Outcome::Exhausted, Outcome::Completed] {
         let mut record = ended(a_loop("aaaaaaaa", "api"), outcome, None);
-        record.fleet = Some(a_fleet().task(&task("vat")));
+        record.fleet = Some(a_task("vat"));
         let rows: Vec<BoardRow> = row(&record, false).into_iter().collect();
         let mut board = Board::default();
         board.update(rows.clone(), &ids(&rows), false);
@@ -396,7 +396,7 @@ fn a_row_names_the_step_that_runs_unless_the_agent_works() {
 fn a_task_of_a_fleet_that_ended_undone_needs_a_person_as_its_fleet_says() {
     let group = |outcome, is_task: bool| {
         let mut record = ended(a_loop("aaaaaaaa", "api"), outcome, None);
-        record.fleet = is_task.then(|| a_fleet().task(&task("vat")));
+        record.fleet = is_task.then(|| a_task("vat"));
         row(&record, false).map(|row| row.group)
     };
     for outcome in [Outcome::Exhausted, Outcome::Aborted, Outcome::Stalled, Outcome::Error] {

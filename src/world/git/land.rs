@@ -11,10 +11,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::head::roots;
-use super::hub::{FETCH, written};
 use super::inside::note_submodules;
 use super::push::ssh;
 use super::refs::Refs;
+use super::remotes::{FETCH, written};
 use super::steps::is_unfinished;
 use super::{Git, commit, git, head, lacking, unmerged};
 use crate::engine::git::{GitFault, GitStep, GitTrouble};

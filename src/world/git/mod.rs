@@ -6,7 +6,6 @@ pub mod clone;
 pub mod command;
 pub mod commit;
 pub mod head;
-pub mod hub;
 pub mod include;
 pub mod inside;
 pub mod land;
@@ -15,6 +14,7 @@ pub mod readiness;
 mod rebase;
 pub mod referred;
 pub mod refs;
+pub mod remotes;
 pub mod snapshots;
 pub mod steps;
 #[cfg(test)]

@@ -8,10 +8,10 @@ use shell_words::quote;
 
 use super::Git;
 use super::head::{common, folder};
-use super::hub::FETCH;
 use super::land::LandTree;
 use super::push::{self, LFS_WITHIN, SMALL, are_on_disk, setting, ssh, uses_lfs};
 use super::refs::{Refs, in_a_new_repository};
+use super::remotes::FETCH;
 use crate::engine::git::{GitFault, GitStep, GitTrouble, RefUpdate, SwapResult, named};
 use crate::engine::text::{count, words_of};
 use crate::parse::git::entries;

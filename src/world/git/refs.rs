@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use super::Git;
 use super::command::{HUB, Said};
-use super::hub::FETCH;
 use super::push::{PUSH, ssh};
+use super::remotes::FETCH;
 use crate::engine::git::{
     GitFault, GitStep, GitTrouble, RefUpdate, RemoteRef, SwapResult, swap_result,
 };

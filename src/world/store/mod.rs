@@ -2,7 +2,6 @@
 //! journal, then state. A record that this crew does not understand is never written; a broken one
 //! is copied aside and rebuilt from the journal.
 
-pub mod fleets;
 pub mod home;
 pub mod journal;
 pub mod logs;
@@ -25,7 +24,6 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use self::fleets::{Kept, Leases};
 pub use self::home::{Home, hash, read_pointer, write_pointer};
 use super::files::disk::{self, Durability, Lock};
 use super::{clock, fault};

@@ -15,7 +15,7 @@ use crate::world::clock::{self, RetryPolicy};
 use crate::world::files::{disk, tree};
 use crate::world::git::command::Said;
 use crate::world::git::inside::listed_submodules;
-use crate::world::git::{Git, commit, hub, lacking};
+use crate::world::git::{Git, commit, lacking, remotes};
 
 /// The longest that a fetch may take.
 const WITHIN: Duration = Duration::from_secs(10 * 60);
@@ -66,7 +66,7 @@ fn fetch(repository: &Path, clone: &Path, refspecs: &[String]) -> Result<(), Sai
     }
     let (upload, from) = (format!("--upload-pack={UPLOAD}"), from.display().to_string());
     let mut arguments: Vec<&str> = OWN.iter().flat_map(|setting| ["-c", setting]).collect();
-    arguments.extend(words_of(hub::FETCH));
+    arguments.extend(words_of(remotes::FETCH));
     arguments.extend(["--no-prune", "--refmap=", &upload, "--", &from]);
     arguments.extend(refspecs.iter().map(String::as_str));
     let variables =

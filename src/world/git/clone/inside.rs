@@ -11,7 +11,7 @@ use crate::world::files::disk::{self, Durability};
 use crate::world::files::tree::{self, RealFolder};
 use crate::world::git::head::{common, folder};
 use crate::world::git::push::ssh;
-use crate::world::git::{Git, hub};
+use crate::world::git::{Git, remotes};
 
 /// How deep submodules are filled inside each other.
 const DEPTH_MAX: usize = 8;
@@ -86,7 +86,7 @@ fn begin(twin: &Twin, theirs: &Path, commit: &str, ends: Ends<'_>) -> Result<boo
         .map_err(|error| refused(&error))?;
     let is_here = || Git::here(&twin.top).commit(commit).is_some();
     if !is_here() {
-        let arguments = [hub::FETCH, "-- origin", commit].join(" ");
+        let arguments = [remotes::FETCH, "-- origin", commit].join(" ");
         let arguments: Vec<&str> = arguments.split(' ').collect();
         let variables = ssh(&twin.top);
         let _ = Git { variables: &variables, ..ends.git(&twin.top) }.said(&arguments);

@@ -14,7 +14,7 @@ use std::time::Duration;
 pub use self::bring::{Strays, bring, keep, strays, untouched_since};
 use super::push::ssh;
 use super::steps::repository;
-use super::{Git, commit, hub, shared_folder};
+use super::{Git, commit, remotes, shared_folder};
 use crate::engine::git::{GitBaseline, GitFault, GitStep, GitTrouble};
 use crate::engine::text::words_of;
 use crate::parse::git::zero_ended;
@@ -69,7 +69,7 @@ pub fn clone_local(
     let lost = || fault(format!("{} is not a repository", checkout.display()), "git status there");
     let common = shared_folder(checkout).ok_or_else(lost)?;
     let own = repository(checkout).ok_or_else(lost)?;
-    let name = source.url.and_then(|url| hub::remote_at(checkout, url, "origin"));
+    let name = source.url.and_then(|url| remotes::remote_at(checkout, url, "origin"));
     let tracked = name.map(|name| format!("refs/remotes/{name}/{}", terms.base));
     let base = tracked.and_then(|tracked| commit(checkout, &tracked));
     let base = base.or_else(|| commit(checkout, &format!("refs/heads/{}", terms.base)));
@@ -135,7 +135,7 @@ pub fn fetch_base(clone: &Path, base: &str, stop: Stop<'_>) -> Result<(), GitFau
 }
 
 fn fetch_origin(clone: &Path, refspec: &str, ends: Ends<'_>) -> Result<(), GitFault> {
-    let arguments = words_of(hub::FETCH).chain(["--refmap=", "--", "origin", refspec]);
+    let arguments = words_of(remotes::FETCH).chain(["--refmap=", "--", "origin", refspec]);
     let arguments: Vec<&str> = arguments.collect();
     let variables = ssh(clone);
     Git { variables: &variables, ..ends.git(clone) }.well(GitStep::Worktree, &arguments).map(drop)

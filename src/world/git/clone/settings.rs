@@ -10,7 +10,7 @@ use super::{CloneSource, NO_PUSH};
 use crate::engine::git::GitSetting;
 use crate::world::files::disk;
 use crate::world::git::steps::without_value;
-use crate::world::git::{Git, hub};
+use crate::world::git::{Git, remotes};
 
 /// Settings of the repository that change no more than how commits and files look; a dot ends the
 /// name of a section.
@@ -126,7 +126,7 @@ fn origin(source: &CloneSource<'_>, seen: &[Seen]) -> String {
         seen.iter().find(is_it).map(|it| it.value.clone())
     };
     let is_partial = of(".promisor").is_some();
-    let of_partial = || hub::remote_of(source.checkout).map(|(_, url)| url);
+    let of_partial = || remotes::remote_of(source.checkout).map(|(_, url)| url);
     let url = source.url.map(str::to_owned).or_else(|| of_partial().filter(|_| is_partial));
     let mut settings = vec![("gc.auto", "0".to_owned()), ("maintenance.auto", "false".to_owned())];
     if let Some(url) = url {

@@ -1,14 +1,11 @@
 //! Working trees beside the repository: created, found again, and refused with a reason.
 
 use std::path::Path;
-use std::time::Duration;
 
 use insta::assert_snapshot;
 
 use super::Yard;
 use crate::engine::git::Worktree;
-use crate::world::clock;
-use crate::world::git::hub;
 use crate::world::git::worktree::{clear_half_made, worktree};
 
 /// The error text, without the path of this test's folder.
@@ -97,10 +94,6 @@ git add . && git commit -qm two
 git config filter.slow.smudge "kill -9 \$(cat $PWD/../killed) \$PPID"
 sh -c 'echo $$ > ../killed; exec git worktree add -q -b fleet/a ../repo.worktrees/fleet/a'
 git config --unset filter.slow.smudge"#;
-/// What git writes first of a working tree, before it names the head.
-const BEGUN: &str = "mkdir -p .git/worktrees/a && cd .git/worktrees/a && echo ../.. > commondir &&
-printf %040d 0 > HEAD && echo $PWD/../../../../repo.worktrees/fleet/a/.git > gitdir";
-
 #[test]
 fn a_working_tree_that_a_killed_git_left_half_made_is_made_anew() {
     for then in ["", "printf %040d 0 > .git/worktrees/a/HEAD", "rm -r ../repo.worktrees"] {
@@ -114,21 +107,4 @@ fn a_working_tree_that_a_killed_git_left_half_made_is_made_anew() {
         assert_eq!((then, held), (then, ["one\n".to_owned(), "2\n".to_owned()]));
         assert_eq!(yard.git("repo.worktrees/fleet/a", &["status", "--porcelain"]), "", "{then}");
     }
-}
-
-#[test]
-fn commits_reach_a_checkout_while_somebody_makes_a_working_tree_there() {
-    let yard = Yard::new();
-    let (checkout, there) = (yard.path("repo"), yard.path("hub.git"));
-    hub::make(&there, &checkout, None).unwrap();
-    let commit = yard.git("hub.git", &["hash-object", "-w", "/dev/null"]);
-    yard.sh("repo", BEGUN);
-    std::thread::scope(|scope| {
-        let given = scope.spawn(|| hub::give(&there, &checkout, commit.trim(), "refs/blobs/given"));
-        clock::sleep(Duration::from_millis(300));
-        assert!(!given.is_finished(), "it waits");
-        yard.sh("repo", "mv .git/worktrees .git/gone");
-        given.join().unwrap().unwrap();
-    });
-    assert_eq!(yard.git("repo", &["rev-parse", "refs/blobs/given"]), commit);
 }
