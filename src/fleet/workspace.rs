@@ -62,8 +62,7 @@ pub struct Workspace {
 /// The merge of the base into the branch of a task that a landing sent back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BaseMerge {
-    /// The merge, or the commit that had all of the base. A file in conflict is resolved once a
-    /// later commit has changed it.
+    /// The merge, or the commit that had all of the base: only a later commit resolves anything.
     pub commit: String,
     /// The files in conflict. Those that git could merge by lines have markers; of the others the
     /// branch's own side is in the tree.
@@ -394,3 +393,7 @@ fn beside(clone: &Path, end: &str) -> PathBuf {
     name.push(end);
     name.into()
 }
+
+#[cfg(test)]
+#[path = "workspace_tests.rs"]
+mod tests;

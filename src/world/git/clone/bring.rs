@@ -201,22 +201,6 @@ fn unknown_to(
     Ok(there.into_iter().filter(|id| !here.contains(id)).collect())
 }
 
-/// Those of these files that no commit after `merge` has changed; `None` if git cannot say. A merge
-/// changes a file where it differs from all of its parents.
-pub fn untouched_since(
-    repository: &Path,
-    merge: &str,
-    tip: &str,
-    files: &[String],
-) -> Option<Vec<String>> {
-    let range = format!("{merge}..{tip}");
-    let form = ["log", "--no-show-signature", "--format=", "-c", "--name-only", "--no-renames"];
-    let listed = Git::here(repository).printed(&[&form[..], &["-z", &range, "--"]].concat())?;
-    let changed: BTreeSet<String> =
-        zero_ended(&listed).map(|name| String::from_utf8_lossy(name).into_owned()).collect();
-    Some(files.iter().filter(|file| !changed.contains(*file)).cloned().collect())
-}
-
 impl Strays {
     /// Why the clone cannot be removed although its own commits are kept.
     pub fn refusal(&self) -> Option<String> {

@@ -11,7 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use self::bring::{Strays, bring, keep, strays, untouched_since};
+pub use self::bring::{bring, keep, strays};
 use super::push::ssh;
 use super::steps::repository;
 use super::{Git, commit, remotes, shared_folder};

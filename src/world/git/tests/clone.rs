@@ -7,7 +7,7 @@ use super::Yard;
 use crate::engine::git::GitBaseline;
 use crate::world::files::disk;
 use crate::world::git::clone::{CloneSource, CloneTerms, bring, clone_local, clone_remote};
-use crate::world::git::clone::{fetch_base, keep, strays, untouched_since};
+use crate::world::git::clone::{fetch_base, keep, strays};
 
 const BRANCH: &str = "fleet/shop/vat/1";
 
@@ -289,7 +289,8 @@ fn nothing_that_an_agent_leaves_in_its_clone_takes_effect_elsewhere() {
     ];
     for plants in plants {
         let yard = with_an_agent(plants);
-        let tip = yard.git("c/vat.1", &["rev-parse", &format!("refs/heads/{BRANCH}")]);
+        let own = format!("refs/heads/{BRANCH}");
+        let tip = yard.git("c/vat.1", &["for-each-ref", "--format=%(objectname)", &own]);
         let all = || {
             let repo = yard.sh(
                 "repo",
@@ -402,19 +403,4 @@ fn a_remote_is_cloned_with_the_work_of_other_attempts_by_full_names() {
     let fault = clone_remote(&url, &missing, &yard.path("c/vat.3")).unwrap_err();
     assert!(fault.cause.contains("none"), "{fault}");
     assert!(disk::exists(&yard.path("c/vat.1/.git")));
-}
-
-#[test]
-fn a_file_is_resolved_once_a_later_commit_has_changed_it() {
-    let yard = Yard::new();
-    let merge = yard.git("repo", &["rev-parse", "HEAD"]);
-    yard.commit_file("repo", "a", "a\n");
-    yard.git("repo", &["checkout", "-qb", "side", "HEAD~1"]);
-    yard.commit_file("repo", "b", "b\n");
-    yard.git("repo", &["merge", "-q", "--no-commit", "main"]);
-    yard.write("repo/c", "in the merge alone\n");
-    yard.sh("repo", "git add c; git commit -qm merged");
-    let files = ["a", "b", "c", "file"].map(str::to_owned);
-    let untouched = untouched_since(&yard.path("repo"), merge.trim(), "HEAD", &files);
-    assert_eq!(untouched.unwrap(), ["file"]);
 }

@@ -1,0 +1,210 @@
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::engine::fixture::a_loop;
+use crate::engine::fleet::{Carried, Refusal};
+use crate::engine::record::TaskOfFleet;
+use crate::world::process::own_process::alone;
+
+/// Keeps the lines of a log.
+#[derive(Default)]
+struct Lines(Vec<String>);
+
+impl EventSink for Lines {
+    fn on_event(&mut self, event: &RunEvent<'_>) {
+        if let RunEvent::Noted(words) = event {
+            self.0.push((*words).to_owned());
+        }
+    }
+}
+
+/// A repository `repo` with one commit on `main`, and what a shell line does there.
+struct Yard(TempDir);
+
+impl Yard {
+    fn new(act: &str) -> Self {
+        let yard = Self(tempfile::tempdir().unwrap());
+        yard.sh(".", "git init -q -b main repo");
+        yard.identify("repo");
+        yard.sh("repo", "echo one > file; git add .; git commit -qm first");
+        yard.sh("repo", act);
+        yard
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        disk::real_path(self.0.path()).unwrap().join(name)
+    }
+
+    fn sh(&self, folder: &str, line: &str) -> String {
+        let ended = Call::shell(line, &self.path(folder)).run(|| false).unwrap();
+        assert_eq!(ended.cause, ExitCause::Exit(0), "{line}: {}", ended.text());
+        ended.text()
+    }
+
+    fn identify(&self, folder: &str) {
+        self.sh(folder, "git config user.name A; git config user.email a@example.com");
+    }
+
+    fn spec(&self) -> AttemptSpec {
+        let (name, folder, task) = ("shop".to_owned(), "tasks".to_owned(), id("vat"));
+        AttemptSpec {
+            task: TaskOfFleet { name, folder, task },
+            number: 1,
+            branch: "fleet/shop/vat/1".to_owned(),
+            base: "main".to_owned(),
+            start: None,
+            stands_on: None,
+            before: Vec::new(),
+            source: Source::Local { repository: self.path("repo"), url: None },
+            contract: a_loop().contract,
+            carried: Carried::default(),
+            sent_back: None,
+            accepts_test_changes: false,
+            messages: Vec::new(),
+            setup: None,
+            setup_timeout_s: 0,
+            include: None,
+            slots: 1,
+            priority: 0,
+            trusted: None,
+        }
+    }
+
+    /// Makes the clone; returns also what the log got.
+    fn make(&self, spec: &AttemptSpec) -> (Result<Workspace>, Vec<String>) {
+        let mut lines = Lines::default();
+        let commands = FleetCommands::new(self.path("groups"), &|| false, &mut lines);
+        let made = make(spec, &self.path("fleet/vat.1"), &commands);
+        drop(commands);
+        (made, lines.0)
+    }
+
+    fn commit(&self, name: &str) -> String {
+        git::commit(&self.path("repo"), name).unwrap()
+    }
+}
+
+fn id(name: &str) -> TaskId {
+    name.parse().unwrap()
+}
+
+#[test]
+fn a_clone_is_made_once_with_the_work_of_the_tasks_before_it() {
+    let yard = Yard::new(
+        "git checkout -qb a; echo a > a; git add a; git commit -qm a
+        git checkout -q main; printf '*.env\\n' > .git/info/exclude; echo secret > x.env",
+    );
+    let mut spec = yard.spec();
+    spec.before = vec![(id("a"), yard.commit("refs/heads/a"))];
+    spec.include = Some("x.env\n".to_owned());
+    let made = yard.make(&spec).0.unwrap();
+    assert!(made.is_new && made.base_merge.is_none());
+    assert_eq!(made.path, yard.path("fleet/vat.1"));
+    assert_eq!(yard.sh("fleet/vat.1", "cat a file x.env"), "a\none\nsecret\n");
+    yard.sh("fleet/vat.1", "echo mine > x.env; echo work > file");
+    assert!(!yard.make(&spec).0.unwrap().is_new);
+    assert_eq!(
+        yard.sh("fleet/vat.1", "cat x.env file; ls ..; stat -c %a .."),
+        "mine\nwork\nvat.1\n700\n"
+    );
+    yard.sh("fleet/vat.1", "rm -rf .git");
+    assert!(yard.make(&spec).0.unwrap_err().to_string().contains("not a repository any more"));
+}
+
+#[test]
+fn a_conflict_with_a_task_before_it_leaves_no_clone() {
+    let yard = Yard::new(
+        "git checkout -qb a; echo a > file; git commit -qam a
+        git checkout -q main; echo main > file; git commit -qam main",
+    );
+    let mut spec = yard.spec();
+    spec.before = vec![(id("a"), yard.commit("refs/heads/a"))];
+    let fault = yard.make(&spec).0.unwrap_err();
+    let why = "conflict: a, which comes before, and main change the same lines: file";
+    assert_eq!(fault.downcast_ref::<WorkspaceFault>().unwrap().to_string(), why);
+    assert!(!disk::exists(&yard.path("fleet/vat.1")));
+}
+
+#[test]
+fn the_base_is_merged_into_a_branch_that_was_sent_back() {
+    let yard = Yard::new(
+        "git checkout -qb a; echo a > file; git rm -q --cached file; rm file
+        git commit -qm a; git checkout -q main; echo main > file; echo new > new; git add .
+        git commit -qam main; git init -q --bare ../hub.git; git push -q ../hub.git main",
+    );
+    let mut spec = yard.spec();
+    spec.start = Some(yard.commit("refs/heads/a"));
+    spec.sent_back = Some(Refusal::Conflict(vec!["file".to_owned()]));
+    let url = yard.path("hub.git").display().to_string();
+    spec.source = Source::Local { repository: yard.path("repo"), url: Some(url) };
+    // The remote has moved since the person fetched.
+    yard.sh(
+        "repo",
+        "git commit -q --allow-empty -m later; git push -q ../hub.git main
+        git reset -q --hard HEAD~1",
+    );
+    let merged = yard.make(&spec).0.unwrap().base_merge.unwrap();
+    assert_eq!(merged.files, ["file"]);
+    assert_eq!(Some(&merged.commit), git::head(&yard.path("fleet/vat.1")).1.as_ref());
+    let newest = "git log -1 --format=%s refs/remotes/origin/main; git status --porcelain; cat new";
+    assert_eq!(yard.sh("fleet/vat.1", newest), "later\nnew\n");
+    assert_eq!(yard.make(&spec).0.unwrap().base_merge, Some(merged));
+}
+
+#[test]
+fn a_setup_runs_once_with_a_bounded_log_and_leaves_nothing_running() {
+    alone(|| {
+        let yard = Yard::new("");
+        let mut spec = yard.spec();
+        let setup = "seq 100000; echo x >> ran; setsid sleep 60 & echo $! > pid; sleep 0.2";
+        spec.setup = Some(setup.to_owned());
+        let (made, lines) = yard.make(&spec);
+        made.unwrap();
+        let (first, last) = (&lines[0], lines.last().unwrap());
+        assert_eq!((&**first, &**last, lines.len()), ("setup: 1", "setup: 100000", 221));
+        assert_eq!(lines[200], "setup: (99780 lines are left out)");
+        assert_eq!(yard.make(&spec).1, Vec::<String>::new());
+        assert_eq!(yard.sh("fleet/vat.1", "cat ran"), "x\n");
+        if cfg!(target_os = "linux") {
+            yard.sh("fleet/vat.1", "! kill -0 $(cat pid) 2> /dev/null");
+        }
+        let fails = |setup: &str, within| {
+            spec.setup = Some(setup.to_owned());
+            spec.setup_timeout_s = within;
+            let fault = yard.make(&spec).0.unwrap_err();
+            fault.downcast_ref::<WorkspaceFault>().unwrap().to_string()
+        };
+        let mut fails = fails;
+        assert_eq!(fails("echo no; exit 3", 0), "setup `echo no; exit 3` exits 3: no");
+        assert_eq!(fails("sleep 60", 1), "setup `sleep 60` took longer than 1 s");
+    });
+}
+
+#[test]
+fn a_removed_clone_loses_no_commit() {
+    let yard = Yard::new("");
+    yard.make(&yard.spec()).0.unwrap();
+    yard.identify("fleet/vat.1");
+    yard.sh("fleet/vat.1", "git checkout -q --detach; echo d > d; git add d; git commit -qm precious
+        git rev-parse HEAD > ../stray; git checkout -q fleet/shop/vat/1
+        echo w > w; git add w; git commit -qm work; mkdir -p cache/m; echo > cache/m/f; chmod 500 cache/m");
+    let (repository, clone) = (yard.path("repo"), yard.path("fleet/vat.1"));
+    let branch = "fleet/shop/vat/1";
+    let fetched = bring(&repository, &clone, branch, "refs/remotes/crew/shop/vat").unwrap();
+    let gone = remove(&repository, &clone, branch, Some(&"7".repeat(40))).unwrap();
+    assert!(matches!(gone, Removal::Refused(_)) && disk::exists(&clone));
+    let Removal::Removed { kept } =
+        remove(&repository, &clone, branch, fetched.as_deref()).unwrap()
+    else {
+        panic!("it stays");
+    };
+    let stray = yard.sh("fleet", "cat stray");
+    assert_eq!(yard.commit(&kept[0]), stray.trim());
+    assert!(kept.len() == 1 && kept[0].starts_with("refs/crew/kept/shop/vat/1/"), "{kept:?}");
+    assert_eq!(yard.sh("fleet", "ls"), "stray\n");
+    let again = remove(&repository, &clone, branch, fetched.as_deref()).unwrap();
+    assert_eq!(again, Removal::Removed { kept: vec![] });
+    assert!(!Path::new(&clone).exists());
+}
