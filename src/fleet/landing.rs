@@ -3,7 +3,6 @@
 //! coordinator's, which moves the base and the record together. What may not land is a value with
 //! its reason; an error is the machine's, and another try may help.
 
-use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,16 +10,20 @@ use anyhow::{Context, Result, bail};
 
 use super::files::FleetFiles;
 use super::record::{FleetSetup, TaskRecord};
+use super::workspace::{self, FleetCommands, Preparation};
+use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::fleet::task::MAX_PRIORITY;
-use crate::engine::fleet::{INCLUDE, Refusal, TaskId, touches_the_fleet};
+use crate::engine::fleet::{Refusal, TaskId, touches_the_fleet};
 use crate::engine::git::{GitFault, GitStep, GitTrouble};
 use crate::engine::record::{Check, Contract};
-use crate::engine::text::{clean, clip_at_word, named, one_line, tail_of, with_reason};
+use crate::engine::text::{clean, clip_at_word, named, one_line};
 use crate::world::clock;
+use crate::world::files::tree;
+use crate::world::git::clone::{self, CloneSource, CloneTerms};
 use crate::world::git::land::{self, LandTree, Squashed};
 use crate::world::git::referred::Referred;
-use crate::world::git::{self, include, steps};
-use crate::world::process::{Call, ExitCause, FinishedProcess, Stop, descendants, groups};
+use crate::world::git::{self, steps};
+use crate::world::process::Stop;
 use crate::world::slots::{self, Line, Slot};
 use crate::world::store::Home;
 
@@ -28,19 +31,10 @@ use crate::world::store::Home;
 const SUBJECT_CHARS: usize = 72;
 /// The most characters of a task's first line.
 const FIRST_CHARS: usize = 1000;
-/// The most characters of a failed check's output that its loop gets.
-const CHECK_TAIL_CHARS: usize = 4000;
-/// The most characters of a failed setup's output that the error shows.
-const SETUP_TAIL_CHARS: usize = 400;
-/// The most characters of its command there.
-const COMMAND_CHARS: usize = 60;
-/// The most files that a line or a refusal names.
+/// The most files that a refusal names.
 const NAMED_MAX: usize = 5;
 /// Between two looks at the queue for a slot.
 const SLOT_LOOK: Duration = Duration::from_millis(200);
-/// The variable that every process of a landing has: its clone.
-const MARK: &str = "CREW_LANDING";
-
 /// A landing to be prepared.
 #[derive(Clone, Copy)]
 pub struct Landing<'a> {
@@ -94,72 +88,92 @@ pub fn branch(fleet: &str, task: &TaskId, number: u32) -> String {
 /// # Errors
 /// git, the remote, the disk, or a setup that fails.
 pub fn prepare(landing: &Landing<'_>) -> Result<Prepared> {
-    let attempt = Attempted::of(landing)?;
-    groups::end_leftovers(&attempt.groups, true);
-    descendants::end_with(&attempt.mark());
-    let prepared = attempt.prepare();
-    descendants::end_with(&attempt.mark());
+    let files = FleetFiles::of(landing.home, &landing.terms.name);
+    let mut log = Log(landing.note);
+    let groups = files.root.join("land.groups");
+    workspace::end_leftovers(&groups, true);
+    let commands = FleetCommands::new(groups, landing.stop, &mut log);
+    let prepared = Attempted::of(landing, &files, &commands)?.prepare();
     // What was ended because of a signal is no fault of the task.
     if (landing.stop)() { Ok(Prepared::Stopped) } else { prepared }
+}
+
+/// The fleet's log, as far as the setup of a landing writes there.
+struct Log<'a>(&'a dyn Fn(&str));
+
+impl EventSink for Log<'_> {
+    fn on_event(&mut self, event: &RunEvent<'_>) {
+        if let RunEvent::Noted(words) = event {
+            (self.0)(words);
+        }
+    }
 }
 
 /// A landing, with what it needs of the terms.
 struct Attempted<'a> {
     landing: Landing<'a>,
+    commands: &'a FleetCommands<'a>,
     land: PathBuf,
     clone: PathBuf,
-    groups: PathBuf,
     branch: String,
     url: &'a str,
     tip: &'a str,
 }
 
 impl<'a> Attempted<'a> {
-    fn of(landing: &Landing<'a>) -> Result<Self> {
+    fn of(
+        landing: &Landing<'a>,
+        files: &FleetFiles,
+        commands: &'a FleetCommands<'a>,
+    ) -> Result<Self> {
         let Landing { terms, task, record, .. } = *landing;
-        let files = FleetFiles::of(landing.home, &terms.name);
         let remote = terms.remote.as_ref().context("landing needs a remote")?;
         let tip = record.commit.as_deref().context("no commit of its branch was fetched")?;
         let clone = files.clone(task, record.attempt);
         let branch = branch(&terms.name, task, record.attempt);
-        let groups = files.root.join("land.groups");
-        Ok(Self {
-            landing: *landing,
-            land: files.land(),
-            clone,
-            groups,
-            branch,
-            url: &remote.url,
-            tip,
-        })
+        let (landing, land, url) = (*landing, files.land(), remote.url.as_str());
+        Ok(Self { landing, commands, land, clone, branch, url, tip })
     }
 
     fn tree(&self) -> LandTree<'_> {
+        LandTree { folder: &self.land, stop: self.landing.stop }
+    }
+
+    /// Makes the clone anew, with the branch of the task, and fetches the base, whose commit it
+    /// returns.
+    fn begin(&self) -> Result<String> {
         let Landing { terms, stop, .. } = self.landing;
-        LandTree { repository: &terms.repository, folder: &self.land, stop }
+        let (checkout, base) = (terms.repository.as_path(), terms.base.as_str());
+        if git::commit(checkout, self.tip).is_none() {
+            bail!("the commit {} of the task is not in {}", self.tip, checkout.display());
+        }
+        let trusted = terms.trusted.as_ref();
+        let source = CloneSource { checkout, url: Some(self.url), trusted };
+        let branch = CloneTerms { base, branch: &self.branch, start: Some(self.tip), stop };
+        clone::renew(&source, &branch, &self.land)?;
+        clone::fetch_base(&self.land, base, stop)?;
+        let main = git::commit(&self.land, &format!("refs/remotes/origin/{base}"));
+        main.with_context(|| format!("the remote has no branch {base}"))
     }
 
     fn prepare(&self) -> Result<Prepared> {
-        let Landing { terms, task, .. } = self.landing;
+        let Landing { terms, stop, .. } = self.landing;
         let tree = self.tree();
         if let Some(before) = &terms.trusted {
             steps::unplanted(&terms.repository, before, GitStep::Merge, None)?;
         }
-        tree.renew(self.url)?;
-        let main = tree.bring_main(self.url, &terms.base)?;
-        let main = main.with_context(|| format!("the remote has no branch {}", terms.base))?;
-        tree.bring_work(self.tip, &format!("refs/remotes/crew/{}/{task}", terms.name))?;
+        let main = self.begin()?;
         if let Some(refusal) = self.refusal(&main)? {
             return Ok(Prepared::Refused(refusal));
         }
-        if tree.lay_out(&main, &terms.land_keep).is_err() && !(self.landing.stop)() {
-            tree.discard()?;
-            tree.renew(self.url)?;
-            tree.bring_main(self.url, &terms.base)?;
-            tree.bring_work(self.tip, &format!("refs/remotes/crew/{}/{task}", terms.name))?;
+        if tree.lay_out(&main, &terms.land_keep).is_err() && !stop() {
+            // Something that an earlier landing left there is in the way.
+            tree::remove_stubborn(&self.land)?;
+            self.begin()?;
             tree.lay_out(&main, &terms.land_keep)?;
         }
-        let referred = Referred { tree, url: self.url, clone: &self.clone, branch: &self.branch };
+        let (repository, clone, branch) = (&terms.repository, &self.clone, &self.branch);
+        let referred = Referred { tree, repository, url: self.url, clone, branch };
         if let Err(fault) = referred.send_lfs(&main, self.tip) {
             return incomplete(fault);
         }
@@ -181,7 +195,7 @@ impl<'a> Attempted<'a> {
         if let Some(refusal) = self.failure(&commit)? {
             return Ok(Prepared::Refused(refusal));
         }
-        tree.give(&commit)?;
+        clone::give(&terms.repository, &self.land, &commit)?;
         Ok(Prepared::Ready { main, commit })
     }
 
@@ -215,27 +229,26 @@ impl<'a> Attempted<'a> {
 
     /// What fails on this commit: the setup if it changes committed files, or a check.
     fn failure(&self, commit: &str) -> Result<Option<Refusal>> {
-        let Landing { terms, contract, .. } = self.landing;
+        let Landing { terms, contract, stop, .. } = self.landing;
         let tree = self.tree();
         let _slot = self.slot()?;
-        tree.fill_submodules()?;
-        self.set_up()?;
+        let lacking = clone::fill_submodules(&terms.repository, &self.land, stop)?;
+        if let Some(why) = lacking.first() {
+            bail!("{why}");
+        }
+        workspace::set_up(&Preparation::of_landing(terms), &self.land, true, self.commands)?;
         let altered = self.altered(commit)?;
         if !altered.is_empty() {
             return Ok(Some(altered_by(terms, &named(&altered, NAMED_MAX))));
         }
         let mut has_run: Vec<&Check> = Vec::new();
         for check in contract.checks.iter().chain(&terms.land_checks) {
-            if has_run.contains(&check) || (self.landing.stop)() {
+            if has_run.contains(&check) || stop() {
                 continue;
             }
             has_run.push(check);
-            let within = Duration::from_secs(check.timeout_s.max(1));
-            let ended = self.run(&check.run, within, &mut |_| {});
-            let ended = ended.with_context(|| format!("the check `{}`", check.run))?;
             let run = check.run.clone();
-            if ended.cause != ExitCause::Exit(check.success_exit_code) {
-                let output = tail_of(&ended.text(), CHECK_TAIL_CHARS);
+            if let Some(output) = self.commands.fails(check, &self.land)? {
                 return Ok(Some(Refusal::Red { run, output }));
             }
             if !tree.is_at(commit) {
@@ -253,48 +266,6 @@ impl<'a> Attempted<'a> {
     fn altered(&self, commit: &str) -> Result<Vec<String>> {
         let altered = self.tree().altered(commit);
         altered.context("git cannot compare the files of the landing with its commit")
-    }
-
-    /// Copies the ignored files that the fleet names, as they are now, and runs its setup.
-    fn set_up(&self) -> Result<()> {
-        let Landing { terms, note, .. } = self.landing;
-        if let Some(patterns) = &terms.include {
-            let copied = include::copy(patterns, &terms.repository, &self.land, true);
-            let left_out = copied.map_err(anyhow::Error::msg).context(INCLUDE)?;
-            if !left_out.is_empty() {
-                note(&format!("{INCLUDE} leaves out {}", named(&left_out, NAMED_MAX)));
-            }
-        }
-        let Some(command) = &terms.setup else { return Ok(()) };
-        let within = Duration::from_secs(terms.setup_timeout_s.max(1));
-        let setup = format!("setup `{}`", one_line(command, COMMAND_CHARS));
-        let ended = self.run(command, within, &mut |line| note(&format!("setup: {line}")));
-        let ended = ended.with_context(|| setup.clone())?;
-        if ended.cause == ExitCause::Exit(0) {
-            return Ok(());
-        }
-        let text = tail_of(&ended.text(), SETUP_TAIL_CHARS);
-        bail!(with_reason(&format!("{setup}: {}", ended.cause), &one_line(&text, SETUP_TAIL_CHARS)))
-    }
-
-    /// Runs a command in the clone, and ends what it leaves running, also in sessions of their own.
-    /// The attempts on this machine are children of this process too, so only what has the mark of
-    /// this clone is ended.
-    fn run(
-        &self,
-        command: &str,
-        within: Duration,
-        each: &mut dyn FnMut(&str),
-    ) -> io::Result<FinishedProcess> {
-        let mark = [(MARK, self.land.as_os_str())];
-        let call = Call::shell(command, &self.land).within(within).envs(mark);
-        let ended = call.noted(self.groups.clone()).each_line(each).run(self.landing.stop);
-        descendants::end_with(&self.mark());
-        ended
-    }
-
-    fn mark(&self) -> String {
-        format!("{MARK}={}", self.land.display())
     }
 
     /// A slot of this machine while the checks run, before every task that waits for one. `None`

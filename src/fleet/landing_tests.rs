@@ -9,6 +9,7 @@ use crate::engine::fleet::{LandingMode, Remote};
 use crate::engine::record::Role;
 use crate::world::files::disk::{self, Durability};
 use crate::world::git::steps::trusted;
+use crate::world::process::{Call, ExitCause};
 
 /// A repository with a remote, and the clone of an attempt whose branch is fetched into it.
 struct Yard {
@@ -365,7 +366,7 @@ fn each_check_runs_on_the_commit_whatever_those_before_it_did() {
     assert_eq!(yard.red(), "echo two > file: it changed files that are committed: file");
     yard.setup.setup = Some("echo no room; exit 3".to_owned());
     let error = yard.try_to_land(&|| false).unwrap_err().to_string();
-    assert_eq!(error, "setup `echo no room; exit 3`: exit 3: no room");
+    assert_eq!(error, "setup `echo no room; exit 3` exits 3: no room");
     assert!(yard.notes.borrow().contains(&"setup: no room".to_owned()));
 }
 
@@ -377,7 +378,7 @@ fn what_a_killed_git_or_an_earlier_landing_left_stops_no_landing() {
                  : > .git/$it.lock; done; : > .git/refs/heads/main.lock; : > .git/MERGE_HEAD";
     yard.sh("home/fleets/shop/land", locks);
     yard.commit();
-    yard.sh("home/fleets/shop", "mkdir -p land.new/.git; rm -rf land/.git; echo x > land/.git");
+    yard.sh("home/fleets/shop", "rm -rf land/.git; echo x > land/.git");
     yard.commit();
     yard.sh("home/fleets/shop", "rm -rf land; mkdir elsewhere; ln -s elsewhere land");
     yard.commit();
@@ -460,7 +461,7 @@ fn a_file_of_git_lfs_is_at_the_remote_before_the_landing() {
     );
     let yard = Yard::new("echo '*.bin filter=lfs -text' > .gitattributes", &pointer);
     let Refusal::Incomplete(why) = yard.refused() else { panic!("not incomplete") };
-    assert!(why.contains("1 file of git LFS may be missing at the remote"), "{why}");
+    assert!(why.contains("1 file of git LFS may be missing on origin"), "{why}");
     assert!(why.ends_with(&format!("lfs push --object-id origin {id}")), "{why}");
     let stored = yard.path("origin.git/lfs/objects/4d/7a").join(id);
     disk::make_folder(stored.parent().unwrap()).unwrap();

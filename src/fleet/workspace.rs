@@ -40,11 +40,13 @@ const TAIL_CHARS: usize = 400;
 const COMMAND_CHARS: usize = 60;
 /// The most characters of a failed check's output that its loop is told.
 const CHECK_TAIL_CHARS: usize = 4000;
-/// Files in git's folder of a clone: the setup that succeeded, and the merge of the base with the
-/// files that were in conflict; and the most bytes of one.
+/// Files in git's folder of a clone: the setup that succeeded, and which files were in conflict with
+/// the base; and the most bytes of one.
 const SET_UP: &str = "crew-set-up";
-const BASE_MERGE: &str = "crew-base-merge";
+const CONFLICTS: &str = "crew-conflicts";
 const MARK_BYTES: u64 = 4 << 20;
+/// The variable that every process of a setup or a check has: where its group is noted.
+const MARK: &str = "CREW_GROUPS";
 /// Below it are the commits of removed clones that no other repository had.
 const KEPT: &str = "refs/crew/kept";
 
@@ -55,18 +57,9 @@ pub struct Workspace {
     pub path: PathBuf,
     /// Whether it was made just now. Otherwise what it holds beyond its commits is work.
     pub is_new: bool,
-    /// The merge of the base, if a landing had sent the task back.
-    pub base_merge: Option<BaseMerge>,
-}
-
-/// The merge of the base into the branch of a task that a landing sent back.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BaseMerge {
-    /// The merge, or the commit that had all of the base: only a later commit resolves anything.
-    pub commit: String,
-    /// The files in conflict. Those that git could merge by lines have markers; of the others the
-    /// branch's own side is in the tree.
-    pub files: Vec<String>,
+    /// The files in conflict when the base was merged into a branch that a landing sent back. Those
+    /// that git could merge by lines have markers; of the others the branch's own side is there.
+    pub conflicts: Vec<String>,
 }
 
 /// Why a clone cannot be made ready, where that is a matter of the work and not of git.
@@ -99,8 +92,9 @@ pub fn make(spec: &AttemptSpec, clone: &Path, commands: &FleetCommands<'_>) -> R
     }
     let path = disk::real_path(clone)?;
     set_up(&Preparation::of_attempt(spec), &path, false, commands)?;
-    let base_merge = read_base_merge(&path);
-    Ok(Workspace { path, is_new, base_merge })
+    let conflicts = disk::read(&path.join(".git").join(CONFLICTS), MARK_BYTES)?;
+    let conflicts = names(&conflicts.unwrap_or_default()).collect();
+    Ok(Workspace { path, is_new, conflicts })
 }
 
 /// Makes the clone with the work that the attempt begins from.
@@ -137,9 +131,8 @@ fn fill(spec: &AttemptSpec, part: &Path, commands: &FleetCommands<'_>) -> Result
         if !files.is_empty() {
             land::commit_markers(part, &files)?;
         }
-        let commit = git::head(part).1.context("the merge of the base is no commit")?;
-        let mark = zero_list([&commit].into_iter().chain(&files));
-        disk::write(&part.join(".git").join(BASE_MERGE), &mark, Durability::Process)?;
+        let file = part.join(".git").join(CONFLICTS);
+        disk::write(&file, &zero_list(&files), Durability::Process)?;
     }
     Ok(())
 }
@@ -153,12 +146,6 @@ fn take_in(folder: &Path, before: &TaskId, work: &str, others: &[&str]) -> Resul
     let (others, files) = (others.join(" or "), files.join(", "));
     let why = format!("{before}, which comes before, and {others} change the same lines: {files}");
     Err(WorkspaceFault::Conflict(why).into())
-}
-
-fn read_base_merge(clone: &Path) -> Option<BaseMerge> {
-    let mark = disk::read(&clone.join(".git").join(BASE_MERGE), MARK_BYTES).ok().flatten()?;
-    let mut parts = names(&mark);
-    Some(BaseMerge { commit: parts.next()?, files: parts.collect() })
 }
 
 /// What a new working tree needs before work begins in it.
@@ -222,7 +209,7 @@ pub fn set_up(
     }
     let mut log = SetupLog::default();
     let mut each = |line: &str| log.take(line, commands);
-    let ended = descendants::leaving_none(|| commands.run(command, folder, within, &mut each));
+    let ended = commands.run(command, folder, within, &mut each);
     log.end(commands);
     // Of an error only the first line becomes the reason for a task's end.
     let setup = format!("setup `{}`", one_line(command, COMMAND_CHARS));
@@ -280,6 +267,18 @@ impl SetupLog {
     }
 }
 
+/// Ends what the commands of an earlier attempt, or landing, left that noted its groups in this
+/// folder. Nobody else may run any with the same notes.
+pub fn end_leftovers(groups: &Path, is_of_this_start: bool) {
+    groups::end_leftovers(groups, is_of_this_start);
+    descendants::end_with(&mark(groups));
+}
+
+/// What every process of commands with these notes has in its environment.
+fn mark(groups: &Path) -> String {
+    format!("{MARK}={}", groups.display())
+}
+
 /// How the commands of one attempt, or of one landing, run.
 pub struct FleetCommands<'a> {
     groups: PathBuf,
@@ -299,16 +298,10 @@ impl<'a> FleetCommands<'a> {
         self.stop
     }
 
-    /// Ends what the commands of an earlier attempt left on this machine. Nobody else may run any
-    /// with the same notes.
-    pub fn end_leftovers(&self) {
-        groups::end_leftovers(&self.groups, true);
-    }
-
     /// Runs a check and ends what it leaves running; its output, if it fails.
     pub fn fails(&self, check: &Check, folder: &Path) -> Result<Option<String>> {
         let within = Duration::from_secs(check.timeout_s.max(1));
-        let ended = descendants::leaving_none(|| self.run(&check.run, folder, within, &mut |_| {}));
+        let ended = self.run(&check.run, folder, within, &mut |_| {});
         let ended = ended.with_context(|| format!("the check `{}`", check.run))?;
         let passes = ended.cause == ExitCause::Exit(check.success_exit_code);
         Ok((!passes).then(|| tail_of(&ended.text(), CHECK_TAIL_CHARS)))
@@ -319,6 +312,8 @@ impl<'a> FleetCommands<'a> {
         self.sink.borrow_mut().on_event(&RunEvent::Noted(words));
     }
 
+    /// Runs a command, and ends what it leaves running, also in a session of its own. The attempts
+    /// on a machine can be children of this process, too, so only what has the mark is ended.
     fn run(
         &self,
         run: &str,
@@ -326,8 +321,10 @@ impl<'a> FleetCommands<'a> {
         within: Duration,
         each: &mut dyn FnMut(&str),
     ) -> io::Result<FinishedProcess> {
-        let call = Call::shell(run, folder).within(within);
-        call.noted(self.groups.clone()).each_line(each).run(self.stop)
+        let call = Call::shell(run, folder).within(within).envs([(MARK, self.groups.as_os_str())]);
+        let ended = call.noted(self.groups.clone()).each_line(each).run(self.stop);
+        descendants::end_with(&mark(&self.groups));
+        ended
     }
 }
 

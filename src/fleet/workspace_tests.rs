@@ -100,7 +100,7 @@ fn a_clone_is_made_once_with_the_work_of_the_tasks_before_it() {
     spec.before = vec![(id("a"), yard.commit("refs/heads/a"))];
     spec.include = Some("x.env\n".to_owned());
     let made = yard.make(&spec).0.unwrap();
-    assert!(made.is_new && made.base_merge.is_none());
+    assert!(made.is_new && made.conflicts.is_empty());
     assert_eq!(made.path, yard.path("fleet/vat.1"));
     assert_eq!(yard.sh("fleet/vat.1", "cat a file x.env"), "a\none\nsecret\n");
     yard.sh("fleet/vat.1", "echo mine > x.env; echo work > file");
@@ -145,12 +145,13 @@ fn the_base_is_merged_into_a_branch_that_was_sent_back() {
         "git commit -q --allow-empty -m later; git push -q ../hub.git main
         git reset -q --hard HEAD~1",
     );
-    let merged = yard.make(&spec).0.unwrap().base_merge.unwrap();
-    assert_eq!(merged.files, ["file"]);
-    assert_eq!(Some(&merged.commit), git::head(&yard.path("fleet/vat.1")).1.as_ref());
+    let conflicts = yard.make(&spec).0.unwrap().conflicts;
+    assert_eq!(conflicts, ["file"]);
+    let merge = "git log -1 --format=%p HEAD | wc -w";
+    assert_eq!(yard.sh("fleet/vat.1", merge).trim(), "2");
     let newest = "git log -1 --format=%s refs/remotes/origin/main; git status --porcelain; cat new";
     assert_eq!(yard.sh("fleet/vat.1", newest), "later\nnew\n");
-    assert_eq!(yard.make(&spec).0.unwrap().base_merge, Some(merged));
+    assert_eq!(yard.make(&spec).0.unwrap().conflicts, conflicts);
 }
 
 #[test]
@@ -168,7 +169,8 @@ fn a_setup_runs_once_with_a_bounded_log_and_leaves_nothing_running() {
         assert_eq!(yard.make(&spec).1, Vec::<String>::new());
         assert_eq!(yard.sh("fleet/vat.1", "cat ran"), "x\n");
         if cfg!(target_os = "linux") {
-            yard.sh("fleet/vat.1", "! kill -0 $(cat pid) 2> /dev/null");
+            // Its parent may not have reaped it yet: then it has no words any more.
+            yard.sh("fleet/vat.1", "! grep -qsa . /proc/$(cat pid)/cmdline");
         }
         let fails = |setup: &str, within| {
             spec.setup = Some(setup.to_owned());

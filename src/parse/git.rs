@@ -78,8 +78,6 @@ pub struct Tree {
     pub path: PathBuf,
     /// `None` on a detached head.
     pub branch: Option<String>,
-    /// Whether git is making it, or was killed while it did.
-    pub is_half_made: bool,
 }
 
 /// Reads `git worktree list --porcelain`. The main working tree comes first.
@@ -91,8 +89,6 @@ pub fn worktrees(text: &str) -> Vec<Tree> {
         } else if let Some(tree) = trees.last_mut() {
             let branch = line.strip_prefix("branch refs/heads/").map(str::to_owned);
             tree.branch = branch.or_else(|| tree.branch.take());
-            // The reason of git's own lock.
-            tree.is_half_made |= line == "locked initializing";
         }
     }
     trees
@@ -420,7 +416,6 @@ mod tests {
         let tree = |path: &str, branch: Option<&str>| Tree {
             path: path.into(),
             branch: branch.map(str::to_owned),
-            is_half_made: path == "/y",
         };
         let known =
             [("/r a", Some("main")), ("/w", None), ("/x", Some("feat/x")), ("/y", Some("y"))];

@@ -47,7 +47,7 @@ use crate::world::git;
 use crate::world::git::commit::{Drafts, drafts_are_listed};
 use crate::world::git::steps::Steps;
 use crate::world::process::signals::Signals;
-use crate::world::process::{Stop, groups, identity};
+use crate::world::process::{Stop, identity};
 use crate::world::slots::{Line, Slot};
 use crate::world::store::{self, Home, read_pointer};
 use crate::world::{clock, env, host};
@@ -123,7 +123,7 @@ pub fn run(
     let Some(held) = HeldAttempt::take(&files, &spec)? else {
         return Ok(AttemptResult::Elsewhere);
     };
-    groups::end_leftovers(&files.groups(&task, number), held.is_of_this_start);
+    workspace::end_leftovers(&files.groups(&task, number), held.is_of_this_start);
     let link = match &spec.source {
         Source::Remote { url } => Some(RemoteLink::open(home, &files, &spec, url, signals)?),
         Source::Local { .. } => None,
@@ -310,7 +310,7 @@ impl Attempt<'_> {
             let commands = self.commands(&stop, sink);
             workspace::make(spec, &self.clone, &commands)?
         };
-        let conflicts = made.base_merge.map(|merge| merge.files).unwrap_or_default();
+        let conflicts = made.conflicts;
         if !conflicts.is_empty() {
             self.reports.change(|report| report.conflicts.clone_from(&conflicts))?;
         }

@@ -123,6 +123,19 @@ pub(super) fn note_submodules(checkout: &Path, before: &str) {
     behind.keep(checkout);
 }
 
+/// The submodules by name, with their paths, of the `.gitmodules` that these words of `git config`
+/// name.
+pub(super) fn submodules(git: Git<'_>, file: &[&str]) -> Vec<(String, PathBuf)> {
+    let form = ["-z", "--get-regexp", r"^submodule\..*\.path$"];
+    let listed = git.run(&[&["config"], file, &form].concat()).unwrap_or_default();
+    let read = |record: &str| {
+        let (key, path) = record.split_once('\n')?;
+        let name = key.strip_prefix("submodule.")?.strip_suffix(".path")?;
+        Some((name.to_owned(), PathBuf::from(path)))
+    };
+    listed.split_terminator('\0').filter_map(read).collect()
+}
+
 /// The submodules that `.gitmodules` names, by path.
 pub(super) fn listed_submodules(checkout: &Path) -> Vec<PathBuf> {
     let modules = disk::read_text(&checkout.join(".gitmodules"), LIST_BYTES).ok().flatten();

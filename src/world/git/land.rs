@@ -5,22 +5,16 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
-use super::head::roots;
 use super::inside::note_submodules;
-use super::push::ssh;
-use super::refs::Refs;
-use super::remotes::{FETCH, written};
 use super::steps::is_unfinished;
 use super::{Git, commit, git, head, lacking, unmerged};
-use crate::engine::git::{GitFault, GitStep, GitTrouble};
-use crate::engine::text::{distinct, words_of};
+use crate::engine::git::{GitFault, GitStep};
+use crate::engine::text::distinct;
 use crate::parse::git::names;
-use crate::world::files::disk::{self, Durability};
 use crate::world::files::tree;
 use crate::world::process::{ExitCause, Stop};
 
@@ -33,46 +27,6 @@ pub enum Squashed {
     Nothing,
     /// These files could not be merged.
     Conflict(Vec<String>),
-}
-
-/// Makes `folder` a working tree of `repository` on this commit, with nothing else in it but what
-/// git ignores: what a build left there is of use to the next one.
-pub fn lay_out(repository: &Path, folder: &Path, commit: &str) -> Result<(), GitFault> {
-    if !disk::exists(&folder.join(".git")) {
-        let there = folder.display().to_string();
-        let arguments = ["worktree", "add", "--quiet", "--force", "--detach", "--", &there, commit];
-        step(repository, &arguments)?;
-    }
-    // An attempt may have been cut off in the middle of a merge.
-    step(folder, &["reset", "--quiet", "--hard", commit])?;
-    step(folder, &["checkout", "--quiet", "--detach", commit])?;
-    step(folder, &["clean", "--quiet", "-ffd"])?;
-    Ok(())
-}
-
-/// Removes all that git does not track: what a refused branch left must not help the next one.
-pub fn clear(folder: &Path) {
-    Git::lazily(folder).said(&["clean", "--quiet", "-ffdx"]);
-}
-
-/// The tracked files that differ from the commit that is checked out.
-pub fn altered(folder: &Path) -> Vec<String> {
-    differing(folder, &["--ignore-submodules=dirty", "HEAD"]).unwrap_or_default()
-}
-
-/// Commits the work of a branch on top of what is checked out.
-pub fn squash(folder: &Path, branch: &str, message: &str) -> Result<Squashed, GitFault> {
-    let files = conflicts(Git::lazily(folder), &["merge", "--squash", "--quiet", branch])?;
-    if !files.is_empty() {
-        return Ok(Squashed::Conflict(files));
-    }
-    if Git::lazily(folder).said(&["diff", "--cached", "--quiet"]).is_good() {
-        return Ok(Squashed::Nothing);
-    }
-    let arguments = ["commit", "--quiet", "--no-verify", "--no-gpg-sign", "--file=-"];
-    Git { input: message.as_bytes(), ..Git::here(folder) }.well(GitStep::Commit, &arguments)?;
-    let commit = Git::here(folder).commit("HEAD").unwrap_or_default();
-    Ok(Squashed::Commit(commit))
 }
 
 /// The paths that a branch changes against where it left another commit, as far as they still
@@ -121,28 +75,6 @@ pub fn commit_markers(folder: &Path, files: &[String]) -> Result<(), GitFault> {
         ["add", "--all", "--"].into_iter().chain(files.iter().map(String::as_str)).collect();
     step(folder, &add)?;
     step(folder, &["commit", "--quiet", "--no-verify", "--no-gpg-sign", "--no-edit"])
-}
-
-/// Removes a working tree that holds nothing that is not committed. False where it does.
-pub fn remove(repository: &Path, folder: &Path) -> bool {
-    let there = folder.display().to_string();
-    Git::lazily(repository).said(&["worktree", "remove", "--", &there]).is_good()
-}
-
-/// Removes the working tree of landings with all that is in it, and takes it off the list of its
-/// repository. The trees of others stay on that list, also those whose folder is away. Nothing is
-/// done where the repository is gone.
-pub fn discard(folder: &Path) -> Result<(), GitFault> {
-    let trees = roots(folder);
-    let real = disk::real_path(folder).unwrap_or_else(|_| folder.to_owned());
-    let [repository, others @ ..] = &trees[..] else { return Ok(()) };
-    if !others.contains(&real) {
-        return Ok(());
-    }
-    let there = real.display().to_string();
-    // One that a killed git was making is locked, which takes the word twice.
-    let arguments = ["worktree", "remove", "--force", "--force", "--", &there];
-    Git::lazily(repository).well(GitStep::Worktree, &arguments).map(drop)
 }
 
 fn step(folder: &Path, arguments: &[&str]) -> Result<(), GitFault> {
@@ -194,25 +126,16 @@ fn come_back(checkout: &Path, own: &str, newest: Option<&str>) -> bool {
     back.iter().all(|step| Git::here(checkout).said(step).is_good())
 }
 
-/// The clone in which landings are tried. Each of them gets git's folder anew, so that no setting,
-/// hook, ref, index or lock of an earlier one is in force.
+/// The clone in which landings are tried.
 #[derive(Clone, Copy)]
 pub struct LandTree<'a> {
-    /// The repository that it is cloned from.
-    pub repository: &'a Path,
     pub folder: &'a Path,
     /// Ends a running git early.
     pub stop: Stop<'a>,
 }
 
-/// Settings of the repository that hold in the clone too, also those of conditional includes.
-const NEEDED: &str = r"^(user|author|committer|filter|lfs|merge|credential|http|url|ssh|protocol|i18n)\.|^core\.(autocrlf|eol|safecrlf|symlinks|attributesfile|excludesfile|sshcommand)$";
-/// The file of those settings in git's folder of the clone.
-const SETTINGS: &str = "settings";
-/// The longest that the clone and its checkout may take.
-const CLONE_WITHIN: Duration = Duration::from_secs(30 * 60);
-/// The commit that was prepared, for the fetch of it.
-const PREPARED: &str = "refs/crew/prepared";
+/// The longest that a checkout may take.
+const CHECKOUT_WITHIN: Duration = Duration::from_secs(30 * 60);
 /// The most co-authors that a commit names.
 const CO_AUTHORS_MAX: usize = 50;
 
@@ -223,107 +146,6 @@ impl LandTree<'_> {
 
     fn well(&self, arguments: &[&str]) -> Result<String, GitFault> {
         self.git().well(GitStep::Merge, arguments)
-    }
-
-    /// Clones the repository again and puts git's folder of that clone in the place of the one that
-    /// is there. The files stay, for what is ignored may be of use. `origin` is the remote `url`.
-    pub fn renew(&self, url: &str) -> Result<(), GitFault> {
-        let (made, place) = (self.folder.with_extension("new"), self.folder.join(".git"));
-        tree::remove(&made).map_err(|error| refused(&error))?;
-        let parent = self.folder.parent().unwrap_or(self.folder);
-        disk::make_private_folder(parent).map_err(|error| refused(&error))?;
-        let [from, to] = [self.repository, &made].map(|path| path.display().to_string());
-        // It lives as long as this landing, so it can use the objects where they are.
-        let clone = ["clone", "--quiet", "--shared", "--no-checkout", "--", &from, &to];
-        let (stop, within) = (Some(self.stop), Some(CLONE_WITHIN));
-        let above = Git { climbs: true, stop, within, ..Git::lazily(parent) };
-        above.well(GitStep::Merge, &clone)?;
-        let known = settings(&made);
-        let mut needed = settings(self.repository);
-        needed.retain(|setting| !known.contains(setting));
-        let needed = needed.iter().filter_map(|setting| setting.split_once('\n'));
-        let text: String = needed.map(|(name, value)| written(name, value)).collect();
-        let settings = made.join(".git").join(SETTINGS);
-        disk::write(&settings, text.as_bytes(), Durability::Process)
-            .map_err(|error| refused(&error))?;
-        let at_new = Git { stop, ..Git::lazily(&made) };
-        at_new.well(GitStep::Merge, &["config", "include.path", SETTINGS])?;
-        at_new.well(GitStep::Merge, &["config", "remote.origin.url", url])?;
-        let partial = r"^remote\..*\.partialclonefilter$";
-        let partial = git(self.repository, &["config", "--get-regexp", partial]);
-        if let Some((_, filter)) = partial.as_ref().and_then(|it| it.trim_end().rsplit_once(' ')) {
-            at_new.well(GitStep::Merge, &["config", "remote.origin.promisor", "true"])?;
-            at_new.well(GitStep::Merge, &["config", "remote.origin.partialclonefilter", filter])?;
-        }
-        let placed = || -> io::Result<()> {
-            if !tree::is_folder(self.folder) {
-                disk::remove(self.folder)?;
-                disk::make_private_folder(self.folder)?;
-            }
-            if tree::is_folder(&place) {
-                tree::remove(&place)?;
-            } else {
-                disk::remove(&place)?;
-            }
-            disk::rename(&made.join(".git"), &place)?;
-            tree::remove(&made)
-        };
-        placed().map_err(|error| refused(&error))
-    }
-
-    /// Removes the clone with all of its files.
-    pub fn discard(&self) -> Result<(), GitFault> {
-        tree::remove(self.folder).map_err(|error| refused(&error))
-    }
-
-    /// Brings a branch of the remote, by its full name, and returns its commit; `None` where the
-    /// remote has no such branch.
-    pub fn bring_main(&self, url: &str, base: &str) -> Result<Option<String>, GitFault> {
-        let name = format!("refs/heads/{base}");
-        let refs = Refs { folder: self.folder, remote: url, stop: self.stop, patience: None };
-        let Some(main) = refs.list(&[&name])?.pop() else { return Ok(None) };
-        if self.git().commit(&main.id).is_none() {
-            refs.fetch(&[&name], &[])?;
-        }
-        if self.git().commit(&main.id).is_none() {
-            let cause = format!("{base} moved while it was fetched");
-            return Err(GitFault::new(GitStep::Merge, GitTrouble::Network, cause, "try again"));
-        }
-        self.well(&["update-ref", "refs/crew/main", &main.id])?;
-        Ok(Some(main.id))
-    }
-
-    /// Brings a commit of the repository, to which the ref `name` leads there.
-    pub fn bring_work(&self, commit: &str, name: &str) -> Result<(), GitFault> {
-        if self.git().commit(commit).is_none() {
-            self.fetch(self.folder, self.repository, &format!("+{name}:refs/crew/work"))?;
-        }
-        if self.git().commit(commit).is_some() {
-            return Ok(());
-        }
-        let cause = format!("the commit {commit} of the task is not in this repository");
-        Err(GitFault::new(GitStep::Merge, GitTrouble::Other, cause, "bring its branch back"))
-    }
-
-    /// Gives the prepared commit to the repository, which gets its objects and no ref.
-    pub fn give(&self, commit: &str) -> Result<(), GitFault> {
-        self.well(&["update-ref", PREPARED, commit])?;
-        self.fetch(self.repository, self.folder, PREPARED)?;
-        if Git::here(self.repository).commit(commit).is_some() {
-            return Ok(());
-        }
-        let cause = "git did not bring the commit that was checked";
-        Err(GitFault::new(GitStep::Merge, GitTrouble::Other, cause, "try again"))
-    }
-
-    /// Fetches between two repositories of this machine. No program that a repository names runs.
-    fn fetch(&self, into: &Path, from: &Path, refspec: &str) -> Result<(), GitFault> {
-        let from = from.display().to_string();
-        let arguments: Vec<&str> =
-            words_of(FETCH).chain(["--refmap=", "--", &*from, refspec]).collect();
-        let variables = [("GIT_ALLOW_PROTOCOL", "file".to_owned())];
-        let git = Git { variables: &variables, stop: Some(self.stop), ..Git::lazily(into) };
-        git.well(GitStep::Merge, &arguments).map(drop)
     }
 
     /// Makes the files those of this commit, on no branch, and removes all else except ignored
@@ -346,30 +168,8 @@ impl LandTree<'_> {
 
     /// Makes the tracked files those of this commit again.
     pub fn put_back(&self, commit: &str) -> Result<(), GitFault> {
-        let git = Git { within: Some(CLONE_WITHIN), ..self.git() };
+        let git = Git { within: Some(CHECKOUT_WITHIN), ..self.git() };
         git.well(GitStep::Merge, &["reset", "--quiet", "--hard", commit]).map(drop)
-    }
-
-    /// Checks out the submodules that are set up in the repository, as the commit records them.
-    pub fn fill_submodules(&self) -> Result<(), GitFault> {
-        let list = ["config", "-z", "--get-regexp", r"^submodule\..*\.url$"];
-        let listed = git(self.repository, &list).unwrap_or_default();
-        if listed.is_empty() || !disk::exists(&self.folder.join(".gitmodules")) {
-            return Ok(());
-        }
-        for (name, url) in listed.split('\0').filter_map(|entry| entry.split_once('\n')) {
-            self.well(&["config", name, url])?;
-        }
-        // These addresses are the person's own, also where they are folders of this machine.
-        let update = ["submodule", "--quiet", "update", "--checkout", "--force", "--recursive"];
-        // Their objects are borrowed, too.
-        let borrow = "submodule.alternateLocation=superproject";
-        let lenient = "submodule.alternateErrorStrategy=info";
-        let settings = ["-c", "protocol.file.allow=always", "-c", borrow, "-c", lenient];
-        let arguments = [&settings[..], &update].concat();
-        let variables = ssh(self.repository);
-        let git = Git { variables: &variables, within: Some(CLONE_WITHIN), ..self.git() };
-        git.well(GitStep::Merge, &arguments).map(drop)
     }
 
     /// Commits the work of a branch on top of what is checked out.
@@ -484,17 +284,6 @@ impl LandTree<'_> {
         let left = lines(tip);
         lines(merge[0]).iter().filter(|line| is_marker(line)).any(|line| left.contains(line))
     }
-}
-
-/// What holds in a repository of [`NEEDED`], from all files of its configuration.
-fn settings(folder: &Path) -> Vec<String> {
-    let listed = git(folder, &["config", "--includes", "-z", "--get-regexp", NEEDED]);
-    listed.unwrap_or_default().split_terminator('\0').map(str::to_owned).collect()
-}
-
-fn refused(why: &io::Error) -> GitFault {
-    let cure = "see whether the folder can be written and its disk has room";
-    GitFault::new(GitStep::Merge, GitTrouble::Other, why.to_string(), cure)
 }
 
 #[cfg(test)]

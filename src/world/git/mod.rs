@@ -9,6 +9,7 @@ pub mod head;
 pub mod include;
 pub mod inside;
 pub mod land;
+mod lfs;
 mod push;
 pub mod readiness;
 mod rebase;

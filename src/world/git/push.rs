@@ -1,22 +1,21 @@
 //! The push: its target and its result. It always names one local and one remote branch, whatever
 //! `push.default` says.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use shell_words::quote;
 
 use super::command::Said;
-use super::head::{common, folder};
+use super::lfs::LfsPush;
 use super::steps::{Steps, Underway, another};
 use super::{Git, git};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, Pushed, named};
 use crate::engine::record::Sent;
-use crate::engine::text::{count, words_of};
+use crate::engine::text::words_of;
 use crate::parse::git::Stand;
-use crate::parse::git_push::{lfs_pointers, submodules_on_no_remote, trouble, was_up_to_date};
+use crate::parse::git_push::{submodules_on_no_remote, trouble, was_up_to_date};
 use crate::world::env;
-use crate::world::files::disk;
 
 /// The longest a push may take. What is missing is sent by the next push.
 const WITHIN: Duration = Duration::from_secs(120);
@@ -79,6 +78,19 @@ impl Steps<'_> {
             branch: way.target,
             commit,
         })
+    }
+
+    /// Sends the files of git LFS that a branch has and the remote may lack. Fails if they are not
+    /// all there afterwards, or if that cannot be known.
+    pub fn send_lfs(&self, remote: &str, branch: &str) -> Result<(), GitFault> {
+        let url = |key: &str| setting(self.checkout(), &format!("remote.{remote}.{key}"));
+        let address = url("pushurl").or_else(|| url("url")).unwrap_or_else(|| remote.to_owned());
+        let variables = ssh(self.checkout());
+        let git = Git { variables: &variables, online: true, ..self.git() };
+        let (places, branch_only) = (&[self.checkout()], Some(branch));
+        let push = LfsPush { git, remote, address: &address, places, branch: branch_only };
+        let (own, seen) = (format!("refs/heads/{branch}"), format!("--remotes={remote}"));
+        push.send(&[&own, "--not", &seen])
     }
 
     /// Runs a git that talks to the remote.
@@ -218,66 +230,4 @@ fn failed(said: &Said, way: &Way, leased: bool, rebases: bool) -> GitFault {
 
 pub(super) fn fault(trouble: GitTrouble, cause: String, cure: String) -> GitFault {
     GitFault { step: GitStep::Push, trouble, cause, cure }
-}
-
-/// The longest that git LFS may take to send its files.
-pub(super) const LFS_WITHIN: Duration = Duration::from_secs(600);
-/// The most that is read of `.gitattributes`, in bytes.
-const ATTRIBUTES_BYTES: u64 = 1 << 20;
-/// Every object that is small enough for a pointer, which has at most 1,024 bytes.
-pub(super) const SMALL: &str = "--filter=combine:blob:limit=1025+object:type=blob";
-
-impl Steps<'_> {
-    /// Sends the files that a branch has and the remote may lack. Fails if they are not all there
-    /// afterwards, or if that cannot be known.
-    pub fn send_lfs(&self, remote: &str, branch: &str) -> Result<(), GitFault> {
-        if !uses_lfs(self.checkout()) {
-            return Ok(());
-        }
-        let (own, seen) = (format!("refs/heads/{branch}"), format!("--remotes={remote}"));
-        let list = ["rev-list", "--objects", "--no-object-names", SMALL, &own, "--not", &seen];
-        let objects = self.printed(GitStep::Push, &list, &[])?;
-        let batch = self.printed(GitStep::Push, &["cat-file", "--batch"], &objects)?;
-        let files = lfs_pointers(&batch);
-        if files.is_empty() {
-            return Ok(());
-        }
-        let why = match self.talk(LFS_WITHIN, &["lfs", "push", remote, &own]) {
-            said if said.is_good() => return Ok(()),
-            said if !said.text.contains("is not a git command") => said.fault(GitStep::Push).cause,
-            _ if self.are_at(remote, &files) => return Ok(()),
-            _ => "git-lfs is not installed here".to_owned(),
-        };
-        let files = count(files.len() as u64, "file");
-        let cause = format!("{files} of git LFS may be missing on {remote}: {why}");
-        Err(fault(GitTrouble::Incomplete, cause, format!("git lfs push {remote} {branch}")))
-    }
-
-    /// Whether a remote on this machine has all of these files.
-    fn are_at(&self, remote: &str, files: &[String]) -> bool {
-        let url = |key: &str| setting(self.checkout(), &format!("remote.{remote}.{key}"));
-        let address = url("pushurl").or_else(|| url("url")).unwrap_or_else(|| remote.to_owned());
-        are_on_disk(
-            &self.checkout().join(address.strip_prefix("file://").unwrap_or(&address)),
-            files,
-        )
-    }
-}
-
-/// Whether the repository in this folder has all of these files of git LFS.
-pub(super) fn are_on_disk(repository: &Path, files: &[String]) -> bool {
-    let stores = [repository.join("lfs/objects"), repository.join(".git/lfs/objects")];
-    stores.iter().any(|store| files.iter().all(|id| disk::is_file(&in_store(store, id))))
-}
-
-fn in_store(store: &Path, id: &str) -> PathBuf {
-    store.join(&id[..2]).join(&id[2..4]).join(id)
-}
-
-/// Whether git LFS is, or was, used in the repository of a checkout.
-pub(super) fn uses_lfs(checkout: &Path) -> bool {
-    let store = folder(checkout).map(|folder| common(&folder).join("lfs"));
-    let attributes = disk::read_text(&checkout.join(".gitattributes"), ATTRIBUTES_BYTES);
-    store.is_some_and(|store| disk::exists(&store))
-        || attributes.ok().flatten().is_some_and(|text| text.contains("filter=lfs"))
 }

@@ -7,22 +7,21 @@ use std::path::Path;
 use shell_words::quote;
 
 use super::Git;
-use super::head::{common, folder};
+use super::inside::submodules;
 use super::land::LandTree;
-use super::push::{self, LFS_WITHIN, SMALL, are_on_disk, setting, ssh, uses_lfs};
+use super::lfs::LfsPush;
+use super::push::{self, setting, ssh};
 use super::refs::{Refs, in_a_new_repository};
 use super::remotes::FETCH;
-use crate::engine::git::{GitFault, GitStep, GitTrouble, RefUpdate, SwapResult, named};
-use crate::engine::text::{count, words_of};
+use crate::engine::git::{GitFault, GitTrouble, RefUpdate, SwapResult, named};
+use crate::engine::text::words_of;
 use crate::parse::git::entries;
-use crate::parse::git_push::lfs_pointers;
-
-/// The most files that one git-lfs gets as arguments.
-const LFS_AT_ONCE: usize = 500;
 
 /// Where the work of a landing came from, and where it goes.
 pub struct Referred<'a> {
     pub tree: LandTree<'a>,
+    /// The person's, whose settings hold.
+    pub repository: &'a Path,
     /// The address of the remote.
     pub url: &'a str,
     /// The clone in which the work was done, or another working tree that may have it.
@@ -39,7 +38,7 @@ impl Referred<'_> {
     /// # Errors
     /// [`GitTrouble::Incomplete`], with how to push what is missing.
     pub fn have_submodules(&self, main: &str, commit: &str) -> Result<(), GitFault> {
-        let person = setting(self.tree.repository, "push.recurseSubmodules");
+        let person = setting(self.repository, "push.recurseSubmodules");
         if matches!(person.as_deref(), Some("no" | "false" | "off" | "0")) {
             return Ok(());
         }
@@ -75,12 +74,10 @@ impl Referred<'_> {
     /// then, or as the commit says.
     fn address(&self, commit: &str, path: &str) -> Option<(String, bool)> {
         let file = format!("{commit}:.gitmodules");
-        let list = ["config", "--blob", &file, "-z", "--get-regexp", r"^submodule\..*\.path$"];
-        let listed = self.tree.git().run(&list)?;
-        let mut entries = listed.split('\0').filter_map(|entry| entry.split_once('\n'));
-        let (key, _) = entries.find(|(_, at)| *at == path)?;
-        let key = format!("{}.url", key.strip_suffix(".path")?);
-        if let Some(own) = setting(self.tree.repository, &key) {
+        let listed = submodules(self.tree.git(), &["--blob", &file]);
+        let (name, _) = listed.into_iter().find(|(_, at)| at == Path::new(path))?;
+        let key = format!("submodule.{name}.url");
+        if let Some(own) = setting(self.repository, &key) {
             return Some((own, true));
         }
         let url = self.tree.git().line(&["config", "--blob", &file, "--get", &key])?;
@@ -115,56 +112,15 @@ impl Referred<'_> {
     /// # Errors
     /// [`GitTrouble::Incomplete`] if they are not all at the remote, or that cannot be known.
     pub fn send_lfs(&self, main: &str, tip: &str) -> Result<(), GitFault> {
-        let places = [self.tree.folder, self.tree.repository, self.clone];
-        if !places.iter().any(|place| uses_lfs(place)) {
-            return Ok(());
-        }
-        let list = ["rev-list", "--objects", "--no-object-names", SMALL, tip, "--not", main];
-        let unknown = || {
-            let cause = "git does not list the files of git LFS of this branch".to_owned();
-            push::fault(GitTrouble::Incomplete, cause, "git lfs ls-files shows them".to_owned())
-        };
-        let objects = self.tree.git().printed(&list).ok_or_else(unknown)?;
-        let batch = Git { input: &objects, ..self.tree.git() };
-        let files = lfs_pointers(&batch.printed(&["cat-file", "--batch"]).ok_or_else(unknown)?);
-        let remote = Path::new(self.url.strip_prefix("file://").unwrap_or(self.url));
-        let is_there = || remote.is_absolute() && are_on_disk(remote, &files);
-        let (Some(first), false) = (files.first(), is_there()) else { return Ok(()) };
-        let stores =
-            [self.clone, self.tree.repository].map(|place| folder(place).map(|it| common(&it)));
-        let store = stores.iter().flatten().find(|store| are_on_disk(store, &files));
-        let why = match store {
-            Some(store) => match self.push_lfs(store, &files) {
-                Ok(()) => return Ok(()),
-                Err(why) => why,
-            },
-            None => "they are not all on this machine".to_owned(),
-        };
-        let cause = format!(
-            "{} of git LFS may be missing at the remote: {why}",
-            count(files.len() as u64, "file")
-        );
-        let place = quote(&self.clone.display().to_string()).into_owned();
-        let cure = format!("push them first: git -C {place} lfs push --object-id origin {first}");
-        Err(push::fault(GitTrouble::Incomplete, cause, cure))
-    }
-
-    /// Has git-lfs send these files of a repository's store. The error is its own words.
-    fn push_lfs(&self, store: &Path, files: &[String]) -> Result<(), String> {
-        let storage = format!("lfs.storage={}", store.join("lfs").display());
         let variables = ssh(self.tree.folder);
-        for some in files.chunks(LFS_AT_ONCE) {
-            let form = ["-c", &storage, "lfs", "push", "--object-id", "origin"];
-            let arguments: Vec<&str> =
-                form.into_iter().chain(some.iter().map(String::as_str)).collect();
-            let git = Git { variables: &variables, within: Some(LFS_WITHIN), ..self.tree.git() };
-            let said = git.said(&arguments);
-            if said.text.contains("is not a git command") {
-                return Err("git-lfs is not installed here".to_owned());
-            }
-            said.check(GitStep::Push).map_err(|fault| fault.cause)?;
-        }
-        Ok(())
+        let push = LfsPush {
+            git: Git { variables: &variables, ..self.tree.git() },
+            remote: "origin",
+            address: self.url,
+            places: &[self.clone, self.repository, self.tree.folder],
+            branch: None,
+        };
+        push.send(&[tip, "--not", main])
     }
 }
 

@@ -74,7 +74,7 @@ impl Refs<'_> {
             return Ok(Vec::new());
         }
         let arguments = [&["ls-remote", "--refs", "--quiet", "--", self.remote], patterns].concat();
-        let ended = self.talk(&arguments, &[]).map_err(|said| self.failed(&said))?;
+        let ended = self.talk(&arguments, &[]).map_err(|said| failed(self.remote, &said))?;
         if ended.cut {
             let cure = "use a remote of the fleets' own";
             return Err(fault("the remote has more refs than crew reads", cure));
@@ -94,7 +94,7 @@ impl Refs<'_> {
             let there: Vec<&str> = there.iter().map(|found| found.name.as_str()).collect();
             brought = self.bring(&there, &[]);
         }
-        brought.map_err(|said| self.failed(&said))
+        brought.map_err(|said| failed(self.remote, &said))
     }
 
     fn bring(&self, names: &[&str], known: &[&str]) -> Result<(), Said> {
@@ -121,10 +121,11 @@ impl Refs<'_> {
         };
         if let Err(said) = bring(&["--depth=1", "--", self.remote, id]) {
             if trouble(&said.text).0 != GitTrouble::Other {
-                return Err(self.failed(&said));
+                return Err(failed(self.remote, &said));
             }
             let all = ["+refs/heads/*:refs/found/heads/*", "+refs/tags/*:refs/found/tags/*"];
-            bring(&[&["--", self.remote][..], &all].concat()).map_err(|said| self.failed(&said))?;
+            bring(&[&["--", self.remote][..], &all].concat())
+                .map_err(|said| failed(self.remote, &said))?;
         }
         Ok(Git::here(self.folder).commit(id).is_some())
     }
@@ -210,7 +211,7 @@ impl Refs<'_> {
                 return Ok(result);
             }
             if swaps_left == 0 || !git_push::is_contended(&said.text) {
-                return Err(self.failed(&said));
+                return Err(failed(self.remote, &said));
             }
         }
     }
@@ -238,7 +239,7 @@ impl Refs<'_> {
             let _ = self.swap(&[RefUpdate { name, old: Some(id), new: None }]);
             return Ok(true);
         };
-        if git_push::is_rejected(&said.text) { Ok(false) } else { Err(self.failed(&said)) }
+        if git_push::is_rejected(&said.text) { Ok(false) } else { Err(failed(self.remote, &said)) }
     }
 
     fn push(&self, updates: &[RefUpdate]) -> Result<Result<(), Said>, GitFault> {
@@ -298,30 +299,30 @@ impl Refs<'_> {
         let id = git.well(GitStep::Lease, &hash)?.trim_end().to_owned();
         identified(&id).map(|()| id)
     }
+}
 
-    /// Why a talk with the remote failed.
-    fn failed(&self, said: &Said) -> GitFault {
-        let (trouble, cause) = match said.exit {
-            Some(_) => trouble(&said.text),
-            None => (GitTrouble::Network, said.text.clone()),
-        };
-        let remote = without_secrets(self.remote);
-        let cure = match trouble {
-            GitTrouble::Auth => format!(
-                "make git push {remote} work without a question here: a key, a credential helper, \
-                 the right to push"
-            ),
-            GitTrouble::Network => format!("see whether git ls-remote {remote} answers here"),
-            GitTrouble::NoRemote => {
-                format!("look at git remote -v: git ls-remote {remote} must list the refs")
-            }
-            GitTrouble::Rejected | GitTrouble::NonFastForward => {
-                "do what the remote asks for, or have its rules take these refs".to_owned()
-            }
-            _ => format!("git ls-remote {remote} by hand may show more"),
-        };
-        GitFault::new(GitStep::Lease, trouble, cause, cure)
-    }
+/// Why a talk with a remote failed.
+pub(super) fn failed(remote: &str, said: &Said) -> GitFault {
+    let (trouble, cause) = match said.exit {
+        Some(_) => trouble(&said.text),
+        None => (GitTrouble::Network, said.text.clone()),
+    };
+    let remote = without_secrets(remote);
+    let cure = match trouble {
+        GitTrouble::Auth => format!(
+            "make git push {remote} work without a question here: a key, a credential helper, \
+             the right to push"
+        ),
+        GitTrouble::Network => format!("see whether git ls-remote {remote} answers here"),
+        GitTrouble::NoRemote => {
+            format!("look at git remote -v: git ls-remote {remote} must list the refs")
+        }
+        GitTrouble::Rejected | GitTrouble::NonFastForward => {
+            "do what the remote asks for, or have its rules take these refs".to_owned()
+        }
+        _ => format!("git ls-remote {remote} by hand may show more"),
+    };
+    GitFault::new(GitStep::Lease, trouble, cause, cure)
 }
 
 /// Whether an answer says that the remote was not reached, or took too long.

@@ -2,19 +2,12 @@
 //! existing one is used again, and nothing is ever removed.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use super::head::trees;
-use super::steps::repository;
 use super::{Git, git};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, Worktree};
 use crate::parse::git::Tree;
-use crate::world::clock::{self, RetryPolicy};
-use crate::world::files::{disk, tree};
-
-/// How long the removal of a half-made working tree is tried, and between two tries.
-const REMOVED: Duration = Duration::from_secs(10);
-const PAUSE: Duration = Duration::from_millis(100);
+use crate::world::files::disk;
 
 /// The working tree of that name of the repository that `checkout` belongs to. It is created if
 /// necessary, on the branch of that name, which begins at `start` unless it exists.
@@ -41,30 +34,6 @@ pub fn worktree(checkout: &Path, name: &str, start: &str) -> Result<Worktree, Gi
     make(checkout, &path, (name, start), known.is_some())?;
     let path = disk::real_path(&path).unwrap_or(path);
     Ok(Worktree { path, is_new: true })
-}
-
-/// Removes what a killed git left of a working tree that it was making, where nobody has worked.
-/// `path` is its whole path or the end of it. The caller sees to it that no git is making one now.
-pub fn clear_half_made(checkout: &Path, path: &Path) -> Result<(), GitFault> {
-    let is_meant = |tree: &Tree| tree.path.ends_with(path) || is_same(&tree.path, path);
-    let half_made = trees(checkout).into_iter().find(|tree| tree.is_half_made && is_meant(tree));
-    let Some(Tree { path, .. }) = half_made else { return Ok(()) };
-    // The git that fills it may outlive the one that was killed for a moment.
-    clock::retry(RetryPolicy::every(PAUSE, REMOVED), || false, || tree::remove(&path))
-        .map_err(|error| fault(error.to_string(), "remove it by hand"))?;
-    let there = path.display().to_string();
-    let arguments = ["worktree", "unlock", "--", &there];
-    Git::here(checkout).well(GitStep::Worktree, &arguments).map(drop)
-}
-
-/// Ends a merge that a killed git left in a working tree, with its locks. The caller sees to it
-/// that no git runs there now, and that the merge is its own.
-pub fn clear_half_merged(folder: &Path) {
-    let own = repository(folder).unwrap_or_else(|| folder.join(".git"));
-    for lock in ["index.lock", "HEAD.lock"] {
-        let _ = disk::remove(&own.join(lock));
-    }
-    git(folder, &["merge", "--abort"]);
 }
 
 fn again(known: &Tree, path: PathBuf, name: &str) -> Result<Worktree, GitFault> {

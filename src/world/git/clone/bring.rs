@@ -28,12 +28,8 @@ const UPLOAD: &str = "GIT_GRAFT_FILE=/dev/null git --no-replace-objects \
     -c advice.graftFileDeprecated=false -c core.fsmonitor=false -c core.hooksPath=/dev/null \
     -c uploadpack.allowAnySHA1InWant=true upload-pack";
 /// What the fetch itself obeys, whatever the person's configuration says.
-const OWN: [&str; 4] = [
-    "fetch.fsckObjects=true",
-    "fetch.uriProtocols=",
-    "fetch.writeCommitGraph=false",
-    "protocol.version=2",
-];
+const OWN: [&str; 3] =
+    ["fetch.uriProtocols=", "fetch.writeCommitGraph=false", "protocol.version=2"];
 /// The most bytes of a reflog that are read, of its end.
 const REFLOG_BYTES: u64 = 8 << 20;
 /// The most commits that are kept of one clone, and the most names of submodules in a reason.
@@ -57,6 +53,12 @@ pub fn bring(
     }
 }
 
+/// Gives a repository the objects of a commit of a clone, and no ref.
+pub fn give(repository: &Path, clone: &Path, commit: &str) -> Result<(), GitFault> {
+    let given = fetch(repository, clone, &[commit.to_owned()]);
+    given.map_err(|said| said.fault(GitStep::Merge))
+}
+
 fn fetch(repository: &Path, clone: &Path, refspecs: &[String]) -> Result<(), Said> {
     let from = clone.join(".git");
     // A file there would name another repository.
@@ -65,7 +67,12 @@ fn fetch(repository: &Path, clone: &Path, refspecs: &[String]) -> Result<(), Sai
         return Err(Said { exit: None, text });
     }
     let (upload, from) = (format!("--upload-pack={UPLOAD}"), from.display().to_string());
-    let mut arguments: Vec<&str> = OWN.iter().flat_map(|setting| ["-c", setting]).collect();
+    // The check asks for every object that a new one names, and a partial clone lacks some.
+    let promisors = ["config", "--get-regexp", r"^remote\..*\.promisor$"];
+    let is_partial = Git::here(repository).run(&promisors).is_some();
+    let checks = format!("fetch.fsckObjects={}", !is_partial);
+    let own = OWN.into_iter().chain([&*checks]);
+    let mut arguments: Vec<&str> = own.flat_map(|setting| ["-c", setting]).collect();
     arguments.extend(words_of(remotes::FETCH));
     arguments.extend(["--no-prune", "--refmap=", &upload, "--", &from]);
     arguments.extend(refspecs.iter().map(String::as_str));

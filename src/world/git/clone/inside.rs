@@ -10,11 +10,12 @@ use crate::parse::git::is_id;
 use crate::world::files::disk::{self, Durability};
 use crate::world::files::tree::{self, RealFolder};
 use crate::world::git::head::{common, folder};
+use crate::world::git::inside::submodules;
 use crate::world::git::push::ssh;
 use crate::world::git::{Git, remotes};
 
 /// How deep submodules are filled inside each other.
-const DEPTH_MAX: usize = 8;
+pub(super) const DEPTH_MAX: usize = 8;
 /// The most submodules of one repository.
 const SUBMODULES_MAX: usize = 500;
 
@@ -27,16 +28,8 @@ pub(super) struct Pair<'a> {
     pub twin: &'a Twin,
 }
 
-/// Fills the submodules of a clone, and those inside them. What stays empty is noted.
+/// Fills the submodules of a clone, and those inside them to that depth. What stays empty is noted.
 pub(super) fn fill(
-    pair: &Pair<'_>,
-    ends: Ends<'_>,
-    notes: &mut Vec<String>,
-) -> Result<(), GitFault> {
-    fill_to(pair, ends, notes, DEPTH_MAX)
-}
-
-fn fill_to(
     pair: &Pair<'_>,
     ends: Ends<'_>,
     notes: &mut Vec<String>,
@@ -55,7 +48,8 @@ fn fill_to(
         let mut places = in_tree.into_iter().chain([absorbed]);
         let Some(theirs) = places.find(|it| disk::is_folder(&it.join("objects"))) else { continue };
         let own = pair.twin.folder.join("modules").join(&name);
-        let twin = Twin { folder: own, top: top.join(&path) };
+        let borrows = pair.twin.borrows;
+        let twin = Twin { folder: own, top: top.join(&path), borrows };
         let is_filled = begin(&twin, &theirs, &commit, ends)?;
         let _ = Git::here(top).said(&["submodule", "--quiet", "init", "--", &text(&path)]);
         if !is_filled {
@@ -65,7 +59,7 @@ fn fill_to(
         twin.share_lfs(&theirs, ends)?;
         twin.check_out(ends)?;
         let pair = Pair { checkout: &checkout, common: &theirs, twin: &twin };
-        fill_to(&pair, ends, notes, depth - 1)?;
+        fill(&pair, ends, notes, depth - 1)?;
     }
     Ok(())
 }
@@ -77,8 +71,8 @@ fn begin(twin: &Twin, theirs: &Path, commit: &str, ends: Ends<'_>) -> Result<boo
     let format = Git::climbing(&twin.top).line(&format);
     twin.init(&twin.folder, true, format)?;
     twin.share(theirs, ends).map_err(|error| refused(&error))?;
-    let work = settings::written("core.worktree", &text(&relative(&twin.folder, &twin.top)));
-    let bare = settings::written("core.bare", "false");
+    let work = remotes::written("core.worktree", &text(&relative(&twin.folder, &twin.top)));
+    let bare = remotes::written("core.bare", "false");
     let own = settings::of_submodule(&twin.folder, &config);
     twin.add_settings(&(bare + &work + &own))?;
     let link = format!("gitdir: {}\n", text(&relative(&twin.top, &twin.folder)));
@@ -105,15 +99,10 @@ fn named(top: &Path) -> Vec<(String, PathBuf)> {
     if tree::kind(&top.join(".gitmodules")) == "gone" {
         return Vec::new();
     }
-    let form = ["config", "--file", ".gitmodules", "-z", "--get-regexp", r"^submodule\..*\.path$"];
-    let listed = Git::here(top).run(&form).unwrap_or_default();
-    let read = |record: &str| {
-        let (name, path) = record.split_once('\n')?;
-        let name = name.strip_prefix("submodule.")?.strip_suffix(".path")?;
-        let (name, path) = (name.to_owned(), PathBuf::from(path));
-        (stays(Path::new(&name)) && stays(&path)).then_some((name, path))
-    };
-    listed.split_terminator('\0').filter_map(read).take(SUBMODULES_MAX).collect()
+    let mut found = submodules(Git::here(top), &["--file", ".gitmodules"]);
+    found.retain(|(name, path)| stays(Path::new(name)) && stays(path));
+    found.truncate(SUBMODULES_MAX);
+    found
 }
 
 fn stays(path: &Path) -> bool {

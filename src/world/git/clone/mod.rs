@@ -1,7 +1,8 @@
-//! Clones for the attempts of fleets: each has its own refs, stash, configuration and hooks. One
-//! that is made of a person's repository shares its objects by hard link, also those of its
-//! submodules and of git LFS, and takes over the settings that commits and the remote need. No
-//! alternates are written, so neither can take objects from the other.
+//! Clones for the attempts and landings of fleets: each has its own refs, stash, configuration and
+//! hooks. One that is made of a person's repository takes over the settings that commits and the
+//! remote need. An attempt shares the objects by hard link, also those of submodules and of git
+//! LFS, so neither can take objects from the other. A landing borrows them for as long as it lasts:
+//! on another disk each would copy them all.
 
 mod bring;
 mod inside;
@@ -11,14 +12,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use self::bring::{bring, keep, strays};
+pub use self::bring::{bring, give, keep, strays};
 use super::push::ssh;
 use super::steps::repository;
-use super::{Git, commit, remotes, shared_folder};
+use super::{Git, commit, lfs, refs, remotes, shared_folder};
 use crate::engine::git::{GitBaseline, GitFault, GitStep, GitTrouble};
 use crate::engine::text::words_of;
 use crate::parse::git::zero_ended;
-use crate::parse::git_push::lfs_pointers;
 use crate::world::clock::Deadline;
 use crate::world::files::disk::{self, Durability};
 use crate::world::files::tree;
@@ -28,8 +28,10 @@ use crate::world::process::Stop;
 const WITHIN: Duration = Duration::from_secs(30 * 60);
 /// The most names of a folder of objects.
 const OBJECTS_MAX: usize = 4_000_000;
-/// How often the packs are listed again, because a repack has just replaced one.
-const PACKS_TRIES: u32 = 5;
+/// How often the objects are listed again, because a repack has just replaced some.
+const OBJECTS_TRIES: u32 = 5;
+/// The kinds of files of a pack.
+const PACKED: &str = "pack idx rev promisor mtimes";
 /// How many repositories may lend objects to each other.
 const LENDERS_MAX: usize = 20;
 /// The most bytes of a small file of git's.
@@ -65,10 +67,67 @@ pub fn clone_local(
     terms: &CloneTerms<'_>,
     to: &Path,
 ) -> Result<Vec<String>, GitFault> {
+    let ends = Ends { deadline: Deadline::after(WITHIN), stop: terms.stop };
+    let twin = Twin::at(to, false);
+    let common = begin(source, terms, &twin, ends)?;
+    let own = repository(source.checkout).unwrap_or_else(|| common.clone());
+    twin.copy("info/sparse-checkout", &own.join("info/sparse-checkout"))?;
+    twin.share_lfs(&common, ends)?;
+    twin.check_out(ends)?;
+    let mut notes = Vec::new();
+    let pair = inside::Pair { checkout: source.checkout, common: &common, twin: &twin };
+    inside::fill(&pair, ends, &mut notes, inside::DEPTH_MAX)?;
+    Ok(notes)
+}
+
+/// Makes git's folder of a clone anew, so that no setting, hook, ref, index or lock of an earlier
+/// use is in force. The files stay as they are. It borrows the objects of the person's repository.
+pub fn renew(source: &CloneSource<'_>, terms: &CloneTerms<'_>, at: &Path) -> Result<(), GitFault> {
+    let ends = Ends { deadline: Deadline::after(WITHIN), stop: terms.stop };
+    let twin = Twin::at(at, true);
+    let cleared = || -> io::Result<()> {
+        if !tree::is_folder(at) {
+            disk::remove(at)?;
+            disk::make_private_folder(at)?;
+        }
+        if tree::is_folder(&twin.folder) {
+            return tree::remove_stubborn(&twin.folder);
+        }
+        disk::remove(&twin.folder)
+    };
+    cleared().map_err(|error| refused(&error))?;
+    begin(source, terms, &twin, ends).map(drop)
+}
+
+/// Fills the submodules of a clone that was [renewed](renew), as its index records them. Returns
+/// which stay empty.
+pub fn fill_submodules(
+    checkout: &Path,
+    at: &Path,
+    stop: Stop<'_>,
+) -> Result<Vec<String>, GitFault> {
+    let ends = Ends { deadline: Deadline::after(WITHIN), stop };
+    let common = shared_folder(checkout).ok_or_else(|| is_lost(checkout))?;
+    let (twin, mut notes) = (Twin::at(at, true), Vec::new());
+    inside::fill(
+        &inside::Pair { checkout, common: &common, twin: &twin },
+        ends,
+        &mut notes,
+        inside::DEPTH_MAX,
+    )?;
+    Ok(notes)
+}
+
+/// Makes the clone's repository with its objects, settings and branches, and writes no file of the
+/// working tree. Returns the folder that all working trees of the person's repository share.
+fn begin(
+    source: &CloneSource<'_>,
+    terms: &CloneTerms<'_>,
+    twin: &Twin,
+    ends: Ends<'_>,
+) -> Result<PathBuf, GitFault> {
     let checkout = source.checkout;
-    let lost = || fault(format!("{} is not a repository", checkout.display()), "git status there");
-    let common = shared_folder(checkout).ok_or_else(lost)?;
-    let own = repository(checkout).ok_or_else(lost)?;
+    let common = shared_folder(checkout).ok_or_else(|| is_lost(checkout))?;
     let name = source.url.and_then(|url| remotes::remote_at(checkout, url, "origin"));
     let tracked = name.map(|name| format!("refs/remotes/{name}/{}", terms.base));
     let base = tracked.and_then(|tracked| commit(checkout, &tracked));
@@ -77,18 +136,16 @@ pub fn clone_local(
     let start = start.ok_or_else(|| {
         fault(format!("there is no branch {} here", terms.base), "git branch --all lists them")
     })?;
-    let ends = Ends { deadline: Deadline::after(WITHIN), stop: terms.stop };
-    let twin = Twin { folder: to.join(".git"), top: to.to_owned() };
-    twin.init(to, false, Git::here(checkout).line(&["rev-parse", "--show-object-format"]))?;
+    let format = Git::here(checkout).line(&["rev-parse", "--show-object-format"]);
+    twin.init(&twin.top, false, format)?;
     twin.share(&common, ends).map_err(|error| refused(&error))?;
-    twin.copy("info/sparse-checkout", &own.join("info/sparse-checkout"))?;
-    twin.add_settings(&settings::taken_over(source, to))?;
+    twin.add_settings(&settings::taken_over(source, &twin.top))?;
     twin.point_to(terms, &start, base.as_deref(), source.url.is_some())?;
-    twin.share_lfs(&common, ends)?;
-    twin.check_out(ends)?;
-    let mut notes = Vec::new();
-    inside::fill(&inside::Pair { checkout, common: &common, twin: &twin }, ends, &mut notes)?;
-    Ok(notes)
+    Ok(common)
+}
+
+fn is_lost(checkout: &Path) -> GitFault {
+    fault(format!("{} is not a repository", checkout.display()), "git status there")
 }
 
 /// Clones a remote into a folder that does not exist, with the branch checked out.
@@ -103,11 +160,11 @@ pub fn clone_remote(url: &str, terms: &CloneTerms<'_>, to: &Path) -> Result<(), 
     variables.push(("GIT_DEFAULT_REF_FORMAT", "files".to_owned()));
     let git = Git { variables: &variables, climbs: true, ..ends.git(parent) };
     git.well(GitStep::Worktree, &arguments)?;
-    let twin = Twin { folder: to.join(".git"), top: to.to_owned() };
+    let twin = Twin::at(to, false);
     let fetch = "remote.origin.fetch";
     let all = "+refs/heads/*:refs/remotes/origin/*";
     twin.well(&["config", "--replace-all", fetch, all])?;
-    twin.add_settings(&settings::written("remote.origin.pushurl", NO_PUSH))?;
+    twin.add_settings(&remotes::written("remote.origin.pushurl", NO_PUSH))?;
     // The work of other attempts is on their branches.
     let fleet: Vec<&str> = terms.branch.split('/').take(2).collect();
     let fleet = fleet.join("/");
@@ -130,15 +187,17 @@ pub fn clone_remote(url: &str, terms: &CloneTerms<'_>, to: &Path) -> Result<(), 
 
 /// Fetches the base from the remote of a clone, as `refs/remotes/origin/<base>`.
 pub fn fetch_base(clone: &Path, base: &str, stop: Stop<'_>) -> Result<(), GitFault> {
-    let ends = Ends { deadline: Deadline::after(WITHIN), stop };
+    let ends = Ends { deadline: Deadline::after(refs::WITHIN), stop };
     fetch_origin(clone, &format!("+refs/heads/{base}:refs/remotes/origin/{base}"), ends)
 }
 
 fn fetch_origin(clone: &Path, refspec: &str, ends: Ends<'_>) -> Result<(), GitFault> {
-    let arguments = words_of(remotes::FETCH).chain(["--refmap=", "--", "origin", refspec]);
-    let arguments: Vec<&str> = arguments.collect();
+    // What is missing in a clone cannot be brought from there, so a partial one gets new files, too.
+    let form = ["--no-filter", "--refmap=", "--", "origin", refspec];
+    let arguments: Vec<&str> = words_of(remotes::FETCH).chain(form).collect();
     let variables = ssh(clone);
-    Git { variables: &variables, ..ends.git(clone) }.well(GitStep::Worktree, &arguments).map(drop)
+    let said = Git { variables: &variables, ..ends.git(clone) }.said(&arguments);
+    if said.is_good() { Ok(()) } else { Err(refs::failed("origin", &said)) }
 }
 
 /// What ends a clone.
@@ -166,9 +225,15 @@ struct Twin {
     folder: PathBuf,
     /// The root of its working tree.
     top: PathBuf,
+    /// Whether it uses the objects where they are, and gets none of its own.
+    borrows: bool,
 }
 
 impl Twin {
+    fn at(top: &Path, borrows: bool) -> Self {
+        Self { folder: top.join(".git"), top: top.to_owned(), borrows }
+    }
+
     /// Makes the repository. Its refs are files, whatever the person's are.
     fn init(&self, at: &Path, is_bare: bool, format: Option<String>) -> Result<(), GitFault> {
         let parent = at.parent().unwrap_or(at);
@@ -187,8 +252,14 @@ impl Twin {
 
     /// Gives it the objects of a repository whose shared folder is `common`, and its ignore rules.
     fn share(&self, common: &Path, ends: Ends<'_>) -> io::Result<()> {
-        for lender in lenders(&common.join("objects")) {
-            share_objects(&lender, &self.folder.join("objects"), ends)?;
+        let (theirs, own) = (common.join("objects"), self.folder.join("objects"));
+        if self.borrows {
+            let line = format!("{}\n", theirs.display());
+            disk::write(&own.join("info/alternates"), line.as_bytes(), Durability::Process)?;
+        } else {
+            for lender in lenders(&theirs) {
+                share_objects(&lender, &own, ends)?;
+            }
         }
         for name in ["shallow", "info/exclude", "info/attributes"] {
             let copied = self.copy(name, &common.join(name));
@@ -250,20 +321,18 @@ impl Twin {
             text.split(' ').nth(1).map(str::to_owned)
         };
         let ids: Vec<String> = zero_ended(&listed).filter_map(id).collect();
-        let input = ids.join("\n");
-        let git = Git { input: input.as_bytes(), ..Git::here(&self.top) };
-        let objects = git.printed(&["cat-file", "--batch"]).unwrap_or_default();
+        let objects = ids.join("\n");
+        let files = lfs::pointers(Git::here(&self.top), objects.as_bytes()).unwrap_or_default();
         let own = self.folder.join("lfs/objects");
-        let share = |id: String| -> io::Result<()> {
-            let below = Path::new(&id[..2]).join(&id[2..4]);
-            let file = store.join(&below).join(&id);
+        let share = |id: &String| -> io::Result<()> {
+            let (file, to) = (store.join(lfs::below_store(id)), own.join(lfs::below_store(id)));
             if !disk::is_file(&file) {
                 return Ok(());
             }
-            disk::make_folder(&own.join(&below))?;
-            tree::share(&file, &own.join(&below).join(&id), ends.deadline)
+            to.parent().map_or(Ok(()), disk::make_folder)?;
+            tree::share(&file, &to, ends.deadline)
         };
-        lfs_pointers(&objects).into_iter().try_for_each(share).map_err(|error| refused(&error))
+        files.iter().try_for_each(share).map_err(|error| refused(&error))
     }
 
     /// Writes the files of its commit.
@@ -297,55 +366,43 @@ fn lenders(objects: &Path) -> Vec<PathBuf> {
 
 /// Gives all objects of one folder to another one, which gets no file that can change.
 fn share_objects(from: &Path, to: &Path, ends: Ends<'_>) -> io::Result<()> {
-    // A repack writes a pack before it removes what the pack replaces, so packs come last.
-    let is_hex = |name: &str| name.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let folders = disk::list(from, OBJECTS_MAX)?;
-    for folder in folders.iter().filter(|name| name.len() == 2 && is_hex(name)) {
-        ends.check()?;
-        let mut names = disk::list(&from.join(folder), OBJECTS_MAX)?;
-        names.retain(|name| is_hex(name));
-        let shared = share_files(&names, &from.join(folder), &to.join(folder), ends.deadline);
-        // One that is gone is in a pack by now.
-        shared.or_else(|error| if is_gone(&error) { Ok(()) } else { Err(error) })?;
-    }
-    let (packs, own) = (from.join("pack"), to.join("pack"));
-    let kinds = ["pack", "idx", "rev", "promisor", "mtimes"];
-    let mut tries_left = PACKS_TRIES;
+    let mut tries_left = OBJECTS_TRIES;
     loop {
-        ends.check()?;
-        let mut names = disk::list(&packs, OBJECTS_MAX)?;
-        names.retain(|name| {
-            let kind = name.strip_prefix("pack-").and_then(|name| name.rsplit_once('.'));
-            kind.is_some_and(|(_, kind)| kinds.contains(&kind))
-        });
         tries_left -= 1;
-        match share_files(&names, &packs, &own, ends.deadline) {
-            Err(error) if is_gone(&error) && tries_left > 0 => {}
+        match share_objects_once(from, to, ends) {
+            // What is gone is in a pack by now.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && tries_left > 0 => {}
             shared => return shared,
         }
     }
 }
 
-fn is_gone(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::NotFound
-}
-
-/// Shares these files. The first that is gone is reported after the others are shared.
-fn share_files(names: &[String], from: &Path, to: &Path, deadline: Deadline) -> io::Result<()> {
-    let mut gone = Ok(());
-    if !names.is_empty() {
-        disk::make_folder(to)?;
-    }
-    for name in names {
-        let file = from.join(name);
-        // The second name of a link would lead elsewhere.
-        let file = if tree::kind(&file) == "link" { disk::real_path(&file)? } else { file };
-        match tree::share(&file, &to.join(name), deadline) {
-            Err(error) if is_gone(&error) => gone = Err(error),
-            shared => shared?,
+fn share_objects_once(from: &Path, to: &Path, ends: Ends<'_>) -> io::Result<()> {
+    let is_hex = |name: &str| name.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_of_pack = |name: &str| {
+        let kind = name.strip_prefix("pack-").and_then(|name| name.rsplit_once('.'));
+        kind.is_some_and(|(_, kind)| words_of(PACKED).any(|known| known == kind))
+    };
+    let mut folders = disk::list(from, OBJECTS_MAX)?;
+    folders.retain(|name| name.len() == 2 && is_hex(name));
+    // A repack writes a pack before it removes what the pack replaces, so packs come last.
+    folders.push("pack".to_owned());
+    for folder in folders {
+        ends.check()?;
+        let (theirs, own) = (from.join(&folder), to.join(&folder));
+        let mut names = disk::list(&theirs, OBJECTS_MAX)?;
+        names.retain(|name| if folder == "pack" { is_of_pack(name) } else { is_hex(name) });
+        if !names.is_empty() {
+            disk::make_folder(&own)?;
+        }
+        for name in names {
+            let file = theirs.join(&name);
+            // The second name of a link would lead elsewhere.
+            let file = if tree::kind(&file) == "link" { disk::real_path(&file)? } else { file };
+            tree::share(&file, &own.join(&name), ends.deadline)?;
         }
     }
-    gone
+    Ok(())
 }
 
 fn fault(cause: impl Into<String>, cure: &str) -> GitFault {

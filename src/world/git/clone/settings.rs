@@ -3,58 +3,30 @@
 //! only as the person agreed to it, or from the person's own files: an agent may have planted it.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::path::Path;
 
 use super::{CloneSource, NO_PUSH};
 use crate::engine::git::GitSetting;
+use crate::engine::text::words_of;
 use crate::world::files::disk;
+use crate::world::git::Git;
+use crate::world::git::remotes::{self, written};
 use crate::world::git::steps::without_value;
-use crate::world::git::{Git, remotes};
 
 /// Settings of the repository that change no more than how commits and files look; a dot ends the
 /// name of a section.
-const PLAIN: [&str; 22] = [
-    "user.",
-    "author.",
-    "committer.",
-    "commit.gpgsign",
-    "tag.gpgsign",
-    "i18n.commitencoding",
-    "merge.",
-    "diff.",
-    "core.attributesfile",
-    "core.autocrlf",
-    "core.bigfilethreshold",
-    "core.eol",
-    "core.excludesfile",
-    "core.filemode",
-    "core.ignorecase",
-    "core.longpaths",
-    "core.precomposeunicode",
-    "core.safecrlf",
-    "core.sparsecheckout",
-    "core.sparsecheckoutcone",
-    "core.symlinks",
-    "index.sparse",
-];
+const PLAIN: &str = "\
+    user. author. committer. commit.gpgsign tag.gpgsign i18n.commitencoding merge. diff. \
+    core.attributesfile core.autocrlf core.bigfilethreshold core.eol core.excludesfile \
+    core.filemode core.ignorecase core.longpaths core.precomposeunicode core.safecrlf \
+    core.sparsecheckout core.sparsecheckoutcone core.symlinks index.sparse";
 /// Settings of the repository that come along as the person agreed to them.
-const AGREED: [&str; 10] = [
-    "core.sshcommand",
-    "credential.",
-    "filter.",
-    "gpg.",
-    "http.",
-    "lfs.",
-    "merge.",
-    "protocol.",
-    "ssh.",
-    "url.",
-];
+const AGREED: &str =
+    "core.sshcommand credential. filter. gpg. http. lfs. merge. protocol. ssh. url.";
 /// Endings of settings that run a program and that no baseline knows, or that lead out of a clone.
-const NEVER: [&str; 6] = [".command", ".textconv", ".external", ".tool", ".storage", ".hookspath"];
+const NEVER: &str = ".command .textconv .external .tool .storage .hookspath";
 /// Endings of settings of which every value counts, and not the last alone.
-const LISTS: [&str; 4] = ["helper", "extraheader", "insteadof", "renames"];
+const LISTS: &str = "helper extraheader insteadof renames";
 
 /// One value, and where it was found.
 struct Seen {
@@ -108,15 +80,15 @@ pub(super) fn of_submodule(folder: &Path, config: &Path) -> String {
 
 fn comes_along(setting: &Seen, is_agreed: &impl Fn(&Seen) -> bool) -> bool {
     let name = &setting.name;
-    let is_of = |list: &[&str]| {
-        list.iter().any(|it| if it.ends_with('.') { name.starts_with(it) } else { name == it })
+    let is_of = |list: &str| {
+        words_of(list).any(|it| if it.ends_with('.') { name.starts_with(it) } else { name == it })
     };
-    if NEVER.iter().any(|end| name.ends_with(end)) {
+    if words_of(NEVER).any(|end| name.ends_with(end)) {
         return false;
     }
     let (as_setting, value) = (name.clone(), String::new());
     let is_program = GitSetting { name: as_setting, value }.names_a_program();
-    (is_of(&PLAIN) && !is_program) || (is_of(&AGREED) && is_agreed(setting))
+    (is_of(PLAIN) && !is_program) || (is_of(AGREED) && is_agreed(setting))
 }
 
 /// The remote, from which nothing is pushed; of a partial clone it also has what is missing.
@@ -190,26 +162,11 @@ fn lacking<'a>(name: &str, values: &[&'a str], held: &[&str]) -> Vec<&'a str> {
             None => added.push(*value),
         }
     }
-    let is_list = LISTS.iter().any(|end| name.ends_with(end));
+    let is_list = words_of(LISTS).any(|end| name.ends_with(end));
     if !is_list && !added.is_empty() && added.last() != values.last() {
         added.extend(values.last());
     }
     added
-}
-
-/// A setting as a configuration file has it.
-pub(super) fn written(name: &str, value: &str) -> String {
-    let quoted = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-    let (section, rest) = name.split_once('.').unwrap_or((name, ""));
-    let mut text = format!("[{section}");
-    let key = match rest.rsplit_once('.') {
-        Some((subsection, key)) => {
-            let _ = write!(text, " \"{}\"", quoted(subsection));
-            key
-        }
-        None => rest,
-    };
-    text + &format!("]\n\t{key} = \"{}\"\n", quoted(value))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use insta::assert_snapshot;
 use super::{Steps, Yard, place_of};
 use crate::engine::git::GitTrouble;
 use crate::world::git::commit::Drafts;
-use crate::world::git::land::{Squashed, lay_out, merge, squash};
+use crate::world::git::land::{LandTree, Squashed, merge};
 
 #[test]
 fn a_commit_takes_all_that_differs_and_gives_its_short_id() {
@@ -265,8 +265,8 @@ fn a_sparse_partial_clone_commits_without_what_it_lacks_and_merges_with_it() {
     let merged = merge(&part.checkout, "origin/main");
     assert_eq!((merged, part.read("repo/more")), (Ok(Vec::new()), "new\n".to_owned()));
     let land = part.path("land");
-    lay_out(&part.checkout, &land, "origin/main").unwrap();
-    let squashed = squash(&land, "main", "Do it");
+    part.git("repo", &["worktree", "add", "-q", "--detach", "../land", "origin/main"]);
+    let squashed = LandTree { folder: &land, stop: &|| false }.squash("main", "Do it");
     assert!(matches!(squashed, Ok(Squashed::Commit(_))), "{squashed:?}");
     assert_eq!(part.read("land/file"), "two\n");
 }

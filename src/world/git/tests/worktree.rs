@@ -1,12 +1,10 @@
 //! Working trees beside the repository: created, found again, and refused with a reason.
 
-use std::path::Path;
-
 use insta::assert_snapshot;
 
 use super::Yard;
 use crate::engine::git::Worktree;
-use crate::world::git::worktree::{clear_half_made, worktree};
+use crate::world::git::worktree::worktree;
 
 /// The error text, without the path of this test's folder.
 fn refused(yard: &Yard, name: &str) -> String {
@@ -86,25 +84,4 @@ fn without_a_commit_there_is_no_working_tree() {
     worktree failed: there is no commit here yet
     hint: git commit the first one
     ");
-}
-
-/// git is killed while it makes the working tree `fleet/a`, at the checkout of the last file.
-const KILLED: &str = r#"echo 'two filter=slow' > .gitattributes; echo 2 > two
-git add . && git commit -qm two
-git config filter.slow.smudge "kill -9 \$(cat $PWD/../killed) \$PPID"
-sh -c 'echo $$ > ../killed; exec git worktree add -q -b fleet/a ../repo.worktrees/fleet/a'
-git config --unset filter.slow.smudge"#;
-#[test]
-fn a_working_tree_that_a_killed_git_left_half_made_is_made_anew() {
-    for then in ["", "printf %040d 0 > .git/worktrees/a/HEAD", "rm -r ../repo.worktrees"] {
-        let yard = Yard::new();
-        yard.sh("repo", &format!("{KILLED}\n{then}"));
-        let list = yard.git("repo", &["worktree", "list", "--porcelain"]);
-        assert!(list.contains("locked initializing"), "{then}: {list}");
-        clear_half_made(&yard.path("repo"), Path::new("fleet/a")).unwrap();
-        worktree(&yard.path("repo"), "fleet/a", "HEAD").unwrap();
-        let held = ["file", "two"].map(|file| yard.read(&format!("repo.worktrees/fleet/a/{file}")));
-        assert_eq!((then, held), (then, ["one\n".to_owned(), "2\n".to_owned()]));
-        assert_eq!(yard.git("repo.worktrees/fleet/a", &["status", "--porcelain"]), "", "{then}");
-    }
 }
