@@ -2,28 +2,6 @@
 //! machines as it takes, each a `$CREW_HOME` of its own. It asserts on facts, which are refs,
 //! records, reports and the agents' own notes, and not on the words of a page.
 
-mod answers;
-mod between;
-mod branches;
-mod clones;
-mod forget;
-mod kept;
-mod kills;
-mod landing;
-mod leases;
-mod local;
-mod money;
-mod orders;
-mod pulls;
-mod records;
-mod remotes;
-mod shares;
-mod show;
-mod slots;
-mod tampering;
-mod test_changes;
-mod trust;
-mod watch;
 
 use std::path::PathBuf;
 use std::time::Duration;
